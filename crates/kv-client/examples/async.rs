@@ -12,12 +12,12 @@ async fn main() -> Result<(), Error> {
     run(&std::env::args().nth(1).unwrap_or_else(|| "localhost:50051".to_owned())).await
 }
 
-/// What the example does, with the store at this address.
+/// Runs the example with the store at this address.
 pub(crate) async fn run(server: &str) -> Result<(), Error> {
     let client = AsyncClient::connect(Settings::new(server)).await?;
     let always = PutOptions::default();
 
-    // What is asked at the same time is sent together, also by clones in other tasks.
+    // Concurrent requests are sent together, also those of clones in other tasks.
     let (one, two) = tokio::join!(
         client.put(b"example/one", b"1", &always),
         client.put(b"example/two", b"2", &always),
@@ -45,7 +45,7 @@ pub(crate) async fn run(server: &str) -> Result<(), Error> {
         }
     }
 
-    // A deadline for some calls only. Nothing is left behind at the store when a call ends there.
+    // A deadline for some calls only. A call that reaches it leaves nothing open at the store.
     let quick = client.with_deadline(Duration::from_secs(2));
     match quick.get(b"example/one").await {
         Err(error) if error.kind() == Kind::Deadline => println!("too slow: {error:#}"),

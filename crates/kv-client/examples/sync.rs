@@ -11,9 +11,9 @@ fn main() -> Result<(), Error> {
     run(&std::env::args().nth(1).unwrap_or_else(|| "localhost:50051".to_owned()))
 }
 
-/// What the example does, with the store at this address.
+/// Runs the example with the store at this address.
 pub(crate) fn run(server: &str) -> Result<(), Error> {
-    // Every setting has a default. Further servers are used when the first is not there, or is lost.
+    // Every setting has a default. Further servers are used when the first cannot be reached, or is lost.
     let settings = Settings::new(server).with_deadline(Duration::from_secs(10));
     let mut client = Client::connect(settings)?;
     let always = PutOptions::default();
@@ -24,7 +24,7 @@ pub(crate) fn run(server: &str) -> Result<(), Error> {
         println!("{} ({:?})", String::from_utf8_lossy(&value), value.facts());
     }
 
-    // A batch: many values by few requests. Each write has a result of its own.
+    // A batch: many values by few requests. Each write has its own result.
     let items: [(&[u8], &[u8]); 3] =
         [(b"example/a", b"1"), (b"example/b", b"2"), (b"example/c", b"3")];
     for stored in client.put_many(&items, &always) {

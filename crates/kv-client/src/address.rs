@@ -1,11 +1,11 @@
-//! Where a store listens.
+//! The address of a store.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use crate::error::{Error, Kind};
 
-/// Where a store listens: a socket address, or `HOST:PORT` with a host name, which is looked up each time a connection
+/// The address of a store: a socket address, or `HOST:PORT` with a host name, which is looked up each time a connection
 /// is made.
 ///
 /// It is made from a string without a check; [`Client::connect`](crate::Client::connect) refuses one that is not
@@ -47,7 +47,7 @@ impl Address {
             Form::Name(text) => text,
         };
         // A name that is not known now may be known later.
-        let failed = |why| Error::new(Kind::Gone, format!("look up {text}{why}"));
+        let failed = |reason| Error::new(Kind::Unavailable, format!("look up {text}{reason}"));
         let found = text.to_socket_addrs().map_err(|error| failed("").because(error))?;
         let found: Vec<SocketAddr> = found.collect();
         if found.is_empty() { Err(failed(": the host has no address")) } else { Ok(found) }
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn an_unknown_host_keeps_the_resolvers_error() {
         let error = Address::from("no-such-host.invalid:1").resolve().unwrap_err();
-        assert_eq!(error.kind(), Kind::Gone);
+        assert_eq!(error.kind(), Kind::Unavailable);
         assert!(std::error::Error::source(&error).is_some(), "{error}");
     }
 }

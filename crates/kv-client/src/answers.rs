@@ -1,4 +1,4 @@
-//! Requests and their outcomes, until these are taken: a row for each, by its token.
+//! Pending requests and their outcomes: a row for each, by its token.
 
 use crate::in_flight::Outcome;
 use crate::token::Token;
@@ -9,53 +9,53 @@ use crate::token::Token;
 pub(crate) struct Answers {
     rows: Vec<Row>,
     free: Vec<u32>,
-    /// How many have an outcome.
-    here: usize,
+    /// How many rows have an outcome.
+    ready: usize,
 }
 
 struct Row {
     /// How often the row was used: the high half of the token.
-    turn: u32,
+    generation: u32,
     state: State,
 }
 
 enum State {
     Free,
-    Asked,
-    /// Asked, and its outcome is not wanted any more.
+    Pending,
+    /// Pending, and its outcome is not needed any more.
     Ignored,
-    Here(Outcome),
+    Ready(Outcome),
 }
 
 impl Answers {
-    /// A token for what is about to be asked.
+    /// A token for a new request.
     #[inline]
     pub(crate) fn expect(&mut self) -> Token {
         let at = match self.free.pop() {
             Some(at) => at,
             None => {
-                self.rows.push(Row { turn: 0, state: State::Free });
+                self.rows.push(Row { generation: 0, state: State::Free });
                 (self.rows.len() - 1) as u32
             }
         };
         let row = &mut self.rows[at as usize];
-        // Never 0: that is `Token::NOBODY`.
-        row.turn = row.turn.checked_add(1).unwrap_or(1);
-        row.state = State::Asked;
-        Token::new(row.turn, at)
+        // Never 0: that would be `Token::NONE`.
+        row.generation = row.generation.checked_add(1).unwrap_or(1);
+        row.state = State::Pending;
+        Token::new(row.generation, at)
     }
 
     /// The outcome has arrived.
     #[inline]
-    pub(crate) fn give(&mut self, token: Token, outcome: Outcome) {
+    pub(crate) fn complete(&mut self, token: Token, outcome: Outcome) {
         let Some(row) = self.row(token) else { return };
         match row.state {
-            State::Asked => {
-                row.state = State::Here(outcome);
-                self.here += 1;
+            State::Pending => {
+                row.state = State::Ready(outcome);
+                self.ready += 1;
             }
             State::Ignored => self.release(token),
-            State::Free | State::Here(_) => {}
+            State::Free | State::Ready(_) => {}
         }
     }
 
@@ -63,28 +63,28 @@ impl Answers {
     #[inline]
     pub(crate) fn take(&mut self, token: Token) -> Option<Outcome> {
         let row = self.row(token)?;
-        if !matches!(row.state, State::Here(_)) {
+        if !matches!(row.state, State::Ready(_)) {
             return None;
         }
-        let State::Here(outcome) = std::mem::replace(&mut row.state, State::Free) else {
+        let State::Ready(outcome) = std::mem::replace(&mut row.state, State::Free) else {
             return None;
         };
         self.free.push(token.row());
-        self.here -= 1;
+        self.ready -= 1;
         Some(outcome)
     }
 
-    /// The outcome is not wanted, whether it has arrived or not.
+    /// Discards the outcome, whether it has arrived or not.
     pub(crate) fn ignore(&mut self, token: Token) {
         let Some(row) = self.row(token) else { return };
         match row.state {
-            State::Asked => row.state = State::Ignored,
-            State::Here(_) => drop(self.take(token)),
+            State::Pending => row.state = State::Ignored,
+            State::Ready(_) => drop(self.take(token)),
             State::Free | State::Ignored => {}
         }
     }
 
-    /// The request could not be made.
+    /// Frees the row of a request that was not made.
     pub(crate) fn release(&mut self, token: Token) {
         if let Some(row) = self.row(token) {
             row.state = State::Free;
@@ -92,23 +92,23 @@ impl Answers {
         }
     }
 
-    /// Whether some outcomes have arrived.
+    /// Whether any outcome has arrived.
     #[inline]
     pub(crate) fn any_ready(&self) -> bool {
-        self.here > 0
+        self.ready > 0
     }
 
-    /// Tokens of those that have.
+    /// The tokens of requests whose outcome has arrived.
     pub(crate) fn all_ready(&self) -> impl Iterator<Item = Token> {
-        let here = |row: &Row| matches!(row.state, State::Here(_));
-        let token = |at: usize, row: &Row| Token::new(row.turn, at as u32);
-        let rows = self.rows.iter().enumerate().filter(move |(_, row)| here(row));
+        let is_ready = |row: &Row| matches!(row.state, State::Ready(_));
+        let token = |at: usize, row: &Row| Token::new(row.generation, at as u32);
+        let rows = self.rows.iter().enumerate().filter(move |(_, row)| is_ready(row));
         rows.map(move |(at, row)| token(at, row))
     }
 
     #[inline]
     fn row(&mut self, token: Token) -> Option<&mut Row> {
-        self.rows.get_mut(token.row() as usize).filter(|row| row.turn == token.turn())
+        self.rows.get_mut(token.row() as usize).filter(|row| row.generation == token.generation())
     }
 }
 
@@ -121,12 +121,12 @@ mod tests {
         let mut answers = Answers::default();
         let [one, other] = [answers.expect(), answers.expect()];
         assert!(answers.take(one).is_none() && !answers.any_ready());
-        answers.give(other, Outcome::Lost);
+        answers.complete(other, Outcome::Lost);
         assert_eq!(answers.all_ready().collect::<Vec<_>>(), [other]);
         assert!(answers.take(other).is_some() && answers.take(other).is_none());
         let third = answers.expect();
         assert!(third != other && third.row() == other.row(), "a row used again");
-        answers.give(other, Outcome::Lost);
+        answers.complete(other, Outcome::Lost);
         assert!(!answers.any_ready(), "an old token is nobody's");
     }
 
@@ -134,10 +134,10 @@ mod tests {
     fn what_is_ignored_leaves_nothing_behind() {
         let mut answers = Answers::default();
         let [early, late] = [answers.expect(), answers.expect()];
-        answers.give(early, Outcome::Lost);
+        answers.complete(early, Outcome::Lost);
         answers.ignore(early);
         answers.ignore(late);
-        answers.give(late, Outcome::Lost);
+        answers.complete(late, Outcome::Lost);
         assert!(!answers.any_ready());
         assert_eq!((answers.rows.len(), answers.free.len()), (2, 2));
     }

@@ -1,4 +1,4 @@
-//! A client for async code: many tasks may hold it, one task does the work.
+//! A client for async code: many tasks share it, one task does the work.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::call::{Begin, Call, Commit, Delete, Fetch, List, Part, Put, Stat, part};
 use crate::core::Core;
-use crate::driver::{Ask, Driver, Make, Shared};
+use crate::driver::{Driver, QueuedRequest, Shared, Submit};
 use crate::error::{Error, Kind};
 use crate::handle::HandleId;
 use crate::hint::Hint;
@@ -22,27 +22,27 @@ use crate::page::{Cursor, Page};
 use crate::results::{self, Stored};
 use crate::retry::{Deadline, Retry};
 use crate::settings::Settings;
-use crate::step::{Held, PIECES_IN_FLIGHT, Step, Subject, check, named};
+use crate::step::{PIECES_IN_FLIGHT, Reserved, Step, Subject, check, describe};
 use crate::value::{Facts, Value};
 
 /// A client of a store for tasks of a tokio runtime, which must have I/O and time enabled.
 ///
-/// Clones share one connection, and what they ask at the same time is sent together. When the connection is lost it is made
+/// Clones share one connection, and their concurrent requests are sent together. A lost connection is made
 /// again, without blocking the runtime. Calls behave as those of [`Client`](crate::Client), with one difference: while
 /// the receive buffer is full they wait for other tasks to drop values, up to the deadline.
 ///
-/// A call whose future is dropped may happen all the same; what it had open at the store is closed. Memory of the caller's
-/// own and values in pieces need a [`Client`](crate::Client).
+/// A call whose future is dropped may still be executed; its handles at the store are closed. The caller's
+/// own memory and values in pieces need a [`Client`](crate::Client).
 #[derive(Clone)]
 pub struct AsyncClient {
-    asks: mpsc::Sender<Ask>,
+    requests: mpsc::Sender<QueuedRequest>,
     shared: Arc<Shared>,
     hint: Arc<Hint>,
     deadline: Duration,
 }
 
-/// A [`Subject`] that the task owns.
-struct Owned {
+/// An owned [`Subject`].
+struct OwnedSubject {
     key: Vec<u8>,
     value: Vec<u8>,
     options: PutOptions,
@@ -57,10 +57,10 @@ impl AsyncClient {
         let core = core.map_err(|error| {
             Error::new(Kind::Other, "connect to the store: the task was cancelled").because(error)
         })??;
-        let (asks, asked) = mpsc::channel(WAITING);
-        let (driver, shared) = Driver::new(core, asked);
+        let (requests, queue) = mpsc::channel(QUEUE_LENGTH);
+        let (driver, shared) = Driver::new(core, queue);
         tokio::spawn(driver.run());
-        Ok(AsyncClient { asks, shared, hint: Arc::default(), deadline })
+        Ok(AsyncClient { requests, shared, hint: Arc::default(), deadline })
     }
 
     /// The same client, with another [`Settings::deadline`] for each call.
@@ -74,12 +74,12 @@ impl AsyncClient {
         self.shared.explain()
     }
 
-    /// What the store accepts; `None` while there is no connection.
+    /// The store's limits; `None` while there is no connection.
     pub fn limits(&self) -> Option<Limits> {
         self.shared.limits()
     }
 
-    /// How long a value may be to be stored by one request; [`AsyncClient::put`] stores longer ones in pieces.
+    /// The maximum length of a value that one request stores; [`AsyncClient::put`] stores longer ones in pieces.
     pub fn max_at_once(&self) -> usize {
         self.shared.max_at_once()
     }
@@ -89,7 +89,7 @@ impl AsyncClient {
         self.fetch(key, self.hint.get(), false).await
     }
 
-    /// As [`AsyncClient::get`], if the length is known beforehand, or its order of magnitude.
+    /// As [`AsyncClient::get`], if the length or its order of magnitude is known beforehand.
     pub async fn get_expecting(&self, key: &[u8], length: usize) -> Result<Option<Value>, Error> {
         self.fetch(key, length, false).await
     }
@@ -107,7 +107,7 @@ impl AsyncClient {
     ) -> Result<Option<Value>, Error> {
         check(key)?;
         let mut fetch = Fetch::new(expect, checksum, self.shared.receive_buffer);
-        let value = self.run(&mut fetch, Owned::of(key)).await;
+        let value = self.run(&mut fetch, OwnedSubject::of(key)).await;
         if let Some(length) = fetch.length {
             self.hint.learn(length);
         }
@@ -117,23 +117,23 @@ impl AsyncClient {
     /// Several values, by as few requests as possible, in the order of the keys; `None` for keys that do not exist.
     pub async fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, Error> {
         keys.iter().try_for_each(|key| check(key))?;
-        let (mut coming, mut deadline) = (Vec::with_capacity(keys.len()), self.new_deadline());
+        let (mut in_flight, mut deadline) = (Vec::with_capacity(keys.len()), self.new_deadline());
         let get = Step::Get { length: self.hint.get() as u64, keep: false, checksum: false };
         for key in keys {
-            coming.push(self.send(get, &Arc::new(Owned::of(key)), &mut deadline).await?);
+            in_flight.push(self.send(get, &Arc::new(OwnedSubject::of(key)), &mut deadline).await?);
         }
         let mut values = Vec::with_capacity(keys.len());
-        for (key, answered) in keys.iter().zip(coming) {
-            let what = || named("get", key);
-            let got = self.receive(answered, &mut deadline, what).await;
+        for (key, answered) in keys.iter().zip(in_flight) {
+            let operation = || describe("get", key);
+            let got = self.receive(answered, &mut deadline, operation).await;
             let got = got.and_then(|Reply { answer, value, .. }| {
                 self.hint.learn(answer.length);
-                part(&answer, value, what)
+                part(&answer, value, operation)
             });
             values.push(match got {
                 Ok(Part::Done(value)) => value,
-                Ok(Part::Cut) => self.get(key).await?,
-                Err(error) if error.kind() == Kind::Gone => self.get(key).await?,
+                Ok(Part::Truncated) => self.get(key).await?,
+                Err(error) if error.kind() == Kind::Unavailable => self.get(key).await?,
                 Err(error) => return Err(error),
             });
         }
@@ -148,35 +148,35 @@ impl AsyncClient {
         options: &PutOptions,
     ) -> Result<Stored, Error> {
         check(key)?;
-        let owned = Owned { key: key.to_vec(), value: value.into(), options: *options };
+        let owned = OwnedSubject { key: key.to_vec(), value: value.into(), options: *options };
         match owned.value.len() > self.max_at_once() {
             true => self.put_in_pieces(Arc::new(owned)).await,
             false => self.run(&mut Put, owned).await,
         }
     }
 
-    /// Stores several values, by as few requests as possible. Each has a result of its own, in the order of the items.
+    /// Stores several values, by as few requests as possible. Returns a result for each item, in their order.
     pub async fn put_many(
         &self,
         items: &[(&[u8], &[u8])],
         options: &PutOptions,
     ) -> Vec<Result<Stored, Error>> {
-        let (mut going, mut deadline) = (Vec::with_capacity(items.len()), self.new_deadline());
+        let (mut in_flight, mut deadline) = (Vec::with_capacity(items.len()), self.new_deadline());
         for (key, value) in items {
-            going.push(self.begin_put(key, value, options, &mut deadline).await);
+            in_flight.push(self.begin_put(key, value, options, &mut deadline).await);
         }
         let mut stored = Vec::with_capacity(items.len());
-        for ((key, value), begun) in items.iter().zip(going) {
-            let what = || named("put", key);
+        for ((key, value), begun) in items.iter().zip(in_flight) {
+            let operation = || describe("put", key);
             let put = match begun {
-                Ok(Some(answered)) => self.receive(answered, &mut deadline, what).await,
+                Ok(Some(answered)) => self.receive(answered, &mut deadline, operation).await,
                 Ok(None) => {
                     stored.push(self.put(key, *value, options).await);
                     continue;
                 }
                 Err(error) => Err(error),
             };
-            let put = put.and_then(|reply| results::stored(&reply.answer, what));
+            let put = put.and_then(|reply| results::stored(&reply.answer, operation));
             stored.push(match put {
                 Err(error) if error.kind() == Kind::Overloaded => {
                     self.put(key, *value, options).await
@@ -199,11 +199,11 @@ impl AsyncClient {
         if value.len() > self.max_at_once() {
             return Ok(None);
         }
-        let owned = Owned { key: key.to_vec(), value: value.to_vec(), options: *options };
+        let owned = OwnedSubject { key: key.to_vec(), value: value.to_vec(), options: *options };
         self.send(Step::Put, &Arc::new(owned), deadline).await.map(Some)
     }
 
-    async fn put_in_pieces(&self, owned: Arc<Owned>) -> Result<Stored, Error> {
+    async fn put_in_pieces(&self, owned: Arc<OwnedSubject>) -> Result<Stored, Error> {
         let length = owned.value.len() as u64;
         let handle = self.run_shared(&mut Begin { length }, &owned).await?;
         self.write_pieces(handle.id(), &owned).await?;
@@ -212,22 +212,22 @@ impl AsyncClient {
         Ok(stored)
     }
 
-    async fn write_pieces(&self, handle: HandleId, owned: &Arc<Owned>) -> Result<(), Error> {
-        let what = || named("put", &owned.key);
+    async fn write_pieces(&self, handle: HandleId, owned: &Arc<OwnedSubject>) -> Result<(), Error> {
+        let operation = || describe("put", &owned.key);
         let (piece, all) = (self.shared.piece(), owned.value.len());
-        let (mut going, mut deadline) = (VecDeque::new(), self.new_deadline());
+        let (mut in_flight, mut deadline) = (VecDeque::new(), self.new_deadline());
         let mut offsets = (0..all).step_by(piece);
         loop {
-            while going.len() < PIECES_IN_FLIGHT
+            while in_flight.len() < PIECES_IN_FLIGHT
                 && let Some(offset) = offsets.next()
             {
                 let length = piece.min(all - offset);
                 let step = Step::Piece { handle, offset, length };
-                going.push_back(self.send(step, owned, &mut deadline).await?);
+                in_flight.push_back(self.send(step, owned, &mut deadline).await?);
             }
-            let Some(answered) = going.pop_front() else { return Ok(()) };
-            let reply = self.receive(answered, &mut deadline, what).await?;
-            results::stored(&reply.answer, what)?;
+            let Some(answered) = in_flight.pop_front() else { return Ok(()) };
+            let reply = self.receive(answered, &mut deadline, operation).await?;
+            results::stored(&reply.answer, operation)?;
         }
     }
 
@@ -235,31 +235,31 @@ impl AsyncClient {
     pub async fn delete(&self, key: &[u8], condition: Condition) -> Result<Option<u64>, Error> {
         check(key)?;
         let options = PutOptions::default().with_condition(condition);
-        self.run(&mut Delete, Owned { options, ..Owned::of(key) }).await
+        self.run(&mut Delete, OwnedSubject { options, ..OwnedSubject::of(key) }).await
     }
 
-    /// What is known of a key's value.
+    /// Length, version and expiry of a key's value.
     pub async fn stat(&self, key: &[u8]) -> Result<Option<Facts>, Error> {
         check(key)?;
-        self.run(&mut Stat, Owned::of(key)).await
+        self.run(&mut Stat, OwnedSubject::of(key)).await
     }
 
-    /// A page of the keys that begin with `prefix`, see [`Client::list`](crate::Client::list).
+    /// A page of the keys with this prefix, see [`Client::list`](crate::Client::list).
     pub async fn list(&self, prefix: &[u8], cursor: Cursor) -> Result<Page, Error> {
-        self.run(&mut List { cursor }, Owned::of(prefix)).await
+        self.run(&mut List { cursor }, OwnedSubject::of(prefix)).await
     }
 
-    // How calls are run.
+    // Execution of calls.
 
-    async fn run<C: Call>(&self, call: &mut C, owned: Owned) -> Result<C::Output, Error> {
+    async fn run<C: Call>(&self, call: &mut C, owned: OwnedSubject) -> Result<C::Output, Error> {
         self.run_shared(call, &Arc::new(owned)).await
     }
 
-    /// Runs a call: asks for its steps, and tries again where that may help.
+    /// Runs a call: submits its steps, and retries where that may help.
     async fn run_shared<C: Call>(
         &self,
         call: &mut C,
-        owned: &Arc<Owned>,
+        owned: &Arc<OwnedSubject>,
     ) -> Result<C::Output, Error> {
         let (mut deadline, mut retry) = (self.new_deadline(), Retry::new(C::REPEATABLE));
         loop {
@@ -276,35 +276,38 @@ impl AsyncClient {
     async fn run_once<C: Call>(
         &self,
         call: &mut C,
-        owned: &Arc<Owned>,
+        owned: &Arc<OwnedSubject>,
         deadline: &mut Deadline,
     ) -> Result<C::Output, Error> {
-        let what = || named(C::NAME, &owned.key);
+        let operation = || describe(C::NAME, &owned.key);
         call.restart();
         loop {
             let answered = self.send(call.step(), owned, deadline).await?;
-            let reply = self.receive(answered, deadline, what).await?;
-            if let Some(output) = call.take(reply, what)? {
+            let reply = self.receive(answered, deadline, operation).await?;
+            if let Some(output) = call.take(reply, operation)? {
                 return Ok(output);
             }
         }
     }
 
-    /// Gives one step of a call to the task.
+    /// Queues one step of a call for the task.
     async fn send(
         &self,
         step: Step,
-        owned: &Arc<Owned>,
+        owned: &Arc<OwnedSubject>,
         deadline: &mut Deadline,
     ) -> Result<Answered, Error> {
-        let (owned, mut held) = (owned.clone(), Held::default());
-        let make: Make =
-            Box::new(move |core, token| core.ask_step(token, step, &owned.subject(), &mut held));
-        let (answer, answered) = oneshot::channel();
-        match timeout(deadline.left(), self.asks.send(Ask { make, answer })).await {
+        let (owned, mut reserved) = (owned.clone(), Reserved::default());
+        let submit: Submit = Box::new(move |core, token| {
+            core.submit_step(token, step, &owned.subject(), &mut reserved)
+        });
+        let (outcome, answered) = oneshot::channel();
+        match timeout(deadline.remaining(), self.requests.send(QueuedRequest { submit, outcome }))
+            .await
+        {
             Ok(Ok(())) => Ok(answered),
             Ok(Err(_)) => Err(ended()),
-            Err(_) => Err(results::too_late(self.deadline, || "ask the store".to_owned())),
+            Err(_) => Err(results::too_late(self.deadline, || "send to the store".to_owned())),
         }
     }
 
@@ -312,15 +315,15 @@ impl AsyncClient {
         &self,
         answered: Answered,
         deadline: &mut Deadline,
-        what: impl Fn() -> String,
+        operation: impl Fn() -> String,
     ) -> Result<Reply, Error> {
-        let outcome = match timeout(deadline.left(), answered).await {
+        let outcome = match timeout(deadline.remaining(), answered).await {
             Ok(Ok(outcome)) => outcome?,
             Ok(Err(_)) => return Err(ended()),
-            Err(_) => return Err(results::too_late(self.deadline, what)),
+            Err(_) => return Err(results::too_late(self.deadline, operation)),
         };
         deadline.renew();
-        results::reply(outcome, what)
+        results::reply(outcome, operation)
     }
 
     fn new_deadline(&self) -> Deadline {
@@ -328,10 +331,10 @@ impl AsyncClient {
     }
 }
 
-impl Owned {
+impl OwnedSubject {
     /// A key alone.
     fn of(key: &[u8]) -> Self {
-        Owned { key: key.to_vec(), value: Vec::new(), options: PutOptions::default() }
+        OwnedSubject { key: key.to_vec(), value: Vec::new(), options: PutOptions::default() }
     }
 
     fn subject(&self) -> Subject<'_> {
@@ -348,9 +351,9 @@ impl std::fmt::Debug for AsyncClient {
 type Answered = oneshot::Receiver<Result<Outcome, Error>>;
 
 fn ended() -> Error {
-    let text = "ask the store: the client's task has ended — keep the runtime running that it was spawned on";
-    Error::new(Kind::Gone, text)
+    let text = "send to the store: the client's task has ended — keep its tokio runtime running";
+    Error::new(Kind::Unavailable, text)
 }
 
-/// How many calls wait in the task's queue before callers do.
-const WAITING: usize = 1024;
+/// Requests in the task's queue; further callers wait.
+const QUEUE_LENGTH: usize = 1024;

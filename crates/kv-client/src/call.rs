@@ -1,4 +1,4 @@
-//! Calls as sequences of requests, for both clients: what is asked first, and what follows from an answer.
+//! Calls as sequences of requests, for both clients: the first request, and the next one for each answer.
 
 use kv_proto::wire::Answer;
 
@@ -10,7 +10,7 @@ use crate::results::{self, Stored};
 use crate::step::Step;
 use crate::value::{Facts, Value};
 
-/// A call. Dropping it closes what it has open at the store.
+/// A call. Dropping it closes its handles at the store.
 pub(crate) trait Call {
     type Output;
     /// Its name in errors.
@@ -18,27 +18,27 @@ pub(crate) trait Call {
     /// Whether it changes nothing, so that it is repeated when a connection was lost.
     const REPEATABLE: bool;
 
-    /// From the beginning, also when an earlier attempt failed.
+    /// Resets the call to its first step, for a new attempt.
     fn restart(&mut self) {}
 
-    /// What is asked next.
+    /// The next request.
     fn step(&self) -> Step;
 
     /// Takes the store's answer; `None`: there is another step.
     fn take(
         &mut self,
         reply: Reply,
-        what: impl Fn() -> String + Copy,
+        operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Self::Output>, Error>;
 }
 
-/// A value as a whole: at once if it is as short as expected, else its length first and then all of it.
+/// Gets a whole value: by one request if it is as short as expected, otherwise its length first and then all of it.
 #[derive(Debug)]
 pub(crate) struct Fetch {
-    /// Room for the first answer.
+    /// The expected length, which the first request asks for.
     pub(crate) expect: usize,
     pub(crate) checksum: bool,
-    /// The longest value that there is room for.
+    /// The maximum length of a value.
     pub(crate) max: usize,
     /// The value's length, once it is known.
     pub(crate) length: Option<u64>,
@@ -50,19 +50,19 @@ impl Fetch {
         Fetch { expect, checksum, max: receive_buffer / 2, length: None, rest: None }
     }
 
-    fn begun(
+    fn take_first(
         &mut self,
         Reply { answer, value, handle }: Reply,
-        what: impl Fn() -> String + Copy,
+        operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Option<Value>>, Error> {
-        if results::found(&answer, what)?.is_none() {
+        if results::found(&answer, operation)?.is_none() {
             return Ok(Some(None));
         }
         self.length = Some(answer.length);
         match handle {
-            None => results::sound(&answer, value, self.checksum, what).map(Some),
+            None => results::verify(&answer, value, self.checksum, operation).map(Some),
             Some(_) if answer.length > self.max as u64 => {
-                Err(results::beyond_receive_buffer(answer.length, what))
+                Err(results::beyond_receive_buffer(answer.length, operation))
             }
             handle => {
                 self.rest = handle;
@@ -95,17 +95,18 @@ impl Call for Fetch {
     fn take(
         &mut self,
         reply: Reply,
-        what: impl Fn() -> String + Copy,
+        operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Option<Value>>, Error> {
-        let Some(rest) = self.rest.take() else { return self.begun(reply, what) };
+        let Some(rest) = self.rest.take() else { return self.take_first(reply, operation) };
         drop(rest);
-        results::found(&reply.answer, what)?;
-        let value = results::sound(&reply.answer, reply.value, self.checksum, what)?;
-        results::whole(value, self.length.unwrap_or(0), what).map(|value| Some(Some(value)))
+        results::found(&reply.answer, operation)?;
+        let value = results::verify(&reply.answer, reply.value, self.checksum, operation)?;
+        results::complete_value(value, self.length.unwrap_or(0), operation)
+            .map(|value| Some(Some(value)))
     }
 }
 
-/// A value is stored by one request.
+/// Stores a value by one request.
 #[derive(Debug)]
 pub(crate) struct Put;
 
@@ -122,13 +123,13 @@ impl Call for Put {
     fn take(
         &mut self,
         reply: Reply,
-        what: impl Fn() -> String + Copy,
+        operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Stored>, Error> {
-        results::stored(&reply.answer, what).map(Some)
+        results::stored(&reply.answer, operation).map(Some)
     }
 }
 
-/// A value is stored by one request, from the caller's registered memory.
+/// Stores a value by one request, from the caller's registered memory.
 #[derive(Debug)]
 pub(crate) struct PutFrom {
     pub(crate) region: u32,
@@ -149,13 +150,13 @@ impl Call for PutFrom {
     fn take(
         &mut self,
         reply: Reply,
-        what: impl Fn() -> String + Copy,
+        operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Stored>, Error> {
-        results::stored(&reply.answer, what).map(Some)
+        results::stored(&reply.answer, operation).map(Some)
     }
 }
 
-/// Room for a value that is stored in pieces.
+/// Stages a value that is stored in pieces.
 #[derive(Debug)]
 pub(crate) struct Begin {
     pub(crate) length: u64,
@@ -164,7 +165,7 @@ pub(crate) struct Begin {
 impl Call for Begin {
     type Output = Handle;
     const NAME: &'static str = "put";
-    /// What was begun on a connection that is lost is gone with it.
+    /// A staged value is discarded when its connection is lost.
     const REPEATABLE: bool = true;
 
     fn step(&self) -> Step {
@@ -174,14 +175,14 @@ impl Call for Begin {
     fn take(
         &mut self,
         Reply { answer, handle, .. }: Reply,
-        what: impl Fn() -> String + Copy,
+        operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Handle>, Error> {
-        results::stored(&answer, what)?;
-        handle.map(Some).ok_or_else(|| results::mismatch(what))
+        results::stored(&answer, operation)?;
+        handle.map(Some).ok_or_else(|| results::mismatch(operation))
     }
 }
 
-/// What was written in pieces becomes the key's value. Then the store has closed the handle.
+/// Stores a staged value under the key. The store then closes the handle.
 #[derive(Debug)]
 pub(crate) struct Commit {
     pub(crate) handle: HandleId,
@@ -199,13 +200,13 @@ impl Call for Commit {
     fn take(
         &mut self,
         Reply { answer, .. }: Reply,
-        what: impl Fn() -> String + Copy,
+        operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Stored>, Error> {
-        results::stored(&answer, what).map(Some)
+        results::stored(&answer, operation).map(Some)
     }
 }
 
-/// A key is deleted; the version that it had.
+/// Deletes a key; returns its version.
 #[derive(Debug)]
 pub(crate) struct Delete;
 
@@ -221,13 +222,13 @@ impl Call for Delete {
     fn take(
         &mut self,
         reply: Reply,
-        what: impl Fn() -> String + Copy,
+        operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Option<u64>>, Error> {
-        results::deleted(&reply.answer, what).map(Some)
+        results::deleted(&reply.answer, operation).map(Some)
     }
 }
 
-/// What is known of a value.
+/// Reads length, version and expiry of a value.
 #[derive(Debug)]
 pub(crate) struct Stat;
 
@@ -243,13 +244,13 @@ impl Call for Stat {
     fn take(
         &mut self,
         reply: Reply,
-        what: impl Fn() -> String + Copy,
+        operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Option<Facts>>, Error> {
-        results::found(&reply.answer, what).map(Some)
+        results::found(&reply.answer, operation).map(Some)
     }
 }
 
-/// A page of keys.
+/// Lists a page of keys.
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) cursor: Cursor,
@@ -267,29 +268,29 @@ impl Call for List {
     fn take(
         &mut self,
         Reply { answer, value, .. }: Reply,
-        what: impl Fn() -> String + Copy,
+        operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Page>, Error> {
-        results::page(&answer, value, what).map(Some)
+        results::page(&answer, value, operation).map(Some)
     }
 }
 
-/// What one of several gets that were begun together has got.
+/// The result of one of several gets that were sent together.
 pub(crate) enum Part {
     Done(Option<Value>),
-    /// It is longer than expected: to be got alone.
-    Cut,
+    /// The value is longer than expected: get it alone.
+    Truncated,
 }
 
-/// The answer to one of several gets.
+/// Converts the answer to one of several gets.
 #[inline]
 pub(crate) fn part(
     answer: &Answer,
     value: Option<Value>,
-    what: impl FnOnce() -> String,
+    operation: impl FnOnce() -> String,
 ) -> Result<Part, Error> {
-    let found = results::found(answer, what)?;
-    let cut = value.as_ref().is_some_and(|value| (value.len() as u64) < answer.length);
-    Ok(if cut { Part::Cut } else { Part::Done(found.and(value)) })
+    let found = results::found(answer, operation)?;
+    let truncated = value.as_ref().is_some_and(|value| (value.len() as u64) < answer.length);
+    Ok(if truncated { Part::Truncated } else { Part::Done(found.and(value)) })
 }
 
 #[cfg(test)]
@@ -308,44 +309,44 @@ mod tests {
         reply(Answer { length, ..Answer::new(Status::Ok) }, handles.open(3))
     }
 
-    fn what() -> String {
+    fn operation() -> String {
         "get \"k\"".to_owned()
     }
 
     #[test]
-    fn a_value_longer_than_expected_is_read_as_a_whole_and_then_closed() {
+    fn a_value_longer_than_expected_is_read_whole_and_its_handle_closed() {
         let (handles, mut fetch) = (Handles::default(), Fetch::new(100, false, 4096));
         assert!(matches!(fetch.step(), Step::Get { length: 100, keep: true, .. }));
-        assert!(fetch.take(long(2000, &handles), what).unwrap().is_none());
+        assert!(fetch.take(long(2000, &handles), operation).unwrap().is_none());
         assert!(matches!(fetch.step(), Step::Read { offset: 0, length: 2000, .. }));
-        let read = fetch.take(reply(Answer::new(Status::Ok), None), what);
+        let read = fetch.take(reply(Answer::new(Status::Ok), None), operation);
         assert_eq!(read.unwrap_err().kind(), Kind::TooLong, "not in one answer");
         assert_eq!(handles.take_dropped().collect::<Vec<_>>(), [3]);
     }
 
     #[test]
-    fn a_value_longer_than_half_of_the_receive_buffer_is_closed_and_refused() {
+    fn a_value_longer_than_half_of_the_receive_buffer_is_refused() {
         let (handles, mut fetch) = (Handles::default(), Fetch::new(100, false, 4096));
-        let refused = fetch.take(long(2049, &handles), what).unwrap_err();
+        let refused = fetch.take(long(2049, &handles), operation).unwrap_err();
         assert_eq!(refused.kind(), Kind::TooLong);
         assert_eq!(handles.take_dropped().collect::<Vec<_>>(), [3]);
     }
 
     #[test]
-    fn a_read_begins_again_when_its_handle_is_gone() {
+    fn a_read_restarts_when_its_handle_is_closed() {
         let (handles, mut fetch) = (Handles::default(), Fetch::new(100, false, 4096));
-        fetch.take(long(2000, &handles), what).unwrap();
-        let gone = fetch.take(reply(Answer::new(Status::NoHandle), None), what).unwrap_err();
-        assert_eq!(gone.kind(), Kind::Gone);
+        fetch.take(long(2000, &handles), operation).unwrap();
+        let closed = fetch.take(reply(Answer::new(Status::NoHandle), None), operation).unwrap_err();
+        assert_eq!(closed.kind(), Kind::Unavailable);
         fetch.restart();
         assert!(matches!(fetch.step(), Step::Get { .. }));
-        let missing = fetch.take(reply(Answer::new(Status::NotFound), None), what).unwrap();
+        let missing = fetch.take(reply(Answer::new(Status::NotFound), None), operation).unwrap();
         assert!(matches!(missing, Some(None)));
     }
 
     #[test]
     fn a_begin_without_a_handle_is_a_protocol_error() {
-        let begun = Begin { length: 5 }.take(reply(Answer::new(Status::Ok), None), what);
+        let begun = Begin { length: 5 }.take(reply(Answer::new(Status::Ok), None), operation);
         assert_eq!(begun.unwrap_err().kind(), Kind::ProtocolError);
     }
 }

@@ -21,7 +21,7 @@ use crate::receive_buffer::Lease;
 use crate::results::{self, Stored};
 use crate::retry::{Deadline, Retry};
 use crate::settings::Settings;
-use crate::step::{Held, Step, Subject, check, named};
+use crate::step::{Reserved, Step, Subject, check, describe};
 use crate::token::Token;
 use crate::value::{Facts, Value};
 
@@ -31,9 +31,9 @@ use crate::value::{Facts, Value};
 /// it was done; otherwise it fails with [`Kind::Unknown`].
 pub struct Client {
     pub(crate) core: Core,
-    /// Requests, and their outcomes.
+    /// Pending requests and their outcomes.
     answers: Answers,
-    /// What users of the client have dropped.
+    /// Pending calls and buffers that users of the client have dropped.
     pub(crate) dropped: Arc<DropQueue<Dropped>>,
     hint: Hint,
 }
@@ -56,12 +56,12 @@ impl Client {
         self.core.explain()
     }
 
-    /// What the store accepts; `None` while there is no connection.
+    /// The store's limits; `None` while there is no connection.
     pub fn limits(&self) -> Option<Limits> {
         self.core.limits().copied()
     }
 
-    /// How long a value may be to be stored by one request; [`Client::put`] stores longer ones in pieces.
+    /// The maximum length of a value that one request stores; [`Client::put`] stores longer ones in pieces.
     pub fn max_at_once(&self) -> usize {
         self.core.max_at_once()
     }
@@ -71,14 +71,14 @@ impl Client {
         self.fetch(key, self.hint.get(), false)
     }
 
-    /// As [`Client::get`], if the length is known beforehand, or its order of magnitude: that saves a round trip for the
+    /// As [`Client::get`], if the length or its order of magnitude is known beforehand: that saves a round trip for the
     /// first of many values that are longer than those before.
     pub fn get_expecting(&mut self, key: &[u8], length: usize) -> Result<Option<Value>, Error> {
         self.fetch(key, length, false)
     }
 
-    /// As [`Client::get`], and compares the bytes with a checksum that the store computes. Transports have checks of their
-    /// own: this one is for devices that are suspected to be faulty.
+    /// As [`Client::get`], and compares the bytes with a checksum that the store computes. Transports have their own checks:
+    /// this one is for devices that may be faulty.
     pub fn get_checked(&mut self, key: &[u8]) -> Result<Option<Value>, Error> {
         self.fetch(key, self.hint.get(), true)
     }
@@ -111,14 +111,14 @@ impl Client {
         self.run(&mut Delete, &Subject { key, value: &[], options })
     }
 
-    /// What is known of a key's value.
+    /// Length, version and expiry of a key's value.
     pub fn stat(&mut self, key: &[u8]) -> Result<Option<Facts>, Error> {
         check(key)?;
         self.run(&mut Stat, &Subject::of(key))
     }
 
-    /// A page of the keys that begin with `prefix`. The first one begins at [`Cursor::START`], the others where
-    /// [`Page::next`] of the page before says.
+    /// A page of the keys with this prefix. The first page begins at [`Cursor::START`], the others at
+    /// [`Page::next`] of the page before.
     pub fn list(&mut self, prefix: &[u8], cursor: Cursor) -> Result<Page, Error> {
         self.run(&mut List { cursor }, &Subject::of(prefix))
     }
@@ -144,27 +144,27 @@ impl Client {
         tokens: &mut Vec<Token>,
     ) -> Result<Vec<Option<Value>>, Error> {
         for key in keys {
-            tokens.push(self.ask_get(key, expect)?);
+            tokens.push(self.submit_get(key, expect)?);
         }
         let both = keys.iter().zip(tokens.iter());
         both.map(|(key, token)| self.get_one_of_many(key, *token)).collect()
     }
 
     fn get_one_of_many(&mut self, key: &[u8], token: Token) -> Result<Option<Value>, Error> {
-        let what = || named("get", key);
-        let got = self.await_reply(token, what).and_then(|Reply { answer, value, .. }| {
+        let operation = || describe("get", key);
+        let got = self.await_reply(token, operation).and_then(|Reply { answer, value, .. }| {
             self.hint.learn(answer.length);
-            part(&answer, value, what)
+            part(&answer, value, operation)
         });
         match got {
             Ok(Part::Done(value)) => Ok(value),
-            Ok(Part::Cut) => self.get(key),
-            Err(error) if error.kind() == Kind::Gone => self.get(key),
+            Ok(Part::Truncated) => self.get(key),
+            Err(error) if error.kind() == Kind::Unavailable => self.get(key),
             Err(error) => Err(error),
         }
     }
 
-    /// Stores several values, by as few requests as possible. Each has a result of its own, in the order of the items.
+    /// Stores several values, by as few requests as possible. Returns a result for each item, in their order.
     pub fn put_many(
         &mut self,
         items: &[(&[u8], &[u8])],
@@ -174,12 +174,12 @@ impl Client {
         let begun: Vec<Result<Option<Token>, Error>> = items
             .iter()
             .map(|(key, value)| match &lost {
-                // No store can be reached: the others need not wait for it too.
+                // No store can be reached: the other items fail without waiting.
                 Some(error) => Err(error.clone()),
                 None if value.len() > self.max_at_once() => Ok(None),
                 None => {
-                    let begun = self.ask_put(key, value, options, &mut deadline);
-                    lost = begun.as_ref().err().filter(|error| error.may_pass()).cloned();
+                    let begun = self.submit_put(key, value, options, &mut deadline);
+                    lost = begun.as_ref().err().filter(|error| error.is_transient()).cloned();
                     begun.map(Some)
                 }
             })
@@ -200,14 +200,14 @@ impl Client {
 
     // Several calls at a time.
 
-    /// Begins to get a value, without waiting; of a longer one the first `expect` bytes.
+    /// Begins to get a value, without waiting; at most its first `expect` bytes.
     pub fn begin_get(&mut self, key: &[u8], expect: usize) -> Result<Pending<Value>, Error> {
         check(key)?;
-        self.ask_get(key, expect).map(|token| Pending::new(token, &self.dropped))
+        self.submit_get(key, expect).map(|token| Pending::new(token, &self.dropped))
     }
 
     #[inline]
-    fn ask_get(&mut self, key: &[u8], expect: usize) -> Result<Token, Error> {
+    fn submit_get(&mut self, key: &[u8], expect: usize) -> Result<Token, Error> {
         let get = Step::Get { length: expect as u64, keep: false, checksum: false };
         self.begin_step(get, &Subject::of(key), &mut self.deadline())
     }
@@ -219,12 +219,12 @@ impl Client {
         value: &[u8],
         options: &PutOptions,
     ) -> Result<Pending<Stored>, Error> {
-        let token = self.ask_put(key, value, options, &mut self.deadline())?;
+        let token = self.submit_put(key, value, options, &mut self.deadline())?;
         Ok(Pending::new(token, &self.dropped))
     }
 
     #[inline]
-    fn ask_put(
+    fn submit_put(
         &mut self,
         key: &[u8],
         value: &[u8],
@@ -235,29 +235,29 @@ impl Client {
         self.begin_step(Step::Put, &Subject { key, value, options: *options }, deadline)
     }
 
-    /// Sends what was begun.
+    /// Sends all requests that were begun.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.flush_until(&mut self.deadline())
     }
 
     fn flush_until(&mut self, deadline: &mut Deadline) -> Result<(), Error> {
-        self.with_room(deadline, |this| this.core.flush())
+        self.when_possible(deadline, |this| this.core.flush())
     }
 
-    /// Waits for a value that was begun.
+    /// Waits for the value of a pending get.
     pub fn finish_get(
         &mut self,
         key: &[u8],
         pending: Pending<Value>,
     ) -> Result<Option<Value>, Error> {
         let token = pending.finish(&self.dropped).ok_or_else(|| another_clients("get", key))?;
-        let what = || named("get", key);
-        let Reply { answer, value, .. } = self.await_reply(token, what)?;
+        let operation = || describe("get", key);
+        let Reply { answer, value, .. } = self.await_reply(token, operation)?;
         self.hint.learn(answer.length);
-        Ok(results::found(&answer, what)?.and(value))
+        Ok(results::found(&answer, operation)?.and(value))
     }
 
-    /// Waits for a value to be stored.
+    /// Waits for the result of a pending put.
     pub fn finish_put(&mut self, key: &[u8], pending: Pending<Stored>) -> Result<Stored, Error> {
         let token = pending.finish(&self.dropped).ok_or_else(|| another_clients("put", key))?;
         self.await_stored(key, token, &mut self.deadline())
@@ -269,29 +269,29 @@ impl Client {
         token: Token,
         deadline: &mut Deadline,
     ) -> Result<Stored, Error> {
-        let what = || named("put", key);
-        let reply = self.await_until(token, deadline, what)?;
+        let operation = || describe("put", key);
+        let reply = self.await_until(token, deadline, operation)?;
         deadline.renew();
-        results::stored(&reply.answer, what)
+        results::stored(&reply.answer, operation)
     }
 
-    /// Waits until a pending call can be finished, and appends the tokens of all those that can: their `finish_…`
-    /// does not wait. With no call pending it fails at the deadline.
+    /// Waits until a pending call has its answer, and appends the tokens of all such calls: their `finish_…`
+    /// does not wait. Without a pending call it fails at the deadline.
     pub fn ready(&mut self, tokens: &mut Vec<Token>) -> Result<(), Error> {
         self.release_dropped();
         let mut deadline = self.deadline();
         self.flush_until(&mut deadline)?;
         self.poll_briefly();
         while !self.answers.any_ready() {
-            self.wait_for_any(&mut deadline, || "ask the store".to_owned())?;
+            self.wait_for_any(&mut deadline, || "wait for the store".to_owned())?;
         }
         tokens.extend(self.answers.all_ready());
         Ok(())
     }
 
-    // How calls are run.
+    // Execution of calls.
 
-    /// Runs a call: asks for its steps, and tries again where that may help.
+    /// Runs a call: submits its steps, and retries where that may help.
     pub(crate) fn run<C: Call>(
         &mut self,
         call: &mut C,
@@ -300,7 +300,7 @@ impl Client {
         self.retrying(C::REPEATABLE, |this, deadline| this.run_once(call, subject, deadline))
     }
 
-    /// Makes attempts as long as that may help.
+    /// Repeats an attempt as long as that may help.
     #[inline]
     pub(crate) fn retrying<T>(
         &mut self,
@@ -328,26 +328,26 @@ impl Client {
         subject: &Subject<'_>,
         deadline: &mut Deadline,
     ) -> Result<C::Output, Error> {
-        let what = || named(C::NAME, subject.key);
+        let operation = || describe(C::NAME, subject.key);
         call.restart();
         loop {
             let token = self.begin_step(call.step(), subject, deadline)?;
-            let reply = self.await_until(token, deadline, what)?;
+            let reply = self.await_until(token, deadline, operation)?;
             deadline.renew();
-            if let Some(output) = call.take(reply, what)? {
+            if let Some(output) = call.take(reply, operation)? {
                 return Ok(output);
             }
         }
     }
 
-    /// Begins one request, whatever it is.
+    /// Begins one request.
     pub(crate) fn begin(
         &mut self,
         request: &Request<'_>,
         lease: Option<Lease>,
     ) -> Result<Token, Error> {
         let mut lease = lease;
-        self.begin_by(&mut self.deadline(), |core, token| core.ask(token, request, &mut lease))
+        self.begin_by(&mut self.deadline(), |core, token| core.submit(token, request, &mut lease))
     }
 
     /// Begins one step of a call.
@@ -362,19 +362,19 @@ impl Client {
         subject: &Subject<'_>,
         deadline: &mut Deadline,
     ) -> Result<Token, Error> {
-        let mut held = Held::default();
-        self.begin_by(deadline, |core, token| core.ask_step(token, step, subject, &mut held))
+        let mut reserved = Reserved::default();
+        self.begin_by(deadline, |core, token| core.submit_step(token, step, subject, &mut reserved))
     }
 
     #[inline]
     pub(crate) fn begin_by(
         &mut self,
         deadline: &mut Deadline,
-        mut ask: impl FnMut(&mut Core, Token) -> Result<(), Error>,
+        mut submit: impl FnMut(&mut Core, Token) -> Result<(), Error>,
     ) -> Result<Token, Error> {
         self.release_dropped();
         let token = self.answers.expect();
-        match self.with_room(deadline, |this| ask(&mut this.core, token)) {
+        match self.when_possible(deadline, |this| submit(&mut this.core, token)) {
             Ok(()) => Ok(token),
             Err(error) => {
                 self.answers.release(token);
@@ -383,60 +383,64 @@ impl Client {
         }
     }
 
-    /// Nobody waits for this any more.
+    /// Discards the outcome of a request.
     fn ignore(&mut self, token: Token) {
         self.answers.ignore(token);
     }
 
-    /// Frees what users of the client have dropped.
+    /// Frees pending calls and buffers that users of the client have dropped.
     #[inline]
     pub(crate) fn release_dropped(&mut self) {
         for dropped in self.dropped.take() {
             match dropped {
                 Dropped::Call(token) => self.answers.ignore(token),
                 Dropped::Buffer(number) => {
-                    // If this fails the connection is lost, and the next one does not know of it.
+                    // If this fails, the connection is lost, and the buffer is not granted on the next one.
                     let _ = self.core.unregister(number);
                 }
             }
         }
     }
 
-    /// Closes handles that were dropped at once: nothing may be asked for a long time. The store closes them later by
-    /// itself if this fails.
+    /// Closes dropped handles now: the next request may come much later. If this fails, the store closes them after its
+    /// own timeout.
     pub(crate) fn close_dropped(&mut self) {
         if self.core.handles().any_dropped() {
             let _ = self.core.flush();
         }
     }
 
-    /// Gives up requests in flight, and closes the handle that they refer to. Over some transports the store is not done with
-    /// them while this client does not poll, and the next call may be far away: so it waits for their answers, a moment.
+    /// Discards requests in flight, and closes the handle that they refer to. Over some transports the store cannot finish
+    /// them while this client does not poll, and the next call may come much later: so it waits for their answers, up to
+    /// [`DISCARD_LIMIT`].
     pub(crate) fn discard(&mut self, tokens: &mut dyn Iterator<Item = Token>) {
         let any = tokens.map(|token| self.answers.ignore(token)).count() > 0;
         self.close_dropped();
         let mut deadline = Deadline::new(DISCARD_LIMIT);
-        while any && self.core.is_connected() && !self.core.is_idle() && !deadline.left().is_zero()
+        while any
+            && self.core.is_connected()
+            && !self.core.is_idle()
+            && !deadline.remaining().is_zero()
         {
             let Client { core, answers, .. } = self;
-            core.wait(deadline.left(), |token, outcome| answers.give(token, outcome));
+            core.wait(deadline.remaining(), |token, outcome| answers.complete(token, outcome));
         }
     }
 
-    /// Does something for which there may be no room, or no connection, at the moment.
-    fn with_room<T>(
+    /// Repeats `attempt` until there is space and a connection for it.
+    fn when_possible<T>(
         &mut self,
         deadline: &mut Deadline,
-        mut something: impl FnMut(&mut Self) -> Result<T, Error>,
+        mut attempt: impl FnMut(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
         loop {
-            let error = match something(self) {
-                Err(error) if matches!(error.kind(), Kind::Busy | Kind::Gone) => error,
+            let error = match attempt(self) {
+                Err(error) if matches!(error.kind(), Kind::Busy | Kind::Unavailable) => error,
                 done => return done,
             };
-            // Nothing is in flight that could make room.
+            // No request in flight can free space.
             let stuck = error.kind() == Kind::Busy && self.core.is_idle();
-            if stuck || deadline.left().is_zero() {
+            if stuck || deadline.remaining().is_zero() {
                 self.core.give_up_unsent();
                 return Err(error);
             }
@@ -445,48 +449,50 @@ impl Client {
                 continue;
             }
             let _ = self.core.flush();
-            self.wait_for_any(deadline, || "ask the store".to_owned())?;
+            self.wait_for_any(deadline, || "wait for the store".to_owned())?;
         }
     }
 
-    /// Asks one thing, and waits for it.
+    /// Sends one request, and waits for the answer.
     pub(crate) fn call(
         &mut self,
         request: &Request<'_>,
-        what: impl Fn() -> String + Copy,
+        operation: impl Fn() -> String + Copy,
     ) -> Result<Reply, Error> {
         let token = self.begin(request, None)?;
-        self.await_reply(token, what)
+        self.await_reply(token, operation)
     }
 
     pub(crate) fn await_reply(
         &mut self,
         token: Token,
-        what: impl Fn() -> String + Copy,
+        operation: impl Fn() -> String + Copy,
     ) -> Result<Reply, Error> {
-        self.await_until(token, &mut self.deadline(), what)
+        self.await_until(token, &mut self.deadline(), operation)
     }
 
     fn await_until(
         &mut self,
         token: Token,
         deadline: &mut Deadline,
-        what: impl Fn() -> String + Copy,
+        operation: impl Fn() -> String + Copy,
     ) -> Result<Reply, Error> {
         let outcome = match self.answers.take(token) {
             Some(outcome) => outcome,
-            None => self.wait_for(token, deadline, what).inspect_err(|_| self.ignore(token))?,
+            None => {
+                self.wait_for(token, deadline, operation).inspect_err(|_| self.ignore(token))?
+            }
         };
-        results::reply(outcome, what)
+        results::reply(outcome, operation)
     }
 
     fn wait_for(
         &mut self,
         token: Token,
         deadline: &mut Deadline,
-        what: impl Fn() -> String + Copy,
+        operation: impl Fn() -> String + Copy,
     ) -> Result<Outcome, Error> {
-        // What could not be sent now must not be sent later, when nobody waits for it.
+        // A request that cannot be sent now must not be sent later, without a caller.
         let mut waited = self.flush_until(deadline).inspect_err(|_| self.core.give_up_unsent());
         self.poll_briefly();
         loop {
@@ -494,16 +500,16 @@ impl Client {
                 return Ok(outcome);
             }
             waited?;
-            waited = self.wait_for_any(deadline, what);
+            waited = self.wait_for_any(deadline, operation);
         }
     }
 
-    /// Takes answers that come so soon that the clock need not be read.
+    /// Takes answers that arrive within a few microseconds, without reading the clock.
     #[inline]
     fn poll_briefly(&mut self) {
         let Client { core, answers, .. } = self;
         if !answers.any_ready() {
-            core.poll_briefly(|token, outcome| answers.give(token, outcome));
+            core.poll_briefly(|token, outcome| answers.complete(token, outcome));
         }
     }
 
@@ -511,21 +517,21 @@ impl Client {
         Deadline::new(self.core.settings().deadline)
     }
 
-    /// Waits for any answer; connects again if it must.
+    /// Waits for any answer; reconnects if the connection is lost.
     fn wait_for_any(
         &mut self,
         deadline: &mut Deadline,
-        what: impl Fn() -> String,
+        operation: impl Fn() -> String,
     ) -> Result<(), Error> {
         if !self.core.is_connected() {
             self.core.reconnect(deadline.at())?;
         }
-        let left = deadline.left();
+        let left = deadline.remaining();
         if left.is_zero() {
-            return Err(results::too_late(deadline.limit(), what));
+            return Err(results::too_late(deadline.limit(), operation));
         }
         let Client { core, answers, .. } = self;
-        core.wait(left, |token, outcome| answers.give(token, outcome));
+        core.wait(left, |token, outcome| answers.complete(token, outcome));
         Ok(())
     }
 }
@@ -542,6 +548,6 @@ const DISCARD_LIMIT: Duration = Duration::from_secs(1);
 
 #[cold]
 fn another_clients(call: &str, key: &[u8]) -> Error {
-    let text = format!("{}: the pending call was begun by another client", named(call, key));
+    let text = format!("{}: the pending call was begun by another client", describe(call, key));
     Error::new(Kind::Misuse, text)
 }

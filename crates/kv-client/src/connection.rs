@@ -23,9 +23,9 @@ use crate::token::Token;
 /// A link with an open session.
 pub(crate) struct Connection {
     link: Link,
-    pub(crate) welcome: ServerHello,
+    pub(crate) hello: ServerHello,
     receive_buffer: Arc<ReceiveBuffer>,
-    /// What the link has no room for yet.
+    /// Operations that wait for space in the link's queue.
     ops: VecDeque<Op>,
     receives: VecDeque<Op>,
     pub(crate) batches: PendingBatches,
@@ -33,10 +33,10 @@ pub(crate) struct Connection {
     control_messages: HashMap<u64, Lease>,
     done: Vec<Completion>,
     slots: RequestSlots,
-    /// The store's pool, if it may be read in place; whether that worked once, and how often it was tried.
+    /// The store's pool, if it may be read in place; whether that has worked, and how often it was tried.
     pool: Option<Window>,
     in_place: bool,
-    tried: u8,
+    in_place_attempts: u8,
     /// When a batch was last sent.
     last_sent: Duration,
 }
@@ -59,17 +59,17 @@ impl Connection {
             .grant(receive_buffer.region())
             .map_err(|error| Error::of_fabric("grant the receive buffer to the store", error))?
             .to_bytes();
-        let opening =
+        let hello_bytes =
             ClientHello::Store { session, receive_buffer: region, control_block: true }.to_bytes();
-        let lease = receive_buffer.lease(opening.len() + ServerHello::LENGTH)?;
-        let (from, to) = (lease.offset(), lease.offset() + opening.len());
-        receive_buffer.memory().write(from, &opening);
+        let lease = receive_buffer.lease(hello_bytes.len() + ServerHello::LENGTH)?;
+        let (from, to) = (lease.offset(), lease.offset() + hello_bytes.len());
+        receive_buffer.memory().write(from, &hello_bytes);
         let answer = receive_buffer.region().slice(to..to + ServerHello::LENGTH);
         let mut ops = VecDeque::from([
             Op::receive(RECEIVE, answer.clone()),
             Op::send(SEND, receive_buffer.region().slice(from..to)),
         ]);
-        let welcome = loop {
+        let hello = loop {
             link.post(&mut ops);
             let mut done = Vec::new();
             let left = deadline.saturating_duration_since(Instant::now());
@@ -77,7 +77,7 @@ impl Connection {
                 return Err(Error::new(
                     Kind::Deadline,
                     format!(
-                        "open a session at {server}: no welcome within {limit:?} — check that a store listens there"
+                        "open a session at {server}: no answer within {limit:?} — check that a store listens there"
                     ),
                 ));
             }
@@ -88,22 +88,22 @@ impl Connection {
                 Ok(Done::Received { length, .. }) => length,
                 _ => 0,
             };
-            let welcome = ServerHello::parse(bytes.get(..length).unwrap_or_default());
-            break welcome.map_err(|why| {
-                let why = link.ended().unwrap_or(why);
-                let text = format!("open a session at {server}: {why}");
+            let hello = ServerHello::parse(bytes.get(..length).unwrap_or_default());
+            break hello.map_err(|error| {
+                let reason = link.ended().unwrap_or(error);
+                let text = format!("open a session at {server}: {reason}");
                 Error::new(
-                    if link.ended().is_some() { Kind::Gone } else { Kind::ProtocolError },
+                    if link.ended().is_some() { Kind::Unavailable } else { Kind::ProtocolError },
                     text,
                 )
             })?;
         };
-        let pool = welcome.pool.and_then(|pool| RemoteRegion::from_bytes(&pool).ok());
+        let pool = hello.pool.and_then(|pool| RemoteRegion::from_bytes(&pool).ok());
         let pool = pool.and_then(|pool| link.import(&pool).ok());
         let receives = (0..RECEIVES).map(|_| Op::receive(RECEIVE, Pieces::EMPTY)).collect();
         Ok(Connection {
             link,
-            welcome,
+            hello,
             receive_buffer: receive_buffer.clone(),
             ops,
             receives,
@@ -113,18 +113,18 @@ impl Connection {
             slots,
             pool,
             in_place: false,
-            tried: 0,
+            in_place_attempts: 0,
             last_sent: clock(),
         })
     }
 
-    /// What the link is, and why.
+    /// The link.
     pub(crate) fn link(&self) -> &Link {
         &self.link
     }
 
-    /// Whether the store reads and writes our memory itself.
-    pub(crate) fn is_near(&self) -> bool {
+    /// Whether the store maps our memory, and reads and writes it directly.
+    pub(crate) fn store_maps_our_memory(&self) -> bool {
         self.link.is_near()
     }
 
@@ -132,13 +132,13 @@ impl Connection {
         &mut self.link
     }
 
-    /// Whether no batch more may be in flight.
+    /// Whether the limit of batches in flight is reached.
     pub(crate) fn is_full(&self) -> bool {
-        self.batches.len() >= usize::from(self.welcome.limits.batches) || self.batches.is_closing()
+        self.batches.len() >= usize::from(self.hello.limits.batches) || self.batches.is_closing()
     }
 
     /// Sends a batch.
-    pub(crate) fn launch(&mut self, outbox: &mut Outbox) -> Result<(), Error> {
+    pub(crate) fn send_batch(&mut self, outbox: &mut Outbox) -> Result<(), Error> {
         if self.batches.is_empty() {
             self.poll_after_pause()?;
         }
@@ -146,7 +146,7 @@ impl Connection {
         // Values that are read in place begin at cache lines.
         let in_place = self.in_place || self.try_reading_in_place();
         let padding = if in_place { (outbox.calls.len() + 1) * CACHE_LINE } else { 0 };
-        let answers = outbox.calls.len() * Answer::LENGTH + outbox.packed + padding;
+        let answers = outbox.calls.len() * Answer::LENGTH + outbox.inline_bytes + padding;
         let begins = PendingBatch::answers_after(message);
         let lease = self.receive_buffer.lease(begins + answers)?;
         let capacity = lease.len() - begins;
@@ -164,29 +164,31 @@ impl Connection {
         let calls = outbox.empty(self.batches.spare_calls());
         let batch = PendingBatch::new(lease, message, calls);
         match self.slots.announce(&self.receive_buffer, tag, &batch) {
-            Announced::Seen => {}
-            Announced::No => self.ops.push_back(Op::send(SEND, batch.message())),
-            Announced::Perhaps => self.ops.push_back(Op::send(SEND, self.receive_buffer.look())),
+            Announced::Polled => {}
+            Announced::NotPolled => self.ops.push_back(Op::send(SEND, batch.message())),
+            Announced::NeedsWakeup => {
+                self.ops.push_back(Op::send(SEND, self.receive_buffer.check_slots_message()))
+            }
         }
         self.batches.insert(tag, batch);
         self.post();
         Ok(())
     }
 
-    /// After a pause, polls the link before anything is sent: the outcome of a write that is sent to a store that is
-    /// gone would be unknown.
+    /// After a pause, polls the link before anything is sent: the outcome of a write that is sent on a
+    /// lost connection would be unknown.
     #[inline]
     fn poll_after_pause(&mut self) -> Result<(), Error> {
         let now = clock();
         let pause = now.saturating_sub(std::mem::replace(&mut self.last_sent, now));
-        if pause >= PAUSE { self.poll(&mut |_, _| ()) } else { Ok(()) }
+        if pause >= IDLE_THRESHOLD { self.poll(&mut |_, _| ()) } else { Ok(()) }
     }
 
-    /// Whether the store's values can be read in place: the link's key for them comes separately from the welcome, or
+    /// Whether the store's values can be read in place: the link's key for the pool arrives separately from the hello, or
     /// never.
     fn try_reading_in_place(&mut self) -> bool {
-        if let (Some(pool), 0..TRIES) = (&self.pool, self.tried) {
-            self.tried += 1;
+        if let (Some(pool), 0..MAX_IN_PLACE_ATTEMPTS) = (&self.pool, self.in_place_attempts) {
+            self.in_place_attempts += 1;
             self.in_place = self.link.peek(pool, 0, &self.receive_buffer.scratch());
         }
         self.in_place
@@ -205,15 +207,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Looks for answers; does not wait.
+    /// Takes answers that have arrived; does not wait.
     #[inline]
-    pub(crate) fn poll(&mut self, give: &mut impl FnMut(Token, Outcome)) -> Result<(), Error> {
+    pub(crate) fn poll(&mut self, complete: &mut impl FnMut(Token, Outcome)) -> Result<(), Error> {
         self.slots.wake(&self.receive_buffer);
-        self.completion_flags(give)?;
+        self.completion_flags(complete)?;
         self.post();
         let mut done = std::mem::take(&mut self.done);
         self.link.poll(&mut done);
-        let taken = self.take(&mut done, give);
+        let taken = self.take(&mut done, complete);
         self.done = done;
         taken
     }
@@ -221,47 +223,51 @@ impl Connection {
     /// Waits for answers, up to a limit.
     pub(crate) fn wait(
         &mut self,
-        give: &mut impl FnMut(Token, Outcome),
+        complete: &mut impl FnMut(Token, Outcome),
         limit: Duration,
     ) -> Result<(), Error> {
         self.post();
-        if !self.slots.is_empty() && self.wait_for_completion_flags(give, limit)? {
+        if !self.slots.is_empty() && self.wait_for_completion_flags(complete, limit)? {
             return Ok(());
         }
         let mut done = std::mem::take(&mut self.done);
         wait(&mut self.link, &mut done, limit);
         self.slots.wake(&self.receive_buffer);
-        let taken = self.take(&mut done, give).and_then(|()| self.completion_flags(give).map(drop));
+        let taken =
+            self.take(&mut done, complete).and_then(|()| self.completion_flags(complete).map(drop));
         self.done = done;
         taken
     }
 
     /// Takes answers whose completion flag is set; returns whether there were any.
     #[inline]
-    fn completion_flags(&mut self, give: &mut impl FnMut(Token, Outcome)) -> Result<bool, Error> {
+    fn completion_flags(
+        &mut self,
+        complete: &mut impl FnMut(Token, Outcome),
+    ) -> Result<bool, Error> {
         let mut any = false;
         while let Some(tag) = self.slots.completed(&self.receive_buffer) {
             any = true;
             let (link, pool) = (&mut self.link, &self.pool);
             let mut read_in_place =
                 |at: u64, into: &Slice| pool.as_ref().is_some_and(|pool| link.peek(pool, at, into));
-            self.batches.finish(tag, &mut read_in_place, give).map_err(not_received)?;
+            self.batches.finish(tag, &mut read_in_place, complete).map_err(not_received)?;
             if self.in_place {
-                self.slots.took(&self.receive_buffer);
+                self.slots.publish_consumed(&self.receive_buffer);
             }
         }
-        if self.batches.is_left() { Err(closing()) } else { Ok(any) }
+        if self.batches.is_drained() { Err(closing()) } else { Ok(any) }
     }
 
-    /// Looks for completion flags as long as an answer usually takes, without reading the clock; returns
+    /// Polls completion flags as long as an answer usually takes, without reading the clock; returns
     /// whether one was set.
     #[inline]
     pub(crate) fn poll_briefly(
         &mut self,
-        give: &mut impl FnMut(Token, Outcome),
+        complete: &mut impl FnMut(Token, Outcome),
     ) -> Result<bool, Error> {
         for _ in 0..if self.slots.is_empty() { 0 } else { BRIEF_POLLS } {
-            if self.completion_flags(give)? {
+            if self.completion_flags(complete)? {
                 return Ok(true);
             }
             std::hint::spin_loop();
@@ -269,17 +275,17 @@ impl Connection {
         Ok(false)
     }
 
-    /// Watches for completion flags a short while, and the link now and then; `false`: it is time to sleep, and the store
-    /// knows. `true`: something came.
+    /// Polls completion flags for a short while, and the link less often. Returns `true` if something arrived, `false` if it is
+    /// time to sleep and the store is informed.
     fn wait_for_completion_flags(
         &mut self,
-        give: &mut impl FnMut(Token, Outcome),
+        complete: &mut impl FnMut(Token, Outcome),
         limit: Duration,
     ) -> Result<bool, Error> {
         let begun = Instant::now();
         let mut rounds = 0_u32;
         loop {
-            if self.completion_flags(give)? {
+            if self.completion_flags(complete)? {
                 return Ok(true);
             }
             rounds += 1;
@@ -288,13 +294,15 @@ impl Connection {
                 continue;
             }
             let in_flight = self.batches.len();
-            self.poll(give)?;
+            self.poll(complete)?;
             let waited = begun.elapsed();
             if self.batches.len() != in_flight || waited >= limit {
                 return Ok(true);
             }
             if !linger(waited) {
-                return Ok(!self.slots.sleep(&self.receive_buffer) || self.completion_flags(give)?);
+                return Ok(
+                    !self.slots.sleep(&self.receive_buffer) || self.completion_flags(complete)?
+                );
             }
         }
     }
@@ -311,7 +319,7 @@ impl Connection {
     fn take(
         &mut self,
         done: &mut Vec<Completion>,
-        give: &mut impl FnMut(Token, Outcome),
+        complete: &mut impl FnMut(Token, Outcome),
     ) -> Result<(), Error> {
         let mut lost = None;
         for completion in done.drain(..) {
@@ -322,8 +330,8 @@ impl Connection {
                 }
                 (RECEIVE, Ok(Done::Received { imm: Some(number), .. })) => {
                     self.receives.push_back(Op::receive(RECEIVE, Pieces::EMPTY));
-                    if let Err(why) = self.batches.part(number, give) {
-                        lost = Some(not_received(why));
+                    if let Err(error) = self.batches.part(number, complete) {
+                        lost = Some(not_received(error));
                     }
                 }
                 (RECEIVE, Ok(_)) => {
@@ -334,35 +342,37 @@ impl Connection {
                 (token, Ok(_)) => drop(self.control_messages.remove(&token)),
                 (_, Err(failure)) => {
                     let error = match self.link.ended() {
-                        Some(why) => Error::new(Kind::Gone, why),
-                        None => Error::new(Kind::Gone, "the connection failed").because(failure),
+                        Some(reason) => Error::new(Kind::Unavailable, reason),
+                        None => {
+                            Error::new(Kind::Unavailable, "the connection failed").because(failure)
+                        }
                     };
                     lost.get_or_insert(error);
                 }
             }
         }
         if lost.is_none()
-            && let Some(why) = self.link.ended()
+            && let Some(reason) = self.link.ended()
         {
-            lost = Some(Error::new(Kind::Gone, why));
+            lost = Some(Error::new(Kind::Unavailable, reason));
         }
-        if lost.is_none() && self.batches.is_left() {
+        if lost.is_none() && self.batches.is_drained() {
             lost = Some(closing());
         }
         lost.map_or(Ok(()), Err)
     }
 
-    /// Resends batches that an earlier connection has no answer for; calls that must not be resent get their outcome.
+    /// Resends unanswered batches of an earlier connection; calls that must not be resent get their outcome.
     pub(crate) fn resume(
         &mut self,
         mut old: PendingBatches,
         handles: &Handles,
         answered: &mut Vec<Answered>,
     ) {
-        let resumed = self.welcome.resumed;
+        let resumed = self.hello.resumed;
         let writes = |batch: &PendingBatch| batch.calls.iter().any(|call| call.writes);
-        old.give_up(|batch| !resumed && !batch.undone && writes(batch), answered);
-        for batch in old.begin_again() {
+        old.give_up(|batch| !resumed && !batch.refused && writes(batch), answered);
+        for batch in old.resend() {
             self.ops.push_back(Op::send(SEND, batch.message()));
         }
         old.handles = handles.clone();
@@ -380,7 +390,7 @@ impl Connection {
         self.link.fd()
     }
 
-    /// Closes it, and returns what was in flight: the store does not write to the receive buffer any more.
+    /// Closes the connection, so that the store does not write to the receive buffer any more, and returns the batches in flight.
     pub(crate) fn close(self) -> PendingBatches {
         let Connection { link, batches, .. } = self;
         drop(link);
@@ -395,21 +405,22 @@ fn clock() -> Duration {
     Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32)
 }
 
-/// It has not done what it was asked last; another store may be asked for it.
+/// The store has not executed the last batches; another store may.
 #[cold]
 fn closing() -> Error {
-    Error::new(Kind::Gone, results::CLOSING)
+    Error::new(Kind::Unavailable, results::CLOSING)
 }
 
 #[cold]
-fn not_received(why: NotReceived) -> Error {
-    match why {
-        NotReceived::ProtocolError(why) => {
-            Error::new(Kind::ProtocolError, format!("the store's answer: {why}"))
+fn not_received(error: NotReceived) -> Error {
+    match error {
+        NotReceived::ProtocolError(reason) => {
+            Error::new(Kind::ProtocolError, format!("the store's answer: {reason}"))
         }
-        NotReceived::Revoked => {
-            Error::new(Kind::Gone, "the store closed the connection before the value was read")
-        }
+        NotReceived::Revoked => Error::new(
+            Kind::Unavailable,
+            "the store closed the connection before the value was read",
+        ),
     }
 }
 
@@ -418,12 +429,12 @@ const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
 const CONTROL: u64 = 3;
 /// After a pause of this length the link is polled before anything is sent.
-const PAUSE: Duration = Duration::from_millis(50);
-/// How often completion flags are polled before the link and the clock are.
+const IDLE_THRESHOLD: Duration = Duration::from_millis(50);
+/// Polls of completion flags between two polls of the link and the clock.
 const FLAG_POLLS: u32 = 32;
-/// Some microseconds.
+/// Takes a few microseconds.
 const BRIEF_POLLS: u32 = 128;
-/// After how many batches reading in place is given up.
-const TRIES: u8 = 100;
-/// How many answers may arrive between two polls.
+/// Batches after which reading in place is no longer tried.
+const MAX_IN_PLACE_ATTEMPTS: u8 = 100;
+/// The number of answers that may arrive between two polls.
 const RECEIVES: usize = 128;

@@ -20,22 +20,22 @@ use crate::retry::Pauses;
 use crate::settings::Settings;
 use crate::token::Token;
 
-/// Everything that the clients have in common; they differ in how they wait.
+/// The common part of both clients, which differ in how they wait.
 pub(crate) struct Core {
     settings: Settings,
     endpoint: Endpoint,
     receive_buffer: Arc<ReceiveBuffer>,
     connection: Option<Connection>,
     outbox: Outbox,
-    /// A connection that is lost and not yet closed, which may take a moment.
+    /// A lost connection that is not closed yet, since closing may take a moment.
     lost_connection: Option<Connection>,
     /// Batches in flight when the last connection was lost.
     unanswered: PendingBatches,
-    /// Outcomes of requests that no store answered.
-    early: Vec<Answered>,
+    /// Outcomes of requests that no store answered, to be delivered.
+    unreported: Vec<Answered>,
     session: Option<[u8; 16]>,
     sequence: u64,
-    /// Which of the servers is tried next.
+    /// The index of the server that is tried next.
     server: usize,
     /// The caller's registered memory, granted on every connection, by its number.
     buffers: Vec<(u32, Region)>,
@@ -69,7 +69,7 @@ impl Core {
             lost_connection: None,
             outbox: Outbox::default(),
             unanswered: PendingBatches::default(),
-            early: Vec::new(),
+            unreported: Vec::new(),
             session: None,
             sequence: 0,
             server: 0,
@@ -94,22 +94,22 @@ impl Core {
         &self.receive_buffer
     }
 
-    /// The limits in the store's welcome.
+    /// The limits from the store's hello.
     pub(crate) fn limits(&self) -> Option<&Limits> {
-        self.connection.as_ref().map(|connection| &connection.welcome.limits)
+        self.connection.as_ref().map(|connection| &connection.hello.limits)
     }
 
-    /// How the store is reached, and why so.
+    /// The transport that the connection uses, and why.
     pub(crate) fn explain(&self) -> Option<Explanation> {
         self.connection.as_ref().map(|connection| connection.link().report().explain())
     }
 
-    /// The same, as it changes.
+    /// The link's report, which is updated.
     pub(crate) fn report(&self) -> Option<Arc<Report>> {
         self.connection.as_ref().map(|connection| connection.link().report().clone())
     }
 
-    /// Counts connections: handles are valid on one.
+    /// The number of the connection: handles are valid on one.
     #[inline]
     pub(crate) fn connection(&self) -> u64 {
         self.handles.connection()
@@ -124,19 +124,19 @@ impl Core {
         self.connection.is_some()
     }
 
-    /// Whether values can be read where they lie by the store itself, at no cost worth speaking of.
-    pub(crate) fn is_near(&self) -> bool {
-        self.connection.as_ref().is_some_and(Connection::is_near)
+    /// Whether the store maps our memory, so that it reads values there at almost no cost.
+    pub(crate) fn store_maps_our_memory(&self) -> bool {
+        self.connection.as_ref().is_some_and(Connection::store_maps_our_memory)
     }
 
-    /// The number of the next write.
+    /// The sequence of the next write.
     pub(crate) fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
     }
 
     /// Adds a request to the next batch. `Busy`: take answers first.
-    pub(crate) fn ask(
+    pub(crate) fn submit(
         &mut self,
         token: Token,
         request: &Request<'_>,
@@ -146,7 +146,7 @@ impl Core {
         if !self.outbox.fits(request, &limits) {
             self.send()?;
             if !self.outbox.fits(request, &limits) {
-                let text = "ask the store: the request is longer than the store accepts";
+                let text = "send to the store: the request is longer than the store accepts";
                 return Err(Error::new(Kind::TooLong, text));
             }
         }
@@ -154,7 +154,7 @@ impl Core {
         Ok(())
     }
 
-    /// Sends what was asked, and closes handles that were dropped.
+    /// Sends the next batch, and closes handles that were dropped.
     #[inline]
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         if self.handles.any_dropped() {
@@ -166,8 +166,8 @@ impl Core {
     #[cold]
     fn close_dropped(&mut self) {
         for handle in self.handles.take_dropped() {
-            // Nobody waits for the answer.
-            let closed = self.ask(Token::NOBODY, &Request::Close { handle }, &mut None);
+            // The answer is not needed.
+            let closed = self.submit(Token::NONE, &Request::Close { handle }, &mut None);
             if closed.is_err_and(|error| error.kind() == Kind::Busy) {
                 self.handles.put_back(handle);
             }
@@ -181,38 +181,38 @@ impl Core {
         let Some(connection) = &mut self.connection else { return Err(self.not_connected()) };
         if connection.is_full() {
             let text =
-                "ask the store: its limit of batches in flight is reached — take answers first";
+                "send to the store: its limit of batches in flight is reached — take answers first";
             return Err(Error::new(Kind::Busy, text));
         }
-        let launched = connection.launch(&mut self.outbox);
-        if let Err(error) = &launched
-            && error.kind() == Kind::Gone
+        let sent = connection.send_batch(&mut self.outbox);
+        if let Err(error) = &sent
+            && error.kind() == Kind::Unavailable
         {
             self.lose(error.clone());
         }
-        launched
+        sent
     }
 
     /// Delivers answers, without waiting.
     #[inline]
-    pub(crate) fn poll(&mut self, mut give: impl FnMut(Token, Outcome)) {
-        if self.deliver_early(&mut give) {
+    pub(crate) fn poll(&mut self, mut complete: impl FnMut(Token, Outcome)) {
+        if self.deliver_unreported(&mut complete) {
             return;
         }
         if let Some(connection) = &mut self.connection
-            && let Err(error) = connection.poll(&mut give)
+            && let Err(error) = connection.poll(&mut complete)
         {
             self.lose(error);
         }
     }
 
     /// Delivers answers, and waits for the first of them up to a limit.
-    pub(crate) fn wait(&mut self, limit: Duration, mut give: impl FnMut(Token, Outcome)) {
-        if self.deliver_early(&mut give) {
+    pub(crate) fn wait(&mut self, limit: Duration, mut complete: impl FnMut(Token, Outcome)) {
+        if self.deliver_unreported(&mut complete) {
             return;
         }
         if let Some(connection) = &mut self.connection
-            && let Err(error) = connection.wait(&mut give, limit)
+            && let Err(error) = connection.wait(&mut complete, limit)
         {
             self.lose(error);
         }
@@ -220,22 +220,22 @@ impl Core {
 
     /// Delivers answers that arrive within a few microseconds, over shared memory.
     #[inline]
-    pub(crate) fn poll_briefly(&mut self, mut give: impl FnMut(Token, Outcome)) {
+    pub(crate) fn poll_briefly(&mut self, mut complete: impl FnMut(Token, Outcome)) {
         if let Some(connection) = &mut self.connection
-            && let Err(error) = connection.poll_briefly(&mut give)
+            && let Err(error) = connection.poll_briefly(&mut complete)
         {
             self.lose(error);
         }
     }
 
     #[inline]
-    fn deliver_early(&mut self, give: &mut impl FnMut(Token, Outcome)) -> bool {
-        let any = !self.early.is_empty();
-        self.early.drain(..).for_each(|Answered { token, outcome }| give(token, outcome));
+    fn deliver_unreported(&mut self, complete: &mut impl FnMut(Token, Outcome)) -> bool {
+        let any = !self.unreported.is_empty();
+        self.unreported.drain(..).for_each(|Answered { token, outcome }| complete(token, outcome));
         any
     }
 
-    /// The connection is lost; what was in flight waits for the next one.
+    /// The connection is lost; batches in flight wait for the next one.
     fn lose(&mut self, error: Error) {
         self.lost_connection = self.connection.take();
         self.outbox.detach_handles();
@@ -245,7 +245,7 @@ impl Core {
     }
 
     fn not_connected(&self) -> Error {
-        let error = Error::new(Kind::Gone, "ask the store: not connected");
+        let error = Error::new(Kind::Unavailable, "send to the store: not connected");
         match &self.lost {
             Some(lost) => error.because(lost.clone()),
             None => error,
@@ -258,7 +258,7 @@ impl Core {
         loop {
             let Err(error) = self.connect_once(deadline) else { return Ok(()) };
             let pause = pauses.next();
-            if !error.may_pass() || Instant::now() + pause >= deadline {
+            if !error.is_transient() || Instant::now() + pause >= deadline {
                 return Err(error);
             }
             std::thread::sleep(pause);
@@ -292,7 +292,7 @@ impl Core {
         for socket in sockets {
             let left = deadline.saturating_duration_since(Instant::now());
             // The other addresses need time too.
-            let limit = if several { left.min(ONE_ADDRESS) } else { left };
+            let limit = if several { left.min(ADDRESS_TIMEOUT) } else { left };
             let source = self.settings.credentials.as_ref();
             let to = Destination { server, socket, source, limit };
             match Connection::open(&self.endpoint, &self.receive_buffer, &to, self.session) {
@@ -308,22 +308,22 @@ impl Core {
             let region = connection.link_mut().grant(region).map_err(grant_failed)?.to_bytes();
             connection.send_control(&Grant { number: *number, region }.to_bytes())?;
         }
-        // Both at once: what is in flight belongs to the session that the next connection resumes. A new session does not
-        // know of it, and resending it there could do a write twice.
-        self.session = Some(connection.welcome.session);
+        // Both together: batches in flight belong to the session that the next connection resumes. A new session does not
+        // know them, and resending them there could do a write twice.
+        self.session = Some(connection.hello.session);
         self.handles.renew();
         let unanswered = std::mem::take(&mut self.unanswered);
-        connection.resume(unanswered, &self.handles, &mut self.early);
+        connection.resume(unanswered, &self.handles, &mut self.unreported);
         self.connection = Some(connection);
         Ok(())
     }
 
-    /// Grants the store memory of the caller's, under a number.
+    /// Grants the caller's memory to the store, under a number.
     pub(crate) fn register(&mut self, memory: &Memory) -> Result<(u32, Region), Error> {
-        let most = self.limits().map_or(usize::MAX, |limits| limits.regions.into());
-        if self.buffers.len() >= most {
+        let max = self.limits().map_or(usize::MAX, |limits| limits.regions.into());
+        if self.buffers.len() >= max {
             let text = format!(
-                "register memory with the store: it accepts {most} regions at most — unregister some, or use larger ones"
+                "register memory with the store: its limit is {max} regions — unregister some, or use larger ones"
             );
             return Err(Error::new(Kind::Misuse, text));
         }
@@ -342,7 +342,7 @@ impl Core {
         Ok((number, region))
     }
 
-    /// Withdraws memory from the store.
+    /// Revokes a grant.
     pub(crate) fn unregister(&mut self, number: u32) -> Result<(), Error> {
         self.buffers.retain(|(other, _)| *other != number);
         match &mut self.connection {
@@ -351,33 +351,33 @@ impl Core {
         }
     }
 
-    /// Prepares to sleep on the descriptor; `false`: do not.
+    /// Prepares to sleep on the descriptor; `false`: do not sleep.
     pub(crate) fn arm(&mut self) -> bool {
-        self.early.is_empty() && self.connection.as_mut().is_some_and(Connection::arm)
+        self.unreported.is_empty() && self.connection.as_mut().is_some_and(Connection::arm)
     }
 
-    /// The descriptor that is readable when there is something to do; it changes with each connection.
+    /// The descriptor that is readable when the connection has events; it changes with each connection.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.connection.as_ref().map(Connection::fd)
     }
 
-    /// Whether something was asked that could not be sent yet.
+    /// Whether requests wait to be sent.
     pub(crate) fn has_unsent(&self) -> bool {
         !self.outbox.is_empty()
     }
 
-    /// Whether nothing is in flight that could return a part of the receive buffer.
+    /// Whether no request is in flight that could free a part of the receive buffer.
     pub(crate) fn is_idle(&self) -> bool {
         self.unanswered.is_empty()
-            && self.early.is_empty()
+            && self.unreported.is_empty()
             && self.lost_connection.as_ref().is_none_or(|connection| connection.batches.is_empty())
             && self.connection.as_ref().is_none_or(|connection| connection.batches.is_empty())
     }
 
-    /// Gives up what could not be sent.
+    /// Discards requests that could not be sent.
     pub(crate) fn give_up_unsent(&mut self) {
         let calls = self.outbox.empty(Vec::new()).into_iter();
-        self.early
+        self.unreported
             .extend(calls.map(|call| Answered { token: call.token, outcome: Outcome::Unsent }));
     }
 }
@@ -393,5 +393,5 @@ fn grant_failed(error: fabric::Error) -> Error {
     Error::of_fabric("grant memory to the store", error)
 }
 
-/// How long one address may take where there are others.
-const ONE_ADDRESS: Duration = Duration::from_secs(5);
+/// For one address, if there are others.
+const ADDRESS_TIMEOUT: Duration = Duration::from_secs(5);

@@ -13,7 +13,7 @@ pub(crate) struct Destination<'d> {
     pub(crate) server: &'d Address,
     /// One of its addresses.
     pub(crate) socket: SocketAddr,
-    /// Where credentials come from, if they differ each time.
+    /// Returns credentials, if they differ for each connection.
     pub(crate) source: Option<&'d CredentialSource>,
     pub(crate) limit: Duration,
 }

@@ -1,6 +1,6 @@
-//! The task behind an async client: it owns the connection, sends what callers ask, and gives them the answers.
+//! The task of an async client: it owns the connection, sends the requests of callers, and returns the answers.
 //!
-//! Unsafe here: a descriptor of our own is given to the runtime, which wants it to stay open.
+//! Unsafe here: a descriptor of our own is registered with the runtime, which requires that it stays open.
 #![allow(unsafe_code, reason = "registers a descriptor with the runtime")]
 
 use std::collections::{HashMap, VecDeque};
@@ -20,22 +20,22 @@ use crate::in_flight::Outcome;
 use crate::retry::Pauses;
 use crate::token::Token;
 
-/// One request: how it is made, again if there was no room for it, and who waits for the answer.
-pub(crate) struct Ask {
-    pub(crate) make: Make,
-    pub(crate) answer: oneshot::Sender<Result<Outcome, Error>>,
+/// One request: how it is submitted, again if it had to wait, and where its outcome goes.
+pub(crate) struct QueuedRequest {
+    pub(crate) submit: Submit,
+    pub(crate) outcome: oneshot::Sender<Result<Outcome, Error>>,
 }
 
-pub(crate) type Make = Box<dyn FnMut(&mut Core, Token) -> Result<(), Error> + Send>;
+pub(crate) type Submit = Box<dyn FnMut(&mut Core, Token) -> Result<(), Error> + Send>;
 
-/// What the task shares with callers.
+/// State that the task shares with callers.
 pub(crate) struct Shared {
-    /// How long the receive buffer is.
+    /// The length of the receive buffer.
     pub(crate) receive_buffer: usize,
     state: Mutex<State>,
 }
 
-/// What changes with the connection.
+/// State that changes with the connection.
 #[derive(Clone)]
 struct State {
     report: Option<Arc<fabric::link::Report>>,
@@ -65,12 +65,12 @@ impl Shared {
         self.state().limits
     }
 
-    /// The longest value that one request stores.
+    /// The maximum length of a value that one request stores.
     pub(crate) fn max_at_once(&self) -> usize {
         self.state().max_at_once
     }
 
-    /// How long the pieces of longer values are.
+    /// The length of the pieces of longer values.
     pub(crate) fn piece(&self) -> usize {
         self.state().piece
     }
@@ -86,31 +86,38 @@ impl Shared {
 
 pub(crate) struct Driver {
     core: Core,
-    asks: mpsc::Receiver<Ask>,
-    /// Who waits for which answer.
-    waiting: HashMap<Token, oneshot::Sender<Result<Outcome, Error>>>,
-    /// Requests for which there was no room yet, or no connection.
-    refused: VecDeque<Ask>,
+    requests: mpsc::Receiver<QueuedRequest>,
+    /// The callers that wait for an answer.
+    callers: HashMap<Token, oneshot::Sender<Result<Outcome, Error>>>,
+    /// Requests that wait for space or a connection.
+    waiting_for_space: VecDeque<QueuedRequest>,
     token: Token,
     shared: Arc<Shared>,
 }
 
-/// Why the connection is not served any more.
+/// Why `serve` has returned.
 enum End {
     Lost,
-    /// All clones of the client are gone.
+    /// All clones of the client are dropped.
     NoCallers,
 }
 
 impl Driver {
-    pub(crate) fn new(core: Core, asks: mpsc::Receiver<Ask>) -> (Self, Arc<Shared>) {
+    pub(crate) fn new(core: Core, requests: mpsc::Receiver<QueuedRequest>) -> (Self, Arc<Shared>) {
         let shared = Arc::new(Shared {
             receive_buffer: core.receive_buffer().len(),
             state: Mutex::new(State::of(&core)),
         });
-        let (waiting, refused) = (HashMap::new(), VecDeque::new());
+        let (callers, waiting_for_space) = (HashMap::new(), VecDeque::new());
         (
-            Driver { core, asks, waiting, refused, token: Token::NOBODY, shared: shared.clone() },
+            Driver {
+                core,
+                requests,
+                callers,
+                waiting_for_space,
+                token: Token::NONE,
+                shared: shared.clone(),
+            },
             shared,
         )
     }
@@ -123,22 +130,22 @@ impl Driver {
                 Err(error) => self.fail(&error),
             }
             self.shared.update(&self.core);
-            // No connection is made while there is no caller.
-            if self.waiting.is_empty() && self.refused.is_empty() {
-                match self.asks.recv().await {
-                    Some(ask) => self.refused.push_back(ask),
+            // Without callers no connection is made.
+            if self.callers.is_empty() && self.waiting_for_space.is_empty() {
+                match self.requests.recv().await {
+                    Some(request) => self.waiting_for_space.push_back(request),
                     None => break,
                 }
             }
             let Some(driver) = self.reconnect().await else { return };
             self = driver;
         }
-        // Taking a link apart may take a moment.
+        // Closing a link may take a moment.
         let Driver { core, .. } = self;
         drop(tokio::task::spawn_blocking(move || drop(core)));
     }
 
-    /// Connects anew, on threads that may block, with growing pauses. `None`: the runtime ends.
+    /// Reconnects, on threads that may block, with growing pauses. `None`: the runtime ends.
     async fn reconnect(mut self) -> Option<Self> {
         let deadline = Instant::now() + self.core.settings().deadline;
         let mut pauses = Pauses::new();
@@ -154,8 +161,8 @@ impl Driver {
                 return Some(self);
             };
             let pause = pauses.next();
-            let over = Instant::now() + pause >= deadline || self.asks.is_closed();
-            if over || !error.may_pass() {
+            let over = Instant::now() + pause >= deadline || self.requests.is_closed();
+            if over || !error.is_transient() {
                 self.fail(&error);
                 return Some(self);
             }
@@ -163,10 +170,10 @@ impl Driver {
         }
     }
 
-    /// All callers get this error.
+    /// Returns this error to all callers.
     fn fail(&mut self, error: &Error) {
-        let refused = self.refused.drain(..).map(|ask| ask.answer);
-        for answer in refused.chain(self.waiting.drain().map(|(_, answer)| answer)) {
+        let waiting_for_space = self.waiting_for_space.drain(..).map(|request| request.outcome);
+        for answer in waiting_for_space.chain(self.callers.drain().map(|(_, answer)| answer)) {
             let _ = answer.send(Err(error.clone()));
         }
     }
@@ -176,87 +183,87 @@ impl Driver {
         let Some(fd) = self.core.fd() else { return Ok(End::Lost) };
         let fd = register(fd.try_clone_to_owned().map_err(io_failed)?)?;
         loop {
-            let mut busy = self.take_asks();
-            busy |= self.ask_again();
-            // As much is in flight as the store takes: answers make room.
+            let mut busy = self.take_queued();
+            busy |= self.retry_waiting();
+            // On an error the limit in flight is reached: answers free space.
             let _ = self.core.flush();
             busy |= self.deliver();
             if !self.core.is_connected() {
                 return Ok(End::Lost);
             }
-            if self.asks.is_closed() && self.asks.is_empty() {
+            if self.requests.is_closed() && self.requests.is_empty() {
                 return Ok(End::NoCallers);
             }
             if busy || !self.core.arm() || is_readable(&fd) {
-                // Other tasks must run too, perhaps with what was delivered.
+                // Let other tasks run, perhaps with the delivered answers.
                 tokio::task::yield_now().await;
                 continue;
             }
-            let waits = !self.refused.is_empty() || self.core.has_unsent();
+            let waits = !self.waiting_for_space.is_empty() || self.core.has_unsent();
             let handles = self.core.handles().clone();
             tokio::select! {
-                ask = self.asks.recv(), if self.refused.len() < MAX_REFUSED => match ask {
-                    Some(ask) => self.ask(ask),
+                request = self.requests.recv(), if self.waiting_for_space.len() < MAX_WAITING => match request {
+                    Some(request) => self.submit(request),
                     None => return Ok(End::NoCallers),
                 },
-                // The descriptor was not readable a moment ago, so this is a change, or an older one.
+                // The descriptor was not readable just now, so this is a new event or an old one.
                 ready = fd.readable() => ready.map_err(io_failed)?.clear_ready(),
-                // Callers who drop values make room in the receive buffer, without a notification.
-                () = tokio::time::sleep(RETRY), if waits => {}
-                // They are closed with the next flush.
+                // Callers that drop values free space in the receive buffer, without a notification.
+                () = tokio::time::sleep(RETRY_INTERVAL), if waits => {}
+                // The next flush closes them.
                 () = handles.dropped() => {}
             }
         }
     }
 
-    fn take_asks(&mut self) -> bool {
+    fn take_queued(&mut self) -> bool {
         let mut any = false;
-        while self.refused.len() < MAX_REFUSED
-            && let Ok(ask) = self.asks.try_recv()
+        while self.waiting_for_space.len() < MAX_WAITING
+            && let Ok(request) = self.requests.try_recv()
         {
-            self.ask(ask);
+            self.submit(request);
             any = true;
         }
         any
     }
 
-    /// Tries those again that found no room, in their order.
-    fn ask_again(&mut self) -> bool {
-        let before = self.refused.len();
+    /// Submits waiting requests again, in their order.
+    fn retry_waiting(&mut self) -> bool {
+        let before = self.waiting_for_space.len();
         for _ in 0..before {
-            let Some(ask) = self.refused.pop_front() else { break };
-            let left = self.refused.len();
-            self.ask(ask);
-            if self.refused.len() > left {
-                // The first of them goes first the next time too.
-                self.refused.rotate_right(1);
+            let Some(request) = self.waiting_for_space.pop_front() else { break };
+            let left = self.waiting_for_space.len();
+            self.submit(request);
+            if self.waiting_for_space.len() > left {
+                // The first one stays the first.
+                self.waiting_for_space.rotate_right(1);
                 break;
             }
         }
-        self.refused.len() < before
+        self.waiting_for_space.len() < before
     }
 
-    fn ask(&mut self, mut ask: Ask) {
-        // A caller whose deadline has passed does not wait for it any more.
-        if ask.answer.is_closed() {
+    fn submit(&mut self, mut request: QueuedRequest) {
+        // The caller's deadline has passed.
+        if request.outcome.is_closed() {
             return;
         }
         self.token = self.token.next();
-        match (ask.make)(&mut self.core, self.token) {
-            Ok(()) => drop(self.waiting.insert(self.token, ask.answer)),
-            Err(error) if matches!(error.kind(), Kind::Busy | Kind::Gone) => {
-                self.refused.push_back(ask);
+        match (request.submit)(&mut self.core, self.token) {
+            Ok(()) => drop(self.callers.insert(self.token, request.outcome)),
+            Err(error) if matches!(error.kind(), Kind::Busy | Kind::Unavailable) => {
+                self.waiting_for_space.push_back(request);
             }
-            Err(error) => drop(ask.answer.send(Err(error))),
+            Err(error) => drop(request.outcome.send(Err(error))),
         }
     }
 
     fn deliver(&mut self) -> bool {
-        let Driver { core, waiting, .. } = self;
+        let Driver { core, callers, .. } = self;
         let mut any = false;
         core.poll(|token, outcome| {
             any = true;
-            if let Some(answer) = waiting.remove(&token) {
+            if let Some(answer) = callers.remove(&token) {
                 let _ = answer.send(Ok(outcome));
             }
         });
@@ -265,7 +272,7 @@ impl Driver {
 }
 
 fn register(fd: OwnedFd) -> Result<AsyncFd<OwnedFd>, Error> {
-    // SAFETY: an `OwnedFd` is open as long as it lives, and gives out one descriptor only.
+    // SAFETY: an `OwnedFd` stays open until it is dropped, and always has the same descriptor.
     let registered = unsafe { AsyncFd::register(fd) };
     registered.map_err(|error| io_failed(error.into()))
 }
@@ -281,7 +288,7 @@ fn is_readable(fd: &impl AsFd) -> bool {
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
 }
 
-/// How many may wait for room; more wait in the channel.
-const MAX_REFUSED: usize = 1024;
-/// How soon those are tried again.
-const RETRY: Duration = Duration::from_millis(5);
+/// How many may wait for space; more wait in the channel.
+const MAX_WAITING: usize = 1024;
+/// How often those are submitted again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);

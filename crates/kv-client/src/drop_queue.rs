@@ -1,9 +1,9 @@
-//! What was dropped elsewhere, until its owner notices.
+//! A queue of dropped objects, for their owner.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Things that were dropped. Looking for them costs a load while there are none.
+/// Dropped objects, until their owner handles them. Checking an empty queue costs one load.
 #[derive(Debug)]
 pub(crate) struct DropQueue<T> {
     any: AtomicBool,
@@ -23,13 +23,13 @@ impl<T> DropQueue<T> {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Whether there are some.
+    /// Whether the queue is not empty.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Those since the last time.
+    /// Empties the queue.
     #[inline]
     pub(crate) fn take(&self) -> Vec<T> {
         match self.any() && self.any.swap(false, Ordering::Acquire) {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_dropped_is_taken_once_in_its_order() {
+    fn objects_are_taken_once_in_order() {
         let queue = DropQueue::default();
         assert!(!queue.any() && queue.take().is_empty());
         queue.push(1);

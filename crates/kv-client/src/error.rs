@@ -15,12 +15,12 @@ pub struct Error {
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
-/// What a caller can act on.
+/// The kind of an error, for callers to act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// The condition of a write does not hold, and nothing was changed. The key's current version; `None` if there is
-    /// no such key.
+    /// The condition of a write is not met, and nothing was changed. The key's current version; `None` if the key does
+    /// not exist.
     Condition(Option<u64>),
     /// The store's memory or its disk is full.
     Full,
@@ -32,31 +32,31 @@ pub enum Kind {
     TooLong,
     /// The store refused these credentials, or they do not permit this request.
     Denied,
-    /// This host, the store's host or the network cannot do it, such as RDMA that is required and not available.
+    /// This host, the store's host or the network does not support it, such as RDMA that is required and not available.
     Unsupported,
     /// An argument or a setting is not valid, or values were used with the wrong client.
     Misuse,
-    /// The store was lost during a write, which may or may not have happened: read before you write again.
+    /// The connection was lost during a write, which may or may not have happened: read before you write again.
     Unknown,
-    /// The deadline has passed. The request may still be done.
+    /// The deadline has passed. The request may still be executed.
     Deadline,
-    /// The store has as many requests or clients as it accepts, and did nothing: try again later.
+    /// The store's limit of requests or clients is reached, and nothing was done: try again later.
     Overloaded,
-    /// No store can be reached, or it closed what the call refers to.
-    Gone,
-    /// This client has as much in use as it may: drop values and pending calls, or register a larger receive buffer.
+    /// No store can be reached, the connection was lost, or the store closed the value that the call reads or writes.
+    Unavailable,
+    /// This client's receive buffer or another of its limits is exhausted: drop values and pending calls, or use a larger receive buffer.
     Busy,
-    /// More requests in a second than the store accepts from this client: try again later.
+    /// The rate limit of this client is exceeded: try again later.
     RateLimited,
     /// The bytes received or stored do not match their checksum.
     Damaged,
-    /// The store sent what the protocol does not allow.
+    /// The store violated the protocol.
     ProtocolError,
     /// Anything else; the text explains it.
     Other,
 }
 
-/// A resource that ran out or failed. Programs use it to name the option of theirs that governs it.
+/// A resource that is exhausted or failed. Programs use it to name their option for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Resource {
@@ -83,7 +83,7 @@ impl Error {
             fabric::Kind::Denied => Kind::Denied,
             fabric::Kind::Unsupported => Kind::Unsupported,
             fabric::Kind::Misuse => Kind::Misuse,
-            fabric::Kind::Gone => Kind::Gone,
+            fabric::Kind::Gone => Kind::Unavailable,
             fabric::Kind::Full => Kind::Overloaded,
             _ => Kind::Other,
         };
@@ -95,7 +95,7 @@ impl Error {
         Error { source: Some(Arc::new(source)), ..self }
     }
 
-    /// With the resource that ran out or failed.
+    /// With the resource that is exhausted or failed.
     pub(crate) fn of(self, resource: Resource) -> Self {
         Error { resource: Some(resource), ..self }
     }
@@ -106,16 +106,16 @@ impl Error {
     }
 
     /// Whether another attempt to connect may succeed.
-    pub(crate) fn may_pass(&self) -> bool {
-        matches!(self.kind, Kind::Gone | Kind::Deadline | Kind::Overloaded)
+    pub(crate) fn is_transient(&self) -> bool {
+        matches!(self.kind, Kind::Unavailable | Kind::Deadline | Kind::Overloaded)
     }
 
-    /// What a caller can act on.
+    /// The kind, for callers to act on.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Which resource ran out or failed, if one did.
+    /// The resource that is exhausted or failed, if any.
     pub fn resource(&self) -> Option<Resource> {
         self.resource
     }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn the_cause_is_kept_and_printed_on_request() {
         let error = refused("a:1");
-        assert_eq!(error.kind(), Kind::Gone);
+        assert_eq!(error.kind(), Kind::Unavailable);
         assert_eq!(error.to_string(), "reach the store at a:1");
         assert_eq!(format!("{error:#}"), "reach the store at a:1: connect: refused — start it");
         let cause = error.source().and_then(|cause| cause.downcast_ref::<fabric::Error>());
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_servers_every_cause_is_printed_once() {
+    fn the_cause_of_every_server_is_printed_once() {
         let both = refused("a:1").and(refused("b:2"));
         let text = format!("{both:#}");
         for part in ["a:1: connect", "b:2: connect"] {

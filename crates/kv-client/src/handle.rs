@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use crate::drop_queue::DropQueue;
 
-/// A cursor or a staged value, open at the store. Dropping it closes it there, with the next batch.
+/// A cursor or a staged value, open at the store. Dropping it closes it with the next batch.
 #[derive(Debug)]
 pub(crate) struct Handle {
     id: HandleId,
@@ -15,15 +15,15 @@ pub(crate) struct Handle {
     closes: Option<Arc<Closes>>,
 }
 
-/// What requests call it.
+/// The handle's number, and the connection on which it is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HandleId {
     number: u64,
-    /// The connection that it belongs to.
+    /// The connection on which it is valid.
     connection: u64,
 }
 
-/// Makes the handles of one connection.
+/// Creates the handles of one connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Handles {
     closes: Arc<Closes>,
@@ -34,12 +34,12 @@ pub(crate) struct Handles {
 #[derive(Debug, Default)]
 struct Closes {
     dropped: DropQueue<HandleId>,
-    /// Wakes the task that sends them, if there is one.
+    /// Wakes the task that closes them, if there is one.
     wake: Notify,
 }
 
 impl HandleId {
-    /// Its number in requests on a connection. On another one the same number may be another handle.
+    /// Its number in requests on a connection. On another connection the same number may be another handle.
     pub(crate) fn on(self, connection: u64) -> u64 {
         if self.connection == connection { self.number } else { Request::NO_HANDLE }
     }
@@ -66,7 +66,7 @@ impl Drop for Handle {
 }
 
 impl Handles {
-    /// For the next connection.
+    /// Begins the next connection.
     pub(crate) fn renew(&mut self) {
         self.connection += 1;
     }
@@ -82,13 +82,13 @@ impl Handles {
         (number != 0).then(|| Handle { id, closes: Some(self.closes.clone()) })
     }
 
-    /// Whether some are to be closed.
+    /// Whether any handle must be closed.
     #[inline]
     pub(crate) fn any_dropped(&self) -> bool {
         self.closes.dropped.any()
     }
 
-    /// Numbers of dropped handles, to be closed on this connection. Those of earlier ones are closed with them.
+    /// Numbers of dropped handles, to be closed on this connection. Handles of earlier connections are closed already.
     #[inline]
     pub(crate) fn take_dropped(&self) -> impl Iterator<Item = u64> + use<> {
         let (dropped, connection) = (self.closes.dropped.take(), self.connection);
@@ -96,7 +96,7 @@ impl Handles {
         ours.map(|id| id.number)
     }
 
-    /// There was no room to close this one: later, then.
+    /// This handle could not be closed now: it is closed later.
     pub(crate) fn put_back(&self, number: u64) {
         drop(self.open(number));
     }

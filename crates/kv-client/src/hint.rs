@@ -1,8 +1,8 @@
-//! The expected length of the next value, from that of the last ones.
+//! The expected length of the next value, from the length of the last ones.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Room for a value whose length is not known yet.
+/// How many bytes to request of a value whose length is not known.
 #[derive(Debug)]
 pub(crate) struct Hint(AtomicUsize);
 
@@ -18,8 +18,8 @@ impl Hint {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Room for what is a little longer than the last; less only slowly. If two tasks
-    /// learn at once, one length may be lost, which does no harm.
+    /// Grows at once to the next power of two, and shrinks slowly. If two tasks call this
+    /// at once, one length may be lost, which does no harm.
     #[inline]
     pub(crate) fn learn(&self, length: u64) {
         let length = (length as usize).clamp(MIN, MAX);
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_grows_at_once_and_shrinks_slowly() {
+    fn the_hint_grows_at_once_and_shrinks_slowly() {
         let hint = Hint::default();
         hint.learn(100_000);
         assert_eq!(hint.get(), 131_072);

@@ -20,26 +20,26 @@ pub(crate) struct PendingBatches {
     /// The answers of one batch, as bytes and parsed.
     bytes: Vec<u8>,
     answers: Vec<Answer>,
-    /// Emptied, to be used again.
+    /// Empty, for reuse.
     spare: Vec<Vec<Call>>,
     /// The store has answered that it is shutting down.
     closing: bool,
-    /// Makes the handles of this connection.
+    /// Creates the handles of this connection.
     pub(crate) handles: Handles,
 }
 
-/// One batch: its message stays where it is until the answers are here, in case it must be sent again.
+/// One batch: its message is kept until the answers have arrived, in case it must be sent again.
 pub(crate) struct PendingBatch {
     lease: Arc<Lease>,
     message: usize,
-    /// How many writes of the answer have come.
+    /// How many writes of the answer have arrived.
     parts: u32,
-    /// The store answered that nothing of it was done: it may be sent to another one.
-    pub(crate) undone: bool,
+    /// The store answered that it is shutting down and did nothing of it: it may be sent to another store.
+    pub(crate) refused: bool,
     pub(crate) calls: Vec<Call>,
 }
 
-/// What became of a request.
+/// A request's outcome.
 pub(crate) struct Answered {
     pub(crate) token: Token,
     pub(crate) outcome: Outcome,
@@ -48,9 +48,9 @@ pub(crate) struct Answered {
 pub(crate) enum Outcome {
     /// The store has answered.
     Answer(Reply),
-    /// A write whose store is gone.
+    /// A write whose connection was lost.
     Unknown,
-    /// A read whose store is gone: it may be asked again.
+    /// A read whose connection was lost: it may be repeated.
     Lost,
     /// It was never sent, because the receive buffer was full.
     Unsent,
@@ -59,19 +59,19 @@ pub(crate) enum Outcome {
 /// A store's answer to one request.
 pub(crate) struct Reply {
     pub(crate) answer: Answer,
-    /// The bytes behind it.
+    /// The bytes after it.
     pub(crate) value: Option<Value>,
-    /// What it has opened at the store.
+    /// The handle that was opened at the store.
     pub(crate) handle: Option<Handle>,
 }
 
 impl PendingBatch {
     pub(crate) fn new(lease: Lease, message: usize, calls: Vec<Call>) -> Self {
-        PendingBatch { lease: Arc::new(lease), message, parts: 0, undone: false, calls }
+        PendingBatch { lease: Arc::new(lease), message, parts: 0, refused: false, calls }
     }
 
-    /// Where its message lies in the receive buffer, and how long it is.
-    pub(crate) fn place(&self) -> (usize, usize) {
+    /// Offset and length of its message in the receive buffer.
+    pub(crate) fn position(&self) -> (usize, usize) {
         (self.lease.offset(), self.message)
     }
 
@@ -81,29 +81,29 @@ impl PendingBatch {
         self.lease.receive_buffer().region().slice(begin..begin + self.message)
     }
 
-    /// Its handles belong to a connection that is lost.
+    /// Replaces the handles, which belong to a lost connection.
     fn detach_handles(&self) {
         let memory = self.lease.receive_buffer().memory();
         let begin = self.lease.offset() + BatchHead::LENGTH;
         let mut requests = vec![0; self.message - BatchHead::LENGTH];
         memory.read(begin, &mut requests);
-        // What cannot be parsed is refused by the store as a whole.
+        // The store refuses the batch if it cannot be parsed.
         if Request::detach_handles(&mut requests).is_ok() {
             memory.write(begin, &requests);
         }
     }
 
-    /// Where the answers begin in a lease with a message of this length.
+    /// The offset of the answers in a lease with a message of this length.
     pub(crate) fn answers_after(message: usize) -> usize {
         message.next_multiple_of(CACHE_LINE) + ControlBlock::FLAG
     }
 
-    /// Where the store's completion flag is, which it sets when they are placed.
+    /// The offset of the completion flag, which the store sets when the answers are written.
     pub(crate) fn completion_flag(&self) -> usize {
         self.lease.offset() + self.message.next_multiple_of(CACHE_LINE)
     }
 
-    /// Reads the answers, once all of them are here, and where the values behind them end.
+    /// Reads the answers, once all have arrived; returns the end of the values after them.
     fn read(&self, bytes: &mut Vec<u8>, answers: &mut Vec<Answer>) -> Result<usize, &'static str> {
         let begins = Self::answers_after(self.message);
         bytes.resize(self.calls.len() * Answer::LENGTH, 0);
@@ -113,21 +113,21 @@ impl PendingBatch {
         let mut end = begins + bytes.len();
         for (call, bytes) in self.calls.iter().zip(bytes.chunks_exact(Answer::LENGTH)) {
             let answer = Answer::parse(bytes)?;
-            if call.packed && !answer.in_place {
-                end = self.behind(end, &answer)?;
+            if call.is_inline && !answer.in_place {
+                end = self.end_of_value(end, &answer)?;
             }
             answers.push(answer);
         }
         Ok(end)
     }
 
-    /// Where a value ends that begins there.
-    fn behind(&self, begin: usize, answer: &Answer) -> Result<usize, &'static str> {
-        let length = usize::try_from(answer.written).map_err(|_| TOO_MUCH)?;
-        begin.checked_add(length).filter(|end| *end <= self.lease.len()).ok_or(TOO_MUCH)
+    /// The end of a value that begins at this offset.
+    fn end_of_value(&self, begin: usize, answer: &Answer) -> Result<usize, &'static str> {
+        let length = usize::try_from(answer.written).map_err(|_| TOO_LONG)?;
+        begin.checked_add(length).filter(|end| *end <= self.lease.len()).ok_or(TOO_LONG)
     }
 
-    /// Fetches values that are read in place, to where they would have been written: behind the others.
+    /// Reads values in place and copies them to the lease, after the others.
     fn fetch(
         &self,
         answers: &[Answer],
@@ -136,12 +136,10 @@ impl PendingBatch {
     ) -> Result<(), NotReceived> {
         let mut at = end.next_multiple_of(CACHE_LINE);
         for (call, answer) in self.calls.iter().zip(answers).filter(|(_, answer)| answer.in_place) {
-            if !call.packed {
-                return Err(NotReceived::ProtocolError(
-                    "it offers a value in place that was not asked for",
-                ));
+            if !call.is_inline {
+                return Err(NotReceived::ProtocolError("unrequested value to read in place"));
             }
-            let next = self.behind(at, answer).map_err(NotReceived::ProtocolError)?;
+            let next = self.end_of_value(at, answer).map_err(NotReceived::ProtocolError)?;
             let begin = self.lease.offset();
             let into = self.lease.receive_buffer().region().slice(begin + at..begin + next);
             if !read_in_place(answer.handle, &into) {
@@ -152,19 +150,19 @@ impl PendingBatch {
         Ok(())
     }
 
-    /// Gives out the answers and the values behind them.
+    /// Delivers the answers and their values.
     fn deliver(
         &self,
         answers: &[Answer],
         end: usize,
         handles: &Handles,
-        give: &mut impl FnMut(Token, Outcome),
+        complete: &mut impl FnMut(Token, Outcome),
     ) {
         let mut written = Self::answers_after(self.message) + answers.len() * Answer::LENGTH;
         let mut in_place = end.next_multiple_of(CACHE_LINE);
         for (call, answer) in self.calls.iter().zip(answers) {
             let length = answer.written as usize;
-            let value = call.packed.then(|| {
+            let value = call.is_inline.then(|| {
                 let next = if answer.in_place { &mut in_place } else { &mut written };
                 let offset = self.lease.offset() + *next;
                 *next += length;
@@ -173,10 +171,10 @@ impl PendingBatch {
                 }
                 Value::new(self.lease.clone(), offset, length, facts(answer))
             });
-            // Of a value that is read in place this is its place in the pool, and of a listing a cursor.
-            let opens = call.opens && !answer.in_place;
-            let handle = if opens { handles.open(answer.handle) } else { None };
-            give(call.token, Outcome::Answer(Reply { answer: *answer, value, handle }));
+            // For a value that is read in place, this is its offset in the pool, and for a listing a cursor.
+            let opens_handle = call.opens_handle && !answer.in_place;
+            let handle = if opens_handle { handles.open(answer.handle) } else { None };
+            complete(call.token, Outcome::Answer(Reply { answer: *answer, value, handle }));
         }
     }
 }
@@ -184,11 +182,11 @@ impl PendingBatch {
 /// Why the answers of a batch could not be received.
 pub(crate) enum NotReceived {
     ProtocolError(&'static str),
-    /// The store released what it had pinned for us: the link has ended.
+    /// The store released the pinned values: the link has ended.
     Revoked,
 }
 
-/// What an answer contains about the value.
+/// The facts about the value in an answer.
 pub(crate) fn facts(answer: &Answer) -> Facts {
     Facts {
         length: answer.length,
@@ -210,7 +208,7 @@ impl PendingBatches {
         self.free.last().copied().unwrap_or(self.rows.len() as u32)
     }
 
-    /// Under the tag that was next.
+    /// Inserts a batch under the tag from `next_tag`.
     pub(crate) fn insert(&mut self, tag: u32, batch: PendingBatch) {
         match self.free.pop() {
             Some(_) => self.rows[tag as usize] = Some(batch),
@@ -218,44 +216,44 @@ impl PendingBatches {
         }
     }
 
-    /// A write of an answer has come.
+    /// A write of an answer has arrived.
     pub(crate) fn part(
         &mut self,
         number: u32,
-        give: &mut impl FnMut(Token, Outcome),
+        complete: &mut impl FnMut(Token, Outcome),
     ) -> Result<(), NotReceived> {
-        let wrong = || NotReceived::ProtocolError("immediate data that names no batch");
-        let Parts { tag, count } = Parts::from_immediate(number).ok_or_else(wrong)?;
-        let row = self.rows.get_mut(tag as usize).ok_or_else(wrong)?;
-        let batch = row.as_mut().ok_or_else(wrong)?;
+        let unknown = || NotReceived::ProtocolError("immediate data of an unknown batch");
+        let Parts { tag, count } = Parts::from_immediate(number).ok_or_else(unknown)?;
+        let row = self.rows.get_mut(tag as usize).ok_or_else(unknown)?;
+        let batch = row.as_mut().ok_or_else(unknown)?;
         batch.parts += 1;
         if batch.parts < count {
             return Ok(());
         }
-        // Values are read in place where completion flags are set.
-        self.finish(tag, &mut |_, _| false, give)
+        // Values are read in place only for batches with a completion flag.
+        self.finish(tag, &mut |_, _| false, complete)
     }
 
-    /// All of an answer has come. Values that are read in place are fetched by `read_in_place`: from that place of the store's pool,
-    /// into that memory of ours.
+    /// All of an answer has arrived. `read_in_place` copies from an offset in the store's pool
+    /// to our memory.
     #[inline]
     pub(crate) fn finish(
         &mut self,
         tag: u32,
         read_in_place: &mut impl FnMut(u64, &Slice) -> bool,
-        give: &mut impl FnMut(Token, Outcome),
+        complete: &mut impl FnMut(Token, Outcome),
     ) -> Result<(), NotReceived> {
         let row = self.rows.get_mut(tag as usize);
-        let row = row.ok_or(NotReceived::ProtocolError("immediate data that names no batch"))?;
+        let row = row.ok_or(NotReceived::ProtocolError("immediate data of an unknown batch"))?;
         let Some(batch) = row else { return Ok(()) };
         let end =
             batch.read(&mut self.bytes, &mut self.answers).map_err(NotReceived::ProtocolError)?;
         if self.answers.iter().all(|answer| answer.status == Status::Closing) {
-            (batch.undone, self.closing) = (true, true);
+            (batch.refused, self.closing) = (true, true);
             return Ok(());
         }
         batch.fetch(&self.answers, end, read_in_place)?;
-        batch.deliver(&self.answers, end, &self.handles, give);
+        batch.deliver(&self.answers, end, &self.handles, complete);
         if let Some(PendingBatch { mut calls, .. }) = row.take() {
             calls.clear();
             self.spare.push(calls);
@@ -264,19 +262,19 @@ impl PendingBatches {
         Ok(())
     }
 
-    /// Room for the calls of another batch.
+    /// An empty list for the calls of another batch.
     pub(crate) fn spare_calls(&mut self) -> Vec<Call> {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Gives up the batches that `gives_up` selects.
+    /// Discards the batches that `selected` selects, with an outcome for each call.
     pub(crate) fn give_up(
         &mut self,
-        gives_up: impl Fn(&PendingBatch) -> bool,
+        selected: impl Fn(&PendingBatch) -> bool,
         answered: &mut Vec<Answered>,
     ) {
         for (tag, row) in self.rows.iter_mut().enumerate() {
-            let Some(batch) = row.take_if(|batch| gives_up(batch)) else { continue };
+            let Some(batch) = row.take_if(|batch| selected(batch)) else { continue };
             self.free.push(tag as u32);
             answered.extend(batch.calls.iter().map(|call| Answered {
                 token: call.token,
@@ -285,11 +283,11 @@ impl PendingBatches {
         }
     }
 
-    /// Those that are left, as if nothing of their answers had come.
-    pub(crate) fn begin_again(&mut self) -> impl Iterator<Item = &PendingBatch> {
+    /// The remaining batches, reset to be sent again.
+    pub(crate) fn resend(&mut self) -> impl Iterator<Item = &PendingBatch> {
         self.closing = false;
         self.rows.iter_mut().flatten().map(|batch| {
-            (batch.parts, batch.undone) = (0, false);
+            (batch.parts, batch.refused) = (0, false);
             batch.detach_handles();
             &*batch
         })
@@ -301,16 +299,16 @@ impl PendingBatches {
         self.closing
     }
 
-    /// Whether it is, and will answer nothing more of what it was asked.
+    /// Whether the store is shutting down and will answer no more batches.
     #[inline]
-    pub(crate) fn is_left(&self) -> bool {
-        self.closing && self.rows.iter().flatten().all(|batch| batch.undone)
+    pub(crate) fn is_drained(&self) -> bool {
+        self.closing && self.rows.iter().flatten().all(|batch| batch.refused)
     }
 }
 
 /// Values that are read in place begin at a cache line, as they do in the pool.
 pub(crate) const CACHE_LINE: usize = 64;
-const TOO_MUCH: &str = "it claims to have written more than there was room for";
+const TOO_LONG: &str = "it reports more bytes than fit into the receive buffer";
 
 #[cfg(test)]
 mod tests {
@@ -323,7 +321,7 @@ mod tests {
     /// A batch with these requests, as if it had been sent.
     fn sent(requests: &[Request<'_>]) -> PendingBatches {
         let mut outbox = Outbox::default();
-        requests.iter().for_each(|request| outbox.push(Token::NOBODY, request, None));
+        requests.iter().for_each(|request| outbox.push(Token::NONE, request, None));
         let count = requests.len() as u16;
         let head = BatchHead { in_place: false, count, tag: 0, at: 0, capacity: 1 << 12 };
         let message = [&head.to_bytes()[..], &outbox.bytes].concat();
@@ -343,8 +341,7 @@ mod tests {
     fn handles_of_a_lost_connection_are_not_sent_again() {
         let stat = Request::Stat { key: b"k" };
         let mut batches = sent(&[read(1), stat, Request::Close { handle: 1 }]);
-        let messages: Vec<_> =
-            batches.begin_again().map(|batch| batch.message().to_vec()).collect();
+        let messages: Vec<_> = batches.resend().map(|batch| batch.message().to_vec()).collect();
         let Ok(Message::Batch(batch)) = Message::parse(&messages[0]) else { panic!("a batch") };
         let again: Vec<_> = batch.map(Result::unwrap).collect();
         let none = Request::NO_HANDLE;
@@ -352,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_batch_that_is_given_up_writes_are_unknown_and_reads_are_lost() {
+    fn discarded_writes_are_unknown_and_discarded_reads_are_lost() {
         let delete =
             Request::Delete { key: b"k", condition: kv_proto::Condition::Always, sequence: 1 };
         let (mut batches, mut answered) =

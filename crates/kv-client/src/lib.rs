@@ -39,7 +39,7 @@
 //! # What it does not do
 //!
 //! It caches nothing, and copies nothing between stores: several [`Settings::servers`] are alternatives, not replicas.
-//! It never repeats a write unless the store knows whether it was done before; if nobody knows, the call fails with
+//! It never repeats a write unless the store knows whether it was done before; if that is unknown, the call fails with
 //! [`Kind::Unknown`]. It reads no configuration file and no environment variable, and prints nothing.
 
 mod address;

@@ -1,10 +1,10 @@
-//! How a value is stored.
+//! Options of a put.
 
 use std::time::Duration;
 
 use kv_proto::Condition;
 
-/// How a value is stored. The default replaces the key's value, if it has one, and the new value does not expire.
+/// Options of a put. The default replaces the key's value, if it has one, and the new value does not expire.
 ///
 /// ```
 /// use std::time::Duration;
@@ -18,14 +18,14 @@ use kv_proto::Condition;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PutOptions {
-    /// How long the value lives, in whole milliseconds.
+    /// The time to live, in whole milliseconds.
     ///
-    /// Default: `None`, until it is deleted or evicted. The key is gone after this time, also for
+    /// Default: `None`, until it is deleted or evicted. After this time the key does not exist, also for
     /// [`Condition::IfAbsent`].
     pub ttl: Option<Duration>,
-    /// What must hold of the key for the value to be stored.
+    /// The condition for the value to be stored.
     ///
-    /// Default: nothing. If it does not hold, the call fails with [`Kind::Condition`](crate::Kind::Condition) and
+    /// Default: none. If it is not met, the call fails with [`Kind::Condition`](crate::Kind::Condition) and
     /// changes nothing.
     pub condition: Condition,
 }
@@ -43,7 +43,7 @@ impl PutOptions {
         PutOptions { condition, ..self }
     }
 
-    /// The time to live as requests have it.
+    /// The time to live, for requests.
     pub(crate) fn ttl_ms(&self) -> Option<u64> {
         self.ttl.map(|ttl| ttl.as_millis().min(u128::from(u64::MAX / 4)) as u64)
     }

@@ -1,30 +1,30 @@
-//! Requests that are about to be sent together.
+//! The next batch.
 
 use kv_proto::wire::{BatchHead, Limits, Place, Request};
 
 use crate::receive_buffer::Lease;
 use crate::token::Token;
 
-/// Requests of one batch, as they will be sent.
+/// The encoded requests of the next batch.
 #[derive(Default)]
 pub(crate) struct Outbox {
     pub(crate) bytes: Vec<u8>,
     pub(crate) calls: Vec<Call>,
-    /// How much room they want behind their answers.
-    pub(crate) packed: usize,
+    /// The maximum bytes after their answers.
+    pub(crate) inline_bytes: usize,
 }
 
-/// One request, as the client knows it.
+/// What the client keeps of a request in flight.
 pub(crate) struct Call {
     /// Identifies the caller.
     pub(crate) token: Token,
-    /// Whether its bytes stand behind the answers.
-    pub(crate) packed: bool,
-    /// Whether it changes something.
+    /// Whether its bytes follow after the answers.
+    pub(crate) is_inline: bool,
+    /// Whether it is a write.
     pub(crate) writes: bool,
-    /// Whether its answer may have a handle.
-    pub(crate) opens: bool,
-    /// Memory that the store reads from or writes to, which stays until it has answered.
+    /// Whether its answer may contain a handle.
+    pub(crate) opens_handle: bool,
+    /// Memory that the store reads or writes, kept until it has answered.
     pub(crate) _lease: Option<Lease>,
 }
 
@@ -33,44 +33,44 @@ impl Outbox {
         self.calls.is_empty()
     }
 
-    /// Whether one more fits into the same batch.
+    /// Whether the request fits into the batch.
     pub(crate) fn fits(&self, request: &Request<'_>, limits: &Limits) -> bool {
         let message = BatchHead::LENGTH + self.bytes.len() + request.encoded_len();
-        let packed = self.packed.saturating_add(request.inline_len() as usize);
+        let inline_bytes = self.inline_bytes.saturating_add(request.inline_len() as usize);
         message <= limits.message as usize
-            && self.calls.len() < usize::from(limits.requests).min(TOGETHER)
-            && (self.calls.is_empty() || packed <= PACKED)
+            && self.calls.len() < usize::from(limits.requests).min(MAX_REQUESTS)
+            && (self.calls.is_empty() || inline_bytes <= MAX_INLINE_BYTES)
     }
 
     pub(crate) fn push(&mut self, token: Token, request: &Request<'_>, lease: Option<Lease>) {
         request.put(&mut self.bytes);
-        self.packed = self.packed.saturating_add(request.inline_len() as usize);
-        let packed = match request {
+        self.inline_bytes = self.inline_bytes.saturating_add(request.inline_len() as usize);
+        let is_inline = match request {
             Request::Get { place, .. } | Request::Read { place, .. } => *place == Place::Inline,
             Request::List { .. } => true,
             _ => false,
         };
-        let (writes, opens) = (request.sequence().is_some(), request.opens_handle());
-        self.calls.push(Call { token, packed, writes, opens, _lease: lease });
+        let (writes, opens_handle) = (request.sequence().is_some(), request.opens_handle());
+        self.calls.push(Call { token, is_inline, writes, opens_handle, _lease: lease });
     }
 
-    /// The connection is lost, and with it the handles that these requests name.
+    /// Replaces the handles, which belong to a lost connection.
     pub(crate) fn detach_handles(&mut self) {
         let detached = Request::detach_handles(&mut self.bytes);
         debug_assert!(detached.is_ok(), "requests of ours");
     }
 
-    /// Its calls, which are in flight from now on; it has room for others instead.
-    pub(crate) fn empty(&mut self, room: Vec<Call>) -> Vec<Call> {
+    /// Empties the outbox and returns its calls; `spare` is the list for the next ones.
+    pub(crate) fn empty(&mut self, spare: Vec<Call>) -> Vec<Call> {
         self.bytes.clear();
-        self.packed = 0;
-        std::mem::replace(&mut self.calls, room)
+        self.inline_bytes = 0;
+        std::mem::replace(&mut self.calls, spare)
     }
 }
 
-/// Limits of one batch, whose answers come together: requests, and bytes behind their answers.
-const TOGETHER: usize = 64;
-const PACKED: usize = 256 << 10;
+/// Limits of one batch: requests, and bytes after their answers.
+const MAX_REQUESTS: usize = 64;
+const MAX_INLINE_BYTES: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -82,7 +82,7 @@ mod tests {
         batches: 4,
         regions: 1,
         value: 1 << 30,
-        moved: 1 << 30,
+        transfer: 1 << 30,
     };
 
     fn get(length: u64) -> Request<'static> {
@@ -94,7 +94,7 @@ mod tests {
     fn batch(request: &Request<'_>, limits: &Limits) -> usize {
         let mut outbox = Outbox::default();
         while outbox.fits(request, limits) {
-            outbox.push(Token::NOBODY, request, None);
+            outbox.push(Token::NONE, request, None);
         }
         outbox.calls.len()
     }
@@ -103,7 +103,7 @@ mod tests {
     fn a_batch_has_at_most_as_many_requests_as_the_store_accepts() {
         let message = 1 << 20;
         assert_eq!(batch(&get(1), &Limits { message, requests: 5, ..LIMITS }), 5);
-        assert_eq!(batch(&get(1), &Limits { message, ..LIMITS }), TOGETHER, "and not too many");
+        assert_eq!(batch(&get(1), &Limits { message, ..LIMITS }), MAX_REQUESTS, "our own limit");
     }
 
     #[test]
@@ -117,18 +117,18 @@ mod tests {
     }
 
     #[test]
-    fn long_values_are_asked_for_alone_and_short_ones_together() {
-        assert_eq!(batch(&get(PACKED as u64 + 1), &LIMITS), 1);
-        assert_eq!(batch(&get(PACKED as u64 / 4), &LIMITS), 4);
+    fn long_values_are_requested_alone_and_short_ones_together() {
+        assert_eq!(batch(&get(MAX_INLINE_BYTES as u64 + 1), &LIMITS), 1);
+        assert_eq!(batch(&get(MAX_INLINE_BYTES as u64 / 4), &LIMITS), 4);
         assert_eq!(batch(&get(u64::MAX), &LIMITS), 1, "without an overflow");
     }
 
     #[test]
     fn a_sent_batch_leaves_an_empty_outbox() {
         let mut outbox = Outbox::default();
-        outbox.push(Token::NOBODY, &get(100), None);
-        assert!(!outbox.is_empty() && outbox.packed == 100);
+        outbox.push(Token::NONE, &get(100), None);
+        assert!(!outbox.is_empty() && outbox.inline_bytes == 100);
         assert_eq!(outbox.empty(Vec::new()).len(), 1);
-        assert!(outbox.is_empty() && outbox.packed == 0 && outbox.bytes.is_empty());
+        assert!(outbox.is_empty() && outbox.inline_bytes == 0 && outbox.bytes.is_empty());
     }
 }

@@ -6,13 +6,13 @@ use crate::value::Facts;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Page {
-    /// Keys with what is known of their values, in no order.
+    /// Keys and facts about their values, in no order.
     pub keys: Vec<(Vec<u8>, Facts)>,
-    /// Where the next page begins; `None` after the last one.
+    /// The cursor of the next page; `None` after the last one.
     pub next: Option<Cursor>,
 }
 
-/// Where a page of a listing begins.
+/// The start of a page of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cursor(pub(crate) u64);
 

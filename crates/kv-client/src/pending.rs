@@ -1,4 +1,4 @@
-//! Calls that were begun and not finished.
+//! Pending calls.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use crate::drop_queue::DropQueue;
 use crate::token::Token;
 
-/// A call that was begun and not finished: its result will be a `T`, a [`Value`](crate::Value) or
+/// A call that was begun and not finished. Its result is a `T`: a [`Value`](crate::Value) or
 /// [`Stored`](crate::Stored).
 ///
-/// Dropping it gives up the result, and frees the part of the receive buffer that is reserved for it once the store has
-/// answered. The call itself is not cancelled: a write happens all the same.
+/// Dropping it discards the result, and frees the part of the receive buffer that is reserved for it once the store has
+/// answered. The call itself is not cancelled: a write still happens.
 #[derive(Debug)]
-#[must_use = "a call that is dropped is still done, but its result is lost"]
+#[must_use = "a dropped call is still executed, but its result is lost"]
 pub struct Pending<T> {
     token: Token,
     /// `None` once it is finished.
@@ -20,7 +20,7 @@ pub struct Pending<T> {
     result: PhantomData<fn() -> T>,
 }
 
-/// What users of a client have dropped. Its address also tells clients apart.
+/// What users of a client have dropped. The address of the queue also identifies the client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Dropped {
     /// A pending call.
@@ -35,13 +35,13 @@ impl<T> Pending<T> {
         Pending { token, client: Some(client.clone()), result: PhantomData }
     }
 
-    /// What [`Client::ready`](crate::Client::ready) calls it.
+    /// Identifies the call in [`Client::ready`](crate::Client::ready).
     #[inline]
     pub fn token(&self) -> Token {
         self.token
     }
 
-    /// Its token, if this client has begun it.
+    /// The token, if the call was begun by this client.
     #[inline]
     pub(crate) fn finish(mut self, client: &Arc<DropQueue<Dropped>>) -> Option<Token> {
         self.client.take_if(|ours| Arc::ptr_eq(ours, client)).map(|_| self.token)

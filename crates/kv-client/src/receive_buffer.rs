@@ -1,4 +1,4 @@
-//! Receive buffers: where answers are written, leased in parts.
+//! The receive buffer: memory for answers, leased in parts.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,20 +7,20 @@ use kv_proto::wire::{ControlBlock, Message};
 
 use crate::error::{Error, Kind, Resource};
 
-/// Registered memory that the store may write to and read.
+/// Registered memory that the store may read and write.
 #[derive(Debug)]
 pub(crate) struct ReceiveBuffer {
     region: Region,
     free: Mutex<Free>,
 }
 
-/// What is not leased: parts that do not touch, in order.
+/// Free parts, in order; adjacent parts are merged.
 #[derive(Debug)]
 struct Free {
     parts: Vec<(usize, usize)>,
 }
 
-/// A part of the receive buffer. Nobody else has it until the last clone is gone, and the store has answered.
+/// A part of the receive buffer, exclusive until it is dropped. Batches keep theirs until the store has answered.
 #[derive(Debug)]
 pub(crate) struct Lease {
     receive_buffer: Arc<ReceiveBuffer>,
@@ -30,7 +30,7 @@ pub(crate) struct Lease {
 
 impl ReceiveBuffer {
     pub(crate) fn new(region: Region) -> Arc<Self> {
-        // The control block, and the one message that must go out when all else is in use, are never leased.
+        // Never leased: the control block, and the one message that must be sent even when all else is in use.
         region.memory().write(ControlBlock::LENGTH, &Message::CHECK_SLOTS);
         let free = Free { parts: vec![(RESERVED, region.len() - RESERVED)] };
         Arc::new(ReceiveBuffer { region, free: Mutex::new(free) })
@@ -40,8 +40,8 @@ impl ReceiveBuffer {
         &self.region
     }
 
-    /// The message that asks the store to look at the control block.
-    pub(crate) fn look(&self) -> Slice {
+    /// The message that asks the store to check the slots of the control block.
+    pub(crate) fn check_slots_message(&self) -> Slice {
         self.region.slice(ControlBlock::LENGTH..ControlBlock::LENGTH + Message::CHECK_SLOTS.len())
     }
 
@@ -58,17 +58,17 @@ impl ReceiveBuffer {
         self.region.len()
     }
 
-    /// A part of at least this length.
+    /// Leases a part of at least this length.
     pub(crate) fn lease(self: &Arc<Self>, length: usize) -> Result<Lease, Error> {
-        let length = length.max(1).next_multiple_of(ALIGNED);
+        let length = length.max(1).next_multiple_of(ALIGNMENT);
         let taken = self.free().take(length);
-        // The error reports what is free, which needs the same lock: so it is released first.
-        let offset = taken.ok_or_else(|| self.none_left(length))?;
+        // Building the error needs the same lock, which is released here.
+        let offset = taken.ok_or_else(|| self.exhausted(length))?;
         Ok(Lease { receive_buffer: self.clone(), offset, length })
     }
 
     #[cold]
-    fn none_left(&self, length: usize) -> Error {
+    fn exhausted(&self, length: usize) -> Error {
         let free = self.free().parts.iter().map(|part| part.1).sum::<usize>();
         let all = self.len() - RESERVED;
         let text = format!(
@@ -85,18 +85,18 @@ impl ReceiveBuffer {
 }
 
 impl Free {
-    /// The first that is large enough: so the same bytes are used again while they are in the caches.
+    /// The first part that is large enough, so that recently used memory is reused while it is in the caches.
     fn take(&mut self, length: usize) -> Option<usize> {
         let at = self.parts.iter().position(|part| part.1 >= length)?;
-        let (offset, room) = self.parts[at];
-        match room == length {
+        let (offset, free) = self.parts[at];
+        match free == length {
             true => drop(self.parts.remove(at)),
-            false => self.parts[at] = (offset + length, room - length),
+            false => self.parts[at] = (offset + length, free - length),
         }
         Some(offset)
     }
 
-    fn give_back(&mut self, offset: usize, length: usize) {
+    fn release(&mut self, offset: usize, length: usize) {
         let at = self.parts.partition_point(|part| part.0 < offset);
         let follows = at > 0 && self.parts[at - 1].0 + self.parts[at - 1].1 == offset;
         let precedes = self.parts.get(at).is_some_and(|next| offset + length == next.0);
@@ -128,13 +128,13 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.receive_buffer.free().give_back(self.offset, self.length);
+        self.receive_buffer.free().release(self.offset, self.length);
     }
 }
 
-const RESERVED: usize = ControlBlock::LENGTH + ALIGNED;
-/// A cache line, so that neighbours share none.
-const ALIGNED: usize = 64;
+const RESERVED: usize = ControlBlock::LENGTH + ALIGNMENT;
+/// A cache line, so that leases do not share one.
+const ALIGNMENT: usize = 64;
 
 #[cfg(test)]
 pub(crate) mod tests {
@@ -148,49 +148,49 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn parts_come_back_in_any_order() {
+    fn released_parts_are_merged() {
         let mut free = Free { parts: vec![(0, 1024)] };
         let mut taken: Vec<usize> = (0..16).map(|_| free.take(64).unwrap()).collect();
         assert!(free.parts.is_empty() && free.take(64).is_none());
         for at in [3, 0, 7, 2, 9, 5, 5, 1, 0, 4, 3, 0, 1, 1, 0, 0] {
             let part = taken.remove(at % taken.len());
-            free.give_back(part, 64);
+            free.release(part, 64);
         }
         assert_eq!(free.parts, [(0, 1024)]);
     }
 
     #[test]
-    fn what_does_not_fit_is_said_to_be_busy_or_too_long() {
+    fn a_lease_that_does_not_fit_is_busy_or_too_long() {
         let receive_buffer = receive_buffer(4096);
-        let held = receive_buffer.lease(4000 - RESERVED).unwrap();
+        let leases = receive_buffer.lease(4000 - RESERVED).unwrap();
         assert_eq!(receive_buffer.lease(100).unwrap_err().kind(), Kind::Busy);
         assert_eq!(receive_buffer.lease(5000).unwrap_err().kind(), Kind::TooLong);
-        drop(held);
+        drop(leases);
         assert!(receive_buffer.lease(4096 - RESERVED).is_ok());
     }
 
-    /// Leases of all lengths that come and go never overlap, and in the end everything is in one part again.
+    /// Random leases never overlap, and in the end the buffer is one part again.
     #[test]
     fn leases_never_overlap() {
         let receive_buffer = receive_buffer(1 << 20);
-        let (mut held, mut seed) = (Vec::<Lease>::new(), 12345_u64);
+        let (mut leases, mut seed) = (Vec::<Lease>::new(), 12345_u64);
         let mut chance = |limit: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             ((seed >> 33) % limit) as usize
         };
         for _ in 0..5000 {
             match chance(2) {
-                0 if !held.is_empty() => drop(held.swap_remove(chance(held.len() as u64))),
-                _ => held.extend(receive_buffer.lease(chance(40_000)).ok()),
+                0 if !leases.is_empty() => drop(leases.swap_remove(chance(leases.len() as u64))),
+                _ => leases.extend(receive_buffer.lease(chance(40_000)).ok()),
             }
             let mut parts: Vec<_> =
-                held.iter().map(|lease| (lease.offset(), lease.len())).collect();
+                leases.iter().map(|lease| (lease.offset(), lease.len())).collect();
             parts.sort_unstable();
             assert!(parts.first().is_none_or(|first| first.0 >= RESERVED));
             assert!(parts.windows(2).all(|two| two[0].0 + two[0].1 <= two[1].0));
-            assert!(parts.iter().all(|part| part.0 % ALIGNED == 0 && part.1 > 0));
+            assert!(parts.iter().all(|part| part.0 % ALIGNMENT == 0 && part.1 > 0));
         }
-        held.clear();
+        leases.clear();
         receive_buffer.lease((1 << 20) - RESERVED).unwrap();
     }
 
@@ -201,16 +201,16 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_error_names_what_is_free_and_the_setting() {
+    fn the_error_names_the_resource_and_the_setting() {
         let receive_buffer = receive_buffer(4096);
-        let _held = receive_buffer.lease(3000).unwrap();
+        let _lease = receive_buffer.lease(3000).unwrap();
         let error = receive_buffer.lease(2000).unwrap_err();
         assert_eq!(error.resource(), Some(Resource::ReceiveBuffer));
         assert!(error.to_string().contains("receive_buffer_bytes"), "{error}");
     }
 
     #[test]
-    fn the_first_that_fits_is_taken() {
+    fn the_first_part_that_fits_is_used() {
         let mut free = Free { parts: vec![(0, 64), (128, 256)] };
         assert_eq!(free.take(128), Some(128));
         assert_eq!(free.take(64), Some(0));

@@ -1,4 +1,4 @@
-//! Memory of the caller's own that values are fetched into and stored from, with no copy in between.
+//! The caller's own registered memory: values are read into it and stored from it without a copy.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::in_flight::Reply;
 use crate::options::PutOptions;
 use crate::pending::Dropped;
 use crate::results::{self, Stored};
-use crate::step::{Subject, check, named};
+use crate::step::{Subject, check, describe};
 use crate::value::{Facts, checksum};
 
-/// Memory that the store knows by a number. The store may write to it only while a call that names it is in
-/// flight, or was given up at its deadline and not yet answered.
+/// The caller's memory, granted to the store under a number. The store may write to it only while a call that names it is in
+/// flight, or has passed its deadline and is not yet answered.
 ///
-/// Dropping it withdraws the memory from the store with the client's next call, as [`Client::unregister`] does at once.
+/// Dropping it revokes the grant with the client's next call; [`Client::unregister`] revokes it at once.
 #[derive(Debug)]
 pub struct RegisteredBuffer {
     number: u32,
     region: Region,
-    /// `None` once it is withdrawn.
+    /// `None` once it is revoked.
     client: Option<Arc<DropQueue<Dropped>>>,
 }
 
@@ -40,20 +40,20 @@ impl RegisteredBuffer {
         &self,
         client: &Client,
         range: &Range<usize>,
-        what: impl FnOnce() -> String,
+        operation: impl FnOnce() -> String,
     ) -> Result<(), Error> {
-        if !self.is_of(client) {
-            return Err(another_clients(what));
+        if !self.belongs_to(client) {
+            return Err(another_clients(operation));
         }
         if range.start <= range.end && range.end <= self.region.len() {
             return Ok(());
         }
-        let text = format!("{}: {range:?} is not within {} bytes", what(), self.region.len());
+        let text = format!("{}: {range:?} is not within {} bytes", operation(), self.region.len());
         Err(Error::new(Kind::Misuse, text))
     }
 
     /// Clients number their buffers independently of each other.
-    fn is_of(&self, client: &Client) -> bool {
+    fn belongs_to(&self, client: &Client) -> bool {
         self.client.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, &client.dropped))
     }
 }
@@ -67,25 +67,25 @@ impl Drop for RegisteredBuffer {
 }
 
 impl Client {
-    /// Registers memory of the caller's with the store, until [`Client::unregister`]. A slow call: do it once.
+    /// Registers the caller's memory with the store, until [`Client::unregister`]. A slow call: do it once.
     pub fn register(&mut self, memory: &Memory) -> Result<RegisteredBuffer, Error> {
         self.release_dropped();
         let (number, region) = self.core.register(memory)?;
         Ok(RegisteredBuffer { number, region, client: Some(self.dropped.clone()) })
     }
 
-    /// Withdraws memory from the store. It waits for nothing: do not call it while a call that names the memory was given
-    /// up at its deadline.
+    /// Revokes the store's access to the memory, without waiting: do not call it while a call that names the memory has
+    /// passed its deadline and may still be executed.
     pub fn unregister(&mut self, mut buffer: RegisteredBuffer) -> Result<(), Error> {
-        if !buffer.is_of(self) {
+        if !buffer.belongs_to(self) {
             return Err(another_clients(|| "unregister memory".to_owned()));
         }
         buffer.client = None;
         self.core.unregister(buffer.number)
     }
 
-    /// Fetches a value straight into the caller's memory: as much of it as fits there. The whole length is in
-    /// the answer.
+    /// Reads a value directly into the caller's memory, as much of it as fits. The result has the whole
+    /// length.
     pub fn get_into(
         &mut self,
         key: &[u8],
@@ -95,7 +95,7 @@ impl Client {
         self.fetch_into(key, buffer, &range, false)
     }
 
-    /// As [`Client::get_into`], compared with the store's checksum as by [`Client::get_checked`].
+    /// As [`Client::get_into`], and compares a checksum, as [`Client::get_checked`].
     pub fn get_into_checked(
         &mut self,
         key: &[u8],
@@ -113,7 +113,7 @@ impl Client {
         checked: bool,
     ) -> Result<Option<Facts>, Error> {
         check(key)?;
-        buffer.check(self, range, || named("get", key))?;
+        buffer.check(self, range, || describe("get", key))?;
         self.retrying(true, |this, _| this.fetch_into_once(key, buffer, range, checked))
     }
 
@@ -124,44 +124,45 @@ impl Client {
         range: &Range<usize>,
         checked: bool,
     ) -> Result<Option<Facts>, Error> {
-        let what = || named("get", key);
-        let part = Part { buffer, at: range.start, checked };
-        let (room, moved) = (range.len() as u64, self.moved());
+        let operation = || describe("get", key);
+        let part = Target { buffer, at: range.start, checked };
+        let (capacity, max_bytes) = (range.len() as u64, self.max_request_bytes());
         let request = Request::Get {
             key,
             offset: 0,
-            length: room.min(moved),
+            length: capacity.min(max_bytes),
             place: part.place(0),
             keep: true,
             checksum: checked,
         };
-        let Reply { answer, handle, .. } = self.call(&request, what)?;
-        let Some(facts) = results::found(&answer, what)? else { return Ok(None) };
-        part.sound(&answer, 0, what)?;
-        let (mut done, wanted) = (answer.written, room.min(facts.length));
-        // More than one request moves, or scattered in the pool: the rest of the same version.
+        let Reply { answer, handle, .. } = self.call(&request, operation)?;
+        let Some(facts) = results::found(&answer, operation)? else { return Ok(None) };
+        part.verify(&answer, 0, operation)?;
+        let (mut done, wanted) = (answer.written, capacity.min(facts.length));
+        // Longer than one request reads, or fragmented in the pool: read the rest of the same version.
         while done < wanted
             && let Some(handle) = &handle
         {
-            let (id, length, place) = (handle.id(), (wanted - done).min(moved), part.place(done));
+            let (id, length, place) =
+                (handle.id(), (wanted - done).min(max_bytes), part.place(done));
             let token = self.begin_by(&mut self.deadline(), |core, token| {
                 let handle = id.on(core.connection());
                 let offset = done;
                 let request = Request::Read { handle, offset, length, place, checksum: checked };
-                core.ask(token, &request, &mut None)
+                core.submit(token, &request, &mut None)
             })?;
-            let more = self.await_reply(token, what)?.answer;
-            results::found(&more, what)?;
-            part.sound(&more, done, what)?;
+            let more = self.await_reply(token, operation)?.answer;
+            results::found(&more, operation)?;
+            part.verify(&more, done, operation)?;
             if more.written == 0 {
-                return Err(short(what));
+                return Err(short(operation));
             }
             done += more.written;
         }
-        if done < wanted { Err(short(what)) } else { Ok(Some(facts)) }
+        if done < wanted { Err(short(operation)) } else { Ok(Some(facts)) }
     }
 
-    /// Stores a value straight from the caller's memory, which must not change until this returns.
+    /// Stores a value directly from the caller's memory, which must not change until this returns.
     pub fn put_from(
         &mut self,
         key: &[u8],
@@ -170,14 +171,14 @@ impl Client {
         options: &PutOptions,
     ) -> Result<Stored, Error> {
         check(key)?;
-        let what = || named("put", key);
-        buffer.check(self, &range, what)?;
+        let operation = || describe("put", key);
+        buffer.check(self, &range, operation)?;
         let subject = Subject { key, value: &[], options: *options };
         let length = range.len() as u64;
         let source =
             |from: u64| Source::Region { region: buffer.number, at: range.start as u64 + from };
-        let moved = self.moved();
-        if length <= moved {
+        let max_bytes = self.max_request_bytes();
+        if length <= max_bytes {
             let (region, at) = (buffer.number, range.start as u64);
             return self.run(&mut PutFrom { region, at, length }, &subject);
         }
@@ -200,64 +201,70 @@ impl Client {
         length: u64,
         source: impl Fn(u64) -> Source<'static>,
     ) -> Result<(), Error> {
-        let (what, moved) = (|| named("put", key), self.moved());
+        let (operation, max_bytes) = (|| describe("put", key), self.max_request_bytes());
         let mut offset = 0;
         while offset < length {
-            let piece = (length - offset).min(moved);
+            let piece = (length - offset).min(max_bytes);
             let token = self.begin_by(&mut self.deadline(), |core, token| {
                 let (handle, source) = (id.on(core.connection()), source(offset));
                 let request = Request::Piece { handle, offset, length: piece, source };
-                core.ask(token, &request, &mut None)
+                core.submit(token, &request, &mut None)
             })?;
-            results::stored(&self.await_reply(token, what)?.answer, what)?;
+            results::stored(&self.await_reply(token, operation)?.answer, operation)?;
             offset += piece;
         }
         Ok(())
     }
 
-    /// The most that one request moves.
-    fn moved(&self) -> u64 {
-        self.core.limits().map_or(1 << 20, |limits| limits.moved)
+    /// The maximum bytes that one request reads or writes.
+    fn max_request_bytes(&self) -> u64 {
+        self.core.limits().map_or(1 << 20, |limits| limits.transfer)
     }
 }
 
-/// A place on a buffer that a value is fetched into.
-struct Part<'s> {
+/// The destination of a value in a buffer.
+struct Target<'s> {
     buffer: &'s RegisteredBuffer,
     at: usize,
     checked: bool,
 }
 
-impl Part<'_> {
+impl Target<'_> {
     fn place(&self, done: u64) -> Place {
         Place::Region { region: self.buffer.number, at: self.at as u64 + done }
     }
 
-    /// Whether what came is what was sent.
-    fn sound(
+    /// Checks that the bytes are within the buffer and match the checksum.
+    fn verify(
         &self,
         answer: &Answer,
         done: u64,
-        what: impl FnOnce() -> String,
+        operation: impl FnOnce() -> String,
     ) -> Result<(), Error> {
         let (offset, length) = (self.at + done as usize, answer.written as usize);
         if offset.checked_add(length).is_none_or(|end| end > self.buffer.region.len()) {
             let text =
-                format!("{}: the store claims to have written more than there is room for", what());
+                format!("{}: the store reports more bytes than fit into the memory", operation());
             return Err(Error::new(Kind::ProtocolError, text));
         }
         let found = || checksum(self.buffer.memory(), offset, length);
         match self.checked && answer.checksum != Some(found()) {
-            true => Err(results::damaged(what)),
+            true => Err(results::damaged(operation)),
             false => Ok(()),
         }
     }
 }
 
-fn another_clients(what: impl FnOnce() -> String) -> Error {
-    Error::new(Kind::Misuse, format!("{}: the memory is registered by another client", what()))
+fn another_clients(operation: impl FnOnce() -> String) -> Error {
+    Error::new(
+        Kind::Misuse,
+        format!("{}: the memory was registered by another client", operation()),
+    )
 }
 
-fn short(what: impl FnOnce() -> String) -> Error {
-    Error::new(Kind::ProtocolError, format!("{}: the store sent less than it has", what()))
+fn short(operation: impl FnOnce() -> String) -> Error {
+    Error::new(
+        Kind::ProtocolError,
+        format!("{}: the store sent less than was requested", operation()),
+    )
 }

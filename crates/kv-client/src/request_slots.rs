@@ -1,4 +1,4 @@
-//! Request slots in our control block: requests and answers without a message, for a store that watches it.
+//! Request slots in our control block: requests and answers without a message, for a store that polls it.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -11,7 +11,7 @@ use crate::receive_buffer::ReceiveBuffer;
 pub(crate) struct RequestSlots {
     /// The sequence of the last slot.
     last: u64,
-    /// Batches that were announced and not answered, each in the place of its slot.
+    /// Announced batches without an answer, by slot.
     announced: [Option<PendingSlot>; ControlBlock::SLOTS],
     count: usize,
     asleep: bool,
@@ -21,19 +21,19 @@ pub(crate) struct RequestSlots {
 struct PendingSlot {
     tag: u32,
     sequence: u64,
-    /// Where its completion flag is.
+    /// The offset of its completion flag.
     completion_flag: usize,
 }
 
-/// Whether a batch was announced.
+/// The result of announcing a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Announced {
-    /// The store watches.
-    Seen,
-    /// It stopped watching meanwhile, and needs a message.
-    Perhaps,
-    /// It does not watch, or there is no place for a slot.
-    No,
+    /// The store polls the slots.
+    Polled,
+    /// The store stopped polling meanwhile, and needs a message.
+    NeedsWakeup,
+    /// The store does not poll, or no slot is free: nothing was announced.
+    NotPolled,
 }
 
 impl RequestSlots {
@@ -57,12 +57,12 @@ impl RequestSlots {
         batch: &PendingBatch,
     ) -> Announced {
         let memory = receive_buffer.memory();
-        let watches = || memory.load(ControlBlock::STORE) == ControlBlock::SET;
+        let polls = || memory.load(ControlBlock::STORE) == ControlBlock::SET;
         let sequence = self.last + 1;
         let place = (sequence % ControlBlock::SLOTS as u64) as usize;
-        let (at, length) = batch.place();
-        if length > usize::from(u16::MAX) || self.announced[place].is_some() || !watches() {
-            return Announced::No;
+        let (at, length) = batch.position();
+        if length > usize::from(u16::MAX) || self.announced[place].is_some() || !polls() {
+            return Announced::NotPolled;
         }
         self.last = sequence;
         let completion_flag = batch.completion_flag();
@@ -72,10 +72,10 @@ impl RequestSlots {
         let at = (at / RequestSlot::UNIT) as u32;
         let slot = RequestSlot { sequence: sequence as u16, length: length as u16, at };
         memory.store(ControlBlock::slot(sequence), slot.to_word());
-        // The store stops watching and then looks once more; we fill a slot and then look whether it still watches.
+        // The store stops polling and then polls once more; we fill a slot and then check whether the store still polls.
         // So at least one of the two sees the other's write.
         fence(Ordering::SeqCst);
-        if watches() { Announced::Seen } else { Announced::Perhaps }
+        if polls() { Announced::Polled } else { Announced::NeedsWakeup }
     }
 
     /// The tag of a batch that was answered.
@@ -96,10 +96,10 @@ impl RequestSlots {
         None
     }
 
-    /// Publishes that all answers before the oldest announced batch were taken: the store releases what it pinned for
+    /// Publishes that all answers before the oldest announced batch were consumed: the store releases the values pinned for
     /// them.
     #[inline]
-    pub(crate) fn took(&self, receive_buffer: &ReceiveBuffer) {
+    pub(crate) fn publish_consumed(&self, receive_buffer: &ReceiveBuffer) {
         let oldest = self.announced.iter().flatten().map(|announced| announced.sequence).min();
         receive_buffer
             .memory()

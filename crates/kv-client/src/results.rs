@@ -1,4 +1,4 @@
-//! The store's answers as results of calls.
+//! Converts the store's answers to results of calls.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -20,103 +20,105 @@ pub struct Stored {
     pub replaced: bool,
 }
 
-/// The store's answer, or why there is none. `what` names the call, such as `put "key"`.
-pub(crate) fn reply(outcome: Outcome, what: impl FnOnce() -> String) -> Result<Reply, Error> {
+/// The store's answer, or why there is none. `operation` names the call, such as `put "key"`.
+pub(crate) fn reply(outcome: Outcome, operation: impl FnOnce() -> String) -> Result<Reply, Error> {
     match outcome {
         Outcome::Answer(reply) => Ok(reply),
         Outcome::Unknown => {
-            let why = "the connection was lost before the store answered, and the store reached now does not know \
-                       of it: it may or may not have happened — read before you write again";
-            Err(Error::new(Kind::Unknown, format!("{}: {why}", what())))
+            let why = "the connection was lost before the store answered, and the store does not know the request any \
+                       more: it may or may not have happened — read before you write again";
+            Err(Error::new(Kind::Unknown, format!("{}: {why}", operation())))
         }
         Outcome::Unsent => {
-            let why = "the receive buffer has no room for the request — drop values that are not needed, or raise \
+            let why = "the receive buffer has no space for the request — drop values that are not needed, or raise \
                        receive_buffer_bytes";
-            let error = Error::new(Kind::Busy, format!("{}: {why}", what()));
+            let error = Error::new(Kind::Busy, format!("{}: {why}", operation()));
             Err(error.of(Resource::ReceiveBuffer))
         }
         Outcome::Lost => {
             let why = "the connection was lost before the store answered — try again";
-            Err(Error::new(Kind::Gone, format!("{}: {why}", what())))
+            Err(Error::new(Kind::Unavailable, format!("{}: {why}", operation())))
         }
     }
 }
 
-/// Whether there is a value, and what is known of it.
+/// The facts about a value, if the key exists.
 pub(crate) fn found(
     answer: &Answer,
-    what: impl FnOnce() -> String,
+    operation: impl FnOnce() -> String,
 ) -> Result<Option<Facts>, Error> {
     match answer.status {
         Status::Ok => Ok(Some(facts(answer))),
         Status::NotFound => Ok(None),
-        _ => Err(refusal(answer, what)),
+        _ => Err(refusal(answer, operation)),
     }
 }
 
-pub(crate) fn stored(answer: &Answer, what: impl FnOnce() -> String) -> Result<Stored, Error> {
+pub(crate) fn stored(answer: &Answer, operation: impl FnOnce() -> String) -> Result<Stored, Error> {
     match answer.status {
         Status::Ok => Ok(Stored { version: answer.version, replaced: answer.replaced }),
-        _ => Err(refusal(answer, what)),
+        _ => Err(refusal(answer, operation)),
     }
 }
 
-/// Which version was deleted, if there was one.
+/// The deleted version, if the key existed.
 pub(crate) fn deleted(
     answer: &Answer,
-    what: impl FnOnce() -> String,
+    operation: impl FnOnce() -> String,
 ) -> Result<Option<u64>, Error> {
     match answer.status {
         Status::Ok => Ok(Some(answer.version)),
         Status::NotFound => Ok(None),
-        _ => Err(refusal(answer, what)),
+        _ => Err(refusal(answer, operation)),
     }
 }
 
-/// The bytes that came, if their checksum is the store's where one was asked for.
-pub(crate) fn sound(
+/// Compares the checksum, if requested.
+pub(crate) fn verify(
     answer: &Answer,
     value: Option<Value>,
     checked: bool,
-    what: impl FnOnce() -> String,
+    operation: impl FnOnce() -> String,
 ) -> Result<Option<Value>, Error> {
     match &value {
-        Some(bytes) if checked && answer.checksum != Some(bytes.checksum()) => Err(damaged(what)),
+        Some(bytes) if checked && answer.checksum != Some(bytes.checksum()) => {
+            Err(damaged(operation))
+        }
         _ => Ok(value),
     }
 }
 
-/// What came is not what was sent.
-pub(crate) fn damaged(what: impl FnOnce() -> String) -> Error {
+/// A checksum does not match.
+pub(crate) fn damaged(operation: impl FnOnce() -> String) -> Error {
     let why = "checksum mismatch between the bytes received and those in the store — try again, and check network \
                devices and memory if it happens twice";
-    Error::new(Kind::Damaged, format!("{}: {why}", what()))
+    Error::new(Kind::Damaged, format!("{}: {why}", operation()))
 }
 
-/// A value that was asked for as a whole.
-pub(crate) fn whole(
+/// Checks that a value is complete.
+pub(crate) fn complete_value(
     value: Option<Value>,
     length: u64,
-    what: impl FnOnce() -> String,
+    operation: impl FnOnce() -> String,
 ) -> Result<Value, Error> {
     let whole = value.filter(|value| value.len() as u64 == length);
-    // So scattered in the pool that one answer cannot hold it.
+    // So fragmented in the pool that one answer cannot hold it.
     whole.ok_or_else(|| {
         Error::new(
             Kind::TooLong,
             format!(
                 "{}: too fragmented in the store's memory for one answer — read it in pieces",
-                what()
+                operation()
             ),
         )
     })
 }
 
-pub(crate) fn beyond_receive_buffer(length: u64, what: impl FnOnce() -> String) -> Error {
+pub(crate) fn beyond_receive_buffer(length: u64, operation: impl FnOnce() -> String) -> Error {
     let text = format!(
         "{}: {length} bytes are more than half of the receive buffer — read it in pieces, or raise \
          receive_buffer_bytes",
-        what()
+        operation()
     );
     Error::new(Kind::TooLong, text).of(Resource::ReceiveBuffer)
 }
@@ -125,14 +127,14 @@ pub(crate) fn beyond_receive_buffer(length: u64, what: impl FnOnce() -> String) 
 pub(crate) fn page(
     answer: &Answer,
     value: Option<Value>,
-    what: impl Fn() -> String,
+    operation: impl Fn() -> String,
 ) -> Result<Page, Error> {
-    found(answer, &what)?;
+    found(answer, &operation)?;
     let bytes = value.map(|value| value.to_vec()).unwrap_or_default();
     let mut keys = Vec::new();
     for entry in Entries::new(&bytes) {
-        let entry =
-            entry.map_err(|why| Error::new(Kind::ProtocolError, format!("{}: {why}", what())))?;
+        let entry = entry
+            .map_err(|why| Error::new(Kind::ProtocolError, format!("{}: {why}", operation())))?;
         let expires_in = entry.expires_in.map(Duration::from_millis);
         let facts = Facts { length: entry.length, version: entry.version, expires_in };
         keys.push((entry.key.to_vec(), facts));
@@ -141,27 +143,27 @@ pub(crate) fn page(
     Ok(Page { keys, next })
 }
 
-/// The store's answer is not one to this request.
+/// The store's answer does not match the request.
 #[cold]
-pub(crate) fn mismatch(what: impl FnOnce() -> String) -> Error {
-    let text = format!("{}: the store's answer does not match the request", what());
+pub(crate) fn mismatch(operation: impl FnOnce() -> String) -> Error {
+    let text = format!("{}: the store's answer does not match the request", operation());
     Error::new(Kind::ProtocolError, text)
 }
 
-/// No answer came in time.
+/// No answer before the deadline.
 #[cold]
-pub(crate) fn too_late(limit: Duration, what: impl FnOnce() -> String) -> Error {
+pub(crate) fn too_late(limit: Duration, operation: impl FnOnce() -> String) -> Error {
     let text = format!(
-        "{}: no answer within {limit:?}; the request may still be done — check that the store is not overloaded",
-        what()
+        "{}: no answer within {limit:?}; the request may still be executed — check that the store is not overloaded",
+        operation()
     );
     Error::new(Kind::Deadline, text)
 }
 
-/// Why the store did not do it.
-pub(crate) fn refusal(answer: &Answer, what: impl FnOnce() -> String) -> Error {
+/// The error for an answer that is a refusal.
+pub(crate) fn refusal(answer: &Answer, operation: impl FnOnce() -> String) -> Error {
     let (kind, resource, why) = reason(answer);
-    let error = Error::new(kind, format!("{}: {why}", what()));
+    let error = Error::new(kind, format!("{}: {why}", operation()));
     match resource {
         Some(resource) => error.of(resource),
         None => error,
@@ -193,7 +195,7 @@ fn reason(answer: &Answer) -> (Kind, Option<Resource>, Cow<'static, str>) {
         }
         Status::TooLong => {
             let why = format!(
-                "the value is longer than the store accepts: {length} bytes at most — give the store more memory"
+                "the value is longer than the store's limit of {length} bytes — give the store more memory"
             );
             (Kind::TooLong, Some(Resource::StoreMemory), why.into())
         }
@@ -203,14 +205,15 @@ fn reason(answer: &Answer) -> (Kind, Option<Resource>, Cow<'static, str>) {
             "the memory is not registered with this store, or too short".into(),
         ),
         Status::NoHandle => {
-            let why = "the store has closed it: it was idle for too long, or the connection was lost — begin again";
-            (Kind::Gone, None, why.into())
+            let why = "the store has closed the handle: idle for too long, or the connection was lost — begin again";
+            (Kind::Unavailable, None, why.into())
         }
         Status::TooManyHandles => {
             (Kind::Busy, None, "too many values are being read or written in pieces".into())
         }
         Status::Forgotten | Status::InFlight => {
-            let why = "the store does not know whether it was done — read before you write again";
+            let why =
+                "the store does not know whether the write was done — read before you write again";
             (Kind::Unknown, None, why.into())
         }
         Status::Unreadable => (Kind::Other, None, "the store could not read our memory".into()),
@@ -220,15 +223,15 @@ fn reason(answer: &Answer) -> (Kind, Option<Resource>, Cow<'static, str>) {
             (Kind::Denied, None, why.into())
         }
         Status::TooOften => {
-            let why = "more requests in a second than the store accepts from this identity — try again later";
+            let why = "rate limit of this identity exceeded — try again later";
             (Kind::RateLimited, Some(Resource::StoreRate), why.into())
         }
         Status::DiskFull => {
-            let why = "the store's disk is full, and nothing was written — make room on it";
+            let why = "the store's disk is full, and nothing was written — free space on it";
             (Kind::Full, Some(Resource::StoreDisk), why.into())
         }
         Status::DiskFailed => {
-            let why = "the store's disk fails — see the store's log";
+            let why = "the store's disk failed — see the store's log";
             (Kind::Other, Some(Resource::StoreDisk), why.into())
         }
         Status::Damaged => {
@@ -242,13 +245,13 @@ fn reason(answer: &Answer) -> (Kind, Option<Resource>, Cow<'static, str>) {
                        at a time";
             (Kind::Overloaded, Some(Resource::StoreInFlight), why.into())
         }
-        Status::Closing => (Kind::Gone, None, CLOSING.into()),
+        Status::Closing => (Kind::Unavailable, None, CLOSING.into()),
     }
 }
 
-/// Why a store refuses everything that is about to end.
+/// A store that shuts down refuses all requests.
 pub(crate) const CLOSING: &str =
-    "the store is shutting down, and nothing was done — ask another store, or later";
+    "the store is shutting down, and nothing was done — use another store, or try again later";
 
 #[cfg(test)]
 mod tests {
@@ -272,7 +275,10 @@ mod tests {
             (kind(Status::Forgotten), kind(Status::InFlight)),
             (Kind::Unknown, Kind::Unknown)
         );
-        assert_eq!((kind(Status::NoHandle), kind(Status::Closing)), (Kind::Gone, Kind::Gone));
+        assert_eq!(
+            (kind(Status::NoHandle), kind(Status::Closing)),
+            (Kind::Unavailable, Kind::Unavailable)
+        );
         assert_eq!(kind(Status::Ok), Kind::ProtocolError);
     }
 

@@ -1,26 +1,26 @@
-//! When a call is tried again, and for how long. Pure: the caller tells the time.
+//! When a call is retried, and for how long.
 
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Kind};
 
-/// The end of a call. The clock is read only once something takes long.
+/// The deadline of a call. The clock is read only when a call takes long.
 #[derive(Debug)]
 pub(crate) struct Deadline {
     limit: Duration,
     at: Option<Instant>,
 }
 
-/// Decides whether a call is tried again.
+/// Decides whether a call is retried.
 #[derive(Debug)]
 pub(crate) struct Retry {
-    /// Whether the call changes nothing, so that doing it twice does no harm.
+    /// Whether the call changes nothing, so that it may be repeated.
     repeatable: bool,
-    lost: u32,
+    lost_connections: u32,
     pauses: Pauses,
 }
 
-/// Pauses between attempts, each twice as long as the one before, up to a limit.
+/// Pauses between attempts: exponential backoff up to a limit.
 #[derive(Debug)]
 pub(crate) struct Pauses(Duration);
 
@@ -33,7 +33,7 @@ impl Deadline {
         self.limit
     }
 
-    /// When it is; counted from the first time that somebody asks.
+    /// The time of the deadline, counted from the first call of this or [`Deadline::remaining`].
     pub(crate) fn at(&mut self) -> Instant {
         self.at_from(Instant::now())
     }
@@ -42,13 +42,13 @@ impl Deadline {
         *self.at.get_or_insert(now + self.limit)
     }
 
-    /// How much time is left.
-    pub(crate) fn left(&mut self) -> Duration {
+    /// The remaining time.
+    pub(crate) fn remaining(&mut self) -> Duration {
         let now = Instant::now();
         self.at_from(now).saturating_duration_since(now)
     }
 
-    /// The store has answered: the next answer has as much time again.
+    /// Restarts the deadline for the next answer.
     #[inline]
     pub(crate) fn renew(&mut self) {
         self.at = None;
@@ -57,10 +57,10 @@ impl Deadline {
 
 impl Retry {
     pub(crate) fn new(repeatable: bool) -> Self {
-        Retry { repeatable, lost: 0, pauses: Pauses::new() }
+        Retry { repeatable, lost_connections: 0, pauses: Pauses::new() }
     }
 
-    /// How long to wait before the next attempt; `None`: this error is the result.
+    /// The pause before the next attempt; `None`: do not retry.
     pub(crate) fn after(
         &mut self,
         error: &Error,
@@ -68,11 +68,13 @@ impl Retry {
         deadline: &mut Deadline,
     ) -> Option<Duration> {
         let pause = match error.kind() {
-            // The store did nothing, whatever was asked.
+            // The store did nothing.
             Kind::Overloaded => self.pauses.next(),
-            // A cursor ends with its connection; on the next one reading begins again.
-            Kind::Gone if self.repeatable && self.lost < MAX_LOST => {
-                self.lost += 1;
+            // A cursor is closed with its connection; reading restarts on the next one.
+            Kind::Unavailable
+                if self.repeatable && self.lost_connections < MAX_LOST_CONNECTIONS =>
+            {
+                self.lost_connections += 1;
                 Duration::ZERO
             }
             _ => return None,
@@ -88,15 +90,15 @@ impl Pauses {
 
     pub(crate) fn next(&mut self) -> Duration {
         let pause = self.0;
-        self.0 = (pause * 2).min(LONGEST_PAUSE);
+        self.0 = (pause * 2).min(MAX_PAUSE);
         pause
     }
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// How often a call is repeated when connections are lost one after the other.
-const MAX_LOST: u32 = 8;
+const MAX_PAUSE: Duration = Duration::from_secs(2);
+/// How often a call is repeated if the connection is lost each time.
+const MAX_LOST_CONNECTIONS: u32 = 8;
 
 #[cfg(test)]
 mod tests {
@@ -109,7 +111,7 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(30);
 
     #[test]
-    fn an_overloaded_store_is_asked_again_with_growing_pauses_until_the_deadline() {
+    fn overload_is_retried_with_growing_pauses_until_the_deadline() {
         let (begun, mut deadline) = (Instant::now(), Deadline::new(LIMIT));
         let (mut retry, mut now, mut pauses) = (Retry::new(false), begun, Vec::new());
         while let Some(pause) = retry.after(&error(Kind::Overloaded), now, &mut deadline) {
@@ -118,18 +120,19 @@ mod tests {
         }
         assert_eq!(pauses[..8], [20, 40, 80, 160, 320, 640, 1280, 2000]);
         let waited = now - begun;
-        assert!(waited < LIMIT && waited > LIMIT - LONGEST_PAUSE, "{waited:?}");
+        assert!(waited < LIMIT && waited > LIMIT - MAX_PAUSE, "{waited:?}");
     }
 
     #[test]
     fn a_read_is_repeated_when_the_connection_was_lost_and_a_write_is_not() {
         let (now, mut deadline) = (Instant::now(), Deadline::new(LIMIT));
-        let mut lost = |retry: &mut Retry| retry.after(&error(Kind::Gone), now, &mut deadline);
+        let mut lost =
+            |retry: &mut Retry| retry.after(&error(Kind::Unavailable), now, &mut deadline);
         let mut read = Retry::new(true);
-        for _ in 0..MAX_LOST {
+        for _ in 0..MAX_LOST_CONNECTIONS {
             assert_eq!(lost(&mut read), Some(Duration::ZERO));
         }
-        assert_eq!(lost(&mut read), None, "connections that are lost again and again");
+        assert_eq!(lost(&mut read), None, "too many lost connections");
         assert_eq!(lost(&mut Retry::new(false)), None);
     }
 
@@ -137,14 +140,14 @@ mod tests {
     fn nothing_is_repeated_after_the_deadline() {
         let (now, mut deadline) = (Instant::now(), Deadline::new(LIMIT));
         let mut read = Retry::new(true);
-        assert!(read.after(&error(Kind::Gone), now, &mut deadline).is_some());
-        assert!(read.after(&error(Kind::Gone), now + LIMIT, &mut deadline).is_none());
+        assert!(read.after(&error(Kind::Unavailable), now, &mut deadline).is_some());
+        assert!(read.after(&error(Kind::Unavailable), now + LIMIT, &mut deadline).is_none());
         deadline.renew();
-        assert!(read.after(&error(Kind::Gone), now + LIMIT, &mut deadline).is_some());
+        assert!(read.after(&error(Kind::Unavailable), now + LIMIT, &mut deadline).is_some());
     }
 
     #[test]
-    fn no_other_error_is_worth_another_attempt() {
+    fn other_errors_are_not_retried() {
         let (now, mut deadline) = (Instant::now(), Deadline::new(LIMIT));
         for kind in [
             Kind::Unknown,

@@ -1,4 +1,4 @@
-//! How a client behaves.
+//! Settings of a client.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,12 +10,12 @@ use fabric::session::Credentials;
 use crate::address::Address;
 use crate::error::{Error, Kind, Resource};
 
-/// Credentials for the store at this address, which was looked up as the second one, to be had within this time. It
+/// Returns credentials for the store at an address: the address, the socket address it was resolved to, and the time limit. It
 /// may block.
 pub type CredentialSource =
     Arc<dyn Fn(&Address, SocketAddr, Duration) -> Result<Credentials, fabric::Error> + Send + Sync>;
 
-/// How a client behaves.
+/// Settings of a client.
 ///
 /// ```
 /// use std::time::Duration;
@@ -28,7 +28,7 @@ pub type CredentialSource =
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Where stores listen: the first that answers is used, and the next one when it is lost.
+    /// Addresses of stores: the first that answers is used, and the next one when the connection is lost.
     ///
     /// Default: `127.0.0.1:50051`. Name several only if they are alternatives, such as a store and its successor: a
     /// client reads and writes at one store, and nothing is copied between them. Connecting fails with
@@ -48,24 +48,24 @@ pub struct Settings {
     ///
     /// Default: 30 s. Calls that move a value in pieces have this time for each answer. Choose more than the time in
     /// which a store is restarted if calls are to survive that. If it is too short, calls fail with
-    /// [`Kind::Deadline`] although the store does what they asked. It must not be zero.
+    /// [`Kind::Deadline`] although the store executes them. It must not be zero.
     pub deadline: Duration,
 
     /// Which transports connections may use, and the credentials for them.
     ///
     /// Default: the best transport that both ends have, and no credentials. Connecting fails with
-    /// [`Kind::Unsupported`] if what is required here is not available, and with [`Kind::Denied`] if the store
+    /// [`Kind::Unsupported`] if a required transport is not available, and with [`Kind::Denied`] if the store
     /// requires credentials.
     pub link: fabric::link::Settings,
 
-    /// Asked for credentials before each connection is made, for stores whose credentials are valid once.
+    /// Called for credentials before each connection, for stores whose credentials are valid once.
     ///
     /// Default: `None`, which uses the credentials of `link`.
     pub credentials: Option<CredentialSource>,
 }
 
 impl Settings {
-    /// A client of one store, and the default for everything else.
+    /// Settings for one store, with the defaults for everything else.
     pub fn new(server: impl Into<Address>) -> Self {
         Settings {
             servers: vec![server.into()],
@@ -107,7 +107,7 @@ impl Settings {
         Settings { credentials: Some(credentials), ..self }
     }
 
-    /// Whether a client can be made of them.
+    /// Checks the settings.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let misuse = |text: String| Err(Error::new(Kind::Misuse, text));
         if self.servers.is_empty() {
@@ -144,7 +144,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Less would not hold the answers of a few batches.
+/// Holds the answers of a few batches.
 const MIN_RECEIVE_BUFFER_BYTES: usize = 1 << 20;
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_refused_by_the_settings_name() {
+    fn invalid_settings_are_refused_by_name() {
         let mut none = Settings::default();
         none.servers.clear();
         assert!(refused(&none).contains("servers"));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_debug_form_shows_no_credentials() {
+    fn debug_does_not_show_credentials() {
         let text = format!("{:?}", Settings::new("node7:1"));
         assert!(text.contains("node7:1") && !text.contains("credentials"), "{text}");
     }

@@ -1,4 +1,4 @@
-//! Requests as both clients make them.
+//! Requests of calls, for both clients.
 
 use kv_proto::limits::MAX_KEY_BYTES;
 use kv_proto::wire::{Place, Request, Source};
@@ -14,50 +14,50 @@ use crate::token::Token;
 /// One request of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
-    /// The key's value; `keep`: and a handle for the rest, if it is longer.
+    /// Reads the key's value; `keep`: opens a handle for the rest, if it is longer.
     Get {
         length: u64,
         keep: bool,
         checksum: bool,
     },
-    /// A part of a value with a handle.
+    /// Reads a part of a value by its handle.
     Read {
         handle: HandleId,
         offset: u64,
         length: u64,
         checksum: bool,
     },
-    /// The value becomes the key's, by one request.
+    /// Stores the value by one request.
     Put,
-    /// Bytes of the caller's registered memory become the key's value.
+    /// Stores bytes of the caller's registered memory.
     PutFrom {
         region: u32,
         at: u64,
         length: u64,
     },
-    /// Room for a value of this length, with a handle.
+    /// Stages a value of this length under a handle.
     Begin {
         length: u64,
     },
-    /// A part of the value is written to a handle.
+    /// Writes a part of the value to a handle.
     Piece {
         handle: HandleId,
         offset: usize,
         length: usize,
     },
-    /// What was written to a handle becomes the key's value.
+    /// Stores the staged value of a handle under the key.
     Commit {
         handle: HandleId,
     },
     Delete,
     Stat,
-    /// Keys that begin with the key.
+    /// Lists keys that have the key as prefix.
     List {
         cursor: Cursor,
     },
 }
 
-/// What a call is about.
+/// The key, value and options of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'s> {
     pub(crate) key: &'s [u8],
@@ -65,9 +65,9 @@ pub(crate) struct Subject<'s> {
     pub(crate) options: PutOptions,
 }
 
-/// What a request keeps if there is no room for it yet, until it is asked again.
+/// What a request has reserved. It is kept if the request must wait, for the next attempt.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct Reserved {
     lease: Option<Lease>,
     sequence: Option<u64>,
 }
@@ -80,14 +80,14 @@ impl<'s> Subject<'s> {
 }
 
 impl Core {
-    /// Asks for one step of a call.
+    /// Submits one step of a call.
     #[inline]
-    pub(crate) fn ask_step(
+    pub(crate) fn submit_step(
         &mut self,
         token: Token,
         step: Step,
         subject: &Subject<'_>,
-        held: &mut Held,
+        reserved: &mut Reserved,
     ) -> Result<(), Error> {
         let Subject { key, value, options } = *subject;
         let (ttl, condition) = (options.ttl_ms(), options.condition);
@@ -100,8 +100,8 @@ impl Core {
                 Request::Read { handle, offset, length, place, checksum }
             }
             Step::Put => {
-                let (source, length) = (self.source(value, held)?, value.len() as u64);
-                let sequence = self.sequence_of(held);
+                let (source, length) = (self.source(value, reserved)?, value.len() as u64);
+                let sequence = self.sequence_of(reserved);
                 Request::Put { key, length, source, ttl, condition, sequence }
             }
             Step::PutFrom { region, at, length } => {
@@ -109,42 +109,45 @@ impl Core {
                     0 => Source::Inline(&[]),
                     _ => Source::Region { region, at },
                 };
-                let sequence = self.sequence_of(held);
+                let sequence = self.sequence_of(reserved);
                 Request::Put { key, length, source, ttl, condition, sequence }
             }
             Step::Begin { length } => Request::Begin { length },
             Step::Piece { handle, offset, length } => {
-                let source = self.leased(&value[offset..offset + length], held)?;
+                let source = self.leased(&value[offset..offset + length], reserved)?;
                 let (handle, offset, length) =
                     (handle.on(self.connection()), offset as u64, length as u64);
                 Request::Piece { handle, offset, length, source }
             }
             Step::Commit { handle } => {
-                let (handle, sequence) = (handle.on(self.connection()), self.sequence_of(held));
+                let (handle, sequence) = (handle.on(self.connection()), self.sequence_of(reserved));
                 Request::Commit { handle, key, ttl, condition, sequence }
             }
-            Step::Delete => Request::Delete { key, condition, sequence: self.sequence_of(held) },
+            Step::Delete => {
+                Request::Delete { key, condition, sequence: self.sequence_of(reserved) }
+            }
             Step::Stat => Request::Stat { key },
             Step::List { cursor } => {
-                Request::List { prefix: key, cursor: cursor.0, length: LISTING }
+                Request::List { prefix: key, cursor: cursor.0, length: LIST_PAGE_BYTES }
             }
         };
-        self.ask(token, &request, &mut held.lease)
+        self.submit(token, &request, &mut reserved.lease)
     }
 
     /// Where the store finds the value. Short values are part of the request; longer ones are copied into the receive
-    /// buffer first, where the lease keeps them also if there is no room for the request yet.
+    /// buffer first, and stay in the lease if the request must wait.
     #[inline]
-    fn source<'v>(&self, value: &'v [u8], held: &mut Held) -> Result<Source<'v>, Error> {
-        let along = if self.is_near() { NEAR_ALONG } else { FAR_ALONG };
-        match value.len() <= along && held.lease.is_none() {
+    fn source<'v>(&self, value: &'v [u8], reserved: &mut Reserved) -> Result<Source<'v>, Error> {
+        let inline_bytes =
+            if self.store_maps_our_memory() { LOCAL_INLINE_BYTES } else { REMOTE_INLINE_BYTES };
+        match value.len() <= inline_bytes && reserved.lease.is_none() {
             true => Ok(Source::Inline(value)),
-            false => self.leased(value, held),
+            false => self.leased(value, reserved),
         }
     }
 
-    fn leased(&self, bytes: &[u8], held: &mut Held) -> Result<Source<'static>, Error> {
-        let lease = match &mut held.lease {
+    fn leased(&self, bytes: &[u8], reserved: &mut Reserved) -> Result<Source<'static>, Error> {
+        let lease = match &mut reserved.lease {
             Some(lease) => lease,
             none => {
                 let lease = none.insert(self.receive_buffer().lease(bytes.len())?);
@@ -157,24 +160,24 @@ impl Core {
 
     /// A write has the same sequence however often it is sent, so that it is done once.
     #[inline]
-    fn sequence_of(&mut self, held: &mut Held) -> u64 {
-        *held.sequence.get_or_insert_with(|| self.next_sequence())
+    fn sequence_of(&mut self, reserved: &mut Reserved) -> u64 {
+        *reserved.sequence.get_or_insert_with(|| self.next_sequence())
     }
 
-    /// How long a value may be to be stored by one request.
+    /// The maximum length of a value that one request stores.
     pub(crate) fn max_at_once(&self) -> usize {
-        let moved = self.limits().map_or(usize::MAX, |limits| limits.moved as usize);
-        (self.receive_buffer().len() / 4).min(moved)
+        let max_bytes = self.limits().map_or(usize::MAX, |limits| limits.transfer as usize);
+        (self.receive_buffer().len() / 4).min(max_bytes)
     }
 
-    /// How long the pieces of longer values are: long enough that each is worth a request, and short enough that several
+    /// The length of the pieces of longer values: long enough to be worth a request, and short enough that several
     /// fit into the receive buffer.
     pub(crate) fn piece(&self) -> usize {
         (self.receive_buffer().len() / 16).clamp(64 << 10, 4 << 20)
     }
 }
 
-/// Whether a store accepts such a key.
+/// Checks the length of a key.
 #[inline]
 pub(crate) fn check(key: &[u8]) -> Result<(), Error> {
     match key.len() {
@@ -187,26 +190,26 @@ pub(crate) fn check(key: &[u8]) -> Result<(), Error> {
 fn invalid(length: usize) -> Error {
     let text = match length {
         0 => "the key is empty — use at least one byte".to_owned(),
-        length => format!("the key has {length} bytes — {MAX_KEY_BYTES} are the maximum"),
+        length => format!("the key has {length} bytes — the limit is {MAX_KEY_BYTES}"),
     };
     Error::new(Kind::Misuse, text)
 }
 
-/// A call with its key, for errors.
-pub(crate) fn named(call: &str, key: &[u8]) -> String {
-    let shown = String::from_utf8_lossy(&key[..key.len().min(60)]);
+/// A call and its key, for errors.
+pub(crate) fn describe(call: &str, key: &[u8]) -> String {
+    let start = String::from_utf8_lossy(&key[..key.len().min(60)]);
     let more = if key.len() > 60 { "…" } else { "" };
-    format!("{call} {shown:?}{more}")
+    format!("{call} {start:?}{more}")
 }
 
 /// How many pieces of a value are in flight at once.
 pub(crate) const PIECES_IN_FLIGHT: usize = 4;
-/// How many bytes a page of a listing has at most.
-const LISTING: u64 = 64 << 10;
+/// The maximum bytes of a page of a listing.
+const LIST_PAGE_BYTES: u64 = 64 << 10;
 /// Values up to this length are part of the request. A store on the same host reads longer ones from our memory at
-/// no cost; another one needs a round trip for that.
-const NEAR_ALONG: usize = 512;
-const FAR_ALONG: usize = 8 << 10;
+/// no cost; a remote store needs a round trip for that.
+const LOCAL_INLINE_BYTES: usize = 512;
+const REMOTE_INLINE_BYTES: usize = 8 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -224,8 +227,8 @@ mod tests {
 
     #[test]
     fn a_long_or_binary_key_is_shortened_and_escaped_in_errors() {
-        assert_eq!(named("get", b"user/7"), r#"get "user/7""#);
-        assert_eq!(named("get", &[b'x'; 61]), format!("get {:?}…", "x".repeat(60)));
-        assert_eq!(named("get", b"a\n\xff"), "get \"a\\n\u{fffd}\"");
+        assert_eq!(describe("get", b"user/7"), r#"get "user/7""#);
+        assert_eq!(describe("get", &[b'x'; 61]), format!("get {:?}…", "x".repeat(60)));
+        assert_eq!(describe("get", b"a\n\xff"), "get \"a\\n\u{fffd}\"");
     }
 }

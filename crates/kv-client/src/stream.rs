@@ -1,4 +1,4 @@
-//! Values in pieces: those longer than the receive buffer, and those that come from a file.
+//! Values in pieces: for values longer than the receive buffer, or from a file.
 
 use std::collections::VecDeque;
 
@@ -11,14 +11,14 @@ use crate::handle::Handle;
 use crate::in_flight::Reply;
 use crate::options::PutOptions;
 use crate::results::{self, Stored};
-use crate::step::{PIECES_IN_FLIGHT, Step, Subject, check, named};
+use crate::step::{PIECES_IN_FLIGHT, Step, Subject, check, describe};
 use crate::token::Token;
 use crate::value::{Facts, Value};
 
-/// One version of a value, read piece by piece, whatever is written to its key meanwhile.
+/// Reads one version of a value piece by piece, even if the key is changed meanwhile.
 ///
-/// The store keeps it until this is dropped, or nothing was read for a while: then reading fails with [`Kind::Gone`], as it
-/// does when the connection is lost. Pieces are requested ahead; dropping it waits for those in flight, a second at most.
+/// The store keeps the version until the reader is dropped or idle for too long: then reading fails with [`Kind::Unavailable`], as it
+/// does when the connection is lost. Pieces are requested ahead; dropping the reader waits for those in flight, at most a second.
 #[derive(Debug)]
 pub struct Reader<'c> {
     client: &'c mut Client,
@@ -26,17 +26,17 @@ pub struct Reader<'c> {
     handle: Option<Handle>,
     facts: Facts,
     /// Pieces in flight, in order, with their lengths.
-    coming: VecDeque<(Token, u64)>,
+    in_flight: VecDeque<(Token, u64)>,
     first: Option<Value>,
-    asked: u64,
+    requested: u64,
     end: u64,
     piece: u64,
 }
 
-/// A value that is stored piece by piece, and becomes visible as a whole with [`Writer::commit`].
+/// Stores a value piece by piece. The value becomes visible as a whole with [`Writer::commit`].
 ///
-/// The store reserves memory for all of it at once. Dropping it without a commit frees that memory and leaves the key as it
-/// is; it waits for pieces in flight, a second at most. If the connection is lost, writing fails with [`Kind::Gone`].
+/// The store reserves memory for the whole value at the start. Dropping the writer without a commit frees that memory and leaves the key
+/// unchanged; it waits for pieces in flight, at most a second. If the connection is lost, writing fails with [`Kind::Unavailable`].
 #[derive(Debug)]
 pub struct Writer<'c> {
     client: &'c mut Client,
@@ -47,13 +47,13 @@ pub struct Writer<'c> {
     length: u64,
     written: u64,
     /// Pieces in flight.
-    going: VecDeque<Token>,
+    in_flight: VecDeque<Token>,
     piece: usize,
 }
 
 impl Client {
-    /// Opens a value for reading: `length` bytes from `offset` on, or as many as there are; `None` if there is no such
-    /// key.
+    /// Opens a value for reading: up to `length` bytes from `offset` on; `None` if the key does not
+    /// exist.
     pub fn open(
         &mut self,
         key: &[u8],
@@ -61,7 +61,7 @@ impl Client {
         length: Option<u64>,
     ) -> Result<Option<Reader<'_>>, Error> {
         check(key)?;
-        let name = named("get", key);
+        let name = describe("get", key);
         let piece = self.core.piece() as u64;
         let request = Request::Get {
             key,
@@ -74,12 +74,22 @@ impl Client {
         let Reply { answer, value: first, handle } = self.call(&request, || name.clone())?;
         let Some(facts) = results::found(&answer, || name.clone())? else { return Ok(None) };
         let end = offset.saturating_add(length.unwrap_or(u64::MAX)).min(facts.length);
-        let asked = offset.saturating_add(answer.written).min(end.max(offset));
-        let coming = VecDeque::new();
-        Ok(Some(Reader { client: self, name, handle, facts, coming, first, asked, end, piece }))
+        let requested = offset.saturating_add(answer.written).min(end.max(offset));
+        let in_flight = VecDeque::new();
+        Ok(Some(Reader {
+            client: self,
+            name,
+            handle,
+            facts,
+            in_flight,
+            first,
+            requested,
+            end,
+            piece,
+        }))
     }
 
-    /// Begins a value of this length, to be written piece by piece.
+    /// Starts to write a value of this length piece by piece.
     pub fn create(
         &mut self,
         key: &[u8],
@@ -96,53 +106,53 @@ impl Client {
             handle: Some(handle),
             length,
             written: 0,
-            going: VecDeque::new(),
+            in_flight: VecDeque::new(),
             piece,
         })
     }
 }
 
 impl Reader<'_> {
-    /// What is known of the value.
+    /// Length, version and expiry of the value.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// How many bytes will be read in all.
+    /// The remaining bytes.
     pub fn length(&self) -> u64 {
         let first = self.first.as_ref().map_or(0, Value::len) as u64;
-        self.end.saturating_sub(self.asked) + first
+        self.end.saturating_sub(self.requested) + first
     }
 
-    /// The next piece; none: that was all.
+    /// The next piece; `None` at the end.
     pub fn next_piece(&mut self) -> Result<Option<Value>, Error> {
-        self.ask_ahead()?;
+        self.read_ahead()?;
         if let Some(first) = self.first.take().filter(|first| !first.is_empty()) {
             return Ok(Some(first));
         }
-        let Some((token, length)) = self.coming.pop_front() else { return Ok(None) };
+        let Some((token, length)) = self.in_flight.pop_front() else { return Ok(None) };
         let Reply { answer, value, .. } = self.client.await_reply(token, || self.name.clone())?;
         results::found(&answer, || self.name.clone())?;
         let whole = value.filter(|value| value.len() as u64 == length);
         whole.map(Some).ok_or_else(|| {
             Error::new(
                 Kind::ProtocolError,
-                format!("{}: the store sent less than it has", self.name),
+                format!("{}: the store sent less than was requested", self.name),
             )
         })
     }
 
-    fn ask_ahead(&mut self) -> Result<(), Error> {
-        while self.coming.len() < PIECES_IN_FLIGHT
-            && self.asked < self.end
+    fn read_ahead(&mut self) -> Result<(), Error> {
+        while self.in_flight.len() < PIECES_IN_FLIGHT
+            && self.requested < self.end
             && let Some(handle) = &self.handle
         {
-            let (id, offset) = (handle.id(), self.asked);
+            let (id, offset) = (handle.id(), self.requested);
             let length = self.piece.min(self.end - offset);
             let read = Step::Read { handle: id, offset, length, checksum: false };
             let token = self.client.begin_one(read, &Subject::of(&[]))?;
-            self.coming.push_back((token, length));
-            self.asked += length;
+            self.in_flight.push_back((token, length));
+            self.requested += length;
             self.client.flush()?;
         }
         Ok(())
@@ -152,12 +162,12 @@ impl Reader<'_> {
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
         self.handle = None;
-        self.client.discard(&mut self.coming.drain(..).map(|(token, _)| token));
+        self.client.discard(&mut self.in_flight.drain(..).map(|(token, _)| token));
     }
 }
 
 impl Writer<'_> {
-    /// Writes the next bytes. All of them together must not be more than the length given to [`Client::create`].
+    /// Writes the next bytes. Their total must not exceed the length given to [`Client::create`].
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if bytes.len() as u64 > self.missing() {
             let text = format!("{}: more bytes than the {} announced", self.name(), self.length);
@@ -172,19 +182,19 @@ impl Writer<'_> {
     }
 
     fn write_piece(&mut self, piece: &[u8]) -> Result<(), Error> {
-        while self.going.len() >= PIECES_IN_FLIGHT {
+        while self.in_flight.len() >= PIECES_IN_FLIGHT {
             self.finish_one()?;
         }
-        // Others may hold what is left of the receive buffer.
+        // The rest of the receive buffer may be in use: wait for a piece in flight.
         let token = loop {
             match self.send(piece) {
-                Err(error) if error.kind() == Kind::Busy && !self.going.is_empty() => {
+                Err(error) if error.kind() == Kind::Busy && !self.in_flight.is_empty() => {
                     self.finish_one()?;
                 }
                 sent => break sent?,
             }
         };
-        self.going.push_back(token);
+        self.in_flight.push_back(token);
         self.written += piece.len() as u64;
         self.client.flush()
     }
@@ -200,27 +210,27 @@ impl Writer<'_> {
         let mut deadline = self.client.deadline();
         self.client.begin_by(&mut deadline, |core, token| {
             let handle = handle.on(core.connection());
-            core.ask(token, &Request::Piece { handle, offset, length, source }, &mut lease)
+            core.submit(token, &Request::Piece { handle, offset, length, source }, &mut lease)
         })
     }
 
     fn finish_one(&mut self) -> Result<(), Error> {
-        if let Some(token) = self.going.pop_front() {
+        if let Some(token) = self.in_flight.pop_front() {
             let key = &self.key;
-            let what = || named("put", key);
-            let reply = self.client.await_reply(token, what)?;
-            results::stored(&reply.answer, what)?;
+            let operation = || describe("put", key);
+            let reply = self.client.await_reply(token, operation)?;
+            results::stored(&reply.answer, operation)?;
         }
         Ok(())
     }
 
     fn name(&self) -> String {
-        named("put", &self.key)
+        describe("put", &self.key)
     }
 
-    /// Makes it the key's value.
+    /// Stores the value under the key.
     pub fn commit(mut self) -> Result<Stored, Error> {
-        while !self.going.is_empty() {
+        while !self.in_flight.is_empty() {
             self.finish_one()?;
         }
         if self.missing() > 0 {
@@ -240,6 +250,6 @@ impl Writer<'_> {
 impl Drop for Writer<'_> {
     fn drop(&mut self) {
         self.handle = None;
-        self.client.discard(&mut self.going.drain(..));
+        self.client.discard(&mut self.in_flight.drain(..));
     }
 }

@@ -1,4 +1,4 @@
-//! Names of requests until they are answered.
+//! Tokens of requests.
 
 /// Identifies a pending call of a [`Client`](crate::Client), see [`Client::ready`](crate::Client::ready). No later call
 /// of the same client has the same token.
@@ -6,13 +6,13 @@
 pub struct Token(u64);
 
 impl Token {
-    /// For requests whose answer nobody takes.
-    pub(crate) const NOBODY: Token = Token(0);
+    /// For requests whose answer is not needed.
+    pub(crate) const NONE: Token = Token(0);
 
-    /// The `turn`-th use of a row. Turns begin at 1.
+    /// The `generation`-th use of a row. Generations begin at 1.
     #[inline]
-    pub(crate) fn new(turn: u32, row: u32) -> Self {
-        Token(u64::from(turn) << 32 | u64::from(row))
+    pub(crate) fn new(generation: u32, row: u32) -> Self {
+        Token(u64::from(generation) << 32 | u64::from(row))
     }
 
     #[inline]
@@ -21,11 +21,11 @@ impl Token {
     }
 
     #[inline]
-    pub(crate) fn turn(self) -> u32 {
+    pub(crate) fn generation(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    /// The one after this, for tokens that are counted.
+    /// The next token, for a client that counts them.
     pub(crate) fn next(self) -> Self {
         Token(self.0 + 1)
     }

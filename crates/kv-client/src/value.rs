@@ -1,4 +1,4 @@
-//! A value that was received.
+//! A received value.
 
 use std::fmt;
 use std::iter::repeat_n;
@@ -12,9 +12,9 @@ use crate::receive_buffer::Lease;
 
 /// A value, or a part of one, in the receive buffer. Dropping the last clone frees that part of the buffer.
 ///
-/// It dereferences to its bytes. The store can write to the receive buffer at any time, so no reference into the buffer
-/// is given out: the first dereference copies the bytes, once for all clones made later. Use [`Value::read`] to copy
-/// them into memory of your own instead, in parts if you like, and a [`RegisteredBuffer`](crate::RegisteredBuffer) to
+/// It dereferences to its bytes. The store can write to the receive buffer at any time, so there are no references into the
+/// buffer: the first dereference copies the bytes, once for all clones made later. Use [`Value::read`] to copy
+/// them into your own memory instead, whole or in parts, and a [`RegisteredBuffer`](crate::RegisteredBuffer) to
 /// receive values there without any copy.
 ///
 /// ```no_run
@@ -29,23 +29,23 @@ use crate::receive_buffer::Lease;
 #[derive(Clone)]
 pub struct Value {
     lease: Arc<Lease>,
-    /// Where it is in the receive buffer.
+    /// The offset in the receive buffer.
     offset: usize,
     length: usize,
     facts: Facts,
-    /// The bytes, once somebody wanted a reference to them.
+    /// A copy of the bytes, made on the first dereference.
     copy: OnceLock<Arc<[u8]>>,
 }
 
-/// What is known of a value.
+/// Length, version and expiry of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Facts {
     /// The whole value's length in bytes.
     pub length: u64,
-    /// Its version: every write of the key has a higher one.
+    /// Its version: every write of the key increases it.
     pub version: u64,
-    /// When it expires, if it does.
+    /// The remaining time to live, if it expires.
     pub expires_in: Option<Duration>,
 }
 
@@ -55,17 +55,17 @@ impl Value {
         Value { lease, offset, length, facts, copy: OnceLock::new() }
     }
 
-    /// How many bytes are here: less than [`Facts::length`] for a part of a value.
+    /// The number of bytes: less than [`Facts::length`] for a part of a value.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there are none.
+    /// Whether the value has no bytes.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// What is known of the whole value.
+    /// Facts about the whole value.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -77,10 +77,10 @@ impl Value {
         bytes
     }
 
-    /// Copies the bytes from `offset` on into a slice, and fills it.
+    /// Fills a slice with the bytes from `offset` on.
     ///
     /// # Panics
-    /// If the value ends before.
+    /// If the value is too short.
     pub fn read(&self, offset: usize, bytes: &mut [u8]) {
         let fits = offset <= self.length && bytes.len() <= self.length - offset;
         assert!(fits, "{} bytes from {offset} of a value of {}", bytes.len(), self.length);
@@ -120,13 +120,13 @@ impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Value {
 }
 
 impl fmt::Debug for Value {
-    /// Its length, not its bytes, which may be many and private.
+    /// Shows the length, not the bytes, which may be many and private.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Value").field("length", &self.length).field("facts", &self.facts).finish()
     }
 }
 
-/// CRC32C of bytes that a peer may write, a little at a time.
+/// CRC32C of memory that a peer may write: copied piece by piece.
 pub(crate) fn checksum(memory: &Memory, offset: usize, length: usize) -> u32 {
     let mut piece = [0; 4096];
     (0..length).step_by(piece.len()).fold(0, |sum, from| {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_debug_form_shows_the_length_and_not_the_bytes() {
+    fn debug_shows_the_length_and_not_the_bytes() {
         let text = format!("{:?}", value(b"secret"));
         assert!(
             text.contains("length: 6") && !text.contains("secret") && !text.contains("115"),

@@ -1,4 +1,4 @@
-//! How the store is reached: by a link of one class, or by gRPC.
+//! A connection to the store: a link of one class, or gRPC.
 
 use std::time::Duration;
 
@@ -13,25 +13,25 @@ use tonic::{Code, Status};
 
 use crate::options::Options;
 
-pub(crate) enum Reach {
+pub(crate) enum StoreConnection {
     Link(Box<Client>),
-    Calls(Runtime, Box<KvClient<Channel>>),
+    Grpc(Runtime, Box<KvClient<Channel>>),
 }
 
-/// What went wrong with a request.
+/// Why a request failed.
 pub(crate) enum Fault {
-    /// Nobody knows whether it was done.
+    /// It is unknown whether it was executed.
     Unknown,
     Failed(String),
 }
 
-impl Reach {
+impl StoreConnection {
     pub(crate) fn open(options: &Options) -> Result<Self, String> {
-        let class = match &*options.way {
+        let class = match &*options.transport {
             "shm" => Class::Shm,
             "tcp" => Class::Tcp,
-            "grpc" => return Reach::call(&options.server),
-            way => return Err(format!("{way} is no way to the store")),
+            "grpc" => return StoreConnection::open_grpc(&options.server),
+            transport => return Err(format!("unknown transport {transport}")),
         };
         let mut settings = Settings::new(&options.server);
         settings.link.classes = vec![class];
@@ -41,22 +41,22 @@ impl Reach {
             settings.link.credentials = Credentials::Key(key);
         }
         let client = Client::connect(settings).map_err(|error| error.to_string())?;
-        Ok(Reach::Link(Box::new(client)))
+        Ok(StoreConnection::Link(Box::new(client)))
     }
 
-    fn call(server: &str) -> Result<Self, String> {
+    fn open_grpc(server: &str) -> Result<Self, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
         let address = Endpoint::from_shared(format!("http://{server}"));
         let address = address.map_err(|error| error.to_string())?;
         let channel = runtime.block_on(address.connect()).map_err(|error| error.to_string())?;
-        Ok(Reach::Calls(runtime, Box::new(KvClient::new(channel))))
+        Ok(StoreConnection::Grpc(runtime, Box::new(KvClient::new(channel))))
     }
 
     pub(crate) fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
         match self {
-            Reach::Link(client) => Ok(client.get(key)?.map(|value| value.to_vec())),
-            Reach::Calls(runtime, client) => {
+            StoreConnection::Link(client) => Ok(client.get(key)?.map(|value| value.to_vec())),
+            StoreConnection::Grpc(runtime, client) => {
                 let get = GetRequest { key: key.to_vec().into(), ..GetRequest::default() };
                 let got = runtime.block_on(client.get(get))?.into_inner();
                 Ok(got.found.then(|| got.value.to_vec()))
@@ -71,11 +71,11 @@ impl Reach {
         ttl: Option<Duration>,
     ) -> Result<(), Fault> {
         match self {
-            Reach::Link(client) => {
+            StoreConnection::Link(client) => {
                 let options = PutOptions::default().with_ttl(ttl);
                 client.put(key, value, &options)?;
             }
-            Reach::Calls(runtime, client) => {
+            StoreConnection::Grpc(runtime, client) => {
                 let ttl_ms = ttl.map(|ttl| ttl.as_millis() as u64);
                 let options = Some(v1::PutOptions { ttl_ms, condition: None });
                 let (key, value) = (key.to_vec().into(), value.to_vec().into());
@@ -87,8 +87,8 @@ impl Reach {
 
     pub(crate) fn delete(&mut self, key: &[u8]) -> Result<(), Fault> {
         match self {
-            Reach::Link(client) => _ = client.delete(key, Condition::Always)?,
-            Reach::Calls(runtime, client) => {
+            StoreConnection::Link(client) => _ = client.delete(key, Condition::Always)?,
+            StoreConnection::Grpc(runtime, client) => {
                 let delete = DeleteRequest { key: key.to_vec().into(), ..DeleteRequest::default() };
                 runtime.block_on(client.delete(delete))?;
             }
@@ -106,7 +106,7 @@ impl From<kv_client::Error> for Fault {
     }
 }
 
-/// Calls here carry no attempt, so whatever broke off on its way may have been done.
+/// Calls carry no attempt here, so a call that failed in transit may have been executed.
 impl From<Status> for Fault {
     fn from(status: Status) -> Self {
         match status.code() {

@@ -1,27 +1,28 @@
-//! What a client was told to do.
+//! The arguments.
 
 pub(crate) struct Options {
     pub(crate) server: String,
-    pub(crate) way: String,
+    pub(crate) transport: String,
     pub(crate) seed: u64,
     pub(crate) bytes: Option<u64>,
-    /// How many of a hundred requests read; none: the usual mixture.
+    /// Percentage of reads; `None`: the default mix.
     pub(crate) reads: Option<u64>,
     /// Name and token.
     pub(crate) token: Option<(String, String)>,
     pub(crate) idlers: u64,
-    /// Clients of one number have the same keys.
+    /// Clients with the same number use the same keys.
     pub(crate) space: u64,
 }
 
 impl Options {
-    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut next = || words.next().ok_or("load HOST:PORT shm|tcp|grpc SEED [WHAT=VALUE]…");
-        let (server, way, seed) = (next()?, next()?, number(&next()?)?);
+    pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut next =
+            || arguments.next().ok_or("usage: load HOST:PORT shm|tcp|grpc SEED [OPTION=VALUE]…");
+        let (server, transport, seed) = (next()?, next()?, number(&next()?)?);
         let (bytes, reads, token, idlers, space) = (None, None, None, 0, 0);
-        let mut options = Options { server, way, seed, bytes, reads, token, idlers, space };
-        for word in words {
-            match word.split_once('=') {
+        let mut options = Options { server, transport, seed, bytes, reads, token, idlers, space };
+        for argument in arguments {
+            match argument.split_once('=') {
                 Some(("bytes", value)) => options.bytes = Some(number(value)?),
                 Some(("reads", value)) => options.reads = Some(number(value)?),
                 Some(("idlers", value)) => options.idlers = number(value)?,
@@ -30,13 +31,13 @@ impl Options {
                     let (name, token) = value.split_once(':').ok_or("token=NAME:TOKEN")?;
                     options.token = Some((name.to_owned(), token.to_owned()));
                 }
-                _ => return Err(format!("{word} says nothing to me")),
+                _ => return Err(format!("unknown argument {argument}")),
             }
         }
         Ok(options)
     }
 }
 
-fn number(word: &str) -> Result<u64, String> {
-    word.parse().map_err(|_| format!("{word} is no number"))
+fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("{text} is not a number"))
 }

@@ -116,7 +116,7 @@ pub struct Limits {
     /// Maximum length of a value, in bytes.
     pub value: u64,
     /// Maximum number of bytes of values that one batch may read or write.
-    pub moved: u64,
+    pub transfer: u64,
 }
 
 impl ServerHello {
@@ -125,7 +125,7 @@ impl ServerHello {
 
     /// As a message.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Limits { message, requests, batches, regions, value, moved } = self.limits;
+        let Limits { message, requests, batches, regions, value, transfer } = self.limits;
         let mut bytes = MAGIC.to_vec();
         bytes.extend([
             VERSION,
@@ -140,7 +140,7 @@ impl ServerHello {
             bytes.extend(number.to_le_bytes());
         }
         bytes.extend(value.to_le_bytes());
-        bytes.extend(moved.to_le_bytes());
+        bytes.extend(transfer.to_le_bytes());
         bytes.extend(self.pool.unwrap_or([0; REGION]));
         bytes
     }
@@ -169,7 +169,7 @@ impl ServerHello {
                 }
                 reader.u64()?
             },
-            moved: reader.u64()?,
+            transfer: reader.u64()?,
         };
         let pool: [u8; REGION] = reader.array()?;
         reader.end()?;
@@ -219,7 +219,7 @@ mod tests {
             batches: 64,
             regions: 16,
             value: 1 << 40,
-            moved: 1 << 30,
+            transfer: 1 << 30,
         };
         for pool in [None, Some([8; REGION])] {
             let welcome = ServerHello { epoch: 5, session: [3; 16], resumed: true, limits, pool };

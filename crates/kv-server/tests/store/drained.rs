@@ -113,7 +113,7 @@ fn who_does_not_end_is_cut() {
     place.drain(Duration::from_millis(200));
     assert_eq!(place.ended(), 1);
     let error = staged.write(&[1; 1 << 20]).and_then(|()| staged.commit()).unwrap_err();
-    assert!(matches!(error.kind(), Kind::Gone | Kind::Deadline), "{error}");
+    assert!(matches!(error.kind(), Kind::Unavailable | Kind::Deadline), "{error}");
     let usage = place.engine.store.usage();
     assert_eq!([usage.puts, usage.reserved_bytes], [0; 2]);
 }

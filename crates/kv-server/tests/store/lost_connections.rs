@@ -199,7 +199,7 @@ fn nobody_there_is_said_within_the_deadline() {
     let mut settings = kv_client::Settings::new(unused);
     settings.deadline = Duration::from_secs(5);
     let error = Client::connect(settings).expect_err("nobody is there");
-    assert_eq!(error.kind(), Kind::Gone, "{error}");
+    assert_eq!(error.kind(), Kind::Unavailable, "{error}");
     assert!(error.to_string().contains(&unused.to_string()), "{error}");
 }
 

@@ -162,6 +162,6 @@ fn limits(value: u64) -> Limits {
         batches: BATCHES,
         regions: REGIONS,
         value,
-        moved: MOVED,
+        transfer: MOVED,
     }
 }

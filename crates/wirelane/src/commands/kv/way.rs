@@ -145,7 +145,7 @@ impl StoreReach {
         settings.receive_buffer_bytes = self.buffer.unwrap_or(settings.receive_buffer_bytes);
         settings.credentials = self.tickets.clone().map(by_ticket);
         Client::connect(settings).map_err(|error| match error.kind() {
-            Kind::Gone | Kind::Deadline => self.nobody(&error),
+            Kind::Unavailable | Kind::Deadline => self.nobody(&error),
             // Something else answers there.
             Kind::Misuse => Failure::failed(exit::client_error(&error)),
             _ => Failure::from(error),

@@ -188,7 +188,8 @@ impl<'p> Runner<'p> {
     #[cold]
     fn failed(&mut self, error: &Error) {
         self.tally.wrong(client_error(error));
-        self.is_lost |= matches!(error.kind(), Kind::Gone | Kind::Deadline | Kind::ProtocolError);
+        self.is_lost |=
+            matches!(error.kind(), Kind::Unavailable | Kind::Deadline | Kind::ProtocolError);
     }
 
     #[cold]
