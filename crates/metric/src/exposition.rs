@@ -4,24 +4,24 @@ use std::fmt::{self, Write};
 
 use crate::{Kind, Prefix, Row, Value};
 
-/// What the answer's `Content-Type` says.
+/// The `Content-Type` of the answer.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Collects samples, and is the text that a scraper reads.
+/// Collects samples, and formats them as text.
 ///
-/// The samples of a row stand together, however they were added, below one `HELP` and one `TYPE`.
+/// The samples of a row are grouped, in whatever order they were added, below one `HELP` and one `TYPE`.
 #[derive(Debug)]
 pub struct Exposition {
     prefix: Prefix,
     families: Vec<Family>,
 }
 
-/// How many values a summary has seen, and their sum where somebody has kept it.
+/// The number of values of a summary, and their sum if it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Total {
-    /// How many.
+    /// The number of values.
     pub count: u64,
-    /// Their sum; missing is missing.
+    /// Their sum; omitted if not known.
     pub sum: Option<Value>,
 }
 
@@ -29,20 +29,20 @@ pub struct Total {
 type Labels<'l> = &'l [(&'l str, &'l str)];
 
 impl Exposition {
-    /// An answer that says nothing yet.
+    /// An empty answer.
     pub fn new(prefix: &Prefix) -> Self {
         Exposition { prefix: prefix.clone(), families: Vec::new() }
     }
 
-    /// Adds a sample of a counter or gauge. Prometheus cannot tell a label with an empty value from one that is not
-    /// there: callers leave it out.
+    /// Adds a sample of a counter or gauge. To Prometheus a label with an empty value is the same as a missing
+    /// one: callers leave it out.
     pub fn add(&mut self, row: &Row, labels: Labels<'_>, value: impl Into<Value>) {
         debug_assert!(matches!(row.kind(), Kind::Counter | Kind::Gauge), "{row:?}");
         self.family(row).sample("", labels, None, value.into());
     }
 
-    /// Adds a histogram. Each bucket has its upper bound and how many values lay in it, not in those
-    /// before; bounds rise, and the last may be infinite.
+    /// Adds a histogram. Each bucket has its upper bound and its own number of values, not cumulative;
+    /// bounds are ascending, and the last may be infinite.
     pub fn histogram(
         &mut self,
         row: &Row,
@@ -64,7 +64,7 @@ impl Exposition {
         family.sample("_count", labels, None, count.into());
     }
 
-    /// Adds a summary: values by quantile (0 to 1), which are none where nothing was seen yet.
+    /// Adds a summary: values by quantile (0 to 1), without quantiles if there are no values yet.
     pub fn summary(
         &mut self,
         row: &Row,
@@ -84,7 +84,7 @@ impl Exposition {
     }
 
     fn family(&mut self, row: &Row) -> &mut Family {
-        // Samples of one row mostly come one after the other.
+        // Samples of one row are mostly added in sequence.
         let known = self.families.iter().rposition(|family| family.row.name() == row.name());
         let at = known.unwrap_or_else(|| {
             let name = format!("{}_{}", self.prefix, row.name());
@@ -129,7 +129,7 @@ impl Family {
         let _ = writeln!(self.samples, " {value}");
     }
 
-    /// Whether a series is among the samples that end here.
+    /// Whether a series is among the samples before `end`.
     fn has(&self, series: &str, end: usize) -> bool {
         self.samples[..end]
             .lines()
@@ -163,17 +163,17 @@ fn write_series(
     }
 }
 
-/// Whether callers may give a label this name: not those that Prometheus and this file add.
+/// Whether a label may have this name: valid, and not one that Prometheus or this file adds.
 fn is_label(name: &str) -> bool {
     let good = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'_';
     let first = name.bytes().next().is_some_and(|letter| !letter.is_ascii_digit());
-    let taken = name.starts_with("__") || matches!(name, "le" | "quantile");
-    first && !taken && name.bytes().all(good)
+    let reserved = name.starts_with("__") || matches!(name, "le" | "quantile");
+    first && !reserved && name.bytes().all(good)
 }
 
 struct Escaped<'t> {
     text: &'t str,
-    /// Within quotes they are escaped too; in help they must not be.
+    /// Whether to escape quotes: in label values, but not in help.
     quotes: bool,
 }
 
@@ -201,7 +201,7 @@ mod tests {
     const LATENCY: Row = Row::summary("send_latency_ns", "ns", "Post to completion");
 
     #[test]
-    fn a_scraper_gets_every_kind() {
+    fn every_kind_is_exposed() {
         let mut answer = Exposition::new(&Prefix::default());
         answer.add(&SENT, &[("device", "mlx5_0"), ("why", "a\"b\\c\nd")], u64::MAX);
         answer.add(&UP, &[], true);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_need_no_infinite_one() {
+    fn the_infinite_bucket_is_added() {
         let mut answer = Exposition::new(&"dwcp".parse().unwrap());
         answer.histogram(&TOOK, &[], &[(0.5, 2)], 0.6);
         let text = answer.to_string();
@@ -222,21 +222,21 @@ mod tests {
     }
 
     #[test]
-    fn nothing_added_is_nothing_said() {
+    fn an_empty_exposition_is_empty_text() {
         assert_eq!(Exposition::new(&Prefix::default()).to_string(), "");
     }
 
     #[test]
     #[cfg(debug_assertions)]
     #[should_panic(expected = "two samples")]
-    fn one_sample_twice_is_a_mistake() {
+    fn a_duplicate_sample_panics() {
         let mut answer = Exposition::new(&Prefix::default());
         answer.add(&UP, &[], 1u64);
         answer.add(&UP, &[], 0u64);
     }
 
     #[test]
-    fn labels_are_words_that_are_not_taken() {
+    fn label_names_are_valid_and_not_reserved() {
         assert!(is_label("device") && is_label("_x1"));
         for wrong in ["", "1a", "a-b", "le", "quantile", "__name__"] {
             assert!(!is_label(wrong), "{wrong}");

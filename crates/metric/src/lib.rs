@@ -1,9 +1,9 @@
 //! One row per metric, and the text that Prometheus reads.
 //!
-//! A [`Row`] says what a metric is called, what it means, in which unit and of which kind; a name that
-//! breaks Prometheus's conventions does not compile. An [`Exposition`] is one answer to one scrape: it
-//! collects samples and is the text. It counts and keeps nothing: the caller adds the values that it has,
-//! and adds none where it has none, because missing is not zero.
+//! A [`Row`] has a metric's name, help, unit and kind; a name that
+//! breaks Prometheus's conventions does not compile. An [`Exposition`] is the answer to one scrape: it
+//! collects samples and formats them as text. It counts and stores nothing: the caller adds the values that it has,
+//! and none where it has none, because missing is not zero.
 //!
 //! ```
 //! use metric::{Exposition, Prefix, Row};
@@ -23,6 +23,6 @@ mod row;
 mod value;
 
 pub use exposition::{CONTENT_TYPE, Exposition, Total};
-pub use prefix::{Prefix, WrongPrefix};
+pub use prefix::{InvalidPrefix, Prefix};
 pub use row::{Kind, Row};
 pub use value::Value;

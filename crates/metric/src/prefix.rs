@@ -3,13 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The first words of every metric's name; `wirelane` unless the user chose others.
+/// The prefix of every metric's name; `wirelane` by default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix(String);
 
-/// The text cannot begin a metric's name.
+/// The text is not a valid prefix of a metric's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WrongPrefix(String);
+pub struct InvalidPrefix(String);
 
 impl Default for Prefix {
     fn default() -> Self {
@@ -18,9 +18,9 @@ impl Default for Prefix {
 }
 
 impl FromStr for Prefix {
-    type Err = WrongPrefix;
+    type Err = InvalidPrefix;
 
-    fn from_str(text: &str) -> Result<Self, WrongPrefix> {
+    fn from_str(text: &str) -> Result<Self, InvalidPrefix> {
         let good = |at: usize, letter: u8| match letter {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => true,
             b'0'..=b'9' => at > 0,
@@ -28,7 +28,7 @@ impl FromStr for Prefix {
         };
         match text.bytes().enumerate().all(|(at, letter)| good(at, letter)) && !text.is_empty() {
             true => Ok(Prefix(text.to_owned())),
-            false => Err(WrongPrefix(text.to_owned())),
+            false => Err(InvalidPrefix(text.to_owned())),
         }
     }
 }
@@ -39,24 +39,24 @@ impl fmt::Display for Prefix {
     }
 }
 
-impl fmt::Display for WrongPrefix {
+impl fmt::Display for InvalidPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let WrongPrefix(text) = self;
+        let InvalidPrefix(text) = self;
         write!(
             f,
-            "`{text}` cannot begin a metric's name — use letters, digits and _, such as wirelane"
+            "`{text}` is not a valid prefix of a metric name — use letters, digits and _, such as wirelane"
         )
     }
 }
 
-impl std::error::Error for WrongPrefix {}
+impl std::error::Error for InvalidPrefix {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_is_a_word_that_prometheus_takes() {
+    fn invalid_prefixes_are_refused() {
         assert_eq!(
             "dwcp".parse::<Prefix>().map(|prefix| prefix.to_string()),
             Ok("dwcp".to_owned())

@@ -1,9 +1,9 @@
-//! What a metric is, written once as a constant.
+//! The definition of a metric, as a constant.
 
-/// A metric: its name without the prefix, its meaning, unit and kind.
+/// A metric: its name without the prefix, its unit, help and kind.
 ///
-/// A name is `snake_case`, has its unit as one of its words, and ends in `_total` if and only if it is a
-/// counter's. Rows are constants, so that a wrong one does not compile:
+/// A name is `snake_case`, contains its unit as a word, and ends in `_total` if and only if it is a
+/// counter. Rows are constants, so that an invalid one does not compile:
 ///
 /// ```compile_fail
 /// const SENT: metric::Row = metric::Row::counter("sent", "bytes", "Payload sent");
@@ -19,13 +19,13 @@ pub struct Row {
 /// How a metric behaves over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows, until the process starts anew.
+    /// Only grows, until the process restarts.
     Counter,
     /// Goes up and down.
     Gauge,
-    /// How many values lay in each bucket.
+    /// Numbers of values in buckets.
     Histogram,
-    /// Quantiles that were computed here.
+    /// Quantiles, computed by the program.
     Summary,
 }
 
@@ -58,7 +58,7 @@ impl Row {
         row
     }
 
-    /// The base unit that stands in a name as one of its words; empty where there is none.
+    /// The base unit that a name contains as a word; empty if there is none.
     pub const fn unit_in(name: &str) -> &'static str {
         let mut at = 0;
         while at < UNITS.len() {
@@ -75,17 +75,17 @@ impl Row {
         self.name
     }
 
-    /// The unit as it stands in the name; empty for plain numbers.
+    /// The unit, as in the name; empty for plain numbers.
     pub const fn unit(&self) -> &'static str {
         self.unit
     }
 
-    /// One line on what it means.
+    /// One line of help.
     pub const fn help(&self) -> &'static str {
         self.help
     }
 
-    /// How it behaves.
+    /// The kind.
     pub const fn kind(&self) -> Kind {
         self.kind
     }
@@ -96,29 +96,29 @@ impl Row {
             return Some("a metric's name is snake_case: a-z, 0-9 and single underscores");
         }
         if ends_with(name, b"_total") != matches!(self.kind, Kind::Counter) {
-            return Some("a metric's name ends in _total if and only if it is a counter's");
+            return Some("a metric's name ends in _total if and only if it is a counter");
         }
         if ends_with(name, b"_sum") || ends_with(name, b"_count") || ends_with(name, b"_bucket") {
             return Some("_sum, _count and _bucket are added to a metric's name, not part of it");
         }
         if has_word(name, b"counter") || has_word(name, b"gauge") || has_word(name, b"histogram") {
-            return Some("a metric's name does not have a metric's kind as a word");
+            return Some("a metric's name must not contain a metric's kind");
         }
         if !self.unit.is_empty() && !has_word(name, self.unit.as_bytes()) {
-            return Some("a metric's unit is one of the words of its name");
+            return Some("a metric's name must contain its unit as a word");
         }
         if self.unit.is_empty() && !Row::unit_in(self.name).is_empty() {
-            return Some("a metric that has a unit's word in its name has that unit");
+            return Some("a metric with a unit in its name must have that unit");
         }
         if self.help.is_empty() {
-            return Some("a metric says what it means");
+            return Some("a metric must have help");
         }
         None
     }
 }
 
 impl Kind {
-    /// As the `# TYPE` line has it.
+    /// The name in the `# TYPE` line.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Counter => "counter",
@@ -152,7 +152,7 @@ const fn ends_with(name: &[u8], end: &[u8]) -> bool {
     name.len() >= end.len() && holds_at(name, end, name.len() - end.len())
 }
 
-/// Whether a word stands in the name between underscores or its ends.
+/// Whether a name contains a word, between underscores or its ends.
 const fn has_word(name: &[u8], word: &[u8]) -> bool {
     let mut at = 0;
     while at + word.len() <= name.len() {
@@ -177,7 +177,7 @@ const fn holds_at(name: &[u8], part: &[u8], from: usize) -> bool {
     true
 }
 
-/// Units that a name may tell. A rate has the unit of what is counted: `bytes_per_second` are bytes.
+/// Units that a name may contain. A rate has the unit of the counted thing: `bytes_per_second` is in bytes.
 const UNITS: [&str; 8] =
     ["bytes", "seconds", "ratio", "celsius", "watts", "joules", "hertz", "ticks"];
 
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_users_of_prometheus_expect_are_taken() {
+    fn conventional_names_are_accepted() {
         assert!(!problem("rdma_bytes_sent_total", "bytes", Kind::Counter));
         assert!(!problem("rdma_send_latency_ns", "ns", Kind::Summary));
         assert!(!problem("request_duration_seconds", "seconds", Kind::Histogram));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_would_mislead_are_refused() {
+    fn unconventional_names_are_refused() {
         assert!(problem("rdma_bytes_sent", "bytes", Kind::Counter));
         assert!(problem("links_total", "", Kind::Gauge));
         assert!(problem("pool_used", "bytes", Kind::Gauge));

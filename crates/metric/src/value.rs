@@ -1,8 +1,8 @@
-//! A sample's number.
+//! The value of a sample.
 
 use std::fmt;
 
-/// A whole number, kept exactly, or any other.
+/// An exact integer or a float.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     /// A count. Prometheus reads it as a double; other readers see all its digits.
@@ -12,7 +12,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The number, if it is a whole one.
+    /// The number, if it is an integer.
     pub fn whole(self) -> Option<u64> {
         match self {
             Value::Whole(value) => Some(value),
@@ -53,8 +53,8 @@ impl fmt::Display for Value {
             Value::Whole(value) => value.fmt(f),
             Value::Real(f64::INFINITY) => f.write_str("+Inf"),
             Value::Real(f64::NEG_INFINITY) => f.write_str("-Inf"),
-            // `Debug` has an exponent where digits would be many, and `1.0` where Prometheus 3 wants
-            // it: in the labels `le` and `quantile`.
+            // `Debug` writes an exponent for very large and small numbers, and `1.0`, which Prometheus 3
+            // expects in the labels `le` and `quantile`.
             Value::Real(value) => fmt::Debug::fmt(&value, f),
         }
     }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_written_as_prometheus_reads_it() {
+    fn infinities_and_nan_are_written_as_prometheus_reads_them() {
         let written = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1.0, 1e20];
         let written = written.map(|real| Value::Real(real).to_string());
         assert_eq!(written, ["+Inf", "-Inf", "NaN", "1.0", "1e20"]);

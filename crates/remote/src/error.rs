@@ -1,4 +1,4 @@
-//! Why something could not be done on a host.
+//! Errors of commands on hosts.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -6,71 +6,71 @@ use std::{fmt, io};
 
 use super::shell::Shell;
 
-/// Why a command could not be run on a host, or what it answered not be used.
+/// Why a command could not be run on a host, or its answer not be used.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// It cannot be a host's name.
+    /// Not a valid host name.
     InvalidHost(String),
-    /// This machine could not do its part.
+    /// A local operation failed.
     Local {
         /// As in `run ssh to node2`.
         action: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// No answer within the time limit; the command was ended.
+    /// No answer within the time limit; the command was killed.
     TimedOut {
-        /// Who did not answer.
+        /// The host.
         host: String,
-        /// ssh or srun, which was ended.
+        /// ssh or srun, which was killed.
         program: &'static str,
         /// The limit.
         after: Duration,
     },
-    /// A longer answer than is read; the command was ended.
+    /// The answer is longer than the limit; the command was killed.
     TooLong {
-        /// Who sent it.
+        /// The host.
         host: String,
-        /// ssh or srun, which was ended.
+        /// ssh or srun, which was killed.
         program: &'static str,
         /// The limit, in bytes.
         limit: u64,
     },
     /// ssh itself failed.
     Unreachable {
-        /// Who cannot be reached.
+        /// The host.
         host: String,
-        /// By what.
+        /// ssh or srun.
         program: &'static str,
         /// The last line of what it wrote to stderr.
         reason: String,
-        /// A command by which a person can try the same.
-        trial: String,
+        /// A command to test the connection by hand.
+        test_command: String,
     },
     /// The command ran there, and failed.
     Command {
-        /// Where.
+        /// The host.
         host: String,
-        /// What ran.
+        /// The command.
         command: String,
-        /// Its exit code; none: it was ended by a signal.
+        /// Its exit code; `None`: ended by a signal.
         code: Option<i32>,
         /// The last line of what it wrote to stderr.
         reason: String,
     },
     /// This program was copied to the host, and does not run there.
     CannotRun {
-        /// Where.
+        /// The host.
         host: String,
-        /// What the shell there said.
+        /// The shell's error.
         reason: String,
     },
-    /// What the host sent is not what was asked for.
+    /// The answer cannot be used.
     Answer {
-        /// Who sent it.
+        /// The host.
         host: String,
-        /// What is wrong with it.
+        /// The cause.
         source: Box<dyn StdError + Send + Sync>,
     },
 }
@@ -90,17 +90,14 @@ impl fmt::Display for Error {
             Error::Local { action, source } => write!(f, "{action}: {source}"),
             Error::TimedOut { host, program, after } => {
                 let seconds = after.as_secs();
-                write!(f, "{host} does not answer within {seconds} s; {program} was ended")
+                write!(f, "{host} does not answer within {seconds} s; {program} was killed")
             }
             Error::TooLong { host, program, limit } => {
                 let limit = limit >> 20;
-                write!(
-                    f,
-                    "{host} sends more than the {limit} MiB that are read; {program} was ended"
-                )
+                write!(f, "{host} sends more than the limit of {limit} MiB; {program} was killed")
             }
-            Error::Unreachable { host, program, reason, trial } => {
-                write!(f, "{program} to {host}: {reason}; try `{trial}`")
+            Error::Unreachable { host, program, reason, test_command } => {
+                write!(f, "{program} to {host}: {reason}; try `{test_command}`")
             }
             Error::Command { host, command, code: Some(code), reason } => {
                 write!(f, "`{command}` on {host} ended with code {code}: {reason}")
@@ -110,8 +107,8 @@ impl fmt::Display for Error {
             }
             Error::CannotRun { host, reason } => write!(
                 f,
-                "this program does not run on {host} ({reason}): is it another architecture? Install \
-                 wirelane there, or take a snapshot there and name its file instead of the host"
+                "this program does not run on {host} ({reason}); if the architecture differs, install \
+                 wirelane there, or take a snapshot there and pass its file instead of the host"
             ),
             Error::Answer { host, source } => write!(f, "unusable answer from {host}: {source}"),
         }

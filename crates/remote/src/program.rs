@@ -1,31 +1,31 @@
-//! This program on another host: the one there, or this one, sent along and removed.
+//! This program on another host: the installed one, or a temporary copy of this one.
 
 use std::fs::File;
 
 use jobs::job::shell_word;
 
-use super::ask::{Answer, Limits, ask};
+use super::command::{Answer, Limits, run_script};
 use super::error::Error;
 use super::shell::Shell;
 
-/// Runs `wirelane` there with these words. Where there is none, this one is sent along: into a folder of its own, which is
-/// removed when the shell that ran it ends, however it ends. `progress` hears of that.
+/// Runs `wirelane` on the host with these arguments. If it is not installed, this program is copied to a temporary folder, which is
+/// removed when the shell that runs it ends, however it ends; `progress` gets a line about that.
 pub fn wirelane(
     shell: &Shell,
-    words: &[&str],
+    arguments: &[&str],
     limits: Limits,
     progress: Progress<'_>,
 ) -> Result<Answer, Error> {
     let host = shell.host();
-    // The user's shell there may be of another kind.
-    let script = format!("exec sh -c {}", shell_word(&format!("wirelane {}", line(words))));
-    let answer = ask(shell, &script, None, limits)?;
+    // The user's login shell may not be a POSIX shell.
+    let script = format!("exec sh -c {}", shell_word(&format!("wirelane {}", line(arguments))));
+    let answer = run_script(shell, &script, None, limits)?;
     if answer.code != Some(NOT_FOUND) {
         return Ok(answer);
     }
-    progress(&format!("{host} has no wirelane: sending this one along…"));
+    progress(&format!("{host} has no wirelane: copying this program…"));
     let (own, length) = own_program()?;
-    let answer = ask(shell, &sent_along(length, &line(words)), Some(own), limits)?;
+    let answer = run_script(shell, &upload_script(length, &line(arguments)), Some(own), limits)?;
     match answer.code {
         Some(CANNOT_RUN) => {
             Err(Error::CannotRun { host: host.to_owned(), reason: answer.reason() })
@@ -34,35 +34,35 @@ pub fn wirelane(
     }
 }
 
-/// Takes lines for the person who waits.
+/// Called with progress messages for the user.
 pub type Progress<'p> = &'p (dyn Fn(&str) + Sync);
 
 /// This program's file, and its length.
 pub fn own_program() -> Result<(File, u64), Error> {
-    let action = "read this program to send it along";
-    let wrong = |source| Error::Local { action: action.to_owned(), source };
-    let file = std::env::current_exe().and_then(File::open).map_err(wrong)?;
-    let length = file.metadata().map_err(wrong)?.len();
+    let action = "read this program to copy it";
+    let failed = |source| Error::Local { action: action.to_owned(), source };
+    let file = std::env::current_exe().and_then(File::open).map_err(failed)?;
+    let length = file.metadata().map_err(failed)?.len();
     Ok((file, length))
 }
 
-/// A script that takes this program from the first bytes of its input, and runs it with `words`, which are quoted already.
-/// What follows on its input is the program's.
-pub fn sent_along(length: u64, words: &str) -> String {
+/// A script that reads this program from the first bytes of its input, and runs it with `arguments`, which are quoted already.
+/// The rest of its input is the program's.
+pub fn upload_script(length: u64, arguments: &str) -> String {
     let script = format!(
         "dir=$(mktemp -d) || exit 3; trap 'rm -rf \"$dir\"' EXIT; trap 'exit 3' HUP INT TERM; \
          head -c {length} > \"$dir/wirelane\" && chmod 700 \"$dir/wirelane\" && \
-         \"$dir/wirelane\" {words}"
+         \"$dir/wirelane\" {arguments}"
     );
-    // The user's shell there may be of another kind.
+    // The user's login shell may not be a POSIX shell.
     format!("exec sh -c {}", shell_word(&script))
 }
 
-fn line(words: &[&str]) -> String {
-    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+fn line(arguments: &[&str]) -> String {
+    arguments.iter().map(|argument| shell_word(argument)).collect::<Vec<_>>().join(" ")
 }
 
-/// The shell's word for: no such program.
+/// The shell's exit code for an unknown command.
 const NOT_FOUND: i32 = 127;
-/// The shell's word for: there is one, but it does not run.
+/// The shell's exit code for a command that cannot be executed.
 const CANNOT_RUN: i32 = 126;

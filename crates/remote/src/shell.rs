@@ -1,4 +1,4 @@
-//! Where commands run: on another host by ssh, inside an allocation of Slurm's by srun, or on this one.
+//! A shell on a host: by ssh, by srun inside a Slurm allocation, or on this machine.
 
 use std::process::Command;
 
@@ -15,23 +15,23 @@ pub struct Shell {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Runner {
-    /// It is this machine.
-    Here,
+    /// This machine.
+    Local,
     Ssh,
-    /// It is a host of the allocation that we run in, of this number: ssh may be forbidden there, and what it starts is
-    /// not the job's.
+    /// A host of our own allocation, with this job id: ssh may be forbidden there, and its processes would
+    /// not belong to the job.
     Srun(String),
 }
 
 impl Shell {
-    /// By a name that ssh knows: of a host, of its configuration, or `USER@HOST`. This machine itself needs no ssh, nor do
-    /// hosts of the allocation that we run in.
+    /// For a name that ssh knows: a host, an entry of its configuration, or `USER@HOST`. This machine and
+    /// hosts of our own allocation need no ssh.
     pub fn on(host: &str) -> Result<Self, Error> {
         Shell::within(host, Allocation::of(|name| std::env::var(name).ok()))
     }
 
     fn within(host: &str, allocation: Option<Allocation>) -> Result<Self, Error> {
-        // Not an option of ssh, and nothing that a shell would read.
+        // Neither an option of ssh, nor special to a shell.
         let odd = |letter: char| letter.is_whitespace() || letter.is_control();
         if host.is_empty() || host.starts_with('-') || host.contains(odd) {
             return Err(Error::InvalidHost(host.to_owned()));
@@ -39,24 +39,24 @@ impl Shell {
         let own = rustix::system::uname();
         let is_own = own.nodename().to_str().is_ok_and(|own| own == host);
         let runner = match allocation.filter(|allocation| allocation.has(host)) {
-            _ if is_own || ["localhost", "127.0.0.1", "::1"].contains(&host) => Runner::Here,
+            _ if is_own || ["localhost", "127.0.0.1", "::1"].contains(&host) => Runner::Local,
             Some(allocation) => Runner::Srun(allocation.job),
             None => Runner::Ssh,
         };
         Ok(Shell { host: host.to_owned(), runner })
     }
 
-    /// The host, as it was named.
+    /// The host's name, as it was given.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Whether it is this machine.
-    pub fn is_here(&self) -> bool {
-        self.runner == Runner::Here
+    /// Whether the host is this machine.
+    pub fn is_local(&self) -> bool {
+        self.runner == Runner::Local
     }
 
-    /// Whether it is ssh that leads there.
+    /// Whether ssh is used.
     pub fn is_ssh(&self) -> bool {
         self.runner == Runner::Ssh
     }
@@ -64,26 +64,26 @@ impl Shell {
     /// The program that starts commands there.
     pub fn program(&self) -> &'static str {
         match self.runner {
-            Runner::Here => "sh",
+            Runner::Local => "sh",
             Runner::Ssh => "ssh",
             Runner::Srun(_) => "srun",
         }
     }
 
-    /// What a person can try, to see whether commands run there.
-    pub fn trial(&self) -> String {
+    /// A command to test by hand whether commands run there.
+    pub fn test_command(&self) -> String {
         match self.runner {
-            Runner::Here => "sh -c true".to_owned(),
+            Runner::Local => "sh -c true".to_owned(),
             Runner::Ssh => format!("ssh {} true", self.host),
             Runner::Srun(_) => format!("srun --overlap -N 1 -w {} true", self.host),
         }
     }
 
-    /// What runs a script there. `options` are for ssh, each as `-o` takes it.
+    /// The command that runs a script there. `options` are `-o` options for ssh.
     pub fn command(&self, options: &[&str], script: &str) -> Command {
         let mut command = Command::new(self.program());
         match &self.runner {
-            Runner::Here => _ = command.args(["-c", script]),
+            Runner::Local => _ = command.args(["-c", script]),
             Runner::Ssh => {
                 for option in ["BatchMode=yes", "ConnectTimeout=5"].iter().chain(options) {
                     command.args(["-o", option]);
@@ -99,8 +99,8 @@ impl Shell {
         command
     }
 
-    /// A script that stands in for ssh where others reach hosts themselves, called with a host and a command; where it is
-    /// ssh, nothing has to.
+    /// A script that replaces ssh for launchers that connect to hosts themselves, called with a host and a command. `None` if ssh
+    /// can be used.
     pub fn agent(&self) -> Option<String> {
         let Runner::Srun(job) = &self.runner else { return None };
         let options = SRUN.join(" ");
@@ -110,7 +110,7 @@ impl Shell {
     }
 }
 
-/// Beside what already runs there, and with all that the job has there: the supervisor's children are the job.
+/// Shares the host with running steps, and gets all of the job's resources: the supervisor's children are the job.
 const SRUN: [&str; 7] = [
     "--overlap",
     "--nodes=1",
@@ -125,13 +125,13 @@ const SRUN: [&str; 7] = [
 mod tests {
     use super::*;
 
-    fn words(command: &Command) -> String {
+    fn line(command: &Command) -> String {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         words.filter_map(|word| word.to_str()).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
-    fn what_is_no_name_never_reaches_ssh() {
+    fn invalid_host_names_are_refused() {
         for odd in ["", "-oProxyCommand=x", "a b", "a\nb", "\u{7}"] {
             assert!(Shell::on(odd).is_err(), "{odd:?}");
         }
@@ -139,12 +139,12 @@ mod tests {
 
     #[test]
     fn this_machine_needs_no_ssh() {
-        assert!(Shell::on("localhost").is_ok_and(|shell| shell.is_here()));
+        assert!(Shell::on("localhost").is_ok_and(|shell| shell.is_local()));
         let there = Shell::within("me@node2", None).expect("a name");
         let command = there.command(&["ServerAliveInterval=5"], "true");
         let expected =
             "ssh -o BatchMode=yes -o ConnectTimeout=5 -o ServerAliveInterval=5 -- me@node2 true";
-        assert_eq!((there.is_here(), words(&command).as_str()), (false, expected));
+        assert_eq!((there.is_local(), line(&command).as_str()), (false, expected));
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
             Some((*value).to_owned())
         };
         let on = |host| Shell::within(host, Allocation::of(get)).expect("a name");
-        let inside = words(&on("gpu002").command(&["ServerAliveInterval=5"], "true"));
+        let inside = line(&on("gpu002").command(&["ServerAliveInterval=5"], "true"));
         assert!(inside.starts_with("srun --overlap"), "{inside}");
         assert!(inside.ends_with("--jobid=17 --nodelist=gpu002 sh -c true"), "{inside}");
         assert_eq!((on("gpu003").program(), on("gpu003").agent()), ("ssh", None));

@@ -1,7 +1,7 @@
-//! Keeps a job on one host, by one ssh that lives as long as the job, or by a shell on this machine.
+//! Keeps a job running on one host, by one ssh connection for the whole job, or by a local shell.
 //!
-//! What runs there is `supervisor.sh`. It takes orders from its input, so that it ends with us however we end: in order, by
-//! Ctrl-C, by `kill -9`, or because the network fails.
+//! On the host runs `supervisor.sh`. It reads commands from its input, so that it ends when this process ends, whatever the cause: normal exit,
+//! Ctrl-C, `kill -9`, or a network failure.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -19,28 +19,28 @@ use super::shell::Shell;
 #[derive(Debug)]
 pub struct Supervisor {
     child: Child,
-    /// Dropped: its input ends, and so does the job there.
-    orders: Option<Sender<Vec<u8>>>,
+    /// `None`: its input is closed, which ends the job there.
+    commands: Option<Sender<Vec<u8>>>,
 }
 
-/// What a supervisor reports.
+/// An event of a supervisor.
 #[derive(Debug, PartialEq)]
 pub enum SupervisorEvent {
-    /// It has its folder, and takes orders.
+    /// The folder exists, and commands are accepted.
     Ready,
-    /// It cannot do its work, and why.
+    /// It cannot start: the reason.
     Refused(String),
     /// The job printed a line.
     Line(Stream, String),
-    /// What it was ordered to run has ended, with this code.
+    /// The file that it ran has ended with this code.
     Exit(i32),
-    /// What the host's counters read.
+    /// The values of the host's counters.
     Counters(Look),
-    /// Its outputs are closed: it is no more.
-    Gone,
+    /// Its output is closed: it has ended, or the connection was lost.
+    Closed,
 }
 
-/// Which of its outputs a job wrote a line to.
+/// The output stream of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// stdout.
@@ -50,8 +50,8 @@ pub enum Stream {
 }
 
 impl Supervisor {
-    /// Starts one for a job whose folder there shall be `folder`. Events go to `report`, from threads of its own, as long as
-    /// it returns true.
+    /// Starts a supervisor for a job that uses `folder` there. Its threads pass events to `report` as long as
+    /// that returns true.
     pub fn start(
         shell: &Shell,
         job: &str,
@@ -60,51 +60,51 @@ impl Supervisor {
     ) -> Result<Supervisor, Error> {
         let mut command =
             shell.command(&["ServerAliveInterval=15", "ServerAliveCountMax=3"], &begin());
-        // Ctrl-C in a terminal is for us alone: we end things in order.
+        // Ctrl-C in a terminal must reach this process only, which shuts down in order.
         command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|source| Error::start(shell, source))?;
-        let orders = orders(&mut child);
+        let commands = commands(&mut child);
         listen(&mut child, &mark(job), report);
-        let supervisor = Supervisor { child, orders: Some(orders) };
+        let supervisor = Supervisor { child, commands: Some(commands) };
         let text = script(job, folder);
-        supervisor.order(format!("{}\n{text}", text.len()).into_bytes());
+        supervisor.send(format!("{}\n{text}", text.len()).into_bytes());
         Ok(supervisor)
     }
 
     /// Writes a file into the job's folder.
     pub fn file(&self, name: &str, text: &str) {
-        self.order(format!("file {name} {}\n{text}", text.len()).into_bytes());
+        self.send(format!("file {name} {}\n{text}", text.len()).into_bytes());
     }
 
-    /// Runs a file of the folder; [`SupervisorEvent::Exit`] tells its end.
+    /// Runs a file of the folder; [`SupervisorEvent::Exit`] reports its end.
     pub fn run(&self, name: &str) {
-        self.order(format!("run {name}\n").into_bytes());
+        self.send(format!("run {name}\n").into_bytes());
     }
 
-    /// Reads the host's counters; [`SupervisorEvent::Counters`] brings them.
-    pub fn look(&self) {
-        self.order(b"look\n".to_vec());
+    /// Reads the host's counters; [`SupervisorEvent::Counters`] reports them.
+    pub fn read_counters(&self) {
+        self.send(b"counters\n".to_vec());
     }
 
-    /// Says that we are still here.
+    /// Sends a sign of life.
     pub fn keep_alive(&self) {
-        self.order(b"alive\n".to_vec());
+        self.send(b"alive\n".to_vec());
     }
 
-    /// Ends the job there. What it reports until it is gone still comes.
+    /// Ends the job there. Events until its end are still reported.
     pub fn end(&mut self) {
-        self.orders = None;
+        self.commands = None;
     }
 
-    /// Whether it is no more, within a time; the connection is then cut, which ends it too.
+    /// Waits for its end; returns false at the deadline, after closing the connection, which ends it too.
     pub fn wait(&mut self, until: Instant) -> bool {
         loop {
             if let Ok(Some(_)) = self.child.try_wait() {
                 return true;
             }
             if Instant::now() >= until {
-                // It may have ended by itself meanwhile.
+                // The process may have ended meanwhile.
                 let _ = self.child.kill();
                 let _ = self.child.wait();
                 return false;
@@ -113,21 +113,21 @@ impl Supervisor {
         }
     }
 
-    fn order(&self, order: Vec<u8>) {
-        if let Some(orders) = &self.orders {
-            // One that is gone closes its outputs, which is reported.
-            let _ = orders.send(order);
+    fn send(&self, command: Vec<u8>) {
+        if let Some(commands) = &self.commands {
+            // If it has ended, `Closed` is reported.
+            let _ = commands.send(command);
         }
     }
 }
 
-/// A pipe may be full for as long as a host stands still: orders are written by a thread of their own.
-fn orders(child: &mut Child) -> Sender<Vec<u8>> {
+/// Commands are written by a separate thread, since the pipe may stay full while a host hangs.
+fn commands(child: &mut Child) -> Sender<Vec<u8>> {
     let (sender, receiver) = channel::<Vec<u8>>();
     if let Some(mut input) = child.stdin.take() {
         std::thread::spawn(move || {
-            while let Ok(order) = receiver.recv() {
-                if input.write_all(&order).and_then(|()| input.flush()).is_err() {
+            while let Ok(command) = receiver.recv() {
+                if input.write_all(&command).and_then(|()| input.flush()).is_err() {
                     return;
                 }
             }
@@ -151,16 +151,17 @@ fn listen(
         let mut reader = Reader { mark: mark.to_owned(), ..Reader::default() };
         std::thread::spawn(move || {
             each_line(output, |line| reader.read(line).into_iter().all(&report));
-            report(SupervisorEvent::Gone);
+            report(SupervisorEvent::Closed);
         });
     }
 }
 
-/// As long as `take` returns true. A line without end is cut into several.
+/// Calls `take` for each line as long as it returns true. A line longer than the limit is split.
 fn each_line(output: impl Read, mut take: impl FnMut(String) -> bool) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
-    while (&mut output).take(LONGEST_LINE).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+    while (&mut output).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).is_ok_and(|read| read > 0)
+    {
         if line.last() == Some(&b'\n') {
             line.pop();
         }
@@ -171,31 +172,31 @@ fn each_line(output: impl Read, mut take: impl FnMut(String) -> bool) {
     }
 }
 
-/// Separates what the supervisor reports from what the job prints.
+/// Separates the supervisor's reports from the job's output.
 #[derive(Debug, Default)]
 struct Reader {
     mark: String,
-    /// An empty line, which may be the one that the supervisor begins with.
-    is_held: bool,
-    /// Lines of a look, while there is one.
-    look: Option<String>,
+    /// The last line was empty; it may be the one that precedes each report.
+    has_empty_line: bool,
+    /// The counters' lines, while they are being received.
+    counters: Option<String>,
 }
 
 impl Reader {
     fn read(&mut self, line: String) -> Vec<SupervisorEvent> {
-        if let Some(word) = line.strip_prefix(&self.mark) {
-            self.is_held = false;
-            return self.word(word.trim()).into_iter().collect();
+        if let Some(report) = line.strip_prefix(&self.mark) {
+            self.has_empty_line = false;
+            return self.report(report.trim()).into_iter().collect();
         }
-        if let Some(look) = &mut self.look {
-            if look.len() < LONGEST_LOOK {
-                look.push_str(&line);
-                look.push('\n');
+        if let Some(counters) = &mut self.counters {
+            if counters.len() < MAX_COUNTERS_BYTES {
+                counters.push_str(&line);
+                counters.push('\n');
             }
             return Vec::new();
         }
         let mut lines = Vec::new();
-        if std::mem::replace(&mut self.is_held, line.is_empty()) {
+        if std::mem::replace(&mut self.has_empty_line, line.is_empty()) {
             lines.push(SupervisorEvent::Line(Stream::Out, String::new()));
         }
         if !line.is_empty() {
@@ -204,29 +205,29 @@ impl Reader {
         lines
     }
 
-    fn word(&mut self, word: &str) -> Option<SupervisorEvent> {
-        match word.split_once(' ').unwrap_or((word, "")) {
+    fn report(&mut self, report: &str) -> Option<SupervisorEvent> {
+        match report.split_once(' ').unwrap_or((report, "")) {
             ("ready", _) => Some(SupervisorEvent::Ready),
-            ("refused", why) => Some(SupervisorEvent::Refused(why.to_owned())),
+            ("refused", reason) => Some(SupervisorEvent::Refused(reason.to_owned())),
             ("exit", code) => Some(SupervisorEvent::Exit(code.parse().unwrap_or(UNKNOWN_CODE))),
-            ("looking", _) => {
-                self.look = Some(String::new());
+            ("counters-begin", _) => {
+                self.counters = Some(String::new());
                 None
             }
-            ("seen", _) => {
-                Some(SupervisorEvent::Counters(Look::parse(&self.look.take().unwrap_or_default())))
-            }
+            ("counters-end", _) => Some(SupervisorEvent::Counters(Look::parse(
+                &self.counters.take().unwrap_or_default(),
+            ))),
             _ => None,
         }
     }
 }
 
-/// What stands before each word of a job's supervisor.
+/// The prefix of each report of a job's supervisor.
 fn mark(job: &str) -> String {
     format!("\u{1}wirelane-{job} ")
 }
 
-/// Takes the script from the input: the user's shell there may be of another kind, and must understand this line alone.
+/// Reads the script from the input: the user's login shell may not be a POSIX shell, and interprets only this line.
 fn begin() -> String {
     let line = "IFS= read -r length && eval \"$(dd bs=1 count=\"$length\" 2>/dev/null)\"";
     format!("exec sh -c {}", shell_word(line))
@@ -234,7 +235,7 @@ fn begin() -> String {
 
 fn script(job: &str, folder: &str) -> String {
     format!(
-        "job={}\ndir={}\nlook() {{\n  {}\n}}\n{SUPERVISOR}",
+        "job={}\ndir={}\nread_counters() {{\n  {}\n}}\n{SUPERVISOR}",
         shell_word(job),
         shell_word(folder),
         Look::COMMAND
@@ -242,11 +243,11 @@ fn script(job: &str, folder: &str) -> String {
 }
 
 const SUPERVISOR: &str = include_str!("supervisor.sh");
-/// What a shell has for a command that failed, where nobody knows how.
+/// Used if the exit code cannot be parsed.
 const UNKNOWN_CODE: i32 = 1;
-const LONGEST_LINE: u64 = 64 << 10;
+const MAX_LINE_BYTES: u64 = 64 << 10;
 /// A thousand virtual functions with a hundred counters each.
-const LONGEST_LOOK: usize = 32 << 20;
+const MAX_COUNTERS_BYTES: usize = 32 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -255,7 +256,7 @@ mod tests {
 
     use super::*;
 
-    /// A supervisor on this machine, its folder, and what it says.
+    /// A supervisor on this machine, its folder, and its events.
     fn supervisor(job: &str) -> (Supervisor, String, Receiver<SupervisorEvent>) {
         let (tx, rx) = sync_channel(1024);
         let folder = std::env::temp_dir().join(format!("wirelane-test-{job}"));
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_runs_in_a_folder_of_the_jobs_own_and_its_end_is_reported() {
+    fn a_file_runs_in_the_jobs_folder_and_its_end_is_reported() {
         let job = id("runs");
         let (mut supervisor, folder, rx) = supervisor(&job);
         assert_eq!(next(&rx), SupervisorEvent::Ready);
@@ -298,22 +299,22 @@ mod tests {
         assert_eq!(next(&rx), out(""));
         assert_eq!(next(&rx), out("no end"));
         assert_eq!(next(&rx), SupervisorEvent::Exit(7));
-        supervisor.look();
-        let SupervisorEvent::Counters(look) = next(&rx) else { panic!("a look") };
-        assert_ne!(look, Look::default(), "there is a net device at least");
+        supervisor.read_counters();
+        let SupervisorEvent::Counters(counters) = next(&rx) else { panic!("counters") };
+        assert_ne!(counters, Look::default(), "there is a net device at least");
         assert!(Path::new(&folder).is_dir());
         supervisor.end();
-        assert_eq!(next(&rx), SupervisorEvent::Gone);
+        assert_eq!(next(&rx), SupervisorEvent::Closed);
         assert!(supervisor.wait(Instant::now() + Duration::from_secs(60)));
         assert!(!Path::new(&folder).exists() && !is_running(&job));
     }
 
     #[test]
-    fn whatever_runs_on_ends_with_the_supervisors_input() {
+    fn processes_end_when_the_supervisors_input_is_closed() {
         let job = id("ends");
         let (mut supervisor, folder, rx) = supervisor(&job);
         assert_eq!(next(&rx), SupervisorEvent::Ready);
-        // One that has left its parent, and one that does not heed.
+        // A process in another session, and one that ignores SIGTERM.
         supervisor.file(
             "stay",
             "(setsid sleep 1000 >/dev/null 2>&1 &)\ntrap '' TERM\necho up\nwhile :; do sleep 1; done\n",
@@ -327,28 +328,28 @@ mod tests {
     }
 
     #[test]
-    fn one_that_dropped_its_environment_ends_too() {
+    fn a_process_without_the_jobs_environment_ends_too() {
         let job = id("bare");
         let (mut supervisor, folder, rx) = supervisor(&job);
         assert_eq!(next(&rx), SupervisorEvent::Ready);
         supervisor.file("bare", "env -i sh -c 'echo $$; exec sleep 1000'\n");
         supervisor.run("bare");
-        let SupervisorEvent::Line(Stream::Out, pid) = next(&rx) else { panic!("its number") };
+        let SupervisorEvent::Line(Stream::Out, pid) = next(&rx) else { panic!("a pid") };
         supervisor.end();
         assert!(supervisor.wait(Instant::now() + Duration::from_secs(60)));
         assert!(!Path::new(&folder).exists() && !Path::new(&format!("/proc/{pid}")).exists());
     }
 
     #[test]
-    fn a_folder_that_is_there_already_is_somebody_elses() {
+    fn an_existing_folder_is_refused_and_kept() {
         let job = id("taken");
         let folder = std::env::temp_dir().join(format!("wirelane-test-{job}"));
         std::fs::create_dir(&folder).expect("a folder");
         let (mut supervisor, _, rx) = supervisor(&job);
         let refused =
-            (0..2).map(|_| next(&rx)).any(|what| matches!(what, SupervisorEvent::Refused(_)));
+            (0..2).map(|_| next(&rx)).any(|event| matches!(event, SupervisorEvent::Refused(_)));
         assert!(refused);
         assert!(supervisor.wait(Instant::now() + Duration::from_secs(60)));
-        std::fs::remove_dir(&folder).expect("it is left alone");
+        std::fs::remove_dir(&folder).expect("the folder is kept");
     }
 }

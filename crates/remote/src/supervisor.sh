@@ -1,18 +1,18 @@
-# Keeps a job on one host: holds its folder, starts what it is ordered to, and leaves nothing behind.
-# Orders come line by line on its input. When that ends, by whatever cause, the job does too.
-# Before this stand: job, the job's id; dir, its folder here.
-# Answers go among the job's own output, each on a line of its own that begins with the mark.
+# Keeps a job running on one host: makes its folder, runs files in it, and removes everything at the end.
+# Commands are read line by line from stdin. When stdin ends, for whatever reason, the job ends too.
+# Defined before this: job, the job's id; dir, its folder; read_counters.
+# Reports go to stdout among the job's output, each on its own line that begins with a mark.
 
 umask 077
-# Who listened may be gone; what is left to do is done all the same.
+# The reader of stdout may have ended; cleanup must still run.
 trap '' PIPE
 
-say() {
+report() {
   printf '\n\001wirelane-%s %s\n' "$job" "$*"
 }
 
-# Signals every process of the job that may be signalled; whether there was any. Those that dropped their environment are
-# known by their process group, those that left the group by their environment. One grep for all: a fork for each process of
+# Signals every process of the job; succeeds if there was any. Processes that dropped their environment are
+# found by their process group, those that left the group by their environment. One grep for all: a fork for each process of
 # a large machine would take seconds.
 signal() {
   found=no
@@ -23,7 +23,7 @@ signal() {
   [ "$found" = yes ]
 }
 
-# First so that programs can end in order, then for good. New ones may begin meanwhile.
+# SIGTERM first, so that programs can shut down, then SIGKILL. New processes may start meanwhile.
 end_all() {
   signal TERM || return 0
   tries=0
@@ -38,54 +38,54 @@ end_all() {
   done
 }
 
-leave() {
+cleanup() {
   trap '' HUP INT TERM
   end_all
   rm -rf "$dir"
 }
 
-# Runs a file of the folder, and says how it ended.
+# Runs a file of the folder, and reports its exit code.
 run() {
   {
     (
       trap - PIPE
       WIRELANE_JOB=$job
       export WIRELANE_JOB
-      # A session of its own makes it the first of a process group.
+      # A new session makes it the leader of a process group.
       exec setsid sh -c 'echo $$ >"$1/group"; exec sh "$1/$2"' sh "$dir" "$1"
     ) </dev/null
-    say "exit $?"
+    report "exit $?"
   } &
 }
 
-# A machine that lost its power says no goodbye: after ten minutes without an order the supervisor ends. The watch is a process
-# of the job like others, and so ends with it.
-watch() {
+# A machine that loses power does not close the connection: after ten minutes without a command the supervisor ends. The watchdog is a
+# process of the job, and so ends with it.
+watchdog() {
   WIRELANE_JOB=$job sh -c 'while sleep 60; do [ -z "$(find "$1" -mmin +10)" ] || kill "$2"; done' \
     sh "$dir/alive" "$$" >/dev/null 2>&1 </dev/null &
 }
 
 mkdir -m 700 "$dir" || {
-  say "refused $dir cannot be made"
+  report "refused cannot create $dir"
   exit 3
 }
-trap leave EXIT
+trap cleanup EXIT
 trap 'exit 3' HUP INT TERM
 : >"$dir/alive"
-watch
-say ready
+watchdog
+report ready
 
 while IFS= read -r line; do
-  # No word of an order has spaces.
+  # No argument of a command has spaces.
   set -- $line
   case $1 in
-    # Byte by byte: some programs read further than they are asked to, and what follows is not theirs.
+    # Byte by byte: some programs read more than requested, but the next bytes are commands.
     file) dd bs=1 count="$3" of="$dir/$2" 2>/dev/null ;;
     run) run "$2" ;;
-    look)
-      say looking
-      look
-      say seen
+    counters)
+      report counters-begin
+      read_counters
+      report counters-end
       ;;
     alive) : >"$dir/alive" ;;
     end) break ;;

@@ -91,8 +91,8 @@ fn elsewhere(args: &RevertArgs, list: &str) -> Result<Exit, Failure> {
     let optional = optional.into_iter().filter_map(|(is_set, word)| is_set.then_some(word));
     let words: Vec<String> =
         ["revert", "--json", which].into_iter().chain(optional).map(str::to_owned).collect();
-    let places = remote::places(hosts::named("revert", list)?)?;
-    let told = HostAnswer::by_all(&places, LIMITS, &output::progress, |_| words.clone());
+    let places = remote::targets(hosts::named("revert", list)?)?;
+    let told = HostAnswer::from_all(&places, LIMITS, &output::progress, |_| words.clone());
     if args.options.json {
         output::json(&serde_json::json!({ "hosts": told }))?;
     } else {

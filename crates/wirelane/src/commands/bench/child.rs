@@ -58,13 +58,13 @@ impl Helper {
             return Ok(helper);
         }
         let (own, length) = remote::own_program()?;
-        let script = remote::sent_along(length, &serve);
+        let script = remote::upload_script(length, &serve);
         let started = start(quiet(shell.command(&[], &script)), Some(own), digits, THERE)?;
         started.ok_or_else(|| {
             Failure::failed(format!(
                 "start `wirelane bench serve` on {host} by {}: it does not start; try `{}`, and start it there by hand",
                 shell.program(),
-                shell.trial()
+                shell.test_command()
             ))
         })
     }

@@ -136,14 +136,14 @@ impl Target {
     ) -> Result<Vec<Target>, Failure> {
         let running = hosts.iter().map(|host| Target::running(host, caller, global, settings));
         let running = running.collect::<Result<Vec<_>, _>>()?;
-        let all_answer = || remote::all_at_once(&running, Target::answers).into_iter().all(|is| is);
+        let all_answer = || remote::in_parallel(&running, Target::answers).into_iter().all(|is| is);
         if hosts.iter().any(|host| host.has_port) || all_answer() {
             return Ok(running);
         }
         output::progress("not every host has a server: starting one on each by ssh …");
         let key = one_time_key()?;
         let pairs: Vec<(&Host, &Target)> = hosts.iter().zip(&running).collect();
-        let started = remote::all_at_once(&pairs, |(host, target)| target.start_there(host, &key));
+        let started = remote::in_parallel(&pairs, |(host, target)| target.start_there(host, &key));
         started.into_iter().collect()
     }
 

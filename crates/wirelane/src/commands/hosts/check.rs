@@ -29,7 +29,7 @@ pub(super) struct CheckArgs {
 pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
     let hosts = args.named.inventory()?.hosts;
     output::progress(&format!("looking at {} hosts…", hosts.len()));
-    let found = remote::all_at_once(&hosts, |host| look(host).map_err(|why| why.to_string()));
+    let found = remote::in_parallel(&hosts, |host| look(host).map_err(|why| why.to_string()));
     let table = compare(&hosts, &found);
     if args.json {
         output::json(&table)?;

@@ -14,7 +14,7 @@ use crate::arguments::host::environment;
 use crate::output;
 use crate::output::Failure;
 use crate::within::within;
-use remote::{self, Limits, Shell, all_at_once};
+use remote::{self, Limits, Shell, in_parallel};
 
 /// A host that was reached, and what it is like.
 pub(super) struct Found {
@@ -41,7 +41,7 @@ impl Found {
         Site {
             name: &self.host.name,
             target: self.host.destination(),
-            is_here: self.shell.is_here(),
+            is_here: self.shell.is_local(),
             address: self.address,
             fabric: self.host.fabric,
             slots: self.host.slots,
@@ -58,7 +58,7 @@ pub(super) fn reach(hosts: &[Host], wanted: &Wanted) -> Result<Vec<Found>, Failu
     output::progress(&format!("looking at {} hosts…", hosts.len()));
     let mut found = Vec::new();
     let mut wrong: Option<Failure> = None;
-    for looked in all_at_once(hosts, |host| look_at(host, wanted)) {
+    for looked in in_parallel(hosts, |host| look_at(host, wanted)) {
         match looked {
             Ok(host) => found.push(host),
             Err(failure) => {
@@ -74,9 +74,9 @@ pub(super) fn reach(hosts: &[Host], wanted: &Wanted) -> Result<Vec<Found>, Failu
 /// This machine knows itself by loopback, where no other reaches it: what leads to the others is its address then.
 fn reachable(mut found: Vec<Found>) -> Vec<Found> {
     let is_loopback = |found: &Found| found.address.is_some_and(|address| address.is_loopback());
-    let other = found.iter().find(|found| !found.shell.is_here() && !is_loopback(found));
+    let other = found.iter().find(|found| !found.shell.is_local() && !is_loopback(found));
     if let Some(to) = other.and_then(|other| other.address) {
-        for here in found.iter_mut().filter(|found| found.shell.is_here() && is_loopback(found)) {
+        for here in found.iter_mut().filter(|found| found.shell.is_local() && is_loopback(found)) {
             here.address = crate::route::from_here((to, ANY_PORT).into()).ok();
         }
     }
@@ -86,7 +86,7 @@ fn reachable(mut found: Vec<Found>) -> Vec<Found> {
 fn look_at(host: &Host, wanted: &Wanted) -> Result<Found, Failure> {
     let shell = Shell::on(host.destination())?;
     let tools = tools(&shell, wanted)?;
-    let tree = match shell.is_here() {
+    let tree = match shell.is_local() {
         true => Tree::live(None).with_environment(environment()),
         false => remote::snapshot(&shell, &output::progress)?,
     };
@@ -100,7 +100,7 @@ pub(super) fn tools(shell: &Shell, wanted: &Wanted) -> Result<Tools, Failure> {
     let probe = Tools::probe(wanted.path, wanted.directory, wanted.program);
     // The user's shell there may be of another kind.
     let script = format!("exec sh -c {}", shell_word(&probe));
-    let answer = remote::ask(shell, &script, None, Limits::default())?.done("sh")?;
+    let answer = remote::run_script(shell, &script, None, Limits::default())?.success("sh")?;
     Tools::parse(&answer.text()?)
         .ok_or_else(|| Failure::failed(format!("{}: cannot list its programs", shell.host())))
 }

@@ -48,7 +48,7 @@ impl Member {
             SupervisorEvent::Refused(why) => self.refusal = Some(why),
             SupervisorEvent::Exit(code) => self.exit = Some(code),
             SupervisorEvent::Counters(counters) => self.counters = Some(counters),
-            SupervisorEvent::Gone => self.is_gone = true,
+            SupervisorEvent::Closed => self.is_gone = true,
             SupervisorEvent::Line(stream, line) => {
                 if stream == Stream::Err && !line.trim().is_empty() {
                     self.last_error.clone_from(&line);
@@ -99,8 +99,8 @@ impl Member {
     }
 
     /// A command by which a person can try whether its host is reached.
-    pub(super) fn trial(&self) -> String {
-        self.shell.trial()
+    pub(super) fn test_command(&self) -> String {
+        self.shell.test_command()
     }
 
     /// In one line.
@@ -109,7 +109,7 @@ impl Member {
         match (&self.refusal, self.is_ready) {
             (Some(why), _) => format!("{}: {why} ({reason})", self.name),
             (None, false) => {
-                let (program, trial) = (self.shell.program(), self.shell.trial());
+                let (program, trial) = (self.shell.program(), self.shell.test_command());
                 format!("{program} to {}: {reason}; try `{trial}`", self.name)
             }
             (None, true) => format!(

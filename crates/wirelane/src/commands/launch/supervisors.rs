@@ -70,7 +70,7 @@ impl<'v> Supervisors<'v> {
                 "{}: it does not answer within {} s; try `{}`",
                 late.name(),
                 START.as_secs(),
-                late.trial()
+                late.test_command()
             ))),
             _ => Ok(()),
         }
@@ -86,7 +86,7 @@ impl<'v> Supervisors<'v> {
 
     /// The counters of the first so many hosts; those that do not answer in time are missing.
     pub(super) fn counters(&mut self, hosts: usize) -> Vec<Option<Look>> {
-        self.members[..hosts].iter().for_each(|member| member.supervisor().look());
+        self.members[..hosts].iter().for_each(|member| member.supervisor().read_counters());
         self.wait(Some(LOOK), |all| all.members[..hosts].iter().all(Member::has_counters));
         self.members[..hosts].iter_mut().map(Member::take_counters).collect()
     }

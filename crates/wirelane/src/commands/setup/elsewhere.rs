@@ -15,9 +15,10 @@ use remote::{self, HostAnswer, Limits};
 
 /// Plans on all hosts; then, if that is asked for and agreed to, makes the changes on all of them.
 pub(super) fn run(task: &Task<'_>, hosts: Vec<Host>) -> Result<Exit, Failure> {
-    let places = remote::places(hosts)?;
-    let on_all =
-        |act| HostAnswer::by_all(&places, LIMITS, &output::progress, |host| task.words(host, act));
+    let places = remote::targets(hosts)?;
+    let on_all = |act| {
+        HostAnswer::from_all(&places, LIMITS, &output::progress, |host| task.words(host, act))
+    };
     let Act::Apply { yes } = task.act else { return tell(task, &on_all(Act::Plan)) };
     if !yes {
         let planned = on_all(Act::Plan);

@@ -8,53 +8,53 @@ use std::time::{Duration, Instant};
 use super::error::Error;
 use super::shell::Shell;
 
-/// How long an answer may take, and how long it may be.
+/// Limits of an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Until the command has ended.
+    /// Time until the command ends.
     pub time: Duration,
-    /// On stdout, and on stderr.
+    /// Bytes on stdout, and on stderr.
     pub bytes: u64,
 }
 
-/// For what a shell answers soon.
+/// For short commands.
 impl Default for Limits {
     fn default() -> Self {
         Limits { time: Duration::from_secs(60), bytes: 1 << 20 }
     }
 }
 
-/// What a command wrote, and how it ended.
+/// The output of a command, and its exit code.
 #[derive(Debug)]
 pub struct Answer {
     shell: Shell,
-    /// None: by a signal.
+    /// `None`: ended by a signal.
     pub code: Option<i32>,
-    /// Its stdout, in a file without a name: nothing is left of it, however we end.
+    /// Its stdout, in an unnamed temporary file, which is removed however this program ends.
     output: File,
-    /// Its stderr, or that of what started it there.
+    /// Its stderr, or that of ssh or srun.
     pub stderr: String,
 }
 
-/// Runs a script there. Output goes to files, so that no pipe can fill up and stand still.
-pub fn ask(
+/// Runs a script on a host. Its output goes to files, so that no full pipe can block it.
+pub fn run_script(
     shell: &Shell,
     script: &str,
     input: Option<File>,
     limits: Limits,
 ) -> Result<Answer, Error> {
-    let wrong = |source| Error::start(shell, source);
-    let output = tempfile::tempfile().map_err(wrong)?;
-    let mut stderr = tempfile::tempfile().map_err(wrong)?;
+    let failed = |source| Error::start(shell, source);
+    let output = tempfile::tempfile().map_err(failed)?;
+    let mut stderr = tempfile::tempfile().map_err(failed)?;
     let mut command = shell.command(&[], script);
     command.stdin(input.map_or_else(Stdio::null, Stdio::from));
-    command.stdout(output.try_clone().map_err(wrong)?);
-    command.stderr(stderr.try_clone().map_err(wrong)?);
-    let mut child = command.spawn().map_err(wrong)?;
+    command.stdout(output.try_clone().map_err(failed)?);
+    command.stderr(stderr.try_clone().map_err(failed)?);
+    let mut child = command.spawn().map_err(failed)?;
     let code = wait(&mut child, shell, &[&output, &stderr], limits)?;
     let mut text = Vec::new();
-    stderr.rewind().map_err(wrong)?;
-    stderr.take(LONGEST_STDERR).read_to_end(&mut text).map_err(wrong)?;
+    stderr.rewind().map_err(failed)?;
+    stderr.take(MAX_STDERR_BYTES).read_to_end(&mut text).map_err(failed)?;
     let stderr = String::from_utf8_lossy(&text).into_owned();
     Ok(Answer { shell: shell.clone(), code, output, stderr })
 }
@@ -67,14 +67,14 @@ fn wait(
 ) -> Result<Option<i32>, Error> {
     let (begun, program) = (Instant::now(), shell.program());
     loop {
-        let wrong = |source| Error::Local { action: format!("wait for {program}"), source };
-        if let Some(status) = child.try_wait().map_err(wrong)? {
+        let failed = |source| Error::Local { action: format!("wait for {program}"), source };
+        if let Some(status) = child.try_wait().map_err(failed)? {
             return Ok(status.code());
         }
         let is_long = |file: &&File| file.metadata().is_ok_and(|file| file.len() > limits.bytes);
         let long = written.iter().any(is_long);
         if long || begun.elapsed() > limits.time {
-            // It may have ended by itself meanwhile.
+            // The process may have ended meanwhile.
             let _ = child.kill();
             let _ = child.wait();
             let host = shell.host().to_owned();
@@ -88,31 +88,31 @@ fn wait(
 }
 
 impl Answer {
-    /// The answer of a command that did its work; of one that did not, why. `command` names it.
-    pub fn done(self, command: &str) -> Result<Self, Error> {
+    /// The answer of a command that succeeded, or else an error. `command` names the command.
+    pub fn success(self, command: &str) -> Result<Self, Error> {
         self.failure(command).map_or(Ok(self), Err)
     }
 
-    /// Why the command did not do its work, if it did not.
+    /// The error of a command that failed.
     pub fn failure(&self, command: &str) -> Option<Error> {
         let (host, reason) = (self.shell.host().to_owned(), self.reason());
         match self.code {
             Some(0) => None,
             Some(SSH_FAILED) => {
-                let (program, trial) = (self.shell.program(), self.shell.trial());
-                Some(Error::Unreachable { host, program, reason, trial })
+                let (program, test_command) = (self.shell.program(), self.shell.test_command());
+                Some(Error::Unreachable { host, program, reason, test_command })
             }
             code => Some(Error::Command { host, command: command.to_owned(), code, reason }),
         }
     }
 
-    /// The last line of its stderr, where programs say why.
+    /// The last line of its stderr, which usually has the reason.
     pub fn reason(&self) -> String {
         let mut lines = self.stderr.lines().rev();
         doctor::one_line(lines.find(|line| !line.trim().is_empty()).unwrap_or_default())
     }
 
-    /// The JSON that it wrote: a shell there may greet before anything else.
+    /// The JSON on its stdout, without lines that a login shell may print before.
     pub fn json(self) -> Result<Vec<u8>, Error> {
         let mut bytes = self.bytes()?;
         let mut line = 0;
@@ -131,50 +131,51 @@ impl Answer {
         Ok(bytes)
     }
 
-    /// What it wrote, as text.
+    /// Its stdout as text.
     pub fn text(self) -> Result<String, Error> {
         Ok(String::from_utf8_lossy(&self.bytes()?).into_owned())
     }
 }
 
-/// What ssh ends with when it is ssh that failed.
+/// The exit code of ssh when ssh itself failed.
 const SSH_FAILED: i32 = 255;
-const LONGEST_STDERR: u64 = 64 << 10;
+const MAX_STDERR_BYTES: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn here(script: &str, limits: Limits) -> Result<Answer, Error> {
-        ask(&Shell::on("localhost").expect("a name"), script, None, limits)
+    fn run_here(script: &str, limits: Limits) -> Result<Answer, Error> {
+        run_script(&Shell::on("localhost").expect("a name"), script, None, limits)
     }
 
     #[test]
-    fn a_command_is_read_to_its_end() {
-        let answer = here("echo out; echo why >&2; exit 4", Limits::default()).expect("an answer");
+    fn output_and_exit_code_are_returned() {
+        let answer =
+            run_here("echo out; echo why >&2; exit 4", Limits::default()).expect("an answer");
         let failure = answer.failure("x").expect("a failure").to_string();
         assert_eq!(failure, "`x` on localhost ended with code 4: why");
         assert_eq!((answer.code, answer.text().expect("text").as_str()), (Some(4), "out\n"));
     }
 
     #[test]
-    fn json_is_found_behind_a_greeting() {
-        let said = |script: &str| {
-            let answer = here(script, Limits::default()).expect("an answer");
+    fn json_is_found_after_a_login_message() {
+        let json = |script: &str| {
+            let answer = run_here(script, Limits::default()).expect("an answer");
             String::from_utf8(answer.json().expect("bytes")).expect("text")
         };
-        assert_eq!(said("echo hello {you}; echo; echo '{\"a\":1}'"), "{\"a\":1}\n");
-        assert_eq!(said("echo '[]'"), "[]\n");
-        assert_eq!(said("echo hello; printf there"), "");
+        assert_eq!(json("echo hello {you}; echo; echo '{\"a\":1}'"), "{\"a\":1}\n");
+        assert_eq!(json("echo '[]'"), "[]\n");
+        assert_eq!(json("echo hello; printf there"), "");
     }
 
     #[test]
-    fn what_never_ends_is_ended() {
-        let soon = Limits { time: Duration::from_millis(50), ..Limits::default() };
-        let failure = here("exec sleep 60", soon).expect_err("no answer").to_string();
+    fn commands_are_killed_at_their_limits() {
+        let short = Limits { time: Duration::from_millis(50), ..Limits::default() };
+        let failure = run_here("exec sleep 60", short).expect_err("no answer").to_string();
         assert!(failure.contains("does not answer"), "{failure}");
-        let little = Limits { bytes: 4096, ..Limits::default() };
-        let failure = here("exec cat /dev/zero", little).expect_err("too much").to_string();
+        let small = Limits { bytes: 4096, ..Limits::default() };
+        let failure = run_here("exec cat /dev/zero", small).expect_err("too much").to_string();
         assert!(failure.contains("sends more"), "{failure}");
     }
 }

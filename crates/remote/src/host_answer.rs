@@ -1,20 +1,20 @@
-//! What this program answered on each of several hosts.
+//! The answers of this program on several hosts.
 
 use jobs::inventory::Host;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::all_at_once::all_at_once;
-use super::ask::{Answer, Limits};
+use super::command::{Answer, Limits};
 use super::error::Error;
+use super::parallel::in_parallel;
 use super::program::{Progress, wirelane};
 use super::shell::Shell;
 
-/// A host, and where commands run there.
-pub type Place = (Host, Shell);
+/// A host, and the shell for commands there.
+pub type Target = (Host, Shell);
 
-/// Where these hosts' commands run.
-pub fn places(hosts: Vec<Host>) -> Result<Vec<Place>, Error> {
+/// Shells for these hosts.
+pub fn targets(hosts: Vec<Host>) -> Result<Vec<Target>, Error> {
     let place = |host: Host| Shell::on(host.destination()).map(|shell| (host, shell));
     hosts.into_iter().map(place).collect()
 }
@@ -22,29 +22,29 @@ pub fn places(hosts: Vec<Host>) -> Result<Vec<Place>, Error> {
 /// One host's answer.
 #[derive(Debug, Serialize)]
 pub struct HostAnswer {
-    /// Its name, as the user gave it.
+    /// The host's name, as the user gave it.
     pub host: String,
-    /// The exit code of the program there; none if it was not reached.
+    /// The exit code of the program there; `None` if the host was not reached.
     pub code: Option<i32>,
-    /// What it printed, as `--json` gives it.
+    /// The output of `--json`.
     pub answer: Option<Value>,
-    /// Why it ended with another code than 0.
+    /// The reason of an exit code other than 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl HostAnswer {
-    /// Runs this program on all of them, with words for each.
-    pub fn by_all(
-        places: &[Place],
+    /// Runs this program on all hosts, with arguments for each.
+    pub fn from_all(
+        targets: &[Target],
         limits: Limits,
         progress: Progress<'_>,
-        words: impl Fn(&str) -> Vec<String> + Sync,
+        arguments: impl Fn(&str) -> Vec<String> + Sync,
     ) -> Vec<HostAnswer> {
-        all_at_once(places, |(host, shell)| {
-            let words = words(&host.name);
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            match wirelane(shell, &words, limits, progress) {
+        in_parallel(targets, |(host, shell)| {
+            let arguments = arguments(&host.name);
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            match wirelane(shell, &arguments, limits, progress) {
                 Ok(answer) => HostAnswer::of(&host.name, answer),
                 Err(error) => HostAnswer::error(&host.name, None, error.to_string()),
             }
@@ -53,7 +53,7 @@ impl HostAnswer {
 
     fn of(host: &str, answer: Answer) -> HostAnswer {
         let code = answer.code;
-        // The program's own reason is enough where it gave one.
+        // If the program printed a reason, that is enough.
         let own = answer.reason();
         let error = answer.failure("wirelane").map(|error| match code {
             Some(1..=3) if !own.is_empty() => own,
@@ -65,7 +65,7 @@ impl HostAnswer {
             }
             (_, Some(error)) => HostAnswer::error(host, code, error),
             (Ok(Err(error)), None) => {
-                HostAnswer::error(host, None, format!("its answer is not JSON: {error}"))
+                HostAnswer::error(host, None, format!("the answer is not JSON: {error}"))
             }
             (Err(error), None) => HostAnswer::error(host, None, error.to_string()),
         }
