@@ -12,9 +12,9 @@
 mod environment;
 mod footer;
 mod gpu;
-mod heard;
 mod json;
 mod line;
+mod nccl_log;
 mod operation;
 mod run;
 mod script;
@@ -22,7 +22,7 @@ mod table;
 mod text;
 
 pub use gpu::Gpu;
-pub use heard::{Channels, NcclLog};
+pub use nccl_log::{Channels, NcclLog};
 pub use operation::Operation;
 pub use run::Run;
 

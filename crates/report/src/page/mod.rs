@@ -5,18 +5,18 @@
 //!
 //! Start at [`render`]. What a document's part of the page holds, in order, is `section`.
 
-mod again;
-mod against;
 mod by_size;
 mod collective;
+mod comparison;
 mod facts;
 mod group;
 mod markup;
 mod measure;
 mod mesh;
+mod repeat;
 
+mod distribution;
 mod plot;
-mod spread;
 mod summary;
 mod table;
 
@@ -72,7 +72,7 @@ fn overview(documents: &[Document]) -> Markup {
     }
     overview
         .raw("</ol><div class=\"plots\">")
-        .append(against::history(documents))
+        .append(comparison::history(documents))
         .raw("</div></section>\n");
     overview
 }
@@ -89,10 +89,10 @@ fn section(number: usize, document: &Document, baseline: Option<&Document>) -> M
     // Of many pairs the heat map says more than lines of each.
     if document.matrix.is_none() {
         plots.append(by_size::plots(document, baseline));
-        plots.append(spread::plot(document));
+        plots.append(distribution::plot(document));
     }
     if let Some(baseline) = baseline {
-        plots.append(against::baseline(document, baseline));
+        plots.append(comparison::baseline(document, baseline));
     }
     if !plots.is_empty() {
         section.raw("<div class=\"plots\">\n").append(plots).raw("</div>\n");
@@ -100,7 +100,7 @@ fn section(number: usize, document: &Document, baseline: Option<&Document>) -> M
     section.append(facts::paths(document));
     section.append(facts::counters(document));
     section.append(table::measurements(document));
-    section.append(again::render(document));
+    section.append(repeat::render(document));
     section.raw("</section>\n");
     section
 }
