@@ -126,7 +126,8 @@ impl AsyncClient {
         for (key, answered) in keys.iter().zip(in_flight) {
             let operation = || describe("get", key);
             let got = self.receive(answered, &mut deadline, operation).await;
-            let got = got.and_then(|Reply { answer, value, .. }| {
+            let got = got.and_then(|reply| {
+                let (answer, value, _) = reply.into_parts();
                 self.hint.learn(answer.length);
                 part(&answer, value, operation)
             });

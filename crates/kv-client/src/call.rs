@@ -52,9 +52,10 @@ impl Fetch {
 
     fn take_first(
         &mut self,
-        Reply { answer, value, handle }: Reply,
+        reply: Reply,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Option<Value>>, Error> {
+        let (answer, value, handle) = reply.into_parts();
         if results::found(&answer, operation)?.is_none() {
             return Ok(Some(None));
         }
@@ -99,8 +100,9 @@ impl Call for Fetch {
     ) -> Result<Option<Option<Value>>, Error> {
         let Some(rest) = self.rest.take() else { return self.take_first(reply, operation) };
         drop(rest);
-        results::found(&reply.answer, operation)?;
-        let value = results::verify(&reply.answer, reply.value, self.checksum, operation)?;
+        let (answer, value, _) = reply.into_parts();
+        results::found(&answer, operation)?;
+        let value = results::verify(&answer, value, self.checksum, operation)?;
         results::complete_value(value, self.length.unwrap_or(0), operation)
             .map(|value| Some(Some(value)))
     }
@@ -267,9 +269,10 @@ impl Call for List {
 
     fn take(
         &mut self,
-        Reply { answer, value, .. }: Reply,
+        reply: Reply,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Page>, Error> {
+        let (answer, value, _) = reply.into_parts();
         results::page(&answer, value, operation).map(Some)
     }
 }
@@ -302,7 +305,7 @@ mod tests {
     use crate::handle::Handles;
 
     fn reply(answer: Answer, handle: Option<Handle>) -> Reply {
-        Reply { answer, value: None, handle }
+        Reply { answer, bytes: None, handle }
     }
 
     fn long(length: u64, handles: &Handles) -> Reply {

@@ -152,7 +152,8 @@ impl Client {
 
     fn get_one_of_many(&mut self, key: &[u8], token: Token) -> Result<Option<Value>, Error> {
         let operation = || describe("get", key);
-        let got = self.await_reply(token, operation).and_then(|Reply { answer, value, .. }| {
+        let got = self.await_reply(token, operation).and_then(|reply| {
+            let (answer, value, _) = reply.into_parts();
             self.hint.learn(answer.length);
             part(&answer, value, operation)
         });
@@ -252,7 +253,7 @@ impl Client {
     ) -> Result<Option<Value>, Error> {
         let token = pending.finish(&self.dropped).ok_or_else(|| another_clients("get", key))?;
         let operation = || describe("get", key);
-        let Reply { answer, value, .. } = self.await_reply(token, operation)?;
+        let (answer, value, _) = self.await_reply(token, operation)?.into_parts();
         self.hint.learn(answer.length);
         Ok(results::found(&answer, operation)?.and(value))
     }

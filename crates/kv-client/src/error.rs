@@ -7,8 +7,12 @@ use std::sync::Arc;
 /// Why a call failed: which call, on what, why, and what to try.
 ///
 /// `{}` prints this error alone, `{:#}` also its causes, which [`source`](StdError::source) returns one by one.
+#[derive(Clone)]
+pub struct Error(Box<Facts>);
+
+/// Behind a pointer: results are moved in every call, and errors are rare.
 #[derive(Debug, Clone)]
-pub struct Error {
+struct Facts {
     kind: Kind,
     resource: Option<Resource>,
     text: String,
@@ -74,7 +78,7 @@ pub enum Resource {
 
 impl Error {
     pub(crate) fn new(kind: Kind, text: impl Into<String>) -> Self {
-        Error { kind, resource: None, text: text.into(), source: None }
+        Error(Box::new(Facts { kind, resource: None, text: text.into(), source: None }))
     }
 
     /// An error of the fabric during this call.
@@ -91,39 +95,52 @@ impl Error {
     }
 
     /// With its cause.
-    pub(crate) fn because(self, source: impl StdError + Send + Sync + 'static) -> Self {
-        Error { source: Some(Arc::new(source)), ..self }
+    pub(crate) fn because(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
+        self.0.source = Some(Arc::new(source));
+        self
     }
 
     /// With the resource that is exhausted or failed.
-    pub(crate) fn of(self, resource: Resource) -> Self {
-        Error { resource: Some(resource), ..self }
+    pub(crate) fn of(mut self, resource: Resource) -> Self {
+        self.0.resource = Some(resource);
+        self
     }
 
     /// This error, then another one of the same call. The kind is that of the first.
-    pub(crate) fn and(self, other: Error) -> Self {
-        Error { kind: self.kind, text: format!("{self:#}; {}", other.text), ..other }
+    pub(crate) fn and(self, mut other: Error) -> Self {
+        other.0.text = format!("{self:#}; {}", other.0.text);
+        other.0.kind = self.0.kind;
+        other
     }
 
     /// Whether another attempt to connect may succeed.
     pub(crate) fn is_transient(&self) -> bool {
-        matches!(self.kind, Kind::Unavailable | Kind::Deadline | Kind::Overloaded)
+        matches!(self.0.kind, Kind::Unavailable | Kind::Deadline | Kind::Overloaded)
     }
 
     /// The kind, for callers to act on.
     pub fn kind(&self) -> Kind {
-        self.kind
+        self.0.kind
     }
 
     /// The resource that is exhausted or failed, if any.
     pub fn resource(&self) -> Option<Resource> {
-        self.resource
+        self.0.resource
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Facts { kind, resource, text, source } = &*self.0;
+        let mut error = f.debug_struct("Error");
+        error.field("kind", kind).field("resource", resource).field("text", text);
+        error.field("source", source).finish()
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)?;
+        f.write_str(&self.0.text)?;
         let mut next = self.source().filter(|_| f.alternate());
         while let Some(cause) = next {
             write!(f, ": {cause}")?;
@@ -135,7 +152,7 @@ impl fmt::Display for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.source.as_deref().map(|source| source as _)
+        self.0.source.as_deref().map(|source| source as _)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Batches in flight, and their outcomes.
 
+use std::iter::repeat_n;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::handle::{Handle, Handles};
 use crate::outbox::Call;
 use crate::receive_buffer::Lease;
 use crate::token::Token;
-use crate::value::{Facts, Value};
+use crate::value::{Facts, Received, Value};
 
 /// Batches in flight, by their tags.
 #[derive(Default)]
@@ -60,9 +61,19 @@ pub(crate) enum Outcome {
 pub(crate) struct Reply {
     pub(crate) answer: Answer,
     /// The bytes after it.
-    pub(crate) value: Option<Value>,
+    pub(crate) bytes: Option<Received>,
     /// The handle that was opened at the store.
     pub(crate) handle: Option<Handle>,
+}
+
+impl Reply {
+    /// The answer, the value that it came with, and the handle that it opened.
+    #[inline]
+    pub(crate) fn into_parts(self) -> (Answer, Option<Value>, Option<Handle>) {
+        let Reply { answer, bytes, handle } = self;
+        let value = bytes.map(|bytes| Value::new(bytes, facts(&answer)));
+        (answer, value, handle)
+    }
 }
 
 impl PendingBatch {
@@ -151,31 +162,37 @@ impl PendingBatch {
     }
 
     /// Delivers the answers and their values.
+    #[inline]
     fn deliver(
-        &self,
+        self,
         answers: &[Answer],
         end: usize,
         handles: &Handles,
         complete: &mut impl FnMut(Token, Outcome),
-    ) {
-        let mut written = Self::answers_after(self.message) + answers.len() * Answer::LENGTH;
+    ) -> Vec<Call> {
+        let PendingBatch { lease, message, calls, .. } = self;
+        let begin = lease.offset();
+        let mut written = Self::answers_after(message) + answers.len() * Answer::LENGTH;
         let mut in_place = end.next_multiple_of(CACHE_LINE);
-        for (call, answer) in self.calls.iter().zip(answers) {
-            let length = answer.written as usize;
-            let value = call.is_inline.then(|| {
+        // Moved into the last value, which saves two atomic operations: most batches have one.
+        let mut leases = repeat_n(lease, calls.len());
+        for (call, answer) in calls.iter().zip(answers) {
+            let (lease, length) = (leases.next(), answer.written as usize);
+            let bytes = lease.filter(|_| call.is_inline).map(|lease| {
                 let next = if answer.in_place { &mut in_place } else { &mut written };
-                let offset = self.lease.offset() + *next;
+                let offset = begin + *next;
                 *next += length;
                 if answer.in_place {
                     *next = next.next_multiple_of(CACHE_LINE);
                 }
-                Value::new(self.lease.clone(), offset, length, facts(answer))
+                Received { lease, offset, length }
             });
             // For a value that is read in place, this is its offset in the pool, and for a listing a cursor.
             let opens_handle = call.opens_handle && !answer.in_place;
             let handle = if opens_handle { handles.open(answer.handle) } else { None };
-            complete(call.token, Outcome::Answer(Reply { answer: *answer, value, handle }));
+            complete(call.token, Outcome::Answer(Reply { answer: *answer, bytes, handle }));
         }
+        calls
     }
 }
 
@@ -253,8 +270,8 @@ impl PendingBatches {
             return Ok(());
         }
         batch.fetch(&self.answers, end, read_in_place)?;
-        batch.deliver(&self.answers, end, &self.handles, complete);
-        if let Some(PendingBatch { mut calls, .. }) = row.take() {
+        if let Some(batch) = row.take() {
+            let mut calls = batch.deliver(&self.answers, end, &self.handles, complete);
             calls.clear();
             self.spare.push(calls);
             self.free.push(tag);

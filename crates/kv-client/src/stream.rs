@@ -8,7 +8,6 @@ use crate::call::{Begin, Commit};
 use crate::client::Client;
 use crate::error::{Error, Kind};
 use crate::handle::Handle;
-use crate::in_flight::Reply;
 use crate::options::PutOptions;
 use crate::results::{self, Stored};
 use crate::step::{PIECES_IN_FLIGHT, Step, Subject, check, describe};
@@ -71,7 +70,7 @@ impl Client {
             keep: true,
             checksum: false,
         };
-        let Reply { answer, value: first, handle } = self.call(&request, || name.clone())?;
+        let (answer, first, handle) = self.call(&request, || name.clone())?.into_parts();
         let Some(facts) = results::found(&answer, || name.clone())? else { return Ok(None) };
         let end = offset.saturating_add(length.unwrap_or(u64::MAX)).min(facts.length);
         let requested = offset.saturating_add(answer.written).min(end.max(offset));
@@ -131,7 +130,8 @@ impl Reader<'_> {
             return Ok(Some(first));
         }
         let Some((token, length)) = self.in_flight.pop_front() else { return Ok(None) };
-        let Reply { answer, value, .. } = self.client.await_reply(token, || self.name.clone())?;
+        let reply = self.client.await_reply(token, || self.name.clone())?;
+        let (answer, value, _) = reply.into_parts();
         results::found(&answer, || self.name.clone())?;
         let whole = value.filter(|value| value.len() as u64 == length);
         whole.map(Some).ok_or_else(|| {

@@ -28,13 +28,19 @@ use crate::receive_buffer::Lease;
 /// ```
 #[derive(Clone)]
 pub struct Value {
-    lease: Arc<Lease>,
-    /// The offset in the receive buffer.
-    offset: usize,
-    length: usize,
+    bytes: Received,
     facts: Facts,
     /// A copy of the bytes, made on the first dereference.
     copy: OnceLock<Arc<[u8]>>,
+}
+
+/// A part of a lease that the store has written to.
+#[derive(Clone)]
+pub(crate) struct Received {
+    pub(crate) lease: Arc<Lease>,
+    /// The offset in the receive buffer.
+    pub(crate) offset: usize,
+    pub(crate) length: usize,
 }
 
 /// Length, version and expiry of a value.
@@ -51,18 +57,18 @@ pub struct Facts {
 
 impl Value {
     #[inline]
-    pub(crate) fn new(lease: Arc<Lease>, offset: usize, length: usize, facts: Facts) -> Self {
-        Value { lease, offset, length, facts, copy: OnceLock::new() }
+    pub(crate) fn new(bytes: Received, facts: Facts) -> Self {
+        Value { bytes, facts, copy: OnceLock::new() }
     }
 
     /// The number of bytes: less than [`Facts::length`] for a part of a value.
     pub fn len(&self) -> usize {
-        self.length
+        self.bytes.length
     }
 
     /// Whether the value has no bytes.
     pub fn is_empty(&self) -> bool {
-        self.length == 0
+        self.len() == 0
     }
 
     /// Facts about the whole value.
@@ -72,7 +78,7 @@ impl Value {
 
     /// Copies the bytes.
     pub fn to_vec(&self) -> Vec<u8> {
-        let mut bytes = vec![0; self.length];
+        let mut bytes = vec![0; self.len()];
         self.read(0, &mut bytes);
         bytes
     }
@@ -82,14 +88,15 @@ impl Value {
     /// # Panics
     /// If the value is too short.
     pub fn read(&self, offset: usize, bytes: &mut [u8]) {
-        let fits = offset <= self.length && bytes.len() <= self.length - offset;
-        assert!(fits, "{} bytes from {offset} of a value of {}", bytes.len(), self.length);
-        self.lease.receive_buffer().memory().read(self.offset + offset, bytes);
+        let fits = offset <= self.len() && bytes.len() <= self.len() - offset;
+        assert!(fits, "{} bytes from {offset} of a value of {}", bytes.len(), self.len());
+        self.bytes.lease.receive_buffer().memory().read(self.bytes.offset + offset, bytes);
     }
 
     /// CRC32C of the bytes.
     pub(crate) fn checksum(&self) -> u32 {
-        checksum(self.lease.receive_buffer().memory(), self.offset, self.length)
+        let Received { lease, offset, length } = &self.bytes;
+        checksum(lease.receive_buffer().memory(), *offset, *length)
     }
 }
 
@@ -98,7 +105,7 @@ impl Deref for Value {
 
     fn deref(&self) -> &[u8] {
         self.copy.get_or_init(|| {
-            let mut bytes: Arc<[u8]> = repeat_n(0, self.length).collect();
+            let mut bytes: Arc<[u8]> = repeat_n(0, self.len()).collect();
             if let Some(bytes) = Arc::get_mut(&mut bytes) {
                 self.read(0, bytes);
             }
@@ -122,7 +129,7 @@ impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Value {
 impl fmt::Debug for Value {
     /// Shows the length, not the bytes, which may be many and private.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Value").field("length", &self.length).field("facts", &self.facts).finish()
+        f.debug_struct("Value").field("length", &self.len()).field("facts", &self.facts).finish()
     }
 }
 
@@ -146,7 +153,7 @@ mod tests {
         lease.receive_buffer().memory().write(lease.offset(), bytes);
         let (offset, length) = (lease.offset(), bytes.len());
         let facts = Facts { length: length as u64, version: 3, expires_in: None };
-        Value::new(Arc::new(lease), offset, length, facts)
+        Value::new(Received { lease: Arc::new(lease), offset, length }, facts)
     }
 
     #[test]
@@ -165,7 +172,8 @@ mod tests {
     fn a_reference_does_not_change_when_the_store_writes_again() {
         let value = value(b"first");
         let bytes: &[u8] = &value;
-        value.lease.receive_buffer().memory().write(value.offset, b"later");
+        let Received { lease, offset, .. } = &value.bytes;
+        lease.receive_buffer().memory().write(*offset, b"later");
         assert_eq!(bytes, b"first");
         assert_eq!(value.to_vec(), b"later");
     }
