@@ -317,7 +317,7 @@ fn a_value_longer_than_the_store_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("long"), vec![7; 9 << 20]).expect("a file");
     let file = path(&folder, "long");
-    store.refused(&["put", "k", "-f", &file], 1, &["8388608 bytes at most", "--memory"]);
+    store.refused(&["put", "k", "-f", &file], 1, &["limit of 8388608 bytes", "--memory"]);
     store.refused(&["get", "k"], 1, &["no such key"]);
 }
 
@@ -408,5 +408,5 @@ fn bench_says_what_went_wrong() {
         &["--value-size 1 MiB: 256 KiB are the most", "--buffer"],
     );
     let long = ["bench", "--value-size", "65MiB", "--keys", "1"];
-    store.refused(&long, 1, &["67108864 bytes at most", "--memory"]);
+    store.refused(&long, 1, &["limit of 67108864 bytes", "--memory"]);
 }

@@ -548,6 +548,6 @@ mod serve {
         assert_eq!(last.read(&mut [0; 1]).expect("the end, not a time-out"), 0);
         let line = server.log.next().expect("a line").expect("text");
         assert_eq!(json(&line)["level"], "WARN");
-        assert_eq!(json(&line)["most"], 256);
+        assert_eq!(json(&line)["limit"], 256);
     }
 }
