@@ -23,7 +23,7 @@ pub(crate) struct TrialsArgs {
 pub(crate) fn run(args: &TrialsArgs) -> Result<(), Failed> {
     let mut cargo =
         shell::cargo(&["test", "--release", "--locked", "--package", "wirelane-fabric", "--lib"]);
-    let stories = "link::trial::stories";
+    let stories = "link::trial::scenarios";
     cargo.args(["--", args.story.as_deref().unwrap_or(stories)]);
     cargo.env("WIRELANE_TRIALS", args.count.to_string());
     cargo.env("WIRELANE_FIRST_SEED", args.first.to_string());

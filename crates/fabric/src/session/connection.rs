@@ -5,8 +5,8 @@ use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use super::error::{Lost, LostKind};
 use super::framing::Framing;
-use super::lost::{Lost, LostKind};
 use super::outgoing::Outgoing;
 use super::responder::Place;
 use super::{Config, MAX_MESSAGE};

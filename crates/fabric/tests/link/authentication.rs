@@ -6,7 +6,7 @@ use fabric::link::{Class, Endpoint, Settings};
 use fabric::session::{Credentials, Key, Reason};
 use fabric::{Error, Kind};
 
-use crate::two::{LIMIT, Two, anywhere, join, settings};
+use crate::pair::{LIMIT, Two, anywhere, join, settings};
 
 fn key(name: &str, digit: &str) -> Key {
     Key::from_hex(name, &digit.repeat(64)).unwrap()

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use fabric::link::{Class, Endpoint, Happening};
 
+use crate::pair::{anywhere, settings};
 use crate::peer::{ARGUMENTS, Near, Peer};
-use crate::two::{anywhere, settings};
 
 const ALL: [Class; 2] = [Class::Shm, Class::Tcp];
 
@@ -85,7 +85,7 @@ fn the_near_container() {
     let begun = std::time::Instant::now();
     // Until the other one listens.
     while std::net::TcpStream::connect(address).is_err() {
-        assert!(begun.elapsed() < crate::two::LIMIT, "nobody listens");
+        assert!(begun.elapsed() < crate::pair::LIMIT, "nobody listens");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let mut near = Near::connect_by(Endpoint::new(settings()).unwrap(), address);

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use fabric::link::{Class, Link};
 use fabric::{Completion, Failure, Kind, Lane, Op, Rights, Work};
 
+use crate::pair::{LIMIT, Two, anywhere, post};
 use crate::peer::{Near, Peer};
-use crate::two::{LIMIT, Two, anywhere, post};
 
 const CLASSES: [Class; 2] = [Class::Shm, Class::Tcp];
 

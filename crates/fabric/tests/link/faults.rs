@@ -6,7 +6,7 @@ use fabric::link::{Class, Link, Settings};
 use fabric::{Done, Failure, Lane, Op, RemoteRegion, Rights};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::two::{Two, only};
+use crate::pair::{Two, only};
 
 /// The control connection stays readable at its end, and in the descriptor that is slept on.
 #[test]

@@ -1,27 +1,27 @@
 //! Links between two endpoints, over what any machine has.
 #![allow(missing_docs, reason = "a test")]
 
+mod async_link;
 mod authentication;
-mod awaited;
-mod beside;
 mod containers;
-mod crowd;
+mod counters;
 mod ends;
 mod faults;
+mod many_callers;
 mod messages;
 #[cfg(feature = "external-tests")]
 mod ofi;
+mod pair;
 mod peek;
 mod peer;
 mod policies;
 mod regions;
+mod shared_port;
 mod sleeping;
-mod transferred;
-mod two;
 
 use fabric::link::Class;
 
-use two::{Two, only, settings};
+use pair::{Two, only, settings};
 
 #[test]
 fn two_processes_of_one_host_meet_in_shared_memory() {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fabric::link::{Class, Link};
 use fabric::{Completion, Done, Failure, Lane, Op, Pieces, Region, Rights, Work};
 
-use crate::two::{LIMIT, Two, message, post};
+use crate::pair::{LIMIT, Two, message, post};
 
 const CLASSES: [Class; 2] = [Class::Shm, Class::Tcp];
 

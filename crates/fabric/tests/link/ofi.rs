@@ -3,7 +3,7 @@
 use fabric::link::{Class, Endpoint, Policy, Settings};
 use fabric::{Kind, OpKind};
 
-use crate::two::{LIMIT, Two, anywhere, only, settings};
+use crate::pair::{LIMIT, Two, anywhere, only, settings};
 
 fn by(provider: Option<&str>, classes: &[Class]) -> Settings {
     Settings { ofi_provider: provider.map(str::to_owned), ..only(classes) }

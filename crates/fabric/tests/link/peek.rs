@@ -3,7 +3,7 @@
 use fabric::link::Class;
 use fabric::{Lane, Op, Rights};
 
-use crate::two::Two;
+use crate::pair::Two;
 
 const OPEN: Rights = Rights { read: true, write: true, atomic: false };
 

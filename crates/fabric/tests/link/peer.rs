@@ -9,7 +9,7 @@ use std::time::Duration;
 use fabric::link::{Class, Endpoint, Link};
 use fabric::{Completion, Done, Lane, Op, Region, RemoteRegion, Rights, Work};
 
-use crate::two::{LIMIT, only, region};
+use crate::pair::{LIMIT, only, region};
 
 /// What the child may use, and where it listens.
 const CLASSES: &str = "WIRELANE_TEST_CLASSES";

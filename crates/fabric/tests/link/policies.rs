@@ -5,7 +5,7 @@ use std::time::Duration;
 use fabric::link::{Class, Endpoint, PeerPolicy, Policy, Settings};
 use fabric::{Error, Kind, verbs};
 
-use crate::two::{LIMIT, Two, anywhere, only, settings};
+use crate::pair::{LIMIT, Two, anywhere, only, settings};
 
 fn with_policy(policy: Policy) -> Settings {
     Settings { policy, ..settings() }

@@ -3,7 +3,7 @@
 use fabric::link::{Class, Settings};
 use fabric::{Done, Failure, Kind, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Work};
 
-use crate::two::{Two, only, post, settings};
+use crate::pair::{Two, only, post, settings};
 
 const CLASSES: [Class; 2] = [Class::Shm, Class::Tcp];
 

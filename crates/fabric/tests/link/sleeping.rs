@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use fabric::link::{Class, Link, Settings};
 use fabric::{Done, Op, Region, Rights, wait};
 
-use crate::two::{LIMIT, Two, only, post};
+use crate::pair::{LIMIT, Two, only, post};
 
 const ROUNDS: u64 = 2000;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fabric::link::Endpoint;
 use fabric::{Failure, Lane, Op};
 
-use crate::near::{Near, shell, wire};
+use crate::local_end::{Near, shell, wire};
 use crate::peer::{Peer, settings};
 
 const SIZE: usize = 32 << 20;

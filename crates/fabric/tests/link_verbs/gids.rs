@@ -6,7 +6,7 @@ use fabric::Kind;
 use fabric::link::{Endpoint, Link, Listener};
 use fabric::verbs::Gid;
 
-use crate::near::{LIMIT, repair_all};
+use crate::local_end::{LIMIT, repair_all};
 use crate::peer::settings;
 
 /// The caller's two devices are at 10.77.0.1 and 10.77.1.1, the listener's at 10.77.0.2 and 10.77.1.2.

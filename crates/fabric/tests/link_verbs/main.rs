@@ -4,14 +4,14 @@
 
 mod faults;
 mod gids;
-mod near;
+mod local_end;
 mod peer;
-mod toggled;
+mod toggled_rails;
 
 use fabric::Op;
 use fabric::link::Happening;
 
-use near::{Near, wire};
+use local_end::{Near, wire};
 use peer::Peer;
 
 /// What is in flight when things go wrong. `WIRELANE_TEST_MIB` makes it more.

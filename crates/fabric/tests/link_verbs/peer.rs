@@ -35,7 +35,7 @@ pub(crate) struct Peer {
 impl Peer {
     /// This very program, in the other role.
     pub(crate) fn start(size: usize) -> Self {
-        crate::near::repair_all();
+        crate::local_end::repair_all();
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "peer::the_other_process", "--nocapture"]);
         let child = command.env(CHILD, size.to_string()).stdout(Stdio::piped()).spawn();

@@ -1,178 +1,150 @@
-//! What is over and waits for the caller, the count of what is not over yet, and the time that some of it takes.
-//!
-//! An operation is counted in flight from when it is accepted until it is finished, which happens once. Receives wait
-//! in the inbox and are not counted.
+//! Operations come back from lanes: what each means for the caller's.
 
-use std::sync::Arc;
-use std::time::Instant;
+use super::Core;
+use crate::link::messages::Draft;
+use crate::link::operations::{Next, Part, PartKind, as_it_was};
+use crate::link::protocol::header::Stream;
+use crate::link::rails::{Lost, RECEIVE};
+use crate::op::{Completion, Done, Failure, Work};
 
-use crate::op::{Completion, Done, Failure, Op, Work};
-use crate::stats::{SAMPLE, Stats};
+impl Core {
+    #[inline]
+    pub(super) fn poll_rail(&mut self, rail: u8) {
+        let done = self.completions.buffer();
+        let before = done.len();
+        let Some(lane) = self.rails.lane_mut(rail) else { return };
+        if lane.poll(self.now, done) {
+            let rest = self.finish_whole(rail, before);
+            if rest < self.completions.buffer().len() {
+                self.sort_out(rail, rest);
+            }
+        }
+        self.refill(rail);
+    }
 
-pub(super) struct Completions {
-    /// Operations of the caller's that are not over, receives apart.
-    in_flight: usize,
-    done: Vec<Completion>,
-    /// Room for a lane's completions while they are sorted.
-    batch: Vec<Completion>,
-    stats: Arc<Stats>,
-    /// How many operations were posted.
-    posted: u64,
-    /// The operation of a lane that is timed, and since when.
-    timed: Option<(u32, Instant)>,
+    /// What came back from a lane is not all the caller's.
+    fn sort_out(&mut self, rail: u8, from: usize) {
+        let mut batch = self.completions.take_batch(from);
+        for completion in batch.drain(..) {
+            match completion.token & RECEIVE {
+                0 => self.complete(rail, completion),
+                _ => self.receive(rail, completion),
+            }
+        }
+        self.completions.sorted(batch);
+    }
+
+    #[inline]
+    fn complete(&mut self, rail: u8, completion: Completion) {
+        let Completion { token, outcome, work } = completion;
+        let Some(part) = self.operations.take_part(token as u32) else { return };
+        self.completions.stop_time(token as u32, outcome.is_ok());
+        if let Some(lane) = self.rails.lane_mut(rail) {
+            lane.remove(part.bytes);
+            if outcome.is_ok() && part.what.is_message() {
+                lane.message_arrived();
+            }
+        }
+        match outcome {
+            Ok(_) => self.placed(rail, part, work),
+            Err(failure) => self.lost(rail, Lost { part, failure, work }),
+        }
+    }
+
+    /// It took effect.
+    #[inline]
+    pub(super) fn placed(&mut self, rail: u8, part: Part, work: Work) {
+        match part.what {
+            PartKind::Whole { token, window } => {
+                self.completions.finish(as_it_was(token, window, work), Ok(Done::Placed));
+            }
+            PartKind::Piece(piece) => {
+                if let Some(operation) = self.operations.get_mut(piece.operation) {
+                    operation.piece_placed();
+                }
+                self.progress(piece.operation);
+            }
+            PartKind::Credit => self.give_back(rail, work),
+            PartKind::Message { stream, sequence } => {
+                self.give_back(rail, work);
+                if let Some(number) = self.messages.outgoing_mut(stream).arrived(sequence) {
+                    if let Some(operation) = self.operations.get_mut(number) {
+                        operation.message_arrived();
+                    }
+                    self.progress(number);
+                }
+            }
+            PartKind::Probe => self.probed(rail),
+        }
+    }
+
+    /// It did not, as far as this end knows: what to do is seen when the lane is fenced.
+    #[cold]
+    fn lost(&mut self, rail: u8, lost: Lost) {
+        let failure = lost.failure;
+        if failure == Failure::Unsupported {
+            return self.unsupported(lost);
+        }
+        self.rails.get_mut(rail).lose(lost);
+        self.fail_rail(rail, cause(failure));
+    }
+
+    fn unsupported(&mut self, lost: Lost) {
+        let Lost { part, failure, work } = lost;
+        match part.what {
+            PartKind::Whole { token, window } => {
+                self.completions.finish(as_it_was(token, window, work), Err(failure));
+            }
+            PartKind::Piece(piece) => self.abandon(&piece, failure),
+            PartKind::Message { .. } | PartKind::Credit => {
+                self.fail_link(Failure::Local, "a lane does not take the link's own messages");
+            }
+            PartKind::Probe => self.fail_rail(part.rail, "the lane cannot be probed"),
+        }
+    }
+
+    /// An operation has got further: whether it is over, or what comes next.
+    pub(super) fn progress(&mut self, number: u32) {
+        let Some(operation) = self.operations.get(number).filter(|f| f.is_placed()) else { return };
+        let next = operation.next();
+        // Its bytes are placed: a notice that waited for that may go again.
+        if let Some(sequence) = self.operations.take_held(number) {
+            return self.message_again(Stream::Messages, sequence);
+        }
+        match next {
+            Next::Wait => {}
+            Next::Notice => self.draft_notice(number),
+            Next::Finish(outcome) => self.finish_operation(number, outcome),
+        }
+    }
+
+    /// The immediate data of a write shall follow.
+    pub(super) fn draft_notice(&mut self, number: u32) {
+        if let Some(operation) = self.operations.get_mut(number) {
+            operation.begin_notice();
+            self.messages.push(Draft::Notice(number));
+        }
+    }
+
+    pub(super) fn finish_operation(&mut self, number: u32, outcome: Result<Done, Failure>) {
+        if let Some(operation) = self.operations.remove(number) {
+            let (op, timed) = operation.into_op();
+            self.completions.finish_timed(op, outcome, timed);
+        }
+    }
 }
 
-impl Completions {
-    pub(super) fn new() -> Self {
-        Completions {
-            in_flight: 0,
-            done: Vec::new(),
-            batch: Vec::new(),
-            stats: Arc::default(),
-            posted: 0,
-            timed: None,
+/// Why a lane died, for people.
+pub(super) fn cause(failure: Failure) -> &'static str {
+    match failure {
+        Failure::PeerGone => "no answer from the peer: its cable, port or process is down",
+        Failure::Access => "the peer refused an access: the region may be deregistered",
+        Failure::Local => "the device failed",
+        Failure::NotReady => "the peer had posted no receive",
+        Failure::ProtocolError => "the peer broke the lane's protocol",
+        Failure::TooLong => "a message was longer than its receive",
+        Failure::Flushed | Failure::Unknown | Failure::Unsupported => {
+            "its queue was closed at this end"
         }
-    }
-
-    pub(super) fn stats(&self) -> &Arc<Stats> {
-        &self.stats
-    }
-
-    #[inline]
-    pub(super) fn in_flight(&self) -> usize {
-        self.in_flight
-    }
-
-    /// Whether nothing waits for the caller.
-    pub(super) fn is_empty(&self) -> bool {
-        self.done.is_empty()
-    }
-
-    // Operations come in.
-
-    /// So many are in flight from now on.
-    #[inline]
-    pub(super) fn accept(&mut self, count: usize) {
-        self.in_flight += count;
-    }
-
-    /// So many went to a lane as they are, the last of them as this operation of it. One in some is timed, and one at a
-    /// time.
-    #[inline]
-    pub(super) fn posted_whole(&mut self, last: u32, count: u64) {
-        self.posted += count;
-        let due = self.posted / SAMPLE != (self.posted - count) / SAMPLE || self.posted == count;
-        if due && self.timed.is_none() {
-            self.timed = Some((last, Instant::now()));
-        }
-    }
-
-    /// One was posted that is more than one operation of a lane: when, if it is timed.
-    pub(super) fn posted_in_pieces(&mut self) -> Option<Instant> {
-        self.posted += 1;
-        self.posted.is_multiple_of(SAMPLE).then(Instant::now)
-    }
-
-    // They come back.
-
-    /// Collects straight into the caller's vector, where nothing waits already. [`Completions::give`] must follow, with
-    /// the answer.
-    #[inline]
-    pub(super) fn collect_into(&mut self, caller: &mut Vec<Completion>) -> bool {
-        let direct = self.done.is_empty();
-        if direct {
-            std::mem::swap(&mut self.done, caller);
-        }
-        direct
-    }
-
-    /// Gives the caller what was collected.
-    #[inline]
-    pub(super) fn give(&mut self, caller: &mut Vec<Completion>, direct: bool) {
-        if direct {
-            std::mem::swap(&mut self.done, caller);
-        } else {
-            caller.append(&mut self.done);
-        }
-    }
-
-    /// Where lanes put what they have completed.
-    #[inline]
-    pub(super) fn buffer(&mut self) -> &mut Vec<Completion> {
-        &mut self.done
-    }
-
-    /// Finishes in their places what a lane has completed from `from` on, as long as `restore` makes the caller's
-    /// operation of it; says where the first is that it does not know.
-    #[inline]
-    pub(super) fn finish_in_place(
-        &mut self,
-        from: usize,
-        mut restore: impl FnMut(&mut Completion) -> bool,
-    ) -> usize {
-        let Completions { done, in_flight, stats, timed, .. } = self;
-        let mut finished = from;
-        for completion in &mut done[from..] {
-            let of_lane = completion.token;
-            if !restore(completion) {
-                return finished;
-            }
-            if let Some((_, begun)) = timed.take_if(|(part, _)| u64::from(*part) == of_lane) {
-                stats.time(begun.elapsed());
-            }
-            *in_flight -= 1;
-            stats.count(completion);
-            finished += 1;
-        }
-        finished
-    }
-
-    /// Takes out what a lane has completed from `from` on, to be sorted. [`Completions::sorted`] must follow.
-    pub(super) fn take_batch(&mut self, from: usize) -> Vec<Completion> {
-        let mut batch = std::mem::take(&mut self.batch);
-        match from {
-            0 => std::mem::swap(&mut batch, &mut self.done),
-            _ => batch.extend(self.done.drain(from..)),
-        }
-        batch
-    }
-
-    /// Gives the room of a batch back.
-    pub(super) fn sorted(&mut self, batch: Vec<Completion>) {
-        self.batch = batch;
-    }
-
-    /// An operation of a lane is over: if it was timed, its time counts if it was `placed`.
-    #[inline]
-    pub(super) fn stop_time(&mut self, part: u32, placed: bool) {
-        if let Some((_, begun)) = self.timed.take_if(|(timed, _)| *timed == part)
-            && placed
-        {
-            self.stats.time(begun.elapsed());
-        }
-    }
-
-    /// As [`Completions::finish`], of one that was timed since `begun`.
-    pub(super) fn finish_timed(
-        &mut self,
-        op: Op,
-        outcome: Result<Done, Failure>,
-        begun: Option<Instant>,
-    ) {
-        if let (Some(begun), Ok(_)) = (begun, &outcome) {
-            self.stats.time(begun.elapsed());
-        }
-        self.finish(op, outcome);
-    }
-
-    /// An operation of the caller's is over.
-    #[inline]
-    pub(super) fn finish(&mut self, op: Op, outcome: Result<Done, Failure>) {
-        let completion = Completion { token: op.token, outcome, work: op.work };
-        if !matches!(completion.work, Work::Receive { .. }) {
-            self.in_flight -= 1;
-        }
-        self.stats.count(&completion);
-        self.done.push(completion);
     }
 }

@@ -4,26 +4,26 @@
 //! the operations, the messages, the regions, the completions. What is here and in the files beside it coordinates
 //! them. [`Core::post`] and [`Core::poll`] are the hot path; [`Core::attend`] does everything else.
 
-mod begin;
-mod complete;
+mod completion_queue;
 mod completions;
 mod control;
 mod control_connection;
 mod end;
+mod fast_path;
 mod fence;
 mod pieces;
+mod post;
 mod receive;
 mod regions;
 mod send;
 mod setup;
-mod whole;
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::completions::Completions;
+use self::completion_queue::Completions;
 use self::control_connection::ControlConnection;
 use super::config::Config;
 use super::event::{Journal, Listener};

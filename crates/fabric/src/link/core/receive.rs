@@ -1,7 +1,7 @@
 //! Messages come in, by any rail: each takes effect once and in its turn, and those for the caller find a receive.
 
 use super::Core;
-use super::complete::cause;
+use super::completions::cause;
 use crate::link::messages::message_queue::Payload;
 use crate::link::messages::{Draft, InboxMessage, Place, Step, Turn};
 use crate::link::operations::runs;

@@ -1,13 +1,13 @@
 //! An endpoint: what one process has to make links with.
 
 mod devices;
-mod ledger;
+mod lane_counters;
+mod link_transports;
 mod listener;
 mod plan;
 mod ports;
 mod providers;
 pub(super) mod settings;
-mod transports;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,12 +15,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use self::ledger::Ledger;
+use self::lane_counters::Ledger;
+use self::link_transports::LinkTransports;
 use self::plan::{Plans, agree, plan};
 use self::ports::{Ports, View};
 use self::providers::Providers;
 use self::settings::Settings;
-use self::transports::LinkTransports;
 use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::half::Fabric;

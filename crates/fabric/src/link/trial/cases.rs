@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::history::small;
+use super::run::small;
 use super::{RAILS, Stage};
 use crate::half::register_software;
 use crate::link::Config;

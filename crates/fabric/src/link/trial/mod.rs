@@ -6,8 +6,8 @@
 mod cases;
 mod ends;
 mod faults;
-mod history;
-mod stories;
+mod run;
+mod scenarios;
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;

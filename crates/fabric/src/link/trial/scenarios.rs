@@ -1,6 +1,6 @@
 //! What is tried.
 
-use super::history::{History, narrow};
+use super::run::{History, narrow};
 use crate::link::Happening;
 
 /// How many histories, and which.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fabric::link::Class;
 use fabric::{Failure, Rights, drive};
 
-use crate::two::{LIMIT, Two};
+use crate::pair::{LIMIT, Two};
 
 async fn everything_can_be_awaited(class: Class) {
     let two = tokio::task::spawn_blocking(move || Two::over(class)).await.unwrap();

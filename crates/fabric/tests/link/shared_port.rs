@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use fabric::link::{Class, Endpoint};
 use fabric::session::{Others, Reason};
 
-use crate::two::{LIMIT, Two, anywhere, join, only, settings};
+use crate::pair::{LIMIT, Two, anywhere, join, only, settings};
 
 #[test]
 fn what_speaks_something_else_is_handed_over_with_nothing_read() {

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::Core;
-use super::begin::is_allowed;
+use super::post::is_allowed;
 use crate::link::operations::{Operations, Part, PartKind, restore};
 use crate::link::rails::{RECEIVE, RailLane};
 use crate::op::{Done, Op, Work};

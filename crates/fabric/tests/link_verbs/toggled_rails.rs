@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fabric::link::Happening;
 use fabric::{Op, Work};
 
-use crate::near::{Near, wire};
+use crate::local_end::{Near, wire};
 use crate::peer::Peer;
 
 const SIZE: usize = 64 << 20;

@@ -10,7 +10,7 @@ use fabric::session::Reason;
 use fabric::{Done, Kind, Op, Region, Rights, Window, wait};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::two::{LIMIT, Two, only, post};
+use crate::pair::{LIMIT, Two, only, post};
 
 const CROWD: u64 = 10_000;
 const CALLERS: &str = "WIRELANE_TEST_CALLERS";
@@ -158,7 +158,7 @@ struct Callers {
 impl Callers {
     fn start(address: SocketAddr, count: u64) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "crowd::the_callers", "--nocapture"]);
+        command.args(["--exact", "many_callers::the_callers", "--nocapture"]);
         command.env(CALLERS, format!("{count} {address}"));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());

@@ -3,7 +3,7 @@
 use fabric::OpKind;
 use fabric::link::Class;
 
-use crate::two::Two;
+use crate::pair::Two;
 
 #[test]
 fn what_was_transferred_stays_when_links_are_gone() {
