@@ -117,7 +117,7 @@ impl Access {
         if std::mem::replace(&mut rules.authority, authority) != authority {
             // Before the tickets, as in `replace`.
             self.generation.fetch_add(1, Relaxed);
-            self.keyring.withdraw_tickets();
+            self.keyring.revoke_tickets();
         }
     }
 
@@ -142,12 +142,12 @@ impl Access {
         Some(Pass::new(self.clone(), holder, self.bucket(identity), version))
     }
 
-    /// A pass for the peer of a link, if no key or ticket was withdrawn since its handshake (`withdrawals`, from
-    /// [`Keyring::withdrawals`]): otherwise a peer with an old key could wait and pass for the holder of the new one.
-    pub fn admit_link(self: &Arc<Self>, identity: &str, withdrawals: u64) -> Option<Pass> {
+    /// A pass for the peer of a link, if no key or ticket was revoked since its handshake (`revocations`, from
+    /// [`Keyring::revocations`]): otherwise a peer with an old key could wait and pass for the holder of the new one.
+    pub fn admit_link(self: &Arc<Self>, identity: &str, revocations: u64) -> Option<Pass> {
         let pass = self.admit(identity)?;
         let needs_none = pass.holder().proof == Proof::Nothing;
-        (needs_none || self.keyring.withdrawals() == withdrawals).then_some(pass)
+        (needs_none || self.keyring.revocations() == revocations).then_some(pass)
     }
 
     /// A pass for a caller by gRPC or HTTP: by its certificate, by the token in its header `authorization`, or
@@ -296,7 +296,7 @@ mod tests {
         let access = Access::new(Keyring::new(), Vec::new(), true, None).unwrap();
         let issue = || access.keyring().issue("node1", Duration::from_secs(60)).unwrap();
         issue();
-        let before = access.keyring().withdrawals();
+        let before = access.keyring().revocations();
         access.trust(7);
         let old = access.authenticate(verified("node1", 0), None);
         assert_eq!(old.err(), Some(Refused::WrongCertificate), "verified against the old CAs");
@@ -328,7 +328,7 @@ mod tests {
         assert!(ann.is_stale() && ann.renew().is_some_and(|ann| !ann.is_stale()));
         assert!(bob.renew().is_none() && eve.renew().is_none());
         assert_eq!(bearer(&access, "wlt_3"), Err(Refused::WrongToken));
-        let now = access.keyring().withdrawals();
+        let now = access.keyring().revocations();
         assert!(access.admit_link("eve", now).is_some(), "by the new key");
         assert!(access.admit_link("eve", now - 1).is_none(), "by the old one");
         let twice = vec![line("ann", "wlt_1", true), line("two", "wlt_1", true)];

@@ -17,7 +17,7 @@ fn main() -> Outcome<()> {
     let class = match std::env::args().nth(1).as_deref() {
         Some("shm") => vec![Class::Shm],
         Some("tcp") => vec![Class::Tcp],
-        _ => Class::USUAL.to_vec(),
+        _ => Class::DEFAULT.to_vec(),
     };
     let (transport, text) = run(class)?;
     println!("over {transport}: {text:?}");

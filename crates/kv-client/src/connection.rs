@@ -125,7 +125,7 @@ impl Connection {
 
     /// Whether the store maps our memory, and reads and writes it directly.
     pub(crate) fn store_maps_our_memory(&self) -> bool {
-        self.link.is_near()
+        self.link.uses_shared_memory()
     }
 
     pub(crate) fn link_mut(&mut self) -> &mut Link {

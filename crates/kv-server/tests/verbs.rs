@@ -19,7 +19,7 @@ fn links(devices: [&str; 2]) -> link::Settings {
         devices: devices.map(str::to_owned).to_vec(),
         ..link::Settings::default()
     };
-    settings.link.settle = Duration::from_secs(1);
+    settings.link.retry_pause = Duration::from_secs(1);
     settings
 }
 

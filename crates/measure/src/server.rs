@@ -69,7 +69,7 @@ impl Server {
             keyring: settings.keyring.clone(),
             require_authentication: settings.require_authentication,
             max_sessions: settings.max_clients,
-            lanes: Some(Arc::new(move |hello, socket| deliver.deliver(hello, socket))),
+            on_lane: Some(Arc::new(move |hello, socket| deliver.deliver(hello, socket))),
             ..AcceptorConfig::new(judge)
         };
         let acceptor = Acceptor::open(settings.address, config)?;

@@ -72,7 +72,7 @@ pub(crate) fn out_of_turn(message: &Message) -> Error {
     ))
 }
 
-fn lost(lost: fabric::session::Lost) -> Error {
+fn lost(lost: fabric::session::SessionError) -> Error {
     Error::gone(format!("the other end is gone: {lost}"))
 }
 

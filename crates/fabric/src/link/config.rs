@@ -1,4 +1,4 @@
-//! How a link behaves.
+//! The configuration of a link.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 /// Whether a link may, should or must use RDMA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
-    /// Only RDMA: refused at connect without it, and never another transport later.
+    /// Only RDMA: connecting without it fails, and the link never switches to another transport.
     Require,
-    /// RDMA where both ends have it, else another transport. What is not on the same host, that is.
+    /// RDMA if both ends have it, else another transport. Shared memory on the same host comes first.
     #[default]
     Prefer,
     /// No RDMA.
@@ -19,7 +19,7 @@ impl Policy {
     /// All of them.
     pub const ALL: [Policy; 3] = [Policy::Require, Policy::Prefer, Policy::Off];
 
-    /// As in settings.
+    /// The name in settings.
     pub fn name(self) -> &'static str {
         match self {
             Policy::Require => "require",
@@ -28,8 +28,8 @@ impl Policy {
         }
     }
 
-    /// What two ends together want; `None` if they cannot agree.
-    pub(crate) fn with(self, other: Policy) -> Option<Policy> {
+    /// The policy of a link between ends with these policies; `None` if they conflict.
+    pub(crate) fn combine(self, other: Policy) -> Option<Policy> {
         match (self, other) {
             (Policy::Require, Policy::Off) | (Policy::Off, Policy::Require) => None,
             (Policy::Prefer, other) => Some(other),
@@ -43,15 +43,15 @@ impl Policy {
 pub struct PeerPolicy {
     /// An address of the network.
     pub network: IpAddr,
-    /// How many of its bits count.
+    /// The prefix length in bits.
     pub prefix: u8,
-    /// What to do with peers from there.
+    /// The policy for its peers.
     pub policy: Policy,
 }
 
 impl PeerPolicy {
-    /// Whether a peer with this address is meant.
-    pub fn fits(&self, address: IpAddr) -> bool {
+    /// Whether an address is in the network.
+    pub fn matches(&self, address: IpAddr) -> bool {
         let bits = |address: IpAddr| match address.to_canonical() {
             IpAddr::V4(v4) => (4, u128::from(u32::from(v4)) << 96),
             IpAddr::V6(v6) => (6, u128::from(v6)),
@@ -62,69 +62,70 @@ impl PeerPolicy {
     }
 }
 
-/// How a link behaves. Both ends may differ, but for what the names say.
+/// The configuration of a link. The two ends may have different ones.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Writes and reads are cut into pieces of this size, which are spread over the rails. Smaller ones
-    /// spread better and are lost less when a rail dies; each costs a little.
+    /// Writes and reads are cut into pieces of this many bytes, which are spread over the rails. Smaller ones
+    /// balance better and cost less to repeat when a rail dies; each has some overhead.
     pub chunk: usize,
-    /// How many bytes may be in flight on one rail. Less leaves a fast rail idle; more must be done again
+    /// The maximum number of bytes in flight on one rail. Less leaves a fast rail idle; more must be repeated
     /// when one dies.
     pub window: usize,
-    /// How many messages may wait at this end for receives of the caller's, on each rail.
+    /// The number of receive slots for messages on each rail: messages wait there for the caller's receives.
     pub messages: u16,
-    /// The payload of one message on a lane: longer ones go in parts. Each rail has as many buffers of
-    /// this size as there may be messages.
-    pub room: usize,
-    /// How many operations may be in flight, receives apart.
+    /// The maximum payload of one message on a lane, in bytes: longer ones are sent in parts. Each rail has `messages`
+    /// buffers of this size.
+    pub max_payload: usize,
+    /// The maximum number of operations in flight, not counting receives.
     pub depth: usize,
-    /// How many receives may be posted.
+    /// The maximum number of posted receives.
     pub receives: usize,
-    /// How many regions a peer may grant.
+    /// The maximum number of regions that each end may grant.
     pub regions: usize,
-    /// A rail on which nothing is completed for so long, while something is in flight, counts as dead.
-    /// Shorter finds dead rails sooner, and takes busy ones for dead.
+    /// A rail with operations in flight and no completion for this time is considered dead.
+    /// A shorter time detects dead rails sooner, but may take busy ones for dead.
     pub op_timeout: Duration,
-    /// How long a rail that died, or could not be set up, is left alone. One that dies again soon waits
-    /// twice as long each time.
-    pub settle: Duration,
+    /// The pause before a rail that died, or could not be set up, is tried again. It doubles each time if the rail
+    /// dies again soon.
+    pub retry_pause: Duration,
     /// The longest such pause.
-    pub longest_pause: Duration,
-    /// How often each end sends a beat.
+    pub max_retry_pause: Duration,
+    /// The interval of heartbeats, which each end sends.
     pub heartbeat: Duration,
-    /// How long the peer may send nothing before it counts as gone. It sends when it polls, or sleeps on
-    /// its link: one that does neither for so long is taken for gone.
-    pub silence: Duration,
-    /// How long to go on without any rail before the link ends.
-    pub without_rails: Duration,
+    /// A peer that sends nothing for this time is considered lost. Heartbeats are sent while its caller polls or waits
+    /// for the link: a peer that does neither for this time is lost.
+    pub peer_timeout: Duration,
+    /// The link ends if no rail is up for this time.
+    pub no_rail_timeout: Duration,
 }
 
 impl Config {
-    /// What cannot be meant, in words.
+    /// Refuses invalid values.
     pub(in crate::link) fn check(&self) -> Result<(), String> {
-        let within = |name: &str, value: usize, least: usize, most: usize| {
-            let fits = (least..=most).contains(&value);
-            fits.then_some(()).ok_or_else(|| format!("{name} is {value}, not {least} to {most}"))
+        let within = |name: &str, value: usize, min: usize, max: usize| {
+            let fits = (min..=max).contains(&value);
+            fits.then_some(())
+                .ok_or_else(|| format!("{name} is {value}; allowed are {min} to {max}"))
         };
         within("chunk", self.chunk, 1, 1 << 30)?;
         within("window", self.window, 1, usize::MAX)?;
         within("messages", self.messages.into(), 1, 4096)?;
-        within("room", self.room, 64, 1 << 20)?;
+        within("max_payload", self.max_payload, 64, 1 << 20)?;
         within("depth", self.depth, 1, 1 << 16)?;
         within("receives", self.receives, 1, 1 << 20)?;
         within("regions", self.regions, 1, 1 << 16)?;
         for (name, time) in [
             ("op_timeout", self.op_timeout),
-            ("settle", self.settle),
+            ("retry_pause", self.retry_pause),
             ("heartbeat", self.heartbeat),
-            ("without_rails", self.without_rails),
+            ("no_rail_timeout", self.no_rail_timeout),
         ] {
             if time.is_zero() {
-                return Err(format!("{name} is nothing"));
+                return Err(format!("{name} is zero"));
             }
         }
-        match self.heartbeat * 2 > self.silence {
-            true => Err("silence is less than two heartbeats".to_owned()),
+        match self.heartbeat * 2 > self.peer_timeout {
+            true => Err("peer_timeout is less than two heartbeats".to_owned()),
             false => Ok(()),
         }
     }
@@ -136,35 +137,35 @@ impl Default for Config {
             chunk: 1 << 20,
             window: 16 << 20,
             messages: 64,
-            room: 4096,
+            max_payload: 4096,
             depth: 1024,
             receives: 4096,
             regions: 4096,
             op_timeout: Duration::from_secs(2),
-            settle: Duration::from_secs(2),
-            longest_pause: Duration::from_secs(60),
+            retry_pause: Duration::from_secs(2),
+            max_retry_pause: Duration::from_secs(60),
             heartbeat: Duration::from_secs(1),
-            silence: Duration::from_secs(30),
-            without_rails: Duration::from_secs(30),
+            peer_timeout: Duration::from_secs(30),
+            no_rail_timeout: Duration::from_secs(30),
         }
     }
 }
 
-/// Slots for what links send each other, beside those for messages.
-pub(in crate::link) const NOTES: u16 = 16;
+/// The number of receive slots for control messages on each rail.
+pub(in crate::link) const CONTROL_SLOTS: u16 = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn networks_are_compared_by_their_bits() {
+    fn peer_policies_match_by_network_prefix() {
         let policy = |network: &str, prefix| PeerPolicy {
             network: network.parse().unwrap(),
             prefix,
             policy: Policy::Off,
         };
-        let fits = |policy: PeerPolicy, address: &str| policy.fits(address.parse().unwrap());
+        let fits = |policy: PeerPolicy, address: &str| policy.matches(address.parse().unwrap());
         assert!(
             fits(policy("10.1.2.3", 32), "10.1.2.3") && !fits(policy("10.1.2.3", 32), "10.1.2.4")
         );
@@ -177,13 +178,13 @@ mod tests {
     }
 
     #[test]
-    fn what_two_ends_want_together() {
-        assert_eq!(Policy::Require.with(Policy::Off), None);
-        assert_eq!(Policy::Prefer.with(Policy::Off), Some(Policy::Off));
-        assert_eq!(Policy::Prefer.with(Policy::Require), Some(Policy::Require));
+    fn policies_of_two_ends_are_combined() {
+        assert_eq!(Policy::Require.combine(Policy::Off), None);
+        assert_eq!(Policy::Prefer.combine(Policy::Off), Some(Policy::Off));
+        assert_eq!(Policy::Prefer.combine(Policy::Require), Some(Policy::Require));
         for a in Policy::ALL {
             for b in Policy::ALL {
-                assert_eq!(a.with(b), b.with(a), "{a:?} {b:?}");
+                assert_eq!(a.combine(b), b.combine(a), "{a:?} {b:?}");
             }
         }
     }

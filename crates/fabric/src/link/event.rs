@@ -1,4 +1,4 @@
-//! What happened to a link: each switch with its reason.
+//! Events of a link: each switch of rails with its reason.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,105 +6,111 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// Something that happened to a link.
+/// An event of a link.
 #[derive(Debug, Clone, Serialize)]
 pub struct Event {
-    /// When: seconds since the link began.
+    /// Seconds since the link was created.
     pub at: f64,
-    /// What.
-    pub what: Happening,
-    /// The rail, or the rails in use now.
+    /// The kind of event.
+    pub what: EventKind,
+    /// The rail, or for a switch the rails now in use.
     pub rail: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// What may happen to a link.
+/// The kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Happening {
-    /// A rail was proven and may be used.
+pub enum EventKind {
+    /// A rail passed its probe and can be used.
     RailUp,
     /// A rail that was up died.
     RailDown,
     /// A rail could not be set up.
     RailRefused,
-    /// Operations go by other rails from now on.
+    /// Operations use other rails from now on.
     Switch,
-    /// The link was lost, or ended because something is wrong.
+    /// The link was lost, or ended because of an error.
     Ended,
     /// One of its owners closed the link.
     Closed,
 }
 
-impl Happening {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Happening; 6] = [
-        Happening::RailUp,
-        Happening::RailDown,
-        Happening::RailRefused,
-        Happening::Switch,
-        Happening::Ended,
-        Happening::Closed,
+impl EventKind {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [EventKind; 6] = [
+        EventKind::RailUp,
+        EventKind::RailDown,
+        EventKind::RailRefused,
+        EventKind::Switch,
+        EventKind::Ended,
+        EventKind::Closed,
     ];
 
     /// Its name in statistics.
     pub fn name(self) -> &'static str {
         match self {
-            Happening::RailUp => "rail_up",
-            Happening::RailDown => "rail_down",
-            Happening::RailRefused => "rail_refused",
-            Happening::Switch => "switch",
-            Happening::Ended => "ended",
-            Happening::Closed => "closed",
+            EventKind::RailUp => "rail_up",
+            EventKind::RailDown => "rail_down",
+            EventKind::RailRefused => "rail_refused",
+            EventKind::Switch => "switch",
+            EventKind::Ended => "ended",
+            EventKind::Closed => "closed",
         }
     }
 }
 
-/// Called with each event as it happens.
-pub(crate) type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+/// Called with each event.
+pub(crate) type Handler = Arc<dyn Fn(&Event) + Send + Sync>;
 
-/// The last events, and how many of each kind there were.
+/// The last events, and the number of events of each kind.
 #[derive(Default)]
 pub(in crate::link) struct Journal {
-    listener: Option<Listener>,
+    handler: Option<Handler>,
     last: VecDeque<Event>,
-    counts: [u64; Happening::ALL.len()],
-    /// Whether something happened since the last look.
-    has_news: bool,
+    counts: [u64; EventKind::ALL.len()],
+    /// Whether there are events since [`Journal::mark_published`].
+    has_new_events: bool,
 }
 
 impl Journal {
-    pub(in crate::link) fn set_listener(&mut self, listener: Listener) {
-        self.listener = Some(listener);
+    pub(in crate::link) fn set_handler(&mut self, handler: Handler) {
+        self.handler = Some(handler);
     }
 
-    /// Whether something happened since [`Journal::take_news`].
+    /// Whether there are events since [`Journal::mark_published`].
     #[inline]
-    pub(in crate::link) fn has_news(&self) -> bool {
-        self.has_news
+    pub(in crate::link) fn has_new_events(&self) -> bool {
+        self.has_new_events
     }
 
-    pub(in crate::link) fn take_news(&mut self) {
-        self.has_news = false;
+    pub(in crate::link) fn mark_published(&mut self) {
+        self.has_new_events = false;
     }
 
-    pub(in crate::link) fn note(&mut self, at: Duration, what: Happening, rail: String, why: &str) {
+    pub(in crate::link) fn record(
+        &mut self,
+        at: Duration,
+        what: EventKind,
+        rail: String,
+        why: &str,
+    ) {
         let event = Event { at: at.as_secs_f64(), what, rail, why: why.to_owned() };
         self.counts[what as usize] += 1;
-        self.has_news = true;
-        if let Some(listener) = &self.listener {
-            listener(&event);
+        self.has_new_events = true;
+        if let Some(handler) = &self.handler {
+            handler(&event);
         }
-        // One that is refused again and again for the same reason is kept once.
+        // A rail that is refused repeatedly for the same reason is stored once.
         let repeated = self.last.back().is_some_and(|last| {
-            what == Happening::RailRefused
+            what == EventKind::RailRefused
                 && (last.what, &last.rail, &last.why) == (what, &event.rail, &event.why)
         });
         if repeated {
             return;
         }
-        if self.last.len() == KEPT {
+        if self.last.len() == MAX_EVENTS {
             self.last.pop_front();
         }
         self.last.push_back(event);
@@ -114,9 +120,9 @@ impl Journal {
         self.last.iter()
     }
 
-    pub(in crate::link) fn count(&self, what: Happening) -> u64 {
+    pub(in crate::link) fn count(&self, what: EventKind) -> u64 {
         self.counts[what as usize]
     }
 }
 
-const KEPT: usize = 64;
+const MAX_EVENTS: usize = 64;

@@ -1,4 +1,4 @@
-//! A peer that sends anything: in its hello, on the control connection, and by messages on a lane.
+//! A peer that sends arbitrary bytes: as a hello, on the control connection, and as messages on a lane.
 
 use std::collections::{HashSet, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -10,8 +10,8 @@ use super::core::{Connection, Core, CoreSetup};
 use super::protocol::control::{Class, Control, Plan};
 use super::protocol::header::Header;
 use super::protocol::hello::Hello;
-use super::rails::PROBE;
-use super::rails::connector::{Connector, ConnectorTask, Finished, Transports};
+use super::rails::PROBE_BYTES;
+use super::rails::connector::{Connector, ConnectorTask, TaskResult, Transports};
 use crate::error::Error;
 use crate::half::{Fabric, Half, Side, register_software};
 use crate::lane::{BorrowedPath, Caps, Lane};
@@ -21,8 +21,8 @@ use crate::region::{Region, Rights};
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
 use crate::stats::Stats;
 
-/// Hellos, control messages and headers: refused, or the same again as bytes. Texts lose what cannot be
-/// shown, so what was read once is read again.
+/// Hellos, control messages and headers: refused, or unchanged by encoding and decoding. Decoding removes control
+/// characters from texts, so a decoded message is compared, not its bytes.
 pub(crate) fn messages(bytes: &[u8]) {
     if let Some(hello) = Hello::parse(bytes) {
         assert_eq!(Hello::parse(&hello.to_bytes()).as_ref(), Some(&hello));
@@ -32,8 +32,8 @@ pub(crate) fn messages(bytes: &[u8]) {
         assert_eq!(Control::parse(&message.to_bytes()).as_ref(), Some(&message));
         assert!(message.to_bytes().len() <= bytes.len());
     }
-    let mut first = [0; Header::LONGEST];
-    let there = bytes.len().min(Header::LONGEST);
+    let mut first = [0; Header::MAX_BYTES];
+    let there = bytes.len().min(Header::MAX_BYTES);
     first[..there].copy_from_slice(&bytes[..there]);
     if let Some((header, length)) = Header::parse(&first, bytes.len()) {
         assert_eq!(header.to_bytes().1, length);
@@ -41,12 +41,12 @@ pub(crate) fn messages(bytes: &[u8]) {
     }
 }
 
-/// A link to such a peer. The first byte says which end we are; then each thing the peer sends has its
-/// kind and its length before it.
+/// A link to such a peer. The first byte selects our end; then each item that the peer sends is prefixed by its
+/// kind and its length.
 pub(crate) fn peer(bytes: &[u8]) {
     let Some((first, mut script)) = bytes.split_first() else { return };
-    let mut link = Trial::new(first & 1 == 0);
-    link.come_up();
+    let mut link = FuzzedLink::new(first & 1 == 0);
+    link.bring_up();
     link.post();
     while let Some((&[kind, length], rest)) = script.split_first_chunk() {
         let (sent, rest) = rest.split_at(rest.len().min(usize::from(length)));
@@ -54,11 +54,11 @@ pub(crate) fn peer(bytes: &[u8]) {
         match kind % 4 {
             0 => link.script().control.push_back(sent.to_vec()),
             1 => link.script().messages.push_back(sent.to_vec()),
-            // One that is well formed but for what it means.
+            // A well-formed message with arbitrary content.
             2 => {
                 let mut message = vec![Header::VERSION];
                 message.extend(sent);
-                message.resize(message.len().max(Header::MIN), 0);
+                message.resize(message.len().max(Header::MIN_BYTES), 0);
                 message[3] = 0;
                 link.script().messages.push_back(message);
             }
@@ -69,7 +69,7 @@ pub(crate) fn peer(bytes: &[u8]) {
     link.end();
 }
 
-struct Trial {
+struct FuzzedLink {
     core: Core,
     script: Arc<Mutex<Script>>,
     now: Duration,
@@ -78,7 +78,7 @@ struct Trial {
     done: Vec<Completion>,
 }
 
-/// What the peer is yet to send.
+/// What the peer will send.
 #[derive(Default)]
 struct Script {
     control: VecDeque<Vec<u8>>,
@@ -88,24 +88,30 @@ struct Script {
 const REGION: u64 = 7 << 16;
 const GENERATION: u32 = 1;
 
-impl Trial {
+impl FuzzedLink {
     fn new(leads: bool) -> Self {
         let script: Arc<Mutex<Script>> = Arc::default();
-        let transports = Arc::new(Liar { script: script.clone() });
+        let transports = Arc::new(MisbehavingPeer { script: script.clone() });
         let plans = if leads { vec![plan()] } else { Vec::new() };
         let core = Core::new(CoreSetup {
-            config: Config { messages: 4, room: 256, depth: 16, regions: 8, ..Config::default() },
+            config: Config {
+                messages: 4,
+                max_payload: 256,
+                depth: 16,
+                regions: 8,
+                ..Config::default()
+            },
             leads,
             epochs: [1, 2],
-            peer_message_limit: 64,
-            peer_regions: 16,
-            connection: Box::new(Liar { script: script.clone() }),
-            connector: Box::new(Inline { transports, results: VecDeque::new() }),
+            peer_max_payload: 64,
+            peer_max_regions: 16,
+            connection: Box::new(MisbehavingPeer { script: script.clone() }),
+            connector: Box::new(InlineConnector { transports, results: VecDeque::new() }),
             plans,
             now: Duration::ZERO,
         });
         let [own, open] = [Rights::NONE, Rights::ALL].map(region);
-        Trial { core, script, now: Duration::ZERO, own, open, done: Vec::new() }
+        FuzzedLink { core, script, now: Duration::ZERO, own, open, done: Vec::new() }
     }
 
     fn script(&self) -> MutexGuard<'_, Script> {
@@ -114,7 +120,7 @@ impl Trial {
 
     fn step(&mut self) {
         self.now += Duration::from_millis(1);
-        self.core.attend(self.now);
+        self.core.maintain(self.now);
         self.core.poll(self.now, &mut self.done);
     }
 
@@ -122,14 +128,14 @@ impl Trial {
         (0..count).for_each(|_| self.step());
     }
 
-    /// As a peer of ours would have it.
-    fn come_up(&mut self) {
+    /// Brings the link up, as a well-behaved peer would.
+    fn bring_up(&mut self) {
         self.steps(2);
         let (rail, generation) = (0, GENERATION);
         let key = RemoteRegion {
             lane: LaneKind::Sim,
             rights: Rights::ALL,
-            length: PROBE as u64,
+            length: PROBE_BYTES as u64,
             address: 0,
             key: 0,
         };
@@ -147,7 +153,7 @@ impl Trial {
             self.script().control.push_back(message.to_bytes());
             self.steps(4);
         }
-        assert!(!self.core.rails().active().is_empty(), "{}", self.core.obstacles());
+        assert!(!self.core.rails().active().is_empty(), "{}", self.core.rail_problems());
     }
 
     fn post(&mut self) {
@@ -168,7 +174,7 @@ impl Trial {
             Op::receive(2, own.slice(100..400)),
             Op::read(3, own.slice(500..600), window.at(0)),
             Op::write_imm(4, own.slice(..64), window.at(0), 9),
-            // More messages than the peer has room for.
+            // More messages than the peer has slots.
             Op::send(5, own.slice(..1000)),
             Op::send(6, own.slice(..1000)),
             Op { token: 7, work: add },
@@ -177,16 +183,16 @@ impl Trial {
         assert!(ops.is_empty());
     }
 
-    /// Everything comes back, once, and nothing else was touched.
+    /// Every operation completes once, and no other memory was written.
     fn end(mut self) {
         self.core.close();
         self.steps(4);
         let mut seen = HashSet::new();
         for completion in &self.done {
-            assert!(seen.insert(completion.token), "{} came back twice", completion.token);
+            assert!(seen.insert(completion.token), "{} completed twice", completion.token);
         }
-        assert_eq!(seen.len(), 8, "everything comes back");
-        assert_eq!(self.own.slice(600..).to_vec(), [0; 4096 - 600], "nobody may write there");
+        assert_eq!(seen.len(), 8, "every operation completes");
+        assert_eq!(self.own.slice(600..).to_vec(), [0; 4096 - 600], "memory of no operation");
     }
 }
 
@@ -199,18 +205,18 @@ fn region(rights: Rights) -> Region {
     register_software(&Memory::allocate(4096, Pages::Plain).expect("a page"), rights)
 }
 
-/// Does every task at once.
-struct Inline {
+/// Runs every task immediately.
+struct InlineConnector {
     transports: Arc<dyn Transports>,
-    results: VecDeque<Finished>,
+    results: VecDeque<TaskResult>,
 }
 
-impl Connector for Inline {
+impl Connector for InlineConnector {
     fn start(&mut self, task: ConnectorTask) {
         self.results.extend(task.run(&*self.transports));
     }
 
-    fn finished(&mut self) -> Option<Finished> {
+    fn finished(&mut self) -> Option<TaskResult> {
         self.results.pop_front()
     }
 
@@ -219,13 +225,13 @@ impl Connector for Inline {
     }
 }
 
-/// The peer: its connection, its fabric, its half of a lane.
+/// The misbehaving peer: its connection, its fabric, its half of a lane.
 #[derive(Clone)]
-struct Liar {
+struct MisbehavingPeer {
     script: Arc<Mutex<Script>>,
 }
 
-impl Connection for Liar {
+impl Connection for MisbehavingPeer {
     fn send(&mut self, _: &[u8]) -> Result<(), String> {
         Ok(())
     }
@@ -243,15 +249,15 @@ impl Connection for Liar {
     }
 }
 
-impl Transports for Liar {
+impl Transports for MisbehavingPeer {
     fn open(&self, _: Class, _: &str) -> Result<Arc<dyn Fabric>, Error> {
         Ok(Arc::new(self.clone()))
     }
 
-    fn tidy(&self, _: Class, _: &str) {}
+    fn release_broken(&self, _: Class, _: &str) {}
 }
 
-impl Fabric for Liar {
+impl Fabric for MisbehavingPeer {
     fn register(&self, memory: &Memory, rights: Rights) -> Result<Region, Error> {
         Ok(register_software(memory, rights))
     }
@@ -261,13 +267,13 @@ impl Fabric for Liar {
     }
 }
 
-impl Half for Liar {
+impl Half for MisbehavingPeer {
     fn offer(&self) -> Vec<u8> {
         Vec::new()
     }
 
     fn connect(self: Box<Self>, _: &[u8], _: Duration) -> Result<Box<dyn Lane>, Error> {
-        Ok(Box::new(LiarLane {
+        Ok(Box::new(MisbehavingLane {
             script: self.script,
             caps: CAPS,
             number: crate::lane::number(),
@@ -280,20 +286,20 @@ impl Half for Liar {
     }
 }
 
-/// Takes everything, and delivers what the peer sends.
-struct LiarLane {
+/// Accepts all operations, and delivers what the peer sends.
+struct MisbehavingLane {
     script: Arc<Mutex<Script>>,
     caps: Caps,
     number: u64,
     stats: Arc<Stats>,
     receives: VecDeque<Op>,
     done: Vec<Completion>,
-    /// What was written last, to be read again.
+    /// The bytes written last, returned by reads.
     written: Vec<u8>,
     closed: bool,
 }
 
-impl LiarLane {
+impl MisbehavingLane {
     fn take(&mut self, op: Op) {
         let outcome = match &op.work {
             _ if self.closed => Err(Failure::Flushed),
@@ -330,7 +336,7 @@ impl LiarLane {
     }
 }
 
-impl Lane for LiarLane {
+impl Lane for MisbehavingLane {
     fn caps(&self) -> &Caps {
         &self.caps
     }
@@ -369,7 +375,7 @@ impl Lane for LiarLane {
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
-        unreachable!("nobody sleeps here")
+        unreachable!("this test never sleeps")
     }
 
     fn close(&mut self) {
@@ -382,7 +388,7 @@ impl Lane for LiarLane {
 }
 
 const CAPS: Caps = Caps {
-    lane: "liar",
+    lane: "misbehaving",
     datagram: false,
     ordered: true,
     max_message: 1 << 20,

@@ -1,4 +1,4 @@
-//! A link: the core with its descriptors and its clock.
+//! A link: its core, with descriptors and a clock.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,7 +9,7 @@ use rustix::event::epoll;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::core::{Connection, Core};
-use super::report::{Report, Subject};
+use super::report::{LinkInfo, Report};
 use crate::alarm::Alarm;
 use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane};
@@ -19,44 +19,44 @@ use crate::remote::{RemoteRegion, Window};
 use crate::session::Session;
 use crate::stats::Stats;
 
-/// A connection to one peer that chooses its lanes, and changes them when they die. It is used as a [`Lane`].
+/// A connection to one peer that chooses its lanes, and switches when they die. It is used as a [`Lane`].
 ///
-/// What differs: an operation fails only if it could never succeed, or if the peer is lost; then one whose
-/// outcome nobody can tell comes back as [`Failure::Unknown`](crate::Failure::Unknown). Messages and
-/// immediate data arrive in the order in which they were posted; writes and reads have no order. A message that
-/// is longer than the receive it meets gives that one back as too long, and waits for the next. Atomic
-/// operations are done by the peer's CPU.
+/// Differences: an operation fails only if it could never succeed, or if the peer is lost; in the latter case one with
+/// an unknown outcome completes with [`Failure::Unknown`](crate::Failure::Unknown). Messages and
+/// immediate data arrive in the order in which they were posted; writes and reads are unordered. If a message
+/// is longer than the next receive, that receive fails with `TooLong`, and the message waits for another. Atomic
+/// operations are executed by the peer's CPU.
 pub struct Link {
     core: Core,
-    pub(in crate::link) subject: Subject,
+    pub(in crate::link) info: LinkInfo,
     report: Arc<Report>,
     epoll: OwnedFd,
     alarm: Alarm,
-    began: Duration,
-    /// The clock's last value, by which the rest is looked after.
-    tick: Duration,
-    /// Whether somebody slept, or was about to.
+    started: Duration,
+    /// The time of the last maintenance.
+    last_maintenance: Duration,
+    /// Whether the caller slept, or was about to, since the last maintenance.
     armed: bool,
-    /// Polls since the clock was last looked at: all of them brought something.
-    busy: u32,
-    /// Which generation of each rail is in the descriptor, and whether the control connection is for
+    /// Polls since the clock was last read, all of which returned completions.
+    busy_polls: u32,
+    /// The generation of each rail that is in the epoll set, and whether the control connection is watched for
     /// writing.
     watched: Vec<u32>,
     watched_write: bool,
-    /// Whether it is over, and nothing more is received.
-    over: bool,
+    /// Whether the link has ended and its descriptors are no longer watched.
+    unwatched: bool,
     published: Duration,
 }
 
 impl Link {
     pub(in crate::link) fn new(
         core: Core,
-        subject: Subject,
+        info: LinkInfo,
         report: Arc<Report>,
     ) -> Result<Self, Error> {
         let system = |error| {
             let fix = "raise the limit of open files: `ulimit -n`";
-            Error::new(Kind::System, "prepare a link", error, fix)
+            Error::new(Kind::System, "create a link", error, fix)
         };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system)?;
         let alarm = Alarm::new().map_err(system)?;
@@ -67,54 +67,54 @@ impl Link {
         }
         Ok(Link {
             core,
-            subject,
+            info,
             report,
             epoll,
             alarm,
-            began: clock(),
-            tick: Duration::ZERO,
+            started: clock(),
+            last_maintenance: Duration::ZERO,
             armed: true,
-            busy: 0,
+            busy_polls: 0,
             watched: Vec::new(),
             watched_write: false,
-            over: false,
+            unwatched: false,
             published: Duration::ZERO,
         })
     }
 
-    /// What it is, and why: may be kept and read by others while the link works.
+    /// The state of the link; may be stored and read by other threads while the link is in use.
     pub fn report(&self) -> &Arc<Report> {
         &self.report
     }
 
-    /// How often keys had been taken away when the peer was known by one, as of its session
-    /// ([`Session::withdrawals`](crate::session::Session::withdrawals)).
-    pub fn withdrawals(&self) -> u64 {
-        self.subject.withdrawals
+    /// The number of key revocations when the peer was authenticated
+    /// ([`Session::revocations`](crate::session::Session::revocations)).
+    pub fn revocations(&self) -> u64 {
+        self.info.revocations
     }
 
-    /// Whether a rail is up, so that operations go out at once.
+    /// Whether a rail is up, so that operations are posted without waiting.
     pub fn is_up(&self) -> bool {
         !self.core.rails().active().is_empty()
     }
 
-    /// Whether operations go by shared memory: they are over when [`Lane::post`] returns, and cost a copy.
-    pub fn is_near(&self) -> bool {
-        self.core.rails().is_near()
+    /// Whether operations use shared memory: they complete before [`Lane::post`] returns, at the cost of a copy.
+    pub fn uses_shared_memory(&self) -> bool {
+        self.core.rails().uses_shared_memory()
     }
 
-    /// Why it is over, if it is.
+    /// The reason if the link has ended.
     pub fn ended(&self) -> Option<&str> {
         self.core.ended().map(|ended| ended.why.as_str())
     }
 
-    /// Works until a rail is up, or the time is over, or the link.
-    pub(in crate::link) fn come_up(&mut self, limit: Duration) -> Result<(), String> {
+    /// Polls until a rail is up, the timeout expires, or the link ends.
+    pub(in crate::link) fn wait_until_up(&mut self, limit: Duration) -> Result<(), String> {
         let deadline = crate::half::deadline(limit);
         loop {
             let mut done = Vec::new();
             self.poll(&mut done);
-            // Nobody has posted anything yet.
+            // Nothing was posted yet.
             debug_assert!(done.is_empty());
             if self.is_up() {
                 return Ok(());
@@ -124,9 +124,9 @@ impl Link {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(self.core.obstacles());
+                return Err(self.core.rail_problems());
             }
-            // What happened while it was armed is not reported again.
+            // `arm` may have brought the rail up or ended the link; the descriptor does not report that again.
             if self.arm() && !self.is_up() && self.ended().is_none() {
                 crate::lane::sleep(self.fd(), left);
             }
@@ -134,15 +134,15 @@ impl Link {
     }
 
     fn now(&self) -> Duration {
-        clock().saturating_sub(self.began)
+        clock().saturating_sub(self.started)
     }
 
-    /// Everything that is not urgent.
-    fn attend(&mut self, now: Duration) {
-        self.tick = now;
+    /// Everything but posting and polling.
+    fn maintain(&mut self, now: Duration) {
+        self.last_maintenance = now;
         self.armed = false;
-        self.core.attend(now);
-        if now >= self.published + PUBLISH {
+        self.core.maintain(now);
+        if now >= self.published + PUBLISH_INTERVAL {
             self.publish(now);
         }
     }
@@ -150,19 +150,19 @@ impl Link {
     #[cold]
     fn publish(&mut self, now: Duration) {
         self.published = now;
-        self.core.take_news();
-        self.report.publish(&self.core, &self.subject);
+        self.core.mark_published();
+        self.report.publish(&self.core, &self.info);
     }
 
-    /// Sees to it that new lanes wake us.
-    fn watch(&mut self) -> rustix::io::Result<()> {
-        // The end of a connection would wake us for ever.
-        if self.core.ended().is_some() && !std::mem::replace(&mut self.over, true) {
+    /// Adds the descriptors of new lanes to the epoll set.
+    fn update_epoll(&mut self) -> rustix::io::Result<()> {
+        // A closed connection stays readable and would wake us forever.
+        if self.core.ended().is_some() && !std::mem::replace(&mut self.unwatched, true) {
             for fd in self.core.descriptors().into_iter().flatten() {
                 epoll::delete(&self.epoll, fd)?;
             }
         }
-        if self.over {
+        if self.unwatched {
             return Ok(());
         }
         let wants_to_write = self.core.control().wants_to_write();
@@ -211,21 +211,21 @@ impl Lane for Link {
     #[inline]
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
         if self.armed || self.core.is_urgent() {
-            self.attend(self.now());
+            self.maintain(self.now());
         }
-        let count = self.core.poll(self.tick, done);
-        // What came need not wait for the rest to be looked after.
-        self.busy = if count > 0 { self.busy + 1 } else { BUSY };
-        if self.busy >= BUSY {
-            self.busy = 0;
+        let count = self.core.poll(self.last_maintenance, done);
+        // Completions are returned before maintenance.
+        self.busy_polls = if count > 0 { self.busy_polls + 1 } else { MAX_BUSY_POLLS };
+        if self.busy_polls >= MAX_BUSY_POLLS {
+            self.busy_polls = 0;
             let now = self.now();
-            // The clock is a coarse one: this is once in some milliseconds.
-            if now != self.tick {
-                self.attend(now);
+            // The clock is coarse: this is true once every few milliseconds.
+            if now != self.last_maintenance {
+                self.maintain(now);
             }
         }
-        if self.core.has_news() {
-            self.publish(self.tick);
+        if self.core.has_new_events() {
+            self.publish(self.last_maintenance);
         }
         count
     }
@@ -242,14 +242,14 @@ impl Lane for Link {
 
     fn arm(&mut self) -> bool {
         let now = self.now();
-        self.attend(now);
+        self.maintain(now);
         self.armed = true;
-        if !self.core.is_idle() || self.core.is_urgent() || self.watch().is_err() {
+        if !self.core.is_idle() || self.core.is_urgent() || self.update_epoll().is_err() {
             return false;
         }
-        let due = self.core.next_due().filter(|_| !self.over);
-        // A tick later, since the clock by which it is looked at is a coarse one.
-        let due = due.map(|due| Instant::now() + due.saturating_sub(now) + TICK);
+        let due = self.core.next_due().filter(|_| !self.unwatched);
+        // One granule later, since the core uses a coarse clock.
+        let due = due.map(|due| Instant::now() + due.saturating_sub(now) + CLOCK_GRANULARITY);
         self.alarm.set(due);
         self.core.arm_lanes()
     }
@@ -260,36 +260,36 @@ impl Lane for Link {
 
     fn close(&mut self) {
         self.core.close();
-        self.report.publish(&self.core, &self.subject);
+        self.report.publish(&self.core, &self.info);
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
         self.close();
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut done = Vec::new();
-        // Memory is given up only when no lane has it any more, which is soon.
-        while self.core.rails().live_count() > 0 && begun.elapsed() < Duration::from_secs(2) {
+        // Memory is released only when no lane uses it any more, which takes a short time.
+        while self.core.rails().live_count() > 0 && started.elapsed() < Duration::from_secs(2) {
             self.poll(&mut done);
-            self.core.attend(self.now());
+            self.core.maintain(self.now());
         }
-        self.report.publish(&self.core, &self.subject);
+        self.report.publish(&self.core, &self.info);
     }
 }
 
-/// The coarse clock costs a few nanoseconds, and moves every few milliseconds.
+/// The coarse clock takes a few nanoseconds to read, and advances every few milliseconds.
 #[inline]
 fn clock() -> Duration {
     let now = clock_gettime(ClockId::MonotonicCoarse);
     Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32)
 }
 
-/// How many polls in a row may bring something before the clock is looked at all the same.
-const BUSY: u32 = 8;
-/// How often statistics are published, besides at every event.
-const PUBLISH: Duration = Duration::from_secs(1);
-const TICK: Duration = Duration::from_millis(5);
+/// The clock is read after this many successive polls with completions.
+const MAX_BUSY_POLLS: u32 = 8;
+/// The interval at which the report is published; it is also published at every event.
+const PUBLISH_INTERVAL: Duration = Duration::from_secs(1);
+const CLOCK_GRANULARITY: Duration = Duration::from_millis(5);
 
 impl Connection for Session {
     fn send(&mut self, message: &[u8]) -> Result<(), String> {
@@ -297,7 +297,7 @@ impl Connection for Session {
     }
 
     fn receive(&mut self) -> Result<Option<Vec<u8>>, String> {
-        // What waits is sent when there is room; what is lost is reported by reading.
+        // Sends queued bytes; an error is reported by `receive`.
         let _ = self.flush();
         Session::receive(self).map_err(|lost| lost.to_string())
     }

@@ -1,13 +1,13 @@
-//! Links: what callers hold for a peer. The best transport is chosen, and another when it dies.
+//! Links: connections to peers. A link uses the best transport that works, and switches to another when it fails.
 //!
-//! Start at [`Endpoint`], which makes a [`Link`] to a peer or a [`Listener`] for those who call;
-//! [`Report`] says which transport a link uses and why.
+//! Start at [`Endpoint`], which connects a [`Link`] to a peer or opens a [`Listener`] for incoming links;
+//! [`Report`] has the transport that a link uses, and why.
 //!
 //! A link is a control connection and **rails**: paths of one class (shared memory, RDMA devices, providers of libfabric, TCP) with
-//! a lane each. Its core (`core/`) is told the time and owns no descriptor, so that everything it
-//! does can be tried on simulated lanes. Writes and reads go over the lanes as they are, cut into pieces;
-//! messages, immediate data of writes and atomic operations go as numbered messages that take effect once and
-//! in order, whatever lane brings them. When a lane dies, its operations are unconfirmed until both ends have
+//! a lane each. Its core (`core/`) takes the time as an argument and owns no descriptor, so that everything it
+//! does can be tested on simulated lanes. Writes and reads are posted to the lanes in pieces;
+//! messages, immediate data of writes and atomic operations are sent as numbered messages that take effect once and
+//! in order, whichever lane they arrive on. When a lane dies, its operations are unconfirmed until both ends have
 //! closed it (`core/fence.rs`).
 
 mod config;
@@ -27,9 +27,9 @@ mod report;
 mod trial;
 
 pub use config::{Config, PeerPolicy, Policy};
-pub use endpoint::settings::{Listening, Settings};
+pub use endpoint::settings::{EventHandler, Settings};
 pub use endpoint::{Endpoint, Listener};
-pub use event::{Event, Happening};
+pub use event::{Event, EventKind};
 pub use lane::Link;
 pub use protocol::control::Class;
 pub use report::{Explanation, PortReport, RailReport, Report};

@@ -1,4 +1,4 @@
-//! What a link is, and why: for people, for scripts, and for metrics.
+//! The state of a link with reasons: for people, for scripts, and for metrics.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,78 +8,78 @@ use serde::Serialize;
 
 use super::config::Policy;
 use super::core::Core;
-use super::event::{Event, Happening};
+use super::event::{Event, EventKind};
 use super::protocol::hello::{Hello, port_name};
 use super::rails::{Rail, RailLane, State};
 use crate::op::{Failure, OpKind};
 use crate::stats::Stats;
 use crate::verbs::UsablePort;
 
-/// The state of a link that is over, and of its rails.
+/// The state of a link that has ended, and of its rails.
 const ENDED: &str = "ended";
 
-/// The last that was published of a link.
+/// The last published state of a link.
 #[derive(Debug)]
 pub struct Report {
     last: Mutex<Explanation>,
     stats: Arc<Stats>,
 }
 
-/// Everything about a link.
+/// The state of a link.
 #[derive(Debug, Clone, Serialize)]
 pub struct Explanation {
-    /// Where the peer is.
+    /// The peer's address.
     pub peer: SocketAddr,
-    /// The peer's host, by its own word.
+    /// The peer's host name, as it reports it.
     pub host: String,
-    /// By what it is known: a key's name, or `anonymous`.
+    /// The peer's identity: a key's name, or `anonymous`.
     pub identity: String,
     /// Whether the control connection is encrypted.
     pub encrypted: bool,
-    /// Which end this is: the one that dialled decides about rails.
+    /// Whether this end dialled: that end decides about rails.
     pub dialled: bool,
-    /// What both ends want together: `require`, `prefer` or `off`.
+    /// The policy that results from both ends': `require`, `prefer` or `off`.
     pub policy: &'static str,
     /// `connecting`, `up`, `stranded` (no rail is up) or `ended`.
     pub state: &'static str,
     /// The kind of lane in use: `shm`, `verbs`, `ofi` or `tcp`.
     pub lane: Option<&'static str>,
-    /// Why that one, or why none.
+    /// Why this lane is used, or why none is.
     pub why: String,
-    /// Each rail, in use or not.
+    /// All rails, in use or not.
     pub rails: Vec<RailReport>,
-    /// What was not even tried, and why.
+    /// Transports and ports that are not tried, with the reasons.
     pub left_out: Vec<String>,
-    /// How often each thing happened.
+    /// The number of events by kind.
     pub counts: BTreeMap<&'static str, u64>,
-    /// The last things that happened.
+    /// The last events.
     pub events: Vec<Event>,
 }
 
 /// One rail.
 #[derive(Debug, Clone, Serialize)]
 pub struct RailReport {
-    /// The two ports or transports, ours first; those of libfabric begin with the provider's name.
+    /// The two ports or transports, ours first; with libfabric each starts with the provider's name.
     pub name: String,
     /// `shm`, `verbs`, `ofi` or `tcp`.
     pub lane: &'static str,
     /// `up`, `trying`, `fencing` or `standby`; `ended` with its link.
     pub state: &'static str,
-    /// Whether operations go by it now.
+    /// Whether operations use it now.
     pub in_use: bool,
-    /// Why it is as it is.
+    /// The reason for its state.
     pub why: String,
-    /// How much it carries in proportion to others.
+    /// Its share of the load relative to other rails.
     pub weight: u32,
-    /// How many lanes were tried on it.
+    /// The number of lanes that were tried on it.
     pub attempts: u32,
-    /// Our port, where it is one.
+    /// Our port, if it is an RDMA port.
     pub ours: Option<PortReport>,
-    /// The peer's port, where it is one.
+    /// The peer's port, if it is an RDMA port.
     pub theirs: Option<PortReport>,
-    /// Bytes that its present lane moved.
+    /// Bytes transferred by its current lane.
     pub bytes: u64,
-    /// Operations that its present lane did.
+    /// Operations completed by its current lane.
     pub operations: u64,
 }
 
@@ -88,21 +88,21 @@ pub struct RailReport {
 pub struct PortReport {
     /// The device.
     pub device: String,
-    /// The port's number.
+    /// The port number.
     pub port: u8,
-    /// Its address.
+    /// The GID.
     pub gid: String,
-    /// Bytes.
+    /// The MTU in bytes.
     pub mtu: u32,
-    /// Megabits a second.
+    /// The rate in megabits per second.
     pub rate_mbps: u64,
 }
 
-/// What does not change while a link lives.
-pub(in crate::link) struct Subject {
+/// Facts about a link that do not change.
+pub(in crate::link) struct LinkInfo {
     pub(in crate::link) peer: SocketAddr,
     pub(in crate::link) identity: String,
-    pub(in crate::link) withdrawals: u64,
+    pub(in crate::link) revocations: u64,
     pub(in crate::link) encrypted: bool,
     pub(in crate::link) policy: Policy,
     pub(in crate::link) ours: Hello,
@@ -111,16 +111,16 @@ pub(in crate::link) struct Subject {
 }
 
 impl Report {
-    /// Whether the link is over. Costs less than all the rest.
+    /// Whether the link has ended; cheaper than [`Report::explain`].
     pub fn has_ended(&self) -> bool {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).state == ENDED
     }
 
-    pub(in crate::link) fn new(core: &Core, subject: &Subject) -> Self {
-        Report { last: Mutex::new(explain(core, subject)), stats: core.stats().clone() }
+    pub(in crate::link) fn new(core: &Core, info: &LinkInfo) -> Self {
+        Report { last: Mutex::new(explain(core, info)), stats: core.stats().clone() }
     }
 
-    /// The last that was published: a second old at most, while its owner works.
+    /// The last published state: at most a second old while the owner polls or waits.
     pub fn explain(&self) -> Explanation {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -130,7 +130,7 @@ impl Report {
         &self.stats
     }
 
-    /// How many operations of a kind succeeded.
+    /// The number of successful operations of a kind.
     pub fn operations(&self, kind: OpKind) -> u64 {
         self.stats.operations(kind)
     }
@@ -140,43 +140,43 @@ impl Report {
         self.stats.ended()
     }
 
-    pub(in crate::link) fn publish(&self, core: &Core, subject: &Subject) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = explain(core, subject);
+    pub(in crate::link) fn publish(&self, core: &Core, info: &LinkInfo) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = explain(core, info);
     }
 }
 
-fn explain(core: &Core, subject: &Subject) -> Explanation {
+fn explain(core: &Core, info: &LinkInfo) -> Explanation {
     let active = core.rails().active().first().map(|at| core.rails().get(*at));
     let state = match (core.ended(), active) {
         (Some(_), _) => ENDED,
         (None, Some(_)) => "up",
-        (None, None) if core.journal().count(Happening::RailUp) > 0 => "stranded",
+        (None, None) if core.journal().count(EventKind::RailUp) > 0 => "stranded",
         (None, None) => "connecting",
     };
     let why = match (core.ended(), active) {
         (Some(ended), _) => ended.why.clone(),
         (None, Some(rail)) => rail.why().to_owned(),
-        (None, None) => core.obstacles(),
+        (None, None) => core.rail_problems(),
     };
     let rails = core.rails().iter().enumerate();
     Explanation {
-        peer: subject.peer,
-        host: subject.theirs.host.clone(),
-        identity: subject.identity.clone(),
-        encrypted: subject.encrypted,
+        peer: info.peer,
+        host: info.theirs.host.clone(),
+        identity: info.identity.clone(),
+        encrypted: info.encrypted,
         dialled: core.rails().leads(),
-        policy: subject.policy.name(),
+        policy: info.policy.name(),
         state,
         lane: active.map(|rail| rail.plan().class.name()),
         why,
-        rails: rails.map(|(at, rail)| rail_report(core, subject, at as u8, rail)).collect(),
-        left_out: subject.left_out.clone(),
-        counts: Happening::ALL.map(|what| (what.name(), core.journal().count(what))).into(),
+        rails: rails.map(|(at, rail)| rail_report(core, info, at as u8, rail)).collect(),
+        left_out: info.left_out.clone(),
+        counts: EventKind::ALL.map(|what| (what.name(), core.journal().count(what))).into(),
         events: core.journal().last().cloned().collect(),
     }
 }
 
-fn rail_report(core: &Core, subject: &Subject, at: u8, rail: &Rail) -> RailReport {
+fn rail_report(core: &Core, info: &LinkInfo, at: u8, rail: &Rail) -> RailReport {
     let [leader, follower] = &rail.plan().paths;
     let (ours, theirs) = if core.rails().leads() { (leader, follower) } else { (follower, leader) };
     let stats = rail.lane().map(RailLane::stats);
@@ -187,7 +187,7 @@ fn rail_report(core: &Core, subject: &Subject, at: u8, rail: &Rail) -> RailRepor
         name: rail.name(core.rails().leads()),
         lane: rail.plan().class.name(),
         state: match rail.state() {
-            // What was fenced when the link ended is not waited for any more.
+            // A fence that was not complete when the link ended never completes.
             _ if core.ended().is_some() => ENDED,
             State::Up { .. } => "up",
             State::Trying { .. } => "trying",
@@ -198,8 +198,8 @@ fn rail_report(core: &Core, subject: &Subject, at: u8, rail: &Rail) -> RailRepor
         why: rail.why().to_owned(),
         weight: rail.plan().weight,
         attempts: rail.generation(),
-        ours: port(&subject.ours, ours),
-        theirs: port(&subject.theirs, theirs),
+        ours: port(&info.ours, ours),
+        theirs: port(&info.theirs, theirs),
         bytes: moved(Stats::bytes),
         operations: moved(Stats::operations),
     }

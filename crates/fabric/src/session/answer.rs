@@ -1,23 +1,23 @@
-//! What a listener says to a preface. This layout is the same in all versions, for ever: an old end must
-//! be able to read why a new one refuses it.
+//! The listener's answer to a preface. This layout never changes: an old end must
+//! be able to read why a newer one refuses it.
 
 use super::preface::{MAGIC, Versions};
 use super::refusal::{Reason, shortened};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// 0: go on; else why not.
+    /// 0: accepted; otherwise the code of a refusal.
     pub(super) verdict: u8,
-    /// The version of all that follows, 0 where nothing follows.
+    /// The version of what follows; 0 in a refusal.
     pub(super) chosen: u8,
-    /// What the listener speaks.
+    /// The versions that the listener supports.
     pub(super) versions: Versions,
-    /// Noise's second message, or a text.
+    /// The second Noise message, or the text of a refusal.
     pub(super) body: Vec<u8>,
 }
 
 impl Answer {
-    pub(super) fn go_on(chosen: u8, body: Vec<u8>) -> Self {
+    pub(super) fn accept(chosen: u8, body: Vec<u8>) -> Self {
         Answer { verdict: 0, chosen, versions: Versions::OURS, body }
     }
 
@@ -26,7 +26,7 @@ impl Answer {
         Answer { verdict: reason.code(), chosen: 0, versions: Versions::OURS, body }
     }
 
-    /// What Noise's second message repeats under encryption, so that nobody changes it between us.
+    /// The payload of the second Noise message, by which the caller detects changes in transit.
     pub(super) fn summary(&self) -> [u8; 4] {
         [self.verdict, self.chosen, self.versions.lowest, self.versions.highest]
     }
@@ -36,33 +36,33 @@ impl Answer {
         [&MAGIC[..], &self.summary(), &length, &self.body].concat()
     }
 
-    /// The answer and how many bytes it took, once all came. None ever comes of other bytes.
+    /// The answer and its length, once it is complete.
     pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, NotOurs> {
         if !bytes.iter().zip(MAGIC).all(|(theirs, ours)| theirs == ours) {
             return Err(NotOurs);
         }
-        let Some((head, rest)) = bytes.split_first_chunk::<HEAD>() else { return Ok(None) };
+        let Some((head, rest)) = bytes.split_first_chunk::<HEAD_BYTES>() else { return Ok(None) };
         let [_, _, _, _, verdict, chosen, lowest, highest, low, high] = *head;
         let length = usize::from(u16::from_le_bytes([low, high]));
         let Some(body) = rest.get(..length) else { return Ok(None) };
         let versions = Versions { lowest, highest };
         let answer = Answer { verdict, chosen, versions, body: body.to_vec() };
-        Ok(Some((answer, HEAD + length)))
+        Ok(Some((answer, HEAD_BYTES + length)))
     }
 }
 
-/// Something else answers.
+/// The bytes are not an answer of this protocol.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NotOurs;
 
-const HEAD: usize = 10;
+const HEAD_BYTES: usize = 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read_when_they_are_whole() {
+    fn answers_are_parsed_when_complete() {
         let answer = Answer::refuse(Reason::WrongVersion, "update");
         let bytes = [&answer.to_bytes()[..], b"more"].concat();
         for cut in 0..16 {

@@ -5,129 +5,130 @@ use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use super::error::{Lost, LostKind};
+use super::error::{SessionError, SessionErrorKind};
 use super::framing::Framing;
 use super::outgoing::Outgoing;
-use super::responder::Place;
+use super::responder::SessionPermit;
 use super::{Config, MAX_MESSAGE};
 use crate::keepalive;
 
-/// An authenticated control connection. Whole messages go in and come out; nothing blocks.
+/// A control connection after its handshake. It sends and receives whole messages; nothing blocks.
 pub struct Session {
     socket: TcpStream,
     local: SocketAddr,
     peer: SocketAddr,
-    opened: Opened,
+    opened: HandshakeResult,
     outgoing: Outgoing,
-    /// Why it ended first.
-    lost: Option<Lost>,
-    /// Nothing comes any more.
-    deaf: bool,
+    /// The first reason why it ended.
+    lost: Option<SessionError>,
+    /// Whether nothing can be received any more.
+    read_closed: bool,
 }
 
-/// What a handshake gives.
-pub(super) struct Opened {
+/// The result of a handshake.
+pub(super) struct HandshakeResult {
     pub(super) framing: Framing,
     pub(super) identity: String,
-    pub(super) withdrawals: u64,
-    /// The peer's.
+    pub(super) revocations: u64,
+    /// The peer's hello.
     pub(super) hello: Vec<u8>,
-    /// Given back when the session is dropped.
-    pub(super) _place: Option<Place>,
+    /// Released when the session is dropped.
+    pub(super) _permit: Option<SessionPermit>,
 }
 
 impl Session {
-    /// What is on its way out already is what the handshake left.
+    /// `outgoing` may contain unsent bytes of the handshake.
     pub(super) fn new(
         socket: TcpStream,
-        opened: Opened,
+        opened: HandshakeResult,
         outgoing: Outgoing,
         config: &Config,
     ) -> std::io::Result<Self> {
         socket.set_nodelay(true)?;
         socket.set_nonblocking(true)?;
-        keepalive::keep(&socket, config.silence)?;
+        keepalive::keep(&socket, config.peer_timeout)?;
         let (local, peer) = (socket.local_addr()?, socket.peer_addr()?);
-        Ok(Session { socket, local, peer, opened, outgoing, lost: None, deaf: false })
+        Ok(Session { socket, local, peer, opened, outgoing, lost: None, read_closed: false })
     }
 
-    /// The peer's end.
+    /// The peer's address.
     pub fn peer_address(&self) -> SocketAddr {
         self.peer
     }
 
-    /// Our end.
+    /// The local address.
     pub fn local_address(&self) -> SocketAddr {
         self.local
     }
 
-    /// The name of the key, or the identity of the ticket, by which the ends know each other; `anonymous`
-    /// without either. The end that dialled with a ticket does not know its identity and says `ticket`.
+    /// The name of the key, or the identity of the ticket, that authenticated the session; `anonymous`
+    /// without either. The end that dialled with a ticket does not know its identity and returns `ticket`.
     pub fn identity(&self) -> &str {
         &self.opened.identity
     }
 
-    /// How often keys had been taken away from the listener's ring when it knew the peer by one: see
-    /// [`Keyring::withdrawals`](super::Keyring::withdrawals). 0 at the end that dialled.
-    pub fn withdrawals(&self) -> u64 {
-        self.opened.withdrawals
+    /// The number of revocations in the listener's keyring when the peer was authenticated: see
+    /// [`Keyring::revocations`](super::Keyring::revocations). 0 at the end that dialled.
+    pub fn revocations(&self) -> u64 {
+        self.opened.revocations
     }
 
-    /// Whether nobody between can read or change what is said.
+    /// Whether messages are encrypted and authenticated.
     pub fn is_encrypted(&self) -> bool {
         self.opened.framing.is_encrypted()
     }
 
-    /// What the peer said of itself.
+    /// The peer's hello.
     pub fn hello(&self) -> &[u8] {
         &self.opened.hello
     }
 }
 
 impl Session {
-    /// Queues a message of at most 64 KiB, and sends what goes out at once. Where too much
-    /// is queued the peer does not read: then the session is lost.
-    pub fn send(&mut self, message: &[u8]) -> Result<(), Lost> {
+    /// Queues a message of at most 64 KiB, and sends as much as possible. If too much
+    /// is queued, the peer does not read, and the session is lost.
+    pub fn send(&mut self, message: &[u8]) -> Result<(), SessionError> {
         self.flush()?;
         if message.len() > MAX_MESSAGE {
-            let why = format!("a message of {} bytes is too long to be sent", message.len());
-            return Err(self.give_up(Lost::new(LostKind::Full, why)));
+            let why =
+                format!("message of {} bytes, over the limit of {MAX_MESSAGE}", message.len());
+            return Err(self.abort(SessionError::new(SessionErrorKind::Full, why)));
         }
         if self.outgoing.len() + message.len() > MAX_QUEUED {
-            let why = format!("the peer does not read: {} bytes wait for it", self.outgoing.len());
-            return Err(self.give_up(Lost::new(LostKind::Full, why)));
+            let why = format!("the peer does not read: {} bytes are queued", self.outgoing.len());
+            return Err(self.abort(SessionError::new(SessionErrorKind::Full, why)));
         }
         self.opened.framing.seal(message, &mut self.outgoing.bytes);
         self.flush()
     }
 
-    /// Sends what is queued, as far as it goes.
-    pub fn flush(&mut self) -> Result<(), Lost> {
+    /// Sends queued bytes, as many as possible.
+    pub fn flush(&mut self) -> Result<(), SessionError> {
         if let Some(lost) = &self.lost {
             return Err(lost.clone());
         }
         let sent = self.outgoing.flush(&self.socket);
-        sent.map_err(|error| self.lose(Lost::socket(&error)))
+        sent.map_err(|error| self.lose(SessionError::socket(&error)))
     }
 
-    /// Whether something is queued: then the descriptor's being writable is worth waking for.
+    /// Whether bytes are queued: then wait for the descriptor to be writable too.
     pub fn wants_to_write(&self) -> bool {
         self.lost.is_none() && !self.outgoing.is_empty()
     }
 
-    /// The next message, if all of it came. What came before the session was lost still comes out.
-    pub fn receive(&mut self) -> Result<Option<Vec<u8>>, Lost> {
+    /// The next message, if it is complete. Messages that arrived before the session was lost are still returned.
+    pub fn receive(&mut self) -> Result<Option<Vec<u8>>, SessionError> {
         loop {
-            if self.deaf {
+            if self.read_closed {
                 return Err(self.end_of_stream());
             }
             match self.opened.framing.next() {
                 Ok(Some(message)) => return Ok(Some(message)),
                 Ok(None) => {}
-                Err(fault) => {
-                    self.deaf = true;
-                    let why = format!("the peer sent {fault}");
-                    return Err(self.give_up(Lost::new(LostKind::ProtocolError, why)));
+                Err(error) => {
+                    self.read_closed = true;
+                    let why = format!("the peer sent {error}");
+                    return Err(self.abort(SessionError::new(SessionErrorKind::ProtocolError, why)));
                 }
             }
             if !self.read()? {
@@ -136,13 +137,13 @@ impl Session {
         }
     }
 
-    /// Takes bytes of the socket, and says whether there were any.
-    fn read(&mut self) -> Result<bool, Lost> {
-        let mut bytes = [0; READ];
+    /// Reads from the socket; `false` if there is nothing to read.
+    fn read(&mut self) -> Result<bool, SessionError> {
+        let mut bytes = [0; READ_BYTES];
         loop {
             match (&self.socket).read(&mut bytes) {
                 Ok(0) => {
-                    self.deaf = true;
+                    self.read_closed = true;
                     return Err(self.end_of_stream());
                 }
                 Ok(count) => {
@@ -152,25 +153,25 @@ impl Session {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => {
-                    self.deaf = true;
-                    return Err(self.lose(Lost::socket(&error)));
+                    self.read_closed = true;
+                    return Err(self.lose(SessionError::socket(&error)));
                 }
             }
         }
     }
 
-    fn end_of_stream(&mut self) -> Lost {
-        self.lose(Lost::new(LostKind::Closed, "the peer closed the connection"))
+    fn end_of_stream(&mut self) -> SessionError {
+        self.lose(SessionError::new(SessionErrorKind::Closed, "the peer closed the connection"))
     }
 
-    /// Ends it for the peer too, which else would wait.
-    fn give_up(&mut self, lost: Lost) -> Lost {
+    /// Shuts the connection down, so that the peer does not wait.
+    fn abort(&mut self, lost: SessionError) -> SessionError {
         let _ = self.socket.shutdown(Shutdown::Both);
         self.lose(lost)
     }
 
-    /// What is lost stays so, for the first reason.
-    fn lose(&mut self, lost: Lost) -> Lost {
+    /// Marks the session as lost; the first reason is kept.
+    fn lose(&mut self, lost: SessionError) -> SessionError {
         self.lost.get_or_insert(lost).clone()
     }
 }
@@ -193,6 +194,6 @@ impl fmt::Debug for Session {
     }
 }
 
-/// How much may wait for the peer to read.
+/// The maximum number of queued bytes.
 const MAX_QUEUED: usize = 4 << 20;
-const READ: usize = 16 << 10;
+const READ_BYTES: usize = 16 << 10;

@@ -7,28 +7,28 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Config;
-use super::connection::{Opened, Session};
-use super::initiator::{Initiator, Trouble};
+use super::connection::{HandshakeResult, Session};
+use super::initiator::{HandshakeError, Initiator};
 use super::key::Key;
 use super::outgoing::Outgoing;
 use super::ticket::Ticket;
 use crate::error::{Error, Kind};
 use crate::half::deadline;
 
-/// By what a caller is known. With a key or a ticket both ends are authenticated and all is encrypted;
-/// without, nothing is.
+/// The credentials of a caller. With a key or a ticket both ends are authenticated and all messages are encrypted;
+/// without, neither is.
 #[derive(Debug, Clone)]
 pub enum Credentials {
-    /// Nothing: whoever is between us can read and change everything.
+    /// None: messages can be read and changed in transit.
     None,
-    /// A key that the listener's ring has too.
+    /// A key that is in the listener's keyring too.
     Key(Key),
-    /// A ticket that the listener's ring issued. It works once.
+    /// A ticket issued by the listener's keyring. It can be used once.
     Ticket(Ticket),
 }
 
-/// Opens a session to the listener at `address`, within `limit`: connects, shakes hands, sends `hello` of
-/// ourselves and receives the peer's.
+/// Opens a session to the listener at `address`, within `limit`: connects, performs the handshake, sends `hello`
+/// and receives the peer's.
 pub fn dial(
     address: SocketAddr,
     credentials: &Credentials,
@@ -38,9 +38,7 @@ pub fn dial(
 ) -> Result<Session, Error> {
     let deadline = deadline(limit);
     let opened = try_dial(address, credentials, hello, config, deadline);
-    opened.map_err(|trouble| {
-        Error::new(trouble.kind, format!("dial {address}"), trouble.why, trouble.fix)
-    })
+    opened.map_err(|error| Error::new(error.kind, format!("dial {address}"), error.why, error.fix))
 }
 
 fn try_dial(
@@ -49,7 +47,7 @@ fn try_dial(
     hello: &[u8],
     config: &Config,
     deadline: Instant,
-) -> Result<Session, Trouble> {
+) -> Result<Session, HandshakeError> {
     let mut outgoing = Outgoing::default();
     let initiator = Initiator::new(credentials, hello, &mut outgoing.bytes)?;
     let socket = connect(address, deadline).map_err(unreachable)?;
@@ -59,7 +57,7 @@ fn try_dial(
 
 fn connect(address: SocketAddr, deadline: Instant) -> io::Result<TcpStream> {
     let socket = TcpStream::connect_timeout(&address, left(deadline)?)?;
-    // TCP lets a port of ours call itself, where nobody listens.
+    // If no process listens, TCP may connect a local port to itself.
     if socket.local_addr()? == socket.peer_addr()? {
         return Err(ErrorKind::ConnectionRefused.into());
     }
@@ -73,10 +71,10 @@ fn shake_hands(
     mut initiator: Initiator,
     outgoing: &mut Outgoing,
     deadline: Instant,
-) -> Result<Box<Opened>, Trouble> {
+) -> Result<Box<HandshakeResult>, HandshakeError> {
     let mut bytes = [0; 16 << 10];
     loop {
-        // Where it cannot be sent there may be a reason to be read.
+        // If sending fails, there may be a refusal to read.
         let sent = outgoing.flush(socket);
         match socket.read(&mut bytes) {
             Ok(0) => return Err(initiator.hung_up()),
@@ -88,15 +86,15 @@ fn shake_hands(
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 sent.map_err(unreachable)?;
-                rest(socket, !outgoing.is_empty(), left(deadline).map_err(too_slow)?);
+                wait(socket, !outgoing.is_empty(), left(deadline).map_err(too_slow)?);
             }
             Err(error) => return Err(unreachable(error)),
         }
     }
 }
 
-/// Sleeps until the listener says something, or takes more of what we say.
-fn rest(socket: &TcpStream, writes: bool, limit: Duration) {
+/// Waits until the socket is readable, or writable if `writes`.
+fn wait(socket: &TcpStream, writes: bool, limit: Duration) {
     let wanted = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
     let mut fds = [PollFd::new(socket, wanted)];
     let _ = poll(&mut fds, Timespec::try_from(limit).ok().as_ref());
@@ -107,13 +105,13 @@ fn left(deadline: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-fn unreachable(error: io::Error) -> Trouble {
-    let fix = "see that the peer is up, that its address can be reached from here, and that no \
-                  firewall stands between";
-    Trouble::new(Kind::Gone, error, fix)
+fn unreachable(error: io::Error) -> HandshakeError {
+    let fix = "check that the peer is up, that its address is reachable from here, and that no \
+    firewall blocks it";
+    HandshakeError::new(Kind::Gone, error, fix)
 }
 
-fn too_slow(_: io::Error) -> Trouble {
-    let why = "the peer took the connection but did not finish the handshake in time";
-    Trouble::new(Kind::Gone, why, "see that Wirelane listens there and is not overloaded")
+fn too_slow(_: io::Error) -> HandshakeError {
+    let why = "the peer accepted the connection but did not finish the handshake in time";
+    HandshakeError::new(Kind::Gone, why, "check that Wirelane listens there and is not overloaded")
 }

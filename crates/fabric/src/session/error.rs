@@ -1,54 +1,55 @@
-//! Why a session ended.
+//! Errors of sessions.
 
 use std::fmt;
 use std::io;
 
-/// What ended a session, for people and for code.
+/// Why a session ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
-    kind: LostKind,
+pub struct SessionError {
+    kind: SessionErrorKind,
     why: String,
 }
 
-/// What ended a session, for code.
+/// The kind of reason why a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LostKind {
-    /// The peer closed it, or its machine did.
+pub enum SessionErrorKind {
+    /// The connection was closed.
     Closed,
-    /// The peer's host was silent for too long.
+    /// The peer's host does not answer.
     TimedOut,
-    /// The peer sent what is no message, or somebody changed it on its way.
+    /// The peer sent an invalid message, or it was changed in transit.
     ProtocolError,
-    /// The peer does not read what we send, or a message is too long to be sent.
+    /// The peer does not read, or a message is too long.
     Full,
 }
 
-impl Lost {
-    pub(super) fn new(kind: LostKind, why: impl fmt::Display) -> Self {
-        Lost { kind, why: why.to_string() }
+impl SessionError {
+    pub(super) fn new(kind: SessionErrorKind, why: impl fmt::Display) -> Self {
+        SessionError { kind, why: why.to_string() }
     }
 
-    /// What the socket said.
+    /// From an error of the socket.
     pub(super) fn socket(error: &io::Error) -> Self {
         use io::ErrorKind::{HostUnreachable, NetworkUnreachable, TimedOut};
         match error.kind() {
-            TimedOut | HostUnreachable | NetworkUnreachable => {
-                Lost::new(LostKind::TimedOut, format!("the peer's host does not answer: {error}"))
-            }
-            _ => Lost::new(LostKind::Closed, format!("the connection broke: {error}")),
+            TimedOut | HostUnreachable | NetworkUnreachable => SessionError::new(
+                SessionErrorKind::TimedOut,
+                format!("the peer's host does not answer: {error}"),
+            ),
+            _ => SessionError::new(SessionErrorKind::Closed, format!("connection lost: {error}")),
         }
     }
 
-    /// What happened, for code.
-    pub fn kind(&self) -> LostKind {
+    /// The kind.
+    pub fn kind(&self) -> SessionErrorKind {
         self.kind
     }
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for SessionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.why)
     }
 }
 
-impl std::error::Error for Lost {}
+impl std::error::Error for SessionError {}

@@ -1,55 +1,55 @@
-//! Whole messages in a stream of bytes, encrypted or not. It is given the bytes and knows no socket.
+//! Framing of messages in a byte stream, encrypted or not; without sockets.
 
 use std::fmt;
 
 use snow::TransportState;
 
-use super::noise::{MAX_RECORD, TAG};
+use super::noise::{MAX_RECORD_BYTES, TAG_BYTES};
 
-/// Makes bytes of messages and messages of bytes.
+/// Encodes and decodes messages.
 pub(super) struct Framing {
-    /// None: as they are.
+    /// `None`: not encrypted.
     cipher: Option<Box<TransportState>>,
-    most: usize,
+    max_length: usize,
     arrived: Vec<u8>,
     taken: usize,
-    /// A message of which some records are still to come.
-    begun: Option<Begun>,
+    /// A message of which some records have not arrived yet.
+    partial: Option<PartialMessage>,
 }
 
-struct Begun {
+struct PartialMessage {
     length: usize,
     message: Vec<u8>,
 }
 
-/// Why bytes are no message.
+/// Why bytes are not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// So long a message is none.
-    Oversized { length: usize, most: usize },
-    /// Encrypted with another key, or changed on its way.
+pub(super) enum FramingError {
+    /// The message is too long.
+    Oversized { length: usize, max_length: usize },
+    /// Encrypted with another key, or changed in transit.
     Undecipherable,
-    /// Not as the protocol says.
+    /// A violation of the protocol.
     ProtocolError(&'static str),
 }
 
 impl Framing {
-    /// Messages of at most `most` bytes are read.
-    pub(super) fn new(cipher: Option<TransportState>, most: usize) -> Self {
+    /// Messages of at most `max_length` bytes are accepted.
+    pub(super) fn new(cipher: Option<TransportState>, max_length: usize) -> Self {
         let cipher = cipher.map(Box::new);
-        Framing { cipher, most, arrived: Vec::new(), taken: 0, begun: None }
+        Framing { cipher, max_length, arrived: Vec::new(), taken: 0, partial: None }
     }
 
     pub(super) fn is_encrypted(&self) -> bool {
         self.cipher.is_some()
     }
 
-    /// From now on messages of at most so many bytes are read.
-    pub(super) fn allow(&mut self, most: usize) {
-        self.most = most;
+    /// Sets the maximum length of messages.
+    pub(super) fn set_max_length(&mut self, max_length: usize) {
+        self.max_length = max_length;
     }
 
-    /// Appends the message as it travels.
+    /// Appends the encoded message.
     pub(super) fn seal(&mut self, message: &[u8], out: &mut Vec<u8>) {
         let length = (message.len() as u32).to_le_bytes();
         let Some(cipher) = &mut self.cipher else {
@@ -57,20 +57,20 @@ impl Framing {
             out.extend(message);
             return;
         };
-        for piece in [&length, message].concat().chunks(MAX_RECORD - TAG) {
+        for piece in [&length, message].concat().chunks(MAX_RECORD_BYTES - TAG_BYTES) {
             seal_record(cipher, piece, out);
         }
     }
 
-    /// Bytes that came.
+    /// Adds received bytes.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         self.arrived.drain(..self.taken);
         self.taken = 0;
         self.arrived.extend(bytes);
     }
 
-    /// The next message, if all of it came. After a fault there is no next.
-    pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+    /// The next message, if it is complete. Must not be called after a fault.
+    pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, FramingError> {
         if self.cipher.is_none() {
             return self.next_plain();
         }
@@ -82,7 +82,7 @@ impl Framing {
         Ok(None)
     }
 
-    fn next_plain(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+    fn next_plain(&mut self) -> Result<Option<Vec<u8>>, FramingError> {
         let Some((length, rest)) = self.arrived[self.taken..].split_first_chunk() else {
             return Ok(None);
         };
@@ -92,85 +92,90 @@ impl Framing {
         Ok(Some(message))
     }
 
-    /// The content of the next record; never empty.
-    fn next_record(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+    /// The content of the next record, which is never empty.
+    fn next_record(&mut self) -> Result<Option<Vec<u8>>, FramingError> {
         let Some((length, rest)) = self.arrived[self.taken..].split_first_chunk() else {
             return Ok(None);
         };
         let length = usize::from(u16::from_le_bytes(*length));
-        if length <= TAG {
-            return Err(Fault::ProtocolError("a record without content"));
+        if length <= TAG_BYTES {
+            return Err(FramingError::ProtocolError("a record without content"));
         }
-        // Nobody is read for longer than a message of the longest kind takes, encrypted or not.
-        if length > self.most + 4 + TAG {
-            return Err(Fault::Oversized { length: length - 4 - TAG, most: self.most });
+        // A record is never longer than the longest message, encrypted or not.
+        if length > self.max_length + 4 + TAG_BYTES {
+            return Err(FramingError::Oversized {
+                length: length - 4 - TAG_BYTES,
+                max_length: self.max_length,
+            });
         }
         let Some(record) = rest.get(..length) else { return Ok(None) };
-        let mut content = vec![0; length - TAG];
+        let mut content = vec![0; length - TAG_BYTES];
         let cipher = self.cipher.as_mut().expect("records are encrypted");
-        cipher.read_message(record, &mut content).map_err(|_| Fault::Undecipherable)?;
+        cipher.read_message(record, &mut content).map_err(|_| FramingError::Undecipherable)?;
         self.taken += 2 + length;
         Ok(Some(content))
     }
 
-    /// Adds a record to the message it belongs to, which it may finish.
-    fn join(&mut self, content: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
-        let (mut begun, content) = match self.begun.take() {
-            Some(begun) => (begun, content),
+    /// Appends a record to its message; returns the message if it is complete.
+    fn join(&mut self, content: &[u8]) -> Result<Option<Vec<u8>>, FramingError> {
+        let (mut partial, content) = match self.partial.take() {
+            Some(partial) => (partial, content),
             None => {
                 let (length, content) = content
                     .split_first_chunk()
-                    .ok_or(Fault::ProtocolError("a message without a length"))?;
+                    .ok_or(FramingError::ProtocolError("a message without a length"))?;
                 let length = self.check(*length)?;
-                (Begun { length, message: Vec::with_capacity(length) }, content)
+                (PartialMessage { length, message: Vec::with_capacity(length) }, content)
             }
         };
-        if content.len() > begun.length - begun.message.len() {
-            return Err(Fault::ProtocolError("a record beyond the end of its message"));
+        if content.len() > partial.length - partial.message.len() {
+            return Err(FramingError::ProtocolError("a record beyond the end of its message"));
         }
-        begun.message.extend(content);
-        if begun.message.len() == begun.length {
-            return Ok(Some(begun.message));
+        partial.message.extend(content);
+        if partial.message.len() == partial.length {
+            return Ok(Some(partial.message));
         }
-        self.begun = Some(begun);
+        self.partial = Some(partial);
         Ok(None)
     }
 
-    /// A length, before anything is made of that length.
-    fn check(&self, length: [u8; 4]) -> Result<usize, Fault> {
+    /// Checks a length, before memory is allocated for it.
+    fn check(&self, length: [u8; 4]) -> Result<usize, FramingError> {
         let length = u32::from_le_bytes(length) as usize;
-        match length <= self.most {
+        match length <= self.max_length {
             true => Ok(length),
-            false => Err(Fault::Oversized { length, most: self.most }),
+            false => Err(FramingError::Oversized { length, max_length: self.max_length }),
         }
     }
 }
 
 /// One record: its length, then the content and its tag.
 fn seal_record(cipher: &mut TransportState, content: &[u8], out: &mut Vec<u8>) {
-    let length = content.len() + TAG;
+    let length = content.len() + TAG_BYTES;
     out.extend((length as u16).to_le_bytes());
     let start = out.len();
     out.resize(start + length, 0);
-    // Only its size could be wrong, or that 2^64 records went before.
-    cipher.write_message(content, &mut out[start..]).expect("a record of a size that Noise takes");
+    // This fails only for a wrong size, or after 2^64 records.
+    cipher.write_message(content, &mut out[start..]).expect("a record of a valid size");
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for FramingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Oversized { length, most } => {
-                write!(f, "a message of {length} bytes is over the limit of {most}")
+            FramingError::Oversized { length, max_length } => {
+                write!(f, "a message of {length} bytes, over the limit of {max_length}")
             }
-            Fault::Undecipherable => f.write_str("a message that our key does not open"),
-            Fault::ProtocolError(what) => f.write_str(what),
+            FramingError::Undecipherable => {
+                f.write_str("a message that does not decrypt with our key")
+            }
+            FramingError::ProtocolError(what) => f.write_str(what),
         }
     }
 }
 
 #[cfg(any(test, feature = "fuzz"))]
 impl Framing {
-    /// Content as a record of its own, though it may be no message.
+    /// Appends arbitrary content as a record.
     pub(super) fn seal_raw(&mut self, content: &[u8], out: &mut Vec<u8>) {
         match &mut self.cipher {
             Some(cipher) => seal_record(cipher, content, out),

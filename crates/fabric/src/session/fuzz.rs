@@ -1,21 +1,21 @@
-//! Handshakes with callers and listeners that say anything, in memory.
+//! Handshakes with callers and listeners that send arbitrary bytes, in memory.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
 use super::acceptor::AcceptorConfig;
 use super::answer::Answer;
-use super::connection::Opened;
+use super::connection::HandshakeResult;
 use super::dial::Credentials;
 use super::framing::Framing;
 use super::initiator::Initiator;
 use super::key::Key;
-use super::noise::{FIRST, initiator};
+use super::noise::{FIRST_MESSAGE_BYTES, initiator};
 use super::preface::Preface;
-use super::responder::{Responder, Rules, Step};
+use super::responder::{HandshakeContext, Responder, Step};
 use super::{ANONYMOUS, MAX_MESSAGE};
 
-/// The first byte says who speaks, and in how large pieces; the others are what is said.
+/// The first byte selects the sender and the size of pieces; the others are what it sends.
 pub(crate) fn handshake(bytes: &[u8]) {
     let Some((first, sent)) = bytes.split_first() else { return };
     let pieces = || sent.chunks(usize::from(first >> 2) + 1);
@@ -27,41 +27,41 @@ pub(crate) fn handshake(bytes: &[u8]) {
     }
 }
 
-/// Somebody without the key never gets in.
+/// A caller without the key is never accepted.
 fn unknown_peer<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
-    let mut talk = Exchange::new(true);
-    pieces.for_each(|piece| talk.send(piece));
-    assert!(talk.opened.is_none(), "without the key nobody gets in");
+    let mut exchange = Exchange::new(true);
+    pieces.for_each(|piece| exchange.send(piece));
+    assert!(exchange.opened.is_none(), "accepted without the key");
 }
 
-/// Somebody who needs no key, from its hello on.
+/// A caller that needs no key; arbitrary bytes start with its hello.
 fn anonymous<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
-    let mut talk = Exchange::new(false);
-    talk.send(&Preface::Plain.to_bytes());
-    pieces.for_each(|piece| talk.send(piece));
-    assert!(talk.opened.is_none_or(|opened| opened.identity == ANONYMOUS));
+    let mut exchange = Exchange::new(false);
+    exchange.send(&Preface::Plain.to_bytes());
+    pieces.for_each(|piece| exchange.send(piece));
+    assert!(exchange.opened.is_none_or(|opened| opened.identity == ANONYMOUS));
 }
 
-/// Somebody with the key, whose records hold anything.
+/// A caller with the key, whose records contain arbitrary bytes.
 fn key_holder<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
-    let (mut talk, key) = (Exchange::new(true), key());
+    let (mut exchange, key) = (Exchange::new(true), key());
     let preface = Preface::Noise { key: key.id() }.to_bytes();
     let mut noise = initiator(key.secret(), &preface).expect("randomness");
-    let mut first = [0; FIRST];
+    let mut first = [0; FIRST_MESSAGE_BYTES];
     noise.write_message(&[], &mut first).expect("a first message");
-    talk.send(&[&preface[..], &first].concat());
-    let answer = Answer::parse(&talk.received).expect("ours").expect("whole").0;
+    exchange.send(&[&preface[..], &first].concat());
+    let answer = Answer::parse(&exchange.received).expect("ours").expect("whole").0;
     noise.read_message(&answer.body, &mut [0; 64]).expect("the listener knows the key");
     let mut framing = Framing::new(noise.into_transport_mode().ok(), MAX_MESSAGE);
     for piece in pieces {
         let mut record = Vec::new();
         framing.seal_raw(piece, &mut record);
-        talk.send(&record);
+        exchange.send(&record);
     }
-    assert!(talk.opened.is_none_or(|opened| opened.identity == key.name()));
+    assert!(exchange.opened.is_none_or(|opened| opened.identity == key.name()));
 }
 
-/// A listener that says anything to callers with and without the key.
+/// A listener that sends arbitrary bytes to callers with and without the key.
 fn acceptor<'b>(pieces: impl Iterator<Item = &'b [u8]> + Clone) {
     for credentials in [Credentials::None, Credentials::Key(key())] {
         let mut received = Vec::new();
@@ -71,28 +71,28 @@ fn acceptor<'b>(pieces: impl Iterator<Item = &'b [u8]> + Clone) {
             let Ok(opened) = initiator.take(piece, &mut received) else { break };
             assert!(
                 opened.is_none() || matches!(credentials, Credentials::None),
-                "no listener has it"
+                "the listener does not have the key"
             );
         }
         assert!(received.len() < 100, "a preface and a hello");
     }
 }
 
-/// A listener with one key, and what it said so far.
+/// A listener with one key, and the bytes it has sent so far.
 struct Exchange {
     responder: Responder,
     received: Vec<u8>,
     refused: bool,
-    opened: Option<Box<Opened>>,
+    opened: Option<Box<HandshakeResult>>,
 }
 
 impl Exchange {
     fn new(require_authentication: bool) -> Self {
         let config = AcceptorConfig::new(|_, hello| Ok(hello.to_vec()));
         config.keyring.add(key()).expect("the only key");
-        let rules = Rules::new(AcceptorConfig { require_authentication, ..config });
+        let context = HandshakeContext::new(AcceptorConfig { require_authentication, ..config });
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        let responder = Responder::new(&rules.expect("randomness"), address);
+        let responder = Responder::new(&context.expect("randomness"), address);
         Exchange { responder, received: Vec::new(), refused: false, opened: None }
     }
 
@@ -106,10 +106,15 @@ impl Exchange {
         }
         let before = self.received.len();
         match self.responder.take(bytes, Instant::now(), &mut self.received) {
-            Step::More => assert!(!self.refused || self.received.len() == before, "it was said"),
+            Step::More => {
+                assert!(!self.refused || self.received.len() == before, "sent after a refusal")
+            }
             Step::Open(opened) => self.opened = Some(opened),
             Step::Refused(_) => {
-                assert!(!self.refused && self.received.len() > before, "once, with a reason");
+                assert!(
+                    !self.refused && self.received.len() > before,
+                    "refused once, with a reason"
+                );
                 self.refused = true;
             }
         }

@@ -1,4 +1,4 @@
-//! A secret that peers share, and by which they know each other.
+//! A secret that two peers share, for mutual authentication.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use zeroize::Zeroize;
 use super::{ANONYMOUS, noise};
 use crate::error::{Error, Kind};
 
-/// A key with the name under which sessions show it. Whoever has the key is trusted.
+/// A key, with the name that sessions report as identity. Every peer with the key is trusted.
 #[derive(Debug, Clone)]
 pub struct Key {
     name: String,
@@ -16,27 +16,27 @@ pub struct Key {
     secret: Secret,
 }
 
-/// By which a caller says which secret it means; it tells nothing of the secret.
+/// Identifies a secret in the preface, without revealing it.
 pub(super) type KeyId = [u8; 16];
 
 impl Key {
-    /// A key of 64 hexadecimal digits, as `openssl rand -hex 32` makes them. Spaces and line ends around
-    /// them are not part of it.
+    /// A key of 64 hexadecimal digits, as `openssl rand -hex 32` prints them. Surrounding white space
+    /// is ignored.
     pub fn from_hex(name: &str, digits: &str) -> Result<Self, Error> {
         let call = || format!("read the key {name:?}");
         check_name(name).map_err(|why| Error::new(Kind::Misuse, call(), why, NAME_FIX))?;
         let secret = parse(digits.trim_ascii().as_bytes()).ok_or_else(|| {
-            let why = "a key is 64 hexadecimal digits, this is not";
-            Error::new(Kind::Misuse, call(), why, "make one with `openssl rand -hex 32`")
+            let why = "not 64 hexadecimal digits";
+            Error::new(Kind::Misuse, call(), why, "create a key with `openssl rand -hex 32`")
         })?;
         Ok(Key::new(name, secret))
     }
 
-    /// The key that belongs to a token: whoever has the token can be known by links too, without showing it.
-    /// The token must be random and long; this makes nothing of a password that can be guessed.
+    /// The key derived from a token: a peer with the token can authenticate links, without sending it.
+    /// The token must be random and long: this does not protect a guessable password.
     pub fn from_token(name: &str, token: &str) -> Result<Self, Error> {
         check_name(name).map_err(|why| {
-            Error::new(Kind::Misuse, format!("take the token of {name:?}"), why, NAME_FIX)
+            Error::new(Kind::Misuse, format!("use the token of {name:?}"), why, NAME_FIX)
         })?;
         Ok(Key::new(name, Secret::of_token(token)))
     }
@@ -45,7 +45,7 @@ impl Key {
         Key { name: name.to_owned(), id: secret.id(), secret }
     }
 
-    /// The name it was given.
+    /// The name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -61,13 +61,13 @@ impl Key {
 
 impl PartialEq for Key {
     fn eq(&self, other: &Key) -> bool {
-        self.name == other.name && self.secret.is(&other.secret)
+        self.name == other.name && self.secret.equals(&other.secret)
     }
 }
 
 impl Eq for Key {}
 
-/// Secret bytes: never shown, and overwritten when dropped.
+/// Secret bytes: never printed, and overwritten when dropped.
 #[derive(Clone)]
 pub(super) struct Secret([u8; 32]);
 
@@ -90,8 +90,8 @@ impl Secret {
         &self.0
     }
 
-    /// Takes as long whatever differs.
-    pub(super) fn is(&self, other: &Secret) -> bool {
+    /// Compares in constant time.
+    pub(super) fn equals(&self, other: &Secret) -> bool {
         self.0.ct_eq(&other.0).into()
     }
 }
@@ -108,11 +108,11 @@ impl Drop for Secret {
     }
 }
 
-/// A name is shown in logs, and must not be taken for nobody's.
+/// Checks a name: it is printed in logs, and must not be that of anonymous peers.
 pub(super) fn check_name(name: &str) -> Result<(), &'static str> {
     match name {
         "" => Err("the name is empty"),
-        ANONYMOUS => Err("the name `anonymous` is for those who show no key"),
+        ANONYMOUS => Err("the name `anonymous` is reserved for peers without a key"),
         _ if name.len() > MAX_NAME => Err("the name is longer than 128 bytes"),
         _ if name.contains(char::is_control) => Err("the name has control characters"),
         _ => Ok(()),
@@ -129,9 +129,9 @@ fn parse(digits: &[u8]) -> Option<Secret> {
     Some(secret)
 }
 
-pub(super) const NAME_FIX: &str = "give a short name, of letters and digits";
+pub(super) const NAME_FIX: &str = "use a short name of letters and digits";
 const MAX_NAME: usize = 128;
-/// What the id is a digest of begins with this, so that it is a digest for nothing else.
+/// The prefix of the digest's input, so that the digest is used for nothing else.
 const LABEL: &[u8] = b"wirelane key id, version 1";
 /// The same for the key of a token.
 const TOKEN_LABEL: &[u8] = b"wirelane token, version 1";
@@ -143,36 +143,36 @@ mod tests {
     const DIGITS: &str = "00112233445566778899aabbccddeeffFFEEDDCCBBAA99887766554433221100";
 
     #[test]
-    fn digits_are_read_and_the_secret_is_never_shown() {
+    fn digits_are_parsed_and_the_secret_is_never_printed() {
         let key = Key::from_hex("night", &format!(" {DIGITS}\n")).unwrap();
         assert_eq!(key.secret.bytes()[..3], [0, 0x11, 0x22]);
         assert_eq!(key.secret.bytes()[29..], [0x22, 0x11, 0]);
-        let shown = format!("{key:?} {key:#?}");
-        assert!(shown.contains("night") && shown.contains("(secret)"), "{shown}");
+        let printed = format!("{key:?} {key:#?}");
+        assert!(printed.contains("night") && printed.contains("(secret)"), "{printed}");
         let id = format!("{:?}", key.id);
-        let shown = shown.replace(&id, "").to_lowercase();
-        assert!(!shown.contains("0011") && !shown.contains("17, 34, 51"), "{shown}");
+        let printed = printed.replace(&id, "").to_lowercase();
+        assert!(!printed.contains("0011") && !printed.contains("17, 34, 51"), "{printed}");
     }
 
     #[test]
-    fn ids_differ_with_the_key_and_not_with_the_name() {
+    fn ids_depend_on_the_secret_and_not_on_the_name() {
         let key = |name, digits: &str| Key::from_hex(name, digits).unwrap().id();
         assert_eq!(key("a", DIGITS), key("b", DIGITS));
         assert_ne!(key("a", DIGITS), key("a", &DIGITS.replace('0', "1")));
     }
 
     #[test]
-    fn a_token_has_one_key_whatever_its_name() {
+    fn a_token_has_the_same_key_under_every_name() {
         let key = |name, token| Key::from_token(name, token).unwrap();
         let (one, other) = (key("a", "wlt_secret"), key("b", "wlt_secret"));
-        assert!(one.secret.is(&other.secret) && one.id() == other.id());
-        assert!(!one.secret.is(&key("a", "wlt_secreT").secret));
+        assert!(one.secret.equals(&other.secret) && one.id() == other.id());
+        assert!(!one.secret.equals(&key("a", "wlt_secreT").secret));
         assert!(!format!("{one:?}").contains("wlt_"));
         assert_eq!(Key::from_token("anonymous", "wlt_x").unwrap_err().kind(), Kind::Misuse);
     }
 
     #[test]
-    fn what_is_no_key_is_refused_and_not_shown() {
+    fn invalid_keys_are_refused_and_not_printed() {
         for bad in ["", &DIGITS[1..], &format!("{DIGITS}0"), &DIGITS.replace('a', "g"), "+1"] {
             let error = Key::from_hex("night", bad).unwrap_err();
             assert_eq!(error.kind(), Kind::Misuse);

@@ -1,4 +1,4 @@
-//! The secrets by which a listener knows its callers.
+//! The secrets that a listener authenticates its callers with.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -7,165 +7,166 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::key::{Key, KeyId, NAME_FIX, Secret, check_name};
-use super::noise::EPHEMERAL;
+use super::noise::EPHEMERAL_BYTES;
 use super::ticket::Ticket;
 use crate::error::{Error, Kind};
 use crate::half::deadline;
 
-/// Keys and tickets. Clones are the same ring: what is added later, listeners know at once.
+/// Keys and tickets. Clones are the same keyring: changes take effect at listeners immediately.
 #[derive(Clone, Default)]
 pub struct Keyring {
     ring: Arc<Mutex<Ring>>,
-    /// How often keys or tickets were taken away, for who must know whether somebody came by one of them.
-    withdrawals: Arc<AtomicU64>,
+    /// The number of revocations of keys or tickets.
+    revocations: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
 struct Ring {
     keys: HashMap<KeyId, Key>,
-    tickets: HashMap<KeyId, Issued>,
-    /// When each ticket ends, the earliest first.
-    ends: BTreeSet<(Instant, KeyId)>,
-    seen: Seen,
+    tickets: HashMap<KeyId, IssuedTicket>,
+    /// Expiry times of tickets, the earliest first.
+    expiries: BTreeSet<(Instant, KeyId)>,
+    recent: RecentEphemerals,
 }
 
-struct Issued {
+struct IssuedTicket {
     secret: Secret,
     identity: String,
     until: Instant,
 }
 
-/// A secret, and who has it.
-pub(super) struct Found {
+/// A secret, and the identity that belongs to it.
+pub(super) struct FoundSecret {
     pub(super) secret: Secret,
     pub(super) identity: String,
-    /// It is a ticket, which must be spent.
-    pub(super) once: bool,
-    /// How often keys had been taken away when it was found.
-    pub(super) withdrawals: u64,
+    /// Whether it is a ticket, which can be used once.
+    pub(super) single_use: bool,
+    /// The number of revocations when it was found.
+    pub(super) revocations: u64,
 }
 
 impl Keyring {
-    /// A ring without keys.
+    /// An empty keyring.
     pub fn new() -> Self {
         Keyring::default()
     }
 
-    /// Adds a key. Several at once let keys be changed without a moment when nobody gets in.
+    /// Adds a key. With several keys at the same time a key can be replaced without interruption.
     pub fn add(&self, key: Key) -> Result<(), Error> {
         let mut ring = self.lock();
         if ring.keys.values().any(|old| old.name() == key.name() || old.id() == key.id()) {
-            let why = "this name or this secret is on the ring already";
-            let fix = "remove the old key first, or give another name";
+            let why = "there is already a key with this name or this secret";
+            let fix = "remove the old key first, or use another name";
             return Err(Error::new(Kind::Misuse, format!("add key {}", key.name()), why, fix));
         }
         ring.keys.insert(key.id(), key);
         Ok(())
     }
 
-    /// Puts these in the place of all keys, at once, or none of them. Tickets go, since who got them may be known no
-    /// more; sessions stay.
+    /// Replaces all keys atomically; on an error nothing changes. Tickets are revoked, since their owners' keys may be
+    /// gone; sessions stay open.
     pub fn replace(&self, keys: Vec<Key>) -> Result<(), Error> {
         let fresh = Keyring::new();
         keys.into_iter().try_for_each(|key| fresh.add(key))?;
         let mut ring = self.lock();
         ring.keys = std::mem::take(&mut fresh.lock().keys);
-        self.withdraw_tickets_of(&mut ring);
+        self.revoke_tickets_of(&mut ring);
         Ok(())
     }
 
-    /// Takes all tickets away, since who got them may be known no more; keys and sessions stay. Who is coming by one
-    /// just now can be told by [`Keyring::withdrawals`].
-    pub fn withdraw_tickets(&self) {
-        self.withdraw_tickets_of(&mut self.lock());
+    /// Revokes all tickets; keys and sessions stay. A session that was being opened with one can be recognised by
+    /// [`Keyring::revocations`].
+    pub fn revoke_tickets(&self) {
+        self.revoke_tickets_of(&mut self.lock());
     }
 
-    fn withdraw_tickets_of(&self, ring: &mut Ring) {
+    fn revoke_tickets_of(&self, ring: &mut Ring) {
         ring.tickets.clear();
-        ring.ends.clear();
-        self.withdrawals.fetch_add(1, Relaxed);
+        ring.expiries.clear();
+        self.revocations.fetch_add(1, Relaxed);
     }
 
-    /// How often keys or tickets were taken away, by [`Keyring::replace`] and its like: the same number as
-    /// [`Session::withdrawals`](super::Session::withdrawals) means that what a session came by is still good.
-    pub fn withdrawals(&self) -> u64 {
-        self.withdrawals.load(Relaxed)
+    /// The number of revocations of keys or tickets. If it is equal to
+    /// [`Session::revocations`](super::Session::revocations), the credentials of that session are still valid.
+    pub fn revocations(&self) -> u64 {
+        self.revocations.load(Relaxed)
     }
 
-    /// Whose token this is, for callers that show it as it is.
+    /// The name of a token, for callers that send it in plain text.
     pub fn holder(&self, token: &str) -> Option<String> {
-        let shown = Secret::of_token(token);
+        let secret = Secret::of_token(token);
         let ring = self.lock();
-        let key = ring.keys.get(&shown.id())?;
-        // The id is a digest of a digest: that it was found tells nothing of the token.
-        key.secret().is(&shown).then(|| key.name().to_owned())
+        let key = ring.keys.get(&secret.id())?;
+        // The id is a digest of a digest: the time of the lookup reveals nothing about the token.
+        key.secret().equals(&secret).then(|| key.name().to_owned())
     }
 
-    /// Takes a key away, and says whether there was one. Sessions that it opened stay.
+    /// Removes a key; `false` if there is none. Its sessions stay open.
     pub fn remove(&self, name: &str) -> bool {
         let mut ring = self.lock();
         let before = ring.keys.len();
         ring.keys.retain(|_, key| key.name() != name);
         let removed = ring.keys.len() < before;
-        self.withdrawals.fetch_add(removed.into(), Relaxed);
+        self.revocations.fetch_add(removed.into(), Relaxed);
         removed
     }
 
-    /// Makes a ticket with which one session can be opened within `lifetime`, under the name `identity`.
+    /// Issues a ticket that can open one session within `lifetime`, with the name `identity`.
     pub fn issue(&self, identity: &str, lifetime: Duration) -> Result<Ticket, Error> {
         let call = || format!("issue a ticket to {identity:?}");
         check_name(identity).map_err(|why| Error::new(Kind::Misuse, call(), why, NAME_FIX))?;
         let ticket = Ticket::random()?;
         let mut ring = self.lock();
-        ring.forget_ended(Instant::now());
+        ring.drop_expired(Instant::now());
         if ring.tickets.len() >= MAX_TICKETS {
-            let why = format!("{MAX_TICKETS} tickets are out that were neither used nor ended");
-            let fix = "issue tickets only when they are needed, and for a shorter time";
+            let why = format!("{MAX_TICKETS} tickets are issued and neither used nor expired");
+            let fix = "issue tickets only when they are needed, and with a shorter lifetime";
             return Err(Error::new(Kind::Full, call(), why, fix));
         }
         let until = deadline(lifetime);
-        let issued = Issued { secret: ticket.secret.clone(), identity: identity.to_owned(), until };
+        let issued =
+            IssuedTicket { secret: ticket.secret.clone(), identity: identity.to_owned(), until };
         ring.tickets.insert(ticket.id, issued);
-        ring.ends.insert((until, ticket.id));
+        ring.expiries.insert((until, ticket.id));
         Ok(ticket)
     }
 
-    pub(super) fn find(&self, id: &KeyId, now: Instant) -> Option<Found> {
+    pub(super) fn find(&self, id: &KeyId, now: Instant) -> Option<FoundSecret> {
         let ring = self.lock();
-        let withdrawals = self.withdrawals();
+        let revocations = self.revocations();
         if let Some(key) = ring.keys.get(id) {
             let (secret, identity) = (key.secret().clone(), key.name().to_owned());
-            return Some(Found { secret, identity, once: false, withdrawals });
+            return Some(FoundSecret { secret, identity, single_use: false, revocations });
         }
         let issued = ring.tickets.get(id).filter(|issued| now < issued.until)?;
         let (secret, identity) = (issued.secret.clone(), issued.identity.clone());
-        Some(Found { secret, identity, once: true, withdrawals })
+        Some(FoundSecret { secret, identity, single_use: true, revocations })
     }
 
-    /// Uses a ticket up, and says whether it was still good.
-    pub(super) fn spend(&self, id: &KeyId, now: Instant) -> bool {
+    /// Uses a ticket; `false` if it is used already or expired.
+    pub(super) fn use_ticket(&self, id: &KeyId, now: Instant) -> bool {
         let mut ring = self.lock();
         let Some(issued) = ring.tickets.remove(id) else { return false };
-        ring.ends.remove(&(issued.until, *id));
+        ring.expiries.remove(&(issued.until, *id));
         now < issued.until
     }
 
-    /// Remembers with which ephemeral key a caller came, and says whether it is new.
-    pub(super) fn remember(&self, ephemeral: [u8; EPHEMERAL]) -> bool {
-        self.lock().seen.add(ephemeral)
+    /// Stores the ephemeral key of a caller; `false` if it was seen before.
+    pub(super) fn remember_ephemeral(&self, ephemeral: [u8; EPHEMERAL_BYTES]) -> bool {
+        self.lock().recent.add(ephemeral)
     }
 
     fn lock(&self) -> MutexGuard<'_, Ring> {
-        // Nothing is left half done where a panic could happen.
+        // No critical section leaves an inconsistent state on a panic.
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Ring {
-    fn forget_ended(&mut self, now: Instant) {
-        while self.ends.first().is_some_and(|(until, _)| *until <= now) {
-            let ended = self.ends.pop_first();
-            ended.map(|(_, id)| self.tickets.remove(&id));
+    fn drop_expired(&mut self, now: Instant) {
+        while self.expiries.first().is_some_and(|(until, _)| *until <= now) {
+            let expired = self.expiries.pop_first();
+            expired.map(|(_, id)| self.tickets.remove(&id));
         }
     }
 }
@@ -180,20 +181,20 @@ impl fmt::Debug for Keyring {
     }
 }
 
-/// The ephemeral keys of the last callers, the oldest first. One that comes twice was recorded.
+/// The ephemeral keys of recent callers, the oldest first. A repeated one is a replay.
 #[derive(Default)]
-struct Seen {
-    order: VecDeque<[u8; EPHEMERAL]>,
-    all: HashSet<[u8; EPHEMERAL]>,
+struct RecentEphemerals {
+    order: VecDeque<[u8; EPHEMERAL_BYTES]>,
+    all: HashSet<[u8; EPHEMERAL_BYTES]>,
 }
 
-impl Seen {
-    fn add(&mut self, ephemeral: [u8; EPHEMERAL]) -> bool {
+impl RecentEphemerals {
+    fn add(&mut self, ephemeral: [u8; EPHEMERAL_BYTES]) -> bool {
         if !self.all.insert(ephemeral) {
             return false;
         }
         self.order.push_back(ephemeral);
-        if self.order.len() > MAX_SEEN {
+        if self.order.len() > MAX_RECENT {
             let oldest = self.order.pop_front();
             oldest.map(|oldest| self.all.remove(&oldest));
         }
@@ -202,8 +203,8 @@ impl Seen {
 }
 
 const MAX_TICKETS: usize = 65_536;
-/// Beyond that a recorded caller fails one step later, where it lacks the keys.
-const MAX_SEEN: usize = 65_536;
+/// An older replay fails one step later, since it cannot encrypt its hello.
+const MAX_RECENT: usize = 65_536;
 
 #[cfg(test)]
 mod tests {
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_and_go_and_clones_see_it() {
+    fn keys_are_added_and_removed_in_all_clones() {
         let ring = Keyring::new();
         let (old, new) = (key("old", "1"), key("new", "2"));
         ring.clone().add(old.clone()).unwrap();
@@ -236,26 +237,26 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_is_spent_once_and_ends() {
+    fn a_ticket_is_used_once_and_expires() {
         let ring = Keyring::new();
         let (now, minute) = (Instant::now(), Duration::from_secs(60));
         let ticket = ring.issue("worker-7", minute).unwrap();
         let found = ring.find(&ticket.id, now).unwrap();
-        assert!(found.once && found.identity == "worker-7");
+        assert!(found.single_use && found.identity == "worker-7");
         assert!(ring.find(&ticket.id, now + 2 * minute).is_none());
-        assert!(ring.spend(&ticket.id, now) && !ring.spend(&ticket.id, now));
+        assert!(ring.use_ticket(&ticket.id, now) && !ring.use_ticket(&ticket.id, now));
         assert!(ring.find(&ticket.id, now).is_none());
         let gone = ring.issue("worker-9", minute).unwrap();
-        let before = ring.withdrawals();
+        let before = ring.revocations();
         ring.replace(Vec::new()).unwrap();
-        assert!(ring.find(&gone.id, now).is_none() && ring.withdrawals() > before);
+        assert!(ring.find(&gone.id, now).is_none() && ring.revocations() > before);
         let late = ring.issue("worker-8", minute).unwrap();
-        assert!(!ring.spend(&late.id, now + 2 * minute));
+        assert!(!ring.use_ticket(&late.id, now + 2 * minute));
         assert_eq!(ring.issue("anonymous", minute).unwrap_err().kind(), Kind::Misuse);
     }
 
     #[test]
-    fn tickets_are_limited_and_ended_ones_make_room() {
+    fn tickets_are_limited_and_expired_ones_are_dropped() {
         let ring = Keyring::new();
         let hour = Duration::from_secs(3600);
         let ended = ring.issue("early", Duration::ZERO).unwrap();
@@ -264,22 +265,24 @@ mod tests {
         }
         assert_eq!(ring.issue("one more", hour).unwrap_err().kind(), Kind::Full);
         assert!(!ring.lock().tickets.contains_key(&ended.id));
-        assert_eq!(ring.lock().ends.len(), MAX_TICKETS);
-        ring.lock().forget_ended(Instant::now() + 2 * hour);
+        assert_eq!(ring.lock().expiries.len(), MAX_TICKETS);
+        ring.lock().drop_expired(Instant::now() + 2 * hour);
         ring.issue("one more", hour).unwrap();
     }
 
     #[test]
-    fn the_last_callers_are_remembered_and_no_more() {
+    fn ephemeral_keys_of_recent_callers_are_stored() {
         let ring = Keyring::new();
         let caller = |number: usize| {
-            let mut ephemeral = [0; EPHEMERAL];
+            let mut ephemeral = [0; EPHEMERAL_BYTES];
             ephemeral[..8].copy_from_slice(&number.to_le_bytes());
             ephemeral
         };
-        assert!((0..=MAX_SEEN).all(|number| ring.remember(caller(number))));
-        assert!(!ring.remember(caller(1)) && !ring.remember(caller(MAX_SEEN)));
-        assert!(ring.remember(caller(0)), "forgotten long ago");
-        assert_eq!(ring.lock().seen.all.len(), MAX_SEEN);
+        assert!((0..=MAX_RECENT).all(|number| ring.remember_ephemeral(caller(number))));
+        assert!(
+            !ring.remember_ephemeral(caller(1)) && !ring.remember_ephemeral(caller(MAX_RECENT))
+        );
+        assert!(ring.remember_ephemeral(caller(0)), "no longer stored");
+        assert_eq!(ring.lock().recent.all.len(), MAX_RECENT);
     }
 }

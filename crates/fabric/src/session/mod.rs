@@ -1,12 +1,12 @@
-//! The control connection between two peers: who they are, and whole messages both ways.
+//! The control connection between two peers: authentication, and messages in both directions.
 //!
-//! A TCP connection begins with a handshake that agrees on a version, authenticates both ends by a common
-//! secret and exchanges a hello each, in which an end says what it likes about itself. It knows nothing of
-//! lanes, and what messages mean is up to those who stand on it. Nothing here blocks but [`dial()`] and
-//! [`Acceptor::accept`], which have limits. The bytes on the wire are described in `docs/protocol.md`.
+//! A TCP connection starts with a handshake that negotiates a version, authenticates both ends by a shared
+//! secret and exchanges hellos. The content of hellos and messages is defined by the caller; this module knows nothing of
+//! lanes. Nothing here blocks but [`dial()`] and
+//! [`Acceptor::accept`], which have time limits. `docs/protocol.md` specifies the bytes on the wire.
 //!
-//! Start at [`Session`]. [`dial()`] connects to an [`Acceptor`], which makes the one at the other end;
-//! [`Keyring`] holds the secrets by which a listener knows its callers, [`Credentials`] a caller's own.
+//! Start at [`Session`]. [`dial()`] connects to an [`Acceptor`], which returns the session at the other end;
+//! [`Keyring`] has the secrets that a listener authenticates callers with, [`Credentials`] a caller's own.
 
 mod acceptor;
 mod answer;
@@ -30,10 +30,12 @@ mod ticket;
 
 use std::time::Duration;
 
-pub use acceptor::{Acceptor, AcceptorConfig, AcceptorCounts, Caller, HelloCheck, Lanes, Others};
+pub use acceptor::{
+    Acceptor, AcceptorConfig, AcceptorCounts, Caller, HelloCheck, LaneHandler, OtherHandler,
+};
 pub use connection::Session;
 pub use dial::{Credentials, dial};
-pub use error::{Lost, LostKind};
+pub use error::{SessionError, SessionErrorKind};
 pub use key::Key;
 pub use keyring::Keyring;
 pub(crate) use refusal::SHUTTING_DOWN;
@@ -43,22 +45,22 @@ pub use ticket::Ticket;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use fuzz::handshake as fuzz_handshake;
 
-/// How sessions are kept.
+/// The configuration of sessions.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// How long the peer's host may be silent, or the peer leave its buffers full, before the session
-    /// counts as lost. Shorter finds lost hosts sooner, and takes busy networks for lost hosts.
-    pub silence: Duration,
+    /// The session is lost if the peer's host does not answer for this time, or the peer does not read. A shorter time
+    /// detects lost hosts sooner, but may take busy networks for lost hosts.
+    pub peer_timeout: Duration,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { silence: Duration::from_secs(30) }
+        Config { peer_timeout: Duration::from_secs(30) }
     }
 }
 
-/// The longest message, and the longest hello.
+/// The maximum length of messages and hellos in bytes.
 pub(crate) const MAX_MESSAGE: usize = 64 << 10;
 
-/// Whom no key and no ticket authenticated.
+/// The identity of peers without a key or a ticket.
 const ANONYMOUS: &str = "anonymous";

@@ -1,4 +1,4 @@
-//! What sessions use of Noise, and its measures.
+//! The Noise handshake of sessions, and its sizes.
 
 use snow::HandshakeState;
 use snow::params::HashChoice;
@@ -8,7 +8,7 @@ use super::key::Secret;
 use crate::half::Side;
 use crate::noise::begin;
 
-/// The end that speaks first.
+/// The end that sends first.
 pub(super) fn initiator(secret: &Secret, prologue: &[u8]) -> Result<HandshakeState, snow::Error> {
     begin(secret.bytes(), prologue, Side::Dial)
 }
@@ -28,9 +28,9 @@ pub(super) fn digest(label: &[u8], secret: &[u8]) -> [u8; 32] {
     digest
 }
 
-/// An ephemeral public key and the tag of an empty payload.
-pub(super) const FIRST: usize = EPHEMERAL + TAG;
-pub(super) const EPHEMERAL: usize = 32;
-pub(super) const TAG: usize = 16;
-/// The longest message of Noise.
-pub(super) const MAX_RECORD: usize = 65_535;
+/// The first message: an ephemeral public key and the tag of an empty payload.
+pub(super) const FIRST_MESSAGE_BYTES: usize = EPHEMERAL_BYTES + TAG_BYTES;
+pub(super) const EPHEMERAL_BYTES: usize = 32;
+pub(super) const TAG_BYTES: usize = 16;
+/// The longest Noise message.
+pub(super) const MAX_RECORD_BYTES: usize = 65_535;

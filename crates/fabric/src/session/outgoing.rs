@@ -1,4 +1,4 @@
-//! Bytes on their way out, as far as the socket took them.
+//! The send queue of a socket.
 
 use std::io::{self, ErrorKind, Write};
 
@@ -17,7 +17,7 @@ impl Outgoing {
         self.bytes.len() - self.sent
     }
 
-    /// Sends what goes out now.
+    /// Sends as much as the socket accepts.
     pub(super) fn flush(&mut self, mut socket: impl Write) -> io::Result<()> {
         while !self.is_empty() {
             match socket.write(&self.bytes[self.sent..]) {
@@ -32,7 +32,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// What is sent goes when it is at least half of all: no byte moves twice on average.
+    /// Removes sent bytes when they are at least half: on average each byte is moved at most once.
     fn forget_sent(&mut self) {
         if self.sent * 2 >= self.bytes.len() {
             self.bytes.drain(..self.sent);

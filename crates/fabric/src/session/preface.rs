@@ -1,11 +1,11 @@
-//! What a caller says first, unencrypted. Its first six bytes mean the same in all versions.
+//! The preface, which a caller sends first, unencrypted. The first six bytes are the same in all versions.
 
 use std::fmt;
 
 use super::key::KeyId;
-use super::noise::FIRST;
+use super::noise::FIRST_MESSAGE_BYTES;
 
-/// Which versions of the protocol an end speaks.
+/// The protocol versions that an end supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Versions {
     pub(super) lowest: u8,
@@ -15,13 +15,13 @@ pub(super) struct Versions {
 impl Versions {
     pub(super) const OURS: Versions = Versions { lowest: 1, highest: 1 };
 
-    /// The highest that both speak.
+    /// The highest version that both support.
     pub(super) fn common(self, other: Versions) -> Option<u8> {
         let highest = self.highest.min(other.highest);
         (highest >= self.lowest.max(other.lowest)).then_some(highest)
     }
 
-    pub(super) fn contain(self, version: u8) -> bool {
+    pub(super) fn contains(self, version: u8) -> bool {
         (self.lowest..=self.highest).contains(&version)
     }
 }
@@ -39,7 +39,7 @@ pub(super) enum Preface {
     Noise { key: KeyId },
 }
 
-/// Why a preface is none of version 1.
+/// Why a preface is not valid for version 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BadPreface {
     Oversized,
@@ -47,13 +47,13 @@ pub(super) enum BadPreface {
 }
 
 impl Preface {
-    pub(super) fn to_bytes(self) -> [u8; PREFACE] {
+    pub(super) fn to_bytes(self) -> [u8; PREFACE_BYTES] {
         let Versions { lowest, highest } = Versions::OURS;
         let (mode, key, length) = match self {
             Preface::Plain => (PLAIN, KeyId::default(), 0),
-            Preface::Noise { key } => (NOISE, key, FIRST as u16),
+            Preface::Noise { key } => (NOISE, key, FIRST_MESSAGE_BYTES as u16),
         };
-        let mut bytes = [0; PREFACE];
+        let mut bytes = [0; PREFACE_BYTES];
         bytes[..4].copy_from_slice(MAGIC);
         bytes[4..7].copy_from_slice(&[lowest, highest, mode]);
         bytes[7..23].copy_from_slice(&key);
@@ -61,37 +61,37 @@ impl Preface {
         bytes
     }
 
-    /// The part behind the versions, which are checked before.
-    pub(super) fn parse(bytes: &[u8; PREFACE]) -> Result<Self, BadPreface> {
+    /// Parses what follows the versions, which are checked before.
+    pub(super) fn parse(bytes: &[u8; PREFACE_BYTES]) -> Result<Self, BadPreface> {
         let [.., low, high] = *bytes;
         let length = usize::from(u16::from_le_bytes([low, high]));
         let mut key = KeyId::default();
         key.copy_from_slice(&bytes[7..23]);
         match (bytes[6], length) {
             (PLAIN, 0) if key == KeyId::default() => Ok(Preface::Plain),
-            (NOISE, FIRST) => Ok(Preface::Noise { key }),
-            (PLAIN, 1..) | (NOISE, FIRST..) => Err(BadPreface::Oversized),
+            (NOISE, FIRST_MESSAGE_BYTES) => Ok(Preface::Noise { key }),
+            (PLAIN, 1..) | (NOISE, FIRST_MESSAGE_BYTES..) => Err(BadPreface::Oversized),
             _ => Err(BadPreface::ProtocolError),
         }
     }
 
-    /// How many bytes of Noise follow.
-    pub(super) fn follows(self) -> usize {
+    /// The length of the Noise message that follows.
+    pub(super) fn noise_length(self) -> usize {
         match self {
             Preface::Plain => 0,
-            Preface::Noise { .. } => FIRST,
+            Preface::Noise { .. } => FIRST_MESSAGE_BYTES,
         }
     }
 }
 
-/// The versions a caller speaks, once they came.
+/// The versions that a caller supports, once they have arrived.
 pub(super) fn versions(bytes: &[u8]) -> Option<Versions> {
     let [lowest, highest] = *bytes.get(4..6)?.first_chunk()?;
     Some(Versions { lowest, highest })
 }
 
 pub(super) const MAGIC: &[u8; 4] = b"WLC1";
-pub(super) const PREFACE: usize = 25;
+pub(super) const PREFACE_BYTES: usize = 25;
 const PLAIN: u8 = 0;
 const NOISE: u8 = 1;
 
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn prefaces_come_back_as_they_were_and_others_are_refused() {
+    fn prefaces_survive_encoding_and_invalid_ones_are_refused() {
         let noise = Preface::Noise { key: [9; 16] };
         for preface in [Preface::Plain, noise] {
             let bytes = preface.to_bytes();

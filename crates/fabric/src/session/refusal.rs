@@ -1,39 +1,39 @@
-//! Why callers are refused, in words and in codes on the wire.
+//! Reasons for refusing callers, with their names and codes on the wire.
 
-/// Why a listener sent a caller away.
+/// Why a listener refused a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
-    /// No version of the protocol is spoken by both.
+    /// There is no protocol version that both ends support.
     WrongVersion,
-    /// It shows no key, and this listener wants one.
+    /// The caller has no key or ticket, and the listener requires one.
     Unauthenticated,
-    /// A key or ticket that is not known, or not the secret that belongs to it.
+    /// An unknown key or ticket, or a wrong secret.
     WrongKey,
-    /// Its first message was seen before: somebody recorded it.
+    /// The first message was seen before.
     Replayed,
-    /// A field or a hello is longer than allowed.
+    /// A field or a hello is too long.
     Oversized,
-    /// It does not keep to the protocol.
+    /// The caller violated the protocol.
     ProtocolError,
-    /// As many sessions as allowed are alive.
+    /// The limit of open sessions is reached.
     TooManySessions,
-    /// The listener refused its hello.
+    /// The hello was refused by the listener's check.
     Refused,
     /// The handshake took too long.
     Slow,
     /// It was the oldest of too many unfinished handshakes.
     TooMany,
-    /// It hung up within the handshake.
+    /// The caller closed the connection during the handshake.
     Truncated,
-    /// It speaks something else, and nobody here listens to that.
+    /// The connection uses another protocol, and there is no handler for it.
     NotOurs,
-    /// It brings a lane that nobody expects.
+    /// The stream of a lane that is not expected.
     StrayLane,
 }
 
 impl Reason {
-    /// All of them, for reports.
+    /// All reasons.
     pub const ALL: [Reason; 13] = [
         Reason::WrongVersion,
         Reason::Unauthenticated,
@@ -50,7 +50,7 @@ impl Reason {
         Reason::StrayLane,
     ];
 
-    /// Its name in metrics and logs.
+    /// The name in metrics and logs.
     pub fn name(self) -> &'static str {
         match self {
             Reason::WrongVersion => "wrong_version",
@@ -69,8 +69,8 @@ impl Reason {
         }
     }
 
-    /// On the wire; 0 is no refusal. The first ten are sent to the caller, the others have nobody to receive
-    /// them.
+    /// The code on the wire; 0 is not a refusal. Only the first ten are sent to
+    /// callers.
     pub(super) fn code(self) -> u8 {
         self as u8 + 1
     }
@@ -81,25 +81,25 @@ impl Reason {
     }
 }
 
-/// Why a listener does not want a caller.
+/// The refusal of a hello.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// One word for code and metrics, such as `wrong_cluster`.
     pub code: &'static str,
-    /// For the person at the other end: why, and what to do. At most 1 KiB arrives.
+    /// A text for the user at the other end: the reason, and what to do. At most 1 KiB is sent.
     pub text: String,
 }
 
-/// The listener's word for callers that come when the process behind the listener is about to end.
+/// The code for callers that connect while the process shuts down.
 pub(crate) const SHUTTING_DOWN: &str = "shutting_down";
 
-/// What somebody else says, fit to be shown: not too long, and nothing that moves a terminal's cursor.
+/// A text from the peer for display: limited in length, without control characters.
 pub(super) fn printable(bytes: &[u8]) -> String {
     let bytes = &bytes[..bytes.len().min(MAX_TEXT)];
     String::from_utf8_lossy(bytes).chars().filter(|letter| !letter.is_control()).collect()
 }
 
-/// As much of a text as is sent, cut between two characters.
+/// A text cut to the maximum length, between two characters.
 pub(super) fn shortened(text: &str) -> &str {
     let ends = text.char_indices().map(|(at, letter)| at + letter.len_utf8());
     &text[..ends.take_while(|end| *end <= MAX_TEXT).last().unwrap_or(0)]
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_what_the_protocol_says() {
+    fn codes_are_those_of_the_protocol() {
         for (at, reason) in Reason::ALL.into_iter().enumerate() {
             assert_eq!(usize::from(reason.code()), at + 1, "docs/protocol.md has a table of them");
             assert_eq!(Reason::from_code(reason.code()), Some(reason));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_and_cleaned() {
+    fn texts_are_cut_and_control_characters_removed() {
         assert_eq!(printable(b"go\x1b[2J away\n\xff"), "go[2J away\u{fffd}");
         assert_eq!(printable(&[b'x'; 5000]).len(), 1024);
         let long = "ü".repeat(1000);

@@ -1,4 +1,4 @@
-//! The handshake at the listener's end: bytes in, bytes out, told the time. It touches no socket.
+//! The handshake at the listener's end: bytes and the time in, bytes out, without sockets.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,105 +7,107 @@ use std::time::Instant;
 
 use super::acceptor::{AcceptorConfig, Caller};
 use super::answer::Answer;
-use super::connection::Opened;
-use super::framing::{Fault, Framing};
+use super::connection::HandshakeResult;
+use super::framing::{Framing, FramingError};
 use super::key::{KeyId, Secret};
-use super::keyring::Found;
-use super::noise::{EPHEMERAL, TAG, responder};
-use super::preface::{BadPreface, MAGIC, PREFACE, Preface, Versions, versions};
+use super::keyring::FoundSecret;
+use super::noise::{EPHEMERAL_BYTES, TAG_BYTES, responder};
+use super::preface::{BadPreface, MAGIC, PREFACE_BYTES, Preface, Versions, versions};
 use super::refusal::{Reason, Refusal, shortened};
 use super::ticket::random_secret;
 use super::{ANONYMOUS, MAX_MESSAGE};
 use crate::error::Error;
 
-/// What all handshakes of a listener go by.
-pub(super) struct Rules {
+/// What all handshakes of a listener share.
+pub(super) struct HandshakeContext {
     pub(super) config: AcceptorConfig,
     pub(super) alive: Arc<AtomicUsize>,
-    /// Tried where the key is not known, so that it takes as long as where the secret is wrong.
+    /// Used for unknown keys, so that they take as long as wrong secrets.
     decoy: Secret,
 }
 
 /// One handshake.
 pub(super) struct Responder {
-    rules: Arc<Rules>,
+    context: Arc<HandshakeContext>,
     address: SocketAddr,
     stage: Stage,
 }
 
 enum Stage {
     Preface(Vec<u8>),
-    Hello(Box<Known>),
-    Over,
+    Hello(Box<PendingCaller>),
+    Done,
 }
 
-/// A caller whose preface was good.
-struct Known {
+/// A caller whose preface was accepted.
+struct PendingCaller {
     framing: Framing,
     identity: String,
-    withdrawals: u64,
+    revocations: u64,
     ticket: Option<KeyId>,
 }
 
-/// How it goes on.
+/// The state after a step.
 pub(super) enum Step {
-    /// More bytes must come.
+    /// More bytes are needed.
     More,
-    Open(Box<Opened>),
+    Open(Box<HandshakeResult>),
     Refused(Rejection),
 }
 
-/// Why it does not go on.
+/// Why a caller is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rejection {
     pub(super) reason: Reason,
-    /// The listener's own word.
+    /// The code of the listener's check.
     pub(super) code: Option<&'static str>,
     text: String,
 }
 
-impl Rules {
+impl HandshakeContext {
     pub(super) fn new(mut config: AcceptorConfig) -> Result<Arc<Self>, Error> {
         config.max_hello = config.max_hello.min(MAX_MESSAGE);
         let alive = Arc::new(AtomicUsize::new(0));
-        Ok(Arc::new(Rules { config, alive, decoy: random_secret()? }))
+        Ok(Arc::new(HandshakeContext { config, alive, decoy: random_secret()? }))
     }
 }
 
 impl Responder {
-    pub(super) fn new(rules: &Arc<Rules>, address: SocketAddr) -> Self {
-        Responder { rules: Arc::clone(rules), address, stage: Stage::Preface(Vec::new()) }
+    pub(super) fn new(context: &Arc<HandshakeContext>, address: SocketAddr) -> Self {
+        Responder { context: Arc::clone(context), address, stage: Stage::Preface(Vec::new()) }
     }
 
-    /// Takes bytes of the caller, and appends what is to be sent to it. A refusal is part of that.
+    /// Takes bytes from the caller, and appends bytes to send to it, including a refusal.
     pub(super) fn take(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> Step {
         let step = match &mut self.stage {
             Stage::Preface(received) => {
                 received.extend(bytes);
                 self.check_preface(now, out).and_then(|()| self.check_hello(now, out))
             }
-            Stage::Hello(known) => {
-                known.framing.feed(bytes);
+            Stage::Hello(pending) => {
+                pending.framing.feed(bytes);
                 self.check_hello(now, out)
             }
-            Stage::Over => Ok(None),
+            Stage::Done => Ok(None),
         };
         match step {
             Ok(None) => Step::More,
             Ok(Some(opened)) => Step::Open(opened),
-            Err(no) => {
-                self.refuse(&no, out);
-                Step::Refused(no)
+            Err(rejection) => {
+                self.refuse(&rejection, out);
+                Step::Refused(rejection)
             }
         }
     }
 
-    /// Says no, in the form that the caller expects by now.
-    pub(super) fn refuse(&mut self, no: &Rejection, out: &mut Vec<u8>) {
-        match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Preface(_) => out.extend(Answer::refuse(no.reason, &no.text).to_bytes()),
-            Stage::Hello(mut known) => known.framing.seal(&no.to_message(), out),
-            Stage::Over => {}
+    /// Appends a refusal, in the form that the caller expects at this stage.
+    pub(super) fn refuse(&mut self, rejection: &Rejection, out: &mut Vec<u8>) {
+        match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Preface(_) => {
+                out.extend(Answer::refuse(rejection.reason, &rejection.text).to_bytes())
+            }
+            Stage::Hello(mut pending) => pending.framing.seal(&rejection.to_message(), out),
+            Stage::Done => {}
         }
     }
 
@@ -114,96 +116,108 @@ impl Responder {
         if !received.iter().zip(MAGIC).all(|(theirs, ours)| theirs == ours) {
             return Err(Rejection::new(
                 Reason::NotOurs,
-                "this listener speaks Wirelane's protocol only",
+                "this listener accepts only the Wirelane protocol",
             ));
         }
         let Some(theirs) = versions(received) else { return Ok(()) };
         let chosen = choose(theirs)?;
-        let Some((head, rest)) = received.split_first_chunk::<PREFACE>() else { return Ok(()) };
+        let Some((head, rest)) = received.split_first_chunk::<PREFACE_BYTES>() else {
+            return Ok(());
+        };
         let preface = Preface::parse(head)?;
-        if preface == Preface::Plain && self.rules.config.require_authentication {
-            let text = "this peer wants a key or a ticket: configure the key it uses, or let it \
-                        take callers without";
+        if preface == Preface::Plain && self.context.config.require_authentication {
+            let text = "authentication required: configure the key of this peer, or let it accept \
+            anonymous callers";
             return Err(Rejection::new(Reason::Unauthenticated, text));
         }
-        let Some((first, rest)) = rest.split_at_checked(preface.follows()) else { return Ok(()) };
-        let mut known = match preface {
-            Preface::Plain => self.meet_anonymous(chosen, out),
-            Preface::Noise { key } => self.meet(key, head, first, chosen, now, out)?,
+        let Some((first, rest)) = rest.split_at_checked(preface.noise_length()) else {
+            return Ok(());
         };
-        known.framing.feed(rest);
-        self.stage = Stage::Hello(Box::new(known));
+        let mut pending = match preface {
+            Preface::Plain => self.accept_anonymous(chosen, out),
+            Preface::Noise { key } => self.authenticate(key, head, first, chosen, now, out)?,
+        };
+        pending.framing.feed(rest);
+        self.stage = Stage::Hello(Box::new(pending));
         Ok(())
     }
 
-    fn meet_anonymous(&self, chosen: u8, out: &mut Vec<u8>) -> Known {
-        out.extend(Answer::go_on(chosen, Vec::new()).to_bytes());
-        let framing = Framing::new(None, self.rules.config.max_hello);
-        let withdrawals = self.rules.config.keyring.withdrawals();
-        Known { framing, identity: ANONYMOUS.to_owned(), withdrawals, ticket: None }
+    fn accept_anonymous(&self, chosen: u8, out: &mut Vec<u8>) -> PendingCaller {
+        out.extend(Answer::accept(chosen, Vec::new()).to_bytes());
+        let framing = Framing::new(None, self.context.config.max_hello);
+        let revocations = self.context.config.keyring.revocations();
+        PendingCaller { framing, identity: ANONYMOUS.to_owned(), revocations, ticket: None }
     }
 
-    fn meet(
+    fn authenticate(
         &self,
         id: KeyId,
-        head: &[u8; PREFACE],
+        head: &[u8; PREFACE_BYTES],
         first: &[u8],
         chosen: u8,
         now: Instant,
         out: &mut Vec<u8>,
-    ) -> Result<Known, Rejection> {
-        let keyring = &self.rules.config.keyring;
+    ) -> Result<PendingCaller, Rejection> {
+        let keyring = &self.context.config.keyring;
         let found = keyring.find(&id, now);
-        let secret = found.as_ref().map_or(&self.rules.decoy, |found| &found.secret);
-        let mut noise = responder(secret, head).map_err(|_| Rejection::broken())?;
-        let opened = noise.read_message(first, &mut [0; TAG]);
-        let (Ok(_), Some(Found { identity, once, withdrawals, .. })) = (opened, found) else {
+        let secret = found.as_ref().map_or(&self.context.decoy, |found| &found.secret);
+        let mut noise = responder(secret, head).map_err(|_| Rejection::failed())?;
+        let opened = noise.read_message(first, &mut [0; TAG_BYTES]);
+        let (Ok(_), Some(FoundSecret { identity, single_use, revocations, .. })) = (opened, found)
+        else {
             return Err(Rejection::wrong_key());
         };
-        let ephemeral: &[u8; EPHEMERAL] = first.first_chunk().ok_or_else(Rejection::broken)?;
-        if !keyring.remember(*ephemeral) {
-            let text =
-                "this handshake was seen before: somebody recorded it, or a proxy repeats it";
+        let ephemeral: &[u8; EPHEMERAL_BYTES] =
+            first.first_chunk().ok_or_else(Rejection::failed)?;
+        if !keyring.remember_ephemeral(*ephemeral) {
+            let text = "replayed handshake: it was recorded, or a proxy repeats it";
             return Err(Rejection::new(Reason::Replayed, text));
         }
-        let mut answer = Answer::go_on(chosen, vec![0; EPHEMERAL + 4 + TAG]);
+        let mut answer = Answer::accept(chosen, vec![0; EPHEMERAL_BYTES + 4 + TAG_BYTES]);
         let summary = answer.summary();
-        noise.write_message(&summary, &mut answer.body).map_err(|_| Rejection::broken())?;
-        let cipher = noise.into_transport_mode().map_err(|_| Rejection::broken())?;
+        noise.write_message(&summary, &mut answer.body).map_err(|_| Rejection::failed())?;
+        let cipher = noise.into_transport_mode().map_err(|_| Rejection::failed())?;
         out.extend(answer.to_bytes());
-        let framing = Framing::new(Some(cipher), self.rules.config.max_hello);
-        Ok(Known { framing, identity, withdrawals, ticket: once.then_some(id) })
+        let framing = Framing::new(Some(cipher), self.context.config.max_hello);
+        Ok(PendingCaller { framing, identity, revocations, ticket: single_use.then_some(id) })
     }
 
     fn check_hello(
         &mut self,
         now: Instant,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Box<Opened>>, Rejection> {
-        let Stage::Hello(known) = &mut self.stage else { return Ok(None) };
-        let Some(hello) = known.framing.next()? else { return Ok(None) };
-        let config = &self.rules.config;
-        let place = Place::take(&self.rules.alive, config.max_sessions).ok_or_else(|| {
-            let most = config.max_sessions;
-            let text = format!(
-                "this peer serves {most} clients, as many as it allows: try later, or raise its limit \
-                 (`wirelane serve --max-clients N`)"
-            );
-            Rejection::new(Reason::TooManySessions, text)
-        })?;
-        // Only now the caller proved that it knows the secret: no record of its first message can.
-        if known.ticket.is_some_and(|id| !config.keyring.spend(&id, now)) {
+    ) -> Result<Option<Box<HandshakeResult>>, Rejection> {
+        let Stage::Hello(pending) = &mut self.stage else { return Ok(None) };
+        let Some(hello) = pending.framing.next()? else { return Ok(None) };
+        let config = &self.context.config;
+        let permit =
+            SessionPermit::take(&self.context.alive, config.max_sessions).ok_or_else(|| {
+                let most = config.max_sessions;
+                let text = format!(
+                    "the limit of {most} clients is reached: try later, or raise it \
+                (`wirelane serve --max-clients N`)"
+                );
+                Rejection::new(Reason::TooManySessions, text)
+            })?;
+        // Only now the caller has proved that it has the secret: a replay of its first message cannot.
+        if pending.ticket.is_some_and(|id| !config.keyring.use_ticket(&id, now)) {
             return Err(Rejection::wrong_key());
         }
-        let caller = Caller { address: self.address, identity: known.identity.clone() };
-        let ours = (config.check)(&caller, &hello).and_then(within_a_message)?;
-        known.framing.seal(&[&[0], &ours[..]].concat(), out);
-        known.framing.allow(MAX_MESSAGE);
-        let Stage::Hello(known) = std::mem::replace(&mut self.stage, Stage::Over) else {
+        let caller = Caller { address: self.address, identity: pending.identity.clone() };
+        let ours = (config.check)(&caller, &hello).and_then(check_length)?;
+        pending.framing.seal(&[&[0], &ours[..]].concat(), out);
+        pending.framing.set_max_length(MAX_MESSAGE);
+        let Stage::Hello(pending) = std::mem::replace(&mut self.stage, Stage::Done) else {
             return Ok(None);
         };
-        let Known { framing, identity, withdrawals, .. } = *known;
-        Ok(Some(Box::new(Opened { framing, identity, withdrawals, hello, _place: Some(place) })))
+        let PendingCaller { framing, identity, revocations, .. } = *pending;
+        Ok(Some(Box::new(HandshakeResult {
+            framing,
+            identity,
+            revocations,
+            hello,
+            _permit: Some(permit),
+        })))
     }
 }
 
@@ -216,17 +230,19 @@ fn choose(theirs: Versions) -> Result<u8, Rejection> {
         ));
     }
     ours.common(theirs).ok_or_else(|| {
-        let text = format!("this peer speaks versions {ours}, you {theirs}: update the older one");
+        let text = format!(
+            "this peer supports protocol versions {ours}, the caller {theirs}: update the older end"
+        );
         Rejection::new(Reason::WrongVersion, text)
     })
 }
 
-/// A hello travels behind one byte.
-fn within_a_message(hello: Vec<u8>) -> Result<Vec<u8>, Refusal> {
+/// Checks that a hello and its prefix of one byte fit into a message.
+fn check_length(hello: Vec<u8>) -> Result<Vec<u8>, Refusal> {
     if hello.len() < MAX_MESSAGE {
         return Ok(hello);
     }
-    let text = format!("this peer has {} bytes to say of itself, too many", hello.len());
+    let text = format!("the hello of this peer has {} bytes, over the limit", hello.len());
     Err(Refusal { code: "hello_too_long", text })
 }
 
@@ -235,19 +251,19 @@ impl Rejection {
         Rejection { reason, code: None, text: text.into() }
     }
 
-    /// Whether the key is not known or its secret is another, nobody is told.
+    /// The same text for an unknown key and a wrong secret, so that neither is revealed.
     fn wrong_key() -> Self {
-        let text = "the key or ticket is not known here, or was used or has ended: see that both ends \
-                    have the same key";
+        let text = "unknown key or ticket, or a ticket that was used or has expired: check that both ends \
+        have the same key";
         Rejection::new(Reason::WrongKey, text)
     }
 
-    /// The system gives no random numbers, which is all that can fail there.
-    fn broken() -> Self {
-        Rejection::new(Reason::ProtocolError, "the handshake could not be made")
+    /// The system returns no random numbers: nothing else can fail there.
+    fn failed() -> Self {
+        Rejection::new(Reason::ProtocolError, "the handshake failed")
     }
 
-    /// The refusal of a hello: why, the listener's own word, and a text.
+    /// The refusal of a hello: reason, the check's code, and a text.
     fn to_message(&self) -> Vec<u8> {
         let code = self.code.unwrap_or(self.reason.name()).as_bytes();
         let code = &code[..code.len().min(255)];
@@ -256,15 +272,15 @@ impl Rejection {
     }
 }
 
-impl From<Fault> for Rejection {
-    fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::Oversized { .. } => {
-                Rejection::new(Reason::Oversized, format!("the hello is {fault}"))
+impl From<FramingError> for Rejection {
+    fn from(error: FramingError) -> Self {
+        match error {
+            FramingError::Oversized { .. } => {
+                Rejection::new(Reason::Oversized, format!("invalid hello: {error}"))
             }
-            Fault::Undecipherable => Rejection::wrong_key(),
-            Fault::ProtocolError(_) => {
-                Rejection::new(Reason::ProtocolError, format!("the hello is {fault}"))
+            FramingError::Undecipherable => Rejection::wrong_key(),
+            FramingError::ProtocolError(_) => {
+                Rejection::new(Reason::ProtocolError, format!("invalid hello: {error}"))
             }
         }
     }
@@ -277,7 +293,7 @@ impl From<BadPreface> for Rejection {
                 Rejection::new(Reason::Oversized, "the preface is longer than version 1 allows")
             }
             BadPreface::ProtocolError => {
-                Rejection::new(Reason::ProtocolError, "the preface is none of version 1")
+                Rejection::new(Reason::ProtocolError, "the preface is not valid for version 1")
             }
         }
     }
@@ -289,20 +305,20 @@ impl From<Refusal> for Rejection {
     }
 }
 
-/// One of the sessions that a listener allows to be alive, until it is dropped.
-pub(super) struct Place {
+/// A permit for one open session of a listener, until it is dropped.
+pub(super) struct SessionPermit {
     alive: Arc<AtomicUsize>,
 }
 
-impl Place {
+impl SessionPermit {
     fn take(alive: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
         let more = |count| (count < most).then_some(count + 1);
         alive.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Place { alive: Arc::clone(alive) })
+        Some(SessionPermit { alive: Arc::clone(alive) })
     }
 }
 
-impl Drop for Place {
+impl Drop for SessionPermit {
     fn drop(&mut self) {
         self.alive.fetch_sub(1, Ordering::Relaxed);
     }

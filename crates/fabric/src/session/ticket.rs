@@ -1,11 +1,11 @@
-//! A secret that is good for one session.
+//! A secret for one session.
 
 use super::key::{KeyId, Secret};
 use crate::error::{Error, Kind};
 use crate::grants::random;
 
-/// What a [`super::Keyring`] issues and one caller shows once. Its bytes travel over a path that is
-/// trusted already: whoever reads them can be that caller.
+/// A secret issued by a [`super::Keyring`], which one caller can use once. Pass its bytes over an authenticated and
+/// encrypted connection: everyone who reads them can be that caller.
 #[derive(Debug, Clone)]
 pub struct Ticket {
     pub(super) id: KeyId,
@@ -13,12 +13,12 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// A new one.
+    /// A new ticket.
     pub(super) fn random() -> Result<Self, Error> {
         Ok(Ticket { id: random()?.to_le_bytes(), secret: random_secret()? })
     }
 
-    /// As it travels: the id, then the secret.
+    /// The encoding: the id, then the secret.
     pub fn to_bytes(&self) -> [u8; 48] {
         let mut bytes = [0; 48];
         bytes[..16].copy_from_slice(&self.id);
@@ -26,14 +26,14 @@ impl Ticket {
         bytes
     }
 
-    /// One that travelled.
+    /// Decodes a ticket.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let parts = bytes.split_first_chunk().and_then(|(id, secret)| {
             Some(Ticket { id: *id, secret: Secret::new(secret.try_into().ok()?) })
         });
         parts.ok_or_else(|| {
             let why = format!("a ticket has 48 bytes, this has {}", bytes.len());
-            Error::new(Kind::Misuse, "read a ticket", why, "carry the ticket's bytes as they are")
+            Error::new(Kind::Misuse, "read a ticket", why, "pass the ticket's bytes unchanged")
         })
     }
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ticket_travels_and_does_not_show_its_secret() {
+    fn a_ticket_survives_encoding_and_does_not_print_its_secret() {
         let ticket = Ticket { id: [7; 16], secret: Secret::new([231; 32]) };
         let bytes = ticket.to_bytes();
         assert_eq!(Ticket::from_bytes(&bytes).unwrap().to_bytes(), bytes);

@@ -1,4 +1,4 @@
-//! Who may call, and as whom.
+//! Authentication and encryption of links.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use fabric::link::{Class, Endpoint, Settings};
 use fabric::session::{Credentials, Key, Reason};
 use fabric::{Error, Kind};
 
-use crate::pair::{LIMIT, Two, anywhere, join, settings};
+use crate::pair::{LIMIT, LinkPair, anywhere, join, settings};
 
 fn key(name: &str, digit: &str) -> Key {
     Key::from_hex(name, &digit.repeat(64)).unwrap()
@@ -16,7 +16,7 @@ fn with(credentials: Credentials) -> Settings {
     Settings { credentials, ..settings() }
 }
 
-/// Knows one key, and nobody without.
+/// Accepts one key, and no anonymous callers.
 fn guarded() -> Settings {
     let settings = Settings { require_authentication: true, ..settings() };
     settings.keyring.add(key("night", "a")).unwrap();
@@ -24,16 +24,16 @@ fn guarded() -> Settings {
 }
 
 #[test]
-fn who_has_the_key_gets_in_under_its_name() {
-    let two = Two::new(with(Credentials::Key(key("mine", "a"))), guarded());
-    let [here, there] = [&two.dialler, &two.acceptor].map(|link| link.report().explain());
+fn a_caller_with_the_key_is_accepted_under_its_name() {
+    let pair = LinkPair::new(with(Credentials::Key(key("mine", "a"))), guarded());
+    let [here, there] = [&pair.dialler, &pair.acceptor].map(|link| link.report().explain());
     assert!(here.encrypted && there.encrypted);
     assert_eq!((here.identity.as_str(), there.identity.as_str()), ("mine", "night"));
-    two.exercise();
+    pair.exercise();
 }
 
 #[test]
-fn who_has_another_key_or_none_does_not() {
+fn callers_with_another_key_or_none_are_refused() {
     let listens = Endpoint::new(guarded()).unwrap();
     let listener = listens.listen(anywhere()).unwrap();
     let call = |credentials| -> Error {
@@ -50,9 +50,9 @@ fn who_has_another_key_or_none_does_not() {
 }
 
 #[test]
-fn where_nobody_asks_for_keys_callers_are_anonymous() {
-    let two = Two::new(settings(), settings());
-    let explained = two.acceptor.report().explain();
+fn without_authentication_callers_are_anonymous() {
+    let pair = LinkPair::new(settings(), settings());
+    let explained = pair.acceptor.report().explain();
     assert_eq!((explained.identity.as_str(), explained.encrypted), ("anonymous", false));
 }
 
@@ -65,7 +65,7 @@ fn a_ticket_opens_one_link() {
     let caller = Endpoint::new(with(Credentials::Ticket(ticket))).unwrap();
     let (_dialler, acceptor) = join(&caller, &listener);
     assert_eq!(acceptor.report().explain().identity, "worker-7");
-    let error = caller.connect(listener.address(), LIMIT).err().expect("it is spent");
+    let error = caller.connect(listener.address(), LIMIT).err().expect("the ticket is used");
     assert_eq!(error.kind(), Kind::Denied, "{error}");
     assert_eq!(listener.counts().accepted(), 1);
 }
@@ -77,24 +77,24 @@ fn encrypted(mut settings: Settings) -> Settings {
 }
 
 #[test]
-fn encrypted_lanes_do_everything_that_others_do() {
+fn encrypted_lanes_support_all_operations() {
     let dials = encrypted(with(Credentials::Key(key("mine", "a"))));
-    let two = Two::new(dials, encrypted(guarded()));
-    assert_eq!(two.lane(), "tcp");
-    two.exercise();
+    let pair = LinkPair::new(dials, encrypted(guarded()));
+    assert_eq!(pair.lane(), "tcp");
+    pair.exercise();
 }
 
 #[test]
-fn lanes_are_encrypted_if_one_end_wants_it() {
+fn lanes_are_encrypted_if_one_end_requires_it() {
     let key = || with(Credentials::Key(key("mine", "a")));
     let plain = |settings: Settings| Settings { classes: vec![Class::Tcp], ..settings };
-    Two::new(encrypted(key()), plain(guarded())).exercise();
-    Two::new(plain(key()), encrypted(guarded())).exercise();
+    LinkPair::new(encrypted(key()), plain(guarded())).exercise();
+    LinkPair::new(plain(key()), encrypted(guarded())).exercise();
 }
 
-/// Keys come over the control connection: without one that is encrypted nobody can be sure of them.
+/// Keys of lanes are sent over the control connection, which must be encrypted for that.
 #[test]
-fn lanes_that_must_be_encrypted_are_not_made_without_a_key() {
+fn required_encryption_fails_without_a_key() {
     for [dials, accepts] in
         [[encrypted(settings()), settings()], [settings(), encrypted(settings())]]
     {

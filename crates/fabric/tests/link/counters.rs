@@ -1,16 +1,16 @@
-//! What lanes did is known when they are gone.
+//! Counters of closed lanes.
 
 use fabric::OpKind;
 use fabric::link::Class;
 
-use crate::pair::Two;
+use crate::pair::LinkPair;
 
 #[test]
-fn what_was_transferred_stays_when_links_are_gone() {
+fn counters_include_closed_links() {
     for class in [Class::Shm, Class::Tcp] {
-        let two = Two::over(class);
-        let ends = two.ends.clone();
-        two.exercise();
+        let pair = LinkPair::over(class);
+        let ends = pair.ends.clone();
+        pair.exercise();
         let transferred = ends[0].transferred(class);
         assert!(transferred.bytes(OpKind::Write) >= 8 << 20, "{class:?}: {transferred:?}");
         assert!(transferred.operations(OpKind::Send) > 0 && transferred.latency().count() > 0);

@@ -1,4 +1,4 @@
-//! Links between two endpoints, over what any machine has.
+//! Links between two endpoints, over transports that any machine has.
 #![allow(missing_docs, reason = "a test")]
 
 mod async_link;
@@ -21,21 +21,21 @@ mod sleeping;
 
 use fabric::link::Class;
 
-use pair::{Two, only, settings};
+use pair::{LinkPair, only, settings};
 
 #[test]
-fn two_processes_of_one_host_meet_in_shared_memory() {
-    let two = Two::new(settings(), settings());
-    assert_eq!(two.lane(), "shm");
-    two.exercise();
+fn on_one_host_shared_memory_is_used() {
+    let pair = LinkPair::new(settings(), settings());
+    assert_eq!(pair.lane(), "shm");
+    pair.exercise();
 }
 
 #[test]
-fn without_shared_memory_it_is_tcp_and_says_why() {
+fn without_shared_memory_tcp_is_used_with_the_reason() {
     let only_tcp = only(&[Class::Tcp, Class::Verbs]);
-    let two = Two::new(only_tcp, settings());
-    assert_eq!(two.lane(), "tcp");
-    let explained = two.dialler.report().explain();
-    assert!(explained.why.contains("shm: not wanted at this end"), "{}", explained.why);
-    two.exercise();
+    let pair = LinkPair::new(only_tcp, settings());
+    assert_eq!(pair.lane(), "tcp");
+    let explained = pair.dialler.report().explain();
+    assert!(explained.why.contains("shm: not enabled at this end"), "{}", explained.why);
+    pair.exercise();
 }

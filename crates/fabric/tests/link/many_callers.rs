@@ -1,4 +1,4 @@
-//! Ten thousand callers that never finish their handshake, and peers that mean it.
+//! Ten thousand callers that never finish their handshake, and peers that do.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,67 +10,67 @@ use fabric::session::Reason;
 use fabric::{Done, Kind, Op, Region, Rights, Window, wait};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::pair::{LIMIT, Two, only, post};
+use crate::pair::{LIMIT, LinkPair, only, post};
 
-const CROWD: u64 = 10_000;
+const CALLER_COUNT: u64 = 10_000;
 const CALLERS: &str = "WIRELANE_TEST_CALLERS";
 
 #[test]
-fn ten_thousand_half_open_connections_disturb_nobody() {
+fn ten_thousand_half_open_connections_do_not_disturb_links() {
     for class in [Class::Tcp, Class::Shm] {
         disturb(class);
     }
 }
 
 fn disturb(class: Class) {
-    let mut two = Two::over(class);
-    let there = two.region(1, 1 << 20, Rights::ALL);
-    let here = two.region(0, 2 << 20, Rights::NONE);
-    let window = two.grant(&there);
+    let mut pair = LinkPair::over(class);
+    let there = pair.region(1, 1 << 20, Rights::ALL);
+    let here = pair.region(0, 2 << 20, Rights::NONE);
+    let window = pair.grant(&there);
     let mut seed = 0;
-    let before = work(&mut two, &here, &there, &window, &mut seed, Duration::from_millis(500));
+    let before = work(&mut pair, &here, &there, &window, &mut seed, Duration::from_millis(500));
 
-    let address = two.listener.address();
-    let children = CROWD.div_ceil(descriptors() - 100);
-    let mut crowd: Vec<Callers> =
-        (0..children).map(|_| Callers::start(address, CROWD.div_ceil(children))).collect();
-    let counts = |two: &Two| {
-        let counts = two.listener.counts();
+    let address = pair.listener.address();
+    let children = CALLER_COUNT.div_ceil(descriptors() - 100);
+    let mut processes: Vec<Callers> =
+        (0..children).map(|_| Callers::start(address, CALLER_COUNT.div_ceil(children))).collect();
+    let counts = |pair: &LinkPair| {
+        let counts = pair.listener.counts();
         let refused: u64 = Reason::ALL.iter().map(|reason| counts.refused(*reason)).sum();
         counts.half_open() as u64 + refused
     };
-    // At work while they come.
+    // Operations while they connect.
     let (mut during, mut connected) = (Vec::new(), Vec::new());
-    let begun = Instant::now();
-    while counts(&two) < CROWD {
-        assert!(begun.elapsed() < 4 * LIMIT, "{} of {CROWD} came", counts(&two));
-        during.extend(work(&mut two, &here, &there, &window, &mut seed, Duration::ZERO));
-        if connected.is_empty() && counts(&two) > CROWD / 8 {
-            connected.push(another_peer(&two, class));
+    let started = Instant::now();
+    while counts(&pair) < CALLER_COUNT {
+        assert!(started.elapsed() < 4 * LIMIT, "{} of {CALLER_COUNT} connected", counts(&pair));
+        during.extend(work(&mut pair, &here, &there, &window, &mut seed, Duration::ZERO));
+        if connected.is_empty() && counts(&pair) > CALLER_COUNT / 8 {
+            connected.push(another_peer(&pair, class));
         }
     }
-    for callers in &mut crowd {
-        callers.hear("all are in");
+    for callers in &mut processes {
+        callers.wait_for("all are connected");
     }
-    let came = begun.elapsed();
-    // They are all there still.
-    connected.push(another_peer(&two, class));
-    during.extend(work(&mut two, &here, &there, &window, &mut seed, Duration::from_millis(500)));
-    assert_eq!((two.dialler.ended(), two.acceptor.ended()), (None, None));
-    drop(crowd);
+    let elapsed = started.elapsed();
+    // All are still connected.
+    connected.push(another_peer(&pair, class));
+    during.extend(work(&mut pair, &here, &there, &window, &mut seed, Duration::from_millis(500)));
+    assert_eq!((pair.dialler.ended(), pair.acceptor.ended()), (None, None));
+    drop(processes);
     eprintln!(
-        "over {class:?}: {CROWD} came in {came:.1?}; 1 MiB there and back took {} before and {} \
-         during; other peers were connected (after so many calls) in {connected:.1?}",
+        "over {class:?}: {CALLER_COUNT} connected in {elapsed:.1?}; 1 MiB there and back took {} before and {} \
+        during; other peers connected in (time, calls) {connected:.1?}",
         times(before),
         times(during)
     );
 }
 
-/// Somebody who means it comes, and dials again if told so. How long that took, and how many calls.
-fn another_peer(two: &Two, class: Class) -> (Duration, usize) {
-    let begun = Instant::now();
+/// Connects another peer, again while the listener is full. Returns the time and the number of calls.
+fn another_peer(pair: &LinkPair, class: Class) -> (Duration, usize) {
+    let started = Instant::now();
     let honest = Endpoint::new(only(&[class])).unwrap();
-    let (address, mut calls) = (two.listener.address(), 0);
+    let (address, mut calls) = (pair.listener.address(), 0);
     let call = || {
         loop {
             calls += 1;
@@ -78,25 +78,25 @@ fn another_peer(two: &Two, class: Class) -> (Duration, usize) {
                 Ok(link) => return (link, calls),
                 Err(error) => assert_eq!(error.kind(), Kind::Full, "{error}"),
             }
-            assert!(begun.elapsed() < LIMIT, "refused again and again");
+            assert!(started.elapsed() < LIMIT, "refused again and again");
         }
     };
     std::thread::scope(|scope| {
         let call = scope.spawn(call);
-        let mut acceptor = two.listener.accept(LIMIT).unwrap().unwrap();
+        let mut acceptor = pair.listener.accept(LIMIT).unwrap().unwrap();
         while !call.is_finished() {
             wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
         }
         let (dialler, calls) = call.join().unwrap();
         assert_eq!(dialler.report().explain().lane, Some(class.name()));
-        (begun.elapsed(), calls)
+        (started.elapsed(), calls)
     })
 }
 
-/// Writes a MiB and reads it back for so long, once at least, and sends a message each time: every byte is
-/// looked at. How long each took.
+/// Writes a MiB and reads it back until the time limit, at least once, and sends a message each time; checks every
+/// byte. Returns the duration of each round.
 fn work(
-    two: &mut Two,
+    pair: &mut LinkPair,
     here: &Region,
     there: &Region,
     window: &Window,
@@ -104,9 +104,9 @@ fn work(
     limit: Duration,
 ) -> Vec<Duration> {
     const SIZE: usize = 1 << 20;
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut took = Vec::new();
-    while took.is_empty() || begun.elapsed() < limit {
+    while took.is_empty() || started.elapsed() < limit {
         *seed += 1;
         let bytes: Vec<u8> = (0..SIZE / 8)
             .flat_map(|at| {
@@ -117,15 +117,15 @@ fn work(
         here.memory().write(SIZE, &vec![0; SIZE]);
         let step = Instant::now();
         let write = Op::write(1, here.slice(..SIZE), window.at(0));
-        assert_eq!(two.do_one(write), Ok(Done::Placed));
+        assert_eq!(pair.do_one(write), Ok(Done::Placed));
         let read = Op::read(2, here.slice(SIZE..), window.at(0));
-        assert_eq!(two.do_one(read), Ok(Done::Placed));
+        assert_eq!(pair.do_one(read), Ok(Done::Placed));
         took.push(step.elapsed());
         assert_eq!(there.slice(..).to_vec(), bytes);
         assert_eq!(here.slice(SIZE..).to_vec(), bytes);
-        post(&mut two.acceptor, [Op::receive(3, there.slice(..8))]);
-        post(&mut two.dialler, [Op::send(4, here.slice(8..16))]);
-        two.run(1, 1);
+        post(&mut pair.acceptor, [Op::receive(3, there.slice(..8))]);
+        post(&mut pair.dialler, [Op::send(4, here.slice(8..16))]);
+        pair.run(1, 1);
         assert_eq!(there.slice(..8).to_vec(), bytes[8..16]);
     }
     took
@@ -133,14 +133,14 @@ fn work(
 
 fn times(mut took: Vec<Duration>) -> String {
     took.sort_unstable();
-    let (median, most) = (took[took.len() / 2], took[took.len() - 1]);
-    format!("{median:.1?} ({most:.1?} at most, of {})", took.len())
+    let (median, max) = (took[took.len() / 2], took[took.len() - 1]);
+    format!("p50 {median:.1?} max {max:.1?} ({} samples)", took.len())
 }
 
-/// How many this process may have, raised as far as it goes.
+/// Raises the descriptor limit as far as possible, and returns it.
 fn descriptors() -> u64 {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    let raised = maximum.unwrap_or(u64::MAX).min(CROWD + 1000);
+    let raised = maximum.unwrap_or(u64::MAX).min(CALLER_COUNT + 1000);
     if getrlimit(Resource::Nofile).current.is_some_and(|current| current < raised) {
         setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }).unwrap();
     }
@@ -148,7 +148,7 @@ fn descriptors() -> u64 {
     raised
 }
 
-/// A process full of callers, which hang up with it.
+/// A process with many callers, whose connections close when it ends.
 struct Callers {
     child: Child,
     _to: ChildStdin,
@@ -165,7 +165,7 @@ impl Callers {
         Callers { child, _to: to, from: BufReader::new(from) }
     }
 
-    fn hear(&mut self, what: &str) {
+    fn wait_for(&mut self, what: &str) {
         let mut line = String::new();
         while !line.contains(what) {
             line.clear();
@@ -181,7 +181,7 @@ impl Drop for Callers {
     }
 }
 
-/// Nothing where it is not wanted. Some say nothing, some begin as peers do.
+/// Does nothing unless started by [`Callers`]. Some callers send nothing, some the start of a preface.
 #[test]
 #[allow(clippy::print_stdout, reason = "the pipe to the parent")]
 fn the_callers() {
@@ -191,14 +191,14 @@ fn the_callers() {
     descriptors();
     let call = |number: u64| {
         let mut socket = TcpStream::connect(address).unwrap();
-        // As a session begins, but no more; it may be given up already.
+        // The start of a preface; the connection may be given up already.
         let _ = socket.write_all(&b"WLC1"[..number as usize % 4]);
         socket
     };
     let sockets: Vec<TcpStream> = (0..count.parse().unwrap()).map(call).collect();
-    println!("all are in");
+    println!("all are connected");
     std::io::stdout().flush().unwrap();
-    // Until the parent ends, too.
+    // Until the parent ends.
     let _ = std::io::stdin().read_line(&mut String::new());
     drop(sockets);
 }

@@ -1,4 +1,4 @@
-//! Two ends of a link in one process.
+//! LinkTwo ends of a link in one process.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use fabric::link::{Class, Endpoint, Link, Listener, Settings};
 use fabric::{Completion, Done, Lane, Memory, Op, Pages, Region, Rights, Window, Work};
 
-pub(crate) struct Two {
+pub(crate) struct LinkPair {
     pub(crate) dialler: Link,
     pub(crate) listener: Listener,
     pub(crate) acceptor: Link,
     pub(crate) ends: [Endpoint; 2],
 }
 
-/// Everything but RDMA, whether this machine has it or not.
+/// Without RDMA, whether this machine has it or not.
 pub(crate) fn settings() -> Settings {
     Settings { library: "no-such-libibverbs.so".into(), ..Settings::default() }
 }
@@ -23,22 +23,22 @@ pub(crate) fn only(classes: &[Class]) -> Settings {
     Settings { classes: classes.to_vec(), ..settings() }
 }
 
-/// Longer than anything here takes, shorter than a reader's patience.
+/// Longer than any test here takes.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
-impl Two {
+impl LinkPair {
     pub(crate) fn new(dials: Settings, accepts: Settings) -> Self {
         let ends = [Endpoint::new(dials).unwrap(), Endpoint::new(accepts).unwrap()];
         let listener = ends[1].listen(anywhere()).unwrap();
         let (dialler, acceptor) = join(&ends[0], &listener);
-        Two { dialler, listener, acceptor, ends }
+        LinkPair { dialler, listener, acceptor, ends }
     }
 
-    /// Both ends may use these, and nothing else.
+    /// Both ends with a single transport.
     pub(crate) fn over(class: Class) -> Self {
-        let two = Two::new(only(&[class]), only(&[class]));
-        assert_eq!(two.lane(), class.name());
-        two
+        let pair = LinkPair::new(only(&[class]), only(&[class]));
+        assert_eq!(pair.lane(), class.name());
+        pair
     }
 
     pub(crate) fn lane(&self) -> &'static str {
@@ -49,32 +49,32 @@ impl Two {
         region(&self.ends[end], length, rights)
     }
 
-    /// Lets the dialling end use a region of the accepting end's.
+    /// Grants a region of the accepting end to the dialling end.
     pub(crate) fn grant(&mut self, region: &Region) -> Window {
         let remote = self.acceptor.grant(region).unwrap();
         self.dialler.import(&remote).unwrap()
     }
 
-    /// Works at both ends until the dialling one has so many completions, and the accepting one so many.
+    /// Polls both ends until they have these numbers of completions.
     pub(crate) fn run(&mut self, dialler: usize, acceptor: usize) -> [Vec<Completion>; 2] {
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut done = [Vec::new(), Vec::new()];
         while done[0].len() < dialler || done[1].len() < acceptor {
-            assert!(begun.elapsed() < LIMIT, "{:#?}", self.dialler.report().explain());
+            assert!(started.elapsed() < LIMIT, "{:#?}", self.dialler.report().explain());
             self.dialler.poll(&mut done[0]);
             self.acceptor.poll(&mut done[1]);
         }
         done
     }
 
-    /// The dialling end does something that is over by itself.
+    /// Executes one operation at the dialling end.
     pub(crate) fn do_one(&mut self, op: Op) -> Result<Done, fabric::Failure> {
         post(&mut self.dialler, [op]);
         let [mut done, _] = self.run(1, 0);
         done.remove(0).outcome
     }
 
-    /// One of everything.
+    /// Executes every kind of operation.
     pub(crate) fn exercise(mut self) {
         let there = self.region(1, 8 << 20, Rights::ALL);
         let here = self.region(0, 8 << 20, Rights::NONE);
@@ -95,7 +95,7 @@ impl Two {
         ];
         post(&mut self.dialler, sends);
         let [done, mut received] = self.run(3, 2);
-        // Not every lane keeps the order of immediate data and a message.
+        // Not every lane preserves the order of immediate data and a message.
         received.sort_by_key(|one| matches!(one.outcome, Ok(Done::Received { imm: None, .. })));
         assert!(done.iter().all(|completion| completion.outcome.is_ok()), "{done:?}");
         assert_eq!(received[0].outcome, Ok(Done::Received { length: 5, imm: Some(77) }));
@@ -114,13 +114,13 @@ pub(crate) fn anywhere() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// Makes a link, as two processes would.
+/// Connects pair ends.
 pub(crate) fn join(endpoint: &Endpoint, listener: &Listener) -> (Link, Link) {
     let address = listener.address();
     std::thread::scope(|scope| {
         let dialler = scope.spawn(|| endpoint.connect(address, LIMIT).unwrap());
         let mut acceptor = listener.accept(LIMIT).unwrap().unwrap();
-        // The end that was called may learn a moment later that the rail is up.
+        // The accepting end may learn a moment later that the rail is up.
         while !dialler.is_finished() || acceptor.report().explain().lane.is_none() {
             fabric::wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
         }
@@ -132,14 +132,14 @@ pub(crate) fn region(endpoint: &Endpoint, length: usize, rights: Rights) -> Regi
     endpoint.register(&Memory::allocate(length, Pages::Plain).unwrap(), rights).unwrap()
 }
 
-/// Posts what must all be taken.
+/// Posts operations, all of which must be accepted.
 pub(crate) fn post(link: &mut Link, ops: impl IntoIterator<Item = Op>) {
     let mut ops: VecDeque<Op> = ops.into_iter().collect();
     link.post(&mut ops);
-    assert!(ops.is_empty(), "{} operations found no room", ops.len());
+    assert!(ops.is_empty(), "{} operations were not accepted", ops.len());
 }
 
-/// What a receive got.
+/// The message of a receive.
 pub(crate) fn message(completion: &Completion) -> Vec<u8> {
     let Ok(Done::Received { length, .. }) = completion.outcome else { panic!("{completion:?}") };
     let Work::Receive { into } = &completion.work else { panic!("{completion:?}") };

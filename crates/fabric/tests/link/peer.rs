@@ -1,4 +1,4 @@
-//! The other process: it listens, lets us use its memory, and sends back what it is sent.
+//! A peer in another process: it listens, grants its memory, and echoes messages.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
@@ -11,15 +11,15 @@ use fabric::{Completion, Done, Lane, Op, Region, RemoteRegion, Rights, Work};
 
 use crate::pair::{LIMIT, only, region};
 
-/// What the child may use, and where it listens.
+/// The transports of the child, and the address it listens on.
 const CLASSES: &str = "WIRELANE_TEST_CLASSES";
 const ADDRESS: &str = "WIRELANE_TEST_ADDRESS";
 
-/// The process, ended with this.
+/// The process, killed on drop.
 pub(crate) struct Peer {
     child: Child,
-    // The runner of tests ends if it cannot say what takes long.
-    _says: BufReader<ChildStdout>,
+    // The child's test runner fails if it cannot print.
+    _output: BufReader<ChildStdout>,
     pub(crate) address: SocketAddr,
 }
 
@@ -30,21 +30,21 @@ impl Peer {
         Self::start_by(command, classes, address)
     }
 
-    /// By a command that runs this very program with [`ARGUMENTS`] somewhere else.
+    /// Starts it by a command that runs this program with [`ARGUMENTS`] in another environment.
     pub(crate) fn start_by(mut command: Command, classes: &[Class], address: SocketAddr) -> Self {
         command.env(CLASSES, names(classes)).env(ADDRESS, address.to_string());
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut says = BufReader::new(child.stdout.take().unwrap());
+        let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
-        while !line.contains("listens at ") {
+        while !line.contains("listening on ") {
             line.clear();
-            assert!(says.read_line(&mut line).unwrap() > 0, "the other process listens");
+            assert!(output.read_line(&mut line).unwrap() > 0, "the other process listens");
         }
-        let (_, address) = line.split_once("listens at ").unwrap();
-        Peer { child, _says: says, address: address.trim().parse().unwrap() }
+        let (_, address) = line.split_once("listening on ").unwrap();
+        Peer { child, _output: output, address: address.trim().parse().unwrap() }
     }
 
-    /// Without a word.
+    /// Kills the process.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -64,15 +64,15 @@ fn names(classes: &[Class]) -> String {
     classes.iter().map(|class| class.name()).collect::<Vec<_>>().join(",")
 }
 
-/// Our end of a link to it, with a region of its own to use.
-pub(crate) struct Near {
+/// The local end of a link to it, with a region that it granted.
+pub(crate) struct LocalEnd {
     pub(crate) endpoint: Endpoint,
     pub(crate) link: Link,
     pub(crate) source: Region,
     pub(crate) remote: RemoteRegion,
 }
 
-impl Near {
+impl LocalEnd {
     pub(crate) fn connect(classes: &[Class], address: SocketAddr) -> Self {
         Self::connect_by(Endpoint::new(only(classes)).unwrap(), address)
     }
@@ -84,7 +84,7 @@ impl Near {
         let mut done = Vec::new();
         assert_eq!(fabric::wait(&mut link, &mut done, LIMIT), 1, "{:?}", link.ended());
         let remote = RemoteRegion::from_bytes(&source.slice(..36).to_vec()).unwrap();
-        Near { endpoint, link, source, remote }
+        LocalEnd { endpoint, link, source, remote }
     }
 
     pub(crate) fn one(&mut self, op: Op) -> Completion {
@@ -95,7 +95,7 @@ impl Near {
         done.remove(0)
     }
 
-    /// Memory and messages, there and back.
+    /// Uses memory and messages in both directions.
     pub(crate) fn exercise(&mut self) {
         let window = self.link.import(&self.remote).unwrap();
         let bytes: Vec<u8> = (0..1 << 19).map(|at: u32| (at % 241) as u8).collect();
@@ -115,11 +115,11 @@ impl Near {
         while done.len() < 2 {
             assert!(fabric::wait(&mut self.link, &mut done, LIMIT) > 0, "{:?}", self.link.ended());
         }
-        assert_eq!(self.source.slice(64..72).to_vec(), bytes[8..16], "it came back");
+        assert_eq!(self.source.slice(64..72).to_vec(), bytes[8..16], "the echo");
     }
 }
 
-/// The other role: nothing where it is not wanted.
+/// The peer's process; does nothing unless started by [`Peer`].
 #[test]
 fn the_other_process() {
     let Ok(classes) = std::env::var(CLASSES) else { return };
@@ -128,7 +128,7 @@ fn the_other_process() {
     let endpoint = Endpoint::new(only(&classes)).unwrap();
     let address = std::env::var(ADDRESS).unwrap().parse().unwrap();
     let listener = endpoint.listen(address).unwrap();
-    say_address(listener.address());
+    print_address(listener.address());
     let shared = region(&endpoint, 1 << 20, Rights::ALL);
     let source = region(&endpoint, 1 << 16, Rights::NONE);
     while let Some(link) = listener.accept(LIMIT) {
@@ -137,8 +137,8 @@ fn the_other_process() {
 }
 
 #[allow(clippy::print_stdout, reason = "the pipe to the parent")]
-fn say_address(address: SocketAddr) {
-    println!("listens at {address}");
+fn print_address(address: SocketAddr) {
+    println!("listening on {address}");
     std::io::stdout().flush().unwrap();
 }
 

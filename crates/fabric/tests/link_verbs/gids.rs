@@ -1,4 +1,4 @@
-//! Whose addresses RDMA lanes are made with.
+//! Restriction of peers by `allowed_gids`.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn ends(dials: &[&str], accepts: &[&str]) -> (Endpoint, Endpoint, Listener) {
     (caller, host, listener)
 }
 
-/// The rails in use, after more time than it takes to bring up all.
+/// The rails in use, after enough time to bring up all of them, and those left out.
 fn rails(caller: &Endpoint, listener: &Listener) -> (Vec<String>, Vec<String>) {
     let address = listener.address();
     std::thread::scope(|scope| {
@@ -33,8 +33,8 @@ fn rails(caller: &Endpoint, listener: &Listener) -> (Vec<String>, Vec<String>) {
             fabric::wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
         }
         let mut dialler = call.join().unwrap();
-        let begun = std::time::Instant::now();
-        while begun.elapsed() < Duration::from_secs(5) {
+        let started = std::time::Instant::now();
+        while started.elapsed() < Duration::from_secs(5) {
             for link in [&mut dialler, &mut acceptor] {
                 fabric::wait(link, &mut Vec::new(), Duration::from_millis(1));
             }
@@ -67,14 +67,14 @@ fn a_caller_that_allows_one_rail_uses_that_one() {
 }
 
 #[test]
-fn everything_allowed_by_name_is_as_nothing_forbidden() {
+fn a_list_of_all_gids_allows_all_rails() {
     let (caller, _host, listener) = ends(&["10.77.0.2", "10.77.1.2"], &["10.77.0.1", "10.77.1.1"]);
     assert_eq!(rails(&caller, &listener).0.len(), 2);
 }
 
-/// The caller does not know what the listener allows: it is up to the listener to refuse its rails.
+/// The caller does not know what the listener allows: the listener refuses its rails.
 #[test]
-fn a_listener_that_allows_one_rail_takes_no_other() {
+fn a_listener_that_allows_one_rail_refuses_others() {
     let (caller, _host, listener) = ends(&[], &["10.77.1.1"]);
     assert_eq!(rails(&caller, &listener).0, ["rxe2/1–rxe3/1"]);
 }

@@ -1,10 +1,10 @@
-//! Our end of a link to the other process.
+//! The local end of a link to the other process.
 
 use std::collections::VecDeque;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fabric::link::{Endpoint, Happening, Link};
+use fabric::link::{Endpoint, EventKind, Link};
 use fabric::{
     Completion, Done, Failure, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Slice,
     Window, Work,
@@ -12,17 +12,17 @@ use fabric::{
 
 use crate::peer::{Pattern, Peer, settings};
 
-pub(crate) struct Near {
+pub(crate) struct LocalEnd {
     pub(crate) endpoint: Endpoint,
     pub(crate) link: Link,
     pub(crate) source: Region,
     outbound: Region,
-    /// What the other process granted, and room for an old number.
+    /// The region that the other process granted, and memory for the old value of atomic operations.
     pub(crate) remote: RemoteRegion,
     pub(crate) old: Slice,
     pub(crate) window: Window,
     todo: VecDeque<Op>,
-    /// What is over, receives apart.
+    /// Outcomes of operations other than receives.
     pub(crate) done: Vec<(u64, Result<Done, Failure>)>,
     answers: VecDeque<Vec<u8>>,
     pub(crate) in_flight: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Near {
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
-impl Near {
+impl LocalEnd {
     pub(crate) fn connect(peer: &Peer, size: usize) -> Self {
         let endpoint = Endpoint::new(settings(["rxe0", "rxe2"])).unwrap();
         Self::connect_by(endpoint, peer, size)
@@ -56,7 +56,7 @@ impl Near {
             (1..9).map(|at| Op::receive(RECEIVE, outbound.slice(at * 64..at * 64 + 64))).collect();
         let (done, answers) = (Vec::new(), VecDeque::new());
         let old = outbound.slice(1024..1032);
-        Near {
+        LocalEnd {
             endpoint,
             link,
             source,
@@ -71,7 +71,7 @@ impl Near {
         }
     }
 
-    /// Fills the source with what only this seed has.
+    /// Fills the source with the pattern of a seed.
     pub(crate) fn fill(&self, seed: u64) {
         let mut pattern = Pattern::new(seed);
         for number in 0..self.source.len() >> 20 {
@@ -87,7 +87,7 @@ impl Near {
         self.step(Duration::ZERO);
     }
 
-    /// Works for a moment.
+    /// Posts and polls once.
     pub(crate) fn step(&mut self, limit: Duration) {
         self.link.post(&mut self.todo);
         let mut done = Vec::new();
@@ -108,36 +108,36 @@ impl Near {
         }
     }
 
-    /// Works until so much is over.
-    pub(crate) fn until(&mut self, what: &str, mut over: impl FnMut(&mut Near) -> bool) {
-        let begun = Instant::now();
-        while !over(self) {
+    /// Works until the condition is true.
+    pub(crate) fn until(&mut self, what: &str, mut condition: impl FnMut(&mut LocalEnd) -> bool) {
+        let started = Instant::now();
+        while !condition(self) {
             let explained = self.link.report().explain();
-            assert!(begun.elapsed() < LIMIT, "{what} took too long: {explained:#?}");
+            assert!(started.elapsed() < LIMIT, "{what} took too long: {explained:#?}");
             assert!(self.link.ended().is_none(), "{what}: {:?}", self.link.ended());
             self.step(Duration::from_millis(20));
         }
     }
 
     pub(crate) fn finish(&mut self) {
-        self.until("finishing", |near| near.in_flight == 0);
+        self.until("finishing", |local| local.in_flight == 0);
         for (token, outcome) in self.done.drain(..) {
             assert!(outcome.is_ok(), "{token}: {outcome:?}");
         }
     }
 
-    /// Asks the other process something.
+    /// Sends a request to the other process, and waits for the answer.
     pub(crate) fn ask(&mut self, what: &[u8; 8], words: &[u64]) -> Vec<u64> {
         let bytes: Vec<u8> =
             what.iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
         self.outbound.memory().write(4096, &bytes);
         self.post([Op::send(0, self.outbound.slice(4096..4096 + bytes.len()))]);
-        self.until("an answer", |near| !near.answers.is_empty());
+        self.until("an answer", |local| !local.answers.is_empty());
         let answer = self.answers.pop_front().unwrap();
         answer.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
     }
 
-    /// A message with a number of its own, which must come in order.
+    /// Sends a numbered message, which must arrive in order.
     pub(crate) fn number(&mut self, number: u64) {
         let begin = 8192 + (number as usize % 512) * 64;
         self.outbound.memory().write(begin, b"number: ");
@@ -145,7 +145,7 @@ impl Near {
         self.post([Op::send(number, self.outbound.slice(begin..begin + 16))]);
     }
 
-    /// Whether some MiB of the other process's region are what only this seed has.
+    /// Checks that some MiB of the other process's region have the pattern of a seed.
     pub(crate) fn verify(&mut self, seed: u64, first: usize, count: usize) {
         let wrong = self.ask(b"wrong:  ", &[seed, first as u64, count as u64])[0];
         assert_eq!(wrong, 0, "of {count} MiB from {first} on");
@@ -160,7 +160,7 @@ impl Near {
         rails.into_iter().filter(|rail| rail.in_use).map(|rail| rail.name).collect()
     }
 
-    pub(crate) fn events(&self, what: Happening) -> Vec<String> {
+    pub(crate) fn events(&self, what: EventKind) -> Vec<String> {
         let events = self.link.report().explain().events.into_iter();
         let events = events.filter(|event| event.what == what);
         events.map(|event| format!("{} because {}", event.rail, event.why)).collect()
@@ -173,7 +173,7 @@ pub(crate) fn wire(arguments: &str) {
     shell(&format!("wire {arguments}"));
 }
 
-/// As they should be at first, whatever a test before this one left.
+/// Resets both wires after an earlier test.
 pub(crate) fn repair_all() {
     wire("repair 0");
     wire("repair 1");

@@ -1,4 +1,4 @@
-//! The other process: it listens, lets us write, and answers what it has seen.
+//! The peer in another process: it listens, grants its memory, and reports what it received.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader};
@@ -11,43 +11,43 @@ use fabric::{Completion, Done, Lane, Memory, Op, Pages, Region, Rights, Work};
 
 const CHILD: &str = "WIRELANE_TEST_CHILD";
 
-/// Two rails to it: rxe0 to rxe1, and rxe2 to rxe3. Nothing between processes of one host.
+/// Two rails: rxe0 to rxe1, and rxe2 to rxe3. Without shared memory.
 pub(crate) fn settings(devices: [&str; 2]) -> Settings {
     let mut settings = Settings {
         classes: vec![Class::Verbs, Class::Tcp],
         devices: devices.map(str::to_owned).to_vec(),
         ..Settings::default()
     };
-    settings.link.settle = Duration::from_secs(1);
+    settings.link.retry_pause = Duration::from_secs(1);
     settings.link.op_timeout = Duration::from_secs(2);
-    settings.link.silence = Duration::from_secs(60);
+    settings.link.peer_timeout = Duration::from_secs(60);
     settings
 }
 
-/// The process, ended with this.
+/// The process, killed on drop.
 pub(crate) struct Peer {
     child: Child,
-    // The runner of tests ends if it cannot say what takes long.
-    _says: BufReader<ChildStdout>,
+    // The child's test runner fails if it cannot print.
+    _output: BufReader<ChildStdout>,
     pub(crate) address: SocketAddr,
 }
 
 impl Peer {
-    /// This very program, in the other role.
+    /// Starts this program in the other role.
     pub(crate) fn start(size: usize) -> Self {
         crate::local_end::repair_all();
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "peer::the_other_process", "--nocapture"]);
         let child = command.env(CHILD, size.to_string()).stdout(Stdio::piped()).spawn();
         let mut child = child.unwrap();
-        let mut says = BufReader::new(child.stdout.take().unwrap());
+        let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
-        while !line.contains("listens at ") {
+        while !line.contains("listening on ") {
             line.clear();
-            assert!(says.read_line(&mut line).unwrap() > 0, "the other process listens");
+            assert!(output.read_line(&mut line).unwrap() > 0, "the other process listens");
         }
-        let (_, address) = line.split_once("listens at ").unwrap();
-        Peer { child, _says: says, address: address.trim().parse().unwrap() }
+        let (_, address) = line.split_once("listening on ").unwrap();
+        Peer { child, _output: output, address: address.trim().parse().unwrap() }
     }
 
     pub(crate) fn kill(&mut self) {
@@ -63,7 +63,7 @@ impl Drop for Peer {
     }
 }
 
-/// The other role: nothing where it is not wanted.
+/// The peer's process; does nothing unless started by [`Peer`].
 #[test]
 #[allow(clippy::print_stdout, reason = "the pipe to the parent")]
 fn the_other_process() {
@@ -73,36 +73,36 @@ fn the_other_process() {
     let memory = Memory::allocate(size.parse().unwrap(), Pages::Plain).unwrap();
     let region = endpoint.register(&memory, Rights::ALL).unwrap();
     let source = endpoint.register(&Memory::allocate(SOURCE, Pages::Plain).unwrap(), Rights::NONE);
-    println!("listens at {}", listener.address());
+    println!("listening on {}", listener.address());
     let source = source.unwrap();
     loop {
         let Some(link) = listener.accept(Duration::from_secs(120)) else { return };
-        Host {
+        PeerLink {
             link: link.unwrap(),
             region: region.clone(),
             source: source.clone(),
-            seen: Seen::default(),
+            received: Received::default(),
         }
         .serve();
     }
 }
 
-/// What the other process says of messages and immediate data: how many, how many different, whether in order.
+/// Counts of received messages and immediate data.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct Received {
     pub(crate) messages: u64,
     pub(crate) out_of_order: u64,
     pub(crate) numbers: BTreeMap<u32, u64>,
 }
 
-struct Host {
+struct PeerLink {
     link: Link,
     region: Region,
     source: Region,
-    seen: Seen,
+    received: Received,
 }
 
-impl Host {
+impl PeerLink {
     fn serve(&mut self) {
         let remote = self.link.grant(&self.region).unwrap();
         self.source.memory().write(0, &remote.to_bytes());
@@ -117,13 +117,13 @@ impl Host {
             self.link.post(&mut todo);
             fabric::wait(&mut self.link, &mut done, Duration::from_millis(100));
             for completion in done.drain(..) {
-                todo.extend(self.heard(completion));
+                todo.extend(self.handle(completion));
             }
         }
         eprintln!("the other process: {:?}", self.link.ended());
     }
 
-    fn heard(&mut self, completion: Completion) -> Vec<Op> {
+    fn handle(&mut self, completion: Completion) -> Vec<Op> {
         let Completion { token, outcome, work } = completion;
         let (Work::Receive { into }, Ok(Done::Received { length, imm })) = (work, outcome) else {
             return Vec::new();
@@ -133,10 +133,10 @@ impl Host {
         let mut ops = vec![Op::receive(token, receive)];
         let number = |at: usize| u64::from_le_bytes(message[at..at + 8].try_into().unwrap());
         if let Some(imm) = imm {
-            *self.seen.numbers.entry(imm).or_default() += 1;
+            *self.received.numbers.entry(imm).or_default() += 1;
         } else if message.starts_with(b"number: ") {
-            self.seen.out_of_order += u64::from(number(8) != self.seen.messages);
-            self.seen.messages += 1;
+            self.received.out_of_order += u64::from(number(8) != self.received.messages);
+            self.received.messages += 1;
         } else if message.starts_with(b"wrong:  ") {
             let wrong = wrong(&self.region, number(8), number(16) as usize, number(24) as usize);
             ops.push(self.answer(&[wrong]));
@@ -149,11 +149,16 @@ impl Host {
             let bytes = self.region.slice(begin..begin + length).to_vec();
             ops.push(self.answer(&[bytes.iter().filter(|byte| **byte != 0xee).count() as u64]));
         } else if message.starts_with(b"seen:   ") {
-            let twice = self.seen.numbers.values().filter(|times| **times != 1).count() as u64;
-            let different = self.seen.numbers.len() as u64;
-            ops.push(self.answer(&[self.seen.messages, self.seen.out_of_order, different, twice]));
+            let twice = self.received.numbers.values().filter(|times| **times != 1).count() as u64;
+            let different = self.received.numbers.len() as u64;
+            ops.push(self.answer(&[
+                self.received.messages,
+                self.received.out_of_order,
+                different,
+                twice,
+            ]));
         } else {
-            panic!("{length} bytes that mean nothing");
+            panic!("unknown request of {length} bytes");
         }
         ops
     }
@@ -165,7 +170,7 @@ impl Host {
     }
 }
 
-/// Bytes that are right only for one seed and at one place, a MiB at a time. Quick to make.
+/// A byte pattern that is unique to a seed and a position, a MiB at a time. Fast to generate.
 pub(crate) struct Pattern {
     block: Vec<u8>,
     seed: u64,
@@ -192,7 +197,7 @@ impl Pattern {
     }
 }
 
-/// How many MiB of a region are not as they should be.
+/// The number of MiB of a region with wrong bytes.
 fn wrong(region: &Region, seed: u64, first: usize, count: usize) -> u64 {
     let mut pattern = Pattern::new(seed);
     let wrong = (first..first + count).filter(|number| {

@@ -76,7 +76,7 @@ impl Grpc {
     }
 
     /// Takes connections of which nothing was read, on any thread, and never waits.
-    pub fn connection_handler(&self) -> fabric::session::Others {
+    pub fn connection_handler(&self) -> fabric::session::OtherHandler {
         let (sender, counts) = (self.sender.clone(), self.counts.clone());
         Arc::new(move |socket| {
             if sender.try_send(socket).is_err() {

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use fabric::link::{Event, Happening, Settings};
+use fabric::link::{Event, EventKind, Settings};
 
 /// How often each thing has happened, to all links together.
 #[derive(Debug, Default)]
 pub struct LinkEvents {
-    counts: [AtomicU64; Happening::ALL.len()],
+    counts: [AtomicU64; EventKind::ALL.len()],
 }
 
 impl LinkEvents {
@@ -25,9 +25,9 @@ impl LinkEvents {
     }
 
     /// How often each has happened.
-    pub fn counts(&self) -> impl Iterator<Item = (Happening, u64)> {
-        let count = |what: Happening| (what, self.counts[what as usize].load(Relaxed));
-        Happening::ALL.into_iter().map(count)
+    pub fn counts(&self) -> impl Iterator<Item = (EventKind, u64)> {
+        let count = |what: EventKind| (what, self.counts[what as usize].load(Relaxed));
+        EventKind::ALL.into_iter().map(count)
     }
 }
 
@@ -35,11 +35,11 @@ impl LinkEvents {
 fn log(peer: SocketAddr, event: &Event) {
     let Event { rail, why, .. } = event;
     match event.what {
-        Happening::RailUp => tracing::info!(%peer, %rail, %why, "rail up"),
-        Happening::Switch => tracing::info!(%peer, %rail, %why, "link switched"),
-        Happening::RailRefused => tracing::debug!(%peer, %rail, %why, "rail refused"),
-        Happening::RailDown => tracing::warn!(%peer, %rail, %why, "rail down"),
-        Happening::Closed => tracing::info!(%peer, %why, "link closed"),
-        Happening::Ended => tracing::warn!(%peer, %why, "link ended"),
+        EventKind::RailUp => tracing::info!(%peer, %rail, %why, "rail up"),
+        EventKind::Switch => tracing::info!(%peer, %rail, %why, "link switched"),
+        EventKind::RailRefused => tracing::debug!(%peer, %rail, %why, "rail refused"),
+        EventKind::RailDown => tracing::warn!(%peer, %rail, %why, "rail down"),
+        EventKind::Closed => tracing::info!(%peer, %why, "link closed"),
+        EventKind::Ended => tracing::warn!(%peer, %why, "link ended"),
     }
 }

@@ -54,7 +54,7 @@ impl Place {
         let links = link::Settings { classes: vec![Class::Tcp], ..link::Settings::default() };
         let endpoint = Endpoint::new(links).unwrap();
         let anywhere = "127.0.0.1:0".parse().unwrap();
-        let listener = endpoint.listen_beside(anywhere, Some(grpc.connection_handler())).unwrap();
+        let listener = endpoint.listen_shared(anywhere, Some(grpc.connection_handler())).unwrap();
         let (life, told) = watch::channel(Phase::Serving);
         let (drained, is_drained) = oneshot::channel();
         Place {

@@ -41,7 +41,7 @@ pub(crate) fn settings(
         classes: classes(settings),
         library: library(global).to_owned(),
         devices: Vec::new(),
-        wish: wish(settings),
+        device_request: wish(settings),
         max_rails: settings.rdma_rails.into(),
         verbs: queue_pair(settings),
         ofi_provider: Some(settings.ofi_provider.clone()).filter(|name| !name.is_empty()),
@@ -92,12 +92,12 @@ pub(crate) fn wish(settings: &Settings) -> DeviceRequest {
 
 fn link(settings: &Settings) -> Config {
     let defaults = Config::default();
-    let settle = milliseconds(settings.rdma_settle_ms);
+    let retry_pause = milliseconds(settings.rdma_settle_ms);
     Config {
         op_timeout: milliseconds(settings.rdma_op_timeout_ms),
-        settle,
-        longest_pause: defaults.longest_pause.max(settle),
-        silence: milliseconds(settings.peer_timeout_ms),
+        retry_pause,
+        max_retry_pause: defaults.max_retry_pause.max(retry_pause),
+        peer_timeout: milliseconds(settings.peer_timeout_ms),
         ..defaults
     }
 }

@@ -33,7 +33,7 @@ fn connect(server: &str, number: usize) -> Client {
     let mut settings = Settings::new(server);
     settings.receive_buffer_bytes = 1 << 20;
     // On a machine that does other things too, a client may wait long for its turn.
-    (settings.deadline, settings.link.link.silence) = (PATIENCE, PATIENCE);
+    (settings.deadline, settings.link.link.peer_timeout) = (PATIENCE, PATIENCE);
     settings.link.classes = vec![if number.is_multiple_of(2) { Class::Shm } else { Class::Tcp }];
     settings.link.library = "/nowhere/libibverbs.so.1".into();
     Client::connect(settings).unwrap_or_else(|error| panic!("client {number}: {error}"))

@@ -126,7 +126,7 @@ fn one_client_too_many_is_told_the_limit_and_others_go_on() {
     let output = run(&["kv", "--server", &server.links, "get", "k"]);
     let text = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("serves 2 clients") && text.contains("--max-clients"), "{text}");
+    assert!(text.contains("limit of 2 clients") && text.contains("--max-clients"), "{text}");
     assert_eq!(text.trim_end().lines().count(), 1, "{text}");
     one.put(b"k", b"v", &PutOptions::default()).expect("it is stored");
     assert_eq!(two.get(b"k").expect("an answer").expect("a value").to_vec(), b"v");

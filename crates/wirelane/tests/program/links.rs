@@ -86,7 +86,7 @@ fn json_has_the_documented_fields() {
     }
     let rail = &link["rails"][0];
     assert_eq!((&rail["lane"], &rail["in_use"]), (&"tcp".into(), &true.into()));
-    assert!(rail["why"].as_str().is_some_and(|why| why.contains("not wanted")), "{rail}");
+    assert!(rail["why"].as_str().is_some_and(|why| why.contains("not enabled")), "{rail}");
     let measured = &answer["measurement"];
     for measurement in ["write_latency", "message_round_trip"] {
         for field in ["bytes", "operations", "median_ns", "p99_ns"] {
@@ -122,7 +122,7 @@ fn what_one_end_requires_and_the_other_forbids_is_refused_and_counted() {
     let settings = "transport:\n  rdma_peer_policies: [\"127.0.0.0/8=off\"]\n";
     let server = Server::start(&["--config", &folder.file("server.yaml", settings)]);
     let output = connect(&server, &["--policy", "require"]);
-    refused(&output, &["(policy)", "RDMA, and at"]);
+    refused(&output, &["(policy)", "RDMA, but it is off at"]);
     let listener = &server.status()["listener"];
     assert_eq!(
         (&listener["refused"]["refused"], &listener["refused_hellos"]["policy"]),
@@ -185,7 +185,7 @@ fn who_shows_the_key_is_let_in_and_others_are_counted_by_reason() {
     let text = stdout(&output);
     assert!(text.contains("known as  cluster; control connection encrypted"), "{text}");
     refused(&connect(&server, &["--config", &wrong]), &["(wrong_key)", "the same key"]);
-    refused(&connect(&server, &[]), &["(unauthenticated)", "wants a key"]);
+    refused(&connect(&server, &[]), &["(unauthenticated)", "authentication required"]);
     let listener = &server.status()["listener"];
     assert_eq!(listener["accepted"], 1);
     assert_eq!(

@@ -381,7 +381,7 @@ fn a_replayed_handshake_is_refused_and_counted_and_others_go_on() {
     let mut answer = Vec::new();
     let _ = replay.read_to_end(&mut answer);
     let text = String::from_utf8_lossy(&answer);
-    assert!(text.starts_with("WLC1") && text.contains("seen before"), "{text}");
+    assert!(text.starts_with("WLC1") && text.contains("replayed handshake"), "{text}");
     assert_eq!(done(&tokens.kv(&server, "root", &["get", "a"])).trim_end(), "b");
     let bearer = format!("authorization: Bearer {}", tokens.token("root"));
     let url = format!("http://{}/api/v1/transport/status", server.address);

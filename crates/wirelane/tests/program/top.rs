@@ -429,7 +429,7 @@ fn a_peer_that_is_no_wirelane_is_said_to_be_none() {
     let watch = [&watch[..], &["--peer", &server.address]].concat();
     let line = until(&watch, |line| !line["probe"]["why"].is_null());
     let why = line["probe"]["why"].as_str().unwrap_or_default();
-    assert!(why.contains("something else than Wirelane"), "{why}");
+    assert!(why.contains("not a Wirelane peer"), "{why}");
     assert_eq!(line["probe"]["sent"], 0);
 }
 

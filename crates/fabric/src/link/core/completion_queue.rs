@@ -1,6 +1,6 @@
-//! What is over and waits for the caller, the count of what is not over yet, and the time that some of it takes.
+//! Completions for the caller, the number of operations in flight, and sampled latencies.
 //!
-//! An operation is counted in flight from when it is accepted until it is finished, which happens once. Receives wait
+//! An operation is in flight from when it is accepted until it is finished, which happens once. Receives wait
 //! in the inbox and are not counted.
 
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::stats::{SAMPLE, Stats};
 
 pub(super) struct Completions {
-    /// Operations of the caller's that are not over, receives apart.
+    /// The caller's unfinished operations, not counting receives.
     in_flight: usize,
     done: Vec<Completion>,
-    /// Room for a lane's completions while they are sorted.
+    /// A reused buffer for a lane's completions while they are handled.
     batch: Vec<Completion>,
     stats: Arc<Stats>,
-    /// How many operations were posted.
+    /// The number of operations posted.
     posted: u64,
-    /// The operation of a lane that is timed, and since when.
+    /// The part that is timed, and when it was posted.
     timed: Option<(u32, Instant)>,
 }
 
@@ -43,21 +43,21 @@ impl Completions {
         self.in_flight
     }
 
-    /// Whether nothing waits for the caller.
+    /// Whether no completion waits for the caller.
     pub(super) fn is_empty(&self) -> bool {
         self.done.is_empty()
     }
 
-    // Operations come in.
+    // Posting.
 
-    /// So many are in flight from now on.
+    /// Counts operations as in flight.
     #[inline]
     pub(super) fn accept(&mut self, count: usize) {
         self.in_flight += count;
     }
 
-    /// So many went to a lane as they are, the last of them as this operation of it. One in some is timed, and one at a
-    /// time.
+    /// Counts operations posted to a lane whole, the last of them as this part. One in [`SAMPLE`] is timed, and only one at
+    /// a time.
     #[inline]
     pub(super) fn posted_whole(&mut self, last: u32, count: u64) {
         self.posted += count;
@@ -67,16 +67,16 @@ impl Completions {
         }
     }
 
-    /// One was posted that is more than one operation of a lane: when, if it is timed.
+    /// Counts an operation that is more than one operation of a lane; returns the time if it is to be timed.
     pub(super) fn posted_in_pieces(&mut self) -> Option<Instant> {
         self.posted += 1;
         self.posted.is_multiple_of(SAMPLE).then(Instant::now)
     }
 
-    // They come back.
+    // Completing.
 
-    /// Collects straight into the caller's vector, where nothing waits already. [`Completions::give`] must follow, with
-    /// the answer.
+    /// Collects directly into the caller's vector if no completion waits here. [`Completions::deliver_to`] must follow, with
+    /// the returned value.
     #[inline]
     pub(super) fn collect_into(&mut self, caller: &mut Vec<Completion>) -> bool {
         let direct = self.done.is_empty();
@@ -86,9 +86,9 @@ impl Completions {
         direct
     }
 
-    /// Gives the caller what was collected.
+    /// Hands the collected completions to the caller.
     #[inline]
-    pub(super) fn give(&mut self, caller: &mut Vec<Completion>, direct: bool) {
+    pub(super) fn deliver_to(&mut self, caller: &mut Vec<Completion>, direct: bool) {
         if direct {
             std::mem::swap(&mut self.done, caller);
         } else {
@@ -96,14 +96,14 @@ impl Completions {
         }
     }
 
-    /// Where lanes put what they have completed.
+    /// The vector that lanes append their completions to.
     #[inline]
     pub(super) fn buffer(&mut self) -> &mut Vec<Completion> {
         &mut self.done
     }
 
-    /// Finishes in their places what a lane has completed from `from` on, as long as `restore` makes the caller's
-    /// operation of it; says where the first is that it does not know.
+    /// Finishes a lane's completions in place, starting at `from`, as long as `restore` turns them into the caller's
+    /// operations; returns the index of the first that it does not.
     #[inline]
     pub(super) fn finish_in_place(
         &mut self,
@@ -113,12 +113,12 @@ impl Completions {
         let Completions { done, in_flight, stats, timed, .. } = self;
         let mut finished = from;
         for completion in &mut done[from..] {
-            let of_lane = completion.token;
+            let lane_token = completion.token;
             if !restore(completion) {
                 return finished;
             }
-            if let Some((_, begun)) = timed.take_if(|(part, _)| u64::from(*part) == of_lane) {
-                stats.time(begun.elapsed());
+            if let Some((_, started)) = timed.take_if(|(part, _)| u64::from(*part) == lane_token) {
+                stats.time(started.elapsed());
             }
             *in_flight -= 1;
             stats.count(completion);
@@ -127,7 +127,7 @@ impl Completions {
         finished
     }
 
-    /// Takes out what a lane has completed from `from` on, to be sorted. [`Completions::sorted`] must follow.
+    /// Takes out a lane's completions, starting at `from`. [`Completions::return_batch`] must follow.
     pub(super) fn take_batch(&mut self, from: usize) -> Vec<Completion> {
         let mut batch = std::mem::take(&mut self.batch);
         match from {
@@ -137,35 +137,35 @@ impl Completions {
         batch
     }
 
-    /// Gives the room of a batch back.
-    pub(super) fn sorted(&mut self, batch: Vec<Completion>) {
+    /// Returns the batch's buffer for reuse.
+    pub(super) fn return_batch(&mut self, batch: Vec<Completion>) {
         self.batch = batch;
     }
 
-    /// An operation of a lane is over: if it was timed, its time counts if it was `placed`.
+    /// A part has completed: if it was timed and `placed`, records its latency.
     #[inline]
     pub(super) fn stop_time(&mut self, part: u32, placed: bool) {
-        if let Some((_, begun)) = self.timed.take_if(|(timed, _)| *timed == part)
+        if let Some((_, started)) = self.timed.take_if(|(timed, _)| *timed == part)
             && placed
         {
-            self.stats.time(begun.elapsed());
+            self.stats.time(started.elapsed());
         }
     }
 
-    /// As [`Completions::finish`], of one that was timed since `begun`.
+    /// As [`Completions::finish`], for an operation timed since `started`.
     pub(super) fn finish_timed(
         &mut self,
         op: Op,
         outcome: Result<Done, Failure>,
-        begun: Option<Instant>,
+        started: Option<Instant>,
     ) {
-        if let (Some(begun), Ok(_)) = (begun, &outcome) {
-            self.stats.time(begun.elapsed());
+        if let (Some(started), Ok(_)) = (started, &outcome) {
+            self.stats.time(started.elapsed());
         }
         self.finish(op, outcome);
     }
 
-    /// An operation of the caller's is over.
+    /// Finishes an operation of the caller.
     #[inline]
     pub(super) fn finish(&mut self, op: Op, outcome: Result<Done, Failure>) {
         let completion = Completion { token: op.token, outcome, work: op.work };

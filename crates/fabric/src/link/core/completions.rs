@@ -1,10 +1,10 @@
-//! Operations come back from lanes: what each means for the caller's.
+//! Completions of lanes, and what each means for the caller's operation.
 
 use super::Core;
 use crate::link::messages::Draft;
-use crate::link::operations::{Next, Part, PartKind, as_it_was};
+use crate::link::operations::{NextStep, Part, PartKind, restore_op};
 use crate::link::protocol::header::Stream;
-use crate::link::rails::{Lost, RECEIVE};
+use crate::link::rails::{LostPart, RECEIVE_BIT};
 use crate::op::{Completion, Done, Failure, Work};
 
 impl Core {
@@ -16,22 +16,22 @@ impl Core {
         if lane.poll(self.now, done) {
             let rest = self.finish_whole(rail, before);
             if rest < self.completions.buffer().len() {
-                self.sort_out(rail, rest);
+                self.dispatch(rail, rest);
             }
         }
         self.refill(rail);
     }
 
-    /// What came back from a lane is not all the caller's.
-    fn sort_out(&mut self, rail: u8, from: usize) {
+    /// Handles completions that are not whole operations of the caller.
+    fn dispatch(&mut self, rail: u8, from: usize) {
         let mut batch = self.completions.take_batch(from);
         for completion in batch.drain(..) {
-            match completion.token & RECEIVE {
+            match completion.token & RECEIVE_BIT {
                 0 => self.complete(rail, completion),
                 _ => self.receive(rail, completion),
             }
         }
-        self.completions.sorted(batch);
+        self.completions.return_batch(batch);
     }
 
     #[inline]
@@ -42,21 +42,21 @@ impl Core {
         if let Some(lane) = self.rails.lane_mut(rail) {
             lane.remove(part.bytes);
             if outcome.is_ok() && part.what.is_message() {
-                lane.message_arrived();
+                lane.message_confirmed();
             }
         }
         match outcome {
             Ok(_) => self.placed(rail, part, work),
-            Err(failure) => self.lost(rail, Lost { part, failure, work }),
+            Err(failure) => self.lost(rail, LostPart { part, failure, work }),
         }
     }
 
-    /// It took effect.
+    /// A part took effect.
     #[inline]
     pub(super) fn placed(&mut self, rail: u8, part: Part, work: Work) {
         match part.what {
             PartKind::Whole { token, window } => {
-                self.completions.finish(as_it_was(token, window, work), Ok(Done::Placed));
+                self.completions.finish(restore_op(token, window, work), Ok(Done::Placed));
             }
             PartKind::Piece(piece) => {
                 if let Some(operation) = self.operations.get_mut(piece.operation) {
@@ -64,12 +64,12 @@ impl Core {
                 }
                 self.progress(piece.operation);
             }
-            PartKind::Credit => self.give_back(rail, work),
+            PartKind::Credit => self.return_send_buffer(rail, work),
             PartKind::Message { stream, sequence } => {
-                self.give_back(rail, work);
-                if let Some(number) = self.messages.outgoing_mut(stream).arrived(sequence) {
+                self.return_send_buffer(rail, work);
+                if let Some(number) = self.messages.outgoing_mut(stream).delivered(sequence) {
                     if let Some(operation) = self.operations.get_mut(number) {
-                        operation.message_arrived();
+                        operation.message_delivered();
                     }
                     self.progress(number);
                 }
@@ -78,9 +78,9 @@ impl Core {
         }
     }
 
-    /// It did not, as far as this end knows: what to do is seen when the lane is fenced.
+    /// A part failed or has an unknown outcome: that is decided when the lane is fenced.
     #[cold]
-    fn lost(&mut self, rail: u8, lost: Lost) {
+    fn lost(&mut self, rail: u8, lost: LostPart) {
         let failure = lost.failure;
         if failure == Failure::Unsupported {
             return self.unsupported(lost);
@@ -89,39 +89,39 @@ impl Core {
         self.fail_rail(rail, cause(failure));
     }
 
-    fn unsupported(&mut self, lost: Lost) {
-        let Lost { part, failure, work } = lost;
+    fn unsupported(&mut self, lost: LostPart) {
+        let LostPart { part, failure, work } = lost;
         match part.what {
             PartKind::Whole { token, window } => {
-                self.completions.finish(as_it_was(token, window, work), Err(failure));
+                self.completions.finish(restore_op(token, window, work), Err(failure));
             }
             PartKind::Piece(piece) => self.abandon(&piece, failure),
             PartKind::Message { .. } | PartKind::Credit => {
-                self.fail_link(Failure::Local, "a lane does not take the link's own messages");
+                self.fail_link(Failure::Local, "the lane does not support the link's messages");
             }
-            PartKind::Probe => self.fail_rail(part.rail, "the lane cannot be probed"),
+            PartKind::Probe => self.fail_rail(part.rail, "the lane does not support the probe"),
         }
     }
 
-    /// An operation has got further: whether it is over, or what comes next.
+    /// Finishes an operation, or starts its next step, once its bytes are placed.
     pub(super) fn progress(&mut self, number: u32) {
         let Some(operation) = self.operations.get(number).filter(|f| f.is_placed()) else { return };
         let next = operation.next();
-        // Its bytes are placed: a notice that waited for that may go again.
-        if let Some(sequence) = self.operations.take_held(number) {
-            return self.message_again(Stream::Messages, sequence);
+        // A notice that waited for these bytes may be sent again.
+        if let Some(sequence) = self.operations.take_deferred_notice(number) {
+            return self.resend(Stream::Messages, sequence);
         }
         match next {
-            Next::Wait => {}
-            Next::Notice => self.draft_notice(number),
-            Next::Finish(outcome) => self.finish_operation(number, outcome),
+            NextStep::Wait => {}
+            NextStep::Notice => self.draft_notice(number),
+            NextStep::Finish(outcome) => self.finish_operation(number, outcome),
         }
     }
 
-    /// The immediate data of a write shall follow.
+    /// Queues the immediate data of a write.
     pub(super) fn draft_notice(&mut self, number: u32) {
         if let Some(operation) = self.operations.get_mut(number) {
-            operation.begin_notice();
+            operation.start_notice();
             self.messages.push(Draft::Notice(number));
         }
     }
@@ -134,17 +134,17 @@ impl Core {
     }
 }
 
-/// Why a lane died, for people.
+/// The reason why a lane died, as text.
 pub(super) fn cause(failure: Failure) -> &'static str {
     match failure {
         Failure::PeerGone => "no answer from the peer: its cable, port or process is down",
         Failure::Access => "the peer refused an access: the region may be deregistered",
         Failure::Local => "the device failed",
         Failure::NotReady => "the peer had posted no receive",
-        Failure::ProtocolError => "the peer broke the lane's protocol",
+        Failure::ProtocolError => "the peer violated the lane's protocol",
         Failure::TooLong => "a message was longer than its receive",
         Failure::Flushed | Failure::Unknown | Failure::Unsupported => {
-            "its queue was closed at this end"
+            "the queue was closed at this end"
         }
     }
 }

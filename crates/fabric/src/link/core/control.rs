@@ -1,7 +1,7 @@
-//! Control messages: ours to the peer, and what follows from the peer's.
+//! Control messages: sending ours, and handling the peer's.
 
 use super::Core;
-use crate::link::event::Happening;
+use crate::link::event::EventKind;
 use crate::link::protocol::control::Control;
 use crate::op::Failure;
 
@@ -12,7 +12,7 @@ impl Core {
         }
     }
 
-    /// What the peer sent; not all at once, so that one that sends much does not keep us from our work.
+    /// Handles control messages of the peer, a limited number per call, so that a peer that sends many cannot block us.
     pub(super) fn receive_control(&mut self) {
         for _ in 0..MAX_RECEIVED {
             if self.ended.is_some() {
@@ -32,52 +32,55 @@ impl Core {
                 self.peer_opened(rail, generation, plan, offer);
             }
             Control::Opened { rail: at, generation, offer } => {
-                let rail = self.rails.named(at);
+                let rail = self.rails.find_mut(at);
                 if rail.is_some_and(|rail| rail.take_offer(generation, offer)) {
                     self.rails.connect(at, &self.config);
                 }
             }
             Control::Connected { rail: at, generation, slots, probe } => {
-                let rail = self.rails.named(at);
+                let rail = self.rails.find_mut(at);
                 if rail.is_some_and(|rail| rail.peer_connected(generation, slots, probe)) {
                     self.probe(at);
                 }
             }
             Control::Proven { rail: at, generation } => {
-                let rail = self.rails.named(at);
+                let rail = self.rails.find_mut(at);
                 if rail.is_some_and(|rail| rail.peer_proven(generation)) {
-                    self.come_up(at);
+                    self.bring_up(at);
                 }
             }
             Control::Fenced { rail: at, generation, received, why } => {
-                let rail = self.rails.named(at);
+                let rail = self.rails.find_mut(at);
                 if rail.is_some_and(|rail| rail.peer_fenced(generation, received)) {
-                    self.fail_rail(at, &format!("the peer says: {why}"));
+                    self.fail_rail(at, &format!("reported by the peer: {why}"));
                 }
             }
             Control::Key { rail, generation, region, key } => {
                 self.peer_key(rail, generation, region, key);
             }
             Control::Gone { region } => self.peer_dropped(region),
-            Control::Ask { region } => {
+            Control::Query { region } => {
                 if self.regions.granted(region).is_none() {
                     self.send_control(&Control::Gone { region });
                 }
             }
             Control::Freed { rail: at, generation, freed, taken } => {
-                let current = self.rails.named(at).is_some_and(|r| r.generation() == generation);
+                let current = self.rails.find_mut(at).is_some_and(|r| r.generation() == generation);
                 if current && !self.peer_freed(at, freed, taken) {
-                    self.fail_link(Failure::ProtocolError, "the peer freed more than we used");
+                    self.fail_link(
+                        Failure::ProtocolError,
+                        "the peer freed more slots than were used",
+                    );
                 }
             }
-            Control::Beat => {}
+            Control::Heartbeat => {}
             Control::Bye { orderly, why } => {
-                let what = if orderly { Happening::Closed } else { Happening::Ended };
+                let what = if orderly { EventKind::Closed } else { EventKind::Ended };
                 self.end(Failure::PeerGone, &format!("the peer ended the link: {why}"), what);
             }
         }
     }
 }
 
-/// Control messages that are received at a time.
+/// The number of control messages handled per call.
 const MAX_RECEIVED: usize = 256;

@@ -1,7 +1,6 @@
-//! The control connection of a link, and when something was last received and sent by it.
+//! The control connection of a link, and the times of the last message received and the last heartbeat sent.
 //!
-//! The peer is there as long as something is received within the time it may be silent; we send a beat as often as
-//! its end expects one.
+//! The peer is considered lost if nothing is received for `peer_timeout`; heartbeats of both ends prevent that.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -10,10 +9,10 @@ use crate::link::config::Config;
 use crate::link::protocol::control::Control;
 use crate::op::Failure;
 
-/// What carries control messages. Neither call blocks.
+/// The transport of control messages. Neither call blocks.
 pub(crate) trait Connection: Send {
     fn send(&mut self, message: &[u8]) -> Result<(), String>;
-    /// Whole messages, in order.
+    /// The next whole message, in order.
     fn receive(&mut self) -> Result<Option<Vec<u8>>, String>;
     /// Readable when there is something to receive.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
@@ -23,22 +22,22 @@ pub(crate) trait Connection: Send {
 
 pub(in crate::link) struct ControlConnection {
     connection: Box<dyn Connection>,
-    /// Whether the peer may have sent more than we have received.
+    /// Whether more messages may be waiting to be received.
     has_more: bool,
     last_received: Duration,
-    last_beat: Duration,
+    last_heartbeat: Duration,
 }
 
 impl ControlConnection {
     pub(super) fn new(connection: Box<dyn Connection>, now: Duration) -> Self {
-        ControlConnection { connection, has_more: false, last_received: now, last_beat: now }
+        ControlConnection { connection, has_more: false, last_received: now, last_heartbeat: now }
     }
 
     pub(super) fn send(&mut self, message: &Control) -> Result<(), String> {
         self.connection.send(&message.to_bytes())
     }
 
-    /// The next message of the peer's; or why the link must end.
+    /// The next message of the peer, or the reason why the link must end.
     pub(super) fn receive(&mut self, now: Duration) -> Result<Option<Control>, (Failure, String)> {
         let received = self.connection.receive();
         self.has_more = matches!(received, Ok(Some(_)));
@@ -47,12 +46,12 @@ impl ControlConnection {
         };
         self.last_received = now;
         let message = Control::parse(&bytes).ok_or_else(|| {
-            (Failure::ProtocolError, "an unknown control message of the peer's".to_owned())
+            (Failure::ProtocolError, "unknown control message from the peer".to_owned())
         })?;
         Ok(Some(message))
     }
 
-    /// The link is over: what the peer has yet sent is not received.
+    /// The link has ended: further messages of the peer are not received.
     pub(super) fn ignore_rest(&mut self) {
         self.has_more = false;
     }
@@ -62,23 +61,23 @@ impl ControlConnection {
         self.has_more
     }
 
-    /// Whether a beat is due. If so, it counts as sent.
-    pub(super) fn take_beat(&mut self, now: Duration, config: &Config) -> bool {
-        let due = now >= self.last_beat + config.heartbeat;
+    /// Whether a heartbeat is due; if so, it counts as sent.
+    pub(super) fn take_heartbeat(&mut self, now: Duration, config: &Config) -> bool {
+        let due = now >= self.last_heartbeat + config.heartbeat;
         if due {
-            self.last_beat = now;
+            self.last_heartbeat = now;
         }
         due
     }
 
-    /// Whether the peer was silent for too long.
-    pub(super) fn is_silent(&self, now: Duration, config: &Config) -> bool {
-        now >= self.last_received + config.silence
+    /// Whether the peer has timed out.
+    pub(super) fn has_timed_out(&self, now: Duration, config: &Config) -> bool {
+        now >= self.last_received + config.peer_timeout
     }
 
-    /// When a beat is due, or the peer was silent for too long.
+    /// When the next heartbeat is due, or the peer times out.
     pub(super) fn next_due(&self, config: &Config) -> Duration {
-        (self.last_beat + config.heartbeat).min(self.last_received + config.silence)
+        (self.last_heartbeat + config.heartbeat).min(self.last_received + config.peer_timeout)
     }
 
     pub(in crate::link) fn fd(&self) -> Option<BorrowedFd<'_>> {

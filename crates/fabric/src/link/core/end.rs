@@ -1,38 +1,38 @@
-//! The end of a link: by its owner, by the peer, by the time, or because something is wrong. Everything that was in
-//! flight comes back with an outcome.
+//! The end of a link: by its owner, by the peer, by a timeout, or because of an error. Every operation in flight
+//! completes with an outcome.
 
 use std::time::Duration;
 
-use super::{Core, Ended};
-use crate::link::event::Happening;
-use crate::link::operations::{PartKind, as_it_was};
+use super::{Core, LinkEnd};
+use crate::link::event::EventKind;
+use crate::link::operations::{PartKind, restore_op};
 use crate::link::protocol::control::Control;
-use crate::link::rails::Lost;
+use crate::link::rails::LostPart;
 use crate::op::{Failure, Work};
 
 impl Core {
-    // Time.
+    // Timeouts.
 
     pub(super) fn check_time(&mut self) {
         if self.ended.is_some() {
             return;
         }
-        if self.control.take_beat(self.now, &self.config) {
-            self.send_control(&Control::Beat);
+        if self.control.take_heartbeat(self.now, &self.config) {
+            self.send_control(&Control::Heartbeat);
         }
-        if self.control.is_silent(self.now, &self.config) {
-            let why = format!("no message from the peer for {:?}", self.config.silence);
+        if self.control.has_timed_out(self.now, &self.config) {
+            let why = format!("no message from the peer for {:?}", self.config.peer_timeout);
             self.fail_link(Failure::PeerGone, &why);
-        } else if let Some(since) = self.rails.stranded()
-            && self.now >= since + self.config.without_rails
+        } else if let Some(since) = self.rails.no_rail_since()
+            && self.now >= since + self.config.no_rail_timeout
         {
-            let each = self.obstacles();
-            let why = format!("no rail was up for {:?}: {each}", self.config.without_rails);
+            let each = self.rail_problems();
+            let why = format!("no rail was up for {:?}: {each}", self.config.no_rail_timeout);
             self.fail_link(Failure::PeerGone, &why);
         }
     }
 
-    /// When something is due by itself.
+    /// When the next timer expires.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         if self.ended.is_some() {
             return None;
@@ -44,41 +44,43 @@ impl Core {
 
     // The end.
 
-    /// Ends the link from our side: nothing of the peer's reaches our memory any more.
+    /// Closes the link from this end: the peer cannot access our memory any more.
     pub(crate) fn close(&mut self) {
-        self.end(Failure::Flushed, "it was closed on this side", Happening::Closed);
+        self.end(Failure::Flushed, "closed by this end", EventKind::Closed);
         self.settle_end();
     }
 
     pub(in crate::link) fn fail_link(&mut self, failure: Failure, why: &str) {
-        self.end(failure, why, Happening::Ended);
+        self.end(failure, why, EventKind::Ended);
     }
 
-    pub(super) fn end(&mut self, failure: Failure, why: &str, what: Happening) {
+    pub(super) fn end(&mut self, failure: Failure, why: &str, what: EventKind) {
         if self.ended.is_some() {
             return;
         }
-        // The peer may be gone already; if it is not, it need not find out by silence.
+        // If the peer is still there, it need not wait for a timeout.
         let goodbye = match what {
-            Happening::Closed => Control::Bye { orderly: true, why: "it was closed".to_owned() },
+            EventKind::Closed => {
+                Control::Bye { orderly: true, why: "closed by its owner".to_owned() }
+            }
             _ => Control::Bye { orderly: false, why: why.to_owned() },
         };
         let _ = self.control.send(&goodbye);
-        self.ended = Some(Ended { failure, why: why.to_owned() });
+        self.ended = Some(LinkEnd { failure, why: why.to_owned() });
         self.completions.stats().end(failure);
         self.rails.close(self.now);
-        self.journal.note(self.now, what, String::new(), why);
+        self.journal.record(self.now, what, String::new(), why);
     }
 
-    /// Gives everything back, once the lanes have.
+    /// Completes all operations of an ended link, once all lanes are drained.
     pub(super) fn settle_end(&mut self) {
         let Some(ended) = self.ended.clone() else { return };
         if self.rails.live_count() > 0 {
             return;
         }
-        for Lost { part, failure, work } in self.rails.take_all_unconfirmed() {
+        for LostPart { part, failure, work } in self.rails.take_all_unconfirmed() {
             if let PartKind::Whole { token, window } = part.what {
-                let op = as_it_was(token, window, work);
+                let op = restore_op(token, window, work);
                 let outcome = match failure {
                     Failure::Access => failure,
                     _ => outcome(&ended, &op.work, true),
@@ -90,13 +92,13 @@ impl Core {
         for operation in self.operations.take_all() {
             let outcome = operation
                 .known_failure()
-                .unwrap_or_else(|| outcome(&ended, operation.work(), operation.is_begun()));
+                .unwrap_or_else(|| outcome(&ended, operation.work(), operation.is_started()));
             self.completions.finish(operation.into_op().0, Err(outcome));
         }
         self.settle_receives();
     }
 
-    /// At a link that is over, gives back the receives that no message will come for.
+    /// Completes the receives of an ended link that no message will arrive for.
     pub(super) fn settle_receives(&mut self) {
         let Some(ended) = &self.ended else { return };
         if self.rails.live_count() > 0 {
@@ -105,7 +107,7 @@ impl Core {
         let inbox = self.messages.inbox_mut();
         let failure = match ended.failure {
             Failure::Flushed => {
-                inbox.throw_away();
+                inbox.discard_messages();
                 Failure::Flushed
             }
             _ => Failure::PeerGone,
@@ -116,13 +118,13 @@ impl Core {
     }
 }
 
-/// What is said of an operation that was in flight when the link ended.
-fn outcome(ended: &Ended, work: &Work, begun: bool) -> Failure {
+/// The outcome of an operation that was in flight when the link ended.
+fn outcome(ended: &LinkEnd, work: &Work, started: bool) -> Failure {
     match (ended.failure, work) {
         (Failure::Flushed, _) => Failure::Flushed,
-        // A read that did not come back changed nothing.
+        // A read that did not complete changed nothing.
         (_, Work::Read { .. }) => Failure::PeerGone,
-        _ if begun => Failure::Unknown,
+        _ if started => Failure::Unknown,
         _ => Failure::PeerGone,
     }
 }

@@ -1,22 +1,22 @@
-//! How lanes end: each end closes its own, reports how many messages had come, and only when both have done
-//! so is anything done again. A write of a dead lane may land until its *target* has closed.
+//! Fencing of dead lanes: each end closes its own lane and reports the number of messages it received; operations are
+//! repeated only when both have done so. A write of a dead lane may still take effect until its *target* has closed.
 
 use std::time::Duration;
 
 use super::Core;
-use crate::link::operations::{Operation, PartKind, Piece, as_it_was};
-use crate::link::rails::{Lost, State};
+use crate::link::operations::{Operation, PartKind, Piece, restore_op};
+use crate::link::rails::{LostPart, State};
 use crate::op::Failure;
 
 impl Core {
-    /// A lane is dead, or could not be made.
+    /// A lane is dead, or could not be set up.
     pub(in crate::link) fn fail_rail(&mut self, at: u8, why: &str) {
-        if let Some(change) = self.rails.fail(at, self.now, why, self.config.settle) {
-            self.note(change, why);
+        if let Some(change) = self.rails.fail(at, self.now, why, self.config.retry_pause) {
+            self.record_change(change, why);
         }
     }
 
-    /// What is due on each rail, and which are to be tried again.
+    /// Handles timers of all rails, and starts rails that are due.
     pub(super) fn check_rails(&mut self) {
         for at in 0..self.rails.count() {
             self.check_rail(at as u8);
@@ -26,12 +26,14 @@ impl Core {
         }
     }
 
-    /// What is due on a rail: its end, if everything is back, or its death, if it stands still.
+    /// Handles timers of a rail: the end of its fence, or the death of a lane without progress.
     pub(super) fn check_rail(&mut self, at: u8) {
         match self.rails.get(at).state() {
-            State::Standby { .. } => self.rails.tidy(at, self.now, self.config.settle),
+            State::Standby { .. } => {
+                self.rails.release_broken(at, self.now, self.config.retry_pause)
+            }
             State::Trying { until, .. } if until <= self.now => {
-                self.fail_rail(at, "it was not ready in time");
+                self.fail_rail(at, "the setup timed out");
             }
             State::Fencing { since } => {
                 self.fence(at);
@@ -41,31 +43,31 @@ impl Core {
         }
     }
 
-    /// A lane on which nothing was completed for too long is dead.
+    /// A lane without a completion for too long is dead.
     fn check_progress(&mut self, at: u8) {
         let timeout = self.config.op_timeout;
         let lane = self.rails.lane(at);
         if lane.is_none_or(|lane| !lane.is_stuck(self.now, timeout)) {
             return;
         }
-        // Perhaps it was only us who did not look.
+        // Perhaps this end did not poll for a while.
         self.poll_rail(at);
         let lane = self.rails.lane(at);
         if lane.is_some_and(|lane| !lane.has_progressed(self.now)) {
             let timeout = timeout.as_millis();
-            self.fail_rail(at, &format!("nothing was completed for {timeout} ms"));
+            self.fail_rail(at, &format!("no completion for {timeout} ms"));
         }
     }
 
     fn fence(&mut self, at: u8) {
         if let Some(lane) = self.rails.detach(at) {
-            // What lies in its slots must outlive them.
+            // Messages in its slots must outlive them.
             let inbox = self.messages.inbox_mut();
-            inbox.evacuate(at, |slot, payload| lane.messages().payload(slot, payload));
+            inbox.copy_out_of_slots(at, |slot, payload| lane.messages().payload(slot, payload));
             self.rails.discard(at, lane);
         }
-        // One that is still being made is not waited for, since a device may not answer: nothing was ever posted on it, and
-        // the peer posts nothing but a probe before it knows of ours.
+        // A lane that is still being set up is not waited for, since a device may not answer: nothing was posted on it, and
+        // the peer posts only a probe before our end is connected.
         if self.rails.lane(at).is_some() {
             return;
         }
@@ -78,9 +80,9 @@ impl Core {
         }
     }
 
-    /// A peer that lives and does not close its end leaves what was in flight undecided.
+    /// While the peer does not close its end, the outcome of operations in flight is unknown: that has a time limit.
     fn limit_fence(&mut self, at: u8, since: Duration) {
-        let limit = self.config.silence;
+        let limit = self.config.peer_timeout;
         let fencing = self.rails.get(at).is_fencing();
         if fencing && self.ended.is_none() && self.now >= since + limit {
             let name = self.rails.name(at);
@@ -89,55 +91,56 @@ impl Core {
         }
     }
 
-    /// Both ends are closed, and the peer has received so many messages: now it is known what happened.
+    /// Both ends are closed, and the peer received this number of messages: that decides what took effect.
     fn resolve(&mut self, at: u8, received: u64) {
         let rail = self.rails.get_mut(at);
         rail.end_fence(self.now, &self.config);
-        let arrived = rail.surely_arrived();
-        // What was reported to the peer by this lane may be lost with it.
-        self.messages.inbox_mut().report_again();
+        let arrived = rail.confirmed_messages();
+        // Counts that were reported to the peer on this lane may be lost with it.
+        self.messages.inbox_mut().repeat_report();
         if received < arrived {
             let name = self.rails.name(at);
-            let why = format!("of {arrived} messages by {name} the peer has only {received}");
+            let why =
+                format!("the peer reports {received} of {arrived} messages received over {name}");
             return self.fail_link(Failure::ProtocolError, &why);
         }
         let (unconfirmed, ordered) = self.rails.get_mut(at).take_unconfirmed();
         for lost in unconfirmed {
-            // On a lane without order (libfabric's) the peer's number says nothing of writes: they are done again, which
-            // is safe behind the fence. Messages go again under numbers of their own, by which the peer knows those that
-            // it has. So nobody has to report which ones came.
+            // On an unordered lane (libfabric) the number of messages proves nothing about writes: they are repeated, which
+            // is safe after the fence. Messages are sent again with their sequence numbers, by which the peer recognises
+            // duplicates.
             if ordered && received >= lost.part.proof {
                 self.placed(at, lost.part, lost.work);
             } else {
-                self.again(lost);
+                self.retry(lost);
             }
         }
     }
 
-    /// It did not happen: it is done again, unless it can never be.
-    fn again(&mut self, lost: Lost) {
-        let Lost { part, failure, work } = lost;
-        let hopeless = failure == Failure::Access;
+    /// Repeats an operation that did not take effect, unless it can never succeed.
+    fn retry(&mut self, lost: LostPart) {
+        let LostPart { part, failure, work } = lost;
+        let permanent = failure == Failure::Access;
         match part.what {
             PartKind::Whole { token, window } => {
-                let op = as_it_was(token, window, work);
-                if hopeless {
+                let op = restore_op(token, window, work);
+                if permanent {
                     return self.completions.finish(op, Err(failure));
                 }
                 let operation = Operation::lost(op, failure);
                 let length = operation.total();
                 let operation = self.operations.insert(operation);
-                self.operations.do_again(Piece { operation, offset: 0, length });
+                self.operations.push_retry(Piece { operation, offset: 0, length });
             }
             PartKind::Piece(piece) => {
                 let operation = self.operations.get_mut(piece.operation);
-                let may = operation.is_none_or(|operation| operation.may_be_done_again(failure));
-                if hopeless || !may {
+                let may = operation.is_none_or(|operation| operation.may_retry(failure));
+                if permanent || !may {
                     return self.abandon(&piece, failure);
                 }
-                self.operations.do_again(piece);
+                self.operations.push_retry(piece);
             }
-            PartKind::Message { stream, sequence } => self.message_again(stream, sequence),
+            PartKind::Message { stream, sequence } => self.resend(stream, sequence),
             PartKind::Credit | PartKind::Probe => {}
         }
     }

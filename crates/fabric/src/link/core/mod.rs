@@ -1,8 +1,8 @@
-//! A link without its descriptors and clocks: it is told the time, and owns no descriptor.
+//! A link without descriptors and clocks: calls take the time as an argument.
 //!
-//! What a core knows is in its parts, each of which keeps its own fields in order: the control connection, the rails,
-//! the operations, the messages, the regions, the completions. What is here and in the files beside it coordinates
-//! them. [`Core::post`] and [`Core::poll`] are the hot path; [`Core::attend`] does everything else.
+//! The state of a core is in its parts, each of which maintains its own invariants: the control connection, the rails,
+//! the operations, the messages, the regions, the completions. This folder coordinates
+//! them. [`Core::post`] and [`Core::poll`] are the hot path; [`Core::maintain`] does everything else.
 
 mod completion_queue;
 mod completions;
@@ -26,7 +26,7 @@ use std::time::Duration;
 use self::completion_queue::Completions;
 use self::control_connection::ControlConnection;
 use super::config::Config;
-use super::event::{Journal, Listener};
+use super::event::{Handler, Journal};
 use super::messages::Messages;
 use super::operations::Operations;
 use super::protocol::control::Plan;
@@ -51,29 +51,29 @@ pub(crate) struct Core {
     messages: Messages,
     regions: Regions,
     completions: Completions,
-    ended: Option<Ended>,
+    ended: Option<LinkEnd>,
     now: Duration,
     journal: Journal,
 }
 
-/// Why a link is over.
+/// Why a link ended.
 #[derive(Debug, Clone)]
-pub(crate) struct Ended {
+pub(crate) struct LinkEnd {
     pub(crate) failure: Failure,
     pub(crate) why: String,
 }
 
-/// What a core is made of.
+/// The arguments of [`Core::new`].
 pub(crate) struct CoreSetup {
     pub(crate) config: Config,
-    /// Whether this end decides which rails there are, and begins them.
+    /// Whether this end plans the rails and starts them.
     pub(crate) leads: bool,
-    /// Names this life of ours, and the peer's.
+    /// The epochs of this process and of the peer's.
     pub(crate) epochs: [u64; 2],
-    /// The payload of one message that the peer takes.
-    pub(crate) peer_message_limit: usize,
-    /// How many regions the peer takes.
-    pub(crate) peer_regions: usize,
+    /// The maximum payload of one message to the peer, in bytes.
+    pub(crate) peer_max_payload: usize,
+    /// The maximum number of regions that may be granted to the peer.
+    pub(crate) peer_max_regions: usize,
     pub(crate) connection: Box<dyn Connection>,
     pub(crate) connector: Box<dyn Connector>,
     pub(crate) plans: Vec<Plan>,
@@ -83,13 +83,13 @@ pub(crate) struct CoreSetup {
 impl Core {
     pub(crate) fn new(setup: CoreSetup) -> Self {
         let CoreSetup { config, epochs, now, .. } = setup;
-        let region_limits = [config.regions.min(setup.peer_regions), config.regions];
+        let region_limits = [config.regions.min(setup.peer_max_regions), config.regions];
         Core {
             caps: caps(&config),
             control: ControlConnection::new(setup.connection, now),
             rails: Rails::new(setup.plans, setup.connector, setup.leads, now),
             operations: Operations::new(),
-            messages: Messages::new(setup.peer_message_limit),
+            messages: Messages::new(setup.peer_max_payload),
             regions: Regions::new(epochs, region_limits),
             completions: Completions::new(),
             ended: None,
@@ -101,52 +101,52 @@ impl Core {
 
     // The hot path.
 
-    /// Takes operations from the front while there is room.
+    /// Takes operations from the front until the link is full.
     #[inline]
     pub(crate) fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
         if let Some(count) = self.post_whole(ops) {
             return count;
         }
         let before = ops.len();
-        while let Some(op) = ops.front().filter(|op| self.has_room(op)) {
+        while let Some(op) = ops.front().filter(|op| self.has_capacity(op)) {
             let refusal = self.refusal(&op.work);
             let Some(op) = ops.pop_front() else { break };
             match refusal {
-                None => self.begin(op),
+                None => self.start(op),
                 Some(failure) => self.refuse(op, failure),
             }
         }
-        self.pump();
+        self.post_queued();
         self.rails.ring();
-        // Receives may have emptied slots. What was posted goes before that.
+        // Receives may have freed slots. Posted operations go first.
         self.refill_all();
         self.rails.ring();
         before - ops.len()
     }
 
-    /// Appends what is over.
+    /// Appends completions.
     #[inline]
     pub(crate) fn poll(&mut self, now: Duration, done: &mut Vec<Completion>) -> usize {
         self.now = now;
         let before = done.len();
         let direct = self.completions.collect_into(done);
-        for place in 0..self.rails.live_count() {
-            self.poll_rail(self.rails.live(place));
+        for index in 0..self.rails.live_count() {
+            self.poll_rail(self.rails.live(index));
         }
         if self.rails.live_count() > 1 {
             self.refill_all();
         }
-        self.pump();
+        self.post_queued();
         self.rails.ring();
-        self.completions.give(done, direct);
+        self.completions.deliver_to(done, direct);
         done.len() - before
     }
 
-    /// What waits finds its rail: pieces first, then messages.
+    /// Posts what is queued: pieces first, then messages.
     #[inline]
-    fn pump(&mut self) {
+    fn post_queued(&mut self) {
         if !self.operations.is_idle() {
-            self.pump_pieces();
+            self.post_pieces();
         }
         for stream in [Stream::Messages, Stream::Control] {
             if !self.messages.outgoing(stream).is_empty() {
@@ -155,11 +155,11 @@ impl Core {
         }
     }
 
-    /// Reads the peer's memory now, if the one lane in use can.
+    /// Reads the peer's memory without an operation, if the only lane in use supports it.
     #[inline]
     pub(super) fn peek(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
         let Reach::Link { region } = window.reach() else { return false };
-        self.rails.only_mut().is_some_and(|(_, lane)| lane.peek(*region, offset, into))
+        self.rails.single_active_mut().is_some_and(|(_, lane)| lane.peek(*region, offset, into))
     }
 
     #[inline]
@@ -171,25 +171,27 @@ impl Core {
         word: (u64, u64),
     ) -> bool {
         let Reach::Link { region } = window.reach() else { return false };
-        self.rails.only_mut().is_some_and(|(_, lane)| lane.poke(*region, offset, bytes, word))
+        self.rails
+            .single_active_mut()
+            .is_some_and(|(_, lane)| lane.poke(*region, offset, bytes, word))
     }
 
-    // Everything that is not urgent.
+    // Everything but posting and polling.
 
-    /// Does what the peer's messages, finished work and the time ask for.
-    pub(crate) fn attend(&mut self, now: Duration) {
+    /// Handles control messages, finished connector tasks and timers.
+    pub(crate) fn maintain(&mut self, now: Duration) {
         self.now = now;
         self.receive_control();
         self.take_finished();
         self.report_regions();
         self.check_rails();
         self.check_time();
-        self.settle_end(); // after the rails: it waits until no lane is left
-        self.pump();
+        self.settle_end(); // after the rails: it needs all lanes to be gone
+        self.post_queued();
         self.rails.ring();
     }
 
-    // For who asks.
+    // Queries.
 
     pub(crate) fn caps(&self) -> &Caps {
         &self.caps
@@ -203,7 +205,7 @@ impl Core {
         &self.rails
     }
 
-    pub(super) fn ended(&self) -> Option<&Ended> {
+    pub(super) fn ended(&self) -> Option<&LinkEnd> {
         self.ended.as_ref()
     }
 
@@ -211,16 +213,16 @@ impl Core {
         &self.journal
     }
 
-    pub(super) fn set_listener(&mut self, listener: Listener) {
-        self.journal.set_listener(listener);
+    pub(super) fn set_event_handler(&mut self, handler: Handler) {
+        self.journal.set_handler(handler);
     }
 
     /// Why no rail is up.
-    pub(super) fn obstacles(&self) -> String {
-        self.rails.obstacles(self.now)
+    pub(super) fn rail_problems(&self) -> String {
+        self.rails.rail_problems(self.now)
     }
 
-    // For who sleeps.
+    // Sleeping.
 
     /// The descriptors of the control connection and of the connector.
     pub(super) fn descriptors(&self) -> [Option<BorrowedFd<'_>>; 2] {
@@ -231,36 +233,36 @@ impl Core {
         &self.control
     }
 
-    /// Whether nothing waits for the caller.
+    /// Whether no completion waits for the caller.
     pub(super) fn is_idle(&self) -> bool {
         self.completions.is_empty()
     }
 
-    /// Whether a lane is ending, or the peer has sent more: that is not slept on.
+    /// Whether a lane is closing, or control messages wait: the caller must not sleep then.
     #[inline]
     pub(super) fn is_urgent(&self) -> bool {
         self.rails.is_ending() || self.control.has_more()
     }
 
-    /// Prepares all lanes for sleep; `false` if one of them has something to do.
+    /// Arms all lanes; `false` if one of them has work to do.
     pub(super) fn arm_lanes(&mut self) -> bool {
         self.rails.arm()
     }
 
     #[inline]
-    pub(super) fn has_news(&self) -> bool {
-        self.journal.has_news()
+    pub(super) fn has_new_events(&self) -> bool {
+        self.journal.has_new_events()
     }
 
-    /// What is new is about to be published.
-    pub(super) fn take_news(&mut self) {
-        self.journal.take_news();
+    /// Marks all events as published.
+    pub(super) fn mark_published(&mut self) {
+        self.journal.mark_published();
     }
 }
 
 #[cfg(test)]
 impl Core {
-    /// Where it stands, for who must find out why it stands still.
+    /// The state, for debugging a test that hangs.
     pub(super) fn describe(&self) -> String {
         use std::fmt::Write;
         let leads = self.rails.leads();
@@ -285,7 +287,7 @@ fn caps(config: &Config) -> Caps {
         lane: "link",
         datagram: false,
         max_message: 1 << 40,
-        // One less than the least of the lanes: the header of a message is a piece too.
+        // One less than the minimum of all lanes: the header of a message is a piece too.
         max_pieces: 15,
         depth: config.depth,
         receives: config.receives,

@@ -1,4 +1,4 @@
-//! Writes and reads in pieces: each takes the rail with the least to do.
+//! Writes and reads in pieces: each piece takes the rail with the least load.
 
 use super::Core;
 use crate::link::operations::{PartKind, Piece};
@@ -7,63 +7,65 @@ use crate::op::Failure;
 use crate::remote::Window;
 
 impl Core {
-    /// Gives rails the pieces that are to be done again, and then those that are cut from what waits.
-    pub(super) fn pump_pieces(&mut self) {
-        while let Some(piece) = self.operations.first_again() {
+    /// Posts pieces of dead lanes again, then pieces of waiting operations.
+    pub(super) fn post_pieces(&mut self) {
+        while let Some(piece) = self.operations.first_retry() {
             match self.try_piece(&piece) {
-                Tried::Begun => {}
-                Tried::Wait | Tried::Keyless => break,
-                Tried::Refused => self.abandon(&piece, Failure::Access),
+                PieceResult::Posted => {}
+                PieceResult::Full | PieceResult::Keyless => break,
+                PieceResult::Refused => self.abandon(&piece, Failure::Access),
             }
-            self.operations.drop_again();
+            self.operations.drop_retry();
         }
         while let Some(piece) = self.operations.cut(self.config.chunk as u64) {
             match self.try_piece(&piece) {
-                Tried::Begun => self.operations.drop_cut(),
-                Tried::Wait => return self.operations.uncut(&piece),
-                Tried::Keyless => {
+                PieceResult::Posted => self.operations.drop_cut(),
+                PieceResult::Full => return self.operations.uncut(&piece),
+                PieceResult::Keyless => {
                     self.operations.uncut(&piece);
                     self.operations.wait_for_key();
                 }
-                Tried::Refused => self.abandon(&piece, Failure::Access),
+                PieceResult::Refused => self.abandon(&piece, Failure::Access),
             }
         }
     }
 
-    fn try_piece(&mut self, piece: &Piece) -> Tried {
-        let Some(operation) = self.operations.get(piece.operation) else { return Tried::Refused };
+    fn try_piece(&mut self, piece: &Piece) -> PieceResult {
+        let Some(operation) = self.operations.get(piece.operation) else {
+            return PieceResult::Refused;
+        };
         let region = operation.region();
         match self.rails.choose(region, piece.length, self.config.window as u64) {
             Choice::Rail(rail, window) => {
-                self.put_piece(rail, *piece, window);
-                Tried::Begun
+                self.post_piece(rail, *piece, window);
+                PieceResult::Posted
             }
-            Choice::Full => Tried::Wait,
+            Choice::Full => PieceResult::Full,
             Choice::Keyless if region.is_some_and(|region| self.regions.is_gone(region)) => {
-                Tried::Refused
+                PieceResult::Refused
             }
-            Choice::Keyless => Tried::Keyless,
-            Choice::Refused => Tried::Refused,
+            Choice::Keyless => PieceResult::Keyless,
+            Choice::Refused => PieceResult::Refused,
         }
     }
 
-    pub(super) fn put_piece(&mut self, rail: u8, piece: Piece, window: Window) {
+    pub(super) fn post_piece(&mut self, rail: u8, piece: Piece, window: Window) {
         let Some(operation) = self.operations.get_mut(piece.operation) else { return };
-        let work = operation.begin_piece(&piece, window);
-        self.put(rail, piece.length, work, PartKind::Piece(piece));
+        let work = operation.start_piece(&piece, window);
+        self.post_part(rail, piece.length, work, PartKind::Piece(piece));
     }
 
-    /// A piece cannot be, nor its operation.
+    /// A piece cannot be posted, so that its operation fails.
     pub(super) fn abandon(&mut self, piece: &Piece, failure: Failure) {
         self.operations.abandon(piece, failure);
         self.progress(piece.operation);
     }
 }
 
-/// What came of a piece.
-enum Tried {
-    Begun,
-    Wait,
+/// The result of posting a piece.
+enum PieceResult {
+    Posted,
+    Full,
     Keyless,
     Refused,
 }

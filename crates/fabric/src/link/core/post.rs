@@ -1,4 +1,4 @@
-//! Operations come in: refused, given to a lane as they are, or cut into pieces and messages.
+//! Posting operations: they are refused, posted to a lane whole, or cut into pieces and messages.
 
 use super::Core;
 use crate::link::messages::Draft;
@@ -11,18 +11,18 @@ use crate::remote::Target;
 
 impl Core {
     #[inline]
-    pub(super) fn has_room(&self, op: &Op) -> bool {
+    pub(super) fn has_capacity(&self, op: &Op) -> bool {
         match op.work {
             Work::Receive { .. } => self.messages.inbox().receives() < self.config.receives,
             _ => self.completions.in_flight() < self.config.depth,
         }
     }
 
-    /// What is refused here and now costs no lane its life.
+    /// Checks that can be done here: an operation that the peer refuses would end a lane.
     #[inline]
     pub(super) fn refusal(&self, work: &Work) -> Option<Failure> {
         if let Some(ended) = &self.ended {
-            // What came before the end is still there to be received.
+            // Messages that arrived before the end can still be received.
             if matches!(work, Work::Receive { .. }) && self.messages.inbox().has_messages() {
                 return None;
             }
@@ -47,7 +47,7 @@ impl Core {
     }
 
     #[inline]
-    pub(super) fn begin(&mut self, op: Op) {
+    pub(super) fn start(&mut self, op: Op) {
         if let Work::Receive { .. } = op.work {
             self.messages.inbox_mut().post(op);
             self.deliver();
@@ -56,17 +56,17 @@ impl Core {
         self.completions.accept(1);
         let plain = matches!(op.work, Work::Write { imm: None, .. } | Work::Read { .. });
         if plain && self.operations.is_idle() {
-            match self.begin_whole(op) {
+            match self.start_whole(op) {
                 None => return,
-                Some(op) => return self.begin_operation(op),
+                Some(op) => return self.start_operation(op),
             }
         }
-        self.begin_operation(op);
+        self.start_operation(op);
     }
 
-    /// An operation that one lane can do as it is: nothing is copied, only the window is changed.
+    /// An operation that one lane can execute whole: nothing is copied, only the window is replaced.
     #[inline]
-    fn begin_whole(&mut self, mut op: Op) -> Option<Op> {
+    fn start_whole(&mut self, mut op: Op) -> Option<Op> {
         let bytes = op.work.total() as u64;
         let Some(target) = op.work.target_mut() else { return Some(op) };
         if bytes > self.config.chunk as u64 {
@@ -79,33 +79,33 @@ impl Core {
         };
         let window = std::mem::replace(&mut target.window, window);
         let what = PartKind::Whole { token: op.token, window };
-        let part = self.put(rail, bytes, op.work, what);
+        let part = self.post_part(rail, bytes, op.work, what);
         self.completions.posted_whole(part, 1);
         None
     }
 
-    fn begin_operation(&mut self, op: Op) {
+    fn start_operation(&mut self, op: Op) {
         let draft: Option<fn(u32) -> Draft> = match op.work {
             Work::Send { .. } => Some(Draft::Send),
-            Work::FetchAdd { .. } | Work::CompareSwap { .. } => Some(Draft::Change),
+            Work::FetchAdd { .. } | Work::CompareSwap { .. } => Some(Draft::Atomic),
             _ => None,
         };
         let timed = self.completions.posted_in_pieces();
         let number = self.operations.insert(Operation::new(op, timed));
         match draft {
             Some(draft) => self.messages.push(draft(number)),
-            None if !self.begin_with_notice(number) => self.operations.wait(number),
+            None if !self.start_with_notice(number) => self.operations.wait(number),
             None => {}
         }
     }
 
-    /// A short write with immediate data: on a lane that keeps order the notice follows the bytes at once.
-    fn begin_with_notice(&mut self, number: u32) -> bool {
+    /// A short write with immediate data: on an ordered lane the notice is posted right behind the write.
+    fn start_with_notice(&mut self, number: u32) -> bool {
         let Some(operation) = self.operations.get(number) else { return false };
         let total = operation.total();
         let messages = self.messages.outgoing(Stream::Messages);
         let nothing_before =
-            self.operations.is_idle() && messages.is_empty() && messages.may_number();
+            self.operations.is_idle() && messages.is_empty() && messages.may_send();
         if !operation.has_notice() || total > self.config.chunk as u64 || !nothing_before {
             return false;
         }
@@ -114,24 +114,24 @@ impl Core {
             return false;
         };
         let Some(lane) = self.rails.lane(rail) else { return false };
-        if !lane.is_ordered() || !lane.messages().has_room(Stream::Messages) {
+        if !lane.is_ordered() || !lane.messages().has_capacity(Stream::Messages) {
             return false;
         }
         if let Some(operation) = self.operations.get_mut(number) {
             operation.cut_all();
         }
-        self.put_piece(rail, Piece { operation: number, offset: 0, length: total }, window);
+        self.post_piece(rail, Piece { operation: number, offset: 0, length: total }, window);
         self.draft_notice(number);
         self.send_next(Stream::Messages, Some(rail));
         true
     }
 
-    /// Gives an operation to a rail.
+    /// Queues an operation on a rail's lane.
     #[inline]
-    pub(super) fn put(&mut self, rail: u8, bytes: u64, work: Work, what: PartKind) -> u32 {
+    pub(super) fn post_part(&mut self, rail: u8, bytes: u64, work: Work, what: PartKind) -> u32 {
         let Some(lane) = self.rails.lane_mut(rail) else { return u32::MAX };
         let proof = match what.is_message() {
-            true => lane.proof_of_message(),
+            true => lane.message_proof(),
             false => lane.proof(&work),
         };
         lane.add(1, bytes);
@@ -141,7 +141,7 @@ impl Core {
     }
 }
 
-/// Whether the peer would let us, as far as we know.
+/// Whether the window's rights and length allow it.
 #[inline]
 pub(super) fn is_allowed(work: &Work, target: &Target, length: usize) -> bool {
     let wanted = match work {

@@ -1,11 +1,11 @@
-//! Messages come in, by any rail: each takes effect once and in its turn, and those for the caller find a receive.
+//! Incoming messages, on any rail: each takes effect once and in order, and messages for the caller are matched with receives.
 
 use super::Core;
 use super::completions::cause;
 use crate::link::messages::message_queue::Payload;
-use crate::link::messages::{Draft, InboxMessage, Place, Step, Turn};
+use crate::link::messages::{Arrival, Draft, InboxMessage, Location, Step};
 use crate::link::operations::runs;
-use crate::link::protocol::header::{Body, Change, Header, Stream};
+use crate::link::protocol::header::{AtomicOp, Body, Header, Stream};
 use crate::link::rails::Received;
 use crate::op::{Completion, Done, Failure};
 use crate::region::Slice;
@@ -18,122 +18,122 @@ impl Core {
             Received::Failed(failure) => return self.fail_rail(rail, cause(failure)),
             Received::Message { slot, header, payload } => {
                 if self.peer_freed(rail, header.freed, header.taken) {
-                    return self.take_in(rail, slot, &header, payload);
+                    return self.accept_message(rail, slot, &header, payload);
                 }
                 payload.begin + payload.length
             }
             Received::Malformed { length } => length,
         };
         let name = self.rails.name(rail);
-        let why = format!("a malformed message of {length} bytes by {name}");
+        let why = format!("malformed message of {length} bytes over {name}");
         self.fail_link(Failure::ProtocolError, &why);
     }
 
-    /// What the peer has room for again; `false` if that cannot be.
+    /// Counts of the peer: slots freed, messages taken; `false` if they are invalid.
     pub(super) fn peer_freed(&mut self, rail: u8, freed: [u32; 2], taken: u32) -> bool {
         let Some(lane) = self.rails.lane_mut(rail) else { return true };
         lane.messages_mut().peer_freed(freed)
             && self.messages.outgoing_mut(Stream::Messages).taken(taken)
     }
 
-    fn take_in(&mut self, rail: u8, slot: u32, header: &Header, payload: Payload) {
+    fn accept_message(&mut self, rail: u8, slot: u32, header: &Header, payload: Payload) {
         let stream = header.body.stream();
         if header.body == Body::Credit {
             return self.free(rail, slot, stream);
         }
-        match self.messages.turn(header) {
-            Turn::Now => {
-                self.take_effect(header.body, Place::Slot { rail, slot, payload });
+        match self.messages.arrival(header) {
+            Arrival::InOrder => {
+                self.apply(header.body, Location::Slot { rail, slot, payload });
                 while let Some((header, payload)) = self.messages.next_early(stream) {
-                    self.take_effect(header.body, Place::Kept(payload));
+                    self.apply(header.body, Location::Copied(payload));
                 }
             }
-            Turn::Later => {
+            Arrival::Early => {
                 let lane = self.rails.lane(rail);
                 let payload = lane.map(|lane| lane.messages().payload(slot, payload));
                 let kept = self.messages.keep(*header, payload.unwrap_or_default());
                 self.free(rail, slot, stream);
                 if !kept {
-                    let why = "the peer sends more than it may before it is taken";
+                    let why = "the peer exceeds the limit of untaken messages";
                     self.fail_link(Failure::ProtocolError, why);
                 }
             }
-            Turn::Again => self.free(rail, slot, stream),
-            Turn::ProtocolError => {
+            Arrival::Duplicate => self.free(rail, slot, stream),
+            Arrival::ProtocolError => {
                 self.fail_link(
                     Failure::ProtocolError,
-                    "a message of the peer's is far ahead of its turn",
+                    "a message from the peer is too far out of order",
                 );
             }
         }
     }
 
-    fn take_effect(&mut self, body: Body, place: Place) {
+    fn apply(&mut self, body: Body, location: Location) {
         match body {
             Body::Part { .. } | Body::Notice { .. } | Body::Void => {
-                let at_once = self.messages.inbox_mut().take_at_once(body, place.length());
-                if let Some((receive, done)) = at_once {
-                    self.copy(&place, receive.work.local(), 0);
-                    self.release(place, Stream::Messages);
+                let matched = self.messages.inbox_mut().take_immediately(body, location.length());
+                if let Some((receive, done)) = matched {
+                    self.copy(&location, receive.work.local(), 0);
+                    self.release(location, Stream::Messages);
                     return self.completions.finish(receive, Ok(done));
                 }
-                self.messages.inbox_mut().push(InboxMessage { body, place });
+                self.messages.inbox_mut().push(InboxMessage { body, location });
                 return self.deliver();
             }
-            Body::Change { request, region, offset, change } => {
-                self.change(request, region, offset, change);
+            Body::Atomic { request, region, offset, op } => {
+                self.execute_atomic(request, region, offset, op);
             }
-            Body::Old { request, old } => self.answered(request, old),
+            Body::OldValue { request, old } => self.answered(request, old),
             Body::Credit => {}
         }
-        self.release(place, Stream::Control);
+        self.release(location, Stream::Control);
     }
 
-    /// An atomic operation of the peer's.
-    fn change(&mut self, request: u32, region: u64, offset: u64, change: Change) {
+    /// Executes an atomic operation of the peer.
+    fn execute_atomic(&mut self, request: u32, region: u64, offset: u64, op: AtomicOp) {
         let old = self.regions.word(region, offset).map(|word| {
             let memory = word.region().memory();
-            match change {
-                Change::Add(add) => memory.fetch_add(word.offset(), add),
-                Change::Swap { expect, new } => memory.compare_swap(word.offset(), expect, new),
+            match op {
+                AtomicOp::Add(add) => memory.fetch_add(word.offset(), add),
+                AtomicOp::Swap { expect, new } => memory.compare_swap(word.offset(), expect, new),
             }
         });
-        self.messages.push(Draft::Old { request, old });
+        self.messages.push(Draft::OldValue { request, old });
         if self.messages.has_too_many_answers() {
-            let why = "the peer asks for more atomic operations than a link has";
+            let why = "the peer exceeds the limit of atomic operations in flight";
             self.fail_link(Failure::ProtocolError, why);
         }
     }
 
-    /// An atomic operation of ours is over.
+    /// The peer answered an atomic operation of ours.
     fn answered(&mut self, number: u32, old: Option<u64>) {
         let operation = self.operations.get(number).filter(|found| found.awaits_answer());
         let Some(operation) = operation else {
-            return self.fail_link(Failure::ProtocolError, "the peer answers what was not asked");
+            return self.fail_link(Failure::ProtocolError, "the peer answered an unknown request");
         };
-        if let (Some(old), [place]) = (old, operation.work().local()) {
-            place.region().memory().store(place.offset(), old);
+        if let (Some(old), [location]) = (old, operation.work().local()) {
+            location.region().memory().store(location.offset(), old);
         }
         self.finish_operation(number, old.map(Done::Old).ok_or(Failure::Access));
     }
 
-    /// Messages into receives, as long as there are both.
+    /// Matches messages with receives, as long as there are both.
     #[inline]
     pub(super) fn deliver(&mut self) {
         loop {
             let step = match self.messages.inbox_mut().step() {
                 Step::Skip(message) => {
-                    self.release(message.place, Stream::Messages);
+                    self.release(message.location, Stream::Messages);
                     continue;
                 }
                 Step::Fill { from } => {
                     let copied = self.messages.inbox().first().map(|(receive, message)| {
-                        self.copy(&message.place, receive.work.local(), from)
+                        self.copy(&message.location, receive.work.local(), from)
                     });
                     match self.messages.inbox_mut().filled(copied.unwrap_or(0)) {
                         Step::Nothing => {
                             if let Some(message) = self.messages.inbox_mut().pop_message() {
-                                self.release(message.place, Stream::Messages);
+                                self.release(message.location, Stream::Messages);
                             }
                             continue;
                         }
@@ -144,28 +144,30 @@ impl Core {
             };
             match step {
                 Step::Nothing | Step::Fill { .. } | Step::Skip(_) => return,
-                Step::Over(receive, outcome, message) => {
+                Step::Complete(receive, outcome, message) => {
                     if let Some(message) = message {
-                        self.release(message.place, Stream::Messages);
+                        self.release(message.location, Stream::Messages);
                     }
                     self.completions.finish(receive, outcome);
                 }
                 Step::ProtocolError => {
-                    return self
-                        .fail_link(Failure::ProtocolError, "the parts of a message do not fit");
+                    return self.fail_link(
+                        Failure::ProtocolError,
+                        "the parts of a message are inconsistent",
+                    );
                 }
             }
         }
     }
 
-    /// Copies a message into a receive, from an offset on; says how much.
-    fn copy(&self, place: &Place, into: &[Slice], from: u64) -> u64 {
-        match place {
-            Place::Slot { rail, slot, payload } => {
+    /// Copies a message into a receive at an offset; returns the number of bytes copied.
+    fn copy(&self, location: &Location, into: &[Slice], from: u64) -> u64 {
+        match location {
+            Location::Slot { rail, slot, payload } => {
                 let lane = self.rails.lane(*rail);
                 lane.map_or(0, |lane| lane.messages().copy(*slot, *payload, into, from))
             }
-            Place::Kept(bytes) => {
+            Location::Copied(bytes) => {
                 let mut copied = 0;
                 for (region, run) in runs(into, from, bytes.len() as u64) {
                     region.memory().write(run.start, &bytes[copied..copied + run.len()]);
@@ -176,8 +178,8 @@ impl Core {
         }
     }
 
-    fn release(&mut self, place: Place, stream: Stream) {
-        if let Place::Slot { rail, slot, .. } = place {
+    fn release(&mut self, location: Location, stream: Stream) {
+        if let Location::Slot { rail, slot, .. } = location {
             self.free(rail, slot, stream);
         }
     }

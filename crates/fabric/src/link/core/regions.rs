@@ -1,4 +1,4 @@
-//! Regions: their keys, one for each lane, go to the peer, and the peer's come.
+//! Regions: sending our keys to the peer, one for each lane, and receiving the peer's.
 
 use super::Core;
 use crate::error::{Error, Kind};
@@ -10,29 +10,29 @@ use crate::registration::Registration;
 use crate::remote::{RemoteRegion, Window};
 
 impl Core {
-    /// Lets the peer use a region, by all lanes that reach it.
+    /// Grants the peer access to a region, on all lanes that can reach it.
     pub(crate) fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
         if let Some(ended) = &self.ended {
-            let fix = "connect anew";
+            let fix = "connect again";
             return Err(Error::new(Kind::Gone, "grant a region", &ended.why, fix));
         }
         let (id, remote) = self.regions.grant(region)?;
-        for place in 0..self.rails.live_count() {
-            self.report_key(self.rails.live(place), id, region);
+        for index in 0..self.rails.live_count() {
+            self.report_key(self.rails.live(index), id, region);
         }
         Ok(remote)
     }
 
-    /// The window on a region that the peer granted.
+    /// The window of a region that the peer granted.
     pub(crate) fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error> {
-        let (window, ask) = self.regions.import(remote)?;
-        if ask {
-            self.send_control(&Control::Ask { region: remote.key as u64 });
+        let (window, query) = self.regions.import(remote)?;
+        if query {
+            self.send_control(&Control::Query { region: remote.key as u64 });
         }
         Ok(window)
     }
 
-    /// Reports what lanes had no room for, and what was dropped.
+    /// Sends keys that were deferred because a lane was full, and ids of dropped regions.
     pub(super) fn report_regions(&mut self) {
         for UnreportedKey { rail, generation, region: id } in self.regions.take_unreported() {
             let current = self.rails.get(rail).generation() == generation;
@@ -45,7 +45,7 @@ impl Core {
         }
     }
 
-    /// Lets the peer reach a region by one lane.
+    /// Grants a region on one lane, and sends its key to the peer.
     pub(super) fn report_key(&mut self, at: u8, id: u64, region: &Region) {
         let rail = self.rails.get_mut(at);
         let generation = rail.generation();
@@ -55,21 +55,21 @@ impl Core {
         let granted = if unreachable { Ok(None) } else { lane.grant(region).map(Some) };
         let key = match granted {
             Ok(key) => key,
-            // The peer must take in others first.
+            // The peer must accept earlier grants first.
             Err(error) if error.kind() == Kind::Full => {
                 let key = UnreportedKey { rail: at, generation, region: id };
                 return self.regions.report_later(key);
             }
-            // A region that a lane cannot reach is reached by another, or refused.
+            // Another lane reaches the region, or operations on it are refused.
             Err(error) => {
-                rail.set_why(format!("a region cannot be reached by it: {error}"));
+                rail.set_why(format!("a region cannot be reached over this rail: {error}"));
                 None
             }
         };
         self.send_control(&Control::Key { rail: at, generation, region: id, key });
     }
 
-    /// The peer's key of a region, for one lane.
+    /// A region key of the peer, for one lane.
     pub(super) fn peer_key(
         &mut self,
         at: u8,
@@ -79,16 +79,16 @@ impl Core {
     ) {
         if !self.regions.peer_granted(region) {
             return self
-                .fail_link(Failure::ProtocolError, "the peer grants more regions than it may");
+                .fail_link(Failure::ProtocolError, "the peer granted more regions than allowed");
         }
         let most = self.config.regions;
-        let Some(rail) = self.rails.named(at) else { return };
+        let Some(rail) = self.rails.find_mut(at) else { return };
         if rail.take_key(generation, (region, key), most) {
             self.operations.retry_keyless();
         }
     }
 
-    /// The peer has dropped a region. A lane that would be asked for it all the same would die of the answer.
+    /// The peer has dropped a region. Its keys are not used any more: an access would end the lane.
     pub(super) fn peer_dropped(&mut self, region: u64) {
         self.regions.peer_dropped(region);
         self.rails.lanes_mut().for_each(|lane| lane.refuse_key(region));

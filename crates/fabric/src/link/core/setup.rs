@@ -1,36 +1,41 @@
-//! How rails come up: prepared, offered, connected, probed each way.
+//! Setup of rails: prepared, offered, connected, probed in both directions.
 
 use super::Core;
-use crate::link::event::Happening;
+use crate::link::event::EventKind;
 use crate::link::operations::PartKind;
 use crate::link::protocol::control::{Control, Plan};
 use crate::link::rails::connector::Product;
-use crate::link::rails::{PROBE, ProbeStep, RailChange, RailLane, SetupError};
+use crate::link::rails::{PROBE_BYTES, ProbeStep, RailChange, RailLane, SetupError};
 use crate::op::{Failure, Work};
 
 impl Core {
     /// The peer, which leads, has prepared a lane.
     pub(super) fn peer_opened(&mut self, at: u8, generation: u32, plan: Plan, offer: Vec<u8>) {
         if self.rails.leads() || !self.rails.add(at) {
-            return self
-                .fail_link(Failure::ProtocolError, "the peer opens a rail with an invalid number");
+            return self.fail_link(
+                Failure::ProtocolError,
+                "the peer opened a rail with an invalid number",
+            );
         }
-        // Both ends may have closed the last lane since we last looked.
+        // Both ends may have closed the last lane since the last check.
         if self.rails.get(at).is_fencing() {
             self.check_rail(at);
         }
         match self.rails.follow(at, generation, plan, offer, self.now) {
             Some(true) => {}
             Some(false) => {
-                self.fail_rail(at, "the last attempt is not over yet: a device does not answer");
+                self.fail_rail(
+                    at,
+                    "the previous attempt has not finished: a device does not answer",
+                );
             }
             None => {
-                self.fail_link(Failure::ProtocolError, "the peer opens a rail that is in use");
+                self.fail_link(Failure::ProtocolError, "the peer opened a rail that is in use");
             }
         }
     }
 
-    /// What threads have made: halves of lanes, and lanes.
+    /// Takes results of the connector: halves of lanes, and lanes.
     pub(super) fn take_finished(&mut self) {
         while let Some((at, product)) = self.rails.finished() {
             match product {
@@ -73,48 +78,50 @@ impl Core {
         self.probe(at);
     }
 
-    /// Writes to the peer, once both ends are connected.
+    /// Starts the probe, once both ends are connected.
     pub(super) fn probe(&mut self, at: u8) {
-        match self.rails.get_mut(at).begin_probe() {
+        match self.rails.get_mut(at).start_probe() {
             Ok(None) => {}
-            Ok(Some(write)) => self.put_probe(at, write),
+            Ok(Some(write)) => self.post_probe(at, write),
             Err(SetupError::Protocol(why)) => self.fail_link(Failure::ProtocolError, why),
             Err(SetupError::Lane(why)) => self.fail_rail(at, &why),
         }
     }
 
-    fn put_probe(&mut self, at: u8, work: Work) {
-        self.put(at, PROBE as u64, work, PartKind::Probe);
+    fn post_probe(&mut self, at: u8, work: Work) {
+        self.post_part(at, PROBE_BYTES as u64, work, PartKind::Probe);
     }
 
-    /// One step of the probe is over.
+    /// One step of the probe has completed.
     pub(super) fn probed(&mut self, at: u8) {
         match self.rails.get_mut(at).probed() {
             None => {}
-            Some(ProbeStep::Read(read)) => self.put_probe(at, read),
-            Some(ProbeStep::Changed) => self.fail_rail(at, "the probe came back changed"),
+            Some(ProbeStep::Read(read)) => self.post_probe(at, read),
+            Some(ProbeStep::Changed) => {
+                self.fail_rail(at, "the probe read back other bytes than it wrote")
+            }
             Some(ProbeStep::Proven) => {
                 let generation = self.rails.get(at).generation();
                 self.send_control(&Control::Proven { rail: at, generation });
-                self.come_up(at);
+                self.bring_up(at);
             }
         }
     }
 
-    /// Uses a rail, once both ends have proven it.
-    pub(super) fn come_up(&mut self, at: u8) {
-        if let Some(change) = self.rails.come_up(at, self.now) {
+    /// Uses a rail, once both ends have probed it.
+    pub(super) fn bring_up(&mut self, at: u8) {
+        if let Some(change) = self.rails.bring_up(at, self.now) {
             let why = self.rails.get(at).why().to_owned();
-            self.note(change, &why);
+            self.record_change(change, &why);
         }
     }
 
-    /// A rail came up or failed, and others may be in use for that: they may reach what could not be reached.
-    pub(super) fn note(&mut self, change: RailChange, why: &str) {
+    /// Records that a rail came up or failed. If that changed the rails in use, these may reach regions that others did not.
+    pub(super) fn record_change(&mut self, change: RailChange, why: &str) {
         let RailChange { what, rail, in_use } = change;
-        self.journal.note(self.now, what, rail, why);
+        self.journal.record(self.now, what, rail, why);
         if let Some(names) = in_use {
-            self.journal.note(self.now, Happening::Switch, names, why);
+            self.journal.record(self.now, EventKind::Switch, names, why);
             self.operations.retry_keyless();
         }
     }

@@ -1,10 +1,10 @@
-//! The devices of an endpoint: each is opened once for all links, and let go of when it is lost.
+//! The devices of an endpoint: each is opened once for all links, and released when it is lost.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::ports::View;
-use super::providers::Demands;
+use super::ports::DeviceList;
+use super::providers::Requirements;
 use super::settings::Settings;
 use super::{Inner, lock};
 use crate::error::{Error, Kind};
@@ -14,8 +14,8 @@ use crate::region::{Region, WeakRegion};
 use crate::{ofi, verbs};
 
 impl Inner {
-    /// Lets go of a device that does nothing any more, unless somebody is about to open it.
-    pub(super) fn tidy(&self, path: &str) {
+    /// Releases a device that is broken, unless the lock is taken: it may be about to be opened.
+    pub(super) fn release_broken(&self, path: &str) {
         if let Ok(mut domains) = self.domains.try_lock()
             && domains.get(path).is_some_and(|domain| domain.is_broken().is_some())
         {
@@ -30,61 +30,65 @@ impl Inner {
     }
 
     /// A provider of libfabric by its name, opened once for all links.
-    pub(super) fn provider(&self, path: &str, demands: Demands) -> Result<Arc<ofi::Domain>, Error> {
+    pub(super) fn provider(
+        &self,
+        path: &str,
+        requirements: Requirements,
+    ) -> Result<Arc<ofi::Domain>, Error> {
         let refuse = |kind, why: &str| {
-            let fix = "ask for what both ends have and allow";
+            let fix = "use a transport that both ends have and allow";
             Error::new(kind, format!("use {path}"), why, fix)
         };
-        let allow = |provider: &str| match demands.obstacle(provider) {
+        let allow = |provider: &str| match requirements.refusal(provider) {
             Some(why) => Err(refuse(Kind::Denied, why)),
             None => Ok(()),
         };
         let Some(providers) = &self.providers else {
-            return Err(refuse(Kind::Denied, "libfabric is not wanted at this end"));
+            return Err(refuse(Kind::Denied, "libfabric is not enabled at this end"));
         };
-        if let Some(domain) = providers.known(path) {
+        if let Some(domain) = providers.opened(path) {
             allow(domain.provider())?;
             return Ok(domain);
         }
-        let View { providers: here, no_ofi, .. } = self.ports.look();
+        let DeviceList { providers: here, no_ofi, .. } = self.ports.query();
         let provider =
             here.iter().find(|provider| ofi::UsableProvider::of(provider).name() == path);
         let provider = provider.ok_or_else(|| match no_ofi.is_empty() {
-            true => refuse(Kind::Unsupported, "it no longer exists"),
+            true => refuse(Kind::Unsupported, "the provider no longer exists"),
             false => refuse(Kind::Unsupported, &no_ofi),
         })?;
         allow(&provider.name)?;
         providers.open(provider, || self.regions())
     }
 
-    /// A device, opened once for all links, and anew when it was lost.
+    /// A device, opened once for all links, and opened again if it was lost.
     pub(super) fn domain(&self, path: &str) -> Result<Arc<verbs::Domain>, Error> {
         let known = lock(&self.domains).get(path).cloned();
         if let Some(domain) = known.filter(|domain| domain.port_problem().is_none()) {
             return Ok(domain);
         }
-        self.tidy(path);
+        self.release_broken(path);
         let unusable = |why: String| {
             let fix = "see `wirelane devices`";
             Error::new(Kind::Unsupported, format!("use {path}"), why, fix)
         };
-        // Not under the lock, which others need to register memory: a device may not answer.
-        let View { choices, ports, refused, .. } = self.ports.look();
+        // Without the lock, which is needed to register memory: a device may not answer.
+        let DeviceList { choices, ports, refused, .. } = self.ports.query();
         let at = ports.iter().position(|known| port_name(known) == path);
         let choice = at.and_then(|at| choices.get(at)).ok_or_else(|| match refused.is_empty() {
-            true => unusable("there is no such port any more".to_owned()),
+            true => unusable("the port no longer exists".to_owned()),
             false => unusable(refused),
         })?;
         let Settings { library, verbs, .. } = &self.settings;
         let domain = Arc::new(verbs::Domain::open_with(library, choice, verbs.clone())?);
         let mut domains = lock(&self.domains);
-        // Another link was quicker.
+        // Another link has opened it at the same time.
         if let Some(other) = domains.get(path)
             && other.port_problem().is_none()
         {
             return Ok(other.clone());
         }
-        // Its address is another now: what has the old one is of no use.
+        // Its address has changed: the old domain is of no use.
         self.drop_domain(&mut domains, path);
         self.regions().iter().try_for_each(|region| domain.attach(region))?;
         domains.insert(path.to_owned(), domain.clone());

@@ -1,4 +1,4 @@
-//! What all lanes of an endpoint have done, by their kind: also those that are gone.
+//! Counters of all lanes of an endpoint by class, including closed lanes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,52 +6,52 @@ use crate::lane::Lane;
 use crate::link::protocol::control::Class;
 use crate::stats::Stats;
 
-/// Counters that only grow, however lanes come and go.
+/// Counters that only grow, also when lanes are closed.
 #[derive(Debug, Default)]
-pub(in crate::link) struct Ledger {
-    /// For each kind what no device moved, and what one did.
-    accounts: Mutex<[[Account; 2]; Class::ALL.len()]>,
+pub(in crate::link) struct LaneCounters {
+    /// For each class: lanes without an RDMA device, and lanes with one.
+    classes: Mutex<[[ClassCounters; 2]; Class::ALL.len()]>,
 }
 
 #[derive(Debug, Default)]
-struct Account {
-    /// Of lanes that are gone.
-    settled: Stats,
+struct ClassCounters {
+    /// The sum over closed lanes.
+    closed: Stats,
     open: Vec<Arc<Stats>>,
 }
 
-impl Ledger {
-    /// Takes note of a new lane.
-    pub(in crate::link) fn enter(&self, lane: &dyn Lane) {
+impl LaneCounters {
+    /// Adds a new lane.
+    pub(in crate::link) fn add(&self, lane: &dyn Lane) {
         let caps = lane.caps();
         let at = Class::ALL.iter().position(|class| class.name() == caps.lane);
-        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kind) = at.and_then(|at| accounts.get_mut(at)) {
-            let account = &mut kind[usize::from(caps.rdma)];
-            account.settle();
-            account.open.push(lane.stats().clone());
+        let mut classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kind) = at.and_then(|at| classes.get_mut(at)) {
+            let counters = &mut kind[usize::from(caps.rdma)];
+            counters.merge_closed();
+            counters.open.push(lane.stats().clone());
         }
     }
 
-    /// What lanes of a kind have done.
+    /// The sum over all lanes of a class.
     pub(in crate::link) fn sum(&self, class: Class) -> Stats {
-        self.sum_of(|kind, _| kind == class)
+        self.sum_where(|kind, _| kind == class)
     }
 
-    /// What lanes by devices have done, of whatever kind.
+    /// The sum over all lanes with RDMA devices, of any class.
     pub(in crate::link) fn rdma(&self) -> Stats {
-        self.sum_of(|_, rdma| rdma)
+        self.sum_where(|_, rdma| rdma)
     }
 
-    fn sum_of(&self, counts: impl Fn(Class, bool) -> bool) -> Stats {
+    fn sum_where(&self, included: impl Fn(Class, bool) -> bool) -> Stats {
         let sum = Stats::default();
-        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        for (class, kind) in Class::ALL.into_iter().zip(accounts.iter_mut()) {
-            for (rdma, account) in [false, true].into_iter().zip(kind) {
-                if counts(class, rdma) {
-                    account.settle();
-                    sum.absorb(&account.settled);
-                    account.open.iter().for_each(|open| sum.absorb(open));
+        let mut classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
+        for (class, kind) in Class::ALL.into_iter().zip(classes.iter_mut()) {
+            for (rdma, counters) in [false, true].into_iter().zip(kind) {
+                if included(class, rdma) {
+                    counters.merge_closed();
+                    sum.absorb(&counters.closed);
+                    counters.open.iter().for_each(|open| sum.absorb(open));
                 }
             }
         }
@@ -59,12 +59,12 @@ impl Ledger {
     }
 }
 
-impl Account {
-    /// Adds up those that nobody else counts on any more.
-    fn settle(&mut self) {
+impl ClassCounters {
+    /// Moves counters of closed lanes, which have no other owner, into the sum.
+    fn merge_closed(&mut self) {
         for stats in std::mem::take(&mut self.open) {
             match Arc::try_unwrap(stats) {
-                Ok(last) => self.settled.absorb(&last),
+                Ok(last) => self.closed.absorb(&last),
                 Err(stats) => self.open.push(stats),
             }
         }

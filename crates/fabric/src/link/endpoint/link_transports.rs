@@ -1,10 +1,10 @@
-//! The transports that one link may use, and the devices behind them.
+//! The transports of one link, and the devices behind them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::Inner;
-use super::providers::Demands;
+use super::providers::Requirements;
 use crate::error::{Error, Kind};
 use crate::half::Fabric;
 use crate::lane::Lane;
@@ -16,23 +16,23 @@ use crate::{shm, tcp};
 /// The transports of one link.
 pub(super) struct LinkTransports {
     pub(super) inner: Arc<Inner>,
-    /// Where the peer listens, if we dialled.
+    /// The address the peer listens on, if we dialled.
     pub(super) acceptor: Option<SocketAddr>,
     pub(super) policy: Policy,
     pub(super) encrypt: bool,
-    /// Whether there are keys to encrypt with.
-    pub(super) keyed: bool,
+    /// Whether there are keys for encryption.
+    pub(super) has_key: bool,
 }
 
 impl Transports for LinkTransports {
-    fn made(&self, lane: &dyn Lane) {
-        self.inner.ledger.enter(lane);
+    fn lane_created(&self, lane: &dyn Lane) {
+        self.inner.lane_counters.add(lane);
     }
 
-    fn tidy(&self, class: Class, path: &str) {
+    fn release_broken(&self, class: Class, path: &str) {
         match (class, &self.inner.providers) {
-            (Class::Verbs, _) => self.inner.tidy(path),
-            (Class::Ofi, Some(providers)) => providers.forget(path),
+            (Class::Verbs, _) => self.inner.release_broken(path),
+            (Class::Ofi, Some(providers)) => providers.close_unused(path),
             _ => {}
         }
     }
@@ -40,23 +40,24 @@ impl Transports for LinkTransports {
     fn open(&self, class: Class, path: &str) -> Result<Arc<dyn Fabric>, Error> {
         let settings = &self.inner.settings;
         let unwanted = match (class, self.policy) {
-            (Class::Tcp, _) if self.encrypt && !self.keyed => true,
+            (Class::Tcp, _) if self.encrypt && !self.has_key => true,
             (Class::Verbs, Policy::Off) => true,
             (Class::Shm | Class::Tcp, Policy::Require) => true,
             _ => !settings.classes.contains(&class),
         };
         if unwanted {
             let call = format!("use {path}");
-            let fix = "ask for what both ends allow";
+            let fix = "use a transport that both ends allow";
             return Err(Error::new(Kind::Denied, call, "it is not allowed at this end", fix));
         }
         Ok(match class {
             Class::Shm => Arc::new(shm::Shm::new(settings.shm.clone())),
             Class::Verbs => self.inner.domain(path)?,
             Class::Ofi => {
-                let by_gid = !settings.verbs.allowed_gids.is_empty();
-                let demands = Demands { policy: self.policy, encrypt: self.encrypt, by_gid };
-                self.inner.provider(path, demands)?
+                let restricts_gids = !settings.verbs.allowed_gids.is_empty();
+                let requirements =
+                    Requirements { policy: self.policy, encrypt: self.encrypt, restricts_gids };
+                self.inner.provider(path, requirements)?
             }
             Class::Tcp => {
                 let callers = self.acceptor.is_none().then(|| self.inner.callers.clone());

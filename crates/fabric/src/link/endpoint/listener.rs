@@ -1,11 +1,11 @@
-//! A listener: where peers call.
+//! A listener for incoming links.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::plan::{Plans, agree};
+use super::plan::{Plans, combine_policies};
 use super::{Endpoint, Inner};
 use crate::error::{Error, Kind};
 use crate::link::config::Policy;
@@ -14,21 +14,21 @@ use crate::link::protocol::hello::Hello;
 use crate::session::{self, Acceptor, AcceptorConfig, AcceptorCounts, Caller, Refusal};
 use crate::verbs;
 
-/// Where peers call.
+/// Accepts links from peers.
 pub struct Listener {
     acceptor: Acceptor,
     inner: Arc<Inner>,
-    /// Why nobody gets in any more.
+    /// The reason, if new links are refused.
     closed: Arc<OnceLock<String>>,
 }
 
 impl Listener {
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.acceptor.address()
     }
 
-    /// The next link; waits up to `limit`. Its rails come up while it is polled.
+    /// The next link; waits up to `limit`. Its rails are set up while it is polled.
     pub fn accept(&self, limit: Duration) -> Option<Result<Link, Error>> {
         let session = self.acceptor.accept(limit)?;
         let Some(theirs) = Hello::parse(session.hello()) else {
@@ -37,39 +37,39 @@ impl Listener {
             return Some(Err(Error::new(Kind::Unsupported, "accept a link", why, fix)));
         };
         let policy = self.inner.settings.policy_for(session.peer_address().ip());
-        let ours = self.inner.hello(policy, || self.inner.ports.glance());
+        let ours = self.inner.hello(policy, || self.inner.ports.cached());
         Some(self.inner.link(session, ours, theirs, Plans::default(), false))
     }
 
-    /// From now on peers that call are sent away, and told why. What else the port serves, it still serves.
+    /// Refuses new links from now on, with this reason. Other protocols on the port are still served.
     pub fn close(&self, why: &str) {
-        // The first reason stays.
+        // Only the first reason is stored.
         let _ = self.closed.set(why.to_owned());
     }
 
-    /// Readable while [`Listener::accept`] would give a link at once.
+    /// Readable while [`Listener::accept`] would return a link without waiting.
     pub fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.acceptor.fd()
     }
 
-    /// Who came, and who was sent away why.
+    /// Counters of accepted and refused connections.
     pub fn counts(&self) -> &AcceptorCounts {
         self.acceptor.counts()
     }
 }
 
 impl Endpoint {
-    /// Lets others make links to us.
+    /// Listens for links from peers.
     pub fn listen(&self, address: SocketAddr) -> Result<Listener, Error> {
-        self.listen_beside(address, None)
+        self.listen_shared(address, None)
     }
 
-    /// As [`Endpoint::listen`], at a port that also serves something else: connections that do not begin
-    /// as ours are given to `others`, with nothing of them read.
-    pub fn listen_beside(
+    /// As [`Endpoint::listen`], on a port that also serves other protocols: connections that do not start
+    /// with our magic are passed to `others`, unread.
+    pub fn listen_shared(
         &self,
         address: SocketAddr,
-        others: Option<session::Others>,
+        others: Option<session::OtherHandler>,
     ) -> Result<Listener, Error> {
         let Inner { settings, callers, .. } = &*self.inner;
         let inner = self.inner.clone();
@@ -80,9 +80,9 @@ impl Endpoint {
             Some(why) => Err(Refusal { code: session::SHUTTING_DOWN, text: String::clone(why) }),
         };
         let callers = callers.clone();
-        if self.inner.ports.are_there() {
-            // So that the first callers get our ports too.
-            self.inner.ports.look_within(SURVEY);
+        if self.inner.ports.is_enabled() {
+            // So that our hello to the first callers has the ports too.
+            self.inner.ports.query_within(DEVICE_QUERY_TIMEOUT);
         }
         let acceptor = Acceptor::open(
             address,
@@ -90,9 +90,9 @@ impl Endpoint {
                 keyring: settings.keyring.clone(),
                 require_authentication: settings.require_authentication,
                 max_sessions: settings.max_peers,
-                session: session::Config { silence: settings.link.silence },
-                lanes: Some(Arc::new(move |hello, socket| callers.deliver(hello, socket))),
-                others,
+                session: session::Config { peer_timeout: settings.link.peer_timeout },
+                on_lane: Some(Arc::new(move |hello, socket| callers.deliver(hello, socket))),
+                on_other: others,
                 ..AcceptorConfig::new(check)
             },
         )?;
@@ -101,32 +101,33 @@ impl Endpoint {
 }
 
 impl Inner {
-    /// Our hello for a caller's, on the listener's thread.
+    /// Answers a caller's hello with ours, on the listener's thread.
     fn answer(&self, caller: &Caller, hello: &[u8]) -> Result<Vec<u8>, Refusal> {
         let refuse = |code, text| Err(Refusal { code, text });
         let Some(theirs) = Hello::parse(hello) else {
-            let text = "your hello has a format that this end does not know: run the same version at both ends";
+            let text = "unknown hello format: run the same version at both ends";
             return refuse("wrong_hello", text.to_owned());
         };
         let ours =
-            self.hello(self.settings.policy_for(caller.address.ip()), || self.ports.glance());
-        // As the caller sees it: it is the leading end.
-        if let Err(why) = agree(&theirs, &ours) {
-            return refuse("policy", format!("{why}: change the policy of one of them"));
+            self.hello(self.settings.policy_for(caller.address.ip()), || self.ports.cached());
+        // From the caller's point of view: it is the leading end.
+        if let Err(why) = combine_policies(&theirs, &ours) {
+            return refuse("policy", format!("{why}: change the policy of one end"));
         }
         let allowed =
             |port: &verbs::UsablePort| verbs::allowed(&port.gid, &self.settings.verbs.allowed_gids);
         let wanted = ours.policy != Policy::Off && !theirs.ports.is_empty();
         if wanted && !theirs.ports.iter().any(allowed) {
-            let text = "none of your GIDs is in this end's security.rdma.allowed_gids".to_owned();
+            let text = "none of the caller's GIDs is in security.rdma.allowed_gids of the listener"
+                .to_owned();
             return refuse("gid_not_allowed", text);
         }
         Ok(ours.to_bytes())
     }
 }
 
-/// How long our own devices may keep a listener waiting.
-const SURVEY: Duration = Duration::from_secs(5);
+/// How long opening a listener may wait for local devices.
+const DEVICE_QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,4 +1,4 @@
-//! An endpoint: what one process has to make links with.
+//! An endpoint: the devices, keys and regions that the links of a process share.
 
 mod devices;
 mod lane_counters;
@@ -15,10 +15,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use self::lane_counters::Ledger;
+use self::lane_counters::LaneCounters;
 use self::link_transports::LinkTransports;
-use self::plan::{Plans, agree, plan};
-use self::ports::{Ports, View};
+use self::plan::{Plans, combine_policies, plan};
+use self::ports::{DeviceList, Ports};
 use self::providers::Providers;
 use self::settings::Settings;
 use crate::error::{Error, Kind};
@@ -29,8 +29,8 @@ use crate::link::core::{Core, CoreSetup};
 use crate::link::lane::Link;
 use crate::link::protocol::control::Class;
 use crate::link::protocol::hello::{Hello, port_name};
-use crate::link::rails::connector::Threads;
-use crate::link::report::{Explanation, Report, Subject};
+use crate::link::rails::connector::ThreadConnector;
+use crate::link::report::{Explanation, LinkInfo, Report};
 use crate::memory::Memory;
 use crate::region::{Region, Rights, WeakRegion};
 use crate::session::{self, Credentials, Session};
@@ -39,11 +39,11 @@ use crate::{ofi, shm, tcp, verbs};
 
 pub use self::listener::Listener;
 
-/// Makes links. Clones are the same endpoint.
+/// Connects and accepts links. Clones are the same endpoint.
 ///
-/// All links of an endpoint that go by one RDMA device share its protection domain: who knows the key and the
-/// address of a region that was granted to another peer, can use it too. Peers that must not trust each other
-/// belong to endpoints of their own.
+/// All links of an endpoint that use the same RDMA device share its protection domain: a peer that knows the key and the
+/// address of a region that was granted to another peer can use it too. Use separate endpoints for peers that must not
+/// trust each other.
 #[derive(Clone)]
 pub struct Endpoint {
     inner: Arc<Inner>,
@@ -52,44 +52,48 @@ pub struct Endpoint {
 struct Inner {
     settings: Settings,
     epoch: u64,
-    boot: [u8; 16],
-    /// Streams of TCP lanes that came to one of our listeners.
+    boot_id: [u8; 16],
+    /// Incoming streams of TCP lanes, from all listeners.
     callers: tcp::Callers,
     ports: Arc<Ports>,
-    /// libfabric, if it may be used.
+    /// libfabric, if it is enabled.
     providers: Option<Arc<Providers>>,
-    /// Devices in use, by the names of their ports.
+    /// Open devices by port name.
     domains: Mutex<HashMap<String, Arc<verbs::Domain>>>,
-    /// What was registered: new devices get it too.
+    /// Registered regions: devices that are opened later register them too.
     regions: Mutex<Vec<WeakRegion>>,
     links: Mutex<Vec<Weak<Report>>>,
-    ledger: Ledger,
+    lane_counters: LaneCounters,
 }
 
 impl Endpoint {
-    /// Opens no device yet: that is done for the first peer that needs one.
+    /// Opens no device: that is done for the first peer that needs one.
     pub fn new(mut settings: Settings) -> Result<Self, Error> {
-        let call = "make an endpoint";
+        let call = "create an endpoint";
         if settings.verbs.qp_type != verbs::QpType::Rc {
             let why = "links need reliable connections: datagrams lose messages, and cannot write or \
-                       read; DC is not built";
+            read; DC is not implemented";
             let fix = "set rdma_qp_type to RC; UD is for bare lanes";
             return Err(Error::new(Kind::Unsupported, call, why, fix));
         }
         let can_rdma = |class: &Class| matches!(class, Class::Verbs | Class::Ofi);
         if settings.policy == Policy::Require && !settings.classes.iter().any(can_rdma) {
-            let why =
-                "RDMA is required, and verbs are not among what may be used, nor is libfabric";
-            return Err(Error::new(Kind::Misuse, call, why, "allow verbs, or do not require RDMA"));
+            let why = "RDMA is required, but neither verbs nor libfabric is enabled";
+            return Err(Error::new(
+                Kind::Misuse,
+                call,
+                why,
+                "enable verbs, or do not require RDMA",
+            ));
         }
         if settings.classes.is_empty() {
             let why = "no transport is enabled";
-            return Err(Error::new(Kind::Misuse, call, why, "allow tcp at least"));
+            return Err(Error::new(Kind::Misuse, call, why, "enable at least tcp"));
         }
         settings.link.check().map_err(|why| {
             Error::new(Kind::Misuse, call, why, "see the documentation of the link's settings")
         })?;
-        // A queue that several links share would give one the messages of another.
+        // With a shared receive queue one link would receive the messages of another.
         settings.verbs.use_srq = false;
         let has = |class| settings.classes.contains(&class);
         let providers = has(Class::Ofi).then(|| Arc::new(Providers::new(&settings)));
@@ -97,8 +101,8 @@ impl Endpoint {
             library: has(Class::Verbs).then(|| settings.library.clone()),
             providers: providers.clone(),
             devices: settings.devices.clone(),
-            wish: settings.wish.clone(),
-            seen: Mutex::default(),
+            device_request: settings.device_request.clone(),
+            cache: Mutex::default(),
         };
         Ok(Endpoint {
             inner: Arc::new(Inner {
@@ -106,20 +110,20 @@ impl Endpoint {
                 ports: Arc::new(ports),
                 providers,
                 epoch: random()? as u64,
-                boot: shm::boot_id()?,
+                boot_id: shm::boot_id()?,
                 callers: tcp::Callers::default(),
                 domains: Mutex::default(),
                 regions: Mutex::default(),
                 links: Mutex::default(),
-                ledger: Ledger::default(),
+                lane_counters: LaneCounters::default(),
             }),
         })
     }
 
-    /// Registers memory for all links of this endpoint, by whatever device they go.
+    /// Registers memory for all links of this endpoint, with all devices.
     pub fn register(&self, memory: &Memory, rights: Rights) -> Result<Region, Error> {
         let region = Region::shared(memory, rights);
-        // One lock after the other: a device opened meanwhile finds the region in the list.
+        // The list first: a device that is opened between the two locks finds the region there.
         let mut regions = lock(&self.inner.regions);
         regions.retain(|region| !region.is_gone());
         regions.push(region.downgrade());
@@ -133,16 +137,16 @@ impl Endpoint {
         Ok(region)
     }
 
-    /// Opens every RDMA device that may be used, and registers with it what was registered so far; says what
-    /// could not be opened. Else that is done when the first peer needs it, who has to wait: for much memory it
+    /// Opens every enabled RDMA device, and registers all regions with it; returns the
+    /// errors. Otherwise this is done when the first peer needs a device, which then waits: registering much memory
     /// takes seconds.
     pub fn open_devices(&self) -> Vec<Error> {
-        if self.inner.settings.policy == Policy::Off || !self.inner.ports.are_there() {
+        if self.inner.settings.policy == Policy::Off || !self.inner.ports.is_enabled() {
             return Vec::new();
         }
-        let View { ports, providers, .. } = self.inner.ports.look();
+        let DeviceList { ports, providers, .. } = self.inner.ports.query();
         let verbs = ports.iter().filter_map(|port| self.inner.domain(&port_name(port)).err());
-        // What is no device costs nothing to open later.
+        // Software providers are quick to open later.
         let devices = providers.iter().filter(|provider| ofi::is_rdma(&provider.name));
         let open = |provider| {
             let regions = || self.inner.regions();
@@ -151,12 +155,12 @@ impl Endpoint {
         verbs.chain(devices.filter_map(open)).collect()
     }
 
-    /// Makes a link to the endpoint that listens at `address`; waits until it works, up to `limit`.
+    /// Connects a link to the endpoint that listens on `address`; waits until a rail is up, at most `limit`.
     pub fn connect(&self, address: SocketAddr, limit: Duration) -> Result<Link, Error> {
         self.connect_as(&self.inner.settings.credentials, address, limit)
     }
 
-    /// As [`Endpoint::connect`], known by something else than the settings say: a ticket that is good once.
+    /// As [`Endpoint::connect`], with other credentials than those in the settings, such as a ticket.
     pub fn connect_as(
         &self,
         credentials: &Credentials,
@@ -164,23 +168,25 @@ impl Endpoint {
         limit: Duration,
     ) -> Result<Link, Error> {
         let inner = &self.inner;
-        let begun = std::time::Instant::now();
+        let started = std::time::Instant::now();
         let ours = inner
-            .hello(inner.settings.policy_for(address.ip()), || inner.ports.look_within(limit / 2));
-        let config = session::Config { silence: inner.settings.link.silence };
+            .hello(inner.settings.policy_for(address.ip()), || inner.ports.query_within(limit / 2));
+        let config = session::Config { peer_timeout: inner.settings.link.peer_timeout };
         let session = loop {
-            let left = limit.saturating_sub(begun.elapsed());
+            let left = limit.saturating_sub(started.elapsed());
             match session::dial(address, credentials, &ours.to_bytes(), &config, left) {
-                // So many call at once that we were sent away for the next: our turn may come.
+                // The listener has too many connections: try again for a while.
                 Err(error)
-                    if error.kind() == Kind::Full && left > RETRY && begun.elapsed() < CROWDED =>
+                    if error.kind() == Kind::Full
+                        && left > FULL_RETRY_PAUSE
+                        && started.elapsed() < FULL_RETRY_TIME =>
                 {
-                    std::thread::sleep(RETRY);
+                    std::thread::sleep(FULL_RETRY_PAUSE);
                 }
                 dialled => break dialled?,
             }
         };
-        let call = || format!("make a link to {address}");
+        let call = || format!("connect to {address}");
         let theirs = Hello::parse(session.hello()).ok_or_else(|| {
             let why = "the peer's hello has an unknown format";
             Error::new(Kind::Unsupported, call(), why, "run the same version at both ends")
@@ -193,69 +199,70 @@ impl Endpoint {
             Error::new(Kind::Unsupported, call(), why, fix)
         })?;
         let mut link = inner.link(session, ours, theirs, plans, true)?;
-        let left = limit.saturating_sub(begun.elapsed());
-        let up = link.come_up(left);
+        let left = limit.saturating_sub(started.elapsed());
+        let up = link.wait_until_up(left);
         up.map_err(|why| {
-            let fix = "see the peer's log for its side";
-            // Where RDMA is required, that it does not work is an answer.
-            let required = link.subject.policy == Policy::Require;
+            let fix = "see the peer's log";
+            // If RDMA is required, its absence is the reason.
+            let required = link.info.policy == Policy::Require;
             let kind = if required { Kind::Unsupported } else { Kind::Gone };
             Error::new(kind, call(), why, fix)
         })?;
         Ok(link)
     }
 
-    /// Every link that is alive.
+    /// The states of all open links.
     pub fn links(&self) -> Vec<Explanation> {
         let mut links = lock(&self.inner.links);
         links.retain(|link| link.strong_count() > 0);
         links.iter().filter_map(Weak::upgrade).map(|report| report.explain()).collect()
     }
 
-    /// The providers of libfabric that links may go by, the best first, or why there are none, by what was seen
-    /// lately; `None` where libfabric is not asked.
+    /// The libfabric providers that links may use, the best first, or why there are none; recent, not
+    /// necessarily current. `None` if libfabric is not enabled.
     pub fn providers(&self) -> Option<Result<Vec<String>, String>> {
         self.inner.providers.as_ref()?;
-        let View { providers, no_ofi, .. } = self.inner.ports.glance();
+        let DeviceList { providers, no_ofi, .. } = self.inner.ports.cached();
         let mut names: Vec<String> = providers.into_iter().map(|provider| provider.name).collect();
         names.dedup();
         Some(if names.is_empty() { Err(no_ofi) } else { Ok(names) })
     }
 
-    /// What all lanes of a kind have done since this endpoint was made, those that are gone included.
+    /// The sum of the counters of all lanes of a class since this endpoint was created, including closed lanes.
     pub fn transferred(&self, class: Class) -> Stats {
-        self.inner.ledger.sum(class)
+        self.inner.lane_counters.sum(class)
     }
 
-    /// The same of all lanes by devices: over verbs, and by those providers of libfabric that drive some.
+    /// The same for all lanes with RDMA devices: verbs, and libfabric providers for such devices.
     pub fn transferred_by_rdma(&self) -> Stats {
-        self.inner.ledger.rdma()
+        self.inner.lane_counters.rdma()
     }
 
-    /// Every link's report, for those who count.
+    /// The reports of all open links, for metrics.
     pub fn reports(&self) -> Vec<Arc<Report>> {
         lock(&self.inner.links).iter().filter_map(Weak::upgrade).collect()
     }
 }
 
 impl Inner {
-    /// Who we are and what we have, by what was seen of our ports.
-    fn hello(&self, policy: Policy, see: impl FnOnce() -> View) -> Hello {
+    /// Our hello, with ports and providers from `devices`.
+    fn hello(&self, policy: Policy, devices: impl FnOnce() -> DeviceList) -> Hello {
         let settings = &self.settings;
         let rdma = policy != Policy::Off && settings.classes.contains(&Class::Verbs);
-        let mut view = if rdma || self.providers.is_some() { see() } else { View::default() };
+        let mut list =
+            if rdma || self.providers.is_some() { devices() } else { DeviceList::default() };
         if !rdma {
-            (view.ports, view.refused) = (Vec::new(), "it is off at this end".to_owned());
+            (list.ports, list.refused) = (Vec::new(), "RDMA is off at this end".to_owned());
         }
-        let View { ports, refused: no_rdma, providers, no_ofi, .. } = view;
+        let DeviceList { ports, refused: no_rdma, providers, no_ofi, .. } = list;
         Hello {
             epoch: self.epoch,
-            boot: self.boot,
+            boot_id: self.boot_id,
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             policy,
             classes: settings.classes.clone(),
             encrypt: settings.tcp.encrypt,
-            room: settings.link.room as u32,
+            max_payload: settings.link.max_payload as u32,
             regions: settings.link.regions as u32,
             ports,
             no_rdma,
@@ -272,21 +279,21 @@ impl Inner {
         plans: Plans,
         leads: bool,
     ) -> Result<Link, Error> {
-        let policy = agree(&ours, &theirs).map_err(|why| {
+        let policy = combine_policies(&ours, &theirs).map_err(|why| {
             let fix = "change the policy of one end";
-            Error::new(Kind::Unsupported, "make a link", why, fix)
+            Error::new(Kind::Unsupported, "create a link", why, fix)
         })?;
         let transports = LinkTransports {
             inner: self.clone(),
             acceptor: leads.then_some(session.peer_address()),
             policy,
             encrypt: ours.encrypt || theirs.encrypt,
-            keyed: session.is_encrypted(),
+            has_key: session.is_encrypted(),
         };
-        let subject = Subject {
+        let info = LinkInfo {
             peer: session.peer_address(),
             identity: session.identity().to_owned(),
-            withdrawals: session.withdrawals(),
+            revocations: session.revocations(),
             encrypted: session.is_encrypted(),
             policy,
             left_out: plans.left_out,
@@ -296,31 +303,31 @@ impl Inner {
         let mut core = Core::new(CoreSetup {
             config: self.settings.link.clone(),
             leads,
-            epochs: [self.epoch, subject.theirs.epoch],
-            peer_message_limit: subject.theirs.room as usize,
-            peer_regions: subject.theirs.regions as usize,
+            epochs: [self.epoch, info.theirs.epoch],
+            peer_max_payload: info.theirs.max_payload as usize,
+            peer_max_regions: info.theirs.regions as usize,
             connection: Box::new(session),
-            connector: Box::new(Threads::new(Arc::new(transports))?),
+            connector: Box::new(ThreadConnector::new(Arc::new(transports))?),
             plans: plans.plans,
             now: Duration::ZERO,
         });
-        if let Some(listener) = self.settings.on_event.clone() {
-            let peer = subject.peer;
-            core.set_listener(Arc::new(move |event| listener(peer, event)));
+        if let Some(handler) = self.settings.on_event.clone() {
+            let peer = info.peer;
+            core.set_event_handler(Arc::new(move |event| handler(peer, event)));
         }
-        let report = Arc::new(Report::new(&core, &subject));
+        let report = Arc::new(Report::new(&core, &info));
         let mut links = lock(&self.links);
         links.retain(|link| link.strong_count() > 0);
         links.push(Arc::downgrade(&report));
         drop(links);
-        Link::new(core, subject, report)
+        Link::new(core, info, report)
     }
 }
 
-/// How soon a listener that has too many callers is called again.
-const RETRY: Duration = Duration::from_millis(50);
-/// How long to go on with a peer that has no place for us.
-const CROWDED: Duration = Duration::from_secs(5);
+/// The pause before connecting again to a listener that has too many connections.
+const FULL_RETRY_PAUSE: Duration = Duration::from_millis(50);
+/// How long to try again with a listener that has too many connections.
+const FULL_RETRY_TIME: Duration = Duration::from_secs(5);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,38 +1,38 @@
-//! Which rails there shall be between two ends, with the reasons: a pure function of both hellos.
+//! The plan of rails between two ends, with the reasons: a pure function of both hellos.
 
-use super::providers::Demands;
+use super::providers::Requirements;
 use crate::link::config::Policy;
 use crate::link::protocol::control::{Class, Plan};
 use crate::link::protocol::hello::{Hello, port_name};
 use crate::ofi;
 use crate::verbs::{Gid, allowed, pair};
 
-/// What the leading end decided.
+/// The decisions of the leading end.
 #[derive(Debug, Default)]
 pub(in crate::link) struct Plans {
     pub(in crate::link) plans: Vec<Plan>,
-    /// What was not taken, and why.
+    /// Transports and ports that are not used, with the reasons.
     pub(in crate::link) left_out: Vec<String>,
 }
 
-/// The rails from `ours`, which leads, to `theirs`; or why there can be none. `keyed`: the control connection
-/// is encrypted, so that lanes can be.
+/// The rails from `ours`, which leads, to `theirs`; or why there is none. `has_key`: the control connection
+/// is encrypted, so that lanes can be encrypted.
 pub(in crate::link) fn plan(
     ours: &Hello,
     theirs: &Hello,
     most: usize,
     allowed_gids: &[Gid],
-    keyed: bool,
+    has_key: bool,
 ) -> Result<Plans, String> {
-    let policy = agree(ours, theirs)?;
+    let policy = combine_policies(ours, theirs)?;
     let mut plans = Plans::default();
     for class in Class::ALL {
-        // Nobody asked for libfabric: nothing to be explained.
+        // If no end enables libfabric, there is nothing to explain.
         if class == Class::Ofi && ![ours, theirs].iter().any(|hello| hello.classes.contains(&class))
         {
             continue;
         }
-        if let Err(why) = wanted(class, policy, ours, theirs, keyed) {
+        if let Err(why) = check_enabled(class, policy, ours, theirs, has_key) {
             plans.left_out.push(format!("{}: {why}", class.name()));
             continue;
         }
@@ -40,13 +40,14 @@ pub(in crate::link) fn plan(
             Class::Shm => plans.add(class, [SHM, SHM], 1, "both ends are on one host"),
             Class::Verbs => plans.add_verbs(ours, theirs, most, allowed_gids),
             Class::Ofi => {
-                let (encrypt, by_gid) = (ours.encrypt || theirs.encrypt, !allowed_gids.is_empty());
-                plans.add_ofi(ours, theirs, most, Demands { policy, encrypt, by_gid });
+                let (encrypt, restricts_gids) =
+                    (ours.encrypt || theirs.encrypt, !allowed_gids.is_empty());
+                plans.add_ofi(ours, theirs, most, Requirements { policy, encrypt, restricts_gids });
             }
             Class::Tcp => {
                 let why = match plans.plans.is_empty() {
-                    true => format!("there is nothing better: {}", plans.left_out.join("; ")),
-                    false => "for when nothing better is up".to_owned(),
+                    true => format!("no better transport: {}", plans.left_out.join("; ")),
+                    false => "fallback when no better transport is up".to_owned(),
                 };
                 plans.add(class, [TCP, TCP], 1, &why);
             }
@@ -58,38 +59,38 @@ pub(in crate::link) fn plan(
     }
 }
 
-/// What both want together.
-pub(in crate::link) fn agree(ours: &Hello, theirs: &Hello) -> Result<Policy, String> {
-    ours.policy.with(theirs.policy).ok_or_else(|| {
+/// The policy that results from both ends'.
+pub(in crate::link) fn combine_policies(ours: &Hello, theirs: &Hello) -> Result<Policy, String> {
+    ours.policy.combine(theirs.policy).ok_or_else(|| {
         let (one, other) = match ours.policy {
             Policy::Require => ("this end requires", "the peer"),
             _ => ("the peer requires", "this end"),
         };
-        format!("{one} RDMA, and at {other} it is off")
+        format!("{one} RDMA, but it is off at {other}")
     })
 }
 
-/// Why a transport is not to be used.
-fn wanted(
+/// Whether a transport may be used, or why not.
+fn check_enabled(
     class: Class,
     policy: Policy,
     ours: &Hello,
     theirs: &Hello,
-    keyed: bool,
+    has_key: bool,
 ) -> Result<(), String> {
     if !ours.classes.contains(&class) {
-        return Err("not wanted at this end".to_owned());
+        return Err("not enabled at this end".to_owned());
     }
     if !theirs.classes.contains(&class) {
-        return Err("not wanted at the peer".to_owned());
+        return Err("not enabled at the peer".to_owned());
     }
     match (class, policy) {
         (Class::Shm | Class::Tcp, Policy::Require) => Err("RDMA is required".to_owned()),
         (Class::Verbs, Policy::Off) => Err("RDMA is off by policy".to_owned()),
-        (Class::Tcp, _) if (ours.encrypt || theirs.encrypt) && !keyed => {
-            Err("it must be encrypted, and there is no key".to_owned())
+        (Class::Tcp, _) if (ours.encrypt || theirs.encrypt) && !has_key => {
+            Err("encryption is required, and there is no key".to_owned())
         }
-        (Class::Shm, _) if ours.boot != theirs.boot => {
+        (Class::Shm, _) if ours.boot_id != theirs.boot_id => {
             Err("the peer is on another host".to_owned())
         }
         _ => Ok(()),
@@ -123,13 +124,13 @@ impl Plans {
         }
     }
 
-    fn add_ofi(&mut self, ours: &Hello, theirs: &Hello, most: usize, demands: Demands) {
+    fn add_ofi(&mut self, ours: &Hello, theirs: &Hello, most: usize, requirements: Requirements) {
         let usable = [(ours, "this end"), (theirs, "the peer")].map(|(hello, whose)| {
             if hello.ofi.is_empty() {
                 self.left_out.push(format!("ofi: {whose} has no libfabric: {}", hello.no_ofi));
             }
             let mut providers = hello.ofi.clone();
-            providers.retain(|usable| match demands.obstacle(&usable.provider) {
+            providers.retain(|usable| match requirements.refusal(&usable.provider) {
                 Some(why) => {
                     let reason = format!("ofi: {} of {whose}: {why}", usable.provider);
                     if !self.left_out.contains(&reason) {
@@ -145,7 +146,7 @@ impl Plans {
         if here.is_empty() || there.is_empty() {
             return;
         }
-        match ofi::pair(here, there, most, ours.boot == theirs.boot) {
+        match ofi::pair(here, there, most, ours.boot_id == theirs.boot_id) {
             Ok(pairs) => {
                 for pair in pairs {
                     let paths =
@@ -169,12 +170,12 @@ mod tests {
     fn hello(boot: u8, policy: Policy) -> Hello {
         Hello {
             epoch: 1,
-            boot: [boot; 16],
+            boot_id: [boot; 16],
             host: "h".to_owned(),
             policy,
             classes: Class::ALL.to_vec(),
             encrypt: false,
-            room: 4096,
+            max_payload: 4096,
             regions: 16,
             ports: Vec::new(),
             no_rdma: "there is no RDMA device".to_owned(),
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_rdma_or_it_is_not() {
+    fn policies_distinguish_rdma_and_software_providers() {
         let both = |provider: &str, policy| {
             let [a, b] = [1, 2].map(|boot| with_ofi(hello(boot, policy), provider));
             let plans = plan(&a, &b, 4, &[], false)?;
@@ -221,10 +222,10 @@ mod tests {
         assert!(why.contains("ofi: tcp of the peer: RDMA is required"), "{why}");
         let secret = || Hello { encrypt: true, ..with_ofi(hello(1, Policy::Prefer), "tcp") };
         let why = plan(&secret(), &secret(), 4, &[], true).unwrap().left_out.join("; ");
-        assert!(why.contains("it must be encrypted, and libfabric cannot"), "{why}");
+        assert!(why.contains("encryption is required, and libfabric has none"), "{why}");
         let [a, b] = [1, 2].map(|boot| with_ofi(hello(boot, Policy::Prefer), "efa"));
         let why = plan(&a, &b, 4, &[Gid([1; 16])], false).unwrap().left_out.join("; ");
-        assert!(why.contains("GIDs are limited to some"), "{why}");
+        assert!(why.contains("allowed_gids is set"), "{why}");
     }
 
     fn classes(ours: &Hello, theirs: &Hello) -> Vec<Class> {
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn one_host_means_shared_memory_and_tcp_behind_it() {
+    fn on_one_host_shared_memory_is_used_with_tcp_as_fallback() {
         let (a, b) = (hello(1, Policy::Prefer), hello(1, Policy::Prefer));
         assert_eq!(classes(&a, &b), [Class::Shm, Class::Tcp]);
         let only_tcp = Hello { classes: vec![Class::Tcp], ..hello(1, Policy::Prefer) };
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn another_host_without_rdma_means_tcp_with_the_reason() {
+    fn without_rdma_another_host_is_reached_over_tcp_with_the_reason() {
         let plans =
             plan(&hello(1, Policy::Prefer), &hello(2, Policy::Prefer), 4, &[], false).unwrap();
         assert_eq!(plans.plans.len(), 1);
@@ -250,12 +251,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_required_and_not_there_is_refused_with_the_reason() {
+    fn missing_required_rdma_is_refused_with_the_reason() {
         let why =
             plan(&hello(1, Policy::Require), &hello(1, Policy::Prefer), 4, &[], false).unwrap_err();
         assert!(why.contains("there is no RDMA device"), "{why}");
         let why =
             plan(&hello(1, Policy::Require), &hello(1, Policy::Off), 4, &[], false).unwrap_err();
-        assert!(why.contains("this end requires RDMA, and at the peer it is off"), "{why}");
+        assert!(why.contains("this end requires RDMA, but it is off at the peer"), "{why}");
     }
 }

@@ -1,4 +1,4 @@
-//! The providers of libfabric that an endpoint uses: which there are, which are allowed, and those that are open.
+//! The libfabric providers of an endpoint: available, allowed, and open ones.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,42 +13,42 @@ use crate::region::Region;
 
 pub(in crate::link) struct Providers {
     config: Config,
-    /// Its name; none: the best.
-    wish: Option<String>,
-    /// Names of the RDMA devices that may be used; none: all.
+    /// The requested provider; `None`: the best.
+    requested: Option<String>,
+    /// Names of the enabled RDMA devices; empty: all.
     devices: Vec<String>,
-    /// Whether software will do unasked: where nothing else may be used.
+    /// Whether software providers are used without being requested: if libfabric is the only transport.
     software: bool,
-    /// By the names of their paths.
+    /// Open domains by path name.
     domains: Mutex<HashMap<String, Arc<Domain>>>,
 }
 
 impl Providers {
     pub(in crate::link) fn new(settings: &Settings) -> Self {
-        let named = settings.devices.iter().chain(&settings.wish.device);
+        let named = settings.devices.iter().chain(&settings.device_request.device);
         Providers {
             config: settings.ofi.clone(),
-            wish: settings.ofi_provider.clone(),
+            requested: settings.ofi_provider.clone(),
             devices: named.cloned().collect(),
             software: settings.classes == [Class::Ofi],
             domains: Mutex::default(),
         }
     }
 
-    /// What is here, the best first, or why nothing is; may block.
-    pub(in crate::link) fn look(&self) -> Result<Vec<Provider>, String> {
+    /// The available providers, the best first, or why there are none; may block.
+    pub(in crate::link) fn query(&self) -> Result<Vec<Provider>, String> {
         let library = self.config.library.as_deref();
         let survey = ofi::survey(library).map_err(|off| format!("{off} — {}", off.fix()))?;
-        let found = ofi::candidates(&survey, self.wish.as_deref(), self.software);
+        let found = ofi::candidates(&survey, self.requested.as_deref(), self.software);
         let mut found = found.map_err(|refusal| refusal.to_string())?;
         found.retain(|provider| self.allows(provider));
         match found.is_empty() {
-            true => Err(format!("libfabric has nothing on {}", self.devices.join(", "))),
+            true => Err(format!("libfabric has no provider on {}", self.devices.join(", "))),
             false => Ok(found),
         }
     }
 
-    /// Whether it is software, or uses a device that may be used. libfabric adds the kind of endpoint to EFA's names
+    /// Whether a provider is software, or uses an enabled device. libfabric appends the endpoint type to EFA's names
     /// (`rdmap0s6-rdm`).
     fn allows(&self, provider: &Provider) -> bool {
         let is_it = |device: &String| {
@@ -58,32 +58,32 @@ impl Providers {
         self.devices.is_empty() || !ofi::is_rdma(&provider.name) || self.devices.iter().any(is_it)
     }
 
-    /// Registers a region with those that are open.
+    /// Registers a region with all open domains.
     pub(in crate::link) fn attach(&self, region: &Region) -> Result<(), Error> {
         self.domains().values().try_for_each(|domain| domain.attach(region))
     }
 
-    /// One that is open already.
-    pub(in crate::link) fn known(&self, path: &str) -> Option<Arc<Domain>> {
+    /// An open domain.
+    pub(in crate::link) fn opened(&self, path: &str) -> Option<Arc<Domain>> {
         self.domains().get(path).cloned()
     }
 
-    /// Opens one, once for all links. `regions` are those that were registered before others can find it, so that none
-    /// is missed.
+    /// Opens a domain, once for all links. `regions` is called under the lock, before `attach` can find the domain, so that
+    /// no region is missed.
     pub(in crate::link) fn open(
         &self,
         provider: &Provider,
         regions: impl FnOnce() -> Vec<Region>,
     ) -> Result<Arc<Domain>, Error> {
         let path = UsableProvider::of(provider).name();
-        if let Some(known) = self.known(&path) {
+        if let Some(known) = self.opened(&path) {
             return Ok(known);
         }
         let choice = Choice { provider: provider.clone(), why: String::new() };
-        // Not under the lock, which others need to register memory: a device may not answer.
+        // Without the lock, which is needed to register memory: a device may not answer.
         let domain = Arc::new(Domain::open(&choice, self.config.clone())?);
         let mut domains = self.domains();
-        // Another link was quicker.
+        // Another link has opened it at the same time.
         if let Some(other) = domains.get(&path) {
             return Ok(other.clone());
         }
@@ -92,13 +92,13 @@ impl Providers {
         Ok(domain)
     }
 
-    /// Lets go of one that did not work, unless somebody uses it: its device may have been lost, or have another address
-    /// by now. It is opened anew when it is next wanted.
-    pub(in crate::link) fn forget(&self, path: &str) {
+    /// Closes a domain that failed, unless it is in use: its device may be lost, or have another address
+    /// now. It is opened again when it is next needed.
+    pub(in crate::link) fn close_unused(&self, path: &str) {
         let mut domains = self.domains();
         let unused = domains.get(path).is_some_and(|domain| !domain.is_used());
         let forgotten = unused.then(|| domains.remove(path));
-        // Before it is closed, which may take time: others need the lock to register memory.
+        // Closing may take time: the lock is needed to register memory.
         drop(domains);
         drop(forgotten);
     }
@@ -108,24 +108,26 @@ impl Providers {
     }
 }
 
-/// What both ends together demand of a path by libfabric.
+/// The requirements of both ends on a libfabric provider.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::link) struct Demands {
+pub(in crate::link) struct Requirements {
     pub(in crate::link) policy: Policy,
-    /// Whether bytes on a wire must be encrypted.
+    /// Whether network traffic must be encrypted.
     pub(in crate::link) encrypt: bool,
-    /// Whether only peers with some GIDs may be talked to.
-    pub(in crate::link) by_gid: bool,
+    /// Whether `allowed_gids` restricts the peers.
+    pub(in crate::link) restricts_gids: bool,
 }
 
-impl Demands {
-    /// Why a provider is not to be used.
-    pub(in crate::link) fn obstacle(&self, provider: &str) -> Option<&'static str> {
+impl Requirements {
+    /// Why a provider must not be used, if so.
+    pub(in crate::link) fn refusal(&self, provider: &str) -> Option<&'static str> {
         match (ofi::is_rdma(provider), self.policy) {
             (true, Policy::Off) => Some("RDMA is off by policy"),
-            (true, _) if self.by_gid => Some("GIDs are limited to some, and libfabric tells none"),
+            (true, _) if self.restricts_gids => {
+                Some("allowed_gids is set, and libfabric reports no GIDs")
+            }
             (false, Policy::Require) => Some("RDMA is required"),
-            (false, _) if self.encrypt => Some("it must be encrypted, and libfabric cannot"),
+            (false, _) if self.encrypt => Some("encryption is required, and libfabric has none"),
             _ => None,
         }
     }
@@ -136,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_named_device_is_the_only_one_that_is_used() {
+    fn only_enabled_devices_are_used() {
         let provider = |name: &str, domain: &str| Provider {
             name: name.to_owned(),
             version: (1, 22),
@@ -156,21 +158,21 @@ mod tests {
 
     #[cfg(feature = "external-tests")]
     #[test]
-    fn one_that_did_not_work_is_opened_anew_unless_it_is_used() {
+    fn a_forgotten_domain_is_opened_again_unless_it_is_in_use() {
         use crate::half::Side;
 
         let providers =
             Providers::new(&Settings { classes: vec![Class::Ofi], ..Settings::default() });
-        let provider = providers.look().unwrap().remove(0);
+        let provider = providers.query().unwrap().remove(0);
         let path = UsableProvider::of(&provider).name();
         let domain = providers.open(&provider, Vec::new).unwrap();
         let half = domain.half(Side::Dial).unwrap();
-        providers.forget(&path);
-        assert!(providers.known(&path).is_some_and(|known| Arc::ptr_eq(&known, &domain)));
+        providers.close_unused(&path);
+        assert!(providers.opened(&path).is_some_and(|known| Arc::ptr_eq(&known, &domain)));
         drop(half);
-        providers.forget(&path);
-        assert!(providers.known(&path).is_none());
-        let anew = providers.open(&provider, Vec::new).unwrap();
-        assert!(!Arc::ptr_eq(&anew, &domain));
+        providers.close_unused(&path);
+        assert!(providers.opened(&path).is_none());
+        let reopened = providers.open(&provider, Vec::new).unwrap();
+        assert!(!Arc::ptr_eq(&reopened, &domain));
     }
 }

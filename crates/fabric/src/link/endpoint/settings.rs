@@ -10,54 +10,54 @@ use crate::link::protocol::control::Class;
 use crate::session::{Credentials, Keyring};
 use crate::{ofi, shm, tcp, verbs};
 
-/// What an endpoint may use, whom it knows, and how its links behave.
+/// Transports, authentication and link configuration of an endpoint.
 #[derive(Clone)]
 pub struct Settings {
-    /// How links behave.
+    /// The configuration of links.
     pub link: Config,
     /// Whether RDMA may, should or must be used.
     pub policy: Policy,
-    /// The same for peers with these addresses; the first that fits counts.
+    /// Policies for peers by address; the first match applies.
     pub peer_policies: Vec<PeerPolicy>,
-    /// Which transports may be used at all. Where [`Class::Ofi`] is not among them libfabric is not loaded.
+    /// The enabled transports. Without [`Class::Ofi`] libfabric is not loaded.
     pub classes: Vec<Class>,
     /// The file of libibverbs.
     pub library: PathBuf,
-    /// Names of the RDMA devices that may be used; none: all.
+    /// Names of the enabled RDMA devices; empty: all.
     pub devices: Vec<String>,
-    /// Which device, port, GID and MTU to use.
-    pub wish: verbs::DeviceRequest,
-    /// How many RDMA devices one link uses at most.
+    /// The requested device, port, GID and MTU.
+    pub device_request: verbs::DeviceRequest,
+    /// The maximum number of rails of a link.
     pub max_rails: usize,
-    /// How queue pairs are made.
+    /// The configuration of queue pairs.
     pub verbs: verbs::Config,
-    /// Which provider of libfabric; none: those that drive RDMA devices, and software only if nothing but
-    /// [`Class::Ofi`] may be used.
+    /// The libfabric provider; `None`: providers for RDMA devices, and software only if
+    /// [`Class::Ofi`] alone is enabled.
     pub ofi_provider: Option<String>,
-    /// How lanes over libfabric are made. Their peer may be busy elsewhere for as long as a link's may.
+    /// The configuration of libfabric lanes. By default their timeouts are those of links.
     pub ofi: ofi::Config,
-    /// How TCP lanes are made.
+    /// The configuration of TCP lanes.
     pub tcp: tcp::Config,
-    /// How shared-memory lanes are made.
+    /// The configuration of shared-memory lanes.
     pub shm: shm::Config,
-    /// Who may call.
+    /// The keys and tickets that callers are authenticated with.
     pub keyring: Keyring,
-    /// Whether callers must show a key or a ticket.
+    /// Whether callers must have a key or a ticket.
     pub require_authentication: bool,
-    /// As whom we call.
+    /// The credentials for outgoing links.
     pub credentials: Credentials,
-    /// How many peers may have called at once.
+    /// The maximum number of incoming links per listener.
     pub max_peers: usize,
-    /// Called with everything that happens to links, on the threads that own them: it must not take long.
-    pub on_event: Option<Listening>,
+    /// Called with the events of all links, on the threads that poll them: it must be quick.
+    pub on_event: Option<EventHandler>,
 }
 
-/// Called with an event at a link to this address.
-pub type Listening = Arc<dyn Fn(SocketAddr, &Event) + Send + Sync>;
+/// A function called with a peer's address and an event of its link.
+pub type EventHandler = Arc<dyn Fn(SocketAddr, &Event) + Send + Sync>;
 
 impl Settings {
     pub(in crate::link) fn policy_for(&self, peer: IpAddr) -> Policy {
-        let special = self.peer_policies.iter().find(|special| special.fits(peer));
+        let special = self.peer_policies.iter().find(|special| special.matches(peer));
         special.map_or(self.policy, |special| special.policy)
     }
 }
@@ -68,16 +68,21 @@ impl Default for Settings {
             link: Config::default(),
             policy: Policy::default(),
             peer_policies: Vec::new(),
-            classes: Class::USUAL.to_vec(),
+            classes: Class::DEFAULT.to_vec(),
             library: PathBuf::from(verbs::LIBRARY),
             devices: Vec::new(),
-            wish: verbs::DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 },
+            device_request: verbs::DeviceRequest {
+                device: None,
+                port: None,
+                gid_index: None,
+                mtu: 4096,
+            },
             max_rails: 4,
             verbs: verbs::Config::default(),
             ofi_provider: None,
             ofi: ofi::Config {
-                timeout: Config::default().silence,
-                patience: Config::default().silence,
+                timeout: Config::default().peer_timeout,
+                patience: Config::default().peer_timeout,
                 ..ofi::Config::default()
             },
             tcp: tcp::Config::default(),

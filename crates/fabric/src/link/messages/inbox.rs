@@ -1,4 +1,4 @@
-//! Messages that came in their turn, and the caller's receives: each message takes the next receive.
+//! Messages in order, and the caller's receives: each message takes the next receive.
 
 use std::collections::VecDeque;
 
@@ -10,11 +10,11 @@ use crate::op::{Done, Failure, Op};
 pub(in crate::link) struct Inbox {
     receives: VecDeque<Op>,
     messages: VecDeque<InboxMessage>,
-    /// How much of a message in parts the first receive has.
+    /// The number of bytes of a partial message in the first receive.
     filled: u64,
-    /// Whether the rest of a message that will never be whole is left out.
+    /// Whether further parts of an abandoned message are skipped.
     skipping: bool,
-    /// How many messages were taken, and of how many the peer knows.
+    /// The number of messages taken, and the number last reported to the peer.
     taken: u32,
     reported: u32,
 }
@@ -23,63 +23,66 @@ pub(in crate::link) struct Inbox {
 #[derive(Debug)]
 pub(in crate::link) struct InboxMessage {
     pub(in crate::link) body: Body,
-    pub(in crate::link) place: Place,
+    pub(in crate::link) location: Location,
 }
 
-/// Where its payload is.
+/// The location of a payload.
 #[derive(Debug)]
-pub(in crate::link) enum Place {
-    /// In a slot of a rail's messages: these bytes of it.
+pub(in crate::link) enum Location {
+    /// In a receive slot of a rail.
     Slot { rail: u8, slot: u32, payload: Payload },
     /// Copied.
-    Kept(Vec<u8>),
+    Copied(Vec<u8>),
 }
 
-impl Place {
+impl Location {
     pub(in crate::link) fn length(&self) -> u64 {
         match self {
-            Place::Slot { payload, .. } => payload.length as u64,
-            Place::Kept(bytes) => bytes.len() as u64,
+            Location::Slot { payload, .. } => payload.length as u64,
+            Location::Copied(bytes) => bytes.len() as u64,
         }
     }
 }
 
-/// What to do next.
+/// The next step of matching messages with receives.
 pub(in crate::link) enum Step {
     Nothing,
-    /// The first message's payload goes into the first receive, from here on. [`Inbox::filled`]
+    /// Copy the first message's payload into the first receive at this offset. [`Inbox::filled`]
     /// must follow.
     Fill {
         from: u64,
     },
-    /// A receive is over; a message too, if it is given.
-    Over(Op, Result<Done, Failure>, Option<InboxMessage>),
-    /// This message means nothing any more.
+    /// A receive has completed, and the message with it, if there is one.
+    Complete(Op, Result<Done, Failure>, Option<InboxMessage>),
+    /// This message is to be ignored.
     Skip(InboxMessage),
     ProtocolError,
 }
 
 impl Inbox {
-    /// How many messages were taken so far: that is reported to the peer.
+    /// The number of messages taken so far, which counts as reported to the peer.
     pub(in crate::link) fn report_taken(&mut self) -> u32 {
         self.reported = self.taken;
         self.taken
     }
 
-    /// What reported it may be lost: it is reported again.
-    pub(in crate::link) fn report_again(&mut self) {
-        self.reported = self.taken.wrapping_sub(REPORT);
+    /// The last report may be lost: report again.
+    pub(in crate::link) fn repeat_report(&mut self) {
+        self.reported = self.taken.wrapping_sub(REPORT_THRESHOLD);
     }
 
-    /// Whether the peer should know that messages were taken, even by a message of its own.
+    /// Whether enough messages were taken since the last report to send one.
     #[inline]
-    pub(in crate::link) fn owes_report(&self) -> bool {
-        self.taken.wrapping_sub(self.reported) >= REPORT
+    pub(in crate::link) fn is_report_due(&self) -> bool {
+        self.taken.wrapping_sub(self.reported) >= REPORT_THRESHOLD
     }
 
-    /// How many messages wait in memory of their own.
-    pub(in crate::link) fn kept(&self) -> usize {
-        self.messages.iter().filter(|message| matches!(message.place, Place::Kept(_))).count()
+    /// The number of waiting messages that were copied out of their slots.
+    pub(in crate::link) fn copied(&self) -> usize {
+        self.messages
+            .iter()
+            .filter(|message| matches!(message.location, Location::Copied(_)))
+            .count()
     }
 
     pub(in crate::link) fn receives(&self) -> usize {
@@ -98,15 +101,19 @@ impl Inbox {
         Some((self.receives.front()?, self.messages.front()?))
     }
 
-    /// The usual case: a message that is whole and finds nothing before it, and a receive with room for it.
+    /// The fast path: a complete message with none before it, and a receive that is long enough.
     #[inline]
-    pub(in crate::link) fn take_at_once(&mut self, body: Body, payload: u64) -> Option<(Op, Done)> {
-        let (length, imm, room) = match body {
+    pub(in crate::link) fn take_immediately(
+        &mut self,
+        body: Body,
+        payload: u64,
+    ) -> Option<(Op, Done)> {
+        let (length, imm, needed) = match body {
             Body::Notice { length, imm } => (length, Some(imm), 0),
             Body::Part { total, offset: 0, imm } if total == payload => (total, imm, total),
             _ => return None,
         };
-        let fits = room <= self.receives.front()?.work.total() as u64;
+        let fits = needed <= self.receives.front()?.work.total() as u64;
         if !fits || !self.messages.is_empty() || self.filled > 0 {
             return None;
         }
@@ -115,7 +122,7 @@ impl Inbox {
         Some((self.receives.pop_front()?, Done::Received { length: length as usize, imm }))
     }
 
-    /// Whether a message finds a receive.
+    /// What to do with the first message and the first receive.
     #[inline]
     pub(in crate::link) fn step(&mut self) -> Step {
         match self.messages.front().map(|message| message.body) {
@@ -133,12 +140,12 @@ impl Inbox {
         match message.body {
             Body::Notice { length, imm } if self.filled == 0 => {
                 let done = Done::Received { length: length as usize, imm: Some(imm) };
-                self.over(Ok(done))
+                self.complete(Ok(done))
             }
-            // It waits for a receive with room: nothing that was acknowledged is lost.
+            // The message waits for a longer receive: it was acknowledged and must not be lost.
             Body::Part { total, offset: 0, .. } if total > receive.work.total() as u64 => {
                 match self.receives.pop_front() {
-                    Some(receive) => Step::Over(receive, Err(Failure::TooLong), None),
+                    Some(receive) => Step::Complete(receive, Err(Failure::TooLong), None),
                     None => Step::Nothing,
                 }
             }
@@ -147,7 +154,7 @@ impl Inbox {
         }
     }
 
-    /// The first message's bytes are in the first receive.
+    /// This number of bytes of the first message was copied into the first receive.
     pub(in crate::link) fn filled(&mut self, bytes: u64) -> Step {
         let Some(Body::Part { total, imm, .. }) = self.messages.front().map(|message| message.body)
         else {
@@ -161,52 +168,56 @@ impl Inbox {
             return Step::ProtocolError;
         }
         self.filled = 0;
-        self.over(Ok(Done::Received { length: total as usize, imm }))
+        self.complete(Ok(Done::Received { length: total as usize, imm }))
     }
 
     fn skip(&mut self) -> Step {
         self.pop_message().map_or(Step::Nothing, Step::Skip)
     }
 
-    /// The first message, when it is taken.
+    /// Takes the first message.
     pub(in crate::link) fn pop_message(&mut self) -> Option<InboxMessage> {
         self.taken = self.taken.wrapping_add(1);
         self.messages.pop_front()
     }
 
-    fn over(&mut self, outcome: Result<Done, Failure>) -> Step {
+    fn complete(&mut self, outcome: Result<Done, Failure>) -> Step {
         match self.receives.pop_front() {
-            Some(receive) => Step::Over(receive, outcome, self.pop_message()),
+            Some(receive) => Step::Complete(receive, outcome, self.pop_message()),
             None => Step::Nothing,
         }
     }
 
-    /// Messages whose slots are about to go.
-    pub(in crate::link) fn evacuate(&mut self, rail: u8, copy: impl Fn(u32, Payload) -> Vec<u8>) {
+    /// Copies messages out of the slots of a rail, before these are freed.
+    pub(in crate::link) fn copy_out_of_slots(
+        &mut self,
+        rail: u8,
+        copy: impl Fn(u32, Payload) -> Vec<u8>,
+    ) {
         for message in &mut self.messages {
-            if let Place::Slot { rail: of, slot, payload } = message.place
+            if let Location::Slot { rail: of, slot, payload } = message.location
                 && of == rail
             {
-                message.place = Place::Kept(copy(slot, payload));
+                message.location = Location::Copied(copy(slot, payload));
             }
         }
     }
 
-    /// The receives that no message will come for.
+    /// Takes all receives, when no further message will arrive.
     pub(in crate::link) fn take_receives(&mut self) -> VecDeque<Op> {
         self.filled = 0;
         std::mem::take(&mut self.receives)
     }
 
-    /// Whether there is something to receive.
+    /// Whether messages wait.
     pub(in crate::link) fn has_messages(&self) -> bool {
         !self.messages.is_empty()
     }
 
-    pub(in crate::link) fn throw_away(&mut self) {
+    pub(in crate::link) fn discard_messages(&mut self) {
         self.messages.clear();
     }
 }
 
-/// So many taken messages are worth a message: a quarter of what may wait.
-const REPORT: u32 = super::outgoing::WINDOW as u32 / 4;
+/// The number of taken messages that triggers a report: a quarter of the window.
+const REPORT_THRESHOLD: u32 = super::outgoing::MESSAGE_WINDOW as u32 / 4;

@@ -1,4 +1,4 @@
-//! Messages of one stream as they come in: each once, in order.
+//! Incoming messages of one stream: deduplicated and put in order.
 
 use std::collections::BTreeMap;
 
@@ -7,44 +7,44 @@ use crate::link::protocol::header::Header;
 #[derive(Debug, Default)]
 pub(in crate::link) struct Incoming {
     next: u64,
-    /// What came before its turn; copied, so that it holds no slot that an earlier one may need.
+    /// Early messages by sequence number; copied, so that they occupy no slot that an earlier message may need.
     early: BTreeMap<u64, (Header, Vec<u8>)>,
 }
 
-/// What to do with a message.
+/// How a message fits into the sequence.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::link) enum Turn {
-    /// It is next.
-    Now,
-    /// It is kept until its turn.
-    Later,
-    /// It was here before.
-    Again,
-    /// No peer of ours sends such.
+pub(in crate::link) enum Arrival {
+    /// The next message.
+    InOrder,
+    /// An early message, to be stored.
+    Early,
+    /// A duplicate.
+    Duplicate,
+    /// Too early: the peer violates the protocol.
     ProtocolError,
 }
 
 impl Incoming {
-    /// A message came.
+    /// A message has arrived; if it is the next one, the sequence advances.
     #[inline]
-    pub(in crate::link) fn turn(&mut self, sequence: u32) -> Turn {
+    pub(in crate::link) fn arrival(&mut self, sequence: u32) -> Arrival {
         let ahead = self.ahead(sequence);
         if ahead == 0 {
             self.next += 1;
-            return Turn::Now;
+            return Arrival::InOrder;
         }
         if ahead > u32::MAX / 2 || self.early.contains_key(&(self.next + u64::from(ahead))) {
-            return Turn::Again;
+            return Arrival::Duplicate;
         }
-        if ahead < AHEAD { Turn::Later } else { Turn::ProtocolError }
+        if ahead < MAX_EARLY { Arrival::Early } else { Arrival::ProtocolError }
     }
 
-    /// How far ahead of its turn a message is; more than half of all numbers: behind.
+    /// The distance from the next expected message; more than half of the number space means an older message.
     fn ahead(&self, sequence: u32) -> u32 {
         sequence.wrapping_sub(self.next as u32)
     }
 
-    /// How many came early.
+    /// The number of early messages.
     pub(in crate::link) fn early(&self) -> usize {
         self.early.len()
     }
@@ -54,7 +54,7 @@ impl Incoming {
         self.early.insert(sequence, (header, payload));
     }
 
-    /// The next one, if it came early.
+    /// The next message, if it arrived early.
     pub(in crate::link) fn next_early(&mut self) -> Option<(Header, Vec<u8>)> {
         let kept = self.early.remove(&self.next)?;
         self.next += 1;
@@ -62,8 +62,8 @@ impl Incoming {
     }
 }
 
-/// How far ahead of its turn a message may come: more than all slots of all rails.
-const AHEAD: u32 = 1024;
+/// The maximum distance of an early message: more than the slots of all rails.
+const MAX_EARLY: u32 = 1024;
 
 #[cfg(test)]
 mod tests {
@@ -71,29 +71,35 @@ mod tests {
     use crate::link::protocol::header::Body;
 
     #[test]
-    fn each_once_and_in_order() {
+    fn messages_are_ordered_and_deduplicated() {
         let mut incoming = Incoming::default();
         let header = |sequence| Header { sequence, freed: [0; 2], taken: 0, body: Body::Credit };
-        assert_eq!(incoming.turn(0), Turn::Now);
-        assert_eq!(incoming.turn(0), Turn::Again);
-        assert_eq!(incoming.turn(2), Turn::Later);
+        assert_eq!(incoming.arrival(0), Arrival::InOrder);
+        assert_eq!(incoming.arrival(0), Arrival::Duplicate);
+        assert_eq!(incoming.arrival(2), Arrival::Early);
         incoming.keep(header(2), b"two".to_vec());
-        assert_eq!(incoming.turn(2), Turn::Again);
+        assert_eq!(incoming.arrival(2), Arrival::Duplicate);
         assert!(incoming.next_early().is_none());
-        assert_eq!(incoming.turn(1), Turn::Now);
+        assert_eq!(incoming.arrival(1), Arrival::InOrder);
         assert_eq!(incoming.next_early(), Some((header(2), b"two".to_vec())));
-        assert_eq!(incoming.turn(3 + AHEAD), Turn::ProtocolError);
-        assert_eq!(incoming.turn(2 + AHEAD), Turn::Later);
+        assert_eq!(incoming.arrival(3 + MAX_EARLY), Arrival::ProtocolError);
+        assert_eq!(incoming.arrival(2 + MAX_EARLY), Arrival::Early);
     }
 
     #[test]
-    fn numbers_go_round() {
+    fn sequence_numbers_wrap_around() {
         let mut incoming = Incoming { next: u64::from(u32::MAX), ..Incoming::default() };
         let header = Header { sequence: 0, freed: [0; 2], taken: 0, body: Body::Void };
-        assert_eq!(incoming.turn(0), Turn::Later);
+        assert_eq!(incoming.arrival(0), Arrival::Early);
         incoming.keep(header, Vec::new());
-        assert_eq!((incoming.turn(u32::MAX), incoming.turn(u32::MAX)), (Turn::Now, Turn::Again));
+        assert_eq!(
+            (incoming.arrival(u32::MAX), incoming.arrival(u32::MAX)),
+            (Arrival::InOrder, Arrival::Duplicate)
+        );
         assert_eq!(incoming.next_early(), Some((header, Vec::new())));
-        assert_eq!((incoming.turn(0), incoming.turn(1)), (Turn::Again, Turn::Now));
+        assert_eq!(
+            (incoming.arrival(0), incoming.arrival(1)),
+            (Arrival::Duplicate, Arrival::InOrder)
+        );
     }
 }

@@ -1,12 +1,12 @@
-//! The messages of one lane: slots that the peer's messages land in, places for ours, and the count of both.
+//! The message buffers of one lane: receive slots, send buffers, and credits.
 //!
-//! The peer sends only while we have a slot for it, and we while it has: nobody ever waits for a receive.
+//! Each end sends only while the other has a free slot, so that a send never waits for a receive.
 
 use std::collections::VecDeque;
 
 use crate::error::Error;
 use crate::half::Fabric;
-use crate::link::config::NOTES;
+use crate::link::config::CONTROL_SLOTS;
 use crate::link::operations::runs;
 use crate::link::protocol::header::{Header, Stream};
 use crate::memory::{Memory, Pages};
@@ -15,32 +15,32 @@ use crate::region::{Region, Rights, Slice};
 
 #[derive(Debug)]
 pub(in crate::link) struct MessageQueue {
-    /// Slots first, then as much for messages of ours.
+    /// The receive slots, followed by as many send buffers.
     region: Region,
     slots: u32,
-    /// A header and a payload.
+    /// Header and payload.
     slot_size: usize,
-    /// Slots that are with nobody: to be posted; and what was in them, if that is to be reported.
-    idle: Vec<(Slice, Option<Stream>)>,
-    /// By their number, those that the lane has given back and that are not empty yet.
-    full: Vec<Option<Slice>>,
-    /// How many of them are empty again, by stream.
-    emptied: [u32; 2],
-    /// How many are with the lane.
+    /// Slots to be posted, with the stream of the message that was in them, if any.
+    unposted: Vec<(Slice, Option<Stream>)>,
+    /// By slot number: slots that contain a message.
+    occupied: Vec<Option<Slice>>,
+    /// The number of slots freed since the last posting, by stream.
+    freed_unposted: [u32; 2],
+    /// The number of posted slots.
     posted: u32,
-    /// Places for messages to send.
-    places: Vec<Slice>,
-    /// By stream: how many slots the peer has, and how many messages we sent into them.
-    theirs: [u16; 2],
+    /// Free send buffers.
+    send_buffers: Vec<Slice>,
+    /// By stream: the number of the peer's slots, and of messages sent into them.
+    peer_slots: [u16; 2],
     sent: [u32; 2],
-    /// By stream: how many the peer has freed, how many we have, and of how many of ours it knows.
-    freed_there: [u32; 2],
+    /// By stream: the number of slots freed by the peer, freed by us, and reported by us; and the number of our slots.
+    freed_by_peer: [u32; 2],
     freed: [u32; 2],
     reported: [u32; 2],
-    ours: [u16; 2],
+    our_slots: [u16; 2],
 }
 
-/// Where in its slot a message's payload is.
+/// The position of a payload in its slot.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::link) struct Payload {
     pub(in crate::link) begin: usize,
@@ -52,56 +52,56 @@ impl MessageQueue {
     pub(in crate::link) fn new(
         fabric: &dyn Fabric,
         messages: u16,
-        room: usize,
+        max_payload: usize,
     ) -> Result<Self, Error> {
-        let ours = [messages.max(1), NOTES];
-        let slots = u32::from(ours[0]) + u32::from(NOTES);
-        let slot_size = (Header::LONGEST + room).next_multiple_of(64);
+        let our_slots = [messages.max(1), CONTROL_SLOTS];
+        let slots = u32::from(our_slots[0]) + u32::from(CONTROL_SLOTS);
+        let slot_size = (Header::MAX_BYTES + max_payload).next_multiple_of(64);
         let size = 2 * slots as usize * slot_size;
         let memory = Memory::allocate(size, Pages::Plain)?;
         let region = fabric.register(&memory, Rights::NONE)?;
         Ok(MessageQueue {
             slots,
             slot_size,
-            idle: (0..slots).map(|slot| (place(&region, slot, slot_size), None)).collect(),
-            full: (0..slots).map(|_| None).collect(),
-            emptied: [0; 2],
+            unposted: (0..slots).map(|slot| (buffer(&region, slot, slot_size), None)).collect(),
+            occupied: (0..slots).map(|_| None).collect(),
+            freed_unposted: [0; 2],
             posted: 0,
-            places: Vec::new(),
+            send_buffers: Vec::new(),
             region,
-            theirs: [0; 2],
+            peer_slots: [0; 2],
             sent: [0; 2],
-            freed_there: [0; 2],
+            freed_by_peer: [0; 2],
             freed: [0; 2],
             reported: [0; 2],
-            ours,
+            our_slots,
         })
     }
 
-    /// How many messages the peer may have in flight here.
+    /// The number of our receive slots by stream.
     pub(in crate::link) fn slots(&self) -> [u16; 2] {
-        self.ours
+        self.our_slots
     }
 
-    /// How many we may have there. A peer that has more than we have places for gets fewer.
-    pub(in crate::link) fn peer_has(&mut self, slots: [u16; 2]) {
-        self.theirs = [slots[0].min(self.ours[0]), slots[1].min(self.ours[1])];
-        let most: u32 = self.theirs.iter().map(|slots| u32::from(*slots)).sum();
-        let places = self.slots..self.slots + most;
-        self.places = places.map(|at| place(&self.region, at, self.slot_size)).collect();
+    /// Sets the number of the peer's slots. No more than the number of our send buffers are used.
+    pub(in crate::link) fn set_peer_slots(&mut self, slots: [u16; 2]) {
+        self.peer_slots = [slots[0].min(self.our_slots[0]), slots[1].min(self.our_slots[1])];
+        let most: u32 = self.peer_slots.iter().map(|slots| u32::from(*slots)).sum();
+        let numbers = self.slots..self.slots + most;
+        self.send_buffers = numbers.map(|at| buffer(&self.region, at, self.slot_size)).collect();
     }
 
-    // Messages of the peer's.
+    // Receiving.
 
-    /// Receives for the slots that are with nobody. `token` names them. From now on that may be reported.
-    pub(in crate::link) fn receives(
+    /// Appends receives for all slots to be posted, which count as freed from now on. `token` maps slots to tokens.
+    pub(in crate::link) fn append_receives(
         &mut self,
         into: &mut VecDeque<Op>,
         token: impl Fn(u32) -> u64,
     ) {
-        self.posted += self.idle.len() as u32;
-        self.emptied = [0; 2];
-        for (slice, stream) in self.idle.drain(..) {
+        self.posted += self.unposted.len() as u32;
+        self.freed_unposted = [0; 2];
+        for (slice, stream) in self.unposted.drain(..) {
             if let Some(stream) = stream {
                 self.freed[stream as usize] = self.freed[stream as usize].wrapping_add(1);
             }
@@ -110,51 +110,52 @@ impl MessageQueue {
         }
     }
 
-    /// Whether slots wait to be posted, and so many that it is worth it. A peer that has to wait for them
+    /// Whether enough slots wait to be posted: an eighth of them. A peer that waits for slots
     /// has used far more than that.
     #[inline]
-    pub(in crate::link) fn has_idle(&self) -> bool {
-        let worth =
-            |stream: usize| self.emptied[stream] >= (u32::from(self.ours[stream]) / 8).max(1);
+    pub(in crate::link) fn should_post(&self) -> bool {
+        let worth = |stream: usize| {
+            self.freed_unposted[stream] >= (u32::from(self.our_slots[stream]) / 8).max(1)
+        };
         worth(0) || worth(1) || self.posted == 0
     }
 
-    /// The lane gave a slot back, with a message in it or without.
-    pub(in crate::link) fn returned(&mut self, slot: Option<(u32, Slice)>) {
+    /// The lane returned a slot, with or without a message.
+    pub(in crate::link) fn slot_returned(&mut self, slot: Option<(u32, Slice)>) {
         self.posted -= 1;
         if let Some((slot, slice)) = slot
-            && let Some(full) = self.full.get_mut(slot as usize)
+            && let Some(occupied) = self.occupied.get_mut(slot as usize)
         {
-            *full = Some(slice);
+            *occupied = Some(slice);
         }
     }
 
-    /// Whether the lane has slots.
+    /// Whether slots are posted.
     pub(in crate::link) fn has_posted(&self) -> bool {
         self.posted > 0
     }
 
-    /// The header of a message of so many bytes; `None` if it is none of ours. It is copied, so that the peer
-    /// cannot change it while it is looked at.
+    /// The header of a message of this length; `None` if it is invalid. It is copied, so that the peer
+    /// cannot change it while it is parsed.
     pub(in crate::link) fn header(&self, slot: u32, length: usize) -> Option<(Header, Payload)> {
         if length > self.slot_size {
             return None;
         }
-        let mut bytes = [0; Header::LONGEST];
-        let there = &mut bytes[..length.min(Header::LONGEST)];
+        let mut bytes = [0; Header::MAX_BYTES];
+        let there = &mut bytes[..length.min(Header::MAX_BYTES)];
         self.region.memory().read(slot as usize * self.slot_size, there);
         let (header, begin) = Header::parse(&bytes, length)?;
         Some((header, Payload { begin, length: length - begin }))
     }
 
-    /// A message's payload, copied.
+    /// A copy of a message's payload.
     pub(in crate::link) fn payload(&self, slot: u32, payload: Payload) -> Vec<u8> {
         let mut bytes = vec![0; payload.length];
         self.region.memory().read(slot as usize * self.slot_size + payload.begin, &mut bytes);
         bytes
     }
 
-    /// Copies as much of a payload as there is room for into slices, from `offset` on; says how much.
+    /// Copies a payload into slices at `offset`, as far as it fits; returns the number of bytes copied.
     pub(in crate::link) fn copy(
         &self,
         slot: u32,
@@ -172,77 +173,78 @@ impl MessageQueue {
         copied
     }
 
-    /// How many of its slots the peer has freed; `false` if that cannot be.
+    /// Updates the number of slots that the peer has freed; `false` if it is invalid.
     pub(in crate::link) fn peer_freed(&mut self, freed: [u32; 2]) -> bool {
         for (at, now) in freed.into_iter().enumerate() {
-            let before = self.freed_there[at];
-            // Messages of one lane need not come in the order they were sent: an older report counts for nothing.
+            let before = self.freed_by_peer[at];
+            // Messages on one lane may arrive out of order: older counts are ignored.
             if now.wrapping_sub(before) > self.sent[at].wrapping_sub(before) {
                 if before.wrapping_sub(now) > u32::from(u16::MAX) {
                     return false;
                 }
                 continue;
             }
-            self.freed_there[at] = now;
+            self.freed_by_peer[at] = now;
         }
         true
     }
 
-    /// A slot is empty again.
+    /// A slot is free again.
     pub(in crate::link) fn free(&mut self, slot: u32, stream: Stream) {
-        if let Some(slice) = self.full.get_mut(slot as usize).and_then(Option::take) {
-            self.emptied[stream as usize] += 1;
-            self.idle.push((slice, Some(stream)));
+        if let Some(slice) = self.occupied.get_mut(slot as usize).and_then(Option::take) {
+            self.freed_unposted[stream as usize] += 1;
+            self.unposted.push((slice, Some(stream)));
         }
     }
 
-    // Messages of ours.
+    // Sending.
 
-    /// Whether the peer has a slot for one more. Some of those for notes are kept for credits.
+    /// Whether one more message can be sent. Some control slots are reserved for credits.
     #[inline]
-    pub(in crate::link) fn has_room(&self, stream: Stream) -> bool {
-        let kept = if stream == Stream::Control { KEPT } else { 0 };
-        // The peer may have emptied a slot before we know that the message arrived.
-        self.room(stream) > kept && self.places.len() as u32 > KEPT.min(u32::from(self.theirs[1]))
+    pub(in crate::link) fn has_capacity(&self, stream: Stream) -> bool {
+        let reserved = if stream == Stream::Control { CREDIT_SLOTS } else { 0 };
+        // The peer may free a slot before the send completes here.
+        self.credit(stream) > reserved
+            && self.send_buffers.len() as u32 > CREDIT_SLOTS.min(u32::from(self.peer_slots[1]))
     }
 
-    /// As [`Self::has_room`], for a credit.
-    pub(in crate::link) fn has_room_for_credit(&self) -> bool {
-        self.room(Stream::Control) > 0 && !self.places.is_empty()
+    /// As [`Self::has_capacity`], for a credit.
+    pub(in crate::link) fn can_send_credit(&self) -> bool {
+        self.credit(Stream::Control) > 0 && !self.send_buffers.is_empty()
     }
 
-    fn room(&self, stream: Stream) -> u32 {
+    fn credit(&self, stream: Stream) -> u32 {
         let at = stream as usize;
-        let used = self.sent[at].wrapping_sub(self.freed_there[at]);
-        u32::from(self.theirs[at]).saturating_sub(used)
+        let used = self.sent[at].wrapping_sub(self.freed_by_peer[at]);
+        u32::from(self.peer_slots[at]).saturating_sub(used)
     }
 
-    /// Whether the peer should know that slots are free, even by a message of its own.
-    pub(in crate::link) fn owes_credit(&self) -> bool {
+    /// Whether enough slots were freed since the last report to send a credit.
+    pub(in crate::link) fn is_credit_due(&self) -> bool {
         (0..2).any(|at| {
             let unreported = self.freed[at].wrapping_sub(self.reported[at]);
-            unreported >= (u32::from(self.ours[at]) / 4).max(1) && unreported > 0
+            unreported >= (u32::from(self.our_slots[at]) / 4).max(1) && unreported > 0
         })
     }
 
-    /// How many slots are free again, by stream: that is reported to the peer.
+    /// The number of freed slots by stream, which counts as reported to the peer.
     pub(in crate::link) fn report_freed(&mut self) -> [u32; 2] {
         self.reported = self.freed;
         self.freed
     }
 
-    /// Writes a message with so many bytes of `from`, from `offset` on; says where it stands: that place is to be
-    /// given back. The caller has asked for room.
+    /// Writes a message with `length` bytes of `from`, starting at `offset`, into a send buffer, to be returned by
+    /// [`MessageQueue::return_buffer`]. The caller has checked for capacity.
     pub(in crate::link) fn write(
         &mut self,
         mut header: Header,
         (from, offset, length): (&[Slice], u64, u64),
     ) -> Option<Slice> {
-        let place = self.places.pop()?;
+        let buffer = self.send_buffers.pop()?;
         header.freed = self.report_freed();
         let stream = header.body.stream() as usize;
         self.sent[stream] = self.sent[stream].wrapping_add(1);
-        let begin = place.offset();
+        let begin = buffer.offset();
         let (bytes, own) = header.to_bytes();
         self.region.memory().write(begin, &bytes[..own]);
         let mut end = begin + own;
@@ -250,19 +252,19 @@ impl MessageQueue {
             self.region.memory().copy(end, region.memory(), run.start, run.len());
             end += run.len();
         }
-        Some(place.resized(end - begin))
+        Some(buffer.resized(end - begin))
     }
 
-    /// A message has arrived: its place is free.
-    pub(in crate::link) fn give_back(&mut self, place: Slice) {
-        self.places.push(place);
+    /// Returns a send buffer.
+    pub(in crate::link) fn return_buffer(&mut self, buffer: Slice) {
+        self.send_buffers.push(buffer);
     }
 }
 
-fn place(region: &Region, at: u32, size: usize) -> Slice {
+fn buffer(region: &Region, at: u32, size: usize) -> Slice {
     let begin = at as usize * size;
     region.slice(begin..begin + size)
 }
 
-/// Slots for notes that only credits use: with them each end can always report that it has room again.
-const KEPT: u32 = 4;
+/// Control slots reserved for credits, so that each end can always report free slots.
+const CREDIT_SLOTS: u32 = 4;

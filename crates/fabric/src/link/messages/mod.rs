@@ -1,7 +1,7 @@
-//! The messages of a link: those to send, those that came, and the caller's receives.
+//! The messages of a link: outgoing, incoming, and the caller's receives.
 //!
-//! There are two streams, each with numbers of its own in both directions. A message has its number from when it is first
-//! sent, and keeps it: whatever lanes bring it, and however often, it takes effect once and in order.
+//! There are two streams, each with its own sequence numbers in both directions. A message gets its number when it is
+//! first sent: on whichever lanes and however often it arrives, it takes effect once and in order.
 
 mod inbox;
 mod incoming;
@@ -13,31 +13,31 @@ use self::incoming::Incoming;
 use self::outgoing::Outgoing;
 use super::protocol::header::{Header, Stream};
 
-pub(super) use self::inbox::{InboxMessage, Place, Step};
-pub(super) use self::incoming::Turn;
+pub(super) use self::inbox::{InboxMessage, Location, Step};
+pub(super) use self::incoming::Arrival;
 pub(super) use self::outgoing::{Draft, Message};
 
 pub(super) struct Messages {
     outgoing: [Outgoing; 2],
     incoming: [Incoming; 2],
     inbox: Inbox,
-    /// The payload of one message that the peer takes.
-    peer_limit: u64,
+    /// The maximum payload of one message to the peer.
+    peer_max_payload: u64,
 }
 
 impl Messages {
-    pub(super) fn new(peer_limit: usize) -> Self {
+    pub(super) fn new(peer_max_payload: usize) -> Self {
         Messages {
-            outgoing: [Outgoing::waiting(), Outgoing::default()],
+            outgoing: [Outgoing::with_receives(), Outgoing::default()],
             incoming: Default::default(),
             inbox: Inbox::default(),
-            peer_limit: peer_limit as u64,
+            peer_max_payload: peer_max_payload as u64,
         }
     }
 
-    /// The payload of one message that the peer takes.
-    pub(super) fn peer_limit(&self) -> u64 {
-        self.peer_limit
+    /// The maximum payload of one message to the peer.
+    pub(super) fn peer_max_payload(&self) -> u64 {
+        self.peer_max_payload
     }
 
     #[inline]
@@ -55,30 +55,30 @@ impl Messages {
         self.outgoing_mut(draft.stream()).push(draft);
     }
 
-    /// Whether so many answers wait for room at the peer that it has asked for more than a link does.
+    /// Whether more answers wait to be sent than a peer can have requested.
     pub(super) fn has_too_many_answers(&self) -> bool {
         self.outgoing(Stream::Control).drafts() > MAX_ANSWERS
     }
 
-    /// Nothing more is sent.
+    /// Drops all outgoing messages.
     pub(super) fn stop_sending(&mut self) {
         self.outgoing = Default::default();
     }
 
-    /// A message of the peer's came.
+    /// A message of the peer has arrived.
     #[inline]
-    pub(super) fn turn(&mut self, header: &Header) -> Turn {
-        self.incoming[header.body.stream() as usize].turn(header.sequence)
+    pub(super) fn arrival(&mut self, header: &Header) -> Arrival {
+        self.incoming[header.body.stream() as usize].arrival(header.sequence)
     }
 
-    /// Keeps one that came before its turn; `false`: the peer has sent more than it may before it is taken.
+    /// Stores an early message; `false`: the peer has sent more untaken messages than allowed.
     pub(super) fn keep(&mut self, header: Header, payload: Vec<u8>) -> bool {
         let incoming = &mut self.incoming[header.body.stream() as usize];
         incoming.keep(header, payload);
-        incoming.early() + self.inbox.kept() <= MAX_KEPT
+        incoming.early() + self.inbox.copied() <= MAX_COPIED
     }
 
-    /// One that came early and is next now.
+    /// The next message of a stream, if it arrived early.
     pub(super) fn next_early(&mut self, stream: Stream) -> Option<(Header, Vec<u8>)> {
         self.incoming[stream as usize].next_early()
     }
@@ -100,7 +100,7 @@ impl Messages {
     }
 }
 
-/// Messages that may wait in memory of their own: as many as may be on their way and not taken.
-const MAX_KEPT: usize = 2 * outgoing::WINDOW as usize;
-/// Answers that may wait for room at a peer that asks: more than a link has operations.
+/// The maximum number of copied messages: more than may be in flight and not taken.
+const MAX_COPIED: usize = 2 * outgoing::MESSAGE_WINDOW as usize;
+/// The maximum number of answers that wait to be sent: the maximum number of operations of a link.
 const MAX_ANSWERS: usize = 1 << 16;

@@ -1,8 +1,8 @@
-//! Operations of the caller's that are not over, and what lanes have of them.
+//! The caller's unfinished operations, and the operations of lanes they consist of.
 //!
-//! A part is one operation of a lane. Most of the caller's operations are one part and nothing else; the others have a
-//! row, by whose number their parts and messages know them. A row whose bytes are not all in pieces is `waiting` or
-//! `keyless`, and never both. A number is in no list once its row is removed: it may be another's then.
+//! A part is one operation of a lane. Most of the caller's operations are a single part; the others have a
+//! row, whose number their parts and messages refer to. A row whose bytes are not all cut into pieces is in `waiting` or
+//! `keyless`, never in both. Once a row is removed its number is in no list, since it is reused.
 
 mod operation;
 mod part;
@@ -12,21 +12,22 @@ use std::collections::VecDeque;
 use crate::op::Failure;
 use crate::slab::Slab;
 
-pub(super) use self::operation::{Next, Operation, runs};
-pub(super) use self::part::{NEVER, Part, PartKind, Piece, Whole, as_it_was, restore};
+pub(super) use self::operation::{NextStep, Operation, runs};
+pub(super) use self::part::{
+    NO_PROOF, Part, PartKind, Piece, WholeOperation, restore_op, restore_window,
+};
 
 pub(super) struct Operations {
     parts: Slab<Part>,
     rows: Slab<Operation>,
-    /// Those with bytes that are in no piece yet.
+    /// Operations with bytes that are not in a piece yet.
     waiting: VecDeque<u32>,
-    /// Those on regions whose key has not come yet.
+    /// Operations on regions whose key has not arrived yet.
     keyless: Vec<u32>,
-    /// Pieces of dead lanes, to be done again.
-    again: VecDeque<Piece>,
-    /// Notices that must wait until their write, done again, is placed: whose they are, and their place among the
-    /// messages.
-    held: Vec<(u32, u64)>,
+    /// Pieces of dead lanes, to be posted again.
+    retries: VecDeque<Piece>,
+    /// Notices that wait until their write, posted again, is placed: operation and sequence number.
+    deferred: Vec<(u32, u64)>,
 }
 
 impl Operations {
@@ -36,12 +37,12 @@ impl Operations {
             rows: Slab::new(),
             waiting: VecDeque::new(),
             keyless: Vec::new(),
-            again: VecDeque::new(),
-            held: Vec::new(),
+            retries: VecDeque::new(),
+            deferred: Vec::new(),
         }
     }
 
-    // What lanes have.
+    // Parts.
 
     #[inline]
     pub(super) fn add_part(&mut self, part: Part) -> u32 {
@@ -53,13 +54,13 @@ impl Operations {
         self.parts.remove(at)
     }
 
-    /// As [`Operations::take_part`], of one that is the caller's operation as it is; any other stays.
+    /// As [`Operations::take_part`], if the part is a whole operation of the caller.
     #[inline]
-    pub(super) fn take_whole(&mut self, at: u32) -> Option<Whole> {
+    pub(super) fn take_whole(&mut self, at: u32) -> Option<WholeOperation> {
         let is_whole = |part: &mut Part| matches!(part.what, PartKind::Whole { .. });
         let Part { bytes, what, .. } = self.parts.remove_if(at, is_whole)?;
         let PartKind::Whole { token, window } = what else { return None };
-        Some(Whole { bytes, token, window })
+        Some(WholeOperation { bytes, token, window })
     }
 
     // Rows.
@@ -78,17 +79,17 @@ impl Operations {
         self.rows.get_mut(number)
     }
 
-    /// Takes out one that is over. It is in no list: its bytes are placed, or it was abandoned.
+    /// Takes out a finished operation. It is in no list: its bytes are placed, or it was abandoned.
     pub(super) fn remove(&mut self, number: u32) -> Option<Operation> {
         self.rows.remove(number)
     }
 
-    /// Takes out everything that is not on a lane, once the link is over.
+    /// Takes out all operations, once the link has ended.
     pub(super) fn take_all(&mut self) -> Vec<Operation> {
         self.waiting.clear();
-        self.again.clear();
+        self.retries.clear();
         self.keyless.clear();
-        self.held.clear();
+        self.deferred.clear();
         self.rows.take_all().collect()
     }
 
@@ -97,28 +98,28 @@ impl Operations {
     /// Whether no piece waits for a rail.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.again.is_empty()
+        self.waiting.is_empty() && self.retries.is_empty()
     }
 
-    /// It shall be cut into pieces, after those that wait already.
+    /// Queues an operation to be cut into pieces.
     pub(super) fn wait(&mut self, number: u32) {
         self.waiting.push_back(number);
     }
 
-    /// The next piece of a dead lane.
-    pub(super) fn first_again(&self) -> Option<Piece> {
-        self.again.front().copied()
+    /// The next piece to be posted again.
+    pub(super) fn first_retry(&self) -> Option<Piece> {
+        self.retries.front().copied()
     }
 
-    pub(super) fn drop_again(&mut self) {
-        self.again.pop_front();
+    pub(super) fn drop_retry(&mut self) {
+        self.retries.pop_front();
     }
 
-    pub(super) fn do_again(&mut self, piece: Piece) {
-        self.again.push_back(piece);
+    pub(super) fn push_retry(&mut self, piece: Piece) {
+        self.retries.push_back(piece);
     }
 
-    /// Cuts the next piece, at most so long, of the first that waits.
+    /// Cuts the next piece, of at most `chunk` bytes, from the first waiting operation.
     pub(super) fn cut(&mut self, chunk: u64) -> Option<Piece> {
         while let Some(number) = self.waiting.front().copied() {
             match self.rows.get_mut(number) {
@@ -129,14 +130,14 @@ impl Operations {
         None
     }
 
-    /// A piece that was just cut finds no rail: its bytes are in no piece again.
+    /// Undoes the last cut, if no rail takes the piece.
     pub(super) fn uncut(&mut self, piece: &Piece) {
         if let Some(operation) = self.rows.get_mut(piece.operation) {
             operation.uncut(piece);
         }
     }
 
-    /// The first that waits does so no more, if all of it is in pieces.
+    /// Removes the first waiting operation from the queue if all of it is in pieces.
     pub(super) fn drop_cut(&mut self) {
         let first = self.waiting.front().and_then(|number| self.rows.get(*number));
         if first.is_none_or(Operation::is_cut) {
@@ -144,19 +145,19 @@ impl Operations {
         }
     }
 
-    /// The first that waits does so until a key comes.
+    /// The first waiting operation waits for a key instead.
     pub(super) fn wait_for_key(&mut self) {
         self.keyless.extend(self.waiting.pop_front());
     }
 
-    /// Keys came, or rails: who waited for that tries again, before the others.
+    /// Keys or rails have changed: operations that waited for a key try again, before the others.
     pub(super) fn retry_keyless(&mut self) {
         for number in std::mem::take(&mut self.keyless).into_iter().rev() {
             self.waiting.push_front(number);
         }
     }
 
-    /// A piece that cannot be: the operation fails when its other pieces are back.
+    /// A piece cannot be posted: its operation fails when its other pieces have completed.
     pub(super) fn abandon(&mut self, piece: &Piece, failure: Failure) {
         if let Some(operation) = self.rows.get_mut(piece.operation) {
             operation.abandon(failure);
@@ -167,21 +168,21 @@ impl Operations {
 
     // Notices.
 
-    /// Holds a notice until its write is placed.
-    pub(super) fn hold(&mut self, number: u32, sequence: u64) {
-        self.held.push((number, sequence));
+    /// Defers a notice until its write is placed.
+    pub(super) fn defer_notice(&mut self, number: u32, sequence: u64) {
+        self.deferred.push((number, sequence));
     }
 
-    /// The notice that waited for this write.
-    pub(super) fn take_held(&mut self, number: u32) -> Option<u64> {
-        let at = self.held.iter().position(|(operation, _)| *operation == number)?;
-        Some(self.held.swap_remove(at).1)
+    /// The notice that was deferred for this write.
+    pub(super) fn take_deferred_notice(&mut self, number: u32) -> Option<u64> {
+        let at = self.deferred.iter().position(|(operation, _)| *operation == number)?;
+        Some(self.deferred.swap_remove(at).1)
     }
 
     #[cfg(test)]
     pub(super) fn describe(&self) -> String {
-        let (waiting, again) = (self.waiting.len(), self.again.len());
-        let (keyless, held) = (self.keyless.len(), self.held.len());
-        format!("waiting {waiting} again {again} keyless {keyless} held {held}")
+        let (waiting, retries) = (self.waiting.len(), self.retries.len());
+        let (keyless, deferred) = (self.keyless.len(), self.deferred.len());
+        format!("waiting {waiting} retries {retries} keyless {keyless} deferred {deferred}")
     }
 }

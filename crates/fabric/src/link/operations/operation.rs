@@ -1,62 +1,63 @@
-//! An operation of the caller's that is not one operation of one lane: longer, answered, or done again.
+//! An operation of the caller that is not a single operation of one lane: long, with an answer, or repeated.
 //!
-//! It is over when all its bytes are in pieces, all pieces and messages are back, and its answer came, if it has one.
+//! It is finished when all its bytes are in pieces, all pieces and messages have completed, and the answer has arrived,
+//! if it has one.
 
 use std::ops::Range;
 use std::time::Instant;
 
 use super::part::Piece;
 use crate::link::messages::Message;
-use crate::link::protocol::header::{Body, Change};
+use crate::link::protocol::header::{AtomicOp, Body};
 use crate::op::{Done, Failure, Op, Pieces, Work};
 use crate::region::{Region, Slice};
 use crate::remote::{Target, Window};
 
 pub(in crate::link) struct Operation {
-    /// The caller's, kept here until it is over.
+    /// The caller's operation, returned when it is finished.
     op: Op,
     total: u64,
-    /// How many of its bytes went into pieces or parts so far.
+    /// The number of bytes in pieces or message parts so far.
     cut: u64,
-    /// Pieces that are not placed yet, on a lane or to be done again.
+    /// The number of pieces that are not placed yet, in flight or to be posted again.
     pieces: u32,
-    /// Messages that have not arrived yet.
+    /// The number of messages that are not delivered yet.
     messages: u32,
-    tail: Tail,
+    followup: Followup,
     failure: Option<Failure>,
-    /// Whether anything of it ever was on a lane: if not, it did not happen.
-    begun: bool,
-    /// How often a device refused it by itself.
+    /// Whether any part of it was ever posted: if not, it had no effect.
+    started: bool,
+    /// The number of times that a local device refused it.
     refusals: u8,
     /// When it was posted, if it is timed.
     timed: Option<Instant>,
 }
 
-/// What is left to do when the bytes are placed.
+/// The step that follows when the bytes are placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tail {
+enum Followup {
     Nothing,
-    /// To send the immediate data of a write.
+    /// Send the immediate data of a write.
     Notice,
-    /// To receive from the peer what was there before.
+    /// Receive the old value from the peer.
     Answer,
 }
 
-/// What comes next for an operation whose bytes are placed.
-pub(in crate::link) enum Next {
-    /// Messages are yet to arrive, or the answer.
+/// The next action for an operation whose bytes are placed.
+pub(in crate::link) enum NextStep {
+    /// Messages are not delivered yet, or the answer has not arrived.
     Wait,
-    /// The immediate data of a write.
+    /// Send the immediate data of a write.
     Notice,
     Finish(Result<Done, Failure>),
 }
 
 impl Operation {
     pub(in crate::link) fn new(op: Op, timed: Option<Instant>) -> Self {
-        let tail = match op.work {
-            Work::Write { imm: Some(_), .. } => Tail::Notice,
-            Work::FetchAdd { .. } | Work::CompareSwap { .. } => Tail::Answer,
-            _ => Tail::Nothing,
+        let followup = match op.work {
+            Work::Write { imm: Some(_), .. } => Followup::Notice,
+            Work::FetchAdd { .. } | Work::CompareSwap { .. } => Followup::Answer,
+            _ => Followup::Nothing,
         };
         Operation {
             total: op.work.total() as u64,
@@ -64,19 +65,19 @@ impl Operation {
             cut: 0,
             pieces: 0,
             messages: 0,
-            tail,
+            followup,
             failure: None,
-            begun: false,
+            started: false,
             refusals: 0,
             timed,
         }
     }
 
-    /// One that a lane had as it was, and lost: all of it is one piece, to be done again.
+    /// An operation that a lane had whole, and lost: one piece, to be posted again.
     pub(in crate::link) fn lost(op: Op, failure: Failure) -> Self {
         let mut operation = Operation::new(op, None);
         operation.cut_all();
-        operation.begun = true;
+        operation.started = true;
         operation.count_refusal(failure);
         operation
     }
@@ -89,7 +90,7 @@ impl Operation {
         &self.op.work
     }
 
-    /// The peer's region that it writes or reads.
+    /// The peer's region that it accesses.
     #[inline]
     pub(in crate::link) fn region(&self) -> Option<u64> {
         self.op.work.target().and_then(|target| target.window.region())
@@ -97,7 +98,7 @@ impl Operation {
 
     /// Whether immediate data follows its bytes.
     pub(in crate::link) fn has_notice(&self) -> bool {
-        self.tail == Tail::Notice
+        self.followup == Followup::Notice
     }
 
     pub(in crate::link) fn has_failed(&self) -> bool {
@@ -106,12 +107,12 @@ impl Operation {
 
     // Pieces.
 
-    /// All of it is one piece.
+    /// Makes all of it one piece.
     pub(in crate::link) fn cut_all(&mut self) {
         (self.cut, self.pieces) = (self.total, 1);
     }
 
-    /// The next piece, at most so long.
+    /// Cuts the next piece, of at most `chunk` bytes.
     pub(super) fn cut(&mut self, number: u32, chunk: u64) -> Piece {
         let length = (self.total - self.cut).min(chunk);
         let piece = Piece { operation: number, offset: self.cut, length };
@@ -130,9 +131,9 @@ impl Operation {
         self.cut == self.total
     }
 
-    /// A piece goes to a lane by which the peer's region is `window`.
-    pub(in crate::link) fn begin_piece(&mut self, piece: &Piece, window: Window) -> Work {
-        self.begun = true;
+    /// The work of a piece, for a lane on which the peer's region is `window`.
+    pub(in crate::link) fn start_piece(&mut self, piece: &Piece, window: Window) -> Work {
+        self.started = true;
         let local = cut(self.op.work.local(), piece.offset, piece.length);
         let offset = self.op.work.target().map_or(0, |target| target.offset) + piece.offset;
         let target = Target { window, offset };
@@ -151,20 +152,20 @@ impl Operation {
         self.pieces > 0
     }
 
-    /// Whether all its bytes are placed, or will never be.
+    /// Whether all its bytes are placed, or abandoned.
     pub(in crate::link) fn is_placed(&self) -> bool {
         self.pieces == 0 && self.cut >= self.total
     }
 
-    /// A piece cannot be, so that no others are begun.
+    /// A piece cannot be posted: no further ones are cut.
     pub(super) fn abandon(&mut self, failure: Failure) {
         self.pieces -= 1;
         self.failure.get_or_insert(failure);
         self.cut = self.total;
     }
 
-    /// A lane has lost a piece of it; `false`: a device refuses it too often, which is its own fault.
-    pub(in crate::link) fn may_be_done_again(&mut self, failure: Failure) -> bool {
+    /// A lane has lost a piece; `false`: a device refused it too often, so that the operation itself is the cause.
+    pub(in crate::link) fn may_retry(&mut self, failure: Failure) -> bool {
         self.count_refusal(failure);
         self.refusals < MAX_REFUSALS
     }
@@ -175,16 +176,16 @@ impl Operation {
 
     // Messages.
 
-    /// Its bytes are placed, or go before on an ordered lane: now the immediate data follows.
-    pub(in crate::link) fn begin_notice(&mut self) {
-        self.tail = Tail::Nothing;
+    /// The immediate data follows now: the bytes are placed, or posted before it on an ordered lane.
+    pub(in crate::link) fn start_notice(&mut self) {
+        self.followup = Followup::Nothing;
         self.messages += 1;
     }
 
-    /// Its next message, with at most so much payload, and whether that is the last. `number` is its own.
+    /// Its next message, with at most `limit` bytes of payload, and whether it is the last. `number` is that of the operation.
     pub(in crate::link) fn next_message(&mut self, number: u32, limit: u64) -> (Message, bool) {
         let plain = |body| (Message { body, operation: None, payload: 0 }, true);
-        self.begun = true;
+        self.started = true;
         match &self.op.work {
             Work::Send { imm, .. } => {
                 let (total, offset) = (self.total, self.cut);
@@ -195,9 +196,11 @@ impl Operation {
                 let message = Message { body, operation: Some(number), payload: length };
                 (message, self.cut == total)
             }
-            Work::FetchAdd { at, add, .. } => plain(change(number, at, Change::Add(*add))),
+            Work::FetchAdd { at, add, .. } => {
+                plain(atomic_request(number, at, AtomicOp::Add(*add)))
+            }
             Work::CompareSwap { at, expect, new, .. } => {
-                plain(change(number, at, Change::Swap { expect: *expect, new: *new }))
+                plain(atomic_request(number, at, AtomicOp::Swap { expect: *expect, new: *new }))
             }
             Work::Write { imm, .. } => {
                 let body = Body::Notice { length: self.total, imm: imm.unwrap_or(0) };
@@ -207,50 +210,50 @@ impl Operation {
         }
     }
 
-    pub(in crate::link) fn message_arrived(&mut self) {
+    pub(in crate::link) fn message_delivered(&mut self) {
         self.messages -= 1;
     }
 
-    /// Whether the peer was asked, and its answer is expected.
+    /// Whether a request was sent, and its answer is expected.
     pub(in crate::link) fn awaits_answer(&self) -> bool {
-        self.tail == Tail::Answer && self.begun
+        self.followup == Followup::Answer && self.started
     }
 
-    /// What comes next, once its bytes are placed.
-    pub(in crate::link) fn next(&self) -> Next {
-        match (self.failure, self.tail) {
-            _ if self.messages > 0 => Next::Wait,
-            (Some(failure), _) => Next::Finish(Err(failure)),
-            (None, Tail::Nothing) => Next::Finish(Ok(Done::Placed)),
-            (None, Tail::Notice) => Next::Notice,
-            (None, Tail::Answer) => Next::Wait,
+    /// The next action, once its bytes are placed.
+    pub(in crate::link) fn next(&self) -> NextStep {
+        match (self.failure, self.followup) {
+            _ if self.messages > 0 => NextStep::Wait,
+            (Some(failure), _) => NextStep::Finish(Err(failure)),
+            (None, Followup::Nothing) => NextStep::Finish(Ok(Done::Placed)),
+            (None, Followup::Notice) => NextStep::Notice,
+            (None, Followup::Answer) => NextStep::Wait,
         }
     }
 
     // The end.
 
-    /// The caller's again, and since when it is timed.
+    /// The caller's operation, and the time when it was posted, if it is timed.
     pub(in crate::link) fn into_op(self) -> (Op, Option<Instant>) {
         (self.op, self.timed)
     }
 
-    /// How it failed for sure, though the link ended: nothing of it was begun.
+    /// The failure of an operation of which nothing was posted: it is certain, although the link ended.
     pub(in crate::link) fn known_failure(&self) -> Option<Failure> {
-        self.failure.filter(|_| !self.begun)
+        self.failure.filter(|_| !self.started)
     }
 
-    /// Whether anything of it ever was on a lane.
-    pub(in crate::link) fn is_begun(&self) -> bool {
-        self.begun
+    /// Whether any part of it was ever posted.
+    pub(in crate::link) fn is_started(&self) -> bool {
+        self.started
     }
 }
 
-fn change(number: u32, at: &Target, change: Change) -> Body {
+fn atomic_request(number: u32, at: &Target, op: AtomicOp) -> Body {
     let region = at.window.region().unwrap_or(0);
-    Body::Change { request: number, region, offset: at.offset, change }
+    Body::Atomic { request: number, region, offset: at.offset, op }
 }
 
-/// `length` bytes from `offset` on, of memory in several pieces.
+/// `length` bytes at `offset` of memory in several slices.
 fn cut(slices: &[Slice], offset: u64, length: u64) -> Pieces {
     if let [one] = slices {
         let begin = one.offset() + offset as usize;
@@ -259,7 +262,7 @@ fn cut(slices: &[Slice], offset: u64, length: u64) -> Pieces {
     Pieces::Many(runs(slices, offset, length).map(|(region, run)| region.slice(run)).collect())
 }
 
-/// The same bytes one run after the other: of which region, and where there.
+/// The same bytes as ranges of regions.
 #[inline]
 pub(in crate::link) fn runs(
     slices: &[Slice],
@@ -277,7 +280,7 @@ pub(in crate::link) fn runs(
     })
 }
 
-/// How often a device may refuse an operation before it is the operation's fault.
+/// The number of times that a device may refuse an operation before it fails.
 const MAX_REFUSALS: u8 = 3;
 
 #[cfg(test)]
@@ -288,7 +291,7 @@ mod tests {
     use crate::region::Rights;
 
     #[test]
-    fn pieces_of_pieces_are_the_same_bytes() {
+    fn cuts_of_several_slices_have_the_right_bytes() {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
         let bytes: Vec<u8> = (0..4096).map(|at| (at % 251) as u8).collect();
         memory.write(0, &bytes);

@@ -1,4 +1,4 @@
-//! What is on the lanes: one row for each operation that a lane has.
+//! Parts: one for each operation of a lane.
 
 use crate::link::protocol::header::Stream;
 use crate::op::{Op, Work};
@@ -8,20 +8,20 @@ use crate::remote::Window;
 pub(in crate::link) struct Part {
     pub(in crate::link) rail: u8,
     pub(in crate::link) bytes: u64,
-    /// If the target received so many messages on this lane, and the lane keeps order, then this took
+    /// If the target received this number of messages on an ordered lane, then this part took
     /// effect too.
     pub(in crate::link) proof: u64,
     pub(in crate::link) what: PartKind,
 }
 
 pub(in crate::link) enum PartKind {
-    /// The caller's operation as it is, but for the window: here is the one it came with.
+    /// A whole operation of the caller: its token and its window, which are replaced on the lane.
     Whole { token: u64, window: Window },
     /// A piece of an operation.
     Piece(Piece),
     /// A message of a stream.
     Message { stream: Stream, sequence: u64 },
-    /// A message that only reports what is free again.
+    /// A message that only reports free slots.
     Credit,
     /// The probe of a new lane: first a write, then a read.
     Probe,
@@ -34,28 +34,28 @@ impl PartKind {
     }
 }
 
-/// One of the caller's operations, taken out of the table.
-pub(in crate::link) struct Whole {
+/// A whole operation of the caller, taken out of the table.
+pub(in crate::link) struct WholeOperation {
     pub(in crate::link) bytes: u64,
     pub(in crate::link) token: u64,
     pub(in crate::link) window: Window,
 }
 
-/// The caller's operation again, as it came.
-pub(in crate::link) fn as_it_was(token: u64, window: Window, mut work: Work) -> Op {
-    restore(&mut work, window);
+/// Rebuilds the caller's operation.
+pub(in crate::link) fn restore_op(token: u64, window: Window, mut work: Work) -> Op {
+    restore_window(&mut work, window);
     Op { token, work }
 }
 
-/// Gives an operation its window back.
+/// Restores an operation's window.
 #[inline]
-pub(in crate::link) fn restore(work: &mut Work, window: Window) {
+pub(in crate::link) fn restore_window(work: &mut Work, window: Window) {
     if let Some(target) = work.target_mut() {
         target.window = window;
     }
 }
 
-/// Some consecutive bytes of a write or a read.
+/// A range of bytes of a write or a read.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::link) struct Piece {
     pub(in crate::link) operation: u32,
@@ -63,5 +63,5 @@ pub(in crate::link) struct Piece {
     pub(in crate::link) length: u64,
 }
 
-/// A proof that never is: reads are done again, since their bytes are here or they are not.
-pub(in crate::link) const NEVER: u64 = u64::MAX;
+/// No number of messages proves that a read completed: reads are always repeated.
+pub(in crate::link) const NO_PROOF: u64 = u64::MAX;

@@ -1,6 +1,6 @@
-//! Numbers and texts as bytes, for what peers send each other; little endian throughout.
+//! Encoding of numbers and texts in messages between peers; little endian.
 
-/// Reads fields in order; every one may be missing.
+/// Reads fields in order; `None` if one is missing.
 pub(in crate::link) struct Reader<'b> {
     rest: &'b [u8],
 }
@@ -32,7 +32,7 @@ impl<'b> Reader<'b> {
         Some(u64::from_le_bytes(self.array()?))
     }
 
-    /// Bytes with their length before them, at most so many.
+    /// Bytes with a length prefix, at most `most` of them.
     pub(in crate::link) fn bytes(&mut self, most: usize) -> Option<&'b [u8]> {
         let length = usize::from(self.u16()?);
         if length > most {
@@ -43,26 +43,26 @@ impl<'b> Reader<'b> {
         Some(first)
     }
 
-    /// A text that can be shown: control characters are left out.
+    /// A text; control characters are removed.
     pub(in crate::link) fn text(&mut self, most: usize) -> Option<String> {
         let text = std::str::from_utf8(self.bytes(most)?).ok()?;
         Some(text.chars().filter(|c| !c.is_control()).collect())
     }
 
-    /// Nothing may follow the last field.
+    /// Checks that nothing follows the last field.
     pub(in crate::link) fn end(self) -> Option<()> {
         self.rest.is_empty().then_some(())
     }
 }
 
-/// Adds bytes with their length before them. What is longer than 64 KiB is cut: nobody here has such.
+/// Appends bytes with a length prefix. Longer ones than 64 KiB would be cut; there are none.
 pub(in crate::link) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     to.extend(length.to_le_bytes());
     to.extend(&bytes[..usize::from(length)]);
 }
 
-/// Adds a text, cut to `most` bytes at a character's end.
+/// Appends a text, cut to at most `most` bytes between two characters.
 pub(in crate::link) fn put_text(to: &mut Vec<u8>, text: &str, most: usize) {
     let end = (0..=text.len().min(most)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     put_bytes(to, &text.as_bytes()[..end]);
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_come_back_in_order_and_the_end_is_checked() {
+    fn fields_are_decoded_in_order_and_the_end_is_checked() {
         let mut bytes = vec![7, 1, 2];
         put_text(&mut bytes, "wärme\n", 5);
         let mut reader = Reader::new(&bytes);
@@ -83,6 +83,6 @@ mod tests {
         assert_eq!(reader.end(), Some(()));
         assert_eq!(Reader::new(&[1]).end(), None);
         assert_eq!(Reader::new(&[3, 0, 1, 2, 3]).bytes(2), None, "more than allowed");
-        assert_eq!(Reader::new(&[3, 0, 1, 2]).bytes(9), None, "less than said");
+        assert_eq!(Reader::new(&[3, 0, 1, 2]).bytes(9), None, "less than the length");
     }
 }

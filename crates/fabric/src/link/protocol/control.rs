@@ -1,47 +1,47 @@
-//! What the two ends of a link send each other beside their lanes, over the control connection.
+//! Messages of the control connection of a link.
 
 use super::bytes::{Reader, put_bytes, put_text};
 use crate::remote::RemoteRegion;
 
-/// One message of the control connection. `rail` and `generation` name one lane of the link: a rail is
-/// tried again under the next generation, and what is sent of an older one is out of date.
+/// A control message. `rail` and `generation` identify one lane of the link: each attempt on a rail has
+/// the next generation, and messages for older ones are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::link) enum Control {
-    /// The leading end prepared a lane: by which path of its own, and which of the peer's.
+    /// The leading end has prepared its half of a lane.
     Open { rail: u8, generation: u32, plan: Plan, offer: Vec<u8> },
-    /// The other end prepared its half.
+    /// The other end has prepared its half.
     Opened { rail: u8, generation: u32, offer: Vec<u8> },
-    /// Our end is connected and takes messages: into so many slots, by stream. Here is memory to probe.
+    /// The sender's end is connected: its number of receive slots by stream, and a region to probe.
     Connected { rail: u8, generation: u32, slots: [u16; 2], probe: RemoteRegion },
-    /// We have written to the peer and read back what we wrote.
+    /// The sender has written to the probe region and read back the same bytes.
     Proven { rail: u8, generation: u32 },
-    /// Our end is closed: nothing of the peer's reaches our memory by it any more. So many messages came.
+    /// The sender's end is closed: no write of this lane takes effect any more. `received`: the number of messages received.
     Fenced { rail: u8, generation: u32, received: u64, why: String },
-    /// How to reach a granted region by a lane; `None`: not at all.
+    /// The key of a granted region on a lane; `None`: it cannot be reached on this lane.
     Key { rail: u8, generation: u32, region: u64, key: Option<RemoteRegion> },
-    /// A region of ours is gone, or never was.
+    /// A region was dropped, or never existed.
     Gone { region: u64 },
-    /// Asks for a region that we know nothing of.
-    Ask { region: u64 },
-    /// So many slots of this lane are free again, by stream, and so many messages were taken: for a peer that
-    /// cannot receive that by the lane.
+    /// Queries a region that the sender does not know.
+    Query { region: u64 },
+    /// The numbers of freed slots on this lane, by stream, and of messages taken: for a peer that
+    /// has no free slot on the lane.
     Freed { rail: u8, generation: u32, freed: [u32; 2], taken: u32 },
-    /// We are here.
-    Beat,
-    /// The link ends: because its owner closed it, or because something is wrong.
+    /// A heartbeat.
+    Heartbeat,
+    /// The link ends: `orderly` if its owner closed it, otherwise because of an error.
     Bye { orderly: bool, why: String },
 }
 
-/// A rail to be: what the leading end decided.
+/// The plan of a rail, by the leading end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Which transport.
+    /// The transport.
     pub(crate) class: Class,
-    /// The leading end's port or provider, and the other's, by their names.
+    /// The names of the leading end's port or provider, and of the other end's.
     pub(crate) paths: [String; 2],
-    /// How much it carries, in proportion to others of its class.
+    /// Its share of the load relative to other rails of its class.
     pub(crate) weight: u32,
-    /// Why these two.
+    /// Why these paths were chosen.
     pub(crate) why: String,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Plan {
 pub enum Class {
     /// Shared memory.
     Shm,
-    /// RDMA.
+    /// RDMA with verbs.
     Verbs,
     /// Providers of libfabric.
     Ofi,
@@ -59,13 +59,13 @@ pub enum Class {
 }
 
 impl Class {
-    /// All of them, the best first.
+    /// All transports, the best first.
     pub const ALL: [Class; 4] = [Class::Shm, Class::Verbs, Class::Ofi, Class::Tcp];
-    /// Those that are used unasked. libfabric is not loaded without a reason: it hooks into how the whole
-    /// process takes memory.
-    pub const USUAL: [Class; 3] = [Class::Shm, Class::Verbs, Class::Tcp];
+    /// The transports that are enabled by default. Not libfabric: it hooks into the memory allocation of the whole
+    /// process.
+    pub const DEFAULT: [Class; 3] = [Class::Shm, Class::Verbs, Class::Tcp];
 
-    /// As in settings and statistics.
+    /// The name in settings and statistics.
     pub fn name(self) -> &'static str {
         match self {
             Class::Shm => "shm",
@@ -75,7 +75,7 @@ impl Class {
         }
     }
 
-    /// Its number on the wire: libfabric came last.
+    /// The number on the wire: libfabric was added last.
     pub(in crate::link) fn code(self) -> u8 {
         match self {
             Class::Shm => 0,
@@ -85,7 +85,7 @@ impl Class {
         }
     }
 
-    pub(in crate::link) fn of_code(code: u8) -> Option<Class> {
+    pub(in crate::link) fn from_code(code: u8) -> Option<Class> {
         Class::ALL.into_iter().find(|class| class.code() == code)
     }
 }
@@ -100,7 +100,7 @@ impl Control {
         match self {
             Control::Open { rail, generation, plan, offer } => {
                 lane(&mut bytes, 1, rail, generation);
-                plan.put(&mut bytes);
+                plan.encode(&mut bytes);
                 put_bytes(&mut bytes, offer);
             }
             Control::Opened { rail, generation, offer } => {
@@ -128,7 +128,7 @@ impl Control {
                 bytes.push(7);
                 bytes.extend(region.to_le_bytes());
             }
-            Control::Ask { region } => {
+            Control::Query { region } => {
                 bytes.push(8);
                 bytes.extend(region.to_le_bytes());
             }
@@ -136,7 +136,7 @@ impl Control {
                 lane(&mut bytes, 11, rail, generation);
                 bytes.extend(freed.iter().chain([taken]).flat_map(|count| count.to_le_bytes()));
             }
-            Control::Beat => bytes.push(9),
+            Control::Heartbeat => bytes.push(9),
             Control::Bye { orderly, why } => {
                 bytes.extend([10, u8::from(*orderly)]);
                 put_text(&mut bytes, why, MAX_TEXT);
@@ -145,7 +145,7 @@ impl Control {
         bytes
     }
 
-    /// `None`: nothing that we know.
+    /// `None`: not a valid message.
     pub(in crate::link) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let kind = reader.u8()?;
@@ -155,14 +155,14 @@ impl Control {
         };
         let message = match kind {
             1 => {
-                let plan = Plan::take(&mut reader)?;
+                let plan = Plan::decode(&mut reader)?;
                 let offer = reader.bytes(MAX_OFFER)?.to_vec();
                 Control::Open { rail, generation, plan, offer }
             }
             2 => Control::Opened { rail, generation, offer: reader.bytes(MAX_OFFER)?.to_vec() },
             3 => {
                 let slots = [reader.u16()?, reader.u16()?];
-                let probe = take_region(&mut reader)?;
+                let probe = read_region(&mut reader)?;
                 Control::Connected { rail, generation, slots, probe }
             }
             4 => Control::Proven { rail, generation },
@@ -174,14 +174,14 @@ impl Control {
                 let region = reader.u64()?;
                 let key = match reader.u8()? {
                     0 => None,
-                    1 => Some(take_region(&mut reader)?),
+                    1 => Some(read_region(&mut reader)?),
                     _ => return None,
                 };
                 Control::Key { rail, generation, region, key }
             }
             7 => Control::Gone { region: reader.u64()? },
-            8 => Control::Ask { region: reader.u64()? },
-            9 => Control::Beat,
+            8 => Control::Query { region: reader.u64()? },
+            9 => Control::Heartbeat,
             10 => {
                 let orderly = match reader.u8()? {
                     0 => false,
@@ -202,13 +202,13 @@ impl Control {
 }
 
 impl Plan {
-    /// Of a rail that the leading end has not opened yet.
+    /// The plan of a rail that the leading end has not opened yet.
     pub(in crate::link) fn unknown() -> Self {
         let paths = [const { String::new() }; 2];
-        Plan { class: Class::Tcp, paths, weight: 1, why: "it was not opened yet".to_owned() }
+        Plan { class: Class::Tcp, paths, weight: 1, why: "not opened yet".to_owned() }
     }
 
-    fn put(&self, bytes: &mut Vec<u8>) {
+    fn encode(&self, bytes: &mut Vec<u8>) {
         bytes.push(self.class.code());
         bytes.extend(self.weight.to_le_bytes());
         for path in &self.paths {
@@ -217,15 +217,15 @@ impl Plan {
         put_text(bytes, &self.why, MAX_TEXT);
     }
 
-    fn take(reader: &mut Reader<'_>) -> Option<Self> {
-        let class = Class::of_code(reader.u8()?)?;
+    fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+        let class = Class::from_code(reader.u8()?)?;
         let weight = reader.u32()?.max(1);
         let paths = [reader.text(MAX_NAME)?, reader.text(MAX_NAME)?];
         Some(Plan { class, paths, weight, why: reader.text(MAX_TEXT)? })
     }
 }
 
-fn take_region(reader: &mut Reader<'_>) -> Option<RemoteRegion> {
+fn read_region(reader: &mut Reader<'_>) -> Option<RemoteRegion> {
     RemoteRegion::from_bytes(&reader.array::<{ RemoteRegion::ENCODED }>()?).ok()
 }
 
@@ -264,22 +264,22 @@ mod tests {
             Control::Key { rail, generation, region: 6, key: None },
             Control::Freed { rail, generation, freed: [1, 2], taken: 3 },
             Control::Gone { region: 6 },
-            Control::Ask { region: 6 },
-            Control::Beat,
+            Control::Query { region: 6 },
+            Control::Heartbeat,
             Control::Bye { orderly: true, why: "done".to_owned() },
             Control::Bye { orderly: false, why: "no".to_owned() },
         ]
     }
 
     #[test]
-    fn messages_come_back_as_they_were() {
+    fn messages_survive_encoding() {
         for message in examples() {
             assert_eq!(Control::parse(&message.to_bytes()), Some(message));
         }
     }
 
     #[test]
-    fn what_is_too_short_or_too_long_is_refused() {
+    fn truncated_and_extended_messages_are_refused() {
         for message in examples() {
             let bytes = message.to_bytes();
             for end in 0..bytes.len() {

@@ -1,47 +1,47 @@
-//! What stands before every message on a lane: 32 bytes, up to three words more where they are needed, then
-//! the payload of a part. What is sent most is the shortest: with what a ring adds it fills one cache line.
+//! The header of messages on lanes: 32 bytes, up to three words more for some kinds, then
+//! the payload of a part. The most frequent header is the shortest: with the framing of a ring it fills one cache line.
 
 use super::bytes::Reader;
 
-/// One message of a link. Those that carry a number in their stream take effect once, in order,
-/// whatever lane brings them and however often.
+/// The header of a message. Messages with a sequence number take effect once and in order,
+/// on whichever lane and however often they arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::link) struct Header {
-    /// Its place in its stream, counted from 0: the lower bits. Credits have none.
+    /// The sequence number in its stream, from 0; the lower bits. Credits have none.
     pub(in crate::link) sequence: u32,
-    /// How many slots the sender has freed on this lane so far, by stream.
+    /// The number of slots freed by the sender on this lane so far, by stream.
     pub(in crate::link) freed: [u32; 2],
-    /// How many messages its caller has taken so far.
+    /// The number of messages taken by the sender's caller so far.
     pub(in crate::link) taken: u32,
     pub(in crate::link) body: Body,
 }
 
-/// What a message means.
+/// The content of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::link) enum Body {
-    /// A part of a message of the caller's: `total` bytes long, this one from `offset` on.
+    /// A part of a message of the caller, which is `total` bytes long; this part starts at `offset`.
     Part { total: u64, offset: u64, imm: Option<u32> },
-    /// A write of so many bytes is placed, and this is its immediate data.
+    /// The immediate data of a write of `length` bytes, which is placed.
     Notice { length: u64, imm: u32 },
-    /// Change eight bytes, and answer under this number.
-    Change { request: u32, region: u64, offset: u64, change: Change },
-    /// What was there before; `None` if it is not allowed.
-    Old { request: u32, old: Option<u64> },
-    /// Stands for a message that will never be: the one that it was part of is over.
+    /// Requests an atomic operation on eight bytes.
+    Atomic { request: u32, region: u64, offset: u64, op: AtomicOp },
+    /// The answer: the old value, or `None` if the access is denied.
+    OldValue { request: u32, old: Option<u64> },
+    /// Replaces a message of an abandoned operation.
     Void,
-    /// Nothing but the slots freed.
+    /// Only reports freed slots and taken messages.
     Credit,
 }
 
-/// How an atomic operation changes a number.
+/// An atomic operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::link) enum Change {
+pub(in crate::link) enum AtomicOp {
     Add(u64),
     Swap { expect: u64, new: u64 },
 }
 
-/// Two streams, so that neither waits for the other: what waits for receives of the caller's, and what
-/// links send to each other.
+/// Two streams, so that neither blocks the other: messages that wait for the caller's receives, and control messages of
+/// the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::link) enum Stream {
     Messages = 0,
@@ -52,38 +52,38 @@ impl Body {
     pub(in crate::link) fn stream(&self) -> Stream {
         match self {
             Body::Part { .. } | Body::Notice { .. } | Body::Void => Stream::Messages,
-            Body::Change { .. } | Body::Old { .. } | Body::Credit => Stream::Control,
+            Body::Atomic { .. } | Body::OldValue { .. } | Body::Credit => Stream::Control,
         }
     }
 }
 
 impl Header {
-    /// The shortest, and the longest.
-    pub(in crate::link) const MIN: usize = 32;
-    pub(in crate::link) const LONGEST: usize = 56;
+    /// The shortest header in bytes, and the longest.
+    pub(in crate::link) const MIN_BYTES: usize = 32;
+    pub(in crate::link) const MAX_BYTES: usize = 56;
     pub(in crate::link) const VERSION: u8 = 2;
 
-    /// The bytes, and how many of them there are.
-    pub(in crate::link) fn to_bytes(self) -> ([u8; Self::LONGEST], usize) {
+    /// The header's bytes, and its length.
+    pub(in crate::link) fn to_bytes(self) -> ([u8; Self::MAX_BYTES], usize) {
         let (kind, number, words) = match self.body {
             Body::Part { total, offset: 0, imm } => (PART, imm, [total, 0, 0, 0]),
             Body::Part { total, offset, imm } => (REST, imm, [total, offset, 0, 0]),
             Body::Notice { length, imm } => (NOTICE, Some(imm), [length, 0, 0, 0]),
-            Body::Change { request, region, offset, change } => match change {
-                Change::Add(add) => (ADD, Some(request), [region, offset, add, 0]),
-                Change::Swap { expect, new } => {
+            Body::Atomic { request, region, offset, op } => match op {
+                AtomicOp::Add(add) => (ADD, Some(request), [region, offset, add, 0]),
+                AtomicOp::Swap { expect, new } => {
                     (SWAP, Some(request), [region, offset, expect, new])
                 }
             },
-            Body::Old { request, old: Some(old) } => (OLD, Some(request), [old, 0, 0, 0]),
-            Body::Old { request, old: None } => (DENIED, Some(request), [0; 4]),
+            Body::OldValue { request, old: Some(old) } => (OLD, Some(request), [old, 0, 0, 0]),
+            Body::OldValue { request, old: None } => (DENIED, Some(request), [0; 4]),
             Body::Credit => (CREDIT, None, [0; 4]),
             Body::Void => (VOID, None, [0; 4]),
         };
-        let mut bytes = [0; Self::LONGEST];
+        let mut bytes = [0; Self::MAX_BYTES];
         bytes[..3].copy_from_slice(&[Self::VERSION, kind, u8::from(number.is_some())]);
-        let [messages, notes] = self.freed;
-        let fields = [number.unwrap_or(0), self.sequence, messages, notes, self.taken];
+        let [messages, control] = self.freed;
+        let fields = [number.unwrap_or(0), self.sequence, messages, control, self.taken];
         for (field, to) in fields.into_iter().zip(bytes[4..24].as_chunks_mut().0) {
             *to = field.to_le_bytes();
         }
@@ -93,10 +93,10 @@ impl Header {
         (bytes, Self::length(kind))
     }
 
-    /// The header of a message of `length` bytes, and how many of them it takes; `None`: no message of ours.
-    /// `bytes` has those that are there, and zeroes after them.
+    /// The header of a message of `length` bytes, and its own length; `None`: not a valid message.
+    /// `bytes` are the first bytes of the message, padded with zeros.
     pub(in crate::link) fn parse(
-        bytes: &[u8; Self::LONGEST],
+        bytes: &[u8; Self::MAX_BYTES],
         length: usize,
     ) -> Option<(Self, usize)> {
         let mut reader = Reader::new(bytes);
@@ -108,9 +108,9 @@ impl Header {
         let own = Self::length(kind);
         let payload = length.checked_sub(own)? as u64;
         let imm = (has_number == 1).then_some(number);
-        let change =
-            |change| Some(Body::Change { request: imm?, region: first, offset: second, change });
-        // Every part has some bytes of the message and none beside, but for a message without any.
+        let atomic =
+            |op| Some(Body::Atomic { request: imm?, region: first, offset: second, change });
+        // Every part has at least one byte of the message and none beyond its end; an empty message has one empty part.
         let fits = |offset| payload <= first - offset && (payload > 0 || first == 0);
         let body = match kind {
             PART if fits(0) => Body::Part { total: first, offset: 0, imm },
@@ -118,10 +118,10 @@ impl Header {
                 Body::Part { total: first, offset: second, imm }
             }
             NOTICE => Body::Notice { length: first, imm: imm? },
-            ADD => change(Change::Add(third))?,
-            SWAP => change(Change::Swap { expect: third, new: fourth })?,
-            OLD => Body::Old { request: imm?, old: Some(first) },
-            DENIED if first == 0 => Body::Old { request: imm?, old: None },
+            ADD => atomic(AtomicOp::Add(third))?,
+            SWAP => atomic(AtomicOp::Swap { expect: third, new: fourth })?,
+            OLD => Body::OldValue { request: imm?, old: Some(first) },
+            DENIED if first == 0 => Body::OldValue { request: imm?, old: None },
             CREDIT if first == 0 && sequence == 0 => Body::Credit,
             VOID if first == 0 => Body::Void,
             _ => return None,
@@ -135,13 +135,13 @@ impl Header {
         right.then_some((Header { sequence, freed, taken, body }, own))
     }
 
-    /// How long the header of such a message is.
+    /// The length of the header by kind.
     fn length(kind: u8) -> usize {
         match kind {
-            REST => Self::MIN + 8,
-            ADD => Self::MIN + 16,
-            SWAP => Self::MIN + 24,
-            _ => Self::MIN,
+            REST => Self::MIN_BYTES + 8,
+            ADD => Self::MIN_BYTES + 16,
+            SWAP => Self::MIN_BYTES + 24,
+            _ => Self::MIN_BYTES,
         }
     }
 }
@@ -154,7 +154,7 @@ const OLD: u8 = 5;
 const DENIED: u8 = 6;
 const CREDIT: u8 = 7;
 const VOID: u8 = 8;
-/// A part that is not the first.
+/// A part other than the first.
 const REST: u8 = 9;
 
 #[cfg(test)]
@@ -167,15 +167,15 @@ mod tests {
             Body::Part { total: 1, offset: 0, imm: Some(0) },
             Body::Part { total: 0, offset: 0, imm: None },
             Body::Notice { length: 9, imm: u32::MAX },
-            Body::Change { request: 1, region: 2, offset: 3, change: Change::Add(4) },
-            Body::Change {
+            Body::Atomic { request: 1, region: 2, offset: 3, op: AtomicOp::Add(4) },
+            Body::Atomic {
                 request: 1,
                 region: 2,
                 offset: 3,
-                change: Change::Swap { expect: 5, new: 6 },
+                op: AtomicOp::Swap { expect: 5, new: 6 },
             },
-            Body::Old { request: 8, old: Some(0) },
-            Body::Old { request: 8, old: None },
+            Body::OldValue { request: 8, old: Some(0) },
+            Body::OldValue { request: 8, old: None },
             Body::Void,
             Body::Credit,
         ]
@@ -186,13 +186,13 @@ mod tests {
         .to_vec()
     }
 
-    /// How long such a message may be.
+    /// A valid payload length for this header.
     fn payload(header: &Header) -> usize {
         matches!(header.body, Body::Part { total: 1.., .. }).into()
     }
 
     #[test]
-    fn headers_come_back_as_they_were() {
+    fn headers_survive_encoding() {
         for header in examples() {
             let (bytes, own) = header.to_bytes();
             assert_eq!(Header::parse(&bytes, own + payload(&header)), Some((header, own)));
@@ -221,13 +221,13 @@ mod tests {
         let (mut unused, length) =
             Header { sequence: 0, freed: [0; 2], taken: 0, body: Body::Credit }.to_bytes();
         unused[24] = 1;
-        assert_eq!(Header::parse(&unused, length), None, "a field it does not use");
+        assert_eq!(Header::parse(&unused, length), None, "an unused field that is not zero");
         let body = Body::Part { total: 9, offset: 9, imm: None };
         let (beyond, length) = Header { sequence: 0, freed: [0; 2], taken: 0, body }.to_bytes();
         assert_eq!(Header::parse(&beyond, length + 1), None, "a part beyond the end");
         let body = Body::Part { total: 9, offset: 1, imm: None };
         let (mut first, length) = Header { sequence: 0, freed: [0; 2], taken: 0, body }.to_bytes();
         first[32] = 0;
-        assert_eq!(Header::parse(&first, length + 1), None, "a first part that says it is none");
+        assert_eq!(Header::parse(&first, length + 1), None, "a later part with offset 0");
     }
 }

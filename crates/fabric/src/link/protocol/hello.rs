@@ -1,4 +1,4 @@
-//! What an end says of itself in the handshake: who it is, what it wants, and by which paths it is reached.
+//! The hello of each end in the handshake: identity, policy, and paths by which it can be reached.
 
 use super::bytes::{Reader, put_bytes, put_text};
 use super::control::Class;
@@ -8,47 +8,47 @@ use crate::verbs::UsablePort;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::link) struct Hello {
-    /// Names this life of the process: regions of an earlier one are refused.
+    /// Identifies the process: regions of an earlier one are refused.
     pub(in crate::link) epoch: u64,
-    /// One start of one kernel: the same for all processes of a host.
-    pub(in crate::link) boot: [u8; 16],
-    /// The host's name, for people.
+    /// The boot id of the kernel: the same for all processes of a host.
+    pub(in crate::link) boot_id: [u8; 16],
+    /// The host name, for display.
     pub(in crate::link) host: String,
     pub(in crate::link) policy: Policy,
-    /// Which transports it would use.
+    /// The enabled transports.
     pub(in crate::link) classes: Vec<Class>,
     /// Whether TCP lanes must be encrypted.
     pub(in crate::link) encrypt: bool,
-    /// The payload of a message on a lane that it takes.
-    pub(in crate::link) room: u32,
-    /// How many regions it may be granted.
+    /// The maximum payload of a message on a lane that it receives, in bytes.
+    pub(in crate::link) max_payload: u32,
+    /// The maximum number of regions that may be granted to it.
     pub(in crate::link) regions: u32,
     /// Its RDMA ports.
     pub(in crate::link) ports: Vec<UsablePort>,
     /// Why it has no RDMA, if it has none.
     pub(in crate::link) no_rdma: String,
-    /// Its providers of libfabric, the best first.
+    /// Its libfabric providers, the best first.
     pub(in crate::link) ofi: Vec<ofi::UsableProvider>,
     /// Why it has none, if it has none.
     pub(in crate::link) no_ofi: String,
 }
 
 impl Hello {
-    /// Of an end that knows nothing of libfabric, or does not want it: all that its peer needs.
+    /// The format of an end without libfabric, or where it is not enabled.
     const PLAIN: u8 = 1;
-    /// The same, and then what it has of libfabric.
+    /// The same, followed by the libfabric fields.
     const WITH_OFI: u8 = 2;
 
     pub(in crate::link) fn to_bytes(&self) -> Vec<u8> {
         let with_ofi = self.classes.contains(&Class::Ofi);
         let mut bytes = vec![if with_ofi { Self::WITH_OFI } else { Self::PLAIN }];
         bytes.extend(self.epoch.to_le_bytes());
-        bytes.extend(self.boot);
+        bytes.extend(self.boot_id);
         put_text(&mut bytes, &self.host, MAX_HOST);
         bytes.push(self.policy as u8);
         bytes.push(self.classes.iter().fold(0, |bits, class| bits | 1 << class.code()));
         bytes.push(u8::from(self.encrypt));
-        bytes.extend(self.room.to_le_bytes());
+        bytes.extend(self.max_payload.to_le_bytes());
         bytes.extend(self.regions.to_le_bytes());
         let ports = &self.ports[..self.ports.len().min(MAX_PORTS)];
         bytes.push(ports.len() as u8);
@@ -69,7 +69,7 @@ impl Hello {
         bytes
     }
 
-    /// `None`: no hello of ours.
+    /// `None`: not a valid hello.
     pub(in crate::link) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let with_ofi = match reader.u8()? {
@@ -77,7 +77,7 @@ impl Hello {
             Self::WITH_OFI => true,
             _ => return None,
         };
-        let (epoch, boot) = (reader.u64()?, reader.array()?);
+        let (epoch, boot_id) = (reader.u64()?, reader.array()?);
         let host = reader.text(MAX_HOST)?;
         let policy = *Policy::ALL.get(usize::from(reader.u8()?))?;
         let bits = reader.u8()?;
@@ -91,24 +91,24 @@ impl Hello {
             1 => true,
             _ => return None,
         };
-        let (room, regions) = (reader.u32()?, reader.u32()?);
+        let (max_payload, regions) = (reader.u32()?, reader.u32()?);
         let count = usize::from(reader.u8()?);
-        if count > MAX_PORTS || !(MIN_ROOM..=MAX_ROOM).contains(&room) {
+        if count > MAX_PORTS || !(MIN_PAYLOAD..=MAX_PAYLOAD).contains(&max_payload) {
             return None;
         }
         let port = |_| UsablePort::from_bytes(reader.bytes(UsablePort::MAX_BYTES)?).ok();
         let ports = (0..count).map(port).collect::<Option<Vec<UsablePort>>>()?;
         let no_rdma = reader.text(MAX_TEXT)?;
-        let (ofi, no_ofi) = if with_ofi { take_ofi(&mut reader)? } else { Default::default() };
+        let (ofi, no_ofi) = if with_ofi { read_ofi(&mut reader)? } else { Default::default() };
         reader.end()?;
         Some(Hello {
             epoch,
-            boot,
+            boot_id,
             host,
             policy,
             classes,
             encrypt,
-            room,
+            max_payload,
             regions,
             ports,
             no_rdma,
@@ -118,7 +118,7 @@ impl Hello {
     }
 }
 
-fn take_ofi(reader: &mut Reader<'_>) -> Option<(Vec<ofi::UsableProvider>, String)> {
+fn read_ofi(reader: &mut Reader<'_>) -> Option<(Vec<ofi::UsableProvider>, String)> {
     let count = usize::from(reader.u8()?);
     if count > MAX_PORTS {
         return None;
@@ -134,7 +134,7 @@ fn take_ofi(reader: &mut Reader<'_>) -> Option<(Vec<ofi::UsableProvider>, String
     Some((providers, reader.text(MAX_TEXT)?))
 }
 
-/// The name of a port as a path to its host.
+/// The path name of a port.
 pub(in crate::link) fn port_name(port: &UsablePort) -> String {
     format!("{}/{}", port.device, port.port)
 }
@@ -142,10 +142,10 @@ pub(in crate::link) fn port_name(port: &UsablePort) -> String {
 const MAX_HOST: usize = 255;
 const MAX_TEXT: usize = 1024;
 const MAX_PORTS: usize = 64;
-/// A provider's name for itself, a network or a device.
+/// For names of providers, networks and devices.
 const MAX_NAME: usize = 64;
-const MIN_ROOM: u32 = 64;
-const MAX_ROOM: u32 = 1 << 20;
+const MIN_PAYLOAD: u32 = 64;
+const MAX_PAYLOAD: u32 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -154,12 +154,12 @@ mod tests {
     fn example() -> Hello {
         Hello {
             epoch: 7,
-            boot: [9; 16],
+            boot_id: [9; 16],
             host: "node17".to_owned(),
             policy: Policy::Off,
             classes: vec![Class::Shm, Class::Tcp],
             encrypt: false,
-            room: 4096,
+            max_payload: 4096,
             regions: 16,
             ports: Vec::new(),
             no_rdma: "there is no RDMA device".to_owned(),
@@ -179,19 +179,19 @@ mod tests {
     }
 
     #[test]
-    fn hellos_come_back_as_they_were() {
+    fn hellos_survive_encoding() {
         for hello in [example(), with_ofi()] {
             assert_eq!(Hello::parse(&hello.to_bytes()), Some(hello));
         }
     }
 
     #[test]
-    fn an_end_without_libfabric_says_what_it_always_said() {
+    fn an_end_without_libfabric_sends_format_1() {
         let bytes = example().to_bytes();
         assert_eq!((bytes[0], with_ofi().to_bytes()[0]), (1, 2));
         let mut bad = with_ofi().to_bytes();
         bad[0] = 1;
-        assert_eq!(Hello::parse(&bad), None, "it has more than it says");
+        assert_eq!(Hello::parse(&bad), None, "libfabric fields in format 1");
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
         }
         let good = example().to_bytes();
         assert_eq!(Hello::parse(&[&good[..], &[0]].concat()), None);
-        assert_eq!(Hello::parse(&Hello { room: 1, ..example() }.to_bytes()), None);
+        assert_eq!(Hello::parse(&Hello { max_payload: 1, ..example() }.to_bytes()), None);
         let mut newer = good;
         newer[0] = 3;
         assert_eq!(Hello::parse(&newer), None);

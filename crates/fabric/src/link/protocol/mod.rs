@@ -1,4 +1,4 @@
-//! What the two ends of a link send each other, as bytes.
+//! The encoding of messages between the two ends of a link.
 
 pub(super) mod bytes;
 pub(super) mod control;

@@ -1,4 +1,4 @@
-//! Which rail an operation takes: of those in use, the one with the least to do in proportion to what it can.
+//! Choosing a rail for an operation: among the active rails the one with the least load relative to its weight.
 
 use super::{Key, RailLane, Rails};
 use crate::link::protocol::control::Class;
@@ -8,30 +8,30 @@ use crate::remote::Window;
 /// A rail for an operation.
 pub(in crate::link) enum Choice {
     Rail(u8, Window),
-    /// None has room, or none is up.
+    /// All are full, or none is up.
     Full,
-    /// The region's key has not come yet.
+    /// The region's key has not arrived yet.
     Keyless,
     /// No rail reaches the region.
     Refused,
 }
 
 impl Rails {
-    /// The only rail in use, if it is one.
+    /// The active rail, if there is exactly one.
     #[inline]
-    pub(in crate::link) fn only_mut(&mut self) -> Option<(u8, &mut RailLane)> {
+    pub(in crate::link) fn single_active_mut(&mut self) -> Option<(u8, &mut RailLane)> {
         let [rail] = self.active[..] else { return None };
         Some((rail, self.rails[usize::from(rail)].lane_mut()?))
     }
 
-    /// Whether everything uses shared memory.
+    /// Whether the only active rail is shared memory.
     #[inline]
-    pub(in crate::link) fn is_near(&self) -> bool {
+    pub(in crate::link) fn uses_shared_memory(&self) -> bool {
         let class = |rail: u8| self.rails[usize::from(rail)].plan().class;
         matches!(self.active[..], [rail] if class(rail) == Class::Shm)
     }
 
-    /// A rail for so many bytes to or from a region, with at most `window` in flight on each.
+    /// A rail for `bytes` to or from a region, with at most `window` bytes in flight on each rail.
     #[inline]
     pub(in crate::link) fn choose(
         &mut self,
@@ -43,7 +43,7 @@ impl Rails {
         if let [only] = self.active[..] {
             let Some(lane) = self.lane(only) else { return Choice::Full };
             return match lane.key(region) {
-                Some(Key::Open(_)) if !lane.has_room(bytes, window) => Choice::Full,
+                Some(Key::Open(_)) if !lane.has_capacity(bytes, window) => Choice::Full,
                 Some(Key::Open(there)) => Choice::Rail(only, there.clone()),
                 Some(Key::Refused) => Choice::Refused,
                 None => Choice::Keyless,
@@ -52,13 +52,13 @@ impl Rails {
         self.choose_among(region, bytes, window)
     }
 
-    /// The one with the least to do, in proportion to what it can.
+    /// The rail with the least load relative to its weight.
     fn choose_among(&mut self, region: u64, bytes: u64, window: u64) -> Choice {
         let mut best: Option<(u64, usize, &Window)> = None;
         let mut refused = 0;
         let (mut keyless, mut open) = (false, false);
         for step in 0..self.active.len() {
-            let at = (self.turn + step) % self.active.len();
+            let at = (self.next_choice + step) % self.active.len();
             let rail = &self.rails[usize::from(self.active[at])];
             let Some(lane) = rail.lane() else { continue };
             match lane.key(region) {
@@ -66,10 +66,11 @@ impl Rails {
                 Some(Key::Refused) => refused += 1,
                 Some(Key::Open(there)) => {
                     open = true;
-                    if !lane.has_room(bytes, window) {
+                    if !lane.has_capacity(bytes, window) {
                         continue;
                     }
-                    let load = (lane.bytes_out() + bytes + 64) / u64::from(rail.plan().weight);
+                    let load =
+                        (lane.bytes_in_flight() + bytes + 64) / u64::from(rail.plan().weight);
                     if best.as_ref().is_none_or(|(least, ..)| load < *least) {
                         best = Some((load, at, there));
                     }
@@ -79,7 +80,7 @@ impl Rails {
         match best {
             Some((_, at, there)) => {
                 let choice = Choice::Rail(self.active[at], there.clone());
-                self.turn = if self.active.len() > 1 { at + 1 } else { 0 };
+                self.next_choice = if self.active.len() > 1 { at + 1 } else { 0 };
                 choice
             }
             None if keyless && !open => Choice::Keyless,
@@ -88,16 +89,16 @@ impl Rails {
         }
     }
 
-    /// The active rail with room for a message and the least to do.
+    /// The active rail with capacity for a message and the least load.
     pub(in crate::link) fn for_message(&self, stream: Stream, window: u64) -> Option<u8> {
         let load = |at: u8| {
             let rail = &self.rails[usize::from(at)];
             let lane = rail.lane()?;
-            let has_room = lane.messages().has_room(stream) && lane.has_place();
-            // Behind much else a message would wait long.
-            let load = (lane.bytes_out().min(window) + 64 * u64::from(lane.out()))
+            let has_capacity = lane.messages().has_capacity(stream) && lane.can_queue();
+            // A message would wait behind other operations.
+            let load = (lane.bytes_in_flight().min(window) + 64 * u64::from(lane.in_flight()))
                 / u64::from(rail.plan().weight);
-            has_room.then_some(load)
+            has_capacity.then_some(load)
         };
         let rails = self.active.iter().filter_map(|rail| Some((load(*rail)?, *rail)));
         rails.min().map(|(_, rail)| rail)

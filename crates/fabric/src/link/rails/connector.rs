@@ -1,4 +1,4 @@
-//! What takes time when lanes are made: done elsewhere, since polling never blocks.
+//! Setup and teardown of lanes, which may block: done by threads, since polling never blocks.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,25 +15,25 @@ use crate::lane::Lane;
 use crate::link::messages::message_queue::MessageQueue;
 use crate::link::protocol::control::Class;
 
-/// Opens devices and other paths by their names.
+/// Opens devices and other paths by name.
 pub(crate) trait Transports: Send + Sync {
-    /// Opens one; may block.
+    /// Opens a path; may block.
     fn open(&self, class: Class, path: &str) -> Result<Arc<dyn Fabric>, Error>;
-    /// Lets go of a path that is of no use any more, if it is so; may block.
-    fn tidy(&self, class: Class, path: &str);
-    /// Called with every lane that was made.
-    fn made(&self, _lane: &dyn Lane) {}
+    /// Releases a path if it is broken; may block.
+    fn release_broken(&self, class: Class, path: &str);
+    /// Called with every new lane.
+    fn lane_created(&self, _lane: &dyn Lane) {}
 }
 
-/// Does tasks, and gives back what they made.
+/// Runs tasks, and returns their results.
 pub(crate) trait Connector: Send {
     fn start(&mut self, task: ConnectorTask);
-    fn finished(&mut self) -> Option<Finished>;
-    /// Readable when something is finished.
+    fn finished(&mut self) -> Option<TaskResult>;
+    /// Readable when a task has finished.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 }
 
-/// Work on the lane of one generation of a rail.
+/// A task for the lane of one generation of a rail.
 pub(crate) struct ConnectorTask {
     pub(in crate::link) rail: u8,
     pub(in crate::link) generation: u32,
@@ -50,25 +50,25 @@ pub(in crate::link) enum Task {
         half: Box<dyn Half>,
         fabric: Arc<dyn Fabric>,
         offer: Vec<u8>,
-        make: Make,
+        options: LaneOptions,
     },
-    /// Ending a lane may wait for its device.
+    /// Closes a lane, which may wait for its device.
     Discard(Box<RailLane>),
-    /// A device that is lost must be let go of, or it cannot come back.
-    Tidy {
+    /// Releases a lost device, which cannot come back before that.
+    Release {
         class: Class,
         path: String,
     },
 }
 
-/// How to furnish a lane.
-pub(in crate::link) struct Make {
+/// Parameters for connecting a lane.
+pub(in crate::link) struct LaneOptions {
     pub(in crate::link) messages: u16,
-    pub(in crate::link) room: usize,
-    pub(in crate::link) limit: Duration,
+    pub(in crate::link) max_payload: usize,
+    pub(in crate::link) timeout: Duration,
 }
 
-pub(crate) struct Finished {
+pub(crate) struct TaskResult {
     pub(in crate::link) rail: u8,
     pub(in crate::link) generation: u32,
     pub(in crate::link) product: Result<Product, Error>,
@@ -80,24 +80,24 @@ pub(in crate::link) enum Product {
 }
 
 impl ConnectorTask {
-    /// Does it. Nothing comes of what is discarded.
-    pub(crate) fn run(self, transports: &dyn Transports) -> Option<Finished> {
+    /// Runs the task. Some tasks have no result.
+    pub(crate) fn run(self, transports: &dyn Transports) -> Option<TaskResult> {
         let ConnectorTask { rail, generation, task } = self;
         let product = match task {
             Task::Prepare { class, path, side } => prepare(transports, class, &path, side),
-            Task::Connect { half, fabric, offer, make } => {
-                connect(transports, half, &*fabric, &offer, &make)
+            Task::Connect { half, fabric, offer, options } => {
+                connect(transports, half, &*fabric, &offer, &options)
             }
             Task::Discard(lane) => {
                 drop(lane);
                 return None;
             }
-            Task::Tidy { class, path } => {
-                transports.tidy(class, &path);
+            Task::Release { class, path } => {
+                transports.release_broken(class, &path);
                 return None;
             }
         };
-        Some(Finished { rail, generation, product })
+        Some(TaskResult { rail, generation, product })
     }
 }
 
@@ -108,8 +108,8 @@ fn prepare(
     side: Side,
 ) -> Result<Product, Error> {
     let fabric = transports.open(class, path)?;
-    // What was opened for an earlier lane may be of no use now.
-    let half = fabric.half(side).inspect_err(|_| transports.tidy(class, path))?;
+    // The device was opened for an earlier lane and may be lost now.
+    let half = fabric.half(side).inspect_err(|_| transports.release_broken(class, path))?;
     Ok(Product::Half(half, fabric))
 }
 
@@ -118,62 +118,63 @@ fn connect(
     half: Box<dyn Half>,
     fabric: &dyn Fabric,
     offer: &[u8],
-    make: &Make,
+    options: &LaneOptions,
 ) -> Result<Product, Error> {
-    // Before the peer can send: what is made here is ready when the lane is.
-    let messages = MessageQueue::new(fabric, make.messages, make.room)?;
+    // Before the lane is connected, so that buffers are ready when the peer sends.
+    let messages = MessageQueue::new(fabric, options.messages, options.max_payload)?;
     let probe = Probe::new(fabric)?;
-    let lane = half.connect(offer, make.limit)?;
+    let lane = half.connect(offer, options.timeout)?;
     if lane.caps().datagram {
         let why = "unreliable datagrams lose messages, and cannot write or read";
         let fix = "set rdma_qp_type to RC; UD is for bare lanes";
-        return Err(Error::new(Kind::Unsupported, "make a link of a UD lane", why, fix));
+        return Err(Error::new(Kind::Unsupported, "use a UD lane for a link", why, fix));
     }
     let slots: usize = messages.slots().iter().map(|slots| usize::from(*slots)).sum();
     if lane.caps().receives < slots {
-        let why = format!("it has {} receives, and a link needs {slots}", lane.caps().receives);
+        let why = format!("it has {} receives, a link needs {slots}", lane.caps().receives);
         let fix = "raise rdma_max_recv_wr, or lower the link's number of messages";
         return Err(Error::new(Kind::Unsupported, "use a lane for a link", why, fix));
     }
-    transports.made(&*lane);
+    transports.lane_created(&*lane);
     Ok(Product::Lane(Box::new(RailLane::new(lane, messages, probe))))
 }
 
-/// A thread for each task: there are few, and each may wait for something else.
-pub(crate) struct Threads {
+/// Runs each task in its own thread: there are few, and each may block.
+pub(crate) struct ThreadConnector {
     transports: Arc<dyn Transports>,
-    results: Receiver<Finished>,
-    done: Sender<Finished>,
+    results: Receiver<TaskResult>,
+    done: Sender<TaskResult>,
     wakeup: Arc<OwnedFd>,
 }
 
-impl Threads {
+impl ThreadConnector {
     pub(crate) fn new(transports: Arc<dyn Transports>) -> Result<Self, Error> {
         let wakeup =
             eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
                 let fix = "raise the limit of open files: `ulimit -n`";
-                Error::new(Kind::System, "prepare a link", error, fix)
+                Error::new(Kind::System, "create a link", error, fix)
             })?;
         let (done, results) = channel();
-        Ok(Threads { transports, results, done, wakeup: Arc::new(wakeup) })
+        Ok(ThreadConnector { transports, results, done, wakeup: Arc::new(wakeup) })
     }
 }
 
-impl Connector for Threads {
+impl Connector for ThreadConnector {
     fn start(&mut self, task: ConnectorTask) {
         let (rail, generation) = (task.rail, task.generation);
         let (transports, done, wakeup) =
             (self.transports.clone(), self.done.clone(), self.wakeup.clone());
         let work = move || {
             let run = std::panic::AssertUnwindSafe(|| task.run(&*transports));
-            // A panic is reported where it happens; the rail must not wait for it for ever.
+            // The panic is reported where it happens; the rail must not wait forever.
             let finished = std::panic::catch_unwind(run).unwrap_or_else(|_| {
-                let (why, fix) = ("it panicked", "report this with the program's log");
+                let (why, fix) =
+                    ("the setup thread panicked", "report this with the program's log");
                 let error = Error::new(Kind::System, "set up a rail", why, fix);
-                Some(Finished { rail, generation, product: Err(error) })
+                Some(TaskResult { rail, generation, product: Err(error) })
             });
             if let Some(finished) = finished {
-                // Nobody waits any more if this fails.
+                // This fails if the link was dropped.
                 let _ = done.send(finished);
                 let _ = rustix::io::write(&*wakeup, &1u64.to_ne_bytes());
             }
@@ -182,12 +183,12 @@ impl Connector for Threads {
         if let Err(error) = started {
             let fix = "raise the limit of threads of this user or container";
             let error = Error::new(Kind::System, "start a thread for a rail", error, fix);
-            let _ = self.done.send(Finished { rail, generation, product: Err(error) });
+            let _ = self.done.send(TaskResult { rail, generation, product: Err(error) });
             let _ = rustix::io::write(&*self.wakeup, &1u64.to_ne_bytes());
         }
     }
 
-    fn finished(&mut self) -> Option<Finished> {
+    fn finished(&mut self) -> Option<TaskResult> {
         let mut count = [0; 8];
         let _ = rustix::io::read(&*self.wakeup, &mut count);
         self.results.try_recv().ok()

@@ -1,41 +1,41 @@
-//! How one lane reaches the regions of the peer.
+//! The keys of the peer's regions on one lane.
 //!
-//! A row belongs to the newest region that had its place: a region's key is found only under its whole id.
+//! A row belongs to the newest region with its index: a region's key is found only by its full id.
 
 use crate::remote::Window;
 
 #[derive(Default)]
 pub(super) struct Keys {
-    /// By the places of the regions.
+    /// By region index.
     rows: Vec<Option<(u64, Key)>>,
 }
 
-/// What a lane knows of a region.
+/// The key of a region on a lane.
 pub(in crate::link) enum Key {
     Open(Window),
-    /// It cannot be reached by this lane.
+    /// The region cannot be reached on this lane.
     Refused,
 }
 
 impl Keys {
-    /// The key of a region, if it came.
+    /// The key of a region, if it has arrived.
     #[inline]
     pub(super) fn get(&self, region: u64) -> Option<&Key> {
-        let (id, key) = self.rows.get(index(region))?.as_ref()?;
+        let (id, key) = self.rows.get(region_index(region))?.as_ref()?;
         (*id == region).then_some(key)
     }
 
     pub(super) fn set(&mut self, region: u64, key: Key) {
-        let at = index(region);
+        let at = region_index(region);
         if self.rows.len() <= at {
             self.rows.resize_with(at + 1, || None);
         }
         self.rows[at] = Some((region, key));
     }
 
-    /// A region is gone: its key is of no use.
+    /// Marks the key of a dropped region as refused.
     pub(super) fn refuse(&mut self, region: u64) {
-        if let Some(Some((known, key))) = self.rows.get_mut(index(region))
+        if let Some(Some((known, key))) = self.rows.get_mut(region_index(region))
             && *known == region
         {
             *key = Key::Refused;
@@ -43,8 +43,8 @@ impl Keys {
     }
 }
 
-/// A region's place in tables: the lower bits of its id.
+/// A region's index in tables: the lower bits of its id.
 #[inline]
-pub(in crate::link) fn index(region: u64) -> usize {
+pub(in crate::link) fn region_index(region: u64) -> usize {
     (region & 0xffff) as usize
 }

@@ -1,8 +1,8 @@
-//! The rails of a link: which have a lane, which of them are used, and which one an operation takes.
+//! The rails of a link: which have a lane, which are active, and which one an operation takes.
 //!
-//! `live` are the rails with a lane; `healthy` counts those of them whose lane is not closed; `active`, a part of the
-//! live ones, are those that are up and of the best class that is. All three change in this file alone, with what they
-//! are about: a lane is attached, closed or detached, or a rail comes up or fails.
+//! `live` are the rails with a lane; `healthy` is the number of those whose lane is not closed; `active` are the
+//! rails that are up and of the best class that is up. All three change only in this file: when a lane is
+//! attached, closed or detached, and when a rail comes up or fails.
 
 mod choose;
 pub(super) mod connector;
@@ -17,37 +17,37 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use self::connector::Connector;
-use super::event::Happening;
+use super::event::EventKind;
 use super::protocol::control::Plan;
 use crate::op::Op;
 
 pub(super) use self::choose::Choice;
-pub(super) use self::keys::{Key, index};
-pub(super) use self::lane::{RECEIVE, RailLane, Received};
-pub(super) use self::probe::{PROBE, ProbeStep};
-pub(super) use self::rail::{Lost, Rail, SetupError, State};
+pub(super) use self::keys::{Key, region_index};
+pub(super) use self::lane::{RECEIVE_BIT, RailLane, Received};
+pub(super) use self::probe::{PROBE_BYTES, ProbeStep};
+pub(super) use self::rail::{LostPart, Rail, SetupError, State};
 
 pub(super) struct Rails {
     rails: Vec<Rail>,
     live: Vec<u8>,
     active: Vec<u8>,
     healthy: usize,
-    /// Which of the active ones had the last turn.
-    turn: usize,
-    /// Since when none is active.
-    stranded: Option<Duration>,
-    /// Whether this end decides which rails there are, and begins them.
+    /// The position in `active` to start the next choice at (round robin).
+    next_choice: usize,
+    /// Since when no rail is active.
+    no_rail_since: Option<Duration>,
+    /// Whether this end plans the rails and starts them.
     leads: bool,
     connector: Box<dyn Connector>,
-    /// Room for receives on their way to a lane.
+    /// A reused buffer for receives to be posted.
     receives: VecDeque<Op>,
 }
 
 /// A rail came up, or failed.
 pub(super) struct RailChange {
-    pub(super) what: Happening,
+    pub(super) what: EventKind,
     pub(super) rail: String,
-    /// The names of those in use from now on, if they are others.
+    /// The names of the active rails, if they have changed.
     pub(super) in_use: Option<String>,
 }
 
@@ -63,8 +63,8 @@ impl Rails {
             live: Vec::new(),
             active: Vec::new(),
             healthy: 0,
-            turn: 0,
-            stranded: Some(now),
+            next_choice: 0,
+            no_rail_since: Some(now),
             leads,
             connector,
             receives: VecDeque::new(),
@@ -79,7 +79,7 @@ impl Rails {
         self.rails.len()
     }
 
-    /// All of them, by their numbers.
+    /// All rails, by number.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Rail> {
         self.rails.iter()
     }
@@ -94,13 +94,13 @@ impl Rails {
         &mut self.rails[usize::from(at)]
     }
 
-    /// One that the peer names: it may not be there.
-    pub(super) fn named(&mut self, at: u8) -> Option<&mut Rail> {
+    /// A rail by a number from the peer: it may not exist.
+    pub(super) fn find_mut(&mut self, at: u8) -> Option<&mut Rail> {
         self.rails.get_mut(usize::from(at))
     }
 
-    /// One that the peer names, which is added with those before it. They need not be opened in order. `false`: there
-    /// may not be so many.
+    /// Adds the rail with a number from the peer, and all before it: they need not be opened in order. `false`: the
+    /// number is too large.
     pub(super) fn add(&mut self, at: u8) -> bool {
         if usize::from(at) >= MAX_RAILS {
             return false;
@@ -129,10 +129,10 @@ impl Rails {
         self.rails.iter_mut().filter_map(Rail::lane_mut)
     }
 
-    /// The rail with a lane at this place among them.
+    /// The rail at this position in `live`.
     #[inline]
-    pub(super) fn live(&self, place: usize) -> u8 {
-        self.live[place]
+    pub(super) fn live(&self, index: usize) -> u8 {
+        self.live[index]
     }
 
     #[inline]
@@ -140,7 +140,7 @@ impl Rails {
         self.live.len()
     }
 
-    /// Whether a lane is ending.
+    /// Whether a lane is closing.
     #[inline]
     pub(super) fn is_ending(&self) -> bool {
         self.live.len() != self.healthy
@@ -151,14 +151,14 @@ impl Rails {
         &self.active
     }
 
-    /// Since when no rail is in use.
-    pub(super) fn stranded(&self) -> Option<Duration> {
-        self.stranded
+    /// Since when no rail is active.
+    pub(super) fn no_rail_since(&self) -> Option<Duration> {
+        self.no_rail_since
     }
 
-    // What all lanes do.
+    // All lanes.
 
-    /// Hands to the lanes what they were given.
+    /// Posts the queued operations of all lanes.
     #[inline]
     pub(super) fn ring(&mut self) {
         for at in &self.live {
@@ -168,7 +168,7 @@ impl Rails {
         }
     }
 
-    /// Posts the free slots of an open lane; `Ok(false)` if there is none, `Err` if it cannot go on.
+    /// Posts the free slots of an open lane; `Ok(false)` if there is no open lane, `Err` if the lane fails.
     #[inline]
     pub(super) fn refill(&mut self, at: u8) -> Result<bool, &'static str> {
         let lane = self.rails[usize::from(at)].lane_mut().filter(|lane| !lane.is_closed());
@@ -176,13 +176,13 @@ impl Rails {
         lane.refill(&mut self.receives).map(|()| true)
     }
 
-    /// Prepares all lanes for sleep; `false` if one of them has something to do.
+    /// Arms all lanes; `false` if one of them has work to do.
     pub(super) fn arm(&mut self) -> bool {
         let Rails { live, rails, .. } = self;
         live.iter().all(|at| rails[usize::from(*at)].lane_mut().is_none_or(RailLane::arm))
     }
 
-    /// The descriptors of the lanes, each with its rail and its generation.
+    /// The descriptors of all lanes, with rail and generation.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = (u8, u32, BorrowedFd<'_>)> {
         self.live.iter().filter_map(|at| {
             let rail = self.get(*at);
@@ -190,46 +190,46 @@ impl Rails {
         })
     }
 
-    /// Readable when a connector's work is finished.
+    /// Readable when a connector task has finished.
     pub(super) fn connector_fd(&self) -> Option<BorrowedFd<'_>> {
         self.connector.fd()
     }
 
-    // Lanes come and go.
+    // Changes.
 
-    /// A rail has a lane.
+    /// Gives a rail its lane.
     pub(super) fn attach(&mut self, at: u8, lane: RailLane) {
         self.get_mut(at).set_lane(lane);
         self.live.push(at);
         self.healthy += 1;
     }
 
-    /// A rail is used, once both ends have proven its lane.
-    pub(super) fn come_up(&mut self, at: u8, now: Duration) -> Option<RailChange> {
-        let up = self.get_mut(at).come_up(now);
-        up.then(|| self.changed(at, Happening::RailUp, now))
+    /// Activates a rail, once both ends have probed its lane.
+    pub(super) fn bring_up(&mut self, at: u8, now: Duration) -> Option<RailChange> {
+        let up = self.get_mut(at).bring_up(now);
+        up.then(|| self.changed(at, EventKind::RailUp, now))
     }
 
-    /// A lane is dead, or could not be made; `None` if that is known already.
+    /// A lane is dead, or could not be set up; `None` if that is known already.
     pub(super) fn fail(
         &mut self,
         at: u8,
         now: Duration,
         why: &str,
-        settle: Duration,
+        retry_pause: Duration,
     ) -> Option<RailChange> {
         let rail = &mut self.rails[usize::from(at)];
-        let what = rail.fail(now, why, settle)?;
+        let what = rail.fail(now, why, retry_pause)?;
         self.healthy -= usize::from(rail.close_lane());
         Some(self.changed(at, what, now))
     }
 
-    fn changed(&mut self, at: u8, what: Happening, now: Duration) -> RailChange {
+    fn changed(&mut self, at: u8, what: EventKind, now: Duration) -> RailChange {
         let in_use = self.switch(now);
         RailChange { what, rail: self.name(at), in_use }
     }
 
-    /// The best class of rails that are up is used from now on; the names of those in use, if that is a change.
+    /// Activates the rails of the best class that is up; returns their names if they have changed.
     fn switch(&mut self, now: Duration) -> Option<String> {
         let up = |rail: &&Rail| rail.is_up();
         let best = self.rails.iter().filter(up).map(|rail| rail.plan().class).min();
@@ -237,7 +237,8 @@ impl Rails {
         let rails = self.rails.iter().enumerate();
         let active: Vec<u8> =
             rails.filter(|(_, rail)| is_active(rail)).map(|(at, _)| at as u8).collect();
-        self.stranded = if active.is_empty() { self.stranded.or(Some(now)) } else { None };
+        self.no_rail_since =
+            if active.is_empty() { self.no_rail_since.or(Some(now)) } else { None };
         if active == self.active {
             return None;
         }
@@ -247,32 +248,32 @@ impl Rails {
             if class == name { name } else { format!("{class} {name}") }
         };
         let names: Vec<String> = self.active.iter().map(name).collect();
-        Some(if names.is_empty() { "nothing".to_owned() } else { names.join(", ") })
+        Some(if names.is_empty() { "none".to_owned() } else { names.join(", ") })
     }
 
-    /// Takes out the lane of a rail, when it was closed and has nothing of ours any more. [`Rails::discard`] must follow.
+    /// Takes out the lane of a rail, if it is closed and drained. [`Rails::discard`] must follow.
     pub(super) fn detach(&mut self, at: u8) -> Option<RailLane> {
         let lane = self.get_mut(at).take_drained()?;
         self.live.retain(|live| *live != at);
         Some(lane)
     }
 
-    /// The link is over: no lane is used any more, and all are closed.
+    /// Closes all lanes, when the link ends.
     pub(super) fn close(&mut self, now: Duration) {
         for rail in &mut self.rails {
             self.healthy -= usize::from(rail.close_lane());
-            rail.begin_fence(now);
+            rail.start_fence(now);
         }
         self.active.clear();
     }
 
-    /// What died with the lanes of all rails.
-    pub(super) fn take_all_unconfirmed(&mut self) -> Vec<Lost> {
+    /// The unconfirmed operations of all rails.
+    pub(super) fn take_all_unconfirmed(&mut self) -> Vec<LostPart> {
         self.rails.iter_mut().flat_map(|rail| rail.take_unconfirmed().0).collect()
     }
 
     /// Why no rail is up.
-    pub(super) fn obstacles(&self, now: Duration) -> String {
+    pub(super) fn rail_problems(&self, now: Duration) -> String {
         let each = self.rails.iter().map(|rail| match rail.state() {
             State::Trying { since, .. } => {
                 let so_far = now.saturating_sub(since);
@@ -285,5 +286,5 @@ impl Rails {
     }
 }
 
-/// More rails than any machine has ports; a peer cannot make us keep more.
+/// The maximum number of rails that a peer can open: more than any machine has ports.
 const MAX_RAILS: usize = 32;

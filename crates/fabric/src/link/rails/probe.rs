@@ -1,4 +1,4 @@
-//! The probe of a new lane: memory of the peer's is written, read back, and compared.
+//! The probe of a new lane: writes the peer's memory, reads it back, and compares.
 
 use crate::error::Error;
 use crate::grants::random;
@@ -9,19 +9,19 @@ use crate::region::{Region, Rights};
 use crate::remote::Window;
 
 pub(super) struct Probe {
-    /// The peer writes and reads here.
+    /// Written and read by the peer.
     theirs: Region,
-    /// What we write, and behind it where we read it back to.
+    /// The bytes to write, followed by the buffer to read them back into.
     ours: Region,
     window: Option<Window>,
     reading: bool,
 }
 
-/// What follows when a step of the probe is over.
+/// The next step of the probe.
 pub(in crate::link) enum ProbeStep {
     Read(Work),
     Proven,
-    /// What was read is not what was written.
+    /// The bytes read differ from those written.
     Changed,
 }
 
@@ -29,35 +29,37 @@ impl Probe {
     /// May block: memory is registered.
     pub(super) fn new(fabric: &dyn Fabric) -> Result<Self, Error> {
         let open = Rights { read: true, write: true, atomic: false };
-        let theirs = fabric.register(&Memory::allocate(PROBE, Pages::Plain)?, open)?;
-        let ours = fabric.register(&Memory::allocate(2 * PROBE, Pages::Plain)?, Rights::NONE)?;
+        let theirs = fabric.register(&Memory::allocate(PROBE_BYTES, Pages::Plain)?, open)?;
+        let ours =
+            fabric.register(&Memory::allocate(2 * PROBE_BYTES, Pages::Plain)?, Rights::NONE)?;
         Ok(Probe { theirs, ours, window: None, reading: false })
     }
 
-    /// What the peer probes.
+    /// The region that the peer probes.
     pub(super) fn theirs(&self) -> &Region {
         &self.theirs
     }
 
-    /// The first step: a write of something that was never there.
+    /// The first step: a write of random bytes.
     pub(super) fn write(&mut self, window: Window) -> Work {
         let pattern = random().unwrap_or(0).to_le_bytes();
-        self.ours.memory().write(0, &pattern.repeat(PROBE / pattern.len()));
+        self.ours.memory().write(0, &pattern.repeat(PROBE_BYTES / pattern.len()));
         self.window = Some(window.clone());
-        Work::Write { from: self.ours.slice(..PROBE).into(), to: window.at(0), imm: None }
+        Work::Write { from: self.ours.slice(..PROBE_BYTES).into(), to: window.at(0), imm: None }
     }
 
-    /// A step is over; `None`: none was begun.
+    /// A step has completed; `None`: none was started.
     pub(super) fn next(&mut self) -> Option<ProbeStep> {
         let window = self.window.clone()?;
         if !std::mem::replace(&mut self.reading, true) {
-            let into = self.ours.slice(PROBE..).into();
+            let into = self.ours.slice(PROBE_BYTES..).into();
             return Some(ProbeStep::Read(Work::Read { into, from: window.at(0) }));
         }
-        let same = self.ours.slice(..PROBE).to_vec() == self.ours.slice(PROBE..).to_vec();
+        let same =
+            self.ours.slice(..PROBE_BYTES).to_vec() == self.ours.slice(PROBE_BYTES..).to_vec();
         Some(if same { ProbeStep::Proven } else { ProbeStep::Changed })
     }
 }
 
-/// How much is written and read to prove a lane: more than one packet.
-pub(in crate::link) const PROBE: usize = 16 << 10;
+/// The number of bytes written and read: more than one packet.
+pub(in crate::link) const PROBE_BYTES: usize = 16 << 10;

@@ -1,10 +1,10 @@
-//! When rails are tried, and the work on their lanes that is done elsewhere, since polling never blocks.
+//! Starting rails, and connector tasks for their lanes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::connector::{ConnectorTask, Finished, Make, Product, Task};
-use super::rail::SETUP;
+use super::connector::{ConnectorTask, LaneOptions, Product, Task, TaskResult};
+use super::rail::SETUP_TIMEOUT;
 use super::{RailLane, Rails, State};
 use crate::error::Error;
 use crate::half::{Fabric, Half, Side};
@@ -12,8 +12,8 @@ use crate::link::config::Config;
 use crate::link::protocol::control::{Class, Plan};
 
 impl Rails {
-    /// Begins what is due: all rails that are as good as the best that is up, and worse ones where nothing else is at
-    /// hand.
+    /// Starts rails that are due: all classes down to the best that is up, or likely to come up
+    /// soon.
     pub(in crate::link) fn try_due(&mut self, now: Duration) {
         for class in Class::ALL {
             let (mut up, mut hopeful) = (false, false);
@@ -24,10 +24,10 @@ impl Rails {
                 }
                 match rail.state() {
                     State::Up { .. } => up = true,
-                    State::Trying { since, .. } => hopeful |= now < since + HEDGE,
+                    State::Trying { since, .. } => hopeful |= now < since + HEDGE_DELAY,
                     State::Standby { until } if until <= now && !rail.is_busy() => {
                         let generation = rail.generation() + 1;
-                        hopeful |= self.begin(at, generation, Side::Dial, now);
+                        hopeful |= self.start_lane(at, generation, Side::Dial, now);
                     }
                     State::Standby { .. } | State::Fencing { .. } => {}
                 }
@@ -38,7 +38,7 @@ impl Rails {
         }
     }
 
-    /// The peer opens a rail; `None` if it cannot be opened now, else as [`Rails::begin`].
+    /// The peer opens a rail; `None` if it cannot be opened now, otherwise as [`Rails::start_lane`].
     pub(in crate::link) fn follow(
         &mut self,
         at: u8,
@@ -50,32 +50,32 @@ impl Rails {
         if !self.get_mut(at).follow(generation, plan) {
             return None;
         }
-        let begun = self.begin(at, generation, Side::Accept, now);
+        let started = self.start_lane(at, generation, Side::Accept, now);
         self.get_mut(at).set_offer(offer);
-        Some(begun)
+        Some(started)
     }
 
-    /// Tries a lane. `false` if the last attempt is not over yet: else there would be a thread for each, all waiting for
-    /// one device. The leading end does not even try.
-    fn begin(&mut self, at: u8, generation: u32, side: Side, now: Duration) -> bool {
+    /// Starts a lane. `false` if the previous attempt has not finished: otherwise there would be one thread for each, all
+    /// waiting for the same device. The leading end checks that before.
+    fn start_lane(&mut self, at: u8, generation: u32, side: Side, now: Duration) -> bool {
         let rail = self.get_mut(at);
-        let free = rail.begin(generation, side, now);
+        let free = rail.start_lane(generation, side, now);
         if free {
             let path = rail.plan().paths[usize::from(side == Side::Accept)].clone();
             let task = Task::Prepare { class: rail.plan().class, path, side };
-            self.start(at, task);
+            self.run_task(at, task);
         }
         free
     }
 
-    /// What a thread has made for a rail that still wants it.
+    /// The next result of the connector for a rail that still needs it.
     pub(in crate::link) fn finished(&mut self) -> Option<(u8, Result<Product, Error>)> {
         loop {
-            let Finished { rail: at, generation, product } = self.connector.finished()?;
+            let TaskResult { rail: at, generation, product } = self.connector.finished()?;
             if self.get_mut(at).end_work(generation) {
                 return Some((at, product));
             }
-            // Given up meanwhile: what was made goes.
+            // The attempt was given up: the lane is discarded.
             if let Ok(Product::Lane(mut lane)) = product {
                 lane.close();
                 let task = Task::Discard(lane);
@@ -84,7 +84,7 @@ impl Rails {
         }
     }
 
-    /// Our half of a lane is prepared: what it offers to the peer.
+    /// Our half of a lane is prepared; returns its offer for the peer.
     pub(in crate::link) fn prepared(
         &mut self,
         at: u8,
@@ -96,49 +96,55 @@ impl Rails {
 
     /// Connects the two halves of a lane, if both are there.
     pub(in crate::link) fn connect(&mut self, at: u8, config: &Config) {
-        let make = Make { messages: config.messages, room: config.room, limit: SETUP };
+        let options = LaneOptions {
+            messages: config.messages,
+            max_payload: config.max_payload,
+            timeout: SETUP_TIMEOUT,
+        };
         if let Some((half, fabric, offer)) = self.get_mut(at).take_halves() {
-            self.start(at, Task::Connect { half, fabric, offer, make });
+            self.run_task(at, Task::Connect { half, fabric, offer, options });
         }
     }
 
-    /// Ends a lane elsewhere, since that may wait for its device.
+    /// Drops a lane in a connector task, since that may wait for its device.
     pub(in crate::link) fn discard(&mut self, at: u8, lane: RailLane) {
-        self.start(at, Task::Discard(Box::new(lane)));
+        self.run_task(at, Task::Discard(Box::new(lane)));
     }
 
-    /// A device that was torn out stays until everybody lets go of it. The leading end sees to that when it tries again.
-    pub(in crate::link) fn tidy(&mut self, at: u8, now: Duration, settle: Duration) {
+    /// Releases a device that was removed: it stays until no process has it open. The leading end does that when it starts
+    /// the rail again.
+    pub(in crate::link) fn release_broken(&mut self, at: u8, now: Duration, retry_pause: Duration) {
         let leads = self.leads;
         let rail = self.get_mut(at);
-        if !leads && rail.take_tidy(now, settle) {
-            let task = Task::Tidy { class: rail.plan().class, path: rail.plan().paths[1].clone() };
-            self.start(at, task);
+        if !leads && rail.take_release_due(now, retry_pause) {
+            let task =
+                Task::Release { class: rail.plan().class, path: rail.plan().paths[1].clone() };
+            self.run_task(at, task);
         }
     }
 
-    /// When something is due on a rail by itself.
+    /// When the next timer of a rail expires.
     pub(in crate::link) fn next_due(&self, now: Duration, config: &Config) -> Option<Duration> {
         let states = self.rails.iter().filter_map(|rail| match rail.state() {
-            State::Trying { since, .. } if now < since + HEDGE => Some(since + HEDGE),
+            State::Trying { since, .. } if now < since + HEDGE_DELAY => Some(since + HEDGE_DELAY),
             State::Trying { until, .. } => Some(until),
-            State::Fencing { since } => Some(since + config.silence),
+            State::Fencing { since } => Some(since + config.peer_timeout),
             State::Standby { until } if self.leads => Some(until),
             _ => None,
         });
-        // What is overdue waits for something else than time.
+        // Expired timers wait for something else.
         let states = states.filter(|at| *at > now);
         let lanes =
             self.live.iter().filter_map(|at| self.lane(*at)?.next_due(now, config.op_timeout));
-        let stranded = self.stranded.map(|since| since + config.without_rails);
-        states.chain(lanes).chain(stranded).min()
+        let no_rail_since = self.no_rail_since.map(|since| since + config.no_rail_timeout);
+        states.chain(lanes).chain(no_rail_since).min()
     }
 
-    fn start(&mut self, at: u8, task: Task) {
+    fn run_task(&mut self, at: u8, task: Task) {
         let generation = self.get(at).generation();
         self.connector.start(ConnectorTask { rail: at, generation, task });
     }
 }
 
-/// How long worse rails wait for better ones that are being tried.
-const HEDGE: Duration = Duration::from_secs(1);
+/// How long rails of a worse class wait for better ones that are being set up.
+const HEDGE_DELAY: Duration = Duration::from_secs(1);

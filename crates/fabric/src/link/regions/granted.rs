@@ -1,41 +1,41 @@
-//! Regions of ours that the peer may use.
+//! Our regions that are granted to the peer.
 //!
-//! A region has a row as long as it lives. Its id is the row's place and, above that, how many there were before: so an
+//! A region has a row as long as it exists. Its id is the row's index and, in the upper bits, a count of grants: an
 //! id is used once in the life of a link.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::MAX;
+use super::MAX_REGIONS;
 use crate::error::{Error, Kind};
-use crate::link::rails::index;
+use crate::link::rails::region_index;
 use crate::memory::Memory;
 use crate::region::{Granter, Region, Rights, Slice, WeakRegion};
 
 #[derive(Default)]
 pub(super) struct Granted {
     rows: Vec<(u64, WeakRegion)>,
-    /// How many there ever were: tells older from newer ones in the same place.
+    /// The number of grants so far: distinguishes regions with the same index.
     count: u64,
     gone: Arc<Gone>,
 }
 
-/// Ids of regions that were dropped since we last looked.
+/// Ids of regions that were dropped and not yet reported.
 #[derive(Default)]
 struct Gone(Mutex<Vec<u64>>);
 
 impl Granter for Gone {
-    // The lanes have taken their grants back by themselves: this is for the peer to know.
+    // The lanes revoke their grants themselves: this is to notify the peer.
     fn revoke(&self, key: u128, _: &Memory) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(key as u64);
     }
 }
 
 impl Granted {
-    /// Gives a region its id.
+    /// Assigns an id to a region.
     pub(super) fn add(&mut self, region: &Region, most: usize) -> Result<u64, Error> {
         let at = self.rows.iter().position(|(_, region)| region.is_gone());
         let at = at.unwrap_or(self.rows.len());
-        if at >= most.min(MAX) {
+        if at >= most.min(MAX_REGIONS) {
             let why = format!("{} regions are granted on this link already", self.rows.len());
             let fix = "drop regions that are not used, or grant fewer and larger ones";
             return Err(Error::new(Kind::Full, "grant a region", why, fix));
@@ -52,17 +52,17 @@ impl Granted {
         Ok(id)
     }
 
-    /// Those that still are.
+    /// All granted regions that still exist.
     pub(super) fn live(&self) -> Vec<(u64, Region)> {
         self.rows.iter().filter_map(|(id, region)| Some((*id, region.upgrade()?))).collect()
     }
 
     pub(super) fn get(&self, id: u64) -> Option<Region> {
-        let (known, region) = self.rows.get(index(id))?;
+        let (known, region) = self.rows.get(region_index(id))?;
         if *known == id { region.upgrade() } else { None }
     }
 
-    /// Eight bytes that the peer may change.
+    /// Eight bytes that the peer may change with an atomic operation.
     pub(super) fn word(&self, id: u64, offset: u64) -> Option<Slice> {
         let region = self.get(id)?;
         let end = offset.checked_add(8)?;
@@ -74,7 +74,7 @@ impl Granted {
         word.address().addr().is_multiple_of(8).then_some(word)
     }
 
-    /// Those dropped since the last time.
+    /// Takes the ids of dropped regions.
     pub(super) fn take_gone(&self) -> Vec<u64> {
         std::mem::take(&mut *self.gone.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

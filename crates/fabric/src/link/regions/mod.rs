@@ -1,31 +1,31 @@
-//! Regions over a link: ours that the peer may use, and the peer's that we know of.
+//! Regions on a link: ours that are granted to the peer, and the peer's.
 //!
-//! A region has an id for the life of the link. The keys by which lanes reach it are reported for each lane: those that
-//! a lane has no room for yet are kept here until it has.
+//! A region has an id for the life of the link, and a key for each lane. Keys that
+//! could not be granted because a lane was full wait here.
 
 mod granted;
 mod peer;
 
 use self::granted::Granted;
-use self::peer::{PeerRegions, Standing};
-use super::rails::index;
+use self::peer::{PeerRegions, RegionState};
+use super::rails::region_index;
 use crate::error::{Error, Kind};
 use crate::region::{Region, Slice};
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
 
 pub(super) struct Regions {
-    /// The number by which windows know the link.
+    /// The link's number in windows.
     link: u64,
-    /// Names this life of ours, and the peer's, in regions.
+    /// The epochs of this process and of the peer's.
     epochs: [u64; 2],
     granted: Granted,
-    /// How many regions we may grant, and the peer.
+    /// The maximum numbers of regions granted by us, and by the peer.
     limits: [usize; 2],
     unreported: Vec<UnreportedKey>,
     peer: PeerRegions,
 }
 
-/// A key that a lane had no room for.
+/// A key that could not be granted because a lane was full.
 pub(super) struct UnreportedKey {
     pub(super) rail: u8,
     pub(super) generation: u32,
@@ -44,7 +44,7 @@ impl Regions {
         }
     }
 
-    /// The number by which windows know the link.
+    /// The link's number in windows.
     #[inline]
     pub(super) fn link(&self) -> u64 {
         self.link
@@ -52,7 +52,7 @@ impl Regions {
 
     // Ours.
 
-    /// Gives a region its id, and says by what the peer names it.
+    /// Assigns an id to a region, and returns its description for the peer.
     pub(super) fn grant(&mut self, region: &Region) -> Result<(u64, RemoteRegion), Error> {
         let id = self.granted.add(region, self.limits[0])?;
         let remote = RemoteRegion {
@@ -69,22 +69,22 @@ impl Regions {
         self.granted.get(id)
     }
 
-    /// Those that are granted.
+    /// All granted regions.
     pub(super) fn all_granted(&self) -> Vec<(u64, Region)> {
         self.granted.live()
     }
 
-    /// Eight bytes that the peer may change.
+    /// Eight bytes that the peer may change with an atomic operation.
     pub(super) fn word(&self, id: u64, offset: u64) -> Option<Slice> {
         self.granted.word(id, offset)
     }
 
-    /// Those dropped since the last time.
+    /// Takes the ids of dropped regions.
     pub(super) fn take_gone(&self) -> Vec<u64> {
         self.granted.take_gone()
     }
 
-    /// Keeps a key until its lane has room for it.
+    /// Stores a key to be granted later.
     pub(super) fn report_later(&mut self, key: UnreportedKey) {
         self.unreported.push(key);
     }
@@ -95,9 +95,9 @@ impl Regions {
 
     // The peer's.
 
-    /// The peer has granted a region; `false`: it may not grant so many.
+    /// The peer has granted a region; `false`: more than allowed.
     pub(super) fn peer_granted(&mut self, id: u64) -> bool {
-        self.is_gone(id) || self.peer.set(id, Standing::Granted, self.limits[1])
+        self.is_gone(id) || self.peer.set(id, RegionState::Granted, self.limits[1])
     }
 
     pub(super) fn peer_dropped(&mut self, id: u64) {
@@ -106,30 +106,30 @@ impl Regions {
 
     /// Whether the peer has dropped a region.
     pub(super) fn is_gone(&self, id: u64) -> bool {
-        self.peer.get(id) == Some(Standing::Gone)
+        self.peer.get(id) == Some(RegionState::Gone)
     }
 
-    /// The window on a region that the peer granted, and whether the peer must be asked for it.
+    /// The window of a region that the peer granted, and whether the peer must be queried about it.
     pub(super) fn import(&mut self, remote: &RemoteRegion) -> Result<(Window, bool), Error> {
         remote.expect(LaneKind::Link)?;
         let region = remote.key as u64;
         let denied = |why: &str| {
-            Error::new(Kind::Denied, "import a region", why, "ask the peer to grant it anew")
+            Error::new(Kind::Denied, "import a region", why, "ask the peer to grant it again")
         };
         if remote.address != self.epochs[1] {
             return Err(denied("it was granted over another link, or before the peer restarted"));
         }
-        if index(region) >= self.limits[1] {
-            return Err(denied("its number is beyond what this link allows"));
+        if region_index(region) >= self.limits[1] {
+            return Err(denied("its id is above the limit of this link"));
         }
-        let ask = match self.peer.get(region) {
-            Some(Standing::Gone) => return Err(denied("the peer has dropped it")),
+        let query = match self.peer.get(region) {
+            Some(RegionState::Gone) => return Err(denied("the peer has dropped it")),
             Some(_) => false,
-            None => self.peer.set(region, Standing::Asked, self.limits[1]),
+            None => self.peer.set(region, RegionState::Queried, self.limits[1]),
         };
         let window = Window::new(self.link, remote.length, remote.rights, Reach::Link { region });
-        Ok((window, ask))
+        Ok((window, query))
     }
 }
 
-const MAX: usize = 1 << 16;
+const MAX_REGIONS: usize = 1 << 16;

@@ -1,55 +1,55 @@
-//! Regions of the peer's that we know of, from the caller or from the peer.
+//! The peer's regions that are known, from the caller or from the peer.
 //!
-//! A row belongs to the newest region that had its place: any older one with that place is gone.
+//! A row belongs to the newest region with its index: older ones with the same index are gone.
 
 use std::cmp::Ordering;
 
-use super::MAX;
-use crate::link::rails::index;
+use super::MAX_REGIONS;
+use crate::link::rails::region_index;
 
 #[derive(Default)]
 pub(super) struct PeerRegions {
-    rows: Vec<Option<(u64, Standing)>>,
+    rows: Vec<Option<(u64, RegionState)>>,
 }
 
-/// What we know of one.
+/// The state of a region of the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// The peer has been asked.
-    Asked,
+pub(super) enum RegionState {
+    /// The peer was queried, and has not answered.
+    Queried,
     Granted,
     Gone,
 }
 
 impl PeerRegions {
-    pub(super) fn get(&self, id: u64) -> Option<Standing> {
-        let (known, standing) = (*self.rows.get(index(id))?)?;
+    pub(super) fn get(&self, id: u64) -> Option<RegionState> {
+        let (known, state) = (*self.rows.get(region_index(id))?)?;
         match known.cmp(&id) {
-            Ordering::Equal => Some(standing),
-            // Another has its place by now.
-            Ordering::Greater => Some(Standing::Gone),
+            Ordering::Equal => Some(state),
+            // A newer region has its index.
+            Ordering::Greater => Some(RegionState::Gone),
             Ordering::Less => None,
         }
     }
 
-    /// `false`: there are too many.
-    pub(super) fn set(&mut self, id: u64, standing: Standing, most: usize) -> bool {
-        let at = index(id);
-        if at >= most.min(MAX) {
+    /// Sets the state of a region; `false`: above the limit.
+    pub(super) fn set(&mut self, id: u64, state: RegionState, most: usize) -> bool {
+        let at = region_index(id);
+        if at >= most.min(MAX_REGIONS) {
             return false;
         }
         if self.rows.len() <= at {
             self.rows.resize(at + 1, None);
         }
         if self.rows[at].is_none_or(|(known, _)| known <= id) {
-            self.rows[at] = Some((id, standing));
+            self.rows[at] = Some((id, state));
         }
         true
     }
 
-    /// Notes that a region is gone, unless another has its place already.
+    /// Marks a region as gone, unless a newer one has its index.
     pub(super) fn gone(&mut self, id: u64, most: usize) {
-        // One that we know nothing of need not be remembered, if there is no place for it.
-        let _ = self.set(id, Standing::Gone, most);
+        // A region above the limit cannot be imported: nothing to mark.
+        let _ = self.set(id, RegionState::Gone, most);
     }
 }

@@ -1,8 +1,8 @@
-//! One end's share of a trial: what it asks for, and whether what it gets is right.
+//! One end of a run: posts operations, and checks their results.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::Dice;
+use super::Random;
 use crate::half::register_software;
 use crate::link::core::Core;
 use crate::memory::{Memory, Pages};
@@ -10,52 +10,52 @@ use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Region, Rights, Slice};
 use crate::remote::Window;
 
-/// A region is divided into cells; each operation uses some of the peer's and some of ours, alone.
+/// A region is divided into cells; each operation has exclusive use of some of the peer's and some of ours.
 pub(super) const CELL: usize = 256;
 pub(super) const CELLS: usize = 64;
 
 pub(super) struct End {
-    /// The peer writes here. The last page is for counters.
+    /// Written by the peer. The last page is for counters.
     pub(super) open: Region,
-    /// The peer reads here, and it never changes.
-    pub(super) library: Region,
-    /// Our side of operations.
+    /// Read by the peer; never changes.
+    pub(super) read_only: Region,
+    /// The local memory of operations.
     pub(super) source: Region,
     pub(super) window: Option<Window>,
     pub(super) readable: Option<Window>,
-    /// To be posted; receives apart, so that neither waits for the other.
+    /// To be posted: operations and receives, so that neither waits for the other.
     pub(super) todo: VecDeque<Op>,
-    pub(super) trays_out: VecDeque<Op>,
-    /// What is in flight, by token.
-    pub(super) asked: BTreeMap<u64, Asked>,
-    /// Our source's cells that are in use.
+    pub(super) receive_ops: VecDeque<Op>,
+    /// Operations in flight, by token.
+    pub(super) pending: BTreeMap<u64, Pending>,
+    /// Cells of our source that are in use.
     source_used: [bool; CELLS],
-    /// The peer's cells that are in use, by our operations.
+    /// Cells of the peer that our operations use.
     pub(super) open_used: [bool; CELLS],
     pub(super) next: u64,
-    /// Messages and immediate data: sent by us, and received by us.
+    /// Tokens of messages sent by us and received by us, and of immediate data likewise; old values of additions.
     pub(super) sent: Vec<u64>,
     pub(super) received: Vec<u64>,
-    pub(super) noted: Vec<u64>,
-    pub(super) notices: Vec<u64>,
+    pub(super) sent_imms: Vec<u64>,
+    pub(super) received_imms: Vec<u64>,
     pub(super) added: Vec<u64>,
     pub(super) receives: usize,
-    trays: Vec<Slice>,
-    /// What we wrote over cells that were given back: nothing may change it.
+    receive_buffers: Vec<Slice>,
+    /// Stamps written into cells of completed operations: nothing may change them.
     pub(super) stamped: BTreeMap<usize, u64>,
     pub(super) source_stamped: BTreeMap<usize, u64>,
-    /// What surely did not happen, and additions of which nobody can tell.
-    pub(super) undone: Vec<u64>,
+    /// Tokens of operations without effect, and the number of additions with an unknown outcome.
+    pub(super) without_effect: Vec<u64>,
     pub(super) unknown_additions: u64,
-    /// No more receives are posted.
+    /// Whether no more receives are posted.
     pub(super) closing: bool,
-    /// Immediate data whose cells were used again before their writes were over.
-    taken: BTreeSet<u64>,
+    /// Immediate data whose cells were reused before their writes completed.
+    reused: BTreeSet<u64>,
     pub(super) writes: usize,
 }
 
-/// What an operation is about.
-pub(super) struct Asked {
+/// An operation in flight.
+pub(super) struct Pending {
     pub(super) source: Vec<usize>,
     pub(super) cells: Vec<usize>,
     pub(super) bytes: usize,
@@ -66,73 +66,73 @@ impl End {
         let region = |length: usize, rights| {
             register_software(&Memory::allocate(length, Pages::Plain).unwrap(), rights)
         };
-        let library = region(CELL * CELLS, Rights { read: true, ..Rights::NONE });
-        library.memory().write(0, &pattern(LIBRARY, CELL * CELLS));
+        let read_only = region(CELL * CELLS, Rights { read: true, ..Rights::NONE });
+        read_only.memory().write(0, &pattern(READ_ONLY_SEED, CELL * CELLS));
         End {
             open: region(CELL * CELLS + 4096, Rights::ALL),
-            library,
+            read_only,
             source: region(CELL * CELLS, Rights::NONE),
             window: None,
             readable: None,
             todo: VecDeque::new(),
-            trays_out: VecDeque::new(),
-            asked: BTreeMap::new(),
+            receive_ops: VecDeque::new(),
+            pending: BTreeMap::new(),
             source_used: [false; CELLS],
             open_used: [false; CELLS],
             next: 1,
             sent: Vec::new(),
             received: Vec::new(),
-            noted: Vec::new(),
-            notices: Vec::new(),
+            sent_imms: Vec::new(),
+            received_imms: Vec::new(),
             added: Vec::new(),
             receives: 0,
-            trays: Vec::new(),
+            receive_buffers: Vec::new(),
             stamped: BTreeMap::new(),
             source_stamped: BTreeMap::new(),
-            undone: Vec::new(),
+            without_effect: Vec::new(),
             unknown_additions: 0,
             closing: false,
-            taken: BTreeSet::new(),
+            reused: BTreeSet::new(),
             writes: 0,
         }
     }
 
-    /// Asks for something, by chance.
-    pub(super) fn ask(&mut self, dice: &mut Dice) {
+    /// Queues a random operation.
+    pub(super) fn queue_random(&mut self, random: &mut Random) {
         let (Some(window), Some(readable)) = (self.window.clone(), self.readable.clone()) else {
             return;
         };
         let token = self.next;
-        let most = if dice.one_in(4) { 24 } else { 4 };
-        let cells = 1 + dice.below(most);
-        let bytes = (cells * CELL).saturating_sub(dice.below(CELL));
+        let most = if random.one_in(4) { 24 } else { 4 };
+        let cells = 1 + random.below(most);
+        let bytes = (cells * CELL).saturating_sub(random.below(CELL));
         let Some(source) = take(&mut self.source_used, cells) else { return };
         let begin = source[0] * CELL;
         let ours = self.source.slice(begin..begin + bytes);
-        let mut asked = Asked { source, cells: Vec::new(), bytes };
-        let op = match dice.below(10) {
+        let mut pending = Pending { source, cells: Vec::new(), bytes };
+        let op = match random.below(10) {
             0..4 => {
                 let Some(cells) = take(&mut self.open_used, cells) else {
-                    return self.put_back(&asked);
+                    return self.release_source(&pending);
                 };
                 self.source.memory().write(begin, &pattern(token, bytes));
                 let to = window.at((cells[0] * CELL) as u64);
-                asked.cells = cells;
-                let imm = dice.one_in(2).then_some(token as u32);
+                pending.cells = cells;
+                let imm = random.one_in(2).then_some(token as u32);
                 if imm.is_some() {
-                    self.noted.push(token);
+                    self.sent_imms.push(token);
                 }
                 self.writes += 1;
                 Op { token, work: Work::Write { from: ours.into(), to, imm } }
             }
             4..6 => {
-                let cell = dice.below(CELLS - asked.source.len() + 1);
-                asked.cells = vec![cell];
+                let cell = random.below(CELLS - pending.source.len() + 1);
+                pending.cells = vec![cell];
                 Op::read(token, ours, readable.at((cell * CELL) as u64))
             }
             6..9 => {
-                let bytes = if dice.one_in(8) { 0 } else { bytes };
-                asked.bytes = bytes;
+                let bytes = if random.one_in(8) { 0 } else { bytes };
+                pending.bytes = bytes;
                 self.source.memory().write(begin, &pattern(token, bytes));
                 self.sent.push(token);
                 let from = self.source.slice(begin..begin + bytes).into();
@@ -144,52 +144,54 @@ impl End {
                 Op { token, work: Work::FetchAdd { old, at, add: 1 } }
             }
         };
-        for cell in &asked.source {
+        for cell in &pending.source {
             self.source_stamped.remove(cell);
         }
         self.next += 1;
-        self.asked.insert(token, asked);
+        self.pending.insert(token, pending);
         self.todo.push_back(op);
     }
 
-    /// Makes room for a message or immediate data.
-    pub(super) fn offer_receive(&mut self) {
+    /// Queues a receive for a message or immediate data.
+    pub(super) fn queue_receive(&mut self) {
         self.receives += 1;
-        let slice = self.trays.pop().unwrap_or_else(|| {
+        let slice = self.receive_buffers.pop().unwrap_or_else(|| {
             let memory = Memory::allocate(CELL * 24, Pages::Plain).unwrap();
             register_software(&memory, Rights::NONE).slice(..)
         });
-        self.trays_out.push_back(Op::receive(RECEIVES, slice));
+        self.receive_ops.push_back(Op::receive(RECEIVE_TOKEN, slice));
     }
 
-    fn put_back(&mut self, asked: &Asked) {
-        for cell in &asked.source {
+    fn release_source(&mut self, pending: &Pending) {
+        for cell in &pending.source {
             self.source_used[*cell] = false;
         }
     }
 
-    /// As [`End::over`], at a link that is lost.
-    pub(super) fn over_or_lost(&mut self, completion: Completion, peer: &mut End) {
-        let Err(failure) = completion.outcome else { return self.over(completion, peer) };
+    /// As [`End::check_completion`], for a link that is lost.
+    pub(super) fn check_lost_completion(&mut self, completion: Completion, peer: &mut End) {
+        let Err(failure) = completion.outcome else {
+            return self.check_completion(completion, peer);
+        };
         if let Work::Receive { .. } = completion.work {
             self.receives -= 1;
             assert_eq!(failure, Failure::PeerGone);
             return;
         }
-        let asked = self.asked.remove(&completion.token).expect("asked for once");
+        let pending = self.pending.remove(&completion.token).expect("completed once");
         assert!(matches!(failure, Failure::Unknown | Failure::PeerGone), "{failure:?}");
         if failure == Failure::PeerGone && !matches!(completion.work, Work::Read { .. }) {
-            self.undone.push(completion.token);
+            self.without_effect.push(completion.token);
         } else if let Work::FetchAdd { .. } = completion.work {
             self.unknown_additions += 1;
         }
-        // Our memory is ours again, whatever happened to the peer's.
-        self.stamp_source(&asked.source, completion.token);
+        // Local memory is free again, whatever happened to the peer's.
+        self.stamp_source(&pending.source, completion.token);
     }
 
     fn stamp_source(&mut self, source: &[usize], token: u64) {
         for cell in source {
-            // Nor may anything come into memory that was given back.
+            // Nothing may write to local memory of completed operations.
             let stamp = token << 8 | 0xa5;
             self.source.memory().write(cell * CELL, &stamp_bytes(stamp));
             self.source_stamped.insert(*cell, stamp);
@@ -197,58 +199,58 @@ impl End {
         }
     }
 
-    /// Looks at what is over. `peer` is the other end.
-    pub(super) fn over(&mut self, completion: Completion, peer: &mut End) {
+    /// Checks a completion. `peer` is the other end.
+    pub(super) fn check_completion(&mut self, completion: Completion, peer: &mut End) {
         let Completion { token, outcome, work } = completion;
         let done = outcome.unwrap_or_else(|failure| panic!("{token} failed: {failure:?} {work:?}"));
         if let Work::Receive { into } = &work {
             self.receives -= 1;
             let Done::Received { length, imm } = done else { panic!("{done:?}") };
             let number = u64::from(imm.unwrap());
-            self.trays.extend(into.as_slice().iter().cloned());
-            if peer.noted.contains(&number) {
-                self.take_over(number, peer);
-                return self.notices.push(number);
+            self.receive_buffers.extend(into.as_slice().iter().cloned());
+            if peer.sent_imms.contains(&number) {
+                self.reuse_cells(number, peer);
+                return self.received_imms.push(number);
             }
             let bytes = into.as_slice()[0].to_vec();
             assert_eq!(bytes[..length], pattern(number, length), "message {number}");
             return self.received.push(number);
         }
-        let asked = self.asked.remove(&token).expect("asked for once");
+        let pending = self.pending.remove(&token).expect("completed once");
         let local = work.local()[0].to_vec();
         match (&work, done) {
             (Work::Write { .. }, Done::Placed) => {
-                // Unless the target had its immediate data first, and uses the place already.
-                if !peer.taken.contains(&token) {
-                    let mut there = vec![0; asked.bytes];
-                    peer.open.memory().read(asked.cells[0] * CELL, &mut there);
-                    assert_eq!(there, local, "write {token} is over, so it is placed");
-                    peer.stamp(&asked.cells, token);
+                // Unless the target received the immediate data first, and has reused the cells.
+                if !peer.reused.contains(&token) {
+                    let mut there = vec![0; pending.bytes];
+                    peer.open.memory().read(pending.cells[0] * CELL, &mut there);
+                    assert_eq!(there, local, "write {token} has completed, so it is placed");
+                    peer.stamp(&pending.cells, token);
                 }
-                for cell in &asked.cells {
+                for cell in &pending.cells {
                     self.open_used[*cell] = false;
                 }
             }
             (Work::Read { .. }, Done::Placed) => {
-                let begin = asked.cells[0] * CELL;
-                let library = peer.library.slice(begin..begin + asked.bytes).to_vec();
-                assert_eq!(local, library, "read {token}");
+                let begin = pending.cells[0] * CELL;
+                let read_only = peer.read_only.slice(begin..begin + pending.bytes).to_vec();
+                assert_eq!(local, read_only, "read {token}");
             }
             (Work::Send { .. }, Done::Placed) => {}
             (Work::FetchAdd { .. }, Done::Old(old)) => self.added.push(old),
             other => panic!("{other:?}"),
         }
-        self.stamp_source(&asked.source, token);
+        self.stamp_source(&pending.source, token);
     }
 
-    /// The immediate data of a write came: its bytes are here, and the place is used for something else at once.
-    fn take_over(&mut self, number: u64, peer: &End) {
-        let Some(asked) = peer.asked.get(&number) else { return };
-        let mut bytes = vec![0; asked.bytes];
-        self.open.memory().read(asked.cells[0] * CELL, &mut bytes);
-        assert_eq!(bytes, pattern(number, asked.bytes), "immediate data before its bytes");
-        self.taken.insert(number);
-        self.stamp(&asked.cells, number);
+    /// The immediate data of a write has arrived: its bytes must be here, and the cells are reused immediately.
+    fn reuse_cells(&mut self, number: u64, peer: &End) {
+        let Some(pending) = peer.pending.get(&number) else { return };
+        let mut bytes = vec![0; pending.bytes];
+        self.open.memory().read(pending.cells[0] * CELL, &mut bytes);
+        assert_eq!(bytes, pattern(number, pending.bytes), "immediate data before its bytes");
+        self.reused.insert(number);
+        self.stamp(&pending.cells, number);
     }
 
     fn stamp(&mut self, cells: &[usize], number: u64) {
@@ -259,7 +261,7 @@ impl End {
         }
     }
 
-    /// A cell of ours is about to be written: its stamp need not stay. Called before the peer's operation
+    /// Removes the stamps of cells that are about to be written. Called before the peer's operation
     /// is posted.
     pub(super) fn unstamp(&mut self, cells: &[usize]) {
         for cell in cells {
@@ -267,47 +269,47 @@ impl End {
         }
     }
 
-    /// Whether what was given back is as it was left.
+    /// Checks that stamps are unchanged.
     pub(super) fn check_stamps(&self) {
         for (region, stamps) in [(&self.open, &self.stamped), (&self.source, &self.source_stamped)]
         {
             for (cell, stamp) in stamps {
                 let mut bytes = [0; CELL];
                 region.memory().read(cell * CELL, &mut bytes);
-                assert_eq!(bytes, stamp_bytes(*stamp), "something landed in cell {cell} late");
+                assert_eq!(bytes, stamp_bytes(*stamp), "late write to cell {cell}");
             }
         }
     }
 
     pub(super) fn grant(&self, core: &mut Core) -> [crate::remote::RemoteRegion; 2] {
-        [core.grant(&self.open).unwrap(), core.grant(&self.library).unwrap()]
+        [core.grant(&self.open).unwrap(), core.grant(&self.read_only).unwrap()]
     }
 }
 
-/// Consecutive cells that nobody uses.
+/// Takes consecutive free cells.
 fn take(used: &mut [bool; CELLS], count: usize) -> Option<Vec<usize>> {
     let begin = (0..=CELLS - count).find(|begin| !used[*begin..begin + count].contains(&true))?;
     used[begin..begin + count].fill(true);
     Some((begin..begin + count).collect())
 }
 
-/// One number all over.
+/// A cell filled with one number.
 fn stamp_bytes(stamp: u64) -> [u8; CELL] {
     let mut bytes = [0; CELL];
     bytes.as_chunks_mut().0.fill(stamp.to_le_bytes());
     bytes
 }
 
-/// Bytes that only this number has.
+/// Bytes that are unique to a number.
 pub(super) fn pattern(number: u64, length: usize) -> Vec<u8> {
-    let mut dice = Dice::new(number.wrapping_mul(0x1234_5678_9abc_def1));
+    let mut random = Random::new(number.wrapping_mul(0x1234_5678_9abc_def1));
     let mut bytes = Vec::with_capacity(length + 8);
     while bytes.len() < length {
-        bytes.extend(dice.number().to_le_bytes());
+        bytes.extend(random.number().to_le_bytes());
     }
     bytes.truncate(length);
     bytes
 }
 
-const LIBRARY: u64 = u64::MAX;
-const RECEIVES: u64 = 0;
+const READ_ONLY_SEED: u64 = u64::MAX;
+const RECEIVE_TOKEN: u64 = 0;

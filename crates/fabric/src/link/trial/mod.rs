@@ -1,7 +1,7 @@
-//! Links on simulated lanes: thousands of histories, each named by its seed.
+//! Links on simulated lanes: thousands of random runs, each determined by its seed.
 //!
-//! `cargo nextest run -p wirelane-fabric trial` runs some; `WIRELANE_TRIALS=100000` runs that many, and
-//! `WIRELANE_SEED=7` only that one.
+//! `cargo nextest run -p wirelane-fabric trial` runs some; `WIRELANE_TRIALS=100000` sets the number, and
+//! `WIRELANE_SEED=7` runs a single seed.
 
 mod cases;
 mod ends;
@@ -19,27 +19,27 @@ use crate::half::Fabric;
 use crate::link::config::Config;
 use crate::link::core::{Connection, Core, CoreSetup};
 use crate::link::protocol::control::{Class, Plan};
-use crate::link::rails::connector::{Connector, ConnectorTask, Finished, Transports};
+use crate::link::rails::connector::{Connector, ConnectorTask, TaskResult, Transports};
 use crate::sim::{self, World};
 
-/// Two ends of a link, and the world between them.
-pub(super) struct Stage {
+/// Two ends of a link, and the simulated network between them.
+pub(super) struct SimLink {
     pub(super) world: World,
     pub(super) cores: [Core; 2],
-    pub(super) wires: Arc<Mutex<Wires>>,
-    /// How long the devices of each end take to answer, those of the better class.
-    pub(super) mute: Arc<Mutex<[Duration; 2]>>,
+    pub(super) channel: Arc<Mutex<ControlChannel>>,
+    /// How long the verbs devices of each end take to answer.
+    pub(super) answer_delay: Arc<Mutex<[Duration; 2]>>,
 }
 
-/// The control connection both ways.
+/// The control connection, both directions.
 #[derive(Default)]
-pub(super) struct Wires {
+pub(super) struct ControlChannel {
     to: [VecDeque<(Duration, Vec<u8>)>; 2],
     pub(super) delay: Duration,
     pub(super) cut: bool,
 }
 
-impl Stage {
+impl SimLink {
     pub(super) fn new(seed: u64, config: &Config, ordered: bool) -> Self {
         let sim = sim::Config {
             retransmit: Duration::from_millis(5),
@@ -48,8 +48,8 @@ impl Stage {
             ..sim::Config::default()
         };
         let world = World::with(seed, sim);
-        let wires = Arc::new(Mutex::new(Wires::default()));
-        let mute = Arc::new(Mutex::new([Duration::ZERO; 2]));
+        let channel = Arc::new(Mutex::new(ControlChannel::default()));
+        let answer_delay = Arc::new(Mutex::new([Duration::ZERO; 2]));
         let core = |end: usize| {
             let transports = Arc::new(SimTransports { world: world.clone(), host: HOSTS[end] });
             let plans = if end == 0 { plans() } else { Vec::new() };
@@ -57,14 +57,18 @@ impl Stage {
                 config: config.clone(),
                 leads: end == 0,
                 epochs: [10 + end as u64, 11 - end as u64],
-                peer_message_limit: config.room,
-                peer_regions: config.regions,
-                connection: Box::new(Wire { wires: wires.clone(), world: world.clone(), end }),
-                connector: Box::new(Bench {
-                    transports,
-                    mute: mute.clone(),
+                peer_max_payload: config.max_payload,
+                peer_max_regions: config.regions,
+                connection: Box::new(ControlEnd {
+                    channel: channel.clone(),
+                    world: world.clone(),
                     end,
-                    dice: Dice::new(seed ^ end as u64),
+                }),
+                connector: Box::new(SimConnector {
+                    transports,
+                    answer_delay: answer_delay.clone(),
+                    end,
+                    random: Random::new(seed ^ end as u64),
                     finished: Vec::new(),
                 }),
                 plans,
@@ -72,7 +76,7 @@ impl Stage {
             })
         };
         let cores = [core(0), core(1)];
-        Stage { world, cores, wires, mute }
+        SimLink { world, cores, channel, answer_delay }
     }
 }
 
@@ -82,7 +86,7 @@ fn plans() -> Vec<Plan> {
         class,
         paths: [name.to_owned(), name.to_owned()],
         weight,
-        why: "for the trial".to_owned(),
+        why: "for the test".to_owned(),
     };
     vec![plan("r0", Class::Verbs, 2), plan("r1", Class::Verbs, 1), plan("t", Class::Tcp, 1)]
 }
@@ -100,29 +104,29 @@ impl Transports for SimTransports {
         Ok(Arc::new(self.world.fabric(self.host, path)))
     }
 
-    fn tidy(&self, _: Class, _: &str) {}
+    fn release_broken(&self, _: Class, _: &str) {}
 }
 
-/// Does every task when it is begun, and gives it out some time later: not always in order.
-struct Bench {
+/// Runs every task when it is started, and returns its result some time later, not always in order.
+struct SimConnector {
     transports: Arc<SimTransports>,
-    mute: Arc<Mutex<[Duration; 2]>>,
+    answer_delay: Arc<Mutex<[Duration; 2]>>,
     end: usize,
-    dice: Dice,
-    finished: Vec<(Duration, Finished)>,
+    random: Random,
+    finished: Vec<(Duration, TaskResult)>,
 }
 
-impl Connector for Bench {
+impl Connector for SimConnector {
     fn start(&mut self, task: ConnectorTask) {
-        let mut takes = Duration::from_micros(self.dice.below(4000) as u64);
+        let mut takes = Duration::from_micros(self.random.below(4000) as u64);
         if plans()[usize::from(task.rail)].class == Class::Verbs {
-            takes += self.mute.lock().unwrap()[self.end];
+            takes += self.answer_delay.lock().unwrap()[self.end];
         }
         let at = self.transports.world.now() + takes;
         self.finished.extend(task.run(&*self.transports).map(|finished| (at, finished)));
     }
 
-    fn finished(&mut self) -> Option<Finished> {
+    fn finished(&mut self) -> Option<TaskResult> {
         let now = self.transports.world.now();
         let at = self.finished.iter().position(|(at, _)| *at <= now)?;
         Some(self.finished.remove(at).1)
@@ -133,30 +137,30 @@ impl Connector for Bench {
     }
 }
 
-struct Wire {
-    wires: Arc<Mutex<Wires>>,
+struct ControlEnd {
+    channel: Arc<Mutex<ControlChannel>>,
     world: World,
     end: usize,
 }
 
-impl Connection for Wire {
+impl Connection for ControlEnd {
     fn send(&mut self, message: &[u8]) -> Result<(), String> {
-        let mut wires = self.wires.lock().unwrap();
-        if wires.cut {
+        let mut channel = self.channel.lock().unwrap();
+        if channel.cut {
             return Err("the wire is cut".to_owned());
         }
-        let at = self.world.now() + wires.delay;
-        wires.to[1 - self.end].push_back((at, message.to_vec()));
+        let at = self.world.now() + channel.delay;
+        channel.to[1 - self.end].push_back((at, message.to_vec()));
         Ok(())
     }
 
     fn receive(&mut self) -> Result<Option<Vec<u8>>, String> {
-        let mut wires = self.wires.lock().unwrap();
+        let mut channel = self.channel.lock().unwrap();
         let now = self.world.now();
-        let due = wires.to[self.end].front().is_some_and(|(at, _)| *at <= now);
-        match due.then(|| wires.to[self.end].pop_front()).flatten() {
+        let due = channel.to[self.end].front().is_some_and(|(at, _)| *at <= now);
+        match due.then(|| channel.to[self.end].pop_front()).flatten() {
             Some((_, message)) => Ok(Some(message)),
-            None if wires.cut => Err("the wire is cut".to_owned()),
+            None if channel.cut => Err("the wire is cut".to_owned()),
             None => Ok(None),
         }
     }
@@ -170,12 +174,12 @@ impl Connection for Wire {
     }
 }
 
-/// Numbers by chance, the same for the same seed.
-pub(super) struct Dice(u64);
+/// A random generator with a seed.
+pub(super) struct Random(u64);
 
-impl Dice {
+impl Random {
     pub(super) fn new(seed: u64) -> Self {
-        Dice(seed)
+        Random(seed)
     }
 
     pub(super) fn number(&mut self) -> u64 {
@@ -185,7 +189,7 @@ impl Dice {
         mixed ^ mixed >> 31
     }
 
-    /// 0 to `below`, without it.
+    /// A number from 0 to `below`, exclusive.
     pub(super) fn below(&mut self, below: usize) -> usize {
         (self.number() % below as u64) as usize
     }

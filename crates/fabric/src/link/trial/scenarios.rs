@@ -1,9 +1,9 @@
-//! What is tried.
+//! Scenarios: each is run with many seeds.
 
-use super::run::{History, narrow};
-use crate::link::Happening;
+use super::run::{Run, tiny};
+use crate::link::EventKind;
 
-/// How many histories, and which.
+/// The seeds to run.
 fn seeds(few: u64) -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     if let Some(seed) = number("WIRELANE_SEED") {
@@ -13,89 +13,89 @@ fn seeds(few: u64) -> std::ops::Range<u64> {
     begin..begin + number("WIRELANE_TRIALS").unwrap_or(few)
 }
 
-/// Says the seed of a history that went wrong.
-struct Named(u64);
+/// Prints the seed of a run that failed.
+struct PrintSeed(u64);
 
-impl Drop for Named {
+impl Drop for PrintSeed {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("seed {}: WIRELANE_SEED={} tells this history again", self.0, self.0);
+            eprintln!("seed {}: reproduce with WIRELANE_SEED={}", self.0, self.0);
         }
     }
 }
 
 #[test]
-fn nothing_goes_wrong_and_everything_happens_once() {
+fn without_faults_everything_takes_effect_once() {
     for seed in seeds(50) {
-        let _named = Named(seed);
-        let mut history = History::new(seed);
+        let _print_seed = PrintSeed(seed);
+        let mut run = Run::new(seed);
         for _ in 0..300 {
-            history.moment(true);
+            run.step(true);
         }
-        history.conclude();
+        run.finish();
     }
 }
 
 #[test]
-fn rails_die_and_come_back_and_everything_happens_once() {
+fn with_failing_rails_everything_takes_effect_once() {
     for seed in seeds(1000) {
-        let _named = Named(seed);
-        let mut history = History::new(seed);
+        let _print_seed = PrintSeed(seed);
+        let mut run = Run::new(seed);
         for _ in 0..600 {
-            if history.dice.one_in(25) {
-                history.stage.trouble(&mut history.dice);
+            if run.random.one_in(25) {
+                run.sim.change_faults(&mut run.random);
             }
-            history.moment(true);
+            run.step(true);
         }
-        history.conclude();
+        run.finish();
     }
 }
 
 #[test]
-fn a_rail_that_comes_and_goes_is_left_alone_for_longer_each_time() {
+fn the_pause_of_a_flapping_rail_grows() {
     for seed in seeds(20) {
-        let _named = Named(seed);
-        let mut history = History::new(seed);
-        for turn in 0..1500 {
-            let dead = turn / 40 % 2 == 1;
+        let _print_seed = PrintSeed(seed);
+        let mut run = Run::new(seed);
+        for step in 0..1500 {
+            let dead = step / 40 % 2 == 1;
             for rail in ["r0", "r1"] {
-                history.stage.world.change(rail, |faults| faults.dead = dead);
+                run.sim.world.change(rail, |faults| faults.dead = dead);
             }
-            history.moment(true);
+            run.step(true);
         }
         // It was alive eighteen times.
-        let core = &history.stage.cores[0];
+        let core = &run.sim.cores[0];
         let ups = |rail: &str| {
             let events = core.journal().last();
-            events.filter(|event| event.what == Happening::RailUp && event.rail == rail).count()
+            events.filter(|event| event.what == EventKind::RailUp && event.rail == rail).count()
         };
         assert!((2..12).contains(&ups("r0")), "{}", core.describe());
-        history.conclude();
+        run.finish();
     }
 }
 
 #[test]
-fn where_there_is_no_room_everything_waits_its_turn() {
+fn with_full_queues_everything_takes_effect_once() {
     for seed in seeds(400) {
-        let _named = Named(seed);
-        let mut history = History::with(seed, &narrow(seed));
+        let _print_seed = PrintSeed(seed);
+        let mut run = Run::with(seed, &tiny(seed));
         for _ in 0..400 {
-            history.harass();
-            history.moment(true);
+            run.disturb();
+            run.step(true);
         }
-        history.conclude();
+        run.finish();
     }
 }
 
 #[test]
-fn a_lost_peer_leaves_nothing_undecided_without_saying_so() {
+fn a_lost_peer_leaves_only_unknown_outcomes() {
     for seed in seeds(1000) {
-        let _named = Named(seed);
-        let mut history = History::with(seed, &narrow(seed / 2));
-        for _ in 0..history.dice.below(300) {
-            history.harass();
-            history.moment(true);
+        let _print_seed = PrintSeed(seed);
+        let mut run = Run::with(seed, &tiny(seed / 2));
+        for _ in 0..run.random.below(300) {
+            run.disturb();
+            run.step(true);
         }
-        history.end_in_loss();
+        run.lose_connection();
     }
 }

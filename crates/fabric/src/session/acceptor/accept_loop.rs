@@ -1,4 +1,4 @@
-//! The listener's thread: takes callers in, and shakes hands with all of them at once.
+//! The listener's thread: accepts connections, and performs all handshakes concurrently.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -14,18 +14,18 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use super::Shared;
 use super::half_open::{HalfOpen, Next, slow, too_many};
 use crate::half::deadline;
-use crate::session::connection::{Opened, Session};
+use crate::session::connection::{HandshakeResult, Session};
 use crate::session::refusal::Reason;
-use crate::session::responder::{Rejection, Rules};
+use crate::session::responder::{HandshakeContext, Rejection};
 
 pub(super) struct AcceptLoop {
     epoll: OwnedFd,
     listener: TcpListener,
-    /// When to take callers in again, after there was no descriptor for one.
+    /// When to accept again, after the process had no free descriptor.
     paused: Option<Instant>,
-    rules: Arc<Rules>,
+    context: Arc<HandshakeContext>,
     shared: Arc<Shared>,
-    /// By number, so the oldest first; all have the same time, so it is also the first to be late.
+    /// By number, so the oldest first; all have the same time limit, so it is also the first to expire.
     half_open: BTreeMap<u64, HalfOpen>,
     next: u64,
 }
@@ -33,7 +33,7 @@ pub(super) struct AcceptLoop {
 impl AcceptLoop {
     pub(super) fn new(
         listener: TcpListener,
-        rules: Arc<Rules>,
+        context: Arc<HandshakeContext>,
         shared: Arc<Shared>,
         stop: &OwnedFd,
     ) -> std::io::Result<Self> {
@@ -41,57 +41,57 @@ impl AcceptLoop {
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
         epoll::add(&epoll, stop, EventData::new_u64(STOP), EventFlags::IN)?;
         let half_open = BTreeMap::new();
-        Ok(AcceptLoop { epoll, listener, paused: None, rules, shared, half_open, next: 0 })
+        Ok(AcceptLoop { epoll, listener, paused: None, context, shared, half_open, next: 0 })
     }
 
-    /// Until the listener is dropped.
-    pub(super) fn keep(mut self) {
+    /// Runs until the listener is dropped.
+    pub(super) fn run(mut self) {
         let mut events = [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 256];
         loop {
-            let happened = epoll::wait(&self.epoll, &mut events[..], self.rest().as_ref());
-            let happened = happened.unwrap_or(0);
+            let count = epoll::wait(&self.epoll, &mut events[..], self.timeout().as_ref());
+            let count = count.unwrap_or(0);
             let now = Instant::now();
-            for event in &events[..happened] {
+            for event in &events[..count] {
                 match event.data.u64() {
                     STOP => return,
-                    LISTENER => self.take_in(now),
+                    LISTENER => self.accept_some(now),
                     number => {
                         let ends = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
-                        self.go_on(number, { event.flags }.intersects(ends), now);
+                        self.advance(number, { event.flags }.intersects(ends), now);
                     }
                 }
             }
-            self.give_up_late(now);
+            self.give_up_expired(now);
             self.resume(now);
             self.shared.counts.half_open.store(self.half_open.len(), Relaxed);
         }
     }
 
-    /// Until when nothing is to do unless something happens.
-    fn rest(&self) -> Option<Timespec> {
-        let late = self.half_open.first_key_value().map(|(_, oldest)| oldest.deadline);
-        let until = [late, self.paused].into_iter().flatten().min()?;
+    /// The timeout for waiting for events.
+    fn timeout(&self) -> Option<Timespec> {
+        let oldest = self.half_open.first_key_value().map(|(_, oldest)| oldest.deadline);
+        let until = [oldest, self.paused].into_iter().flatten().min()?;
         Timespec::try_from(until.saturating_duration_since(Instant::now())).ok()
     }
 
-    /// Takes some callers in; the others still wait when those that are in were read.
-    fn take_in(&mut self, now: Instant) {
-        for _ in 0..AT_ONCE {
+    /// Accepts a limited number of connections, so that those accepted are read in between.
+    fn accept_some(&mut self, now: Instant) {
+        for _ in 0..MAX_ACCEPTS {
             match self.listener.accept() {
                 Ok((socket, address)) => self.add(socket, address),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // It hung up while it waited, or a signal came.
-                Err(error) if is_its_own(&error) => {}
+                // The caller closed the connection while it waited, or a signal arrived.
+                Err(error) if is_connection_error(&error) => {}
                 Err(_) => return self.pause(now),
             }
         }
     }
 
-    /// There is no descriptor or no memory for callers. They wait, and so do we: the listener stays
-    /// readable and would wake us for ever.
+    /// There is no descriptor or memory for new connections. Stops accepting for a while: the listener stays
+    /// readable and would wake us forever.
     fn pause(&mut self, now: Instant) {
         self.shared.counts.starved.fetch_add(1, Relaxed);
-        self.paused = Some(now + PAUSE);
+        self.paused = Some(now + ACCEPT_PAUSE);
         self.listen_for(EventFlags::empty());
     }
 
@@ -117,38 +117,38 @@ impl AcceptLoop {
             return;
         }
         self.next += 1;
-        while self.half_open.len() >= self.rules.config.max_half_open.max(1) {
+        while self.half_open.len() >= self.context.config.max_half_open.max(1) {
             self.give_up_oldest(&too_many());
         }
-        let deadline = deadline(self.rules.config.handshake);
+        let deadline = deadline(self.context.config.handshake_timeout);
         self.half_open.insert(number, HalfOpen::new(socket, address, deadline));
     }
 
-    fn give_up_late(&mut self, now: Instant) {
+    fn give_up_expired(&mut self, now: Instant) {
         while self.half_open.first_key_value().is_some_and(|(_, oldest)| oldest.deadline <= now) {
             self.give_up_oldest(&slow());
         }
     }
 
-    /// A caller that speaks at once is never the oldest of many.
-    fn give_up_oldest(&mut self, no: &Rejection) {
+    /// Gives up the oldest handshake. A caller that sends without delay is never the oldest of many.
+    fn give_up_oldest(&mut self, rejection: &Rejection) {
         let Some((_, mut oldest)) = self.half_open.pop_first() else { return };
-        if oldest.give_up(no) {
-            self.shared.counts.refuse(no.reason);
+        if oldest.give_up(rejection) {
+            self.shared.counts.refuse(rejection.reason);
         }
     }
 
-    /// Something happened there.
-    fn go_on(&mut self, number: u64, hung_up: bool, now: Instant) {
-        // It may have been given up since.
+    /// Continues a handshake after an event.
+    fn advance(&mut self, number: u64, hung_up: bool, now: Instant) {
+        // It may have been given up.
         let Some(half_open) = self.half_open.get_mut(&number) else { return };
         let counts = &self.shared.counts;
-        match half_open.go_on(&self.rules, hung_up, now) {
+        match half_open.advance(&self.context, hung_up, now) {
             Next::Wait => {}
-            Next::Refused(no) => {
-                // Counted before it is received.
-                counts.refuse_as(&no);
-                self.go_on(number, hung_up, now);
+            Next::Refused(rejection) => {
+                // Counted before the caller receives it.
+                counts.refuse_as(&rejection);
+                self.advance(number, hung_up, now);
             }
             Next::Truncated => {
                 counts.refuse(Reason::Truncated);
@@ -161,23 +161,23 @@ impl AcceptLoop {
         }
     }
 
-    fn open(&mut self, number: u64, opened: Opened) {
+    fn open(&mut self, number: u64, opened: HandshakeResult) {
         let Some(HalfOpen { socket, outgoing, .. }) = self.release(number) else { return };
-        let session = Session::new(socket, opened, outgoing, &self.rules.config.session);
+        let session = Session::new(socket, opened, outgoing, &self.context.config.session);
         let Ok(mut session) = session else {
             return self.shared.counts.refuse(Reason::Truncated);
         };
-        // Counted before the caller knows of it.
+        // Counted before the caller receives our hello.
         self.shared.counts.accepted.fetch_add(1, Relaxed);
-        // If the caller is gone already, whoever takes the session finds out.
+        // If the connection is closed, the owner of the session finds out.
         let _ = session.flush();
         self.shared.queue.push(session);
     }
 
     fn hand_over_lane(&mut self, number: u64, greeting: [u8; 21]) {
         let Some(HalfOpen { socket, .. }) = self.release(number) else { return };
-        let lanes = self.rules.config.lanes.as_ref();
-        if lanes.is_some_and(|lanes| lanes(greeting, socket)) {
+        let on_lane = self.context.config.on_lane.as_ref();
+        if on_lane.is_some_and(|on_lane| on_lane(greeting, socket)) {
             self.shared.counts.lanes.fetch_add(1, Relaxed);
         } else {
             self.shared.counts.refuse(Reason::StrayLane);
@@ -186,14 +186,14 @@ impl AcceptLoop {
 
     fn hand_over_other(&mut self, number: u64) {
         let Some(HalfOpen { socket, .. }) = self.release(number) else { return };
-        let Some(others) = &self.rules.config.others else {
+        let Some(on_other) = &self.context.config.on_other else {
             return self.shared.counts.refuse(Reason::NotOurs);
         };
         self.shared.counts.others.fetch_add(1, Relaxed);
-        others(socket);
+        on_other(socket);
     }
 
-    /// Takes one out that others shall have: they watch it themselves.
+    /// Takes out a connection that is handed over.
     fn release(&mut self, number: u64) -> Option<HalfOpen> {
         let half_open = self.half_open.remove(&number)?;
         let _ = epoll::delete(&self.epoll, &half_open.socket);
@@ -202,7 +202,7 @@ impl AcceptLoop {
 }
 
 /// Errors of one connection, not of this process: see "Error handling" in accept(2).
-fn is_its_own(error: &std::io::Error) -> bool {
+fn is_connection_error(error: &std::io::Error) -> bool {
     use ErrorKind::{ConnectionAborted, HostUnreachable, Interrupted, NetworkDown};
     use ErrorKind::{NetworkUnreachable, PermissionDenied};
     matches!(
@@ -216,8 +216,8 @@ fn is_its_own(error: &std::io::Error) -> bool {
     )
 }
 
-/// How many callers are taken in before others are read.
-const AT_ONCE: usize = 64;
-const PAUSE: Duration = Duration::from_millis(100);
+/// The number of connections accepted before others are read.
+const MAX_ACCEPTS: usize = 64;
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const LISTENER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;

@@ -1,4 +1,4 @@
-//! What a listener lets in.
+//! The configuration of a listener.
 
 use std::fmt;
 use std::net::{SocketAddr, TcpStream};
@@ -9,53 +9,53 @@ use crate::session::Config;
 use crate::session::keyring::Keyring;
 use crate::session::refusal::Refusal;
 
-/// Gives our hello for that of a caller, or refuses it.
+/// Answers the hello of a caller with ours, or refuses it.
 pub type HelloCheck = Arc<dyn Fn(&Caller, &[u8]) -> Result<Vec<u8>, Refusal> + Send + Sync>;
 
-/// Takes a connection that greets as a stream of a TCP lane, with its greeting; false: nobody expects it.
-pub type Lanes = Arc<dyn Fn([u8; 21], TcpStream) -> bool + Send + Sync>;
+/// Takes a connection that is a stream of a TCP lane, with its greeting; `false`: it is not expected.
+pub type LaneHandler = Arc<dyn Fn([u8; 21], TcpStream) -> bool + Send + Sync>;
 
-/// Takes a connection that speaks something else, with nothing of it read.
-pub type Others = Arc<dyn Fn(TcpStream) + Send + Sync>;
+/// Takes a connection of another protocol, unread.
+pub type OtherHandler = Arc<dyn Fn(TcpStream) + Send + Sync>;
 
-/// Somebody who sent a hello.
+/// A caller that has sent its hello.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// Where it calls from.
+    /// The caller's address.
     pub address: SocketAddr,
-    /// By what it is known, as in [`crate::session::Session::identity`].
+    /// The identity, as in [`crate::session::Session::identity`].
     pub identity: String,
 }
 
-/// What a listener lets in. What it calls runs on the listener's thread, and must not take long.
+/// The configuration of a listener. Its functions are called on the listener's thread, and must be quick.
 #[derive(Clone)]
 pub struct AcceptorConfig {
-    /// The keys and tickets that open it.
+    /// The keys and tickets for authentication.
     pub keyring: Keyring,
-    /// Whether callers must show one. Without, everybody who reaches the address gets in, and nothing that
-    /// such callers say is encrypted.
+    /// Whether callers must authenticate. If not, every caller that reaches the address is accepted, and sessions
+    /// without a key are not encrypted.
     pub require_authentication: bool,
-    /// How many handshakes may be unfinished; beyond that the oldest is given up. More stands a larger
-    /// flood of silent callers, and costs a descriptor each.
+    /// The maximum number of unfinished handshakes; beyond that the oldest is given up. Each takes a
+    /// descriptor; more of them tolerate a larger flood of silent callers.
     pub max_half_open: usize,
-    /// How long a handshake may take. Shorter sends away callers on slow networks.
-    pub handshake: Duration,
-    /// How many sessions of this listener may be alive at once.
+    /// The time limit of a handshake. A short one refuses callers on slow networks.
+    pub handshake_timeout: Duration,
+    /// The maximum number of open sessions of this listener.
     pub max_sessions: usize,
-    /// How many bytes a caller may say of itself, at most 64 KiB.
+    /// The maximum length of a caller's hello in bytes, at most 64 KiB.
     pub max_hello: usize,
-    /// How sessions are kept.
+    /// The configuration of sessions.
     pub session: Config,
     /// Checks every caller's hello.
     pub check: HelloCheck,
-    /// Takes connections that are streams of TCP lanes, not blocking.
-    pub lanes: Option<Lanes>,
-    /// Takes connections that speak something else, not blocking.
-    pub others: Option<Others>,
+    /// Takes connections that are streams of TCP lanes, in nonblocking mode.
+    pub on_lane: Option<LaneHandler>,
+    /// Takes connections of other protocols, in nonblocking mode.
+    pub on_other: Option<OtherHandler>,
 }
 
 impl AcceptorConfig {
-    /// Authentication by keys that are still to be added, and limits that suit a node.
+    /// Requires authentication, with an empty keyring and default limits.
     pub fn new(
         check: impl Fn(&Caller, &[u8]) -> Result<Vec<u8>, Refusal> + Send + Sync + 'static,
     ) -> Self {
@@ -63,13 +63,13 @@ impl AcceptorConfig {
             keyring: Keyring::new(),
             require_authentication: true,
             max_half_open: 256,
-            handshake: Duration::from_secs(5),
+            handshake_timeout: Duration::from_secs(5),
             max_sessions: 4096,
             max_hello: 32 << 10,
             session: Config::default(),
             check: Arc::new(check),
-            lanes: None,
-            others: None,
+            on_lane: None,
+            on_other: None,
         }
     }
 }
@@ -80,7 +80,7 @@ impl fmt::Debug for AcceptorConfig {
             .field("keyring", &self.keyring)
             .field("require_authentication", &self.require_authentication)
             .field("max_half_open", &self.max_half_open)
-            .field("handshake", &self.handshake)
+            .field("handshake_timeout", &self.handshake_timeout)
             .field("max_sessions", &self.max_sessions)
             .field("max_hello", &self.max_hello)
             .field("session", &self.session)

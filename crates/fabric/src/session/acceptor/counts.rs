@@ -1,4 +1,4 @@
-//! What happened at a listener, in numbers.
+//! Counters of a listener.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::session::refusal::Reason;
 use crate::session::responder::Rejection;
 
-/// Who came to a listener since it was opened.
+/// Counters of a listener since it was opened.
 #[derive(Debug)]
 pub struct AcceptorCounts {
     pub(super) accepted: AtomicU64,
@@ -44,27 +44,27 @@ impl AcceptorCounts {
         self.lanes.load(Ordering::Relaxed)
     }
 
-    /// Connections handed over because they speak something else.
+    /// Connections handed over because they use another protocol.
     pub fn others(&self) -> u64 {
         self.others.load(Ordering::Relaxed)
     }
 
-    /// How often callers had to wait because this process had no descriptor left.
+    /// How often accepting was paused because this process had no free descriptor.
     pub fn starved(&self) -> u64 {
         self.starved.load(Ordering::Relaxed)
     }
 
-    /// Connections that are within a handshake now.
+    /// Unfinished handshakes.
     pub fn half_open(&self) -> usize {
         self.half_open.load(Ordering::Relaxed)
     }
 
-    /// Sessions that are alive now.
+    /// Open sessions.
     pub fn alive(&self) -> usize {
         self.alive.load(Ordering::Relaxed)
     }
 
-    /// Callers sent away for this reason.
+    /// Callers refused for this reason.
     pub fn refused(&self, reason: Reason) -> u64 {
         self.refused[reason as usize].load(Ordering::Relaxed)
     }
@@ -79,9 +79,9 @@ impl AcceptorCounts {
         self.refused[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn refuse_as(&self, no: &Rejection) {
-        self.refuse(no.reason);
-        if let Some(code) = no.code {
+    pub(super) fn refuse_as(&self, rejection: &Rejection) {
+        self.refuse(rejection.reason);
+        if let Some(code) = rejection.code {
             let mut refused_hellos =
                 self.refused_hellos.lock().unwrap_or_else(PoisonError::into_inner);
             *refused_hellos.entry(code).or_default() += 1;

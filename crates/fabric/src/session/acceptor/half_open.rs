@@ -1,15 +1,15 @@
-//! A connection within its handshake.
+//! A connection during its handshake.
 
 use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::session::connection::Opened;
+use crate::session::connection::HandshakeResult;
 use crate::session::outgoing::Outgoing;
 use crate::session::preface::MAGIC;
 use crate::session::refusal::Reason;
-use crate::session::responder::{Rejection, Responder, Rules, Step};
+use crate::session::responder::{HandshakeContext, Rejection, Responder, Step};
 
 pub(super) struct HalfOpen {
     pub(super) socket: TcpStream,
@@ -20,31 +20,31 @@ pub(super) struct HalfOpen {
 }
 
 enum Stage {
-    /// It has not said yet what it speaks.
+    /// The protocol is not known yet.
     Unknown,
     Lane {
-        received: [u8; GREETING],
+        received: [u8; GREETING_BYTES],
         count: usize,
     },
     Handshake(Responder),
-    /// It was refused. What it still says is read and thrown away: closed with bytes unread, the
-    /// connection would be reset, and the refusal with it.
-    Leaving {
+    /// It was refused. Further bytes are read and discarded: closing with unread bytes would
+    /// reset the connection, and the refusal would be lost.
+    Draining {
         received: usize,
     },
 }
 
-/// What to do with it now.
+/// The next action.
 pub(super) enum Next {
     Wait,
-    Open(Box<Opened>),
-    Lane([u8; GREETING]),
+    Open(Box<HandshakeResult>),
+    Lane([u8; GREETING_BYTES]),
     Other,
-    /// Hears its refusal, then is gone.
+    /// The refusal is sent, then the connection is closed.
     Refused(Rejection),
-    /// Hung up before it was through.
+    /// The caller closed the connection during the handshake.
     Truncated,
-    /// Received its refusal.
+    /// A refused caller is done.
     Gone,
 }
 
@@ -54,21 +54,26 @@ impl HalfOpen {
         HalfOpen { socket, address, deadline, outgoing, stage: Stage::Unknown }
     }
 
-    /// Reads and writes until it would wait. Nothing is left unread: the next event tells only of more.
-    pub(super) fn go_on(&mut self, rules: &Arc<Rules>, hung_up: bool, now: Instant) -> Next {
+    /// Reads and writes until it would block. Nothing is left unread, since events are edge-triggered.
+    pub(super) fn advance(
+        &mut self,
+        context: &Arc<HandshakeContext>,
+        hung_up: bool,
+        now: Instant,
+    ) -> Next {
         loop {
             let next = match &mut self.stage {
-                Stage::Unknown => self.look(rules, hung_up),
-                Stage::Lane { received, count } => greet(&self.socket, received, count),
+                Stage::Unknown => self.detect_protocol(context, hung_up),
+                Stage::Lane { received, count } => read_greeting(&self.socket, received, count),
                 Stage::Handshake(responder) => {
                     handshake(&self.socket, responder, &mut self.outgoing, now)
                 }
-                Stage::Leaving { received } => leave(&self.socket, received, &mut self.outgoing),
+                Stage::Draining { received } => drain(&self.socket, received, &mut self.outgoing),
             };
             match next {
-                Some(Next::Refused(no)) => {
-                    self.stage = Stage::Leaving { received: 0 };
-                    return Next::Refused(no);
+                Some(Next::Refused(rejection)) => {
+                    self.stage = Stage::Draining { received: 0 };
+                    return Next::Refused(rejection);
                 }
                 Some(next) => return next,
                 None => {}
@@ -76,32 +81,32 @@ impl HalfOpen {
         }
     }
 
-    /// Says no to one that takes too long or too much room, if it speaks our protocol. Says whether it was
-    /// still to be refused.
-    pub(super) fn give_up(&mut self, no: &Rejection) -> bool {
+    /// Refuses a caller that takes too long, or is one too many, if it uses our protocol. Returns whether it was
+    /// not refused before.
+    pub(super) fn give_up(&mut self, rejection: &Rejection) -> bool {
         if let Stage::Handshake(responder) = &mut self.stage {
-            responder.refuse(no, &mut self.outgoing.bytes);
+            responder.refuse(rejection, &mut self.outgoing.bytes);
             let _ = self.outgoing.flush(&self.socket);
         }
-        !matches!(self.stage, Stage::Leaving { .. })
+        !matches!(self.stage, Stage::Draining { .. })
     }
 
-    /// Looks at the first bytes without taking them: they may be for somebody else.
-    fn look(&mut self, rules: &Arc<Rules>, hung_up: bool) -> Option<Next> {
+    /// Peeks at the first bytes: the connection may be for another protocol.
+    fn detect_protocol(&mut self, context: &Arc<HandshakeContext>, hung_up: bool) -> Option<Next> {
         let mut first = [0; 4];
         let count = match self.socket.peek(&mut first) {
             Ok(0) => return Some(Next::Truncated),
             Ok(count) => count,
-            Err(error) => return stopped(&error),
+            Err(error) => return read_error(&error),
         };
         let received = &first[..count];
         match count {
             4 if first == *MAGIC => {
-                self.stage = Stage::Handshake(Responder::new(rules, self.address));
+                self.stage = Stage::Handshake(Responder::new(context, self.address));
                 None
             }
             4 if first == *LANE_MAGIC => {
-                self.stage = Stage::Lane { received: [0; GREETING], count: 0 };
+                self.stage = Stage::Lane { received: [0; GREETING_BYTES], count: 0 };
                 None
             }
             ..4 if hung_up => Some(Next::Truncated),
@@ -113,15 +118,19 @@ impl HalfOpen {
     }
 }
 
-/// Reads the greeting of a lane's stream and not a byte more: the rest is the lane's.
-fn greet(mut socket: &TcpStream, received: &mut [u8; GREETING], count: &mut usize) -> Option<Next> {
+/// Reads the greeting of a lane's stream, and nothing of what follows.
+fn read_greeting(
+    mut socket: &TcpStream,
+    received: &mut [u8; GREETING_BYTES],
+    count: &mut usize,
+) -> Option<Next> {
     match socket.read(&mut received[*count..]) {
         Ok(0) => Some(Next::Truncated),
         Ok(more) => {
             *count += more;
-            (*count == GREETING).then_some(Next::Lane(*received))
+            (*count == GREETING_BYTES).then_some(Next::Lane(*received))
         }
-        Err(error) => stopped(&error),
+        Err(error) => read_error(&error),
     }
 }
 
@@ -139,17 +148,17 @@ fn handshake(
             if outgoing.flush(socket).is_err() {
                 return Some(Next::Truncated);
             }
-            return stopped(&error);
+            return read_error(&error);
         }
     };
     match step {
         Step::More => None,
         Step::Open(opened) => Some(Next::Open(opened)),
-        Step::Refused(no) => Some(Next::Refused(no)),
+        Step::Refused(rejection) => Some(Next::Refused(rejection)),
     }
 }
 
-fn leave(mut socket: &TcpStream, received: &mut usize, outgoing: &mut Outgoing) -> Option<Next> {
+fn drain(mut socket: &TcpStream, received: &mut usize, outgoing: &mut Outgoing) -> Option<Next> {
     if outgoing.flush(socket).is_err() {
         return Some(Next::Gone);
     }
@@ -162,15 +171,15 @@ fn leave(mut socket: &TcpStream, received: &mut usize, outgoing: &mut Outgoing) 
             *received += count;
             (*received > MAX_RECEIVED).then_some(Next::Gone)
         }
-        Err(error) => match stopped(&error) {
+        Err(error) => match read_error(&error) {
             Some(Next::Truncated) => Some(Next::Gone),
             next => next,
         },
     }
 }
 
-/// Nothing to read: for now, or for ever.
-fn stopped(error: &std::io::Error) -> Option<Next> {
+/// Handles a read error: nothing to read for now, or the connection is broken.
+fn read_error(error: &std::io::Error) -> Option<Next> {
     match error.kind() {
         ErrorKind::WouldBlock => Some(Next::Wait),
         ErrorKind::Interrupted => None,
@@ -180,19 +189,19 @@ fn stopped(error: &std::io::Error) -> Option<Next> {
 
 /// Why an unfinished handshake is given up.
 pub(super) fn slow() -> Rejection {
-    Rejection::new(
-        Reason::Slow,
-        "the handshake took too long: see that the network is not overloaded",
-    )
+    Rejection::new(Reason::Slow, "handshake timed out: check that the network is not overloaded")
 }
 
 /// Why the oldest of too many handshakes is given up.
 pub(super) fn too_many() -> Rejection {
-    Rejection::new(Reason::TooMany, "too many callers are at this listener: dial again")
+    Rejection::new(
+        Reason::TooMany,
+        "too many unfinished handshakes at this listener: connect again",
+    )
 }
 
-/// What a stream of a TCP lane begins with, see `tcp/hello.rs`.
+/// The magic of a stream of a TCP lane, see `tcp/hello.rs`.
 const LANE_MAGIC: &[u8; 4] = b"WLT1";
-const GREETING: usize = 21;
-/// Who sends more after a refusal does not read it.
+const GREETING_BYTES: usize = 21;
+/// A caller that sends more than this after a refusal does not read it.
 const MAX_RECEIVED: usize = 1 << 20;

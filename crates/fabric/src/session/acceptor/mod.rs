@@ -1,4 +1,4 @@
-//! Where callers come in.
+//! A listener for sessions.
 
 mod accept_loop;
 mod config;
@@ -16,16 +16,16 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use self::accept_loop::AcceptLoop;
-pub use self::config::{AcceptorConfig, Caller, HelloCheck, Lanes, Others};
+pub use self::config::{AcceptorConfig, Caller, HelloCheck, LaneHandler, OtherHandler};
 pub use self::counts::AcceptorCounts;
 use self::queue::Queue;
 use super::connection::Session;
-use super::responder::Rules;
+use super::responder::HandshakeContext;
 use crate::error::{Error, Kind};
 use crate::half::deadline;
 
-/// A listening address, with a thread of its own that shakes hands with all callers at once. Dropping
-/// it ends the thread; sessions that came through stay.
+/// A listener, with its own thread that performs all handshakes concurrently. Dropping
+/// it ends the thread; open sessions stay.
 pub struct Acceptor {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -33,25 +33,25 @@ pub struct Acceptor {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the listener and its thread both have.
+/// Shared by the listener and its thread.
 struct Shared {
     queue: Queue,
     counts: AcceptorCounts,
 }
 
 impl Acceptor {
-    /// Listens at `address`; port 0 is one that the system chooses.
+    /// Listens on `address`; with port 0 the system chooses a port.
     pub fn open(address: SocketAddr, config: AcceptorConfig) -> Result<Acceptor, Error> {
         let call = || format!("listen on {address}");
         let listener = listen(address).map_err(|error| {
             let (kind, fix) = match error.kind() {
                 std::io::ErrorKind::PermissionDenied => {
-                    (Kind::Denied, "take a port above 1023, or give the right to lower ones")
+                    (Kind::Denied, "use a port above 1023, or grant CAP_NET_BIND_SERVICE")
                 }
                 _ => (
                     Kind::System,
-                    "give an address of this machine (see `ip address`) and a \
-                                     port that is free (see `ss -ltnp`)",
+                    "use an address of this machine (see `ip address`) and a \
+                    free port (see `ss -ltnp`)",
                 ),
             };
             Error::new(kind, call(), error, fix)
@@ -61,25 +61,25 @@ impl Acceptor {
             Error::new(Kind::System, call(), error, fix)
         };
         let address = listener.local_addr().map_err(system)?;
-        let rules = Rules::new(config)?;
+        let context = HandshakeContext::new(config)?;
         let queue = Queue::new().map_err(system)?;
         let shared =
-            Arc::new(Shared { queue, counts: AcceptorCounts::new(Arc::clone(&rules.alive)) });
+            Arc::new(Shared { queue, counts: AcceptorCounts::new(Arc::clone(&context.alive)) });
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let stop = stop.map_err(|error| system(error.into()))?;
-        let accept_loop = AcceptLoop::new(listener, rules, Arc::clone(&shared), &stop);
+        let accept_loop = AcceptLoop::new(listener, context, Arc::clone(&shared), &stop);
         let accept_loop = accept_loop.map_err(system)?;
         let thread =
-            Builder::new().name("wirelane-listener".to_owned()).spawn(|| accept_loop.keep());
+            Builder::new().name("wirelane-listener".to_owned()).spawn(|| accept_loop.run());
         Ok(Acceptor { address, shared, stop, thread: Some(thread.map_err(system)?) })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The next peer that passed. Waits up to `limit`.
+    /// The next session; waits up to `limit`.
     pub fn accept(&self, limit: Duration) -> Option<Session> {
         let deadline = deadline(limit);
         loop {
@@ -95,12 +95,12 @@ impl Acceptor {
         }
     }
 
-    /// Readable while [`Acceptor::accept`] would give a session at once.
+    /// Readable while [`Acceptor::accept`] would return a session without waiting.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.shared.queue.as_fd()
     }
 
-    /// Who came, and who was sent away why.
+    /// Counters of accepted and refused connections.
     pub fn counts(&self) -> &AcceptorCounts {
         &self.shared.counts
     }
@@ -108,7 +108,7 @@ impl Acceptor {
 
 impl Drop for Acceptor {
     fn drop(&mut self) {
-        // An eventfd at zero takes one.
+        // Writing 1 to an eventfd at zero does not fail.
         let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -126,7 +126,7 @@ impl fmt::Debug for Acceptor {
 fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
-    // Many may call at once, as after a switch came back; the library's own is 128.
+    // Many may connect at the same time, as after the reboot of a switch; the library's default is 128.
     rustix::net::listen(&listener, BACKLOG)?;
     Ok(listener)
 }

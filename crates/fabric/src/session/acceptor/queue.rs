@@ -1,4 +1,4 @@
-//! Sessions that wait to be taken, and a descriptor that tells of them.
+//! Sessions that wait to be accepted, and a descriptor that is readable while there are any.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,7 +23,7 @@ impl Queue {
     pub(super) fn push(&self, session: Session) {
         let mut sessions = self.lock();
         sessions.push_back(session);
-        // It would take 2^64 sessions to be refused.
+        // This fails only with 2^64 sessions.
         let _ = rustix::io::write(&self.wakeup, &1u64.to_ne_bytes());
     }
 

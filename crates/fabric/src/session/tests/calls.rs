@@ -1,4 +1,4 @@
-//! Who gets in, who does not, and what both are told.
+//! Accepted and refused callers, and the messages both ends see.
 
 use std::net::TcpListener;
 use std::thread;
@@ -15,7 +15,7 @@ fn other_key() -> Credentials {
 }
 
 #[test]
-fn without_a_key_nobody_gets_in_and_is_told_the_fix() {
+fn a_caller_without_a_key_is_refused_with_a_fix() {
     let acceptor = open(config());
     let error = call(&acceptor, &Credentials::None).unwrap_err();
     assert_eq!(error.kind(), Kind::Denied);
@@ -27,7 +27,7 @@ fn without_a_key_nobody_gets_in_and_is_told_the_fix() {
 }
 
 #[test]
-fn an_unknown_key_and_a_wrong_secret_are_told_the_same() {
+fn an_unknown_key_and_a_wrong_secret_get_the_same_answer() {
     let acceptor = open(config());
     let unknown = call(&acceptor, &other_key()).unwrap_err();
     assert_eq!(unknown.kind(), Kind::Denied);
@@ -40,7 +40,7 @@ fn an_unknown_key_and_a_wrong_secret_are_told_the_same() {
 }
 
 #[test]
-fn keys_can_be_changed_without_closing_the_acceptor() {
+fn keys_can_be_replaced_while_the_acceptor_is_open() {
     let config = config();
     let keyring = config.keyring.clone();
     let acceptor = open(config);
@@ -55,7 +55,7 @@ fn keys_can_be_changed_without_closing_the_acceptor() {
 }
 
 #[test]
-fn a_ticket_works_once_and_tells_who_has_it() {
+fn a_ticket_works_once_and_has_an_identity() {
     let config = config();
     let keyring = config.keyring.clone();
     let acceptor = open(config);
@@ -68,23 +68,24 @@ fn a_ticket_works_once_and_tells_who_has_it() {
 }
 
 #[test]
-fn a_ticket_ends() {
+fn a_ticket_expires() {
     let config = config();
     let keyring = config.keyring.clone();
     let acceptor = open(config);
-    let ended = Credentials::Ticket(keyring.issue("late", Duration::ZERO).unwrap());
-    assert_eq!(call(&acceptor, &ended).unwrap_err().kind(), Kind::Denied);
+    let expired = Credentials::Ticket(keyring.issue("late", Duration::ZERO).unwrap());
+    assert_eq!(call(&acceptor, &expired).unwrap_err().kind(), Kind::Denied);
     assert_eq!(refusals(&acceptor), [("wrong_key", 1)]);
 }
 
 #[test]
-fn of_two_callers_with_one_ticket_one_gets_in() {
+fn of_two_callers_with_the_same_ticket_one_is_accepted() {
     let config = config();
     let keyring = config.keyring.clone();
     let acceptor = open(config);
     let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
-    // Both are past their first message before either sends its hello.
-    let (mut one, mut two) = (Raw::new(&acceptor, &ticket), Raw::new(&acceptor, &ticket));
+    // Both have sent their first message before either sends its hello.
+    let (mut one, mut two) =
+        (RawCaller::new(&acceptor, &ticket), RawCaller::new(&acceptor, &ticket));
     for raw in [&mut one, &mut two] {
         let first = raw.bytes.len();
         assert!(raw.shake_hands(first).is_none());
@@ -96,20 +97,20 @@ fn of_two_callers_with_one_ticket_one_gets_in() {
 }
 
 #[test]
-fn a_record_of_a_first_message_does_not_use_a_ticket_up() {
+fn a_replayed_first_message_does_not_use_a_ticket() {
     let config = config();
     let keyring = config.keyring.clone();
     let acceptor = open(config);
     let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
-    let mut thief = Raw::new(&acceptor, &ticket);
-    assert!(thief.shake_hands(73).is_none(), "it can repeat the first message, and no more");
-    drop(thief);
+    let mut attacker = RawCaller::new(&acceptor, &ticket);
+    assert!(attacker.shake_hands(73).is_none(), "it can only repeat the first message");
+    drop(attacker);
     assert_eq!(pair(&acceptor, &ticket).1.identity(), "worker-7");
-    wait_for("the thief is gone", || refusals(&acceptor) == [("truncated", 1)]);
+    wait_for("the attacker is gone", || refusals(&acceptor) == [("truncated", 1)]);
 }
 
 #[test]
-fn the_check_sees_who_calls_and_its_refusal_arrives() {
+fn the_check_gets_the_caller_and_its_refusal_is_sent() {
     let mut config = lenient();
     config.check = std::sync::Arc::new(|caller, hello| {
         assert!(caller.address.ip().is_loopback());
@@ -129,11 +130,11 @@ fn the_check_sees_who_calls_and_its_refusal_arrives() {
     assert!(text.contains("(wrong_cluster): anonymous is of[31m another cluster: see"), "{text}");
     assert_eq!(refusals(&acceptor), [("refused", 1)]);
     assert_eq!(acceptor.counts().refused_hellos(), [("wrong_cluster", 1)]);
-    assert_eq!(acceptor.counts().alive(), 0, "one was dropped since, one never was");
+    assert_eq!(acceptor.counts().alive(), 0, "one was dropped, one was refused");
 }
 
 #[test]
-fn long_texts_and_hellos_of_listeners_are_held_in_bounds() {
+fn long_texts_and_hellos_of_listeners_are_limited() {
     let mut config = lenient();
     config.check = std::sync::Arc::new(|_, hello| match hello {
         b"the caller" => Err(Refusal { code: "no", text: "why? ".repeat(10_000) }),
@@ -152,7 +153,7 @@ fn long_texts_and_hellos_of_listeners_are_held_in_bounds() {
 }
 
 #[test]
-fn cards_have_a_limit_at_both_ends() {
+fn hellos_are_limited_at_both_ends() {
     let acceptor = open(lenient());
     for credentials in [Credentials::None, with_key()] {
         let dial = |hello: usize| {
@@ -171,7 +172,7 @@ fn cards_have_a_limit_at_both_ends() {
 }
 
 #[test]
-fn sessions_have_a_limit_and_those_that_end_make_room() {
+fn sessions_are_limited_and_closed_ones_do_not_count() {
     let acceptor = open(AcceptorConfig { max_sessions: 2, ..config() });
     let kept = [pair(&acceptor, &with_key()), pair(&acceptor, &with_key())];
     assert_eq!(acceptor.counts().alive(), 2);
@@ -186,52 +187,53 @@ fn sessions_have_a_limit_and_those_that_end_make_room() {
 }
 
 #[test]
-fn an_old_and_a_new_peer_tell_each_other_which_to_update() {
+fn version_mismatches_name_both_versions() {
     let acceptor = open(config());
-    // A caller of the future; what follows the versions is of no concern to us, however long.
+    // A newer caller; what follows the versions is ignored, however long.
     let future = [&b"WLC1\x07\x09"[..], &[0xab; 100_000]].concat();
     let (answer, _) = Answer::parse(&answer(&acceptor, &future)).unwrap().unwrap();
     assert_eq!((answer.verdict, answer.chosen, answer.versions), (1, 0, Versions::OURS));
-    let text = "this peer speaks versions 1 to 1, you 7 to 9: update the older one";
+    let text =
+        "this peer supports protocol versions 1 to 1, the caller 7 to 9: update the older end";
     assert_eq!(String::from_utf8(answer.body).unwrap(), text);
     assert_eq!(refusals(&acceptor), [("wrong_version", 1)]);
-    // A listener of the future refuses us.
+    // A newer listener refuses us.
     let versions = Versions { lowest: 7, highest: 9 };
     let mut refusal = Answer::refuse(Reason::WrongVersion, "you speak 1 to 1, I 7 to 9");
     refusal.versions = versions;
-    let error = dial_somebody(&refusal.to_bytes());
+    let error = dial_server(&refusal.to_bytes());
     assert_eq!(error.kind(), Kind::Unsupported);
     assert!(error.to_string().contains("(wrong_version): you speak 1 to 1, I 7 to 9"), "{error}");
-    // One that takes us for what we are not.
-    let confused = Answer { chosen: 7, versions, ..Answer::go_on(1, Vec::new()) };
-    let error = dial_somebody(&confused.to_bytes());
+    // One that chooses a version we did not offer.
+    let confused = Answer { chosen: 7, versions, ..Answer::accept(1, Vec::new()) };
+    let error = dial_server(&confused.to_bytes());
     assert_eq!(error.kind(), Kind::Unsupported);
-    assert!(error.to_string().contains("version 7 of the protocol, we speak 1 to 1"), "{error}");
+    assert!(error.to_string().contains("version 7, this end supports 1 to 1"), "{error}");
 }
 
 #[test]
-fn who_is_no_acceptor_is_told_apart() {
-    let error = dial_somebody(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+fn other_servers_and_closed_connections_are_distinguished() {
+    let error = dial_server(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     assert_eq!(error.kind(), Kind::Misuse);
-    assert!(error.to_string().contains("something else"), "{error}");
-    let error = dial_somebody(b"");
+    assert!(error.to_string().contains("another protocol"), "{error}");
+    let error = dial_server(b"");
     assert_eq!(error.kind(), Kind::Gone);
     assert!(error.to_string().contains("before it answered"), "{error}");
-    let error = dial_somebody(&Answer::go_on(1, Vec::new()).to_bytes());
+    let error = dial_server(&Answer::accept(1, Vec::new()).to_bytes());
     assert_eq!(error.kind(), Kind::Gone);
-    assert!(error.to_string().contains("before it looked"), "{error}");
+    assert!(error.to_string().contains("before it answered our hello"), "{error}");
     let unknown = Answer { verdict: 200, ..Answer::refuse(Reason::Slow, "for a new reason") };
-    let error = dial_somebody(&unknown.to_bytes());
+    let error = dial_server(&unknown.to_bytes());
     assert_eq!(error.kind(), Kind::Denied);
     assert!(error.to_string().contains("(code 200): for a new reason"), "{error}");
 }
 
-/// Dials somebody who says this, whatever we say, and hangs up.
-fn dial_somebody(sends: &[u8]) -> Error {
+/// Dials a server that sends these bytes, and closes the connection.
+fn dial_server(sends: &[u8]) -> Error {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let sends = sends.to_vec();
-    let somebody = thread::spawn(move || {
+    let server = thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
         let mut received = [0; 25];
         socket.read_exact(&mut received).unwrap();
@@ -240,12 +242,12 @@ fn dial_somebody(sends: &[u8]) -> Error {
         socket.read_to_end(&mut Vec::new()).unwrap();
     });
     let error = dial(address, &Credentials::None, b"", &Config::default(), LIMIT).unwrap_err();
-    somebody.join().unwrap();
+    server.join().unwrap();
     error
 }
 
 #[test]
-fn nobody_and_somebody_silent_are_gone() {
+fn missing_and_silent_listeners_are_gone() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let dial = |limit| dial(address, &with_key(), b"", &Config::default(), limit).unwrap_err();
@@ -254,13 +256,13 @@ fn nobody_and_somebody_silent_are_gone() {
     assert!(silent.to_string().contains("did not finish the handshake in time"), "{silent}");
     assert_eq!(dial(Duration::ZERO).kind(), Kind::Gone);
     drop(listener);
-    let nobody = dial(LIMIT);
-    assert_eq!(nobody.kind(), Kind::Gone);
-    assert!(nobody.to_string().contains(&format!("dial {address}")), "{nobody}");
+    let missing = dial(LIMIT);
+    assert_eq!(missing.kind(), Kind::Gone);
+    assert!(missing.to_string().contains(&format!("dial {address}")), "{missing}");
 }
 
 #[test]
-fn an_acceptor_cannot_be_opened_twice_at_one_place() {
+fn an_acceptor_cannot_be_opened_twice_on_one_address() {
     let acceptor = open(config());
     let error = Acceptor::open(acceptor.address(), config()).unwrap_err();
     assert_eq!(error.kind(), Kind::System);
@@ -268,7 +270,7 @@ fn an_acceptor_cannot_be_opened_twice_at_one_place() {
 }
 
 #[test]
-fn the_descriptor_tells_when_somebody_is_there() {
+fn the_descriptor_is_readable_while_sessions_wait() {
     let acceptor = open(config());
     let is_readable = || {
         let mut fds = [PollFd::from_borrowed_fd(acceptor.fd(), PollFlags::IN)];

@@ -1,4 +1,4 @@
-//! More callers than a listener can take, and fewer descriptors than it needs.
+//! More callers than a listener allows, and fewer descriptors than it needs.
 
 use std::fs::File;
 use std::process::Command;
@@ -8,10 +8,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::*;
 
 #[test]
-fn silent_callers_keep_nobody_out_and_disturb_no_session() {
+fn silent_callers_do_not_block_others_or_disturb_sessions() {
     let flood = allow_descriptors(2000);
     let hour = Duration::from_secs(3600);
-    let acceptor = open(AcceptorConfig { handshake: hour, ..config() });
+    let acceptor = open(AcceptorConfig { handshake_timeout: hour, ..config() });
     let (mut caller, mut responder) = pair(&acceptor, &with_key());
     let mut silent = Vec::new();
     let mut honest = Vec::new();
@@ -28,7 +28,7 @@ fn silent_callers_keep_nobody_out_and_disturb_no_session() {
         }
     }
     honest.push(pair(&acceptor, &with_key()));
-    // Who is not there any more was given up, each for being the oldest.
+    // Those that are gone were given up, each as the oldest.
     let counts = acceptor.counts();
     let given_up = || counts.refused(Reason::TooMany) as usize;
     wait_for("the flood to be in", || given_up() + counts.half_open() == flood);
@@ -36,19 +36,19 @@ fn silent_callers_keep_nobody_out_and_disturb_no_session() {
     assert_eq!(refusals(&acceptor), [("too_many", given_up() as u64)]);
     assert_eq!(acceptor.counts().accepted(), honest.len() as u64 + 1);
     for (caller, responder) in &mut honest {
-        caller.send(b"and I?").unwrap();
-        assert_eq!(next(responder).unwrap(), b"and I?");
+        caller.send(b"hello").unwrap();
+        assert_eq!(next(responder).unwrap(), b"hello");
     }
 }
 
-/// The test as a process of its own, where there is no descriptor left.
+/// Runs the test in its own process, in which no descriptor is free.
 #[test]
-fn an_acceptor_without_descriptors_waits_and_does_not_spin() {
+fn an_acceptor_without_descriptors_pauses_and_does_not_spin() {
     const ALONE: &str = "WIRELANE_TEST_STARVES";
     if std::env::var_os(ALONE).is_some() {
         return starve();
     }
-    let name = "session::tests::flood::an_acceptor_without_descriptors_waits_and_does_not_spin";
+    let name = "session::tests::flood::an_acceptor_without_descriptors_pauses_and_does_not_spin";
     let mut command = Command::new(std::env::current_exe().unwrap());
     let output = command.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -58,7 +58,7 @@ fn an_acceptor_without_descriptors_waits_and_does_not_spin() {
 fn starve() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(64), maximum }).unwrap();
-    let began = Instant::now();
+    let started = Instant::now();
     let acceptor = open(config());
     let mut hogs: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     // One descriptor for the caller, none for the listener.
@@ -67,11 +67,11 @@ fn starve() {
     let caller = std::thread::spawn(move || {
         dial(address, &with_key(), b"", &Config::default(), LIMIT).unwrap()
     });
-    wait_for("the listener starves", || acceptor.counts().starved() >= 3);
+    wait_for("the listener to pause", || acceptor.counts().starved() >= 3);
     assert_eq!(acceptor.counts().accepted(), 0);
-    // Each time it waits for 100 ms at least.
-    let pauses = began.elapsed().as_millis() as u64 / 100 + 1;
-    assert!(acceptor.counts().starved() <= pauses + 1, "it tries again and again");
+    // Each pause is at least 100 ms.
+    let pauses = started.elapsed().as_millis() as u64 / 100 + 1;
+    assert!(acceptor.counts().starved() <= pauses + 1, "it spins");
     drop(hogs);
     let mut responder = acceptor.accept(LIMIT).expect("the caller that waited");
     let mut caller = caller.join().unwrap();
@@ -80,7 +80,7 @@ fn starve() {
     assert_eq!(refusals(&acceptor), []);
 }
 
-/// How many callers there can be, of those wanted, with both ends in this process.
+/// Raises the descriptor limit, and returns how many of the wanted callers are possible, with both ends in this process.
 fn allow_descriptors(wanted: u64) -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let needed = 2 * wanted + 500;

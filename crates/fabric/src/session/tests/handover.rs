@@ -1,15 +1,15 @@
-//! Connections at the same address that are for somebody else.
+//! Connections on the same address that are handed over: lanes and other protocols.
 
 use std::sync::{Arc, Mutex, mpsc};
 
 use super::*;
 
 #[test]
-fn streams_of_lanes_are_handed_over_with_their_greeting_alone() {
+fn streams_of_lanes_are_handed_over_after_their_greeting() {
     let (to, handed) = mpsc::channel();
     let to = Mutex::new(to);
     let mut config = config();
-    config.lanes = Some(Arc::new(move |greeting, socket| {
+    config.on_lane = Some(Arc::new(move |greeting, socket| {
         let expected = greeting[4] == 3;
         if expected {
             to.lock().unwrap().send((greeting, socket)).unwrap();
@@ -38,20 +38,20 @@ fn streams_of_lanes_are_handed_over_with_their_greeting_alone() {
 }
 
 #[test]
-fn lanes_that_nobody_takes_are_stray() {
+fn lanes_without_a_handler_are_stray() {
     let acceptor = open(config());
     assert_eq!(answer(&acceptor, b"WLT1\x00................"), b"");
     wait_for("the refusal", || refusals(&acceptor) == [("stray_lane", 1)]);
 }
 
 #[test]
-fn others_are_handed_over_with_nothing_read() {
+fn other_protocols_are_handed_over_unread() {
     let (to, handed) = mpsc::channel();
     let to = Mutex::new(to);
     let mut config = config();
-    config.others = Some(Arc::new(move |socket| to.lock().unwrap().send(socket).unwrap()));
+    config.on_other = Some(Arc::new(move |socket| to.lock().unwrap().send(socket).unwrap()));
     let acceptor = open(config);
-    // One that begins as we do, and one of which a single byte is enough.
+    // One that starts like ours, and one for which a single byte is enough.
     for (begin, rest) in [(&b"PRI * HTTP/2.0\r\n"[..], &b""[..]), (b"WLX", b"Y"), (b"G", b"ET /")] {
         let mut caller = connect(&acceptor);
         caller.write_all(begin).unwrap();
@@ -68,7 +68,7 @@ fn others_are_handed_over_with_nothing_read() {
 }
 
 #[test]
-fn others_that_nobody_takes_are_not_ours() {
+fn other_protocols_without_a_handler_are_refused() {
     let acceptor = open(config());
     let mut caller = connect(&acceptor);
     caller.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();

@@ -1,12 +1,12 @@
-//! What an open session carries, and how it ends.
+//! Messages on open sessions, and their end.
 
 use std::io::Write;
 
 use super::*;
-use crate::session::{LostKind, MAX_MESSAGE};
+use crate::session::{MAX_MESSAGE, SessionErrorKind};
 
 #[test]
-fn peers_know_each_other_and_talk() {
+fn peers_are_identified_and_exchange_messages() {
     let acceptor = open(lenient());
     for (credentials, name) in [(Credentials::None, "anonymous"), (with_key(), "cluster")] {
         let (mut caller, mut responder) = pair(&acceptor, &credentials);
@@ -29,11 +29,11 @@ fn peers_know_each_other_and_talk() {
 }
 
 #[test]
-fn messages_of_every_length_travel_whole() {
+fn messages_of_every_length_arrive() {
     let acceptor = open(lenient());
     for credentials in [Credentials::None, with_key()] {
         let (mut caller, mut responder) = pair(&acceptor, &credentials);
-        // Around the length of a record, with and without what else is in it.
+        // Around the length of a record, with and without its overhead.
         let around = 65_510..=65_540;
         for length in [0, 1, 4, 1000].into_iter().chain(around.filter(|l| *l <= MAX_MESSAGE)) {
             let message: Vec<u8> = (0..length).map(|at| (at * 31 + length) as u8).collect();
@@ -65,10 +65,10 @@ fn a_message_too_long_is_not_sent() {
     let acceptor = open(lenient());
     let (mut caller, mut responder) = pair(&acceptor, &Credentials::None);
     let lost = caller.send(&vec![0; MAX_MESSAGE + 1]).unwrap_err();
-    assert_eq!(lost.kind(), LostKind::Full);
+    assert_eq!(lost.kind(), SessionErrorKind::Full);
     assert!(lost.to_string().contains("65537 bytes"), "{lost}");
-    assert_eq!(caller.flush().unwrap_err(), lost, "lost is lost");
-    assert_eq!(next(&mut responder).unwrap_err().kind(), LostKind::Closed);
+    assert_eq!(caller.flush().unwrap_err(), lost, "the session stays lost");
+    assert_eq!(next(&mut responder).unwrap_err().kind(), SessionErrorKind::Closed);
 }
 
 #[test]
@@ -76,33 +76,33 @@ fn a_peer_that_does_not_read_loses_the_session_with_a_reason() {
     let acceptor = open(lenient());
     let (mut caller, mut responder) = pair(&acceptor, &Credentials::None);
     let message = vec![7; MAX_MESSAGE];
-    // Buffers of the system may be tens of megabytes.
+    // Socket buffers may be tens of megabytes.
     let lost = (0..10_000).find_map(|_| caller.send(&message).err()).expect("a limit");
-    assert_eq!(lost.kind(), LostKind::Full);
+    assert_eq!(lost.kind(), SessionErrorKind::Full);
     assert!(lost.to_string().contains("does not read"), "{lost}");
     assert!(!caller.wants_to_write());
-    assert_eq!(caller.receive().unwrap_err(), lost, "for the first reason");
+    assert_eq!(caller.receive().unwrap_err(), lost, "the first reason");
     let ended = loop {
         match next(&mut responder) {
             Ok(message) => assert_eq!(message.len(), MAX_MESSAGE),
             Err(lost) => break lost,
         }
     };
-    assert_eq!(ended.kind(), LostKind::Closed);
+    assert_eq!(ended.kind(), SessionErrorKind::Closed);
 }
 
 #[test]
-fn what_was_sent_before_the_end_still_arrives() {
+fn messages_sent_before_the_end_arrive() {
     let acceptor = open(lenient());
     for credentials in [Credentials::None, with_key()] {
         let (mut caller, mut responder) = pair(&acceptor, &credentials);
         caller.send(b"goodbye").unwrap();
         drop(caller);
-        // Our own message finds nobody, and the last message is received all the same.
+        // Sending fails, and the last message is still received.
         let _ = responder.send(b"are you there?");
         assert_eq!(next(&mut responder).unwrap(), b"goodbye");
         let lost = next(&mut responder).unwrap_err();
-        assert_eq!(lost.kind(), LostKind::Closed);
+        assert_eq!(lost.kind(), SessionErrorKind::Closed);
         assert!(lost.to_string().contains("connection"), "{lost}");
         assert_eq!(next(&mut responder).unwrap_err(), lost);
         assert_eq!(responder.send(b"gone").unwrap_err(), lost);
@@ -110,34 +110,34 @@ fn what_was_sent_before_the_end_still_arrives() {
 }
 
 #[test]
-fn a_message_cut_short_is_an_end_and_no_message() {
+fn a_truncated_message_is_not_delivered() {
     let acceptor = open(lenient());
-    let mut raw = Raw::new(&acceptor, &Credentials::None);
+    let mut raw = RawCaller::new(&acceptor, &Credentials::None);
     raw.shake_hands(usize::MAX).expect("in");
     let mut responder = acceptor.accept(LIMIT).unwrap();
     raw.socket.write_all(&[5, 0, 0, 0, 1, 2]).unwrap();
     drop(raw);
-    assert_eq!(next(&mut responder).unwrap_err().kind(), LostKind::Closed);
+    assert_eq!(next(&mut responder).unwrap_err().kind(), SessionErrorKind::Closed);
 }
 
 #[test]
 fn a_length_beyond_the_limit_is_a_protocol_error() {
     let acceptor = open(lenient());
-    let mut raw = Raw::new(&acceptor, &Credentials::None);
+    let mut raw = RawCaller::new(&acceptor, &Credentials::None);
     raw.shake_hands(usize::MAX).expect("in");
     let mut responder = acceptor.accept(LIMIT).unwrap();
     raw.socket.write_all(&(MAX_MESSAGE as u32 + 1).to_le_bytes()).unwrap();
     let lost = next(&mut responder).unwrap_err();
-    assert_eq!(lost.kind(), LostKind::ProtocolError);
+    assert_eq!(lost.kind(), SessionErrorKind::ProtocolError);
     assert!(lost.to_string().contains("65537"), "{lost}");
-    assert_eq!(responder.send(b"anybody?").unwrap_err(), lost);
+    assert_eq!(responder.send(b"more").unwrap_err(), lost);
 }
 
 #[test]
-fn records_that_are_changed_repeated_or_malformed_are_protocol_errors() {
-    /// Makes bytes of an open session's framing that the listener must not take.
-    type Harm = fn(&mut Opened) -> Vec<u8>;
-    let harms: [(&str, Harm); 6] = [
+fn changed_repeated_and_malformed_records_are_protocol_errors() {
+    /// Encodes bytes that the listener must not accept.
+    type Encode = fn(&mut HandshakeResult) -> Vec<u8>;
+    let cases: [(&str, Encode); 6] = [
         ("changed", |opened| {
             let mut bytes = Vec::new();
             opened.framing.seal(b"pay 10", &mut bytes);
@@ -155,26 +155,30 @@ fn records_that_are_changed_repeated_or_malformed_are_protocol_errors() {
         ("beyond its end", |opened| record(opened, &[2, 0, 0, 0, b'a', b'b', b'c'])),
     ];
     let acceptor = open(config());
-    for (name, harm) in harms {
-        let mut raw = Raw::new(&acceptor, &with_key());
+    for (name, encode) in cases {
+        let mut raw = RawCaller::new(&acceptor, &with_key());
         let mut opened = raw.shake_hands(usize::MAX).expect("in");
         let mut responder = acceptor.accept(LIMIT).unwrap();
-        raw.socket.write_all(&harm(&mut opened)).unwrap();
+        raw.socket.write_all(&encode(&mut opened)).unwrap();
         if name == "repeated" {
             assert_eq!(next(&mut responder).unwrap(), b"pay 10");
         }
-        assert_eq!(next(&mut responder).unwrap_err().kind(), LostKind::ProtocolError, "{name}");
+        assert_eq!(
+            next(&mut responder).unwrap_err().kind(),
+            SessionErrorKind::ProtocolError,
+            "{name}"
+        );
     }
 }
 
-fn record(opened: &mut Opened, content: &[u8]) -> Vec<u8> {
+fn record(opened: &mut HandshakeResult, content: &[u8]) -> Vec<u8> {
     let mut record = Vec::new();
     opened.framing.seal_raw(content, &mut record);
     record
 }
 
 #[test]
-fn sessions_outlive_their_acceptor_which_stops_listening() {
+fn sessions_outlive_their_acceptor() {
     let acceptor = open(config());
     let (mut caller, mut responder) = pair(&acceptor, &with_key());
     let address = acceptor.address();
@@ -185,14 +189,14 @@ fn sessions_outlive_their_acceptor_which_stops_listening() {
 }
 
 #[test]
-fn secrets_are_not_shown() {
+fn secrets_are_not_printed() {
     let config = config();
     let ticket = config.keyring.issue("worker", LIMIT).unwrap();
-    let shown = format!("{config:?} {:?} {:?}", with_key(), Credentials::Ticket(ticket.clone()));
+    let printed = format!("{config:?} {:?} {:?}", with_key(), Credentials::Ticket(ticket.clone()));
     let acceptor = open(config);
-    let shown = format!("{shown} {acceptor:?} {:?}", pair(&acceptor, &with_key()));
+    let printed = format!("{printed} {acceptor:?} {:?}", pair(&acceptor, &with_key()));
     let secret = &ticket.to_bytes()[16..];
     for hidden in [&"c7".repeat(3), "199, 199", &format!("{:?}", &secret[..3])[1..]] {
-        assert!(!shown.contains(hidden.trim_end_matches(']')), "{hidden} in {shown}");
+        assert!(!printed.contains(hidden.trim_end_matches(']')), "{hidden} in {printed}");
     }
 }

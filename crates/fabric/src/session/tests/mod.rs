@@ -14,9 +14,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::connection::Opened;
+use super::connection::HandshakeResult;
 use super::initiator::Initiator;
-use super::{Acceptor, AcceptorConfig, Config, Credentials, Key, Lost, Reason, Session, dial};
+use super::{
+    Acceptor, AcceptorConfig, Config, Credentials, Key, Reason, Session, SessionError, dial,
+};
 use crate::error::Error;
 
 fn key() -> Key {
@@ -27,14 +29,14 @@ fn with_key() -> Credentials {
     Credentials::Key(key())
 }
 
-/// Takes the cluster's key and says `the listener` of itself.
+/// Accepts the cluster's key; its hello is `the listener`.
 fn config() -> AcceptorConfig {
     let config = AcceptorConfig::new(|_, _| Ok(b"the listener".to_vec()));
     config.keyring.add(key()).unwrap();
     config
 }
 
-/// Takes everybody, too.
+/// Accepts anonymous callers too.
 fn lenient() -> AcceptorConfig {
     AcceptorConfig { require_authentication: false, ..config() }
 }
@@ -50,23 +52,23 @@ fn call(acceptor: &Acceptor, credentials: &Credentials) -> Result<Session, Error
 /// Both ends of a session: the caller's, then the listener's.
 fn pair(acceptor: &Acceptor, credentials: &Credentials) -> (Session, Session) {
     let caller = call(acceptor, credentials).unwrap();
-    (caller, acceptor.accept(LIMIT).expect("the caller got in"))
+    (caller, acceptor.accept(LIMIT).expect("the caller is accepted"))
 }
 
-/// Reasons with how many were refused for them; none that is zero.
+/// The nonzero numbers of refusals by reason.
 fn refusals(acceptor: &Acceptor) -> Vec<(&'static str, u64)> {
     let rows = Reason::ALL.map(|reason| (reason.name(), acceptor.counts().refused(reason)));
     rows.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
 /// Waits for the next message.
-fn next(session: &mut Session) -> Result<Vec<u8>, Lost> {
+fn next(session: &mut Session) -> Result<Vec<u8>, SessionError> {
     let until = Instant::now() + LIMIT;
     loop {
         if let Some(message) = session.receive()? {
             return Ok(message);
         }
-        assert!(Instant::now() < until, "no message comes");
+        assert!(Instant::now() < until, "no message arrives");
         let mut fds = [PollFd::from_borrowed_fd(session.as_fd(), PollFlags::IN)];
         poll(&mut fds, Some(&Timespec { tv_sec: 1, tv_nsec: 0 })).unwrap();
     }
@@ -80,23 +82,23 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A caller whose every byte is in our hands.
-struct Raw {
+/// A caller that sends bytes under the control of the test.
+struct RawCaller {
     socket: TcpStream,
     initiator: Initiator,
-    /// What it has to send so far.
+    /// The bytes of the handshake so far.
     bytes: Vec<u8>,
 }
 
-impl Raw {
+impl RawCaller {
     fn new(acceptor: &Acceptor, credentials: &Credentials) -> Self {
         let mut bytes = Vec::new();
         let initiator = Initiator::new(credentials, b"the caller", &mut bytes).unwrap();
-        Raw { socket: connect(acceptor), initiator, bytes }
+        RawCaller { socket: connect(acceptor), initiator, bytes }
     }
 
-    /// Goes through the handshake, but says no more than `most` bytes. None: the listener has not opened.
-    fn shake_hands(&mut self, most: usize) -> Option<Box<Opened>> {
+    /// Performs the handshake, but sends at most `most` bytes. `None`: the handshake is not finished.
+    fn shake_hands(&mut self, most: usize) -> Option<Box<HandshakeResult>> {
         let mut sent = 0;
         loop {
             let end = self.bytes.len().min(most);
@@ -120,7 +122,7 @@ fn connect(acceptor: &Acceptor) -> TcpStream {
     socket
 }
 
-/// All that a listener says to these bytes, until it hangs up.
+/// Sends these bytes, and returns all that the listener answers until it closes the connection.
 fn answer(acceptor: &Acceptor, bytes: &[u8]) -> Vec<u8> {
     let mut socket = connect(acceptor);
     socket.write_all(bytes).unwrap();
@@ -129,5 +131,5 @@ fn answer(acceptor: &Acceptor, bytes: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// Long enough for the slowest machine; nothing waits for it that goes well.
+/// Long enough for the slowest machine; a passing test does not wait for it.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -130,7 +130,7 @@ impl Peer {
                     .enter(session, &self.identity)
                     .ok_or("there are too many sessions")?;
                 // It could read all of the pool.
-                let near = control_block && pass.reads_everything() && link.is_near();
+                let near = control_block && pass.reads_everything() && link.uses_shared_memory();
                 let pool = near.then(|| link.grant(&context.readable_pool)).and_then(Result::ok);
                 let pool = pool.map(|pool| pool.to_bytes());
                 let in_place = pool.is_some();
@@ -150,7 +150,7 @@ impl Peer {
     /// What its identity may do.
     fn admit(&self, link: &Link, context: &WorkerContext) -> Result<Pass, &'static str> {
         let access = context.engine.access();
-        let pass = access.admit_link(&self.identity, link.withdrawals());
+        let pass = access.admit_link(&self.identity, link.revocations());
         pass.ok_or("its identity is not known any more")
     }
 }

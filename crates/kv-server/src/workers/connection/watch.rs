@@ -88,7 +88,8 @@ impl Watch {
         ops: &mut VecDeque<Op>,
         context: &mut WorkerContext,
     ) {
-        let may = client.has_control_block() && self.state == Watching::No && link.is_near();
+        let may =
+            client.has_control_block() && self.state == Watching::No && link.uses_shared_memory();
         if may && context.watched < MAX_WATCHED {
             context.watched += 1;
             self.state = Watching::Begins;
@@ -171,7 +172,7 @@ impl Watch {
             return Look::Line { last: self.state == Watching::Last };
         }
         // The link uses another path now.
-        if self.state == Watching::Yes && !link.is_near() {
+        if self.state == Watching::Yes && !link.uses_shared_memory() {
             return Look::Far;
         }
         let last = self.state == Watching::Last;

@@ -1,7 +1,7 @@
 //! Stays with a link, and says what happens to it.
 
 use fabric::drive;
-use fabric::link::{Event, Happening, Link};
+use fabric::link::{Event, EventKind, Link};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::report;
@@ -43,7 +43,7 @@ async fn watch(
             true => output::answer(&format!("{}\n", serde_json::json!(event)))?,
             false => output::answer(&format!("{}\n", report::event(&event)))?,
         }
-        if matches!(event.what, Happening::Ended | Happening::Closed) {
+        if matches!(event.what, EventKind::Ended | EventKind::Closed) {
             break Err(Failure::failed(format!("the link ended: {}", event.why)));
         }
     };

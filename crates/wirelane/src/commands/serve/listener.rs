@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use fabric::link::{Endpoint, Listener};
-use fabric::session::{Others, Reason};
+use fabric::session::{OtherHandler, Reason};
 use serde::Serialize;
 
 use super::port_owner;
@@ -14,9 +14,9 @@ use crate::output::Failure;
 pub(super) fn open(
     endpoint: &Endpoint,
     address: SocketAddr,
-    others: Others,
+    others: OtherHandler,
 ) -> Result<Listener, Failure> {
-    endpoint.listen_beside(address, Some(others)).map_err(|error| {
+    endpoint.listen_shared(address, Some(others)).map_err(|error| {
         let other = "choose another address with --listen HOST:PORT";
         Failure::failed(match port_owner::find(address) {
             Some(owner) => format!("listen on {address}: in use by {owner}. Stop it, or {other}"),

@@ -130,7 +130,7 @@ mod tests {
         let offers = |classes: &[Class], policy| {
             Offers::of(&Settings { classes: classes.to_vec(), policy, ..Settings::default() })
         };
-        let all = offers(&Class::USUAL, Policy::Prefer);
+        let all = offers(&Class::DEFAULT, Policy::Prefer);
         assert!(all.line().contains("shm for clients on this host; verbs if RDMA is on; tcp for"));
         let rdma = Arc::new(Rdma { devices: Vec::new(), off: None });
         let offered = |offers: &Offers| -> Vec<bool> {
@@ -142,7 +142,7 @@ mod tests {
         let tcp = offers(&[Class::Tcp], Policy::Off);
         tcp.note(&rdma);
         assert_eq!(offered(&tcp), [false, false, false, true]);
-        let required = offers(&Class::USUAL, Policy::Require);
+        let required = offers(&Class::DEFAULT, Policy::Require);
         required.note(&rdma);
         assert_eq!(offered(&required), [false, true, false, false]);
         assert!(required.line().contains("no tcp: RDMA is required"), "{}", required.line());

@@ -1,8 +1,8 @@
-//! The lane of a rail with all that belongs to it: its messages, its keys, and what it has to do.
+//! The lane of a rail with its messages, keys and queue.
 //!
-//! `out` and `bytes_out` count what is in the queue or with the lane, receives apart: each operation is added by
-//! [`RailLane::add`] and taken off by [`RailLane::remove`]. The order in which operations are put into the queue is the
-//! order in which the lane gets them: the proofs of those on an ordered lane rest on that.
+//! `in_flight` and `bytes_in_flight` count operations in the queue or posted, without receives: each is added by
+//! [`RailLane::add`] and subtracted by [`RailLane::remove`]. Operations are posted in the order in which they are
+//! queued: the proofs of an ordered lane depend on that.
 
 mod reach;
 
@@ -15,7 +15,7 @@ use super::keys::Keys;
 use super::probe::Probe;
 use crate::lane::Lane;
 use crate::link::messages::message_queue::{MessageQueue, Payload};
-use crate::link::operations::NEVER;
+use crate::link::operations::NO_PROOF;
 use crate::link::protocol::header::Header;
 use crate::op::{Completion, Done, Failure, Op, Pieces, Work};
 use crate::stats::Stats;
@@ -25,11 +25,11 @@ pub(in crate::link) struct RailLane {
     messages: MessageQueue,
     keys: Keys,
     probe: Probe,
-    /// What the lane had no room for yet.
+    /// Operations that are not posted yet.
     queue: VecDeque<Op>,
-    out: u32,
-    bytes_out: u64,
-    /// When something was last completed, while something is out; `None` until time is next told.
+    in_flight: u32,
+    bytes_in_flight: u64,
+    /// When an operation last completed, while any is in flight; `None` until the next poll.
     progress: Option<Duration>,
     counts: MessageCounts,
     /// From the lane's capabilities, for the hot path.
@@ -38,19 +38,19 @@ pub(in crate::link) struct RailLane {
     closed: bool,
 }
 
-/// Messages of one lane.
+/// Numbers of messages on one lane.
 #[derive(Debug, Default, Clone, Copy)]
 pub(in crate::link::rails) struct MessageCounts {
-    /// Ours: posted, and arrived for sure.
+    /// Ours: posted, and confirmed.
     sent: u64,
-    pub(in crate::link::rails) arrived: u64,
+    pub(in crate::link::rails) confirmed: u64,
     /// The peer's.
     pub(in crate::link::rails) received: u64,
 }
 
-/// What a receive of a lane came back with.
+/// The result of a receive of a lane.
 pub(in crate::link) enum Received {
-    /// No message, and nothing wrong.
+    /// No message, and no error.
     Nothing,
     Failed(Failure),
     Malformed {
@@ -78,8 +78,8 @@ impl RailLane {
             keys: Keys::default(),
             probe,
             queue: VecDeque::new(),
-            out: 0,
-            bytes_out: 0,
+            in_flight: 0,
+            bytes_in_flight: 0,
             progress: None,
             counts: MessageCounts::default(),
             closed: false,
@@ -88,79 +88,79 @@ impl RailLane {
 
     // Operations.
 
-    /// Whether it takes so many bytes more, with at most `window` in flight.
+    /// Whether `bytes` more can be queued, with at most `window` bytes in flight.
     #[inline]
-    pub(in crate::link) fn has_room(&self, bytes: u64, window: u64) -> bool {
-        self.has_place() && (self.out == 0 || self.bytes_out + bytes <= window)
+    pub(in crate::link) fn has_capacity(&self, bytes: u64, window: u64) -> bool {
+        self.can_queue() && (self.in_flight == 0 || self.bytes_in_flight + bytes <= window)
     }
 
-    /// Whether it takes one more operation.
+    /// Whether one more operation can be queued.
     #[inline]
-    pub(in crate::link) fn has_place(&self) -> bool {
-        self.out < self.depth
+    pub(in crate::link) fn can_queue(&self) -> bool {
+        self.in_flight < self.depth
     }
 
-    /// How many more operations it takes.
+    /// The number of operations that can be queued.
     #[inline]
-    pub(in crate::link) fn free_places(&self) -> usize {
-        self.depth.saturating_sub(self.out) as usize
+    pub(in crate::link) fn free_entries(&self) -> usize {
+        self.depth.saturating_sub(self.in_flight) as usize
     }
 
-    /// Whether something waits for room in the lane.
+    /// Whether operations wait to be posted.
     #[inline]
     pub(in crate::link) fn has_queue(&self) -> bool {
         !self.queue.is_empty()
     }
 
     #[inline]
-    pub(in crate::link) fn out(&self) -> u32 {
-        self.out
+    pub(in crate::link) fn in_flight(&self) -> u32 {
+        self.in_flight
     }
 
     #[inline]
-    pub(in crate::link) fn bytes_out(&self) -> u64 {
-        self.bytes_out
+    pub(in crate::link) fn bytes_in_flight(&self) -> u64 {
+        self.bytes_in_flight
     }
 
-    /// Counts operations that are given to it.
+    /// Counts queued operations.
     #[inline]
     pub(in crate::link) fn add(&mut self, count: u32, bytes: u64) {
-        if self.out == 0 {
+        if self.in_flight == 0 {
             self.progress = None;
         }
-        self.out += count;
-        self.bytes_out += bytes;
+        self.in_flight += count;
+        self.bytes_in_flight += bytes;
     }
 
-    /// Counts one that came back.
+    /// Counts a completed operation.
     #[inline]
     pub(in crate::link) fn remove(&mut self, bytes: u64) {
-        self.out -= 1;
-        self.bytes_out -= bytes;
+        self.in_flight -= 1;
+        self.bytes_in_flight -= bytes;
     }
 
-    /// If the peer received so many messages, and the lane keeps order, then a write or a read that is given to it
+    /// If the peer received this number of messages on an ordered lane, then a write or a read that is queued
     /// now took effect.
     #[inline]
     pub(in crate::link) fn proof(&self, work: &Work) -> u64 {
         match work {
-            Work::Read { .. } => NEVER,
-            // A message that is sent later and received proves it.
+            Work::Read { .. } => NO_PROOF,
+            // The next message, if it is received, proves it.
             _ => self.counts.sent + 1,
         }
     }
 
-    /// As [`RailLane::proof`], of a message, which is counted.
+    /// As [`RailLane::proof`], for a message, which is counted.
     #[inline]
-    pub(in crate::link) fn proof_of_message(&mut self) -> u64 {
+    pub(in crate::link) fn message_proof(&mut self) -> u64 {
         self.counts.sent += 1;
         self.counts.sent
     }
 
-    /// A message has arrived for sure.
+    /// A message was confirmed.
     #[inline]
-    pub(in crate::link) fn message_arrived(&mut self) {
-        self.counts.arrived += 1;
+    pub(in crate::link) fn message_confirmed(&mut self) {
+        self.counts.confirmed += 1;
     }
 
     #[inline]
@@ -168,7 +168,7 @@ impl RailLane {
         self.queue.push_back(op);
     }
 
-    /// Posts what was pushed.
+    /// Posts the queue.
     #[inline]
     pub(in crate::link::rails) fn ring(&mut self) {
         if !self.queue.is_empty() {
@@ -176,14 +176,14 @@ impl RailLane {
         }
     }
 
-    /// Posts operations from where they are. What the lane has no room for is in the queue then.
+    /// Posts operations directly, and queues those that do not fit.
     #[inline]
     pub(in crate::link) fn post(&mut self, ops: &mut VecDeque<Op>) {
         self.lane.post(ops);
         self.queue.append(ops);
     }
 
-    /// Appends what is over; `false` if there is nothing to look at.
+    /// Appends completions; `false` if there is nothing to handle.
     #[inline]
     pub(in crate::link) fn poll(&mut self, now: Duration, done: &mut Vec<Completion>) -> bool {
         let changed = self.lane.poll(done) > 0 || self.progress.is_none();
@@ -193,25 +193,25 @@ impl RailLane {
         changed
     }
 
-    /// Whether nothing was completed for so long, though something is out. Where the peer's own CPU must help, a busy
-    /// peer is no dead lane.
+    /// Whether operations are in flight and none completed within the timeout. Not for lanes that need the peer's CPU: a busy
+    /// peer is not a dead lane.
     pub(in crate::link) fn is_stuck(&self, now: Duration, timeout: Duration) -> bool {
         let still = self.progress.is_some_and(|since| since + timeout <= now);
-        self.out > 0 && still && !self.lane.caps().peer_must_poll
+        self.in_flight > 0 && still && !self.lane.caps().peer_must_poll
     }
 
-    /// Whether something was completed at this time.
+    /// Whether an operation completed at this time.
     pub(in crate::link) fn has_progressed(&self, now: Duration) -> bool {
         self.progress == Some(now)
     }
 
-    /// When it counts as stuck, if nothing is completed.
+    /// When the lane counts as stuck, unless an operation completes.
     pub(in crate::link::rails) fn next_due(
         &self,
         now: Duration,
         timeout: Duration,
     ) -> Option<Duration> {
-        (self.out > 0).then(|| self.progress.unwrap_or(now) + timeout)
+        (self.in_flight > 0).then(|| self.progress.unwrap_or(now) + timeout)
     }
 
     // Messages.
@@ -226,32 +226,32 @@ impl RailLane {
         &mut self.messages
     }
 
-    /// Posts the slots that are free again; `Err` if the lane has no room for them. `receives` is room for that.
+    /// Posts free slots; `Err` if the lane's receive queue is full. `receives` is a reused buffer.
     #[inline]
     pub(in crate::link::rails) fn refill(
         &mut self,
         receives: &mut VecDeque<Op>,
     ) -> Result<(), &'static str> {
-        if !self.messages.has_idle() {
+        if !self.messages.should_post() {
             return Ok(());
         }
-        self.messages.receives(receives, |slot| RECEIVE | u64::from(slot));
+        self.messages.append_receives(receives, |slot| RECEIVE_BIT | u64::from(slot));
         self.lane.post(receives);
         if !receives.is_empty() {
-            receives.drain(..).for_each(|_| self.messages.returned(None));
-            return Err("the lane has no room for its receives");
+            receives.drain(..).for_each(|_| self.messages.slot_returned(None));
+            return Err("the lane's receive queue is full");
         }
         Ok(())
     }
 
-    /// A receive came back.
+    /// A receive has completed.
     pub(in crate::link) fn receive(&mut self, completion: Completion) -> Received {
-        let slot = (completion.token & !RECEIVE) as u32;
+        let slot = (completion.token & !RECEIVE_BIT) as u32;
         let slice = match completion.work {
             Work::Receive { into: Pieces::One(slice) } => Some((slot, slice)),
             _ => None,
         };
-        self.messages.returned(slice);
+        self.messages.slot_returned(slice);
         let (length, imm) = match completion.outcome {
             Ok(Done::Received { length, imm }) => (length, imm),
             Ok(_) => return Received::Nothing,
@@ -259,7 +259,7 @@ impl RailLane {
             Err(failure) => return Received::Failed(failure),
         };
         self.counts.received += 1;
-        // Immediate data of a lane's write comes with no message: what lies in the slot then is an old one.
+        // A write with immediate data brings no message: the slot contains an old one.
         let header = imm.is_none().then(|| self.messages.header(slot, length)).flatten();
         match header {
             Some((header, payload)) => Received::Message { slot, header, payload },
@@ -282,14 +282,14 @@ impl RailLane {
         self.lane.fd()
     }
 
-    /// Prepares for sleep; `false` if there is something to do.
+    /// Arms the lane; `false` if there is work to do.
     pub(in crate::link::rails) fn arm(&mut self) -> bool {
         self.queue.is_empty() && self.lane.arm()
     }
 
     // The end.
 
-    /// Ends the lane. What it never had comes back like what it had.
+    /// Closes the lane. Queued operations are flushed like posted ones.
     pub(in crate::link::rails) fn close(&mut self) {
         self.closed = true;
         self.lane.close();
@@ -301,9 +301,9 @@ impl RailLane {
         self.closed
     }
 
-    /// Whether it has nothing of ours any more.
+    /// Whether it is closed and all operations and receives have completed.
     pub(in crate::link::rails) fn is_drained(&self) -> bool {
-        self.closed && self.out == 0 && !self.messages.has_posted()
+        self.closed && self.in_flight == 0 && !self.messages.has_posted()
     }
 
     pub(in crate::link::rails) fn counts(&self) -> MessageCounts {
@@ -312,10 +312,10 @@ impl RailLane {
 
     #[cfg(test)]
     pub(in crate::link) fn describe(&self) -> String {
-        let (out, bytes, queue) = (self.out, self.bytes_out, self.queue.len());
-        format!("out {out} bytes {bytes} queue {queue} messages {:?}", self.messages)
+        let (in_flight, bytes, queue) = (self.in_flight, self.bytes_in_flight, self.queue.len());
+        format!("in flight {in_flight} bytes {bytes} queue {queue} messages {:?}", self.messages)
     }
 }
 
-/// Tells receives from other operations of a lane, in their tokens.
-pub(in crate::link) const RECEIVE: u64 = 1 << 63;
+/// Set in the tokens of receives.
+pub(in crate::link) const RECEIVE_BIT: u64 = 1 << 63;

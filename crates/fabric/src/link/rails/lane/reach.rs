@@ -1,21 +1,21 @@
-//! What a lane reaches: the regions of the peer, by their keys, and for the peer ours; and the proof that it does.
+//! Access to the peer's regions on a lane, grants of ours, and the probe.
 
 use super::RailLane;
 use crate::error::Error;
 use crate::link::rails::keys::Key;
-use crate::link::rails::probe::{PROBE, ProbeStep};
+use crate::link::rails::probe::{PROBE_BYTES, ProbeStep};
 use crate::op::Work;
 use crate::region::{Region, Slice};
 use crate::remote::{RemoteRegion, Window};
 
 impl RailLane {
-    /// The key of a region of the peer's, if it came.
+    /// The key of a region of the peer, if it has arrived.
     #[inline]
     pub(in crate::link) fn key(&self, region: u64) -> Option<&Key> {
         self.keys.get(region)
     }
 
-    /// The window by which it reaches a region of the peer's, if it does.
+    /// The window of a region of the peer on this lane, if it can be reached.
     #[inline]
     pub(in crate::link) fn window(&self, region: u64) -> Option<&Window> {
         match self.keys.get(region) {
@@ -24,7 +24,7 @@ impl RailLane {
         }
     }
 
-    /// The peer's key of a region came; `None`: the region cannot be reached by this lane.
+    /// Stores the peer's key of a region; `None`: the region cannot be reached on this lane.
     pub(in crate::link) fn import(&mut self, region: u64, key: Option<RemoteRegion>) {
         let window = key.and_then(|key| self.lane.import(&key).ok());
         self.keys.set(region, window.map_or(Key::Refused, Key::Open));
@@ -38,7 +38,7 @@ impl RailLane {
         self.lane.grant(region)
     }
 
-    /// Reads the peer's memory now, if the lane can.
+    /// Reads the peer's memory without an operation, if the lane supports it.
     #[inline]
     pub(in crate::link) fn peek(&mut self, region: u64, offset: u64, into: &Slice) -> bool {
         match self.keys.get(region) {
@@ -47,7 +47,7 @@ impl RailLane {
         }
     }
 
-    /// Writes the peer's memory now, if the lane can.
+    /// Writes the peer's memory without an operation, if the lane supports it.
     #[inline]
     pub(in crate::link) fn poke(
         &mut self,
@@ -64,26 +64,26 @@ impl RailLane {
 
     // The probe.
 
-    /// Lets the peer probe us.
+    /// Grants the peer our probe region.
     pub(in crate::link) fn grant_probe(&mut self) -> Result<RemoteRegion, Error> {
         self.lane.grant(self.probe.theirs())
     }
 
-    /// The peer takes messages into so many slots, and has memory to probe: the first step, or why there is none.
-    pub(in crate::link::rails) fn begin_probe(
+    /// Takes the number of the peer's slots and its probe region; returns the first step, or an error.
+    pub(in crate::link::rails) fn start_probe(
         &mut self,
         slots: [u16; 2],
         remote: &RemoteRegion,
     ) -> Result<Work, String> {
-        self.messages.peer_has(slots);
+        self.messages.set_peer_slots(slots);
         match self.lane.import(remote) {
-            Ok(window) if window.len() >= PROBE as u64 => Ok(self.probe.write(window)),
-            Ok(_) => Err("the peer gave too little memory to probe".to_owned()),
+            Ok(window) if window.len() >= PROBE_BYTES as u64 => Ok(self.probe.write(window)),
+            Ok(_) => Err("the peer's probe region is too small".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    pub(in crate::link::rails) fn next_of_probe(&mut self) -> Option<ProbeStep> {
+    pub(in crate::link::rails) fn next_probe_step(&mut self) -> Option<ProbeStep> {
         self.probe.next()
     }
 }

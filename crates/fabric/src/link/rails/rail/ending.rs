@@ -1,10 +1,10 @@
-//! How the lane of a rail ends: our end, the peer's, and what is known once both are closed.
+//! The end of a rail's lane: at our end, at the peer's, and the result once both are closed.
 
 use std::time::Duration;
 
 use super::{Rail, State};
 use crate::link::config::Config;
-use crate::link::event::Happening;
+use crate::link::event::EventKind;
 use crate::link::operations::Part;
 use crate::link::protocol::control::{Class, Control};
 use crate::link::rails::RailLane;
@@ -15,71 +15,71 @@ use crate::op::{Failure, Work};
 pub(super) struct LaneEnding {
     /// Whether we have reported to the peer that our end is closed.
     reported: bool,
-    /// How many messages had come when the peer closed its end.
+    /// The number of messages received by the peer when it closed its end.
     peer_received: Option<u64>,
-    /// How many messages came to us.
+    /// The number of messages we received.
     received: u64,
-    /// Whether the lane kept order, and how many of our messages had surely arrived.
+    /// Whether the lane was ordered, and the number of our messages that were confirmed.
     ordered: bool,
-    arrived: u64,
+    confirmed: u64,
 }
 
 /// An operation of a dead lane.
-pub(in crate::link) struct Lost {
+pub(in crate::link) struct LostPart {
     pub(in crate::link) part: Part,
     pub(in crate::link) failure: Failure,
     pub(in crate::link) work: Work,
 }
 
 impl Rail {
-    /// Its lane is dead, or could not be made: what that is, unless it is known already.
+    /// Its lane is dead, or could not be set up; returns the event, unless that is known already.
     pub(in crate::link::rails) fn fail(
         &mut self,
         now: Duration,
         why: &str,
-        settle: Duration,
-    ) -> Option<Happening> {
+        retry_pause: Duration,
+    ) -> Option<EventKind> {
         let what = match self.state {
             State::Up { since } => {
                 let lived = now.saturating_sub(since);
-                self.flaps = if lived < 10 * settle { self.flaps + 1 } else { 1 };
-                Happening::RailDown
+                self.flaps = if lived < 10 * retry_pause { self.flaps + 1 } else { 1 };
+                EventKind::RailDown
             }
-            State::Trying { .. } => Happening::RailRefused,
+            State::Trying { .. } => EventKind::RailRefused,
             State::Standby { .. } | State::Fencing { .. } => return None,
         };
-        self.begin_fence(now);
+        self.start_fence(now);
         self.why = why.to_owned();
         Some(what)
     }
 
-    pub(in crate::link::rails) fn begin_fence(&mut self, now: Duration) {
+    pub(in crate::link::rails) fn start_fence(&mut self, now: Duration) {
         self.state = State::Fencing { since: now };
         self.setup.drop_half();
     }
 
-    /// Closes its lane; `false` if there is none, or it is closed already.
+    /// Closes its lane; `false` if there is none, or it is closed.
     pub(in crate::link::rails) fn close_lane(&mut self) -> bool {
         let open = self.lane.as_mut().filter(|lane| !lane.is_closed());
         open.map(RailLane::close).is_some()
     }
 
-    /// Takes out a lane that was closed and has nothing of ours any more.
+    /// Takes out its lane, if it is closed and drained.
     pub(in crate::link::rails) fn take_drained(&mut self) -> Option<RailLane> {
         let lane = self.lane.take_if(|lane| lane.is_drained())?;
         let counts = lane.counts();
         self.ending.received = counts.received;
-        self.ending.arrived = counts.arrived;
+        self.ending.confirmed = counts.confirmed;
         self.ending.ordered = lane.is_ordered();
         Some(lane)
     }
 
-    /// What died with the lane.
-    pub(in crate::link) fn lose(&mut self, lost: Lost) {
+    /// Stores an unconfirmed operation.
+    pub(in crate::link) fn lose(&mut self, lost: LostPart) {
         self.unconfirmed.push(lost);
     }
 
-    /// The peer has closed its end, after so many messages; `false` if that was an older lane.
+    /// The peer has closed its end, after this number of messages; `false` if that was an older lane.
     pub(in crate::link) fn peer_fenced(&mut self, generation: u32, received: u64) -> bool {
         if self.generation != generation || matches!(self.state, State::Standby { .. }) {
             return false;
@@ -88,7 +88,7 @@ impl Rail {
         true
     }
 
-    /// What the peer must know when our end is closed; once, and only of a lane that it knows.
+    /// The message that our end is closed; once, and only for a lane that the peer knows of.
     pub(in crate::link) fn report_fenced(&mut self, rail: u8) -> Option<Control> {
         let reported = std::mem::replace(&mut self.ending.reported, true);
         let (generation, received) = (self.generation, self.ending.received);
@@ -98,46 +98,51 @@ impl Rail {
         })
     }
 
-    /// How many messages the peer has received, once its end is closed. One that it does not know of has no other end.
+    /// The number of messages received by the peer, once its end is closed. A lane that it does not know of has no other end.
     pub(in crate::link) fn received_by_peer(&self) -> Option<u64> {
         self.ending.peer_received.or((!self.setup.is_announced()).then_some(0))
     }
 
-    /// How many messages surely arrived on the lane that ended.
-    pub(in crate::link) fn surely_arrived(&self) -> u64 {
-        self.ending.arrived
+    /// The number of confirmed messages on the lane that ended.
+    pub(in crate::link) fn confirmed_messages(&self) -> u64 {
+        self.ending.confirmed
     }
 
-    /// Both ends are closed: a pause follows.
+    /// Both ends are closed: starts the pause.
     pub(in crate::link) fn end_fence(&mut self, now: Duration, config: &Config) {
         let until = now.saturating_add(pause(self.plan.class, self.flaps, config));
         self.state = State::Standby { until };
     }
 
-    /// What died with the lane, and whether that kept order.
-    pub(in crate::link) fn take_unconfirmed(&mut self) -> (Vec<Lost>, bool) {
+    /// The unconfirmed operations of the lane, and whether it was ordered.
+    pub(in crate::link) fn take_unconfirmed(&mut self) -> (Vec<LostPart>, bool) {
         (std::mem::take(&mut self.unconfirmed), self.ending.ordered)
     }
 
-    /// Whether it is time to let go of a device that was lost, which then counts as done.
-    pub(in crate::link::rails) fn take_tidy(&mut self, now: Duration, settle: Duration) -> bool {
-        let due =
-            self.plan.class == Class::Verbs && self.generation > 0 && now >= self.tidied + settle;
+    /// Whether it is time to release a lost device; if so, that counts as done.
+    pub(in crate::link::rails) fn take_release_due(
+        &mut self,
+        now: Duration,
+        retry_pause: Duration,
+    ) -> bool {
+        let due = self.plan.class == Class::Verbs
+            && self.generation > 0
+            && now >= self.last_release + retry_pause;
         if due {
-            self.tidied = now;
+            self.last_release = now;
         }
         due
     }
 }
 
-/// How long a rail is left alone.
+/// The pause before a rail is tried again.
 fn pause(class: Class, flaps: u32, config: &Config) -> Duration {
     match class {
-        // Shared memory is not there another time if it was not at first.
+        // If shared memory did not work at first, it never will.
         Class::Shm if flaps == 0 => Duration::from_secs(u64::from(u32::MAX)),
         _ => {
             let longer = 1 << flaps.saturating_sub(1).min(16);
-            (config.settle * longer).min(config.longest_pause.max(config.settle))
+            (config.retry_pause * longer).min(config.max_retry_pause.max(config.retry_pause))
         }
     }
 }

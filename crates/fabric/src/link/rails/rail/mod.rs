@@ -1,7 +1,7 @@
 //! A rail: one path to the peer, and the lane on it while there is one.
 //!
-//! Lanes of a rail follow each other, each under its generation: one is set up and proven (`Trying`), used (`Up`),
-//! closed at both ends (`Fencing`), and only then, after a pause (`Standby`), is another tried.
+//! A rail has one lane after another, each with its generation: it is set up and probed (`Trying`), used (`Up`),
+//! closed at both ends (`Fencing`), and after a pause (`Standby`) the next is tried.
 
 mod ending;
 mod setup;
@@ -13,40 +13,40 @@ use self::setup::LaneSetup;
 use super::lane::RailLane;
 use crate::link::protocol::control::Plan;
 
-pub(in crate::link) use self::ending::Lost;
-pub(super) use self::setup::SETUP;
+pub(in crate::link) use self::ending::LostPart;
+pub(super) use self::setup::SETUP_TIMEOUT;
 pub(in crate::link) use self::setup::SetupError;
 
 pub(in crate::link) struct Rail {
     plan: Plan,
-    /// Counts the lanes that were made or tried on it.
+    /// The number of lanes that were tried on it.
     generation: u32,
     state: State,
     lane: Option<RailLane>,
     setup: LaneSetup,
-    /// Whether a thread makes a lane for it: that one, or one that was given up because a device does not answer.
+    /// Whether a connector task is running: for the current lane, or for one that was given up because a device does not answer.
     busy: bool,
     ending: LaneEnding,
-    /// What died with the last lane, until it is known what came of it.
-    unconfirmed: Vec<Lost>,
-    /// How often in a row it died soon after it came up.
+    /// Operations of the dead lane with an unknown outcome, until the fence is complete.
+    unconfirmed: Vec<LostPart>,
+    /// How often in succession it died soon after it came up.
     flaps: u32,
-    /// When it was last seen to that nothing lost is held.
-    tidied: Duration,
-    /// Why it is as it is.
+    /// When a lost device was last released.
+    last_release: Duration,
+    /// The reason for its state.
     why: String,
 }
 
-/// Where a rail stands.
+/// The state of a rail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::link) enum State {
-    /// Left alone until then.
+    /// Not tried before this time.
     Standby { until: Duration },
-    /// A lane is being made and probed, since and until then.
+    /// A lane is being set up and probed, until the deadline.
     Trying { since: Duration, until: Duration },
-    /// In use, or ready to be.
+    /// Active, or ready to be.
     Up { since: Duration },
-    /// The lane is dead, since then: nothing of it is done again before both ends have closed it.
+    /// The lane is dead: its operations are repeated only when both ends have closed it.
     Fencing { since: Duration },
 }
 
@@ -63,7 +63,7 @@ impl Rail {
             ending: LaneEnding::default(),
             unconfirmed: Vec::new(),
             flaps: 0,
-            tidied: Duration::ZERO,
+            last_release: Duration::ZERO,
             why,
         }
     }
@@ -104,7 +104,7 @@ impl Rail {
         self.lane.as_mut()
     }
 
-    /// Its name for people: the two ports or transports, ours first.
+    /// The displayed name: the two ports or transports, ours first.
     pub(in crate::link) fn name(&self, leads: bool) -> String {
         let [leader, follower] = &self.plan.paths;
         let (ours, theirs) = if leads { (leader, follower) } else { (follower, leader) };

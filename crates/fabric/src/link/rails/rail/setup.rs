@@ -1,4 +1,4 @@
-//! How the lane of a rail is set up: each step waits for one of the peer's.
+//! The setup of a rail's lane: each step waits for one of the peer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use crate::link::rails::probe::ProbeStep;
 use crate::op::Work;
 use crate::remote::RemoteRegion;
 
-/// A lane in the making.
+/// The state of a lane's setup.
 #[derive(Default)]
 pub(super) struct LaneSetup {
     half: Option<(Box<dyn Half>, Arc<dyn Fabric>)>,
-    /// What the peer sent before our end was ready for it.
+    /// Messages of the peer that arrived before our end was ready for them.
     offer: Option<Vec<u8>>,
     connected: Option<([u16; 2], RemoteRegion)>,
     keys: Vec<(u64, Option<RemoteRegion>)>,
-    /// Whether the peer's end is connected, and ours has used that.
+    /// Whether `connected` has arrived and was used.
     peer_connected: bool,
-    /// Whether each end has probed the other: ours, theirs.
+    /// Whether our end has probed the peer, and the peer us.
     proven: [bool; 2],
     /// Whether the peer knows of this generation.
     announced: bool,
@@ -30,13 +30,13 @@ pub(super) struct LaneSetup {
 
 /// Why a step of the setup failed.
 pub(in crate::link) enum SetupError {
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     Protocol(&'static str),
-    /// This lane is of no use.
+    /// The lane cannot be used.
     Lane(String),
 }
 
-/// What a setup needs to connect its half.
+/// Our half, its fabric and the peer's offer.
 pub(in crate::link::rails) type Connectable = (Box<dyn Half>, Arc<dyn Fabric>, Vec<u8>);
 
 impl LaneSetup {
@@ -55,21 +55,21 @@ impl Rail {
         self.busy
     }
 
-    /// A lane is tried from now on; `false` if the last attempt is not over yet.
-    pub(in crate::link::rails) fn begin(
+    /// Starts a lane; `false` if the previous attempt has not finished.
+    pub(in crate::link::rails) fn start_lane(
         &mut self,
         generation: u32,
         side: Side,
         now: Duration,
     ) -> bool {
         self.generation = generation;
-        self.state = State::Trying { since: now, until: now + SETUP };
+        self.state = State::Trying { since: now, until: now + SETUP_TIMEOUT };
         self.setup = LaneSetup { announced: side == Side::Accept, ..LaneSetup::default() };
         self.ending = LaneEnding::default();
         !std::mem::replace(&mut self.busy, true)
     }
 
-    /// The peer opens it: from now on it is what the peer planned. `false` if it cannot be opened now.
+    /// The peer opens it with this plan; `false` if it cannot be opened now.
     pub(in crate::link::rails) fn follow(&mut self, generation: u32, plan: Plan) -> bool {
         let standby = matches!(self.state, State::Standby { .. });
         if !standby || generation <= self.generation {
@@ -79,13 +79,13 @@ impl Rail {
         true
     }
 
-    /// A thread has ended its work for a lane of this generation; `false` if that was given up meanwhile.
+    /// A connector task for this generation has finished; `false` if the lane was given up.
     pub(in crate::link::rails) fn end_work(&mut self, generation: u32) -> bool {
         self.busy = false;
         self.is_trying(generation)
     }
 
-    /// Our half is prepared: what it offers to the peer.
+    /// Our half is prepared; returns its offer for the peer.
     pub(in crate::link::rails) fn prepared(
         &mut self,
         half: Box<dyn Half>,
@@ -97,12 +97,12 @@ impl Rail {
         offer
     }
 
-    /// The peer's offer for the lane that is being made.
+    /// Stores the peer's offer.
     pub(in crate::link::rails) fn set_offer(&mut self, offer: Vec<u8>) {
         self.setup.offer = Some(offer);
     }
 
-    /// The peer's offer for a half that we have prepared; `false` if it is of an older lane.
+    /// Stores the peer's offer if our half is prepared; `false` if it belongs to an older lane.
     pub(in crate::link) fn take_offer(&mut self, generation: u32, offer: Vec<u8>) -> bool {
         let expected = self.is_trying(generation) && self.setup.half.is_some();
         if expected {
@@ -111,7 +111,7 @@ impl Rail {
         expected
     }
 
-    /// Both halves, if both are there: a thread connects them.
+    /// Takes our half and the peer's offer, if both are there, for a connector task.
     pub(in crate::link::rails) fn take_halves(&mut self) -> Option<Connectable> {
         let offer = self.setup.offer.take()?;
         let (half, fabric) = self.setup.half.take()?;
@@ -119,7 +119,7 @@ impl Rail {
         Some((half, fabric, offer))
     }
 
-    /// The peer's end is connected: its slots, and memory to probe. `false` if that is of an older lane.
+    /// The peer's end is connected: its slots and its probe region. `false` if that is an older lane.
     pub(in crate::link) fn peer_connected(
         &mut self,
         generation: u32,
@@ -140,26 +140,26 @@ impl Rail {
     }
 
     /// The first step of the probe, once both ends are connected.
-    pub(in crate::link) fn begin_probe(&mut self) -> Result<Option<Work>, SetupError> {
+    pub(in crate::link) fn start_probe(&mut self) -> Result<Option<Work>, SetupError> {
         let Some(lane) = &mut self.lane else { return Ok(None) };
         let Some((slots, probe)) = self.setup.connected.take() else { return Ok(None) };
-        // Once: else a peer could make us forget what it owes.
+        // Only once: otherwise a peer could reset its credits.
         if std::mem::replace(&mut self.setup.peer_connected, true) {
-            return Err(SetupError::Protocol("the peer connects a rail twice"));
+            return Err(SetupError::Protocol("the peer connected a rail twice"));
         }
-        lane.begin_probe(slots, &probe).map(Some).map_err(SetupError::Lane)
+        lane.start_probe(slots, &probe).map(Some).map_err(SetupError::Lane)
     }
 
-    /// A step of the probe is over.
+    /// A step of the probe has completed.
     pub(in crate::link) fn probed(&mut self) -> Option<ProbeStep> {
-        let step = self.lane.as_mut()?.next_of_probe()?;
+        let step = self.lane.as_mut()?.next_probe_step()?;
         if let ProbeStep::Proven = step {
             self.setup.proven[0] = true;
         }
         Some(step)
     }
 
-    /// The peer has probed us; `false` if that was an older lane.
+    /// The peer has probed our end; `false` if that was an older lane.
     pub(in crate::link) fn peer_proven(&mut self, generation: u32) -> bool {
         let current = self.is_trying(generation);
         if current {
@@ -168,8 +168,8 @@ impl Rail {
         current
     }
 
-    /// It is up from now on, if both ends have proven its lane; `false` if not.
-    pub(in crate::link::rails) fn come_up(&mut self, now: Duration) -> bool {
+    /// Sets it to up, if both ends have probed its lane; `false` if not.
+    pub(in crate::link::rails) fn bring_up(&mut self, now: Duration) -> bool {
         if self.setup.proven != [true; 2] || !matches!(self.state, State::Trying { .. }) {
             return false;
         }
@@ -178,7 +178,7 @@ impl Rail {
         true
     }
 
-    /// The peer's key of a region: `true` if the lane has it now. One that is early is kept, if there are not too many.
+    /// Stores a region key of the peer; `true` if the lane has it now. Early keys are stored up to a limit.
     pub(in crate::link) fn take_key(
         &mut self,
         generation: u32,
@@ -201,7 +201,7 @@ impl Rail {
         }
     }
 
-    /// Gives the lane the keys that came before it.
+    /// Passes early keys to the lane.
     pub(in crate::link) fn use_early_keys(&mut self) {
         let keys = std::mem::take(&mut self.setup.keys);
         if let Some(lane) = &mut self.lane {
@@ -209,7 +209,7 @@ impl Rail {
         }
     }
 
-    /// A region that it cannot reach is reached by another, or refused: the reason is for people.
+    /// Sets the displayed reason, when a region cannot be reached on this rail.
     pub(in crate::link) fn set_why(&mut self, why: String) {
         self.why = why;
     }
@@ -223,5 +223,5 @@ impl Rail {
     }
 }
 
-/// How long a rail may take from the first step to the last.
-pub(in crate::link::rails) const SETUP: Duration = Duration::from_secs(5);
+/// The time limit of a setup.
+pub(in crate::link::rails) const SETUP_TIMEOUT: Duration = Duration::from_secs(5);
