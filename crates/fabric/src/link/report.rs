@@ -10,7 +10,7 @@ use super::config::Policy;
 use super::core::Core;
 use super::event::{Event, EventKind};
 use super::protocol::hello::{Hello, port_name};
-use super::rails::{Rail, RailLane, State};
+use super::rails::{Rail, RailLane, RailState};
 use crate::op::{Failure, OpKind};
 use crate::stats::Stats;
 use crate::verbs::UsablePort;
@@ -189,10 +189,10 @@ fn rail_report(core: &Core, info: &LinkInfo, at: u8, rail: &Rail) -> RailReport 
         state: match rail.state() {
             // A fence that was not complete when the link ended never completes.
             _ if core.ended().is_some() => ENDED,
-            State::Up { .. } => "up",
-            State::Trying { .. } => "trying",
-            State::Fencing { .. } => "fencing",
-            State::Standby { .. } => "standby",
+            RailState::Up { .. } => "up",
+            RailState::Trying { .. } => "trying",
+            RailState::Fencing { .. } => "fencing",
+            RailState::Standby { .. } => "standby",
         },
         in_use: core.rails().active().contains(&at),
         why: rail.why().to_owned(),

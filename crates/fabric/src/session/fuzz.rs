@@ -12,7 +12,7 @@ use super::initiator::Initiator;
 use super::key::Key;
 use super::noise::{FIRST_MESSAGE_BYTES, initiator};
 use super::preface::Preface;
-use super::responder::{HandshakeContext, Responder, Step};
+use super::responder::{HandshakeContext, HandshakeStep, Responder};
 use super::{ANONYMOUS, MAX_MESSAGE};
 
 /// The first byte selects the sender and the size of pieces; the others are what it sends.
@@ -106,11 +106,11 @@ impl Exchange {
         }
         let before = self.received.len();
         match self.responder.take(bytes, Instant::now(), &mut self.received) {
-            Step::More => {
+            HandshakeStep::More => {
                 assert!(!self.refused || self.received.len() == before, "sent after a refusal")
             }
-            Step::Open(opened) => self.opened = Some(opened),
-            Step::Refused(_) => {
+            HandshakeStep::Open(opened) => self.opened = Some(opened),
+            HandshakeStep::Refused(_) => {
                 assert!(
                     !self.refused && self.received.len() > before,
                     "refused once, with a reason"

@@ -48,7 +48,7 @@ struct PendingCaller {
 }
 
 /// The state after a step.
-pub(super) enum Step {
+pub(super) enum HandshakeStep {
     /// More bytes are needed.
     More,
     Open(Box<HandshakeResult>),
@@ -78,7 +78,7 @@ impl Responder {
     }
 
     /// Takes bytes from the caller, and appends bytes to send to it, including a refusal.
-    pub(super) fn take(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> Step {
+    pub(super) fn take(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> HandshakeStep {
         let step = match &mut self.stage {
             Stage::Preface(received) => {
                 received.extend(bytes);
@@ -91,11 +91,11 @@ impl Responder {
             Stage::Done => Ok(None),
         };
         match step {
-            Ok(None) => Step::More,
-            Ok(Some(opened)) => Step::Open(opened),
+            Ok(None) => HandshakeStep::More,
+            Ok(Some(opened)) => HandshakeStep::Open(opened),
             Err(rejection) => {
                 self.refuse(&rejection, out);
-                Step::Refused(rejection)
+                HandshakeStep::Refused(rejection)
             }
         }
     }
@@ -192,9 +192,9 @@ impl Responder {
         let config = &self.context.config;
         let permit =
             SessionPermit::take(&self.context.alive, config.max_sessions).ok_or_else(|| {
-                let most = config.max_sessions;
+                let max_sessions = config.max_sessions;
                 let text = format!(
-                    "the limit of {most} clients is reached: try later, or raise it \
+                    "the limit of {max_sessions} clients is reached: try later, or raise it \
                 (`wirelane serve --max-clients N`)"
                 );
                 Rejection::new(Reason::TooManySessions, text)
@@ -311,8 +311,8 @@ pub(super) struct SessionPermit {
 }
 
 impl SessionPermit {
-    fn take(alive: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
-        let more = |count| (count < most).then_some(count + 1);
+    fn take(alive: &Arc<AtomicUsize>, max_sessions: usize) -> Option<Self> {
+        let more = |count| (count < max_sessions).then_some(count + 1);
         alive.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
         Some(SessionPermit { alive: Arc::clone(alive) })
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::stats::{SAMPLE, Stats};
 
-pub(super) struct Completions {
+pub(super) struct CompletionQueue {
     /// The caller's unfinished operations, not counting receives.
     in_flight: usize,
     done: Vec<Completion>,
@@ -22,9 +22,9 @@ pub(super) struct Completions {
     timed: Option<(u32, Instant)>,
 }
 
-impl Completions {
+impl CompletionQueue {
     pub(super) fn new() -> Self {
-        Completions {
+        CompletionQueue {
             in_flight: 0,
             done: Vec::new(),
             batch: Vec::new(),
@@ -75,7 +75,7 @@ impl Completions {
 
     // Completing.
 
-    /// Collects directly into the caller's vector if no completion waits here. [`Completions::deliver_to`] must follow, with
+    /// Collects directly into the caller's vector if no completion waits here. [`CompletionQueue::deliver_to`] must follow, with
     /// the returned value.
     #[inline]
     pub(super) fn collect_into(&mut self, caller: &mut Vec<Completion>) -> bool {
@@ -110,7 +110,7 @@ impl Completions {
         from: usize,
         mut restore: impl FnMut(&mut Completion) -> bool,
     ) -> usize {
-        let Completions { done, in_flight, stats, timed, .. } = self;
+        let CompletionQueue { done, in_flight, stats, timed, .. } = self;
         let mut finished = from;
         for completion in &mut done[from..] {
             let lane_token = completion.token;
@@ -127,7 +127,7 @@ impl Completions {
         finished
     }
 
-    /// Takes out a lane's completions, starting at `from`. [`Completions::return_batch`] must follow.
+    /// Takes out a lane's completions, starting at `from`. [`CompletionQueue::return_batch`] must follow.
     pub(super) fn take_batch(&mut self, from: usize) -> Vec<Completion> {
         let mut batch = std::mem::take(&mut self.batch);
         match from {
@@ -152,7 +152,7 @@ impl Completions {
         }
     }
 
-    /// As [`Completions::finish`], for an operation timed since `started`.
+    /// As [`CompletionQueue::finish`], for an operation timed since `started`.
     pub(super) fn finish_timed(
         &mut self,
         op: Op,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Core;
 use crate::link::operations::{Operation, PartKind, Piece, restore_op};
-use crate::link::rails::{LostPart, State};
+use crate::link::rails::{LostPart, RailState};
 use crate::op::Failure;
 
 impl Core {
@@ -29,17 +29,17 @@ impl Core {
     /// Handles timers of a rail: the end of its fence, or the death of a lane without progress.
     pub(super) fn check_rail(&mut self, at: u8) {
         match self.rails.get(at).state() {
-            State::Standby { .. } => {
+            RailState::Standby { .. } => {
                 self.rails.release_broken(at, self.now, self.config.retry_pause)
             }
-            State::Trying { until, .. } if until <= self.now => {
+            RailState::Trying { until, .. } if until <= self.now => {
                 self.fail_rail(at, "the setup timed out");
             }
-            State::Fencing { since } => {
+            RailState::Fencing { since } => {
                 self.fence(at);
                 self.limit_fence(at, since);
             }
-            State::Up { .. } | State::Trying { .. } => self.check_progress(at),
+            RailState::Up { .. } | RailState::Trying { .. } => self.check_progress(at),
         }
     }
 

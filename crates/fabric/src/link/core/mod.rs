@@ -23,7 +23,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::completion_queue::Completions;
+use self::completion_queue::CompletionQueue;
 use self::control_connection::ControlConnection;
 use super::config::Config;
 use super::event::{Handler, Journal};
@@ -50,7 +50,7 @@ pub(crate) struct Core {
     operations: Operations,
     messages: Messages,
     regions: Regions,
-    completions: Completions,
+    completions: CompletionQueue,
     ended: Option<LinkEnd>,
     now: Duration,
     journal: Journal,
@@ -91,7 +91,7 @@ impl Core {
             operations: Operations::new(),
             messages: Messages::new(setup.peer_max_payload),
             regions: Regions::new(epochs, region_limits),
-            completions: Completions::new(),
+            completions: CompletionQueue::new(),
             ended: None,
             now,
             journal: Journal::default(),

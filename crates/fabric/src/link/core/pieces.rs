@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::link::operations::{PartKind, Piece};
-use crate::link::rails::Choice;
+use crate::link::rails::RailChoice;
 use crate::op::Failure;
 use crate::remote::Window;
 
@@ -36,16 +36,16 @@ impl Core {
         };
         let region = operation.region();
         match self.rails.choose(region, piece.length, self.config.window as u64) {
-            Choice::Rail(rail, window) => {
+            RailChoice::Rail(rail, window) => {
                 self.post_piece(rail, *piece, window);
                 PieceResult::Posted
             }
-            Choice::Full => PieceResult::Full,
-            Choice::Keyless if region.is_some_and(|region| self.regions.is_gone(region)) => {
+            RailChoice::Full => PieceResult::Full,
+            RailChoice::Keyless if region.is_some_and(|region| self.regions.is_gone(region)) => {
                 PieceResult::Refused
             }
-            Choice::Keyless => PieceResult::Keyless,
-            Choice::Refused => PieceResult::Refused,
+            RailChoice::Keyless => PieceResult::Keyless,
+            RailChoice::Refused => PieceResult::Refused,
         }
     }
 

@@ -4,7 +4,7 @@ use super::Core;
 use crate::link::messages::Draft;
 use crate::link::operations::{Operation, Part, PartKind, Piece};
 use crate::link::protocol::header::Stream;
-use crate::link::rails::Choice;
+use crate::link::rails::RailChoice;
 use crate::op::{Failure, Op, Work};
 use crate::region::Rights;
 use crate::remote::Target;
@@ -73,7 +73,8 @@ impl Core {
             return Some(op);
         }
         let limit = self.config.window as u64;
-        let Choice::Rail(rail, window) = self.rails.choose(target.window.region(), bytes, limit)
+        let RailChoice::Rail(rail, window) =
+            self.rails.choose(target.window.region(), bytes, limit)
         else {
             return Some(op);
         };
@@ -110,7 +111,8 @@ impl Core {
             return false;
         }
         let limit = self.config.window as u64;
-        let Choice::Rail(rail, window) = self.rails.choose(operation.region(), total, limit) else {
+        let RailChoice::Rail(rail, window) = self.rails.choose(operation.region(), total, limit)
+        else {
             return false;
         };
         let Some(lane) = self.rails.lane(rail) else { return false };

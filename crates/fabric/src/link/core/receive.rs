@@ -3,10 +3,10 @@
 use super::Core;
 use super::completions::cause;
 use crate::link::messages::message_queue::Payload;
-use crate::link::messages::{Arrival, Draft, InboxMessage, Location, Step};
+use crate::link::messages::{Arrival, Draft, InboxMessage, InboxStep, PayloadLocation};
 use crate::link::operations::runs;
 use crate::link::protocol::header::{AtomicOp, Body, Header, Stream};
-use crate::link::rails::Received;
+use crate::link::rails::ReceiveOutcome;
 use crate::op::{Completion, Done, Failure};
 use crate::region::Slice;
 
@@ -14,15 +14,15 @@ impl Core {
     pub(in crate::link) fn receive(&mut self, rail: u8, completion: Completion) {
         let Some(lane) = self.rails.lane_mut(rail) else { return };
         let length = match lane.receive(completion) {
-            Received::Nothing => return,
-            Received::Failed(failure) => return self.fail_rail(rail, cause(failure)),
-            Received::Message { slot, header, payload } => {
+            ReceiveOutcome::Nothing => return,
+            ReceiveOutcome::Failed(failure) => return self.fail_rail(rail, cause(failure)),
+            ReceiveOutcome::Message { slot, header, payload } => {
                 if self.peer_freed(rail, header.freed, header.taken) {
                     return self.accept_message(rail, slot, &header, payload);
                 }
                 payload.begin + payload.length
             }
-            Received::Malformed { length } => length,
+            ReceiveOutcome::Malformed { length } => length,
         };
         let name = self.rails.name(rail);
         let why = format!("malformed message of {length} bytes over {name}");
@@ -43,9 +43,9 @@ impl Core {
         }
         match self.messages.arrival(header) {
             Arrival::InOrder => {
-                self.apply(header.body, Location::Slot { rail, slot, payload });
+                self.apply(header.body, PayloadLocation::Slot { rail, slot, payload });
                 while let Some((header, payload)) = self.messages.next_early(stream) {
-                    self.apply(header.body, Location::Copied(payload));
+                    self.apply(header.body, PayloadLocation::Copied(payload));
                 }
             }
             Arrival::Early => {
@@ -68,7 +68,7 @@ impl Core {
         }
     }
 
-    fn apply(&mut self, body: Body, location: Location) {
+    fn apply(&mut self, body: Body, location: PayloadLocation) {
         match body {
             Body::Part { .. } | Body::Notice { .. } | Body::Void => {
                 let matched = self.messages.inbox_mut().take_immediately(body, location.length());
@@ -122,16 +122,16 @@ impl Core {
     pub(super) fn deliver(&mut self) {
         loop {
             let step = match self.messages.inbox_mut().step() {
-                Step::Skip(message) => {
+                InboxStep::Skip(message) => {
                     self.release(message.location, Stream::Messages);
                     continue;
                 }
-                Step::Fill { from } => {
+                InboxStep::Fill { from } => {
                     let copied = self.messages.inbox().first().map(|(receive, message)| {
                         self.copy(&message.location, receive.work.local(), from)
                     });
                     match self.messages.inbox_mut().filled(copied.unwrap_or(0)) {
-                        Step::Nothing => {
+                        InboxStep::Nothing => {
                             if let Some(message) = self.messages.inbox_mut().pop_message() {
                                 self.release(message.location, Stream::Messages);
                             }
@@ -143,14 +143,14 @@ impl Core {
                 step => step,
             };
             match step {
-                Step::Nothing | Step::Fill { .. } | Step::Skip(_) => return,
-                Step::Complete(receive, outcome, message) => {
+                InboxStep::Nothing | InboxStep::Fill { .. } | InboxStep::Skip(_) => return,
+                InboxStep::Complete(receive, outcome, message) => {
                     if let Some(message) = message {
                         self.release(message.location, Stream::Messages);
                     }
                     self.completions.finish(receive, outcome);
                 }
-                Step::ProtocolError => {
+                InboxStep::ProtocolError => {
                     return self.fail_link(
                         Failure::ProtocolError,
                         "the parts of a message are inconsistent",
@@ -161,13 +161,13 @@ impl Core {
     }
 
     /// Copies a message into a receive at an offset; returns the number of bytes copied.
-    fn copy(&self, location: &Location, into: &[Slice], from: u64) -> u64 {
+    fn copy(&self, location: &PayloadLocation, into: &[Slice], from: u64) -> u64 {
         match location {
-            Location::Slot { rail, slot, payload } => {
+            PayloadLocation::Slot { rail, slot, payload } => {
                 let lane = self.rails.lane(*rail);
                 lane.map_or(0, |lane| lane.messages().copy(*slot, *payload, into, from))
             }
-            Location::Copied(bytes) => {
+            PayloadLocation::Copied(bytes) => {
                 let mut copied = 0;
                 for (region, run) in runs(into, from, bytes.len() as u64) {
                     region.memory().write(run.start, &bytes[copied..copied + run.len()]);
@@ -178,8 +178,8 @@ impl Core {
         }
     }
 
-    fn release(&mut self, location: Location, stream: Stream) {
-        if let Location::Slot { rail, slot, .. } = location {
+    fn release(&mut self, location: PayloadLocation, stream: Stream) {
+        if let PayloadLocation::Slot { rail, slot, .. } = location {
             self.free(rail, slot, stream);
         }
     }

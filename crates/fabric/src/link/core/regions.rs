@@ -81,9 +81,9 @@ impl Core {
             return self
                 .fail_link(Failure::ProtocolError, "the peer granted more regions than allowed");
         }
-        let most = self.config.regions;
+        let max_regions = self.config.regions;
         let Some(rail) = self.rails.find_mut(at) else { return };
-        if rail.take_key(generation, (region, key), most) {
+        if rail.take_key(generation, (region, key), max_regions) {
             self.operations.retry_keyless();
         }
     }

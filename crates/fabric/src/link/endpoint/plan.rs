@@ -20,7 +20,7 @@ pub(in crate::link) struct Plans {
 pub(in crate::link) fn plan(
     ours: &Hello,
     theirs: &Hello,
-    most: usize,
+    max_rails: usize,
     allowed_gids: &[Gid],
     has_key: bool,
 ) -> Result<Plans, String> {
@@ -38,11 +38,16 @@ pub(in crate::link) fn plan(
         }
         match class {
             Class::Shm => plans.add(class, [SHM, SHM], 1, "both ends are on one host"),
-            Class::Verbs => plans.add_verbs(ours, theirs, most, allowed_gids),
+            Class::Verbs => plans.add_verbs(ours, theirs, max_rails, allowed_gids),
             Class::Ofi => {
                 let (encrypt, restricts_gids) =
                     (ours.encrypt || theirs.encrypt, !allowed_gids.is_empty());
-                plans.add_ofi(ours, theirs, most, Requirements { policy, encrypt, restricts_gids });
+                plans.add_ofi(
+                    ours,
+                    theirs,
+                    max_rails,
+                    Requirements { policy, encrypt, restricts_gids },
+                );
             }
             Class::Tcp => {
                 let why = match plans.plans.is_empty() {
@@ -103,7 +108,7 @@ impl Plans {
         self.plans.push(Plan { class, paths, weight, why: why.to_owned() });
     }
 
-    fn add_verbs(&mut self, ours: &Hello, theirs: &Hello, most: usize, allowed_gids: &[Gid]) {
+    fn add_verbs(&mut self, ours: &Hello, theirs: &Hello, max_rails: usize, allowed_gids: &[Gid]) {
         for (hello, whose) in [(ours, "this end"), (theirs, "the peer")] {
             if hello.ports.is_empty() {
                 self.left_out.push(format!("verbs: {whose} has no RDMA: {}", hello.no_rdma));
@@ -115,7 +120,7 @@ impl Plans {
             let name = port_name(&port);
             self.left_out.push(format!("verbs: the peer's {name}: its GID is not allowed here"));
         }
-        let (pairs, left_out) = pair(&ours.ports, &in_list, most);
+        let (pairs, left_out) = pair(&ours.ports, &in_list, max_rails);
         self.left_out.extend(left_out.into_iter().map(|why| format!("verbs: {why}")));
         for pair in pairs {
             let paths = [port_name(&ours.ports[pair.ours]), port_name(&in_list[pair.theirs])];
@@ -124,7 +129,13 @@ impl Plans {
         }
     }
 
-    fn add_ofi(&mut self, ours: &Hello, theirs: &Hello, most: usize, requirements: Requirements) {
+    fn add_ofi(
+        &mut self,
+        ours: &Hello,
+        theirs: &Hello,
+        max_rails: usize,
+        requirements: Requirements,
+    ) {
         let usable = [(ours, "this end"), (theirs, "the peer")].map(|(hello, whose)| {
             if hello.ofi.is_empty() {
                 self.left_out.push(format!("ofi: {whose} has no libfabric: {}", hello.no_ofi));
@@ -146,7 +157,7 @@ impl Plans {
         if here.is_empty() || there.is_empty() {
             return;
         }
-        match ofi::pair(here, there, most, ours.boot_id == theirs.boot_id) {
+        match ofi::pair(here, there, max_rails, ours.boot_id == theirs.boot_id) {
             Ok(pairs) => {
                 for pair in pairs {
                     let paths =

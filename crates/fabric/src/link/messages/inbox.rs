@@ -23,29 +23,29 @@ pub(in crate::link) struct Inbox {
 #[derive(Debug)]
 pub(in crate::link) struct InboxMessage {
     pub(in crate::link) body: Body,
-    pub(in crate::link) location: Location,
+    pub(in crate::link) location: PayloadLocation,
 }
 
 /// The location of a payload.
 #[derive(Debug)]
-pub(in crate::link) enum Location {
+pub(in crate::link) enum PayloadLocation {
     /// In a receive slot of a rail.
     Slot { rail: u8, slot: u32, payload: Payload },
     /// Copied.
     Copied(Vec<u8>),
 }
 
-impl Location {
+impl PayloadLocation {
     pub(in crate::link) fn length(&self) -> u64 {
         match self {
-            Location::Slot { payload, .. } => payload.length as u64,
-            Location::Copied(bytes) => bytes.len() as u64,
+            PayloadLocation::Slot { payload, .. } => payload.length as u64,
+            PayloadLocation::Copied(bytes) => bytes.len() as u64,
         }
     }
 }
 
 /// The next step of matching messages with receives.
-pub(in crate::link) enum Step {
+pub(in crate::link) enum InboxStep {
     Nothing,
     /// Copy the first message's payload into the first receive at this offset. [`Inbox::filled`]
     /// must follow.
@@ -81,7 +81,7 @@ impl Inbox {
     pub(in crate::link) fn copied(&self) -> usize {
         self.messages
             .iter()
-            .filter(|message| matches!(message.location, Location::Copied(_)))
+            .filter(|message| matches!(message.location, PayloadLocation::Copied(_)))
             .count()
     }
 
@@ -124,9 +124,9 @@ impl Inbox {
 
     /// What to do with the first message and the first receive.
     #[inline]
-    pub(in crate::link) fn step(&mut self) -> Step {
+    pub(in crate::link) fn step(&mut self) -> InboxStep {
         match self.messages.front().map(|message| message.body) {
-            None => return Step::Nothing,
+            None => return InboxStep::Nothing,
             Some(Body::Void) => {
                 (self.skipping, self.filled) = (true, 0);
                 return self.skip();
@@ -135,7 +135,7 @@ impl Inbox {
             Some(_) => self.skipping = false,
         }
         let (Some(receive), Some(message)) = (self.receives.front(), self.messages.front()) else {
-            return Step::Nothing;
+            return InboxStep::Nothing;
         };
         match message.body {
             Body::Notice { length, imm } if self.filled == 0 => {
@@ -145,34 +145,34 @@ impl Inbox {
             // The message waits for a longer receive: it was acknowledged and must not be lost.
             Body::Part { total, offset: 0, .. } if total > receive.work.total() as u64 => {
                 match self.receives.pop_front() {
-                    Some(receive) => Step::Complete(receive, Err(Failure::TooLong), None),
-                    None => Step::Nothing,
+                    Some(receive) => InboxStep::Complete(receive, Err(Failure::TooLong), None),
+                    None => InboxStep::Nothing,
                 }
             }
-            Body::Part { offset, .. } if offset == self.filled => Step::Fill { from: offset },
-            _ => Step::ProtocolError,
+            Body::Part { offset, .. } if offset == self.filled => InboxStep::Fill { from: offset },
+            _ => InboxStep::ProtocolError,
         }
     }
 
     /// This number of bytes of the first message was copied into the first receive.
-    pub(in crate::link) fn filled(&mut self, bytes: u64) -> Step {
+    pub(in crate::link) fn filled(&mut self, bytes: u64) -> InboxStep {
         let Some(Body::Part { total, imm, .. }) = self.messages.front().map(|message| message.body)
         else {
-            return Step::ProtocolError;
+            return InboxStep::ProtocolError;
         };
         self.filled += bytes;
         if self.filled < total && bytes > 0 {
-            return Step::Nothing;
+            return InboxStep::Nothing;
         }
         if self.filled != total {
-            return Step::ProtocolError;
+            return InboxStep::ProtocolError;
         }
         self.filled = 0;
         self.complete(Ok(Done::Received { length: total as usize, imm }))
     }
 
-    fn skip(&mut self) -> Step {
-        self.pop_message().map_or(Step::Nothing, Step::Skip)
+    fn skip(&mut self) -> InboxStep {
+        self.pop_message().map_or(InboxStep::Nothing, InboxStep::Skip)
     }
 
     /// Takes the first message.
@@ -181,10 +181,10 @@ impl Inbox {
         self.messages.pop_front()
     }
 
-    fn complete(&mut self, outcome: Result<Done, Failure>) -> Step {
+    fn complete(&mut self, outcome: Result<Done, Failure>) -> InboxStep {
         match self.receives.pop_front() {
-            Some(receive) => Step::Complete(receive, outcome, self.pop_message()),
-            None => Step::Nothing,
+            Some(receive) => InboxStep::Complete(receive, outcome, self.pop_message()),
+            None => InboxStep::Nothing,
         }
     }
 
@@ -195,10 +195,10 @@ impl Inbox {
         copy: impl Fn(u32, Payload) -> Vec<u8>,
     ) {
         for message in &mut self.messages {
-            if let Location::Slot { rail: of, slot, payload } = message.location
+            if let PayloadLocation::Slot { rail: of, slot, payload } = message.location
                 && of == rail
             {
-                message.location = Location::Copied(copy(slot, payload));
+                message.location = PayloadLocation::Copied(copy(slot, payload));
             }
         }
     }

@@ -86,8 +86,8 @@ impl MessageQueue {
     /// Sets the number of the peer's slots. No more than the number of our send buffers are used.
     pub(in crate::link) fn set_peer_slots(&mut self, slots: [u16; 2]) {
         self.peer_slots = [slots[0].min(self.our_slots[0]), slots[1].min(self.our_slots[1])];
-        let most: u32 = self.peer_slots.iter().map(|slots| u32::from(*slots)).sum();
-        let numbers = self.slots..self.slots + most;
+        let total: u32 = self.peer_slots.iter().map(|slots| u32::from(*slots)).sum();
+        let numbers = self.slots..self.slots + total;
         self.send_buffers = numbers.map(|at| buffer(&self.region, at, self.slot_size)).collect();
     }
 

@@ -13,7 +13,7 @@ use self::incoming::Incoming;
 use self::outgoing::Outgoing;
 use super::protocol::header::{Header, Stream};
 
-pub(super) use self::inbox::{InboxMessage, Location, Step};
+pub(super) use self::inbox::{InboxMessage, InboxStep, PayloadLocation};
 pub(super) use self::incoming::Arrival;
 pub(super) use self::outgoing::{Draft, Message};
 

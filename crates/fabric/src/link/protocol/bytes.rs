@@ -32,10 +32,10 @@ impl<'b> Reader<'b> {
         Some(u64::from_le_bytes(self.array()?))
     }
 
-    /// Bytes with a length prefix, at most `most` of them.
-    pub(in crate::link) fn bytes(&mut self, most: usize) -> Option<&'b [u8]> {
+    /// Bytes with a length prefix, at most `max_bytes` of them.
+    pub(in crate::link) fn bytes(&mut self, max_bytes: usize) -> Option<&'b [u8]> {
         let length = usize::from(self.u16()?);
-        if length > most {
+        if length > max_bytes {
             return None;
         }
         let (first, rest) = self.rest.split_at_checked(length)?;
@@ -44,8 +44,8 @@ impl<'b> Reader<'b> {
     }
 
     /// A text; control characters are removed.
-    pub(in crate::link) fn text(&mut self, most: usize) -> Option<String> {
-        let text = std::str::from_utf8(self.bytes(most)?).ok()?;
+    pub(in crate::link) fn text(&mut self, max_bytes: usize) -> Option<String> {
+        let text = std::str::from_utf8(self.bytes(max_bytes)?).ok()?;
         Some(text.chars().filter(|c| !c.is_control()).collect())
     }
 
@@ -62,9 +62,10 @@ pub(in crate::link) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend(&bytes[..usize::from(length)]);
 }
 
-/// Appends a text, cut to at most `most` bytes between two characters.
-pub(in crate::link) fn put_text(to: &mut Vec<u8>, text: &str, most: usize) {
-    let end = (0..=text.len().min(most)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+/// Appends a text, cut to at most `max_bytes` bytes between two characters.
+pub(in crate::link) fn put_text(to: &mut Vec<u8>, text: &str, max_bytes: usize) {
+    let end =
+        (0..=text.len().min(max_bytes)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     put_bytes(to, &text.as_bytes()[..end]);
 }
 

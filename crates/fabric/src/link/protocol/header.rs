@@ -108,8 +108,7 @@ impl Header {
         let own = Self::length(kind);
         let payload = length.checked_sub(own)? as u64;
         let imm = (has_number == 1).then_some(number);
-        let atomic =
-            |op| Some(Body::Atomic { request: imm?, region: first, offset: second, change });
+        let atomic = |op| Some(Body::Atomic { request: imm?, region: first, offset: second, op });
         // Every part has at least one byte of the message and none beyond its end; an empty message has one empty part.
         let fits = |offset| payload <= first - offset && (payload > 0 || first == 0);
         let body = match kind {
@@ -210,8 +209,8 @@ mod tests {
                 assert_eq!(Header::parse(&bytes, length), None, "{header:?} with {value} at {at}");
             }
             assert_eq!(Header::parse(&bytes, own - 1), None, "{header:?} cut short");
-            let most = if let Body::Part { total: 2.., .. } = header.body { 2 } else { 1 };
-            if most == 1 {
+            let max_payload = if let Body::Part { total: 2.., .. } = header.body { 2 } else { 1 };
+            if max_payload == 1 {
                 assert_eq!(Header::parse(&bytes, length + 1), None, "{header:?} with a tail");
             }
             if payload(&header) > 0 {

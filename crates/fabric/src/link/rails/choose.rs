@@ -1,12 +1,12 @@
 //! Choosing a rail for an operation: among the active rails the one with the least load relative to its weight.
 
-use super::{Key, RailLane, Rails};
+use super::{RailLane, Rails, RegionKey};
 use crate::link::protocol::control::Class;
 use crate::link::protocol::header::Stream;
 use crate::remote::Window;
 
 /// A rail for an operation.
-pub(in crate::link) enum Choice {
+pub(in crate::link) enum RailChoice {
     Rail(u8, Window),
     /// All are full, or none is up.
     Full,
@@ -38,22 +38,22 @@ impl Rails {
         region: Option<u64>,
         bytes: u64,
         window: u64,
-    ) -> Choice {
-        let Some(region) = region else { return Choice::Refused };
+    ) -> RailChoice {
+        let Some(region) = region else { return RailChoice::Refused };
         if let [only] = self.active[..] {
-            let Some(lane) = self.lane(only) else { return Choice::Full };
+            let Some(lane) = self.lane(only) else { return RailChoice::Full };
             return match lane.key(region) {
-                Some(Key::Open(_)) if !lane.has_capacity(bytes, window) => Choice::Full,
-                Some(Key::Open(there)) => Choice::Rail(only, there.clone()),
-                Some(Key::Refused) => Choice::Refused,
-                None => Choice::Keyless,
+                Some(RegionKey::Open(_)) if !lane.has_capacity(bytes, window) => RailChoice::Full,
+                Some(RegionKey::Open(there)) => RailChoice::Rail(only, there.clone()),
+                Some(RegionKey::Refused) => RailChoice::Refused,
+                None => RailChoice::Keyless,
             };
         }
         self.choose_among(region, bytes, window)
     }
 
     /// The rail with the least load relative to its weight.
-    fn choose_among(&mut self, region: u64, bytes: u64, window: u64) -> Choice {
+    fn choose_among(&mut self, region: u64, bytes: u64, window: u64) -> RailChoice {
         let mut best: Option<(u64, usize, &Window)> = None;
         let mut refused = 0;
         let (mut keyless, mut open) = (false, false);
@@ -63,8 +63,8 @@ impl Rails {
             let Some(lane) = rail.lane() else { continue };
             match lane.key(region) {
                 None => keyless = true,
-                Some(Key::Refused) => refused += 1,
-                Some(Key::Open(there)) => {
+                Some(RegionKey::Refused) => refused += 1,
+                Some(RegionKey::Open(there)) => {
                     open = true;
                     if !lane.has_capacity(bytes, window) {
                         continue;
@@ -79,13 +79,13 @@ impl Rails {
         }
         match best {
             Some((_, at, there)) => {
-                let choice = Choice::Rail(self.active[at], there.clone());
+                let choice = RailChoice::Rail(self.active[at], there.clone());
                 self.next_choice = if self.active.len() > 1 { at + 1 } else { 0 };
                 choice
             }
-            None if keyless && !open => Choice::Keyless,
-            None if refused > 0 && refused == self.active.len() => Choice::Refused,
-            None => Choice::Full,
+            None if keyless && !open => RailChoice::Keyless,
+            None if refused > 0 && refused == self.active.len() => RailChoice::Refused,
+            None => RailChoice::Full,
         }
     }
 

@@ -7,11 +7,11 @@ use crate::remote::Window;
 #[derive(Default)]
 pub(super) struct Keys {
     /// By region index.
-    rows: Vec<Option<(u64, Key)>>,
+    rows: Vec<Option<(u64, RegionKey)>>,
 }
 
 /// The key of a region on a lane.
-pub(in crate::link) enum Key {
+pub(in crate::link) enum RegionKey {
     Open(Window),
     /// The region cannot be reached on this lane.
     Refused,
@@ -20,12 +20,12 @@ pub(in crate::link) enum Key {
 impl Keys {
     /// The key of a region, if it has arrived.
     #[inline]
-    pub(super) fn get(&self, region: u64) -> Option<&Key> {
+    pub(super) fn get(&self, region: u64) -> Option<&RegionKey> {
         let (id, key) = self.rows.get(region_index(region))?.as_ref()?;
         (*id == region).then_some(key)
     }
 
-    pub(super) fn set(&mut self, region: u64, key: Key) {
+    pub(super) fn set(&mut self, region: u64, key: RegionKey) {
         let at = region_index(region);
         if self.rows.len() <= at {
             self.rows.resize_with(at + 1, || None);
@@ -38,7 +38,7 @@ impl Keys {
         if let Some(Some((known, key))) = self.rows.get_mut(region_index(region))
             && *known == region
         {
-            *key = Key::Refused;
+            *key = RegionKey::Refused;
         }
     }
 }

@@ -21,11 +21,11 @@ use super::event::EventKind;
 use super::protocol::control::Plan;
 use crate::op::Op;
 
-pub(super) use self::choose::Choice;
-pub(super) use self::keys::{Key, region_index};
-pub(super) use self::lane::{RECEIVE_BIT, RailLane, Received};
+pub(super) use self::choose::RailChoice;
+pub(super) use self::keys::{RegionKey, region_index};
+pub(super) use self::lane::{RECEIVE_BIT, RailLane, ReceiveOutcome};
 pub(super) use self::probe::{PROBE_BYTES, ProbeStep};
-pub(super) use self::rail::{LostPart, Rail, SetupError, State};
+pub(super) use self::rail::{LostPart, Rail, RailState, SetupError};
 
 pub(super) struct Rails {
     rails: Vec<Rail>,
@@ -275,7 +275,7 @@ impl Rails {
     /// Why no rail is up.
     pub(super) fn rail_problems(&self, now: Duration) -> String {
         let each = self.rails.iter().map(|rail| match rail.state() {
-            State::Trying { since, .. } => {
+            RailState::Trying { since, .. } => {
                 let so_far = now.saturating_sub(since);
                 format!("{}: being set up for {so_far:.1?}", rail.name(self.leads))
             }

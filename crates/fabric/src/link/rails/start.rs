@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::connector::{ConnectorTask, LaneOptions, Product, Task, TaskResult};
 use super::rail::SETUP_TIMEOUT;
-use super::{RailLane, Rails, State};
+use super::{RailLane, RailState, Rails};
 use crate::error::Error;
 use crate::half::{Fabric, Half, Side};
 use crate::link::config::Config;
@@ -23,13 +23,13 @@ impl Rails {
                     continue;
                 }
                 match rail.state() {
-                    State::Up { .. } => up = true,
-                    State::Trying { since, .. } => hopeful |= now < since + HEDGE_DELAY,
-                    State::Standby { until } if until <= now && !rail.is_busy() => {
+                    RailState::Up { .. } => up = true,
+                    RailState::Trying { since, .. } => hopeful |= now < since + HEDGE_DELAY,
+                    RailState::Standby { until } if until <= now && !rail.is_busy() => {
                         let generation = rail.generation() + 1;
                         hopeful |= self.start_lane(at, generation, Side::Dial, now);
                     }
-                    State::Standby { .. } | State::Fencing { .. } => {}
+                    RailState::Standby { .. } | RailState::Fencing { .. } => {}
                 }
             }
             if up || hopeful {
@@ -126,10 +126,12 @@ impl Rails {
     /// When the next timer of a rail expires.
     pub(in crate::link) fn next_due(&self, now: Duration, config: &Config) -> Option<Duration> {
         let states = self.rails.iter().filter_map(|rail| match rail.state() {
-            State::Trying { since, .. } if now < since + HEDGE_DELAY => Some(since + HEDGE_DELAY),
-            State::Trying { until, .. } => Some(until),
-            State::Fencing { since } => Some(since + config.peer_timeout),
-            State::Standby { until } if self.leads => Some(until),
+            RailState::Trying { since, .. } if now < since + HEDGE_DELAY => {
+                Some(since + HEDGE_DELAY)
+            }
+            RailState::Trying { until, .. } => Some(until),
+            RailState::Fencing { since } => Some(since + config.peer_timeout),
+            RailState::Standby { until } if self.leads => Some(until),
             _ => None,
         });
         // Expired timers wait for something else.

@@ -32,10 +32,10 @@ impl Granter for Gone {
 
 impl Granted {
     /// Assigns an id to a region.
-    pub(super) fn add(&mut self, region: &Region, most: usize) -> Result<u64, Error> {
+    pub(super) fn add(&mut self, region: &Region, max_regions: usize) -> Result<u64, Error> {
         let at = self.rows.iter().position(|(_, region)| region.is_gone());
         let at = at.unwrap_or(self.rows.len());
-        if at >= most.min(MAX_REGIONS) {
+        if at >= max_regions.min(MAX_REGIONS) {
             let why = format!("{} regions are granted on this link already", self.rows.len());
             let fix = "drop regions that are not used, or grant fewer and larger ones";
             return Err(Error::new(Kind::Full, "grant a region", why, fix));

@@ -33,9 +33,9 @@ impl PeerRegions {
     }
 
     /// Sets the state of a region; `false`: above the limit.
-    pub(super) fn set(&mut self, id: u64, state: RegionState, most: usize) -> bool {
+    pub(super) fn set(&mut self, id: u64, state: RegionState, max_regions: usize) -> bool {
         let at = region_index(id);
-        if at >= most.min(MAX_REGIONS) {
+        if at >= max_regions.min(MAX_REGIONS) {
             return false;
         }
         if self.rows.len() <= at {
@@ -48,8 +48,8 @@ impl PeerRegions {
     }
 
     /// Marks a region as gone, unless a newer one has its index.
-    pub(super) fn gone(&mut self, id: u64, most: usize) {
+    pub(super) fn gone(&mut self, id: u64, max_regions: usize) {
         // A region above the limit cannot be imported: nothing to mark.
-        let _ = self.set(id, RegionState::Gone, most);
+        let _ = self.set(id, RegionState::Gone, max_regions);
     }
 }

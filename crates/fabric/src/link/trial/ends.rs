@@ -103,8 +103,8 @@ impl End {
             return;
         };
         let token = self.next;
-        let most = if random.one_in(4) { 24 } else { 4 };
-        let cells = 1 + random.below(most);
+        let max_cells = if random.one_in(4) { 24 } else { 4 };
+        let cells = 1 + random.below(max_cells);
         let bytes = (cells * CELL).saturating_sub(random.below(CELL));
         let Some(source) = take(&mut self.source_used, cells) else { return };
         let begin = source[0] * CELL;

@@ -10,7 +10,7 @@ impl SimLink {
     pub(super) fn change_faults(&mut self, random: &mut Random) {
         let rail = RAILS[random.below(RAILS.len())];
         let ms =
-            |random: &mut Random, most: usize| Duration::from_millis(random.below(most) as u64);
+            |random: &mut Random, max_ms: usize| Duration::from_millis(random.below(max_ms) as u64);
         let faults = match random.below(8) {
             0 => Faults { dead: true, ..Faults::default() },
             1 => Faults { loss: 1.0, ..Faults::default() },

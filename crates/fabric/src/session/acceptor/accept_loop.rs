@@ -12,7 +12,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
 use super::Shared;
-use super::half_open::{HalfOpen, Next, slow, too_many};
+use super::half_open::{Action, HalfOpen, slow, too_many};
 use crate::half::deadline;
 use crate::session::connection::{HandshakeResult, Session};
 use crate::session::refusal::Reason;
@@ -144,20 +144,20 @@ impl AcceptLoop {
         let Some(half_open) = self.half_open.get_mut(&number) else { return };
         let counts = &self.shared.counts;
         match half_open.advance(&self.context, hung_up, now) {
-            Next::Wait => {}
-            Next::Refused(rejection) => {
+            Action::Wait => {}
+            Action::Refused(rejection) => {
                 // Counted before the caller receives it.
                 counts.refuse_as(&rejection);
                 self.advance(number, hung_up, now);
             }
-            Next::Truncated => {
+            Action::Truncated => {
                 counts.refuse(Reason::Truncated);
                 self.half_open.remove(&number);
             }
-            Next::Gone => drop(self.half_open.remove(&number)),
-            Next::Open(opened) => self.open(number, *opened),
-            Next::Lane(greeting) => self.hand_over_lane(number, greeting),
-            Next::Other => self.hand_over_other(number),
+            Action::Gone => drop(self.half_open.remove(&number)),
+            Action::Open(opened) => self.open(number, *opened),
+            Action::Lane(greeting) => self.hand_over_lane(number, greeting),
+            Action::Other => self.hand_over_other(number),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::session::connection::HandshakeResult;
 use crate::session::outgoing::Outgoing;
 use crate::session::preface::MAGIC;
 use crate::session::refusal::Reason;
-use crate::session::responder::{HandshakeContext, Rejection, Responder, Step};
+use crate::session::responder::{HandshakeContext, HandshakeStep, Rejection, Responder};
 
 pub(super) struct HalfOpen {
     pub(super) socket: TcpStream,
@@ -35,7 +35,7 @@ enum Stage {
 }
 
 /// The next action.
-pub(super) enum Next {
+pub(super) enum Action {
     Wait,
     Open(Box<HandshakeResult>),
     Lane([u8; GREETING_BYTES]),
@@ -60,7 +60,7 @@ impl HalfOpen {
         context: &Arc<HandshakeContext>,
         hung_up: bool,
         now: Instant,
-    ) -> Next {
+    ) -> Action {
         loop {
             let next = match &mut self.stage {
                 Stage::Unknown => self.detect_protocol(context, hung_up),
@@ -71,9 +71,9 @@ impl HalfOpen {
                 Stage::Draining { received } => drain(&self.socket, received, &mut self.outgoing),
             };
             match next {
-                Some(Next::Refused(rejection)) => {
+                Some(Action::Refused(rejection)) => {
                     self.stage = Stage::Draining { received: 0 };
-                    return Next::Refused(rejection);
+                    return Action::Refused(rejection);
                 }
                 Some(next) => return next,
                 None => {}
@@ -92,10 +92,14 @@ impl HalfOpen {
     }
 
     /// Peeks at the first bytes: the connection may be for another protocol.
-    fn detect_protocol(&mut self, context: &Arc<HandshakeContext>, hung_up: bool) -> Option<Next> {
+    fn detect_protocol(
+        &mut self,
+        context: &Arc<HandshakeContext>,
+        hung_up: bool,
+    ) -> Option<Action> {
         let mut first = [0; 4];
         let count = match self.socket.peek(&mut first) {
-            Ok(0) => return Some(Next::Truncated),
+            Ok(0) => return Some(Action::Truncated),
             Ok(count) => count,
             Err(error) => return read_error(&error),
         };
@@ -109,11 +113,11 @@ impl HalfOpen {
                 self.stage = Stage::Lane { received: [0; GREETING_BYTES], count: 0 };
                 None
             }
-            ..4 if hung_up => Some(Next::Truncated),
+            ..4 if hung_up => Some(Action::Truncated),
             ..4 if MAGIC.starts_with(received) || LANE_MAGIC.starts_with(received) => {
-                Some(Next::Wait)
+                Some(Action::Wait)
             }
-            _ => Some(Next::Other),
+            _ => Some(Action::Other),
         }
     }
 }
@@ -123,12 +127,12 @@ fn read_greeting(
     mut socket: &TcpStream,
     received: &mut [u8; GREETING_BYTES],
     count: &mut usize,
-) -> Option<Next> {
+) -> Option<Action> {
     match socket.read(&mut received[*count..]) {
-        Ok(0) => Some(Next::Truncated),
+        Ok(0) => Some(Action::Truncated),
         Ok(more) => {
             *count += more;
-            (*count == GREETING_BYTES).then_some(Next::Lane(*received))
+            (*count == GREETING_BYTES).then_some(Action::Lane(*received))
         }
         Err(error) => read_error(&error),
     }
@@ -139,51 +143,51 @@ fn handshake(
     responder: &mut Responder,
     outgoing: &mut Outgoing,
     now: Instant,
-) -> Option<Next> {
+) -> Option<Action> {
     let mut bytes = [0; 4096];
     let step = match socket.read(&mut bytes) {
-        Ok(0) => return Some(Next::Truncated),
+        Ok(0) => return Some(Action::Truncated),
         Ok(count) => responder.take(&bytes[..count], now, &mut outgoing.bytes),
         Err(error) => {
             if outgoing.flush(socket).is_err() {
-                return Some(Next::Truncated);
+                return Some(Action::Truncated);
             }
             return read_error(&error);
         }
     };
     match step {
-        Step::More => None,
-        Step::Open(opened) => Some(Next::Open(opened)),
-        Step::Refused(rejection) => Some(Next::Refused(rejection)),
+        HandshakeStep::More => None,
+        HandshakeStep::Open(opened) => Some(Action::Open(opened)),
+        HandshakeStep::Refused(rejection) => Some(Action::Refused(rejection)),
     }
 }
 
-fn drain(mut socket: &TcpStream, received: &mut usize, outgoing: &mut Outgoing) -> Option<Next> {
+fn drain(mut socket: &TcpStream, received: &mut usize, outgoing: &mut Outgoing) -> Option<Action> {
     if outgoing.flush(socket).is_err() {
-        return Some(Next::Gone);
+        return Some(Action::Gone);
     }
     if outgoing.is_empty() {
         let _ = socket.shutdown(Shutdown::Write);
     }
     match socket.read(&mut [0; 4096]) {
-        Ok(0) => Some(Next::Gone),
+        Ok(0) => Some(Action::Gone),
         Ok(count) => {
             *received += count;
-            (*received > MAX_RECEIVED).then_some(Next::Gone)
+            (*received > MAX_RECEIVED).then_some(Action::Gone)
         }
         Err(error) => match read_error(&error) {
-            Some(Next::Truncated) => Some(Next::Gone),
+            Some(Action::Truncated) => Some(Action::Gone),
             next => next,
         },
     }
 }
 
 /// Handles a read error: nothing to read for now, or the connection is broken.
-fn read_error(error: &std::io::Error) -> Option<Next> {
+fn read_error(error: &std::io::Error) -> Option<Action> {
     match error.kind() {
-        ErrorKind::WouldBlock => Some(Next::Wait),
+        ErrorKind::WouldBlock => Some(Action::Wait),
         ErrorKind::Interrupted => None,
-        _ => Some(Next::Truncated),
+        _ => Some(Action::Truncated),
     }
 }
 

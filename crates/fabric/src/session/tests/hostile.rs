@@ -3,7 +3,7 @@
 use super::*;
 use crate::session::answer::Answer;
 use crate::session::preface::Preface;
-use crate::session::responder::{HandshakeContext, Rejection, Responder, Step};
+use crate::session::responder::{HandshakeContext, HandshakeStep, Rejection, Responder};
 
 #[test]
 fn a_handshake_cut_at_any_byte_is_truncated() {
@@ -69,7 +69,7 @@ fn a_caller_given_up_gets_the_reason_at_any_stage() {
             let mut initiator = Initiator::new(&credentials, b"", &mut sent).unwrap();
             if late {
                 let step = responder.take(&sent, Instant::now(), &mut received);
-                assert!(matches!(step, Step::More));
+                assert!(matches!(step, HandshakeStep::More));
             }
             responder.refuse(&no, &mut received);
             let error = initiator.take(&received, &mut sent).map(drop).unwrap_err();

@@ -97,11 +97,11 @@ impl RawCaller {
         RawCaller { socket: connect(acceptor), initiator, bytes }
     }
 
-    /// Performs the handshake, but sends at most `most` bytes. `None`: the handshake is not finished.
-    fn shake_hands(&mut self, most: usize) -> Option<Box<HandshakeResult>> {
+    /// Performs the handshake, but sends at most `max_bytes` bytes. `None`: the handshake is not finished.
+    fn shake_hands(&mut self, max_bytes: usize) -> Option<Box<HandshakeResult>> {
         let mut sent = 0;
         loop {
-            let end = self.bytes.len().min(most);
+            let end = self.bytes.len().min(max_bytes);
             self.socket.write_all(&self.bytes[sent..end]).unwrap();
             sent = end;
             if sent < self.bytes.len() {

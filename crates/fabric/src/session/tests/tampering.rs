@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::session::initiator::HandshakeError;
-use crate::session::responder::{HandshakeContext, Responder, Step};
+use crate::session::responder::{HandshakeContext, HandshakeStep, Responder};
 
 /// The results of a handshake at the caller's end and at the listener's.
 struct Outcome {
@@ -23,14 +23,14 @@ fn handshake(
     let mut initiator = Initiator::new(credentials, b"the caller", &mut sent).unwrap();
     to_acceptor(&mut sent);
     let mut outcome = Outcome { caller: Ok(None), responder: None };
-    if let Step::Open(opened) = responder.take(&sent, now, &mut received) {
+    if let HandshakeStep::Open(opened) = responder.take(&sent, now, &mut received) {
         outcome.responder = Some(opened);
     }
     to_caller(&mut received);
     sent.clear();
     outcome.caller = initiator.take(&received, &mut sent);
     received.clear();
-    if let Step::Open(opened) = responder.take(&sent, now, &mut received) {
+    if let HandshakeStep::Open(opened) = responder.take(&sent, now, &mut received) {
         outcome.responder = Some(opened);
     }
     if matches!(outcome.caller, Ok(None)) {

@@ -49,7 +49,7 @@ pub(in crate::link::rails) struct MessageCounts {
 }
 
 /// The result of a receive of a lane.
-pub(in crate::link) enum Received {
+pub(in crate::link) enum ReceiveOutcome {
     /// No message, and no error.
     Nothing,
     Failed(Failure),
@@ -245,7 +245,7 @@ impl RailLane {
     }
 
     /// A receive has completed.
-    pub(in crate::link) fn receive(&mut self, completion: Completion) -> Received {
+    pub(in crate::link) fn receive(&mut self, completion: Completion) -> ReceiveOutcome {
         let slot = (completion.token & !RECEIVE_BIT) as u32;
         let slice = match completion.work {
             Work::Receive { into: Pieces::One(slice) } => Some((slot, slice)),
@@ -254,16 +254,16 @@ impl RailLane {
         self.messages.slot_returned(slice);
         let (length, imm) = match completion.outcome {
             Ok(Done::Received { length, imm }) => (length, imm),
-            Ok(_) => return Received::Nothing,
-            Err(_) if self.closed => return Received::Nothing,
-            Err(failure) => return Received::Failed(failure),
+            Ok(_) => return ReceiveOutcome::Nothing,
+            Err(_) if self.closed => return ReceiveOutcome::Nothing,
+            Err(failure) => return ReceiveOutcome::Failed(failure),
         };
         self.counts.received += 1;
         // A write with immediate data brings no message: the slot contains an old one.
         let header = imm.is_none().then(|| self.messages.header(slot, length)).flatten();
         match header {
-            Some((header, payload)) => Received::Message { slot, header, payload },
-            None => Received::Malformed { length },
+            Some((header, payload)) => ReceiveOutcome::Message { slot, header, payload },
+            None => ReceiveOutcome::Malformed { length },
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::RailLane;
 use crate::error::Error;
-use crate::link::rails::keys::Key;
+use crate::link::rails::keys::RegionKey;
 use crate::link::rails::probe::{PROBE_BYTES, ProbeStep};
 use crate::op::Work;
 use crate::region::{Region, Slice};
@@ -11,7 +11,7 @@ use crate::remote::{RemoteRegion, Window};
 impl RailLane {
     /// The key of a region of the peer, if it has arrived.
     #[inline]
-    pub(in crate::link) fn key(&self, region: u64) -> Option<&Key> {
+    pub(in crate::link) fn key(&self, region: u64) -> Option<&RegionKey> {
         self.keys.get(region)
     }
 
@@ -19,7 +19,7 @@ impl RailLane {
     #[inline]
     pub(in crate::link) fn window(&self, region: u64) -> Option<&Window> {
         match self.keys.get(region) {
-            Some(Key::Open(window)) => Some(window),
+            Some(RegionKey::Open(window)) => Some(window),
             _ => None,
         }
     }
@@ -27,7 +27,7 @@ impl RailLane {
     /// Stores the peer's key of a region; `None`: the region cannot be reached on this lane.
     pub(in crate::link) fn import(&mut self, region: u64, key: Option<RemoteRegion>) {
         let window = key.and_then(|key| self.lane.import(&key).ok());
-        self.keys.set(region, window.map_or(Key::Refused, Key::Open));
+        self.keys.set(region, window.map_or(RegionKey::Refused, RegionKey::Open));
     }
 
     pub(in crate::link) fn refuse_key(&mut self, region: u64) {
@@ -42,7 +42,7 @@ impl RailLane {
     #[inline]
     pub(in crate::link) fn peek(&mut self, region: u64, offset: u64, into: &Slice) -> bool {
         match self.keys.get(region) {
-            Some(Key::Open(window)) if !self.closed => self.lane.peek(window, offset, into),
+            Some(RegionKey::Open(window)) if !self.closed => self.lane.peek(window, offset, into),
             _ => false,
         }
     }
@@ -57,7 +57,9 @@ impl RailLane {
         word: (u64, u64),
     ) -> bool {
         match self.keys.get(region) {
-            Some(Key::Open(window)) if !self.closed => self.lane.poke(window, offset, bytes, word),
+            Some(RegionKey::Open(window)) if !self.closed => {
+                self.lane.poke(window, offset, bytes, word)
+            }
             _ => false,
         }
     }

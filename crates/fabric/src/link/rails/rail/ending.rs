@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Rail, State};
+use super::{Rail, RailState};
 use crate::link::config::Config;
 use crate::link::event::EventKind;
 use crate::link::operations::Part;
@@ -40,13 +40,13 @@ impl Rail {
         retry_pause: Duration,
     ) -> Option<EventKind> {
         let what = match self.state {
-            State::Up { since } => {
+            RailState::Up { since } => {
                 let lived = now.saturating_sub(since);
                 self.flaps = if lived < 10 * retry_pause { self.flaps + 1 } else { 1 };
                 EventKind::RailDown
             }
-            State::Trying { .. } => EventKind::RailRefused,
-            State::Standby { .. } | State::Fencing { .. } => return None,
+            RailState::Trying { .. } => EventKind::RailRefused,
+            RailState::Standby { .. } | RailState::Fencing { .. } => return None,
         };
         self.start_fence(now);
         self.why = why.to_owned();
@@ -54,7 +54,7 @@ impl Rail {
     }
 
     pub(in crate::link::rails) fn start_fence(&mut self, now: Duration) {
-        self.state = State::Fencing { since: now };
+        self.state = RailState::Fencing { since: now };
         self.setup.drop_half();
     }
 
@@ -81,7 +81,7 @@ impl Rail {
 
     /// The peer has closed its end, after this number of messages; `false` if that was an older lane.
     pub(in crate::link) fn peer_fenced(&mut self, generation: u32, received: u64) -> bool {
-        if self.generation != generation || matches!(self.state, State::Standby { .. }) {
+        if self.generation != generation || matches!(self.state, RailState::Standby { .. }) {
             return false;
         }
         self.ending.peer_received = Some(received);
@@ -111,7 +111,7 @@ impl Rail {
     /// Both ends are closed: starts the pause.
     pub(in crate::link) fn end_fence(&mut self, now: Duration, config: &Config) {
         let until = now.saturating_add(pause(self.plan.class, self.flaps, config));
-        self.state = State::Standby { until };
+        self.state = RailState::Standby { until };
     }
 
     /// The unconfirmed operations of the lane, and whether it was ordered.

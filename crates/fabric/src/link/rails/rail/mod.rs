@@ -21,7 +21,7 @@ pub(in crate::link) struct Rail {
     plan: Plan,
     /// The number of lanes that were tried on it.
     generation: u32,
-    state: State,
+    state: RailState,
     lane: Option<RailLane>,
     setup: LaneSetup,
     /// Whether a connector task is running: for the current lane, or for one that was given up because a device does not answer.
@@ -39,7 +39,7 @@ pub(in crate::link) struct Rail {
 
 /// The state of a rail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::link) enum State {
+pub(in crate::link) enum RailState {
     /// Not tried before this time.
     Standby { until: Duration },
     /// A lane is being set up and probed, until the deadline.
@@ -56,7 +56,7 @@ impl Rail {
         Rail {
             plan,
             generation: 0,
-            state: State::Standby { until: Duration::ZERO },
+            state: RailState::Standby { until: Duration::ZERO },
             lane: None,
             setup: LaneSetup::default(),
             busy: false,
@@ -78,16 +78,16 @@ impl Rail {
         self.generation
     }
 
-    pub(in crate::link) fn state(&self) -> State {
+    pub(in crate::link) fn state(&self) -> RailState {
         self.state
     }
 
     pub(in crate::link) fn is_up(&self) -> bool {
-        matches!(self.state, State::Up { .. })
+        matches!(self.state, RailState::Up { .. })
     }
 
     pub(in crate::link) fn is_fencing(&self) -> bool {
-        matches!(self.state, State::Fencing { .. })
+        matches!(self.state, RailState::Fencing { .. })
     }
 
     pub(in crate::link) fn why(&self) -> &str {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ending::LaneEnding;
-use super::{Rail, State};
+use super::{Rail, RailState};
 use crate::half::{Fabric, Half, Side};
 use crate::link::protocol::control::Plan;
 use crate::link::rails::RailLane;
@@ -63,7 +63,7 @@ impl Rail {
         now: Duration,
     ) -> bool {
         self.generation = generation;
-        self.state = State::Trying { since: now, until: now + SETUP_TIMEOUT };
+        self.state = RailState::Trying { since: now, until: now + SETUP_TIMEOUT };
         self.setup = LaneSetup { announced: side == Side::Accept, ..LaneSetup::default() };
         self.ending = LaneEnding::default();
         !std::mem::replace(&mut self.busy, true)
@@ -71,7 +71,7 @@ impl Rail {
 
     /// The peer opens it with this plan; `false` if it cannot be opened now.
     pub(in crate::link::rails) fn follow(&mut self, generation: u32, plan: Plan) -> bool {
-        let standby = matches!(self.state, State::Standby { .. });
+        let standby = matches!(self.state, RailState::Standby { .. });
         if !standby || generation <= self.generation {
             return false;
         }
@@ -170,10 +170,10 @@ impl Rail {
 
     /// Sets it to up, if both ends have probed its lane; `false` if not.
     pub(in crate::link::rails) fn bring_up(&mut self, now: Duration) -> bool {
-        if self.setup.proven != [true; 2] || !matches!(self.state, State::Trying { .. }) {
+        if self.setup.proven != [true; 2] || !matches!(self.state, RailState::Trying { .. }) {
             return false;
         }
-        self.state = State::Up { since: now };
+        self.state = RailState::Up { since: now };
         self.why = self.plan.why.clone();
         true
     }
@@ -183,17 +183,17 @@ impl Rail {
         &mut self,
         generation: u32,
         (region, key): (u64, Option<RemoteRegion>),
-        most: usize,
+        max_keys: usize,
     ) -> bool {
         if self.generation != generation {
             return false;
         }
         match (self.state, &mut self.lane) {
-            (State::Trying { .. }, None) if self.setup.keys.len() <= most => {
+            (RailState::Trying { .. }, None) if self.setup.keys.len() <= max_keys => {
                 self.setup.keys.push((region, key));
                 false
             }
-            (State::Trying { .. } | State::Up { .. }, Some(lane)) => {
+            (RailState::Trying { .. } | RailState::Up { .. }, Some(lane)) => {
                 lane.import(region, key);
                 true
             }
@@ -219,7 +219,7 @@ impl Rail {
     }
 
     fn is_trying(&self, generation: u32) -> bool {
-        matches!(self.state, State::Trying { .. }) && self.generation == generation
+        matches!(self.state, RailState::Trying { .. }) && self.generation == generation
     }
 }
 
