@@ -18,7 +18,7 @@ use super::inbox::{Inbox, Part, Place, TooLong, scatter};
 use super::outgoing::Use;
 use super::sends::Sends;
 use super::slots::Slots;
-use super::watch::Watch;
+use super::stall_timer::Watch;
 use crate::op::{Completion, Done, Failure};
 use crate::over::Over;
 use crate::region::{Rights, Slice};

@@ -90,14 +90,14 @@ impl Granted {
 
 #[cfg(all(test, feature = "external-tests"))]
 mod tests {
-    use super::super::trouble;
+    use super::super::misbehaving_peer;
     use super::*;
     use crate::half::Fabric;
     use crate::memory::Pages;
 
     #[test]
     fn key_bounds_rights_and_life_are_looked_at() {
-        let domain = trouble::open();
+        let domain = misbehaving_peer::open();
         let number = domain.shared().device.number();
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
         let readable = Rights { read: true, atomic: true, ..Rights::NONE };

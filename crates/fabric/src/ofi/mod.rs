@@ -40,20 +40,20 @@ mod inbox;
 mod info;
 mod lane;
 mod library;
-mod life;
+#[cfg(all(test, feature = "external-tests"))]
+mod misbehaving_peer;
 mod mr;
 mod offer;
 mod outgoing;
 mod pair;
+mod peer_process;
 mod rendezvous;
 mod sends;
-mod sleeper;
 mod slots;
+mod stall_timer;
 mod survey;
-#[cfg(all(test, feature = "external-tests"))]
-mod trouble;
 mod usable_provider;
-mod watch;
+mod wait_fd;
 
 pub use choose::{Choice, Refusal, candidates, choose};
 pub use config::Config;

@@ -1,7 +1,7 @@
 //! What one end of a lane tells the other, as bytes: read strictly, since they come from outside.
 
 use super::av::Address;
-use super::life::Home;
+use super::peer_process::Home;
 use crate::error::{Error, Kind};
 
 /// One end of a lane. Version 3: version, buffers, longest frame and message, token, home, provider, address.

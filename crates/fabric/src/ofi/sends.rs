@@ -3,9 +3,9 @@
 //! A transfer is over when the provider says so; what the peer receives, writes, reads or changes for us,
 //! when the peer says so.
 
-mod handing;
+mod submit;
 
-pub(super) use handing::SHORT;
+pub(super) use submit::SHORT;
 
 use std::collections::VecDeque;
 use std::time::Instant;

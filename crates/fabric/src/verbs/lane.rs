@@ -19,7 +19,7 @@ use super::rail::Rail;
 use super::receives::{Receives, receive_number};
 use super::request::Shape;
 use super::sends::Sends;
-use super::sleeper::Sleeper;
+use super::wait_fd::Sleeper;
 use super::zero::zeroed;
 use crate::error::{Error, Kind};
 use crate::lane::{BorrowedPath, Caps, Lane, number};

@@ -33,10 +33,10 @@ mod rail;
 mod receives;
 mod request;
 mod sends;
-mod sleeper;
 mod srq;
 mod survey;
 mod usable_port;
+mod wait_fd;
 mod zero;
 
 pub use choose::{Choice, DeviceRequest, Refusal, candidates, choose};
