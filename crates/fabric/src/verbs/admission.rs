@@ -1,4 +1,4 @@
-//! Whether a lane can do what it is asked; if not, the device never sees it.
+//! Checks whether a lane supports an operation, before the device sees it.
 
 use super::datagram::Datagram;
 use super::mr::is_registered;
@@ -8,14 +8,14 @@ use crate::op::Work;
 use crate::region::Slice;
 use crate::remote::{Reach, Target};
 
-/// What the answer depends on.
+/// What the check depends on.
 pub(super) struct Admission<'a> {
-    /// The lane's own number.
+    /// The lane's id.
     pub(super) lane: u64,
     pub(super) caps: &'a Caps,
     pub(super) rail: &'a Rail,
     pub(super) datagram: Option<&'a Datagram>,
-    /// Whether both devices add and swap.
+    /// Whether both devices support atomics.
     pub(super) atomics: bool,
 }
 
@@ -38,7 +38,7 @@ impl Admission<'_> {
             }
     }
 
-    /// Whether the memory is registered with our device.
+    /// Whether the memory is registered with the lane's device.
     #[inline]
     fn is_ours(&self, slice: &Slice) -> bool {
         is_registered(slice.region(), &self.rail.pd)
@@ -51,7 +51,7 @@ impl Admission<'_> {
     }
 }
 
-/// Devices do atomics on aligned numbers only.
+/// Atomics require 8-byte alignment.
 #[inline]
 fn is_aligned(old: &Slice, at: &Target) -> bool {
     let remote = match at.window.reach() {

@@ -1,6 +1,6 @@
-//! An address handle: where datagrams go.
+//! An address handle: the destination of datagrams.
 //!
-//! Unsafe here: `Ah` owns the C object and holds the domain.
+//! Unsafe here: `Ah` owns the C object and its domain.
 #![allow(unsafe_code, reason = "owns an address handle")]
 
 use std::ptr::NonNull;
@@ -16,14 +16,14 @@ pub(super) struct Ah {
     ah: NonNull<ibv_ah>,
 }
 
-// SAFETY: libibverbs' objects may be used from any thread, and from several at once.
+// SAFETY: libibverbs' objects may be used from any thread, and from several concurrently.
 unsafe impl Send for Ah {}
 // SAFETY: as above.
 unsafe impl Sync for Ah {}
 
 impl Ah {
     pub(super) fn new(pd: Arc<Pd>, mut address: ibv_ah_attr) -> Result<Self, Errno> {
-        // SAFETY: the domain is alive as long as `Ah`, which holds it; `address` lives during the call.
+        // SAFETY: the domain is alive as long as `Ah`, which owns it, and `address` during the call.
         let ah = unsafe { pd.context().verbs().ibv_create_ah(pd.as_ptr(), &mut address) }?;
         Ok(Ah { pd, ah })
     }
@@ -35,8 +35,8 @@ impl Ah {
 
 impl Drop for Ah {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, freed here only; the lane that sent with it has ended. After the
-        // device went away this may fail, and leaves nothing to be done.
+        // SAFETY: created in `new`, freed here only; the lane that used it has ended. May fail after the
+        // device was removed; nothing is left to do then.
         let _ = unsafe { self.pd.context().verbs().ibv_destroy_ah(self.ah.as_ptr()) };
     }
 }

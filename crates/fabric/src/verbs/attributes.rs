@@ -1,5 +1,5 @@
-//! What a queue pair is told on its way to work, and a peer's address: pure functions of the two
-//! offers and the settings, since the lab cannot show InfiniBand or RoCE v1.
+//! The attributes of a queue pair in each state, and the peer's address: pure functions of the two
+//! offers and the settings, so that InfiniBand and RoCE v1, which the lab lacks, can be tested.
 
 use rdma_sys::consts::*;
 use rdma_sys::device::ibv_gid;
@@ -10,25 +10,25 @@ use super::offer::Offer;
 use super::port::LinkLayer;
 use super::zero::zeroed;
 
-/// Both ends of a lane, from one of them.
+/// Both ends of a lane, as seen from one of them.
 pub(super) struct Route<'a> {
     pub(super) config: &'a Config,
-    /// Our port.
+    /// The local port.
     pub(super) port: u8,
-    /// The place of our GID in the port's table.
+    /// The index of the local GID in the port's table.
     pub(super) gid_index: u8,
-    /// How many reads and atomics our device can have in flight.
-    pub(super) initiates: u8,
+    /// The number of reads and atomics that the local device can have in flight.
+    pub(super) max_initiated: u8,
     pub(super) ours: Offer,
     pub(super) peer: Offer,
 }
 
-/// Attributes, and which of them to set.
-pub(super) type Change = (ibv_qp_attr, i32);
+/// Attributes, and the mask of those to set.
+pub(super) type AttributeChange = (ibv_qp_attr, i32);
 
 impl Route<'_> {
     /// From RESET to INIT.
-    pub(super) fn init(&self) -> Change {
+    pub(super) fn init(&self) -> AttributeChange {
         let mut attr: ibv_qp_attr = zeroed();
         attr.qp_state = IBV_QPS_INIT;
         attr.port_num = self.port;
@@ -39,7 +39,7 @@ impl Route<'_> {
             return (attr, mask | IBV_QP_QKEY);
         }
         attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-        // Devices without atomics refuse to be asked for them.
+        // Devices without atomics refuse the flag.
         if self.ours.atomics {
             attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
         }
@@ -47,7 +47,7 @@ impl Route<'_> {
     }
 
     /// From INIT to RTR, ready to receive.
-    pub(super) fn ready_to_receive(&self) -> Change {
+    pub(super) fn ready_to_receive(&self) -> AttributeChange {
         let mut attr: ibv_qp_attr = zeroed();
         attr.qp_state = IBV_QPS_RTR;
         if self.ours.qp_type == QpType::Ud {
@@ -70,7 +70,7 @@ impl Route<'_> {
     }
 
     /// From RTR to RTS, ready to send.
-    pub(super) fn ready_to_send(&self) -> Change {
+    pub(super) fn ready_to_send(&self) -> AttributeChange {
         let mut attr: ibv_qp_attr = zeroed();
         attr.qp_state = IBV_QPS_RTS;
         attr.sq_psn = self.ours.psn;
@@ -80,7 +80,7 @@ impl Route<'_> {
         attr.timeout = self.config.timeout;
         attr.retry_cnt = self.config.retry_count;
         attr.rnr_retry = RNR_RETRY;
-        attr.max_rd_atomic = self.initiates.min(self.peer.rd_atomic);
+        attr.max_rd_atomic = self.max_initiated.min(self.peer.rd_atomic);
         let mask = IBV_QP_STATE
             | IBV_QP_TIMEOUT
             | IBV_QP_RETRY_CNT
@@ -90,14 +90,14 @@ impl Route<'_> {
         (attr, mask)
     }
 
-    /// Where the peer is: by LID within an InfiniBand subnet, by GID elsewhere.
+    /// The peer's address: by LID within an InfiniBand subnet, by GID otherwise.
     pub(super) fn address(&self) -> ibv_ah_attr {
         let mut address: ibv_ah_attr = zeroed();
         address.port_num = self.port;
         address.sl = self.config.service_level;
         if self.ours.link_layer == LinkLayer::InfiniBand {
-            // Between subnets this reaches only peers whose LID is routable: the LID of a router
-            // cannot be asked for by verbs.
+            // Between subnets this reaches only peers whose LID is routable: verbs cannot query the LID
+            // of a router.
             address.dlid = self.peer.lid;
         }
         if self.is_global() {
@@ -113,24 +113,24 @@ impl Route<'_> {
         address
     }
 
-    /// The smaller of both ends', as an `enum ibv_mtu`.
+    /// The smaller MTU of both ends, as an `enum ibv_mtu`.
     pub(super) fn mtu(&self) -> u8 {
         self.ours.mtu.min(self.peer.mtu)
     }
 
-    /// Why these ends cannot talk, in words.
+    /// Refuses ends that cannot be connected, with the reason.
     pub(super) fn check(&self) -> Result<(), String> {
         let (ours, peer) = (&self.ours, &self.peer);
         if ours.qp_type != peer.qp_type {
             let (ours, peer) = (ours.qp_type, peer.qp_type);
-            return Err(format!("the peer's queue pair is {peer:?}, ours {ours:?}"));
+            return Err(format!("the peer's queue pair is {peer:?}, the local one {ours:?}"));
         }
         if ours.link_layer != peer.link_layer {
             let (ours, peer) = (ours.link_layer.name(), peer.link_layer.name());
-            return Err(format!("the peer's port is {peer}, ours {ours}"));
+            return Err(format!("the peer's port is {peer}, the local one {ours}"));
         }
         if self.is_global() && (ours.gid.is_empty() || peer.gid.is_empty()) {
-            let whose = if peer.gid.is_empty() { "the peer's port" } else { "our port" };
+            let whose = if peer.gid.is_empty() { "the peer's port" } else { "the local port" };
             return Err(format!("{whose} has no GID"));
         }
         Ok(())
@@ -138,14 +138,14 @@ impl Route<'_> {
 
     /// Whether packets need the global header: on Ethernet always, on InfiniBand between subnets.
     fn is_global(&self) -> bool {
-        let elsewhere = !self.ours.gid.is_empty()
+        let different_subnets = !self.ours.gid.is_empty()
             && !self.peer.gid.is_empty()
             && self.ours.gid.0[..8] != self.peer.gid.0[..8];
-        self.ours.link_layer == LinkLayer::Ethernet || elsewhere
+        self.ours.link_layer == LinkLayer::Ethernet || different_subnets
     }
 }
 
-/// The `enum ibv_mtu` of so many bytes, rounded down.
+/// The `enum ibv_mtu` of a size in bytes, rounded down.
 pub(super) fn mtu_code(bytes: u32) -> u8 {
     let code = bytes.max(256).ilog2() - 7;
     code.min(IBV_MTU_4096) as u8
@@ -156,9 +156,9 @@ pub(super) fn mtu_bytes(code: u8) -> u32 {
     128 << code
 }
 
-/// A peer without a receive is asked again after 164 ms, six times: one that is half a second late is
-/// still served, one that never comes fails after a second. (InfiniBand specification, RNR NAK timer
-/// field: 28 is 163.84 ms; a seventh retry would mean for ever.)
+/// If the peer has no receive posted, the device retries after 164 ms, six times: a receive that is half a second
+/// late is still used; without one, the send fails after a second. (InfiniBand specification, RNR NAK timer
+/// field: 28 is 163.84 ms; a retry count of 7 means forever.)
 const RNR_TIMER: u8 = 28;
 const RNR_RETRY: u8 = 6;
 const HOP_LIMIT: u8 = 64;
@@ -178,7 +178,7 @@ mod tests {
     fn route<'a>(config: &'a Config, link_layer: LinkLayer) -> Route<'a> {
         let ours = Offer { link_layer, gid: gid(1, 1), lid: 11, psn: 5, ..example() };
         let peer = Offer { qpn: 77, lid: 22, gid: gid(1, 2), psn: 6, mtu: 3, rd_atomic: 4, ..ours };
-        Route { config, port: 2, gid_index: 3, initiates: 16, ours, peer }
+        Route { config, port: 2, gid_index: 3, max_initiated: 16, ours, peer }
     }
 
     fn infiniband(config: &Config) -> Route<'_> {
@@ -205,13 +205,13 @@ mod tests {
         assert_eq!((address.is_global, address.dlid), (1, 22));
         assert_eq!((address.grh.sgid_index, address.grh.traffic_class), (3, 8));
         route.peer.gid = Gid([0; 16]);
-        assert_eq!(route.address().is_global, 0, "a port without GIDs has only its LID");
+        assert_eq!(route.address().is_global, 0, "without a GID only the LID is used");
         assert_eq!(route.check(), Ok(()));
     }
 
-    /// RoCE v1 and v2 differ in the entry of our GID table alone.
+    /// RoCE v1 and v2 differ only in the entry of the local GID table.
     #[test]
-    fn ethernet_uses_gid_always() {
+    fn ethernet_always_uses_gid() {
         let config = Config { traffic_class: 104, service_level: 3, ..Config::default() };
         let address = ethernet(&config).address();
         assert_eq!((address.is_global, address.dlid, address.sl), (1, 0, 3));
@@ -221,18 +221,18 @@ mod tests {
     }
 
     #[test]
-    fn each_end_asks_no_more_than_the_other_answers() {
+    fn limits_of_both_ends_are_respected() {
         let config = Config::default();
         let mut route = ethernet(&config);
-        assert_eq!(route.ready_to_send().0.max_rd_atomic, 4, "all the peer answers");
-        route.initiates = 2;
-        assert_eq!(route.ready_to_send().0.max_rd_atomic, 2, "all we can ask");
-        assert_eq!(route.ready_to_receive().0.max_dest_rd_atomic, 128, "all we answer");
-        assert_eq!(route.ready_to_receive().0.path_mtu, IBV_MTU_1024, "the smaller");
+        assert_eq!(route.ready_to_send().0.max_rd_atomic, 4, "the peer's limit");
+        route.max_initiated = 2;
+        assert_eq!(route.ready_to_send().0.max_rd_atomic, 2, "the local limit");
+        assert_eq!(route.ready_to_receive().0.max_dest_rd_atomic, 128, "served locally");
+        assert_eq!(route.ready_to_receive().0.path_mtu, IBV_MTU_1024, "the smaller MTU");
     }
 
     #[test]
-    fn packets_begin_where_their_sender_said() {
+    fn packet_sequence_numbers_are_those_of_the_offers() {
         let config = Config { pkey_index: 9, timeout: 17, retry_count: 3, ..Config::default() };
         let route = ethernet(&config);
         let (receive, send) = (route.ready_to_receive().0, route.ready_to_send().0);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_queue_pair_has_a_key_and_no_peer() {
+    fn a_datagram_queue_pair_has_a_qkey_and_no_peer() {
         let config = Config::default();
         let mut route = ethernet(&config);
         (route.ours.qp_type, route.ours.qkey) = (QpType::Ud, 0x55);
@@ -252,17 +252,17 @@ mod tests {
             (0x55, IBV_QP_QKEY, 0)
         );
         assert_eq!(route.ready_to_receive().1, IBV_QP_STATE);
-        assert!(route.check().unwrap_err().contains("Rc, ours Ud"));
+        assert!(route.check().unwrap_err().contains("Rc, the local one Ud"));
     }
 
     #[test]
-    fn ends_that_cannot_meet_are_told_why() {
+    fn ends_that_cannot_be_connected_are_refused_with_the_reason() {
         let config = Config::default();
         let mut route = ethernet(&config);
         route.peer.gid = Gid([0; 16]);
         assert_eq!(route.check(), Err("the peer's port has no GID".to_owned()));
         route.peer.link_layer = LinkLayer::InfiniBand;
-        assert!(route.check().unwrap_err().contains("is InfiniBand, ours Ethernet"));
+        assert!(route.check().unwrap_err().contains("is InfiniBand, the local one Ethernet"));
     }
 
     #[test]

@@ -1,8 +1,7 @@
-//! Work requests in a row, posted by one call.
+//! A list of work requests that is posted by one call.
 //!
-//! Unsafe here: requests point to each other and to their pieces only during `post`, which links them
-//! anew each time; between calls the pointers in them mean nothing, so that a chain may move to another
-//! thread.
+//! Unsafe here: the pointers between requests, and from requests to their pieces, are valid only during `post`, which
+//! sets them each time; so a chain may move to another thread between calls.
 #![allow(unsafe_code, reason = "a chain of C structs may change threads")]
 
 use std::ptr::null_mut;
@@ -10,19 +9,19 @@ use std::ptr::null_mut;
 use rdma_sys::Errno;
 use rdma_sys::work::{ibv_recv_wr, ibv_send_wr, ibv_sge};
 
-/// Requests to be posted. Keeps its room, so that it allocates only while it grows.
+/// Requests to be posted. Keeps its capacity, so that it allocates only while it grows.
 pub(super) struct Chain<R> {
     requests: Vec<R>,
     pieces: Vec<ibv_sge>,
 }
 
-// SAFETY: the pointers inside are followed during `post` only, which sets them first.
+// SAFETY: the pointers inside are dereferenced only during `post`, which sets them first.
 unsafe impl<R: Request> Send for Chain<R> {}
 
-/// The device or its driver did not take all.
+/// The driver did not accept all requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Refused {
-    /// The first request not taken; `None` where the driver does not say.
+pub(super) struct PostError {
+    /// The index of the first refused request; `None` if the driver does not report it.
     pub(super) from: Option<usize>,
 }
 
@@ -51,13 +50,13 @@ impl<R: Request> Chain<R> {
         self.requests.last_mut()
     }
 
-    /// Posts all by `call`, which gets the first and a place for the first that was refused. The
+    /// Posts all requests with `call`, which takes the first request and an output pointer for the first refused one. The
     /// requests stay until [`Chain::clear`].
     #[inline]
     pub(super) fn post(
         &mut self,
         call: impl FnOnce(*mut R, *mut *mut R) -> Result<(), Errno>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), PostError> {
         if self.requests.is_empty() {
             return Ok(());
         }
@@ -66,7 +65,7 @@ impl<R: Request> Chain<R> {
         let mut bad = null_mut();
         call(first, &mut bad).map_err(|_| {
             let bad = bad.cast_const();
-            Refused { from: self.requests.iter().position(|request| std::ptr::eq(request, bad)) }
+            PostError { from: self.requests.iter().position(|request| std::ptr::eq(request, bad)) }
         })
     }
 
@@ -76,7 +75,7 @@ impl<R: Request> Chain<R> {
         self.pieces.clear();
     }
 
-    /// The pieces lie in the order of their requests.
+    /// Sets all pointers. The pieces are in the order of their requests.
     #[inline]
     fn link(&mut self) {
         let mut pieces = self.pieces.as_mut_ptr();
@@ -90,9 +89,9 @@ impl<R: Request> Chain<R> {
     }
 }
 
-/// A struct of libibverbs' that points to the next of its kind and to its pieces.
+/// A work request of libibverbs, which points to the next request and to its pieces.
 pub(super) trait Request: Sized {
-    /// Says how many pieces it has.
+    /// Sets both pointers; returns the number of its pieces.
     fn link(&mut self, pieces: *mut ibv_sge, next: *mut Self) -> usize;
 }
 
@@ -127,24 +126,24 @@ mod tests {
     }
 
     #[test]
-    fn every_request_finds_its_pieces_and_the_next() {
+    fn requests_are_linked_to_their_pieces_and_the_next_request() {
         let mut chain = chain(&[2, 0, 1]);
         chain
             .post(|first, _| {
-                let base = chain_base(first);
-                assert_eq!(base, [(0, Some(0)), (1, None), (2, Some(2))]);
+                let walked = walk(first);
+                assert_eq!(walked, [(0, Some(0)), (1, None), (2, Some(2))]);
                 Ok(())
             })
             .unwrap();
     }
 
-    /// Walks the chain as a driver does.
-    fn chain_base(mut request: *mut ibv_recv_wr) -> Vec<(u64, Option<u64>)> {
+    /// Walks the chain as a driver does: each request's id and the address of its first piece.
+    fn walk(mut request: *mut ibv_recv_wr) -> Vec<(u64, Option<u64>)> {
         let mut seen = Vec::new();
         while !request.is_null() {
-            // SAFETY: `post` linked the requests of a chain that lives during the call.
+            // SAFETY: `post` linked the requests of a chain that is alive during the call.
             let wr = unsafe { &*request };
-            // SAFETY: as above, for the pieces; only a request that has some is followed.
+            // SAFETY: as above, for the pieces; only dereferenced if there are some.
             let piece = (wr.num_sge > 0).then(|| unsafe { (*wr.sg_list).addr });
             seen.push((wr.wr_id, piece));
             request = wr.next;
@@ -153,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_refused_is_found_if_it_is_told() {
+    fn the_first_refused_request_is_found_if_the_driver_reports_it() {
         let refused = chain(&[1, 1, 1]).post(|first, bad| {
             // SAFETY: `bad` is writable during the call.
             unsafe { *bad = first.wrapping_add(1) };
             Err(Errno(12))
         });
-        assert_eq!(refused, Err(Refused { from: Some(1) }));
+        assert_eq!(refused, Err(PostError { from: Some(1) }));
         let silent = chain(&[1]).post(|_, _| Err(Errno(5)));
-        assert_eq!(silent, Err(Refused { from: None }));
+        assert_eq!(silent, Err(PostError { from: None }));
     }
 }

@@ -1,6 +1,6 @@
 //! A completion channel: the descriptor on which a completion queue's events arrive.
 //!
-//! Unsafe here: `Channel` owns the C object and holds the open device.
+//! Unsafe here: `Channel` owns the C object and the open device.
 #![allow(unsafe_code, reason = "owns a completion channel")]
 
 use std::os::fd::BorrowedFd;
@@ -17,14 +17,14 @@ pub(super) struct Channel {
     channel: NonNull<ibv_comp_channel>,
 }
 
-// SAFETY: libibverbs' objects may be used from any thread, and from several at once.
+// SAFETY: libibverbs' objects may be used from any thread, and from several concurrently.
 unsafe impl Send for Channel {}
 // SAFETY: as above.
 unsafe impl Sync for Channel {}
 
 impl Channel {
     pub(super) fn new(context: Arc<Context>) -> Result<Self, Errno> {
-        // SAFETY: the device is open as long as `context` lives, which `Channel` holds.
+        // SAFETY: the device is open as long as `context` is alive, which `Channel` owns.
         let channel = unsafe { context.verbs().ibv_create_comp_channel(context.as_ptr()) }?;
         let channel = Channel { context, channel };
         nonblocking(channel.fd())?;
@@ -38,11 +38,11 @@ impl Channel {
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         // SAFETY: alive until `Drop`.
         let fd = unsafe { (*self.channel.as_ptr()).fd };
-        // SAFETY: open until `Drop`, which the borrow of `self` keeps off.
+        // SAFETY: open until `Drop`, which the borrow of `self` prevents.
         unsafe { BorrowedFd::borrow_raw(fd) }
     }
 
-    /// Takes one event, if there is one. The queue it is of must be told.
+    /// Takes one event, if there is one. The caller must acknowledge it to its queue.
     pub(super) fn take_event(&self) -> bool {
         let (mut cq, mut cq_context) = (null_mut(), null_mut());
         let verbs = self.context.verbs();
@@ -53,8 +53,8 @@ impl Channel {
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, freed here only; the queue made on it held it and is gone. After
-        // the device went away this may fail, and leaves nothing to be done.
+        // SAFETY: created in `new`, freed here only; its queue owned it and was destroyed before. May fail after
+        // the device was removed; nothing is left to do then.
         let _ = unsafe { self.context.verbs().ibv_destroy_comp_channel(self.channel.as_ptr()) };
     }
 }

@@ -1,6 +1,6 @@
 //! Which device, port, GID and MTU to use, by rule, with the reason for each.
 //!
-//! A pure function of what the devices said and what the user wishes: nothing is asked here.
+//! A pure function of the devices' attributes and the user's request: no device is queried here.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::device::Device;
 use super::gid::{Gid, GidEntry, GidType};
 use super::port::{LinkLayer, Port, PortState};
 
-/// What the user wants; `None` is "choose".
+/// The user's settings; `None` means "choose automatically".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceRequest {
     /// A device's name.
@@ -25,26 +25,26 @@ pub struct DeviceRequest {
     pub mtu: u32,
 }
 
-/// What to use.
+/// The chosen device, port and GID.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Choice {
     /// The device's name.
     pub device: String,
     /// The port's number.
     pub port: u8,
-    /// Its GID; absent on InfiniBand ports with an empty table, which go by LID.
+    /// Its GID; absent on InfiniBand ports with an empty table, which use the LID.
     pub gid: Option<GidEntry>,
-    /// What the port's cable carries.
+    /// The port's link layer.
     pub link_layer: LinkLayer,
-    /// Bytes: the wish, lowered to what the port has.
+    /// Bytes: as requested, but at most the port's active MTU.
     pub mtu: u32,
-    /// Megabits a second, all lanes together; 0 where the driver does not say.
+    /// Megabits per second, all lanes together; 0 if the driver does not report it.
     pub rate_mbps: u64,
-    /// Why each, in words.
+    /// The reasons for port, GID and MTU.
     pub why: String,
 }
 
-/// Why nothing can be used.
+/// Why no port can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal(String);
 
@@ -56,68 +56,71 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Chooses among the active ports whose GIDs allow the wish: the one whose packets get furthest wins,
+/// Chooses among the active ports that match the request: the one with the widest address scope,
 /// then the fastest, then the first listed.
-pub fn choose(devices: &[Device], wish: &DeviceRequest) -> Result<Choice, Refusal> {
-    let (usable, refused) = candidates(devices, wish);
+pub fn choose(devices: &[Device], request: &DeviceRequest) -> Result<Choice, Refusal> {
+    let (usable, refused) = candidates(devices, request);
     usable.into_iter().next().ok_or_else(|| Refusal(refused.join("; ")))
 }
 
-/// Every port that could be used, the best first, and in words why each of the others could not.
-pub fn candidates(devices: &[Device], wish: &DeviceRequest) -> (Vec<Choice>, Vec<String>) {
+/// Every usable port, the best first, and for each other port the reason why it is not usable.
+pub fn candidates(devices: &[Device], request: &DeviceRequest) -> (Vec<Choice>, Vec<String>) {
     let mut candidates: Vec<Candidate<'_>> = Vec::new();
     let mut refused: Vec<String> = Vec::new();
-    for device in devices.iter().filter(|device| wanted(device, wish)) {
-        let ports = ports(device, wish).unwrap_or_else(|why| {
+    for device in devices.iter().filter(|device| matches_name(device, request)) {
+        let ports = ports(device, request).unwrap_or_else(|why| {
             refused.push(format!("{}: {why}", device.name));
             Vec::new()
         });
         for port in ports {
-            match Candidate::new(device, port, wish) {
+            match Candidate::new(device, port, request) {
                 Ok(candidate) => candidates.push(candidate),
                 Err(why) => refused.push(format!("{}: port {} {why}", device.name, port.port)),
             }
         }
     }
     if candidates.is_empty() && refused.is_empty() {
-        refused.push(no_such_device(devices, wish));
+        refused.push(no_such_device(devices, request));
     }
-    // Of equals the first listed stays first.
-    candidates.sort_by_key(|candidate| Reverse(candidate.merit()));
-    let of = candidates.len();
-    let choices = (1..).zip(&candidates).map(|(place, one)| one.choice(wish, place, of));
+    // The sort is stable: of equals the first listed stays first.
+    candidates.sort_by_key(|candidate| Reverse(candidate.preference()));
+    let count = candidates.len();
+    let choices = (1..).zip(&candidates).map(|(rank, one)| one.choice(request, rank, count));
     (choices.collect(), refused)
 }
 
-fn wanted(device: &Device, wish: &DeviceRequest) -> bool {
-    wish.device.as_ref().is_none_or(|name| *name == device.name)
+fn matches_name(device: &Device, request: &DeviceRequest) -> bool {
+    request.device.as_ref().is_none_or(|name| *name == device.name)
 }
 
-fn no_such_device(devices: &[Device], wish: &DeviceRequest) -> String {
+fn no_such_device(devices: &[Device], request: &DeviceRequest) -> String {
     let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
-    match &wish.device {
+    match &request.device {
         Some(name) => format!(
-            "there is no device {name}; there is {}. Set rdma_device to one of them, or to \"\"",
+            "no RDMA device {name}; available: {} — set rdma_device to one of these, or to \"\" to \
+             choose automatically",
             if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         ),
-        None => "there is no RDMA device".to_owned(),
+        None => "no RDMA device".to_owned(),
     }
 }
 
-/// The ports that the wish allows, or why there is none.
-fn ports<'d>(device: &'d Device, wish: &DeviceRequest) -> Result<Vec<&'d Port>, String> {
+/// The ports that match the request, or why there is none.
+fn ports<'d>(device: &'d Device, request: &DeviceRequest) -> Result<Vec<&'d Port>, String> {
     device.supported()?;
     let facts = device.facts.as_ref().map_err(ToString::to_string)?;
-    let wished: Vec<&Port> =
-        facts.ports.iter().filter(|port| wish.port.is_none_or(|n| n == port.port)).collect();
-    if let (Some(port), []) = (wish.port, &wished[..]) {
+    let requested: Vec<&Port> =
+        facts.ports.iter().filter(|port| request.port.is_none_or(|n| n == port.port)).collect();
+    if let (Some(port), []) = (request.port, &requested[..]) {
         let count = facts.ports.len();
-        return Err(format!("it has no port {port}, only {count}. Set rdma_port to 0 to choose"));
+        return Err(format!(
+            "no port {port}, it has {count} — set rdma_port to 0 to choose automatically"
+        ));
     }
-    if wished.is_empty() { Err("it has no port".to_owned()) } else { Ok(wished) }
+    if requested.is_empty() { Err("it has no port".to_owned()) } else { Ok(requested) }
 }
 
-/// A port that could be used, with the GID it would use.
+/// A usable port, with the GID it would use.
 struct Candidate<'d> {
     device: &'d Device,
     port: &'d Port,
@@ -126,31 +129,31 @@ struct Candidate<'d> {
 }
 
 impl<'d> Candidate<'d> {
-    fn new(device: &'d Device, port: &'d Port, wish: &DeviceRequest) -> Result<Self, String> {
+    fn new(device: &'d Device, port: &'d Port, request: &DeviceRequest) -> Result<Self, String> {
         if port.state != PortState::Active {
             return Err(format!("is {}", port.state.name()));
         }
-        let (gid, gid_why) = gid(port, wish)?;
+        let (gid, gid_why) = gid(port, request)?;
         Ok(Candidate { device, port, gid, gid_why })
     }
 
-    /// What is better ranks higher. An InfiniBand port reaches its whole fabric by LID.
-    fn merit(&self) -> (Reach, u64) {
+    /// Better ports compare greater. An InfiniBand port reaches its whole fabric by LID.
+    fn preference(&self) -> (AddressScope, u64) {
         let ethernet = self.gid.filter(|_| self.port.link_layer == LinkLayer::Ethernet);
-        (ethernet.map_or(Reach::Ipv4, |entry| reach(entry.gid)), self.port.rate_mbps())
+        let scope = ethernet.map_or(AddressScope::Ipv4, |entry| scope(entry.gid));
+        (scope, self.port.rate_mbps())
     }
 
-    /// As the one in this place of so many, counted from 1.
-    fn choice(&self, wish: &DeviceRequest, place: usize, of: usize) -> Choice {
-        let mtu = wish.mtu.min(self.port.active_mtu);
-        let merit = "reaches furthest, then the fastest, then the first";
-        let port_why = match (&wish.device, wish.port, of, place) {
-            (Some(_), Some(_), ..) => "as set".to_owned(),
-            (_, _, 1, _) => "the only port that can be used as set".to_owned(),
-            (.., 1) => format!("of several ports the one that {merit}"),
-            _ => format!("of {of} ports number {place} by what {merit}"),
+    /// `rank` is counted from 1, among `count` candidates.
+    fn choice(&self, request: &DeviceRequest, rank: usize, count: usize) -> Choice {
+        let mtu = request.mtu.min(self.port.active_mtu);
+        let order = "by address scope, rate, position";
+        let port_why = match (&request.device, request.port, count) {
+            (Some(_), Some(_), _) => "port: as configured".to_owned(),
+            (_, _, 1) => "the only usable port".to_owned(),
+            _ => format!("candidate {rank} of {count}, {order}"),
         };
-        let mtu_why = if mtu < wish.mtu { "all the port has" } else { "as set" };
+        let mtu_why = if mtu < request.mtu { "limited by the port" } else { "as configured" };
         Choice {
             device: self.device.name.clone(),
             port: self.port.port,
@@ -164,22 +167,26 @@ impl<'d> Candidate<'d> {
 }
 
 /// The GID that the port would use, and why; or why it cannot be used.
-fn gid<'p>(port: &'p Port, wish: &DeviceRequest) -> Result<(Option<&'p GidEntry>, String), String> {
-    if let Some(index) = wish.gid_index {
+fn gid<'p>(
+    port: &'p Port,
+    request: &DeviceRequest,
+) -> Result<(Option<&'p GidEntry>, String), String> {
+    if let Some(index) = request.gid_index {
         let entry = port.gids.iter().find(|entry| entry.index == index);
         let entry = entry.ok_or_else(|| no_gid(port, index))?;
-        return Ok((Some(entry), format!("GID {index}: as set")));
+        return Ok((Some(entry), format!("GID {index}: as configured")));
     }
     match port.link_layer {
         // The first entry is the port's own; others are aliases.
         LinkLayer::InfiniBand => {
-            let why = "InfiniBand: by LID, with the port's own GID".to_owned();
+            let why = "InfiniBand: addressed by LID, with the port's own GID".to_owned();
             Ok((port.gids.first(), why))
         }
         LinkLayer::Ethernet => {
-            let nameable = port.gids.iter().filter(|entry| entry.index <= MAX_INDEX);
-            let best = nameable.max_by_key(|entry| rank(entry));
-            let best = best.ok_or("has an empty GID table: give its net device an address")?;
+            let addressable = port.gids.iter().filter(|entry| entry.index <= MAX_GID_INDEX);
+            let best = addressable.max_by_key(|entry| gid_preference(entry));
+            let best =
+                best.ok_or("has an empty GID table — assign an IP address to its net device")?;
             Ok((Some(best), format!("GID {}: {}", best.index, description(best))))
         }
         LinkLayer::Unknown => Err("has an unknown link layer".to_owned()),
@@ -189,57 +196,59 @@ fn gid<'p>(port: &'p Port, wish: &DeviceRequest) -> Result<(Option<&'p GidEntry>
 fn no_gid(port: &Port, index: u32) -> String {
     let known: Vec<String> = port.gids.iter().map(|entry| entry.index.to_string()).collect();
     let known = known.join(", ");
-    format!("has no GID {index}; filled are {known}. Set rdma_gid_index to -1 to choose")
+    format!(
+        "has no GID {index}; available: {known} — set rdma_gid_index to -1 to choose automatically"
+    )
 }
 
 /// An address handle has eight bits for the index.
-const MAX_INDEX: u32 = 255;
+const MAX_GID_INDEX: u32 = 255;
 
-/// Better entries rank higher: RoCE v2 before v1, further before nearer. Of equals the first counts,
-/// so that an address added later does not move the choice; but where the library cannot tell types
-/// the last does, since drivers list v2 after v1.
-fn rank(entry: &GidEntry) -> (u8, Reach, i64) {
+/// Better entries compare greater: RoCE v2 before v1, wider scope before narrower. Of equals the first is
+/// preferred, so that an address added later does not change the choice; if the library does not report
+/// types, the last, since drivers list v2 after v1.
+fn gid_preference(entry: &GidEntry) -> (u8, AddressScope, i64) {
     let index = i64::from(entry.index);
     match entry.kind {
-        Some(GidType::RoceV2) => (2, reach(entry.gid), -index),
-        None => (1, reach(entry.gid), index),
-        Some(GidType::RoceV1 | GidType::Ib) => (0, reach(entry.gid), -index),
+        Some(GidType::RoceV2) => (2, scope(entry.gid), -index),
+        None => (1, scope(entry.gid), index),
+        Some(GidType::RoceV1 | GidType::Ib) => (0, scope(entry.gid), -index),
     }
 }
 
-/// How far packets with this address get, nearest first. IPv4 is what most fabrics route.
+/// How far packets with this address are forwarded, the narrowest first. Most fabrics route IPv4.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reach {
+pub(super) enum AddressScope {
     Link,
     Ipv6,
     Ipv4,
 }
 
-pub(super) fn reach(gid: Gid) -> Reach {
+pub(super) fn scope(gid: Gid) -> AddressScope {
     match gid.ip() {
-        IpAddr::V4(ipv4) if ipv4.is_link_local() || ipv4.is_loopback() => Reach::Link,
-        IpAddr::V4(_) => Reach::Ipv4,
-        IpAddr::V6(ipv6) if ipv6.is_unicast_link_local() => Reach::Link,
-        IpAddr::V6(_) => Reach::Ipv6,
+        IpAddr::V4(ipv4) if ipv4.is_link_local() || ipv4.is_loopback() => AddressScope::Link,
+        IpAddr::V4(_) => AddressScope::Ipv4,
+        IpAddr::V6(ipv6) if ipv6.is_unicast_link_local() => AddressScope::Link,
+        IpAddr::V6(_) => AddressScope::Ipv6,
     }
 }
 
 fn description(entry: &GidEntry) -> String {
     let kind = entry.kind.map_or("of unknown type", GidType::name);
-    match (entry.kind, reach(entry.gid)) {
+    match (entry.kind, scope(entry.gid)) {
         (Some(GidType::RoceV1), _) => {
-            format!("{kind}: only peers on the same Ethernet are reached")
+            format!("{kind}: reaches peers on the same Ethernet only")
         }
-        (_, Reach::Link) => {
-            format!("{kind}, link-local: only peers on the same Ethernet are reached")
+        (_, AddressScope::Link) => {
+            format!("{kind}, link-local: reaches peers on the same Ethernet only")
         }
-        (_, Reach::Ipv4 | Reach::Ipv6) => format!("{kind}, routable"),
+        (_, AddressScope::Ipv4 | AddressScope::Ipv6) => format!("{kind}, routable"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::device::{AskError, Guid};
+    use super::super::device::{Guid, QueryError};
     use super::*;
 
     const ANY: DeviceRequest =
@@ -277,10 +286,10 @@ mod tests {
     }
 
     #[test]
-    fn the_cable_on_port_2_and_the_routable_roce_v2_gid_are_found() {
-        let card =
+    fn the_active_port_and_its_routable_roce_v2_gid_are_chosen() {
+        let device =
             device("mlx4_0", vec![port(1, PortState::Down, 4), port(2, PortState::Active, 4)]);
-        let choice = choose(&[card], &ANY).expect("a choice");
+        let choice = choose(&[device], &ANY).expect("a choice");
         assert_eq!((choice.port, choice.gid.map(|gid| gid.index)), (2, Some(3)));
         assert!(choice.why.contains("RoCE v2, routable"), "{}", choice.why);
     }
@@ -294,56 +303,57 @@ mod tests {
     }
 
     #[test]
-    fn every_usable_port_is_a_candidate_and_every_other_is_explained() {
+    fn every_usable_port_is_a_candidate_and_every_other_has_a_reason() {
         let mut bare = port(2, PortState::Active, 4);
         bare.gids.clear();
-        let cards = [
+        let devices = [
             device("slow", vec![port(1, PortState::Active, 1), port(2, PortState::Down, 4)]),
             device("fast", vec![port(1, PortState::Active, 4), bare]),
             device("same", vec![port(1, PortState::Active, 4)]),
             device("none", vec![]),
         ];
-        let (choices, refused) = candidates(&cards, &ANY);
+        let (choices, refused) = candidates(&devices, &ANY);
         let names: Vec<&str> = choices.iter().map(|choice| choice.device.as_str()).collect();
         assert_eq!(names, ["fast", "same", "slow"]);
-        assert_eq!(choices[0], choose(&cards, &ANY).expect("a choice"));
+        assert_eq!(choices[0], choose(&devices, &ANY).expect("a choice"));
         assert_eq!((choices[2].rate_mbps, choices[2].link_layer), (25_000, LinkLayer::Ethernet));
-        let why = "of 3 ports number 2 by what reaches furthest, then the fastest, then the first; \
-                   GID 3: RoCE v2, routable; MTU 4096: as set";
+        let why = "candidate 2 of 3, by address scope, rate, position; \
+                   GID 3: RoCE v2, routable; MTU 4096: as configured";
         assert_eq!(choices[1].why, why);
         let expected = [
             "slow: port 2 is DOWN",
-            "fast: port 2 has an empty GID table: give its net device an address",
+            "fast: port 2 has an empty GID table — assign an IP address to its net device",
             "none: it has no port",
         ];
         assert_eq!(refused, expected);
-        let elsewhere = DeviceRequest { device: Some("no".to_owned()), ..ANY };
-        let (choices, refused) = candidates(&cards, &elsewhere);
-        assert!(choices.is_empty() && refused[0].starts_with("there is no device no; there is"));
+        let absent = DeviceRequest { device: Some("x".to_owned()), ..ANY };
+        let (choices, refused) = candidates(&devices, &absent);
+        assert!(choices.is_empty() && refused[0].starts_with("no RDMA device x; available: slow"));
     }
 
     #[test]
-    fn wishes_are_granted_or_refused_by_name() {
-        let cards = [
+    fn requests_are_met_or_refused_with_the_reason() {
+        let devices = [
             device("a", vec![port(1, PortState::Active, 4)]),
             device("b", vec![port(1, PortState::Active, 1), port(2, PortState::Down, 1)]),
         ];
-        let wish = |device: &str, port, gid_index| {
+        let request = |device: &str, port, gid_index| {
             let device = Some(device.to_owned());
-            choose(&cards, &DeviceRequest { device, port, gid_index, mtu: 1024 })
+            choose(&devices, &DeviceRequest { device, port, gid_index, mtu: 1024 })
         };
-        let choice = wish("b", Some(1), Some(2)).expect("a choice");
+        let choice = request("b", Some(1), Some(2)).expect("a choice");
         assert_eq!((choice.device.as_str(), choice.port, choice.mtu), ("b", 1, 1024));
         assert_eq!(choice.gid.map(|gid| gid.index), Some(2));
-        let refused = |device, port, gid| wish(device, port, gid).expect_err("refused").to_string();
-        assert!(refused("c", None, None).contains("there is a, b"));
+        let refused =
+            |device, port, gid| request(device, port, gid).expect_err("refused").to_string();
+        assert!(refused("c", None, None).contains("available: a, b"));
         assert!(refused("b", Some(2), None).contains("port 2 is DOWN"));
         assert!(refused("b", Some(3), None).contains("no port 3"));
-        assert!(refused("a", None, Some(4)).contains("filled are 0, 1, 2, 3, 5"));
+        assert!(refused("a", None, Some(4)).contains("available: 0, 1, 2, 3, 5"));
     }
 
     #[test]
-    fn an_address_added_later_does_not_move_the_choice() {
+    fn an_address_added_later_does_not_change_the_choice() {
         let mut grown = port(1, PortState::Active, 4);
         grown.gids.push(gid(7, "::ffff:10.9.9.9", Some(GidType::RoceV2)));
         grown.gids.push(gid(301, "::ffff:10.0.0.9", Some(GidType::RoceV2)));
@@ -352,23 +362,23 @@ mod tests {
     }
 
     #[test]
-    fn the_port_with_an_address_beats_the_one_without() {
+    fn a_port_with_a_routable_address_is_preferred() {
         let mut bare = port(1, PortState::Active, 4);
         bare.gids.truncate(2);
         let mut empty = port(1, PortState::Active, 4);
         empty.gids.clear();
-        let cards = [
+        let devices = [
             device("a", vec![bare]),
             device("b", vec![empty]),
             device("c", vec![port(1, PortState::Active, 1)]),
         ];
-        assert_eq!(choose(&cards, &ANY).expect("a choice").device, "c");
+        assert_eq!(choose(&devices, &ANY).expect("a choice").device, "c");
         let third = DeviceRequest { gid_index: Some(3), ..ANY };
-        assert_eq!(choose(&cards, &third).expect("a choice").device, "c");
+        assert_eq!(choose(&devices, &third).expect("a choice").device, "c");
     }
 
     #[test]
-    fn what_no_router_forwards_is_not_called_routable() {
+    fn link_local_and_roce_v1_gids_are_not_routable() {
         let v2 = Some(GidType::RoceV2);
         let mut own = port(1, PortState::Active, 4);
         own.gids = vec![
@@ -383,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn without_types_the_later_entry_of_the_best_address_is_taken() {
+    fn without_gid_types_the_last_entry_of_the_best_address_is_chosen() {
         let mut old = port(1, PortState::Active, 4);
         for gid in &mut old.gids {
             gid.kind = None;
@@ -393,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_only_fabric_gets_its_global_address() {
+    fn with_ipv6_only_the_global_address_is_chosen() {
         let mut ipv6 = port(1, PortState::Active, 4);
         ipv6.gids.retain(|gid| gid.index != 2 && gid.index != 3);
         let choice = choose(&[device("a", vec![ipv6])], &ANY).expect("a choice");
@@ -401,12 +411,12 @@ mod tests {
     }
 
     #[test]
-    fn the_mtu_is_lowered_to_the_ports() {
+    fn the_mtu_is_limited_by_the_port() {
         let mut small = port(1, PortState::Active, 4);
         small.active_mtu = 1024;
         let choice = choose(&[device("a", vec![small])], &ANY).expect("a choice");
         assert_eq!(choice.mtu, 1024);
-        assert!(choice.why.ends_with("MTU 1024: all the port has"), "{}", choice.why);
+        assert!(choice.why.ends_with("MTU 1024: limited by the port"), "{}", choice.why);
     }
 
     #[test]
@@ -426,7 +436,7 @@ mod tests {
         efa.transport = "unspecified";
         assert!(efa.usable().is_err() && iwarp.usable().is_err());
         let mut denied = device("mlx5_0", vec![]);
-        denied.facts = Err(AskError::absent_example());
+        denied.facts = Err(QueryError::absent_example());
         let refusal = choose(&[iwarp, efa, denied], &ANY).expect_err("refused").to_string();
         assert!(refusal.contains("i40iw0: iWARP devices are not supported"), "{refusal}");
         assert!(refusal.contains("rdmap0s6: it has no reliable connections"), "{refusal}");

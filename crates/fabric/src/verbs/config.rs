@@ -1,66 +1,66 @@
-//! How queue pairs are made: what the user sets, checked, and lowered to what the device allows.
+//! The settings of queue pairs: validated, and limited by the device.
 
 use super::device::Limits;
 use super::gid::Gid;
 
-/// The settings of a queue pair. Both ends should have the same; each may be lowered to what its
-/// device allows, and [`Caps`](crate::Caps) tell what came of it.
+/// The settings of a queue pair. Both ends should have the same. Each is limited by its
+/// device; [`Caps`](crate::Caps) has the resulting values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Sends and writes up to so many bytes are copied into the work request, which saves the device a
-    /// read of our memory. Larger values make every slot of the send queue larger; where the device
-    /// refuses, half of it is tried, and so on.
+    /// Sends and writes of up to this many bytes are copied into the work request, which saves the device a
+    /// read of host memory. Larger values make every slot of the send queue larger. If the device
+    /// refuses a value, half of it is tried, and so on.
     pub max_inline_data: u32,
-    /// How many work requests may be in flight. Each costs memory of the device or of ours; too few
+    /// The maximum number of work requests in flight. Each uses memory of the device or the host; too few
     /// leave a fast link idle.
     pub max_send_wr: u32,
-    /// How many receives may be posted; with `use_srq` on all lanes of the fabric together. Too few make
-    /// the peer wait, and in the end fail as not ready.
+    /// The maximum number of posted receives; with `use_srq` for all lanes of the fabric together. With too few,
+    /// the peer waits and finally fails with "not ready".
     pub max_recv_wr: u32,
-    /// Into how many pieces the memory of one work request may be scattered. Writes and reads with
+    /// The maximum number of scatter/gather elements of one work request. Writes and reads with
     /// more are split.
     pub max_sge: u32,
-    /// Which kind of queue pair. Both ends must have the same.
+    /// The type of queue pair. Both ends must have the same.
     pub qp_type: QpType,
-    /// Receives posted on any lane of the fabric go to one queue, and complete on whichever lane a
-    /// message arrives. Saves memory where there are many peers. They stay when a lane ends: they come
-    /// back with later messages, or go with the fabric.
+    /// Receives posted on any lane of the fabric go to one shared queue, and complete on the lane on which a
+    /// message arrives. Saves memory with many peers. They remain posted when a lane ends, until they complete
+    /// with later messages or the fabric is closed.
     pub use_srq: bool,
-    /// Whether waiting uses completion events at once, without looking for a short while first: less
+    /// Whether waiting uses completion events immediately, without polling for a short time first: less
     /// CPU, more latency. See [`Caps::spins`](crate::Caps::spins).
     pub use_event_channel: bool,
     /// The traffic class in the packets' global header; on RoCE v2 its upper six bits are the DSCP, by
-    /// which switches choose a queue. Wrong, and RoCE runs without its lossless class.
+    /// which switches choose a queue. With a wrong value RoCE traffic misses its lossless class.
     pub traffic_class: u8,
     /// The service level, 0 to 15; on RoCE the VLAN's priority.
     pub service_level: u8,
-    /// Which entry of the port's partition table.
+    /// The index in the port's partition key table.
     pub pkey_index: u16,
-    /// InfiniBand only; elsewhere the fabric does not open with it. Verbs have no switch for adaptive
-    /// routing: the subnet manager gives it to service levels. This says that `service_level` is
-    /// meant to be one of those; it changes no packet. Lanes never depend on the order of packets.
+    /// InfiniBand only; on other link layers opening the fabric fails. Verbs cannot enable adaptive
+    /// routing: the subnet manager assigns it to service levels. This states that `service_level` is
+    /// one of those; it changes no packet. Lanes never depend on the order of packets.
     pub adaptive_routing: bool,
-    /// How long the device waits for an acknowledgement before it sends again: 4.096 µs × 2^timeout, so
+    /// How long the device waits for an acknowledgement before it retransmits: 4.096 µs × 2^timeout, so
     /// 14 is 67 ms; devices take up to four times as long. 1 to 31.
     pub timeout: u8,
-    /// How often it sends again before the peer counts as gone. 0 to 6; 7 would be for ever.
+    /// The number of retransmissions before the peer is considered unreachable. 0 to 6; 7 would mean forever.
     pub retry_count: u8,
-    /// GIDs of peers that lanes are made with; none: all. What counts is what the peer claims: this keeps
-    /// out mistakes, not attackers.
+    /// GIDs of peers to which lanes may connect; empty: all. The GID is the one that the peer claims: this
+    /// prevents mistakes, not attacks.
     pub allowed_gids: Vec<Gid>,
-    /// Lowers the longest message, so that tests see operations split.
+    /// Limits the message length, so that tests can split operations.
     #[doc(hidden)]
     pub max_message: Option<u32>,
 }
 
-/// The kinds of queue pair.
+/// The types of queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QpType {
-    /// Reliable connection: everything that lanes can do.
+    /// Reliable connection: supports all operations.
     Rc,
     /// Unreliable datagrams: sends and receives up to the MTU.
     Ud,
-    /// Dynamically connected, of mlx5 devices. Not built yet.
+    /// Dynamically connected, of mlx5 devices. Not implemented.
     Dc,
 }
 
@@ -87,11 +87,11 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What cannot be meant, in words.
+    /// Refuses values out of range, with the reason.
     pub(super) fn check(&self) -> Result<(), String> {
-        let within = |name: &str, value: u32, least: u32, most: u32| {
-            let fits = (least..=most).contains(&value);
-            fits.then_some(()).ok_or_else(|| format!("{name} is {value}, not {least} to {most}"))
+        let within = |name: &str, value: u32, min: u32, max: u32| {
+            let fits = (min..=max).contains(&value);
+            fits.then_some(()).ok_or_else(|| format!("{name} is {value}, not {min} to {max}"))
         };
         within("max_send_wr", self.max_send_wr, 1, u32::MAX)?;
         within("max_recv_wr", self.max_recv_wr, 1, u32::MAX)?;
@@ -103,24 +103,24 @@ impl Config {
     }
 }
 
-/// The settings as one device allows them.
+/// The queue sizes, limited by the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub(super) send_wr: u32,
     pub(super) recv_wr: u32,
     pub(super) send_sge: u32,
-    /// With the one for the global header of datagrams.
+    /// Including the one for the global header of datagrams.
     pub(super) recv_sge: u32,
     pub(super) read_sge: u32,
     pub(super) inline: u32,
-    /// Pieces of a send or a receive, of the caller's memory.
+    /// Of the caller's memory, for a send or a receive.
     pub(super) pieces: u32,
 }
 
 impl Sizes {
     pub(super) fn new(config: &Config, limits: &Limits) -> Self {
-        let at_most = |wished: u32, limit: i32| wished.min(limit.max(1).unsigned_abs());
-        // Every completion in flight has a place in the queue, so that it cannot overflow.
+        let at_most = |requested: u32, limit: i32| requested.min(limit.max(1).unsigned_abs());
+        // There is an entry for every outstanding completion, so that the queue cannot overflow.
         let entries = limits.max_cqe.max(2).unsigned_abs();
         let (max_wr, max_sge) = match config.use_srq {
             true => (limits.max_srq_wr, limits.max_srq_sge),
@@ -131,7 +131,7 @@ impl Sizes {
         let header = u32::from(config.qp_type == QpType::Ud);
         let send_sge = at_most(config.max_sge, limits.max_sge);
         let recv_sge = at_most(config.max_sge.saturating_add(header), max_sge);
-        // Some devices do not say; then reads are as any other.
+        // Some devices do not report a limit for reads.
         let max_read = if limits.max_sge_rd > 0 { limits.max_sge_rd } else { limits.max_sge };
         Sizes {
             send_wr,
@@ -158,22 +158,22 @@ mod tests {
     }
 
     #[test]
-    fn a_roomy_device_gives_what_is_asked() {
+    fn settings_within_the_device_limits_are_kept() {
         let sizes = Sizes::new(&Config::default(), &limits());
         assert_eq!((sizes.send_wr, sizes.recv_wr), (1024, 1024));
         assert_eq!((sizes.send_sge, sizes.recv_sge, sizes.pieces), (16, 16, 16));
     }
 
     #[test]
-    fn a_small_device_lowers_everything() {
+    fn a_small_device_limits_all_sizes() {
         let small = Limits { max_qp_wr: 64, max_cqe: 100, max_sge: 4, max_sge_rd: 1, ..limits() };
         let sizes = Sizes::new(&Config::default(), &small);
-        assert_eq!((sizes.send_wr, sizes.recv_wr), (50, 50), "together within the queue");
+        assert_eq!((sizes.send_wr, sizes.recv_wr), (50, 50), "the sum fits the completion queue");
         assert_eq!((sizes.send_sge, sizes.read_sge, sizes.pieces), (4, 1, 4));
     }
 
     #[test]
-    fn datagrams_need_one_piece_for_the_header() {
+    fn datagrams_need_one_element_for_the_header() {
         let config = Config { qp_type: QpType::Ud, max_sge: 4, ..Config::default() };
         let sizes = Sizes::new(&config, &limits());
         assert_eq!((sizes.recv_sge, sizes.pieces), (5, 4));
@@ -182,18 +182,18 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_queue_has_limits_of_its_own() {
+    fn a_shared_queue_has_separate_limits() {
         let config = Config { use_srq: true, max_sge: 30, ..Config::default() };
         let sizes = Sizes::new(&config, &Limits { max_srq_wr: 100, ..limits() });
         assert_eq!((sizes.recv_wr, sizes.recv_sge, sizes.send_sge), (100, 27, 30));
     }
 
     #[test]
-    fn endless_retries_are_refused() {
+    fn infinite_retries_are_refused() {
         assert_eq!(Config::default().check(), Ok(()));
         let why = Config { retry_count: 7, ..Config::default() }.check().unwrap_err();
         assert_eq!(why, "retry_count is 7, not 0 to 6");
-        Config { timeout: 0, ..Config::default() }.check().expect_err("endless too");
+        Config { timeout: 0, ..Config::default() }.check().expect_err("infinite too");
         Config { service_level: 16, ..Config::default() }.check().expect_err("four bits");
     }
 }

@@ -1,7 +1,7 @@
-//! The list of devices and an open device: the owners of the two C objects behind discovery.
+//! The list of devices and an open device.
 //!
-//! Unsafe here: `DeviceList` owns the list until dropped and hands out `ListedDevice`s that borrow
-//! it; `Context` owns an open device. Both call only through the table they were made with.
+//! Unsafe here: `DeviceList` owns the list until dropped and returns `ListedDevice`s that borrow
+//! it; `Context` owns an open device. Both call the library that created them.
 #![allow(unsafe_code, reason = "owns libibverbs' device list and contexts")]
 
 use std::ffi::{CStr, OsStr, c_int};
@@ -18,7 +18,7 @@ use rdma_sys::device::{
 use rdma_sys::{Errno, Verbs, inline};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
-/// The devices as libibverbs listed them.
+/// The list of devices.
 pub(super) struct DeviceList {
     verbs: Arc<Verbs>,
     list: NonNull<*mut ibv_device>,
@@ -34,7 +34,7 @@ impl DeviceList {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = ListedDevice<'_>> {
-        // SAFETY: libibverbs returned this many entries, and the list lives as long as `self`.
+        // SAFETY: libibverbs returned this many entries, and the list is alive as long as `self`.
         let devices = unsafe { std::slice::from_raw_parts(self.list.as_ptr(), self.count) };
         devices
             .iter()
@@ -44,7 +44,7 @@ impl DeviceList {
 
 impl Drop for DeviceList {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, freed here only; every `ListedDevice` borrows `self` and is gone.
+        // SAFETY: created in `new`, freed here only; every `ListedDevice` borrows `self` and was dropped before.
         unsafe { self.verbs.ibv_free_device_list(self.list.as_ptr()) };
     }
 }
@@ -57,18 +57,18 @@ pub(super) struct ListedDevice<'l> {
 
 impl ListedDevice<'_> {
     pub(super) fn name(&self) -> String {
-        // SAFETY: the device lives as long as the list it borrows; libibverbs wrote a
+        // SAFETY: the device is alive as long as the list it borrows; libibverbs wrote a
         // NUL-terminated name into it.
         let name = unsafe { CStr::from_ptr((*self.device.as_ptr()).name.as_ptr()) };
         name.to_string_lossy().into_owned()
     }
 
     pub(super) fn transport(&self) -> i32 {
-        // SAFETY: the device lives as long as the list it borrows.
+        // SAFETY: the device is alive as long as the list it borrows.
         unsafe { (*self.device.as_ptr()).transport_type }
     }
 
-    /// The file through which user space reaches it.
+    /// Its character device.
     pub(super) fn node(&self) -> PathBuf {
         // SAFETY: as in `name`.
         let node = unsafe { CStr::from_ptr((*self.device.as_ptr()).dev_name.as_ptr()) };
@@ -76,7 +76,7 @@ impl ListedDevice<'_> {
     }
 
     /// Its entry in sysfs.
-    fn listed(&self) -> PathBuf {
+    fn sysfs_path(&self) -> PathBuf {
         // SAFETY: as in `name`.
         let path = unsafe { CStr::from_ptr((*self.device.as_ptr()).dev_path.as_ptr()) };
         PathBuf::from(OsStr::from_bytes(path.to_bytes()))
@@ -84,15 +84,15 @@ impl ListedDevice<'_> {
 
     /// In host byte order.
     pub(super) fn guid(&self) -> u64 {
-        // SAFETY: the device lives as long as the list it borrows.
+        // SAFETY: the device is alive as long as the list it borrows.
         u64::from_be(unsafe { self.list.verbs.ibv_get_device_guid(self.device.as_ptr()) })
     }
 
     pub(super) fn open(&self) -> Result<Context, Errno> {
-        // SAFETY: the device lives as long as the list it borrows; the context is closed by its
-        // owner alone.
+        // SAFETY: the device is alive as long as the list it borrows; only its owner closes the
+        // context.
         let context = unsafe { self.list.verbs.ibv_open_device(self.device.as_ptr()) }?;
-        Ok(Context { verbs: self.list.verbs.clone(), context, listed: self.listed() })
+        Ok(Context { verbs: self.list.verbs.clone(), context, sysfs_path: self.sysfs_path() })
     }
 }
 
@@ -101,10 +101,10 @@ pub(super) struct Context {
     verbs: Arc<Verbs>,
     context: NonNull<ibv_context>,
     /// Its entry in sysfs.
-    listed: PathBuf,
+    sysfs_path: PathBuf,
 }
 
-// SAFETY: libibverbs' contexts may be used from any thread, and from several at once.
+// SAFETY: libibverbs' contexts may be used from any thread, and from several concurrently.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
@@ -118,17 +118,17 @@ impl Context {
         self.context.as_ptr()
     }
 
-    /// Whether it is still a device of this machine. The kernel takes its entry away first, then some
-    /// drivers wait until we close it; no other device gets the entry before that.
+    /// Whether the device still exists. On removal the kernel first deletes its sysfs entry, then some
+    /// drivers wait until it is closed; no other device gets the entry before that.
     pub(super) fn is_listed(&self) -> bool {
-        self.listed.exists()
+        self.sysfs_path.exists()
     }
 
-    /// On which asynchronous events arrive.
+    /// The descriptor for asynchronous events.
     pub(super) fn async_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: open until `Drop`.
         let fd = unsafe { (*self.context.as_ptr()).async_fd };
-        // SAFETY: open until `Drop`, which the borrow of `self` keeps off.
+        // SAFETY: open until `Drop`, which the borrow of `self` prevents.
         unsafe { BorrowedFd::borrow_raw(fd) }
     }
 
@@ -138,7 +138,7 @@ impl Context {
     }
 
     pub(super) fn attributes(&self) -> Result<ibv_device_attr_ex, Errno> {
-        // SAFETY: a struct of numbers, for which all zero bits are a value.
+        // SAFETY: a struct of numbers, for which all zero bits are a valid value.
         let mut attr: ibv_device_attr_ex = unsafe { zeroed() };
         // SAFETY: open until `Drop`; `attr` is writable for the call.
         unsafe { inline::ibv_query_device_ex(&self.verbs, self.context.as_ptr(), &mut attr) }?;
@@ -146,18 +146,18 @@ impl Context {
     }
 
     pub(super) fn port(&self, port: u8) -> Result<ibv_port_attr, Errno> {
-        // SAFETY: a struct of numbers, for which all zero bits are a value.
+        // SAFETY: a struct of numbers, for which all zero bits are a valid value.
         let mut attr: ibv_port_attr = unsafe { zeroed() };
         // SAFETY: open until `Drop`; `attr` is writable for the call.
         unsafe { inline::ibv_query_port(&self.verbs, self.context.as_ptr(), port, &mut attr) }?;
         Ok(attr)
     }
 
-    /// The filled entries of all ports' GID tables; `None` where the library cannot list them.
+    /// The used entries of all ports' GID tables; `None` if the library cannot list them.
     pub(super) fn gid_table(&self, capacity: usize) -> Option<Result<Vec<ibv_gid_entry>, Errno>> {
-        // SAFETY: a struct of numbers, for which all zero bits are a value.
+        // SAFETY: a struct of numbers, for which all zero bits are a valid value.
         let mut entries: Vec<ibv_gid_entry> = vec![unsafe { zeroed() }; capacity];
-        // SAFETY: open until `Drop`; the vector holds `capacity` writable entries of the size
+        // SAFETY: open until `Drop`; the vector has `capacity` writable entries of the size
         // given, and the library fills at most that many.
         let filled = unsafe {
             self.verbs._ibv_query_gid_table(
@@ -184,21 +184,21 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: opened in `ListedDevice::open`, closed here only. A failure to close leaves
-        // nothing to be done.
+        // SAFETY: opened in `ListedDevice::open`, closed here only. If closing fails, nothing is
+        // left to do.
         let _ = unsafe { self.verbs.ibv_close_device(self.context.as_ptr()) };
     }
 }
 
-/// Reading an empty descriptor of libibverbs' shall say so instead of waiting.
+/// Makes reads of an empty libibverbs descriptor fail with EAGAIN instead of blocking.
 pub(super) fn nonblocking(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     let set = fcntl_getfl(fd).and_then(|flags| fcntl_setfl(fd, flags | OFlags::NONBLOCK));
     set.map_err(|error| Errno(error.raw_os_error()))
 }
 
-/// The attributes of a device that can do nothing, for tests.
+/// Attributes that are all zero, for tests.
 #[cfg(test)]
 pub(super) fn no_attributes() -> ibv_device_attr_ex {
-    // SAFETY: a struct of numbers, for which all zero bits are a value.
+    // SAFETY: a struct of numbers, for which all zero bits are a valid value.
     unsafe { zeroed() }
 }

@@ -1,6 +1,6 @@
-//! A completion queue with a channel of its own.
+//! A completion queue with its completion channel.
 //!
-//! Unsafe here: `Cq` owns the C object and holds its channel and the open device.
+//! Unsafe here: `Cq` owns the C object, its channel and the open device.
 #![allow(unsafe_code, reason = "owns a completion queue")]
 
 use std::os::fd::BorrowedFd;
@@ -20,7 +20,7 @@ pub(super) struct Cq {
     channel: Channel,
 }
 
-// SAFETY: libibverbs' objects may be used from any thread, and from several at once.
+// SAFETY: libibverbs' objects may be used from any thread, and from several concurrently.
 unsafe impl Send for Cq {}
 // SAFETY: as above.
 unsafe impl Sync for Cq {}
@@ -31,7 +31,7 @@ impl Cq {
         let channel = Channel::new(context.clone())?;
         let vectors = context.completion_vectors().max(1);
         let vector = (vector % vectors.unsigned_abs()).cast_signed();
-        // SAFETY: the device is open and the channel alive as long as `Cq`, which holds both.
+        // SAFETY: the device is open and the channel alive as long as `Cq`, which owns both.
         let cq = unsafe {
             let entries = entries.cast_signed();
             let channel = channel.as_ptr();
@@ -48,25 +48,25 @@ impl Cq {
         self.channel.fd()
     }
 
-    /// Fills `wcs` from the front and says how many came.
+    /// Fills `wcs` from the front; returns the number of completions.
     #[inline]
     pub(super) fn poll(&self, wcs: &mut [ibv_wc]) -> Result<usize, Errno> {
-        let room = i32::try_from(wcs.len()).unwrap_or(i32::MAX);
-        // SAFETY: alive until `Drop`; `wcs` holds `room` writable entries, and the device fills at most
+        let capacity = i32::try_from(wcs.len()).unwrap_or(i32::MAX);
+        // SAFETY: alive until `Drop`; `wcs` has `capacity` writable entries, and the device fills at most
         // that many.
-        unsafe { inline::ibv_poll_cq(self.cq.as_ptr(), room, wcs.as_mut_ptr()) }
+        unsafe { inline::ibv_poll_cq(self.cq.as_ptr(), capacity, wcs.as_mut_ptr()) }
     }
 
-    /// Asks for an event when the next completion comes.
+    /// Requests an event for the next completion.
     pub(super) fn request_event(&self) -> Result<(), Errno> {
         // SAFETY: alive until `Drop`.
         unsafe { inline::ibv_req_notify_cq(self.cq.as_ptr(), 0) }
     }
 
-    /// Takes the events that came, and acknowledges them: the queue cannot be destroyed before.
+    /// Takes all events, and acknowledges them: the queue cannot be destroyed before.
     pub(super) fn drain_events(&self) {
         while self.channel.take_event() {
-            // SAFETY: alive until `Drop`; no other queue is on this channel, so the event was ours.
+            // SAFETY: alive until `Drop`; no other queue uses this channel, so the event is of this one.
             unsafe { self.context.verbs().ibv_ack_cq_events(self.cq.as_ptr(), 1) };
         }
     }
@@ -74,9 +74,8 @@ impl Cq {
 
 impl Drop for Cq {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, freed here only; queue pairs on it held it and are gone, and every
-        // event taken was acknowledged. After the device went away this may fail, and leaves nothing
-        // to be done.
+        // SAFETY: created in `new`, freed here only; its queue pairs own it and were dropped before, and every
+        // event was acknowledged. May fail after the device was removed; nothing is left to do then.
         let _ = unsafe { self.context.verbs().ibv_destroy_cq(self.cq.as_ptr()) };
     }
 }

@@ -1,5 +1,5 @@
-//! What is different on a lane of datagrams: sends carry the peer's address, messages come behind a
-//! header, and anybody who knows the key may send.
+//! The differences of a datagram lane: sends contain the peer's address, messages arrive after a
+//! header, and any sender that has the queue key may send.
 
 use rdma_sys::work::{SendTarget, UdTarget, ibv_wc};
 
@@ -8,7 +8,7 @@ use super::attributes::mtu_bytes;
 use super::offer::Offer;
 use crate::op::Work;
 
-/// The one peer of a lane of datagrams.
+/// The peer of a datagram lane.
 pub(super) struct Datagram {
     ah: Ah,
     qpn: u32,
@@ -16,9 +16,8 @@ pub(super) struct Datagram {
     max_message: usize,
 }
 
-/// The device puts the global header before every message, and forty bytes of nothing where a message
-/// had none.
-pub(super) const HEADER: u32 = 40;
+/// The device writes the global routing header before every message, or 40 undefined bytes if there was none.
+pub(super) const GRH_BYTES: u32 = 40;
 
 impl Datagram {
     /// `mtu` is an `enum ibv_mtu`.
@@ -27,7 +26,7 @@ impl Datagram {
         Datagram { ah, qpn: peer.qpn, qkey: peer.qkey, max_message }
     }
 
-    /// One packet. Some devices take more and do not deliver it.
+    /// One packet. Some devices accept longer messages and do not deliver them.
     pub(super) fn max_message(&self) -> usize {
         self.max_message
     }
@@ -42,7 +41,7 @@ impl Datagram {
         SendTarget { ud: UdTarget { ah: self.ah.as_ptr(), remote_qpn, remote_qkey } }
     }
 
-    /// Whether the peer sent it, by the number of its queue pair.
+    /// Whether the message is from the peer, by its queue pair number.
     #[inline]
     pub(super) fn sent(&self, arrived: &ibv_wc) -> bool {
         arrived.src_qp == self.qpn

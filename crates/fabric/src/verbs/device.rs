@@ -1,4 +1,4 @@
-//! A device: what libibverbs says about it, or why it could not be asked.
+//! A device: its attributes as libibverbs reports them, or why they could not be queried.
 
 use std::fmt;
 use std::fs::File;
@@ -22,11 +22,11 @@ pub struct Device {
     pub transport: &'static str,
     /// The node GUID.
     pub node_guid: Guid,
-    /// What it can do and how its ports are, or why it could not be asked.
-    pub facts: Result<DeviceFacts, AskError>,
+    /// Its attributes and ports, or why they could not be queried.
+    pub facts: Result<DeviceFacts, QueryError>,
 }
 
-/// What an opened device says of itself.
+/// The attributes of a device.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs, reason = "the field's own names; ibv_query_device(3) explains each")]
 pub struct DeviceFacts {
@@ -44,7 +44,7 @@ pub struct DeviceFacts {
     pub ports: Vec<Port>,
 }
 
-/// What later versions of the verbs added. All zero where library or driver are older.
+/// Attributes that later versions of verbs added. All zero if the library or driver is older.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the field's own names; ibv_query_device_ex(3) explains each")]
 pub struct Extended {
@@ -101,7 +101,7 @@ impl Extended {
 }
 
 impl Device {
-    pub(super) fn ask(listed: &ListedDevice<'_>) -> Self {
+    pub(super) fn query(listed: &ListedDevice<'_>) -> Self {
         Device {
             name: listed.name(),
             transport: transport(listed.transport()),
@@ -110,21 +110,23 @@ impl Device {
         }
     }
 
-    /// Whether it is of a kind that Wirelane's lanes can use, or why not.
+    /// Refuses a device of a type that lanes do not support, with the reason.
     pub(super) fn supported(&self) -> Result<(), String> {
         match self.transport {
             INFINIBAND => Ok(()),
-            IWARP => Err("iWARP devices are not supported: they connect by the RDMA CM only, and \
+            IWARP => {
+                Err("iWARP devices are not supported: they require the RDMA CM to connect, and \
                           have neither write with immediate nor atomics"
-                .to_owned()),
+                    .to_owned())
+            }
             other => Err(format!("it has no reliable connections (transport {other})")),
         }
     }
 
-    /// Whether it can carry data now, or why not.
+    /// Refuses a device that cannot transfer data now, with the reason.
     pub fn usable(&self) -> Result<(), String> {
         self.supported()?;
-        let facts = self.facts.as_ref().map_err(AskError::to_string)?;
+        let facts = self.facts.as_ref().map_err(QueryError::to_string)?;
         if facts.ports.iter().any(|port| port.state == PortState::Active) {
             return Ok(());
         }
@@ -137,9 +139,9 @@ impl Device {
     }
 }
 
-fn facts(listed: &ListedDevice<'_>) -> Result<DeviceFacts, AskError> {
-    let context = listed.open().map_err(|errno| AskError::open(&listed.node(), errno))?;
-    let all = context.attributes().map_err(|errno| AskError::query("the device", errno))?;
+fn facts(listed: &ListedDevice<'_>) -> Result<DeviceFacts, QueryError> {
+    let context = listed.open().map_err(|errno| QueryError::open(&listed.node(), errno))?;
+    let all = context.attributes().map_err(|errno| QueryError::query("the device", errno))?;
     let ports = ports(&context, all.orig_attr.phys_port_cnt)?;
     Ok(DeviceFacts::new(&all, context.completion_vectors(), ports))
 }
@@ -170,14 +172,15 @@ impl DeviceFacts {
     }
 }
 
-fn ports(context: &Context, count: u8) -> Result<Vec<Port>, AskError> {
+fn ports(context: &Context, count: u8) -> Result<Vec<Port>, QueryError> {
     let mut attrs = Vec::new();
     for port in 1..=count {
-        let attr =
-            context.port(port).map_err(|errno| AskError::query(&format!("port {port}"), errno))?;
+        let attr = context
+            .port(port)
+            .map_err(|errno| QueryError::query(&format!("port {port}"), errno))?;
         attrs.push((port, attr));
     }
-    // A driver's word is not trusted with our memory.
+    // Limits what is allocated, whatever length the driver reports.
     let entries = attrs
         .iter()
         .map(|(_, attr)| usize::try_from(attr.gid_tbl_len).unwrap_or(0))
@@ -195,7 +198,7 @@ fn ports(context: &Context, count: u8) -> Result<Vec<Port>, AskError> {
                 netdev: netdev_name(entry.ndev_ifindex),
             })
             .collect(),
-        None => bare_gids(context, port, length),
+        None => untyped_gids(context, port, length),
     };
     Ok(attrs
         .iter()
@@ -203,8 +206,8 @@ fn ports(context: &Context, count: u8) -> Result<Vec<Port>, AskError> {
         .collect())
 }
 
-/// The GID table entry by entry, without types: all that libraries before rdma-core 32 can tell.
-fn bare_gids(context: &Context, port: u8, length: i32) -> Vec<GidEntry> {
+/// The GID table entry by entry, without types: libraries before rdma-core 32 report no more.
+fn untyped_gids(context: &Context, port: u8, length: i32) -> Vec<GidEntry> {
     (0..length.clamp(0, MAX_GIDS as i32))
         .filter_map(|index| {
             let gid = Gid(context.gid(port, index).ok()?);
@@ -223,29 +226,29 @@ fn netdev_name(index: u32) -> Option<String> {
     rustix::net::netdevice::index_to_name(socket.ok()?, index).ok()
 }
 
-/// Why a listed device could not be asked.
+/// Why a listed device could not be queried.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AskError {
+pub struct QueryError {
     call: String,
     errno: Errno,
     fix: Option<&'static str>,
 }
 
-impl AskError {
-    /// Whether a right is missing, rather than a thing.
+impl QueryError {
+    /// Whether access was denied.
     pub(super) fn is_denied(&self) -> bool {
         self.errno.is_denied()
     }
 
     fn query(what: &str, errno: Errno) -> Self {
-        AskError { call: format!("query {what}"), errno, fix: None }
+        QueryError { call: format!("query {what}"), errno, fix: None }
     }
 
-    /// libibverbs tries several ways to the node and reports how the last one failed; the plain way
-    /// tells what is really wrong.
+    /// libibverbs tries several paths to the node and reports the error of the last one; opening the node
+    /// directly returns the real error.
     pub(super) fn open(node: &Path, errno: Errno) -> Self {
-        let plain = File::options().read(true).write(true).open(node);
-        let errno = plain.err().and_then(|error| error.raw_os_error()).map_or(errno, Errno);
+        let direct = File::options().read(true).write(true).open(node);
+        let errno = direct.err().and_then(|error| error.raw_os_error()).map_or(errno, Errno);
         let fix = match errno {
             errno if errno.is_denied() => {
                 Some("give this user access to it, by the file's group or a udev rule")
@@ -253,29 +256,29 @@ impl AskError {
             Errno(ENOENT) => Some("in a container, pass the device in"),
             _ => None,
         };
-        AskError { call: format!("open {}", node.display()), errno, fix }
+        QueryError { call: format!("open {}", node.display()), errno, fix }
     }
 }
 
 const ENOENT: i32 = 2;
 
-impl fmt::Display for AskError {
+impl fmt::Display for QueryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot {}: {}", self.call, self.errno)?;
         self.fix.map_or(Ok(()), |fix| write!(f, " — {fix}"))
     }
 }
 
-impl std::error::Error for AskError {}
+impl std::error::Error for QueryError {}
 
 #[cfg(test)]
-impl AskError {
+impl QueryError {
     pub(super) fn absent_example() -> Self {
-        AskError::open(Path::new("/dev/infiniband/nowhere"), Errno(5))
+        QueryError::open(Path::new("/dev/infiniband/nowhere"), Errno(5))
     }
 }
 
-/// A 64-bit identifier, written in four groups as the field does.
+/// A 64-bit identifier, displayed in four groups as usual for GUIDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guid(pub u64);
 
@@ -292,10 +295,10 @@ impl Serialize for Guid {
     }
 }
 
-/// Declares the device's numeric limits once: field, and the C field of the same name.
+/// Declares the device's limits: each field has the name of the C field.
 macro_rules! limits {
     ($( $name:ident: $ty:ty, )*) => {
-        /// How much of everything the device can hold.
+        /// The device's limits.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
         #[allow(missing_docs, reason = "the field's own names; ibv_query_device(3) explains each")]
         pub struct Limits { $( pub $name: $ty, )* }
@@ -362,14 +365,14 @@ fn atomic_cap(value: u32) -> &'static str {
     }
 }
 
-/// The text of a C array up to its NUL, or the whole of one that has none.
+/// The text of a C array up to its NUL, or all of it if there is none.
 fn c_text(array: &[std::ffi::c_char]) -> String {
     let bytes: Vec<u8> =
         array.iter().take_while(|byte| **byte != 0).map(|byte| byte.to_ne_bytes()[0]).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Also RoCE: the transport is InfiniBand's, the wire Ethernet's.
+/// Also RoCE, which uses the InfiniBand transport over Ethernet.
 const INFINIBAND: &str = "InfiniBand";
 const IWARP: &str = "iWARP";
 /// More than any known device has (1024 on soft-RoCE, 256 on ConnectX).
@@ -380,14 +383,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guid_reads_in_four_groups() {
+    fn a_guid_is_displayed_in_four_groups() {
         assert_eq!(Guid(0xccc2_a7ff_fe25_d8c4).to_string(), "ccc2:a7ff:fe25:d8c4");
     }
 
     #[test]
-    fn an_absent_node_is_said_by_name_with_a_fix() {
+    fn the_error_for_an_absent_node_has_its_path_and_a_fix() {
         assert_eq!(
-            AskError::absent_example().to_string(),
+            QueryError::absent_example().to_string(),
             "cannot open /dev/infiniband/nowhere: no such file or directory (errno 2) — in a \
              container, pass the device in"
         );

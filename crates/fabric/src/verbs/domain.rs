@@ -1,6 +1,6 @@
-//! An opened device and its protection domain: where memory is registered.
+//! An open device and its protection domain, with which memory is registered.
 //!
-//! Unsafe here: `Pd` owns the C object and holds the open device; it is made and freed once.
+//! Unsafe here: `Pd` owns the C object and the open device; it is created and freed once.
 #![allow(unsafe_code, reason = "owns a protection domain")]
 
 use std::collections::HashMap;
@@ -14,8 +14,8 @@ use rdma_sys::objects::ibv_pd;
 use super::choose::Choice;
 use super::config::Config;
 use super::context::Context;
-use super::device::AskError;
-use super::events::Incidents;
+use super::device::QueryError;
+use super::events::EventCounts;
 use super::half::VerbsHalf;
 use super::mr::{self, is_registered};
 use super::rail::Rail;
@@ -28,74 +28,73 @@ use crate::registration::Registration;
 use crate::registration::verbs::Keyring;
 use crate::registration::verbs::Mr;
 
-/// A device in use: a [`Fabric`].
+/// An open device: a [`Fabric`].
 #[derive(Debug)]
 pub struct Domain {
     rail: Arc<Rail>,
-    /// What is registered, by the memory's own handle: never found out by watching allocations.
+    /// Registrations by the memory's id; allocations are not intercepted.
     registered: Mutex<HashMap<(u64, Rights), Weak<Mr>>>,
 }
 
 impl Domain {
-    /// Opens the chosen device by `library`, with the default settings.
+    /// Opens the chosen device with the default settings.
     pub fn open(library: &Path, choice: &Choice) -> Result<Self, Error> {
         Self::open_with(library, choice, Config::default())
     }
 
-    /// Opens the chosen device by `library`.
+    /// Opens the chosen device. `library` is the file of libibverbs.
     pub fn open_with(library: &Path, choice: &Choice, config: Config) -> Result<Self, Error> {
         let call = || format!("open {}", choice.device);
         let devices =
             list(library).map_err(|off| Error::new(Kind::Unsupported, call(), &off, off.fix()))?;
         let listed = devices.iter().find(|device| device.name() == choice.device);
         let listed = listed.ok_or_else(|| {
-            let fix = "look for it with `wirelane devices`";
-            Error::new(Kind::Gone, call(), "the device is not there any more", fix)
+            let fix = "run `wirelane devices` to list the devices";
+            Error::new(Kind::Gone, call(), "the device was removed", fix)
         })?;
         let context = listed.open().map_err(|errno| {
-            let why = AskError::open(&listed.node(), errno);
+            let why = QueryError::open(&listed.node(), errno);
             let kind = if why.is_denied() { Kind::Denied } else { Kind::System };
-            Error::new(kind, call(), why, "`wirelane devices` shows what is here")
+            Error::new(kind, call(), why, "run `wirelane devices` to list the devices")
         })?;
         let pd = Pd::new(Arc::new(context))
-            .map_err(|errno| Error::new(Kind::System, call(), errno, "see the kernel's log"))?;
+            .map_err(|errno| Error::new(Kind::System, call(), errno, "check the kernel log"))?;
         let rail = Rail::new(Arc::new(pd), choice, config)?;
         Ok(Domain { rail: Arc::new(rail), registered: Mutex::default() })
     }
 
-    /// As it was opened.
+    /// The settings that it was opened with.
     pub fn config(&self) -> &Config {
         &self.rail.config
     }
 
-    /// What has happened to the device since it was opened.
-    pub fn incidents(&self) -> Incidents {
+    /// Counts of the device's events since it was opened.
+    pub fn event_counts(&self) -> EventCounts {
         self.rail.events.read();
-        self.rail.events.incidents()
+        self.rail.events.event_counts()
     }
 
-    /// Why the device does nothing any more for this domain, whatever happens: it has failed, or is gone.
-    /// Drop the domain and its lanes, and open another when the device is back. Asks the kernel now; once a
+    /// Why the device is permanently unusable for this domain: it has failed, or was removed. `None` if it is not.
+    /// Drop the domain and its lanes, and open another when the device is back. Each call queries the kernel; once a
     /// second is often enough.
     pub fn is_broken(&self) -> Option<String> {
         self.rail.broken()
     }
 
-    /// Why lanes of this domain cannot be made now: it is broken, its port is not active, or the address
-    /// that it was opened with is not in its place any more. Unless it is broken this may pass by itself; a
-    /// port that gets another address needs another domain. Asks the device now.
+    /// Why lanes of this domain cannot be opened now: it is broken, its port is not active, or its GID has changed.
+    /// Unless it is broken, this may be temporary; a
+    /// port that gets another address needs another domain. Each call queries the device.
     pub fn port_problem(&self) -> Option<String> {
         self.rail.problem()
     }
 
-    /// Registers the whole of `memory`. The same memory with the same rights is registered once,
-    /// however often it is asked for.
+    /// Registers all of `memory`. Calls with the same memory and rights share one registration.
     pub fn register(&self, memory: &Memory, rights: Rights) -> Result<Region, Error> {
         let mr = self.mr(memory, rights)?;
         Ok(Region::new(memory.clone(), rights, Registration::Verbs(mr)))
     }
 
-    /// The one registration of this memory with these rights.
+    /// The registration of this memory with these rights, created if there is none.
     fn mr(&self, memory: &Memory, rights: Rights) -> Result<Arc<Mr>, Error> {
         let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (memory.id(), rights);
@@ -104,7 +103,7 @@ impl Domain {
         }
         let Rail { pd, choice, .. } = &*self.rail;
         let mr = Arc::new(mr::register(&choice.device, pd.clone(), memory, rights)?);
-        // What has ended meanwhile makes room.
+        // Removes registrations that have ended.
         registered.retain(|_, mr| mr.strong_count() > 0);
         registered.insert(key, Arc::downgrade(&mr));
         Ok(mr)
@@ -116,7 +115,7 @@ impl Fabric for Domain {
         Domain::register(self, memory, rights)
     }
 
-    /// At most 16 domains can have one region at a time. Once the domain and all its lanes are gone, its
+    /// A region can be attached to at most 16 domains at a time. Once the domain and all its lanes are dropped, its
     /// regions are detached: they do not keep the device open.
     fn attach(&self, region: &Region) -> Result<(), Error> {
         let pd = &self.rail.pd;
@@ -128,12 +127,12 @@ impl Fabric for Domain {
             Error::new(kind, call, why, fix)
         };
         let Registration::Several(keys) = region.registration() else {
-            let why = "it was registered with another fabric, and for that one only";
-            return Err(refused(Kind::Misuse, why, "make it with `Region::shared`"));
+            let why = "it is registered with another fabric, and not shared";
+            return Err(refused(Kind::Misuse, why, "create it with `Region::shared`"));
         };
         if !keys.verbs.add(self.mr(region.memory(), region.rights())?) {
-            let why = format!("{} domains have it already", Keyring::MAX);
-            return Err(refused(Kind::Full, &why, "detach it from those that are not used"));
+            let why = format!("it is already attached to {} domains", Keyring::MAX);
+            return Err(refused(Kind::Full, &why, "detach it from domains that are not used"));
         }
         self.rail.attached.add(region);
         Ok(())
@@ -146,7 +145,7 @@ impl Fabric for Domain {
         }
     }
 
-    /// Both sides are alike.
+    /// Both sides are the same.
     fn half(&self, _side: Side) -> Result<Box<dyn Half>, Error> {
         Ok(Box::new(VerbsHalf::new(self.rail.clone())?))
     }
@@ -154,22 +153,22 @@ impl Fabric for Domain {
 
 /// A protection domain.
 pub(super) struct Pd {
-    /// One that no other domain of this process ever has, and not 0: how a region knows its key for it.
+    /// Unique in this process, never reused, and not 0: a region looks up its keys by it.
     number: u32,
     context: Arc<Context>,
     pd: NonNull<ibv_pd>,
 }
 
-// SAFETY: libibverbs' objects may be used from any thread, and from several at once.
+// SAFETY: libibverbs' objects may be used from any thread, and from several concurrently.
 unsafe impl Send for Pd {}
 // SAFETY: as above.
 unsafe impl Sync for Pd {}
 
 impl Pd {
     fn new(context: Arc<Context>) -> Result<Self, rdma_sys::Errno> {
-        // SAFETY: the device is open as long as `context` lives, which `Pd` holds.
+        // SAFETY: the device is open as long as `context` is alive, which `Pd` owns.
         let pd = unsafe { context.verbs().ibv_alloc_pd(context.as_ptr()) }?;
-        // Opening four billion would take years.
+        // Does not overflow: opening four billion domains would take years.
         static NEXT: AtomicU32 = AtomicU32::new(1);
         Ok(Pd { number: NEXT.fetch_add(1, Ordering::Relaxed), context, pd })
     }
@@ -196,7 +195,7 @@ impl std::fmt::Debug for Pd {
 
 impl Drop for Pd {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, freed here only; what was made in it holds it by `Arc` and is gone.
+        // SAFETY: created in `new`, freed here only; its child objects own it by `Arc` and were dropped before.
         let _ = unsafe { self.context.verbs().ibv_dealloc_pd(self.pd.as_ptr()) };
     }
 }

@@ -1,9 +1,9 @@
-//! What happens to a device besides completions: ports that go down, addresses that change, failures.
+//! The device's asynchronous events: ports going down, GID changes, failures.
 //!
-//! The device has one descriptor for them, shared by the lanes of a domain: whichever lane is about to
-//! sleep reads them for all, and rings the alarm of those they concern.
+//! The device has one descriptor for them, shared by all lanes of a domain: a lane that is about to
+//! sleep reads them for all, and raises the signal of the affected lanes.
 //!
-//! Unsafe here: `Events` holds the open device; an event's object is looked at only before the event
+//! Unsafe here: `Events` owns the open device; an event's object is accessed only before the event
 //! is acknowledged, and libibverbs destroys no object until then.
 #![allow(unsafe_code, reason = "reads the device's events")]
 
@@ -20,39 +20,39 @@ use super::context::{Context, nonblocking};
 use super::cq::Cq;
 use super::zero::zeroed;
 
-/// How often what has happened since the domain was opened.
+/// Numbers of events since the domain was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Incidents {
+pub struct EventCounts {
     /// A port went down.
     pub port_down: u64,
     /// A port came up.
     pub port_up: u64,
-    /// A port's table of addresses changed.
+    /// A port's GID table changed.
     pub gid_change: u64,
-    /// The device failed as a whole. All its lanes are dead.
+    /// The whole device failed, and with it all its lanes.
     pub device_fatal: u64,
-    /// A queue pair or its queue failed. Its lane is dead.
+    /// A queue pair or its completion queue failed, and with it its lane.
     pub qp_fatal: u64,
-    /// Anything else.
+    /// Other events.
     pub other: u64,
-    /// Datagrams that came from somebody else than the lane's peer, and were dropped.
+    /// Datagrams from a sender other than the lane's peer, which were dropped.
     pub unknown_peers: u64,
 }
 
 /// The events of one open device.
 pub(super) struct Events {
     context: Arc<Context>,
-    counts: [AtomicU64; Incident::COUNT],
-    /// The descriptor tells nothing any more.
+    counts: [AtomicU64; EventKind::COUNT],
+    /// Reading the descriptor failed: no more events will be reported.
     broken: AtomicBool,
-    /// The device or the queue of receives that all lanes share has failed.
+    /// The device or the shared receive queue has failed.
     failed: AtomicBool,
-    alarms: Mutex<Vec<Weak<Alarm>>>,
+    signals: Mutex<Vec<Weak<FailureSignal>>>,
 }
 
-/// The numbers of the counters.
+/// The indexes of the counters.
 #[derive(Clone, Copy)]
-enum Incident {
+enum EventKind {
     PortDown,
     PortUp,
     GidChange,
@@ -62,16 +62,16 @@ enum Incident {
     UnknownPeer,
 }
 
-impl Incident {
-    const COUNT: usize = Incident::UnknownPeer as usize + 1;
+impl EventKind {
+    const COUNT: usize = EventKind::UnknownPeer as usize + 1;
 }
 
 impl Events {
     pub(super) fn new(context: Arc<Context>) -> Result<Self, Errno> {
         nonblocking(context.async_fd())?;
-        let counts = [const { AtomicU64::new(0) }; Incident::COUNT];
+        let counts = [const { AtomicU64::new(0) }; EventKind::COUNT];
         let [broken, failed] = [const { AtomicBool::new(false) }; 2];
-        Ok(Events { context, counts, broken, failed, alarms: Mutex::default() })
+        Ok(Events { context, counts, broken, failed, signals: Mutex::default() })
     }
 
     /// Becomes readable when there is an event.
@@ -79,52 +79,52 @@ impl Events {
         self.context.async_fd()
     }
 
-    /// Whether the device is gone, so that its descriptor tells nothing any more.
+    /// Whether the device was removed, so that its descriptor reports no more events.
     pub(super) fn broken(&self) -> bool {
         self.broken.load(Ordering::Acquire)
     }
 
-    /// Whether all lanes are dead, and others will be.
+    /// Whether all lanes have failed, and new ones would fail too.
     pub(super) fn failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }
 
-    pub(super) fn incidents(&self) -> Incidents {
-        let count = |incident: Incident| self.counts[incident as usize].load(Ordering::Relaxed);
-        Incidents {
-            port_down: count(Incident::PortDown),
-            port_up: count(Incident::PortUp),
-            gid_change: count(Incident::GidChange),
-            device_fatal: count(Incident::DeviceFatal),
-            qp_fatal: count(Incident::QpFatal),
-            other: count(Incident::Other),
-            unknown_peers: count(Incident::UnknownPeer),
+    pub(super) fn event_counts(&self) -> EventCounts {
+        let count = |kind: EventKind| self.counts[kind as usize].load(Ordering::Relaxed);
+        EventCounts {
+            port_down: count(EventKind::PortDown),
+            port_up: count(EventKind::PortUp),
+            gid_change: count(EventKind::GidChange),
+            device_fatal: count(EventKind::DeviceFatal),
+            qp_fatal: count(EventKind::QpFatal),
+            other: count(EventKind::Other),
+            unknown_peers: count(EventKind::UnknownPeer),
         }
     }
 
-    /// An alarm for the lane with this queue pair and queue.
-    pub(super) fn alarm(&self, qp: u32, cq: &Cq) -> Result<Arc<Alarm>, Errno> {
+    /// A signal for the lane with this queue pair and completion queue.
+    pub(super) fn failure_signal(&self, qp: u32, cq: &Cq) -> Result<Arc<FailureSignal>, Errno> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| Errno(error.raw_os_error()))?;
         let cq = cq.as_ptr().addr();
-        let alarm = Arc::new(Alarm {
+        let signal = Arc::new(FailureSignal {
             qp,
             cq,
-            rung: AtomicBool::new(false),
+            raised: AtomicBool::new(false),
             drained: AtomicBool::new(false),
             fd,
         });
-        let mut alarms = self.alarms.lock().unwrap_or_else(PoisonError::into_inner);
-        alarms.retain(|alarm| alarm.strong_count() > 0);
-        alarms.push(Arc::downgrade(&alarm));
-        Ok(alarm)
+        let mut signals = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
+        signals.retain(|signal| signal.strong_count() > 0);
+        signals.push(Arc::downgrade(&signal));
+        Ok(signal)
     }
 
     pub(super) fn count_unknown_peer(&self) {
-        self.count(Incident::UnknownPeer);
+        self.count(EventKind::UnknownPeer);
     }
 
-    /// Reads what has come. Never blocks.
+    /// Reads all pending events. Never blocks.
     pub(super) fn read(&self) {
         const EINTR: i32 = 4;
         const EAGAIN: i32 = 11;
@@ -143,107 +143,111 @@ impl Events {
 
     fn handle(&self, event: &mut ibv_async_event) {
         match event.event_type {
-            IBV_EVENT_PORT_ERR => self.count(Incident::PortDown),
-            IBV_EVENT_PORT_ACTIVE => self.count(Incident::PortUp),
-            IBV_EVENT_GID_CHANGE => self.count(Incident::GidChange),
+            IBV_EVENT_PORT_ERR => self.count(EventKind::PortDown),
+            IBV_EVENT_PORT_ACTIVE => self.count(EventKind::PortUp),
+            IBV_EVENT_GID_CHANGE => self.count(EventKind::GidChange),
             IBV_EVENT_DEVICE_FATAL => {
-                self.count(Incident::DeviceFatal);
+                self.count(EventKind::DeviceFatal);
                 self.fail();
             }
             IBV_EVENT_QP_FATAL | IBV_EVENT_QP_REQ_ERR | IBV_EVENT_QP_ACCESS_ERR => {
-                self.count(Incident::QpFatal);
+                self.count(EventKind::QpFatal);
                 // SAFETY: these events are about a queue pair, which is not destroyed before the
                 // acknowledgement below.
                 let qp = unsafe { (*event.element.qp).qp_num };
-                self.ring(|alarm| alarm.qp == qp);
+                self.raise(|signal| signal.qp == qp);
             }
             IBV_EVENT_CQ_ERR => {
-                self.count(Incident::QpFatal);
+                self.count(EventKind::QpFatal);
                 // SAFETY: this event is about a completion queue; only its address is read.
                 let cq = unsafe { event.element.cq }.addr();
-                self.ring(|alarm| alarm.cq == cq);
+                self.raise(|signal| signal.cq == cq);
             }
             IBV_EVENT_SRQ_ERR => {
-                self.count(Incident::QpFatal);
+                self.count(EventKind::QpFatal);
                 self.fail();
             }
             IBV_EVENT_QP_LAST_WQE_REACHED => {
                 // SAFETY: as for the other events about a queue pair.
                 let qp = unsafe { (*event.element.qp).qp_num };
-                self.each_alarm(|alarm| alarm.qp == qp, Alarm::drain);
+                self.for_each_signal(|signal| signal.qp == qp, FailureSignal::set_drained);
             }
-            _ => self.count(Incident::Other),
+            _ => self.count(EventKind::Other),
         }
-        // SAFETY: got from the device in `read`, and acknowledged once.
+        // SAFETY: returned by the device in `read`, and acknowledged once.
         unsafe { self.context.verbs().ibv_ack_async_event(event) };
     }
 
-    /// A device that cannot be asked any more has failed.
+    /// A device whose events cannot be read has failed.
     fn lose_device(&self) {
         if !self.broken.swap(true, Ordering::AcqRel) {
-            self.count(Incident::DeviceFatal);
+            self.count(EventKind::DeviceFatal);
             self.fail();
         }
     }
 
     fn fail(&self) {
         self.failed.store(true, Ordering::Release);
-        self.ring(|_| true);
+        self.raise(|_| true);
     }
 
-    fn count(&self, incident: Incident) {
-        self.counts[incident as usize].fetch_add(1, Ordering::Relaxed);
+    fn count(&self, kind: EventKind) {
+        self.counts[kind as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    fn ring(&self, concerned: impl Fn(&Alarm) -> bool) {
-        self.each_alarm(concerned, Alarm::ring);
+    fn raise(&self, matches: impl Fn(&FailureSignal) -> bool) {
+        self.for_each_signal(matches, FailureSignal::raise);
     }
 
-    fn each_alarm(&self, concerned: impl Fn(&Alarm) -> bool, each: impl Fn(&Alarm)) {
-        let alarms = self.alarms.lock().unwrap_or_else(PoisonError::into_inner);
-        for alarm in alarms.iter().filter_map(Weak::upgrade).filter(|alarm| concerned(alarm)) {
-            each(&alarm);
+    fn for_each_signal(
+        &self,
+        matches: impl Fn(&FailureSignal) -> bool,
+        each: impl Fn(&FailureSignal),
+    ) {
+        let signals = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
+        for signal in signals.iter().filter_map(Weak::upgrade).filter(|signal| matches(signal)) {
+            each(&signal);
         }
     }
 }
 
-/// Tells one lane that it is dead, also while it sleeps.
-pub(super) struct Alarm {
+/// Notifies one lane that it has failed, and wakes it if it sleeps.
+pub(super) struct FailureSignal {
     qp: u32,
     cq: usize,
-    rung: AtomicBool,
+    raised: AtomicBool,
     drained: AtomicBool,
     fd: OwnedFd,
 }
 
-impl Alarm {
+impl FailureSignal {
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
     #[inline]
-    pub(super) fn rung(&self) -> bool {
-        self.rung.load(Ordering::Acquire)
+    pub(super) fn is_raised(&self) -> bool {
+        self.raised.load(Ordering::Acquire)
     }
 
-    /// Once noticed, it shall wake nobody again.
-    pub(super) fn silence(&self) {
+    /// Makes the descriptor unreadable again, so that it does not wake the lane a second time.
+    pub(super) fn clear(&self) {
         let _ = rustix::io::read(&self.fd, &mut [0; 8]);
     }
 
-    /// Whether the queue pair, dead by now, takes no more receives from a shared queue, and has given
-    /// back all it took.
+    /// Whether the failed queue pair takes no more receives from the shared queue, and has completed
+    /// all it took.
     pub(super) fn drained(&self) -> bool {
         self.drained.load(Ordering::Acquire)
     }
 
-    fn drain(&self) {
+    fn set_drained(&self) {
         self.drained.store(true, Ordering::Release);
     }
 
-    fn ring(&self) {
-        self.rung.store(true, Ordering::Release);
-        // A counter that is full is readable already.
+    fn raise(&self) {
+        self.raised.store(true, Ordering::Release);
+        // If the write fails, the counter is full, and the descriptor readable already.
         let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
     }
 }

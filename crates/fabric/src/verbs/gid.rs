@@ -9,17 +9,17 @@ use serde::{Serialize, Serializer};
 
 use crate::error::{Error, Kind};
 
-/// A 128-bit address, written like an IPv6 address, as the field does.
+/// A 128-bit address, displayed like an IPv6 address, as usual.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Gid(pub [u8; 16]);
 
 impl Gid {
-    /// Whether the table entry holds nothing: all zero, or a bare link-local prefix.
+    /// Whether the table entry is unused: all zero, or a link-local prefix without an interface id.
     pub fn is_empty(self) -> bool {
         self.0[8..] == [0; 8] && (self.0[..8] == [0; 8] || self.0[..2] == [0xfe, 0x80])
     }
 
-    /// As the IP address it is on Ethernet.
+    /// The IP address that it is on Ethernet.
     pub(super) fn ip(self) -> IpAddr {
         let address = Ipv6Addr::from(self.0);
         address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4)
@@ -31,14 +31,14 @@ pub fn allowed(gid: &Gid, allowed: &[Gid]) -> bool {
     allowed.is_empty() || allowed.contains(gid)
 }
 
-/// As [`Gid`]s are written; an IPv4 address means the GID made of it.
+/// Parses a GID as displayed; an IPv4 address means its IPv4-mapped GID.
 impl FromStr for Gid {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let address = text.parse::<IpAddr>().map_err(|_| {
-            let fix = "write it as `wirelane devices` does, such as ::ffff:10.0.0.1";
-            Error::new(Kind::Misuse, format!("read {text:?}"), "it is no GID", fix)
+            let fix = "use the format of `wirelane devices`, such as ::ffff:10.0.0.1";
+            Error::new(Kind::Misuse, format!("parse {text:?}"), "not a GID", fix)
         })?;
         Ok(Gid(match address {
             IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -65,7 +65,7 @@ impl Serialize for Gid {
     }
 }
 
-/// How packets with this GID travel.
+/// The packet format used with a GID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum GidType {
     /// InfiniBand.
@@ -89,7 +89,7 @@ impl GidType {
         }
     }
 
-    /// The words of ibv_devinfo and of sysfs.
+    /// The name that ibv_devinfo and sysfs use.
     pub fn name(self) -> &'static str {
         match self {
             GidType::Ib => "IB",
@@ -99,17 +99,17 @@ impl GidType {
     }
 }
 
-/// One filled entry of a port's GID table.
+/// A used entry of a port's GID table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GidEntry {
-    /// Its place in the table; what `rdma_gid_index` means.
+    /// Its index in the table, as in `rdma_gid_index`.
     pub index: u32,
     /// The address.
     pub gid: Gid,
-    /// Absent where the library cannot tell (before rdma-core 32).
+    /// Absent if the library does not report it (before rdma-core 32).
     #[serde(rename = "type")]
     pub kind: Option<GidType>,
-    /// The net device it came from; absent on InfiniBand and where the library cannot tell.
+    /// Its net device; absent on InfiniBand, or if the library does not report it.
     pub netdev: Option<String>,
 }
 
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ipv4_mapped_gid_reads_as_one() {
+    fn an_ipv4_mapped_gid_is_displayed_as_such() {
         let mut raw = [0; 16];
         raw[10..].copy_from_slice(&[0xff, 0xff, 10, 77, 0, 1]);
         assert_eq!(Gid(raw).to_string(), "::ffff:10.77.0.1");
@@ -126,25 +126,25 @@ mod tests {
     }
 
     #[test]
-    fn a_gid_is_read_as_it_is_written() {
+    fn a_gid_parses_as_displayed() {
         for text in ["::ffff:10.77.0.1", "fe80::ccc2:a7ff:fe25:d8c4", "::"] {
             assert_eq!(text.parse::<Gid>().expect("a GID").to_string(), text);
         }
         assert_eq!("10.77.0.1".parse::<Gid>(), "::ffff:10.77.0.1".parse());
         for text in ["", "rxe0", "10.77.0", "fe80::1%eth0", " ::1"] {
             let error = text.parse::<Gid>().unwrap_err();
-            assert!(error.to_string().contains("it is no GID"), "{error}");
+            assert!(error.to_string().contains("not a GID"), "{error}");
         }
     }
 
     #[test]
-    fn an_empty_list_allows_all_and_another_only_its_own() {
+    fn an_empty_list_allows_all_gids() {
         let [a, b] = ["10.0.0.1", "fe80::1"].map(|text| text.parse::<Gid>().expect("a GID"));
         assert!(allowed(&a, &[]) && allowed(&a, &[b, a]) && !allowed(&a, &[b]));
     }
 
     #[test]
-    fn empty_entries_are_told_apart() {
+    fn unused_entries_are_recognized() {
         assert!(Gid([0; 16]).is_empty());
         let mut bare_prefix = [0; 16];
         bare_prefix[..2].copy_from_slice(&[0xfe, 0x80]);

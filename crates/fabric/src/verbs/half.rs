@@ -1,8 +1,8 @@
 //! One end of a lane that is not connected yet: a queue pair and its offer.
 //!
-//! Connecting waits for nobody: it readies our queue pair by the peer's offer. What is sent before the
-//! peer has done the same is sent again by the device, for about half a second with the default
-//! settings: callers tell each other that both are connected before they post.
+//! Connecting does not wait for the peer: it moves the local queue pair to RTS, with the peer's offer. What is sent
+//! before the peer has done the same is retransmitted by the device, for about half a second with the default
+//! settings: callers must confirm to each other that both are connected before they post.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,16 +36,16 @@ impl VerbsHalf {
         let sizes = &rail.sizes;
         let entries = sizes.send_wr + sizes.recv_wr;
         let cq = Cq::new(rail.pd.context().clone(), entries, rail.next_vector());
-        let cq = Arc::new(cq.map_err(|errno| rail.error("make a completion queue", errno))?);
+        let cq = Arc::new(cq.map_err(|errno| rail.error("create a completion queue", errno))?);
         let srq = rail.shared.as_ref().map(|shared| shared.srq().clone());
         let qp = Qp::new(rail.pd.clone(), cq.clone(), srq, rail.config.qp_type, sizes);
-        let qp = qp.map_err(|errno| rail.error("make a queue pair", errno))?;
+        let qp = qp.map_err(|errno| rail.error("create a queue pair", errno))?;
         let ours = offer(&rail, qp.number())?;
         Ok(VerbsHalf { rail, cq, qp, ours })
     }
 
     /// RESET → INIT → RTR → RTS.
-    fn ready(&self, route: &Route<'_>) -> Result<(), Error> {
+    fn bring_up(&self, route: &Route<'_>) -> Result<(), Error> {
         for (state, (attr, mask)) in [
             ("INIT", route.init()),
             ("RTR", route.ready_to_receive()),
@@ -68,28 +68,33 @@ impl Half for VerbsHalf {
     fn connect(self: Box<Self>, offer: &[u8], _limit: Duration) -> Result<Box<dyn Lane>, Error> {
         let peer = Offer::from_bytes(offer)?;
         if !allowed(&peer.gid, &self.rail.config.allowed_gids) {
-            let call = format!("connect by {}", self.rail.choice.device);
-            let why = format!("the peer's GID {} is not allowed here", peer.gid);
-            let fix = "add it to security.rdma.allowed_gids, if it is meant to be let in";
+            let call = format!("connect over {}", self.rail.choice.device);
+            let why = format!("the peer's GID {} is not allowed", peer.gid);
+            let fix = "add it to security.rdma.allowed_gids, if it should be allowed";
             return Err(Error::new(Kind::Denied, call, why, fix));
         }
         let route = Route {
             config: &self.rail.config,
             port: self.rail.choice.port,
             gid_index: self.rail.gid_index,
-            initiates: at_most_255(self.rail.limits.max_qp_init_rd_atom),
+            max_initiated: at_most_255(self.rail.limits.max_qp_init_rd_atom),
             ours: self.ours,
             peer,
         };
         route.check().map_err(|why| {
-            let call = format!("connect by {} port {}", self.rail.choice.device, route.port);
-            Error::new(Kind::Unsupported, call, why, "give both ends the same settings and fabric")
+            let call = format!("connect over {} port {}", self.rail.choice.device, route.port);
+            Error::new(
+                Kind::Unsupported,
+                call,
+                why,
+                "use the same settings and fabric at both ends",
+            )
         })?;
-        self.ready(&route)?;
+        self.bring_up(&route)?;
         let datagram = match self.ours.qp_type {
             QpType::Ud => {
                 let ah = Ah::new(self.rail.pd.clone(), route.address());
-                let ah = ah.map_err(|errno| self.rail.error("make an address handle", errno))?;
+                let ah = ah.map_err(|errno| self.rail.error("create an address handle", errno))?;
                 Some(Datagram::new(ah, &peer, route.mtu()))
             }
             QpType::Rc | QpType::Dc => None,
@@ -102,10 +107,10 @@ impl Half for VerbsHalf {
 }
 
 fn offer(rail: &Rail, qpn: u32) -> Result<Offer, Error> {
-    // An unknown peer shall guess neither.
+    // Random, so that an unknown peer cannot guess them.
     let random = random()?;
     let (psn, qkey) = (random as u32, (random >> 32) as u32);
-    // A subnet manager may have given the port another one since it was opened.
+    // The subnet manager may have assigned another LID since the port was opened.
     let port = rail.pd.context().port(rail.choice.port);
     let lid = port.map_or(rail.port.lid, |port| port.lid);
     Ok(Offer {
@@ -117,7 +122,7 @@ fn offer(rail: &Rail, qpn: u32) -> Result<Offer, Error> {
         lid,
         qpn,
         psn: psn & 0xff_ffff,
-        // The highest bit is for the kernel's own keys.
+        // The highest bit is reserved for the kernel's keys.
         qkey: if rail.config.qp_type == QpType::Ud { qkey & 0x7fff_ffff } else { 0 },
         max_message: rail.max_message(),
         gid: rail.choice.gid.as_ref().map_or(Gid([0; 16]), |entry| entry.gid),

@@ -1,22 +1,22 @@
-//! Whether a rail can be used now, or at least again: the device is asked, its events are read.
+//! Whether a rail is usable now, or can become usable again: queries the device and reads its events.
 
 use super::gid::{Gid, GidEntry};
 use super::port::{Port, PortState};
 use super::rail::Rail;
 
 impl Rail {
-    /// Why nothing will ever work again on this device as it was opened; the reason in words.
+    /// Why this open device has failed permanently, or `None`.
     pub(super) fn broken(&self) -> Option<String> {
         self.events.read();
         let why = match self.pd.context().is_listed() {
-            _ if self.events.failed() => "has failed, or was taken away: the kernel says so",
-            false => "is gone from this machine",
+            _ if self.events.failed() => "has failed or was removed (fatal device event)",
+            false => "was removed from this machine",
             true => return None,
         };
         Some(format!("{} {why}", self.choice.device))
     }
 
-    /// Why nothing works now, which may pass unless the device is broken.
+    /// Why lanes cannot be used now, or `None`. Temporary unless the device is broken.
     pub(super) fn problem(&self) -> Option<String> {
         self.broken().or_else(|| {
             let why =
@@ -27,7 +27,7 @@ impl Rail {
 
     fn port_problem(&self) -> Option<String> {
         match self.pd.context().port(self.choice.port) {
-            Err(errno) => Some(format!("cannot be asked: {errno}")),
+            Err(errno) => Some(format!("cannot be queried: {errno}")),
             Ok(attr) => match Port::new(self.choice.port, &attr, Vec::new()).state {
                 PortState::Active => None,
                 state => Some(format!("is {}", state.name())),
@@ -35,14 +35,14 @@ impl Rail {
         }
     }
 
-    /// Peers know the port by its address, and its queue pairs know that by its place.
+    /// Peers use the GID, and queue pairs its index: both must still match.
     fn gid_problem(&self, entry: &GidEntry) -> Option<String> {
         let GidEntry { index, gid, .. } = entry;
-        let asked = self.pd.context().gid(self.choice.port, i32::try_from(*index).ok()?);
-        match asked.map(Gid) {
+        let current = self.pd.context().gid(self.choice.port, i32::try_from(*index).ok()?);
+        match current.map(Gid) {
             Ok(now) if now == *gid => None,
             Ok(now) if !now.is_empty() => {
-                Some(format!("has the address {now} as GID {index}, not {gid} any more"))
+                Some(format!("has changed its GID {index} from {gid} to {now}"))
             }
             _ => Some(format!("has lost its address {gid}, GID {index}")),
         }

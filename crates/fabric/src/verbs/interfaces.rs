@@ -1,7 +1,7 @@
 //! The addresses of this machine's net devices.
 //!
-//! Unsafe here: `List` owns what `getifaddrs` made until it is dropped, and the C library promises that
-//! each entry's pointers are null or lead to a socket address of the family it names.
+//! Unsafe here: `List` owns the list returned by `getifaddrs` until it is dropped, and the C library guarantees that
+//! each entry's pointers are null or point to a socket address of its family.
 #![allow(unsafe_code, reason = "reads C's list of addresses")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,24 +9,24 @@ use std::ptr::{NonNull, null_mut};
 
 use libc::{ifaddrs, sockaddr, sockaddr_in, sockaddr_in6};
 
-/// How many bits of this address name its subnet, if a net device here has it.
+/// The prefix length of this address, if a local net device has it.
 pub(super) fn prefix_length(address: IpAddr) -> Option<u8> {
     let list = List::new()?;
-    list.iter().find_map(|(own, mask)| (own == address).then(|| ones(mask?)).flatten())
+    list.iter().find_map(|(own, mask)| (own == address).then(|| mask_length(mask?)).flatten())
 }
 
-fn ones(mask: IpAddr) -> Option<u8> {
-    let ones = match mask {
+fn mask_length(mask: IpAddr) -> Option<u8> {
+    let length = match mask {
         IpAddr::V4(mask) => mask.to_bits().leading_ones(),
         IpAddr::V6(mask) => mask.to_bits().leading_ones(),
     };
-    u8::try_from(ones).ok()
+    u8::try_from(length).ok()
 }
 
 struct List(NonNull<ifaddrs>);
 
 impl List {
-    /// None too where there is no address at all.
+    /// `None` also if there is no address at all.
     fn new() -> Option<Self> {
         let mut first = null_mut();
         // SAFETY: `first` is writable; the list is freed in `Drop` only.
@@ -40,7 +40,7 @@ impl List {
     fn iter(&self) -> impl Iterator<Item = (IpAddr, Option<IpAddr>)> {
         let mut next = Some(self.0);
         let entries = std::iter::from_fn(move || {
-            // SAFETY: an entry of the list, which `self` keeps.
+            // SAFETY: an entry of the list, which `self` owns.
             let entry = unsafe { next?.as_ref() };
             next = NonNull::new(entry.ifa_next);
             Some((ip(entry.ifa_addr), ip(entry.ifa_netmask)))
@@ -51,19 +51,19 @@ impl List {
 
 impl Drop for List {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, freed here only; what `iter` gave out are copies.
+        // SAFETY: created in `new`, freed here only; `iter` returned copies.
         unsafe { libc::freeifaddrs(self.0.as_ptr()) };
     }
 }
 
-/// Of a pointer in an entry of a list that lives.
+/// The IP address behind a pointer of a list entry; the list must be alive.
 fn ip(address: *const sockaddr) -> Option<IpAddr> {
     let address = NonNull::new(address.cast_mut())?;
-    // SAFETY: not null, so it leads to a socket address, which begins with its family.
+    // SAFETY: not null, so it points to a socket address, which begins with its family.
     let family = unsafe { address.as_ref() }.sa_family;
     match i32::from(family) {
         libc::AF_INET => {
-            // SAFETY: of this family, so it is one of these.
+            // SAFETY: the family determines the type.
             let address = unsafe { address.cast::<sockaddr_in>().read_unaligned() };
             Some(IpAddr::V4(Ipv4Addr::from_bits(u32::from_be(address.sin_addr.s_addr))))
         }
@@ -81,11 +81,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_is_found_with_its_prefix_and_unknown_peers_are_not() {
+    fn only_local_addresses_have_a_prefix_length() {
         assert_eq!(prefix_length(IpAddr::V4(Ipv4Addr::LOCALHOST)), Some(8));
         assert_eq!(prefix_length("192.0.2.77".parse().unwrap()), None);
-        assert_eq!(ones("255.255.255.254".parse().unwrap()), Some(31));
-        assert_eq!(ones("ffff:ffff:ffff:ffff::".parse().unwrap()), Some(64));
-        assert_eq!(ones("::".parse().unwrap()), Some(0));
+        assert_eq!(mask_length("255.255.255.254".parse().unwrap()), Some(31));
+        assert_eq!(mask_length("ffff:ffff:ffff:ffff::".parse().unwrap()), Some(64));
+        assert_eq!(mask_length("::".parse().unwrap()), Some(0));
     }
 }

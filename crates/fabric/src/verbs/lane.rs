@@ -10,16 +10,16 @@ use rdma_sys::work::ibv_wc;
 
 use super::admission::Admission;
 use super::cq::Cq;
-use super::datagram::{Datagram, HEADER};
-use super::events::Alarm;
+use super::datagram::{Datagram, GRH_BYTES};
+use super::events::FailureSignal;
 use super::mr::rkey;
-use super::outcome::{received, verdict};
+use super::outcome::{receive_result, send_result};
 use super::qp::Qp;
 use super::rail::Rail;
 use super::receives::{Receives, receive_number};
-use super::request::Shape;
+use super::request::RequestLimits;
 use super::sends::Sends;
-use super::wait_fd::Sleeper;
+use super::wait_fd::WaitFd;
 use super::zero::zeroed;
 use crate::error::{Error, Kind};
 use crate::lane::{BorrowedPath, Caps, Lane, number};
@@ -37,22 +37,22 @@ pub(super) struct VerbsLane {
     sends: Sends,
     receives: Receives,
     datagram: Option<Datagram>,
-    /// None after the lane has died and its queue pair did not give everything back.
+    /// `None` after the lane has failed and its queue pair did not complete everything in time.
     qp: Option<Qp>,
     cq: Arc<Cq>,
-    alarm: Arc<Alarm>,
-    sleeper: Sleeper,
-    /// Since when the lane is dead.
+    failure_signal: Arc<FailureSignal>,
+    wait_fd: WaitFd,
+    /// When the lane failed or was closed.
     died: Option<Instant>,
-    /// Over before they came to the device, and not told yet.
+    /// Completed without a work completion, and not yet returned by `poll`.
     ready: Vec<Completion>,
-    /// Room for completions.
+    /// Buffer for work completions.
     wcs: Box<[ibv_wc]>,
-    /// How many of them `arm` found, which are not looked at yet.
-    found: usize,
-    /// Polls without a completion since the device's events were read.
-    empty: u32,
-    /// Whether both devices add and swap.
+    /// The number of completions in `wcs` that `arm` fetched, not yet processed.
+    fetched: usize,
+    /// Polls without a completion since the device's events were last read.
+    empty_polls: u32,
+    /// Whether both devices support atomics.
     atomics: bool,
 }
 
@@ -68,7 +68,7 @@ impl VerbsLane {
         let sizes = &rail.sizes;
         let caps = caps(&rail, &qp, datagram.as_ref(), max_message);
         let domain = rail.pd.number();
-        let shape = Shape {
+        let limits = RequestLimits {
             domain,
             depth: sizes.send_wr,
             max_message: u32::try_from(caps.max_message).unwrap_or(u32::MAX),
@@ -76,27 +76,32 @@ impl VerbsLane {
             read_sge: sizes.read_sge,
             inline: qp.inline(),
         };
-        let alarm = rail.events.alarm(qp.number(), &cq);
-        let alarm = alarm.map_err(|errno| rail.error("make an alarm", errno))?;
-        let sleeper = Sleeper::new(&[cq.fd(), rail.events.fd(), alarm.fd()]);
-        let sleeper =
-            sleeper.map_err(|errno| rail.error("make a descriptor to sleep on", errno))?;
+        let failure_signal = rail.events.failure_signal(qp.number(), &cq);
+        let failure_signal =
+            failure_signal.map_err(|errno| rail.error("create a failure signal", errno))?;
+        let wait_fd = WaitFd::new(&[cq.fd(), rail.events.fd(), failure_signal.fd()]);
+        let wait_fd = wait_fd.map_err(|errno| rail.error("create an epoll descriptor", errno))?;
         Ok(VerbsLane {
             id: number(),
             caps,
             stats: Arc::default(),
-            sends: Sends::new(shape),
-            receives: Receives::new(domain, sizes.recv_wr, rail.shared.clone(), rail.scrap.clone()),
+            sends: Sends::new(limits),
+            receives: Receives::new(
+                domain,
+                sizes.recv_wr,
+                rail.shared.clone(),
+                rail.grh_buffer.clone(),
+            ),
             datagram,
             qp: Some(qp),
             cq,
-            alarm,
-            sleeper,
+            failure_signal,
+            wait_fd,
             died: None,
             ready: Vec::new(),
-            wcs: vec![zeroed(); BATCH].into_boxed_slice(),
-            found: 0,
-            empty: 0,
+            wcs: vec![zeroed(); POLL_BATCH].into_boxed_slice(),
+            fetched: 0,
+            empty_polls: 0,
             atomics,
             rail,
         })
@@ -113,7 +118,7 @@ impl VerbsLane {
         }
     }
 
-    /// Takes one operation, unless it must wait for room.
+    /// Takes one operation; `false` if there is none, or the queue is full.
     #[inline]
     fn take(&mut self, ops: &mut VecDeque<Op>) -> bool {
         let Some(op) = ops.pop_front() else { return false };
@@ -122,7 +127,7 @@ impl VerbsLane {
         false
     }
 
-    /// Begins an operation or refuses it; gives it back where there is no room.
+    /// Starts an operation or refuses it; returns it if the queue is full.
     #[inline]
     fn begin(&mut self, op: Op) -> Option<Op> {
         let refusal = match self.died {
@@ -136,31 +141,31 @@ impl VerbsLane {
         if matches!(op.work, Work::Receive { .. }) {
             return self.receives.begin(op);
         }
-        if !self.sends.has_room() {
+        if !self.sends.has_space() {
             return Some(op);
         }
         self.sends.begin(op, self.datagram.as_ref());
         None
     }
 
-    /// Hands to the device what was begun: receives first, since what is sent may be answered.
+    /// Submits started operations to the device: receives first, since the peer may reply to a send immediately.
     #[inline]
-    fn ring(&mut self) {
+    fn submit(&mut self) {
         let Some(qp) = &self.qp else { return };
         let mut over = Over { stats: &self.stats, done: &mut self.ready };
-        let received = self.receives.ring(qp, &mut over);
-        let sent = self.sends.ring(qp, &mut over);
+        let received = self.receives.submit(qp, &mut over);
+        let sent = self.sends.submit(qp, &mut over);
         if received.is_err() || sent.is_err() {
             self.die(Failure::Local);
         }
     }
 
-    /// Looks at completions: those that `arm` found first.
+    /// Processes completions: those that `arm` fetched, or else new ones. Returns their number.
     #[inline]
-    fn look(&mut self, done: &mut Vec<Completion>) -> usize {
-        let count = match std::mem::take(&mut self.found) {
+    fn process_completions(&mut self, done: &mut Vec<Completion>) -> usize {
+        let count = match std::mem::take(&mut self.fetched) {
             0 => self.fetch(),
-            found => found,
+            fetched => fetched,
         };
         for at in 0..count {
             let wc = self.wcs[at];
@@ -169,7 +174,7 @@ impl VerbsLane {
         count
     }
 
-    /// Fetches completions and says how many. A queue that is gone has none.
+    /// Polls the completion queue; returns the number of completions, 0 after the queue pair was destroyed.
     #[inline]
     fn fetch(&mut self) -> usize {
         if self.qp.is_none() {
@@ -185,8 +190,8 @@ impl VerbsLane {
     fn complete(&mut self, wc: &ibv_wc, done: &mut Vec<Completion>) {
         let number = receive_number(wc.wr_id);
         let mut verdict = match number {
-            Some(_) => received(wc.status),
-            None => verdict(wc.status),
+            Some(_) => receive_result(wc.status),
+            None => send_result(wc.status),
         };
         if verdict == Err(Failure::Flushed) && self.died.is_none() {
             verdict = Err(self.cause_of_flush());
@@ -215,9 +220,9 @@ impl VerbsLane {
         if let Some(datagram) = &self.datagram {
             if verdict.is_ok() && !datagram.sent(wc) {
                 self.rail.events.count_unknown_peer();
-                return self.receives.again(number);
+                return self.receives.repost(number);
             }
-            length = length.saturating_sub(HEADER as usize);
+            length = length.saturating_sub(GRH_BYTES as usize);
         }
         let Some(op) = self.receives.take(number) else { return };
         let imm = (wc.wc_flags & IBV_WC_WITH_IMM != 0).then(|| u32::from_be(wc.imm_data));
@@ -225,8 +230,8 @@ impl VerbsLane {
         Over { stats: &self.stats, done }.add(op, outcome);
     }
 
-    /// The queue pair ended without us, and the first that is told is a flush: the request that failed is
-    /// not always told, on soft-RoCE seldom. A port that is down explains it.
+    /// The queue pair failed by itself, and the first error completion is a flush: the failed request is
+    /// not always reported, on soft-RoCE rarely. If the port is down, that is the cause.
     #[cold]
     fn cause_of_flush(&self) -> Failure {
         match self.rail.pd.context().port(self.rail.choice.port) {
@@ -235,7 +240,7 @@ impl VerbsLane {
         }
     }
 
-    /// Ends the lane, once: the device gives back what it has, and the peer reaches us no more.
+    /// Ends the lane, once: the device flushes all requests, and the peer can no longer access our memory.
     #[cold]
     fn die(&mut self, reason: Failure) {
         if self.died.is_some() {
@@ -244,24 +249,25 @@ impl VerbsLane {
         self.stats.end(reason);
         let now = Instant::now();
         let failed = self.qp.as_ref().map(Qp::fail);
-        // One that cannot be ended is not waited for: it is destroyed at the next poll.
-        let overdue = now.checked_sub(2 * GRACE).filter(|_| matches!(failed, Some(Err(_))));
+        // A queue pair that cannot be moved to the error state does not flush: it is destroyed at the next poll.
+        let overdue = now.checked_sub(2 * FLUSH_TIMEOUT).filter(|_| matches!(failed, Some(Err(_))));
         self.died = Some(overdue.unwrap_or(now));
         self.sends.stop(&mut Over { stats: &self.stats, done: &mut self.ready });
     }
 
-    /// Whether the device may still give something back. A dead queue pair on a shared queue says itself
-    /// when it has given back all it took.
+    /// Whether the device may still return completions. A failed queue pair on a shared queue reports by an event
+    /// that it has completed all receives it took.
     fn in_flight(&self) -> bool {
-        let taken = self.died.is_some() && self.receives.are_shared() && !self.alarm.drained();
+        let taken =
+            self.died.is_some() && self.receives.are_shared() && !self.failure_signal.drained();
         self.sends.in_flight() || self.receives.in_flight() || (taken && self.qp.is_some())
     }
 
-    /// A device that does not give back in time loses the queue pair: without it nothing is written to
-    /// our memory any more.
+    /// Destroys the queue pair if the device does not flush in time: after that it does not write to
+    /// our memory.
     #[cold]
-    fn settle(&mut self, died: Instant) {
-        if self.in_flight() && died.elapsed() > GRACE {
+    fn enforce_flush_timeout(&mut self, died: Instant) {
+        if self.in_flight() && died.elapsed() > FLUSH_TIMEOUT {
             self.qp = None;
             let mut over = Over { stats: &self.stats, done: &mut self.ready };
             self.sends.abandon(&mut over);
@@ -272,14 +278,14 @@ impl VerbsLane {
     /// Reads the device's events, for all its lanes.
     fn read_events(&mut self) {
         self.rail.events.read();
-        if self.alarm.rung() {
+        if self.failure_signal.is_raised() {
             self.die(Failure::Local);
-            self.alarm.silence();
+            self.failure_signal.clear();
         }
         if self.rail.events.broken() {
-            // What only says that the device is gone would never let us sleep.
-            self.sleeper.forget(self.rail.events.fd());
-            self.sleeper.forget(self.cq.fd());
+            // These descriptors stay readable after the device was removed, and would prevent sleeping.
+            self.wait_fd.remove(self.rail.events.fd());
+            self.wait_fd.remove(self.cq.fd());
         }
     }
 }
@@ -296,7 +302,7 @@ impl Lane for VerbsLane {
     fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
         let key = rkey(region, &self.rail.pd).ok_or_else(|| {
             let why = "it is not registered with this lane's device";
-            let fix = "register the memory with the fabric of the lane, or attach the region to it";
+            let fix = "register the memory with the lane's fabric, or attach the region to it";
             misuse("grant a region", why, fix)
         })?;
         Ok(RemoteRegion {
@@ -311,8 +317,8 @@ impl Lane for VerbsLane {
     fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error> {
         let key = u32::try_from(remote.key).ok().filter(|_| remote.lane == LaneKind::Verbs);
         let key = key.ok_or_else(|| {
-            let why = "it was granted on a lane of another kind";
-            misuse("import a region", why, "let the peer grant it on the other end of this lane")
+            let why = "it was granted on a lane of another transport";
+            misuse("import a region", why, "have the peer grant it on the other end of this lane")
         })?;
         let reach = Reach::Verbs { address: remote.address, key };
         Ok(Window::new(self.id, remote.length, remote.rights, reach))
@@ -321,28 +327,28 @@ impl Lane for VerbsLane {
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
         let before = ops.len();
         while self.take(ops) {}
-        self.ring();
+        self.submit();
         before - ops.len()
     }
 
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
         let before = done.len();
-        let looked = self.look(done);
-        self.empty = if looked > 0 { 0 } else { self.empty + 1 };
-        if self.empty == EMPTY || self.died.is_some() && looked == 0 {
-            self.empty = 0;
-            // One who only polls must notice the device's death too.
+        let processed = self.process_completions(done);
+        self.empty_polls = if processed > 0 { 0 } else { self.empty_polls + 1 };
+        if self.empty_polls == EMPTY_POLLS_PER_EVENT_READ || self.died.is_some() && processed == 0 {
+            self.empty_polls = 0;
+            // A caller that only polls, and never sleeps, must notice a failed device too.
             self.rail.events.read();
         }
-        // Completions made room for the rest of a long operation, and unknown peers used up receives.
-        self.sends.go_on(self.datagram.as_ref());
-        self.ring();
-        if self.alarm.rung() {
+        // Completions freed slots for the rest of a long operation; datagrams of unknown peers consumed receives.
+        self.sends.resume(self.datagram.as_ref());
+        self.submit();
+        if self.failure_signal.is_raised() {
             self.die(Failure::Local);
         }
-        // Only when nothing is left to look at: what the device has given back is not thrown away.
-        if let Some(died) = self.died.filter(|_| looked == 0) {
-            self.settle(died);
+        // Only after all fetched completions were processed, so that none is lost.
+        if let Some(died) = self.died.filter(|_| processed == 0) {
+            self.enforce_flush_timeout(died);
         }
         done.append(&mut self.ready);
         done.len() - before
@@ -350,9 +356,9 @@ impl Lane for VerbsLane {
 
     fn arm(&mut self) -> bool {
         self.read_events();
-        // A dead lane is not slept on before it has given everything back, which is soon.
-        let dying = self.died.is_some() && self.in_flight();
-        if self.found > 0 || !self.ready.is_empty() || dying {
+        // A failed lane must be polled until everything is flushed, which is soon.
+        let flushing = self.died.is_some() && self.in_flight();
+        if self.fetched > 0 || !self.ready.is_empty() || flushing {
             return false;
         }
         self.cq.drain_events();
@@ -360,13 +366,13 @@ impl Lane for VerbsLane {
             self.die(Failure::Local);
             return false;
         }
-        // What came before the request raises no event.
-        self.found = self.fetch();
-        self.found == 0
+        // Completions that arrived before the request raise no event.
+        self.fetched = self.fetch();
+        self.fetched == 0
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
-        self.sleeper.fd()
+        self.wait_fd.fd()
     }
 
     fn close(&mut self) {
@@ -374,16 +380,16 @@ impl Lane for VerbsLane {
     }
 }
 
-/// What is in flight comes back first, so that no memory is given up while the device may write to it;
-/// then the queue pair goes, after which it cannot.
+/// Waits until the device has flushed, so that no memory is freed while the device may write to it;
+/// then destroys the queue pair.
 impl Drop for VerbsLane {
     fn drop(&mut self) {
         self.die(Failure::Flushed);
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut done = Vec::new();
         loop {
             let count = self.poll(&mut done);
-            if (count == 0 && !self.in_flight()) || begun.elapsed() > GRACE {
+            if (count == 0 && !self.in_flight()) || started.elapsed() > FLUSH_TIMEOUT {
                 break;
             }
             std::thread::yield_now();
@@ -396,8 +402,8 @@ fn caps(rail: &Rail, qp: &Qp, datagram: Option<&Datagram>, max_message: u32) -> 
     Caps {
         lane: "verbs",
         datagram: datagram.is_some(),
-        // A reliable connection executes requests in order. Relaxed ordering (`mr.rs`) lets bytes of writes
-        // pass each other, never a completion pass them.
+        // A reliable connection executes requests in order. Relaxed ordering (`mr.rs`) may reorder the bytes of
+        // writes, but a completion never precedes them.
         ordered: datagram.is_none(),
         max_message: datagram.map_or(max_message as usize, Datagram::max_message),
         max_pieces: rail.sizes.pieces as usize,
@@ -416,9 +422,9 @@ fn misuse(call: &str, why: &str, fix: &str) -> Error {
     Error::new(Kind::Misuse, call, why, fix)
 }
 
-/// Empty polls between two looks at the device's events: each look is a system call.
-const EMPTY: u32 = 4096;
-/// Completions fetched at a time.
-const BATCH: usize = 64;
-/// Within which a device gives back what a dead queue pair had; ordinarily it takes microseconds.
-const GRACE: Duration = Duration::from_secs(1);
+/// Reading the device's events is a system call.
+const EMPTY_POLLS_PER_EVENT_READ: u32 = 4096;
+/// The maximum number of completions fetched by one poll.
+const POLL_BATCH: usize = 64;
+/// The time within which a device must flush a failed queue pair; usually it takes microseconds.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);

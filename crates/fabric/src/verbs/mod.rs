@@ -1,9 +1,9 @@
-//! RDMA by libibverbs: InfiniBand, RoCE, and soft-RoCE.
+//! RDMA over libibverbs: InfiniBand, RoCE, and soft-RoCE.
 //!
-//! [`survey()`] asks every device, [`choose()`] takes one, and a [`Domain`] opens it. Where two hosts have
-//! several, [`pair()`] says which belong together. A lane begins as a
-//! `half`: a queue pair and an `offer`, which with the peer's becomes its `attributes`. The hot path is
-//! `lane`, with `sends` and `receives` under it. The C objects have a file each, from `context` to `ah`.
+//! [`survey()`] queries every device, [`choose()`] selects one, and a [`Domain`] opens it. If two hosts have
+//! several ports, [`pair()`] pairs them. A lane starts as a
+//! `half`: a queue pair and an `offer`. The offers of both ends determine the queue pair's `attributes`. The hot path is
+//! `lane`, which uses `sends` and `receives`. Each C object has its own file, from `context` to `ah`.
 
 mod admission;
 mod ah;
@@ -41,19 +41,19 @@ mod zero;
 
 pub use choose::{Choice, DeviceRequest, Refusal, candidates, choose};
 pub use config::{Config, QpType};
-pub use device::{AskError, Device, DeviceFacts, Extended, Guid, Limits};
+pub use device::{Device, DeviceFacts, Extended, Guid, Limits, QueryError};
 pub use domain::Domain;
-pub use events::Incidents;
+pub use events::EventCounts;
 pub use gid::{Gid, GidEntry, GidType, allowed};
 pub use pair::{Pair, pair};
 pub use port::{LinkLayer, Port, PortState};
 pub use survey::{Survey, Unavailable, survey};
 pub use usable_port::UsablePort;
 
-/// The name under which every distribution installs libibverbs.
+/// The soname of libibverbs, the same in every distribution.
 pub const LIBRARY: &str = rdma_sys::verbs::SONAME;
 
-/// What a peer offers, and what it tells of a port: well formed and the same again as bytes, or refused.
+/// Parses an offer and a port of a peer: each is refused, or encodes to the same bytes again.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) fn fuzz_offer(bytes: &[u8]) {
     if let Ok(offer) = offer::Offer::from_bytes(bytes) {
@@ -61,7 +61,7 @@ pub(crate) fn fuzz_offer(bytes: &[u8]) {
     }
     if let Ok(port) = UsablePort::from_bytes(bytes) {
         assert_eq!(port.to_bytes(), bytes);
-        let (pairs, left) = pair(std::slice::from_ref(&port), std::slice::from_ref(&port), 1);
-        assert_eq!(2 * pairs.len() + left.len(), 2);
+        let (pairs, unpaired) = pair(std::slice::from_ref(&port), std::slice::from_ref(&port), 1);
+        assert_eq!(2 * pairs.len() + unpaired.len(), 2);
     }
 }

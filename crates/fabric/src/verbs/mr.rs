@@ -1,7 +1,7 @@
 //! Memory registered with a device.
 //!
-//! Unsafe here: `Object` owns the C object and holds its domain; the `Mr` around it holds the memory it was made of, and
-//! drops it last, so that a device never writes into pages that are somebody else's by then.
+//! Unsafe here: `Object` owns the C object and its domain; the `Mr` around it owns the registered memory, and
+//! drops it last, so that a device never writes into pages that were freed.
 #![allow(unsafe_code, reason = "owns a memory registration")]
 
 use std::ffi::c_void;
@@ -20,21 +20,21 @@ use crate::region::{Region, Rights, Slice};
 use crate::registration::Registration;
 use crate::registration::verbs::Mr;
 
-/// What the device has of a registration.
+/// The device's object of a registration.
 struct Object {
     pd: Arc<Pd>,
     mr: NonNull<ibv_mr>,
 }
 
-// SAFETY: libibverbs' objects may be used from any thread, and from several at once.
+// SAFETY: libibverbs' objects may be used from any thread, and from several concurrently.
 unsafe impl Send for Object {}
 // SAFETY: as above.
 unsafe impl Sync for Object {}
 
 impl Drop for Object {
     fn drop(&mut self) {
-        // SAFETY: made in `register`, freed here only. After the device went away this may fail, and
-        // leaves nothing to be done.
+        // SAFETY: created in `register`, freed here only. May fail after the device was removed; nothing is left
+        // to do then.
         let _ = unsafe { self.pd.context().verbs().ibv_dereg_mr(self.mr.as_ptr()) };
     }
 }
@@ -49,7 +49,7 @@ pub(super) fn register(
     let verbs = pd.context().verbs();
     let (address, length) = (memory.address().cast::<c_void>(), memory.len());
     let access = access(rights);
-    // SAFETY: the `Mr` made below holds the domain, by its object, and the memory until both are gone.
+    // SAFETY: the `Mr` created below owns the memory, and by its object the domain, until it is dropped.
     let relaxed = unsafe {
         let iova = address.addr() as u64;
         verbs.ibv_reg_mr_iova2(pd.as_ptr(), address, length, iova, access | RELAXED)
@@ -60,7 +60,7 @@ pub(super) fn register(
         unsafe { verbs.ibv_reg_mr(pd.as_ptr(), address, length, access) }
     });
     let mr = mr.map_err(|errno| explain(device, length as u64, errno))?;
-    // SAFETY: made just now.
+    // SAFETY: just created.
     let keys = unsafe { ((*mr.as_ptr()).lkey, (*mr.as_ptr()).rkey) };
     let domain = pd.number();
     Ok(Mr::new(Box::new(Object { pd, mr }), domain, keys, memory))
@@ -76,8 +76,8 @@ pub(super) fn is_registered(region: &Region, pd: &Arc<Pd>) -> bool {
     }
 }
 
-/// The key for a piece of a work request of this domain. Lanes take memory only that is registered with
-/// theirs; 0, which no device gives out, is the key of what was detached since.
+/// The local key for a work request of this domain. Lanes accept only memory that is registered with
+/// their domain; 0, which no device assigns, is returned for a region that was detached since.
 #[inline]
 pub(super) fn lkey(slice: &Slice, domain: u32) -> u32 {
     match slice.region().registration() {
@@ -87,7 +87,7 @@ pub(super) fn lkey(slice: &Slice, domain: u32) -> u32 {
     }
 }
 
-/// The key for peers of this domain's lanes, if the region is registered with it.
+/// The remote key for peers of this domain's lanes, if the region is registered with it.
 pub(super) fn rkey(region: &Region, pd: &Arc<Pd>) -> Option<u32> {
     match region.registration() {
         Registration::Verbs(mr) => (mr.domain() == pd.number()).then(|| mr.rkey()),
@@ -96,8 +96,8 @@ pub(super) fn rkey(region: &Region, pd: &Arc<Pd>) -> Option<u32> {
     }
 }
 
-/// The device may reorder what it writes into this memory, which is faster over PCI Express; nobody
-/// here polls for the last byte. An optional flag: devices that cannot do it ignore it.
+/// The device may reorder its writes into this memory, which is faster over PCI Express; no code
+/// here polls for the last byte. An optional flag: devices without support ignore it.
 const RELAXED: u32 = IBV_ACCESS_RELAXED_ORDERING;
 
 fn access(rights: Rights) -> u32 {
@@ -114,7 +114,7 @@ fn access(rights: Rights) -> u32 {
     access
 }
 
-/// What the kernel means by its few error numbers here.
+/// Explains the kernel's errors for registrations.
 fn explain(device: &str, length: u64, errno: Errno) -> Error {
     const ENOMEM: i32 = 12;
     const EINVAL: i32 = 22;
@@ -130,20 +130,21 @@ fn explain(device: &str, length: u64, errno: Errno) -> Error {
              the capability CAP_IPC_LOCK",
         ),
         (EINVAL | EOPNOTSUPP, _) => {
-            let fix = "ask for fewer rights; the device may lack remote atomics";
+            let fix = "request fewer rights; the device may not support remote atomics";
             Error::new(Kind::Unsupported, call, errno, fix)
         }
         _ if errno.is_denied() => {
             Error::new(Kind::Denied, call, errno, "run as a user who may use the device")
         }
         _ => {
-            let fix = "ask for less, or see the kernel's log for what the device refused";
+            let fix =
+                "register less memory, or check the kernel log (`dmesg`) for the driver's error";
             Error::new(Kind::System, call, errno, fix)
         }
     }
 }
 
-/// Whether the kernel refuses to pin so much more for this process: what is pinned counts, and a
+/// Whether pinning `length` more bytes exceeds the limit: pinned memory counts, and a
 /// process with CAP_IPC_LOCK has no limit.
 fn breaks_memlock(length: u64, limit: u64) -> bool {
     const CAP_IPC_LOCK: u64 = 1 << 14;
@@ -151,8 +152,8 @@ fn breaks_memlock(length: u64, limit: u64) -> bool {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let capabilities = field("CapEff:").and_then(|hex| u64::from_str_radix(hex, 16).ok());
     let pinned = field("VmPin:").and_then(|text| text.trim_end_matches(" kB").parse::<u64>().ok());
-    let free = capabilities.is_some_and(|capabilities| capabilities & CAP_IPC_LOCK != 0);
-    !free && length.saturating_add(pinned.unwrap_or(0) * 1024) > limit
+    let unlimited = capabilities.is_some_and(|capabilities| capabilities & CAP_IPC_LOCK != 0);
+    !unlimited && length.saturating_add(pinned.unwrap_or(0) * 1024) > limit
 }
 
 #[cfg(test)]
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rights_are_the_flags_of_the_same_name() {
+    fn rights_are_converted_to_access_flags() {
         assert_eq!(access(Rights::NONE), IBV_ACCESS_LOCAL_WRITE);
         assert_eq!(access(Rights::ALL), 0b1111);
         assert_eq!(access(Rights { read: true, ..Rights::NONE }), 0b101);

@@ -1,4 +1,5 @@
-//! What one end of a lane tells the other, as bytes: read strictly, since they come from outside.
+//! The parameters that each end of a lane sends to the other, and their encoding. Decoding is strict, since the
+//! bytes are untrusted.
 
 use super::config::QpType;
 use super::gid::Gid;
@@ -12,19 +13,19 @@ pub(super) struct Offer {
     pub(super) link_layer: LinkLayer,
     /// As an `enum ibv_mtu`, 1 to 5.
     pub(super) mtu: u8,
-    /// How many reads and atomics it answers at a time.
+    /// The number of reads and atomics that it serves concurrently.
     pub(super) rd_atomic: u8,
-    /// Whether its device adds and swaps.
+    /// Whether its device supports atomics.
     pub(super) atomics: bool,
     pub(super) lid: u16,
     /// 24 bits.
     pub(super) qpn: u32,
-    /// 24 bits; where the numbers of its packets begin.
+    /// 24 bits; the first packet sequence number.
     pub(super) psn: u32,
-    /// Of datagrams; without it they are dropped.
+    /// Datagrams without it are dropped.
     pub(super) qkey: u32,
     pub(super) max_message: u32,
-    /// All zero where the port has none.
+    /// All zero if the port has none.
     pub(super) gid: Gid,
 }
 
@@ -47,8 +48,7 @@ impl Offer {
 
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         Self::parse(bytes).map_err(|why| {
-            let fix = "pass on the peer's offer as it is; both ends must run versions that know \
-                          each other";
+            let fix = "pass the peer's offer unchanged; both ends must run compatible versions";
             Error::new(Kind::Misuse, "read a peer's verbs offer", why, fix)
         })
     }
@@ -56,11 +56,14 @@ impl Offer {
     fn parse(bytes: &[u8]) -> Result<Self, String> {
         let version = bytes.first().copied().ok_or("it is empty")?;
         if version != Self::VERSION {
-            return Err(format!("format {version}, this program knows {}", Self::VERSION));
+            return Err(format!(
+                "unsupported format {version} (this version supports {})",
+                Self::VERSION
+            ));
         }
         let bytes: &[u8; Self::ENCODED] = bytes
             .try_into()
-            .map_err(|_| format!("{} bytes, not {}", bytes.len(), Self::ENCODED))?;
+            .map_err(|_| format!("{} bytes, expected {}", bytes.len(), Self::ENCODED))?;
         let number =
             |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let offer = Offer {
@@ -76,28 +79,28 @@ impl Offer {
             max_message: number(20),
             gid: Gid(bytes[24..40].try_into().expect("sixteen bytes")),
         };
-        // Shorter messages than the smallest packet are nobody's limit.
-        let sane = bytes[5] <= 1
+        // No device limits messages to less than the smallest MTU.
+        let in_range = bytes[5] <= 1
             && (1..=5).contains(&offer.mtu)
             && offer.qpn < 1 << 24
             && offer.psn < 1 << 24
             && offer.max_message >= 256;
-        sane.then_some(offer).ok_or_else(|| "a number out of its range".to_owned())
+        in_range.then_some(offer).ok_or_else(|| "a field is out of range".to_owned())
     }
 }
 
-fn qp_type(number: u8) -> Result<QpType, String> {
+fn qp_type(code: u8) -> Result<QpType, String> {
     [QpType::Rc, QpType::Ud]
         .into_iter()
-        .find(|kind| *kind as u8 == number)
-        .ok_or_else(|| format!("no kind of queue pair has the number {number}"))
+        .find(|kind| *kind as u8 == code)
+        .ok_or_else(|| format!("unknown queue pair type {code}"))
 }
 
-fn link_layer(number: u8) -> Result<LinkLayer, String> {
+fn link_layer(code: u8) -> Result<LinkLayer, String> {
     [LinkLayer::InfiniBand, LinkLayer::Ethernet]
         .into_iter()
-        .find(|layer| *layer as u8 == number)
-        .ok_or_else(|| format!("no link layer has the number {number}"))
+        .find(|layer| *layer as u8 == code)
+        .ok_or_else(|| format!("unknown link layer {code}"))
 }
 
 #[cfg(test)]
@@ -121,7 +124,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn bytes_come_back_as_they_were() {
+    fn offers_decode_to_what_was_encoded() {
         let datagram =
             Offer { qp_type: QpType::Ud, link_layer: LinkLayer::InfiniBand, qkey: 3, ..example() };
         for offer in [example(), datagram] {
@@ -131,15 +134,15 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_said_by_its_number() {
+    fn the_error_for_a_newer_format_has_its_number() {
         let mut bytes = example().to_bytes();
         bytes[0] = 2;
         let error = Offer::from_bytes(&bytes).unwrap_err();
-        assert!(error.to_string().contains("format 2, this program knows 1"), "{error}");
+        assert!(error.to_string().contains("format 2 (this version supports 1)"), "{error}");
     }
 
     #[test]
-    fn what_is_out_of_range_is_refused() {
+    fn fields_out_of_range_are_refused() {
         let good = example().to_bytes();
         Offer::from_bytes(&[]).expect_err("empty");
         Offer::from_bytes(&good[..39]).expect_err("too short");
@@ -147,13 +150,13 @@ pub(super) mod tests {
         for (at, value) in [(1, 2), (1, 9), (2, 2), (3, 0), (3, 6), (5, 2), (11, 1), (15, 1)] {
             let mut bad = good.clone();
             bad[at] = value;
-            Offer::from_bytes(&bad).expect_err("a field it does not know");
+            Offer::from_bytes(&bad).expect_err("invalid field");
         }
     }
 
-    /// Whatever comes is an offer or an error, and an offer is exactly its bytes.
+    /// Any bytes are an offer or an error, and an offer encodes to exactly these bytes.
     #[test]
-    fn random_bytes_never_panic_and_never_read_as_something_else() {
+    fn random_bytes_are_refused_or_encode_identically() {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut random = || {
             state ^= state << 13;
@@ -164,7 +167,7 @@ pub(super) mod tests {
         let mut accepted = 0;
         for _ in 0..100_000 {
             let mut bytes = example().to_bytes();
-            // Mostly right, so that the checks behind the first are reached too.
+            // Mostly valid, so that later checks are reached too.
             for _ in 0..random() % 4 {
                 let at = random() as usize % bytes.len();
                 bytes[at] = random() as u8;

@@ -21,9 +21,9 @@ pub struct Port {
     pub lid: u16,
     pub sm_lid: u16,
     pub lmc: u8,
-    /// Lanes; absent if the driver reports a width this program does not know.
+    /// Lanes; absent if the driver reports an unknown width.
     pub active_width: Option<u8>,
-    /// Per lane, gigabits a second; absent if the driver reports an unknown speed.
+    /// Per lane, gigabits per second; absent if the driver reports an unknown speed.
     pub active_speed_gbps: Option<f64>,
     pub max_msg_sz: u32,
     pub port_cap_flags: u32,
@@ -71,13 +71,13 @@ impl Port {
 }
 
 impl Port {
-    /// All lanes together, in megabits a second; 0 where the driver does not say.
+    /// All lanes together, in megabits per second; 0 if the driver does not report it.
     pub fn rate_mbps(&self) -> u64 {
         let lane = self.active_speed_gbps.unwrap_or(0.0) * 1000.0;
         lane as u64 * u64::from(self.active_width.unwrap_or(0))
     }
 
-    /// A port with nothing remarkable, for tests.
+    /// An ordinary active port, for tests.
     #[cfg(test)]
     pub(super) fn example(port: u8) -> Self {
         let attr = ibv_port_attr {
@@ -135,7 +135,7 @@ impl PortState {
         }
     }
 
-    /// The word that sysfs and ibv_devinfo use.
+    /// The name that sysfs and ibv_devinfo use.
     pub fn name(self) -> &'static str {
         match self {
             PortState::Nop => "NOP",
@@ -149,13 +149,13 @@ impl PortState {
     }
 }
 
-/// What the port's cable carries.
+/// The link layer of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the field's own names")]
 pub enum LinkLayer {
     InfiniBand,
     Ethernet,
-    /// EFA, and drivers that do not say.
+    /// EFA, and drivers that do not report it.
     Unknown,
 }
 
@@ -168,7 +168,7 @@ impl LinkLayer {
         }
     }
 
-    /// The word that sysfs uses.
+    /// The name that sysfs uses.
     pub fn name(self) -> &'static str {
         match self {
             LinkLayer::InfiniBand => "InfiniBand",
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mtu_codes_are_bytes() {
+    fn mtu_codes_are_converted_to_bytes() {
         assert_eq!(mtu_bytes(IBV_MTU_256), 256);
         assert_eq!(mtu_bytes(IBV_MTU_4096), 4096);
         assert_eq!(mtu_bytes(0), 0);

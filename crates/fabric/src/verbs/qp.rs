@@ -1,6 +1,6 @@
 //! A queue pair.
 //!
-//! Unsafe here: `Qp` owns the C object and holds the domain and the queues it works with.
+//! Unsafe here: `Qp` owns the C object, its domain and its queues.
 #![allow(unsafe_code, reason = "owns a queue pair")]
 
 use std::ptr::{NonNull, null_mut};
@@ -19,19 +19,19 @@ use super::zero::zeroed;
 pub(super) struct Qp {
     pd: Arc<Pd>,
     qp: NonNull<ibv_qp>,
-    /// What its device agreed to copy into a work request.
+    /// The maximum inline data that the device accepted.
     inline: u32,
     _cq: Arc<Cq>,
     _srq: Option<Arc<Srq>>,
 }
 
-// SAFETY: libibverbs' objects may be used from any thread, and from several at once.
+// SAFETY: libibverbs' objects may be used from any thread, and from several concurrently.
 unsafe impl Send for Qp {}
 // SAFETY: as above.
 unsafe impl Sync for Qp {}
 
 impl Qp {
-    /// Makes one, with less inline data where the device refuses.
+    /// Creates a queue pair, with less inline data if the device refuses.
     pub(super) fn new(
         pd: Arc<Pd>,
         cq: Arc<Cq>,
@@ -42,8 +42,8 @@ impl Qp {
         let mut inline = sizes.inline;
         let qp = loop {
             let mut attr = init_attr(&cq, srq.as_deref(), kind, sizes, inline);
-            // SAFETY: the domain and the queues are alive as long as `Qp`, which holds them; `attr`
-            // lives during the call.
+            // SAFETY: the domain and the queues are alive as long as `Qp`, which owns them; `attr`
+            // is alive during the call.
             match unsafe { pd.context().verbs().ibv_create_qp(pd.as_ptr(), &mut attr) } {
                 Ok(qp) => break qp,
                 Err(errno) if inline == 0 => return Err(errno),
@@ -67,12 +67,12 @@ impl Qp {
     }
 
     pub(super) fn modify(&self, mut attr: ibv_qp_attr, mask: i32) -> Result<(), Errno> {
-        // SAFETY: alive until `Drop`; `attr` lives during the call.
+        // SAFETY: alive until `Drop`, as `attr` is during the call.
         unsafe { self.pd.context().verbs().ibv_modify_qp(self.qp.as_ptr(), &mut attr, mask) }
     }
 
-    /// Ends it: the peer reaches nothing through it any more, and all that was posted comes back as
-    /// flushed. A device that cannot even do this is gone.
+    /// Moves it to the error state: the peer can no longer access memory through it, and all posted requests complete as
+    /// flushed. Fails if the device was removed.
     pub(super) fn fail(&self) -> Result<(), Errno> {
         let mut attr: ibv_qp_attr = zeroed();
         attr.qp_state = IBV_QPS_ERR;
@@ -82,8 +82,7 @@ impl Qp {
 
 impl Drop for Qp {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, freed here only. After the device went away this may fail, and leaves
-        // nothing to be done.
+        // SAFETY: created in `new`, freed here only. May fail after the device was removed; nothing is left to do then.
         let _ = unsafe { self.pd.context().verbs().ibv_destroy_qp(self.qp.as_ptr()) };
     }
 }
@@ -100,7 +99,7 @@ fn init_attr(
     attr.recv_cq = cq.as_ptr();
     attr.srq = srq.map_or(null_mut(), Srq::as_ptr);
     attr.qp_type = if kind == QpType::Ud { IBV_QPT_UD } else { IBV_QPT_RC };
-    // With a shared queue a queue pair has no receives of its own.
+    // With a shared queue the queue pair has no receive queue.
     let own = |size: u32| if srq.is_some() { 0 } else { size };
     attr.cap = ibv_qp_cap {
         max_send_wr: sizes.send_wr,

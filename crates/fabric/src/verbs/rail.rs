@@ -1,4 +1,4 @@
-//! What the lanes of one domain share: the device, its port, the settings, and the queue of receives.
+//! The state that all lanes of a domain share: the device, its port, the settings, and the shared receive queue.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,11 +32,11 @@ pub(super) struct Rail {
     pub(super) sizes: Sizes,
     pub(super) atomics: bool,
     pub(super) events: Events,
-    /// Regions that may be used over other domains too.
+    /// Regions that may also be attached to other domains.
     pub(super) attached: Attached,
     pub(super) shared: Option<Arc<SharedReceives>>,
-    /// Of a rail of datagrams: where their headers go, which nobody reads.
-    pub(super) scrap: Option<Arc<Mr>>,
+    /// For datagrams: receives their global headers (GRH), which are not read.
+    pub(super) grh_buffer: Option<Arc<Mr>>,
     vectors: AtomicU32,
 }
 
@@ -48,14 +48,15 @@ impl Rail {
         let (device, port) = (device.orig_attr, Port::new(choice.port, &port, Vec::new()));
         let is_mlx5 = device.vendor_id == MELLANOX && device.vendor_part_id >= FIRST_MLX5;
         let gid_index = check(choice, &config, &port, is_mlx5).map_err(|(kind, why)| {
-            Error::new(kind, call(choice), why, "change the setting; see the configuration's text")
+            Error::new(kind, call(choice), why, "change the setting; see docs/configuration.md")
         })?;
         let limits = Limits::new(&device);
         let sizes = Sizes::new(&config, &limits);
         let shared = config.use_srq.then(|| SharedReceives::new(pd.clone(), &sizes)).transpose();
         let shared =
-            shared.map_err(|errno| failed(choice, "make a shared receive queue", errno))?;
-        let scrap = (config.qp_type == QpType::Ud).then(|| scrap(&pd, choice)).transpose()?;
+            shared.map_err(|errno| failed(choice, "create a shared receive queue", errno))?;
+        let grh_buffer =
+            (config.qp_type == QpType::Ud).then(|| grh_buffer(&pd, choice)).transpose()?;
         let events = events(context, choice)?;
         Ok(Rail {
             attached: Attached::to(pd.number(), |keys, domain| keys.verbs.remove(domain)),
@@ -69,19 +70,19 @@ impl Rail {
             atomics: device.atomic_cap != IBV_ATOMIC_NONE,
             events,
             shared: shared.map(Arc::new),
-            scrap,
+            grh_buffer,
             vectors: AtomicU32::new(0),
         })
     }
 
-    /// The interrupt for the next lane: each in turn, so that no CPU handles all.
+    /// The completion vector for the next lane: round-robin, so that interrupts are spread over CPUs.
     pub(super) fn next_vector(&self) -> u32 {
         self.vectors.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The longest message of the port, or what tests make of it.
+    /// The maximum message length of the port, or a smaller one set by tests.
     pub(super) fn max_message(&self) -> u32 {
-        // Some drivers say nothing; the specification allows 2 GiB.
+        // Some drivers report 0; the specification allows 2 GiB.
         let port = if self.port.max_msg_sz == 0 { 1 << 31 } else { self.port.max_msg_sz };
         self.config.max_message.unwrap_or(u32::MAX).min(port)
     }
@@ -97,7 +98,7 @@ impl fmt::Debug for Rail {
     }
 }
 
-/// Whether the settings can be had here; answers the GID's index as address handles hold it.
+/// Refuses settings that the port does not support; returns the GID's index as address handles store it.
 fn check(
     choice: &Choice,
     config: &Config,
@@ -108,7 +109,7 @@ fn check(
     config.check().map_err(|why| (Kind::Misuse, why))?;
     if config.qp_type == QpType::Dc {
         return match is_mlx5 {
-            true => unsupported("queue pairs of type DC are not built yet; set RC"),
+            true => unsupported("queue pairs of type DC are not implemented; set RC"),
             false => unsupported("no DC on this device: only mlx5 devices have it; set RC"),
         };
     }
@@ -116,14 +117,17 @@ fn check(
         return unsupported("adaptive_routing is for InfiniBand; on Ethernet the switches decide");
     }
     if config.pkey_index >= port.pkey_tbl_len.max(1) {
-        let why = format!("pkey_index {} of {}", config.pkey_index, port.pkey_tbl_len);
+        let why = format!(
+            "pkey_index is {}, and the port's table has {} entries",
+            config.pkey_index, port.pkey_tbl_len
+        );
         return Err((Kind::Misuse, why));
     }
     let index = choice.gid.as_ref().map_or(0, |gid| gid.index);
     u8::try_from(index).map_err(|_| (Kind::Misuse, format!("GID index {index} is beyond 255")))
 }
 
-fn scrap(pd: &Arc<Pd>, choice: &Choice) -> Result<Arc<Mr>, Error> {
+fn grh_buffer(pd: &Arc<Pd>, choice: &Choice) -> Result<Arc<Mr>, Error> {
     let memory = Memory::allocate(4096, Pages::Plain)?;
     Ok(Arc::new(mr::register(&choice.device, pd.clone(), &memory, Rights::NONE)?))
 }
@@ -141,14 +145,14 @@ fn failed(choice: &Choice, what: &str, errno: Errno) -> Error {
     const ENOMEM: i32 = 12;
     const ENODEV: i32 = 19;
     let (kind, fix) = match errno.0 {
-        EIO | ENODEV => (Kind::Gone, "look for the device with `wirelane devices`"),
-        ENOMEM => (Kind::Full, "lower max_send_wr and max_recv_wr, or have fewer lanes"),
-        _ => (Kind::System, "see the kernel's log for what the device refused"),
+        EIO | ENODEV => (Kind::Gone, "check with `wirelane devices` that the device is present"),
+        ENOMEM => (Kind::Full, "lower max_send_wr and max_recv_wr, or use fewer lanes"),
+        _ => (Kind::System, "check the kernel log (`dmesg`) for the driver's error"),
     };
     Error::new(kind, format!("{what} on {} port {}", choice.device, choice.port), errno, fix)
 }
 
-/// The vendor of mlx4 and mlx5 devices, and where the part numbers of the latter begin (Connect-IB).
+/// The vendor id of mlx4 and mlx5 devices, and the lowest part id of mlx5 (Connect-IB).
 const MELLANOX: u32 = 0x02c9;
 const FIRST_MLX5: u32 = 4113;
 
@@ -169,16 +173,16 @@ mod tests {
     }
 
     #[test]
-    fn dc_is_refused_with_the_true_reason() {
+    fn dc_is_refused_with_the_device_specific_reason() {
         let config = Config { qp_type: QpType::Dc, ..Config::default() };
         let why = |is_mlx5| check(&choice(), &config, &Port::example(1), is_mlx5).unwrap_err();
         assert!(why(false).1.contains("no DC on this device"));
-        assert!(why(true).1.contains("not built yet"));
+        assert!(why(true).1.contains("not implemented"));
         assert_eq!(why(true).0, Kind::Unsupported);
     }
 
     #[test]
-    fn what_a_port_does_not_have_is_refused() {
+    fn settings_that_a_port_does_not_support_are_refused() {
         let refused = |config| check(&choice(), &config, &Port::example(1), false).unwrap_err();
         let (kind, why) = refused(Config { adaptive_routing: true, ..Config::default() });
         assert_eq!(kind, Kind::Unsupported, "{why}");

@@ -1,7 +1,7 @@
-//! The receive side of a lane: a queue of its own, or one that all lanes of a domain share.
+//! The receive side of a lane: its own queue, or one that all lanes of a domain share.
 //!
-//! Unsafe here: a request names memory of the receive it was made for, which stays in its slab until a
-//! completion says that the device is done with it.
+//! Unsafe here: a request refers to memory of its receive, which stays in its slab until a
+//! completion reports that the device has finished with it.
 #![allow(unsafe_code, reason = "posts receives")]
 
 use std::ptr::null_mut;
@@ -13,7 +13,7 @@ use rdma_sys::work::{ibv_recv_wr, ibv_sge};
 
 use super::chain::Chain;
 use super::config::Sizes;
-use super::datagram::HEADER;
+use super::datagram::GRH_BYTES;
 use super::domain::Pd;
 use super::mr::lkey;
 use super::qp::Qp;
@@ -23,23 +23,23 @@ use crate::over::Over;
 use crate::registration::verbs::Mr;
 use crate::slab::Slab;
 
-/// Marks the numbers of receives: the kind of a request that failed is known by its number only.
-const RECEIVE: u64 = 1 << 63;
+/// Set in the `wr_id` of receives: a failed completion has no valid opcode, only its `wr_id`.
+const RECEIVE_BIT: u64 = 1 << 63;
 
-/// Which receive a completion is of, if it is of one.
+/// The number of the receive that completed, if it was a receive.
 #[inline]
 pub(super) fn receive_number(wr_id: u64) -> Option<u32> {
-    (wr_id & RECEIVE != 0).then_some(wr_id as u32)
+    (wr_id & RECEIVE_BIT != 0).then_some(wr_id as u32)
 }
 
 pub(super) struct Receives {
-    /// Whose keys the requests carry.
+    /// The domain whose keys the requests use.
     domain: u32,
     chain: Chain<ibv_recv_wr>,
     queue: Queue,
     depth: usize,
-    /// Where the headers of datagrams go.
-    scrap: Option<Arc<Mr>>,
+    /// Receives the global headers of datagrams.
+    grh_buffer: Option<Arc<Mr>>,
 }
 
 enum Queue {
@@ -47,7 +47,7 @@ enum Queue {
     Shared(Arc<SharedReceives>),
 }
 
-/// A queue of receives for all lanes of a domain, and what is in it.
+/// A shared receive queue for all lanes of a domain, and its posted receives.
 pub(super) struct SharedReceives {
     srq: Arc<Srq>,
     slab: Mutex<Slab<Op>>,
@@ -73,25 +73,25 @@ impl Receives {
         domain: u32,
         depth: u32,
         shared: Option<Arc<SharedReceives>>,
-        scrap: Option<Arc<Mr>>,
+        grh_buffer: Option<Arc<Mr>>,
     ) -> Self {
         let queue = shared.map_or_else(|| Queue::Own(Slab::new()), Queue::Shared);
-        Receives { domain, chain: Chain::new(), queue, depth: depth as usize, scrap }
+        Receives { domain, chain: Chain::new(), queue, depth: depth as usize, grh_buffer }
     }
 
-    /// Whether receives of this lane are with the device. Those of a shared queue belong to all lanes,
-    /// and outlive this one.
+    /// Whether receives of this lane are posted. Those of a shared queue belong to all lanes,
+    /// and remain when this one ends.
     pub(super) fn in_flight(&self) -> bool {
         matches!(&self.queue, Queue::Own(slab) if slab.len() > 0)
     }
 
-    /// Whether they are in a queue that all lanes share.
+    /// Whether the queue is shared by all lanes.
     pub(super) fn are_shared(&self) -> bool {
         matches!(self.queue, Queue::Shared(_))
     }
 
-    /// Takes a receive and makes its request; gives it back where the queue is full. Other lanes may fill
-    /// a shared one at the same time, so looking and taking are one step.
+    /// Takes a receive and creates its request; returns it if the queue is full. Other lanes may fill
+    /// a shared queue concurrently, so the check and the insertion are one step.
     #[inline]
     pub(super) fn begin(&mut self, op: Op) -> Option<Op> {
         let mut shared;
@@ -105,20 +105,20 @@ impl Receives {
         if slab.len() >= self.depth {
             return Some(op);
         }
-        let pieces = add_pieces(&mut self.chain, self.domain, self.scrap.as_deref(), &op);
+        let pieces = add_pieces(&mut self.chain, self.domain, self.grh_buffer.as_deref(), &op);
         self.chain.push(request(slab.insert(op), pieces));
         None
     }
 
-    /// Hands the requests made so far to the device. On an error the lane must end; what was refused is
-    /// over then.
+    /// Posts the requests created so far. On an error the lane must end; the refused receives have then
+    /// completed as failed.
     #[inline]
-    pub(super) fn ring(&mut self, qp: &Qp, over: &mut Over<'_>) -> Result<(), Failure> {
+    pub(super) fn submit(&mut self, qp: &Qp, over: &mut Over<'_>) -> Result<(), Failure> {
         let posted = match &self.queue {
             Queue::Own(_) => {
                 let qp = qp.as_ptr();
-                // SAFETY: the queue pair is alive; the chain linked the requests and lives during the
-                // call, and the memory they name is held by the slab until they are over.
+                // SAFETY: the queue pair is alive; the chain linked the requests and is alive during the
+                // call, and their memory is owned by the slab until they complete.
                 self.chain.post(|first, bad| unsafe { ibv_post_recv(qp, first, bad) })
             }
             Queue::Shared(shared) => {
@@ -140,10 +140,11 @@ impl Receives {
         posted.map_err(|_| Failure::Local)
     }
 
-    /// Makes the request of a receive that is still here again.
-    pub(super) fn again(&mut self, number: u32) {
-        let (chain, domain, scrap) = (&mut self.chain, self.domain, self.scrap.as_deref());
-        let add = |op: &Op| add_pieces(chain, domain, scrap, op);
+    /// Creates the request of a receive again, to reuse it for another message.
+    pub(super) fn repost(&mut self, number: u32) {
+        let (chain, domain, grh_buffer) =
+            (&mut self.chain, self.domain, self.grh_buffer.as_deref());
+        let add = |op: &Op| add_pieces(chain, domain, grh_buffer, op);
         let pieces = match &self.queue {
             Queue::Own(slab) => slab.get(number).map(add),
             Queue::Shared(shared) => shared.slab().get(number).map(add),
@@ -153,7 +154,7 @@ impl Receives {
         }
     }
 
-    /// A receive that the device is done with.
+    /// Removes a receive that the device has finished with.
     #[inline]
     pub(super) fn take(&mut self, number: u32) -> Option<Op> {
         match &mut self.queue {
@@ -162,7 +163,7 @@ impl Receives {
         }
     }
 
-    /// The queue pair is gone, and no completion will come.
+    /// The queue pair was destroyed: completes its receives as flushed.
     pub(super) fn abandon(&mut self, over: &mut Over<'_>) {
         if let Queue::Own(slab) = &mut self.queue {
             for op in slab.take_all() {
@@ -172,30 +173,35 @@ impl Receives {
     }
 }
 
-/// Says how many pieces it added.
+/// Adds the receive's scatter elements; returns their number.
 #[inline]
-fn add_pieces(chain: &mut Chain<ibv_recv_wr>, domain: u32, scrap: Option<&Mr>, op: &Op) -> usize {
+fn add_pieces(
+    chain: &mut Chain<ibv_recv_wr>,
+    domain: u32,
+    grh_buffer: Option<&Mr>,
+    op: &Op,
+) -> usize {
     let mut count = 0;
-    if let Some(scrap) = scrap {
-        let addr = scrap.memory().address().addr() as u64;
-        chain.add_piece(ibv_sge { addr, length: HEADER, lkey: scrap.lkey() });
+    if let Some(grh_buffer) = grh_buffer {
+        let addr = grh_buffer.memory().address().addr() as u64;
+        chain.add_piece(ibv_sge { addr, length: GRH_BYTES, lkey: grh_buffer.lkey() });
         count += 1;
     }
     for slice in op.work.local().iter().filter(|slice| !slice.is_empty()) {
         let addr = slice.address().addr() as u64;
-        // More than the longest message is of no use to it.
-        let length = u32::try_from(slice.len()).unwrap_or(LONGEST).min(LONGEST);
+        // No message is longer.
+        let length = u32::try_from(slice.len()).unwrap_or(MAX_RECEIVE_BYTES).min(MAX_RECEIVE_BYTES);
         chain.add_piece(ibv_sge { addr, length, lkey: lkey(slice, domain) });
         count += 1;
     }
     count
 }
 
-/// The specification's longest message, less one: some devices take that one for none.
-const LONGEST: u32 = (1 << 31) - 1;
+/// The specification's maximum message length, less one: some devices treat 2 GiB as 0.
+const MAX_RECEIVE_BYTES: u32 = (1 << 31) - 1;
 
 #[inline]
 fn request(number: u32, pieces: usize) -> ibv_recv_wr {
-    let wr_id = RECEIVE | u64::from(number);
+    let wr_id = RECEIVE_BIT | u64::from(number);
     ibv_recv_wr { wr_id, next: null_mut(), sg_list: null_mut(), num_sge: pieces as i32 }
 }

@@ -1,4 +1,4 @@
-//! A work request: what an operation, or a part of one, is to the device.
+//! Builds the work requests of an operation.
 
 use rdma_sys::consts::*;
 use rdma_sys::work::{AtomicTarget, RdmaTarget, SendTarget, ibv_send_wr, ibv_sge};
@@ -10,9 +10,9 @@ use crate::cut::{Cut, Most, Part};
 use crate::op::Work;
 use crate::remote::{Reach, Target};
 
-/// What a work request may be.
-pub(super) struct Shape {
-    /// Whose keys it carries.
+/// The limits of a work request.
+pub(super) struct RequestLimits {
+    /// The domain whose keys it uses.
     pub(super) domain: u32,
     pub(super) depth: u32,
     pub(super) max_message: u32,
@@ -21,31 +21,31 @@ pub(super) struct Shape {
     pub(super) inline: u32,
 }
 
-/// The request for the next part of the work; its pieces are in the chain already.
+/// Builds the request for the next part of an operation; adds its pieces to the chain.
 #[inline]
 pub(super) fn request(
     chain: &mut Chain<ibv_send_wr>,
-    shape: &Shape,
+    limits: &RequestLimits,
     cut: &mut Cut,
     work: &Work,
 ) -> (ibv_send_wr, Part) {
     let is_read = matches!(work, Work::Read { .. });
-    let pieces = if is_read { shape.read_sge } else { shape.send_sge };
-    let most = Most { bytes: shape.max_message, pieces: pieces as usize };
+    let pieces = if is_read { limits.read_sge } else { limits.send_sge };
+    let most = Most { bytes: limits.max_message, pieces: pieces as usize };
     let part = cut.next(work.local(), most, |slice, from, length| {
         let addr = slice.address().wrapping_add(from).addr() as u64;
-        chain.add_piece(ibv_sge { addr, length, lkey: lkey(slice, shape.domain) });
+        chain.add_piece(ibv_sge { addr, length, lkey: lkey(slice, limits.domain) });
     });
     let mut request: ibv_send_wr = zeroed();
     request.num_sge = part.pieces as i32;
-    let imm = aim(&mut request, work, part.offset as u64).filter(|_| part.last);
+    let imm = set_target(&mut request, work, part.offset as u64).filter(|_| part.last);
     if let Some(imm) = imm {
         request.imm_data = imm.to_be();
-        // Each opcode with immediate data stands directly behind that of the same without.
+        // Each opcode with immediate data follows the one without, see the assertion below.
         request.opcode += 1;
     }
     let outgoing = matches!(work, Work::Write { .. } | Work::Send { .. });
-    if outgoing && part.pieces > 0 && work.total() <= shape.inline as usize {
+    if outgoing && part.pieces > 0 && work.total() <= limits.inline as usize {
         request.send_flags |= IBV_SEND_INLINE;
     }
     (request, part)
@@ -55,9 +55,9 @@ const _: () = assert!(
     IBV_WR_SEND_WITH_IMM == IBV_WR_SEND + 1 && IBV_WR_RDMA_WRITE_WITH_IMM == IBV_WR_RDMA_WRITE + 1
 );
 
-/// Sets what to do and where; answers the immediate data that goes with the last part.
+/// Sets the opcode and the remote address; returns the operation's immediate data, to be sent with the last part.
 #[inline]
-fn aim(request: &mut ibv_send_wr, work: &Work, offset: u64) -> Option<u32> {
+fn set_target(request: &mut ibv_send_wr, work: &Work, offset: u64) -> Option<u32> {
     match work {
         Work::Write { to, imm, .. } => {
             request.opcode = IBV_WR_RDMA_WRITE;
@@ -83,7 +83,7 @@ fn aim(request: &mut ibv_send_wr, work: &Work, offset: u64) -> Option<u32> {
             request.wr = atomic(at, *expect, *new);
             None
         }
-        Work::Receive { .. } => unreachable!("receives have a queue of their own"),
+        Work::Receive { .. } => unreachable!("receives have a separate queue"),
     }
 }
 
@@ -99,11 +99,11 @@ fn atomic(target: &Target, compare_add: u64, swap: u64) -> SendTarget {
     SendTarget { atomic: AtomicTarget { remote_addr, compare_add, swap, rkey } }
 }
 
-/// The peer's address and key. Beyond the window the peer refuses, whatever the sum is.
+/// The peer's address and key. The peer refuses addresses beyond the window, also if the sum wraps.
 #[inline]
 fn remote(target: &Target) -> (u64, u32) {
     match target.window.reach() {
         Reach::Verbs { address, key } => (address.wrapping_add(target.offset), *key),
-        _ => unreachable!("the lane takes windows of its own only"),
+        _ => unreachable!("the lane accepts only windows that it imported"),
     }
 }

@@ -1,11 +1,11 @@
-//! The send side of a lane: operations in flight, in order, and the work requests they became.
+//! The send side of a lane: operations in flight, in order, and their work requests.
 //!
-//! Work requests are numbered. Only the last of a batch is signalled, which saves the device most
-//! completions: one with number n says that all up to n are over. Since the last is always signalled,
-//! whatever is in flight is ended by a completion yet to come, and the queue cannot get stuck.
+//! Work requests are numbered. Only the last of a batch is signalled, which saves most
+//! completions: a completion of request n completes all up to n. Since the last is always signalled,
+//! every request in flight is covered by a future completion, and the queue cannot get stuck.
 //!
-//! Unsafe here: a request names memory of the operation it was made for, which stays in `flying` until a
-//! completion says that the device is done with it.
+//! Unsafe here: a request refers to memory of its operation, which stays in `pending` until a
+//! completion reports that the device has finished with it.
 #![allow(unsafe_code, reason = "posts work requests")]
 
 use std::collections::VecDeque;
@@ -17,9 +17,9 @@ use rdma_sys::work::ibv_send_wr;
 
 use super::chain::Chain;
 use super::datagram::Datagram;
-use super::outcome::of_send;
+use super::outcome::send_failure;
 use super::qp::Qp;
-use super::request::{Shape, request};
+use super::request::{RequestLimits, request};
 use crate::cut::Cut;
 use crate::op::{Done, Failure, Op, Work};
 use crate::over::Over;
@@ -27,79 +27,84 @@ use crate::stats::SAMPLE;
 
 pub(super) struct Sends {
     /// The oldest first.
-    flying: VecDeque<Flying>,
-    /// How far the youngest was cut, while the queue had no room for all of it.
-    rest: Option<Cut>,
+    pending: VecDeque<Pending>,
+    /// The part of the newest operation for which the queue had no space yet.
+    remainder: Option<Cut>,
     chain: Chain<ibv_send_wr>,
     /// The number of the next request.
     next: u64,
-    /// All below are over.
+    /// All requests below this number have completed.
     retired: u64,
-    /// All below are over when the last signalled one is.
+    /// All requests below this number complete with the last signalled one.
     signalled: u64,
-    /// Counts operations, to time some.
-    taken: u64,
-    shape: Shape,
+    /// The number of operations started; some are timed.
+    count: u64,
+    limits: RequestLimits,
 }
 
 /// An operation in flight.
-struct Flying {
+struct Pending {
     op: Op,
-    /// Its requests, from the first to before the end; the end is not known before all are made.
+    /// The numbers of its requests: `first..end`. `end` is `UNKNOWN_END` until all are created.
     first: u64,
     end: u64,
-    begun: Option<Instant>,
-    /// How it failed, while some of its requests are still to come back.
-    verdict: Option<Failure>,
+    started: Option<Instant>,
+    /// Its failure, while some of its requests are outstanding.
+    failure: Option<Failure>,
 }
 
-const UNKNOWN: u64 = u64::MAX;
+const UNKNOWN_END: u64 = u64::MAX;
 
 impl Sends {
-    pub(super) fn new(shape: Shape) -> Self {
+    pub(super) fn new(limits: RequestLimits) -> Self {
         Sends {
-            flying: VecDeque::new(),
-            rest: None,
+            pending: VecDeque::new(),
+            remainder: None,
             chain: Chain::new(),
             next: 0,
             retired: 0,
             signalled: 0,
-            taken: 0,
-            shape,
+            count: 0,
+            limits,
         }
     }
 
     pub(super) fn in_flight(&self) -> bool {
-        !self.flying.is_empty()
+        !self.pending.is_empty()
     }
 
-    /// Whether another operation can be begun.
+    /// Whether another operation can be started.
     #[inline]
-    pub(super) fn has_room(&self) -> bool {
-        self.rest.is_none() && self.next - self.retired < u64::from(self.shape.depth)
+    pub(super) fn has_space(&self) -> bool {
+        self.remainder.is_none() && self.next - self.retired < u64::from(self.limits.depth)
     }
 
-    /// Takes an operation and makes its requests, or as many as there is room for.
+    /// Takes an operation and creates its requests, or as many as the queue has space for.
     #[inline]
     pub(super) fn begin(&mut self, op: Op, datagram: Option<&Datagram>) {
-        let begun = self.taken.is_multiple_of(SAMPLE).then(Instant::now);
-        self.taken += 1;
-        self.flying.push_back(Flying { op, first: self.next, end: UNKNOWN, begun, verdict: None });
-        self.rest = Some(Cut::default());
-        self.go_on(datagram);
+        let started = self.count.is_multiple_of(SAMPLE).then(Instant::now);
+        self.count += 1;
+        self.pending.push_back(Pending {
+            op,
+            first: self.next,
+            end: UNKNOWN_END,
+            started,
+            failure: None,
+        });
+        self.remainder = Some(Cut::default());
+        self.resume(datagram);
     }
 
-    /// Makes requests of what the queue had no room for.
+    /// Creates requests for the remainder of the newest operation, as far as the queue has space.
     #[inline]
-    pub(super) fn go_on(&mut self, datagram: Option<&Datagram>) {
-        while let (Some(mut cut), Some(youngest)) = (self.rest, self.flying.back_mut())
-            && self.next - self.retired < u64::from(self.shape.depth)
+    pub(super) fn resume(&mut self, datagram: Option<&Datagram>) {
+        while let (Some(mut cut), Some(newest)) = (self.remainder, self.pending.back_mut())
+            && self.next - self.retired < u64::from(self.limits.depth)
         {
-            let (request, part) =
-                request(&mut self.chain, &self.shape, &mut cut, &youngest.op.work);
-            self.rest = (!part.last).then_some(cut);
+            let (request, part) = request(&mut self.chain, &self.limits, &mut cut, &newest.op.work);
+            self.remainder = (!part.last).then_some(cut);
             if part.last {
-                youngest.end = self.next + 1;
+                newest.end = self.next + 1;
             }
             self.push(request, datagram);
         }
@@ -112,83 +117,83 @@ impl Sends {
             request.wr = datagram.target();
         }
         self.next += 1;
-        // In the midst of a long batch, so that its first half makes room before all of it is over.
-        if self.next - self.signalled >= u64::from(self.shape.depth / 2) {
+        // Also within a long batch, so that slots are freed before the whole batch completes.
+        if self.next - self.signalled >= u64::from(self.limits.depth / 2) {
             self.signalled = self.next;
             request.send_flags |= IBV_SEND_SIGNALED;
         }
         self.chain.push(request);
     }
 
-    /// Hands the requests made so far to the device. On an error the lane must end; what was refused is
-    /// over then.
+    /// Posts the requests created so far. On an error the lane must end; the refused operations have then
+    /// completed as failed.
     #[inline]
-    pub(super) fn ring(&mut self, qp: &Qp, over: &mut Over<'_>) -> Result<(), Failure> {
+    pub(super) fn submit(&mut self, qp: &Qp, over: &mut Over<'_>) -> Result<(), Failure> {
         if let Some(last) = self.chain.last_mut() {
             last.send_flags |= IBV_SEND_SIGNALED;
             self.signalled = self.next;
         }
-        // SAFETY: the queue pair is alive; the chain linked the requests and lives during the call, and
-        // the memory they name is held by `flying` until they are over.
+        // SAFETY: the queue pair is alive; the chain linked the requests and is alive during the call, and
+        // their memory is owned by `pending` until they complete.
         let post = |first, bad| unsafe { ibv_post_send(qp.as_ptr(), first, bad) };
         let posted = self.chain.post(post);
         if let Err(refused) = posted
             && let Some(from) = refused.from
         {
-            let made = self.chain.requests().len() as u64;
-            self.unpost(self.next - made + from as u64, over);
+            let created = self.chain.requests().len() as u64;
+            self.discard_refused(self.next - created + from as u64, over);
         }
         self.chain.clear();
-        // Where the driver does not say what it refused, the end of the queue pair will tell.
+        // If the driver does not report which it refused, all complete when the queue pair is flushed.
         posted.map_err(|_| Failure::Local)
     }
 
-    /// Requests from this number on were not taken by the device.
-    fn unpost(&mut self, refused: u64, over: &mut Over<'_>) {
+    /// The device did not accept requests from this number on.
+    fn discard_refused(&mut self, refused: u64, over: &mut Over<'_>) {
         self.next = refused;
-        self.rest = None;
-        while self.flying.back().is_some_and(|flying| flying.first >= refused)
-            && let Some(youngest) = self.flying.pop_back()
+        self.remainder = None;
+        while self.pending.back().is_some_and(|pending| pending.first >= refused)
+            && let Some(newest) = self.pending.pop_back()
         {
-            over.add(youngest.op, Err(Failure::Local));
+            over.add(newest.op, Err(Failure::Local));
         }
-        if let Some(torn) = self.flying.back_mut().filter(|flying| flying.end > refused) {
-            (torn.end, torn.verdict) = (refused, Some(Failure::Local));
+        if let Some(partial) = self.pending.back_mut().filter(|pending| pending.end > refused) {
+            (partial.end, partial.failure) = (refused, Some(Failure::Local));
         }
     }
 
-    /// A completion came: this request and all before it are over; those before it have succeeded.
+    /// Completes this request and all before it; those before it have succeeded.
     #[inline]
     pub(super) fn complete(
         &mut self,
         number: u64,
-        verdict: Result<(), Failure>,
+        result: Result<(), Failure>,
         over: &mut Over<'_>,
     ) {
-        // A device that repeats itself must not end what is in flight.
+        // A duplicate completion must not complete other requests.
         if !(self.retired..self.next).contains(&number) {
             return;
         }
-        if let Err(failure) = verdict {
-            let failed = self.flying.iter_mut().find(|flying| flying.end > number);
+        if let Err(failure) = result {
+            let failed = self.pending.iter_mut().find(|pending| pending.end > number);
             if let Some(failed) = failed {
-                failed.verdict.get_or_insert(of_send(&failed.op.work, failure));
+                failed.failure.get_or_insert(send_failure(&failed.op.work, failure));
             }
         }
         self.retired = number + 1;
-        self.give_back(over);
+        self.return_finished(over);
     }
 
     #[inline]
-    fn give_back(&mut self, over: &mut Over<'_>) {
-        while self.flying.front().is_some_and(|flying| flying.end <= self.retired)
-            && let Some(oldest) = self.flying.pop_front()
+    fn return_finished(&mut self, over: &mut Over<'_>) {
+        while self.pending.front().is_some_and(|pending| pending.end <= self.retired)
+            && let Some(oldest) = self.pending.pop_front()
         {
-            match oldest.verdict {
+            match oldest.failure {
                 Some(failure) => over.add(oldest.op, Err(failure)),
                 None => {
-                    if let Some(begun) = oldest.begun {
-                        over.stats.time(begun.elapsed());
+                    if let Some(started) = oldest.started {
+                        over.stats.time(started.elapsed());
                     }
                     let done = done(&oldest.op.work);
                     over.add(oldest.op, Ok(done));
@@ -197,27 +202,27 @@ impl Sends {
         }
     }
 
-    /// The lane is dead: what is not with the device yet will not go there.
+    /// The lane has ended: what was not posted yet will not be posted.
     pub(super) fn stop(&mut self, over: &mut Over<'_>) {
-        if self.rest.take().is_some()
-            && let Some(youngest) = self.flying.back_mut()
+        if self.remainder.take().is_some()
+            && let Some(newest) = self.pending.back_mut()
         {
-            youngest.end = self.next;
-            youngest.verdict.get_or_insert(Failure::Flushed);
+            newest.end = self.next;
+            newest.failure.get_or_insert(Failure::Flushed);
         }
-        self.give_back(over);
+        self.return_finished(over);
     }
 
-    /// The queue pair is gone, and no completion will come.
+    /// The queue pair was destroyed: completes all operations as failed.
     pub(super) fn abandon(&mut self, over: &mut Over<'_>) {
-        for flying in self.flying.drain(..) {
-            over.add(flying.op, Err(flying.verdict.unwrap_or(Failure::Flushed)));
+        for pending in self.pending.drain(..) {
+            over.add(pending.op, Err(pending.failure.unwrap_or(Failure::Flushed)));
         }
-        (self.rest, self.retired) = (None, self.next);
+        (self.remainder, self.retired) = (None, self.next);
     }
 }
 
-/// What a success means for this work.
+/// The result of a successful operation.
 #[inline]
 fn done(work: &Work) -> Done {
     match work {
@@ -242,7 +247,14 @@ mod tests {
     use crate::stats::Stats;
 
     fn sends(depth: u32, max_message: u32) -> Sends {
-        Sends::new(Shape { domain: 1, depth, max_message, send_sge: 2, read_sge: 1, inline: 16 })
+        Sends::new(RequestLimits {
+            domain: 1,
+            depth,
+            max_message,
+            send_sge: 2,
+            read_sge: 1,
+            inline: 16,
+        })
     }
 
     fn region() -> Region {
@@ -259,17 +271,17 @@ mod tests {
         Op::write_imm(token, region().slice(..length), target(), 0x1234)
     }
 
-    /// What is over after `act`, by token and failure.
+    /// The operations that complete in `act`: token and failure.
     fn over(act: impl FnOnce(&mut Over<'_>)) -> Vec<(u64, Option<Failure>)> {
         let mut done: Vec<Completion> = Vec::new();
         act(&mut Over { stats: &Stats::default(), done: &mut done });
         done.into_iter().map(|one| (one.token, one.outcome.err())).collect()
     }
 
-    /// The requests made since the last time, as numbers the device would see.
+    /// The requests created since the last call: opcode, remote address and flags.
     fn requests(sends: &mut Sends) -> Vec<(u32, u64, u32)> {
         let seen = sends.chain.requests().iter().map(|request| {
-            // SAFETY: made by `rdma`.
+            // SAFETY: set by `rdma`.
             let remote = unsafe { request.wr.rdma.remote_addr };
             (request.opcode, remote, request.send_flags)
         });
@@ -279,36 +291,36 @@ mod tests {
     }
 
     #[test]
-    fn immediate_data_goes_with_the_last_part() {
+    fn immediate_data_is_sent_with_the_last_part() {
         let mut sends = sends(8, 100);
         sends.begin(write(1, 250), None);
         let plain = IBV_WR_RDMA_WRITE;
         let with_imm = IBV_WR_RDMA_WRITE_WITH_IMM;
         assert_eq!(requests(&mut sends), [(plain, 1008, 0), (plain, 1108, 0), (with_imm, 1208, 0)]);
-        assert_eq!(over(|over| sends.complete(1, Ok(()), over)), [], "a part is not all");
+        assert_eq!(over(|over| sends.complete(1, Ok(()), over)), [], "one part is outstanding");
         assert_eq!(over(|over| sends.complete(2, Ok(()), over)), [(1, None)]);
     }
 
     #[test]
-    fn one_completion_ends_all_before_it() {
+    fn a_completion_completes_all_requests_before_it() {
         let mut sends = sends(8, 100);
         for token in 0..3 {
             sends.begin(write(token, 10), None);
         }
         assert_eq!(over(|over| sends.complete(1, Ok(()), over)), [(0, None), (1, None)]);
-        assert_eq!(over(|over| sends.complete(1, Ok(()), over)), [], "a device repeats itself");
+        assert_eq!(over(|over| sends.complete(1, Ok(()), over)), [], "a duplicate completion");
         assert_eq!(over(|over| sends.complete(9, Ok(()), over)), [], "never posted");
         assert!(sends.in_flight());
     }
 
     #[test]
-    fn before_a_failure_is_success_and_after_it_flushes() {
+    fn requests_before_a_failure_succeed_and_later_ones_are_flushed() {
         let mut sends = sends(8, 100);
         for token in 0..4 {
             sends.begin(write(token, if token == 1 { 200 } else { 10 }), None);
         }
         let access = Err(Failure::Access);
-        // The first part of operation 1 fails; it comes back with its second.
+        // The first part of operation 1 fails; the operation completes with its second part.
         assert_eq!(over(|over| sends.complete(1, access, over)), [(0, None)]);
         let flushed = Err(Failure::Flushed);
         let ended = over(|over| sends.complete(2, flushed, over));
@@ -318,28 +330,28 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_larger_than_the_queue_goes_piece_by_piece() {
+    fn an_operation_larger_than_the_queue_is_posted_in_parts() {
         let mut sends = sends(4, 10);
         sends.begin(write(5, 95), None);
-        assert!(!sends.has_room());
-        let mut made = requests(&mut sends);
+        assert!(!sends.has_space());
+        let mut created = requests(&mut sends);
         let mut number = 0;
-        while made.len() < 10 {
+        while created.len() < 10 {
             assert_eq!(over(|over| sends.complete(number, Ok(()), over)), []);
             number += 1;
-            sends.go_on(None);
-            made.extend(requests(&mut sends));
+            sends.resume(None);
+            created.extend(requests(&mut sends));
         }
         assert_eq!(
-            made.last().map(|last| (last.0, last.1)),
+            created.last().map(|last| (last.0, last.1)),
             Some((IBV_WR_RDMA_WRITE_WITH_IMM, 1098))
         );
         assert_eq!(over(|over| sends.complete(9, Ok(()), over)), [(5, None)]);
-        assert!(sends.has_room());
+        assert!(sends.has_space());
     }
 
     #[test]
-    fn half_a_queue_is_never_unsignalled() {
+    fn a_request_is_signalled_every_half_queue() {
         let mut sends = sends(8, 100);
         for token in 0..8 {
             sends.begin(write(token, 100), None);
@@ -347,32 +359,32 @@ mod tests {
         let signalled: Vec<bool> =
             requests(&mut sends).iter().map(|request| request.2 & IBV_SEND_SIGNALED != 0).collect();
         assert_eq!(signalled, [false, false, false, true, false, false, false, true]);
-        assert!(!sends.has_room());
+        assert!(!sends.has_space());
     }
 
     #[test]
-    fn what_the_driver_refused_is_over_and_what_it_tore_waits() {
+    fn refused_operations_fail_and_a_partially_posted_one_waits_for_its_requests() {
         let mut sends = sends(8, 100);
         for token in 0..3 {
             sends.begin(write(token, 200), None);
         }
-        let refused = over(|over| sends.unpost(3, over));
+        let refused = over(|over| sends.discard_refused(3, over));
         assert_eq!(refused, [(2, Some(Failure::Local))]);
         let ended = over(|over| sends.complete(2, Err(Failure::Flushed), over));
         assert_eq!(ended, [(0, None), (1, Some(Failure::Local))]);
     }
 
     #[test]
-    fn a_dead_lane_sends_no_rest() {
+    fn a_stopped_lane_does_not_post_the_remainder() {
         let mut sends = sends(2, 10);
         sends.begin(write(1, 100), None);
-        assert_eq!(over(|over| sends.stop(over)), [], "two parts are with the device");
+        assert_eq!(over(|over| sends.stop(over)), [], "two parts are posted");
         let ended = over(|over| sends.complete(1, Ok(()), over));
         assert_eq!(ended, [(1, Some(Failure::Flushed))]);
     }
 
     #[test]
-    fn small_writes_are_inline_and_reads_never() {
+    fn small_writes_are_inline_but_reads_are_not() {
         let mut sends = sends(8, 100);
         sends.begin(write(1, 16), None);
         sends.begin(write(2, 17), None);

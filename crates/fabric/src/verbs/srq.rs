@@ -1,6 +1,6 @@
 //! A shared receive queue.
 //!
-//! Unsafe here: `Srq` owns the C object and holds the domain.
+//! Unsafe here: `Srq` owns the C object and its domain.
 #![allow(unsafe_code, reason = "owns a shared receive queue")]
 
 use std::ptr::{NonNull, null_mut};
@@ -17,7 +17,7 @@ pub(super) struct Srq {
     srq: NonNull<ibv_srq>,
 }
 
-// SAFETY: libibverbs' objects may be used from any thread, and from several at once.
+// SAFETY: libibverbs' objects may be used from any thread, and from several concurrently.
 unsafe impl Send for Srq {}
 // SAFETY: as above.
 unsafe impl Sync for Srq {}
@@ -29,7 +29,7 @@ impl Srq {
             srq_context: null_mut(),
             attr: ibv_srq_attr { max_wr, max_sge, srq_limit: 0 },
         };
-        // SAFETY: the domain is alive as long as `Srq`, which holds it; `attr` lives during the call.
+        // SAFETY: the domain is alive as long as `Srq`, which owns it, and `attr` during the call.
         let srq = unsafe { pd.context().verbs().ibv_create_srq(pd.as_ptr(), &mut attr) }?;
         Ok(Srq { pd, srq })
     }
@@ -41,8 +41,8 @@ impl Srq {
 
 impl Drop for Srq {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, freed here only; queue pairs on it held it and are gone. After the
-        // device went away this may fail, and leaves nothing to be done.
+        // SAFETY: created in `new`, freed here only; its queue pairs own it and were dropped before. May fail after the
+        // device was removed; nothing is left to do then.
         let _ = unsafe { self.pd.context().verbs().ibv_destroy_srq(self.srq.as_ptr()) };
     }
 }

@@ -1,4 +1,4 @@
-//! Whether RDMA can be used here, by what, and if not, why.
+//! Lists the RDMA devices of this machine, or the reason why RDMA is unavailable.
 
 use std::fmt;
 use std::path::Path;
@@ -9,33 +9,33 @@ use rdma_sys::{Errno, LoadError, Verbs};
 use super::context::DeviceList;
 use super::device::Device;
 
-/// Every device of this machine, each with its facts or the reason it could not be asked.
+/// Every RDMA device of this machine, each with its attributes or the reason why it could not be queried.
 #[derive(Debug)]
 pub struct Survey {
     /// In the order libibverbs lists them.
     pub devices: Vec<Device>,
 }
 
-/// Loads `library` and asks every device. One bad device never hides the others.
+/// Loads `library` and queries every device. A device that cannot be queried does not affect the others.
 pub fn survey(library: &Path) -> Result<Survey, Unavailable> {
     let list = list(library)?;
-    let devices: Vec<Device> = list.iter().map(|listed| Device::ask(&listed)).collect();
+    let devices: Vec<Device> = list.iter().map(|listed| Device::query(&listed)).collect();
     if devices.is_empty() { Err(Unavailable::NoDevice) } else { Ok(Survey { devices }) }
 }
 
-/// The devices, not yet asked.
+/// The devices, not yet queried.
 pub(super) fn list(library: &Path) -> Result<DeviceList, Unavailable> {
     let verbs = Verbs::load(library).map_err(Unavailable::Library)?;
     DeviceList::new(Arc::new(verbs)).map_err(Unavailable::from_list_error)
 }
 
 impl Survey {
-    /// The devices that can carry data now: opened, and with an active port.
+    /// The devices that can transfer data now: accessible, and with an active port.
     pub fn usable(&self) -> impl Iterator<Item = &Device> {
         self.devices.iter().filter(|device| device.usable().is_ok())
     }
 
-    /// Why RDMA cannot be used although there are devices; `None` if it can.
+    /// Why RDMA is unavailable although there are devices; `None` if it is available.
     pub fn obstacle(&self) -> Option<Unavailable> {
         if self.usable().next().is_some() {
             return None;
@@ -47,7 +47,7 @@ impl Survey {
     }
 }
 
-/// Why RDMA is off. An ordinary answer with a fix, not a failure.
+/// Why RDMA is unavailable, with a fix. An expected state, not a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unavailable {
     /// libibverbs is not installed, cannot be loaded, or is too old.
@@ -58,13 +58,13 @@ pub enum Unavailable {
     List(Errno),
     /// There is no RDMA device.
     NoDevice,
-    /// There are devices, but none can carry data; the text names each with its reason.
+    /// There are devices, but none can transfer data; the text has each device with its reason.
     NoneUsable(String),
 }
 
 impl Unavailable {
     fn from_list_error(errno: Errno) -> Self {
-        // libibverbs answers ENOSYS when /sys/class/infiniband_verbs is not there.
+        // libibverbs returns ENOSYS if /sys/class/infiniband_verbs does not exist.
         const ENOSYS: i32 = 38;
         if errno.0 == ENOSYS { Unavailable::NoKernelSupport } else { Unavailable::List(errno) }
     }
@@ -81,27 +81,27 @@ impl Unavailable {
         }
     }
 
-    /// What the reader can do about it.
+    /// What the user can do about it.
     pub fn fix(&self) -> &'static str {
         match self {
             Unavailable::Library(LoadError::Absent { .. }) => {
                 "install it (Debian: `apt install ibverbs-providers`, RHEL: `dnf install \
-                 libibverbs`), or name the file in WIRELANE_LIBIBVERBS"
+                 libibverbs`), or set WIRELANE_LIBIBVERBS to its file"
             }
             Unavailable::Library(LoadError::Symbol { .. }) => {
-                "install rdma-core 15 or newer, or name another file in WIRELANE_LIBIBVERBS"
+                "install rdma-core 15 or newer, or set WIRELANE_LIBIBVERBS to another file"
             }
             Unavailable::NoKernelSupport => {
-                "load the NIC's RDMA driver (for example `modprobe mlx5_ib`), or make a soft-RoCE \
+                "load the NIC's RDMA driver (for example `modprobe mlx5_ib`), or create a soft-RoCE \
                  device: `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev NETDEV`"
             }
-            Unavailable::List(_) => "check that /sys and /dev/infiniband are there and readable",
+            Unavailable::List(_) => "check that /sys and /dev/infiniband exist and are readable",
             Unavailable::NoDevice => {
                 "check that an RDMA NIC is present and its driver loaded; in a pod, that a device \
                  was requested"
             }
             Unavailable::NoneUsable(_) => {
-                "`wirelane devices` shows each; bring a port up, or give access to /dev/infiniband"
+                "run `wirelane devices`; bring a port up, or give access to /dev/infiniband"
             }
         }
     }
@@ -116,7 +116,7 @@ impl fmt::Display for Unavailable {
             ),
             Unavailable::List(errno) => write!(f, "libibverbs cannot list devices: {errno}"),
             Unavailable::NoDevice => f.write_str("this machine has no RDMA device"),
-            Unavailable::NoneUsable(each) => write!(f, "no device can carry data: {each}"),
+            Unavailable::NoneUsable(each) => write!(f, "no usable RDMA device: {each}"),
         }
     }
 }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_absent_library_is_said_by_name_with_a_fix() {
+    fn the_error_for_an_absent_library_has_its_path_and_a_fix() {
         let off = survey(Path::new("/nowhere/libibverbs.so.1")).unwrap_err();
         assert_eq!(off.kind(), "no_library");
         assert!(off.to_string().contains("/nowhere/libibverbs.so.1"), "{off}");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_without_verbs_is_said_by_its_missing_symbol() {
+    fn the_error_for_another_library_has_the_missing_symbol() {
         let off = survey(Path::new("libc.so.6")).unwrap_err();
         assert_eq!(off.kind(), "no_symbol");
         assert!(off.to_string().contains("ibv_get_device_list@IBVERBS_1.1"), "{off}");

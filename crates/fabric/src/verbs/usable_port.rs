@@ -1,5 +1,5 @@
-//! A port as a path to its host: what one host tells another about it, as bytes. Read strictly, since they
-//! come from outside.
+//! A usable port, as a host describes it to a peer, and its encoding. Decoding is strict, since the bytes
+//! are untrusted.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,29 +11,29 @@ use super::interfaces::prefix_length;
 use super::port::LinkLayer;
 use crate::error::{Error, Kind};
 
-/// A port that can be used. [`pair()`](super::pair()) matches those of two hosts.
+/// A usable port. [`pair()`](super::pair()) pairs those of two hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsablePort {
     /// The device's name: 1 to 64 characters of printable ASCII.
     pub device: String,
     /// The port's number, from 1.
     pub port: u8,
-    /// What its cable carries.
+    /// The link layer.
     pub link_layer: LinkLayer,
-    /// Its address; all zero on an InfiniBand port that has none.
+    /// Its GID; all zero on an InfiniBand port that has none.
     pub gid: Gid,
-    /// Absent where the library cannot tell.
+    /// `None` if the library does not report it.
     pub gid_type: Option<GidType>,
-    /// How many bits of an IP address name its subnet; absent where it is not known.
+    /// The prefix length of its IP subnet; `None` if unknown.
     pub prefix: Option<u8>,
     /// Bytes: 256, 512, 1024, 2048 or 4096.
     pub mtu: u32,
-    /// Megabits a second; 0 where the driver does not say.
+    /// Megabits per second; 0 if the driver does not report it.
     pub rate_mbps: u64,
 }
 
 impl UsablePort {
-    /// By the port that was chosen. Asks the system for the subnet of its address.
+    /// Describes a chosen port. Looks up the subnet of its address.
     pub fn of(choice: &Choice) -> Self {
         let gid = choice.gid.as_ref();
         let address = gid.filter(|_| choice.link_layer == LinkLayer::Ethernet);
@@ -49,16 +49,16 @@ impl UsablePort {
         }
     }
 
-    /// The most bytes one is.
-    pub const MAX_BYTES: usize = FIXED + MAX_NAME;
+    /// The maximum length of the encoding.
+    pub const MAX_BYTES: usize = FIXED_BYTES + MAX_NAME_BYTES;
     const VERSION: u8 = 1;
 
-    /// As bytes, for the peer.
+    /// Encodes it for the peer.
     pub fn to_bytes(&self) -> Vec<u8> {
         let name = printable(&self.device);
-        let mut bytes = Vec::with_capacity(FIXED + name.len());
-        bytes.extend([Self::VERSION, self.link_layer as u8, gid_number(self.gid_type)]);
-        bytes.extend([mtu_code(self.mtu), self.port, self.prefix.unwrap_or(UNKNOWN)]);
+        let mut bytes = Vec::with_capacity(FIXED_BYTES + name.len());
+        bytes.extend([Self::VERSION, self.link_layer as u8, gid_type_code(self.gid_type)]);
+        bytes.extend([mtu_code(self.mtu), self.port, self.prefix.unwrap_or(UNKNOWN_PREFIX)]);
         bytes.extend([name.len() as u8, 0]);
         bytes.extend(self.rate_mbps.to_le_bytes());
         bytes.extend(self.gid.0);
@@ -66,11 +66,10 @@ impl UsablePort {
         bytes
     }
 
-    /// From a peer's bytes.
+    /// Decodes a peer's port.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         Self::parse(bytes).map_err(|why| {
-            let fix = "pass on the peer's bytes as they are; both ends must run versions that know \
-                          each other";
+            let fix = "pass the peer's bytes unchanged; both ends must run compatible versions";
             Error::new(Kind::Misuse, "read a peer's port", why, fix)
         })
     }
@@ -78,46 +77,49 @@ impl UsablePort {
     fn parse(bytes: &[u8]) -> Result<Self, String> {
         let version = bytes.first().copied().ok_or("it is empty")?;
         if version != Self::VERSION {
-            return Err(format!("format {version}, this program knows {}", Self::VERSION));
+            return Err(format!(
+                "unsupported format {version} (this version supports {})",
+                Self::VERSION
+            ));
         }
         let (fixed, name) = bytes
-            .split_first_chunk::<FIXED>()
-            .ok_or_else(|| format!("{} bytes, not {FIXED} and a name", bytes.len()))?;
-        let [_, layer, gid_type, mtu, port, prefix, length, rest, ..] = *fixed;
-        let named = (1..=MAX_NAME).contains(&name.len())
+            .split_first_chunk::<FIXED_BYTES>()
+            .ok_or_else(|| format!("{} bytes, expected at least {FIXED_BYTES}", bytes.len()))?;
+        let [_, layer, gid_type, mtu, port, prefix, length, reserved, ..] = *fixed;
+        let valid_name = (1..=MAX_NAME_BYTES).contains(&name.len())
             && name.len() == usize::from(length)
             && name.iter().all(u8::is_ascii_graphic);
-        if !named {
-            return Err("a device's name that is none".to_owned());
+        if !valid_name {
+            return Err("invalid device name".to_owned());
         }
         let gid = Gid(fixed[16..].try_into().expect("sixteen bytes"));
-        let longest = if gid.ip().is_ipv4() { 32 } else { 128 };
-        let sane = (1..=5).contains(&mtu)
+        let max_prefix = if gid.ip().is_ipv4() { 32 } else { 128 };
+        let in_range = (1..=5).contains(&mtu)
             && port > 0
-            && (prefix <= longest || prefix == UNKNOWN)
-            && rest == 0;
-        if !sane {
-            return Err("a number out of its range".to_owned());
+            && (prefix <= max_prefix || prefix == UNKNOWN_PREFIX)
+            && reserved == 0;
+        if !in_range {
+            return Err("a field is out of range".to_owned());
         }
         Ok(UsablePort {
             device: name.iter().copied().map(char::from).collect(),
             port,
             link_layer: link_layer(layer)?,
             gid,
-            gid_type: gid_kind(gid_type)?,
-            prefix: (prefix != UNKNOWN).then_some(prefix),
+            gid_type: gid_type_of(gid_type)?,
+            prefix: (prefix != UNKNOWN_PREFIX).then_some(prefix),
             mtu: mtu_bytes(mtu),
             rate_mbps: u64::from_le_bytes(fixed[8..16].try_into().expect("eight bytes")),
         })
     }
 
-    /// The subnet that holds both addresses, if it is known that one does.
+    /// The subnet that contains both addresses, if there is one.
     pub(super) fn shared_subnet(&self, other: &UsablePort) -> Option<Subnet> {
         let (ours, theirs) = (self.subnet(other), other.subnet(self));
         (ours == theirs).then_some(ours)
     }
 
-    /// Its subnet, as the narrower of both sees it, so that both answer alike. Where neither knows it is
+    /// Its subnet, with the longer prefix of both ports, so that the result is symmetric. If neither prefix is known,
     /// the address alone.
     pub(super) fn subnet(&self, other: &UsablePort) -> Subnet {
         let (address, bits) = match self.gid.ip() {
@@ -136,12 +138,12 @@ impl fmt::Display for UsablePort {
     }
 }
 
-/// Addresses that begin alike.
+/// An IP subnet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Subnet {
-    /// How long an address is.
+    /// The length of an address: 32 or 128.
     bits: u8,
-    /// From the highest bit on, zeros behind the prefix.
+    /// Left-aligned, zeros after the prefix.
     address: u128,
     prefix: u8,
 }
@@ -156,37 +158,37 @@ impl fmt::Display for Subnet {
     }
 }
 
-/// The kernel's names are; another one is made so.
+/// A name in printable ASCII, as the kernel's are; other characters become `?`.
 fn printable(name: &str) -> String {
     let one = |char: char| if char.is_ascii_graphic() { char } else { '?' };
-    let name: String = name.chars().map(one).take(MAX_NAME).collect();
+    let name: String = name.chars().map(one).take(MAX_NAME_BYTES).collect();
     if name.is_empty() { "?".to_owned() } else { name }
 }
 
-fn gid_number(kind: Option<GidType>) -> u8 {
+fn gid_type_code(kind: Option<GidType>) -> u8 {
     kind.map_or(0, |kind| kind as u8 + 1)
 }
 
-fn gid_kind(number: u8) -> Result<Option<GidType>, String> {
+fn gid_type_of(code: u8) -> Result<Option<GidType>, String> {
     [None, Some(GidType::Ib), Some(GidType::RoceV1), Some(GidType::RoceV2)]
         .into_iter()
-        .find(|kind| gid_number(*kind) == number)
-        .ok_or_else(|| format!("no type of GID has the number {number}"))
+        .find(|kind| gid_type_code(*kind) == code)
+        .ok_or_else(|| format!("unknown GID type {code}"))
 }
 
-fn link_layer(number: u8) -> Result<LinkLayer, String> {
+fn link_layer(code: u8) -> Result<LinkLayer, String> {
     [LinkLayer::InfiniBand, LinkLayer::Ethernet, LinkLayer::Unknown]
         .into_iter()
-        .find(|layer| *layer as u8 == number)
-        .ok_or_else(|| format!("no link layer has the number {number}"))
+        .find(|layer| *layer as u8 == code)
+        .ok_or_else(|| format!("unknown link layer {code}"))
 }
 
-/// Bytes before the name.
-const FIXED: usize = 32;
+/// The length of the encoding before the name.
+const FIXED_BYTES: usize = 32;
 /// The kernel allows 63.
-const MAX_NAME: usize = 64;
-/// Instead of a prefix's length.
-const UNKNOWN: u8 = 255;
+const MAX_NAME_BYTES: usize = 64;
+/// The encoded prefix length if it is not known.
+const UNKNOWN_PREFIX: u8 = 255;
 
 #[cfg(test)]
 pub(super) mod tests {
@@ -206,7 +208,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn bytes_come_back_as_they_were() {
+    fn ports_decode_to_what_was_encoded() {
         let longest = "x".repeat(64);
         let zero = Gid([0; 16]);
         for port in [
@@ -256,9 +258,9 @@ pub(super) mod tests {
         ] {
             let mut bad = good.clone();
             bad[at] = value;
-            UsablePort::from_bytes(&bad).expect_err("a field it does not know");
+            UsablePort::from_bytes(&bad).expect_err("invalid field");
         }
-        let nameless = &port("", "::1", 0).to_bytes()[..FIXED];
+        let nameless = &port("", "::1", 0).to_bytes()[..FIXED_BYTES];
         UsablePort::from_bytes(nameless).expect_err("no name");
         let mut long = port(&"x".repeat(64), "::1", 0).to_bytes();
         long.push(b'x');
@@ -267,7 +269,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_choice_describes_its_port() {
+    fn a_port_is_described_from_its_choice() {
         let choice = Choice {
             device: "löng name".to_owned(),
             port: 2,
@@ -284,7 +286,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_narrower_prefix_counts_and_an_unknown_one_does_not() {
+    fn the_longer_known_prefix_is_used() {
         let shared = |a: &UsablePort, b: &UsablePort| {
             assert_eq!(a.shared_subnet(b), b.shared_subnet(a));
             a.shared_subnet(b).map(|subnet| subnet.to_string())
@@ -303,9 +305,9 @@ pub(super) mod tests {
         assert_eq!(shared(&port("f", "::1", 0), &port("g", "0.0.0.1", 0)), None, "two families");
     }
 
-    /// Whatever comes is a port or an error, and a port is exactly its bytes.
+    /// Any bytes are a port or an error, and a port encodes to exactly these bytes.
     #[test]
-    fn random_bytes_never_read_as_something_else() {
+    fn random_bytes_are_refused_or_encode_identically() {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut random = || {
             state ^= state << 13;

@@ -1,14 +1,14 @@
-//! What a lane sleeps on: completions, the device's events, and its own alarm, in one descriptor.
+//! The descriptor that a lane sleeps on: completions, the device's events, and its failure signal.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rdma_sys::Errno;
 use rustix::event::epoll;
 
-pub(super) struct Sleeper(OwnedFd);
+pub(super) struct WaitFd(OwnedFd);
 
-impl Sleeper {
-    /// Readable when one of these is.
+impl WaitFd {
+    /// Readable when one of `sources` is.
     pub(super) fn new(sources: &[BorrowedFd<'_>]) -> Result<Self, Errno> {
         Self::build(sources).map_err(|error| Errno(error.raw_os_error()))
     }
@@ -18,12 +18,12 @@ impl Sleeper {
         for source in sources {
             epoll::add(&all, source, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
-        Ok(Sleeper(all))
+        Ok(WaitFd(all))
     }
 
-    /// Does not wake for it any more.
-    pub(super) fn forget(&self, source: BorrowedFd<'_>) {
-        // It may have been forgotten before.
+    /// Removes a source.
+    pub(super) fn remove(&self, source: BorrowedFd<'_>) {
+        // It may have been removed before.
         let _ = epoll::delete(&self.0, source);
     }
 

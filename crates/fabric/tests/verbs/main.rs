@@ -287,7 +287,7 @@ fn an_unknown_peers_datagram_is_dropped_and_its_receive_waits_on() {
     let mut done = Vec::new();
     unknown_peer.post(&mut VecDeque::from([Op::send(1, from.slice(0..7))]));
     let begun = std::time::Instant::now();
-    while far.incidents().unknown_peers == 0 {
+    while far.event_counts().unknown_peers == 0 {
         assert_eq!(receiver.poll(&mut done), 0);
         assert!(begun.elapsed() < LIMIT);
     }
@@ -298,7 +298,7 @@ fn an_unknown_peers_datagram_is_dropped_and_its_receive_waits_on() {
     }
     assert_eq!(done[0].outcome, Ok(Done::Received { length: 7, imm: None }));
     assert_eq!(into.slice(0..7).to_vec(), b"friend!");
-    assert_eq!(far.incidents().unknown_peers, 1);
+    assert_eq!(far.event_counts().unknown_peers, 1);
 }
 
 #[test]
@@ -349,7 +349,7 @@ fn ends_that_do_not_match_are_told_so() {
     let half = reliable.half(Side::Dial).unwrap();
     let error = half.connect(&offer, LIMIT).err().expect("they differ");
     assert_eq!(error.kind(), Kind::Unsupported);
-    assert!(error.to_string().contains("the peer's queue pair is Ud, ours Rc"), "{error}");
+    assert!(error.to_string().contains("the peer's queue pair is Ud, the local one Rc"), "{error}");
     let half = reliable.half(Side::Dial).unwrap();
     let error = half.connect(b"no offer", LIMIT).err().expect("it is");
     assert_eq!(error.kind(), Kind::Misuse);
@@ -375,7 +375,7 @@ fn ports_are_paired_as_the_wires_lie() {
     let named = |one: &fabric::verbs::Pair| {
         format!("{} {}: {}", near[one.ours].device, far[one.theirs].device, one.why)
     };
-    let expected = ["rxe0 rxe1: one subnet, 10.77.0.0/24", "rxe2 rxe3: one subnet, 10.77.1.0/24"];
+    let expected = ["rxe0 rxe1: same subnet 10.77.0.0/24", "rxe2 rxe3: same subnet 10.77.1.0/24"];
     assert_eq!(pairs.iter().map(named).collect::<Vec<_>>(), expected);
     assert!(left.is_empty() && pairs.iter().all(|pair| pair.weight > 1 && pair.mtu == 4096));
 }
