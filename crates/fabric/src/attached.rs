@@ -40,7 +40,7 @@ impl Drop for Attached {
     fn drop(&mut self) {
         let regions = self.regions.get_mut().unwrap_or_else(PoisonError::into_inner);
         for region in regions.drain(..).filter_map(|region| region.upgrade()) {
-            if let Registration::Several(keys) = region.registration() {
+            if let Registration::Shared(keys) = region.registration() {
                 (self.take_off)(keys, self.domain);
             }
         }

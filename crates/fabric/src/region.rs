@@ -75,14 +75,14 @@ impl Region {
     /// Memory for lanes of several fabrics at once: of those that need no device as it is, of others once
     /// they [attached](crate::Fabric::attach) it. Fabrics may come and go while it lives.
     pub fn shared(memory: &Memory, rights: Rights) -> Self {
-        Region::new(memory.clone(), rights, Registration::Several(Box::default()))
+        Region::new(memory.clone(), rights, Registration::Shared(Box::default()))
     }
 
     /// Memory that peers on this host may read, by mapping it, and nobody else may reach: a link grants it by
     /// shared memory or not at all.
     pub fn near(memory: &Memory) -> Self {
         let rights = Rights { read: true, ..Rights::NONE };
-        Region::new(memory.clone(), rights, Registration::Near)
+        Region::new(memory.clone(), rights, Registration::SameHost)
     }
 
     /// The memory behind it.
@@ -124,18 +124,18 @@ impl Region {
     /// Whether both stand on one registration, as those of the same memory and rights do; of a shared
     /// region's any one counts.
     pub fn shares_registration(&self, other: &Region) -> bool {
-        use Registration::{Near, Ofi, Several, Software, Verbs};
+        use Registration::{Ofi, SameHost, Shared, Software, Verbs};
         Arc::ptr_eq(&self.inner, &other.inner)
             || match (self.registration(), other.registration()) {
                 (Verbs(ours), Verbs(theirs)) => Arc::ptr_eq(ours, theirs),
-                (Verbs(one), Several(keys)) | (Several(keys), Verbs(one)) => keys.verbs.holds(one),
+                (Verbs(one), Shared(keys)) | (Shared(keys), Verbs(one)) => keys.verbs.contains(one),
                 (Ofi(ours), Ofi(theirs)) => Arc::ptr_eq(ours, theirs),
-                (Ofi(one), Several(keys)) | (Several(keys), Ofi(one)) => keys.ofi.holds(one),
-                (Several(ours), Several(theirs)) => {
-                    ours.verbs.meets(&theirs.verbs) || ours.ofi.meets(&theirs.ofi)
+                (Ofi(one), Shared(keys)) | (Shared(keys), Ofi(one)) => keys.ofi.contains(one),
+                (Shared(ours), Shared(theirs)) => {
+                    ours.verbs.shares_any(&theirs.verbs) || ours.ofi.shares_any(&theirs.ofi)
                 }
                 (Verbs(_), Ofi(_)) | (Ofi(_), Verbs(_)) => false,
-                (Software | Near, _) | (_, Software | Near) => false,
+                (Software | SameHost, _) | (_, Software | SameHost) => false,
             }
     }
 

@@ -69,7 +69,7 @@ fn ofi() -> Pair {
     use fabric::ofi;
     let survey = ofi::survey(None).expect("libfabric is installed");
     let timeout = Duration::from_secs(5);
-    let config = ofi::Config { timeout, patience: timeout, ..ofi::Config::default() };
+    let config = ofi::Config { timeout, receive_timeout: timeout, ..ofi::Config::default() };
     let end = |device: &str| {
         let is_it = |provider: &&ofi::Provider| {
             provider.name == "verbs;ofi_rxm" && provider.domain == device

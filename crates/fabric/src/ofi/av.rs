@@ -1,6 +1,6 @@
-//! An address vector, which knows one peer.
+//! An address vector, with one peer.
 //!
-//! Unsafe here: `Av` owns the C object, made and closed once, and holds the device it was made in.
+//! Unsafe here: `Av` owns the C object, created and closed once, and its device.
 #![allow(unsafe_code, reason = "owns an address vector")]
 
 use std::mem::zeroed;
@@ -25,12 +25,12 @@ unsafe impl Send for Av {}
 
 impl Av {
     pub(super) fn new(device: Arc<Device>) -> Result<Self, Errno> {
-        // SAFETY: numbers and null pointers, for all of which zero means the provider's choice.
+        // SAFETY: numbers and null pointers, for which zero selects the provider's default.
         let mut attr: fi_av_attr = unsafe { zeroed() };
-        // More would only make the provider's own queues longer, on some devices too long.
+        // A larger count would increase the provider's queues, on some devices beyond their limits.
         attr.count = 2;
         let mut av = null_mut();
-        // SAFETY: the device is held by `Av`; `av` is writable.
+        // SAFETY: `Av` owns the device; `av` is writable.
         unsafe { fi_av_open(device.as_ptr(), &mut attr, &mut av, null_mut()) }?;
         let av = NonNull::new(av).ok_or(Errno(libc::EIO))?;
         Ok(Av { av, _device: device })
@@ -40,11 +40,11 @@ impl Av {
         self.av.as_ptr()
     }
 
-    /// Makes the peer known by the address that it gave.
+    /// Inserts the peer's address.
     pub(super) fn insert(&self, address: &Address) -> Result<fi_addr_t, Errno> {
         let mut peer = FI_ADDR_NOTAVAIL;
         let at = address.0.as_ptr().cast();
-        // SAFETY: an address of any format that providers have ends within the zeroes of `Address`.
+        // SAFETY: an address of any provider's format ends within the padding of `Address`.
         let count = unsafe { fi_av_insert(self.av.as_ptr(), at, 1, &mut peer, 0, null_mut()) }?;
         if count == 1 && peer != FI_ADDR_NOTAVAIL { Ok(peer) } else { Err(Errno(libc::EINVAL)) }
     }
@@ -52,28 +52,28 @@ impl Av {
 
 impl Drop for Av {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, closed here only, after the endpoint that used it.
+        // SAFETY: created in `new`, closed here only, after the endpoint that used it.
         let _ = unsafe { fi_close(self.av.as_ptr().cast()) };
     }
 }
 
-/// An endpoint's address, with zeroes behind it: a provider reads as many bytes as its own addresses have,
+/// An endpoint's address, padded with zeroes: a provider reads as many bytes as its address format has,
 /// or up to a zero, whatever the peer sent.
-pub(super) struct Address([u64; Address::MAX / 8 + 1]);
+pub(super) struct Address([u64; Address::MAX_BYTES / 8 + 1]);
 
 impl Address {
-    pub(super) const MAX: usize = 256;
+    pub(super) const MAX_BYTES: usize = 256;
 
-    /// `None`: it is too long to be one.
+    /// `None` if it is too long.
     pub(super) fn new(bytes: &[u8]) -> Option<Self> {
-        if bytes.len() > Self::MAX {
+        if bytes.len() > Self::MAX_BYTES {
             return None;
         }
-        let mut words = [0; Self::MAX / 8 + 1];
+        let mut words = [0; Self::MAX_BYTES / 8 + 1];
         for (word, bytes) in words.iter_mut().zip(bytes.chunks(8)) {
-            let mut whole = [0; 8];
-            whole[..bytes.len()].copy_from_slice(bytes);
-            *word = u64::from_ne_bytes(whole);
+            let mut padded = [0; 8];
+            padded[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(padded);
         }
         Some(Address(words))
     }

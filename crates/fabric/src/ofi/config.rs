@@ -1,24 +1,24 @@
-//! How lanes over libfabric are made.
+//! The settings of lanes over libfabric.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How lanes over libfabric are made.
+/// The settings of lanes over libfabric.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// The library's file or soname; without it EFA's own, then the system's. A copy that the process has
-    /// already is used in any case.
+    /// The library's file or soname; by default EFA's own, then the system's. A copy that the process has
+    /// already loaded is always used.
     pub library: Option<PathBuf>,
-    /// The address of this machine that lanes use, for providers that have IP addresses; the peer must reach it.
-    /// Without it the provider's first. On a machine with several networks that may be the wrong one.
+    /// The local IP address that lanes use, for providers with IP addresses; the peer must be able to reach it.
+    /// By default the provider's first. On a machine with several networks that may be the wrong one.
     pub address: Option<IpAddr>,
-    /// How long an operation may be in flight without any progress before the lane counts as dead. The peer
-    /// must poll meanwhile, also one who sent a long message: shorter finds lost peers sooner, and takes busy ones
-    /// for lost.
+    /// How long an operation may be in flight without progress before the lane fails. The peer must poll during
+    /// this time, also one that has sent a long message. A shorter timeout detects lost peers sooner, but may
+    /// mistake busy peers for lost ones.
     pub timeout: Duration,
-    /// How long a message may wait for a receive of the peer's before the lane counts as dead.
-    pub patience: Duration,
+    /// How long a message may wait for a receive of the peer before the lane fails.
+    pub receive_timeout: Duration,
 }
 
 impl Default for Config {
@@ -27,7 +27,7 @@ impl Default for Config {
             library: None,
             address: None,
             timeout: Duration::from_secs(2),
-            patience: Duration::from_secs(2),
+            receive_timeout: Duration::from_secs(2),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Room that a provider may write notes into while an operation is in flight, at addresses that stay.
+//! Operation contexts (`fi_context2`): memory at fixed addresses that a provider may use while an operation is in flight.
 //!
-//! Unsafe here: the room may be sent to another thread with its lane. Nobody but the provider looks inside.
+//! Unsafe here: the memory may be sent to another thread with its lane. Only the provider accesses its contents.
 #![allow(unsafe_code, reason = "holds memory that providers write to")]
 
 use std::cell::UnsafeCell;
@@ -13,7 +13,7 @@ pub(super) struct Contexts(Box<[UnsafeCell<fi_context2>]>);
 
 // SAFETY: the lane that owns it is used by one thread at a time, and the provider with it.
 unsafe impl Send for Contexts {}
-// SAFETY: all that is done by a shared reference is to tell addresses.
+// SAFETY: a shared reference gives access to addresses only.
 unsafe impl Sync for Contexts {}
 
 impl Contexts {
@@ -31,7 +31,7 @@ impl Contexts {
         self.0[index].get().cast()
     }
 
-    /// Which one has this address, if one of ours has.
+    /// The index of the context at this address, if it is one of these.
     #[inline]
     pub(super) fn index(&self, context: usize) -> Option<usize> {
         let distance = context.checked_sub(self.0.as_ptr().addr())?;
@@ -46,14 +46,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contexts_are_known_by_their_place_and_others_are_not() {
+    fn contexts_are_found_by_their_address() {
         let contexts = Contexts::new(4);
         for index in 0..4 {
             assert_eq!(contexts.index(contexts.at(index).addr()), Some(index));
         }
         let last = contexts.at(3).addr();
-        for unknown_peer in [0, last + 8, last + size_of::<fi_context2>()] {
-            assert_eq!(contexts.index(unknown_peer), None);
+        for unknown in [0, last + 8, last + size_of::<fi_context2>()] {
+            assert_eq!(contexts.index(unknown), None);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a lane does while its endpoint is open: reads what comes from the provider and the peer, and answers.
+//! The work of a lane while its endpoint is open: processes completions and the peer's frames, and replies.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use super::config::Config;
 use super::contexts::Contexts;
 use super::cq::Event;
 use super::endpoint::Endpoint;
-use super::failure::{of_frame, of_transfer};
+use super::failure::{frame_failure, transfer_failure};
 use super::fetches::Fetch;
-use super::frame::{Frame, HEADER, PART, Progress, opened};
-use super::granted::Granted;
-use super::inbox::{Inbox, Part, Place, TooLong, scatter};
-use super::outgoing::Use;
+use super::frame::{Frame, HEADER_BYTES, PART_BYTES, Progress, decode_frame};
+use super::granted::GrantedRegions;
+use super::inbox::{Inbox, Part, PartLocation, TooLong, scatter};
+use super::outgoing::ContextUse;
 use super::sends::Sends;
 use super::slots::Slots;
-use super::stall_timer::Watch;
+use super::stall_timer::StallTimer;
 use crate::op::{Completion, Done, Failure};
 use crate::over::Over;
 use crate::region::{Rights, Slice};
@@ -30,49 +30,50 @@ pub(super) struct Core {
     pub(super) slots: Slots,
     pub(super) inbox: Inbox,
     pub(super) stats: Arc<Stats>,
-    /// Over, and not told yet.
+    /// Completed, and not yet returned by `poll`.
     pub(super) ready: Vec<Completion>,
-    /// What frames of the peer begin with.
+    /// The token that the peer's frames must have.
     token: u64,
-    /// What the peer was given keys of.
-    pub(super) granted: Granted,
-    /// Frames that took a buffer, and those buffers that are free again.
+    /// The regions that were granted to the peer.
+    pub(super) granted: GrantedRegions,
+    /// The number of received frames that occupy a buffer, and of these buffers that were freed again.
     arrived: u64,
     freed: u64,
-    answers: VecDeque<Answer>,
-    doubt: Option<Doubt>,
-    transfers: Watch,
-    /// Of the oldest message, and of the oldest question.
-    words: [Watch; 2],
+    replies: VecDeque<PendingReply>,
+    key_check: Option<KeyCheck>,
+    transfer_timer: StallTimer,
+    /// For the oldest message, and for the oldest request.
+    peer_timers: [StallTimer; 2],
     timeout: Duration,
     events: Vec<Event>,
 }
 
-/// What the peer asked for, and bytes of a region's if it asked for these.
-struct Answer {
+/// A reply to a request of the peer, with bytes of a region if it requested some.
+struct PendingReply {
     frame: Frame,
     bytes: Option<Slice>,
 }
 
-/// A transfer was cancelled, and the peer is asked whether it refused the key or something else happened.
-struct Doubt {
+/// A transfer was cancelled. The peer is queried whether the key is invalid, which distinguishes a refused key from a lost
+/// connection.
+struct KeyCheck {
     at: u32,
     key: u64,
-    asked: bool,
+    sent: bool,
     since: Instant,
 }
 
-/// Why the lane ends: by the fault of an operation of ours, of a message of the peer's, or of none.
+/// Why the lane ends, and the local operation or the peer's message that caused it, if one did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct End {
+pub(super) struct LaneEnd {
     pub(super) failure: Failure,
     pub(super) operation: Option<u32>,
     pub(super) message: Option<u64>,
 }
 
-impl From<Failure> for End {
+impl From<Failure> for LaneEnd {
     fn from(failure: Failure) -> Self {
-        End { failure, operation: None, message: None }
+        LaneEnd { failure, operation: None, message: None }
     }
 }
 
@@ -82,7 +83,7 @@ impl Core {
         sends: Sends,
         slots: Slots,
         inbox: Inbox,
-        granted: Granted,
+        granted: GrantedRegions,
         config: &Config,
     ) -> Self {
         Core {
@@ -95,54 +96,54 @@ impl Core {
             granted,
             arrived: 0,
             freed: 0,
-            answers: VecDeque::new(),
-            doubt: None,
-            transfers: Watch::new(config.timeout),
-            words: [0; 2].map(|_| Watch::new(config.patience)),
+            replies: VecDeque::new(),
+            key_check: None,
+            transfer_timer: StallTimer::new(config.timeout),
+            peer_timers: [0; 2].map(|_| StallTimer::new(config.receive_timeout)),
             timeout: config.timeout,
             events: Vec::new(),
         }
     }
 
-    /// Does whatever is due; says how much had happened.
+    /// Does all pending work; returns the number of events processed.
     #[inline]
-    pub(super) fn work(&mut self, endpoint: &Endpoint) -> Result<usize, End> {
-        let count = self.look(endpoint)?;
-        self.settle()?;
-        // Not between what came and what is said to it: a few may be missing for a moment.
-        if count == 0 || self.slots.are_late() {
-            self.slots.post(endpoint).map_err(of_frame)?;
+    pub(super) fn work(&mut self, endpoint: &Endpoint) -> Result<usize, LaneEnd> {
+        let count = self.process_events(endpoint)?;
+        self.deliver()?;
+        // Not before replies are sent, to keep latency low: a few slots may be unposted for a moment.
+        if count == 0 || self.slots.must_post() {
+            self.slots.post(endpoint).map_err(frame_failure)?;
         }
         self.fetch(endpoint)?;
         self.push(endpoint)?;
-        self.answer(endpoint)?;
-        // Whoever received something is likely to send something, which reports how far we are, too.
+        self.send_replies(endpoint)?;
+        // After receiving something we are likely to send something, which reports progress too.
         if count == 0 || self.is_late() {
             self.report_progress(endpoint)?;
         }
         Ok(count)
     }
 
-    /// Does what was left for later: before the lane sleeps, and now and then while it is busy.
-    pub(super) fn rest(&mut self, endpoint: &Endpoint) -> Result<(), End> {
-        self.slots.post(endpoint).map_err(of_frame)?;
+    /// Does deferred work: before the lane sleeps, and periodically while it is busy.
+    pub(super) fn flush_deferred(&mut self, endpoint: &Endpoint) -> Result<(), LaneEnd> {
+        self.slots.post(endpoint).map_err(frame_failure)?;
         self.report_progress(endpoint)
     }
 
-    /// Gives the provider what waits.
+    /// Submits waiting operations to the provider.
     #[inline]
-    pub(super) fn push(&mut self, endpoint: &Endpoint) -> Result<(), End> {
-        if self.doubt.is_some() {
+    pub(super) fn push(&mut self, endpoint: &Endpoint) -> Result<(), LaneEnd> {
+        if self.key_check.is_some() {
             return Ok(());
         }
         self.sends.set_progress(self.progress());
         let mut over = Over { stats: &self.stats, done: &mut self.ready };
         let pushed = self.sends.push(endpoint, &mut over);
-        pushed.map_err(|errno| self.by_oldest(of_frame(errno)))
+        pushed.map_err(|errno| self.end_at_oldest(frame_failure(errno)))
     }
 
     #[inline]
-    fn look(&mut self, endpoint: &Endpoint) -> Result<usize, End> {
+    fn process_events(&mut self, endpoint: &Endpoint) -> Result<usize, LaneEnd> {
         let mut events = std::mem::take(&mut self.events);
         events.clear();
         let read = endpoint.cq().read(&mut events);
@@ -150,46 +151,46 @@ impl Core {
         let count = events.len();
         self.events = events;
         taken?;
-        read.map_err(of_frame)?;
+        read.map_err(frame_failure)?;
         Ok(count)
     }
 
     #[inline]
-    fn take_event(&mut self, event: &Event) -> Result<(), End> {
+    fn take_event(&mut self, event: &Event) -> Result<(), LaneEnd> {
         if let Some(slot) = self.slots.contexts().index(event.context) {
             return self.receive(slot as u32, event);
         }
         match (self.sends.out().contexts().index(event.context), event.verdict) {
             (Some(context), verdict) => self.complete(context, verdict),
-            // Nobody here posted it: a write of the peer's, or its failure, which the peer knows of.
+            // Not posted here: a write of the peer, or its failure, which is reported to the peer.
             (None, _) => Ok(()),
         }
     }
 
     #[inline]
-    fn complete(&mut self, context: usize, verdict: Result<(), Errno>) -> Result<(), End> {
+    fn complete(&mut self, context: usize, verdict: Result<(), Errno>) -> Result<(), LaneEnd> {
         let used = self.sends.complete(context);
         match (verdict, used) {
-            (Ok(()), Use::Transfer { at, .. } | Use::Frame(at)) => {
+            (Ok(()), ContextUse::Transfer { at, .. } | ContextUse::Frame(at)) => {
                 let mut over = Over { stats: &self.stats, done: &mut self.ready };
                 self.sends.succeed(at, &mut over);
                 Ok(())
             }
-            (Ok(()), Use::Fetch { at, .. }) => self.fetched(at),
-            (Ok(()), Use::Free | Use::Own) => Ok(()),
-            (Err(errno), _) => self.fail(used, errno),
+            (Ok(()), ContextUse::Fetch { at, .. }) => self.part_read(at),
+            (Ok(()), ContextUse::Free | ContextUse::Control) => Ok(()),
+            (Err(errno), _) => self.handle_failure(used, errno),
         }
     }
 
-    /// Reads what lies with the peer into its receives.
+    /// Reads parts of long messages from the peer's rendezvous buffers into their receives.
     #[inline]
-    fn fetch(&mut self, endpoint: &Endpoint) -> Result<(), End> {
-        while self.doubt.is_none()
+    fn fetch(&mut self, endpoint: &Endpoint) -> Result<(), LaneEnd> {
+        while self.key_check.is_none()
             && let Some((at, fetch)) = self.inbox.fetches.front()
             && let Some(receive) = self.inbox.receive(fetch.message)
         {
             let read = self.sends.fetch((at, fetch), receive.work.local(), endpoint);
-            match read.map_err(of_frame)? {
+            match read.map_err(frame_failure)? {
                 Some(bytes) => self.inbox.fetches.advance(bytes),
                 None => break,
             }
@@ -197,57 +198,60 @@ impl Core {
         Ok(())
     }
 
-    /// A read of that part is over. The one that ends last is told by its message's having been received.
-    fn fetched(&mut self, at: u32) -> Result<(), End> {
+    /// A read of a part has completed. The last part of a message needs no `PartRead`: the peer learns from the progress
+    /// that the message was received.
+    fn part_read(&mut self, at: u32) -> Result<(), LaneEnd> {
         let Some(Fetch { message: id, offset, .. }) = self.inbox.fetches.complete(at) else {
             return Ok(());
         };
         self.freed += 1;
-        if !self.inbox.fetched(id) {
-            self.reply(Frame::Taken { id, offset: offset as u64 }, None)?;
+        if !self.inbox.part_read(id) {
+            self.reply(Frame::PartRead { id, offset: offset as u64 }, None)?;
         }
         Ok(())
     }
 
-    /// The provider could not do something.
+    /// An operation of the provider failed.
     #[cold]
-    fn fail(&mut self, used: Use, errno: Errno) -> Result<(), End> {
-        if let Some(doubt) = &mut self.doubt {
-            // The question itself may have been lost with the rest.
-            doubt.asked &= used != Use::Own;
+    fn handle_failure(&mut self, used: ContextUse, errno: Errno) -> Result<(), LaneEnd> {
+        if let Some(key_check) = &mut self.key_check {
+            // The query itself may have been lost too.
+            key_check.sent &= used != ContextUse::Control;
             return Ok(());
         }
-        let transfer = |used: &Use| match used {
-            Use::Transfer { at, .. } => Some(*at),
+        let transfer = |used: &ContextUse| match used {
+            ContextUse::Transfer { at, .. } => Some(*at),
             _ => None,
         };
         let failed = transfer(&used);
         let suspect = failed.or_else(|| self.sends.out().find(transfer));
         let suspect = suspect.and_then(|at| Some((at, self.sends.key(at)?)));
-        match (failed, of_transfer(errno), suspect) {
-            (Some(at), Some(failure), _) => Err(End { operation: Some(at), ..End::from(failure) }),
+        match (failed, transfer_failure(errno), suspect) {
+            (Some(at), Some(failure), _) => {
+                Err(LaneEnd { operation: Some(at), ..LaneEnd::from(failure) })
+            }
             (_, None, Some((at, key))) => {
-                self.doubt = Some(Doubt { at, key, asked: false, since: Instant::now() });
+                self.key_check = Some(KeyCheck { at, key, sent: false, since: Instant::now() });
                 Ok(())
             }
-            _ => Err(self.by_oldest(of_frame(errno))),
+            _ => Err(self.end_at_oldest(frame_failure(errno))),
         }
     }
 
-    fn receive(&mut self, slot: u32, event: &Event) -> Result<(), End> {
+    fn receive(&mut self, slot: u32, event: &Event) -> Result<(), LaneEnd> {
         if let Err(errno) = event.verdict {
             self.slots.free(slot);
-            return match of_frame(errno) {
-                // A connection that broke takes receives with it, on some providers.
+            return match frame_failure(errno) {
+                // On some providers a broken connection cancels posted receives.
                 Failure::PeerGone => Ok(()),
-                // Longer than any frame of the peer's: an unknown peer's.
+                // Longer than any frame of the peer: sent by an unknown peer.
                 Failure::ProtocolError => Ok(()),
                 failure => Err(failure.into()),
             };
         }
-        let whole = event.length.checked_sub(HEADER);
-        let frame = whole.and_then(|_| opened(self.token, &self.slots.header(slot)));
-        let (Some(frame), Some(length)) = (frame, whole) else {
+        let payload = event.length.checked_sub(HEADER_BYTES);
+        let frame = payload.and_then(|_| decode_frame(self.token, &self.slots.header(slot)));
+        let (Some(frame), Some(length)) = (frame, payload) else {
             self.slots.free(slot);
             return Ok(());
         };
@@ -255,7 +259,7 @@ impl Core {
         let mut over = Over { stats: &self.stats, done: &mut self.ready };
         self.sends.peer_progress(progress, &mut over)?;
         self.arrived += u64::from(frame.takes_a_buffer());
-        // Who sends more than was promised would fill the provider's own queues next, which have no end.
+        // A peer that exceeds its credit would fill the provider's own queues next, which are unbounded.
         if self.arrived - self.freed > self.slots.promised() {
             return Err(Failure::ProtocolError.into());
         }
@@ -271,25 +275,25 @@ impl Core {
                 over.add(receive, Ok(Done::Received { length: total as usize, imm }));
                 return Ok(());
             }
-            let part = Part { place: Place::Slot(slot), offset, length };
+            let part = Part { place: PartLocation::Slot(slot), offset, length };
             return Ok(self.inbox.message(id, total, imm, part)?);
         }
-        let moved = self.move_bytes(frame, slot, length);
+        let handled = self.handle_payload(frame, slot, length);
         self.slots.free(slot);
-        // What lies with the peer counts as long as it does.
-        let is_over = frame.takes_a_buffer() && !matches!(frame, Frame::Lying { .. });
-        self.freed += u64::from(is_over);
-        if moved? {
+        // A part in the peer's rendezvous buffers counts until it is read.
+        let is_freed = frame.takes_a_buffer() && !matches!(frame, Frame::Rendezvous { .. });
+        self.freed += u64::from(is_freed);
+        if handled? {
             return Ok(());
         }
         if length > 0 {
             return Err(Failure::ProtocolError.into());
         }
-        self.obey(frame)
+        self.handle_control(frame)
     }
 
-    /// Takes the bytes of a frame that has some beside messages; `false`: it is none of these.
-    fn move_bytes(&mut self, frame: Frame, slot: u32, length: u64) -> Result<bool, End> {
+    /// Handles a frame with a payload, other than a message; `false` if the frame is of another type.
+    fn handle_payload(&mut self, frame: Frame, slot: u32, length: u64) -> Result<bool, LaneEnd> {
         let (memory, at) = self.slots.payload(slot);
         match frame {
             Frame::Put { id, key, offset } => {
@@ -297,7 +301,7 @@ impl Core {
                 if let Some(place) = &place {
                     place.region().memory().copy(place.offset(), memory, at, place.len());
                 }
-                self.reply(Frame::Answer { id, old: place.map(|_| 0) }, None)?;
+                self.reply(Frame::Reply { id, old: place.map(|_| 0) }, None)?;
             }
             Frame::Data { id } => {
                 let mut over = Over { stats: &self.stats, done: &mut self.ready };
@@ -308,22 +312,27 @@ impl Core {
         Ok(true)
     }
 
-    fn obey(&mut self, frame: Frame) -> Result<(), End> {
+    fn handle_control(&mut self, frame: Frame) -> Result<(), LaneEnd> {
         let mut over = Over { stats: &self.stats, done: &mut self.ready };
         match frame {
             Frame::Message { .. } | Frame::Put { .. } | Frame::Data { .. } => {}
-            Frame::Lying { id, total, offset, imm, from } => {
+            Frame::Rendezvous { id, total, offset, imm, from } => {
                 let left = total.checked_sub(offset).filter(|left| *left > 0);
                 let left = left.ok_or(Failure::ProtocolError)?;
-                // A provider that lets peers reach anything is not used for it.
-                if !offset.is_multiple_of(PART as u64) || self.sends.answers_with().is_some() {
+                // Not used with providers that lack memory protection.
+                if !offset.is_multiple_of(PART_BYTES as u64)
+                    || self.sends.max_reply_bytes().is_some()
+                {
                     return Err(Failure::ProtocolError.into());
                 }
-                let part =
-                    Part { place: Place::There(from), offset, length: left.min(PART as u64) };
+                let part = Part {
+                    place: PartLocation::Peer(from),
+                    offset,
+                    length: left.min(PART_BYTES as u64),
+                };
                 self.inbox.message(id, total, imm, part)?;
             }
-            Frame::Taken { id, offset } => self.sends.taken(id, offset)?,
+            Frame::PartRead { id, offset } => self.sends.part_read(id, offset)?,
             Frame::Immediate { id, length, imm } => match self.inbox.take_next(id, 0) {
                 Some(receive) => {
                     let length = usize::try_from(length).unwrap_or(usize::MAX);
@@ -331,67 +340,69 @@ impl Core {
                 }
                 None => self.inbox.immediate(id, length, imm)?,
             },
-            Frame::Change { id, key, offset, change } => {
-                let old = self.granted.change(key, offset, change);
-                self.reply(Frame::Answer { id, old }, None)?;
+            Frame::Atomic { id, key, offset, op } => {
+                let old = self.granted.apply(key, offset, op);
+                self.reply(Frame::Reply { id, old }, None)?;
             }
             Frame::Get { id, key, offset, length } => {
-                let most = self.sends.answers_with().ok_or(Failure::ProtocolError)?;
-                let bytes =
-                    self.granted.place(key, offset, length, READ).filter(|_| length <= most);
+                let max = self.sends.max_reply_bytes().ok_or(Failure::ProtocolError)?;
+                let bytes = self.granted.place(key, offset, length, READ).filter(|_| length <= max);
                 match bytes {
                     Some(bytes) => self.reply(Frame::Data { id }, Some(bytes))?,
-                    None => self.reply(Frame::Answer { id, old: None }, None)?,
+                    None => self.reply(Frame::Reply { id, old: None }, None)?,
                 }
             }
-            Frame::Doubt { id, key } => {
-                let old = self.granted.holds(key).then_some(0);
-                self.reply(Frame::Answer { id, old }, None)?;
+            Frame::CheckKey { id, key } => {
+                let old = self.granted.contains(key).then_some(0);
+                self.reply(Frame::Reply { id, old }, None)?;
             }
-            Frame::Answer { id: DOUBT, old } => {
-                if let Some(doubt) = &self.doubt {
+            Frame::Reply { id: KEY_CHECK_ID, old } => {
+                if let Some(key_check) = &self.key_check {
                     let failure = if old.is_some() { Failure::PeerGone } else { Failure::Access };
-                    return Err(End { operation: Some(doubt.at), ..End::from(failure) });
+                    return Err(LaneEnd {
+                        operation: Some(key_check.at),
+                        ..LaneEnd::from(failure)
+                    });
                 }
             }
-            Frame::Answer { id, old } => {
-                self.sends.answer(id, old, &mut over).map_err(|refused| {
+            Frame::Reply { id, old } => {
+                self.sends.reply(id, old, &mut over).map_err(|refused| {
                     let failure = refused.map_or(Failure::ProtocolError, |_| Failure::Access);
-                    End { operation: refused, ..End::from(failure) }
+                    LaneEnd { operation: refused, ..LaneEnd::from(failure) }
                 })?;
             }
-            Frame::State => {}
-            Frame::Bye { failure, id } => return Err(self.bye(failure, id)),
+            Frame::ProgressOnly => {}
+            Frame::Close { failure, id } => return Err(self.closed_by_peer(failure, id)),
         }
         Ok(())
     }
 
-    /// The peer ends the lane; if by the fault of a message of ours, its operation is told.
-    fn bye(&self, failure: Failure, id: Option<u64>) -> End {
+    /// The peer closed the lane. If a message of ours caused it, its operation fails with the reason.
+    fn closed_by_peer(&self, failure: Failure, id: Option<u64>) -> LaneEnd {
         match id.and_then(|id| self.sends.message(id)) {
             Some(at) if failure == Failure::TooLong => {
-                End { operation: Some(at), ..End::from(failure) }
+                LaneEnd { operation: Some(at), ..LaneEnd::from(failure) }
             }
-            _ => self.by_oldest(Failure::PeerGone),
+            _ => self.end_at_oldest(Failure::PeerGone),
         }
     }
 
     fn reply(&mut self, frame: Frame, bytes: Option<Slice>) -> Result<(), Failure> {
-        if self.answers.len() >= MAX_ANSWERS {
+        if self.replies.len() >= MAX_REPLIES {
             return Err(Failure::ProtocolError);
         }
-        self.answers.push_back(Answer { frame, bytes });
+        self.replies.push_back(PendingReply { frame, bytes });
         Ok(())
     }
 
     #[inline]
-    pub(super) fn settle(&mut self) -> Result<(), End> {
+    pub(super) fn deliver(&mut self) -> Result<(), LaneEnd> {
         let mut over = Over { stats: &self.stats, done: &mut self.ready };
-        let settled = self.inbox.settle(&mut self.slots, &mut self.freed, &mut over);
-        settled.map_err(|TooLong { id }| End { message: Some(id), ..Failure::TooLong.into() })
+        let delivered = self.inbox.deliver(&mut self.slots, &mut self.freed, &mut over);
+        delivered.map_err(|TooLong { id }| LaneEnd { message: Some(id), ..Failure::TooLong.into() })
     }
 
-    /// Whether so many buffers are free again, or so many places in the peer's rendezvous buffers, that it may wait for them.
+    /// Whether so many slots, or parts in the peer's rendezvous buffers, were freed that the peer may be waiting for the report.
     #[inline]
     fn is_late(&self) -> bool {
         let reported = self.sends.out().reported();
@@ -399,47 +410,47 @@ impl Core {
             || self.inbox.fetches.received() >= reported.received + 2
     }
 
-    /// Reports to the peer how far we are, if it does not know.
+    /// Reports progress to the peer, if it changed since the last report.
     #[inline]
-    fn report_progress(&mut self, endpoint: &Endpoint) -> Result<(), End> {
+    fn report_progress(&mut self, endpoint: &Endpoint) -> Result<(), LaneEnd> {
         let progress = self.progress();
-        // One at a time: the next reports more.
+        // One report at a time: the next one includes later progress.
         if progress == self.sends.out().reported() || self.sends.out().is_sending() {
             return Ok(());
         }
         self.sends.set_progress(progress);
-        let sent = self.sends.send_own(Frame::State, endpoint).map(drop);
+        let sent = self.sends.send_control(Frame::ProgressOnly, endpoint).map(drop);
         self.check_sent(sent)
     }
 
-    /// Sends the peer what it asked for.
+    /// Sends the key query and pending replies.
     #[inline]
-    fn answer(&mut self, endpoint: &Endpoint) -> Result<(), End> {
-        if self.doubt.is_none() && self.answers.is_empty() {
+    fn send_replies(&mut self, endpoint: &Endpoint) -> Result<(), LaneEnd> {
+        if self.key_check.is_none() && self.replies.is_empty() {
             return Ok(());
         }
         self.sends.set_progress(self.progress());
-        let answered = self.try_answer(endpoint);
-        self.check_sent(answered)
+        let sent = self.try_send_replies(endpoint);
+        self.check_sent(sent)
     }
 
-    fn check_sent(&self, sent: Result<(), Errno>) -> Result<(), End> {
+    fn check_sent(&self, sent: Result<(), Errno>) -> Result<(), LaneEnd> {
         match sent {
-            // What is lost now is asked for again.
-            Err(_) if self.doubt.is_some() => Ok(()),
-            other => other.map_err(|errno| self.by_oldest(of_frame(errno))),
+            // During a key query, lost frames are sent again.
+            Err(_) if self.key_check.is_some() => Ok(()),
+            other => other.map_err(|errno| self.end_at_oldest(frame_failure(errno))),
         }
     }
 
-    fn try_answer(&mut self, endpoint: &Endpoint) -> Result<(), Errno> {
-        if let Some(doubt) = self.doubt.as_mut().filter(|doubt| !doubt.asked) {
-            let question = Frame::Doubt { id: DOUBT, key: doubt.key };
-            doubt.asked = self.sends.send_own(question, endpoint)?;
+    fn try_send_replies(&mut self, endpoint: &Endpoint) -> Result<(), Errno> {
+        if let Some(key_check) = self.key_check.as_mut().filter(|key_check| !key_check.sent) {
+            let query = Frame::CheckKey { id: KEY_CHECK_ID, key: key_check.key };
+            key_check.sent = self.sends.send_control(query, endpoint)?;
         }
-        while let Some(answer) = self.answers.front()
-            && send_answer(&mut self.sends, answer, endpoint)?
+        while let Some(reply) = self.replies.front()
+            && send_reply(&mut self.sends, reply, endpoint)?
         {
-            self.answers.pop_front();
+            self.replies.pop_front();
         }
         Ok(())
     }
@@ -450,60 +461,60 @@ impl Core {
         Progress { arrived: self.arrived, freed: self.freed, received }
     }
 
-    /// Whether something has stood still for too long.
-    pub(super) fn check(&mut self, now: Instant) -> Result<(), End> {
-        if let Some(doubt) = &self.doubt {
-            if now.saturating_duration_since(doubt.since) > self.timeout {
-                return Err(End { operation: Some(doubt.at), ..Failure::PeerGone.into() });
+    /// Fails if something made no progress within its timeout.
+    pub(super) fn check(&mut self, now: Instant) -> Result<(), LaneEnd> {
+        if let Some(key_check) = &self.key_check {
+            if now.saturating_duration_since(key_check.since) > self.timeout {
+                return Err(LaneEnd { operation: Some(key_check.at), ..Failure::PeerGone.into() });
             }
             return Ok(());
         }
-        // What the provider does not even take yet counts, too.
-        let fetches = || self.inbox.fetches.front().map(|_| self.sends.out().moves());
-        if self.transfers.is_over(self.sends.transfers_mark().or_else(fetches), now) {
-            return Err(self.by_oldest(Failure::PeerGone));
+        // Also counts reads that the provider has not accepted yet.
+        let fetches = || self.inbox.fetches.front().map(|_| self.sends.out().activity());
+        if self.transfer_timer.is_stalled(self.sends.transfer_progress().or_else(fetches), now) {
+            return Err(self.end_at_oldest(Failure::PeerGone));
         }
-        for (watch, awaited) in self.words.iter_mut().zip(self.sends.awaited()) {
-            if watch.is_over(awaited.map(|awaited| awaited.mark), now) {
-                let is_there = self.sends.all_arrived();
-                let failure = if is_there { Failure::NotReady } else { Failure::PeerGone };
-                let operation = awaited.and_then(|awaited| awaited.at).or(self.sends.oldest());
-                return Err(End { operation, ..failure.into() });
+        for (timer, wait) in self.peer_timers.iter_mut().zip(self.sends.peer_waits()) {
+            if timer.is_stalled(wait.map(|wait| wait.progress), now) {
+                let all_arrived = self.sends.all_arrived();
+                let failure = if all_arrived { Failure::NotReady } else { Failure::PeerGone };
+                let operation = wait.and_then(|wait| wait.at).or(self.sends.oldest());
+                return Err(LaneEnd { operation, ..failure.into() });
             }
         }
         Ok(())
     }
 
-    /// When to look, even if nothing comes.
+    /// When to poll again, even if there are no events.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
-        // Nothing else is looked at meanwhile, so that it would be due for ever.
-        if self.doubt.is_some() {
-            return Some(now + RETRY);
+        // The timers are not checked during a key query, and would stay expired.
+        if self.key_check.is_some() {
+            return Some(now + RETRY_PAUSE);
         }
         let waits = self.sends.out().is_blocked()
-            || self.slots.are_short()
+            || self.slots.has_unposted()
             || self.inbox.fetches.front().is_some()
             || self.progress() != self.sends.out().reported()
-            || !self.answers.is_empty();
-        let retry = waits.then(|| now + RETRY);
-        let [message, question] = &self.words;
-        let dues = [self.transfers.due(), message.due(), question.due(), retry];
+            || !self.replies.is_empty();
+        let retry = waits.then(|| now + RETRY_PAUSE);
+        let [message, request] = &self.peer_timers;
+        let dues = [self.transfer_timer.due(), message.due(), request.due(), retry];
         dues.into_iter().flatten().min()
     }
 
-    pub(super) fn by_oldest(&self, failure: Failure) -> End {
-        End { operation: self.sends.oldest(), ..failure.into() }
+    pub(super) fn end_at_oldest(&self, failure: Failure) -> LaneEnd {
+        LaneEnd { operation: self.sends.oldest(), ..failure.into() }
     }
 
-    /// Tells the peer why the lane ends, if that can be told soon.
+    /// Sends the reason for the lane's end to the peer, within `CLOSE_TIMEOUT`.
     #[cold]
-    pub(super) fn farewell(&mut self, end: &End, endpoint: &Endpoint) {
-        let bye = Frame::Bye { failure: end.failure, id: end.message };
-        let begun = Instant::now();
+    pub(super) fn send_close(&mut self, end: &LaneEnd, endpoint: &Endpoint) {
+        let close = Frame::Close { failure: end.failure, id: end.message };
+        let started = Instant::now();
         let (mut sent, mut events) = (false, Vec::new());
-        while begun.elapsed() < FAREWELL && (!sent || self.sends.out().is_sending()) {
+        while started.elapsed() < CLOSE_TIMEOUT && (!sent || self.sends.out().is_sending()) {
             if !sent {
-                match self.sends.send_own(bye, endpoint) {
+                match self.sends.send_control(close, endpoint) {
                     Ok(now) => sent = now,
                     Err(_) => return,
                 }
@@ -520,18 +531,18 @@ impl Core {
         }
     }
 
-    /// What the endpoint uses as long as it is open.
+    /// The resources that the endpoint uses as long as it is open.
     pub(super) fn used(&self) -> [(Arc<Mr>, Arc<Contexts>); 2] {
         [self.slots.used(), self.sends.out().used()]
     }
 
-    /// The endpoint is closed: everything comes back.
-    pub(super) fn abandon(&mut self, end: &End) {
+    /// The endpoint is closed: completes all operations.
+    pub(super) fn abandon(&mut self, end: &LaneEnd) {
         let mut over = Over { stats: &self.stats, done: &mut self.ready };
         let fault = end.operation.map(|at| (at, end.failure));
         let found = self.sends.abandon(fault, &mut over);
         self.granted.release();
-        // One of them says what happened, if only a receive was in flight.
+        // If only receives were in flight, the oldest one reports the reason.
         let first = match end.failure {
             failure @ (Failure::PeerGone | Failure::Local) if !found => failure,
             _ => Failure::Flushed,
@@ -540,21 +551,21 @@ impl Core {
     }
 }
 
-fn send_answer(sends: &mut Sends, answer: &Answer, endpoint: &Endpoint) -> Result<bool, Errno> {
-    match &answer.bytes {
-        Some(bytes) => sends.send_own_with(answer.frame, bytes, endpoint),
-        None => sends.send_own(answer.frame, endpoint),
+fn send_reply(sends: &mut Sends, reply: &PendingReply, endpoint: &Endpoint) -> Result<bool, Errno> {
+    match &reply.bytes {
+        Some(bytes) => sends.send_control_with(reply.frame, bytes, endpoint),
+        None => sends.send_control(reply.frame, endpoint),
     }
 }
 
 const READ: Rights = Rights { read: true, ..Rights::NONE };
 const WRITE: Rights = Rights { write: true, ..Rights::NONE };
 
-/// How a question about a key is numbered; operations count from 0.
-const DOUBT: u64 = u64::MAX;
-/// Honest peers ask no more at a time than they have buffers.
-const MAX_ANSWERS: usize = 1024;
-/// How soon what the provider did not take is tried again.
-const RETRY: Duration = Duration::from_millis(1);
-/// How long a lane that ends tries to report that. A peer that receives nothing finds out by its time-out.
-const FAREWELL: Duration = Duration::from_millis(20);
+/// The id of a key query; ids of operations start at 0.
+const KEY_CHECK_ID: u64 = u64::MAX;
+/// Well-behaved peers have at most as many outstanding requests as we have buffers.
+const MAX_REPLIES: usize = 1024;
+/// The time after which operations that the provider did not accept are retried.
+const RETRY_PAUSE: Duration = Duration::from_millis(1);
+/// How long a lane tries to report its end. A peer that does not receive the report notices it by its timeout.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(20);

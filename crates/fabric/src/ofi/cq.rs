@@ -1,7 +1,7 @@
-//! A completion queue: what is over, and how to sleep until something is.
+//! A completion queue, with a descriptor to sleep on.
 //!
-//! Unsafe here: `Cq` owns the C object, made and closed once, and holds the device it was made in. Its descriptor
-//! belongs to the object and is used no longer than that lives.
+//! Unsafe here: `Cq` owns the C object, created and closed once, and its device. The descriptor
+//! belongs to the object and is not used after it.
 #![allow(unsafe_code, reason = "owns a completion queue")]
 
 use std::ffi::{c_int, c_uint};
@@ -28,24 +28,25 @@ pub(super) struct Cq {
 // SAFETY: the device was opened with `FI_THREAD_SAFE`.
 unsafe impl Send for Cq {}
 
-/// Something that is over.
+/// A completion.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event {
-    /// The address of its context; 0 for what nobody here posted.
+    /// The address of its context; 0 for an operation that was not posted here.
     pub(super) context: usize,
     pub(super) length: usize,
     pub(super) verdict: Result<(), Errno>,
 }
 
 impl Cq {
-    /// With a descriptor to sleep on where the provider has one.
+    /// With a descriptor to sleep on, if the provider has one.
     pub(super) fn new(device: Arc<Device>, size: usize) -> Result<Self, Errno> {
         let cq = open(&device, size, FI_WAIT_FD).or_else(|_| open(&device, size, FI_WAIT_NONE))?;
         let mut cq = Cq { cq, fd: None, device };
         let mut fd: c_int = -1;
-        // SAFETY: the queue is alive; this command writes an int where there is a descriptor.
-        let asked = unsafe { fi_control(cq.cq.as_ptr().cast(), FI_GETWAIT, (&raw mut fd).cast()) };
-        cq.fd = asked.ok().map(|()| fd).filter(|fd| *fd >= 0);
+        // SAFETY: the queue is alive; this command writes an int if there is a descriptor.
+        let queried =
+            unsafe { fi_control(cq.cq.as_ptr().cast(), FI_GETWAIT, (&raw mut fd).cast()) };
+        cq.fd = queried.ok().map(|()| fd).filter(|fd| *fd >= 0);
         Ok(cq)
     }
 
@@ -58,14 +59,14 @@ impl Cq {
         self.fd.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
-    /// Moves things forward and appends what is over.
+    /// Drives the provider's progress and appends completions.
     #[inline]
     pub(super) fn read(&self, events: &mut Vec<Event>) -> Result<(), Errno> {
-        let mut entries = [const { MaybeUninit::<fi_cq_data_entry>::uninit() }; BATCH];
-        // SAFETY: the queue was opened with this format, and the array has room for as many.
-        match unsafe { fi_cq_read(self.cq.as_ptr(), entries.as_mut_ptr().cast(), BATCH) } {
+        let mut entries = [const { MaybeUninit::<fi_cq_data_entry>::uninit() }; READ_BATCH];
+        // SAFETY: the queue was opened with this format, and the array has as many entries.
+        match unsafe { fi_cq_read(self.cq.as_ptr(), entries.as_mut_ptr().cast(), READ_BATCH) } {
             Ok(count) => events.extend(entries[..count].iter().map(|entry| {
-                // SAFETY: the provider has written so many.
+                // SAFETY: the provider has written `count` entries.
                 let entry = unsafe { entry.assume_init_ref() };
                 Event { context: entry.op_context.addr(), length: entry.len, verdict: Ok(()) }
             })),
@@ -78,9 +79,9 @@ impl Cq {
 
     #[cold]
     fn failed(&self) -> Result<Option<Event>, Errno> {
-        // SAFETY: numbers and pointers, for which zero is good.
+        // SAFETY: numbers and pointers, for which zero is valid.
         let mut entry: fi_cq_err_entry = unsafe { zeroed() };
-        // SAFETY: the queue is ours and alive, the entry writable.
+        // SAFETY: the queue is alive, the entry writable.
         let count = unsafe { fi_cq_readerr(self.cq.as_ptr(), &mut entry, 0) }?;
         Ok((count == 1).then(|| Event {
             context: entry.op_context.addr(),
@@ -89,7 +90,7 @@ impl Cq {
         }))
     }
 
-    /// Whether the descriptor may be slept on now; else there is something to read.
+    /// Whether the caller may sleep on the descriptor now; else there is something to read.
     pub(super) fn may_sleep(&self) -> bool {
         let mut fids = [self.cq.as_ptr().cast::<fid>()];
         // SAFETY: fabric and queue are alive; one entry.
@@ -98,21 +99,21 @@ impl Cq {
 }
 
 fn open(device: &Device, size: usize, wait: c_uint) -> Result<NonNull<fid_cq>, Errno> {
-    // SAFETY: numbers and null pointers, for all of which zero means the provider's choice.
+    // SAFETY: numbers and null pointers, for which zero selects the provider's default.
     let mut attr: fi_cq_attr = unsafe { zeroed() };
     (attr.size, attr.format, attr.wait_obj) = (size, FI_CQ_FORMAT_DATA, wait);
     let mut cq = null_mut();
-    // SAFETY: the device is alive, and held by the `Cq` that this becomes; `cq` is writable.
+    // SAFETY: the device is alive, and owned by the resulting `Cq`; `cq` is writable.
     unsafe { fi_cq_open(device.as_ptr(), &mut attr, &mut cq, null_mut()) }?;
     NonNull::new(cq).ok_or(Errno(libc::EIO))
 }
 
 impl Drop for Cq {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, closed here only, after the endpoint that used it.
+        // SAFETY: created in `new`, closed here only, after the endpoint that used it.
         let _ = unsafe { fi_close(self.cq.as_ptr().cast()) };
     }
 }
 
-/// Completions fetched at a time.
-const BATCH: usize = 32;
+/// The maximum number of completions fetched by one read.
+const READ_BATCH: usize = 32;

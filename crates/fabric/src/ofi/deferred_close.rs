@@ -1,9 +1,9 @@
-//! Endpoints that are not used any more, and not closed yet.
+//! Endpoints that are no longer used, but not closed yet.
 //!
-//! Between two endpoints of one process the `shm` provider (1.17) uses the peer's memory as it is, and goes on
-//! doing so after the peer was closed. So the ends of such a lane are closed together: the first that dies
-//! lies here, with all that its endpoint uses, until the other is dead. Nothing of the peer's lands in it
-//! meanwhile, since a message over `shm` is moved by its receiver, and this one does not move any more.
+//! Between two endpoints of one process the `shm` provider (1.17) accesses the peer's memory directly, also
+//! after the peer was closed. So the ends of such a lane are closed together: the first that ends
+//! is kept here, with all resources of its endpoint, until the other ends too. It receives nothing
+//! meanwhile, since over `shm` the receiver copies a message, and this one no longer polls.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,12 +12,12 @@ use super::contexts::Contexts;
 use super::endpoint::Endpoint;
 use crate::registration::ofi::Mr;
 
-/// Which lane an end belongs to: both ends' addresses, the lesser first.
+/// Identifies a lane by both ends' addresses, sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct DeferredClose([Vec<u8>; 2]);
 
-/// An endpoint, and what it uses; dropped in this order.
-pub(super) struct Remains {
+/// An endpoint and the resources it uses; dropped in this order.
+pub(super) struct EndpointResources {
     pub(super) _endpoint: Endpoint,
     pub(super) _used: [(Arc<Mr>, Arc<Contexts>); 2],
 }
@@ -29,9 +29,10 @@ impl DeferredClose {
         DeferredClose(both)
     }
 
-    /// Closes an end, together with the other if that is dead already; else later.
-    pub(super) fn take(&self, remains: Remains) {
-        static DEFERRED_CLOSES: Mutex<Option<HashMap<DeferredClose, Remains>>> = Mutex::new(None);
+    /// Closes an end together with the other, if that has ended already; else later.
+    pub(super) fn close(&self, remains: EndpointResources) {
+        static DEFERRED_CLOSES: Mutex<Option<HashMap<DeferredClose, EndpointResources>>> =
+            Mutex::new(None);
         let mut deferred_closes = DEFERRED_CLOSES.lock().unwrap_or_else(PoisonError::into_inner);
         let deferred_closes = deferred_closes.get_or_insert_default();
         match deferred_closes.remove(self) {

@@ -1,6 +1,6 @@
-//! A domain of a provider, opened: where memory is registered and endpoints are made.
+//! An open domain of a provider (`fid_domain`), with which memory is registered and endpoints are created.
 //!
-//! Unsafe here: `Device` owns the C object, made and closed once, and holds what it was made of.
+//! Unsafe here: `Device` owns the C object, created and closed once, and the fabric and entry it was created with.
 #![allow(unsafe_code, reason = "owns a domain of libfabric")]
 
 use std::ptr::{NonNull, null_mut};
@@ -14,7 +14,7 @@ use super::fabric::OpenFabric;
 use super::info::{Facts, Info};
 
 pub(super) struct Device {
-    /// One that no other device of this process ever has: how a region knows its registration with it.
+    /// Unique in this process, and never reused: a region looks up its registration by it.
     number: u32,
     domain: NonNull<fid_domain>,
     fabric: OpenFabric,
@@ -22,7 +22,7 @@ pub(super) struct Device {
     facts: Facts,
 }
 
-// SAFETY: opened with `FI_THREAD_SAFE`: it may be used from any thread, and from several at once.
+// SAFETY: opened with `FI_THREAD_SAFE`: it may be used from any thread, and from several concurrently.
 unsafe impl Send for Device {}
 // SAFETY: as above.
 unsafe impl Sync for Device {}
@@ -31,10 +31,10 @@ impl Device {
     pub(super) fn open(info: Info) -> Result<Self, Errno> {
         let fabric = OpenFabric::new(&info)?;
         let mut domain = null_mut();
-        // SAFETY: fabric and entry are alive, and held by `Device`; `domain` is writable.
+        // SAFETY: fabric and entry are alive, and owned by `Device`; `domain` is writable.
         unsafe { fi_domain(fabric.as_ptr(), info.as_ptr(), &mut domain, null_mut()) }?;
         let domain = NonNull::new(domain).ok_or(Errno(libc::EIO))?;
-        // Opening four billion would take years.
+        // Does not overflow: opening four billion devices would take years.
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         Ok(Device { number, domain, fabric, facts: info.facts(), info })
@@ -69,7 +69,7 @@ impl std::fmt::Debug for Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // SAFETY: made in `open`, closed here only; what was made in it holds it by `Arc` and is gone.
+        // SAFETY: created in `open`, closed here only; its child objects own it by `Arc` and were dropped before.
         let _ = unsafe { fi_close(self.domain.as_ptr().cast()) };
     }
 }

@@ -1,4 +1,4 @@
-//! A provider in use: a [`Fabric`].
+//! An open provider: a [`Fabric`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::choose::Choice;
 use super::config::Config;
 use super::device::Device;
-use super::environment::{obstacle, variable};
+use super::environment::{environment_problem, variable};
 use super::failure::error;
 use super::half::OfiHalf;
 use super::info::{Facts, Query};
@@ -21,15 +21,15 @@ use crate::region::{Region, Rights};
 use crate::registration::Registration;
 use crate::registration::ofi::Mr;
 
-/// A provider in use: a [`Fabric`].
+/// An open provider: a [`Fabric`].
 #[derive(Debug)]
 pub struct Domain {
     shared: Arc<Shared>,
-    /// What is registered, by the memory's own handle: never found out by watching allocations.
+    /// Registrations by the memory's id; allocations are not intercepted.
     registered: Mutex<HashMap<(u64, Rights), Weak<Mr>>>,
 }
 
-/// What a domain's lanes share.
+/// The state that all lanes of a domain share.
 pub(super) struct Shared {
     pub(super) device: Arc<Device>,
     pub(super) config: Config,
@@ -45,29 +45,29 @@ impl std::fmt::Debug for Shared {
 impl Domain {
     /// Opens the chosen provider.
     pub fn open(choice: &Choice, config: Config) -> Result<Self, Error> {
-        let wanted = &choice.provider;
-        let call = || format!("open {} by libfabric", wanted.name);
+        let chosen = &choice.provider;
+        let call = || format!("open libfabric provider {}", chosen.name);
         let ofi = library(config.library.as_deref()).map_err(|error| {
             let off = Unavailable::Library(error);
             Error::new(Kind::Unsupported, call(), &off, off.fix())
         })?;
-        if let Some((why, fix)) = obstacle(&wanted.name, variable) {
+        if let Some((why, fix)) = environment_problem(&chosen.name, variable) {
             return Err(Error::new(Kind::Unsupported, call(), why, &fix));
         }
-        let query = Query { provider: Some(&wanted.name), address: config.address };
+        let query = Query { provider: Some(&chosen.name), address: config.address };
         let gone = |why: &dyn std::fmt::Display| {
-            let fix = "see what `fi_info -t FI_EP_RDM` lists, and which addresses are here";
+            let fix = "check the output of `fi_info -t FI_EP_RDM`, and the local addresses";
             Error::new(Kind::Gone, call(), why, fix)
         };
         let mut found = query.find(ofi).map_err(|errno| gone(&errno))?;
-        // An address chooses the interface by itself.
-        let is_wanted = |facts: &Facts| {
-            let is_there = (&facts.fabric, &facts.domain) == (&wanted.fabric, &wanted.domain);
-            facts.provider == wanted.name && (config.address.is_some() || is_there)
+        // An address determines the interface.
+        let is_chosen = |facts: &Facts| {
+            let same_interface = (&facts.fabric, &facts.domain) == (&chosen.fabric, &chosen.domain);
+            facts.provider == chosen.name && (config.address.is_some() || same_interface)
         };
-        found.retain(|info| is_wanted(&info.facts()));
+        found.retain(|info| is_chosen(&info.facts()));
         let info = found.into_iter().next();
-        let info = info.ok_or_else(|| gone(&"it is not there any more"))?;
+        let info = info.ok_or_else(|| gone(&"the provider or interface was removed"))?;
         let facts = info.facts();
         let device = Device::open(info).map_err(|errno| error(&facts, "open", errno))?;
         let attached = Attached::to(device.number(), |keys, domain| keys.ofi.remove(domain));
@@ -80,12 +80,12 @@ impl Domain {
         &self.shared
     }
 
-    /// Whether it has lanes, or halves of some.
+    /// Whether it has lanes or halves.
     pub(crate) fn is_used(&self) -> bool {
         Arc::strong_count(&self.shared) > 1
     }
 
-    /// As it was opened.
+    /// The settings that it was opened with.
     pub fn config(&self) -> &Config {
         &self.shared.config
     }
@@ -95,12 +95,12 @@ impl Domain {
         &self.shared.device.facts().provider
     }
 
-    /// The device or interface, in the provider's words.
+    /// The device or interface, as the provider names it.
     pub fn interface(&self) -> &str {
         &self.shared.device.facts().domain
     }
 
-    /// The one registration of this memory with these rights.
+    /// The registration of this memory with these rights, created if there is none.
     fn mr(&self, memory: &Memory, rights: Rights) -> Result<Arc<Mr>, Error> {
         let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (memory.id(), rights);
@@ -108,7 +108,7 @@ impl Domain {
             return Ok(mr);
         }
         let mr = Arc::new(mr::register(self.shared.device.clone(), memory, rights)?);
-        // What has ended meanwhile makes room.
+        // Removes registrations that have ended.
         registered.retain(|_, mr| mr.strong_count() > 0);
         registered.insert(key, Arc::downgrade(&mr));
         Ok(mr)
@@ -121,15 +121,15 @@ impl Fabric for Domain {
         Ok(Region::new(memory.clone(), rights, Registration::Ofi(mr)))
     }
 
-    /// Once the domain and all its lanes are gone, its regions are detached: they do not keep the provider open.
+    /// Once the domain and all its lanes are dropped, its regions are detached: they do not keep the provider open.
     fn attach(&self, region: &Region) -> Result<(), Error> {
         if registration(region, self.shared.device.number()).is_some() {
             return Ok(());
         }
-        let Registration::Several(keys) = region.registration() else {
+        let Registration::Shared(keys) = region.registration() else {
             let call = format!("attach a region to {}", self.provider());
-            let why = "it was registered with another fabric, and for that one only";
-            return Err(Error::new(Kind::Misuse, call, why, "make it with `Region::shared`"));
+            let why = "it is registered with another fabric, and not shared";
+            return Err(Error::new(Kind::Misuse, call, why, "create it with `Region::shared`"));
         };
         keys.ofi.add(self.mr(region.memory(), region.rights())?);
         self.shared.attached.add(region);
@@ -137,13 +137,13 @@ impl Fabric for Domain {
     }
 
     fn detach(&self, region: &Region) {
-        if let Registration::Several(keys) = region.registration() {
+        if let Registration::Shared(keys) = region.registration() {
             keys.ofi.remove(self.shared.device.number());
             self.shared.attached.remove(region);
         }
     }
 
-    /// Both sides are alike.
+    /// Both sides are the same.
     fn half(&self, _side: Side) -> Result<Box<dyn Half>, Error> {
         Ok(Box::new(OfiHalf::new(self.shared.clone())?))
     }

@@ -1,8 +1,8 @@
-//! An endpoint with a queue and one peer of its own: what a lane posts to.
+//! An endpoint with its completion queue and one peer, to which a lane posts.
 //!
-//! Unsafe here: `Endpoint` owns the C object, made and closed once, and closes it before the queue and the
-//! address vector that it is bound to. What it is given to work on must stay until that is over, or until the
-//! endpoint is closed: its callers own both.
+//! Unsafe here: `Endpoint` owns the C object, created and closed once, and closes it before the queue and the
+//! address vector that it is bound to. Memory passed to an operation must stay until the operation completes, or until the
+//! endpoint is closed: its callers guarantee that.
 #![allow(unsafe_code, reason = "owns an endpoint and posts to it")]
 
 use std::ffi::c_void;
@@ -37,12 +37,12 @@ impl Endpoint {
     pub(super) fn new(device: &Arc<Device>, entries: usize) -> Result<Self, Errno> {
         let (cq, av) = (Cq::new(device.clone(), entries)?, Av::new(device.clone())?);
         let mut ep = null_mut();
-        // SAFETY: device and entry are alive, held by the queue; `ep` is writable.
+        // SAFETY: device and entry are alive, owned by the queue; `ep` is writable.
         unsafe { fi_endpoint(device.as_ptr(), device.info().as_ptr(), &mut ep, null_mut()) }?;
         let ep = NonNull::new(ep).ok_or(Errno(libc::EIO))?;
         let endpoint = Endpoint { ep, peer: FI_ADDR_UNSPEC, cq, av };
         let (ep, av) = (endpoint.ep.as_ptr(), endpoint.av.as_ptr());
-        // SAFETY: all three are alive, and both are closed after the endpoint only.
+        // SAFETY: all three are alive, and both are closed after the endpoint.
         unsafe { fi_ep_bind(ep, av.cast(), 0) }?;
         // SAFETY: as above.
         unsafe { fi_ep_bind(ep, endpoint.cq.as_ptr().cast(), FI_TRANSMIT | FI_RECV) }?;
@@ -51,9 +51,9 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// The address by which a peer finds it.
+    /// The endpoint's address, for the peer.
     pub(super) fn name(&self) -> Result<Vec<u8>, Errno> {
-        let mut name = vec![0; Address::MAX];
+        let mut name = vec![0; Address::MAX_BYTES];
         let mut length = name.len();
         // SAFETY: the endpoint is enabled; `name` has `length` writable bytes.
         unsafe { fi_getname(self.ep.as_ptr(), name.as_mut_ptr().cast(), &mut length) }?;
@@ -61,7 +61,7 @@ impl Endpoint {
         Ok(name)
     }
 
-    /// Makes the peer known.
+    /// Inserts the peer's address.
     pub(super) fn connect(&mut self, address: &Address) -> Result<(), Errno> {
         self.peer = self.av.insert(address)?;
         Ok(())
@@ -71,17 +71,17 @@ impl Endpoint {
         &self.cq
     }
 
-    /// Takes one message into a place.
+    /// Posts a receive for one message.
     ///
     /// # Safety
-    /// The place is writable, and it and the context stay until the receive or the endpoint is over.
+    /// The buffer is writable, and it and the context stay until the receive completes or the endpoint is closed.
     pub(super) unsafe fn receive(
         &self,
-        place: (*mut u8, usize),
+        buffer: (*mut u8, usize),
         desc: *mut c_void,
         context: *mut c_void,
     ) -> Result<(), Errno> {
-        let (at, length) = place;
+        let (at, length) = buffer;
         // SAFETY: passed on from the caller.
         unsafe { fi_recv(self.ep.as_ptr(), at.cast(), length, desc, FI_ADDR_UNSPEC, context) }
     }
@@ -89,7 +89,7 @@ impl Endpoint {
     /// Sends one message.
     ///
     /// # Safety
-    /// The pieces and the context stay until the send or the endpoint is over. There are as many descriptors as pieces.
+    /// The pieces and the context stay until the send completes or the endpoint is closed. There are as many descriptors as pieces.
     #[inline]
     pub(super) unsafe fn send(
         &self,
@@ -105,11 +105,11 @@ impl Endpoint {
             context,
             data: 0,
         };
-        // SAFETY: passed on from the caller; the lists live during the call.
+        // SAFETY: guaranteed by the caller; the lists are alive during the call.
         unsafe { fi_sendmsg(self.ep.as_ptr(), &msg, FI_COMPLETION) }
     }
 
-    /// Writes to the peer's memory, or reads it. A write is over when it is placed.
+    /// Writes to the peer's memory, or reads it. A write completes when it is placed.
     ///
     /// # Safety
     /// As for `send`; the pieces are writable for a read.
@@ -133,7 +133,7 @@ impl Endpoint {
             context,
             data: 0,
         };
-        // SAFETY: passed on from the caller; that the peer's memory may be used is for the peer to say.
+        // SAFETY: guaranteed by the caller; the peer's provider checks the access to its memory.
         unsafe {
             match direction {
                 Direction::Write => {
@@ -145,7 +145,7 @@ impl Endpoint {
     }
 }
 
-/// A place in the peer's memory, in the provider's words.
+/// An address and key of the peer's memory, as the provider defines them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Remote {
     pub(super) address: u64,
@@ -160,7 +160,7 @@ pub(super) enum Direction {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, closed here only, before what it is bound to.
+        // SAFETY: created in `new`, closed here only, before the objects that it is bound to.
         let _ = unsafe { fi_close(self.ep.as_ptr().cast()) };
     }
 }

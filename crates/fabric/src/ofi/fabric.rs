@@ -1,6 +1,6 @@
-//! A provider, opened.
+//! An open fabric of libfabric (`fid_fabric`).
 //!
-//! Unsafe here: `OpenFabric` owns the C object, made and closed once. What is opened in it holds it by `Arc`.
+//! Unsafe here: `OpenFabric` owns the C object, created and closed once. `Device` owns it as long as its domain is open.
 #![allow(unsafe_code, reason = "owns a fabric of libfabric")]
 
 use std::ptr::{NonNull, null_mut};
@@ -13,7 +13,7 @@ use super::info::Info;
 
 pub(super) struct OpenFabric(NonNull<fid_fabric>);
 
-// SAFETY: a fabric may be used from any thread, and from several at once.
+// SAFETY: a fabric may be used from any thread, and from several concurrently.
 unsafe impl Send for OpenFabric {}
 // SAFETY: as above.
 unsafe impl Sync for OpenFabric {}
@@ -21,7 +21,7 @@ unsafe impl Sync for OpenFabric {}
 impl OpenFabric {
     pub(super) fn new(info: &Info) -> Result<Self, Errno> {
         let mut fabric = null_mut();
-        // SAFETY: the entry and its parts live during the call; `fabric` is writable.
+        // SAFETY: the entry and its parts are alive during the call; `fabric` is writable.
         unsafe { info.ofi().fi_fabric((*info.as_ptr()).fabric_attr, &mut fabric, null_mut()) }?;
         NonNull::new(fabric).map(OpenFabric).ok_or(Errno(libc::EIO))
     }
@@ -33,7 +33,7 @@ impl OpenFabric {
 
 impl Drop for OpenFabric {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, closed here only, when nothing that was opened in it is left.
+        // SAFETY: created in `new`, closed here only, after everything that was opened in it.
         let _ = unsafe { fi_close(self.0.as_ptr().cast()) };
     }
 }

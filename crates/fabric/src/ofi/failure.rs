@@ -1,4 +1,4 @@
-//! libfabric's errors in a lane's words, and in an error's.
+//! Converts libfabric's errors to failures of operations and to errors.
 
 use std::ffi::{c_int, c_uint};
 
@@ -10,30 +10,31 @@ use super::info::Facts;
 use crate::error::{Error, Kind};
 use crate::op::Failure;
 
-/// Why a call that sets something up failed.
+/// The error of a set-up call.
 pub(super) fn error(facts: &Facts, call: &str, errno: Errno) -> Error {
-    let call = format!("{call} by {} of libfabric", facts.provider);
-    // ofi_rxm makes a queue for as many peers as it is told to expect, and some devices have none so long.
-    let is_crowded = facts.provider.starts_with("verbs") && call.starts_with("make an endpoint");
+    let call = format!("{call} with libfabric provider {}", facts.provider);
+    // ofi_rxm sizes its queues for FI_UNIVERSE_SIZE peers, which exceeds the limits of some devices.
+    let exceeds_queue_limit =
+        facts.provider.starts_with("verbs") && call.starts_with("create an endpoint");
     let (kind, fix) = match errno.0 {
-        _ if is_crowded => (Kind::Full, "set FI_UNIVERSE_SIZE=16 in the environment"),
+        _ if exceeds_queue_limit => (Kind::Full, "set FI_UNIVERSE_SIZE=16 in the environment"),
         libc::ENOMEM | libc::ENOSPC | libc::EMFILE => {
-            (Kind::Full, "raise memlock and the number of open files, or ask for less")
+            (Kind::Full, "raise memlock and the limit of open files, or use less memory")
         }
         libc::ENOSYS | libc::EOPNOTSUPP | libc::EINVAL | FI_EBADFLAGS => {
-            (Kind::Unsupported, "take another provider; FI_LOG_LEVEL=warn lets libfabric say more")
+            (Kind::Unsupported, "use another provider; set FI_LOG_LEVEL=warn for details")
         }
         libc::ENODEV | libc::ENODATA | libc::EADDRNOTAVAIL => {
-            (Kind::Gone, "see what `fi_info -t FI_EP_RDM` lists")
+            (Kind::Gone, "check the output of `fi_info -t FI_EP_RDM`")
         }
         _ if errno.is_denied() => (Kind::Denied, "run as a user who may use the device"),
-        _ => (Kind::System, "FI_LOG_LEVEL=warn lets libfabric say more"),
+        _ => (Kind::System, "set FI_LOG_LEVEL=warn for details"),
     };
     Error::new(kind, call, errno, fix)
 }
 
-/// How an operation ended, by its entry. Those over verbs say no more than "input/output error" for whatever a device
-/// reports; which it was is in the provider's own number, the status of the device's completion.
+/// The errno of a failed operation. The verbs providers return EIO for all device errors;
+/// their `prov_errno` is the status of the device's completion.
 pub(super) fn errno_of(facts: &Facts, err: c_int, prov_errno: c_int) -> Errno {
     let is_verbs = facts.provider.starts_with("verbs");
     match c_uint::try_from(prov_errno) {
@@ -43,24 +44,24 @@ pub(super) fn errno_of(facts: &Facts, err: c_int, prov_errno: c_int) -> Errno {
     }
 }
 
-/// What the end of a write or read says. A provider that refuses a key cuts the connection, so that
-/// what is told here is often no more than that the operation was cancelled: then the peer is asked.
-pub(super) fn of_transfer(errno: Errno) -> Option<Failure> {
+/// The failure of a write or read. A provider that refuses a key closes the connection, so
+/// that the operation is often only reported as cancelled. Then the result is `None`, and the peer must be queried.
+pub(super) fn transfer_failure(errno: Errno) -> Option<Failure> {
     match errno.0 {
         libc::EACCES | libc::EPERM | libc::EFAULT | libc::EKEYREJECTED | FI_ENOKEY | FI_ENOMR => {
             Some(Failure::Access)
         }
         libc::ECANCELED | libc::EIO | libc::EINVAL | FI_EOTHER => None,
-        _ => Some(of_frame(errno)),
+        _ => Some(frame_failure(errno)),
     }
 }
 
-/// What the end of anything else says.
-pub(super) fn of_frame(errno: Errno) -> Failure {
+/// The failure of any other operation.
+pub(super) fn frame_failure(errno: Errno) -> Failure {
     match errno.0 {
         libc::ENOMEM | libc::EINVAL | libc::EFAULT | libc::EMSGSIZE | FI_EOVERRUN => Failure::Local,
         FI_ETRUNC | FI_ETOOSMALL => Failure::ProtocolError,
-        // Cancelled, not connected, reset, timed out, unreachable, and what providers add to these.
+        // Cancelled, not connected, reset, timed out, unreachable, and provider-specific errors.
         _ => Failure::PeerGone,
     }
 }
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_s_status_is_told_by_the_provider_s_own_number() {
+    fn prov_errno_has_the_device_status() {
         let errno_of = |provider: &str, err, prov_errno| {
             errno_of(&Facts { provider: provider.to_owned(), ..Facts::default() }, err, prov_errno)
                 .0
@@ -78,18 +79,18 @@ mod tests {
         assert_eq!(errno_of("verbs;ofi_rxm", libc::EIO, 10), libc::EACCES);
         assert_eq!(errno_of("verbs;ofi_rxm", libc::EIO, 12), libc::ETIMEDOUT);
         assert_eq!(errno_of("verbs;ofi_rxm", libc::ECANCELED, 5), libc::ECANCELED);
-        assert_eq!(errno_of("tcp", libc::EIO, 10), libc::EIO, "its numbers are others");
+        assert_eq!(errno_of("tcp", libc::EIO, 10), libc::EIO, "not a verbs status");
         assert_eq!(errno_of("verbs;ofi_rxm", -libc::EIO, -1), libc::EIO);
     }
 
     #[test]
-    fn errors_are_told_apart() {
-        assert_eq!(of_transfer(Errno(libc::EACCES)), Some(Failure::Access));
-        assert_eq!(of_transfer(Errno(libc::ECANCELED)), None, "the peer must be asked");
-        assert_eq!(of_transfer(Errno(libc::ECONNRESET)), Some(Failure::PeerGone));
-        assert_eq!(of_frame(Errno(libc::ECANCELED)), Failure::PeerGone);
-        assert_eq!(of_frame(Errno(FI_ETRUNC)), Failure::ProtocolError);
-        assert_eq!(of_frame(Errno(libc::ENOMEM)), Failure::Local);
-        assert_eq!(of_frame(Errno(9999)), Failure::PeerGone, "an error of a later library");
+    fn errors_are_converted_to_failures() {
+        assert_eq!(transfer_failure(Errno(libc::EACCES)), Some(Failure::Access));
+        assert_eq!(transfer_failure(Errno(libc::ECANCELED)), None, "the peer must be queried");
+        assert_eq!(transfer_failure(Errno(libc::ECONNRESET)), Some(Failure::PeerGone));
+        assert_eq!(frame_failure(Errno(libc::ECANCELED)), Failure::PeerGone);
+        assert_eq!(frame_failure(Errno(FI_ETRUNC)), Failure::ProtocolError);
+        assert_eq!(frame_failure(Errno(libc::ENOMEM)), Failure::Local);
+        assert_eq!(frame_failure(Errno(9999)), Failure::PeerGone, "an error of a later library");
     }
 }

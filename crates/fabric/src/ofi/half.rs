@@ -1,6 +1,6 @@
 //! One end of a lane that is not connected yet: an endpoint and its offer.
 //!
-//! Connecting waits for nobody: it makes the peer's address known. The provider connects with the first frame.
+//! Connecting does not wait for the peer: it only inserts the peer's address. The provider connects with the first frame.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use super::deferred_close::DeferredClose;
 use super::domain::Shared;
 use super::endpoint::Endpoint;
 use super::failure::error;
-use super::frame::HEADER;
+use super::frame::HEADER_BYTES;
 use super::gather::Gather;
-use super::granted::Granted;
+use super::granted::GrantedRegions;
 use super::inbox::Inbox;
 use super::info::Facts;
 use super::lane::OfiLane;
 use super::offer::Offer;
 use super::outgoing::Outgoing;
-use super::peer_process::{Home, Life};
+use super::peer_process::{PeerProcess, ProcessId};
 use super::rendezvous::RendezvousBuffers;
-use super::sends::{SHORT, Sends, Shape};
+use super::sends::{LaneLimits, MAX_COPIED_BYTES, Sends};
 use super::slots::{self, Slots};
-use super::wait_fd::Sleeper;
+use super::wait_fd::WaitFd;
 use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::half::Half;
@@ -43,36 +43,37 @@ impl OfiHalf {
     pub(super) fn new(shared: Arc<Shared>) -> Result<Self, Error> {
         let device = &shared.device;
         let facts = device.facts();
-        if facts.pieces < 2 || facts.max_message < Slots::SIZE {
-            return Err(error(facts, "make an endpoint for our messages", Errno(libc::EOPNOTSUPP)));
+        if facts.pieces < 2 || facts.max_message < Slots::SLOT_BYTES {
+            return Err(error(facts, "create an endpoint for lanes", Errno(libc::EOPNOTSUPP)));
         }
         let count = slots::count(device)?;
         let slots = Slots::new(device, count)?;
         let endpoint = Endpoint::new(device, window(facts) + count)
-            .map_err(|errno| error(facts, "make an endpoint", errno))?;
-        let address = endpoint.name().map_err(|errno| error(facts, "name an endpoint", errno))?;
+            .map_err(|errno| error(facts, "create an endpoint", errno))?;
+        let address =
+            endpoint.name().map_err(|errno| error(facts, "get the endpoint's address", errno))?;
         let ours = Offer {
             buffers: slots.promised() as u16,
-            frame: Slots::SIZE as u32,
-            max_message: MAX_MESSAGE,
+            frame: Slots::SLOT_BYTES as u32,
+            max_message: MAX_MESSAGE_BYTES,
             token: random()? as u64,
-            home: Home::ours()?,
+            process: ProcessId::ours()?,
             provider: facts.provider.clone(),
             address,
         };
         Ok(OfiHalf { endpoint, slots, shared, ours })
     }
 
-    /// What limits the lane, by both ends' words.
-    fn shape(&self, peer: &Offer) -> Shape {
+    /// The limits of the lane, by both offers.
+    fn limits(&self, peer: &Offer) -> LaneLimits {
         let facts = self.shared.device.facts();
-        Shape {
+        LaneLimits {
             domain: self.shared.device.number(),
-            transfer: u32::try_from(facts.max_message).unwrap_or(u32::MAX).min(LONGEST_TRANSFER),
-            payload: self.ours.frame.min(peer.frame) - HEADER as u32,
+            transfer: u32::try_from(facts.max_message).unwrap_or(u32::MAX).min(MAX_TRANSFER_BYTES),
+            payload: self.ours.frame.min(peer.frame) - HEADER_BYTES as u32,
             pieces: facts.pieces.min(Gather::MAX),
             buffers: peer.buffers.into(),
-            asks: facts.is_trustful(),
+            emulates_rma: facts.lacks_memory_protection(),
         }
     }
 }
@@ -85,61 +86,62 @@ impl Half for OfiHalf {
     fn connect(self: Box<Self>, offer: &[u8], _limit: Duration) -> Result<Box<dyn Lane>, Error> {
         let peer = Offer::from_bytes(offer)?;
         check(&self.ours, &peer)?;
-        let shape = self.shape(&peer);
+        let limits = self.limits(&peer);
         let max_message = self.ours.max_message.min(peer.max_message) as usize;
-        let life = Life::of(&peer.home, &self.ours.home);
-        let is_here = peer.home == self.ours.home && self.shared.device.facts().is_trustful();
+        let peer_process = PeerProcess::open(&peer.process, &self.ours.process);
+        let is_here = peer.process == self.ours.process
+            && self.shared.device.facts().lacks_memory_protection();
         let deferred_close = is_here.then(|| DeferredClose::of(&self.ours.address, &peer.address));
         let OfiHalf { mut endpoint, slots, shared, ours } = *self;
         let facts = shared.device.facts();
         let address = Address::new(&peer.address);
         let connected = address.ok_or(Errno(libc::EINVAL)).and_then(|at| endpoint.connect(&at));
-        connected.map_err(|errno| error(facts, "take the peer's address", errno))?;
-        let sleeper = Sleeper::new(endpoint.cq().fd(), life.as_ref().map(Life::fd));
-        let sleeper = sleeper.map_err(|errno| {
-            error(facts, "make a descriptor to sleep on", Errno(errno.raw_os_error()))
+        connected.map_err(|errno| error(facts, "insert the peer's address", errno))?;
+        let wait_fd = WaitFd::new(endpoint.cq().fd(), peer_process.as_ref().map(PeerProcess::fd));
+        let wait_fd = wait_fd.map_err(|errno| {
+            error(facts, "create an epoll descriptor", Errno(errno.raw_os_error()))
         })?;
-        // What a peer might still read after the endpoint was closed is a copy, and so are short messages everywhere.
-        let room = if shape.asks { shape.payload as usize } else { SHORT };
-        let out = Outgoing::new(&shared.device, window(facts), room, peer.token)?;
+        // Short messages are copied. So is everything if the peer might read it after the endpoint was closed.
+        let payload = if limits.emulates_rma { limits.payload as usize } else { MAX_COPIED_BYTES };
+        let out = Outgoing::new(&shared.device, window(facts), payload, peer.token)?;
         let core = Core::new(
             ours.token,
-            Sends::new(shape, out, RendezvousBuffers::new(shared.device.clone())),
+            Sends::new(limits, out, RendezvousBuffers::new(shared.device.clone())),
             slots,
             Inbox::new(max_message),
-            Granted::by(shared.device.number()),
+            GrantedRegions::new(shared.device.number()),
             &shared.config,
         );
         Ok(Box::new(OfiLane::new(
             shared,
             endpoint,
             core,
-            sleeper,
-            life,
+            wait_fd,
+            peer_process,
             deferred_close,
             max_message,
         )))
     }
 }
 
-/// Refuses a peer with which nothing could be said.
+/// Refuses a peer with another provider.
 fn check(ours: &Offer, peer: &Offer) -> Result<(), Error> {
     if ours.provider == peer.provider {
         return Ok(());
     }
-    let why = format!("the peer has {}, and we have {}", peer.provider, ours.provider);
-    let fix = "give both ends the same provider, and libfabric of the same generation: before 1.18 \
+    let why = format!("the peer uses provider {}, this end {}", peer.provider, ours.provider);
+    let fix = "use the same provider at both ends, and similar versions of libfabric: before 1.18 \
                   tcp was tcp;ofi_rxm";
-    Err(Error::new(Kind::Unsupported, "connect by libfabric", why, fix))
+    Err(Error::new(Kind::Unsupported, "connect over libfabric", why, fix))
 }
 
-/// How many operations are with the provider at a time.
+/// The maximum number of operations submitted to the provider.
 fn window(facts: &Facts) -> usize {
     facts.sends.clamp(8, 64)
 }
 
-/// Longer messages are what writes are for.
-const MAX_MESSAGE: u32 = 16 << 20;
-/// Long enough to cost nothing by itself, short enough that its end is a sign of life in time, and that two make a
-/// device busy without flooding what is between (`MAX_READ`).
-const LONGEST_TRANSFER: u32 = 1 << 20;
+/// For more data, use writes.
+const MAX_MESSAGE_BYTES: u32 = 16 << 20;
+/// Long enough to make the cost per transfer negligible, short enough that completions show progress within the timeout, and that
+/// two keep a device busy without overflowing buffers on the path (`MAX_READ_BYTES`).
+const MAX_TRANSFER_BYTES: u32 = 1 << 20;

@@ -1,6 +1,6 @@
-//! What has come, and the receives that it goes into: the oldest message into the oldest receive.
+//! Incoming messages and posted receives: the oldest message is delivered to the oldest receive.
 //!
-//! Messages are numbered by their sender, so that they may come in any order and in parts. What comes before
+//! The sender numbers the messages, so that they may arrive in any order and in parts. A part that arrives before
 //! its receive stays in its slot, or with its sender; the sender has no more frames in flight than there are slots.
 
 use std::collections::VecDeque;
@@ -16,52 +16,52 @@ use crate::region::Slice;
 pub(super) struct Inbox {
     /// Posted, the oldest first.
     receives: VecDeque<Op>,
-    /// Those that are not received yet, from the message numbered `first` on.
+    /// Messages that are not delivered yet, starting with id `first`.
     messages: VecDeque<Option<Message>>,
     first: u64,
-    /// How many of them have their receive.
+    /// The number of messages that have a receive.
     matched: usize,
     max_message: u64,
-    /// What lies with the peer, and has its receive.
+    /// Parts in the peer's rendezvous buffers that have a receive.
     pub(super) fetches: Fetches,
 }
 
-/// A message on its way in, or immediate data of a write.
+/// A message that is arriving, or immediate data of a write.
 struct Message {
     /// Of the message, or of the write.
     length: u64,
     imm: Option<u32>,
-    /// How many bytes are still to come.
+    /// The number of bytes that have not arrived yet.
     missing: u64,
-    /// Parts that wait for a receive, and how many are being read from the peer.
-    held: Vec<Part>,
-    fetched: u32,
+    /// Parts that wait for a receive, and the number of parts being read from the peer.
+    parts: Vec<Part>,
+    reading: u32,
     receive: Option<Op>,
 }
 
-/// Bytes of a message.
+/// A part of a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
-    pub(super) place: Place,
+    pub(super) place: PartLocation,
     pub(super) offset: u64,
     pub(super) length: u64,
 }
 
-/// Where they are.
+/// Where a part is.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum PartLocation {
     Slot(u32),
-    /// With the peer.
+    /// In the peer's rendezvous buffers.
     There(Remote),
 }
 
 impl Message {
     fn new(length: u64, imm: Option<u32>, missing: u64) -> Self {
-        Message { length, imm, missing, held: Vec::new(), fetched: 0, receive: None }
+        Message { length, imm, missing, parts: Vec::new(), reading: 0, receive: None }
     }
 
-    fn is_whole(&self) -> bool {
-        self.missing == 0 && self.held.is_empty() && self.fetched == 0
+    fn is_complete(&self) -> bool {
+        self.missing == 0 && self.parts.is_empty() && self.reading == 0
     }
 }
 
@@ -77,12 +77,12 @@ impl Inbox {
         }
     }
 
-    /// How many receives are posted and not over.
+    /// The number of receives that are posted and not completed.
     pub(super) fn posted(&self) -> usize {
         self.receives.len() + self.matched
     }
 
-    /// How many messages were received.
+    /// The number of messages received.
     pub(super) fn received(&self) -> u64 {
         self.first
     }
@@ -91,7 +91,7 @@ impl Inbox {
         self.receives.push_back(receive);
     }
 
-    /// The receive of a message with so many bytes that has come whole, if no other waits before it.
+    /// The receive for a message that arrived complete, if it is the next one and fits.
     #[inline]
     pub(super) fn take_next(&mut self, id: u64, bytes: u64) -> Option<Op> {
         let is_next = id == self.first && self.messages.is_empty() && bytes <= self.max_message;
@@ -103,7 +103,7 @@ impl Inbox {
         self.receives.pop_front()
     }
 
-    /// A part of a message came.
+    /// A part of a message arrived.
     pub(super) fn message(
         &mut self,
         id: u64,
@@ -112,32 +112,35 @@ impl Inbox {
         part: Part,
     ) -> Result<(), Failure> {
         let fits = part.offset.checked_add(part.length).is_some_and(|end| end <= total);
-        // Only a message of no bytes has a part of none.
-        let progress = part.length > 0 || total == 0;
-        if !fits || !progress || total > self.max_message {
+        // Only an empty message may have an empty part.
+        let is_valid_length = part.length > 0 || total == 0;
+        if !fits || !is_valid_length || total > self.max_message {
             return Err(Failure::ProtocolError);
         }
-        let message = self.place(id)?.get_or_insert_with(|| Message::new(total, imm, total));
+        let message = self.entry(id)?.get_or_insert_with(|| Message::new(total, imm, total));
         if (message.length, message.imm) != (total, imm) || message.missing < part.length {
             return Err(Failure::ProtocolError);
         }
         message.missing -= part.length;
-        message.held.push(part);
+        message.parts.push(part);
         Ok(())
     }
 
-    /// The immediate data of a write came; its slot is free at once.
+    /// The immediate data of a write arrived; its slot is freed immediately.
     pub(super) fn immediate(&mut self, id: u64, length: u64, imm: u32) -> Result<(), Failure> {
-        let place = self.place(id)?;
-        if place.is_some() {
+        let entry = self.entry(id)?;
+        if entry.is_some() {
             return Err(Failure::ProtocolError);
         }
-        *place = Some(Message::new(length, Some(imm), 0));
+        *entry = Some(Message::new(length, Some(imm), 0));
         Ok(())
     }
 
-    fn place(&mut self, id: u64) -> Result<&mut Option<Message>, Failure> {
-        let at = id.checked_sub(self.first).filter(|at| *at < MAX).ok_or(Failure::ProtocolError)?;
+    fn entry(&mut self, id: u64) -> Result<&mut Option<Message>, Failure> {
+        let at = id
+            .checked_sub(self.first)
+            .filter(|at| *at < MAX_MESSAGES_AHEAD)
+            .ok_or(Failure::ProtocolError)?;
         let at = at as usize;
         if self.messages.len() <= at {
             self.messages.resize_with(at + 1, || None);
@@ -145,36 +148,36 @@ impl Inbox {
         Ok(&mut self.messages[at])
     }
 
-    /// Brings together what can be, and gives back the receives that are over. The error: a message that is
+    /// Copies arrived parts into their receives, and completes receives. The error: a message that is
     /// longer than its receive.
     #[inline]
-    pub(super) fn settle(
+    pub(super) fn deliver(
         &mut self,
         slots: &mut Slots,
         freed: &mut u64,
         over: &mut Over<'_>,
     ) -> Result<(), TooLong> {
-        self.match_up(over)?;
+        self.match_receives(over)?;
         for (message, id) in self.messages.iter_mut().take(self.matched).zip(self.first..) {
             let Some(message) = message else { continue };
             let Some(receive) = &message.receive else { continue };
-            for Part { place, offset, length } in message.held.drain(..) {
+            for Part { place, offset, length } in message.parts.drain(..) {
                 let (offset, length) = (offset as usize, length as usize);
                 match place {
-                    Place::Slot(slot) => {
+                    PartLocation::Slot(slot) => {
                         let (memory, at) = slots.payload(slot);
                         scatter(receive.work.local(), offset, length, memory, at);
                         slots.free(slot);
                         *freed += 1;
                     }
-                    Place::There(from) => {
+                    PartLocation::Peer(from) => {
                         self.fetches.add(Fetch::new(id, offset, length, from));
-                        message.fetched += 1;
+                        message.reading += 1;
                     }
                 }
             }
         }
-        while self.matched > 0 && self.messages.front().is_some_and(is_whole) {
+        while self.matched > 0 && self.messages.front().is_some_and(is_complete) {
             let message = self.messages.pop_front().flatten();
             (self.first, self.matched) = (self.first + 1, self.matched - 1);
             let Some(Message { length, imm, receive: Some(receive), .. }) = message else {
@@ -186,14 +189,14 @@ impl Inbox {
         Ok(())
     }
 
-    /// Gives messages their receives, in their order.
+    /// Assigns receives to messages, in order.
     #[inline]
-    fn match_up(&mut self, over: &mut Over<'_>) -> Result<(), TooLong> {
+    fn match_receives(&mut self, over: &mut Over<'_>) -> Result<(), TooLong> {
         while let Some(Some(message)) = self.messages.get_mut(self.matched)
             && let Some(receive) = self.receives.pop_front()
         {
-            // Immediate data has no bytes of its own.
-            let bytes = message.missing + message.held.iter().map(|part| part.length).sum::<u64>();
+            // Immediate data has no payload.
+            let bytes = message.missing + message.parts.iter().map(|part| part.length).sum::<u64>();
             if bytes > receive.work.total() as u64 {
                 over.add(receive, Err(Failure::TooLong));
                 return Err(TooLong { id: self.first + self.matched as u64 });
@@ -204,27 +207,27 @@ impl Inbox {
         Ok(())
     }
 
-    /// Where a message goes.
+    /// The receive of a message.
     pub(super) fn receive(&self, id: u64) -> Option<&Op> {
         let at = usize::try_from(id.checked_sub(self.first)?).ok()?;
         self.messages.get(at)?.as_ref()?.receive.as_ref()
     }
 
-    /// A part that lay with the peer was read; whether that was all of its message.
-    pub(super) fn fetched(&mut self, id: u64) -> bool {
+    /// A part was read from the peer; returns whether its message is complete.
+    pub(super) fn part_read(&mut self, id: u64) -> bool {
         let at = id.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
         let message = at.and_then(|at| self.messages.get_mut(at)?.as_mut());
-        let is_whole = message.is_none_or(|message| {
-            message.fetched -= 1;
-            message.is_whole()
+        let is_complete = message.is_none_or(|message| {
+            message.reading -= 1;
+            message.is_complete()
         });
-        if is_whole {
+        if is_complete {
             self.fetches.receive(id);
         }
-        is_whole
+        is_complete
     }
 
-    /// The lane is dead: every receive comes back, the oldest with the reason.
+    /// The lane has ended: completes all receives, the oldest with the reason.
     pub(super) fn abandon(&mut self, mut reason: Failure, over: &mut Over<'_>) {
         let matched = self.messages.drain(..).flatten().filter_map(|message| message.receive);
         for receive in matched.chain(self.receives.drain(..)) {
@@ -235,17 +238,17 @@ impl Inbox {
     }
 }
 
-/// Which message was longer than its receive.
+/// A message that is longer than its receive.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooLong {
     pub(super) id: u64,
 }
 
-fn is_whole(message: &Option<Message>) -> bool {
-    message.as_ref().is_some_and(Message::is_whole)
+fn is_complete(message: &Option<Message>) -> bool {
+    message.as_ref().is_some_and(Message::is_complete)
 }
 
-/// Copies bytes to their place in slices: so many from `offset` on.
+/// Copies `length` bytes to `offset` in the concatenated slices.
 pub(super) fn scatter(into: &[Slice], offset: usize, length: usize, from: &Memory, at: usize) {
     let (mut skip, mut done) = (offset, 0);
     for slice in into {
@@ -262,8 +265,8 @@ pub(super) fn scatter(into: &[Slice], offset: usize, length: usize, from: &Memor
     }
 }
 
-/// How far ahead of what was received a sender may number; none of ours has so many in flight.
-const MAX: u64 = 4096;
+/// The maximum distance of a message id from the last received one; a well-behaved sender has fewer in flight.
+const MAX_MESSAGES_AHEAD: u64 = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -275,18 +278,22 @@ mod tests {
     use crate::stats::Stats;
 
     fn part(offset: u64, length: u64) -> Part {
-        Part { place: Place::Slot(0), offset, length }
+        Part { place: PartLocation::Slot(0), offset, length }
     }
 
     #[test]
-    fn what_no_peer_of_ours_sends_is_refused() {
+    fn invalid_messages_are_refused() {
         let mut inbox = Inbox::new(1000);
         let protocol_error = Err(Failure::ProtocolError);
         assert_eq!(inbox.message(0, 1001, None, part(0, 10)), protocol_error, "too long");
         assert_eq!(inbox.message(0, 100, None, part(95, 10)), protocol_error, "beyond its end");
         assert_eq!(inbox.message(0, 100, None, part(u64::MAX, 10)), protocol_error, "far beyond");
-        assert_eq!(inbox.message(0, 100, None, part(5, 0)), protocol_error, "a part of nothing");
-        assert_eq!(inbox.message(MAX, 100, None, part(0, 10)), protocol_error, "far ahead");
+        assert_eq!(inbox.message(0, 100, None, part(5, 0)), protocol_error, "an empty part");
+        assert_eq!(
+            inbox.message(MAX_MESSAGES_AHEAD, 100, None, part(0, 10)),
+            protocol_error,
+            "far ahead"
+        );
         assert_eq!(inbox.message(0, 100, None, part(0, 60)), Ok(()));
         assert_eq!(inbox.message(0, 90, None, part(60, 10)), protocol_error, "another length");
         assert_eq!(
@@ -294,30 +301,34 @@ mod tests {
             protocol_error,
             "other immediate data"
         );
-        assert_eq!(inbox.message(0, 100, None, part(50, 50)), protocol_error, "more than it has");
-        assert_eq!(inbox.immediate(0, 8, 7), protocol_error, "a message has this place");
+        assert_eq!(
+            inbox.message(0, 100, None, part(50, 50)),
+            protocol_error,
+            "more bytes than its length"
+        );
+        assert_eq!(inbox.immediate(0, 8, 7), protocol_error, "the id of a message");
         assert_eq!(inbox.immediate(1, 8, 7), Ok(()));
         assert_eq!(inbox.immediate(1, 8, 7), protocol_error, "twice");
     }
 
     #[test]
-    fn a_whole_message_takes_its_receive_if_nothing_waits_before_it() {
+    fn a_complete_message_takes_its_receive_if_it_is_the_next_one() {
         let mut inbox = Inbox::new(1000);
-        assert!(inbox.take_next(0, 0).is_none(), "there is no receive");
+        assert!(inbox.take_next(0, 0).is_none(), "no receive");
         (0..3).for_each(|token| inbox.add(Op::receive(token, Pieces::EMPTY)));
-        assert!(inbox.take_next(1, 0).is_none(), "another comes first");
+        assert!(inbox.take_next(1, 0).is_none(), "not the next message");
         assert!(inbox.take_next(0, 1).is_none(), "longer than its receive");
         assert!(inbox.take_next(0, u64::MAX).is_none(), "longer than any message");
         let taken = inbox.take_next(0, 0).map(|receive| receive.token);
         assert_eq!((taken, inbox.received(), inbox.posted()), (Some(0), 1, 2));
-        assert!(inbox.take_next(0, 0).is_none(), "it came already");
+        assert!(inbox.take_next(0, 0).is_none(), "already received");
         inbox.immediate(2, 8, 7).unwrap();
-        assert!(inbox.take_next(1, 0).is_none(), "one that came earlier waits");
+        assert!(inbox.take_next(1, 0).is_none(), "an earlier arrival waits");
         assert_eq!((inbox.received(), inbox.posted()), (1, 2));
     }
 
     #[test]
-    fn receives_are_counted_and_come_back_the_oldest_with_the_reason() {
+    fn abandoned_receives_complete_the_oldest_with_the_reason() {
         let mut inbox = Inbox::new(1000);
         (0..3).for_each(|token| inbox.add(Op::receive(token, Pieces::EMPTY)));
         assert_eq!((inbox.posted(), inbox.received()), (3, 0));
@@ -330,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_scattered_from_any_place() {
+    fn bytes_are_scattered_from_any_offset() {
         let region = |length| {
             let memory = Memory::allocate(length, Pages::Plain).unwrap();
             Region::new(memory, Rights::NONE, Registration::Software)

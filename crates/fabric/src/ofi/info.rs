@@ -1,7 +1,7 @@
-//! What a provider offers: one entry of libfabric's list, copied.
+//! A copy of one entry of libfabric's provider list (`fi_info`).
 //!
-//! Unsafe here: `Info` owns the entry; it is made whole by the library, with all its parts, and freed once.
-//! Nothing changes it, except for the library itself while it opens what the entry describes.
+//! Unsafe here: `Info` owns the entry; the library allocates it with all its parts, and it is freed once.
+//! Only the library itself modifies it, while it opens the described provider.
 #![allow(unsafe_code, reason = "owns an entry of libfabric's list")]
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -12,18 +12,18 @@ use rdma_sys::ofi::consts::*;
 use rdma_sys::ofi::info::fi_info;
 use rdma_sys::{Errno, Ofi};
 
-/// One path to communicate by.
+/// A provider on one device or interface.
 pub(super) struct Info {
     ofi: &'static Ofi,
     info: NonNull<fi_info>,
 }
 
-// SAFETY: the entry is plain memory of the library's, which nobody changes after it was made.
+// SAFETY: the entry is plain memory of the library, and not modified after its creation.
 unsafe impl Send for Info {}
 // SAFETY: as above.
 unsafe impl Sync for Info {}
 
-/// What an entry says, as far as lanes want to know.
+/// The fields of an entry that lanes use.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) provider: String,
@@ -32,17 +32,17 @@ pub(super) struct Facts {
     pub(super) fabric: String,
     pub(super) domain: String,
     pub(super) mr_mode: c_int,
-    /// How many bytes a key may have.
+    /// The maximum number of bytes of a key.
     pub(super) key_size: usize,
     pub(super) max_message: usize,
-    /// How many pieces a message, a write or a read may have.
+    /// The maximum number of pieces of a message, a write or a read.
     pub(super) pieces: usize,
-    /// How many operations, and receives, an endpoint takes at a time.
+    /// The maximum number of operations, and of receives, of an endpoint.
     pub(super) sends: usize,
     pub(super) receives: usize,
 }
 
-/// What to look for.
+/// The criteria of a query.
 #[derive(Debug, Default)]
 pub(super) struct Query<'a> {
     pub(super) provider: Option<&'a str>,
@@ -50,13 +50,13 @@ pub(super) struct Query<'a> {
 }
 
 impl Query<'_> {
-    /// What there is, the provider's best first. Addressing by offsets is preferred: where a provider can do
-    /// both, it is the one with which `shm` looks at keys.
+    /// Lists matching entries, the provider's best first. Addressing by offsets is preferred, if a provider supports
+    /// both: only then `shm` checks keys.
     pub(super) fn find(&self, ofi: &'static Ofi) -> Result<Vec<Info>, Errno> {
         let mut all = Vec::new();
         let mut missing = Errno(libc::ENODATA);
         for mode in [MR_MODE, MR_MODE | FI_MR_VIRT_ADDR] {
-            match self.ask(ofi, mode) {
+            match self.get_info(ofi, mode) {
                 Ok(found) => all.extend(found),
                 Err(errno) => missing = errno,
             }
@@ -74,14 +74,14 @@ impl Query<'_> {
         Ok(all)
     }
 
-    fn ask(&self, ofi: &'static Ofi, mr_mode: c_int) -> Result<Vec<Info>, Errno> {
+    fn get_info(&self, ofi: &'static Ofi, mr_mode: c_int) -> Result<Vec<Info>, Errno> {
         let hints = Info { ofi, info: ofi.fi_allocinfo()? };
         let hints_at = hints.info.as_ptr();
-        // A name with a zero in it is nobody's.
+        // No provider's name contains a zero.
         let invalid = |_| Errno(libc::EINVAL);
         let provider = self.provider.map(CString::new).transpose().map_err(invalid)?;
-        // SAFETY: the hints were just made with all their parts; a string of theirs must come from
-        // malloc, since `fi_freeinfo` frees it.
+        // SAFETY: the hints were just allocated with all their parts; their strings must be allocated by
+        // malloc, since `fi_freeinfo` frees them.
         unsafe {
             (*hints_at).caps = FI_MSG | FI_RMA;
             (*hints_at).mode = FI_CONTEXT | FI_CONTEXT2;
@@ -97,21 +97,21 @@ impl Query<'_> {
         let flags = if node.is_some() { FI_SOURCE | FI_NUMERICHOST } else { 0 };
         let node = node.as_ref().map_or(null(), |node| node.as_ptr());
         let mut list = null_mut();
-        // SAFETY: the strings and the hints live during the call; `list` is writable.
+        // SAFETY: the strings and the hints are alive during the call; `list` is writable.
         unsafe { ofi.fi_getinfo(ofi.api_version(), node, null(), flags, hints_at, &mut list) }?;
         let copied = copies(ofi, list);
-        // SAFETY: made by the call above, and not used any more.
+        // SAFETY: returned by the call above, and no longer used.
         unsafe { ofi.fi_freeinfo(list) };
         copied
     }
 }
 
-/// Every entry of a list, each by itself.
+/// Copies every entry of a list.
 fn copies(ofi: &'static Ofi, list: *mut fi_info) -> Result<Vec<Info>, Errno> {
     let mut copies = Vec::new();
     let mut at = list;
     while !at.is_null() {
-        // SAFETY: an entry of the list, which the caller frees later.
+        // SAFETY: an entry of the list, which the caller frees after this call.
         copies.push(Info { ofi, info: unsafe { ofi.fi_dupinfo(at) }? });
         // SAFETY: as above.
         at = unsafe { (*at).next };
@@ -124,13 +124,13 @@ impl Info {
         self.ofi
     }
 
-    /// For the library's functions that open what it describes.
+    /// For the library's functions that open the provider.
     pub(super) fn as_ptr(&self) -> *mut fi_info {
         self.info.as_ptr()
     }
 
     pub(super) fn facts(&self) -> Facts {
-        // SAFETY: made by the library with all its parts, and alive until `Drop`.
+        // SAFETY: allocated by the library with all its parts, and alive until `Drop`.
         let (fabric, domain, ep, tx, rx) = unsafe {
             let info = self.info.as_ref();
             (&*info.fabric_attr, &*info.domain_attr, &*info.ep_attr, &*info.tx_attr, &*info.rx_attr)
@@ -152,20 +152,20 @@ impl Info {
 
 impl Drop for Info {
     fn drop(&mut self) {
-        // SAFETY: made by the library, freed here only; what it opened keeps copies of its own.
+        // SAFETY: allocated by the library, freed here only; opened objects have their own copies.
         unsafe { self.ofi.fi_freeinfo(self.info.as_ptr()) };
     }
 }
 
 impl Facts {
-    /// Whether keys cover addresses; else they cover offsets from the region's beginning.
+    /// Whether remote addresses are virtual addresses; else they are offsets from the region's start.
     pub(super) fn is_virtual(&self) -> bool {
         self.mr_mode & FI_MR_VIRT_ADDR != 0
     }
 
-    /// Whether it lets a peer use any memory of ours, whatever was registered (`shm`, where peers reach into each
-    /// other's process). Then it carries messages alone, and we look at keys ourselves.
-    pub(super) fn is_trustful(&self) -> bool {
+    /// Whether it lets a peer access any memory of this process, registered or not (`shm`, which reads and writes the other
+    /// process's memory). Then it is used for messages only, and lanes check keys themselves.
+    pub(super) fn lacks_memory_protection(&self) -> bool {
         self.provider == "shm"
     }
 
@@ -175,15 +175,15 @@ impl Facts {
     }
 }
 
-/// A text of the library's; empty where there is none.
+/// A C string of the library; empty if null.
 fn text(at: *const c_char) -> String {
     if at.is_null() {
         return String::new();
     }
-    // SAFETY: not null, so a string that lives as long as the entry it was read from.
+    // SAFETY: not null, so a string that is alive as long as the entry it was read from.
     unsafe { CStr::from_ptr(at) }.to_string_lossy().into_owned()
 }
 
-/// What our registrations can do beside: registered memory for local use too, with pages behind it, and keys
-/// that the provider chooses.
+/// The registration modes that lanes support: local buffers are registered, memory is allocated before, and keys may be
+/// chosen by the provider.
 const MR_MODE: c_int = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY;

@@ -5,14 +5,14 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::core::{Core, End};
-use super::deferred_close::{DeferredClose, Remains};
+use super::core::{Core, LaneEnd};
+use super::deferred_close::{DeferredClose, EndpointResources};
 use super::domain::Shared;
 use super::endpoint::Endpoint;
 use super::mr::{is_registered, registration};
-use super::peer_process::Life;
+use super::peer_process::PeerProcess;
 use super::usable_provider::is_rdma;
-use super::wait_fd::Sleeper;
+use super::wait_fd::WaitFd;
 use crate::error::{Error, Kind};
 use crate::lane::{BorrowedPath, Caps, Lane, number};
 use crate::op::{Completion, Failure, Op, Work};
@@ -24,12 +24,12 @@ use crate::stats::Stats;
 pub(super) struct OfiLane {
     id: u64,
     caps: Caps,
-    /// None once the lane is dead: then nothing of the peer's lands here any more. Dropped before what it uses.
+    /// `None` once the lane has ended: then the peer can no longer access our memory. Dropped before the resources it uses.
     endpoint: Option<Endpoint>,
     core: Core,
-    sleeper: Sleeper,
-    life: Option<Life>,
-    /// Where the endpoint goes, if it cannot be closed before the peer's.
+    wait_fd: WaitFd,
+    peer_process: Option<PeerProcess>,
+    /// Closes the endpoint together with the peer's, if it cannot be closed before.
     deferred_close: Option<DeferredClose>,
     polls: u32,
     shared: Arc<Shared>,
@@ -40,28 +40,28 @@ impl OfiLane {
         shared: Arc<Shared>,
         endpoint: Endpoint,
         core: Core,
-        sleeper: Sleeper,
-        life: Option<Life>,
+        wait_fd: WaitFd,
+        peer_process: Option<PeerProcess>,
         deferred_close: Option<DeferredClose>,
         max_message: usize,
     ) -> Self {
         let rdma = is_rdma(&shared.device.facts().provider);
-        let caps = Caps { max_message, naps: sleeper.naps(), rdma, ..CAPS };
+        let caps = Caps { max_message, naps: wait_fd.naps(), rdma, ..CAPS };
         let endpoint = Some(endpoint);
         OfiLane {
             id: number(),
             caps,
             endpoint,
             core,
-            sleeper,
-            life,
+            wait_fd,
+            peer_process,
             deferred_close,
             polls: 0,
             shared,
         }
     }
 
-    /// Takes one operation, unless it must wait for room.
+    /// Takes one operation; `false` if there is none, or the queue is full.
     #[inline]
     fn take(&mut self, ops: &mut VecDeque<Op>) -> bool {
         let Some(op) = ops.pop_front() else { return false };
@@ -70,7 +70,7 @@ impl OfiLane {
         false
     }
 
-    /// Begins an operation or refuses it; gives it back where there is no room.
+    /// Starts an operation or refuses it; returns it if the queue is full.
     #[inline]
     fn begin(&mut self, op: Op) -> Option<Op> {
         if let Some(failure) = self.refusal(&op.work) {
@@ -95,8 +95,8 @@ impl OfiLane {
         None
     }
 
-    /// Why an operation is not begun. Bounds and rights are looked at by the peer's word: not every provider
-    /// does, and those that do cut the connection.
+    /// Why an operation is refused, or `None`. Checks bounds and rights as granted by the peer: not every provider
+    /// does, and those that do close the connection.
     #[inline]
     fn refusal(&self, work: &Work) -> Option<Failure> {
         if self.endpoint.is_none() {
@@ -112,51 +112,50 @@ impl OfiLane {
         (!may).then_some(Failure::Access)
     }
 
-    /// Does whatever is due.
+    /// Does all pending work.
     #[inline]
-    fn work(&mut self) -> Result<usize, End> {
+    fn work(&mut self) -> Result<usize, LaneEnd> {
         let Some(endpoint) = &self.endpoint else { return Ok(0) };
         let count = self.core.work(endpoint)?;
         if count > 0 {
-            self.sleeper.stir();
+            self.wait_fd.reset_nap();
         }
-        // Not at empty polls alone: what is lost would be waited for as long as others come.
+        // Not only at empty polls: a lost operation must time out also while others complete.
         self.polls = self.polls.wrapping_add(1);
-        if self.polls.is_multiple_of(POLLS_FOR_CLOCK) {
+        if self.polls.is_multiple_of(POLLS_PER_TIMEOUT_CHECK) {
             self.core.check(Instant::now())?;
         }
-        if self.polls.is_multiple_of(POLLS_FOR_LIFE) {
-            // A peer whose messages have come gets that reported also while we always have writes of our own to look after.
-            self.core.rest(endpoint)?;
-            self.look_after_peer()?;
+        if self.polls.is_multiple_of(POLLS_PER_PEER_CHECK) {
+            // Reports progress to the peer also while this end is always busy with its own writes.
+            self.core.flush_deferred(endpoint)?;
+            self.check_peer_process()?;
         }
         Ok(count)
     }
 
-    fn look_after_peer(&self) -> Result<(), End> {
-        match self.life.as_ref().is_some_and(Life::has_ended) {
-            true => Err(self.core.by_oldest(Failure::PeerGone)),
+    fn check_peer_process(&self) -> Result<(), LaneEnd> {
+        match self.peer_process.as_ref().is_some_and(PeerProcess::has_ended) {
+            true => Err(self.core.end_at_oldest(Failure::PeerGone)),
             false => Ok(()),
         }
     }
 
-    /// Ends the lane, once. Without its endpoint nothing of the peer's reaches our memory, and the provider
-    /// does not touch what it was given: all of it comes back.
+    /// Ends the lane, once. After its endpoint is closed, neither the peer nor the provider accesses our memory: all operations
+    /// complete.
     #[cold]
-    fn die(&mut self, end: &End) {
+    fn die(&mut self, end: &LaneEnd) {
         let Some(endpoint) = self.endpoint.take() else { return };
         self.core.stats.end(end.failure);
         if end.failure != Failure::PeerGone {
-            self.core.farewell(end, &endpoint);
+            self.core.send_close(end, &endpoint);
         }
         match &self.deferred_close {
-            Some(deferred_close) => {
-                deferred_close.take(Remains { _endpoint: endpoint, _used: self.core.used() })
-            }
+            Some(deferred_close) => deferred_close
+                .close(EndpointResources { _endpoint: endpoint, _used: self.core.used() }),
             None => drop(endpoint),
         }
         self.core.abandon(end);
-        self.sleeper.retire(self.life.as_ref().map(Life::fd));
+        self.wait_fd.disable(self.peer_process.as_ref().map(PeerProcess::fd));
     }
 }
 
@@ -172,11 +171,11 @@ impl Lane for OfiLane {
     fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
         let mr = registration(region, self.shared.device.number()).ok_or_else(|| {
             let why = "it is not registered with this lane's provider";
-            let fix = "register the memory with the fabric of the lane, or attach the region to it";
+            let fix = "register the memory with the lane's fabric, or attach the region to it";
             Error::new(Kind::Misuse, "grant a region", why, fix)
         })?;
         self.core.granted.add(mr.key(), region);
-        if self.endpoint.is_some() && !self.shared.device.facts().is_trustful() {
+        if self.endpoint.is_some() && !self.shared.device.facts().lacks_memory_protection() {
             self.core.granted.hold(region.memory());
         }
         Ok(RemoteRegion {
@@ -191,8 +190,8 @@ impl Lane for OfiLane {
     fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error> {
         remote.expect(LaneKind::Ofi)?;
         let key = u64::try_from(remote.key).map_err(|_| {
-            let why = "its key is longer than this lane's keys are";
-            Error::new(Kind::Misuse, "import a region", why, "pass on the peer's bytes as they are")
+            let why = "its key is longer than 64 bits";
+            Error::new(Kind::Misuse, "import a region", why, "pass the peer's bytes unchanged")
         })?;
         let reach = Reach::Ofi { address: remote.address, key };
         Ok(Window::new(self.id, remote.length, remote.rights, reach))
@@ -220,25 +219,25 @@ impl Lane for OfiLane {
 
     fn arm(&mut self) -> bool {
         let now = Instant::now();
-        if let Err(end) = self.look_after_peer().and_then(|()| self.core.check(now)) {
+        if let Err(end) = self.check_peer_process().and_then(|()| self.core.check(now)) {
             self.die(&end);
         }
         if !self.core.ready.is_empty() {
             return false;
         }
         if let Some(endpoint) = &self.endpoint
-            && let Err(end) = self.core.rest(endpoint)
+            && let Err(end) = self.core.flush_deferred(endpoint)
         {
             self.die(&end);
             return self.core.ready.is_empty();
         }
         let Some(endpoint) = &self.endpoint else { return true };
-        self.sleeper.set(self.core.due(now));
-        self.sleeper.naps() || endpoint.cq().may_sleep()
+        self.wait_fd.set_timer(self.core.due(now));
+        self.wait_fd.naps() || endpoint.cq().may_sleep()
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
-        self.sleeper.fd()
+        self.wait_fd.fd()
     }
 
     fn close(&mut self) {
@@ -246,14 +245,14 @@ impl Lane for OfiLane {
     }
 }
 
-/// The endpoint is closed first: then nobody uses the memory that is given up after it.
+/// Closes the endpoint first, so that the memory freed after it is not in use.
 impl Drop for OfiLane {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-/// What an operation needs of the peer's rights.
+/// The rights that an operation requires.
 fn wanted(work: &Work) -> Rights {
     match work {
         Work::Write { .. } => Rights { write: true, ..Rights::NONE },
@@ -266,7 +265,7 @@ fn wanted(work: &Work) -> Rights {
 const CAPS: Caps = Caps {
     lane: "ofi",
     datagram: false,
-    // Messages keep their order, but a message may pass a write that was posted before it.
+    // Messages are ordered, but a message may overtake a write that was posted before it.
     ordered: false,
     max_message: 0,
     max_pieces: 32,
@@ -280,7 +279,7 @@ const CAPS: Caps = Caps {
     rdma: false,
 };
 
-/// Polls between two looks at the peer's process: each is a system call.
-const POLLS_FOR_LIFE: u32 = 1024;
-/// Polls between two looks at the clock.
-const POLLS_FOR_CLOCK: u32 = 16;
+/// Checking the peer's process is a system call.
+const POLLS_PER_PEER_CHECK: u32 = 1024;
+/// Checking timeouts reads the clock.
+const POLLS_PER_TIMEOUT_CHECK: u32 = 16;

@@ -1,4 +1,4 @@
-//! Peers that send what no peer of ours sends, and unknown peers.
+//! Tests with peers that violate the protocol, and unknown peers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use super::av::Address;
 use super::config::Config;
 use super::domain::{Domain, Shared};
 use super::endpoint::{Direction, Endpoint, Remote};
-use super::frame::{Change, Frame, PART, Progress, opened};
+use super::frame::{AtomicOp, Frame, PART_BYTES, Progress, decode_frame};
 use super::gather::Gather;
 use super::offer::Offer;
-use super::outgoing::{Outgoing, Use};
-use super::peer_process::Home;
+use super::outgoing::{ContextUse, Outgoing};
+use super::peer_process::ProcessId;
 use super::slots::Slots;
 use super::{choose, survey};
 use crate::half::{Fabric, Side};
@@ -21,39 +21,39 @@ use crate::remote::{LaneKind, RemoteRegion};
 use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights, Work};
 
 const LIMIT: Duration = Duration::from_secs(30);
-/// How many frames a lane takes in before they are received, over the tcp provider.
-const PROMISED: u64 = 64;
-/// Where no peer of ours has anything.
-const NOWHERE: Remote = Remote { address: 0, key: 1 };
-/// What is said to a rogue begins with this.
+/// The number of frames that a lane buffers before they are received, over the tcp provider.
+const PEER_BUFFERS: u64 = 64;
+/// An address and key that are not registered.
+const UNREGISTERED: Remote = Remote { address: 0, key: 1 };
+/// The token of frames to the misbehaving peer.
 const TOKEN: u64 = 1;
 
-/// An endpoint that says whatever it is told to.
-struct Rogue {
+/// An endpoint that sends arbitrary frames.
+struct MisbehavingPeer {
     endpoint: Endpoint,
     out: Outgoing,
-    /// What it receives, if it posts them, and those that something came into.
+    /// Its receive buffers, if it posts them, and those that received something.
     slots: Slots,
     received: Vec<u32>,
 }
 
-impl Rogue {
-    /// Speaks to this lane, as its peer or as one who does not know the token.
+impl MisbehavingPeer {
+    /// Sends to this lane, as its peer or with another token.
     fn new(shared: &Arc<Shared>, mut endpoint: Endpoint, to: &Offer, token: u64) -> Self {
         endpoint.connect(&Address::new(&to.address).unwrap()).unwrap();
-        let out = Outgoing::new(&shared.device, 16, 2 * Slots::SIZE, token).unwrap();
-        let slots = Slots::new(&shared.device, 2 * Slots::SPARE).unwrap();
-        Rogue { endpoint, out, slots, received: Vec::new() }
+        let out = Outgoing::new(&shared.device, 16, 2 * Slots::SLOT_BYTES, token).unwrap();
+        let slots = Slots::new(&shared.device, 2 * Slots::SPARE_SLOTS).unwrap();
+        MisbehavingPeer { endpoint, out, slots, received: Vec::new() }
     }
 
-    /// Sends something with so many bytes behind it, while the lane moves too.
+    /// Sends a frame with a payload of `bytes` bytes, while polling the lane.
     fn send(&mut self, frame: Frame, bytes: usize, lane: &mut dyn Lane) -> Vec<Completion> {
         let (mut is_sent, mut done) = (false, Vec::new());
-        let begun = Instant::now();
+        let started = Instant::now();
         while !is_sent || !self.out.is_empty() {
-            assert!(begun.elapsed() < LIMIT, "{frame:?} does not get through");
+            assert!(started.elapsed() < LIMIT, "{frame:?} is not delivered");
             if !is_sent {
-                let sent = self.out.send(frame, bytes, Use::Own, &self.endpoint);
+                let sent = self.out.send(frame, bytes, ContextUse::Control, &self.endpoint);
                 is_sent = sent.unwrap();
             }
             self.work();
@@ -65,13 +65,13 @@ impl Rogue {
         done
     }
 
-    /// Reads the peer's memory, while the lane moves too.
+    /// Reads the peer's memory, while polling the lane.
     fn read(&mut self, there: Remote, into: Slice, domain: &Domain, lane: &mut dyn Lane) {
         let mut pieces = Gather::new();
         assert!(pieces.add(&into, 0, into.len(), domain.shared().device.number()));
-        let used = |reads| Use::Fetch { at: 0, reads };
-        let begun = self.out.transfer(pieces, there, Direction::Read, used, &self.endpoint);
-        assert_eq!(begun, Ok(true));
+        let used = |reads| ContextUse::Fetch { at: 0, reads };
+        let started = self.out.transfer(pieces, there, Direction::Read, used, &self.endpoint);
+        assert_eq!(started, Ok(true));
         let since = Instant::now();
         while !self.out.is_empty() {
             assert!(since.elapsed() < LIMIT, "{there:?} cannot be read");
@@ -82,7 +82,7 @@ impl Rogue {
 
     fn work(&mut self) {
         let mut events = Vec::new();
-        // The other end may be closed by now.
+        // The other end may be closed.
         let _ = self.endpoint.cq().read(&mut events);
         for event in events {
             if let Some(context) = self.out.contexts().index(event.context) {
@@ -93,13 +93,13 @@ impl Rogue {
         }
     }
 
-    /// What the lane said since.
+    /// The frames that the lane has sent since the last call.
     fn receive(&mut self) -> Vec<Frame> {
         self.slots.post(&self.endpoint).unwrap();
         self.work();
         let received = std::mem::take(&mut self.received);
         received.iter().for_each(|slot| self.slots.free(*slot));
-        let frame = |slot: &u32| opened(TOKEN, &self.slots.header(*slot)).unwrap().unwrap().1;
+        let frame = |slot: &u32| decode_frame(TOKEN, &self.slots.header(*slot)).unwrap().unwrap().1;
         received.iter().map(frame).collect()
     }
 }
@@ -114,19 +114,19 @@ fn open_with(config: Config) -> Domain {
     Domain::open(&choice, Config { address, ..config }).unwrap()
 }
 
-/// A lane whose peer is a rogue.
-fn against_a_rogue(domain: &Domain) -> (Box<dyn Lane>, Rogue) {
+/// A lane whose peer misbehaves.
+fn against_misbehaving_peer(domain: &Domain) -> (Box<dyn Lane>, MisbehavingPeer) {
     let (shared, half) = (domain.shared(), domain.half(Side::Dial).unwrap());
     let endpoint = Endpoint::new(&shared.device, 64).unwrap();
     let theirs = Offer::from_bytes(&half.offer()).unwrap();
     let offer = Offer {
         token: TOKEN,
-        home: Home { boot: [0; 16], space: 0, pid: 1 },
+        process: ProcessId { boot: [0; 16], pid_namespace: 0, pid: 1 },
         address: endpoint.name().unwrap(),
         ..theirs.clone()
     };
     let lane = half.connect(&offer.to_bytes(), LIMIT).unwrap();
-    (lane, Rogue::new(shared, endpoint, &theirs, theirs.token))
+    (lane, MisbehavingPeer::new(shared, endpoint, &theirs, theirs.token))
 }
 
 fn region(domain: &Domain) -> Region {
@@ -134,13 +134,18 @@ fn region(domain: &Domain) -> Region {
     domain.register(&memory, Rights::ALL).unwrap()
 }
 
-/// A send that its peer never receives comes back when the lane ends: flushed, where a time-out would say
-/// something else.
-fn assert_cut_off(done: Vec<Completion>, lane: &mut dyn Lane, rogue: &mut Rogue, what: &str) {
-    let (begun, mut done) = (Instant::now(), done);
+/// Checks that the lane ends: a send that its peer never receives is flushed; after a timeout it would fail with
+/// another reason.
+fn assert_lane_ends(
+    done: Vec<Completion>,
+    lane: &mut dyn Lane,
+    peer: &mut MisbehavingPeer,
+    what: &str,
+) {
+    let (started, mut done) = (Instant::now(), done);
     while done.is_empty() {
-        assert!(begun.elapsed() < LIMIT, "{what} is not noticed");
-        rogue.work();
+        assert!(started.elapsed() < LIMIT, "{what} is not detected");
+        peer.work();
         lane.poll(&mut done);
     }
     assert_eq!(done[0].outcome, Err(Failure::Flushed), "{what}");
@@ -152,30 +157,48 @@ fn a_protocol_error_ends_the_lane() {
     let from = region(&domain);
     let (id, imm) = (0, None);
     for (frame, bytes) in [
-        (Frame::Answer { id: 0, old: Some(7) }, 0),
+        (Frame::Reply { id: 0, old: Some(7) }, 0),
         (Frame::Data { id: 0 }, 8),
         (Frame::Message { id, total: 4, offset: 0, imm }, 8),
         (Frame::Message { id: 1 << 40, total: 8, offset: 0, imm }, 8),
         (Frame::Message { id, total: u64::MAX, offset: 0, imm }, 8),
-        (Frame::Lying { id, total: 0, offset: 0, imm, from: NOWHERE }, 0),
-        (Frame::Lying { id, total: 100, offset: 7, imm, from: NOWHERE }, 0),
-        (Frame::Lying { id, total: PART as u64, offset: PART as u64, imm, from: NOWHERE }, 0),
-        (Frame::Lying { id, total: 100, offset: PART as u64, imm, from: NOWHERE }, 0),
-        (Frame::Lying { id, total: u64::MAX, offset: 0, imm, from: NOWHERE }, 0),
-        (Frame::Lying { id, total: 100, offset: 0, imm, from: NOWHERE }, 8),
-        (Frame::Taken { id: 9, offset: 0 }, 0),
+        (Frame::Rendezvous { id, total: 0, offset: 0, imm, from: UNREGISTERED }, 0),
+        (Frame::Rendezvous { id, total: 100, offset: 7, imm, from: UNREGISTERED }, 0),
+        (
+            Frame::Rendezvous {
+                id,
+                total: PART_BYTES as u64,
+                offset: PART_BYTES as u64,
+                imm,
+                from: UNREGISTERED,
+            },
+            0,
+        ),
+        (
+            Frame::Rendezvous {
+                id,
+                total: 100,
+                offset: PART_BYTES as u64,
+                imm,
+                from: UNREGISTERED,
+            },
+            0,
+        ),
+        (Frame::Rendezvous { id, total: u64::MAX, offset: 0, imm, from: UNREGISTERED }, 0),
+        (Frame::Rendezvous { id, total: 100, offset: 0, imm, from: UNREGISTERED }, 8),
+        (Frame::PartRead { id: 9, offset: 0 }, 0),
         (Frame::Immediate { id: u64::MAX, length: 1, imm: 1 }, 0),
         (Frame::Get { id, key: 1, offset: 0, length: u64::MAX }, 0),
-        (Frame::Doubt { id, key: 1 }, 8),
+        (Frame::CheckKey { id, key: 1 }, 8),
     ] {
-        // Whether there is a receive that it could go into or not.
+        // With and without a posted receive.
         for receives in 0..2 {
-            let (mut lane, mut rogue) = against_a_rogue(&domain);
+            let (mut lane, mut peer) = against_misbehaving_peer(&domain);
             let receive = (0..receives).map(|_| Op::receive(2, from.slice(8..)));
             let ops = std::iter::once(Op::send(1, from.slice(..8))).chain(receive);
             lane.post(&mut ops.collect());
-            let done = rogue.send(frame, bytes, &mut *lane);
-            assert_cut_off(done, &mut *lane, &mut rogue, &format!("{frame:?}, {receives}"));
+            let done = peer.send(frame, bytes, &mut *lane);
+            assert_lane_ends(done, &mut *lane, &mut peer, &format!("{frame:?}, {receives}"));
         }
     }
     for progress in [
@@ -183,146 +206,147 @@ fn a_protocol_error_ends_the_lane() {
         Progress { arrived: 1, freed: 0, received: 9 },
         Progress { arrived: 0, freed: 1, received: 0 },
     ] {
-        let (mut lane, mut rogue) = against_a_rogue(&domain);
+        let (mut lane, mut peer) = against_misbehaving_peer(&domain);
         lane.post(&mut VecDeque::from([Op::send(1, from.slice(..8))]));
-        rogue.out.set_progress(progress);
-        let done = rogue.send(Frame::State, 0, &mut *lane);
-        assert_cut_off(done, &mut *lane, &mut rogue, &format!("{progress:?}"));
+        peer.out.set_progress(progress);
+        let done = peer.send(Frame::ProgressOnly, 0, &mut *lane);
+        assert_lane_ends(done, &mut *lane, &mut peer, &format!("{progress:?}"));
     }
 }
 
-/// What a peer may not do is refused, and the lane goes on.
+/// Requests with invalid keys are refused, and the lane continues.
 #[test]
-fn keys_that_were_not_granted_are_of_no_use() {
+fn keys_that_were_not_granted_are_refused() {
     let domain = open();
     let secret = region(&domain);
-    let (mut lane, mut rogue) = against_a_rogue(&domain);
-    let change = Change::Add(1);
+    let (mut lane, mut peer) = against_misbehaving_peer(&domain);
+    let op = AtomicOp::Add(1);
     for frame in [
-        Frame::Change { id: 0, key: 1, offset: 0, change },
-        Frame::Change { id: 1, key: 1, offset: u64::MAX, change },
+        Frame::Atomic { id: 0, key: 1, offset: 0, op },
+        Frame::Atomic { id: 1, key: 1, offset: u64::MAX, op },
         Frame::Put { id: 2, key: 1, offset: 0 },
-        Frame::Doubt { id: 3, key: 1 },
+        Frame::CheckKey { id: 3, key: 1 },
     ] {
         let bytes = if matches!(frame, Frame::Put { .. }) { 64 } else { 0 };
-        assert!(rogue.send(frame, bytes, &mut *lane).is_empty(), "{frame:?}");
+        assert!(peer.send(frame, bytes, &mut *lane).is_empty(), "{frame:?}");
     }
     assert_eq!(secret.memory().load(0), 0);
     lane.post(&mut VecDeque::from([Op::receive(1, secret.slice(..8))]));
     let message = Frame::Message { id: 0, total: 8, offset: 0, imm: Some(5) };
-    let mut done = rogue.send(message, 8, &mut *lane);
-    let begun = Instant::now();
-    while done.is_empty() && begun.elapsed() < LIMIT {
-        rogue.work();
+    let mut done = peer.send(message, 8, &mut *lane);
+    let started = Instant::now();
+    while done.is_empty() && started.elapsed() < LIMIT {
+        peer.work();
         lane.poll(&mut done);
     }
     assert_eq!(done[0].outcome, Ok(Done::Received { length: 8, imm: Some(5) }));
 }
 
-/// Parts that lie with the peer count as frames do, until they are read.
+/// Parts in the peer's rendezvous buffers use credit until they are read.
 #[test]
-fn who_sends_more_than_was_promised_is_cut_off() {
+fn exceeding_the_credit_ends_the_lane() {
     let domain = open();
     let from = region(&domain);
     let kinds: [fn(u64) -> (Frame, usize); 2] = [
         |id| (Frame::Message { id, total: 8, offset: 0, imm: None }, 8),
-        |id| (Frame::Lying { id, total: 100, offset: 0, imm: None, from: NOWHERE }, 0),
+        |id| (Frame::Rendezvous { id, total: 100, offset: 0, imm: None, from: UNREGISTERED }, 0),
     ];
     for numbered in kinds {
-        let (mut lane, mut rogue) = against_a_rogue(&domain);
+        let (mut lane, mut peer) = against_misbehaving_peer(&domain);
         lane.post(&mut VecDeque::from([Op::send(1, from.slice(..8))]));
-        for id in 0..PROMISED {
+        for id in 0..PEER_BUFFERS {
             let (frame, bytes) = numbered(id);
-            assert!(rogue.send(frame, bytes, &mut *lane).is_empty(), "{id} was promised");
+            assert!(peer.send(frame, bytes, &mut *lane).is_empty(), "{id} is within the credit");
         }
-        let (frame, bytes) = numbered(PROMISED);
-        let done = rogue.send(frame, bytes, &mut *lane);
-        assert_cut_off(done, &mut *lane, &mut rogue, "one too many");
+        let (frame, bytes) = numbered(PEER_BUFFERS);
+        let done = peer.send(frame, bytes, &mut *lane);
+        assert_lane_ends(done, &mut *lane, &mut peer, "one frame too many");
     }
 }
 
-/// As much of a long message as there is room for can be read where its frames say, and the rest follows.
+/// The first parts of a long message can be read as soon as they are announced, and the others follow.
 #[test]
-fn a_long_message_lies_in_parts_until_they_are_read() {
-    const PLACES: usize = 2;
+fn a_long_message_is_buffered_in_parts_until_they_are_read() {
+    const BUFFERED_PARTS: usize = 2;
     let domain = open();
     let register = |length| {
         let memory = Memory::allocate(length, Pages::Plain).unwrap();
         domain.register(&memory, Rights::NONE).unwrap()
     };
-    let (from, into) = (register(6 * PART), register(PART));
-    (0..6).for_each(|part| from.memory().store(part * PART, 100 + part as u64));
-    let (mut lane, mut rogue) = against_a_rogue(&domain);
+    let (from, into) = (register(6 * PART_BYTES), register(PART_BYTES));
+    (0..6).for_each(|part| from.memory().store(part * PART_BYTES, 100 + part as u64));
+    let (mut lane, mut peer) = against_misbehaving_peer(&domain);
     lane.post(&mut VecDeque::from([Op::send(1, from.slice(1..))]));
-    let (begun, mut lying, mut done) = (Instant::now(), VecDeque::new(), Vec::new());
+    let (started, mut parts, mut done) = (Instant::now(), VecDeque::new(), Vec::new());
     for part in 0..6 {
-        let places = (6 - part).min(PLACES);
-        while lying.len() < places {
-            assert!(begun.elapsed() < LIMIT && done.is_empty(), "{part}: {lying:?}, {done:?}");
-            lying.extend(rogue.receive());
+        let buffered = (6 - part).min(BUFFERED_PARTS);
+        while parts.len() < buffered {
+            assert!(started.elapsed() < LIMIT && done.is_empty(), "{part}: {parts:?}, {done:?}");
+            parts.extend(peer.receive());
             lane.poll(&mut done);
         }
-        assert_eq!(lying.len(), places, "no more than there is room for");
-        let first = lying.pop_front().unwrap();
-        let Frame::Lying { id: 0, total, offset, imm: None, from: there } = first else {
+        assert_eq!(parts.len(), buffered, "no more than there are buffers");
+        let first = parts.pop_front().unwrap();
+        let Frame::Rendezvous { id: 0, total, offset, imm: None, from: there } = first else {
             panic!("{first:?}");
         };
-        assert_eq!((total, offset), (6 * PART as u64 - 1, (part * PART) as u64));
-        rogue.read(there, into.slice(..PART), &domain, &mut *lane);
+        assert_eq!((total, offset), (6 * PART_BYTES as u64 - 1, (part * PART_BYTES) as u64));
+        peer.read(there, into.slice(..PART_BYTES), &domain, &mut *lane);
         assert!(
-            into.slice(..PART - 1).to_vec()
-                == from.slice(part * PART + 1..(part + 1) * PART).to_vec()
+            into.slice(..PART_BYTES - 1).to_vec()
+                == from.slice(part * PART_BYTES + 1..(part + 1) * PART_BYTES).to_vec()
         );
-        let came = part as u64 + 1;
-        rogue.out.set_progress(Progress { arrived: came, freed: came, received: 0 });
-        rogue.send(Frame::Taken { id: 0, offset }, 0, &mut *lane);
+        let arrived = part as u64 + 1;
+        peer.out.set_progress(Progress { arrived: arrived, freed: arrived, received: 0 });
+        peer.send(Frame::PartRead { id: 0, offset }, 0, &mut *lane);
     }
 }
 
-/// The peer says where a message lies, and it does not lie there.
+/// The peer announces a message at an address that cannot be read.
 #[test]
 fn a_message_that_cannot_be_read_ends_the_lane() {
     let domain = open();
     let into = region(&domain);
-    let (mut lane, mut rogue) = against_a_rogue(&domain);
+    let (mut lane, mut peer) = against_misbehaving_peer(&domain);
     lane.post(&mut VecDeque::from([Op::receive(1, into.slice(..100))]));
-    let lying = Frame::Lying { id: 0, total: 100, offset: 0, imm: None, from: NOWHERE };
-    let (mut done, begun) = (rogue.send(lying, 0, &mut *lane), Instant::now());
+    let parts = Frame::Rendezvous { id: 0, total: 100, offset: 0, imm: None, from: UNREGISTERED };
+    let (mut done, started) = (peer.send(parts, 0, &mut *lane), Instant::now());
     while done.is_empty() {
-        assert!(begun.elapsed() < LIMIT, "it is waited for still");
-        rogue.work();
+        assert!(started.elapsed() < LIMIT, "no timeout");
+        peer.work();
         lane.poll(&mut done);
     }
     assert_eq!(done[0].outcome, Err(Failure::PeerGone));
 }
 
-/// The peer is gone before its message is read, and the lane sleeps.
+/// The peer ends before its message is read, while the lane sleeps.
 #[test]
-fn a_message_that_lies_with_a_peer_that_is_gone_is_not_waited_for_forever() {
+fn reading_a_message_from_a_peer_that_has_ended_times_out() {
     let domain = open_with(Config { timeout: Duration::from_millis(300), ..Config::default() });
     let into = region(&domain);
-    let (mut lane, mut rogue) = against_a_rogue(&domain);
-    let lying = Frame::Lying { id: 0, total: 100, offset: 0, imm: None, from: NOWHERE };
-    assert!(rogue.send(lying, 0, &mut *lane).is_empty());
-    let begun = Instant::now();
-    while rogue.receive().is_empty() {
-        assert!(begun.elapsed() < LIMIT, "the lane does not say that it came");
+    let (mut lane, mut peer) = against_misbehaving_peer(&domain);
+    let parts = Frame::Rendezvous { id: 0, total: 100, offset: 0, imm: None, from: UNREGISTERED };
+    assert!(peer.send(parts, 0, &mut *lane).is_empty());
+    let started = Instant::now();
+    while peer.receive().is_empty() {
+        assert!(started.elapsed() < LIMIT, "the lane does not report the arrival");
         assert_eq!(lane.poll(&mut Vec::new()), 0);
     }
-    drop(rogue);
+    drop(peer);
     lane.post(&mut VecDeque::from([Op::receive(1, into.slice(..100))]));
     let mut done = Vec::new();
     crate::wait(&mut *lane, &mut done, LIMIT);
     assert_eq!(done[0].outcome, Err(Failure::PeerGone));
 }
 
-/// What a peer does for others helps nobody whose own word never comes.
+/// Progress of other operations does not extend the timeout of an operation without a reply.
 #[test]
-fn an_operation_is_not_waited_for_forever_while_others_go_on() {
-    let domain = open_with(Config { patience: Duration::from_millis(300), ..Config::default() });
+fn an_operation_times_out_while_others_progress() {
+    let domain =
+        open_with(Config { receive_timeout: Duration::from_millis(300), ..Config::default() });
     let from = region(&domain);
     for forgotten in [0, 1] {
-        let (mut lane, mut rogue) = against_a_rogue(&domain);
+        let (mut lane, mut peer) = against_misbehaving_peer(&domain);
         let (lane_kind, length, rights) = (LaneKind::Ofi, 64, Rights::ALL);
         let remote = RemoteRegion { lane: lane_kind, rights, length, address: 0, key: 1 };
         let window = lane.import(&remote).unwrap();
@@ -332,16 +356,20 @@ fn an_operation_is_not_waited_for_forever_while_others_go_on() {
         };
         let first = if forgotten == 0 { Op::send(0, from.slice(..8)) } else { add(0) };
         lane.post(&mut VecDeque::from([first, add(1)]));
-        let (mut came, mut done, begun) = (0, Vec::new(), Instant::now());
+        let (mut arrived, mut done, started) = (0, Vec::new(), Instant::now());
         let failed = loop {
-            assert!(begun.elapsed() < LIMIT, "it is waited for still");
-            for frame in rogue.receive().into_iter().filter(|frame| *frame != Frame::State) {
-                came += 1;
-                rogue.out.set_progress(Progress { arrived: came, freed: came - 1, received: 0 });
-                if let Frame::Change { id, .. } = frame
-                    && came > 1
+            assert!(started.elapsed() < LIMIT, "no timeout");
+            for frame in peer.receive().into_iter().filter(|frame| *frame != Frame::ProgressOnly) {
+                arrived += 1;
+                peer.out.set_progress(Progress {
+                    arrived: arrived,
+                    freed: arrived - 1,
+                    received: 0,
+                });
+                if let Frame::Atomic { id, .. } = frame
+                    && arrived > 1
                 {
-                    done.extend(rogue.send(Frame::Answer { id, old: Some(0) }, 0, &mut *lane));
+                    done.extend(peer.send(Frame::Reply { id, old: Some(0) }, 0, &mut *lane));
                 }
             }
             lane.poll(&mut done);
@@ -359,7 +387,7 @@ fn an_operation_is_not_waited_for_forever_while_others_go_on() {
 }
 
 #[test]
-fn unknown_peers_are_not_heard() {
+fn frames_of_unknown_peers_are_ignored() {
     let domain = open();
     let (near, far) = (domain.half(Side::Dial).unwrap(), domain.half(Side::Accept).unwrap());
     let (to_far, to_near) = (near.offer(), far.offer());
@@ -367,18 +395,18 @@ fn unknown_peers_are_not_heard() {
     let mut far = far.connect(&to_far, LIMIT).unwrap();
     let endpoint = Endpoint::new(&domain.shared().device, 64).unwrap();
     let at = Offer::from_bytes(&to_far).unwrap();
-    let mut unknown_peer = Rogue::new(domain.shared(), endpoint, &at, at.token ^ 1);
-    let bye = Frame::Bye { failure: Failure::Flushed, id: None };
-    for bytes in [0, 100, Slots::SIZE] {
-        assert!(unknown_peer.send(bye, bytes, &mut *near).is_empty(), "{bytes}");
+    let mut unknown_peer = MisbehavingPeer::new(domain.shared(), endpoint, &at, at.token ^ 1);
+    let close = Frame::Close { failure: Failure::Flushed, id: None };
+    for bytes in [0, 100, Slots::SLOT_BYTES] {
+        assert!(unknown_peer.send(close, bytes, &mut *near).is_empty(), "{bytes}");
     }
     let (from, into) = (region(&domain), region(&domain));
     from.memory().store(0, 99);
     near.post(&mut VecDeque::from([Op::receive(1, into.slice(..8))]));
     far.post(&mut VecDeque::from([Op::send(2, from.slice(..8))]));
-    let (mut done, mut sent, begun) = (Vec::new(), Vec::new(), Instant::now());
+    let (mut done, mut sent, started) = (Vec::new(), Vec::new(), Instant::now());
     while done.is_empty() || sent.is_empty() {
-        assert!(begun.elapsed() < LIMIT, "{done:?}, {sent:?}");
+        assert!(started.elapsed() < LIMIT, "{done:?}, {sent:?}");
         near.poll(&mut done);
         far.poll(&mut sent);
         unknown_peer.work();

@@ -1,21 +1,21 @@
 //! libfabric: the same lanes over EFA, TCP, and every other provider of reliable datagrams.
 //!
-//! [`survey()`] asks the library what is here, [`choose()`] takes a provider, and a [`Domain`] opens it. A lane
-//! begins as a `half`: an endpoint of its own and an `offer`. Closing that endpoint is the lane's fence.
+//! [`survey()`] lists the providers, [`choose()`] selects one, and a [`Domain`] opens it. A lane
+//! starts as a `half`: its endpoint and an `offer`. Closing that endpoint is the lane's fence.
 //!
-//! Writes and reads go by the provider, straight between the memories. Everything that takes one of the
-//! peer's receives, and atomic operations, go as `frame`s into buffers of the lane (`slots`): providers differ in
-//! what they do with a message that nobody receives, in what they tell of immediate data, and in whether
-//! they add and swap at all. A frame waits in its buffer for a receive, the sender for the peer's word that it
-//! was received, and the number of buffers bounds both. So the immediate data of a write is sent once the write
-//! is known to be placed, and needs no order of the provider's. Long messages do not go through these buffers: they lie on
-//! their sender's `rendezvous`, a frame says where, and the receiver reads them from there (`fetches`) once they have a receive.
+//! Writes and reads are the provider's RMA operations, directly between the memories. Everything that consumes one of the
+//! peer's receives, and atomic operations, are sent as `frame`s into buffers of the lane (`slots`): providers differ in
+//! how they treat a message without a posted receive, in what they report of immediate data, and in whether
+//! they support atomics. A frame waits in its buffer for a receive, the sender waits for the peer's report that it
+//! was received, and the number of buffers limits both. The immediate data of a write is sent once the write
+//! is known to be placed, and so does not depend on the provider's ordering. Long messages do not pass through these buffers: they
+//! are copied to the sender's `rendezvous` buffers, a frame has their address, and the receiver reads them (`fetches`) once they have a receive.
 //!
-//! The `shm` provider trusts its peers: it writes to any memory of a process for who names an address, whatever was
-//! registered, and may do so after an endpoint was closed. Over it everything goes as frames, and the peer
-//! itself writes and reads what it has granted; keys, bounds and rights are looked at there.
+//! The `shm` provider does not protect memory: a peer can write to any address of a process, whatever is
+//! registered, and also after an endpoint was closed. Over it everything is sent as frames, and the peer
+//! itself writes and reads what it has granted, after checking keys, bounds and rights.
 //!
-//! The hot path is `lane`, with `core`, `sends` and `inbox` under it. The C objects have a file each: `fabric`, `device`,
+//! The hot path is `lane`, which uses `core`, `sends` and `inbox`. Each C object has its own file: `fabric`, `device`,
 //! `mr`, `cq`, `av`, `endpoint`.
 
 mod av;
@@ -58,12 +58,12 @@ mod wait_fd;
 pub use choose::{Choice, Refusal, candidates, choose};
 pub use config::Config;
 pub use domain::Domain;
-pub use environment::{ENVIRONMENT, keeps_registrations};
+pub use environment::{ENVIRONMENT, caches_registrations};
 pub(crate) use pair::pair;
 pub use survey::{Provider, Survey, Unavailable, survey};
 pub(crate) use usable_provider::{UsableProvider, is_rdma};
 
-/// What a peer offers, and a frame of its: well formed and the same again as bytes, or refused.
+/// Parses an offer and a frame of a peer: each is refused, or encodes to the same bytes again.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) fn fuzz_offer(bytes: &[u8]) {
     if let Ok(offer) = offer::Offer::from_bytes(bytes) {

@@ -1,32 +1,33 @@
-//! What one end of a lane tells the other, as bytes: read strictly, since they come from outside.
+//! The parameters that each end of a lane sends to the other, and their encoding. Decoding is strict, since the
+//! bytes are untrusted.
 
 use super::av::Address;
-use super::peer_process::Home;
+use super::peer_process::ProcessId;
 use crate::error::{Error, Kind};
 
-/// One end of a lane. Version 3: version, buffers, longest frame and message, token, home, provider, address.
+/// One end of a lane. Encoding, version 3: version, buffers, frame, max_message, token, process, provider, address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
-    /// How many frames it takes in before they are received.
+    /// The number of frames that it buffers before they are received.
     pub(super) buffers: u16,
-    /// How long a frame may be, header and all.
+    /// The maximum length of a frame, including its header.
     pub(super) frame: u32,
-    /// The longest message it takes.
+    /// The maximum length of a message.
     pub(super) max_message: u32,
-    /// What frames to it begin with. Only in offers.
+    /// The first field of every frame sent to it: a secret, sent only in the offer.
     pub(super) token: u64,
-    /// Where its process is to be found.
-    pub(super) home: Home,
-    /// The provider's name: those of two names do not understand each other.
+    /// Its process.
+    pub(super) process: ProcessId,
+    /// The provider's name: different providers cannot communicate.
     pub(super) provider: String,
-    /// The endpoint's, in the provider's format.
+    /// The endpoint's address, in the provider's format.
     pub(super) address: Vec<u8>,
 }
 
 impl Offer {
-    /// Frames of another format follow from another offer.
+    /// Also the version of the frames.
     const VERSION: u8 = 3;
-    const LONGEST_NAME: usize = 64;
+    const MAX_NAME_BYTES: usize = 64;
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![Self::VERSION];
@@ -34,7 +35,7 @@ impl Offer {
         bytes.extend(self.frame.to_le_bytes());
         bytes.extend(self.max_message.to_le_bytes());
         bytes.extend(self.token.to_le_bytes());
-        bytes.extend(self.home.to_bytes());
+        bytes.extend(self.process.to_bytes());
         for part in [self.provider.as_bytes(), &self.address] {
             bytes.extend((part.len() as u16).to_le_bytes());
             bytes.extend(part);
@@ -45,13 +46,13 @@ impl Offer {
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         Self::parse(bytes).ok_or_else(|| {
             let why = match bytes.first() {
-                Some(version) if *version != Self::VERSION => {
-                    format!("format {version}, this program knows {}", Self::VERSION)
-                }
-                _ => "it is none that we know".to_owned(),
+                Some(version) if *version != Self::VERSION => format!(
+                    "unsupported format {version} (this version supports {})",
+                    Self::VERSION
+                ),
+                _ => "malformed offer".to_owned(),
             };
-            let fix = "pass on the peer's offer as it is; both ends must run versions that know \
-                          each other";
+            let fix = "pass the peer's offer unchanged; both ends must run compatible versions";
             Error::new(Kind::Misuse, "read a peer's libfabric offer", why, fix)
         })
     }
@@ -62,33 +63,33 @@ impl Offer {
         let (frame, rest) = rest.split_first_chunk()?;
         let (max_message, rest) = rest.split_first_chunk()?;
         let (token, rest) = rest.split_first_chunk()?;
-        let (home, rest) = rest.split_first_chunk()?;
-        let (provider, rest) = part(rest, Self::LONGEST_NAME)?;
-        let (address, rest) = part(rest, Address::MAX)?;
+        let (process, rest) = rest.split_first_chunk()?;
+        let (provider, rest) = split_bytes(rest, Self::MAX_NAME_BYTES)?;
+        let (address, rest) = split_bytes(rest, Address::MAX_BYTES)?;
         let offer = Offer {
             buffers: u16::from_le_bytes(*buffers),
             frame: u32::from_le_bytes(*frame),
             max_message: u32::from_le_bytes(*max_message),
             token: u64::from_le_bytes(*token),
-            home: Home::from_bytes(home),
+            process: ProcessId::from_bytes(process),
             provider: std::str::from_utf8(provider).ok()?.to_owned(),
             address: address.to_vec(),
         };
-        let sane = version == Self::VERSION
+        let in_range = version == Self::VERSION
             && rest.is_empty()
             && offer.buffers > 0
             && (256..=1 << 24).contains(&offer.frame)
             && offer.max_message >= 256
             && !address.is_empty();
-        sane.then_some(offer)
+        in_range.then_some(offer)
     }
 }
 
-/// Bytes behind their length, of which there are at most so many.
-fn part(bytes: &[u8], most: usize) -> Option<(&[u8], &[u8])> {
+/// Splits off a field that is preceded by its length, at most `max` bytes.
+fn split_bytes(bytes: &[u8], max: usize) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     let length = usize::from(u16::from_le_bytes(*length));
-    (length <= most).then(|| rest.split_at_checked(length))?
+    (length <= max).then(|| rest.split_at_checked(length))?
 }
 
 #[cfg(test)]
@@ -101,44 +102,44 @@ mod tests {
             frame: 16 << 10,
             max_message: 1 << 20,
             token: 0x1122_3344_5566_7788,
-            home: Home { boot: [7; 16], space: 9, pid: 1234 },
+            process: ProcessId { boot: [7; 16], pid_namespace: 9, pid: 1234 },
             provider: "tcp;ofi_rxm".to_owned(),
             address: vec![2, 0, 127, 0, 0, 1],
         }
     }
 
     #[test]
-    fn offers_come_back_as_they_were() {
+    fn offers_decode_to_what_was_encoded() {
         let offer = example();
         assert_eq!(Offer::from_bytes(&offer.to_bytes()), Ok(offer));
     }
 
     #[test]
-    fn a_newer_format_is_said_by_its_number() {
+    fn the_error_for_a_newer_format_has_its_number() {
         let mut bytes = example().to_bytes();
         bytes[0] = 4;
         let error = Offer::from_bytes(&bytes).unwrap_err();
-        assert!(error.to_string().contains("format 4, this program knows 3"), "{error}");
+        assert!(error.to_string().contains("format 4 (this version supports 3)"), "{error}");
     }
 
     #[test]
-    fn what_is_out_of_range_is_refused() {
+    fn fields_out_of_range_are_refused() {
         let good = example().to_bytes();
         for end in 0..good.len() {
             Offer::from_bytes(&good[..end]).expect_err("too short");
         }
         Offer::from_bytes(&[&good[..], &[0]].concat()).expect_err("too long");
-        let long = Offer { address: vec![1; Address::MAX + 1], ..example() };
-        let nameless = Offer { address: Vec::new(), ..example() };
-        let closed = Offer { buffers: 0, ..example() };
-        for bad in [long, nameless, closed] {
-            Offer::from_bytes(&bad.to_bytes()).expect_err("out of its range");
+        let long_address = Offer { address: vec![1; Address::MAX_BYTES + 1], ..example() };
+        let no_address = Offer { address: Vec::new(), ..example() };
+        let no_buffers = Offer { buffers: 0, ..example() };
+        for bad in [long_address, no_address, no_buffers] {
+            Offer::from_bytes(&bad.to_bytes()).expect_err("out of range");
         }
     }
 
-    /// Whatever comes is an offer or an error, and an offer is exactly its bytes.
+    /// Any bytes are an offer or an error, and an offer encodes to exactly these bytes.
     #[test]
-    fn random_bytes_never_panic_and_never_read_as_something_else() {
+    fn random_bytes_are_refused_or_encode_identically() {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut random = || {
             state ^= state << 13;

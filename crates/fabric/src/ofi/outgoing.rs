@@ -1,7 +1,7 @@
-//! What the provider has of ours: frames and transfers, each with a context and a buffer of its own.
+//! The frames and transfers submitted to the provider, each with a context and a buffer.
 //!
-//! Unsafe here: a provider is given buffers and contexts that `Outgoing` holds, and pieces of operations that
-//! its caller holds. They go when the provider is done, or after the lane closed the endpoint.
+//! Unsafe here: a provider uses buffers and contexts that `Outgoing` owns, and pieces of operations that
+//! its caller owns. They are freed when the provider has finished, or after the lane closed the endpoint.
 #![allow(unsafe_code, reason = "posts operations")]
 
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use rdma_sys::Errno;
 use super::contexts::Contexts;
 use super::device::Device;
 use super::endpoint::{Direction, Endpoint, Remote};
-use super::frame::{Frame, HEADER, Progress, sealed};
-use super::gather::{Gather, Held};
+use super::frame::{Frame, HEADER_BYTES, Progress, encode_frame};
+use super::gather::{Gather, HeldRegistrations};
 use super::mr;
 use crate::error::Error;
 use crate::memory::{Memory, Pages};
@@ -21,74 +21,74 @@ use crate::region::{Rights, Slice};
 use crate::registration::ofi::Mr;
 
 pub(super) struct Outgoing {
-    /// A buffer for each context: a frame, and room for bytes that are copied behind it.
+    /// A buffer for each context: a frame, and space for a copied payload.
     buffers: Arc<Mr>,
-    room: usize,
-    /// What frames begin with, by the peer's wish.
+    buffer_bytes: usize,
+    /// The peer's token, with which frames start.
     token: u64,
-    /// What they report to the peer, and what the last one did.
+    /// The progress that frames report to the peer, and the last one reported.
     progress: Progress,
     reported: Progress,
     contexts: Arc<Contexts>,
-    /// What each context is used for, and what the provider uses with it.
-    uses: Vec<Use>,
-    held: Vec<Held>,
+    /// The use of each context, and the registrations that the provider uses with it.
+    uses: Vec<ContextUse>,
+    registrations: Vec<HeldRegistrations>,
     free: Vec<u32>,
-    /// How many bytes are being read.
+    /// The number of bytes being read.
     reading: usize,
-    /// Counts what goes on: while it stands still, nothing does.
-    moves: u64,
-    /// The provider takes no more at the moment.
+    /// Counts submissions and completions, to detect progress.
+    activity: u64,
+    /// The provider's queue is full.
     blocked: bool,
 }
 
-/// Whom a context works for.
+/// What a context is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum ContextUse {
     Free,
-    /// An operation's transfer, and how many bytes it reads.
+    /// A transfer of an operation, and the number of bytes it reads.
     Transfer {
         at: u32,
         reads: usize,
     },
-    /// A part of a message of the peer's, and how many bytes are read.
+    /// A read of a part of the peer's message, and its number of bytes.
     Fetch {
         at: u32,
         reads: usize,
     },
-    /// An operation's frame.
+    /// A frame of an operation.
     Frame(u32),
-    /// Words of the lane itself.
-    Own,
+    /// A frame of the lane itself.
+    Control,
 }
 
 impl Outgoing {
-    /// For so many at a time, with so much room behind each frame.
+    /// For `window` operations at a time, with space for `payload` bytes after each frame header.
     pub(super) fn new(
         device: &Arc<Device>,
         window: usize,
-        room: usize,
+        payload: usize,
         token: u64,
     ) -> Result<Self, Error> {
-        let room = HEADER + room;
-        let memory = Memory::allocate(window * room, Pages::Plain)?;
+        let buffer_bytes = HEADER_BYTES + payload;
+        let memory = Memory::allocate(window * buffer_bytes, Pages::Plain)?;
         Ok(Outgoing {
             buffers: Arc::new(mr::register(device.clone(), &memory, Rights::NONE)?),
-            room,
+            buffer_bytes,
             token,
             progress: Progress::default(),
             reported: Progress::default(),
             contexts: Arc::new(Contexts::new(window)),
-            uses: vec![Use::Free; window],
-            held: (0..window).map(|_| Held::default()).collect(),
+            uses: vec![ContextUse::Free; window],
+            registrations: (0..window).map(|_| HeldRegistrations::default()).collect(),
             free: (0..window as u32).rev().collect(),
             reading: 0,
-            moves: 0,
+            activity: 0,
             blocked: false,
         })
     }
 
-    /// What the endpoint uses as long as it is open.
+    /// The resources that the endpoint uses as long as it is open.
     pub(super) fn used(&self) -> (Arc<Mr>, Arc<Contexts>) {
         (self.buffers.clone(), self.contexts.clone())
     }
@@ -97,10 +97,10 @@ impl Outgoing {
         &self.contexts
     }
 
-    /// Whether operations must wait. Some contexts are left for the lane's own words.
+    /// Whether operations must wait. Some contexts are reserved for control frames.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.free.len() <= RESERVED
+        self.free.len() <= RESERVED_CONTEXTS
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -111,138 +111,151 @@ impl Outgoing {
         self.blocked
     }
 
-    /// Lets the provider be tried again.
+    /// Allows another attempt to submit.
     pub(super) fn unblock(&mut self) {
         self.blocked = false;
     }
 
-    pub(super) fn moves(&self) -> u64 {
-        self.moves
+    pub(super) fn activity(&self) -> u64 {
+        self.activity
     }
 
-    /// Whether something of the lane's own is in flight.
+    /// Whether a control frame is in flight.
     pub(super) fn is_sending(&self) -> bool {
-        self.uses.contains(&Use::Own)
+        self.uses.contains(&ContextUse::Control)
     }
 
-    /// Frames from now on report this.
+    /// Sets the progress that the following frames report.
     #[inline]
     pub(super) fn set_progress(&mut self, progress: Progress) {
         self.progress = progress;
     }
 
-    /// What was last reported to the peer.
+    /// The progress last reported to the peer.
     #[inline]
     pub(super) fn reported(&self) -> Progress {
         self.reported
     }
 
-    /// What is in flight, by what it is used for.
-    pub(super) fn find<T>(&self, wanted: impl Fn(&Use) -> Option<T>) -> Option<T> {
+    /// The first match among the uses of contexts.
+    pub(super) fn find<T>(&self, wanted: impl Fn(&ContextUse) -> Option<T>) -> Option<T> {
         self.uses.iter().find_map(wanted)
     }
 
-    /// Copies bytes of a slice behind the next frame, from `at` on.
+    /// Copies bytes of a slice into the next frame's payload, at `at`.
     pub(super) fn copy(&self, at: usize, slice: &Slice, from: usize, length: usize) {
         let Some(context) = self.free.last() else { return };
-        debug_assert!(HEADER + at + length <= self.room, "another context's frame follows");
-        let place = *context as usize * self.room + HEADER + at;
+        debug_assert!(
+            HEADER_BYTES + at + length <= self.buffer_bytes,
+            "overflows the context's buffer"
+        );
+        let place = *context as usize * self.buffer_bytes + HEADER_BYTES + at;
         let memory = self.buffers.memory();
         memory.copy(place, slice.region().memory(), slice.offset() + from, length);
     }
 
-    /// Sends a frame with the bytes that were copied behind it. `false`: there is no room for it now.
+    /// Sends a frame with the copied payload. `false` if the queue is full.
     #[inline]
     pub(super) fn send(
         &mut self,
         frame: Frame,
         copied: usize,
-        used: Use,
+        used: ContextUse,
         endpoint: &Endpoint,
     ) -> Result<bool, Errno> {
         let Some(context) = self.free.last().copied() else { return Ok(false) };
-        debug_assert!(HEADER + copied <= self.room, "as much as was copied");
-        let place = self.seal(context, frame);
-        let iov = [iovec { iov_base: place.cast(), iov_len: HEADER + copied }];
-        let (mut desc, note) = ([self.buffers.desc()], self.contexts.at(context as usize));
-        // SAFETY: one piece with its descriptor. The buffer and the context are ours, and stay until the provider is done or
-        // the lane has closed the endpoint; the lane copies no more than it asked for room in `new`.
-        let posted = unsafe { endpoint.send(&iov, &mut desc, note) };
+        debug_assert!(HEADER_BYTES + copied <= self.buffer_bytes, "overflows the context's buffer");
+        let place = self.write_frame(context, frame);
+        let iov = [iovec { iov_base: place.cast(), iov_len: HEADER_BYTES + copied }];
+        let (mut desc, context_ptr) = ([self.buffers.desc()], self.contexts.at(context as usize));
+        // SAFETY: one piece with its descriptor. `self` owns the buffer and the context until the provider has finished or
+        // the lane has closed the endpoint; the lane copies no more than the payload size passed to `new`.
+        let posted = unsafe { endpoint.send(&iov, &mut desc, context_ptr) };
         self.sent(posted, context, used)
     }
 
-    /// Sends a frame with the pieces that follow it. `false`: there is no room for it now.
+    /// Sends a frame with the pieces as its payload. `false` if the queue is full.
     #[inline]
     pub(super) fn send_pieces(
         &mut self,
         frame: Frame,
         mut pieces: Gather,
-        used: Use,
+        used: ContextUse,
         endpoint: &Endpoint,
     ) -> Result<bool, Errno> {
         let Some(context) = self.free.last().copied() else { return Ok(false) };
-        pieces.put_first(self.seal(context, frame), HEADER, self.buffers.desc());
+        pieces.put_first(self.write_frame(context, frame), HEADER_BYTES, self.buffers.desc());
         let (iov, desc) = pieces.parts();
-        let note = self.contexts.at(context as usize);
-        // SAFETY: as for `send`; the pieces are the caller's operation's, and their registrations are in `held` then.
-        let posted = unsafe { endpoint.send(iov, desc, note) };
+        let context_ptr = self.contexts.at(context as usize);
+        // SAFETY: as for `send`; the pieces belong to the caller's operation, and `registrations` owns their registrations.
+        let posted = unsafe { endpoint.send(iov, desc, context_ptr) };
         let sent = self.sent(posted, context, used)?;
         if sent {
-            self.held[context as usize] = pieces.into_held();
+            self.registrations[context as usize] = pieces.into_registrations();
         }
         Ok(sent)
     }
 
-    /// Writes a frame into the buffer of a context; says where.
+    /// Writes a frame into the buffer of a context; returns its address.
     #[inline]
-    fn seal(&self, context: u32, frame: Frame) -> *mut u8 {
-        let at = context as usize * self.room;
-        self.buffers.memory().write(at, &sealed(self.token, self.progress, frame));
+    fn write_frame(&self, context: u32, frame: Frame) -> *mut u8 {
+        let at = context as usize * self.buffer_bytes;
+        self.buffers.memory().write(at, &encode_frame(self.token, self.progress, frame));
         self.buffers.memory().address().wrapping_add(at)
     }
 
     #[inline]
-    fn sent(&mut self, posted: Result<(), Errno>, context: u32, used: Use) -> Result<bool, Errno> {
-        let sent = self.note(posted, context, used)?;
+    fn sent(
+        &mut self,
+        posted: Result<(), Errno>,
+        context: u32,
+        used: ContextUse,
+    ) -> Result<bool, Errno> {
+        let sent = self.record(posted, context, used)?;
         if sent {
             self.reported = self.progress;
         }
         Ok(sent)
     }
 
-    /// Begins a transfer, which is used as is told by how many bytes it reads; `false`: there is no room for it now.
+    /// Starts a transfer; `used` maps the number of bytes that it reads to the context's use. `false` if the queue is full.
     #[inline]
     pub(super) fn transfer(
         &mut self,
         mut pieces: Gather,
         remote: Remote,
         direction: Direction,
-        used: impl FnOnce(usize) -> Use,
+        used: impl FnOnce(usize) -> ContextUse,
         endpoint: &Endpoint,
     ) -> Result<bool, Errno> {
         let Some(context) = self.free.last().copied() else { return Ok(false) };
         let reads = if direction == Direction::Read { pieces.total() } else { 0 };
-        if reads > 0 && self.reading > 0 && self.reading + reads > MAX_READ {
+        if reads > 0 && self.reading > 0 && self.reading + reads > MAX_READ_BYTES {
             return Ok(false);
         }
-        let note = self.contexts.at(context as usize);
+        let context_ptr = self.contexts.at(context as usize);
         // SAFETY: as for `send_pieces`.
-        let posted = unsafe { endpoint.transfer(&mut pieces, remote, direction, note) };
-        let begun = self.note(posted, context, used(reads))?;
-        if begun {
-            self.held[context as usize] = pieces.into_held();
+        let posted = unsafe { endpoint.transfer(&mut pieces, remote, direction, context_ptr) };
+        let started = self.record(posted, context, used(reads))?;
+        if started {
+            self.registrations[context as usize] = pieces.into_registrations();
             self.reading += reads;
         }
-        Ok(begun)
+        Ok(started)
     }
 
     #[inline]
-    fn note(&mut self, posted: Result<(), Errno>, context: u32, used: Use) -> Result<bool, Errno> {
+    fn record(
+        &mut self,
+        posted: Result<(), Errno>,
+        context: u32,
+        used: ContextUse,
+    ) -> Result<bool, Errno> {
         match posted {
             Ok(()) => {
                 self.free.pop();
                 self.uses[context as usize] = used;
-                self.moves += 1;
+                self.activity += 1;
                 Ok(true)
             }
             Err(Errno(libc::EAGAIN)) => {
@@ -253,33 +266,33 @@ impl Outgoing {
         }
     }
 
-    /// The provider is done with a context; says whom it worked for.
+    /// The provider has finished with a context; returns its use.
     #[inline]
-    pub(super) fn complete(&mut self, context: usize) -> Use {
-        let Some(used) = self.uses.get_mut(context) else { return Use::Free };
-        let used = std::mem::replace(used, Use::Free);
-        if let Use::Transfer { reads, .. } | Use::Fetch { reads, .. } = used {
+    pub(super) fn complete(&mut self, context: usize) -> ContextUse {
+        let Some(used) = self.uses.get_mut(context) else { return ContextUse::Free };
+        let used = std::mem::replace(used, ContextUse::Free);
+        if let ContextUse::Transfer { reads, .. } | ContextUse::Fetch { reads, .. } = used {
             self.reading -= reads;
         }
-        if used != Use::Free {
-            self.held[context].let_go();
+        if used != ContextUse::Free {
+            self.registrations[context].release();
             self.free.push(context as u32);
-            self.moves += 1;
+            self.activity += 1;
         }
         used
     }
 
     /// The endpoint is closed.
     pub(super) fn abandon(&mut self) {
-        self.uses.fill(Use::Free);
-        self.held.fill_with(Held::default);
+        self.uses.fill(ContextUse::Free);
+        self.registrations.fill_with(HeldRegistrations::default);
         self.free = (0..self.uses.len() as u32).collect();
         self.reading = 0;
     }
 }
 
-/// How many bytes are read at a time. What is written is held up by the network, but a device that is asked for more
-/// sends it all at once, and whatever is between loses what it has no room for: soft-RoCE lost most of 32 MiB.
-const MAX_READ: usize = 2 << 20;
-/// Contexts that operations leave for the lane's own words.
-const RESERVED: usize = 2;
+/// The maximum number of bytes being read at a time. The network throttles writes, but a device sends all requested bytes
+/// immediately, and overflowing buffers on the path drop packets: soft-RoCE lost most of 32 MiB.
+const MAX_READ_BYTES: usize = 2 << 20;
+/// Contexts that are reserved for control frames.
+const RESERVED_CONTEXTS: usize = 2;

@@ -1,4 +1,4 @@
-//! Whether the peer's process lives, where that can be seen: no provider tells of the end of one that is idle.
+//! Detects the end of the peer's process, if it is on this host: no provider reports the end of an idle peer.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -9,61 +9,64 @@ use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
 use crate::error::Error;
 use crate::shm::boot_id;
 
-/// Where a process is to be found.
+/// Identifies a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Home {
-    /// One start of one kernel: the same for all processes of a host.
+pub(super) struct ProcessId {
+    /// The kernel's boot id: the same for all processes of a host.
     pub(super) boot: [u8; 16],
-    /// Its namespace of processes, where its number means it; 0 where that is not known.
-    pub(super) space: u64,
+    /// Its PID namespace; 0 if unknown.
+    pub(super) pid_namespace: u64,
     pub(super) pid: u32,
 }
 
-impl Home {
+impl ProcessId {
     pub(super) const ENCODED: usize = 28;
 
     /// This process.
     pub(super) fn ours() -> Result<Self, Error> {
-        let space = std::fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino());
+        let pid_namespace =
+            std::fs::metadata("/proc/self/ns/pid").map_or(0, |pid_namespace| pid_namespace.ino());
         let pid = getpid().as_raw_nonzero().get().cast_unsigned();
-        Ok(Home { boot: boot_id()?, space, pid })
+        Ok(ProcessId { boot: boot_id()?, pid_namespace, pid })
     }
 
     pub(super) fn to_bytes(self) -> [u8; Self::ENCODED] {
         let mut bytes = [0; Self::ENCODED];
         bytes[..16].copy_from_slice(&self.boot);
-        bytes[16..24].copy_from_slice(&self.space.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.pid_namespace.to_le_bytes());
         bytes[24..].copy_from_slice(&self.pid.to_le_bytes());
         bytes
     }
 
     pub(super) fn from_bytes(bytes: &[u8; Self::ENCODED]) -> Self {
         let (boot, rest) = bytes.split_first_chunk().expect("sixteen bytes");
-        let (space, pid) = rest.split_first_chunk().expect("eight bytes");
-        Home {
+        let (pid_namespace, pid) = rest.split_first_chunk().expect("eight bytes");
+        ProcessId {
             boot: *boot,
-            space: u64::from_le_bytes(*space),
+            pid_namespace: u64::from_le_bytes(*pid_namespace),
             pid: u32::from_le_bytes(pid.try_into().expect("four bytes")),
         }
     }
 
-    /// Whether its number means there what it means here.
-    fn shares_numbers_with(&self, other: &Home) -> bool {
-        self.boot == other.boot && self.space == other.space && self.space != 0
+    /// Whether both PIDs are of the same namespace of the same host.
+    fn same_pid_namespace(&self, other: &ProcessId) -> bool {
+        self.boot == other.boot
+            && self.pid_namespace == other.pid_namespace
+            && self.pid_namespace != 0
     }
 }
 
-/// The peer's process.
-pub(super) struct Life(OwnedFd);
+/// A handle to the peer's process (a pidfd).
+pub(super) struct PeerProcess(OwnedFd);
 
-impl Life {
-    /// `None` where it cannot be seen from here, or is our own.
-    pub(super) fn of(peer: &Home, ours: &Home) -> Option<Self> {
-        if !peer.shares_numbers_with(ours) || peer.pid == ours.pid {
+impl PeerProcess {
+    /// `None` if it is not visible from here, or this process.
+    pub(super) fn open(peer: &ProcessId, ours: &ProcessId) -> Option<Self> {
+        if !peer.same_pid_namespace(ours) || peer.pid == ours.pid {
             return None;
         }
         let pid = Pid::from_raw(i32::try_from(peer.pid).ok()?)?;
-        pidfd_open(pid, PidfdFlags::empty()).ok().map(Life)
+        pidfd_open(pid, PidfdFlags::empty()).ok().map(PeerProcess)
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -82,21 +85,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_ended_is_seen_and_one_elsewhere_is_not() {
-        let ours = Home::ours().unwrap();
-        assert_eq!(Home::from_bytes(&ours.to_bytes()), ours);
+    fn the_end_of_a_local_process_is_detected() {
+        let ours = ProcessId::ours().unwrap();
+        assert_eq!(ProcessId::from_bytes(&ours.to_bytes()), ours);
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
-        let peer = Home { pid: child.id(), ..ours };
-        let life = Life::of(&peer, &ours).expect("it lives");
-        assert!(!life.has_ended());
+        let peer = ProcessId { pid: child.id(), ..ours };
+        let process = PeerProcess::open(&peer, &ours).expect("it lives");
+        assert!(!process.has_ended());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(life.has_ended());
-        assert!(Life::of(&Home { boot: [0; 16], ..peer }, &ours).is_none());
-        assert!(Life::of(&Home { space: 1, ..peer }, &ours).is_none());
-        assert!(Life::of(&ours, &ours).is_none(), "who looks, lives");
-        for nobody in [0, u32::MAX] {
-            assert!(Life::of(&Home { pid: nobody, ..ours }, &ours).is_none(), "no number of one");
+        assert!(process.has_ended());
+        assert!(PeerProcess::open(&ProcessId { boot: [0; 16], ..peer }, &ours).is_none());
+        assert!(PeerProcess::open(&ProcessId { pid_namespace: 1, ..peer }, &ours).is_none());
+        assert!(PeerProcess::open(&ours, &ours).is_none(), "this process");
+        for invalid in [0, u32::MAX] {
+            assert!(
+                PeerProcess::open(&ProcessId { pid: invalid, ..ours }, &ours).is_none(),
+                "not a PID"
+            );
         }
     }
 }

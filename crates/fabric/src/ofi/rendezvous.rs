@@ -1,14 +1,14 @@
-//! Where long messages lie until the peer has read them.
+//! Buffers for long messages, from which the peer reads them.
 //!
-//! The peer gets a key to this memory and to no other: nothing is ever in it but what was sent to that peer, and it stays
-//! until the endpoint is closed, whatever the peer says that it has read. So a message is copied once, here instead of
-//! out of the peer's buffers, and the peer's device puts it straight into its receive.
+//! The peer gets a key to this memory only: it contains nothing but messages to that peer, and it stays registered
+//! until the endpoint is closed, whatever the peer reports. So a message is copied once, here instead of
+//! out of the peer's slots, and the peer's device reads it directly into its receive.
 
 use std::sync::Arc;
 
 use super::device::Device;
 use super::endpoint::Remote;
-use super::frame::PART;
+use super::frame::PART_BYTES;
 use super::mr;
 use crate::cut::{Cut, Most};
 use crate::memory::{Memory, Pages};
@@ -18,59 +18,70 @@ use crate::registration::ofi::Mr;
 pub(super) struct RendezvousBuffers {
     device: Arc<Device>,
     state: State,
-    places: Places,
-    /// What was copied already, and where to, though the peer could not be told.
-    ready: Option<(usize, Laid)>,
+    blocks: Blocks,
+    /// The last part copied and its block, to avoid copying again if its frame could not be sent.
+    ready: Option<(usize, PartId)>,
 }
 
-/// What lies in each place. A part has as many as it needs, side by side.
+/// The part in each block. A part occupies adjacent blocks.
 #[derive(Debug, Default)]
-struct Places([Option<Laid>; PLACES]);
+struct Blocks([Option<PartId>; BLOCKS]);
 
-/// A part of a message, and where in it that begins.
+/// Identifies a part by its message and its offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Laid {
+pub(super) struct PartId {
     pub(super) message: u64,
     pub(super) offset: u64,
 }
 
-/// Made with the first long message: most lanes have none.
+/// Allocated with the first long message: most lanes send none.
 enum State {
-    Unmade,
-    Made(Arc<Mr>),
-    /// There is no memory for it, or none that may be registered: then long messages go as short ones do.
-    Refused,
+    NotAllocated,
+    Allocated(Arc<Mr>),
+    /// Allocation or registration failed: long messages are sent like short ones.
+    Unavailable,
 }
 
 impl RendezvousBuffers {
     pub(super) fn new(device: Arc<Device>) -> Self {
-        RendezvousBuffers { device, state: State::Unmade, places: Places::default(), ready: None }
+        RendezvousBuffers {
+            device,
+            state: State::NotAllocated,
+            blocks: Blocks::default(),
+            ready: None,
+        }
     }
 
-    /// Whether there is one.
-    pub(super) fn is_there(&mut self) -> bool {
-        if matches!(self.state, State::Unmade) {
-            let memory = Memory::allocate(PLACES * PLACE, Pages::Plain);
+    /// Whether the buffers can be used; allocates them at the first call.
+    pub(super) fn is_available(&mut self) -> bool {
+        if matches!(self.state, State::NotAllocated) {
+            let memory = Memory::allocate(BLOCKS * BLOCK_BYTES, Pages::Plain);
             let readable = Rights { read: true, ..Rights::NONE };
             let mr = memory.and_then(|memory| mr::register(self.device.clone(), &memory, readable));
-            self.state = mr.map_or(State::Refused, |mr| State::Made(Arc::new(mr)));
+            self.state = mr.map_or(State::Unavailable, |mr| State::Allocated(Arc::new(mr)));
         }
-        matches!(self.state, State::Made(_))
+        matches!(self.state, State::Allocated(_))
     }
 
-    /// Where so many bytes have room, and where the peer finds that.
-    pub(super) fn free(&self, bytes: usize) -> Option<(usize, Remote)> {
-        let State::Made(mr) = &self.state else { return None };
-        let place = self.places.free(bytes)?;
-        Some((place, Remote { address: mr.start() + (place * PLACE) as u64, key: mr.key() }))
+    /// A free block for this many bytes, and its address for the peer.
+    pub(super) fn find_free(&self, bytes: usize) -> Option<(usize, Remote)> {
+        let State::Allocated(mr) = &self.state else { return None };
+        let block = self.blocks.find_free(bytes)?;
+        Some((block, Remote { address: mr.start() + (block * BLOCK_BYTES) as u64, key: mr.key() }))
     }
 
-    /// Copies the next part of an operation to a place, unless it is there already; whether it is the last.
-    pub(super) fn copy(&mut self, place: usize, laid: Laid, cut: &mut Cut, from: &[Slice]) -> bool {
-        let State::Made(mr) = &self.state else { return false };
-        let is_ready = self.ready.replace((place, laid)) == Some((place, laid));
-        let mut at = place * PLACE;
-        let most = Most { bytes: PART as u32, pieces: usize::MAX };
+    /// Copies the next part of an operation to a block, unless already done; returns whether it is the last part.
+    pub(super) fn copy(
+        &mut self,
+        block: usize,
+        part_id: PartId,
+        cut: &mut Cut,
+        from: &[Slice],
+    ) -> bool {
+        let State::Allocated(mr) = &self.state else { return false };
+        let is_ready = self.ready.replace((block, part_id)) == Some((block, part_id));
+        let mut at = block * BLOCK_BYTES;
+        let most = Most { bytes: PART_BYTES as u32, pieces: usize::MAX };
         let part = cut.next(from, most, |slice, from, length| {
             if !is_ready {
                 let (memory, start) = (slice.region().memory(), slice.offset() + from);
@@ -81,74 +92,77 @@ impl RendezvousBuffers {
         part.last
     }
 
-    /// A part, so long, lies there now.
-    pub(super) fn lay(&mut self, place: usize, bytes: usize, laid: Laid) {
-        self.places.lay(place, bytes, laid);
+    /// Marks the blocks of a part as occupied.
+    pub(super) fn occupy(&mut self, block: usize, bytes: usize, part_id: PartId) {
+        self.blocks.occupy(block, bytes, part_id);
     }
 
     /// The peer has read a part.
-    pub(super) fn take(&mut self, message: u64, offset: u64) {
-        self.places.forget(|laid| *laid == Laid { message, offset });
+    pub(super) fn free_part(&mut self, message: u64, offset: u64) {
+        self.blocks.free_where(|part_id| *part_id == PartId { message, offset });
     }
 
-    /// The peer has received a message, which may have lain here: all its parts were read.
+    /// The peer has received a message: frees its parts, if it has any here.
     #[inline]
-    pub(super) fn clear(&mut self, message: u64) {
-        if matches!(self.state, State::Made(_)) {
-            self.places.forget(|laid| laid.message == message);
+    pub(super) fn free_message(&mut self, message: u64) {
+        if matches!(self.state, State::Allocated(_)) {
+            self.blocks.free_where(|part_id| part_id.message == message);
         }
     }
 }
 
-impl Places {
-    /// The first of as many as so many bytes need, where nothing lies.
-    fn free(&self, bytes: usize) -> Option<usize> {
-        let wanted = bytes.div_ceil(PLACE);
-        self.0.windows(wanted).position(|places| places.iter().all(Option::is_none))
+impl Blocks {
+    /// The first of enough adjacent free blocks.
+    fn find_free(&self, bytes: usize) -> Option<usize> {
+        let wanted = bytes.div_ceil(BLOCK_BYTES);
+        self.0.windows(wanted).position(|blocks| blocks.iter().all(Option::is_none))
     }
 
-    fn lay(&mut self, place: usize, bytes: usize, laid: Laid) {
-        self.0[place..][..bytes.div_ceil(PLACE)].fill(Some(laid));
+    fn occupy(&mut self, block: usize, bytes: usize, part_id: PartId) {
+        self.0[block..][..bytes.div_ceil(BLOCK_BYTES)].fill(Some(part_id));
     }
 
-    fn forget(&mut self, which: impl Fn(&Laid) -> bool) {
-        for place in &mut self.0 {
-            place.take_if(|laid| which(laid));
+    fn free_where(&mut self, which: impl Fn(&PartId) -> bool) {
+        for block in &mut self.0 {
+            block.take_if(|part_id| which(part_id));
         }
     }
 }
 
-/// Two parts of a long message, so that the peer reads one while the next is copied, or eight messages that are not so
-/// long. More of it would be slower: what is copied here should be in the CPU's cache when the provider sends it.
-const PLACES: usize = 8;
-const PLACE: usize = 64 << 10;
+/// Enough for two parts of a long message, so that the peer reads one while the next is copied, or for eight shorter messages.
+/// More would be slower: the copy should be in the CPU's cache when the provider sends it.
+const BLOCKS: usize = 8;
+const BLOCK_BYTES: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn places_are_free_once_the_peer_has_read_them_or_received_all() {
-        let mut places = Places::default();
-        let laid = |message, offset| Laid { message, offset };
+    fn blocks_are_freed_when_their_part_is_read_or_their_message_received() {
+        let mut blocks = Blocks::default();
+        let part_id = |message, offset| PartId { message, offset };
         for part in 0..2 {
-            let place = places.free(PART).unwrap();
-            assert_eq!(place, part * PART / PLACE);
-            places.lay(place, PART, laid(7, part as u64));
+            let block = blocks.find_free(PART_BYTES).unwrap();
+            assert_eq!(block, part * PART_BYTES / BLOCK_BYTES);
+            blocks.occupy(block, PART_BYTES, part_id(7, part as u64));
         }
-        assert_eq!(places.free(1), None);
-        places.forget(|part| *part == laid(7, 1));
+        assert_eq!(blocks.find_free(1), None);
+        blocks.free_where(|part| *part == part_id(7, 1));
         assert_eq!(
-            (places.free(1), places.free(PART), places.free(PART + 1)),
+            (blocks.find_free(1), blocks.find_free(PART_BYTES), blocks.find_free(PART_BYTES + 1)),
             (Some(4), Some(4), None)
         );
-        places.forget(|part| *part == laid(7, 1));
-        places.forget(|part| *part == laid(8, 0));
-        places.lay(4, PLACE + 1, laid(8, 0));
-        assert_eq!((places.free(2 * PLACE), places.free(PART)), (Some(6), None));
-        places.forget(|part| part.message == 7);
-        assert_eq!(places.0.iter().flatten().count(), 2);
-        places.forget(|part| part.message == 8);
-        assert_eq!(places.free(PLACES * PLACE), Some(0));
+        blocks.free_where(|part| *part == part_id(7, 1));
+        blocks.free_where(|part| *part == part_id(8, 0));
+        blocks.occupy(4, BLOCK_BYTES + 1, part_id(8, 0));
+        assert_eq!(
+            (blocks.find_free(2 * BLOCK_BYTES), blocks.find_free(PART_BYTES)),
+            (Some(6), None)
+        );
+        blocks.free_where(|part| part.message == 7);
+        assert_eq!(blocks.0.iter().flatten().count(), 2);
+        blocks.free_where(|part| part.message == 8);
+        assert_eq!(blocks.find_free(BLOCKS * BLOCK_BYTES), Some(0));
     }
 }

@@ -1,11 +1,11 @@
 //! The send side of a lane: operations in flight, in the order in which they were posted.
 //!
-//! A transfer is over when the provider says so; what the peer receives, writes, reads or changes for us,
-//! when the peer says so.
+//! A transfer completes when the provider reports it; a message or a request to the peer
+//! when the peer reports it.
 
 mod submit;
 
-pub(super) use submit::SHORT;
+pub(super) use submit::MAX_COPIED_BYTES;
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use super::endpoint::{Direction, Endpoint};
 use super::fetches::Fetch;
 use super::frame::{Frame, Progress};
 use super::inbox::scatter;
-use super::outgoing::{Outgoing, Use};
+use super::outgoing::{ContextUse, Outgoing};
 use super::rendezvous::RendezvousBuffers;
 use crate::cut::{Cut, Most};
 use crate::memory::Memory;
@@ -28,235 +28,240 @@ use crate::slab::Slab;
 use crate::stats::SAMPLE;
 
 pub(super) struct Sends {
-    shape: Shape,
+    limits: LaneLimits,
     out: Outgoing,
     rendezvous: RendezvousBuffers,
-    flying: Slab<Flying>,
-    /// Not wholly with the provider yet, the oldest first.
+    pending: Slab<Pending>,
+    /// Not completely submitted yet, the oldest first.
     waiting: VecDeque<u32>,
-    /// Placed writes, whose immediate data is to be sent.
+    /// Placed writes whose immediate data is to be sent.
     placed: VecDeque<u32>,
-    /// Announced to the peer, and to be received by it, in the order of their numbers.
+    /// Messages that the peer has not received yet: id and operation, in the order of ids.
     announced: VecDeque<(u64, u32)>,
-    /// Asked of the peer.
-    asked: Vec<Question>,
+    /// Outstanding requests to the peer.
+    requests: Vec<PeerRequest>,
     next_message: u64,
-    next_question: u64,
-    /// Frames sent that take a buffer, and how many buffers the peer has freed.
+    next_request: u64,
+    /// The number of frames sent that occupy a buffer, and of buffers that the peer has freed.
     sent: u64,
     freed: u64,
-    /// How many of these frames have come to the peer.
+    /// The number of these frames that have arrived at the peer.
     arrived: u64,
-    taken: u64,
+    count: u64,
 }
 
-/// What limits a lane's frames and transfers.
+/// The limits of a lane's frames and transfers.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
-    /// The number of the device.
+pub(super) struct LaneLimits {
+    /// The id of the device.
     pub(super) domain: u32,
-    /// The longest transfer at a time, and how many bytes a frame carries.
+    /// The maximum bytes of one transfer, and of a frame's payload.
     pub(super) transfer: u32,
     pub(super) payload: u32,
-    /// How many pieces either may have, header and all.
+    /// The maximum number of pieces of either, including the header.
     pub(super) pieces: usize,
-    /// How many buffers the peer has.
+    /// The number of the peer's buffers.
     pub(super) buffers: u64,
-    /// Whether the peer is asked to write and to read, since the provider would not protect it; then
-    /// all frames are copied, and not only short ones.
-    pub(super) asks: bool,
+    /// Whether the peer executes writes and reads on request, since the provider lacks memory protection; then
+    /// all frames are copied, not only short ones.
+    pub(super) emulates_rma: bool,
 }
 
 /// An operation in flight.
-struct Flying {
+struct Pending {
     op: Op,
     cut: Cut,
-    /// How many parts are with the provider, and how many questions with the peer.
+    /// The number of parts submitted to the provider, and of outstanding requests to the peer.
     parts: u32,
-    questions: u32,
-    /// Once all its parts went there: how many frames had been sent by then.
-    handed: Option<u64>,
-    /// Whether the peer has yet to receive it, and as which message.
-    awaits: bool,
+    requests: u32,
+    /// The number of frames sent when all its parts were submitted; `None` before.
+    submitted_at: Option<u64>,
+    /// Whether the peer must still receive it, and its message id.
+    needs_receive: bool,
     message: Option<u64>,
-    /// Whether a write's bytes are there, and its number is all that is left.
+    /// Whether a write is placed, and only its immediate data remains.
     placed: bool,
-    begun: Option<Instant>,
+    started: Option<Instant>,
 }
 
-/// Something that the peer has yet to do.
+/// Something that the peer must still do.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Awaited {
-    /// Stands still while the peer does.
-    pub(super) mark: u64,
+pub(super) struct PeerWait {
+    /// Does not change while the peer makes no progress.
+    pub(super) progress: u64,
     /// The operation that waits for it.
     pub(super) at: Option<u32>,
 }
 
-/// What the peer was asked for: whose, and where in that operation the answer goes.
+/// A request to the peer: its operation, and the part of it that the reply is for.
 #[derive(Debug, Clone, Copy)]
-struct Question {
+struct PeerRequest {
     id: u64,
-    /// How many frames had been sent with it.
+    /// The number of frames sent, including this one.
     frame: u64,
     at: u32,
     offset: usize,
     length: usize,
 }
 
-/// How the provider took something.
+/// The result of submitting an operation to the provider.
 #[derive(PartialEq, Eq)]
-enum Handed {
+enum Submission {
     Whole,
     Part,
-    /// It is full, or the peer is.
+    /// The provider's queue or the peer's buffers are full.
     Blocked,
 }
 
 impl Sends {
-    pub(super) fn new(shape: Shape, out: Outgoing, rendezvous: RendezvousBuffers) -> Self {
+    pub(super) fn new(limits: LaneLimits, out: Outgoing, rendezvous: RendezvousBuffers) -> Self {
         Sends {
-            shape,
+            limits,
             out,
             rendezvous,
-            flying: Slab::new(),
+            pending: Slab::new(),
             waiting: VecDeque::new(),
             placed: VecDeque::new(),
             announced: VecDeque::new(),
-            asked: Vec::new(),
+            requests: Vec::new(),
             next_message: 0,
-            next_question: 0,
+            next_request: 0,
             sent: 0,
             freed: 0,
             arrived: 0,
-            taken: 0,
+            count: 0,
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.flying.len()
+        self.pending.len()
     }
 
     pub(super) fn out(&self) -> &Outgoing {
         &self.out
     }
 
-    /// How far the provider is, while it has something to do.
-    pub(super) fn transfers_mark(&self) -> Option<u64> {
+    /// The provider's progress, while it has something to do.
+    pub(super) fn transfer_progress(&self) -> Option<u64> {
         let busy = !self.out.is_empty() || self.out.is_blocked();
-        busy.then_some(self.out.moves())
+        busy.then_some(self.out.activity())
     }
 
-    /// How far the peer is with the oldest message, or at least with its buffers, and with the oldest question. What it
-    /// does for later ones says nothing: of frames that went by a connection that broke since, nobody tells.
-    pub(super) fn awaited(&self) -> [Option<Awaited>; 2] {
+    /// The peer's progress with the oldest message, or else with its buffers, and with the oldest request. Progress with
+    /// later ones does not count: frames lost with a broken connection are not reported.
+    pub(super) fn peer_waits(&self) -> [Option<PeerWait>; 2] {
         let message = self.announced.front().map(|(id, at)| {
-            let last = self.flying.get(*at).and_then(|flying| flying.handed).unwrap_or(u64::MAX);
-            Awaited { mark: id + self.freed.min(last), at: Some(*at) }
+            let last =
+                self.pending.get(*at).and_then(|pending| pending.submitted_at).unwrap_or(u64::MAX);
+            PeerWait { progress: id + self.freed.min(last), at: Some(*at) }
         });
-        let buffers = (!self.has_credit()).then_some(Awaited { mark: !self.freed, at: None });
-        let question = self.asked.first().map(|asked| Awaited {
-            mark: asked.id + self.freed.min(asked.frame),
-            at: Some(asked.at),
+        let buffers = (!self.has_credit()).then_some(PeerWait { progress: !self.freed, at: None });
+        let request = self.requests.first().map(|request| PeerWait {
+            progress: request.id + self.freed.min(request.frame),
+            at: Some(request.at),
         });
-        [message.or(buffers), question]
+        [message.or(buffers), request]
     }
 
-    /// Whether everything that was sent has come to the peer's buffers.
+    /// Whether all frames sent have arrived in the peer's buffers.
     pub(super) fn all_arrived(&self) -> bool {
         self.arrived == self.sent
     }
 
-    /// What the peer has yet to say something about, the oldest first, or else whatever is the oldest.
+    /// The oldest operation that waits for the peer, or else the oldest operation.
     pub(super) fn oldest(&self) -> Option<u32> {
         let announced = self.announced.front().map(|(_, at)| *at);
-        let asked = self.asked.first().map(|question| question.at);
+        let requested = self.requests.first().map(|request| request.at);
         let with_provider = || {
             self.out.find(|used| match used {
-                Use::Transfer { at, .. } | Use::Frame(at) => Some(*at),
-                Use::Free | Use::Fetch { .. } | Use::Own => None,
+                ContextUse::Transfer { at, .. } | ContextUse::Frame(at) => Some(*at),
+                ContextUse::Free | ContextUse::Fetch { .. } | ContextUse::Control => None,
             })
         };
-        announced.or(asked).or_else(with_provider).or_else(|| self.waiting.front().copied())
+        announced.or(requested).or_else(with_provider).or_else(|| self.waiting.front().copied())
     }
 
-    /// Takes an operation; it goes with the next [`Sends::push`].
+    /// Takes an operation, which the next [`Sends::push`] submits.
     #[inline]
     pub(super) fn begin(&mut self, op: Op) {
-        let begun = self.taken.is_multiple_of(SAMPLE).then(Instant::now);
-        self.taken += 1;
-        let flying = Flying {
-            awaits: op.work.takes_a_receive(),
+        let started = self.count.is_multiple_of(SAMPLE).then(Instant::now);
+        self.count += 1;
+        let pending = Pending {
+            needs_receive: op.work.takes_a_receive(),
             op,
             cut: Cut::default(),
             parts: 0,
-            questions: 0,
-            handed: None,
+            requests: 0,
+            submitted_at: None,
             message: None,
             placed: false,
-            begun,
+            started,
         };
-        self.waiting.push_back(self.flying.insert(flying));
+        self.waiting.push_back(self.pending.insert(pending));
     }
 
-    /// Sends something that belongs to no operation and needs no buffer; `false`: not now.
-    pub(super) fn send_own(&mut self, frame: Frame, endpoint: &Endpoint) -> Result<bool, Errno> {
-        self.out.send(frame, 0, Use::Own, endpoint)
+    /// Sends a frame that belongs to no operation and occupies no buffer; `false` if it cannot be sent now.
+    pub(super) fn send_control(
+        &mut self,
+        frame: Frame,
+        endpoint: &Endpoint,
+    ) -> Result<bool, Errno> {
+        self.out.send(frame, 0, ContextUse::Control, endpoint)
     }
 
-    /// As [`Sends::send_own`], with bytes behind it, which fit.
-    pub(super) fn send_own_with(
+    /// Like [`Sends::send_control`], with a payload, which must fit.
+    pub(super) fn send_control_with(
         &mut self,
         frame: Frame,
         bytes: &Slice,
         endpoint: &Endpoint,
     ) -> Result<bool, Errno> {
         self.out.copy(0, bytes, 0, bytes.len());
-        self.out.send(frame, bytes.len(), Use::Own, endpoint)
+        self.out.send(frame, bytes.len(), ContextUse::Control, endpoint)
     }
 
-    /// How many bytes a frame carries, and whether peers may ask for them.
-    pub(super) fn answers_with(&self) -> Option<u64> {
-        self.shape.asks.then_some(self.shape.payload.into())
+    /// The maximum bytes that a peer may request; `None` if it must use RMA instead.
+    pub(super) fn max_reply_bytes(&self) -> Option<u64> {
+        self.limits.emulates_rma.then_some(self.limits.payload.into())
     }
 
     /// Whether the peer has a buffer for another frame.
     #[inline]
     fn has_credit(&self) -> bool {
-        self.sent - self.freed < self.shape.buffers
+        self.sent - self.freed < self.limits.buffers
     }
 
-    /// The provider is done with a context; says whom it worked for.
+    /// The provider has finished with a context; returns its use.
     #[inline]
-    pub(super) fn complete(&mut self, context: usize) -> Use {
+    pub(super) fn complete(&mut self, context: usize) -> ContextUse {
         self.out.complete(context)
     }
 
-    /// A part of an operation is over, and well.
+    /// A part of an operation succeeded.
     #[inline]
     pub(super) fn succeed(&mut self, at: u32, over: &mut Over<'_>) {
-        let Some(flying) = self.flying.get_mut(at) else { return };
-        flying.parts -= 1;
+        let Some(pending) = self.pending.get_mut(at) else { return };
+        pending.parts -= 1;
         self.finish(at, over);
     }
 
-    /// Gives an operation back if nothing is left to be done for it; if immediate data is left, that follows.
+    /// Completes an operation if nothing is outstanding. If only immediate data remains, queues that.
     #[inline]
     fn finish(&mut self, at: u32, over: &mut Over<'_>) {
-        let Some(flying) = self.flying.get_mut(at) else { return };
-        if flying.parts > 0 || flying.questions > 0 || flying.handed.is_none() {
+        let Some(pending) = self.pending.get_mut(at) else { return };
+        if pending.parts > 0 || pending.requests > 0 || pending.submitted_at.is_none() {
             return;
         }
-        if flying.awaits {
-            if matches!(flying.op.work, Work::Write { .. }) && !flying.placed {
-                flying.placed = true;
+        if pending.needs_receive {
+            if matches!(pending.op.work, Work::Write { .. }) && !pending.placed {
+                pending.placed = true;
                 self.placed.push_back(at);
             }
             return;
         }
-        let Some(Flying { op, begun, .. }) = self.flying.remove(at) else { return };
-        if let Some(begun) = begun {
-            over.stats.time(begun.elapsed());
+        let Some(Pending { op, started, .. }) = self.pending.remove(at) else { return };
+        if let Some(started) = started {
+            over.stats.time(started.elapsed());
         }
         let done = match &op.work {
             Work::FetchAdd { old, .. } | Work::CompareSwap { old, .. } => {
@@ -267,13 +272,13 @@ impl Sends {
         over.add(op, Ok(done));
     }
 
-    /// Frames from now on report this to the peer.
+    /// Sets the progress that the following frames report.
     #[inline]
     pub(super) fn set_progress(&mut self, progress: Progress) {
         self.out.set_progress(progress);
     }
 
-    /// The peer reports how far it is.
+    /// Handles the peer's progress report.
     #[inline]
     pub(super) fn peer_progress(
         &mut self,
@@ -285,29 +290,29 @@ impl Sends {
         if !possible {
             return Err(Failure::ProtocolError);
         }
-        // An older word may come after a newer one.
+        // Reports may arrive out of order.
         self.arrived = self.arrived.max(arrived);
         self.freed = self.freed.max(freed);
         while let Some((id, at)) = self.announced.front().copied()
             && id < received
         {
-            // The last part of it went there, or the peer could not have received it.
-            let flying = self.flying.get_mut(at).filter(|flying| flying.handed.is_some());
-            flying.ok_or(Failure::ProtocolError)?.awaits = false;
+            // The peer cannot have received it before its last part was submitted.
+            let pending = self.pending.get_mut(at).filter(|pending| pending.submitted_at.is_some());
+            pending.ok_or(Failure::ProtocolError)?.needs_receive = false;
             self.announced.pop_front();
-            self.rendezvous.clear(id);
+            self.rendezvous.free_message(id);
             self.finish(at, over);
         }
         Ok(())
     }
 
-    /// The peer has read a part of a long message. That it received all of it may have come before.
-    pub(super) fn taken(&mut self, id: u64, offset: u64) -> Result<(), Failure> {
-        self.rendezvous.take(id, offset);
+    /// The peer has read a part of a long message. The report that it received the message may have arrived before.
+    pub(super) fn part_read(&mut self, id: u64, offset: u64) -> Result<(), Failure> {
+        self.rendezvous.free_part(id, offset);
         if id < self.next_message { Ok(()) } else { Err(Failure::ProtocolError) }
     }
 
-    /// Has the provider read a part of a message of the peer's into its receive; how many bytes of it now.
+    /// Reads a part of a message from the peer into its receive; returns the number of bytes submitted.
     #[inline]
     pub(super) fn fetch(
         &mut self,
@@ -318,37 +323,37 @@ impl Sends {
         if self.out.is_full() {
             return Ok(None);
         }
-        let most = Most { bytes: self.shape.transfer, pieces: self.shape.pieces - 1 };
-        let next = fetch.next(into, most, self.shape.domain);
+        let most = Most { bytes: self.limits.transfer, pieces: self.limits.pieces - 1 };
+        let next = fetch.next(into, most, self.limits.domain);
         let (pieces, from) = next.ok_or(Errno(libc::EFAULT))?;
-        let (bytes, used) = (pieces.total(), |reads| Use::Fetch { at, reads });
-        let begun = self.out.transfer(pieces, from, Direction::Read, used, endpoint)?;
-        Ok(begun.then_some(bytes))
+        let (bytes, used) = (pieces.total(), |reads| ContextUse::Fetch { at, reads });
+        let started = self.out.transfer(pieces, from, Direction::Read, used, endpoint)?;
+        Ok(started.then_some(bytes))
     }
 
-    /// The peer answers a question with a number. The error is the operation that it refuses, or invalid data.
-    pub(super) fn answer(
+    /// The peer replies to a request with a number. The error: the operation that it refuses, or `None` for a protocol error.
+    pub(super) fn reply(
         &mut self,
         id: u64,
         old: Option<u64>,
         over: &mut Over<'_>,
     ) -> Result<(), Option<u32>> {
-        let Question { at, .. } = self.take_question(id).ok_or(None)?;
+        let PeerRequest { at, .. } = self.take_request(id).ok_or(None)?;
         let old = old.ok_or(Some(at))?;
-        let flying = self.flying.get_mut(at).ok_or(None)?;
-        match &flying.op.work {
+        let pending = self.pending.get_mut(at).ok_or(None)?;
+        match &pending.op.work {
             Work::FetchAdd { old: place, .. } | Work::CompareSwap { old: place, .. } => {
                 place.region().memory().store(place.offset(), old);
             }
             Work::Write { .. } => {}
             _ => return Err(None),
         }
-        flying.questions -= 1;
+        pending.requests -= 1;
         self.finish(at, over);
         Ok(())
     }
 
-    /// The peer answers a question with bytes, so many from `at` on.
+    /// The peer replies to a request with `length` bytes at `at`.
     pub(super) fn data(
         &mut self,
         id: u64,
@@ -356,48 +361,48 @@ impl Sends {
         length: u64,
         over: &mut Over<'_>,
     ) -> Result<(), Failure> {
-        let question = self.take_question(id).ok_or(Failure::ProtocolError)?;
-        let flying = self.flying.get_mut(question.at).ok_or(Failure::ProtocolError)?;
-        let Work::Read { into, .. } = &flying.op.work else { return Err(Failure::ProtocolError) };
-        if question.length as u64 != length {
+        let request = self.take_request(id).ok_or(Failure::ProtocolError)?;
+        let pending = self.pending.get_mut(request.at).ok_or(Failure::ProtocolError)?;
+        let Work::Read { into, .. } = &pending.op.work else { return Err(Failure::ProtocolError) };
+        if request.length as u64 != length {
             return Err(Failure::ProtocolError);
         }
-        scatter(into.as_slice(), question.offset, question.length, memory, at);
-        flying.questions -= 1;
-        self.finish(question.at, over);
+        scatter(into.as_slice(), request.offset, request.length, memory, at);
+        pending.requests -= 1;
+        self.finish(request.at, over);
         Ok(())
     }
 
-    fn take_question(&mut self, id: u64) -> Option<Question> {
-        let index = self.asked.iter().position(|asked| asked.id == id)?;
-        // In order, so that the oldest stays the first.
-        Some(self.asked.remove(index))
+    fn take_request(&mut self, id: u64) -> Option<PeerRequest> {
+        let index = self.requests.iter().position(|request| request.id == id)?;
+        // Keeps the order, so that the oldest stays first.
+        Some(self.requests.remove(index))
     }
 
-    /// The operation that a message numbered so belongs to.
+    /// The operation of a message.
     pub(super) fn message(&self, id: u64) -> Option<u32> {
         self.announced.iter().find(|announced| announced.0 == id).map(|announced| announced.1)
     }
 
     /// The key that an operation uses.
     pub(super) fn key(&self, at: u32) -> Option<u64> {
-        self.flying.get(at)?.op.work.target().and_then(key).map(|(key, _)| key)
+        self.pending.get(at)?.op.work.target().and_then(key).map(|(key, _)| key)
     }
 
-    /// The endpoint is closed: everything comes back, one of them by its own fault; says whether there was one.
+    /// The endpoint is closed: completes all operations, the one that caused it with its failure; returns whether it was found.
     pub(super) fn abandon(&mut self, fault: Option<(u32, Failure)>, over: &mut Over<'_>) -> bool {
-        let failed = fault.and_then(|(at, failure)| Some((self.flying.remove(at)?, failure)));
+        let failed = fault.and_then(|(at, failure)| Some((self.pending.remove(at)?, failure)));
         let found = failed.is_some();
-        if let Some((flying, failure)) = failed {
-            over.add(flying.op, Err(failure));
+        if let Some((pending, failure)) = failed {
+            over.add(pending.op, Err(failure));
         }
-        for flying in self.flying.take_all() {
-            over.add(flying.op, Err(Failure::Flushed));
+        for pending in self.pending.take_all() {
+            over.add(pending.op, Err(Failure::Flushed));
         }
         self.waiting.clear();
         self.placed.clear();
         self.announced.clear();
-        self.asked.clear();
+        self.requests.clear();
         self.out.abandon();
         found
     }
@@ -411,5 +416,5 @@ fn key(target: &Target) -> Option<(u64, u64)> {
     }
 }
 
-/// How many questions may be open: answers find spare buffers here.
-const QUESTIONS: usize = 12;
+/// The maximum number of outstanding requests: replies use spare slots.
+const MAX_REQUESTS: usize = 12;

@@ -1,7 +1,7 @@
-//! The buffers that a peer's frames come into.
+//! The buffers that receive the peer's frames.
 //!
-//! Unsafe here: a provider is given places of memory that `Slots` holds. The lane closes the endpoint before it
-//! lets go of them.
+//! Unsafe here: a provider writes to memory that `Slots` owns. The lane closes the endpoint before it
+//! drops `Slots`.
 #![allow(unsafe_code, reason = "posts receives")]
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::contexts::Contexts;
 use super::device::Device;
 use super::endpoint::Endpoint;
 use super::failure::error;
-use super::frame::HEADER;
+use super::frame::HEADER_BYTES;
 use super::mr;
 use crate::error::Error;
 use crate::memory::{Memory, Pages};
@@ -22,27 +22,27 @@ use crate::registration::ofi::Mr;
 pub(super) struct Slots {
     mr: Arc<Mr>,
     contexts: Arc<Contexts>,
-    /// Not with the provider, and not in use.
-    idle: Vec<u32>,
+    /// Neither posted nor in use.
+    unposted: Vec<u32>,
 }
 
 impl Slots {
-    /// Buffers beyond those that peers are promised: for what needs none, and instead of those that are posted late.
-    pub(super) const SPARE: usize = 20 + LATE;
-    /// How long one is, header and all: what ofi_rxm sends at once. It would ask for longer ones first.
-    pub(super) const SIZE: usize = 16 * 1024;
+    /// Slots in addition to the peer's credit: for frames that use no credit, and for slots whose posting is deferred.
+    pub(super) const SPARE_SLOTS: usize = 20 + MAX_DEFERRED_SLOTS;
+    /// The length of a slot, including the header: the maximum that ofi_rxm sends eagerly, without rendezvous.
+    pub(super) const SLOT_BYTES: usize = 16 * 1024;
 
     pub(super) fn new(device: &Arc<Device>, count: usize) -> Result<Self, Error> {
-        let memory = Memory::allocate(count * Self::SIZE, Pages::Plain)?;
+        let memory = Memory::allocate(count * Self::SLOT_BYTES, Pages::Plain)?;
         let mr = Arc::new(mr::register(device.clone(), &memory, Rights::NONE)?);
         Ok(Slots {
             mr,
             contexts: Arc::new(Contexts::new(count)),
-            idle: (0..count as u32).rev().collect(),
+            unposted: (0..count as u32).rev().collect(),
         })
     }
 
-    /// What the endpoint uses as long as it is open.
+    /// The resources that the endpoint uses as long as it is open.
     pub(super) fn used(&self) -> (Arc<Mr>, Arc<Contexts>) {
         (self.mr.clone(), self.contexts.clone())
     }
@@ -51,32 +51,32 @@ impl Slots {
         &self.contexts
     }
 
-    /// How many frames the peer may have in them.
+    /// The number of slots that the peer's frames may occupy: its credit.
     pub(super) fn promised(&self) -> u64 {
-        (self.contexts.len() - Self::SPARE) as u64
+        (self.contexts.len() - Self::SPARE_SLOTS) as u64
     }
 
-    /// Whether some are not with the provider that could be.
-    pub(super) fn are_short(&self) -> bool {
-        !self.idle.is_empty()
+    /// Whether some slots are not posted.
+    pub(super) fn has_unposted(&self) -> bool {
+        !self.unposted.is_empty()
     }
 
-    /// Whether so many are missing that they must not wait any longer.
+    /// Whether so many slots are unposted that posting must not be deferred.
     #[inline]
-    pub(super) fn are_late(&self) -> bool {
-        self.idle.len() > LATE
+    pub(super) fn must_post(&self) -> bool {
+        self.unposted.len() > MAX_DEFERRED_SLOTS
     }
 
-    /// Gives the provider what is idle, as far as it takes it.
+    /// Posts the unposted slots, as many as the provider accepts.
     #[inline]
     pub(super) fn post(&mut self, endpoint: &Endpoint) -> Result<(), Errno> {
-        while let Some(slot) = self.idle.last() {
-            let place = self.mr.memory().address().wrapping_add(*slot as usize * Self::SIZE);
+        while let Some(slot) = self.unposted.last() {
+            let place = self.mr.memory().address().wrapping_add(*slot as usize * Self::SLOT_BYTES);
             let context = self.contexts.at(*slot as usize);
-            // SAFETY: a slot of our own memory, which with its context outlives the endpoint: the lane
+            // SAFETY: `self` owns the slot's memory and context, and outlives the endpoint: the lane
             // closes that first.
-            match unsafe { endpoint.receive((place, Self::SIZE), self.mr.desc(), context) } {
-                Ok(()) => self.idle.pop(),
+            match unsafe { endpoint.receive((place, Self::SLOT_BYTES), self.mr.desc(), context) } {
+                Ok(()) => self.unposted.pop(),
                 Err(Errno(libc::EAGAIN)) => return Ok(()),
                 Err(errno) => return Err(errno),
             };
@@ -84,33 +84,33 @@ impl Slots {
         Ok(())
     }
 
-    /// The frame that came into a slot, and its token.
-    pub(super) fn header(&self, slot: u32) -> [u8; HEADER] {
-        let mut header = [0; HEADER];
-        self.mr.memory().read(slot as usize * Self::SIZE, &mut header);
+    /// The header received in a slot.
+    pub(super) fn header(&self, slot: u32) -> [u8; HEADER_BYTES] {
+        let mut header = [0; HEADER_BYTES];
+        self.mr.memory().read(slot as usize * Self::SLOT_BYTES, &mut header);
         header
     }
 
-    /// Where the bytes behind a slot's frame are.
+    /// The location of a slot's payload.
     pub(super) fn payload(&self, slot: u32) -> (&Memory, usize) {
-        (self.mr.memory(), slot as usize * Self::SIZE + HEADER)
+        (self.mr.memory(), slot as usize * Self::SLOT_BYTES + HEADER_BYTES)
     }
 
-    /// A slot is not used any more.
+    /// Frees a slot.
     pub(super) fn free(&mut self, slot: u32) {
-        self.idle.push(slot);
+        self.unposted.push(slot);
     }
 }
 
-/// How many may be posted later, when there is nothing else to do.
-const LATE: usize = 4;
+/// The number of slots whose posting may be deferred until there is nothing else to do.
+const MAX_DEFERRED_SLOTS: usize = 4;
 
-/// How many slots a device lets a lane have.
+/// The number of slots of a lane, limited by the device.
 pub(super) fn count(device: &Device) -> Result<usize, Error> {
-    const WANTED: usize = 64 + Slots::SPARE;
+    const WANTED: usize = 64 + Slots::SPARE_SLOTS;
     let receives = device.facts().receives;
-    if receives < 2 * Slots::SPARE {
-        return Err(error(device.facts(), "make an endpoint", Errno(libc::ENOSPC)));
+    if receives < 2 * Slots::SPARE_SLOTS {
+        return Err(error(device.facts(), "create an endpoint", Errno(libc::ENOSPC)));
     }
     Ok(receives.min(WANTED))
 }

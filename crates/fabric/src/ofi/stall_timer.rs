@@ -1,52 +1,52 @@
-//! How long something has been in flight without a sign that it goes on.
+//! Detects that something in flight makes no progress.
 
 use std::time::{Duration, Instant};
 
-/// Given from time to time how far things are; says when that was the same for too long. Not at the first look:
-/// it may be us who did not look, while everything else was held up with us.
+/// Takes the progress periodically, and reports when it was the same for too long. Not at the first check after the timeout:
+/// this thread itself may have been stalled, and the progress not processed.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct StallTimer {
     limit: Duration,
-    /// How far things were, and since when.
+    /// The last progress, and since when it is the same.
     seen: Option<(u64, Instant)>,
-    /// When it was seen to have been too long.
-    late: Option<Instant>,
+    /// When a check first found the timeout exceeded.
+    stalled_at: Option<Instant>,
 }
 
-impl Watch {
+impl StallTimer {
     pub(super) fn new(limit: Duration) -> Self {
-        Watch { limit, seen: None, late: None }
+        StallTimer { limit, seen: None, stalled_at: None }
     }
 
-    /// `mark` is how far things are, `None` that nothing is in flight. Whether it has been too long.
-    pub(super) fn is_over(&mut self, mark: Option<u64>, now: Instant) -> bool {
-        match (mark, self.seen) {
-            (Some(mark), Some((seen, since))) if mark == seen => {
+    /// `progress` is `None` if nothing is in flight. Returns whether the timeout has expired.
+    pub(super) fn is_stalled(&mut self, progress: Option<u64>, now: Instant) -> bool {
+        match (progress, self.seen) {
+            (Some(progress), Some((seen, since))) if progress == seen => {
                 if now.saturating_duration_since(since) <= self.limit {
                     return false;
                 }
-                let late = *self.late.get_or_insert(now);
-                now.saturating_duration_since(late) > self.grace()
+                let stalled_at = *self.stalled_at.get_or_insert(now);
+                now.saturating_duration_since(stalled_at) > self.recheck_delay()
             }
-            (mark, _) => {
-                (self.seen, self.late) = (mark.map(|mark| (mark, now)), None);
+            (progress, _) => {
+                (self.seen, self.stalled_at) = (progress.map(|progress| (progress, now)), None);
                 false
             }
         }
     }
 
-    /// When to look again.
+    /// When to check again.
     pub(super) fn due(&self) -> Option<Instant> {
         let tick = Duration::from_millis(1);
-        match (self.late, self.seen) {
-            (Some(late), _) => late.checked_add(self.grace() + tick),
+        match (self.stalled_at, self.seen) {
+            (Some(stalled_at), _) => stalled_at.checked_add(self.recheck_delay() + tick),
             (None, Some((_, since))) => since.checked_add(self.limit + tick),
             (None, None) => None,
         }
     }
 
-    /// How long things have to show that they go on after all.
-    fn grace(&self) -> Duration {
+    /// The additional time for progress after the timeout was first exceeded.
+    fn recheck_delay(&self) -> Duration {
         self.limit / 8
     }
 }
@@ -56,16 +56,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_stands_still_is_over() {
+    fn only_a_lack_of_progress_is_a_stall() {
         let (start, second) = (Instant::now(), Duration::from_secs(1));
-        let mut watch = Watch::new(2 * second);
-        assert!(!watch.is_over(Some(1), start) && !watch.is_over(Some(1), start + 2 * second));
-        assert!(!watch.is_over(Some(2), start + 3 * second), "it went on");
-        assert!(!watch.is_over(None, start + 4 * second) && watch.due().is_none());
-        assert!(!watch.is_over(Some(2), start + 9 * second), "a new one");
-        assert!(watch.due().is_some_and(|due| due > start + 11 * second));
-        assert!(!watch.is_over(Some(2), start + 12 * second), "nobody had looked");
-        assert!(watch.due().is_some_and(|due| due > start + 12 * second));
-        assert!(watch.is_over(Some(2), start + 13 * second));
+        let mut timer = StallTimer::new(2 * second);
+        assert!(
+            !timer.is_stalled(Some(1), start) && !timer.is_stalled(Some(1), start + 2 * second)
+        );
+        assert!(!timer.is_stalled(Some(2), start + 3 * second), "progress");
+        assert!(!timer.is_stalled(None, start + 4 * second) && timer.due().is_none());
+        assert!(!timer.is_stalled(Some(2), start + 9 * second), "a new operation");
+        assert!(timer.due().is_some_and(|due| due > start + 11 * second));
+        assert!(
+            !timer.is_stalled(Some(2), start + 12 * second),
+            "the first check after the timeout"
+        );
+        assert!(timer.due().is_some_and(|due| due > start + 12 * second));
+        assert!(timer.is_stalled(Some(2), start + 13 * second));
     }
 }

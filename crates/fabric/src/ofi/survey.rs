@@ -1,4 +1,4 @@
-//! Whether libfabric can be used here, by which providers, and if not, why.
+//! Lists the providers of libfabric, or the reason why libfabric is unavailable.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,33 +8,33 @@ use rdma_sys::{Errno, LoadError};
 use super::info::{Info, Query};
 use super::library::library;
 
-/// What libfabric offers for lanes on this machine.
+/// The installed libfabric and its providers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Survey {
     /// The library's version.
     pub version: (u32, u32),
-    /// The version of its structs that is spoken, such as `FABRIC_1.3`.
+    /// The ABI version in use, such as `FABRIC_1.3`.
     pub abi: &'static str,
-    /// The file it came from.
+    /// The file it was loaded from.
     pub file: PathBuf,
     /// In the order libfabric lists them.
     pub providers: Vec<Provider>,
 }
 
-/// One path to communicate by.
+/// A provider on one device or interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provider {
     /// Its name, such as `efa` or `tcp;ofi_rxm`.
     pub name: String,
     /// Its version.
     pub version: (u32, u32),
-    /// The network, in its words.
+    /// The network, as the provider names it.
     pub fabric: String,
-    /// The device or interface, in its words.
+    /// The device or interface, as the provider names it.
     pub domain: String,
 }
 
-/// Loads the library, unless the process has it already, and asks it.
+/// Loads the library, unless the process has already loaded it, and lists the providers.
 pub fn survey(explicit: Option<&Path>) -> Result<Survey, Unavailable> {
     let ofi = library(explicit).map_err(Unavailable::Library)?;
     let found = Query::default().find(ofi).map_err(|errno| match errno {
@@ -57,7 +57,7 @@ impl Provider {
     }
 }
 
-/// Why libfabric is off. An ordinary answer with a fix, not a failure.
+/// Why libfabric is unavailable, with a fix. An expected state, not a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unavailable {
     /// It is not installed, cannot be loaded, or is too old.
@@ -79,17 +79,17 @@ impl Unavailable {
         }
     }
 
-    /// What the reader can do about it.
+    /// What the user can do about it.
     pub fn fix(&self) -> &'static str {
         match self {
             Unavailable::Library(LoadError::Absent { .. }) => {
-                "install it (Debian: `apt install libfabric1`, AWS: the EFA installer), or name its file"
+                "install it (Debian: `apt install libfabric1`, AWS: the EFA installer), or pass --libfabric FILE"
             }
             Unavailable::Library(LoadError::Symbol { .. }) => {
-                "install libfabric 1.9 or newer, or name another file"
+                "install libfabric 1.9 or newer, or pass --libfabric FILE"
             }
             Unavailable::List(_) | Unavailable::NoProvider => {
-                "see what `fi_info -t FI_EP_RDM` lists; FI_PROVIDER in the environment may hide providers"
+                "check the output of `fi_info -t FI_EP_RDM`; FI_PROVIDER in the environment may hide providers"
             }
         }
     }
@@ -101,7 +101,7 @@ impl fmt::Display for Unavailable {
             Unavailable::Library(error) => error.fmt(f),
             Unavailable::List(errno) => write!(f, "libfabric cannot list providers: {errno}"),
             Unavailable::NoProvider => {
-                f.write_str("libfabric has no provider of reliable datagrams here")
+                f.write_str("libfabric has no provider of reliable datagrams (FI_EP_RDM)")
             }
         }
     }

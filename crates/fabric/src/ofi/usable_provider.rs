@@ -1,8 +1,8 @@
-//! A path by libfabric, as the ends of a link describe it to each other.
+//! A libfabric provider, as the ends of a link describe it to each other.
 
 use super::survey::Provider;
 
-/// A provider, and where it leads, all in its own words.
+/// A provider on one device or interface; the names are the provider's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UsableProvider {
     /// Such as `efa` or `tcp;ofi_rxm`.
@@ -22,28 +22,28 @@ impl UsableProvider {
         }
     }
 
-    /// Its name among the paths of a host.
+    /// Its name, unique among the paths of a host.
     pub(crate) fn name(&self) -> String {
         format!("{} {} {}", self.provider, self.interface, self.network)
     }
 
-    /// Whether it uses a device that moves bytes without the kernel.
+    /// Whether it uses an RDMA device.
     pub(crate) fn is_rdma(&self) -> bool {
         is_rdma(&self.provider)
     }
 
-    /// Whether it leads nowhere but to this host.
+    /// Whether it reaches only the local host.
     pub(crate) fn is_loopback(&self) -> bool {
         self.network.starts_with("127.") || self.network.starts_with("::1")
     }
 
-    /// Whether its addresses mean nothing to another host, since they name an interface of this one.
+    /// Whether its addresses are link-local, and so unusable by another host.
     pub(super) fn is_link_local(&self) -> bool {
         !self.is_rdma() && self.network.starts_with("fe80:")
     }
 }
 
-/// Whether a provider of this name drives devices that do RDMA; the others are software.
+/// Whether a provider of this name uses RDMA devices; the others are software.
 pub(crate) fn is_rdma(provider: &str) -> bool {
     let core = provider.split(';').next().unwrap_or_default();
     !["tcp", "shm", "udp", "sockets", "net", "sm2"].contains(&core)
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_and_software_are_told_apart() {
+    fn rdma_and_software_providers_are_distinguished() {
         for name in ["efa", "verbs;ofi_rxm", "psm3", "cxi"] {
             assert!(is_rdma(name), "{name}");
         }

@@ -1,4 +1,4 @@
-//! What a lane sleeps on: completions, a timer, and the peer's life, in one descriptor.
+//! The descriptor that a lane sleeps on: completions, a timer, and the peer's process.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -7,54 +7,54 @@ use rustix::event::epoll;
 
 use crate::alarm::Alarm;
 
-pub(super) struct Sleeper {
+pub(super) struct WaitFd {
     all: OwnedFd,
     alarm: Alarm,
-    /// How long the next nap is, where there is no descriptor of completions.
+    /// The length of the next nap, if there is no completion descriptor.
     nap: Option<Duration>,
 }
 
-impl Sleeper {
-    /// Readable when one of these is. Without completions among them sleep is cut into naps.
+impl WaitFd {
+    /// Readable when one of these is. Without a completion descriptor the lane sleeps in short naps.
     pub(super) fn new(
         completions: Option<BorrowedFd<'_>>,
-        life: Option<BorrowedFd<'_>>,
+        peer_process: Option<BorrowedFd<'_>>,
     ) -> rustix::io::Result<Self> {
         let all = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let alarm = Alarm::new()?;
-        for source in [completions, life, Some(alarm.as_fd())].into_iter().flatten() {
+        for source in [completions, peer_process, Some(alarm.as_fd())].into_iter().flatten() {
             epoll::add(&all, source, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
-        Ok(Sleeper { all, alarm, nap: completions.is_none().then_some(SHORTEST) })
+        Ok(WaitFd { all, alarm, nap: completions.is_none().then_some(MIN_NAP) })
     }
 
     pub(super) fn naps(&self) -> bool {
         self.nap.is_some()
     }
 
-    /// Something came: the next nap is short again.
+    /// There was an event: the next nap is short again.
     #[inline]
-    pub(super) fn stir(&mut self) {
+    pub(super) fn reset_nap(&mut self) {
         if let Some(nap) = &mut self.nap {
-            *nap = SHORTEST;
+            *nap = MIN_NAP;
         }
     }
 
-    /// Wakes at `due` at the latest; where there are naps at the end of the next one, which is longer than
+    /// Wakes at `due` at the latest, or after the next nap, which is longer than
     /// the last.
-    pub(super) fn set(&mut self, due: Option<Instant>) {
+    pub(super) fn set_timer(&mut self, due: Option<Instant>) {
         let end = self.nap.map(|nap| Instant::now() + nap);
-        self.nap = self.nap.map(|nap| (2 * nap).min(LONGEST));
+        self.nap = self.nap.map(|nap| (2 * nap).min(MAX_NAP));
         self.alarm.set(due.into_iter().chain(end).min());
     }
 
-    /// Wakes for nothing any more but what is in the lane already.
-    pub(super) fn retire(&mut self, life: Option<BorrowedFd<'_>>) {
+    /// The lane has ended: no more wake-ups.
+    pub(super) fn disable(&mut self, peer_process: Option<BorrowedFd<'_>>) {
         self.nap = None;
         self.alarm.set(None);
-        if let Some(life) = life {
-            // It may have been the reason.
-            let _ = epoll::delete(&self.all, life);
+        if let Some(peer_process) = peer_process {
+            // The end of the peer's process may be why the lane ended.
+            let _ = epoll::delete(&self.all, peer_process);
         }
     }
 
@@ -63,6 +63,6 @@ impl Sleeper {
     }
 }
 
-const SHORTEST: Duration = Duration::from_micros(50);
-/// What a message after a long silence may wait; an idle lane looks two hundred times a second.
-const LONGEST: Duration = Duration::from_millis(5);
+const MIN_NAP: Duration = Duration::from_micros(50);
+/// The added latency of a message after a long pause; an idle lane wakes 200 times per second.
+const MAX_NAP: Duration = Duration::from_millis(5);

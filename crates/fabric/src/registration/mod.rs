@@ -1,31 +1,31 @@
-//! The keys by which devices know a memory: what a region holds, and lanes look up for every operation. The objects behind
-//! the keys are the backends' own; here they are only kept.
+//! Registrations of memory with devices, and their keys, which lanes look up for every operation. A region owns them. The C objects
+//! are created by the transports, and only stored here.
 
 pub(crate) mod ofi;
 pub(crate) mod verbs;
 
 use std::sync::Arc;
 
-/// By whom it is registered.
+/// What a region is registered with.
 pub(crate) enum Registration {
-    /// With a device.
+    /// A device.
     Verbs(Arc<verbs::Mr>),
-    /// With a provider of libfabric.
+    /// A libfabric provider.
     Ofi(Arc<ofi::Mr>),
-    /// With any number of devices, at the moment maybe none; software lanes look at the region itself. In a
-    /// box, so that the others, which are looked at for every operation, stay two words.
-    Several(Box<Keys>),
-    /// With nobody: software lanes look at the region itself.
+    /// Any number of devices, possibly none; software lanes use the region directly. Boxed, so that the enum, which is
+    /// read for every operation, stays two words long.
+    Shared(Box<Keys>),
+    /// No device: software lanes use the region directly.
     Software,
-    /// With nobody, and links let peers of this host reach it alone.
-    Near,
+    /// No device, and links grant it only to peers on the same host.
+    SameHost,
 }
 
-/// What any number of devices know one memory by.
+/// The registrations of one memory with any number of devices.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    pub(crate) verbs: verbs::Keyring,
-    pub(crate) ofi: ofi::Keyring,
+    pub(crate) verbs: verbs::Registrations,
+    pub(crate) ofi: ofi::Registrations,
 }
 
 const _: () = assert!(size_of::<Registration>() == 2 * size_of::<usize>());

@@ -1,6 +1,6 @@
-//! One memory's registrations with any number of devices, which come and go while the memory stays.
+//! One memory's registrations with libfabric devices, which may be added and removed at any time.
 //!
-//! Unsafe here: `Mr` has a provider's handle, which is a pointer that nobody here follows.
+//! Unsafe here: `Mr` has a provider's handle, a pointer that is never dereferenced here.
 #![allow(unsafe_code, reason = "sends a provider's handle between threads")]
 
 use std::ffi::c_void;
@@ -11,7 +11,7 @@ use crate::memory::Memory;
 
 /// A memory's registration with one device.
 pub(crate) struct Mr {
-    /// The provider's own object. It goes first: a provider must not write into pages that are somebody else's by then.
+    /// The provider's object. Dropped first: a provider must not write into pages that were freed.
     _object: Box<dyn Send + Sync>,
     domain: u32,
     desc: *mut c_void,
@@ -20,7 +20,7 @@ pub(crate) struct Mr {
     memory: Memory,
 }
 
-// SAFETY: whoever makes it has opened the device with `FI_THREAD_SAFE`; the handle is not changed after it was made.
+// SAFETY: the device was opened with `FI_THREAD_SAFE`; the handle is immutable.
 unsafe impl Send for Mr {}
 // SAFETY: as above.
 unsafe impl Sync for Mr {}
@@ -36,18 +36,18 @@ impl Mr {
         Mr { _object: object, domain, desc, key, start, memory: memory.clone() }
     }
 
-    /// By which operations of ours name it.
+    /// The descriptor for local operations.
     #[inline]
     pub(crate) fn desc(&self) -> *mut c_void {
         self.desc
     }
 
-    /// By which peers name it.
+    /// The key for peers.
     pub(crate) fn key(&self) -> u64 {
         self.key
     }
 
-    /// What peers count from.
+    /// The base of the addresses that peers use.
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
@@ -56,7 +56,7 @@ impl Mr {
         &self.memory
     }
 
-    /// The number of its device.
+    /// The id of its device.
     #[inline]
     pub(crate) fn domain(&self) -> u32 {
         self.domain
@@ -69,11 +69,11 @@ impl fmt::Debug for Mr {
     }
 }
 
-/// At most one with each device. A lane looks its own up for every operation; few ever change it.
+/// At most one registration per device. Read for every operation, rarely changed.
 #[derive(Debug, Default)]
-pub(crate) struct Keyring(RwLock<Vec<Arc<Mr>>>);
+pub(crate) struct Registrations(RwLock<Vec<Arc<Mr>>>);
 
-impl Keyring {
+impl Registrations {
     #[inline]
     pub(crate) fn get(&self, domain: u32) -> Option<Arc<Mr>> {
         self.all().iter().find(|mr| mr.domain() == domain).cloned()
@@ -84,7 +84,7 @@ impl Keyring {
         self.all().iter().any(|mr| mr.domain() == domain)
     }
 
-    /// Adds a registration, unless one with its device is there.
+    /// Adds a registration, unless there is one with its device.
     pub(crate) fn add(&self, mr: Arc<Mr>) {
         let mut mrs = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if mrs.iter().all(|known| known.domain() != mr.domain()) {
@@ -92,24 +92,24 @@ impl Keyring {
         }
     }
 
-    /// Takes the registration with this device off. The provider forgets it with its last user.
+    /// Removes the registration with this device. It is closed when its last user drops it.
     pub(crate) fn remove(&self, domain: u32) {
         let mut mrs = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let at = mrs.iter().position(|mr| mr.domain() == domain);
         let removed = at.map(|at| mrs.swap_remove(at));
         drop(mrs);
-        // The provider is told without the lock.
+        // Closed without holding the lock.
         drop(removed);
     }
 
-    pub(crate) fn holds(&self, mr: &Arc<Mr>) -> bool {
+    pub(crate) fn contains(&self, mr: &Arc<Mr>) -> bool {
         self.all().iter().any(|own| Arc::ptr_eq(own, mr))
     }
 
-    /// Whether one registration is on both.
-    pub(crate) fn meets(&self, other: &Keyring) -> bool {
+    /// Whether both contain a common registration.
+    pub(crate) fn shares_any(&self, other: &Registrations) -> bool {
         let own = self.all().clone();
-        own.iter().any(|mr| other.holds(mr))
+        own.iter().any(|mr| other.contains(mr))
     }
 
     fn all(&self) -> std::sync::RwLockReadGuard<'_, Vec<Arc<Mr>>> {

@@ -1,12 +1,12 @@
-//! The keys of one memory with any number of domains, which come and go while the memory stays.
+//! One memory's registrations with verbs domains, which may be added and removed at any time.
 //!
-//! A lane finds the key of its own domain by looking, without lock or allocation. Who attaches and
-//! detaches takes a lock beside it.
+//! A lane looks up the key of its domain without lock or allocation. Attaching and
+//! detaching take a lock.
 //!
-//! That memory outlives its flight is not kept here: an operation owns its slice, the slice its region,
-//! the region its memory, whether a device still knows the memory or not. A key that is revoked under
-//! an operation makes the device refuse, which ends the lane, and nothing worse: a device checks addresses
-//! as well as keys, and at the addresses of memory that lives there is no other memory.
+//! The lifetime of memory in flight does not depend on this: an operation owns its slice, the slice its region,
+//! the region its memory, registered or not. If a key is revoked during
+//! an operation, the device refuses it and the lane ends, but no other memory is accessed: a device checks addresses
+//! as well as keys, and the addresses still belong to this memory.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::memory::Memory;
 
 /// A memory's registration with one domain.
 pub(crate) struct Mr {
-    /// The device's own object. It goes first: a device must not write into pages that are somebody else's by then.
+    /// The device's object. Dropped first: a device must not write into pages that were freed.
     _object: Box<dyn Send + Sync>,
     domain: u32,
     lkey: u32,
@@ -34,13 +34,13 @@ impl Mr {
         Mr { _object: object, domain, lkey, rkey, memory: memory.clone() }
     }
 
-    /// The key by which our own work requests name this memory.
+    /// The local key.
     #[inline]
     pub(crate) fn lkey(&self) -> u32 {
         self.lkey
     }
 
-    /// The key by which peers name it.
+    /// The remote key.
     pub(crate) fn rkey(&self) -> u32 {
         self.rkey
     }
@@ -49,7 +49,7 @@ impl Mr {
         &self.memory
     }
 
-    /// The number of its domain.
+    /// The id of its domain.
     #[inline]
     pub(crate) fn domain(&self) -> u32 {
         self.domain
@@ -62,30 +62,30 @@ impl fmt::Debug for Mr {
     }
 }
 
-/// A region's registrations, at most one with each domain.
+/// A region's registrations, at most one per domain.
 #[derive(Debug, Default)]
-pub(crate) struct Keyring {
+pub(crate) struct Registrations {
     slots: Slots,
-    /// Those behind the slots. The slots change under this lock only.
+    /// The registrations of the slots. The slots are changed only under this lock.
     mrs: Mutex<Vec<Arc<Mr>>>,
 }
 
-impl Keyring {
-    /// With how many domains a region can be registered at a time.
+impl Registrations {
+    /// The maximum number of domains that a region can be registered with at a time.
     pub(crate) const MAX: usize = 16;
 
-    /// The key by which work requests of this domain name the memory.
+    /// The local key for this domain.
     #[inline]
     pub(crate) fn lkey(&self, domain: u32) -> Option<u32> {
         self.slots.get(domain)
     }
 
-    /// The key by which peers name it over lanes of this domain.
+    /// The remote key for lanes of this domain.
     pub(crate) fn rkey(&self, domain: u32) -> Option<u32> {
         self.mrs().iter().find(|mr| mr.domain() == domain).map(|mr| mr.rkey())
     }
 
-    /// Adds a registration, unless one with its domain is there. `false`: there is no room.
+    /// Adds a registration, unless there is one with its domain. `false` if all slots are in use.
     pub(crate) fn add(&self, mr: Arc<Mr>) -> bool {
         let mut mrs = self.mrs();
         if self.slots.get(mr.domain()).is_some() {
@@ -98,25 +98,25 @@ impl Keyring {
         added
     }
 
-    /// Takes the registration with this domain off. The device forgets it with its last user.
+    /// Removes the registration with this domain. It is deregistered when its last user drops it.
     pub(crate) fn remove(&self, domain: u32) {
         let mut mrs = self.mrs();
         self.slots.clear(domain);
         let at = mrs.iter().position(|mr| mr.domain() == domain);
         let removed = at.map(|at| mrs.swap_remove(at));
         drop(mrs);
-        // The device is told without the lock.
+        // Deregistered without holding the lock.
         drop(removed);
     }
 
-    pub(crate) fn holds(&self, mr: &Arc<Mr>) -> bool {
+    pub(crate) fn contains(&self, mr: &Arc<Mr>) -> bool {
         self.mrs().iter().any(|own| Arc::ptr_eq(own, mr))
     }
 
-    /// Whether one registration is on both.
-    pub(crate) fn meets(&self, other: &Keyring) -> bool {
+    /// Whether both contain a common registration.
+    pub(crate) fn shares_any(&self, other: &Registrations) -> bool {
         let own = self.mrs().clone();
-        own.iter().any(|mr| other.holds(mr))
+        own.iter().any(|mr| other.contains(mr))
     }
 
     fn mrs(&self) -> MutexGuard<'_, Vec<Arc<Mr>>> {
@@ -124,10 +124,10 @@ impl Keyring {
     }
 }
 
-/// Keys by domain: the domain's number in the upper half, its key in the lower. Domains have numbers from
-/// 1, so that 0 is a free slot.
+/// Local keys by domain: the domain's id in the upper half, its key in the lower. Ids start at 1, so that 0 is a
+/// free slot.
 #[derive(Debug, Default)]
-struct Slots([AtomicU64; Keyring::MAX]);
+struct Slots([AtomicU64; Registrations::MAX]);
 
 impl Slots {
     #[inline]
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_domain_finds_its_own_key_and_no_other() {
+    fn keys_are_found_by_domain() {
         let slots = Slots::default();
         assert!(slots.put(7, 0) && slots.put(u32::MAX, u32::MAX) && slots.put(1, 9));
         assert_eq!(
@@ -168,9 +168,9 @@ mod tests {
     }
 
     #[test]
-    fn domains_come_and_go_but_only_so_many_at_a_time() {
+    fn slots_are_limited_and_reused() {
         let slots = Slots::default();
-        for domain in 1..=Keyring::MAX as u32 {
+        for domain in 1..=Registrations::MAX as u32 {
             assert!(slots.put(domain, domain));
         }
         for domain in 100..200 {

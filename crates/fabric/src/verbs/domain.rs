@@ -25,8 +25,8 @@ use crate::half::{Fabric, Half, Side};
 use crate::memory::Memory;
 use crate::region::{Region, Rights};
 use crate::registration::Registration;
-use crate::registration::verbs::Keyring;
 use crate::registration::verbs::Mr;
+use crate::registration::verbs::Registrations;
 
 /// An open device: a [`Fabric`].
 #[derive(Debug)]
@@ -126,12 +126,12 @@ impl Fabric for Domain {
             let call = format!("attach a region to {}", self.rail.choice.device);
             Error::new(kind, call, why, fix)
         };
-        let Registration::Several(keys) = region.registration() else {
+        let Registration::Shared(keys) = region.registration() else {
             let why = "it is registered with another fabric, and not shared";
             return Err(refused(Kind::Misuse, why, "create it with `Region::shared`"));
         };
         if !keys.verbs.add(self.mr(region.memory(), region.rights())?) {
-            let why = format!("it is already attached to {} domains", Keyring::MAX);
+            let why = format!("it is already attached to {} domains", Registrations::MAX);
             return Err(refused(Kind::Full, &why, "detach it from domains that are not used"));
         }
         self.rail.attached.add(region);
@@ -139,7 +139,7 @@ impl Fabric for Domain {
     }
 
     fn detach(&self, region: &Region) {
-        if let Registration::Several(keys) = region.registration() {
+        if let Registration::Shared(keys) = region.registration() {
             keys.verbs.remove(self.rail.pd.number());
             self.rail.attached.remove(region);
         }

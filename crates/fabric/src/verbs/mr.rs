@@ -71,8 +71,8 @@ pub(super) fn register(
 pub(super) fn is_registered(region: &Region, pd: &Arc<Pd>) -> bool {
     match region.registration() {
         Registration::Verbs(mr) => mr.domain() == pd.number(),
-        Registration::Several(keys) => keys.verbs.lkey(pd.number()).is_some(),
-        Registration::Ofi(_) | Registration::Software | Registration::Near => false,
+        Registration::Shared(keys) => keys.verbs.lkey(pd.number()).is_some(),
+        Registration::Ofi(_) | Registration::Software | Registration::SameHost => false,
     }
 }
 
@@ -82,8 +82,8 @@ pub(super) fn is_registered(region: &Region, pd: &Arc<Pd>) -> bool {
 pub(super) fn lkey(slice: &Slice, domain: u32) -> u32 {
     match slice.region().registration() {
         Registration::Verbs(mr) => mr.lkey(),
-        Registration::Several(keys) => keys.verbs.lkey(domain).unwrap_or(0),
-        Registration::Ofi(_) | Registration::Software | Registration::Near => 0,
+        Registration::Shared(keys) => keys.verbs.lkey(domain).unwrap_or(0),
+        Registration::Ofi(_) | Registration::Software | Registration::SameHost => 0,
     }
 }
 
@@ -91,8 +91,8 @@ pub(super) fn lkey(slice: &Slice, domain: u32) -> u32 {
 pub(super) fn rkey(region: &Region, pd: &Arc<Pd>) -> Option<u32> {
     match region.registration() {
         Registration::Verbs(mr) => (mr.domain() == pd.number()).then(|| mr.rkey()),
-        Registration::Several(keys) => keys.verbs.rkey(pd.number()),
-        Registration::Ofi(_) | Registration::Software | Registration::Near => None,
+        Registration::Shared(keys) => keys.verbs.rkey(pd.number()),
+        Registration::Ofi(_) | Registration::Software | Registration::SameHost => None,
     }
 }
 

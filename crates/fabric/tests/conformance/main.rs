@@ -115,7 +115,7 @@ fn ofi(provider: &str) -> Pair {
     let second = Duration::from_secs(1);
     let address = (provider != "shm").then_some([127, 0, 0, 1].into());
     let config =
-        ofi::Config { address, timeout: second, patience: second, ..ofi::Config::default() };
+        ofi::Config { address, timeout: second, receive_timeout: second, ..ofi::Config::default() };
     let end = || Arc::new(ofi::Domain::open(&choice, config.clone()).expect("opened"));
     Pair::connect(end(), end())
 }

@@ -48,7 +48,7 @@ pub(crate) fn settings(
         ofi: ofi::Config {
             library: global.libfabric.clone(),
             timeout: silence,
-            patience: silence,
+            receive_timeout: silence,
             ..ofi::Config::default()
         },
         tcp: tcp::Config { silence, encrypt: settings.tcp_encrypt, ..tcp::Config::default() },

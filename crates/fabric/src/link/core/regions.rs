@@ -49,7 +49,7 @@ impl Core {
     pub(super) fn report_key(&mut self, at: u8, id: u64, region: &Region) {
         let rail = self.rails.get_mut(at);
         let generation = rail.generation();
-        let only_near = matches!(region.registration(), Registration::Near);
+        let only_near = matches!(region.registration(), Registration::SameHost);
         let unreachable = only_near && rail.plan().class != Class::Shm;
         let Some(lane) = rail.lane_mut().filter(|lane| !lane.is_closed()) else { return };
         let granted = if unreachable { Ok(None) } else { lane.grant(region).map(Some) };

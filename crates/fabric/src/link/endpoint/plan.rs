@@ -210,7 +210,7 @@ mod tests {
         let plans = plan(&a, &b, 4, &[], false).unwrap();
         assert_eq!(classes(&a, &b), [Class::Ofi, Class::Tcp]);
         assert_eq!(plans.plans[0].paths, ["efa if0 net", "efa if0 net"]);
-        assert_eq!(plans.plans[0].why, "both have efa of libfabric on net");
+        assert_eq!(plans.plans[0].why, "both ends have libfabric provider efa on net");
         let without = hello(2, Policy::Prefer);
         let why = plan(&a, &without, 4, &[], false).unwrap().left_out.join("; ");
         assert!(

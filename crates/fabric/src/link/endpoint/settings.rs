@@ -82,7 +82,7 @@ impl Default for Settings {
             ofi_provider: None,
             ofi: ofi::Config {
                 timeout: Config::default().peer_timeout,
-                patience: Config::default().peer_timeout,
+                receive_timeout: Config::default().peer_timeout,
                 ..ofi::Config::default()
             },
             tcp: tcp::Config::default(),

@@ -1,20 +1,20 @@
-//! Giving the provider what waits: transfers and frames.
+//! Submits waiting operations to the provider, as transfers and frames.
 
 use rdma_sys::Errno;
 
-use super::{Flying, Handed, QUESTIONS, Question, Sends, Shape, key};
+use super::{LaneLimits, MAX_REQUESTS, PeerRequest, Pending, Sends, Submission, key};
 use crate::cut::{Cut, Most, Part};
 use crate::ofi::endpoint::{Direction, Endpoint, Remote};
-use crate::ofi::frame::{Change, Frame, PART};
+use crate::ofi::frame::{AtomicOp, Frame, PART_BYTES};
 use crate::ofi::gather::Gather;
-use crate::ofi::outgoing::Use;
-use crate::ofi::rendezvous::Laid;
+use crate::ofi::outgoing::ContextUse;
+use crate::ofi::rendezvous::PartId;
 use crate::op::Work;
 use crate::over::Over;
 use crate::remote::{Reach, Target};
 
 impl Sends {
-    /// Gives the provider what it takes, in order; numbers of placed writes first.
+    /// Submits as much as the provider accepts, in order; immediate data of placed writes first.
     #[inline]
     pub(in crate::ofi) fn push(
         &mut self,
@@ -23,16 +23,16 @@ impl Sends {
     ) -> Result<(), Errno> {
         self.out.unblock();
         while let Some(at) = self.placed.front().copied() {
-            match self.hand_number(at, endpoint)? {
-                Handed::Blocked => return Ok(()),
-                Handed::Whole | Handed::Part => self.placed.pop_front(),
+            match self.submit_immediate(at, endpoint)? {
+                Submission::Blocked => return Ok(()),
+                Submission::Complete | Submission::Partial => self.placed.pop_front(),
             };
         }
         while let Some(at) = self.waiting.front().copied() {
-            match self.hand(at, endpoint)? {
-                Handed::Blocked => return Ok(()),
-                Handed::Part => {}
-                Handed::Whole => {
+            match self.submit(at, endpoint)? {
+                Submission::Blocked => return Ok(()),
+                Submission::Partial => {}
+                Submission::Complete => {
                     self.waiting.pop_front();
                     self.finish(at, over);
                 }
@@ -42,216 +42,224 @@ impl Sends {
     }
 
     #[inline]
-    fn hand(&mut self, at: u32, endpoint: &Endpoint) -> Result<Handed, Errno> {
+    fn submit(&mut self, at: u32, endpoint: &Endpoint) -> Result<Submission, Errno> {
         if self.out.is_full() {
-            return Ok(Handed::Blocked);
+            return Ok(Submission::Blocked);
         }
-        let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
-        match (&flying.op.work, self.shape.asks) {
-            (Work::Write { .. }, false) => self.hand_transfer(at, Direction::Write, endpoint),
-            (Work::Read { .. }, false) => self.hand_transfer(at, Direction::Read, endpoint),
-            (Work::Send { .. } | Work::Receive { .. }, _) => self.hand_message(at, endpoint),
-            _ => self.hand_question(at, endpoint),
+        let Some(pending) = self.pending.get(at) else { return Ok(Submission::Complete) };
+        match (&pending.op.work, self.limits.emulates_rma) {
+            (Work::Write { .. }, false) => self.submit_transfer(at, Direction::Write, endpoint),
+            (Work::Read { .. }, false) => self.submit_transfer(at, Direction::Read, endpoint),
+            (Work::Send { .. } | Work::Receive { .. }, _) => self.submit_message(at, endpoint),
+            _ => self.submit_request(at, endpoint),
         }
     }
 
     #[inline]
-    fn hand_transfer(
+    fn submit_transfer(
         &mut self,
         at: u32,
         direction: Direction,
         endpoint: &Endpoint,
-    ) -> Result<Handed, Errno> {
-        let Some(flying) = self.flying.get_mut(at) else { return Ok(Handed::Whole) };
-        let (mut cut, mut pieces, mut whole) = (flying.cut, Gather::new(), true);
-        let Shape { domain, transfer, .. } = self.shape;
-        let most = Most { bytes: transfer, pieces: self.shape.pieces - 1 };
-        let part = cut.next(flying.op.work.local(), most, |slice, from, length| {
-            whole &= pieces.add(slice, from, length as usize, domain);
+    ) -> Result<Submission, Errno> {
+        let Some(pending) = self.pending.get_mut(at) else { return Ok(Submission::Complete) };
+        let (mut cut, mut pieces, mut all_registered) = (pending.cut, Gather::new(), true);
+        let LaneLimits { domain, transfer, .. } = self.limits;
+        let most = Most { bytes: transfer, pieces: self.limits.pieces - 1 };
+        let part = cut.next(pending.op.work.local(), most, |slice, from, length| {
+            all_registered &= pieces.add(slice, from, length as usize, domain);
         });
-        if !whole {
+        if !all_registered {
             return Err(DETACHED);
         }
         if part.pieces == 0 {
-            flying.handed = Some(self.sent);
-            return Ok(Handed::Whole);
+            pending.submitted_at = Some(self.sent);
+            return Ok(Submission::Complete);
         }
-        let Some(remote) = flying.op.work.target().and_then(|to| remote(to, part.offset)) else {
+        let Some(remote) = pending.op.work.target().and_then(|to| remote(to, part.offset)) else {
             return Err(Errno(libc::EINVAL));
         };
-        let used = |reads| Use::Transfer { at, reads };
+        let used = |reads| ContextUse::Transfer { at, reads };
         if !self.out.transfer(pieces, remote, direction, used, endpoint)? {
-            return Ok(Handed::Blocked);
+            return Ok(Submission::Blocked);
         }
-        Ok(self.handed(at, cut, part.last))
+        Ok(self.record_part(at, cut, part.last))
     }
 
     #[inline]
-    fn hand_message(&mut self, at: u32, endpoint: &Endpoint) -> Result<Handed, Errno> {
+    fn submit_message(&mut self, at: u32, endpoint: &Endpoint) -> Result<Submission, Errno> {
         if !self.has_credit() {
-            return Ok(Handed::Blocked);
+            return Ok(Submission::Blocked);
         }
-        let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
-        let id = flying.message.unwrap_or(self.next_message);
-        let imm = match flying.op.work {
+        let Some(pending) = self.pending.get(at) else { return Ok(Submission::Complete) };
+        let id = pending.message.unwrap_or(self.next_message);
+        let imm = match pending.op.work {
             Work::Send { imm, .. } => imm,
             _ => None,
         };
-        let total = flying.op.work.total() as u64;
-        if total > LONG && !self.shape.asks && self.rendezvous.is_there() {
-            return self.hand_lying(at, (id, total, imm), endpoint);
+        let total = pending.op.work.total() as u64;
+        if total > MAX_EAGER_BYTES && !self.limits.emulates_rma && self.rendezvous.is_available() {
+            return self.submit_rendezvous(at, (id, total, imm), endpoint);
         }
         let frame = |part: &Part| Frame::Message { id, total, offset: part.offset as u64, imm };
-        let (sent, cut, part) = if self.shape.asks || total <= SHORT as u64 {
-            let (cut, part) = self.copy(flying);
+        let (sent, cut, part) = if self.limits.emulates_rma || total <= MAX_COPIED_BYTES as u64 {
+            let (cut, part) = self.copy(pending);
             let copied = cut.done() - part.offset;
-            (self.out.send(frame(&part), copied, Use::Frame(at), endpoint)?, cut, part)
+            (self.out.send(frame(&part), copied, ContextUse::Frame(at), endpoint)?, cut, part)
         } else {
-            let (cut, part, pieces) = self.gather(flying)?;
-            (self.out.send_pieces(frame(&part), pieces, Use::Frame(at), endpoint)?, cut, part)
+            let (cut, part, pieces) = self.gather(pending)?;
+            (
+                self.out.send_pieces(frame(&part), pieces, ContextUse::Frame(at), endpoint)?,
+                cut,
+                part,
+            )
         };
         if !sent {
-            return Ok(Handed::Blocked);
+            return Ok(Submission::Blocked);
         }
         self.sent += 1;
-        self.number(at, id);
-        Ok(self.handed(at, cut, part.last))
+        self.assign_id(at, id);
+        Ok(self.record_part(at, cut, part.last))
     }
 
-    /// Lays the next part of a long message where the peer can read it, and says so.
-    fn hand_lying(
+    /// Copies the next part of a long message to a rendezvous buffer, and sends its address.
+    fn submit_rendezvous(
         &mut self,
         at: u32,
         (id, total, imm): (u64, u64, Option<u32>),
         endpoint: &Endpoint,
-    ) -> Result<Handed, Errno> {
-        let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
-        let mut cut = flying.cut;
-        let laid = Laid { message: id, offset: cut.done() as u64 };
-        let bytes = (total - laid.offset).min(PART as u64) as usize;
-        let Some((place, from)) = self.rendezvous.free(bytes) else { return Ok(Handed::Blocked) };
-        let last = self.rendezvous.copy(place, laid, &mut cut, flying.op.work.local());
-        let frame = Frame::Lying { id, total, offset: laid.offset, imm, from };
-        if !self.out.send(frame, 0, Use::Frame(at), endpoint)? {
-            return Ok(Handed::Blocked);
+    ) -> Result<Submission, Errno> {
+        let Some(pending) = self.pending.get(at) else { return Ok(Submission::Complete) };
+        let mut cut = pending.cut;
+        let part_id = PartId { message: id, offset: cut.done() as u64 };
+        let bytes = (total - part_id.offset).min(PART_BYTES as u64) as usize;
+        let Some((block, from)) = self.rendezvous.find_free(bytes) else {
+            return Ok(Submission::Blocked);
+        };
+        let last = self.rendezvous.copy(block, part_id, &mut cut, pending.op.work.local());
+        let frame = Frame::Rendezvous { id, total, offset: part_id.offset, imm, from };
+        if !self.out.send(frame, 0, ContextUse::Frame(at), endpoint)? {
+            return Ok(Submission::Blocked);
         }
         self.sent += 1;
-        self.rendezvous.lay(place, bytes, laid);
-        self.number(at, id);
-        Ok(self.handed(at, cut, last))
+        self.rendezvous.occupy(block, bytes, part_id);
+        self.assign_id(at, id);
+        Ok(self.record_part(at, cut, last))
     }
 
-    /// An operation is the peer's message numbered so, from its first frame on.
+    /// Assigns the message id to an operation, at its first frame.
     #[inline]
-    fn number(&mut self, at: u32, id: u64) {
+    fn assign_id(&mut self, at: u32, id: u64) {
         if id == self.next_message {
             self.next_message += 1;
             self.announced.push_back((id, at));
         }
-        if let Some(flying) = self.flying.get_mut(at) {
-            flying.message = Some(id);
+        if let Some(pending) = self.pending.get_mut(at) {
+            pending.message = Some(id);
         }
     }
 
-    /// Copies the next bytes of an operation behind the next frame.
+    /// Copies the next bytes of an operation after the next frame's header.
     #[inline]
-    fn copy(&self, flying: &Flying) -> (Cut, Part) {
-        let (mut cut, mut copied) = (flying.cut, 0);
-        let most = Most { pieces: usize::MAX, ..self.most() };
-        let part = cut.next(flying.op.work.local(), most, |slice, from, length| {
+    fn copy(&self, pending: &Pending) -> (Cut, Part) {
+        let (mut cut, mut copied) = (pending.cut, 0);
+        let most = Most { pieces: usize::MAX, ..self.frame_limit() };
+        let part = cut.next(pending.op.work.local(), most, |slice, from, length| {
             self.out.copy(copied, slice, from, length as usize);
             copied += length as usize;
         });
         (cut, part)
     }
 
-    /// The next bytes of an operation that go with a frame, as they lie.
+    /// The next bytes of an operation for a frame, as pieces, not copied.
     #[inline]
-    fn gather(&self, flying: &Flying) -> Result<(Cut, Part, Gather), Errno> {
-        let (mut cut, mut pieces, mut whole) = (flying.cut, Gather::new(), true);
-        let part = cut.next(flying.op.work.local(), self.most(), |slice, from, length| {
-            whole &= pieces.add(slice, from, length as usize, self.shape.domain);
+    fn gather(&self, pending: &Pending) -> Result<(Cut, Part, Gather), Errno> {
+        let (mut cut, mut pieces, mut all_registered) = (pending.cut, Gather::new(), true);
+        let part = cut.next(pending.op.work.local(), self.frame_limit(), |slice, from, length| {
+            all_registered &= pieces.add(slice, from, length as usize, self.limits.domain);
         });
-        if whole { Ok((cut, part, pieces)) } else { Err(DETACHED) }
+        if all_registered { Ok((cut, part, pieces)) } else { Err(DETACHED) }
     }
 
-    /// What goes with a frame at most, in pieces that are not copied.
+    /// The limits of a frame's payload in pieces.
     #[inline]
-    fn most(&self) -> Most {
-        Most { bytes: self.shape.payload, pieces: self.shape.pieces - 1 }
+    fn frame_limit(&self) -> Most {
+        Most { bytes: self.limits.payload, pieces: self.limits.pieces - 1 }
     }
 
-    fn hand_number(&mut self, at: u32, endpoint: &Endpoint) -> Result<Handed, Errno> {
+    fn submit_immediate(&mut self, at: u32, endpoint: &Endpoint) -> Result<Submission, Errno> {
         if self.out.is_full() || !self.has_credit() {
-            return Ok(Handed::Blocked);
+            return Ok(Submission::Blocked);
         }
-        let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
-        let Work::Write { imm: Some(imm), .. } = flying.op.work else { return Ok(Handed::Whole) };
-        let (id, length, cut) = (self.next_message, flying.op.work.total() as u64, flying.cut);
+        let Some(pending) = self.pending.get(at) else { return Ok(Submission::Complete) };
+        let Work::Write { imm: Some(imm), .. } = pending.op.work else {
+            return Ok(Submission::Complete);
+        };
+        let (id, length, cut) = (self.next_message, pending.op.work.total() as u64, pending.cut);
         let frame = Frame::Immediate { id, length, imm };
-        if !self.out.send(frame, 0, Use::Frame(at), endpoint)? {
-            return Ok(Handed::Blocked);
+        if !self.out.send(frame, 0, ContextUse::Frame(at), endpoint)? {
+            return Ok(Submission::Blocked);
         }
         self.sent += 1;
-        self.number(at, id);
-        Ok(self.handed(at, cut, true))
+        self.assign_id(at, id);
+        Ok(self.record_part(at, cut, true))
     }
 
-    /// Asks the peer to do something itself: to change a number, or to write or read a part.
-    fn hand_question(&mut self, at: u32, endpoint: &Endpoint) -> Result<Handed, Errno> {
-        if !self.has_credit() || self.asked.len() >= QUESTIONS {
-            return Ok(Handed::Blocked);
+    /// Sends a request to the peer: an atomic operation, or to write or read a part.
+    fn submit_request(&mut self, at: u32, endpoint: &Endpoint) -> Result<Submission, Errno> {
+        if !self.has_credit() || self.requests.len() >= MAX_REQUESTS {
+            return Ok(Submission::Blocked);
         }
-        let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
-        let Some((key, offset)) = flying.op.work.target().and_then(key) else {
+        let Some(pending) = self.pending.get(at) else { return Ok(Submission::Complete) };
+        let Some((key, offset)) = pending.op.work.target().and_then(key) else {
             return Err(Errno(libc::EINVAL));
         };
-        let (cut, part) = match flying.op.work {
-            Work::Write { .. } => self.copy(flying),
+        let (cut, part) = match pending.op.work {
+            Work::Write { .. } => self.copy(pending),
             _ => {
-                let mut cut = flying.cut;
-                let part = cut.next(flying.op.work.local(), self.most(), |_, _, _| {});
+                let mut cut = pending.cut;
+                let part = cut.next(pending.op.work.local(), self.frame_limit(), |_, _, _| {});
                 (cut, part)
             }
         };
         let length = cut.done() - part.offset;
-        let (id, offset_there) = (self.next_question, offset.wrapping_add(part.offset as u64));
-        let (frame, copied) = match flying.op.work {
+        let (id, offset_there) = (self.next_request, offset.wrapping_add(part.offset as u64));
+        let (frame, copied) = match pending.op.work {
             Work::FetchAdd { add, .. } => {
-                (Frame::Change { id, key, offset, change: Change::Add(add) }, 0)
+                (Frame::Atomic { id, key, offset, op: AtomicOp::Add(add) }, 0)
             }
             Work::CompareSwap { expect, new, .. } => {
-                (Frame::Change { id, key, offset, change: Change::Swap { expect, new } }, 0)
+                (Frame::Atomic { id, key, offset, op: AtomicOp::Swap { expect, new } }, 0)
             }
             Work::Read { .. } => {
                 (Frame::Get { id, key, offset: offset_there, length: length as u64 }, 0)
             }
             _ => (Frame::Put { id, key, offset: offset_there }, length),
         };
-        if !self.out.send(frame, copied, Use::Frame(at), endpoint)? {
-            return Ok(Handed::Blocked);
+        if !self.out.send(frame, copied, ContextUse::Frame(at), endpoint)? {
+            return Ok(Submission::Blocked);
         }
         self.sent += 1;
-        self.next_question += 1;
-        self.asked.push(Question { id, frame: self.sent, at, offset: part.offset, length });
-        if let Some(flying) = self.flying.get_mut(at) {
-            flying.questions += 1;
+        self.next_request += 1;
+        self.requests.push(PeerRequest { id, frame: self.sent, at, offset: part.offset, length });
+        if let Some(pending) = self.pending.get_mut(at) {
+            pending.requests += 1;
         }
-        Ok(self.handed(at, cut, part.last))
+        Ok(self.record_part(at, cut, part.last))
     }
 
-    /// Notes that a part of an operation went to the provider.
+    /// Records that a part of an operation was submitted.
     #[inline]
-    fn handed(&mut self, at: u32, cut: Cut, last: bool) -> Handed {
-        if let Some(flying) = self.flying.get_mut(at) {
-            (flying.cut, flying.parts) = (cut, flying.parts + 1);
-            flying.handed = last.then_some(self.sent);
+    fn record_part(&mut self, at: u32, cut: Cut, last: bool) -> Submission {
+        if let Some(pending) = self.pending.get_mut(at) {
+            (pending.cut, pending.parts) = (cut, pending.parts + 1);
+            pending.submitted_at = last.then_some(self.sent);
         }
-        if last { Handed::Whole } else { Handed::Part }
+        if last { Submission::Complete } else { Submission::Partial }
     }
 }
 
-/// Where a part of a transfer goes.
+/// The remote address of a part of a transfer.
 #[inline]
 fn remote(target: &Target, offset: usize) -> Option<Remote> {
     match target.window.reach() {
@@ -263,9 +271,9 @@ fn remote(target: &Target, offset: usize) -> Option<Remote> {
     }
 }
 
-/// Messages of no more bytes are copied behind their frame: one piece costs less than two.
-pub(in crate::ofi) const SHORT: usize = 256;
-/// Longer messages lie with their sender until they are read.
-const LONG: u64 = 32 << 10;
-/// A region was detached while an operation with it waited.
+/// Messages up to this length are copied after their frame: one piece costs less than two.
+pub(in crate::ofi) const MAX_COPIED_BYTES: usize = 256;
+/// Longer messages use the rendezvous buffers.
+const MAX_EAGER_BYTES: u64 = 32 << 10;
+/// A region was detached while an operation on it waited.
 const DETACHED: Errno = Errno(libc::EFAULT);

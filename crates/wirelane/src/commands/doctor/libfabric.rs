@@ -88,7 +88,7 @@ impl Calls {
                 }
             });
         }
-        let keeps_registrations = ofi::keeps_registrations(&name);
+        let keeps_registrations = ofi::caches_registrations(&name);
         Ok(Choice { provider: name, why: choice.why, keeps_registrations })
     }
 }
@@ -151,14 +151,15 @@ mod tests {
     #[test]
     fn links_take_devices_unasked_and_software_when_it_is_named() {
         let all = ["efa", "efa", "tcp;ofi_rxm", "shm"];
-        assert_eq!(links(&EFA, &all), Ok(("efa: efa is here, and best".to_owned(), false)));
-        let why = "verbs;ofi_rxm: verbs;ofi_rxm is here, and efa is not".to_owned();
+        let why = "efa: the first available of efa, verbs;ofi_rxm, tcp".to_owned();
+        assert_eq!(links(&EFA, &all), Ok((why, false)));
+        let why = "verbs;ofi_rxm: the first available of efa, verbs;ofi_rxm, tcp".to_owned();
         assert_eq!(links(&EFA, &["verbs;ofi_rxm", "shm"]), Ok((why, true)));
         let named =
             |name: &str| Calls { provider: Some(name.to_owned()), has_efa: false, rdma: true };
-        let why = "tcp;ofi_rxm: it was asked for".to_owned();
+        let why = "tcp;ofi_rxm: as requested".to_owned();
         assert_eq!(links(&named("tcp"), &all), Ok((why, false)));
-        let why = "libfabric has no provider cxi here; it has efa, shm, tcp;ofi_rxm";
+        let why = "no libfabric provider cxi; available: efa, shm, tcp;ofi_rxm";
         assert_eq!(links(&named("cxi"), &all), Err(why.to_owned()));
     }
 
@@ -168,7 +169,7 @@ mod tests {
         assert_eq!(links(&nobody, &["verbs;ofi_rxm"]), Err(UNASKED.to_owned()));
         let why = "tcp;ofi_rxm is software, and lanes of our own do the same with less";
         assert_eq!(links(&EFA, &["tcp;ofi_rxm", "shm"]), Err(why.to_owned()));
-        let why = "libfabric has none of efa, verbs;ofi_rxm, tcp here; it has shm";
+        let why = "libfabric has none of the providers efa, verbs;ofi_rxm, tcp; available: shm";
         assert_eq!(links(&EFA, &["shm"]), Err(why.to_owned()));
         let off = Calls { rdma: false, ..EFA };
         assert_eq!(links(&off, &["efa"]), Err("transport.enable_rdma is false".to_owned()));
