@@ -1,26 +1,26 @@
-//! Declarations that know what they say, so that a test can compare them with the C header.
+//! Declarations that record their layout, so that a test can compare them with the C header.
 
 use std::ffi::c_void;
 
 /// A slot of an operation table that this crate never calls.
 pub type Unused = *const c_void;
 
-/// How a struct of ours may differ from the header's.
+/// How a Rust struct may differ from the header's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Match {
-    /// The same size: C code fills or copies it whole.
+    /// Same size: C code fills or copies all of it.
     Exact,
-    /// The header may have grown: the call carries our size, or a mask of the fields we know.
+    /// The header's may be larger: the call passes our size, or a mask of the known fields.
     Grows,
-    /// The header may be older: we make it, with zeros in what an older library does not know.
+    /// The header's may be older and smaller: allocated in Rust, with zeros in fields that an older library does not know.
     Ahead,
-    /// The library makes it and we see a pointer: only the fields we name must be in place.
+    /// Allocated by the library and used by pointer: only the declared fields must match.
     Prefix,
-    /// As `Prefix`, but it grows at the front: offsets count from this last field.
+    /// Like `Prefix`, but it grows at the front: offsets are relative to this last field.
     Before(&'static str),
 }
 
-/// The layout of one struct as Rust sees it.
+/// The layout of a struct in Rust.
 #[derive(Debug)]
 pub struct Layout {
     /// Its name in C, without `struct`.
@@ -35,7 +35,7 @@ pub struct Layout {
     pub fields: &'static [Field],
 }
 
-/// A field: where it lies and what Rust takes it for.
+/// A field of a struct in Rust.
 #[derive(Debug)]
 pub struct Field {
     /// Its name in C.
@@ -44,22 +44,22 @@ pub struct Field {
     pub offset: usize,
     /// Its size in bytes.
     pub size: usize,
-    /// Its type, as written here.
+    /// Its type, as in the source.
     pub type_text: &'static str,
 }
 
-/// A function of a library, as text, so that a test can compile it against the installed header.
+/// The signature of a library's function, as text, so that a test can compile it against the installed header.
 #[derive(Debug)]
 pub struct Signature {
     /// Its name in C.
     pub name: &'static str,
-    /// The types of its arguments, as written here.
+    /// The types of its arguments, as in the source.
     pub arguments: &'static [&'static str],
-    /// The type of its answer, as written here.
+    /// Its return type, as in the source.
     pub returns: &'static str,
 }
 
-/// Declares C structs and, beside them, the list of their layouts.
+/// Declares C structs and the list of their layouts.
 macro_rules! c_structs {
     ($(
         $(#[$meta:meta])*
@@ -95,7 +95,7 @@ macro_rules! c_structs {
 }
 pub(crate) use c_structs;
 
-/// Declares constants and, beside them, the list that a test compares with the header.
+/// Declares constants and the list that a test compares with the header.
 macro_rules! constants {
     ($( $type:ident { $( $name:ident = $value:expr, )* } )*) => {
         $( $(

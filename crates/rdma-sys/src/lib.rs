@@ -1,20 +1,20 @@
-//! C as C: libibverbs and libfabric, loaded at run time and never linked.
+//! Raw bindings of libibverbs and libfabric, loaded at run time and never linked.
 //!
-//! A program that uses this crate starts on a machine without either and can say why RDMA is off
-//! there. Nothing here is safe to call by itself: owner types, lifetimes and threads are the
-//! business of the crate above. What this crate does promise:
+//! A program that uses this crate starts on a machine without either, and can report why RDMA is unavailable
+//! there. The calls are unsafe: owner types, lifetimes and threads are handled
+//! by the crate `fabric`. This crate guarantees:
 //!
 //! - every function is bound under one named symbol version ([`Verbs`] and [`Ofi`] are the
-//!   tables), so that a newer library cannot change an ABI under us; where libfabric has one
-//!   function under several versions, the newest one that is known here;
+//!   tables), so that a newer library cannot change the ABI in use; if libfabric has one
+//!   function under several versions, the newest version known here is bound;
 //! - every struct has the layout of the C header, checked against the installed headers by
 //!   `tests/layout.rs` and `tests/layout_ofi.rs`;
-//! - C's ways of saying "failed" are read in one file, [`returns`], and each function names
-//!   its own in the table: a caller only ever sees `Result`;
-//! - a process has one libfabric: a copy that is loaded already is the one that is used.
+//! - C's error conventions are converted in one file, [`returns`], and the table has the
+//!   convention of each function: a caller gets a `Result`;
+//! - a process has one libfabric: a copy that is already loaded is used.
 //!
-//! Start at [`Verbs::load`] for devices of RDMA, at [`Ofi::load`] for EFA and for everything else
-//! that libfabric has a provider for.
+//! Start at [`Verbs::load`] for RDMA devices, at [`Ofi::load`] for EFA and other providers of
+//! libfabric.
 
 pub mod layout;
 mod library;

@@ -1,8 +1,8 @@
 //! A shared library opened at run time, and its symbols by name and version.
 //!
-//! Unsafe here: `dlopen` runs the library's constructors and `dlvsym` returns bare addresses. The
-//! promise that an address has the type it is read as is kept by the tables in `verbs/mod.rs` and
-//! `ofi/mod.rs`, whose rows `tests/layout.rs` and `tests/layout_ofi.rs` compile against the
+//! Unsafe here: `dlopen` runs the library's constructors and `dlvsym` returns untyped addresses. The
+//! tables in `verbs/mod.rs` and `ofi/mod.rs` guarantee that an address has the type it is converted
+//! to; `tests/layout.rs` and `tests/layout_ofi.rs` compile their rows against the
 //! installed headers.
 #![allow(unsafe_code, reason = "the one place that calls dlopen and dlvsym")]
 
@@ -13,23 +13,23 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
-/// Why a library could not be used. An ordinary answer: most machines have no RDMA.
+/// Why a library could not be used. Expected on most machines, which have no RDMA.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadError {
-    /// The dynamic linker found no such library, or could not load it; `reason` is its own words.
+    /// The dynamic linker found no such library, or could not load it.
     Absent {
-        /// The file or soname that was asked for.
+        /// The requested file or soname.
         library: PathBuf,
-        /// What the dynamic linker said.
+        /// The dynamic linker's message.
         reason: String,
     },
-    /// The library is there but lacks a function, so it is too old or not the one it claims to be.
+    /// The library lacks a function, so it is too old or another library.
     Symbol {
         /// The file or soname that was opened.
         library: PathBuf,
         /// The missing function.
         symbol: &'static str,
-        /// The version it was asked for under.
+        /// The requested symbol version.
         version: &'static str,
     },
 }
@@ -60,8 +60,8 @@ impl Library {
         let absent = |reason: String| LoadError::Absent { library: name.to_owned(), reason };
         let c_name = CString::new(name.as_os_str().as_bytes())
             .map_err(|_| absent("its name contains a NUL byte".to_owned()))?;
-        // SAFETY: `c_name` is a NUL-terminated string alive during the call; that the file is a
-        // library made to be loaded is the word of whoever installed or named it.
+        // SAFETY: `c_name` is a NUL-terminated string alive during the call; the user who installed or
+        // named the file guarantees that it is a library that can be loaded.
         let handle = unsafe { libc::dlopen(c_name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         match NonNull::new(handle) {
             Some(handle) => Ok(Library { name: name.to_owned(), handle }),
@@ -69,7 +69,7 @@ impl Library {
         }
     }
 
-    /// The library of this name that the process has already, whoever loaded it.
+    /// The library of this name, if it is already loaded in the process.
     pub(crate) fn loaded(name: &Path) -> Option<Self> {
         let c_name = CString::new(name.as_os_str().as_bytes()).ok()?;
         // SAFETY: `c_name` is a NUL-terminated string alive during the call; this flag loads
@@ -81,15 +81,15 @@ impl Library {
     /// The file that `address`, one of this library's symbols, was loaded from.
     pub(crate) fn file(&self, address: NonNull<c_void>) -> PathBuf {
         let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: `found` is writable and of the type that is asked for.
+        // SAFETY: `found` is writable and of the expected type.
         let known = unsafe { libc::dladdr(address.as_ptr(), found.as_mut_ptr()) } != 0;
-        // SAFETY: all fields are pointers, for which the zeros are good; the linker has filled
-        // them where it knows the address.
+        // SAFETY: all fields are pointers, for which zero is valid; the linker has filled
+        // them if it knows the address.
         let file = unsafe { found.assume_init() }.dli_fname;
         if !known || file.is_null() {
             return self.name.clone();
         }
-        // SAFETY: not null, checked above, so the linker's own name of a library that is never
+        // SAFETY: not null, checked above, so the linker's name of a library that is never
         // closed.
         let file = unsafe { CStr::from_ptr(file) };
         PathBuf::from(OsStr::from_bytes(file.to_bytes()))
@@ -101,7 +101,7 @@ impl Library {
         symbol: &'static CStr,
         version: &'static CStr,
     ) -> Result<NonNull<c_void>, LoadError> {
-        // SAFETY: the handle came from `dlopen` in `open` and is never closed; both names are
+        // SAFETY: the handle was returned by `dlopen` and is never closed; both names are
         // static NUL-terminated strings.
         let address =
             unsafe { libc::dlvsym(self.handle.as_ptr(), symbol.as_ptr(), version.as_ptr()) };
@@ -114,8 +114,8 @@ impl Library {
 }
 
 fn linker_message() -> String {
-    // SAFETY: `dlerror` takes nothing and returns null or a string of this thread's own, valid
-    // until its next dl call; it is copied below before any other.
+    // SAFETY: `dlerror` returns null or a thread-local string, valid
+    // until the next dl call; it is copied below before that.
     let message = unsafe { libc::dlerror() };
     if message.is_null() {
         return "no reason given".to_owned();
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_absent_library_is_an_answer_with_its_reason() {
+    fn the_error_for_an_absent_library_has_the_reason() {
         let error = Library::open(Path::new("/nowhere/libibverbs.so.1")).err().unwrap();
         let LoadError::Absent { library, reason } = error else { panic!("{error}") };
         assert_eq!(library, Path::new("/nowhere/libibverbs.so.1"));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_library_that_is_loaded_is_found_loaded() {
+    fn loaded_finds_only_loaded_libraries() {
         let libc = Library::loaded(Path::new("libc.so.6")).expect("every program has it");
         let address = libc.symbol(c"getpid", GLIBC).unwrap();
         assert!(libc.file(address).ends_with("libc.so.6"), "{:?}", libc.file(address));
@@ -146,13 +146,13 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_symbol_is_an_answer_with_its_version() {
+    fn the_error_for_an_absent_symbol_has_its_version() {
         let libc = Library::open(Path::new("libc.so.6")).unwrap();
         let error = libc.symbol(c"ibv_open_device", c"IBVERBS_1.1").unwrap_err();
         assert_eq!(error.to_string(), "libc.so.6 has no ibv_open_device@IBVERBS_1.1");
     }
 
-    /// The first version of glibc on this kind of CPU.
+    /// The first version of glibc on this architecture.
     #[cfg(target_arch = "x86_64")]
     const GLIBC: &CStr = c"GLIBC_2.2.5";
     #[cfg(not(target_arch = "x86_64"))]

@@ -1,26 +1,26 @@
-//! How C functions say that they failed: one converter per convention, and nowhere else.
+//! The error conventions of C functions: one converter each.
 
 use std::ffi::c_int;
 use std::fmt;
 use std::io;
 use std::ptr::NonNull;
 
-/// A reading of a C return value of type `C`.
+/// Converts a C return value of type `C`.
 pub trait Convention<C> {
-    /// What the caller sees instead.
+    /// The result for the caller.
     type Out;
 
-    /// Reads the value. Called directly after the C function, while `errno` is still its own.
+    /// Converts the value. Must be called directly after the C function, before `errno` changes.
     fn read(returned: C) -> Self::Out;
 }
 
-/// The value is the answer; the function cannot fail.
+/// The value itself; the function cannot fail.
 pub enum Plain {}
 
 /// Null, and the reason is in `errno`: `ibv_reg_mr`, `ibv_create_qp`, `ibv_open_device`.
 pub enum NullErrno {}
 
-/// Null, and no reason: `ibv_qp_to_qp_ex` of a queue pair that was made the plain way.
+/// Null, without a reason: `ibv_qp_to_qp_ex` of a queue pair that was not created by `ibv_create_qp_ex`.
 pub enum NullUnsupported {}
 
 /// 0, or the errno itself as the value: `ibv_modify_qp`, `ibv_post_send`, `ibv_query_port`.
@@ -38,7 +38,7 @@ pub enum NegativeErrno {}
 /// 0, or a negated errno of the system or of libfabric: `fi_getinfo`, `fi_enable`, `fi_sendmsg`.
 pub enum FabricStatus {}
 
-/// A count, or a negated errno, of which `EAGAIN` says that there is nothing: `fi_cq_read`.
+/// A count, or a negated errno, where `EAGAIN` means 0: `fi_cq_read`.
 pub enum FabricCount {}
 
 impl<C> Convention<C> for Plain {
@@ -72,7 +72,7 @@ impl Convention<c_int> for ErrnoValue {
     fn read(returned: c_int) -> Self::Out {
         match returned {
             0 => Ok(()),
-            // Some providers answer -1 with errno set where the manual promises the errno.
+            // Some providers return -1 and set errno, against the manual.
             n if n < 0 => Err(Errno::last()),
             n => Err(Errno(n)),
         }
@@ -137,41 +137,41 @@ impl Convention<isize> for FabricCount {
     fn read(returned: isize) -> Self::Out {
         match usize::try_from(returned) {
             Ok(count) => Ok(count),
-            Err(_) if returned == NOTHING => Ok(0),
+            Err(_) if returned == EMPTY_QUEUE => Ok(0),
             Err(_) => Err(Errno::negated(returned)),
         }
     }
 }
 
-/// What a queue of libfabric answers when it is empty.
-const NOTHING: isize = -(libc::EAGAIN as isize);
+/// The return value of libfabric for an empty queue.
+const EMPTY_QUEUE: isize = -(libc::EAGAIN as isize);
 
-/// An error number of the operating system or, from 256 on, of libfabric.
+/// An error number of the operating system or, from 256, of libfabric.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Errno(pub c_int);
 
 impl Errno {
-    /// What the calling thread's last failed C call left behind.
+    /// The `errno` of the calling thread.
     pub fn last() -> Self {
-        // A provider that fails without setting errno must not read as success.
+        // A provider may fail without setting errno.
         match io::Error::last_os_error().raw_os_error() {
             Some(n) if n != 0 => Errno(n),
             _ => Errno(libc::EIO),
         }
     }
 
-    /// The number that a function answered with its sign turned.
+    /// The errno of a negated return value.
     fn negated(returned: isize) -> Self {
         Errno(c_int::try_from(-returned).unwrap_or(libc::EIO))
     }
 
-    /// The reason of a failed operation, from the `err` of its `fi_cq_err_entry`: positive by the
-    /// manual, but negated by the provider shm of libfabric 1.17.
+    /// The error of a failed operation, from the `err` of its `fi_cq_err_entry`: positive according to the
+    /// manual, but negated by the shm provider of libfabric 1.17.
     pub fn of_entry(err: c_int) -> Self {
         Errno(err.saturating_abs())
     }
 
-    /// Whether the cause is a missing right rather than a missing thing.
+    /// Whether access was denied.
     pub fn is_denied(self) -> bool {
         matches!(self.0, libc::EPERM | libc::EACCES)
     }
@@ -179,11 +179,11 @@ impl Errno {
 
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of_fabric = usize::try_from(self.0 - FIRST_OF_FABRIC).ok();
-        if let Some(words) = of_fabric.and_then(|at| FABRIC.get(at)) {
-            return write!(f, "{words} (errno {})", self.0);
+        let of_fabric = usize::try_from(self.0 - FIRST_FABRIC_ERROR).ok();
+        if let Some(text) = of_fabric.and_then(|at| FABRIC_ERRORS.get(at)) {
+            return write!(f, "{text} (errno {})", self.0);
         }
-        // std appends " (os error N)"; the field says errno.
+        // std appends " (os error N)"; replaced by " (errno N)".
         let text = io::Error::from_raw_os_error(self.0).to_string();
         let text = text.split(" (os error").next().unwrap_or_default();
         write!(f, "{} (errno {})", text.to_lowercase(), self.0)
@@ -198,28 +198,28 @@ impl fmt::Debug for Errno {
 
 impl std::error::Error for Errno {}
 
-/// The words for libfabric's own numbers, from `FI_EOTHER` on, in their order.
-const FABRIC: [&str; 16] = [
-    "the provider gave no reason",
-    "the buffer is too small for the answer",
-    "not possible in this state",
-    "an error waits in the queue",
-    "flags that the provider does not know",
+/// The texts of libfabric's errors, from `FI_EOTHER` on.
+const FABRIC_ERRORS: [&str; 16] = [
+    "unspecified provider error",
+    "the buffer is too small",
+    "not permitted in this state",
+    "an error entry is in the queue",
+    "flags not supported",
     "no event queue is bound",
     "objects of different domains",
     "no completion queue is bound",
     "the checksum does not match",
-    "the message is longer than the place for it",
+    "message truncated: longer than the buffer",
     "no such key",
     "no address vector is bound",
     "the queue overflowed",
-    "the peer has no place for a message",
-    "no room for more registrations",
+    "the peer has no receive posted",
+    "no memory registrations available",
     "the peer is behind a firewall",
 ];
 
 /// `FI_EOTHER`.
-const FIRST_OF_FABRIC: c_int = 256;
+const FIRST_FABRIC_ERROR: c_int = 256;
 
 #[cfg(test)]
 mod tests {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn libfabric_negates_and_an_empty_queue_is_no_error() {
+    fn libfabric_negates_errors_and_an_empty_queue_is_no_error() {
         assert_eq!(FabricStatus::read(0_isize), Ok(()));
         assert_eq!(FabricStatus::read(-libc::ENODATA), Err(Errno(libc::ENODATA)));
         assert_eq!(FabricCount::read(2), Ok(2));
@@ -259,10 +259,10 @@ mod tests {
     }
 
     #[test]
-    fn an_errno_reads_as_words_and_number() {
+    fn an_errno_is_displayed_as_text_and_number() {
         assert_eq!(Errno(libc::EPERM).to_string(), "operation not permitted (errno 1)");
         assert_eq!(Errno(consts::FI_ENOKEY).to_string(), "no such key (errno 266)");
-        assert_eq!(FIRST_OF_FABRIC, consts::FI_EOTHER);
+        assert_eq!(FIRST_FABRIC_ERROR, consts::FI_EOTHER);
         let last = Errno(consts::FI_EFIREWALLADDR).to_string();
         assert_eq!(last, "the peer is behind a firewall (errno 271)");
     }

@@ -1,4 +1,4 @@
-//! Our declarations of libibverbs against its installed header.
+//! Compares the declarations of libibverbs with its installed header.
 //!
 //! Needs `cc` and libibverbs-dev, which `cargo xtask test` installs.
 #![allow(missing_docs, reason = "a test")]
@@ -25,7 +25,7 @@ fn layouts() -> Vec<&'static Layout> {
 }
 
 #[test]
-fn structs_lie_as_in_the_header() {
+fn structs_have_the_layouts_of_the_header() {
     VERBS.compare_structs(&layouts());
 }
 

@@ -1,4 +1,4 @@
-//! Our declarations of libfabric against its installed headers.
+//! Compares the declarations of libfabric with its installed headers.
 //!
 //! Needs `cc` and libfabric-dev, which `cargo xtask test` installs.
 #![allow(missing_docs, reason = "a test")]
@@ -23,7 +23,7 @@ const OFI: Header = Header {
     },
 };
 
-/// What is younger than Debian's headers, and the version that brought it.
+/// Names that are newer than Debian's headers, and the version that added them.
 const LATER: &[(&str, (u32, u32))] = &[
     ("FI_OPT_CUDA_API_PERMITTED", (1, 18)),
     ("fi_mr_attr.hmem_data", (1, 19)),
@@ -52,7 +52,7 @@ fn layouts() -> Vec<&'static Layout> {
 }
 
 #[test]
-fn structs_lie_as_in_the_headers() {
+fn structs_have_the_layouts_of_the_headers() {
     OFI.compare_structs(&layouts());
 }
 

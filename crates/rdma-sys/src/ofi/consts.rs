@@ -1,20 +1,20 @@
 //! The headers' constants, under their own names.
 //!
-//! All are in libfabric 1.17 unless their block names a later version. A library that is older
-//! than a constant refuses it, or never answers it.
+//! All are in libfabric 1.17 unless their block names a later version. An older library
+//! refuses a newer constant, or never returns it.
 
 use std::ffi::{c_int, c_uint};
 
 use crate::layout::constants;
 
-/// A version of the interface, as `fi_getinfo` is told it.
+/// An API version, as passed to `fi_getinfo`.
 #[allow(non_snake_case, reason = "C's own name")]
 pub const fn FI_VERSION(major: u32, minor: u32) -> u32 {
     major << 16 | minor
 }
 
 constants! {
-    // What an endpoint can do, and flags of single operations and completions.
+    // Capabilities of an endpoint, and flags of operations and completions.
     u64 {
         FI_MSG = 1 << 1,
         FI_RMA = 1 << 2,
@@ -49,13 +49,13 @@ constants! {
         FI_FETCH_ATOMIC = 1 << 58,
         FI_COMPARE_ATOMIC = 1 << 59,
     }
-    // Memory of accelerators; DMABUF: 1.20.
+    // Memory of accelerators. DMABUF: 1.20.
     u64 {
         FI_HMEM = 1 << 47,
         FI_HMEM_DEVICE_ONLY = 1 << 46,
         FI_MR_DMABUF = 1 << 40,
     }
-    // What a provider asks of its caller.
+    // Modes: the requirements of a provider.
     u64 {
         FI_CONTEXT = 1 << 59,
         FI_MSG_PREFIX = 1 << 58,
@@ -63,7 +63,7 @@ constants! {
         FI_RX_CQ_DATA = 1 << 56,
         FI_CONTEXT2 = 1 << 52,
     }
-    // What it asks of registrations.
+    // Requirements for registrations.
     c_int {
         FI_MR_LOCAL = 1 << 2,
         FI_MR_RAW = 1 << 3,
@@ -75,7 +75,7 @@ constants! {
         FI_MR_ENDPOINT = 1 << 9,
         FI_MR_HMEM = 1 << 10,
     }
-    // Which of two operations is seen first: read, write or send after read, write or send.
+    // Ordering of operations: read, write or send after read, write or send.
     u64 {
         FI_ORDER_RAR = 1 << 0,
         FI_ORDER_RAW = 1 << 1,
@@ -115,7 +115,7 @@ constants! {
         FI_AV_MAP = 1,
         FI_AV_TABLE = 2,
     }
-    // Who moves things forward. CONTROL_UNIFIED: 1.21.
+    // Progress models. CONTROL_UNIFIED: 1.21.
     c_uint {
         FI_PROGRESS_UNSPEC = 0,
         FI_PROGRESS_AUTO = 1,
@@ -192,7 +192,7 @@ constants! {
         FI_ATOMIC_WRITE = 11,
         FI_CSWAP = 12,
     }
-    // What `fi_control` is told to do.
+    // Commands of `fi_control`.
     c_int {
         FI_GETOPSFLAG = 2,
         FI_SETOPSFLAG = 3,
@@ -225,7 +225,7 @@ constants! {
         FI_HMEM_P2P_PREFERRED = 2,
         FI_HMEM_P2P_DISABLED = 3,
     }
-    // Errors beyond those of the operating system; `returns` has their words. NOMR: 1.20,
+    // Errors in addition to those of the operating system; `returns` has their texts. NOMR: 1.20,
     // FIREWALLADDR: 2.2.
     c_int {
         FI_EOTHER = 256,

@@ -1,8 +1,8 @@
-//! Which libfabric: never a second one in a process, then the one that was named, then EFA's own,
+//! Finds libfabric: the copy already loaded in this process, then the requested one, then EFA's own,
 //! then the system's.
 //!
-//! Two copies keep two sets of providers, each with its own hooks on memory and its own devices;
-//! a process that already has one (NCCL's plugin loads it, and so do MPIs) must share it.
+//! Two copies would have two sets of providers, each with its own memory hooks and devices;
+//! a process that has already loaded one (NCCL's plugin and MPIs do) must share it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use super::SONAME;
 use crate::library::{Library, LoadError};
 
-/// Where the installer of EFA puts its own, newer than the system's, which it leaves alone.
-const EFA: [&str; 2] =
+/// The files of the EFA installer, which leaves the system's older copy in place.
+const EFA_FILES: [&str; 2] =
     ["/opt/amazon/efa/lib/libfabric.so.1", "/opt/amazon/efa/lib64/libfabric.so.1"];
 
 pub(super) fn open(explicit: Option<&Path>) -> Result<Library, LoadError> {
@@ -25,20 +25,20 @@ fn choose(explicit: Option<&Path>) -> PathBuf {
     if let Some(file) = explicit {
         return file.to_owned();
     }
-    let efa = EFA.into_iter().map(Path::new).find(|file| file.exists());
+    let efa = EFA_FILES.into_iter().map(Path::new).find(|file| file.exists());
     efa.unwrap_or(Path::new(SONAME)).to_owned()
 }
 
-/// The one that this process has: by its soname or, where a packager renamed it, by its file.
+/// The copy loaded in this process: by its soname or, if a packager renamed it, by its file.
 fn already_loaded() -> Option<Library> {
     Library::loaded(Path::new(SONAME)).or_else(|| {
-        // Without /proc only the soname is known; that is the common case anyway.
+        // Without /proc only the soname is checked, which is the common case.
         let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
         mapped(&maps).into_iter().find_map(Library::loaded)
     })
 }
 
-/// The files of the process' memory map whose name is libfabric's.
+/// The files in the process's memory map that are named like libfabric.
 fn mapped(maps: &str) -> Vec<&Path> {
     let mut files: Vec<&Path> = maps
         .lines()
@@ -49,7 +49,7 @@ fn mapped(maps: &str) -> Vec<&Path> {
     files
 }
 
-/// `libfabric.so.1`, `libfabric.so.1.21.0`, and what Python's wheels make of it:
+/// `libfabric.so.1`, `libfabric.so.1.21.0`, or as renamed by Python wheels,
 /// `libfabric-5c3c21b9.so.1.28.0`.
 fn is_libfabric(file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_renamed_copy_is_known_by_its_file() {
+    fn a_renamed_copy_is_found_by_its_file() {
         let maps = "\
 7f1a0000-7f1b0000 r--p 00000000 08:01 1 /usr/lib/x86_64-linux-gnu/libc.so.6
 7f1c0000-7f1d0000 r--p 00000000 08:01 2 /venv/nixl.libs/libfabric-5c3c21b9.so.1.28.0
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_is_named_is_taken() {
+    fn the_requested_file_is_chosen() {
         assert_eq!(choose(Some(Path::new("/x/libfabric.so.1"))), Path::new("/x/libfabric.so.1"));
     }
 }

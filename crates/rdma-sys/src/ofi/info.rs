@@ -1,9 +1,9 @@
-//! What a provider offers and what we ask of it: `fi_info` and its parts.
+//! A provider's offer, or the hints for a query: `fi_info` and its parts.
 //!
-//! The library makes and frees these; hints are filled in place in one that it made
+//! The library allocates and frees these; hints are filled in a struct that it allocated
 //! ([`fi_allocinfo`](super::Ofi::fi_allocinfo)). They are declared as of `FABRIC_1.3`, the oldest
-//! version that is bound. Every later one appended fields, which are not named here, so that no
-//! code of ours reaches beyond what the oldest library made:
+//! supported version. Every later one appended fields, which are not declared here, so that no
+//! code accesses memory beyond what the oldest library allocated:
 //!
 //! | version | in libfabric | appended |
 //! |---|---|---|
@@ -13,7 +13,7 @@
 //!
 //! (`FABRIC_1.10`, which appends to `fi_ep_attr` too, is in no release as of 2.6.)
 //!
-//! Strings in it are freed by the library with `free`: what replaces them comes from `strdup`.
+//! The library frees its strings with `free`: replacements must be allocated by `strdup`.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -21,7 +21,7 @@ use super::objects::{fid, fid_domain, fid_fabric};
 use crate::layout::{Match, c_structs};
 
 c_structs! {
-    /// One way to communicate, or the hints for finding some; a list.
+    /// A provider on one device or interface, or the hints of a query; a linked list.
     (Match::Prefix)
     pub struct fi_info {
         pub next: *mut fi_info,
@@ -38,11 +38,11 @@ c_structs! {
         pub ep_attr: *mut fi_ep_attr,
         pub domain_attr: *mut fi_domain_attr,
         pub fabric_attr: *mut fi_fabric_attr,
-        /// Null where the provider tells nothing of its device.
+        /// Null if the provider does not describe its device.
         pub nic: *mut fid_nic,
     }
 
-    /// How an endpoint sends.
+    /// Transmit attributes of an endpoint.
     (Match::Prefix)
     pub struct fi_tx_attr {
         pub caps: u64,
@@ -57,7 +57,7 @@ c_structs! {
         pub tclass: u32,
     }
 
-    /// How an endpoint receives.
+    /// Receive attributes of an endpoint.
     (Match::Prefix)
     pub struct fi_rx_attr {
         pub caps: u64,
@@ -70,7 +70,7 @@ c_structs! {
         pub iov_limit: usize,
     }
 
-    /// What an endpoint is.
+    /// Attributes of an endpoint.
     (Match::Prefix)
     pub struct fi_ep_attr {
         pub r#type: c_uint,
@@ -88,7 +88,7 @@ c_structs! {
         pub auth_key: *mut u8,
     }
 
-    /// What a device, or a part of it, can do.
+    /// Attributes of a domain.
     (Match::Prefix)
     pub struct fi_domain_attr {
         pub domain: *mut fid_domain,
@@ -120,7 +120,7 @@ c_structs! {
         pub tclass: u32,
     }
 
-    /// Which provider, on which network.
+    /// Attributes of a fabric: the provider and the network.
     (Match::Prefix)
     pub struct fi_fabric_attr {
         pub fabric: *mut fid_fabric,
@@ -130,7 +130,7 @@ c_structs! {
         pub api_version: u32,
     }
 
-    /// The device behind an `fi_info`.
+    /// The device of an `fi_info`.
     (Match::Prefix)
     pub struct fid_nic {
         pub fid: fid,
@@ -140,7 +140,7 @@ c_structs! {
         pub prov_attr: *mut c_void,
     }
 
-    /// A device by its names.
+    /// The identification of a device.
     (Match::Prefix)
     pub struct fi_device_attr {
         pub name: *mut c_char,
@@ -151,7 +151,7 @@ c_structs! {
         pub firmware: *mut c_char,
     }
 
-    /// A place on the PCI bus.
+    /// A PCI address.
     (Match::Exact)
     pub struct fi_pci_attr {
         pub domain_id: u16,
@@ -160,7 +160,7 @@ c_structs! {
         pub function_id: u8,
     }
 
-    /// Where a device sits. (In C the place is a union, of this one kind.)
+    /// The bus address of a device. (In C a union, with only this variant.)
     (Match::Prefix)
     pub struct fi_bus_attr {
         pub bus_type: c_uint,

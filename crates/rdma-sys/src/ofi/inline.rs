@@ -1,8 +1,8 @@
-//! The functions that exist in the headers only: they call through the tables of open objects.
+//! The inline functions of the headers: they call through the tables of open objects.
 //!
-//! Unsafe here: each follows pointers exactly as the C inline of the same name does, and asks the
-//! same of its caller: live objects of the library, used as their manual page says, and operations
-//! of a capability that was asked for when the endpoint was made, since without it there may be
+//! Unsafe here: each dereferences pointers exactly as the C function of the same name does, and has the
+//! same requirements: live objects of the library, used according to their manual page, and operations
+//! of a capability that was requested when the endpoint was created, since without it there may be
 //! no table.
 #![allow(unsafe_code, reason = "ports of C inlines")]
 #![allow(clippy::missing_safety_doc, reason = "one promise for all of them, stated above")]
@@ -19,8 +19,8 @@ use super::objects::*;
 use super::work::*;
 use crate::returns::{Convention, Errno, FabricCount, FabricStatus, NegativeErrno, Plain};
 
-/// Ports of the inlines that call one slot of a table with the arguments they were given. Where
-/// the slot wants a `fid`, the object's pointer is one: every object begins with its `fid`.
+/// Ports of the inline functions that only call one slot of a table. If
+/// the slot takes a `fid`, the object's pointer is passed: every object begins with its `fid`.
 macro_rules! forward {
     ($(
         $(#[$doc:meta])*
@@ -32,9 +32,9 @@ macro_rules! forward {
         pub unsafe fn $name($object: *mut $type $(, $arg: $ty)*)
             -> <$convention as Convention<$ret>>::Out
         {
-            // SAFETY: the caller's object is alive and was made by the library with this table.
+            // SAFETY: the caller's object is alive and was created by the library with this table.
             let call = unsafe { (*(*$object).$table).$slot };
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             <$convention as Convention<$ret>>::read(unsafe { call($object.cast() $(, $arg)*) })
         }
     )* };
@@ -52,7 +52,7 @@ forward! {
 forward! {
     fi_domain(fabric: fid_fabric, info: *mut fi_info, domain: *mut *mut fid_domain,
         context: *mut c_void) -> c_int, FabricStatus = ops.domain;
-    /// `Ok`: wait on the descriptors of these objects; `EAGAIN`: there is something to read.
+    /// `Ok`: the caller may wait on the descriptors of these objects; `EAGAIN`: there is something to read.
     fi_trywait(fabric: fid_fabric, fids: *mut *mut fid, count: c_int) -> c_int, FabricStatus
         = ops.trywait;
     fi_endpoint(domain: fid_domain, info: *mut fi_info, ep: *mut *mut fid_ep,
@@ -65,7 +65,7 @@ forward! {
 
 // Address vectors.
 forward! {
-    /// How many were inserted; the others are `FI_ADDR_NOTAVAIL`.
+    /// Returns the number of inserted addresses; the others are `FI_ADDR_NOTAVAIL`.
     fi_av_insert(av: fid_av, addresses: *const c_void, count: usize, peers: *mut fi_addr_t,
         flags: u64, context: *mut c_void) -> c_int, NegativeErrno = ops.insert;
     fi_av_remove(av: fid_av, peers: *mut fi_addr_t, count: usize, flags: u64)
@@ -90,13 +90,13 @@ pub unsafe fn fi_mr_desc(mr: *mut fid_mr) -> *mut c_void {
     unsafe { (*mr).mem_desc }
 }
 
-/// `FI_KEY_NOTAVAIL` where the key is longer; then [`fi_mr_raw_attr()`] has it.
+/// `FI_KEY_NOTAVAIL` if the key is longer; then [`fi_mr_raw_attr()`] returns it.
 pub unsafe fn fi_mr_key(mr: *mut fid_mr) -> u64 {
     // SAFETY: the caller's registration is alive.
     unsafe { (*mr).key }
 }
 
-/// The whole key, where `FI_MR_RAW` is asked for. `FI_ETOOSMALL`: `key_size` now says how long.
+/// The complete key, with `FI_MR_RAW`. On `FI_ETOOSMALL`, `key_size` is the required size.
 pub unsafe fn fi_mr_raw_attr(
     mr: *mut fid_mr,
     base_addr: *mut u64,
@@ -105,11 +105,11 @@ pub unsafe fn fi_mr_raw_attr(
     flags: u64,
 ) -> Result<(), Errno> {
     let mut attr = fi_mr_raw_attr { flags, base_addr, raw_key, key_size };
-    // SAFETY: passed on from the caller; `attr` is what this command reads, during the call.
+    // SAFETY: guaranteed by the caller; `attr` is what this command reads, during the call.
     unsafe { fi_control(mr.cast(), FI_GET_RAW_MR, (&raw mut attr).cast()) }
 }
 
-/// A peer's whole key as the 8 bytes that operations take; ends with [`fi_mr_unmap_key`].
+/// Maps a peer's complete key to 8 bytes for operations; freed with [`fi_mr_unmap_key`].
 pub unsafe fn fi_mr_map_raw(
     domain: *mut fid_domain,
     base_addr: u64,
@@ -119,26 +119,26 @@ pub unsafe fn fi_mr_map_raw(
     flags: u64,
 ) -> Result<(), Errno> {
     let mut map = fi_mr_map_raw { flags, base_addr, raw_key, key_size, key };
-    // SAFETY: passed on from the caller; `map` is what this command reads, during the call.
+    // SAFETY: guaranteed by the caller; `map` is what this command reads, during the call.
     unsafe { fi_control(domain.cast(), FI_MAP_RAW_MR, (&raw mut map).cast()) }
 }
 
 pub unsafe fn fi_mr_unmap_key(domain: *mut fid_domain, mut key: u64) -> Result<(), Errno> {
-    // SAFETY: passed on from the caller; `key` is what this command reads, during the call.
+    // SAFETY: guaranteed by the caller; `key` is what this command reads, during the call.
     unsafe { fi_control(domain.cast(), FI_UNMAP_KEY, (&raw mut key).cast()) }
 }
 
 pub unsafe fn fi_mr_bind(mr: *mut fid_mr, other: *mut fid, flags: u64) -> Result<(), Errno> {
-    // SAFETY: passed on from the caller; a registration begins with its fid.
+    // SAFETY: guaranteed by the caller; a registration begins with its fid.
     unsafe { fi_bind(mr.cast(), other, flags) }
 }
 
 pub unsafe fn fi_mr_enable(mr: *mut fid_mr) -> Result<(), Errno> {
-    // SAFETY: passed on from the caller; a registration begins with its fid.
+    // SAFETY: guaranteed by the caller; a registration begins with its fid.
     unsafe { fi_control(mr.cast(), FI_ENABLE, null_mut()) }
 }
 
-// Endpoints, before they are used.
+// Set-up of endpoints.
 forward! {
     fi_getname(ep: fid_ep, address: *mut c_void, length: *mut usize) -> c_int, FabricStatus
         = cm.getname;
@@ -152,16 +152,16 @@ forward! {
 }
 
 pub unsafe fn fi_ep_bind(ep: *mut fid_ep, other: *mut fid, flags: u64) -> Result<(), Errno> {
-    // SAFETY: passed on from the caller; an endpoint begins with its fid.
+    // SAFETY: guaranteed by the caller; an endpoint begins with its fid.
     unsafe { fi_bind(ep.cast(), other, flags) }
 }
 
 pub unsafe fn fi_enable(ep: *mut fid_ep) -> Result<(), Errno> {
-    // SAFETY: passed on from the caller; an endpoint begins with its fid.
+    // SAFETY: guaranteed by the caller; an endpoint begins with its fid.
     unsafe { fi_control(ep.cast(), FI_ENABLE, null_mut()) }
 }
 
-// Messages. `EAGAIN` from these and from all that follow: full; read completions, then try again.
+// Messages. `EAGAIN` from these and all that follow: the queue is full; read completions, then retry.
 forward! {
     fi_recv(ep: fid_ep, start: *mut c_void, length: usize, desc: *mut c_void, from: fi_addr_t,
         context: *mut c_void) -> isize, FabricStatus = msg.recv;
@@ -177,7 +177,7 @@ forward! {
         -> isize, FabricStatus = msg.injectdata;
 }
 
-// A peer's memory.
+// Remote memory access.
 forward! {
     fi_read(ep: fid_ep, start: *mut c_void, length: usize, desc: *mut c_void, from: fi_addr_t,
         remote: u64, key: u64, context: *mut c_void) -> isize, FabricStatus = rma.read;
@@ -196,7 +196,7 @@ forward! {
         to: fi_addr_t, remote: u64, key: u64) -> isize, FabricStatus = rma.injectdata;
 }
 
-// A peer's numbers.
+// Atomic operations.
 forward! {
     fi_atomicmsg(ep: fid_ep, msg: *const fi_msg_atomic, flags: u64) -> isize, FabricStatus
         = atomic.writemsg;
@@ -207,44 +207,44 @@ forward! {
         compare_desc: *mut *mut c_void, compare_count: usize, result: *mut fi_ioc,
         result_desc: *mut *mut c_void, result_count: usize, flags: u64)
         -> isize, FabricStatus = atomic.compwritemsg;
-    /// Whether the change is possible; `count` becomes how many numbers fit in one operation.
+    /// Whether the operation is supported; sets `count` to the maximum number of elements.
     fi_atomicvalid(ep: fid_ep, datatype: c_uint, op: c_uint, count: *mut usize)
         -> c_int, FabricStatus = atomic.writevalid;
-    /// As [`fi_atomicvalid`], for changes that answer what was there.
+    /// Like [`fi_atomicvalid`], for operations that return the old value.
     fi_fetch_atomicvalid(ep: fid_ep, datatype: c_uint, op: c_uint, count: *mut usize)
         -> c_int, FabricStatus = atomic.readwritevalid;
-    /// As [`fi_atomicvalid`], for changes that compare first.
+    /// Like [`fi_atomicvalid`], for operations that compare first.
     fi_compare_atomicvalid(ep: fid_ep, datatype: c_uint, op: c_uint, count: *mut usize)
         -> c_int, FabricStatus = atomic.compwritevalid;
 }
 
 // Completions.
 forward! {
-    /// How many completions were read into `entries`, whose kind is the queue's format.
+    /// Returns the number of completions read into `entries`, in the queue's format.
     /// `FI_EAVAIL`: the next one is an error, which [`fi_cq_readerr`] has.
     fi_cq_read(cq: fid_cq, entries: *mut c_void, count: usize) -> isize, FabricCount = ops.read;
     fi_cq_readfrom(cq: fid_cq, entries: *mut c_void, count: usize, from: *mut fi_addr_t)
         -> isize, FabricCount = ops.readfrom;
-    /// As [`fi_cq_read`], and waits for at most so many milliseconds; -1: for ever.
+    /// Like [`fi_cq_read`], but waits up to a timeout in milliseconds; -1: forever.
     fi_cq_sread(cq: fid_cq, entries: *mut c_void, count: usize, condition: *const c_void,
         timeout: c_int) -> isize, FabricCount = ops.sread;
     fi_cq_signal(cq: fid_cq) -> c_int, FabricStatus = ops.signal;
-    /// The provider's words for its `prov_errno`.
+    /// The provider's text for its `prov_errno`.
     fi_cq_strerror(cq: fid_cq, prov_errno: c_int, err_data: *const c_void, text: *mut c_char,
         length: usize) -> *const c_char, Plain = ops.strerror;
 }
 
-/// 1, or 0 if there is no error to read.
+/// Returns 1, or 0 if there is no error to read.
 #[inline]
 pub unsafe fn fi_cq_readerr(
     cq: *mut fid_cq,
     entry: *mut fi_cq_err_entry,
     flags: u64,
 ) -> Result<usize, Errno> {
-    // SAFETY: the caller's queue is alive and was made by the library with this table.
+    // SAFETY: the caller's queue is alive and was created by the library with this table.
     let read = unsafe { (*(*cq).ops).readerr };
-    // SAFETY: the caller's entry is writable. A library that does not know the field leaves it.
+    // SAFETY: the caller's entry is writable. A library that does not know the field leaves it unchanged.
     unsafe { (*entry).src_addr = FI_ADDR_NOTAVAIL };
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     FabricCount::read(unsafe { read(cq, entry, flags) })
 }

@@ -1,11 +1,11 @@
-//! libfabric: its structs, its functions, and the inlines of its headers.
+//! libfabric: its structs, its functions, and the inline functions of its headers.
 //!
-//! Few functions are exported; nearly all calls go through tables of the objects, in [`inline`].
-//! The exported ones that take an [`info::fi_info`] exist once for every version of that struct:
-//! the newest known one is bound ([`Ofi::abi`]), all three under the same version.
+//! Few functions are exported; most calls use the tables of objects, in [`inline`].
+//! The exported functions that take an [`info::fi_info`] exist for every version of that struct:
+//! the newest known version is bound ([`Ofi::abi`]), the same for all three.
 //!
-//! Unsafe here: every row of the table is a C function called as C calls it. What it asks of its
-//! arguments stands in its manual page, and is kept by the caller.
+//! Unsafe here: every row of the table is a C function. The caller must fulfil the requirements of its
+//! manual page.
 #![allow(unsafe_code, reason = "calls the C functions of the table")]
 
 pub mod consts;
@@ -27,29 +27,29 @@ use consts::FI_VERSION;
 use info::*;
 use objects::fid_fabric;
 
-/// The name under which every distribution installs libfabric.
+/// The soname of libfabric, the same in every distribution.
 pub const SONAME: &str = "libfabric.so.1";
 
-/// A peer, as an address vector counts them.
+/// A peer's handle in an address vector.
 #[allow(non_camel_case_types, reason = "C's own name")]
 pub type fi_addr_t = u64;
 
-/// The versions under which `fi_getinfo`, `fi_dupinfo` and `fi_freeinfo` are known here, newest
-/// first; [`info`] says what each of them added. A library with a newer one has these too. Older
-/// ones lack fields that we name: libfabric before 1.9 is not bound.
+/// The known symbol versions of `fi_getinfo`, `fi_dupinfo` and `fi_freeinfo`, newest
+/// first; [`info`] lists what each of them added. A library with a newer version has these too. Older
+/// versions lack declared fields: libfabric before 1.9 is not supported.
 const ABIS: [&CStr; 4] = [c"FABRIC_1.9", c"FABRIC_1.8", c"FABRIC_1.7", c"FABRIC_1.3"];
 
-/// The newest interface of which every struct that we make is declared here in full.
+/// The newest API version for which all structs allocated in Rust are declared completely.
 const NEWEST_API: u32 = FI_VERSION(2, 6);
 
-/// The symbol version of a row: its own, or that of `fi_info`.
+/// The symbol version of a row: a fixed one, or that of `fi_info`.
 enum Version {
     Own(&'static CStr),
     Abi,
 }
 
-/// Makes the table: a function pointer per row, the binding that fills it, and one method per row
-/// that calls the function and reads what it returned by the row's convention.
+/// Generates the table: a function pointer per row, the loader that fills it, and one method per row
+/// that calls the function and converts its result by the row's convention.
 macro_rules! symbols {
     ($(
         $(#[$doc:meta])*
@@ -89,11 +89,11 @@ macro_rules! symbols {
                 $(#[$doc])*
                 ///
                 /// # Safety
-                /// What the C manual page asks of the arguments.
+                /// The requirements of the C manual page.
                 pub unsafe fn $name(&self, $($arg: $ty),*)
                     -> <$convention as Convention<$ret>>::Out
                 {
-                    // SAFETY: passed on from the caller.
+                    // SAFETY: guaranteed by the caller.
                     <$convention as Convention<$ret>>::read(unsafe { (self.$name)($($arg),*) })
                 }
             )*
@@ -111,7 +111,7 @@ macro_rules! symbols {
 }
 
 symbols! {
-    /// Lists what can communicate as the hints ask; freed with `fi_freeinfo`. `ENODATA`: nothing.
+    /// Lists the providers that match the hints; freed with `fi_freeinfo`. `ENODATA` if there is none.
     fi_getinfo(version: u32, node: *const c_char, service: *const c_char, flags: u64,
         hints: *const fi_info, info: *mut *mut fi_info) -> c_int, FabricStatus, Version::Abi;
     /// Frees a list, or hints.
@@ -123,14 +123,14 @@ symbols! {
         -> c_int, FabricStatus, Version::Own(c"FABRIC_1.1");
     /// The library's version; [`Ofi::version`] has its parts.
     fi_version() -> u32, Plain, Version::Own(c"FABRIC_1.0");
-    /// The library's words for an error; [`Errno`] has its own.
+    /// The library's text for an error; [`Errno`] has its own.
     fi_strerror(number: c_int) -> *const c_char, Plain, Version::Own(c"FABRIC_1.0");
 }
 
 impl Ofi {
-    /// Loads libfabric and binds its functions. A copy that this process already has is used,
-    /// whatever is asked for; then `explicit`, which is a file or a soname; without it EFA's own
-    /// in `/opt/amazon/efa`, and then the system's. [`Ofi::file`] tells which it was.
+    /// Loads libfabric and binds its functions. A copy that is already loaded in this process always
+    /// takes precedence; then `explicit`, a file or a soname; by default EFA's own
+    /// in `/opt/amazon/efa`, then the system's. [`Ofi::file`] returns the file used.
     pub fn load(explicit: Option<&Path>) -> Result<Self, LoadError> {
         let library = find::open(explicit)?;
         Self::bind(&library, newest(&library))
@@ -143,31 +143,31 @@ impl Ofi {
         (version >> 16, version & 0xffff)
     }
 
-    /// The interface to ask `fi_getinfo` for: the newest that both the library and we know.
+    /// The API version for `fi_getinfo`: the newest that the library and this crate support.
     pub fn api_version(&self) -> u32 {
         let (major, minor) = self.version();
         FI_VERSION(major, minor).min(NEWEST_API)
     }
 
-    /// The version under which `fi_getinfo` was bound, such as `FABRIC_1.3`.
+    /// The symbol version of the bound `fi_getinfo`, such as `FABRIC_1.3`.
     pub fn abi(&self) -> &'static str {
         self.abi.to_str().unwrap_or("?")
     }
 
-    /// The file that the library came from.
+    /// The file that the library was loaded from.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// Empty hints with all their parts, as large as this library's; freed with `fi_freeinfo`.
+    /// Allocates empty hints with all their parts, in this library's size; freed with `fi_freeinfo`.
     pub fn fi_allocinfo(&self) -> Result<NonNull<fi_info>, Errno> {
-        // SAFETY: null is this function's way to ask for a new one.
+        // SAFETY: with null this function allocates a new one.
         unsafe { self.fi_dupinfo(std::ptr::null()) }
     }
 }
 
-/// The newest version of `fi_info` that the library and we know. If there is none, the oldest:
-/// that is the one to be reported as missing.
+/// The newest version of `fi_info` that the library and this crate support. If there is none, the oldest,
+/// which is then reported as missing.
 fn newest(library: &Library) -> &'static CStr {
     let has = |abi: &&'static CStr| library.symbol(c"fi_getinfo", abi).is_ok();
     let oldest = ABIS[ABIS.len() - 1];
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_that_is_older_or_another_is_told_by_what_it_lacks() {
+    fn the_error_for_another_library_has_the_missing_symbol() {
         let error = Ofi::load(Some(Path::new("libc.so.6"))).err().unwrap();
         assert_eq!(error.to_string(), "libc.so.6 has no fi_getinfo@FABRIC_1.3");
     }

@@ -1,8 +1,8 @@
-//! What is opened: fabrics, domains, endpoints, queues, address vectors, memory.
+//! The objects: fabrics, domains, endpoints, queues, address vectors, memory.
 //!
-//! Each begins with a [`fid`], so that a pointer to it is also one to its `fid`. Objects are made
-//! by the library and end with `fi_close`, in the reverse order; attributes are made by us, as
-//! large as the newest version has them and zero where not set, so that no library reads beyond.
+//! Each begins with a [`fid`], so that a pointer to it is also one to its `fid`. The library allocates
+//! objects; `fi_close` closes them, in reverse order. Attributes are allocated in Rust, in the
+//! size of the newest version and zero if not set, so that no library reads beyond them.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -20,7 +20,7 @@ c_structs! {
         pub ops: *mut fi_ops,
     }
 
-    /// A provider, opened.
+    /// An open fabric.
     (Match::Prefix)
     pub struct fid_fabric {
         pub fid: fid,
@@ -28,7 +28,7 @@ c_structs! {
         pub api_version: u32,
     }
 
-    /// A device, opened.
+    /// An open domain.
     (Match::Prefix)
     pub struct fid_domain {
         pub fid: fid,
@@ -36,7 +36,7 @@ c_structs! {
         pub mr: *mut fi_ops_mr,
     }
 
-    /// An endpoint. It may be shorter than this: a table exists if its capability was asked for.
+    /// An endpoint. It may be shorter than this: a table exists only if its capability was requested.
     (Match::Prefix)
     pub struct fid_ep {
         pub fid: fid,
@@ -48,7 +48,7 @@ c_structs! {
         pub atomic: *mut fi_ops_atomic,
     }
 
-    /// An address vector: peers by small numbers.
+    /// An address vector: maps handles to peers.
     (Match::Prefix)
     pub struct fid_av {
         pub fid: fid,
@@ -70,7 +70,7 @@ c_structs! {
         pub key: u64,
     }
 
-    /// How to make an address vector.
+    /// The attributes of a new address vector.
     (Match::Ahead)
     pub struct fi_av_attr {
         pub r#type: c_uint,
@@ -82,7 +82,7 @@ c_structs! {
         pub flags: u64,
     }
 
-    /// How to make a completion queue.
+    /// The attributes of a new completion queue.
     (Match::Ahead)
     pub struct fi_cq_attr {
         pub size: usize,
@@ -96,7 +96,7 @@ c_structs! {
         pub xpu_ctx: *mut c_void,
     }
 
-    /// How to register memory.
+    /// The attributes of a registration.
     (Match::Ahead)
     pub struct fi_mr_attr {
         /// With `FI_MR_DMABUF` one [`fi_mr_dmabuf`].
@@ -129,7 +129,7 @@ c_structs! {
         pub base_addr: *mut c_void,
     }
 
-    /// Asks for a key that is longer than 8 bytes, for `FI_GET_RAW_MR`.
+    /// Arguments of `FI_GET_RAW_MR`, which returns a key longer than 8 bytes.
     (Match::Exact)
     pub struct fi_mr_raw_attr {
         pub flags: u64,
@@ -138,7 +138,7 @@ c_structs! {
         pub key_size: *mut usize,
     }
 
-    /// Makes 8 bytes of such a key, for `FI_MAP_RAW_MR`.
+    /// Arguments of `FI_MAP_RAW_MR`, which maps such a key to 8 bytes.
     (Match::Exact)
     pub struct fi_mr_map_raw {
         pub flags: u64,
@@ -149,7 +149,7 @@ c_structs! {
     }
 }
 
-/// The device that memory belongs to; `iface` says which field holds.
+/// The device that memory belongs to; `iface` determines the field.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "C's own names")]

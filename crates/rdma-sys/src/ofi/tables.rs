@@ -1,6 +1,6 @@
-//! The tables of functions that objects carry: what the headers' inlines call.
+//! The function tables of objects, which the headers' inline functions call.
 //!
-//! A provider fills every slot, with a function that answers `FI_ENOSYS` where it has nothing.
+//! A provider fills every slot; functions that it does not support return `FI_ENOSYS`.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -11,7 +11,7 @@ use super::work::*;
 use crate::layout::{Match, Unused, c_structs};
 
 c_structs! {
-    /// What every object can do.
+    /// Functions of every object.
     (Match::Prefix)
     pub struct fi_ops {
         pub size: usize,
@@ -20,7 +20,7 @@ c_structs! {
         pub control: unsafe extern "C" fn(*mut fid, c_int, *mut c_void) -> c_int,
     }
 
-    /// What a fabric can do.
+    /// Functions of a fabric.
     (Match::Prefix)
     pub struct fi_ops_fabric {
         pub size: usize,
@@ -31,7 +31,7 @@ c_structs! {
         pub trywait: unsafe extern "C" fn(*mut fid_fabric, *mut *mut fid, c_int) -> c_int,
     }
 
-    /// What a domain can do.
+    /// Functions of a domain.
     (Match::Prefix)
     pub struct fi_ops_domain {
         pub size: usize,
@@ -40,7 +40,7 @@ c_structs! {
         pub endpoint: unsafe extern "C" fn(*mut fid_domain, *mut fi_info, *mut *mut fid_ep, *mut c_void) -> c_int,
     }
 
-    /// How a domain registers memory.
+    /// Memory registration of a domain.
     (Match::Prefix)
     pub struct fi_ops_mr {
         pub size: usize,
@@ -49,7 +49,7 @@ c_structs! {
         pub regattr: unsafe extern "C" fn(*mut fid, *const fi_mr_attr, u64, *mut *mut fid_mr) -> c_int,
     }
 
-    /// What an address vector can do.
+    /// Functions of an address vector.
     (Match::Prefix)
     pub struct fi_ops_av {
         pub size: usize,
@@ -61,7 +61,7 @@ c_structs! {
         pub straddr: unsafe extern "C" fn(*mut fid_av, *const c_void, *mut c_char, *mut usize) -> *const c_char,
     }
 
-    /// What a completion queue can do.
+    /// Functions of a completion queue.
     (Match::Prefix)
     pub struct fi_ops_cq {
         pub size: usize,
@@ -74,7 +74,7 @@ c_structs! {
         pub strerror: unsafe extern "C" fn(*mut fid_cq, c_int, *const c_void, *mut c_char, usize) -> *const c_char,
     }
 
-    /// What an endpoint can do at any time.
+    /// Functions of an endpoint in any state.
     (Match::Prefix)
     pub struct fi_ops_ep {
         pub size: usize,
@@ -83,7 +83,7 @@ c_structs! {
         pub setopt: unsafe extern "C" fn(*mut fid, c_int, c_int, *const c_void, usize) -> c_int,
     }
 
-    /// An endpoint's own address.
+    /// The local address of an endpoint.
     (Match::Prefix)
     pub struct fi_ops_cm {
         pub size: usize,
@@ -121,7 +121,7 @@ c_structs! {
         pub injectdata: unsafe extern "C" fn(*mut fid_ep, *const c_void, usize, u64, fi_addr_t, u64, u64) -> isize,
     }
 
-    /// Atomic changes of a peer's memory.
+    /// Atomic operations on a peer's memory.
     (Match::Prefix)
     pub struct fi_ops_atomic {
         pub size: usize,

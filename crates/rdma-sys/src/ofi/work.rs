@@ -8,11 +8,11 @@ use super::fi_addr_t;
 use crate::layout::{Match, c_structs};
 
 c_structs! {
-    /// A message to send, or a place for one to arrive.
+    /// A message to send, or a receive.
     (Match::Exact)
     pub struct fi_msg {
         pub msg_iov: *const iovec,
-        /// A descriptor per piece where `FI_MR_LOCAL` asks for it, else null.
+        /// A descriptor per piece if `FI_MR_LOCAL` requires it, else null.
         pub desc: *mut *mut c_void,
         pub iov_count: usize,
         pub addr: fi_addr_t,
@@ -41,14 +41,14 @@ c_structs! {
         pub data: u64,
     }
 
-    /// Numbers of ours; `count` counts numbers, not bytes.
+    /// Local operands of an atomic; `count` is in elements, not bytes.
     (Match::Exact)
     pub struct fi_ioc {
         pub addr: *mut c_void,
         pub count: usize,
     }
 
-    /// Numbers of a peer.
+    /// Remote operands of an atomic.
     (Match::Exact)
     pub struct fi_rma_ioc {
         pub addr: u64,
@@ -56,7 +56,7 @@ c_structs! {
         pub key: u64,
     }
 
-    /// An atomic change of a peer's numbers.
+    /// An atomic operation.
     (Match::Exact)
     pub struct fi_msg_atomic {
         pub msg_iov: *const fi_ioc,
@@ -71,7 +71,7 @@ c_structs! {
         pub data: u64,
     }
 
-    /// Room for a provider's notes on an operation in flight, where its mode has `FI_CONTEXT`.
+    /// Memory for the provider while an operation is in flight, if its mode has `FI_CONTEXT`.
     (Match::Exact)
     pub struct fi_context {
         pub internal: [*mut c_void; 4],
@@ -101,7 +101,7 @@ c_structs! {
         pub data: u64,
     }
 
-    /// How an operation failed.
+    /// A failed completion.
     (Match::Ahead)
     pub struct fi_cq_err_entry {
         pub op_context: *mut c_void,
@@ -111,13 +111,13 @@ c_structs! {
         pub data: u64,
         pub tag: u64,
         pub olen: usize,
-        /// Read by [`Errno::of_entry`](crate::Errno::of_entry).
+        /// Converted by [`Errno::of_entry`](crate::Errno::of_entry).
         pub err: c_int,
         pub prov_errno: c_int,
-        /// Room of ours with its size, or null: then the provider's, until the next read.
+        /// A buffer of the caller with its size, or null: then the provider's, valid until the next read.
         pub err_data: *mut c_void,
         pub err_data_size: usize,
-        /// libfabric 1.20; `FI_ADDR_NOTAVAIL` where the library is older.
+        /// libfabric 1.20; `FI_ADDR_NOTAVAIL` if the library is older.
         pub src_addr: fi_addr_t,
     }
 }

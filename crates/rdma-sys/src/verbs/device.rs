@@ -1,4 +1,4 @@
-//! Devices, ports and GIDs, and the table of functions an open device carries.
+//! Devices, ports and GIDs, and the function tables of an open device.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -47,7 +47,7 @@ c_structs! {
         pub ibdev_path: [c_char; 256],
     }
 
-    /// What a device can do.
+    /// The attributes of a device.
     (Match::Exact)
     pub struct ibv_device_attr {
         pub fw_ver: [c_char; 64],
@@ -94,13 +94,13 @@ c_structs! {
         pub phys_port_cnt: u8,
     }
 
-    /// Nothing yet: an extensible argument of `ibv_query_device_ex`.
+    /// Empty so far: the extensible argument of `ibv_query_device_ex`.
     (Match::Grows)
     pub struct ibv_query_device_ex_input {
         pub comp_mask: u32,
     }
 
-    /// Which operations may page in memory on demand.
+    /// On-demand paging, by operation.
     (Match::Exact)
     pub struct ibv_odp_caps {
         pub general_caps: u64,
@@ -108,14 +108,14 @@ c_structs! {
         pub per_transport_caps: [u32; 3],
     }
 
-    /// Segmentation by the NIC, for raw packets.
+    /// TCP segmentation offload, for raw packets.
     (Match::Exact)
     pub struct ibv_tso_caps {
         pub max_tso: u32,
         pub supported_qpts: u32,
     }
 
-    /// Spreading of packets, for raw packets.
+    /// Receive-side scaling, for raw packets.
     (Match::Exact)
     pub struct ibv_rss_caps {
         pub supported_qpts: u32,
@@ -143,7 +143,7 @@ c_structs! {
         pub max_sge: u32,
     }
 
-    /// How far completions can be held back.
+    /// Completion moderation.
     (Match::Exact)
     pub struct ibv_cq_moderation_caps {
         pub max_cq_count: u16,
@@ -158,7 +158,7 @@ c_structs! {
         pub compare_swap: u16,
     }
 
-    /// What a device can do, with all that came later.
+    /// The attributes of a device, including later additions.
     (Match::Grows)
     pub struct ibv_device_attr_ex {
         pub orig_attr: ibv_device_attr,
@@ -181,7 +181,7 @@ c_structs! {
         pub phys_port_cnt_ex: u32,
     }
 
-    /// A port's state.
+    /// The attributes of a port.
     (Match::Grows)
     pub struct ibv_port_attr {
         pub state: c_uint,
@@ -208,10 +208,10 @@ c_structs! {
         pub port_cap_flags2: u16,
     }
 
-    /// Something that happened to a device, port, queue pair or queue.
+    /// An asynchronous event of a device, port, queue pair or queue.
     (Match::Exact)
     pub struct ibv_async_event {
-        /// A pointer to the queue pair, queue or shared queue; for port events the number.
+        /// A pointer to the queue pair, queue or shared queue; for port events the port number.
         pub element: AsyncElement,
         pub event_type: c_uint,
     }
@@ -268,8 +268,8 @@ c_structs! {
         pub abi_compat: *mut c_void,
     }
 
-    /// What stands before every [`ibv_context`] of a library younger than 2012: functions added
-    /// since. New ones come at the front, so it is found from its end.
+    /// Contains every [`ibv_context`] of libraries since 2012 as its last field, after functions that were added
+    /// later. New ones are added at the front, so it is addressed from its end.
     (Match::Before("context"))
     pub struct verbs_context {
         pub query_port: Option<unsafe extern "C" fn(
@@ -316,13 +316,13 @@ c_structs! {
         pub open_xrcd: Unused,
         pub close_xrcd: Unused,
         pub _ABI_placeholder3: u64,
-        /// How many bytes of this struct the library has, counted from its end.
+        /// The size of this struct in the library, counted from its end.
         pub sz: usize,
         pub context: ibv_context,
     }
 }
 
-/// Whom an asynchronous event is about; `event_type` says which field holds.
+/// The object of an asynchronous event; `event_type` determines the field.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "C's own names")]

@@ -1,8 +1,8 @@
-//! The functions that exist in the header only: they call through the tables of an open device.
+//! The inline functions of the header: they call through the tables of an open device.
 //!
-//! Unsafe here: each follows pointers exactly as the C inline of the same name does, and asks the
-//! same of its caller: live objects of the library, used as their manual page says; for `ibv_wr_*`
-//! and `ibv_wc_read_*` also that the operation was asked for when the object was made.
+//! Unsafe here: each dereferences pointers exactly as the C function of the same name does, and has the
+//! same requirements: live objects of the library, used according to their manual page; for `ibv_wr_*`
+//! and `ibv_wc_read_*` also that the operation was requested when the object was created.
 #![allow(unsafe_code, reason = "ports of C inlines")]
 #![allow(clippy::missing_safety_doc, reason = "one promise for all of them, stated above")]
 #![allow(missing_docs, reason = "C's own names, documented by their manual pages")]
@@ -28,7 +28,7 @@ pub unsafe fn ibv_post_send(
 ) -> Result<(), Errno> {
     // SAFETY: the caller's queue pair is alive, and so is the device it points to.
     let post = unsafe { (*(*qp).context).ops.post_send };
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     ErrnoValue::read(unsafe { post(qp, wr, bad) })
 }
 
@@ -40,7 +40,7 @@ pub unsafe fn ibv_post_recv(
 ) -> Result<(), Errno> {
     // SAFETY: the caller's queue pair is alive, and so is the device it points to.
     let post = unsafe { (*(*qp).context).ops.post_recv };
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     ErrnoValue::read(unsafe { post(qp, wr, bad) })
 }
 
@@ -53,11 +53,11 @@ pub unsafe fn ibv_post_srq_recv(
     // SAFETY: the caller's shared queue is alive, and so is the device it points to.
     let post = unsafe { (*(*srq).context).ops.post_srq_recv };
     let post = post.ok_or(NOT_SUPPORTED)?;
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     ErrnoValue::read(unsafe { post(srq, wr, bad) })
 }
 
-/// Fills at most `entries` completions and answers how many.
+/// Fills at most `entries` completions and returns their number.
 #[inline]
 pub unsafe fn ibv_poll_cq(
     cq: *mut ibv_cq,
@@ -66,7 +66,7 @@ pub unsafe fn ibv_poll_cq(
 ) -> Result<usize, Errno> {
     // SAFETY: the caller's completion queue is alive, and so is the device it points to.
     let poll = unsafe { (*(*cq).context).ops.poll_cq };
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     NegativeCount::read(unsafe { poll(cq, entries, wc) })
 }
 
@@ -74,7 +74,7 @@ pub unsafe fn ibv_poll_cq(
 pub unsafe fn ibv_req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> Result<(), Errno> {
     // SAFETY: the caller's completion queue is alive, and so is the device it points to.
     let request = unsafe { (*(*cq).context).ops.req_notify_cq };
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     ErrnoValue::read(unsafe { request(cq, solicited_only) })
 }
 
@@ -82,7 +82,7 @@ pub unsafe fn ibv_alloc_mw(pd: *mut ibv_pd, kind: c_uint) -> Result<NonNull<ibv_
     // SAFETY: the caller's domain is alive, and so is the device it points to.
     let alloc = unsafe { (*(*pd).context).ops.alloc_mw };
     let alloc = alloc.ok_or(NOT_SUPPORTED)?;
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     NullErrno::read(unsafe { alloc(pd, kind) })
 }
 
@@ -90,53 +90,53 @@ pub unsafe fn ibv_dealloc_mw(mw: *mut ibv_mw) -> Result<(), Errno> {
     // SAFETY: the caller's window is alive, and so is the device it points to.
     let dealloc = unsafe { (*(*mw).context).ops.dealloc_mw };
     let dealloc = dealloc.ok_or(NOT_SUPPORTED)?;
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     ErrnoValue::read(unsafe { dealloc(mw) })
 }
 
-/// The device's attributes, the later ones zero where the library or the driver is older.
+/// The device's attributes; fields are zero if the library or the driver is older.
 pub unsafe fn ibv_query_device_ex(
     verbs: &Verbs,
     context: *mut ibv_context,
     attr: *mut ibv_device_attr_ex,
 ) -> Result<(), Errno> {
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     let extended = unsafe { extended(context, offset_of!(verbs_context, query_device_ex)) };
-    // SAFETY: `extended` answers only where the library has this field.
+    // SAFETY: `extended` returns a pointer only if the library has this field.
     let query = extended.and_then(|verbs| unsafe { (*verbs.as_ptr()).query_device_ex });
     if let Some(query) = query {
         let size = size_of::<ibv_device_attr_ex>();
-        // SAFETY: passed on from the caller; the size is that of the struct behind `attr`.
+        // SAFETY: guaranteed by the caller; the size is that of the struct behind `attr`.
         let answer = unsafe { query(context, std::ptr::null(), attr, size) };
         if !matches!(answer, libc::EOPNOTSUPP | libc::ENOSYS) {
             return ErrnoValue::read(answer);
         }
     }
-    // SAFETY: the caller's struct is writable; all zero bits are a value of it.
+    // SAFETY: the caller's struct is writable; all zero bits are a valid value of it.
     unsafe { attr.write_bytes(0, 1) };
-    // SAFETY: passed on from the caller; the plain struct is the first field of the extended one.
+    // SAFETY: guaranteed by the caller; the plain struct is the first field of the extended one.
     unsafe { verbs.ibv_query_device(context, attr.cast()) }
 }
 
-/// The port's attributes, by the newest call the library has.
+/// The port's attributes, by the library's newest call.
 pub unsafe fn ibv_query_port(
     verbs: &Verbs,
     context: *mut ibv_context,
     port: u8,
     attr: *mut ibv_port_attr,
 ) -> Result<(), Errno> {
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     let extended = unsafe { extended(context, offset_of!(verbs_context, query_port)) };
-    // SAFETY: `extended` answers only where the library has this field.
+    // SAFETY: `extended` returns a pointer only if the library has this field.
     let query = extended.and_then(|verbs| unsafe { (*verbs.as_ptr()).query_port });
     let Some(query) = query else {
-        // The old call fills a prefix only.
-        // SAFETY: the caller's struct is writable; all zero bits are a value of it.
+        // The old call fills only a prefix.
+        // SAFETY: the caller's struct is writable; all zero bits are a valid value of it.
         unsafe { attr.write_bytes(0, 1) };
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         return unsafe { verbs.ibv_query_port(context, port, attr.cast()) };
     };
-    // SAFETY: passed on from the caller; the size is that of the struct behind `attr`.
+    // SAFETY: guaranteed by the caller; the size is that of the struct behind `attr`.
     ErrnoValue::read(unsafe { query(context, port, attr, size_of::<ibv_port_attr>()) })
 }
 
@@ -148,15 +148,15 @@ pub unsafe fn ibv_create_qp_ex(
     // SAFETY: the caller's attributes are alive.
     let (mask, pd) = unsafe { ((*attr).comp_mask, (*attr).pd) };
     if mask == IBV_QP_INIT_ATTR_PD {
-        // SAFETY: passed on from the caller; the plain struct is a prefix of the extended one.
+        // SAFETY: guaranteed by the caller; the plain struct is a prefix of the extended one.
         return unsafe { verbs.ibv_create_qp(pd, attr.cast()) };
     }
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     let extended = unsafe { extended(context, offset_of!(verbs_context, create_qp_ex)) };
-    // SAFETY: `extended` answers only where the library has this field.
+    // SAFETY: `extended` returns a pointer only if the library has this field.
     let create = extended.and_then(|verbs| unsafe { (*verbs.as_ptr()).create_qp_ex });
     let create = create.ok_or(NOT_SUPPORTED)?;
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     NullErrno::read(unsafe { create(context, attr) })
 }
 
@@ -164,48 +164,48 @@ pub unsafe fn ibv_create_cq_ex(
     context: *mut ibv_context,
     attr: *mut ibv_cq_init_attr_ex,
 ) -> Result<NonNull<ibv_cq_ex>, Errno> {
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     let extended = unsafe { extended(context, offset_of!(verbs_context, create_cq_ex)) };
-    // SAFETY: `extended` answers only where the library has this field.
+    // SAFETY: `extended` returns a pointer only if the library has this field.
     let create = extended.and_then(|verbs| unsafe { (*verbs.as_ptr()).create_cq_ex });
     let create = create.ok_or(NOT_SUPPORTED)?;
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     NullErrno::read(unsafe { create(context, attr) })
 }
 
-/// The extended half of an open device, if the library has one that reaches back to `field`.
+/// The `verbs_context` of an open device, if the library's version includes `field`.
 unsafe fn extended(context: *mut ibv_context, field: usize) -> Option<NonNull<verbs_context>> {
     // SAFETY: the caller's device is open.
     let marker = unsafe { (*context).abi_compat };
     if marker.addr() != usize::MAX {
         return None;
     }
-    // SAFETY: the marker says that this context is the last field of a verbs_context, in every
-    // version of which the size stands directly before it.
+    // SAFETY: the marker shows that this context is the last field of a verbs_context; in every
+    // version the size directly precedes it.
     let size = unsafe { *context.byte_sub(BEFORE_CONTEXT).cast::<usize>() };
     if size < size_of::<verbs_context>() - field {
         return None;
     }
-    // An older library has less of the front than we declare: the address may lie outside, and
-    // only the fields that `size` covers are read through it.
+    // An older library has fewer fields at the front: the address may be before its allocation, and
+    // only the fields that `size` covers are accessed.
     let verbs = context.wrapping_byte_sub(offset_of!(verbs_context, context));
     NonNull::new(verbs.cast::<verbs_context>())
 }
 
-/// From the size to the context behind it.
+/// The distance from the size field to the context.
 const BEFORE_CONTEXT: usize = offset_of!(verbs_context, context) - offset_of!(verbs_context, sz);
 
-/// Ports of the inlines that call one slot of a table with the arguments they were given.
+/// Ports of the inline functions that only call one slot of a table.
 macro_rules! forward {
     ($( $name:ident($object:ident: $table:ty $(, $arg:ident: $ty:ty)*) $(-> $ret:ty)? = $slot:ident; )*) => { $(
         #[inline]
         pub unsafe fn $name($object: *mut $table $(, $arg: $ty)*) $(-> $ret)? {
-            // SAFETY: the caller's object is alive and was made by the library.
+            // SAFETY: the caller's object is alive and was created by the library.
             let call = unsafe { (*$object).$slot };
-            // SAFETY: the caller asked for this operation when it made the object, so that the
+            // SAFETY: the caller requested this operation when it created the object, so the
             // provider has filled the slot.
             let call = unsafe { call.unwrap_unchecked() };
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             unsafe { call($object $(, $arg)*) }
         }
     )* };
@@ -245,32 +245,32 @@ forward! {
 
 #[inline]
 pub unsafe fn ibv_wr_complete(qp: *mut ibv_qp_ex) -> Result<(), Errno> {
-    // SAFETY: the caller's queue pair is alive and was made by the library.
+    // SAFETY: the caller's queue pair is alive and was created by the library.
     let complete = unsafe { (*qp).wr_complete };
     // SAFETY: every provider that makes such an object fills this slot.
     let complete = unsafe { complete.unwrap_unchecked() };
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     ErrnoValue::read(unsafe { complete(qp) })
 }
 
-/// `ENOENT` when the queue is empty; then `ibv_end_poll` must not be called.
+/// `ENOENT` if the queue is empty; then `ibv_end_poll` must not be called.
 #[inline]
 pub unsafe fn ibv_start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> Result<(), Errno> {
-    // SAFETY: the caller's completion queue is alive and was made by the library.
+    // SAFETY: the caller's completion queue is alive and was created by the library.
     let start = unsafe { (*cq).start_poll };
     // SAFETY: every provider that makes such an object fills this slot.
     let start = unsafe { start.unwrap_unchecked() };
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     ErrnoValue::read(unsafe { start(cq, attr) })
 }
 
-/// `ENOENT` when there is no further completion.
+/// `ENOENT` if there is no further completion.
 #[inline]
 pub unsafe fn ibv_next_poll(cq: *mut ibv_cq_ex) -> Result<(), Errno> {
-    // SAFETY: the caller's completion queue is alive and was made by the library.
+    // SAFETY: the caller's completion queue is alive and was created by the library.
     let next = unsafe { (*cq).next_poll };
     // SAFETY: every provider that makes such an object fills this slot.
     let next = unsafe { next.unwrap_unchecked() };
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     ErrnoValue::read(unsafe { next(cq) })
 }

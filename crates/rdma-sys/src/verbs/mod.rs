@@ -1,7 +1,7 @@
-//! libibverbs: its structs, its functions, and the inlines of its header.
+//! libibverbs: its structs, its functions, and the inline functions of its header.
 //!
-//! Unsafe here: every row of the table is a C function called as C calls it. What it asks of its
-//! arguments stands in its manual page, and is kept by the caller.
+//! Unsafe here: every row of the table is a C function. The caller must fulfil the requirements of its
+//! manual page.
 #![allow(unsafe_code, reason = "calls the C functions of the table")]
 
 pub mod consts;
@@ -21,7 +21,7 @@ use crate::returns::{
 use device::*;
 use objects::*;
 
-/// The name under which every distribution installs libibverbs.
+/// The soname of libibverbs, the same in every distribution.
 pub const SONAME: &str = "libibverbs.so.1";
 
 /// A number in network byte order, named as the header names it.
@@ -31,9 +31,9 @@ pub type __be16 = u16;
 #[allow(non_camel_case_types, reason = "C's own name")]
 pub type __be64 = u64;
 
-/// Makes the table: a function pointer per row, the loader that fills it, and one method per row
-/// that calls the function and reads what it returned by the row's convention. An optional row is
-/// one that older libraries lack; its method answers `None` there.
+/// Generates the table: a function pointer per row, the loader that fills it, and one method per row
+/// that calls the function and converts its result by the row's convention. Older libraries lack the functions of
+/// optional rows; their methods then return `None`.
 macro_rules! symbols {
     (
         required { $(
@@ -78,28 +78,28 @@ macro_rules! symbols {
                 $(#[$rdoc])*
                 ///
                 /// # Safety
-                /// What the C manual page asks of the arguments.
+                /// The requirements of the C manual page.
                 #[allow(clippy::too_many_arguments, reason = "C chose the arguments")]
                 pub unsafe fn $rname(&self, $($rarg: $rty),*)
                     -> <$rconv as Convention<$rret>>::Out
                 {
-                    // SAFETY: passed on from the caller.
+                    // SAFETY: guaranteed by the caller.
                     <$rconv as Convention<$rret>>::read(unsafe { (self.$rname)($($rarg),*) })
                 }
             )*
             $(
                 $(#[$odoc])*
                 ///
-                /// `None` where the library is too old to have it.
+                /// `None` if the library is too old to have it.
                 ///
                 /// # Safety
-                /// What the C manual page asks of the arguments.
+                /// The requirements of the C manual page.
                 #[allow(clippy::too_many_arguments, reason = "C chose the arguments")]
                 pub unsafe fn $oname(&self, $($oarg: $oty),*)
                     -> Option<<$oconv as Convention<$oret>>::Out>
                 {
                     let function = self.$oname?;
-                    // SAFETY: passed on from the caller.
+                    // SAFETY: guaranteed by the caller.
                     Some(<$oconv as Convention<$oret>>::read(unsafe { function($($oarg),*) }))
                 }
             )*
@@ -124,7 +124,7 @@ symbols! {
     required {
         /// Lists the devices; the list is freed with `ibv_free_device_list`.
         "IBVERBS_1.1" ibv_get_device_list(count: *mut c_int) -> *mut *mut ibv_device, NullErrno;
-        /// Frees the list. Devices not opened by then are gone with it.
+        /// Frees the list, and the devices in it that were not opened.
         "IBVERBS_1.1" ibv_free_device_list(list: *mut *mut ibv_device) -> (), Plain;
         /// The kernel's name of the device.
         "IBVERBS_1.1" ibv_get_device_name(device: *mut ibv_device) -> *const c_char, Plain;
@@ -132,14 +132,14 @@ symbols! {
         "IBVERBS_1.1" ibv_get_device_guid(device: *mut ibv_device) -> __be64, Plain;
         /// Opens the device.
         "IBVERBS_1.1" ibv_open_device(device: *mut ibv_device) -> *mut ibv_context, NullErrno;
-        /// Closes it; what was made with it must be gone before.
+        /// Closes it; all objects created with it must be freed before.
         "IBVERBS_1.1" ibv_close_device(context: *mut ibv_context) -> c_int, MinusOne;
         /// Waits for an asynchronous event of the device.
         "IBVERBS_1.1" ibv_get_async_event(context: *mut ibv_context, event: *mut ibv_async_event)
             -> c_int, MinusOne;
         /// Acknowledges an asynchronous event; its object cannot be destroyed before.
         "IBVERBS_1.1" ibv_ack_async_event(event: *mut ibv_async_event) -> (), Plain;
-        /// What the device can do.
+        /// The device's attributes.
         "IBVERBS_1.1" ibv_query_device(context: *mut ibv_context, attr: *mut ibv_device_attr)
             -> c_int, ErrnoValue;
         /// The port's attributes without the newest fields; call [`inline::ibv_query_port`].
@@ -151,7 +151,7 @@ symbols! {
         /// One entry of the port's partition key table, in network byte order.
         "IBVERBS_1.1" ibv_query_pkey(context: *mut ibv_context, port: u8, index: c_int,
             pkey: *mut __be16) -> c_int, MinusOne;
-        /// Makes a protection domain.
+        /// Creates a protection domain.
         "IBVERBS_1.1" ibv_alloc_pd(context: *mut ibv_context) -> *mut ibv_pd, NullErrno;
         /// Frees it.
         "IBVERBS_1.1" ibv_dealloc_pd(pd: *mut ibv_pd) -> c_int, ErrnoValue;
@@ -160,13 +160,13 @@ symbols! {
             access: c_int) -> *mut ibv_mr, NullErrno;
         /// Unregisters memory.
         "IBVERBS_1.1" ibv_dereg_mr(mr: *mut ibv_mr) -> c_int, ErrnoValue;
-        /// Makes a channel on which completion events arrive.
+        /// Creates a channel on which completion events arrive.
         "IBVERBS_1.0" ibv_create_comp_channel(context: *mut ibv_context)
             -> *mut ibv_comp_channel, NullErrno;
         /// Frees it.
         "IBVERBS_1.0" ibv_destroy_comp_channel(channel: *mut ibv_comp_channel)
             -> c_int, ErrnoValue;
-        /// Makes a completion queue.
+        /// Creates a completion queue.
         "IBVERBS_1.1" ibv_create_cq(context: *mut ibv_context, cqe: c_int,
             cq_context: *mut c_void, channel: *mut ibv_comp_channel, comp_vector: c_int)
             -> *mut ibv_cq, NullErrno;
@@ -177,7 +177,7 @@ symbols! {
             cq_context: *mut *mut c_void) -> c_int, MinusOne;
         /// Acknowledges completion events.
         "IBVERBS_1.1" ibv_ack_cq_events(cq: *mut ibv_cq, count: c_uint) -> (), Plain;
-        /// Makes a shared receive queue.
+        /// Creates a shared receive queue.
         "IBVERBS_1.1" ibv_create_srq(pd: *mut ibv_pd, attr: *mut ibv_srq_init_attr)
             -> *mut ibv_srq, NullErrno;
         /// Resizes it or arms its limit.
@@ -185,7 +185,7 @@ symbols! {
             -> c_int, ErrnoValue;
         /// Frees it.
         "IBVERBS_1.1" ibv_destroy_srq(srq: *mut ibv_srq) -> c_int, ErrnoValue;
-        /// Makes a queue pair. For the `ibv_wr_*` calls see [`inline::ibv_create_qp_ex`].
+        /// Creates a queue pair. For the `ibv_wr_*` calls see [`inline::ibv_create_qp_ex`].
         "IBVERBS_1.1" ibv_create_qp(pd: *mut ibv_pd, attr: *mut ibv_qp_init_attr)
             -> *mut ibv_qp, NullErrno;
         /// Moves a queue pair to another state.
@@ -196,21 +196,21 @@ symbols! {
             init: *mut ibv_qp_init_attr) -> c_int, ErrnoValue;
         /// Frees a queue pair.
         "IBVERBS_1.1" ibv_destroy_qp(qp: *mut ibv_qp) -> c_int, ErrnoValue;
-        /// Makes an address handle for datagrams.
+        /// Creates an address handle for datagrams.
         "IBVERBS_1.1" ibv_create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr)
             -> *mut ibv_ah, NullErrno;
         /// Frees it.
         "IBVERBS_1.1" ibv_destroy_ah(ah: *mut ibv_ah) -> c_int, ErrnoValue;
-        /// Makes registered memory survive fork.
+        /// Makes registered memory usable after a fork.
         "IBVERBS_1.1" ibv_fork_init() -> c_int, ErrnoValue;
     }
     optional {
         /// The index of a partition key (network byte order) in the port's table.
         "IBVERBS_1.5" ibv_get_pkey_index(context: *mut ibv_context, port: u8, pkey: __be16)
             -> c_int, MinusOne;
-        /// The extended half of a queue pair made with `ibv_create_qp_ex`.
+        /// The extended queue pair of one created with `ibv_create_qp_ex`.
         "IBVERBS_1.6" ibv_qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex, NullUnsupported;
-        /// Registers memory under another address, with optional access flags.
+        /// Registers memory with a chosen IOVA and optional access flags.
         "IBVERBS_1.8" ibv_reg_mr_iova2(pd: *mut ibv_pd, addr: *mut c_void, length: usize,
             iova: u64, access: c_uint) -> *mut ibv_mr, NullErrno;
         /// The GID tables of all ports, with type and net device.

@@ -1,4 +1,4 @@
-//! What is made on an open device: domains, memory, queues, queue pairs, address handles.
+//! The objects of an open device: domains, memory, queues, queue pairs, address handles.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -38,7 +38,7 @@ c_structs! {
         pub r#type: c_uint,
     }
 
-    /// What a memory window shall open.
+    /// The memory that a window exposes.
     (Match::Exact)
     pub struct ibv_mw_bind_info {
         pub mr: *mut ibv_mr,
@@ -47,7 +47,7 @@ c_structs! {
         pub mw_access_flags: c_uint,
     }
 
-    /// A file descriptor on which completion events arrive.
+    /// A completion channel: a file descriptor for completion events.
     (Match::Prefix)
     pub struct ibv_comp_channel {
         pub context: *mut ibv_context,
@@ -69,7 +69,7 @@ c_structs! {
         pub async_events_completed: u32,
     }
 
-    /// How to make an extended completion queue.
+    /// The attributes of a new extended completion queue.
     (Match::Grows)
     pub struct ibv_cq_init_attr_ex {
         pub cqe: u32,
@@ -82,13 +82,13 @@ c_structs! {
         pub parent_domain: *mut ibv_pd,
     }
 
-    /// Nothing yet: an extensible argument of `ibv_start_poll`.
+    /// Empty so far: the extensible argument of `ibv_start_poll`.
     (Match::Grows)
     pub struct ibv_poll_cq_attr {
         pub comp_mask: u32,
     }
 
-    /// A completion queue read field by field.
+    /// An extended completion queue, read field by field.
     (Match::Prefix)
     pub struct ibv_cq_ex {
         pub context: *mut ibv_context,
@@ -123,7 +123,7 @@ c_structs! {
         pub srq_limit: u32,
     }
 
-    /// How to make a shared receive queue.
+    /// The attributes of a new shared receive queue.
     (Match::Exact)
     pub struct ibv_srq_init_attr {
         pub srq_context: *mut c_void,
@@ -152,7 +152,7 @@ c_structs! {
         pub max_inline_data: u32,
     }
 
-    /// How to make a queue pair.
+    /// The attributes of a new queue pair.
     (Match::Exact)
     pub struct ibv_qp_init_attr {
         pub qp_context: *mut c_void,
@@ -164,7 +164,7 @@ c_structs! {
         pub sq_sig_all: c_int,
     }
 
-    /// How a raw packet queue pair spreads packets; only its size matters here.
+    /// The RSS settings of a raw packet queue pair; only its size is used here.
     (Match::Exact)
     pub struct ibv_rx_hash_conf {
         pub rx_hash_function: u8,
@@ -173,7 +173,7 @@ c_structs! {
         pub rx_hash_fields_mask: u64,
     }
 
-    /// How to make a queue pair with the `ibv_wr_*` calls.
+    /// The attributes of a new queue pair with the `ibv_wr_*` calls.
     (Match::Grows)
     pub struct ibv_qp_init_attr_ex {
         pub qp_context: *mut c_void,
@@ -194,7 +194,7 @@ c_structs! {
         pub send_ops_flags: u64,
     }
 
-    /// The route to a peer in another subnet, and to every peer on Ethernet.
+    /// The global route, for peers in other subnets and for all peers on Ethernet.
     (Match::Exact)
     pub struct ibv_global_route {
         pub dgid: ibv_gid,
@@ -224,7 +224,7 @@ c_structs! {
         pub handle: u32,
     }
 
-    /// What a queue pair is moved to, and read back as.
+    /// The attributes of a queue pair.
     (Match::Exact)
     pub struct ibv_qp_attr {
         pub qp_state: c_uint,

@@ -14,14 +14,14 @@ c_structs! {
         pub lkey: u32,
     }
 
-    /// A piece of memory to be copied into the work request.
+    /// Inline data, to be copied into the work request.
     (Match::Exact)
     pub struct ibv_data_buf {
         pub addr: *mut c_void,
         pub length: usize,
     }
 
-    /// Something to send, write, read or change at the peer.
+    /// A send work request.
     (Match::Exact)
     pub struct ibv_send_wr {
         pub wr_id: u64,
@@ -37,7 +37,7 @@ c_structs! {
         pub bind_mw: BindMw,
     }
 
-    /// A place for something to arrive.
+    /// A receive work request.
     (Match::Exact)
     pub struct ibv_recv_wr {
         pub wr_id: u64,
@@ -46,7 +46,7 @@ c_structs! {
         pub num_sge: c_int,
     }
 
-    /// How a work request ended.
+    /// A work completion.
     (Match::Exact)
     pub struct ibv_wc {
         pub wr_id: u64,
@@ -66,7 +66,7 @@ c_structs! {
     }
 }
 
-/// Where a send work request goes; the opcode says which field holds.
+/// The target of a send work request; the opcode determines the field.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "C's own names")]
@@ -76,7 +76,7 @@ pub union SendTarget {
     pub ud: UdTarget,
 }
 
-/// The peer's memory.
+/// The target of a write or read.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "C's own names")]
@@ -85,7 +85,7 @@ pub struct RdmaTarget {
     pub rkey: u32,
 }
 
-/// The peer's 8 bytes, and what to do with them.
+/// The target and operands of an atomic operation.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "C's own names")]
@@ -96,7 +96,7 @@ pub struct AtomicTarget {
     pub rkey: u32,
 }
 
-/// The peer's datagram queue pair.
+/// The target of a datagram.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "C's own names")]
@@ -106,7 +106,7 @@ pub struct UdTarget {
     pub remote_qkey: u32,
 }
 
-/// The peer's shared queue, for XRC, which is not used here.
+/// The shared receive queue, for XRC, which is not used here.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "C's own names")]

@@ -1,5 +1,5 @@
-//! Declarations against an installed header: `cc` compiles a program that prints what the header
-//! says, and every line must be what Rust says.
+//! Compares declarations with an installed header: `cc` compiles a program that prints the values of the
+//! header, and every line must match those of Rust.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -11,9 +11,9 @@ use rdma_sys::layout::{Field, Layout, Match, Signature};
 pub(crate) struct Header {
     /// The lines before `main`.
     pub(crate) includes: &'static str,
-    /// How the linker is told of the library.
+    /// The linker's option for the library.
     pub(crate) link: &'static str,
-    /// The condition, for the preprocessor, under which the header has a name; `None`: it always
+    /// The preprocessor's condition under which the header has a name; `None` if it always
     /// has. Names are those of structs, of fields as `struct.field`, and of constants.
     pub(crate) condition: fn(&str) -> Option<String>,
 }
@@ -38,7 +38,7 @@ impl Header {
         self.compare(&constants.iter().map(line).collect::<Vec<_>>());
     }
 
-    /// The compiler refuses the program if a function's type is not the header's.
+    /// The program does not compile if a function's type differs from the header's.
     pub(crate) fn compare_functions(&self, signatures: &[Signature]) {
         let mut body = String::new();
         for Signature { name, arguments, returns } in signatures {
@@ -54,7 +54,7 @@ impl Header {
         assert_eq!(self.run(&body).lines().filter(|l| *l == "1").count(), signatures.len());
     }
 
-    /// The same for functions that are called through tables; answers how many there were.
+    /// The same for functions in tables; returns their number.
     pub(crate) fn compare_slots(&self, layouts: &[&Layout]) -> usize {
         let mut body = "    static char object[8192];\n".to_owned();
         let mut slots = 0;
@@ -93,7 +93,7 @@ impl Header {
                 ),
                 expected: format!("{name}.{field} {offset} {size}"),
                 condition: condition.or_else(|| (self.condition)(name)),
-                // A field that holds a struct which may grow is itself allowed to have grown.
+                // A field whose struct may grow may be larger too.
                 may_grow: matches!(matches, Match::Before(_)) && field == "context",
             });
         }
@@ -123,14 +123,14 @@ impl Header {
         assert_eq!(printed.lines().count(), lines.len());
         for (printed, line) in printed.lines().zip(lines) {
             let want = &line.expected;
-            assert!(line.fits(printed), "the header says `{printed}`, rdma-sys says `{want}`");
+            assert!(line.fits(printed), "the header has `{printed}`, rdma-sys `{want}`");
         }
     }
 
-    /// Compiles `body` against the header, runs it, returns what it printed.
+    /// Compiles `body` against the header, runs it, and returns its output.
     pub(crate) fn run(&self, body: &str) -> String {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        // Tests run side by side; each has its own file.
+        // Tests run in parallel; each has its own file.
         let stem = format!("layout-{}-{:?}", std::process::id(), std::thread::current().id());
         let stem: String = stem.chars().filter(|c| c.is_alphanumeric() || *c == '-').collect();
         let (source, program) = (folder.join(format!("{stem}.c")), folder.join(&stem));
@@ -156,7 +156,7 @@ impl Header {
     }
 }
 
-/// One line of the program, and what it shall print.
+/// A line of the program, and its expected output.
 struct Line {
     prints: String,
     expected: String,
@@ -184,7 +184,7 @@ impl Line {
 
 /// The return type and arguments in C of `Option<unsafe extern "C" fn(A, B) -> C>`.
 fn c_function(rust: &str) -> Option<(String, String)> {
-    // Long types are printed over several lines.
+    // Long types are formatted over several lines.
     let rust = rust.split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, signature) = rust.split_once("fn(")?;
     let (arguments, rest) = signature.split_once(')')?;
@@ -195,7 +195,7 @@ fn c_function(rust: &str) -> Option<(String, String)> {
     Some((returns, arguments.join(", ")))
 }
 
-/// `* mut ibv_qp` as C writes it.
+/// A type such as `* mut ibv_qp` in C syntax.
 fn c_type(rust: &str) -> String {
     let rust = rust.replace("* ", "*");
     let rust = rust.trim();

@@ -1,8 +1,8 @@
-//! One end of a conversation: a provider opened down to an endpoint, and memory the peer may use.
+//! One end of a connection: an open provider with an endpoint, and memory that the peer may access.
 //!
-//! Unsafe here: `End` owns what it opened and closes it in order, the fabric last. Its memory is
-//! registered before anything is posted and outlives the endpoint; operations name pieces of it
-//! only, and their contexts are slots that `End` owns too.
+//! Unsafe here: `End` owns its objects and closes them in order, the fabric last. Its memory is
+//! registered before anything is posted and outlives the endpoint; operations use only pieces of it,
+//! and contexts that `End` owns too.
 #![allow(unsafe_code, reason = "owns libfabric's objects for the cases")]
 
 use std::cell::RefCell;
@@ -37,7 +37,7 @@ pub(crate) struct End {
     arrived: RefCell<VecDeque<Completion>>,
 }
 
-/// How an operation ended: its number, what it was, how long, and the peer's word with it.
+/// A completion: its slot, flags, length and remote data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Completion {
     pub(crate) slot: Option<usize>,
@@ -46,7 +46,7 @@ pub(crate) struct Completion {
     pub(crate) data: u64,
 }
 
-/// Where the peer's memory is, in the words of its provider.
+/// The address and key of the peer's memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Remote {
     pub(crate) start: u64,
@@ -58,12 +58,12 @@ pub(crate) fn library() -> &'static Ofi {
     Box::leak(Box::new(ofi))
 }
 
-/// What `provider` offers for reliable datagrams with `caps`; freed by the caller.
+/// The entries of `provider` for reliable datagrams with `caps`; freed by the caller.
 pub(crate) fn offers(ofi: &Ofi, provider: &str, caps: u64) -> Result<NonNull<fi_info>, Errno> {
     let hints = ofi.fi_allocinfo()?.as_ptr();
     let name = CString::new(provider).unwrap();
-    // SAFETY: the hints were just made with all their parts, and are freed below; a string of
-    // theirs must come from malloc, since `fi_freeinfo` frees it.
+    // SAFETY: the hints were just allocated with all their parts, and are freed below; their
+    // strings must be allocated by malloc, since `fi_freeinfo` frees them.
     unsafe {
         (*hints).caps = caps;
         (*hints).mode = FI_CONTEXT | FI_CONTEXT2;
@@ -72,15 +72,15 @@ pub(crate) fn offers(ofi: &Ofi, provider: &str, caps: u64) -> Result<NonNull<fi_
             FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
         (*(*hints).fabric_attr).prov_name = libc::strdup(name.as_ptr());
     }
-    // Over loopback: the case stays on this machine.
+    // Over loopback.
     let (node, flags) = match provider {
         "shm" => (null(), 0),
         _ => (c"127.0.0.1".as_ptr(), FI_SOURCE),
     };
     let mut list = null_mut();
-    // SAFETY: the strings and the hints live during the call; `list` is writable.
+    // SAFETY: the strings and the hints are alive during the call; `list` is writable.
     let found = unsafe { ofi.fi_getinfo(ofi.api_version(), node, null(), flags, hints, &mut list) };
-    // SAFETY: made above, and not used any more.
+    // SAFETY: allocated above, and no longer used.
     unsafe { ofi.fi_freeinfo(hints) };
     found.map(|()| NonNull::new(list).expect("a list that was found is not empty"))
 }
@@ -107,20 +107,20 @@ impl End {
             peer: FI_ADDR_UNSPEC,
             arrived: RefCell::default(),
         };
-        // What is open by then is closed by `Drop` also where a later step fails.
+        // If a later step fails, `Drop` closes what is open.
         end.open_objects(wait)?;
         end.register()?;
         Ok(end)
     }
 
     fn open_objects(&mut self, wait: u32) -> Result<(), Errno> {
-        // SAFETY: the list lives until `Drop`, and every entry of it has a fabric's attributes.
+        // SAFETY: the list is alive until `Drop`, and every entry has fabric attributes.
         let attr = unsafe { (*self.info).fabric_attr };
-        // SAFETY: as above; every result is ours and closed by `Drop` in reverse order.
+        // SAFETY: as above; `Drop` closes every object in reverse order.
         unsafe { self.ofi.fi_fabric(attr, &mut self.fabric, null_mut()) }?;
         // SAFETY: as above.
         unsafe { fi_domain(self.fabric, self.info, &mut self.domain, null_mut()) }?;
-        // SAFETY: numbers and null pointers, for all of which zero means the provider's choice.
+        // SAFETY: numbers and null pointers, for which zero selects the provider's default.
         let mut attr: fi_av_attr = unsafe { zeroed() };
         // SAFETY: as above.
         unsafe { fi_av_open(self.domain, &mut attr, &mut self.av, null_mut()) }?;
@@ -140,11 +140,11 @@ impl End {
         unsafe { fi_enable(self.ep) }
     }
 
-    /// Does what the provider's `mr_mode` asks for.
+    /// Registers the memory as the provider's `mr_mode` requires.
     fn register(&mut self) -> Result<(), Errno> {
         let mode = self.mr_mode();
         let piece = libc::iovec { iov_base: self.memory.as_mut_ptr().cast(), iov_len: SIZE };
-        // SAFETY: numbers and null pointers, for all of which zero is good.
+        // SAFETY: numbers and null pointers, for which zero is valid.
         let mut attr: fi_mr_attr = unsafe { zeroed() };
         attr.mr_iov = &raw const piece;
         attr.iov_count = 1;
@@ -153,7 +153,7 @@ impl End {
         // SAFETY: the memory belongs to `End`, whose `Drop` unregisters it before it is freed.
         unsafe { fi_mr_regattr(self.domain, &attr, 0, &mut self.mr) }?;
         if mode & FI_MR_ENDPOINT != 0 {
-            // SAFETY: both are ours and alive.
+            // SAFETY: both are alive.
             unsafe { fi_mr_bind(self.mr, self.ep.cast(), 0) }?;
             // SAFETY: as above.
             unsafe { fi_mr_enable(self.mr) }?;
@@ -162,7 +162,7 @@ impl End {
     }
 
     pub(crate) fn info(&self) -> &fi_info {
-        // SAFETY: the library made it and `Drop` frees it.
+        // SAFETY: allocated by the library, freed by `Drop`.
         unsafe { &*self.info }
     }
 
@@ -179,7 +179,7 @@ impl End {
     pub(crate) fn provider(&self) -> (String, u32) {
         // SAFETY: a part of the list, which lives until `Drop`.
         let attr = unsafe { &*self.info().fabric_attr };
-        // SAFETY: every offer names its provider.
+        // SAFETY: every entry has its provider's name.
         let name = unsafe { CStr::from_ptr(attr.prov_name) };
         (name.to_string_lossy().into_owned(), attr.prov_version)
     }
@@ -195,7 +195,7 @@ impl End {
     }
 
     pub(crate) fn connect(&mut self, name: &[u8]) {
-        // SAFETY: `name` is an address that an endpoint of the same provider gave.
+        // SAFETY: `name` is the address of an endpoint of the same provider.
         let inserted = unsafe {
             fi_av_insert(self.av, name.as_ptr().cast(), 1, &mut self.peer, 0, null_mut())
         };
@@ -209,9 +209,9 @@ impl End {
         Remote { start, key: unsafe { fi_mr_key(self.mr) } }
     }
 
-    /// The number at `index`. The provider writes it behind the compiler's back.
+    /// The number at `index`; read as volatile, since the provider writes it.
     pub(crate) fn number(&self, index: usize) -> u64 {
-        // SAFETY: a reference into our memory is a good address.
+        // SAFETY: a reference into the end's memory is a valid address.
         unsafe { std::ptr::read_volatile(&self.memory[index]) }
     }
 
@@ -234,7 +234,7 @@ impl End {
 
     pub(crate) fn recv(&self, slot: usize, index: usize, length: usize) -> Result<(), Errno> {
         let (piece, desc, context) = (self.piece(index), self.desc(), self.context(slot));
-        // SAFETY: memory, registration and context are ours until `Drop` closes the endpoint.
+        // SAFETY: `self` owns memory, registration and context until `Drop` closes the endpoint.
         unsafe { fi_recv(self.ep, piece, length, desc, FI_ADDR_UNSPEC, context) }
     }
 
@@ -276,7 +276,7 @@ impl End {
             data: data.unwrap_or(0),
         };
         let flags = data.map_or(0, |_| FI_REMOTE_CQ_DATA) | FI_COMPLETION | FI_DELIVERY_COMPLETE;
-        // SAFETY: as for `send`; that the peer's memory may be written is the peer's word.
+        // SAFETY: as for `send`; the peer's provider checks the access to its memory.
         unsafe { fi_writemsg(self.ep, &msg, flags) }
     }
 
@@ -292,9 +292,9 @@ impl End {
         unsafe { fi_read(self.ep, piece, length, desc, self.peer, from.start, from.key, context) }
     }
 
-    /// Adds to the peer's number, or swaps it if it is what `compare` says; what was there comes
-    /// to `result`.
-    pub(crate) fn change(
+    /// Adds to the peer's number, or swaps it if it equals `compare`; the old value is stored
+    /// in `result`.
+    pub(crate) fn atomic(
         &self,
         slot: usize,
         operand: usize,
@@ -349,8 +349,8 @@ impl End {
         }
     }
 
-    /// Whether the provider adds to, and swaps, numbers of 64 bits.
-    pub(crate) fn changes_numbers(&self) -> bool {
+    /// Whether the provider supports 64-bit add and compare-and-swap.
+    pub(crate) fn supports_atomics(&self) -> bool {
         let mut count = 0;
         // SAFETY: the endpoint was opened with FI_ATOMIC; `count` is writable.
         let adds = unsafe { fi_fetch_atomicvalid(self.ep, FI_UINT64, FI_SUM, &mut count) };
@@ -359,11 +359,11 @@ impl End {
         adds.is_ok() && swaps.is_ok()
     }
 
-    /// Moves things forward and keeps what completed. An operation that failed is the error.
+    /// Drives progress and stores completions. The error: an operation that failed.
     pub(crate) fn poll(&self) -> Result<(), Failed> {
-        // SAFETY: numbers and pointers, for which zero is good.
+        // SAFETY: numbers and pointers, for which zero is valid.
         let mut entries: [fi_cq_data_entry; 4] = unsafe { zeroed() };
-        // SAFETY: the queue has this format, and the array room for four.
+        // SAFETY: the queue has this format, and the array has four entries.
         match unsafe { fi_cq_read(self.cq, entries.as_mut_ptr().cast(), 4) } {
             Ok(count) => {
                 self.arrived.borrow_mut().extend(entries[..count].iter().map(|entry| Completion {
@@ -384,14 +384,14 @@ impl End {
     }
 
     fn failed(&self) -> Failed {
-        // SAFETY: numbers and pointers, for which zero is good.
+        // SAFETY: numbers and pointers, for which zero is valid.
         let mut entry: fi_cq_err_entry = unsafe { zeroed() };
-        // SAFETY: the queue is ours and alive, the entry writable.
+        // SAFETY: the queue is alive, the entry writable.
         assert_eq!(unsafe { fi_cq_readerr(self.cq, &mut entry, 0) }, Ok(1));
-        // SAFETY: as above; the answer is the provider's own text.
+        // SAFETY: as above; the result is the provider's text.
         let words =
             unsafe { fi_cq_strerror(self.cq, entry.prov_errno, entry.err_data, null_mut(), 0) };
-        // SAFETY: not null, checked here, so a text that the provider keeps.
+        // SAFETY: not null, checked here, so a string that the provider owns.
         let words = (!words.is_null()).then(|| unsafe { CStr::from_ptr(words) });
         Failed {
             slot: self.slot(entry.op_context),
@@ -401,7 +401,7 @@ impl End {
         }
     }
 
-    /// The next completion, while both ends move forward.
+    /// The next completion, while polling both ends.
     pub(crate) fn next(&self, peer: &End) -> Completion {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
@@ -421,7 +421,7 @@ impl End {
     /// The descriptor that becomes readable with a completion.
     pub(crate) fn wait_fd(&self) -> Result<c_int, Errno> {
         let mut fd: c_int = -1;
-        // SAFETY: the queue is ours and alive; this command writes an int for FI_WAIT_FD.
+        // SAFETY: the queue is alive; this command writes an int for FI_WAIT_FD.
         unsafe { fi_control(self.cq.cast(), FI_GETWAIT, (&raw mut fd).cast()) }?;
         Ok(fd)
     }
@@ -429,7 +429,7 @@ impl End {
     /// Whether the queue may be waited on now, or must be read first.
     pub(crate) fn may_wait(&self) -> bool {
         let mut fids = [self.cq.cast::<fid>()];
-        // SAFETY: fabric and queue are ours and alive.
+        // SAFETY: fabric and queue are alive.
         match unsafe { fi_trywait(self.fabric, fids.as_mut_ptr(), 1) } {
             Ok(()) => true,
             Err(Errno(libc::EAGAIN)) => false,
@@ -440,7 +440,7 @@ impl End {
 
 /// An operation that failed.
 #[derive(Debug)]
-#[allow(dead_code, reason = "read by who reads the panic")]
+#[allow(dead_code, reason = "printed by the panic")]
 pub(crate) struct Failed {
     pub(crate) slot: Option<usize>,
     pub(crate) flags: u64,
@@ -456,13 +456,13 @@ impl Drop for End {
         let (first, second) = if bound { (first, second) } else { (second, first) };
         let rest = [self.cq.cast::<fid>(), self.av.cast(), self.domain.cast(), self.fabric.cast()];
         for fid in [first, second].into_iter().chain(rest).filter(|fid| !fid.is_null()) {
-            // SAFETY: opened by `open`, and closed here, in the reverse order.
+            // SAFETY: opened by `open`, and closed here, in reverse order.
             let closed = unsafe { fi_close(fid) };
             if !std::thread::panicking() {
                 assert_eq!(closed, Ok(()));
             }
         }
-        // SAFETY: made by `offers`, and nothing that was opened with it is left.
+        // SAFETY: returned by `offers`, and everything opened with it is closed.
         unsafe { self.ofi.fi_freeinfo(self.info) };
     }
 }

@@ -1,4 +1,4 @@
-//! libfabric, really called: two endpoints of one provider in one process.
+//! libfabric: two endpoints of one provider in one process.
 //!
 //! Needs libfabric1, which `cargo xtask test` installs. No device: the providers are those that
 //! every machine has.
@@ -10,8 +10,8 @@ use end::{Completion, End, Remote, library, offers};
 use rdma_sys::Errno;
 use rdma_sys::ofi::consts::*;
 
-/// Every case over every provider that has what it asks for. Before libfabric 1.18 `tcp` had no
-/// reliable datagrams of its own: `ofi_rxm` is what answers there.
+/// Runs every test over every provider that supports it. Before libfabric 1.18 `tcp` had no
+/// reliable datagrams: `ofi_rxm` provides them there.
 macro_rules! providers {
     ($( $module:ident = $provider:literal { $( $case:ident, )* } )*) => { $(
         mod $module {
@@ -23,27 +23,27 @@ macro_rules! providers {
 providers! {
     tcp = "tcp" {
         a_message_arrives,
-        a_write_arrives_with_its_word,
-        a_read_brings_the_peers_bytes,
-        a_completion_wakes_who_waits_on_a_descriptor,
+        a_write_arrives_with_its_data,
+        a_read_returns_the_peers_bytes,
+        a_completion_wakes_a_waiting_descriptor,
     }
     tcp_rxm = "tcp;ofi_rxm" {
         a_message_arrives,
-        a_write_arrives_with_its_word,
-        a_read_brings_the_peers_bytes,
-        numbers_are_added_and_swapped,
-        a_completion_wakes_who_waits_on_a_descriptor,
+        a_write_arrives_with_its_data,
+        a_read_returns_the_peers_bytes,
+        atomics_add_and_swap,
+        a_completion_wakes_a_waiting_descriptor,
     }
     shm = "shm" {
         a_message_arrives,
-        a_write_arrives_with_its_word,
-        a_read_brings_the_peers_bytes,
-        numbers_are_added_and_swapped,
+        a_write_arrives_with_its_data,
+        a_read_returns_the_peers_bytes,
+        atomics_add_and_swap,
     }
 }
 
 #[test]
-fn a_library_says_what_it_is() {
+fn the_library_reports_its_version_and_file() {
     let ofi = library();
     let (major, minor) = ofi.version();
     assert!((major, minor) >= (1, 9), "{major}.{minor}");
@@ -51,7 +51,7 @@ fn a_library_says_what_it_is() {
     assert!(ofi.file().is_absolute() && ofi.file().exists(), "{}", ofi.file().display());
 }
 
-/// Also where another one is asked for: two copies in one process are two worlds.
+/// Also if another copy is requested.
 #[test]
 fn a_process_has_one_libfabric() {
     let first = library().file().to_owned();
@@ -60,7 +60,7 @@ fn a_process_has_one_libfabric() {
 }
 
 #[test]
-fn a_provider_that_is_not_there_is_no_data() {
+fn an_absent_provider_is_enodata() {
     let found = offers(library(), "nowhere", FI_MSG).map(|_| ());
     assert_eq!(found, Err(Errno(libc::ENODATA)));
 }
@@ -77,7 +77,7 @@ fn pair(provider: &str, caps: u64, wait: u32) -> (End, End) {
     (near, far)
 }
 
-/// Until the provider takes it: a connection may have to be made first.
+/// Retries until the provider accepts it: a connection may have to be established first.
 fn post(near: &End, far: &End, operation: impl Fn() -> Result<(), Errno>) {
     loop {
         match operation() {
@@ -102,7 +102,7 @@ fn a_message_arrives(provider: &str) {
     assert_eq!((received.length, far.number(8)), (8, 0x1122_3344));
 }
 
-fn a_write_arrives_with_its_word(provider: &str) {
+fn a_write_arrives_with_its_data(provider: &str) {
     let (mut near, far) = pair(provider, FI_MSG | FI_RMA, FI_WAIT_NONE);
     (0..512).for_each(|index| near.set(index, index as u64 + 1));
     let remote = far.remote();
@@ -111,12 +111,12 @@ fn a_write_arrives_with_its_word(provider: &str) {
     let written = near.next(&far);
     assert_eq!((written.slot, written.flags & FI_WRITE), (Some(3), FI_WRITE));
     let Completion { flags, data, .. } = far.next(&near);
-    let told = FI_REMOTE_CQ_DATA | FI_REMOTE_WRITE;
-    assert_eq!((flags & told, data), (told, 0xabcd));
+    let expected = FI_REMOTE_CQ_DATA | FI_REMOTE_WRITE;
+    assert_eq!((flags & expected, data), (expected, 0xabcd));
     assert!((0..512).all(|index| far.number(1024 + index) == index as u64 + 1));
 }
 
-fn a_read_brings_the_peers_bytes(provider: &str) {
+fn a_read_returns_the_peers_bytes(provider: &str) {
     let (near, mut far) = pair(provider, FI_MSG | FI_RMA, FI_WAIT_NONE);
     (0..4096).for_each(|index| far.set(index, index as u64 ^ 0x5555));
     let remote = far.remote();
@@ -124,27 +124,27 @@ fn a_read_brings_the_peers_bytes(provider: &str) {
     let read = near.next(&far);
     assert_eq!((read.slot, read.flags & FI_READ), (Some(4), FI_READ));
     assert!((0..4096).all(|index| near.number(4096 + index) == index as u64 ^ 0x5555));
-    assert_eq!(far.take(), None, "a read is not told to the peer");
+    assert_eq!(far.take(), None, "a read is not reported to the peer");
 }
 
-fn numbers_are_added_and_swapped(provider: &str) {
+fn atomics_add_and_swap(provider: &str) {
     let (mut near, mut far) = pair(provider, FI_MSG | FI_RMA | FI_ATOMIC, FI_WAIT_NONE);
-    assert!(near.changes_numbers());
+    assert!(near.supports_atomics());
     far.set(0, 40);
     near.set(0, 2);
     let remote = far.remote();
-    post(&near, &far, || near.change(5, 0, None, 1, remote));
+    post(&near, &far, || near.atomic(5, 0, None, 1, remote));
     assert_eq!(near.next(&far).slot, Some(5));
     assert_eq!((near.number(1), far.number(0)), (40, 42));
 
     near.set(2, 42);
     near.set(3, 7);
-    post(&near, &far, || near.change(6, 3, Some(2), 1, remote));
+    post(&near, &far, || near.atomic(6, 3, Some(2), 1, remote));
     assert_eq!(near.next(&far).slot, Some(6));
     assert_eq!((near.number(1), far.number(0)), (42, 7));
 }
 
-fn a_completion_wakes_who_waits_on_a_descriptor(provider: &str) {
+fn a_completion_wakes_a_waiting_descriptor(provider: &str) {
     let (mut near, far) = pair(provider, FI_MSG | FI_RMA, FI_WAIT_FD);
     near.set(0, 9);
     let fd = far.wait_fd().unwrap_or_else(|errno| panic!("{errno}"));
@@ -163,7 +163,7 @@ fn a_completion_wakes_who_waits_on_a_descriptor(provider: &str) {
     assert_eq!((received.slot, far.number(8)), (Some(1), 9));
 }
 
-/// Not for long: the other end needs this thread too.
+/// Waits a short time only: the other end needs this thread too.
 #[allow(unsafe_code, reason = "waits on a descriptor of the library")]
 fn wait(fd: i32) {
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };

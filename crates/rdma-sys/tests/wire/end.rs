@@ -1,6 +1,6 @@
-//! One end of a wire: an open device, a queue pair, and memory the peer may use.
+//! One end of a connection: an open device, a queue pair, and memory that the peer may access.
 //!
-//! Unsafe here: `End` owns what it made and frees it in order, the device last. Its memory is
+//! Unsafe here: `End` owns its objects and frees them in order, the device last. Its memory is
 //! registered before anything is posted and outlives the queue pair; work requests are built from
 //! its pieces only.
 #![allow(unsafe_code, reason = "owns libibverbs' objects for the cases")]
@@ -18,11 +18,11 @@ use rdma_sys::verbs::SONAME;
 use rdma_sys::work::*;
 use rdma_sys::{Errno, Verbs};
 
-/// RoCE v2 of the IPv4 address; index 0 is the link-local one.
+/// The RoCE v2 GID of the IPv4 address; index 0 is link-local.
 pub(crate) const GID_INDEX: u8 = 1;
 const SIZE: usize = 16 * 1024;
 
-/// Which of the two kinds of completion queue an end has.
+/// The type of an end's completion queue.
 #[derive(Clone, Copy)]
 pub(crate) enum Cq {
     Plain,
@@ -40,7 +40,7 @@ pub(crate) struct End {
     pub(crate) memory: Box<[u64]>,
 }
 
-/// Both ends of the first wire, connected.
+/// Both ends of the first rail, connected.
 pub(crate) fn wire(kind: Cq) -> (End, End) {
     let verbs = Verbs::load(Path::new(SONAME)).unwrap_or_else(|error| panic!("{error}"));
     let verbs: &'static Verbs = Box::leak(Box::new(verbs));
@@ -53,7 +53,7 @@ pub(crate) fn wire(kind: Cq) -> (End, End) {
 impl End {
     fn open(verbs: &'static Verbs, device: &str, kind: Cq) -> End {
         let context = open_device(verbs, device);
-        // SAFETY: the device is open until `Drop` closes it, after all that is made here.
+        // SAFETY: the device is open until `Drop` closes it, after all objects created here.
         let pd = unsafe { verbs.ibv_alloc_pd(context) }.unwrap().as_ptr();
         // SAFETY: as above.
         let channel = unsafe { verbs.ibv_create_comp_channel(context) }.unwrap().as_ptr();
@@ -135,7 +135,7 @@ impl End {
     }
 
     pub(crate) fn modify(&self, qp: *mut ibv_qp, mut attr: ibv_qp_attr, mask: i32) {
-        // SAFETY: `qp` is ours, or a second one that a case made here and has not destroyed yet.
+        // SAFETY: `qp` is the end's, or a second one that a case created and has not destroyed yet.
         unsafe { self.verbs.ibv_modify_qp(qp, &mut attr, mask) }.unwrap();
     }
 
@@ -149,7 +149,7 @@ impl End {
         unsafe { (*self.mr).rkey }
     }
 
-    /// `length` bytes of our memory from word `word` on.
+    /// `length` bytes of the end's memory, starting at word `word`.
     pub(crate) fn piece(&self, word: usize, length: u32) -> ibv_sge {
         // SAFETY: alive until `Drop`.
         let lkey = unsafe { (*self.mr).lkey };
@@ -160,9 +160,9 @@ impl End {
         self.memory[word..].as_ptr().addr() as u64
     }
 
-    /// What the NIC left in our memory; volatile, since it writes behind the compiler's back.
+    /// A word of the end's memory; read as volatile, since the NIC writes it.
     pub(crate) fn word(&self, word: usize) -> u64 {
-        // SAFETY: an element of our own memory.
+        // SAFETY: an element of the end's memory.
         unsafe { std::ptr::read_volatile(&self.memory[word]) }
     }
 
@@ -178,10 +178,10 @@ impl End {
         self.post_on(self.qp, request);
     }
 
-    /// Posts a request as it is, signalled.
+    /// Posts a request unchanged, but signalled.
     pub(crate) fn post_on(&self, qp: *mut ibv_qp, mut request: ibv_send_wr) {
         request.send_flags = IBV_SEND_SIGNALED;
-        // SAFETY: a live queue pair; the request and the piece it points to live during the call,
+        // SAFETY: a live queue pair; the request and the piece it points to are alive during the call,
         // and the memory of the piece until `Drop`.
         unsafe { ibv_post_send(qp, &mut request, &mut null_mut()) }.unwrap();
     }
@@ -199,7 +199,7 @@ impl End {
 
     pub(crate) fn completion(&self) -> ibv_wc {
         let mut wc: ibv_wc = zeroed();
-        // SAFETY: our completion queue; room for the one completion asked for.
+        // SAFETY: a live completion queue; space for the one requested completion.
         let mut poll = || unsafe { ibv_poll_cq(self.cq, 1, &mut wc) }.unwrap();
         let limit = Instant::now() + Duration::from_secs(20);
         while poll() == 0 {
@@ -215,14 +215,14 @@ impl End {
         wc
     }
 
-    /// The queue pair's extended half, for the `ibv_wr_*` calls.
+    /// The extended queue pair, for the `ibv_wr_*` calls.
     pub(crate) fn extended(&self) -> *mut ibv_qp_ex {
         // SAFETY: alive until `Drop`.
         let extended = unsafe { self.verbs.ibv_qp_to_qp_ex(self.qp) };
         extended.expect("rdma-core 24 or newer").unwrap().as_ptr()
     }
 
-    /// The completion queue's extended half, of an end opened with [`Cq::Extended`].
+    /// The extended completion queue of an end opened with [`Cq::Extended`].
     pub(crate) fn extended_cq(&self) -> *mut ibv_cq_ex {
         self.cq.cast()
     }
@@ -230,11 +230,11 @@ impl End {
 
 impl Drop for End {
     fn drop(&mut self) {
-        // A failed test must be told by its own message.
+        // After a failed test, its own message must be reported.
         if std::thread::panicking() {
             return;
         }
-        // SAFETY: each was made in `open` and is freed here only, the youngest first.
+        // SAFETY: each was created in `open` and is freed here only, in reverse order.
         unsafe {
             self.verbs.ibv_destroy_qp(self.qp).unwrap();
             self.verbs.ibv_dereg_mr(self.mr).unwrap();
@@ -253,7 +253,7 @@ fn open_device(verbs: &Verbs, wanted: &str) -> *mut ibv_context {
     // SAFETY: the library returned this many entries.
     let devices = unsafe { std::slice::from_raw_parts(list, count as usize) };
     let is_wanted = |device: &&*mut ibv_device| {
-        // SAFETY: an entry of the list, with a name the library ended by a NUL.
+        // SAFETY: an entry of the list, with a NUL-terminated name.
         let name = unsafe { CStr::from_ptr(verbs.ibv_get_device_name(**device)) };
         name.to_str() == Ok(wanted)
     };
@@ -261,12 +261,12 @@ fn open_device(verbs: &Verbs, wanted: &str) -> *mut ibv_context {
     let device = device.unwrap_or_else(|| panic!("no {wanted}: run this in the lab"));
     // SAFETY: an entry of the list.
     let context = unsafe { verbs.ibv_open_device(*device) }.unwrap().as_ptr();
-    // SAFETY: from `ibv_get_device_list`, freed once.
+    // SAFETY: returned by `ibv_get_device_list`, freed once.
     unsafe { verbs.ibv_free_device_list(list) };
     context
 }
 
-/// An extended completion queue, seen as the plain one it begins with.
+/// An extended completion queue, as the plain one that it begins with.
 fn create_cq_ex(
     context: *mut ibv_context,
     channel: *mut ibv_comp_channel,
@@ -279,7 +279,7 @@ fn create_cq_ex(
     unsafe { ibv_create_cq_ex(context, &mut attr) }.map(NonNull::cast)
 }
 
-/// A reliable queue pair that has the `ibv_wr_*` calls beside `ibv_post_send`.
+/// A reliable queue pair that supports the `ibv_wr_*` calls and `ibv_post_send`.
 fn create_qp(
     verbs: &Verbs,
     context: *mut ibv_context,
@@ -310,13 +310,13 @@ fn create_qp(
     unsafe { ibv_create_qp_ex(verbs, context, &mut attr) }.unwrap().as_ptr()
 }
 
-/// A C struct with all its fields zero.
+/// A C struct with all fields zero.
 pub(crate) fn zeroed<T: Zero>() -> T {
     // SAFETY: `Zero` is implemented below for structs of numbers and pointers only.
     unsafe { std::mem::zeroed() }
 }
 
-/// A struct for which all zero bits are a value.
+/// A struct for which all zero bits are a valid value.
 pub(crate) trait Zero {}
 impl Zero for ibv_ah_attr {}
 impl Zero for ibv_async_event {}

@@ -1,7 +1,7 @@
-//! Real verbs over a real wire: one case per family of calls, through libibverbs as it is.
+//! libibverbs over soft-RoCE: one test per family of calls.
 //!
-//! Needs the lab (`cargo xtask lab`): rxe0 and rxe1 are the two ends of a wire there. The wire is
-//! shared, so run with `--test-threads=1`, as `cargo xtask test` does.
+//! Needs the lab (`cargo xtask lab`): rxe0 and rxe1 are the two ends of a wire there. The tests share
+//! the wire, so run with `--test-threads=1`, as `cargo xtask test` does.
 //!
 //! Unsafe here: the calls under test, on the live objects of an [`End`].
 #![allow(unsafe_code, missing_docs, reason = "a test of a C interface")]
@@ -92,8 +92,8 @@ fn the_extended_work_requests() {
     let qp = near.extended();
     let piece = near.piece(0, 8);
     let mut inline = *b"inlined!";
-    // SAFETY: the queue pair was made with these operations; every piece is registered memory of an
-    // end that lives to the end of the case, and the inline data is copied at once.
+    // SAFETY: the queue pair was created with these operations; every piece is registered memory of an
+    // end that is alive until the end of the test, and the inline data is copied immediately.
     unsafe {
         ibv_wr_start(qp);
         (*qp).wr_flags = 0;
@@ -116,7 +116,7 @@ fn the_extended_work_requests() {
         ibv_wr_send(qp);
         ibv_wr_set_sge(qp, piece.lkey, piece.addr, piece.length);
         (*qp).wr_id = 7;
-        // The manual does not ask for the inline flag here, but soft-RoCE does (rdma-core 44).
+        // The manual does not require the inline flag here, but soft-RoCE does (rdma-core 44).
         (*qp).wr_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
         ibv_wr_send_imm(qp, 77u32.to_be());
         ibv_wr_set_inline_data(qp, inline.as_mut_ptr().cast(), inline.len());
@@ -135,7 +135,7 @@ fn the_extended_work_requests() {
 }
 
 #[test]
-fn aborted_work_requests_never_go() {
+fn aborted_work_requests_are_not_posted() {
     let (mut near, far) = wire(Cq::Plain);
     near.memory[0] = 11;
     let (qp, piece) = (near.extended(), near.piece(0, 8));
@@ -169,7 +169,7 @@ fn a_completion_queue_read_field_by_field() {
 
     near.post(IBV_WR_RDMA_WRITE, near.piece(0, 24), rdma(&far, 0), 0);
     wait(cq);
-    // SAFETY: polling was started, so a completion is there to be read.
+    // SAFETY: polling was started, so there is a completion to read.
     unsafe {
         assert_eq!(((*cq).status, (*cq).wr_id), (IBV_WC_SUCCESS, 42));
         assert_eq!(ibv_wc_read_opcode(cq), IBV_WC_RDMA_WRITE);
@@ -193,7 +193,7 @@ fn a_completion_queue_read_field_by_field() {
 }
 
 #[test]
-fn a_sleeper_is_woken_by_the_event_channel() {
+fn the_event_channel_wakes_a_waiting_thread() {
     let (near, far) = wire(Cq::Plain);
     // SAFETY: a live queue.
     unsafe { ibv_req_notify_cq(far.cq, 0) }.unwrap();
@@ -203,7 +203,7 @@ fn a_sleeper_is_woken_by_the_event_channel() {
     // SAFETY: a live channel; both places are writable.
     unsafe { far.verbs.ibv_get_cq_event(far.channel, &mut cq, &mut context) }.unwrap();
     assert_eq!(cq, far.cq);
-    // SAFETY: the one event got above.
+    // SAFETY: the event taken above.
     unsafe { far.verbs.ibv_ack_cq_events(cq, 1) };
     far.succeeded();
 }
@@ -223,7 +223,7 @@ fn a_wrong_key_is_refused_and_the_queue_pair_stops() {
     assert_eq!(attr.qp_state, IBV_QPS_ERR);
 }
 
-/// Both devices' wire, by the lab's own command.
+/// Changes the wire between both devices, with the lab's `wire` command.
 fn set_wire(arguments: &[&str]) {
     assert!(Command::new("wire").args(arguments).status().expect("wire runs").success());
 }
@@ -236,7 +236,7 @@ fn a_write_over_a_wire_that_loses_everything_fails() {
     near.post(IBV_WR_RDMA_WRITE, near.piece(0, 8), rdma(&far, 0), 0);
     let status = near.completion().status;
     set_wire(&["repair", "0"]);
-    // On soft-RoCE the flush that follows may be seen first.
+    // On soft-RoCE the following flush may be reported first.
     assert!(matches!(status, IBV_WC_RETRY_EXC_ERR | IBV_WC_WR_FLUSH_ERR), "status {status}");
     assert_eq!(far.word(0), 0);
 }
@@ -251,7 +251,7 @@ fn a_shared_receive_queue() {
     let mut piece = far.piece(0, 64);
     let mut request = ibv_recv_wr { wr_id: 1, next: null_mut(), sg_list: &mut piece, num_sge: 1 };
     let mut limit = ibv_srq_attr { max_wr: 0, max_sge: 0, srq_limit: 1 };
-    // SAFETY: the domain is alive; the shared queue is destroyed here, before its memory's end.
+    // SAFETY: the domain is alive; the shared queue is destroyed here, before its memory is freed.
     unsafe {
         let srq = far.verbs.ibv_create_srq(far.pd, &mut attr).unwrap().as_ptr();
         ibv_post_srq_recv(srq, &mut request, &mut null_mut()).unwrap();
@@ -265,7 +265,7 @@ fn datagrams() {
     const QKEY: u32 = 0x1111;
     let (near, far) = wire(Cq::Plain);
     let (from, to) = (datagram_qp(&near, QKEY), datagram_qp(&far, QKEY));
-    // SAFETY: a live queue pair, made the plain way.
+    // SAFETY: a live queue pair, created by `ibv_create_qp`.
     let extended = unsafe { near.verbs.ibv_qp_to_qp_ex(from) };
     assert_eq!(extended.expect("rdma-core 24 or newer").err(), Some(Errno(95))); // EOPNOTSUPP
 
@@ -283,9 +283,9 @@ fn datagrams() {
     near.post_on(from, send);
     near.succeeded();
     let arrived = far.succeeded();
-    assert_eq!(arrived.byte_len, 40 + 16, "a datagram arrives behind its global header");
+    assert_eq!(arrived.byte_len, 40 + 16, "a datagram arrives after its global header");
     assert_ne!(arrived.wc_flags & IBV_WC_GRH, 0);
-    // SAFETY: each was made above and is freed once; a live queue pair is read first.
+    // SAFETY: each was created above and is freed once; a live queue pair is read first.
     unsafe {
         assert_eq!(arrived.src_qp, (*from).qp_num);
         near.verbs.ibv_destroy_ah(ah).unwrap();
@@ -344,7 +344,7 @@ fn a_memory_window_opens_and_closes() {
     far.succeeded();
     near.post(IBV_WR_RDMA_READ, near.piece(1, 8), window, 0);
     assert_eq!(near.completion().status, IBV_WC_REM_ACCESS_ERR);
-    // SAFETY: made above, freed once.
+    // SAFETY: created above, freed once.
     unsafe { ibv_dealloc_mw(mw) }.unwrap();
 }
 
@@ -368,7 +368,7 @@ fn small_calls() {
         verbs.ibv_dereg_mr(mr).unwrap();
     }
 
-    // What NCCL asks to learn whether dma-buf works here: no such file is "yes", the others "no".
+    // As NCCL probes for dma-buf support: EBADF means supported, the others mean not supported.
     // SAFETY: the domain is alive.
     let no_file = unsafe { verbs.ibv_reg_dmabuf_mr(near.pd, 0, 4096, 0, -1, 0) };
     let errno = no_file.expect("rdma-core 34 or newer").unwrap_err().0;
@@ -381,7 +381,7 @@ fn small_calls() {
 }
 
 #[test]
-fn a_cut_wire_is_an_event() {
+fn a_cut_wire_raises_an_event() {
     let (near, _far) = wire(Cq::Plain);
     set_wire(&["cut", "0"]);
     set_wire(&["repair", "0"]);
