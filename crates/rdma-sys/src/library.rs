@@ -118,7 +118,7 @@ fn linker_message() -> String {
     // until the next dl call; it is copied below before that.
     let message = unsafe { libc::dlerror() };
     if message.is_null() {
-        return "no reason given".to_owned();
+        return "unknown error".to_owned();
     }
     // SAFETY: not null, checked above, so a NUL-terminated string by dlerror's contract.
     let message = unsafe { CStr::from_ptr(message) };

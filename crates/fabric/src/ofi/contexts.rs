@@ -1,7 +1,7 @@
 //! Operation contexts (`fi_context2`): memory at fixed addresses that a provider may use while an operation is in flight.
 //!
 //! Unsafe here: the memory may be sent to another thread with its lane. Only the provider accesses its contents.
-#![allow(unsafe_code, reason = "holds memory that providers write to")]
+#![allow(unsafe_code, reason = "owns memory that providers write to")]
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;

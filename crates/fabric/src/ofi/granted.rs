@@ -17,13 +17,13 @@ pub(super) struct GrantedRegions {
     /// By key. Regions of the same memory and rights have one key.
     regions: HashMap<u64, Vec<WeakRegion>>,
     /// Memory that the provider may still access, by its id.
-    held: HashMap<u64, Memory>,
+    kept_memory: HashMap<u64, Memory>,
 }
 
 impl GrantedRegions {
     /// No regions yet.
     pub(super) fn new(domain: u32) -> Self {
-        GrantedRegions { domain, regions: HashMap::new(), held: HashMap::new() }
+        GrantedRegions { domain, regions: HashMap::new(), kept_memory: HashMap::new() }
     }
 
     /// Adds a region, and removes those that were dropped.
@@ -39,13 +39,13 @@ impl GrantedRegions {
     }
 
     /// Keeps memory until [`GrantedRegions::release`].
-    pub(super) fn hold(&mut self, memory: &Memory) {
-        self.held.entry(memory.id()).or_insert_with(|| memory.clone());
+    pub(super) fn keep(&mut self, memory: &Memory) {
+        self.kept_memory.entry(memory.id()).or_insert_with(|| memory.clone());
     }
 
     /// The endpoint is closed.
     pub(super) fn release(&mut self) {
-        self.held.clear();
+        self.kept_memory.clear();
     }
 
     /// Whether the key is valid.
@@ -129,8 +129,8 @@ mod tests {
     fn memory_is_held_once_until_it_is_released() {
         let memory = Memory::from_boxed(vec![0; 64].into()).unwrap();
         let mut granted = GrantedRegions::new(0);
-        granted.hold(&memory);
-        granted.hold(&memory);
+        granted.keep(&memory);
+        granted.keep(&memory);
         let memory = memory.into_boxed().expect_err("a provider may use it");
         granted.release();
         memory.into_boxed().expect("no longer used");

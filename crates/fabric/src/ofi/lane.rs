@@ -63,21 +63,21 @@ impl OfiLane {
 
     /// Takes one operation; `false` if there is none, or the queue is full.
     #[inline]
-    fn take(&mut self, ops: &mut VecDeque<Op>) -> bool {
+    fn take_next(&mut self, ops: &mut VecDeque<Op>) -> bool {
         let Some(op) = ops.pop_front() else { return false };
-        let Some(op) = self.begin(op) else { return true };
+        let Some(op) = self.start(op) else { return true };
         ops.push_front(op);
         false
     }
 
     /// Starts an operation or refuses it; returns it if the queue is full.
     #[inline]
-    fn begin(&mut self, op: Op) -> Option<Op> {
+    fn start(&mut self, op: Op) -> Option<Op> {
         if let Some(failure) = self.refusal(&op.work) {
             let mut over = Over { stats: &self.core.stats, done: &mut self.core.ready };
             over.add(op, Err(failure));
             if failure == Failure::Access {
-                self.die(&failure.into());
+                self.end(&failure.into());
             }
             return None;
         }
@@ -91,7 +91,7 @@ impl OfiLane {
         if self.core.sends.len() >= self.caps.depth {
             return Some(op);
         }
-        self.core.sends.begin(op);
+        self.core.sends.start(op);
         None
     }
 
@@ -143,7 +143,7 @@ impl OfiLane {
     /// Ends the lane, once. After its endpoint is closed, neither the peer nor the provider accesses our memory: all operations
     /// complete.
     #[cold]
-    fn die(&mut self, end: &LaneEnd) {
+    fn end(&mut self, end: &LaneEnd) {
         let Some(endpoint) = self.endpoint.take() else { return };
         self.core.stats.end(end.failure);
         if end.failure != Failure::PeerGone {
@@ -176,7 +176,7 @@ impl Lane for OfiLane {
         })?;
         self.core.granted.add(mr.key(), region);
         if self.endpoint.is_some() && !self.shared.device.facts().lacks_memory_protection() {
-            self.core.granted.hold(region.memory());
+            self.core.granted.keep(region.memory());
         }
         Ok(RemoteRegion {
             lane: LaneKind::Ofi,
@@ -199,11 +199,11 @@ impl Lane for OfiLane {
 
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
         let before = ops.len();
-        while self.take(ops) {}
+        while self.take_next(ops) {}
         if let Some(endpoint) = &self.endpoint
             && let Err(end) = self.core.push(endpoint)
         {
-            self.die(&end);
+            self.end(&end);
         }
         before - ops.len()
     }
@@ -211,7 +211,7 @@ impl Lane for OfiLane {
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
         let before = done.len();
         if let Err(end) = self.work() {
-            self.die(&end);
+            self.end(&end);
         }
         done.append(&mut self.core.ready);
         done.len() - before
@@ -220,7 +220,7 @@ impl Lane for OfiLane {
     fn arm(&mut self) -> bool {
         let now = Instant::now();
         if let Err(end) = self.check_peer_process().and_then(|()| self.core.check(now)) {
-            self.die(&end);
+            self.end(&end);
         }
         if !self.core.ready.is_empty() {
             return false;
@@ -228,7 +228,7 @@ impl Lane for OfiLane {
         if let Some(endpoint) = &self.endpoint
             && let Err(end) = self.core.flush_deferred(endpoint)
         {
-            self.die(&end);
+            self.end(&end);
             return self.core.ready.is_empty();
         }
         let Some(endpoint) = &self.endpoint else { return true };
@@ -241,7 +241,7 @@ impl Lane for OfiLane {
     }
 
     fn close(&mut self) {
-        self.die(&Failure::Flushed.into());
+        self.end(&Failure::Flushed.into());
     }
 }
 

@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(ProcessId::from_bytes(&ours.to_bytes()), ours);
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let peer = ProcessId { pid: child.id(), ..ours };
-        let process = PeerProcess::open(&peer, &ours).expect("it lives");
+        let process = PeerProcess::open(&peer, &ours).expect("it is running");
         assert!(!process.has_ended());
         child.kill().unwrap();
         child.wait().unwrap();

@@ -183,7 +183,7 @@ impl Sends {
 
     /// Takes an operation, which the next [`Sends::push`] submits.
     #[inline]
-    pub(super) fn begin(&mut self, op: Op) {
+    pub(super) fn start(&mut self, op: Op) {
         let started = self.count.is_multiple_of(SAMPLE).then(Instant::now);
         self.count += 1;
         let pending = Pending {

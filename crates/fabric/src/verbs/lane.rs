@@ -43,7 +43,7 @@ pub(super) struct VerbsLane {
     failure_signal: Arc<FailureSignal>,
     wait_fd: WaitFd,
     /// When the lane failed or was closed.
-    died: Option<Instant>,
+    ended_at: Option<Instant>,
     /// Completed without a work completion, and not yet returned by `poll`.
     ready: Vec<Completion>,
     /// Buffer for work completions.
@@ -97,7 +97,7 @@ impl VerbsLane {
             cq,
             failure_signal,
             wait_fd,
-            died: None,
+            ended_at: None,
             ready: Vec::new(),
             wcs: vec![zeroed(); POLL_BATCH].into_boxed_slice(),
             fetched: 0,
@@ -120,17 +120,17 @@ impl VerbsLane {
 
     /// Takes one operation; `false` if there is none, or the queue is full.
     #[inline]
-    fn take(&mut self, ops: &mut VecDeque<Op>) -> bool {
+    fn take_next(&mut self, ops: &mut VecDeque<Op>) -> bool {
         let Some(op) = ops.pop_front() else { return false };
-        let Some(op) = self.begin(op) else { return true };
+        let Some(op) = self.start(op) else { return true };
         ops.push_front(op);
         false
     }
 
     /// Starts an operation or refuses it; returns it if the queue is full.
     #[inline]
-    fn begin(&mut self, op: Op) -> Option<Op> {
-        let refusal = match self.died {
+    fn start(&mut self, op: Op) -> Option<Op> {
+        let refusal = match self.ended_at {
             Some(_) => Some(Failure::Flushed),
             None => (!self.admission().allows(&op.work)).then_some(Failure::Unsupported),
         };
@@ -139,12 +139,12 @@ impl VerbsLane {
             return None;
         }
         if matches!(op.work, Work::Receive { .. }) {
-            return self.receives.begin(op);
+            return self.receives.start(op);
         }
         if !self.sends.has_space() {
             return Some(op);
         }
-        self.sends.begin(op, self.datagram.as_ref());
+        self.sends.start(op, self.datagram.as_ref());
         None
     }
 
@@ -156,7 +156,7 @@ impl VerbsLane {
         let received = self.receives.submit(qp, &mut over);
         let sent = self.sends.submit(qp, &mut over);
         if received.is_err() || sent.is_err() {
-            self.die(Failure::Local);
+            self.end(Failure::Local);
         }
     }
 
@@ -181,7 +181,7 @@ impl VerbsLane {
             return 0;
         }
         self.cq.poll(&mut self.wcs).unwrap_or_else(|_| {
-            self.die(Failure::Local);
+            self.end(Failure::Local);
             0
         })
     }
@@ -193,7 +193,7 @@ impl VerbsLane {
             Some(_) => receive_result(wc.status),
             None => send_result(wc.status),
         };
-        if verdict == Err(Failure::Flushed) && self.died.is_none() {
+        if verdict == Err(Failure::Flushed) && self.ended_at.is_none() {
             verdict = Err(self.cause_of_flush());
         }
         match number {
@@ -204,7 +204,7 @@ impl VerbsLane {
             }
         }
         if let Err(failure) = verdict {
-            self.die(failure);
+            self.end(failure);
         }
     }
 
@@ -242,8 +242,8 @@ impl VerbsLane {
 
     /// Ends the lane, once: the device flushes all requests, and the peer can no longer access our memory.
     #[cold]
-    fn die(&mut self, reason: Failure) {
-        if self.died.is_some() {
+    fn end(&mut self, reason: Failure) {
+        if self.ended_at.is_some() {
             return;
         }
         self.stats.end(reason);
@@ -251,7 +251,7 @@ impl VerbsLane {
         let failed = self.qp.as_ref().map(Qp::fail);
         // A queue pair that cannot be moved to the error state does not flush: it is destroyed at the next poll.
         let overdue = now.checked_sub(2 * FLUSH_TIMEOUT).filter(|_| matches!(failed, Some(Err(_))));
-        self.died = Some(overdue.unwrap_or(now));
+        self.ended_at = Some(overdue.unwrap_or(now));
         self.sends.stop(&mut Over { stats: &self.stats, done: &mut self.ready });
     }
 
@@ -259,15 +259,15 @@ impl VerbsLane {
     /// that it has completed all receives it took.
     fn in_flight(&self) -> bool {
         let taken =
-            self.died.is_some() && self.receives.are_shared() && !self.failure_signal.drained();
+            self.ended_at.is_some() && self.receives.are_shared() && !self.failure_signal.drained();
         self.sends.in_flight() || self.receives.in_flight() || (taken && self.qp.is_some())
     }
 
     /// Destroys the queue pair if the device does not flush in time: after that it does not write to
     /// our memory.
     #[cold]
-    fn enforce_flush_timeout(&mut self, died: Instant) {
-        if self.in_flight() && died.elapsed() > FLUSH_TIMEOUT {
+    fn enforce_flush_timeout(&mut self, ended_at: Instant) {
+        if self.in_flight() && ended_at.elapsed() > FLUSH_TIMEOUT {
             self.qp = None;
             let mut over = Over { stats: &self.stats, done: &mut self.ready };
             self.sends.abandon(&mut over);
@@ -279,7 +279,7 @@ impl VerbsLane {
     fn read_events(&mut self) {
         self.rail.events.read();
         if self.failure_signal.is_raised() {
-            self.die(Failure::Local);
+            self.end(Failure::Local);
             self.failure_signal.clear();
         }
         if self.rail.events.broken() {
@@ -326,7 +326,7 @@ impl Lane for VerbsLane {
 
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
         let before = ops.len();
-        while self.take(ops) {}
+        while self.take_next(ops) {}
         self.submit();
         before - ops.len()
     }
@@ -335,7 +335,9 @@ impl Lane for VerbsLane {
         let before = done.len();
         let processed = self.process_completions(done);
         self.empty_polls = if processed > 0 { 0 } else { self.empty_polls + 1 };
-        if self.empty_polls == EMPTY_POLLS_PER_EVENT_READ || self.died.is_some() && processed == 0 {
+        if self.empty_polls == EMPTY_POLLS_PER_EVENT_READ
+            || self.ended_at.is_some() && processed == 0
+        {
             self.empty_polls = 0;
             // A caller that only polls, and never sleeps, must notice a failed device too.
             self.rail.events.read();
@@ -344,11 +346,11 @@ impl Lane for VerbsLane {
         self.sends.resume(self.datagram.as_ref());
         self.submit();
         if self.failure_signal.is_raised() {
-            self.die(Failure::Local);
+            self.end(Failure::Local);
         }
         // Only after all fetched completions were processed, so that none is lost.
-        if let Some(died) = self.died.filter(|_| processed == 0) {
-            self.enforce_flush_timeout(died);
+        if let Some(ended_at) = self.ended_at.filter(|_| processed == 0) {
+            self.enforce_flush_timeout(ended_at);
         }
         done.append(&mut self.ready);
         done.len() - before
@@ -357,13 +359,13 @@ impl Lane for VerbsLane {
     fn arm(&mut self) -> bool {
         self.read_events();
         // A failed lane must be polled until everything is flushed, which is soon.
-        let flushing = self.died.is_some() && self.in_flight();
+        let flushing = self.ended_at.is_some() && self.in_flight();
         if self.fetched > 0 || !self.ready.is_empty() || flushing {
             return false;
         }
         self.cq.drain_events();
         if self.qp.is_some() && self.cq.request_event().is_err() {
-            self.die(Failure::Local);
+            self.end(Failure::Local);
             return false;
         }
         // Completions that arrived before the request raise no event.
@@ -376,7 +378,7 @@ impl Lane for VerbsLane {
     }
 
     fn close(&mut self) {
-        self.die(Failure::Flushed);
+        self.end(Failure::Flushed);
     }
 }
 
@@ -384,7 +386,7 @@ impl Lane for VerbsLane {
 /// then destroys the queue pair.
 impl Drop for VerbsLane {
     fn drop(&mut self) {
-        self.die(Failure::Flushed);
+        self.end(Failure::Flushed);
         let started = Instant::now();
         let mut done = Vec::new();
         loop {

@@ -93,7 +93,7 @@ impl Receives {
     /// Takes a receive and creates its request; returns it if the queue is full. Other lanes may fill
     /// a shared queue concurrently, so the check and the insertion are one step.
     #[inline]
-    pub(super) fn begin(&mut self, op: Op) -> Option<Op> {
+    pub(super) fn start(&mut self, op: Op) -> Option<Op> {
         let mut shared;
         let slab = match &mut self.queue {
             Queue::Own(slab) => slab,

@@ -81,7 +81,7 @@ impl Sends {
 
     /// Takes an operation and creates its requests, or as many as the queue has space for.
     #[inline]
-    pub(super) fn begin(&mut self, op: Op, datagram: Option<&Datagram>) {
+    pub(super) fn start(&mut self, op: Op, datagram: Option<&Datagram>) {
         let started = self.count.is_multiple_of(SAMPLE).then(Instant::now);
         self.count += 1;
         self.pending.push_back(Pending {
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn immediate_data_is_sent_with_the_last_part() {
         let mut sends = sends(8, 100);
-        sends.begin(write(1, 250), None);
+        sends.start(write(1, 250), None);
         let plain = IBV_WR_RDMA_WRITE;
         let with_imm = IBV_WR_RDMA_WRITE_WITH_IMM;
         assert_eq!(requests(&mut sends), [(plain, 1008, 0), (plain, 1108, 0), (with_imm, 1208, 0)]);
@@ -305,7 +305,7 @@ mod tests {
     fn a_completion_completes_all_requests_before_it() {
         let mut sends = sends(8, 100);
         for token in 0..3 {
-            sends.begin(write(token, 10), None);
+            sends.start(write(token, 10), None);
         }
         assert_eq!(over(|over| sends.complete(1, Ok(()), over)), [(0, None), (1, None)]);
         assert_eq!(over(|over| sends.complete(1, Ok(()), over)), [], "a duplicate completion");
@@ -317,7 +317,7 @@ mod tests {
     fn requests_before_a_failure_succeed_and_later_ones_are_flushed() {
         let mut sends = sends(8, 100);
         for token in 0..4 {
-            sends.begin(write(token, if token == 1 { 200 } else { 10 }), None);
+            sends.start(write(token, if token == 1 { 200 } else { 10 }), None);
         }
         let access = Err(Failure::Access);
         // The first part of operation 1 fails; the operation completes with its second part.
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn an_operation_larger_than_the_queue_is_posted_in_parts() {
         let mut sends = sends(4, 10);
-        sends.begin(write(5, 95), None);
+        sends.start(write(5, 95), None);
         assert!(!sends.has_space());
         let mut created = requests(&mut sends);
         let mut number = 0;
@@ -354,7 +354,7 @@ mod tests {
     fn a_request_is_signalled_every_half_queue() {
         let mut sends = sends(8, 100);
         for token in 0..8 {
-            sends.begin(write(token, 100), None);
+            sends.start(write(token, 100), None);
         }
         let signalled: Vec<bool> =
             requests(&mut sends).iter().map(|request| request.2 & IBV_SEND_SIGNALED != 0).collect();
@@ -366,7 +366,7 @@ mod tests {
     fn refused_operations_fail_and_a_partially_posted_one_waits_for_its_requests() {
         let mut sends = sends(8, 100);
         for token in 0..3 {
-            sends.begin(write(token, 200), None);
+            sends.start(write(token, 200), None);
         }
         let refused = over(|over| sends.discard_refused(3, over));
         assert_eq!(refused, [(2, Some(Failure::Local))]);
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn a_stopped_lane_does_not_post_the_remainder() {
         let mut sends = sends(2, 10);
-        sends.begin(write(1, 100), None);
+        sends.start(write(1, 100), None);
         assert_eq!(over(|over| sends.stop(over)), [], "two parts are posted");
         let ended = over(|over| sends.complete(1, Ok(()), over));
         assert_eq!(ended, [(1, Some(Failure::Flushed))]);
@@ -386,10 +386,10 @@ mod tests {
     #[test]
     fn small_writes_are_inline_but_reads_are_not() {
         let mut sends = sends(8, 100);
-        sends.begin(write(1, 16), None);
-        sends.begin(write(2, 17), None);
-        sends.begin(Op::read(3, region().slice(..4), target()), None);
-        sends.begin(write(4, 0), None);
+        sends.start(write(1, 16), None);
+        sends.start(write(2, 17), None);
+        sends.start(Op::read(3, region().slice(..4), target()), None);
+        sends.start(write(4, 0), None);
         let inline = |request: &(u32, u64, u32)| request.2 & IBV_SEND_INLINE != 0;
         let inline: Vec<bool> = requests(&mut sends).iter().map(inline).collect();
         assert_eq!(inline, [true, false, false, false]);

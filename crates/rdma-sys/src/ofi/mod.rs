@@ -55,7 +55,7 @@ macro_rules! symbols {
         $(#[$doc:meta])*
         $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty, $convention:ident, $version:expr;
     )*) => {
-        /// libfabric, loaded and bound. Lives as long as the process; copy references freely.
+        /// libfabric, loaded and bound. Never unloaded.
         pub struct Ofi {
             abi: &'static CStr,
             file: PathBuf,

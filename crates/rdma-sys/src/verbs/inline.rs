@@ -247,7 +247,7 @@ forward! {
 pub unsafe fn ibv_wr_complete(qp: *mut ibv_qp_ex) -> Result<(), Errno> {
     // SAFETY: the caller's queue pair is alive and was created by the library.
     let complete = unsafe { (*qp).wr_complete };
-    // SAFETY: every provider that makes such an object fills this slot.
+    // SAFETY: every provider that creates such an object fills this slot.
     let complete = unsafe { complete.unwrap_unchecked() };
     // SAFETY: guaranteed by the caller.
     ErrnoValue::read(unsafe { complete(qp) })
@@ -258,7 +258,7 @@ pub unsafe fn ibv_wr_complete(qp: *mut ibv_qp_ex) -> Result<(), Errno> {
 pub unsafe fn ibv_start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> Result<(), Errno> {
     // SAFETY: the caller's completion queue is alive and was created by the library.
     let start = unsafe { (*cq).start_poll };
-    // SAFETY: every provider that makes such an object fills this slot.
+    // SAFETY: every provider that creates such an object fills this slot.
     let start = unsafe { start.unwrap_unchecked() };
     // SAFETY: guaranteed by the caller.
     ErrnoValue::read(unsafe { start(cq, attr) })
@@ -269,7 +269,7 @@ pub unsafe fn ibv_start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) ->
 pub unsafe fn ibv_next_poll(cq: *mut ibv_cq_ex) -> Result<(), Errno> {
     // SAFETY: the caller's completion queue is alive and was created by the library.
     let next = unsafe { (*cq).next_poll };
-    // SAFETY: every provider that makes such an object fills this slot.
+    // SAFETY: every provider that creates such an object fills this slot.
     let next = unsafe { next.unwrap_unchecked() };
     // SAFETY: guaranteed by the caller.
     ErrnoValue::read(unsafe { next(cq) })

@@ -45,7 +45,7 @@ macro_rules! symbols {
             $oversion:literal $oname:ident($($oarg:ident: $oty:ty),*) -> $oret:ty, $oconv:ident;
         )* }
     ) => {
-        /// libibverbs, loaded and bound. Lives as long as the process; copy references freely.
+        /// libibverbs, loaded and bound. Never unloaded.
         pub struct Verbs {
             $( $rname: unsafe extern "C" fn($($rty),*) -> $rret, )*
             $( $oname: Option<unsafe extern "C" fn($($oty),*) -> $oret>, )*

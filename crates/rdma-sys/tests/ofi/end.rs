@@ -167,7 +167,7 @@ impl End {
     }
 
     pub(crate) fn domain_attr(&self) -> &fi_domain_attr {
-        // SAFETY: a part of the list, which lives until `Drop`.
+        // SAFETY: a part of the list, which is alive until `Drop`.
         unsafe { &*self.info().domain_attr }
     }
 
@@ -177,7 +177,7 @@ impl End {
 
     /// The provider's name and version.
     pub(crate) fn provider(&self) -> (String, u32) {
-        // SAFETY: a part of the list, which lives until `Drop`.
+        // SAFETY: a part of the list, which is alive until `Drop`.
         let attr = unsafe { &*self.info().fabric_attr };
         // SAFETY: every entry has its provider's name.
         let name = unsafe { CStr::from_ptr(attr.prov_name) };
@@ -389,15 +389,15 @@ impl End {
         // SAFETY: the queue is alive, the entry writable.
         assert_eq!(unsafe { fi_cq_readerr(self.cq, &mut entry, 0) }, Ok(1));
         // SAFETY: as above; the result is the provider's text.
-        let words =
+        let text =
             unsafe { fi_cq_strerror(self.cq, entry.prov_errno, entry.err_data, null_mut(), 0) };
         // SAFETY: not null, checked here, so a string that the provider owns.
-        let words = (!words.is_null()).then(|| unsafe { CStr::from_ptr(words) });
+        let text = (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) });
         Failed {
             slot: self.slot(entry.op_context),
             flags: entry.flags,
             errno: Errno::of_entry(entry.err),
-            words: words.map(|words| words.to_string_lossy().into_owned()),
+            text: text.map(|text| text.to_string_lossy().into_owned()),
         }
     }
 
@@ -445,7 +445,7 @@ pub(crate) struct Failed {
     pub(crate) slot: Option<usize>,
     pub(crate) flags: u64,
     pub(crate) errno: Errno,
-    pub(crate) words: Option<String>,
+    pub(crate) text: Option<String>,
 }
 
 impl Drop for End {
