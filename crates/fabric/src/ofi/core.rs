@@ -118,7 +118,7 @@ impl Core {
         self.push(endpoint)?;
         self.send_replies(endpoint)?;
         // After receiving something we are likely to send something, which reports progress too.
-        if count == 0 || self.is_late() {
+        if count == 0 || self.should_report() {
             self.report_progress(endpoint)?;
         }
         Ok(count)
@@ -160,17 +160,17 @@ impl Core {
         if let Some(slot) = self.slots.contexts().index(event.context) {
             return self.receive(slot as u32, event);
         }
-        match (self.sends.out().contexts().index(event.context), event.verdict) {
-            (Some(context), verdict) => self.complete(context, verdict),
+        match (self.sends.out().contexts().index(event.context), event.result) {
+            (Some(context), result) => self.complete(context, result),
             // Not posted here: a write of the peer, or its failure, which is reported to the peer.
             (None, _) => Ok(()),
         }
     }
 
     #[inline]
-    fn complete(&mut self, context: usize, verdict: Result<(), Errno>) -> Result<(), LaneEnd> {
+    fn complete(&mut self, context: usize, result: Result<(), Errno>) -> Result<(), LaneEnd> {
         let used = self.sends.complete(context);
-        match (verdict, used) {
+        match (result, used) {
             (Ok(()), ContextUse::Transfer { at, .. } | ContextUse::Frame(at)) => {
                 let mut over = Over { stats: &self.stats, done: &mut self.ready };
                 self.sends.succeed(at, &mut over);
@@ -239,7 +239,7 @@ impl Core {
     }
 
     fn receive(&mut self, slot: u32, event: &Event) -> Result<(), LaneEnd> {
-        if let Err(errno) = event.verdict {
+        if let Err(errno) = event.result {
             self.slots.free(slot);
             return match frame_failure(errno) {
                 // On some providers a broken connection cancels posted receives.
@@ -260,7 +260,7 @@ impl Core {
         self.sends.peer_progress(progress, &mut over)?;
         self.arrived += u64::from(frame.takes_a_buffer());
         // A peer that exceeds its credit would fill the provider's own queues next, which are unbounded.
-        if self.arrived - self.freed > self.slots.promised() {
+        if self.arrived - self.freed > self.slots.credit() {
             return Err(Failure::ProtocolError.into());
         }
         if let Frame::Message { id, total, offset, imm } = frame {
@@ -275,7 +275,7 @@ impl Core {
                 over.add(receive, Ok(Done::Received { length: total as usize, imm }));
                 return Ok(());
             }
-            let part = Part { place: PartLocation::Slot(slot), offset, length };
+            let part = Part { location: PartLocation::Slot(slot), offset, length };
             return Ok(self.inbox.message(id, total, imm, part)?);
         }
         let handled = self.handle_payload(frame, slot, length);
@@ -297,11 +297,11 @@ impl Core {
         let (memory, at) = self.slots.payload(slot);
         match frame {
             Frame::Put { id, key, offset } => {
-                let place = self.granted.place(key, offset, length, WRITE);
-                if let Some(place) = &place {
-                    place.region().memory().copy(place.offset(), memory, at, place.len());
+                let slice = self.granted.slice(key, offset, length, WRITE);
+                if let Some(slice) = &slice {
+                    slice.region().memory().copy(slice.offset(), memory, at, slice.len());
                 }
-                self.reply(Frame::Reply { id, old: place.map(|_| 0) }, None)?;
+                self.reply(Frame::Reply { id, old: slice.map(|_| 0) }, None)?;
             }
             Frame::Data { id } => {
                 let mut over = Over { stats: &self.stats, done: &mut self.ready };
@@ -326,7 +326,7 @@ impl Core {
                     return Err(Failure::ProtocolError.into());
                 }
                 let part = Part {
-                    place: PartLocation::Peer(from),
+                    location: PartLocation::Peer(from),
                     offset,
                     length: left.min(PART_BYTES as u64),
                 };
@@ -346,7 +346,7 @@ impl Core {
             }
             Frame::Get { id, key, offset, length } => {
                 let max = self.sends.max_reply_bytes().ok_or(Failure::ProtocolError)?;
-                let bytes = self.granted.place(key, offset, length, READ).filter(|_| length <= max);
+                let bytes = self.granted.slice(key, offset, length, READ).filter(|_| length <= max);
                 match bytes {
                     Some(bytes) => self.reply(Frame::Data { id }, Some(bytes))?,
                     None => self.reply(Frame::Reply { id, old: None }, None)?,
@@ -404,9 +404,9 @@ impl Core {
 
     /// Whether so many slots, or parts in the peer's rendezvous buffers, were freed that the peer may be waiting for the report.
     #[inline]
-    fn is_late(&self) -> bool {
+    fn should_report(&self) -> bool {
         let reported = self.sends.out().reported();
-        self.freed - reported.freed >= self.slots.promised() / 4
+        self.freed - reported.freed >= self.slots.credit() / 4
             || self.inbox.fetches.received() >= reported.received + 2
     }
 

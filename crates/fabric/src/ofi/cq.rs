@@ -34,7 +34,7 @@ pub(super) struct Event {
     /// The address of its context; 0 for an operation that was not posted here.
     pub(super) context: usize,
     pub(super) length: usize,
-    pub(super) verdict: Result<(), Errno>,
+    pub(super) result: Result<(), Errno>,
 }
 
 impl Cq {
@@ -68,7 +68,7 @@ impl Cq {
             Ok(count) => events.extend(entries[..count].iter().map(|entry| {
                 // SAFETY: the provider has written `count` entries.
                 let entry = unsafe { entry.assume_init_ref() };
-                Event { context: entry.op_context.addr(), length: entry.len, verdict: Ok(()) }
+                Event { context: entry.op_context.addr(), length: entry.len, result: Ok(()) }
             })),
             Err(Errno(FI_EAVAIL)) => events.extend(self.failed()?),
             Err(Errno(libc::EINTR)) => {}
@@ -86,7 +86,7 @@ impl Cq {
         Ok((count == 1).then(|| Event {
             context: entry.op_context.addr(),
             length: 0,
-            verdict: Err(errno_of(self.device.facts(), entry.err, entry.prov_errno)),
+            result: Err(errno_of(self.device.facts(), entry.err, entry.prov_errno)),
         }))
     }
 

@@ -54,7 +54,7 @@ impl GrantedRegions {
     }
 
     /// The bytes that the peer addresses, if they are in bounds and it has the rights.
-    pub(super) fn place(
+    pub(super) fn slice(
         &self,
         key: u64,
         offset: u64,
@@ -68,7 +68,7 @@ impl GrantedRegions {
 
     /// Executes an atomic operation for the peer; `None` if it is not allowed.
     pub(super) fn apply(&self, key: u64, offset: u64, op: AtomicOp) -> Option<u64> {
-        let word = self.place(key, offset, 8, Rights { atomic: true, ..Rights::NONE })?;
+        let word = self.slice(key, offset, 8, Rights { atomic: true, ..Rights::NONE })?;
         if !word.address().addr().is_multiple_of(8) {
             return None;
         }
@@ -108,11 +108,11 @@ mod tests {
         let mut granted = GrantedRegions::new(number);
         regions.iter().for_each(|region| granted.add(key, region));
         let read = |granted: &GrantedRegions, offset, length| {
-            granted.place(key, offset, length, Rights { read: true, ..Rights::NONE }).is_some()
+            granted.slice(key, offset, length, Rights { read: true, ..Rights::NONE }).is_some()
         };
         assert!(read(&granted, 4000, 96) && !read(&granted, 4000, 97));
         assert!(!read(&granted, u64::MAX, 2) && !granted.contains(key ^ 1));
-        assert!(granted.place(key, 0, 1, Rights::ALL).is_none(), "writing was not granted");
+        assert!(granted.slice(key, 0, 1, Rights::ALL).is_none(), "writing was not granted");
         assert_eq!(granted.apply(key, 8, AtomicOp::Add(3)), Some(0));
         assert_eq!(granted.apply(key, 8, AtomicOp::Swap { expect: 3, new: 9 }), Some(3));
         assert_eq!((granted.apply(key, 4, AtomicOp::Add(1)), memory.load(8)), (None, 9));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_held_once_until_it_is_released() {
+    fn memory_is_kept_once_until_it_is_released() {
         let memory = Memory::from_boxed(vec![0; 64].into()).unwrap();
         let mut granted = GrantedRegions::new(0);
         granted.keep(&memory);

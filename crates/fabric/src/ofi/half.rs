@@ -53,7 +53,7 @@ impl OfiHalf {
         let address =
             endpoint.name().map_err(|errno| error(facts, "get the endpoint's address", errno))?;
         let ours = Offer {
-            buffers: slots.promised() as u16,
+            buffers: slots.credit() as u16,
             frame: Slots::SLOT_BYTES as u32,
             max_message: MAX_MESSAGE_BYTES,
             token: random()? as u64,

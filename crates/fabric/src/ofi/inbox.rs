@@ -42,7 +42,7 @@ struct Message {
 /// A part of a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
-    pub(super) place: PartLocation,
+    pub(super) location: PartLocation,
     pub(super) offset: u64,
     pub(super) length: u64,
 }
@@ -161,9 +161,9 @@ impl Inbox {
         for (message, id) in self.messages.iter_mut().take(self.matched).zip(self.first..) {
             let Some(message) = message else { continue };
             let Some(receive) = &message.receive else { continue };
-            for Part { place, offset, length } in message.parts.drain(..) {
+            for Part { location, offset, length } in message.parts.drain(..) {
                 let (offset, length) = (offset as usize, length as usize);
-                match place {
+                match location {
                     PartLocation::Slot(slot) => {
                         let (memory, at) = slots.payload(slot);
                         scatter(receive.work.local(), offset, length, memory, at);
@@ -278,7 +278,7 @@ mod tests {
     use crate::stats::Stats;
 
     fn part(offset: u64, length: u64) -> Part {
-        Part { place: PartLocation::Slot(0), offset, length }
+        Part { location: PartLocation::Slot(0), offset, length }
     }
 
     #[test]

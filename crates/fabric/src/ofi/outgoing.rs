@@ -149,9 +149,9 @@ impl Outgoing {
             HEADER_BYTES + at + length <= self.buffer_bytes,
             "overflows the context's buffer"
         );
-        let place = *context as usize * self.buffer_bytes + HEADER_BYTES + at;
+        let offset = *context as usize * self.buffer_bytes + HEADER_BYTES + at;
         let memory = self.buffers.memory();
-        memory.copy(place, slice.region().memory(), slice.offset() + from, length);
+        memory.copy(offset, slice.region().memory(), slice.offset() + from, length);
     }
 
     /// Sends a frame with the copied payload. `false` if the queue is full.
@@ -165,8 +165,8 @@ impl Outgoing {
     ) -> Result<bool, Errno> {
         let Some(context) = self.free.last().copied() else { return Ok(false) };
         debug_assert!(HEADER_BYTES + copied <= self.buffer_bytes, "overflows the context's buffer");
-        let place = self.write_frame(context, frame);
-        let iov = [iovec { iov_base: place.cast(), iov_len: HEADER_BYTES + copied }];
+        let start = self.write_frame(context, frame);
+        let iov = [iovec { iov_base: start.cast(), iov_len: HEADER_BYTES + copied }];
         let (mut desc, context_ptr) = ([self.buffers.desc()], self.contexts.at(context as usize));
         // SAFETY: one piece with its descriptor. `self` owns the buffer and the context until the provider has finished or
         // the lane has closed the endpoint; the lane copies no more than the payload size passed to `new`.

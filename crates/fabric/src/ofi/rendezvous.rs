@@ -20,7 +20,7 @@ pub(super) struct RendezvousBuffers {
     state: State,
     blocks: Blocks,
     /// The last part copied and its block, to avoid copying again if its frame could not be sent.
-    ready: Option<(usize, PartId)>,
+    last_copied: Option<(usize, PartId)>,
 }
 
 /// The part in each block. A part occupies adjacent blocks.
@@ -48,7 +48,7 @@ impl RendezvousBuffers {
             device,
             state: State::NotAllocated,
             blocks: Blocks::default(),
-            ready: None,
+            last_copied: None,
         }
     }
 
@@ -79,11 +79,11 @@ impl RendezvousBuffers {
         from: &[Slice],
     ) -> bool {
         let State::Allocated(mr) = &self.state else { return false };
-        let is_ready = self.ready.replace((block, part_id)) == Some((block, part_id));
+        let is_copied = self.last_copied.replace((block, part_id)) == Some((block, part_id));
         let mut at = block * BLOCK_BYTES;
         let most = Most { bytes: PART_BYTES as u32, pieces: usize::MAX };
         let part = cut.next(from, most, |slice, from, length| {
-            if !is_ready {
+            if !is_copied {
                 let (memory, start) = (slice.region().memory(), slice.offset() + from);
                 mr.memory().copy(at, memory, start, length as usize);
             }
@@ -114,8 +114,8 @@ impl RendezvousBuffers {
 impl Blocks {
     /// The first of enough adjacent free blocks.
     fn find_free(&self, bytes: usize) -> Option<usize> {
-        let wanted = bytes.div_ceil(BLOCK_BYTES);
-        self.0.windows(wanted).position(|blocks| blocks.iter().all(Option::is_none))
+        let needed = bytes.div_ceil(BLOCK_BYTES);
+        self.0.windows(needed).position(|blocks| blocks.iter().all(Option::is_none))
     }
 
     fn occupy(&mut self, block: usize, bytes: usize, part_id: PartId) {

@@ -47,6 +47,7 @@ pub(super) struct Sends {
     freed: u64,
     /// The number of these frames that have arrived at the peer.
     arrived: u64,
+    /// The number of operations started; some are timed.
     count: u64,
 }
 
@@ -107,8 +108,8 @@ struct PeerRequest {
 /// The result of submitting an operation to the provider.
 #[derive(PartialEq, Eq)]
 enum Submission {
-    Whole,
-    Part,
+    Complete,
+    Partial,
     /// The provider's queue or the peer's buffers are full.
     Blocked,
 }

@@ -52,7 +52,7 @@ impl Slots {
     }
 
     /// The number of slots that the peer's frames may occupy: its credit.
-    pub(super) fn promised(&self) -> u64 {
+    pub(super) fn credit(&self) -> u64 {
         (self.contexts.len() - Self::SPARE_SLOTS) as u64
     }
 
@@ -71,11 +71,11 @@ impl Slots {
     #[inline]
     pub(super) fn post(&mut self, endpoint: &Endpoint) -> Result<(), Errno> {
         while let Some(slot) = self.unposted.last() {
-            let place = self.mr.memory().address().wrapping_add(*slot as usize * Self::SLOT_BYTES);
+            let start = self.mr.memory().address().wrapping_add(*slot as usize * Self::SLOT_BYTES);
             let context = self.contexts.at(*slot as usize);
             // SAFETY: `self` owns the slot's memory and context, and outlives the endpoint: the lane
             // closes that first.
-            match unsafe { endpoint.receive((place, Self::SLOT_BYTES), self.mr.desc(), context) } {
+            match unsafe { endpoint.receive((start, Self::SLOT_BYTES), self.mr.desc(), context) } {
                 Ok(()) => self.unposted.pop(),
                 Err(Errno(libc::EAGAIN)) => return Ok(()),
                 Err(errno) => return Err(errno),
