@@ -189,21 +189,21 @@ impl VerbsLane {
     #[inline]
     fn complete(&mut self, wc: &ibv_wc, done: &mut Vec<Completion>) {
         let number = receive_number(wc.wr_id);
-        let mut verdict = match number {
+        let mut result = match number {
             Some(_) => receive_result(wc.status),
             None => send_result(wc.status),
         };
-        if verdict == Err(Failure::Flushed) && self.ended_at.is_none() {
-            verdict = Err(self.cause_of_flush());
+        if result == Err(Failure::Flushed) && self.ended_at.is_none() {
+            result = Err(self.cause_of_flush());
         }
         match number {
-            Some(number) => self.receive(number, wc, verdict, done),
+            Some(number) => self.receive(number, wc, result, done),
             None => {
                 let mut over = Over { stats: &self.stats, done };
-                self.sends.complete(wc.wr_id, verdict, &mut over);
+                self.sends.complete(wc.wr_id, result, &mut over);
             }
         }
-        if let Err(failure) = verdict {
+        if let Err(failure) = result {
             self.end(failure);
         }
     }
@@ -213,12 +213,12 @@ impl VerbsLane {
         &mut self,
         number: u32,
         wc: &ibv_wc,
-        verdict: Result<(), Failure>,
+        result: Result<(), Failure>,
         done: &mut Vec<Completion>,
     ) {
         let mut length = wc.byte_len as usize;
         if let Some(datagram) = &self.datagram {
-            if verdict.is_ok() && !datagram.sent(wc) {
+            if result.is_ok() && !datagram.sent(wc) {
                 self.rail.events.count_unknown_peer();
                 return self.receives.repost(number);
             }
@@ -226,7 +226,7 @@ impl VerbsLane {
         }
         let Some(op) = self.receives.take(number) else { return };
         let imm = (wc.wc_flags & IBV_WC_WITH_IMM != 0).then(|| u32::from_be(wc.imm_data));
-        let outcome = verdict.map(|()| Done::Received { length, imm });
+        let outcome = result.map(|()| Done::Received { length, imm });
         Over { stats: &self.stats, done }.add(op, outcome);
     }
 
