@@ -9,7 +9,6 @@ use rdma_sys::consts::IBV_ATOMIC_NONE;
 
 use super::choose::Choice;
 use super::config::{Config, QpType, Sizes};
-use super::context::Context;
 use super::device::Limits;
 use super::domain::Pd;
 use super::events::Events;
@@ -48,7 +47,8 @@ impl Rail {
         let (device, port) = (device.orig_attr, Port::new(choice.port, &port, Vec::new()));
         let is_mlx5 = device.vendor_id == MELLANOX && device.vendor_part_id >= FIRST_MLX5;
         let gid_index = check(choice, &config, &port, is_mlx5).map_err(|(kind, why)| {
-            Error::new(kind, call(choice), why, "change the setting; see docs/configuration.md")
+            let call = format!("open {} port {}", choice.device, choice.port);
+            Error::new(kind, call, why, "change the setting; see docs/configuration.md")
         })?;
         let limits = Limits::new(&device);
         let sizes = Sizes::new(&config, &limits);
@@ -57,7 +57,7 @@ impl Rail {
             shared.map_err(|errno| failed(choice, "create a shared receive queue", errno))?;
         let grh_buffer =
             (config.qp_type == QpType::Ud).then(|| grh_buffer(&pd, choice)).transpose()?;
-        let events = events(context, choice)?;
+        let events = Events::new(context).map_err(|errno| failed(choice, "read events", errno))?;
         Ok(Rail {
             attached: Attached::to(pd.number(), |keys, domain| keys.verbs.remove(domain)),
             pd,
@@ -130,14 +130,6 @@ fn check(
 fn grh_buffer(pd: &Arc<Pd>, choice: &Choice) -> Result<Arc<Mr>, Error> {
     let memory = Memory::allocate(4096, Pages::Plain)?;
     Ok(Arc::new(mr::register(&choice.device, pd.clone(), &memory, Rights::NONE)?))
-}
-
-fn events(context: Arc<Context>, choice: &Choice) -> Result<Events, Error> {
-    Events::new(context).map_err(|errno| failed(choice, "read events", errno))
-}
-
-fn call(choice: &Choice) -> String {
-    format!("open {} port {}", choice.device, choice.port)
 }
 
 fn failed(choice: &Choice, what: &str, errno: Errno) -> Error {
