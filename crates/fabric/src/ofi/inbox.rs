@@ -52,7 +52,7 @@ pub(super) struct Part {
 pub(super) enum PartLocation {
     Slot(u32),
     /// In the peer's rendezvous buffers.
-    There(Remote),
+    Peer(Remote),
 }
 
 impl Message {
