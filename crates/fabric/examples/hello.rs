@@ -5,7 +5,7 @@ use std::error::Error;
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use fabric::{Memory, Pages, Pieces, RemoteRegion, Rights, Side, drive, meet, open};
+use fabric::{Memory, Pages, Pieces, RemoteRegion, Rights, Side, drive, exchange, open};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -19,14 +19,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         false => TcpStream::connect("127.0.0.1:7471")?,
     };
     let half = fabric.half(if serves { Side::Accept } else { Side::Dial })?;
-    let offer = meet::exchange(&mut wire, &half.offer())?;
+    let offer = exchange::exchange(&mut wire, &half.offer())?;
     let (lane, driver) = drive(half.connect(&offer, Duration::from_secs(5))?);
     tokio::spawn(driver);
 
     // Memory that the other end may read and write.
     let region = fabric.register(&Memory::allocate(4096, Pages::Auto)?, Rights::ALL)?;
     let ours = lane.grant(&region).await?;
-    let theirs = RemoteRegion::from_bytes(&meet::exchange(&mut wire, &ours.to_bytes())?)?;
+    let theirs = RemoteRegion::from_bytes(&exchange::exchange(&mut wire, &ours.to_bytes())?)?;
     let window = lane.import(&theirs).await?;
 
     if serves {

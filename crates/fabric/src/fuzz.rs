@@ -52,12 +52,12 @@ mod engine_acceptor {
     use std::time::Duration;
 
     use crate::engine::{Engine, Stream};
-    use crate::half::register_software;
+    use crate::iovec::Part;
     use crate::memory::{Memory, Pages, copy::copy};
     use crate::op::{Op, Work};
-    use crate::part::Part;
     use crate::region::{Region, Rights};
     use crate::remote::{Reach, Window};
+    use crate::setup::register_software;
 
     /// A peer that says whatever the fuzzer wants, in pieces as it wants, and listens to nothing.
     struct Liar {

@@ -10,48 +10,47 @@
 //! verbs there is more to see: [`verbs::survey()`] and [`verbs::choose()`]; for libfabric [`ofi::survey()`] and
 //! [`ofi::choose()`].
 
-mod alarm;
-mod attached;
-mod cut;
+mod attached_regions;
+mod completion_sink;
 mod drive;
 mod engine;
 mod error;
+pub mod exchange;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
 mod grants;
-mod half;
+mod iovec;
 mod keepalive;
 mod lane;
 pub mod link;
-pub mod meet;
-
 pub mod memory;
 mod noise;
 pub mod ofi;
 mod op;
 mod open;
-mod over;
-mod part;
 mod region;
 mod registration;
 mod remote;
 mod segment;
 pub mod session;
+mod setup;
 pub mod shm;
 pub mod sim;
 mod slab;
+mod splitter;
 mod stats;
 pub mod tcp;
+mod timer;
 pub mod verbs;
 
 pub use drive::{AsyncLane, drive};
 pub use error::{Error, Kind};
-pub use half::{Fabric, Half, Side};
 pub use lane::{BorrowedPath, Caps, LINGER, Lane, SPIN, linger, wait};
 pub use memory::{Memory, Pages};
 pub use op::{Completion, Done, Failure, Op, OpKind, Pieces, Work};
 pub use open::open;
 pub use region::{Region, Rights, Slice};
 pub use remote::{RemoteRegion, Target, Window};
+pub use setup::{Fabric, Half, Side};
 pub use stats::{Histogram, SAMPLE, Stats};

@@ -7,7 +7,7 @@ use snow::types::{Cipher, Dh, Hash, Random};
 use snow::{Builder, HandshakeState};
 
 use crate::grants::random;
-use crate::half::Side;
+use crate::setup::Side;
 
 /// Begins a handshake: the dialling end speaks first. What both ends must have seen alike goes into the
 /// prologue.

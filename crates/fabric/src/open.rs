@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Kind};
-use crate::half::Fabric;
+use crate::setup::Fabric;
 use crate::{ofi, shm, tcp, verbs};
 
 /// Opens a transport by its name, as it is without settings: `shm`, `tcp`, `verbs` with the device, port and

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::part::Part;
+use crate::iovec::Part;
 
 /// A connected stream. Neither call blocks: `WouldBlock` says that nothing can move now.
 pub(crate) trait Stream: Send {

@@ -13,12 +13,12 @@ use super::protocol::hello::Hello;
 use super::rails::PROBE_BYTES;
 use super::rails::connector::{Connector, ConnectorTask, TaskResult, Transports};
 use crate::error::Error;
-use crate::half::{Fabric, Half, Side, register_software};
 use crate::lane::{BorrowedPath, Caps, Lane};
 use crate::memory::{Memory, Pages};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Region, Rights};
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
+use crate::setup::{Fabric, Half, Side, register_software};
 use crate::stats::Stats;
 
 /// Hellos, control messages and headers: refused, or unchanged by encoding and decoding. Decoding removes control

@@ -10,7 +10,6 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::core::{Connection, Core};
 use super::report::{LinkInfo, Report};
-use crate::alarm::Alarm;
 use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane};
 use crate::op::{Completion, Op};
@@ -18,6 +17,7 @@ use crate::region::{Region, Slice};
 use crate::remote::{RemoteRegion, Window};
 use crate::session::Session;
 use crate::stats::Stats;
+use crate::timer::Alarm;
 
 /// A connection to one peer that chooses its lanes, and switches when they die. It is used as a [`Lane`].
 ///
@@ -110,7 +110,7 @@ impl Link {
 
     /// Polls until a rail is up, the timeout expires, or the link ends.
     pub(in crate::link) fn wait_until_up(&mut self, limit: Duration) -> Result<(), String> {
-        let deadline = crate::half::deadline(limit);
+        let deadline = crate::setup::deadline(limit);
         loop {
             let mut done = Vec::new();
             self.poll(&mut done);

@@ -13,13 +13,13 @@ use super::info::{Facts, Query};
 use super::library::library;
 use super::mr::{self, registration};
 use super::survey::Unavailable;
-use crate::attached::Attached;
+use crate::attached_regions::Attached;
 use crate::error::{Error, Kind};
-use crate::half::{Fabric, Half, Side};
 use crate::memory::Memory;
 use crate::region::{Region, Rights};
 use crate::registration::Registration;
 use crate::registration::ofi::Mr;
+use crate::setup::{Fabric, Half, Side};
 
 /// An open provider: a [`Fabric`].
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use super::endpoint::Remote;
 use super::gather::Gather;
-use crate::cut::{Cut, Most};
 use crate::region::Slice;
 use crate::slab::Slab;
+use crate::splitter::{Cut, Most};
 
 pub(super) struct Fetches {
     all: Slab<Fetch>,

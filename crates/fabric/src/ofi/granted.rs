@@ -92,8 +92,8 @@ impl GrantedRegions {
 mod tests {
     use super::super::misbehaving_peer;
     use super::*;
-    use crate::half::Fabric;
     use crate::memory::Pages;
+    use crate::setup::Fabric;
 
     #[test]
     fn key_bounds_rights_and_lifetime_are_checked() {

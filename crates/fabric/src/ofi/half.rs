@@ -28,8 +28,8 @@ use super::slots::{self, Slots};
 use super::wait_fd::WaitFd;
 use crate::error::{Error, Kind};
 use crate::grants::random;
-use crate::half::Half;
 use crate::lane::Lane;
+use crate::setup::Half;
 
 pub(super) struct OfiHalf {
     // Dropped in this order: the endpoint first.

@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use super::endpoint::Remote;
 use super::fetches::{Fetch, Fetches};
 use super::slots::Slots;
+use crate::completion_sink::Over;
 use crate::memory::Memory;
 use crate::op::{Done, Failure, Op};
-use crate::over::Over;
 use crate::region::Slice;
 
 pub(super) struct Inbox {

@@ -15,9 +15,9 @@ use super::outgoing::{ContextUse, Outgoing};
 use super::peer_process::ProcessId;
 use super::slots::Slots;
 use super::{choose, survey};
-use crate::half::{Fabric, Side};
 use crate::region::Slice;
 use crate::remote::{LaneKind, RemoteRegion};
+use crate::setup::{Fabric, Side};
 use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights, Work};
 
 const LIMIT: Duration = Duration::from_secs(30);

@@ -10,10 +10,10 @@ use super::device::Device;
 use super::endpoint::Remote;
 use super::frame::PART_BYTES;
 use super::mr;
-use crate::cut::{Cut, Most};
 use crate::memory::{Memory, Pages};
 use crate::region::{Rights, Slice};
 use crate::registration::ofi::Mr;
+use crate::splitter::{Cut, Most};
 
 pub(super) struct RendezvousBuffers {
     device: Arc<Device>,

@@ -18,13 +18,13 @@ use super::frame::{Frame, Progress};
 use super::inbox::scatter;
 use super::outgoing::{ContextUse, Outgoing};
 use super::rendezvous::RendezvousBuffers;
-use crate::cut::{Cut, Most};
+use crate::completion_sink::Over;
 use crate::memory::Memory;
 use crate::op::{Done, Failure, Op, Work};
-use crate::over::Over;
 use crate::region::Slice;
 use crate::remote::{Reach, Target};
 use crate::slab::Slab;
+use crate::splitter::{Cut, Most};
 use crate::stats::SAMPLE;
 
 pub(super) struct Sends {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
 
-use crate::alarm::Alarm;
+use crate::timer::Alarm;
 
 pub(super) struct WaitFd {
     all: OwnedFd,

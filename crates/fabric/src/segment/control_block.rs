@@ -16,8 +16,8 @@ use rustix::mm::ProtFlags;
 
 use super::doorbell::Flag;
 use super::mapping::{Pages, is_huge};
+use crate::iovec::Part;
 use crate::memory::copy::copy;
-use crate::part::Part;
 
 /// Our own control block.
 #[derive(Debug)]

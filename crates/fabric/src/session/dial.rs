@@ -13,7 +13,7 @@ use super::key::Key;
 use super::outgoing::Outgoing;
 use super::ticket::Ticket;
 use crate::error::{Error, Kind};
-use crate::half::deadline;
+use crate::setup::deadline;
 
 /// The credentials of a caller. With a key or a ticket both ends are authenticated and all messages are encrypted;
 /// without, neither is.

@@ -10,7 +10,7 @@ use super::key::{Key, KeyId, NAME_FIX, Secret, check_name};
 use super::noise::EPHEMERAL_BYTES;
 use super::ticket::Ticket;
 use crate::error::{Error, Kind};
-use crate::half::deadline;
+use crate::setup::deadline;
 
 /// Keys and tickets. Clones are the same keyring: changes take effect at listeners immediately.
 #[derive(Clone, Default)]

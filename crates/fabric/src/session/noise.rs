@@ -5,8 +5,8 @@ use snow::params::HashChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 
 use super::key::Secret;
-use crate::half::Side;
 use crate::noise::begin;
+use crate::setup::Side;
 
 /// The end that sends first.
 pub(super) fn initiator(secret: &Secret, prologue: &[u8]) -> Result<HandshakeState, snow::Error> {

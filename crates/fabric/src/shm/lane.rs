@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use rustix::event::epoll;
 
-use super::courier::{Courier, Granted};
 use super::direct::{Verdict, direct, peek, poke};
-use super::fence::Fence;
+use super::peer_socket::{Courier, Granted};
 use super::process::Process;
+use super::revoker::Fence;
 use super::ring::Ring;
 use super::share::shareable;
-use crate::alarm::Alarm;
 use crate::engine::Engine;
 use crate::error::{Error, Kind};
 use crate::lane::{BorrowedPath, Caps, Lane, number};
@@ -24,6 +23,7 @@ use crate::segment::control_block::{ControlBlock, GrantId, PeerControlBlock};
 use crate::segment::doorbell::{ASLEEP, ASLEEP_FOR_ROOM, AWAKE, Flag, announce, must_wake};
 use crate::segment::mapping::{PeerMapping, is_huge};
 use crate::stats::Stats;
+use crate::timer::Alarm;
 
 /// What two ends have when they have met.
 pub(super) struct Connection {

@@ -5,24 +5,24 @@
 //! peers may only read. Everything lives in descriptors, so a crash leaves nothing behind. Each end
 //! writes only its own control block (`segment/control_block.rs`), which the other maps read-only.
 
-mod courier;
+mod connect;
 mod direct;
-mod fence;
-mod half;
 mod lane;
 mod offer;
+mod peer_socket;
 mod process;
+mod revoker;
 mod ring;
 mod share;
 #[cfg(test)]
-mod trouble;
+mod tests;
 
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::half::{Fabric, Half, Side, register_software};
 use crate::memory::Memory;
 use crate::region::{Region, Rights};
+use crate::setup::{Fabric, Half, Side, register_software};
 
 pub(crate) use offer::boot_id;
 
@@ -61,7 +61,7 @@ impl Fabric for Shm {
     }
 
     fn half(&self, side: Side) -> Result<Box<dyn Half>, Error> {
-        Ok(Box::new(half::ShmHalf::new(&self.config, side)?))
+        Ok(Box::new(connect::ShmHalf::new(&self.config, side)?))
     }
 }
 
@@ -74,6 +74,6 @@ pub(crate) fn fuzz_offer(bytes: &[u8]) {
 }
 
 #[cfg(any(test, feature = "fuzz"))]
-pub(crate) use courier::fuzz as fuzz_courier;
+pub(crate) use peer_socket::fuzz as fuzz_courier;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use ring::fuzz as fuzz_ring;

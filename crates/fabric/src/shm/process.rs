@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::part::Part;
+use crate::iovec::Part;
 use crate::region::Slice;
 
 /// Who is at the other end of a socket, by the kernel's word.

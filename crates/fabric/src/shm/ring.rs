@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::engine::Stream;
-use crate::part::Part;
+use crate::iovec::Part;
 use crate::segment::control_block::{ControlBlock, PeerControlBlock, RING};
 
 pub(super) struct Ring {

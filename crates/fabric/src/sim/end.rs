@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::call::{Answer, Change, Request, scatter};
 use crate::grants::Grants;
-use crate::half::Side;
 use crate::op::{Completion, Done, Failure, Op, OpKind, Work};
 use crate::region::Rights;
+use crate::setup::Side;
 
 /// One end of a lane.
 pub(super) struct End {

@@ -10,10 +10,10 @@ use super::lane::SimLane;
 use super::offer::Offer;
 use super::world::World;
 use crate::error::{Error, Kind};
-use crate::half::{Fabric, Half, Side, register_software};
 use crate::lane::Lane;
 use crate::memory::Memory;
 use crate::region::{Region, Rights};
+use crate::setup::{Fabric, Half, Side, register_software};
 
 /// A host's end of a rail. Made by [`World::fabric`].
 #[derive(Debug, Clone)]

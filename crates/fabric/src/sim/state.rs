@@ -12,8 +12,8 @@ use super::offer::{Offer, misuse};
 use super::random::Random;
 use super::world::Config;
 use crate::error::{Error, Kind};
-use crate::half::Side;
 use crate::op::{Failure, Op, OpKind, Work};
+use crate::setup::Side;
 use crate::stats::SAMPLE;
 
 /// All there is. Ordered maps throughout: what is walked through is part of the history.

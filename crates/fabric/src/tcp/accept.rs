@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Config;
-use super::caller::{Caller, Received};
-use super::callers::Expected;
+use super::connection_router::Expected;
 use super::dial::left;
+use super::pending_connection::{Caller, Received};
 use super::terms::{Met, Terms};
 use crate::error::{Error, Kind};
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::noise;
 use super::terms::{Met, Terms};
 use crate::error::{Error, Kind};
-use crate::half::Side;
+use crate::setup::Side;
 
 pub(super) fn dial_all(
     address: SocketAddr,

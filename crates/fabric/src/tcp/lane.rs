@@ -7,7 +7,6 @@ use std::sync::Arc;
 use rustix::event::epoll;
 
 use super::Config;
-use crate::alarm::Alarm;
 use crate::engine::{Engine, Stream};
 use crate::error::{Error, Kind};
 use crate::lane::{BorrowedPath, Caps, Lane, number};
@@ -15,6 +14,7 @@ use crate::op::{Completion, Failure, Op};
 use crate::region::Region;
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
 use crate::stats::Stats;
+use crate::timer::Alarm;
 
 /// Over plain sockets or sealed ones.
 pub(super) struct TcpLane<S> {

@@ -2,35 +2,29 @@
 //! out of the registered memory; see `engine`.
 
 mod accept;
-#[cfg(test)]
-mod acceptors;
-mod caller;
-mod callers;
+mod connect;
+mod connection_router;
 mod dial;
-mod half;
+mod encrypted_socket;
 mod hello;
-#[cfg(test)]
-mod invalid;
 mod lane;
 mod noise;
 mod offer;
-mod sealed;
-#[cfg(test)]
-mod sealing;
+mod pending_connection;
 mod socket;
 mod terms;
 #[cfg(test)]
-mod trouble;
+mod tests;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::half::{Fabric, Half, Side, register_software};
 use crate::memory::Memory;
 use crate::region::{Region, Rights};
+use crate::setup::{Fabric, Half, Side, register_software};
 
-pub use callers::Callers;
+pub use connection_router::Callers;
 pub use hello::{HELLO, MAGIC};
 
 /// Makes TCP lanes.
@@ -92,7 +86,7 @@ impl Fabric for Tcp {
     }
 
     fn half(&self, side: Side) -> Result<Box<dyn Half>, Error> {
-        Ok(Box::new(half::TcpHalf::new(&self.config, side)?))
+        Ok(Box::new(connect::TcpHalf::new(&self.config, side)?))
     }
 }
 

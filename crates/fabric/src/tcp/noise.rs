@@ -9,7 +9,7 @@ use std::io;
 use snow::{HandshakeState, TransportState};
 
 use super::terms::Terms;
-use crate::half::Side;
+use crate::setup::Side;
 
 /// Begins to meet on a stream, as the end of this side.
 pub(super) fn begin(terms: &Terms, stream: u8, side: Side) -> io::Result<HandshakeState> {

@@ -9,7 +9,7 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use crate::engine::Stream;
-use crate::part::Part;
+use crate::iovec::Part;
 
 pub(super) struct Socket(TcpStream);
 

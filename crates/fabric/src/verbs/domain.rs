@@ -21,12 +21,12 @@ use super::mr::{self, is_registered};
 use super::rail::Rail;
 use super::survey::list;
 use crate::error::{Error, Kind};
-use crate::half::{Fabric, Half, Side};
 use crate::memory::Memory;
 use crate::region::{Region, Rights};
 use crate::registration::Registration;
 use crate::registration::verbs::Mr;
 use crate::registration::verbs::Registrations;
+use crate::setup::{Fabric, Half, Side};
 
 /// An open device: a [`Fabric`].
 #[derive(Debug)]

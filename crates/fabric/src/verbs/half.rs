@@ -20,8 +20,8 @@ use super::qp::Qp;
 use super::rail::Rail;
 use crate::error::{Error, Kind};
 use crate::grants::random;
-use crate::half::Half;
 use crate::lane::Lane;
+use crate::setup::Half;
 
 pub(super) struct VerbsHalf {
     // Dropped in this order: the queue pair first.

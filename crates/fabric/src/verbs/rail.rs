@@ -15,7 +15,7 @@ use super::events::Events;
 use super::mr;
 use super::port::{LinkLayer, Port};
 use super::receives::SharedReceives;
-use crate::attached::Attached;
+use crate::attached_regions::Attached;
 use crate::error::{Error, Kind};
 use crate::memory::{Memory, Pages};
 use crate::region::Rights;

@@ -18,8 +18,8 @@ use super::domain::Pd;
 use super::mr::lkey;
 use super::qp::Qp;
 use super::srq::Srq;
+use crate::completion_sink::Over;
 use crate::op::{Failure, Op};
-use crate::over::Over;
 use crate::registration::verbs::Mr;
 use crate::slab::Slab;
 

@@ -6,9 +6,9 @@ use rdma_sys::work::{AtomicTarget, RdmaTarget, SendTarget, ibv_send_wr, ibv_sge}
 use super::chain::Chain;
 use super::mr::lkey;
 use super::zero::zeroed;
-use crate::cut::{Cut, Most, Part};
 use crate::op::Work;
 use crate::remote::{Reach, Target};
+use crate::splitter::{Cut, Most, Part};
 
 /// The limits of a work request.
 pub(super) struct RequestLimits {

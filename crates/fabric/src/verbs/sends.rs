@@ -20,9 +20,9 @@ use super::datagram::Datagram;
 use super::outcome::send_failure;
 use super::qp::Qp;
 use super::request::{RequestLimits, request};
-use crate::cut::Cut;
+use crate::completion_sink::Over;
 use crate::op::{Done, Failure, Op, Work};
-use crate::over::Over;
+use crate::splitter::Cut;
 use crate::stats::SAMPLE;
 
 pub(super) struct Sends {

@@ -11,9 +11,9 @@ use super::outgoing::{PARTS, Payload};
 use crate::engine::core::Core;
 use crate::engine::frame::{Decoded, Header, Kind};
 use crate::engine::stream::Stream;
+use crate::iovec::{Part, append};
 use crate::memory::copy::copy;
 use crate::op::{Done, Failure, Op, Work};
-use crate::part::{Part, append};
 use crate::region::{Rights, Slice};
 
 /// A frame whose payload is on its way.

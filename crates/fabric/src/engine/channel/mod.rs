@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use super::core::Core;
 use super::frame::{Header, Kind, reason, reason_number};
 use super::stream::Stream;
+use crate::iovec::Part;
 use crate::op::Failure;
-use crate::part::Part;
 use incoming::{Incoming, Sink};
 use outgoing::{Outgoing, PARTS, Payload};
 

@@ -10,8 +10,8 @@ use super::Channel;
 use crate::engine::core::Core;
 use crate::engine::frame::{Header, Kind};
 use crate::engine::stream::Stream;
+use crate::iovec::{Part, append};
 use crate::op::Failure;
-use crate::part::{Part, append};
 use crate::region::Slice;
 
 pub(super) struct Outgoing {

@@ -101,11 +101,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::half::register_software;
     use crate::link::config::Config;
     use crate::link::trial::SimLink;
     use crate::memory::{Memory, Pages};
     use crate::region::Rights;
+    use crate::setup::register_software;
 
     /// Two ends, the first with one rail in use.
     fn one_rail() -> SimLink {

@@ -8,9 +8,9 @@ use super::providers::Requirements;
 use super::settings::Settings;
 use super::{Inner, lock};
 use crate::error::{Error, Kind};
-use crate::half::Fabric;
 use crate::link::protocol::hello::port_name;
 use crate::region::{Region, WeakRegion};
+use crate::setup::Fabric;
 use crate::{ofi, verbs};
 
 impl Inner {

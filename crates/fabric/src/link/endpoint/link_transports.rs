@@ -6,11 +6,11 @@ use std::sync::Arc;
 use super::Inner;
 use super::providers::Requirements;
 use crate::error::{Error, Kind};
-use crate::half::Fabric;
 use crate::lane::Lane;
 use crate::link::config::Policy;
 use crate::link::protocol::control::Class;
 use crate::link::rails::connector::Transports;
+use crate::setup::Fabric;
 use crate::{shm, tcp};
 
 /// The transports of one link.

@@ -23,7 +23,6 @@ use self::providers::Providers;
 use self::settings::Settings;
 use crate::error::{Error, Kind};
 use crate::grants::random;
-use crate::half::Fabric;
 use crate::link::config::Policy;
 use crate::link::core::{Core, CoreSetup};
 use crate::link::lane::Link;
@@ -34,6 +33,7 @@ use crate::link::report::{Explanation, LinkInfo, Report};
 use crate::memory::Memory;
 use crate::region::{Region, Rights, WeakRegion};
 use crate::session::{self, Credentials, Session};
+use crate::setup::Fabric;
 use crate::stats::Stats;
 use crate::{ofi, shm, tcp, verbs};
 

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::settings::Settings;
 use crate::error::Error;
-use crate::half::Fabric;
 use crate::link::config::Policy;
 use crate::link::protocol::control::Class;
 use crate::ofi::{self, Choice, Config, Domain, Provider, UsableProvider};
 use crate::region::Region;
+use crate::setup::Fabric;
 
 pub(in crate::link) struct Providers {
     config: Config,
@@ -159,7 +159,7 @@ mod tests {
     #[cfg(feature = "external-tests")]
     #[test]
     fn a_forgotten_domain_is_opened_again_unless_it_is_in_use() {
-        use crate::half::Side;
+        use crate::setup::Side;
 
         let providers =
             Providers::new(&Settings { classes: vec![Class::Ofi], ..Settings::default() });

@@ -5,13 +5,13 @@
 use std::collections::VecDeque;
 
 use crate::error::Error;
-use crate::half::Fabric;
 use crate::link::config::CONTROL_SLOTS;
 use crate::link::operations::runs;
 use crate::link::protocol::header::{Header, Stream};
 use crate::memory::{Memory, Pages};
 use crate::op::Op;
 use crate::region::{Region, Rights, Slice};
+use crate::setup::Fabric;
 
 #[derive(Debug)]
 pub(in crate::link) struct MessageQueue {

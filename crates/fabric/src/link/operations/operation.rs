@@ -286,9 +286,9 @@ const MAX_REFUSALS: u8 = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::half::register_software;
     use crate::memory::{Memory, Pages};
     use crate::region::Rights;
+    use crate::setup::register_software;
 
     #[test]
     fn cuts_of_several_slices_have_the_right_bytes() {

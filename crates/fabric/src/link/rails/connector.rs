@@ -10,10 +10,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use super::lane::RailLane;
 use super::probe::Probe;
 use crate::error::{Error, Kind};
-use crate::half::{Fabric, Half, Side};
 use crate::lane::Lane;
 use crate::link::messages::message_queue::MessageQueue;
 use crate::link::protocol::control::Class;
+use crate::setup::{Fabric, Half, Side};
 
 /// Opens devices and other paths by name.
 pub(crate) trait Transports: Send + Sync {

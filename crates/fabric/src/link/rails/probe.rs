@@ -2,11 +2,11 @@
 
 use crate::error::Error;
 use crate::grants::random;
-use crate::half::Fabric;
 use crate::memory::{Memory, Pages};
 use crate::op::Work;
 use crate::region::{Region, Rights};
 use crate::remote::Window;
+use crate::setup::Fabric;
 
 pub(super) struct Probe {
     /// Written and read by the peer.

@@ -7,9 +7,9 @@ use super::connector::{ConnectorTask, LaneOptions, Product, Task, TaskResult};
 use super::rail::SETUP_TIMEOUT;
 use super::{RailLane, RailState, Rails};
 use crate::error::Error;
-use crate::half::{Fabric, Half, Side};
 use crate::link::config::Config;
 use crate::link::protocol::control::{Class, Plan};
+use crate::setup::{Fabric, Half, Side};
 
 impl Rails {
     /// Starts rails that are due: all classes down to the best that is up, or likely to come up

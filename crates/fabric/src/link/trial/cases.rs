@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::run::small;
 use super::{RAILS, SimLink};
-use crate::half::register_software;
 use crate::link::Config;
 use crate::memory::{Memory, Pages};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Region, Rights};
 use crate::remote::Window;
+use crate::setup::register_software;
 use crate::sim::Faults;
 
 fn region(length: usize, rights: Rights) -> Region {

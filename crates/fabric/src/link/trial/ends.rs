@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Random;
-use crate::half::register_software;
 use crate::link::core::Core;
 use crate::memory::{Memory, Pages};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Region, Rights, Slice};
 use crate::remote::Window;
+use crate::setup::register_software;
 
 /// A region is divided into cells; each operation has exclusive use of some of the peer's and some of ours.
 pub(super) const CELL: usize = 256;

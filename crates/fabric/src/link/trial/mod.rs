@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::half::Fabric;
 use crate::link::config::Config;
 use crate::link::core::{Connection, Core, CoreSetup};
 use crate::link::protocol::control::{Class, Plan};
 use crate::link::rails::connector::{Connector, ConnectorTask, TaskResult, Transports};
+use crate::setup::Fabric;
 use crate::sim::{self, World};
 
 /// Two ends of a link, and the simulated network between them.

@@ -3,15 +3,15 @@
 use rdma_sys::Errno;
 
 use super::{LaneLimits, MAX_REQUESTS, PeerRequest, Pending, Sends, Submission, key};
-use crate::cut::{Cut, Most, Part};
+use crate::completion_sink::Over;
 use crate::ofi::endpoint::{Direction, Endpoint, Remote};
 use crate::ofi::frame::{AtomicOp, Frame, PART_BYTES};
 use crate::ofi::gather::Gather;
 use crate::ofi::outgoing::ContextUse;
 use crate::ofi::rendezvous::PartId;
 use crate::op::Work;
-use crate::over::Over;
 use crate::remote::{Reach, Target};
+use crate::splitter::{Cut, Most, Part};
 
 impl Sends {
     /// Submits as much as the provider accepts, in order; immediate data of placed writes first.

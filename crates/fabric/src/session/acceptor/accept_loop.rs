@@ -13,10 +13,10 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
 use super::Shared;
 use super::half_open::{Action, HalfOpen, slow, too_many};
-use crate::half::deadline;
 use crate::session::connection::{HandshakeResult, Session};
 use crate::session::refusal::Reason;
 use crate::session::responder::{HandshakeContext, Rejection};
+use crate::setup::deadline;
 
 pub(super) struct AcceptLoop {
     epoll: OwnedFd,

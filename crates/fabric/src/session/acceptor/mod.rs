@@ -22,7 +22,7 @@ use self::queue::Queue;
 use super::connection::Session;
 use super::responder::HandshakeContext;
 use crate::error::{Error, Kind};
-use crate::half::deadline;
+use crate::setup::deadline;
 
 /// A listener, with its own thread that performs all handshakes concurrently. Dropping
 /// it ends the thread; open sessions stay.

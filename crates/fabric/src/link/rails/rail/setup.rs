@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::ending::LaneEnding;
 use super::{Rail, RailState};
-use crate::half::{Fabric, Half, Side};
 use crate::link::protocol::control::Plan;
 use crate::link::rails::RailLane;
 use crate::link::rails::probe::ProbeStep;
 use crate::op::Work;
 use crate::remote::RemoteRegion;
+use crate::setup::{Fabric, Half, Side};
 
 /// The state of a lane's setup.
 #[derive(Default)]

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use super::offer::{Approach, Offer};
-use super::{Config, Tcp};
-use crate::half::{Fabric, Side};
+use crate::setup::{Fabric, Side};
+use crate::tcp::offer::{Approach, Offer};
+use crate::tcp::{Config, Tcp};
 use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights};
 
 const LIMIT: Duration = Duration::from_secs(20);

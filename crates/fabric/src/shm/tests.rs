@@ -11,11 +11,11 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use super::half::ShmHalf;
+use super::connect::ShmHalf;
 use super::offer::Offer;
 use super::{Config, Shm};
-use crate::half::{Fabric, Half, Side};
 use crate::remote::Reach;
+use crate::setup::{Fabric, Half, Side};
 use crate::{Done, Failure, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights};
 
 const LIMIT: Duration = Duration::from_secs(20);

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::half::TcpHalf;
-use super::hello::hello;
-use super::offer::{Approach, Offer};
-use super::{Config, Tcp};
-use crate::half::{Fabric, Half, Side};
+use crate::setup::{Fabric, Half, Side};
+use crate::tcp::connect::TcpHalf;
+use crate::tcp::hello::hello;
+use crate::tcp::offer::{Approach, Offer};
+use crate::tcp::{Config, Tcp};
 use crate::{Failure, Lane, Memory, Op, Pages, Rights};
 
 /// A lane, and a socket at the other end of it that may say anything.

@@ -11,17 +11,17 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 
 use super::accept::Entrance;
 use super::dial::dial_all;
+use super::encrypted_socket::Sealed;
 use super::lane::TcpLane;
 use super::offer::{Approach, Offer};
-use super::sealed::Sealed;
 use super::socket::Socket;
 use super::terms::{Met, Terms, refused};
 use super::{Config, MAX_STREAMS};
 use crate::error::{Error, Kind};
 use crate::grants::random;
-use crate::half::{Half, Side, deadline};
 use crate::keepalive;
 use crate::lane::Lane;
+use crate::setup::{Half, Side, deadline};
 
 pub(super) struct TcpHalf {
     config: Config,

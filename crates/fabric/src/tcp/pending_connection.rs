@@ -9,7 +9,7 @@ use snow::TransportState;
 use super::hello::HELLO;
 use super::noise;
 use super::terms::{Met, Terms};
-use crate::half::Side;
+use crate::setup::Side;
 
 pub(super) struct Caller {
     socket: TcpStream,

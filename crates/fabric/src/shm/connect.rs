@@ -16,15 +16,15 @@ use rustix::net::{
 };
 
 use super::Config;
-use super::courier::{Courier, Received, receive, send};
 use super::lane::{Connection, ShmLane};
 use super::offer::{Offer, boot_id};
+use super::peer_socket::{Courier, Received, receive, send};
 use super::process::{Credentials, Process};
 use crate::error::{Error, Kind};
 use crate::grants::random;
-use crate::half::{Half, Side, deadline};
 use crate::lane::Lane;
 use crate::segment::control_block::{ControlBlock, PeerControlBlock};
+use crate::setup::{Half, Side, deadline};
 
 pub(super) struct ShmHalf {
     config: Config,

@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use snow::TransportState;
 
-use super::half::prepare;
-use super::hello::HELLO;
-use super::lane::TcpLane;
-use super::noise::{self, LENGTH, MESSAGE, RECORD_OF_NOTHING, TAG};
-use super::offer::{Approach, Offer};
-use super::sealed::{RECORD, Sealed};
-use super::terms::Terms;
-use super::{Config, Tcp};
 use crate::engine::Stream;
-use crate::half::{Fabric, Half, Side};
+use crate::setup::{Fabric, Half, Side};
+use crate::tcp::connect::prepare;
+use crate::tcp::encrypted_socket::{RECORD, Sealed};
+use crate::tcp::hello::HELLO;
+use crate::tcp::lane::TcpLane;
+use crate::tcp::noise::{self, LENGTH, MESSAGE, RECORD_OF_NOTHING, TAG};
+use crate::tcp::offer::{Approach, Offer};
+use crate::tcp::terms::Terms;
+use crate::tcp::{Config, Tcp};
 use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights, wait};
 
 fn encrypted() -> Tcp {

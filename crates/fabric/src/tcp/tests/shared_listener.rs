@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use super::hello::hello;
-use super::offer::Offer;
-use super::{Callers, Config, HELLO, MAX_STREAMS, Tcp};
-use crate::half::{Fabric, Half, Side};
+use crate::setup::{Fabric, Half, Side};
+use crate::tcp::hello::hello;
+use crate::tcp::offer::Offer;
+use crate::tcp::{Callers, Config, HELLO, MAX_STREAMS, Tcp};
 use crate::{Error, Lane};
 
 /// Delivers every connection it can, as long as the process lives.

@@ -17,8 +17,8 @@ use snow::TransportState;
 use super::noise::{LENGTH, TAG};
 use super::socket::Socket;
 use crate::engine::Stream;
+use crate::iovec::Part;
 use crate::memory::copy::copy;
-use crate::part::Part;
 
 pub(super) struct Sealed {
     socket: Socket,
