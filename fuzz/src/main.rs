@@ -13,7 +13,7 @@ fn target() -> fn(&[u8]) {
     match std::env::var("WIRELANE_FUZZ").as_deref() {
         Ok("engine") => fabric::fuzz::engine,
         Ok("ring") => fabric::fuzz::ring,
-        Ok("courier") => fabric::fuzz::courier,
+        Ok("peer_socket") => fabric::fuzz::peer_socket,
         Ok("offers") => fabric::fuzz::offers,
         Ok("handshake") => fabric::fuzz::handshake,
         Ok("link_messages") => fabric::fuzz::link_messages,

@@ -27,7 +27,7 @@ pub(crate) struct FuzzArgs {
 const TARGETS: [&str; 17] = [
     "engine",
     "ring",
-    "courier",
+    "peer_socket",
     "offers",
     "handshake",
     "link_messages",

@@ -1,5 +1,5 @@
 //! Two processes, one lane: `hello shm serve` in one terminal, `hello shm` in another; or tcp, or verbs.
-//! Offers and regions go over a TCP connection here; any way will do.
+//! Offers and regions are exchanged over a TCP connection here; any channel will do.
 
 use std::error::Error;
 use std::net::{TcpListener, TcpStream};
@@ -9,29 +9,29 @@ use fabric::{Memory, Pages, Pieces, RemoteRegion, Rights, Side, drive, exchange,
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let serves = words.get(1).is_some_and(|word| word == "serve");
-    let fabric = open(words.first().map_or("shm", String::as_str))?;
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let serves = args.get(1).is_some_and(|arg| arg == "serve");
+    let fabric = open(args.first().map_or("shm", String::as_str))?;
 
-    // Each end prepares its half, tells the other what it needs to know, and connects.
+    // Each end prepares a lane, sends its offer to the other, and connects.
     let mut wire = match serves {
         true => TcpListener::bind("127.0.0.1:7471")?.accept()?.0,
         false => TcpStream::connect("127.0.0.1:7471")?,
     };
-    let half = fabric.half(if serves { Side::Accept } else { Side::Dial })?;
-    let offer = exchange::exchange(&mut wire, &half.offer())?;
-    let (lane, driver) = drive(half.connect(&offer, Duration::from_secs(5))?);
+    let unconnected = fabric.prepare_lane(if serves { Side::Accept } else { Side::Dial })?;
+    let offer = exchange(&mut wire, &unconnected.offer())?;
+    let (lane, driver) = drive(unconnected.connect(&offer, Duration::from_secs(5))?);
     tokio::spawn(driver);
 
     // Memory that the other end may read and write.
     let region = fabric.register(&Memory::allocate(4096, Pages::Auto)?, Rights::ALL)?;
     let ours = lane.grant(&region).await?;
-    let theirs = RemoteRegion::from_bytes(&exchange::exchange(&mut wire, &ours.to_bytes())?)?;
+    let theirs = RemoteRegion::from_bytes(&exchange(&mut wire, &ours.to_bytes())?)?;
     let window = lane.import(&theirs).await?;
 
     if serves {
-        let (length, number) = lane.receive(region.slice(..0)).await?;
-        eprintln!("{length} bytes came with {number:?}: {:?}", text(&region.slice(..length)));
+        let (length, imm) = lane.receive(region.slice(..0)).await?;
+        eprintln!("received {length} bytes with {imm:?}: {:?}", text(&region.slice(..length)));
         lane.receive(region.slice(..0)).await?; // until the other end is done
     } else {
         region.memory().write(0, b"straight into your memory");

@@ -1,6 +1,6 @@
-//! Two endpoints of one host, the link between them, a write and a message: `cargo run -p fabric --example link`, with `shm`
-//! or `tcp` as an argument to allow one transport only.
-#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+//! Two endpoints of one host, the link between them, a write and a message:
+//! `cargo run -p wirelane-fabric --example link`, with `shm` or `tcp` as an argument to allow only one transport.
+#![allow(clippy::print_stdout, reason = "prints its result")]
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use fabric::link::{Class, Endpoint, Link, Settings};
 use fabric::{Completion, Done, Lane, Memory, Op, Pages, RemoteRegion, Rights, wait};
 
-/// What ends a step of the example.
+/// The result of a step.
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> Outcome<()> {
@@ -24,17 +24,17 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// What the example does: the transport that the link uses, and the text that was written into the other end's memory.
+/// Runs the example; returns the transport of the link, and the text that was written into the other end's memory.
 pub(crate) fn run(classes: Vec<Class>) -> Outcome<(&'static str, String)> {
     let settings = Settings { classes, ..Settings::default() };
 
-    // One endpoint listens. The link is made by a handshake over TCP; which transport it then uses is decided by what
+    // One endpoint listens. The link is set up by a handshake over TCP; its transport is then chosen from those that
     // both ends have.
     let listening = Endpoint::new(settings.clone())?;
     let listener = listening.listen("127.0.0.1:0".parse()?)?;
     let address = listener.address();
     let server = thread::spawn(move || -> Outcome<String> {
-        let accepted = listener.accept(LIMIT).ok_or("nobody connected")?;
+        let accepted = listener.accept(LIMIT).ok_or("no client connected")?;
         serve(&listening, accepted?)
     });
 
@@ -57,12 +57,12 @@ fn serve(endpoint: &Endpoint, mut link: Link) -> Outcome<String> {
     messages.memory().write(0, &description);
     finish(&mut link, Op::send(1, messages.slice(..description.len())))?;
 
-    // The message says how many bytes were written. It is sent after the write was placed.
+    // The message is the number of bytes written. It is sent after the write has completed.
     finish(&mut link, Op::receive(2, messages.slice(..8)))?;
     let mut length = [0; 8];
     messages.memory().read(0, &mut length);
     let length = usize::try_from(u64::from_le_bytes(length))?.min(granted.len());
-    // The peer closes the link when it knows that its message arrived. If we closed it before, it would not know.
+    // The peer closes the link when its message is acknowledged. If we closed it before, the send could fail.
     let end = Instant::now() + LIMIT;
     while link.ended().is_none() && Instant::now() < end {
         wait(&mut link, &mut Vec::new(), Duration::from_millis(100));
@@ -70,7 +70,7 @@ fn serve(endpoint: &Endpoint, mut link: Link) -> Outcome<String> {
     Ok(String::from_utf8(granted.slice(..length).to_vec())?)
 }
 
-/// Receives the description of the server's memory, writes there, and says so.
+/// Receives the description of the server's memory, writes there, and sends the length.
 fn call(endpoint: &Endpoint, mut link: Link) -> Outcome<()> {
     let ours = endpoint.register(&Memory::allocate(4096, Pages::Auto)?, Rights::NONE)?;
     let received = finish(&mut link, Op::receive(1, ours.slice(..256)))?;
@@ -79,7 +79,7 @@ fn call(endpoint: &Endpoint, mut link: Link) -> Outcome<()> {
 
     let text = b"written straight into your memory";
     ours.memory().write(0, text);
-    // Done means placed in the other end's memory.
+    // A completed write is in the other end's memory.
     finish(&mut link, Op::write(2, ours.slice(..text.len()), window.at(0)))?;
     ours.memory().write(0, &(text.len() as u64).to_le_bytes());
     finish(&mut link, Op::send(3, ours.slice(..8)))?;

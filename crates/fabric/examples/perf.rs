@@ -1,13 +1,13 @@
 //! Measures one lane between two processes of this machine, to be compared with other programs.
 //!
-//! `perf LANE TEST SIZE ROUNDS [DEVICE PEER-DEVICE]` prints one number: microseconds for one way
-//! (`write_lat`, the peer watches its memory; `imm_lat`, the peer waits for the immediate data; `send_lat`, for the
-//! message) or MB per second (`write_bw`); nanoseconds for an operation, sixteen in flight (`write_16`);
+//! `perf LANE TEST SIZE ROUNDS [DEVICE PEER-DEVICE]` prints one number: microseconds for one direction
+//! (`write_lat`, the peer polls its memory; `imm_lat`, the peer waits for the immediate data; `send_lat`, for the
+//! message) or MB per second (`write_bw`); nanoseconds per operation, sixteen in flight (`write_16`);
 //! microseconds for a request of 128 bytes that is answered by a write of SIZE with immediate data, one in flight
-//! (`rpc_lat`) or sixteen (`rpc_16`). `idle` sleeps ROUNDS seconds as a connected pair and prints the share of a core it used,
+//! (`rpc_lat`) or sixteen (`rpc_16`). `idle` sleeps ROUNDS seconds as a connected pair and prints the used share of a core,
 //! in percent. Lanes: shm, tcp, tcp-encrypted, verbs; libfabric's providers: ofi-tcp, ofi-shm, ofi-verbs; and links over
 //! some: link-shm, link-tcp, link-verbs, link-ofi.
-#![allow(clippy::print_stdout, reason = "its answer")]
+#![allow(clippy::print_stdout, reason = "prints its result")]
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -26,13 +26,13 @@ use fabric::{
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let (child, words) = match words.split_first() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (child, args) = match args.split_first() {
         Some((first, rest)) if first == "--child" => (true, rest.to_vec()),
-        _ => (false, words),
+        _ => (false, args),
     };
-    let run = Run::parse(&words)?;
-    if child { run.follow() } else { run.lead(&words) }
+    let run = Run::parse(&args)?;
+    if child { run.follow() } else { run.lead(&args) }
 }
 
 /// What to measure.
@@ -45,8 +45,8 @@ struct Run {
 }
 
 impl Run {
-    fn parse(words: &[String]) -> Outcome<Self> {
-        let [lane, test, size, rounds, devices @ ..] = words else {
+    fn parse(args: &[String]) -> Outcome<Self> {
+        let [lane, test, size, rounds, devices @ ..] = args else {
             return Err("usage: perf LANE TEST SIZE ROUNDS [DEVICE PEER-DEVICE]".into());
         };
         let (size, rounds) = (size.parse()?, rounds.parse()?);
@@ -64,27 +64,27 @@ impl Run {
             }
             "verbs" => verbs(self.devices.get(end)),
             "ofi-tcp" | "ofi-shm" | "ofi-verbs" => ofi(&self.lane[4..], self.devices.get(end)),
-            other => Err(format!("no lane {other}").into()),
+            other => Err(format!("unknown lane {other}").into()),
         }
     }
 
-    /// The process that was started, and starts the other.
-    fn lead(&self, words: &[String]) -> Outcome<()> {
-        let mut peer = Peer::start(words)?;
+    /// The process that the user started; it starts the other.
+    fn lead(&self, args: &[String]) -> Outcome<()> {
+        let mut peer = Peer::start(args)?;
         let mut end = self.connect(Side::Dial, &mut peer)?;
         let result = match self.test.as_str() {
             "write_lat" => end.write_latency(self, true),
-            "imm_lat" | "send_lat" => end.converse(self, 1) / 2.0,
-            "rpc_lat" => end.converse(self, 1),
-            "rpc_16" => end.converse(self, SEVERAL),
+            "imm_lat" | "send_lat" => end.ping_pong(self, 1) / 2.0,
+            "rpc_lat" => end.ping_pong(self, 1),
+            "rpc_16" => end.ping_pong(self, RPC_DEPTH),
             "write_bw" => end.bandwidth(self),
             "write_16" => end.rate(self),
             "idle" => end.idle(self),
-            other => return Err(format!("no test {other}").into()),
+            other => return Err(format!("unknown test {other}").into()),
         };
         println!("{result:.3}");
-        // One that has said all it had to is gone.
-        let _ = peer.say("over");
+        // A peer that has finished is gone.
+        let _ = peer.send("over");
         end.until_peer_ends(&mut peer)
     }
 
@@ -94,7 +94,7 @@ impl Run {
         let mut end = self.connect(Side::Accept, &mut peer)?;
         match self.test.as_str() {
             "write_lat" => drop(end.write_latency(self, false)),
-            "imm_lat" | "send_lat" | "rpc_lat" | "rpc_16" => drop(end.converse(self, 0)),
+            "imm_lat" | "send_lat" | "rpc_lat" | "rpc_16" => drop(end.ping_pong(self, 0)),
             _ => end.serve(&mut peer),
         }
         Ok(())
@@ -102,20 +102,20 @@ impl Run {
 
     /// Lanes, regions, windows.
     fn connect(&self, side: Side, peer: &mut Peer) -> Outcome<End> {
-        let room = match self.test.starts_with("rpc") {
-            true => SEVERAL * self.size.max(REQUEST),
+        let length = match self.test.starts_with("rpc") {
+            true => RPC_DEPTH * self.size.max(REQUEST_BYTES),
             false => self.size.max(8),
         };
-        let memory = Memory::allocate(room, Pages::Auto)?;
+        let memory = Memory::allocate(length, Pages::Auto)?;
         memory.prefault(1, |_| ())?;
-        let source = Memory::allocate(room, Pages::Auto)?;
+        let source = Memory::allocate(length, Pages::Auto)?;
         source.prefault(1, |_| ())?;
         let (mut lane, [region, source]) = match self.lane.strip_prefix("link-") {
             Some(class) => self.connect_link(class, side, peer, [&memory, &source])?,
             None => self.connect_lane(side, peer, [&memory, &source])?,
         };
-        peer.say(&hex(&lane.grant(&region)?.to_bytes()))?;
-        let remote = RemoteRegion::from_bytes(&unhex(&peer.hear()?)?)?;
+        peer.send(&hex(&lane.grant(&region)?.to_bytes()))?;
+        let remote = RemoteRegion::from_bytes(&unhex(&peer.receive()?)?)?;
         let window = lane.import(&remote)?;
         Ok(End {
             lane,
@@ -135,7 +135,7 @@ type Connected = (Box<dyn Lane>, [Region; 2]);
 const RIGHTS: [Rights; 2] = [Rights::ALL, Rights::NONE];
 
 impl Run {
-    /// Halves and offers.
+    /// Exchanges offers and connects.
     fn connect_lane(
         &self,
         side: Side,
@@ -143,10 +143,10 @@ impl Run {
         memories: [&Memory; 2],
     ) -> Outcome<Connected> {
         let fabric = self.fabric(usize::from(side == Side::Accept))?;
-        let half = fabric.half(side)?;
-        peer.say(&hex(&half.offer()))?;
-        let offer = unhex(&peer.hear()?)?;
-        let lane = half.connect(&offer, LIMIT)?;
+        let unconnected = fabric.prepare_lane(side)?;
+        peer.send(&hex(&unconnected.offer()))?;
+        let offer = unhex(&peer.receive()?)?;
+        let lane = unconnected.connect(&offer, LIMIT)?;
         let [a, b] = memories;
         Ok((lane, [fabric.register(a, RIGHTS[0])?, fabric.register(b, RIGHTS[1])?]))
     }
@@ -167,11 +167,11 @@ impl Run {
             Endpoint::new(Settings { classes: vec![class], devices, ..Settings::default() })?;
         let regions = [endpoint.register(a, RIGHTS[0])?, endpoint.register(b, RIGHTS[1])?];
         if side == Side::Dial {
-            return Ok((Box::new(endpoint.connect(peer.hear()?.parse()?, LIMIT)?), regions));
+            return Ok((Box::new(endpoint.connect(peer.receive()?.parse()?, LIMIT)?), regions));
         }
         let listener = endpoint.listen("127.0.0.1:0".parse()?)?;
-        peer.say(&listener.address().to_string())?;
-        let mut link = listener.accept(LIMIT).ok_or("nobody came")??;
+        peer.send(&listener.address().to_string())?;
+        let mut link = listener.accept(LIMIT).ok_or("no peer connected")??;
         while !link.is_up() {
             wait(&mut link, &mut Vec::new(), Duration::from_millis(10));
         }
@@ -179,7 +179,7 @@ impl Run {
     }
 }
 
-/// One end, connected.
+/// One connected end.
 struct End {
     lane: Box<dyn Lane>,
     region: Region,
@@ -187,7 +187,7 @@ struct End {
     window: Window,
     done: Vec<Completion>,
     ops: VecDeque<Op>,
-    /// The one to be posted now.
+    /// The operations to post now.
     one: VecDeque<Op>,
 }
 
@@ -196,17 +196,17 @@ impl End {
         Op::write(1, self.source.slice(..size), self.window.at(0))
     }
 
-    /// Each end writes when it sees the other's write in its memory. The last eight bytes carry the
-    /// round; all that is shorter is written as eight.
+    /// Each end writes when it sees the other's write in its memory. The last eight bytes are the
+    /// round; shorter messages are written as eight bytes.
     fn write_latency(&mut self, run: &Run, leads: bool) -> f64 {
         let size = run.size.max(8);
         let last = size - 8;
         self.ops.push_back(self.write(size));
         let warm_up = run.rounds / 10 + 1;
-        let mut begun = Instant::now();
+        let mut started = Instant::now();
         for round in 1..=warm_up + run.rounds {
             if round == warm_up + 1 {
-                begun = Instant::now();
+                started = Instant::now();
             }
             if leads {
                 self.send_round(last, round);
@@ -220,8 +220,8 @@ impl End {
                 self.send_round(last, round);
             }
         }
-        let took = begun.elapsed();
-        self.settle();
+        let took = started.elapsed();
+        self.drain();
         took.as_secs_f64() * 1e6 / (2 * run.rounds) as f64
     }
 
@@ -234,7 +234,7 @@ impl End {
         self.lane.post(&mut self.ops);
     }
 
-    /// Operations that are over are posted again as they are, with the memory they own.
+    /// Finished operations are posted again unchanged, with the memory they own.
     fn recycle(&mut self) {
         for completion in self.done.drain(..) {
             completion.outcome.expect("it succeeds");
@@ -242,65 +242,65 @@ impl End {
         }
     }
 
-    /// Each end says something for everything it hears; who leads says `ahead` things by itself at first.
-    /// Microseconds for a word and its answer.
-    fn converse(&mut self, run: &Run, ahead: usize) -> f64 {
+    /// Each end sends a message for every message it receives; the leader first sends `initial` messages.
+    /// Returns microseconds per message and answer.
+    fn ping_pong(&mut self, run: &Run, initial: usize) -> f64 {
         let (size, rpc) = (run.size, run.test.starts_with("rpc"));
-        let asks = rpc && ahead > 0;
-        let message = if asks { REQUEST } else { size };
-        let words = if rpc { SEVERAL } else { 2 };
-        for word in 0..words {
-            let at = if rpc { word * size } else { 0 };
-            let op = match asks || run.test == "send_lat" {
+        let is_client = rpc && initial > 0;
+        let message = if is_client { REQUEST_BYTES } else { size };
+        let count = if rpc { RPC_DEPTH } else { 2 };
+        for index in 0..count {
+            let at = if rpc { index * size } else { 0 };
+            let op = match is_client || run.test == "send_lat" {
                 true => Op::send(1, self.source.slice(..message)),
                 false => {
                     let from = self.source.slice(at..at + size);
-                    Op::write_imm(1, from, self.window.at(at as u64), word as u32)
+                    Op::write_imm(1, from, self.window.at(at as u64), index as u32)
                 }
             };
             self.ops.push_back(op);
-            let room = self.region.slice(..if rpc { REQUEST } else { size });
-            self.one.extend([Op::receive(0, room.clone()), Op::receive(0, room)]);
+            let length = self.region.slice(..if rpc { REQUEST_BYTES } else { size });
+            self.one.extend([Op::receive(0, length.clone()), Op::receive(0, length)]);
         }
         self.lane.post(&mut self.one);
-        // Some lanes connect by their first words.
-        self.talk(run.rounds / 10 + 1, ahead);
-        let begun = Instant::now();
-        self.talk(run.rounds, ahead);
-        let took = begun.elapsed();
-        // What was said last may be on its way.
-        while self.ops.len() < words {
+        // Some lanes connect with their first messages.
+        self.exchange(run.rounds / 10 + 1, initial);
+        let started = Instant::now();
+        self.exchange(run.rounds, initial);
+        let took = started.elapsed();
+        // The last messages may be in flight.
+        while self.ops.len() < count {
             self.lane.poll(&mut self.done);
-            self.hear();
+            self.sort_completions();
         }
-        self.settle();
+        self.drain();
         took.as_secs_f64() * 1e6 / run.rounds as f64
     }
 
-    /// Hears and says so many things.
-    fn talk(&mut self, rounds: u64, mut may: usize) {
-        let (mut said, mut heard) = (0, 0);
-        while said < rounds || heard < rounds {
-            let now = may.min(self.ops.len()).min((rounds - said) as usize);
+    /// Receives and sends `rounds` messages.
+    fn exchange(&mut self, rounds: u64, mut may: usize) {
+        let (mut sent, mut received) = (0, 0);
+        while sent < rounds || received < rounds {
+            let now = may.min(self.ops.len()).min((rounds - sent) as usize);
             if now > 0 || !self.one.is_empty() {
-                // What is said goes before the receives that were used up.
+                // Messages are posted before the used receives.
                 let receives = self.one.len();
                 self.one.extend(self.ops.drain(..now));
                 self.one.rotate_left(receives);
-                (said, may) = (said + now as u64, may - now);
+                (sent, may) = (sent + now as u64, may - now);
                 self.lane.post(&mut self.one);
             }
-            // Who has said all does not listen any more: the other's first word of the next talk may be there already.
-            if said == rounds && heard == rounds || self.lane.poll(&mut self.done) == 0 {
+            // An end that has finished does not poll any more: the other's first message of the next exchange may be there already.
+            if sent == rounds && received == rounds || self.lane.poll(&mut self.done) == 0 {
                 continue;
             }
-            let now = self.hear();
-            (heard, may) = (heard + now as u64, may + now);
+            let now = self.sort_completions();
+            (received, may) = (received + now as u64, may + now);
         }
     }
 
-    /// Sorts what is over; how many things were heard.
-    fn hear(&mut self) -> usize {
+    /// Sorts completions; returns the number of received messages.
+    fn sort_completions(&mut self) -> usize {
         let before = self.one.len();
         for Completion { token, outcome, work } in self.done.drain(..) {
             match outcome.expect("it succeeds") {
@@ -311,40 +311,40 @@ impl End {
         self.one.len() - before
     }
 
-    /// What one operation costs, sixteen in flight.
+    /// Nanoseconds per operation, sixteen in flight.
     fn rate(&mut self, run: &Run) -> f64 {
         for _ in 0..16 {
             self.ops.push_back(self.write(run.size));
         }
         self.stream(run.rounds / 10 + 1);
-        let begun = Instant::now();
+        let started = Instant::now();
         self.stream(run.rounds);
-        begun.elapsed().as_nanos() as f64 / run.rounds as f64
+        started.elapsed().as_nanos() as f64 / run.rounds as f64
     }
 
-    /// Keeps as many writes in flight as other programs do.
+    /// MB per second, with as many writes in flight as other programs.
     fn bandwidth(&mut self, run: &Run) -> f64 {
         let depth = if run.lane.ends_with("verbs") { VERBS_DEPTH } else { DEPTH };
         for _ in 0..depth {
             self.ops.push_back(self.write(run.size));
         }
         self.stream(run.rounds / 10 + 1);
-        let begun = Instant::now();
+        let started = Instant::now();
         self.stream(run.rounds);
-        (run.rounds * run.size as u64) as f64 / 1e6 / begun.elapsed().as_secs_f64()
+        (run.rounds * run.size as u64) as f64 / 1e6 / started.elapsed().as_secs_f64()
     }
 
     fn stream(&mut self, rounds: u64) {
-        let (mut posted, mut over) = (0, 0);
+        let (mut posted, mut finished) = (0, 0);
         let mut waiting = VecDeque::new();
-        while over < rounds {
+        while finished < rounds {
             while posted < rounds && !self.ops.is_empty() {
                 waiting.extend(self.ops.drain(..));
                 let most = (rounds - posted) as usize;
                 self.ops.extend(waiting.drain(..most.min(waiting.len())));
                 posted += self.lane.post(&mut self.ops) as u64;
             }
-            over += self.lane.poll(&mut self.done) as u64;
+            finished += self.lane.poll(&mut self.done) as u64;
             self.recycle();
         }
         self.ops.append(&mut waiting);
@@ -359,20 +359,20 @@ impl End {
         (cpu_seconds() - before) / run.rounds as f64 * 100.0
     }
 
-    /// Executes what the leader asks for until it says that it is over.
+    /// Serves the leader until it has finished.
     fn serve(&mut self, peer: &mut Peer) {
-        let over = std::thread::scope(|scope| {
-            let heard = scope.spawn(|| peer.hear());
-            while !heard.is_finished() {
+        let line = std::thread::scope(|scope| {
+            let received = scope.spawn(|| peer.receive());
+            while !received.is_finished() {
                 wait(&mut *self.lane, &mut self.done, Duration::from_millis(500));
             }
-            heard.join()
+            received.join()
         });
-        drop(over);
+        drop(line);
     }
 
-    /// Lets what is still in flight end.
-    fn settle(&mut self) {
+    /// Polls until operations in flight are finished.
+    fn drain(&mut self) {
         let until = Instant::now() + Duration::from_millis(50);
         while Instant::now() < until {
             self.lane.poll(&mut self.done);
@@ -391,7 +391,7 @@ impl End {
     }
 }
 
-/// The other process, spoken to by lines.
+/// The other process, connected by lines of text.
 struct Peer {
     child: Option<Child>,
     to: Box<dyn Write + Send>,
@@ -399,7 +399,7 @@ struct Peer {
 }
 
 impl Peer {
-    fn start(words: &[String]) -> Outcome<Self> {
+    fn start(args: &[String]) -> Outcome<Self> {
         let mut command = match std::env::var_os("PERF_PEER_CPU") {
             Some(cpu) => {
                 let mut taskset = Command::new("taskset");
@@ -408,7 +408,7 @@ impl Peer {
             }
             None => Command::new(std::env::current_exe()?),
         };
-        command.arg("--child").args(words);
+        command.arg("--child").args(args);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let to: ChildStdin = child.stdin.take().ok_or("no pipe")?;
         let from = child.stdout.take().ok_or("no pipe")?;
@@ -421,12 +421,12 @@ impl Peer {
         Peer { child: None, to: Box::new(std::io::stdout()), from: from.lines() }
     }
 
-    fn say(&mut self, line: &str) -> Outcome<()> {
+    fn send(&mut self, line: &str) -> Outcome<()> {
         writeln!(self.to, "{line}")?;
         Ok(self.to.flush()?)
     }
 
-    fn hear(&mut self) -> Result<String, String> {
+    fn receive(&mut self) -> Result<String, String> {
         let line = self.from.next().ok_or("the other process ended")?;
         line.map_err(|error| error.to_string())
     }
@@ -443,24 +443,24 @@ fn unhex(text: &str) -> Outcome<Vec<u8>> {
     Ok(bytes?.into_iter().collect::<Result<Vec<u8>, _>>()?)
 }
 
-/// User and system time of this process and those it waited for, from `/proc`.
+/// CPU time of the main thread, from `/proc`.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let nanoseconds = stat.split_whitespace().next().and_then(|text| text.parse::<f64>().ok());
     nanoseconds.unwrap_or(f64::NAN) / 1e9
 }
 
-/// The device named, or the best there is.
+/// The given device, or the best one.
 fn verbs(device: Option<&String>) -> Outcome<Box<dyn Fabric>> {
     let library = Path::new(verbs::LIBRARY);
     let survey = verbs::survey(library).map_err(|off| off.to_string())?;
-    let wish =
+    let request =
         verbs::DeviceRequest { device: device.cloned(), port: None, gid_index: None, mtu: 4096 };
-    let choice = verbs::choose(&survey.devices, &wish)?;
+    let choice = verbs::choose(&survey.devices, &request)?;
     Ok(Box::new(verbs::Domain::open(library, &choice)?))
 }
 
-/// A provider of libfabric, on the device named; over TCP to this host itself.
+/// A libfabric provider, on the given device; with tcp over loopback.
 fn ofi(provider: &str, device: Option<&String>) -> Outcome<Box<dyn Fabric>> {
     let mut survey = ofi::survey(None).map_err(|off| off.to_string())?;
     survey.providers.retain(|found| device.is_none_or(|device| found.domain == *device));
@@ -471,10 +471,10 @@ fn ofi(provider: &str, device: Option<&String>) -> Outcome<Box<dyn Fabric>> {
 }
 
 const LIMIT: Duration = Duration::from_secs(20);
-/// A request, and how many are in flight in `rpc_16`.
-const REQUEST: usize = 128;
-const SEVERAL: usize = 16;
-/// As many operations in flight as ucx_perftest keeps by default.
+/// The length of a request, and the number in flight in `rpc_16`.
+const REQUEST_BYTES: usize = 128;
+const RPC_DEPTH: usize = 16;
+/// Operations in flight, as in ucx_perftest by default.
 const DEPTH: usize = 32;
-/// As many as perftest does.
+/// Operations in flight, as in perftest.
 const VERBS_DEPTH: usize = 128;

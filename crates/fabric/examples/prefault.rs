@@ -1,5 +1,5 @@
-//! How fast memory comes in, by number of threads: `cargo run --release --example prefault -- GIB`.
-#![allow(clippy::print_stdout, reason = "an example's report is its output")]
+//! Measures prefaulting, by number of threads: `cargo run --release --example prefault -- GIB`.
+#![allow(clippy::print_stdout, reason = "prints its result")]
 
 use std::time::Instant;
 

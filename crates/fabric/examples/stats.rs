@@ -1,21 +1,23 @@
-//! What counting costs: `cargo run --release -p wirelane-fabric --example stats`.
+//! Measures the cost of counting: `cargo run --release -p wirelane-fabric --example stats`.
 //!
-//! Every operation of every lane is counted. This measures the counting alone, and one small write over
-//! shared memory, the shortest operation there is, which includes it.
-#![allow(clippy::print_stdout, reason = "its answer")]
+//! Every operation of every lane is counted. This measures only the counting, and a small write completion
+//! shared memory, the shortest operation, which includes it.
+#![allow(clippy::print_stdout, reason = "prints its result")]
 
 use std::collections::VecDeque;
 use std::error::Error;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use fabric::{Completion, Done, Fabric, Memory, Op, Pages, Rights, SAMPLE, Side, Stats, shm};
+use fabric::{
+    Completion, Done, Fabric, Memory, OPS_PER_LATENCY_SAMPLE, Op, Pages, Rights, Side, Stats, shm,
+};
 
 const ROUNDS: u32 = 5_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let fabric = shm::Shm::default();
-    let (dial, accept) = (fabric.half(Side::Dial)?, fabric.half(Side::Accept)?);
+    let (dial, accept) = (fabric.prepare_lane(Side::Dial)?, fabric.prepare_lane(Side::Accept)?);
     let (to_dial, to_accept) = (accept.offer(), dial.offer());
     let limit = Duration::from_secs(10);
     let accepted = std::thread::spawn(move || accept.connect(&to_accept, limit));
@@ -34,15 +36,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         let write = each(|_| {
             lane.post(&mut ops);
             lane.poll(&mut done);
-            ops.extend(done.drain(..).map(|over| Op { token: 1, work: over.work }));
+            ops.extend(done.drain(..).map(|completion| Op { token: 1, work: completion.work }));
         });
         let work = ops.pop_front().ok_or("the write is lost")?.work;
         let completion = Completion { token: 1, outcome: Ok(Done::Placed), work };
         let counting = each(|round| {
-            let begun = round.is_multiple_of(SAMPLE as u32).then(Instant::now);
+            let started = round.is_multiple_of(OPS_PER_LATENCY_SAMPLE as u32).then(Instant::now);
             stats.count(black_box(&completion));
-            if let Some(begun) = begun {
-                stats.time(begun.elapsed());
+            if let Some(started) = started {
+                stats.add_latency(started.elapsed());
             }
         });
         ops.push_back(Op { token: 1, work: completion.work });
@@ -52,9 +54,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn each(mut round: impl FnMut(u32)) -> f64 {
-    let begun = Instant::now();
+    let started = Instant::now();
     for n in 0..ROUNDS {
         round(n);
     }
-    begun.elapsed().as_secs_f64() * 1e9 / f64::from(ROUNDS)
+    started.elapsed().as_secs_f64() * 1e9 / f64::from(ROUNDS)
 }

@@ -1,24 +1,24 @@
 //! The regions that are attached to a domain.
 //!
-//! They hold the device open by their keys. When the domain and all its lanes are gone nobody can use
-//! those, so they are taken off here; the regions live on.
+//! Their keys keep the device open. When the domain and all its lanes are dropped, the keys cannot be used
+//! any more, so they are removed here; the regions stay.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::region::{Region, WeakRegion};
 use crate::registration::{Keys, Registration};
 
-pub(crate) struct Attached {
-    /// The domain's number.
+pub(crate) struct AttachedRegions {
+    /// The domain's id.
     domain: u32,
-    /// Takes its key off.
-    take_off: fn(&Keys, u32),
+    /// Removes a domain's key.
+    remove_key: fn(&Keys, u32),
     regions: Mutex<Vec<WeakRegion>>,
 }
 
-impl Attached {
-    pub(crate) fn to(domain: u32, take_off: fn(&Keys, u32)) -> Self {
-        Attached { domain, take_off, regions: Mutex::default() }
+impl AttachedRegions {
+    pub(crate) fn new(domain: u32, remove_key: fn(&Keys, u32)) -> Self {
+        AttachedRegions { domain, remove_key, regions: Mutex::default() }
     }
 
     pub(crate) fn add(&self, region: &Region) {
@@ -36,12 +36,12 @@ impl Attached {
     }
 }
 
-impl Drop for Attached {
+impl Drop for AttachedRegions {
     fn drop(&mut self) {
         let regions = self.regions.get_mut().unwrap_or_else(PoisonError::into_inner);
         for region in regions.drain(..).filter_map(|region| region.upgrade()) {
             if let Registration::Shared(keys) = region.registration() {
-                (self.take_off)(keys, self.domain);
+                (self.remove_key)(keys, self.domain);
             }
         }
     }
@@ -54,9 +54,9 @@ mod tests {
     use crate::region::Rights;
 
     #[test]
-    fn regions_are_known_once_and_forgotten_when_gone() {
+    fn regions_are_listed_once_and_removed_when_dropped() {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
-        let attached = Attached::to(1, |keys, domain| keys.verbs.remove(domain));
+        let attached = AttachedRegions::new(1, |keys, domain| keys.verbs.remove(domain));
         let [one, other] = [(); 2].map(|()| Region::shared(&memory, Rights::ALL));
         for region in [&one, &other, &one] {
             attached.add(region);

@@ -1,15 +1,15 @@
-//! How operations come back: counted, and as completions.
+//! Counts finished operations and collects their completions.
 
 use crate::op::{Completion, Done, Failure, Op};
 use crate::stats::Stats;
 
-/// Where operations that are over go.
-pub(crate) struct Over<'a> {
+/// Takes finished operations.
+pub(crate) struct CompletionSink<'a> {
     pub(crate) stats: &'a Stats,
     pub(crate) done: &'a mut Vec<Completion>,
 }
 
-impl Over<'_> {
+impl CompletionSink<'_> {
     #[inline]
     pub(crate) fn add(&mut self, op: Op, outcome: Result<Done, Failure>) {
         let completion = Completion { token: op.token, outcome, work: op.work };

@@ -1,10 +1,10 @@
-//! Awaiting a lane: a task owns it, everybody else asks that task.
+//! Awaitable lanes: a task owns the lane, and handles send it requests.
 //!
-//! [`drive()`] gives the task, to be spawned, and a handle that many may hold. The task polls, and sleeps
-//! in the runtime when there is nothing to do, so operations of the peer's are executed too while
-//! nobody here awaits anything.
+//! [`drive()`] returns the task, to be spawned, and a handle that can be cloned. The task polls, and sleeps
+//! in the runtime when there is nothing to do, so the peer's requests are served even if
+//! no caller awaits anything.
 //!
-//! Unsafe here: a descriptor of our own is given to the runtime, which wants it to stay open.
+//! Unsafe here: a descriptor of our own is registered with the runtime, which requires that it stays open.
 #![allow(unsafe_code, reason = "registers a descriptor with the runtime")]
 
 use std::collections::{HashMap, VecDeque};
@@ -20,10 +20,10 @@ use crate::op::{Completion, Done, Failure, Op, Pieces, Work};
 use crate::region::Region;
 use crate::remote::{RemoteRegion, Target, Window};
 
-/// Splits a lane into a handle to await and the task that drives it: spawn that, on any tokio runtime
-/// with I/O and time. It ends when all handles are dropped, and the lane with it.
+/// Splits a lane into a handle and the task that drives it: spawn that, on any tokio runtime
+/// with I/O and time enabled. The task ends when all handles are dropped, and the lane with it.
 pub fn drive(lane: Box<dyn Lane>) -> (AsyncLane, impl Future<Output = ()> + Send) {
-    // Callers wait here when the lane is full. Receives have a listener of their own, so that neither waits
+    // Callers wait here when the lane is full. Receives have a channel of their own, so that neither waits
     // for the other.
     let (requests_to, requests) = mpsc::channel(lane.caps().depth);
     let (receives_to, receive_requests) = mpsc::channel(lane.caps().depth);
@@ -39,8 +39,8 @@ pub fn drive(lane: Box<dyn Lane>) -> (AsyncLane, impl Future<Output = ()> + Send
     (AsyncLane { requests_to, receives_to }, driver.run())
 }
 
-/// A lane to await. Dropping an operation's future does not recall the operation: its memory stays with
-/// the lane until it is over.
+/// An awaitable lane. Dropping an operation's future does not cancel the operation: the lane owns its memory
+/// until it is finished.
 #[derive(Debug, Clone)]
 pub struct AsyncLane {
     requests_to: mpsc::Sender<Request>,
@@ -49,20 +49,20 @@ pub struct AsyncLane {
 
 #[derive(Debug)]
 enum Request {
-    Do(Work, oneshot::Sender<Completion>),
+    Run(Work, oneshot::Sender<Completion>),
     Grant(Region, oneshot::Sender<Result<RemoteRegion, Error>>),
     Import(RemoteRegion, oneshot::Sender<Result<Window, Error>>),
 }
 
 impl AsyncLane {
-    /// Does one operation; gives back what it owned. `None`: the task is gone, and what it owned with it.
+    /// Runs one operation; returns its memory. `None`: the task has ended, and the operation is lost.
     pub async fn run(&self, work: Work) -> Option<Completion> {
         let (answer, answered) = oneshot::channel();
         let to = match work {
             Work::Receive { .. } => &self.receives_to,
             _ => &self.requests_to,
         };
-        to.send(Request::Do(work, answer)).await.ok()?;
+        to.send(Request::Run(work, answer)).await.ok()?;
         answered.await.ok()
     }
 
@@ -95,7 +95,7 @@ impl AsyncLane {
         self.outcome(Work::Send { from: from.into(), imm: None }).await.map(drop)
     }
 
-    /// Receives a message or immediate data: how many bytes, and the immediate data.
+    /// Receives a message or immediate data: the number of bytes, and the immediate data.
     pub async fn receive(&self, into: impl Into<Pieces>) -> Result<(usize, Option<u32>), Failure> {
         match self.outcome(Work::Receive { into: into.into() }).await? {
             Done::Received { length, imm } => Ok((length, imm)),
@@ -106,23 +106,23 @@ impl AsyncLane {
     /// As [`Lane::grant`].
     pub async fn grant(&self, region: &Region) -> Result<RemoteRegion, Error> {
         let (answer, answered) = oneshot::channel();
-        self.ask(Request::Grant(region.clone(), answer), answered).await
+        self.send_request(Request::Grant(region.clone(), answer), answered).await
     }
 
     /// As [`Lane::import`].
     pub async fn import(&self, remote: &RemoteRegion) -> Result<Window, Error> {
         let (answer, answered) = oneshot::channel();
-        self.ask(Request::Import(*remote, answer), answered).await
+        self.send_request(Request::Import(*remote, answer), answered).await
     }
 
-    async fn ask<T>(
+    async fn send_request<T>(
         &self,
         request: Request,
         answered: oneshot::Receiver<Result<T, Error>>,
     ) -> Result<T, Error> {
         let gone = || {
-            let fix = "spawn the task that `drive` gave, and keep its runtime running";
-            Error::new(Kind::Gone, "ask the lane", "the task that drives it is gone", fix)
+            let fix = "spawn the task that `drive` returned, and keep its runtime running";
+            Error::new(Kind::Gone, "send a request to the lane", "its driver task has ended", fix)
         };
         self.requests_to.send(request).await.map_err(|_| gone())?;
         answered.await.unwrap_or_else(|_| Err(gone()))
@@ -133,9 +133,9 @@ struct Driver {
     lane: Box<dyn Lane>,
     requests: mpsc::Receiver<Request>,
     receive_requests: mpsc::Receiver<Request>,
-    /// Who waits for which operation.
+    /// The waiting callers, by operation.
     waiting: HashMap<u64, oneshot::Sender<Completion>>,
-    /// Operations that found no room yet; receives apart, so that neither waits for the other.
+    /// Operations that the lane was too full for; receives are separate, so that neither waits for the other.
     ops: VecDeque<Op>,
     receives: VecDeque<Op>,
     next: u64,
@@ -144,22 +144,22 @@ struct Driver {
 impl Driver {
     async fn run(mut self) {
         let Ok(fd) = self.lane.fd().try_clone_to_owned() else { return };
-        // SAFETY: an `OwnedFd` is open as long as it lives, and gives out one descriptor only.
+        // SAFETY: an `OwnedFd` is open as long as it lives, and is always the same descriptor.
         let fd = unsafe { AsyncFd::register(fd) };
-        // Without I/O in the runtime nothing can be awaited: every caller is told that the task is gone.
+        // Without I/O in the runtime nothing can be awaited: every caller gets the error that the task has ended.
         let Ok(fd) = fd else { return };
         let mut done = Vec::new();
         loop {
             let mut posted = self.post();
             self.deliver(&mut done);
             self.take_requests();
-            // Nobody is left who could await anything.
+            // All handles are dropped.
             if self.requests.is_closed() {
                 return;
             }
             posted += self.post();
             if posted > 0 || !self.lane.arm() || is_readable(&fd) {
-                // Others have something to do too, perhaps with what was delivered.
+                // Lets other tasks run, perhaps those that were just completed.
                 tokio::task::yield_now().await;
                 continue;
             }
@@ -174,13 +174,13 @@ impl Driver {
                         None => return,
                     }
                 }
-                // The descriptor was just seen to be silent, so this is news, or old news.
+                // The descriptor was not readable just now, so this is a new event, or a stale one.
                 ready = fd.readable() => match ready {
                     Ok(mut ready) => ready.clear_ready(),
                     Err(_) => return,
                 },
-                // Room in a queue that other lanes share is not told by our descriptor.
-                () = tokio::time::sleep(RETRY), if !self.receives.is_empty() => {}
+                // Our descriptor does not report free space in a queue that is shared with other lanes.
+                () = tokio::time::sleep(RECEIVE_RETRY_PAUSE), if !self.receives.is_empty() => {}
             }
         }
     }
@@ -189,7 +189,7 @@ impl Driver {
         self.lane.post(&mut self.receives) + self.lane.post(&mut self.ops)
     }
 
-    /// Takes what is asked, but no more than the lane holds of either.
+    /// Takes requests, at most the lane's depth of each kind.
     fn take_requests(&mut self) {
         while self.ops.len() < self.depth()
             && let Ok(request) = self.requests.try_recv()
@@ -209,7 +209,7 @@ impl Driver {
 
     fn take(&mut self, request: Request) {
         match request {
-            Request::Do(work, answer) => {
+            Request::Run(work, answer) => {
                 self.next += 1;
                 self.waiting.insert(self.next, answer);
                 let queue = match work {
@@ -218,7 +218,7 @@ impl Driver {
                 };
                 queue.push_back(Op { token: self.next, work });
             }
-            // Whoever asked may have gone meanwhile.
+            // The caller may have dropped its future.
             Request::Grant(region, answer) => drop(answer.send(self.lane.grant(&region))),
             Request::Import(remote, answer) => drop(answer.send(self.lane.import(&remote))),
         }
@@ -234,10 +234,10 @@ impl Driver {
     }
 }
 
-/// How soon receives that found no room are tried again.
-const RETRY: std::time::Duration = std::time::Duration::from_millis(10);
+/// The pause before receives that did not fit are posted again.
+const RECEIVE_RETRY_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// The runtime tells of changes only; this tells what is.
+/// The current state: the runtime reports only changes.
 fn is_readable(fd: &impl AsFd) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)

@@ -1,8 +1,8 @@
-//! What can go wrong when something is set up: which call, on what, why, and what to try.
+//! Errors of set-up calls: which call, on what, why, and what to try.
 
 use std::fmt;
 
-/// An error for the person who reads it at night, with a kind for the code that acts on it.
+/// An error with a message for people, and a kind for code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     kind: Kind,
@@ -11,25 +11,25 @@ pub struct Error {
     fix: String,
 }
 
-/// What a caller can do about an error.
+/// The kind of an error, for callers that act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A limit is reached: ask for less, or raise it.
+    /// A limit is reached: request less, or raise it.
     Full,
-    /// The peer or the device is not there any more.
+    /// The peer or the device is gone.
     Gone,
     /// A right is missing.
     Denied,
     /// This machine, device or library cannot do it.
     Unsupported,
-    /// The caller asked for something that cannot be meant.
+    /// The call is invalid: an error in the calling program.
     Misuse,
-    /// The operating system failed in a way of its own.
+    /// The operating system returned an error.
     System,
 }
 
 impl Error {
-    /// One that says which call failed, why, and what to try; also for crates that build on this one.
+    /// An error of a call, with its cause and what to try; also for crates that build on this one.
     pub fn new(
         kind: Kind,
         call: impl Into<String>,
@@ -39,7 +39,7 @@ impl Error {
         Error { kind, call: call.into(), why: why.to_string(), fix: fix.into() }
     }
 
-    /// What to do about it, for code.
+    /// Its kind.
     pub fn kind(&self) -> Kind {
         self.kind
     }

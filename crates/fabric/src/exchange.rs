@@ -1,12 +1,12 @@
-//! Two ends tell each other a few bytes, over any stream: the least that a lane needs to come about.
+//! Exchanges a few bytes with the other end over any stream: what is needed to set up a lane.
 
 use std::io::{self, Read, Write};
 
-/// Sends `ours` and receives the other end's, which does the same at the same time. At most 64 KiB each;
-/// how long to wait is up to the stream.
+/// Sends `ours` and receives the other end's bytes, which does the same. At most 64 KiB each;
+/// timeouts are those of the stream.
 pub fn exchange(stream: &mut (impl Read + Write), ours: &[u8]) -> io::Result<Vec<u8>> {
     let length = u16::try_from(ours.len())
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "more than 64 KiB to tell"))?;
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "more than 64 KiB to send"))?;
     stream.write_all(&[&length.to_le_bytes()[..], ours].concat())?;
     stream.flush()?;
     let mut length = [0; 2];
@@ -22,7 +22,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn both_hear_the_other() {
+    fn both_receive_the_others_bytes() {
         let (mut a, mut b) = UnixStream::pair().unwrap();
         let other = std::thread::spawn(move || exchange(&mut b, &[7; 60_000]).unwrap());
         assert_eq!(exchange(&mut a, b"hello").unwrap(), [7; 60_000]);
@@ -30,10 +30,10 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_not_sent_and_too_little_is_an_end() {
+    fn too_many_bytes_and_a_closed_stream_are_errors() {
         let (mut a, b) = UnixStream::pair().unwrap();
         assert_eq!(exchange(&mut a, &[0; 65_536]).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         drop(b);
-        exchange(&mut a, b"anybody?").unwrap_err();
+        exchange(&mut a, b"hello").unwrap_err();
     }
 }

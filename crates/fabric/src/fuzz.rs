@@ -1,7 +1,7 @@
-//! Listeners for the fuzzer: everything that reads bytes of a peer. Each takes any bytes, and panics only
-//! if something is wrong.
+//! Fuzz targets: everything that reads bytes of a peer. Each accepts any bytes, and panics only
+//! on a bug.
 
-pub use self::engine_acceptor::engine;
+pub use self::engine_target::engine;
 
 /// A region, as a peer describes it.
 pub fn remote_region(bytes: &[u8]) {
@@ -10,7 +10,7 @@ pub fn remote_region(bytes: &[u8]) {
     }
 }
 
-/// What peers offer before they connect, over every lane.
+/// Offers of every transport.
 pub fn offers(bytes: &[u8]) {
     crate::tcp::fuzz_offer(bytes);
     crate::shm::fuzz_offer(bytes);
@@ -19,32 +19,32 @@ pub fn offers(bytes: &[u8]) {
     crate::ofi::fuzz_offer(bytes);
 }
 
-/// What a process says on the socket that brings descriptors.
-pub fn courier(bytes: &[u8]) {
-    crate::shm::fuzz_courier(bytes);
+/// Messages on the socket that passes descriptors.
+pub fn peer_socket(bytes: &[u8]) {
+    crate::shm::fuzz_peer_socket(bytes);
 }
 
-/// What a process writes on the board that we map.
+/// A peer's control block and ring, which we map.
 pub fn ring(bytes: &[u8]) {
     crate::shm::fuzz_ring(bytes);
 }
 
-/// What callers and listeners say before a session is open, and callers after it.
+/// Messages before a session is open, from either end, and the initiator's after that.
 pub fn handshake(bytes: &[u8]) {
     crate::session::fuzz_handshake(bytes);
 }
 
-/// What links say of themselves, to each other, and before each message.
+/// Hellos, control messages and message headers of links.
 pub fn link_messages(bytes: &[u8]) {
     crate::link::fuzz_messages(bytes);
 }
 
-/// What the peer of a link that is up says, in control messages and on its lane.
+/// What the peer of an established link sends, in control messages and on its lane.
 pub fn link_peer(bytes: &[u8]) {
     crate::link::fuzz_peer(bytes);
 }
 
-mod engine_acceptor {
+mod engine_target {
     #![allow(unsafe_code, reason = "implements a stream, see `engine/stream.rs`")]
 
     use std::collections::HashSet;
@@ -52,35 +52,35 @@ mod engine_acceptor {
     use std::time::Duration;
 
     use crate::engine::{Engine, Stream};
-    use crate::iovec::Part;
+    use crate::iovec::IoVec;
     use crate::memory::{Memory, Pages, copy::copy};
     use crate::op::{Op, Work};
     use crate::region::{Region, Rights};
     use crate::remote::{Reach, Window};
     use crate::setup::register_software;
 
-    /// A peer that says whatever the fuzzer wants, in pieces as it wants, and listens to nothing.
-    struct Liar {
+    /// A peer that sends the fuzzer's bytes, in pieces of the fuzzer's size, and ignores what it receives.
+    struct FuzzedPeer {
         sends: Vec<u8>,
         sent: usize,
         piece: usize,
-        deaf: bool,
+        blocked: bool,
     }
 
-    impl Stream for Liar {
-        const NUMBERS_ALONE: bool = true;
-        const AHEAD: usize = 256;
+    impl Stream for FuzzedPeer {
+        const IMM_WITHOUT_DATA: bool = true;
+        const READ_AHEAD_BYTES: usize = 256;
 
-        /// Takes as much as it says at a time, and every other time nothing.
-        unsafe fn write(&mut self, parts: &[Part]) -> io::Result<usize> {
-            self.deaf = !self.deaf;
-            if self.deaf {
+        /// Accepts one piece at a time, and nothing every other time.
+        unsafe fn write(&mut self, parts: &[IoVec]) -> io::Result<usize> {
+            self.blocked = !self.blocked;
+            if self.blocked {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             Ok(parts.iter().map(|part| part.length).sum::<usize>().min(self.piece))
         }
 
-        unsafe fn read(&mut self, parts: &[Part]) -> io::Result<usize> {
+        unsafe fn read(&mut self, parts: &[IoVec]) -> io::Result<usize> {
             let mut count = 0;
             for part in parts {
                 let left = (self.sends.len() - self.sent).min(self.piece - count);
@@ -103,8 +103,8 @@ mod engine_acceptor {
         register_software(&memory, rights)
     }
 
-    /// The protocol of frames. The first byte says how large pieces are; where a frame's key is a small
-    /// number, it becomes that of a region, which no fuzzer could guess.
+    /// The frame protocol. The first byte is the size of pieces. A small number as a frame's key
+    /// is replaced by a region's key, which no fuzzer could guess.
     pub fn engine(bytes: &[u8]) {
         let Some((piece, sends)) = bytes.split_first() else { return };
         let regions = [
@@ -113,17 +113,22 @@ mod engine_acceptor {
             region(Rights { write: true, ..Rights::NONE }),
         ];
         let mut sends = sends.to_vec();
-        let liar = Liar { sends: Vec::new(), sent: 0, piece: usize::from(*piece) + 1, deaf: false };
-        let mut engine = Engine::new([liar], Duration::from_secs(3600));
+        let peer = FuzzedPeer {
+            sends: Vec::new(),
+            sent: 0,
+            piece: usize::from(*piece) + 1,
+            blocked: false,
+        };
+        let mut engine = Engine::new([peer], Duration::from_secs(3600));
         let keys = regions.each_ref().map(|region| engine.core.grants.add(region).expect("a row"));
         for header in sends.chunks_exact_mut(64) {
             if let Some(key) = keys.get(usize::from(header[24])) {
                 header[24..40].copy_from_slice(&key.to_le_bytes());
             }
         }
-        engine.streams_mut().for_each(|liar| liar.sends.clone_from(&sends));
+        engine.streams_mut().for_each(|peer| peer.sends.clone_from(&sends));
         let own = region(Rights::NONE);
-        let reach = Reach::Ask { key: 5 };
+        let reach = Reach::Request { key: 5 };
         let window = Window::new(0, 4096, Rights::ALL, reach);
         let ops = [
             Op::receive(0, own.slice(..100)),
@@ -137,7 +142,7 @@ mod engine_acceptor {
             },
         ];
         for op in ops {
-            engine.begin(op);
+            engine.start(op);
         }
         engine.flush();
         let (mut done, mut seen) = (Vec::new(), HashSet::new());
@@ -147,19 +152,27 @@ mod engine_acceptor {
         engine.close(crate::Failure::Flushed);
         engine.poll(&mut done);
         for completion in &done {
-            assert!(seen.insert(completion.token), "{} came back twice", completion.token);
+            assert!(seen.insert(completion.token), "{} was returned twice", completion.token);
         }
-        assert_eq!(seen.len(), 6, "everything comes back");
-        assert_eq!(regions[1].slice(..).to_vec(), [0; 4096], "nobody may write there");
-        assert_eq!(own.slice(408..).to_vec(), [0; 4096 - 408], "nor there");
+        assert_eq!(seen.len(), 6, "not every operation was returned");
+        assert_eq!(
+            regions[1].slice(..).to_vec(),
+            [0; 4096],
+            "a region without the right to write changed"
+        );
+        assert_eq!(
+            own.slice(408..).to_vec(),
+            [0; 4096 - 408],
+            "bytes outside of all operations changed"
+        );
     }
 }
 
 #[cfg(test)]
 mod tests {
-    /// The listeners open, and some bytes that look like frames get through; `cargo xtask fuzz` tries more.
+    /// A short run of all targets with random bytes and plausible frames; `cargo xtask fuzz` tries more.
     #[test]
-    fn random_bytes_and_random_frames_hurt_nobody() {
+    fn random_bytes_and_random_frames_cause_no_panic() {
         let mut state = 1u64;
         let mut random = || {
             state ^= state << 13;
@@ -184,17 +197,17 @@ mod tests {
                     header[41..48].fill(0);
                 }
             }
-            for acceptor in [
+            for target in [
                 super::engine,
                 super::ring,
-                super::courier,
+                super::peer_socket,
                 super::offers,
                 super::remote_region,
                 super::handshake,
                 super::link_messages,
                 super::link_peer,
             ] {
-                acceptor(&bytes);
+                target(&bytes);
             }
         }
     }

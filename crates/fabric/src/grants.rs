@@ -1,4 +1,4 @@
-//! Regions that a peer may use by asking: each has a key that cannot be guessed, and every use of one
+//! Regions that a peer may access by requests: each has a key that cannot be guessed, and every access
 //! is checked.
 
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -19,16 +19,16 @@ struct Row {
 }
 
 impl Grants {
-    /// Makes a key: the row's number, and bits that cannot be guessed.
+    /// Creates a key: the row's index, and random bits.
     pub(crate) fn add(&mut self, region: &Region) -> Result<u128, Error> {
         let free = self.rows.iter().position(|row| row.region.is_gone());
         let at = free.unwrap_or(self.rows.len());
-        if at >= MAX {
+        if at >= MAX_GRANTS {
             return Err(Error::new(
                 Kind::Full,
                 "grant a region",
-                format!("{MAX} regions are granted on this lane already"),
-                "drop regions that are not used, or grant fewer and larger ones",
+                format!("the limit of {MAX_GRANTS} granted regions on this lane is reached"),
+                "drop unused regions, or grant fewer and larger ones",
             ));
         }
         let key = random()? << INDEX_BITS | at as u128;
@@ -40,7 +40,7 @@ impl Grants {
         Ok(key)
     }
 
-    /// Takes a key back.
+    /// Revokes a key.
     pub(crate) fn remove(&mut self, key: u128) {
         if let Some(row) =
             self.rows.get_mut((key & INDEX_MASK) as usize).filter(|row| row.key == key)
@@ -49,7 +49,7 @@ impl Grants {
         }
     }
 
-    /// The bytes a peer asks for, if it may.
+    /// The bytes that a peer requests, if it has the right.
     pub(crate) fn check(
         &self,
         key: u128,
@@ -66,14 +66,14 @@ impl Grants {
         Ok(region.slice(offset as usize..end as usize))
     }
 
-    /// The eight aligned bytes a peer asks for, if it may.
+    /// The eight aligned bytes that a peer requests, if it has the right.
     pub(crate) fn check_word(&self, key: u128, offset: u64) -> Result<Slice, Failure> {
         let word = self.check(key, offset, 8, Rights { atomic: true, ..Rights::NONE })?;
         if word.address().addr().is_multiple_of(8) { Ok(word) } else { Err(Failure::Access) }
     }
 }
 
-/// A number nobody can guess.
+/// A random number from the operating system.
 pub(crate) fn random() -> Result<u128, Error> {
     let mut bytes = [0; 16];
     let mut filled = 0;
@@ -83,7 +83,7 @@ pub(crate) fn random() -> Result<u128, Error> {
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
                 let fix = "getrandom must be allowed: see the seccomp profile";
-                return Err(Error::new(Kind::System, "make a key", error, fix));
+                return Err(Error::new(Kind::System, "create a key", error, fix));
             }
         }
     }
@@ -92,7 +92,7 @@ pub(crate) fn random() -> Result<u128, Error> {
 
 const INDEX_BITS: u32 = 16;
 const INDEX_MASK: u128 = (1 << INDEX_BITS) - 1;
-const MAX: usize = 1 << INDEX_BITS;
+const MAX_GRANTS: usize = 1 << INDEX_BITS;
 
 #[cfg(test)]
 mod tests {
@@ -126,11 +126,11 @@ mod tests {
             let refused = grants.check(key, offset, length, wanted);
             assert_eq!(refused.unwrap_err(), Failure::Access, "{key:x} {offset} {length}");
         }
-        assert!(grants.check_word(key, 0).is_err(), "reading is not changing");
+        assert!(grants.check_word(key, 0).is_err(), "the right to read is no right to change");
     }
 
     #[test]
-    fn a_dropped_region_is_refused_and_its_row_used_again_under_another_key() {
+    fn a_dropped_region_is_refused_and_its_row_is_reused_with_another_key() {
         let mut grants = Grants::default();
         let first = region(Rights::ALL);
         let old = grants.add(&first).unwrap();

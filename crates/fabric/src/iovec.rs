@@ -1,35 +1,35 @@
-//! Raw pieces of memory for the kernel or a ring to read or fill.
+//! Raw ranges of memory for the kernel or a ring to read or fill.
 //!
-//! Unsafe here: a part is a place and promises nothing; who uses it answers for it.
-#![allow(unsafe_code, reason = "declares that places may travel between threads")]
+//! Unsafe here: an `IoVec` is an address and promises nothing; its user ensures that it is valid.
+#![allow(unsafe_code, reason = "declares that addresses may be sent between threads")]
 
 use crate::region::Slice;
 
-/// A place and a length, laid out as the kernel's `iovec`.
+/// An address and a length, laid out like the kernel's `iovec`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(crate) struct Part {
+pub(crate) struct IoVec {
     pub(crate) address: *mut u8,
     pub(crate) length: usize,
 }
 
-// SAFETY: a place means the same on every thread.
-unsafe impl Send for Part {}
+// SAFETY: an address means the same on every thread.
+unsafe impl Send for IoVec {}
 
-impl Part {
-    pub(crate) fn of_bytes(bytes: &mut [u8]) -> Part {
-        Part { address: bytes.as_mut_ptr(), length: bytes.len() }
+impl IoVec {
+    pub(crate) fn of_bytes(bytes: &mut [u8]) -> IoVec {
+        IoVec { address: bytes.as_mut_ptr(), length: bytes.len() }
     }
 
     /// For reading only.
-    pub(crate) fn of_const(bytes: &[u8]) -> Part {
-        Part { address: bytes.as_ptr().cast_mut(), length: bytes.len() }
+    pub(crate) fn of_const(bytes: &[u8]) -> IoVec {
+        IoVec { address: bytes.as_ptr().cast_mut(), length: bytes.len() }
     }
 }
 
-/// Appends the places of `slices` from byte `skip` on, `length` bytes in all.
+/// Appends the ranges of `slices` from byte `skip` on, `length` bytes in all.
 #[inline]
-pub(crate) fn append(parts: &mut Vec<Part>, slices: &[Slice], mut skip: usize, mut length: usize) {
+pub(crate) fn append(parts: &mut Vec<IoVec>, slices: &[Slice], mut skip: usize, mut length: usize) {
     for slice in slices {
         if length == 0 {
             return;
@@ -39,7 +39,7 @@ pub(crate) fn append(parts: &mut Vec<Part>, slices: &[Slice], mut skip: usize, m
             continue;
         }
         let take = (slice.len() - skip).min(length);
-        parts.push(Part { address: slice.address().wrapping_add(skip), length: take });
+        parts.push(IoVec { address: slice.address().wrapping_add(skip), length: take });
         length -= take;
         skip = 0;
     }

@@ -1,4 +1,4 @@
-//! A lane: one path to one peer. What every backend gives, and waiting for it.
+//! A lane: one path to one peer. The trait that every transport implements, and waiting for completions.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -17,10 +17,10 @@ use crate::stats::Stats;
 /// Moves bytes to and from one peer. Owned by one thread at a time.
 ///
 /// Operations are reliable (but see [`Caps::datagram`]) and **not ordered** among each other (but see
-/// [`Caps::ordered`]). Each comes back as one completion, whatever happens. The first failure ends the
+/// [`Caps::ordered`]). Each is returned in one completion, even if it fails. The first failure ends the
 /// lane, see [`Failure`].
 ///
-/// Two threads cannot use one lane at once:
+/// Two threads cannot use one lane at the same time:
 /// ```compile_fail,E0277
 /// fn share(lane: Box<dyn fabric::Lane>) {
 ///     let lane = std::sync::Arc::new(lane);
@@ -31,45 +31,45 @@ pub trait Lane: Send {
     /// What it can do.
     fn caps(&self) -> &Caps;
 
-    /// What it has done. May be kept and read by others while the lane works.
+    /// Its counters. May be kept and read by other threads while the lane works.
     fn stats(&self) -> &Arc<Stats>;
 
-    /// Lets the peer use a region, within the region's rights and as long as a clone of it lives.
+    /// Grants the peer access to a region, within the region's rights and as long as a clone of it lives.
     fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error>;
 
-    /// Makes a region that the peer granted usable here; once for each grant.
+    /// Makes a region that the peer granted usable on this lane; to be called once for each grant.
     fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error>;
 
-    /// Takes operations from the front while there is room, and begins them. What is left waits for
-    /// completions. Says how many it took.
+    /// Takes operations from the front until the lane is full, and starts them. Post the rest after
+    /// completions. Returns the number taken.
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize;
 
-    /// Appends what is over, and does whatever is due for the peer. Never blocks.
+    /// Appends completions, and serves the peer's requests. Returns the number appended. Never blocks.
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize;
 
-    /// Reads the peer's memory now, if loads can do that; `false`: post a read instead. What was read before it by
-    /// this thread is not newer than what it reads.
+    /// Reads the peer's memory synchronously, if it is mapped; `false`: post a read instead. What this thread read
+    /// before is not newer than what it reads.
     fn peek(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
         let _ = (window, offset, into);
         false
     }
 
-    /// Writes bytes and then a word, at an aligned place, that says so: over when it returns. Only for windows whose
-    /// memory is mapped; `false` if this one's is not, or if it cannot be written any more.
+    /// Writes bytes, and then a word at an aligned offset that publishes them: complete when it returns. Only for windows
+    /// whose memory is mapped; `false` if this one's is not, or if it can no longer be written.
     fn poke(&mut self, window: &Window, offset: u64, bytes: &[u8], word: (u64, u64)) -> bool {
         let _ = (window, offset, bytes, word);
         false
     }
 
-    /// Prepares to sleep on [`Lane::fd`], with nothing else called in between. `false`: do not sleep, poll
+    /// Prepares to sleep on [`Lane::fd`]; call nothing else in between. `false`: do not sleep, poll
     /// again.
     fn arm(&mut self) -> bool;
 
-    /// Becomes readable, after [`Lane::arm`], when there is something to poll for.
+    /// After [`Lane::arm`], becomes readable when there is something to poll for.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// Ends the lane: a peer of ours cannot reach our memory through it any more (a hostile one keeps what
-    /// it has mapped over `shm`), and everything in flight comes back from [`Lane::poll`].
+    /// Ends the lane: the peer can no longer access our memory through it (a hostile one keeps what
+    /// it has mapped over `shm`), and [`Lane::poll`] returns everything in flight.
     fn close(&mut self);
 }
 
@@ -81,36 +81,36 @@ pub struct Caps {
     /// Messages may be lost, and there are only sends and receives.
     pub datagram: bool,
     /// A message (a send, or immediate data of a write) is received only after every write and message posted
-    /// before it on the lane has taken effect. Reads and atomic operations have no such place: those posted
-    /// before it may still be answered after it.
+    /// before it on the lane has taken effect. Reads and atomic operations are not ordered: those posted
+    /// before it may still complete after it.
     pub ordered: bool,
     /// The longest message of a send. Writes and reads have no limit.
     pub max_message: usize,
-    /// Into how many pieces one operation's memory may be scattered.
+    /// The maximum number of pieces of one operation's memory.
     pub max_pieces: usize,
-    /// How many operations may be in flight, receives apart.
+    /// The maximum number of operations in flight, without receives.
     pub depth: usize,
-    /// How many receives may be posted.
+    /// The maximum number of posted receives.
     pub receives: usize,
     /// Sends and writes up to this size are copied when posted.
     pub inline: usize,
     /// Writes, reads and atomics may need the peer to poll, arm or sleep on its lane: over `tcp` all of them,
-    /// over `shm` those of memory that cannot be mapped with just the rights granted (caller-owned memory; rights
-    /// to write or add without reading). Over `ofi` long messages need it of their sender, too.
+    /// over `shm` those of memory that cannot be mapped with exactly the rights granted (caller-owned memory; rights
+    /// to write or add without reading). Over `ofi` the sender of a long message must poll, too.
     pub peer_must_poll: bool,
-    /// How memory owned by the caller goes.
+    /// How caller-owned memory is transferred.
     pub borrowed: BorrowedPath,
-    /// Whether [`wait`] looks for a short while before it sleeps. Else it sleeps at once.
+    /// Whether [`wait`] polls for a short time before it sleeps; otherwise it sleeps immediately.
     pub spins: bool,
-    /// Nothing wakes who sleeps on it: the lane looks by itself, after sleeps that grow to some milliseconds
-    /// while nothing comes. So a message after silence may come that much later, and idle is not quite free.
-    pub naps: bool,
+    /// A sleeper is not woken by events: the descriptor is a timer, whose interval grows to some milliseconds
+    /// while the lane is idle. A message on an idle lane may be noticed that much later, and idling costs some CPU.
+    pub wakes_by_timer: bool,
     /// Whether a device moves the bytes, without the kernel.
     pub rdma: bool,
 }
 
 impl Caps {
-    /// Whether the lane numbered `lane` can do this at all.
+    /// Whether the lane with id `lane` supports this operation.
     #[inline]
     pub(crate) fn allow(&self, work: &Work, lane: u64) -> Result<(), Failure> {
         let fits = work.local().len() <= self.max_pieces
@@ -126,34 +126,34 @@ impl Caps {
     }
 }
 
-/// A number that no other lane of this process has, by which windows know their lane.
-pub(crate) fn number() -> u64 {
+/// An id that is unique among the lanes of this process. Windows refer to their lane by it.
+pub(crate) fn next_lane_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// How memory that no other process can map is moved.
+/// How memory that other processes cannot map is transferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BorrowedPath {
-    /// As any other.
+    /// Like any other memory.
     Direct,
-    /// By the kernel, from process to process, in one copy.
+    /// By the kernel, from process to process, with one copy.
     Kernel,
-    /// With one copy more, by the peer.
+    /// By the peer, with an additional copy.
     OneCopy,
 }
 
-/// Polls for a short while, then sleeps, until something is over or the time is up. Says how many
-/// completions it appended.
+/// Polls for a short time, then sleeps, until there are completions or `limit` has passed. Returns the number of
+/// completions appended.
 pub fn wait(lane: &mut dyn Lane, done: &mut Vec<Completion>, limit: Duration) -> usize {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let count = lane.poll(done);
-        let waited = begun.elapsed();
+        let waited = started.elapsed();
         if count > 0 || waited >= limit {
             return count;
         }
-        if lane.caps().spins && linger(waited) {
+        if lane.caps().spins && busy_wait(waited) {
             continue;
         }
         if lane.arm() {
@@ -162,24 +162,24 @@ pub fn wait(lane: &mut dyn Lane, done: &mut Vec<Completion>, limit: Duration) ->
     }
 }
 
-/// Sleeps until the descriptor is readable or the time is up.
+/// Sleeps until the descriptor is readable or `limit` has passed.
 pub(crate) fn sleep(fd: BorrowedFd<'_>, limit: Duration) {
     let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
     let limit = Timespec::try_from(limit).ok();
-    // An interruption is a reason to look, like any other.
+    // An interrupted call returns early, and the caller polls again.
     let _ = poll(&mut fds, limit.as_ref());
 }
 
-/// Passes a moment of looking for something, `waited` so far; `false`: it is time to sleep.
+/// One pause between two polls of a busy wait, after `waited` in all; `false`: sleep now.
 ///
-/// First the CPU is kept, then it is offered to others at every look. Two ends that wait for each other
-/// must look for longer than both need to wake up: else one sleeps whenever the other has just woken, and every
-/// message costs two wake-ups.
+/// First it spins, then it yields the CPU. Two ends that wait for each other
+/// must busy-wait for longer than both need to wake up: otherwise one sleeps whenever the other has just woken, and
+/// every message costs two wake-ups.
 #[inline]
-pub fn linger(waited: Duration) -> bool {
-    if waited < SPIN {
+pub fn busy_wait(waited: Duration) -> bool {
+    if waited < SPIN_TIME {
         std::hint::spin_loop();
-    } else if waited < LINGER {
+    } else if waited < BUSY_WAIT_TIME {
         std::thread::yield_now();
     } else {
         return false;
@@ -187,7 +187,7 @@ pub fn linger(waited: Duration) -> bool {
     true
 }
 
-/// How long to look without a pause: about what a wake-up costs.
-pub const SPIN: Duration = Duration::from_micros(20);
-/// How long to look in all: what wake-ups cost at both ends of a virtual machine's link, and twice that.
-pub const LINGER: Duration = Duration::from_micros(150);
+/// How long to spin: about the cost of a wake-up.
+pub const SPIN_TIME: Duration = Duration::from_micros(20);
+/// How long to busy-wait in all: twice the cost of wake-ups at both ends, measured in a virtual machine.
+pub const BUSY_WAIT_TIME: Duration = Duration::from_micros(150);

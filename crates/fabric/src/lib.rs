@@ -1,13 +1,13 @@
-//! Moves bytes between registered memories: over verbs, libfabric, shared memory or TCP, by one small trait.
+//! Moves bytes between registered memories: over verbs, libfabric, shared memory or TCP, through one small trait.
 //!
-//! It reads no configuration and no environment of its own: the program hands it what it needs. It
-//! does not know what the bytes mean. A lane is one path and stays dead once it died; a [`link::Link`]
-//! chooses between transports, and goes on with another.
+//! It reads no configuration and no environment: the program passes in what it needs. It
+//! does not interpret the bytes. A lane is one path and is not revived after a failure; a [`link::Link`]
+//! chooses between transports, and fails over to another.
 //!
-//! Start at [`Lane`]. Around it: [`Memory`] holds bytes that peers may touch, [`Region`] is memory that
-//! is registered, [`Window`] a peer's region; an [`Op`] goes in and comes back as a [`Completion`].
-//! [`Fabric`] and [`Half`] make lanes; [`wait`] sleeps for them, [`drive()`] makes them awaitable. For
-//! verbs there is more to see: [`verbs::survey()`] and [`verbs::choose()`]; for libfabric [`ofi::survey()`] and
+//! Start at [`Lane`]. Around it: [`Memory`] is memory that peers may access, [`Region`] is memory that
+//! is registered, [`Window`] a peer's region; a posted [`Op`] is returned in a [`Completion`].
+//! [`Fabric`] and [`UnconnectedLane`] create lanes; [`wait`] waits for completions, [`drive()`] makes lanes awaitable. Devices
+//! for verbs are listed by [`verbs::survey()`] and chosen by [`verbs::choose()`]; for libfabric [`ofi::survey()`] and
 //! [`ofi::choose()`].
 
 mod attached_regions;
@@ -15,7 +15,7 @@ mod completion_sink;
 mod drive;
 mod engine;
 mod error;
-pub mod exchange;
+mod exchange;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
@@ -46,11 +46,12 @@ pub mod verbs;
 
 pub use drive::{AsyncLane, drive};
 pub use error::{Error, Kind};
-pub use lane::{BorrowedPath, Caps, LINGER, Lane, SPIN, linger, wait};
+pub use exchange::exchange;
+pub use lane::{BUSY_WAIT_TIME, BorrowedPath, Caps, Lane, SPIN_TIME, busy_wait, wait};
 pub use memory::{Memory, Pages};
 pub use op::{Completion, Done, Failure, Op, OpKind, Pieces, Work};
 pub use open::open;
 pub use region::{Region, Rights, Slice};
 pub use remote::{RemoteRegion, Target, Window};
-pub use setup::{Fabric, Half, Side};
-pub use stats::{Histogram, SAMPLE, Stats};
+pub use setup::{Fabric, Side, UnconnectedLane};
+pub use stats::{Histogram, OPS_PER_LATENCY_SAMPLE, Stats};

@@ -1,5 +1,5 @@
-//! Noise, as we use it: two ends that share a secret prove it to each other, and agree on keys that
-//! nobody can find out later, not even with the secret.
+//! Noise handshakes: two ends with a pre-shared key authenticate each other, and agree on session keys with
+//! forward secrecy.
 
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
@@ -9,9 +9,9 @@ use snow::{Builder, HandshakeState};
 use crate::grants::random;
 use crate::setup::Side;
 
-/// Begins a handshake: the dialling end speaks first. What both ends must have seen alike goes into the
+/// Starts a handshake: the dialling end sends first. Data that both ends must agree on is passed as
 /// prologue.
-pub(crate) fn begin(
+pub(crate) fn start_handshake(
     key: &[u8; 32],
     prologue: &[u8],
     side: Side,
@@ -24,7 +24,7 @@ pub(crate) fn begin(
     }
 }
 
-/// Snow's own ciphers, and randomness of the system.
+/// Snow's default ciphers, and random numbers from the operating system.
 struct System;
 
 impl CryptoResolver for System {

@@ -1,4 +1,4 @@
-//! What a lane is asked to do, and what it answers.
+//! Operations, and their completions.
 
 use std::fmt;
 use std::slice;
@@ -6,10 +6,10 @@ use std::slice;
 use crate::region::Slice;
 use crate::remote::Target;
 
-/// One operation. While it is in flight the lane owns it, and with it the memory it uses; it comes
-/// back in its [`Completion`].
+/// One operation. While it is in flight the lane owns it, and with it the memory it uses; it is
+/// returned in its [`Completion`].
 ///
-/// So memory in flight cannot be used for another operation by mistake:
+/// Memory in flight therefore cannot be used for another operation by mistake:
 /// ```compile_fail,E0382
 /// fn twice(buffer: fabric::Slice, to: fabric::Target) -> [fabric::Op; 2] {
 ///     let first = fabric::Op::write(1, buffer, to.clone());
@@ -23,80 +23,80 @@ use crate::remote::Target;
 /// ```
 #[derive(Debug)]
 pub struct Op {
-    /// The caller's name for it; the lane only repeats it.
+    /// Chosen by the caller; the lane only copies it into the completion.
     pub token: u64,
     /// What to do.
     pub work: Work,
 }
 
-/// What to do.
+/// The kind of an operation, and its memory.
 #[derive(Debug)]
 pub enum Work {
-    /// Writes into the peer's memory; with immediate data, if given, that completes one of the peer's
-    /// receives after the bytes are there.
+    /// Writes into the peer's memory. Immediate data, if given, completes one of the peer's
+    /// receives after the bytes are written.
     Write {
-        /// Bytes of ours.
+        /// Local bytes.
         from: Pieces,
-        /// Where they go.
+        /// Where they are written.
         to: Target,
         /// Immediate data for the peer.
         imm: Option<u32>,
     },
     /// Reads the peer's memory.
     Read {
-        /// Where the bytes go.
+        /// Local memory for the bytes.
         into: Pieces,
-        /// Bytes of the peer's.
+        /// The peer's memory.
         from: Target,
     },
     /// Sends a message into one of the peer's receives.
     Send {
         /// The message.
         from: Pieces,
-        /// Immediate data beside it.
+        /// Immediate data with it.
         imm: Option<u32>,
     },
-    /// Takes one message of the peer's, or the immediate data of one of its writes.
+    /// Receives one message of the peer, or the immediate data of one of its writes.
     Receive {
-        /// Room for the message.
+        /// Memory for the message.
         into: Pieces,
     },
-    /// Adds to eight bytes of the peer's, aligned to eight, as one step.
+    /// Adds to eight bytes of the peer's memory, aligned to eight, atomically.
     FetchAdd {
-        /// Eight bytes of ours, aligned to eight, for the old value.
+        /// Eight local bytes, aligned to eight, for the old value.
         old: Slice,
-        /// The peer's number, in its own byte order.
+        /// The peer's value, in its byte order.
         at: Target,
-        /// What to add.
+        /// The summand.
         add: u64,
     },
-    /// Replaces eight bytes of the peer's, aligned to eight, if they are as expected, as one step.
+    /// Replaces eight bytes of the peer's memory, aligned to eight, if they equal `expect`, atomically.
     CompareSwap {
-        /// Eight bytes of ours, aligned to eight, for the old value.
+        /// Eight local bytes, aligned to eight, for the old value.
         old: Slice,
-        /// The peer's number, in its own byte order.
+        /// The peer's value, in its byte order.
         at: Target,
-        /// What must be there.
+        /// The expected value.
         expect: u64,
-        /// What will be there then.
+        /// The new value.
         new: u64,
     },
 }
 
-/// Where an operation's bytes lie on this side: in one place or in several, in order.
+/// An operation's local memory: one slice or several, in order.
 #[derive(Debug)]
 pub enum Pieces {
-    /// In one place; costs no allocation.
+    /// One slice; needs no allocation.
     One(Slice),
-    /// In several, or in none.
+    /// Several slices, or none.
     Many(Vec<Slice>),
 }
 
 impl Pieces {
-    /// No bytes at all.
+    /// No bytes.
     pub const EMPTY: Pieces = Pieces::Many(Vec::new());
 
-    /// The places.
+    /// The slices.
     #[inline]
     pub fn as_slice(&self) -> &[Slice] {
         match self {
@@ -127,7 +127,7 @@ impl Op {
         Op { token, work: Work::Write { from: from.into(), to, imm: None } }
     }
 
-    /// Writes `from` to `to`, and then completes a receive of the peer's with `imm`.
+    /// Writes `from` to `to`, and then completes one of the peer's receives with `imm`.
     pub fn write_imm(token: u64, from: impl Into<Pieces>, to: Target, imm: u32) -> Self {
         Op { token, work: Work::Write { from: from.into(), to, imm: Some(imm) } }
     }
@@ -161,7 +161,7 @@ impl Work {
         }
     }
 
-    /// Where its bytes lie on this side.
+    /// Its local memory.
     #[inline]
     pub(crate) fn local(&self) -> &[Slice] {
         match self {
@@ -173,7 +173,7 @@ impl Work {
         }
     }
 
-    /// How many bytes it moves; of a receive, for how many it has room.
+    /// The number of bytes it transfers; of a receive, its capacity.
     #[inline]
     pub(crate) fn total(&self) -> usize {
         match self {
@@ -185,7 +185,7 @@ impl Work {
         }
     }
 
-    /// The peer's memory it uses.
+    /// The peer's memory that it uses.
     #[inline]
     pub(crate) fn target(&self) -> Option<&Target> {
         match self {
@@ -197,7 +197,7 @@ impl Work {
         }
     }
 
-    /// As [`Work::target`], to be changed.
+    /// As [`Work::target`], mutable.
     #[inline]
     pub(crate) fn target_mut(&mut self) -> Option<&mut Target> {
         match self {
@@ -209,17 +209,17 @@ impl Work {
         }
     }
 
-    /// Whether it uses up one of the peer's receives.
+    /// Whether it consumes one of the peer's receives.
     #[inline]
-    pub(crate) fn takes_a_receive(&self) -> bool {
+    pub(crate) fn consumes_receive(&self) -> bool {
         matches!(self, Work::Send { .. } | Work::Write { imm: Some(_), .. })
     }
 }
 
-// An operation is moved in and out at every step of its way.
+// Operations are moved at every step, so they are kept small.
 const _: () = assert!(size_of::<Op>() <= 80 && size_of::<Completion>() <= 104);
 
-/// The kinds that are counted apart.
+/// The kinds that are counted separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpKind {
     /// Writes, with and without immediate data.
@@ -251,56 +251,56 @@ impl OpKind {
     }
 }
 
-/// An operation that is over, and all it owned.
+/// A finished operation, and the memory it owned.
 #[derive(Debug)]
 pub struct Completion {
-    /// As the caller named it.
+    /// The token of the operation.
     pub token: u64,
-    /// How it went.
+    /// Its result.
     pub outcome: Result<Done, Failure>,
-    /// What was asked for.
+    /// The operation.
     pub work: Work,
 }
 
-/// How an operation succeeded.
+/// The result of a successful operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
-    /// The bytes are in the peer's memory, or here for a read.
+    /// The bytes were transferred.
     Placed,
-    /// A message or immediate data came.
+    /// A message or immediate data was received.
     Received {
-        /// How many bytes: of the message, or of the write the immediate data came with, by the peer's word. Over
-        /// verbs that of the write's last part, where it was longer than the longest message.
+        /// The length of the message, or of the write with the immediate data, as the peer states it. Over
+        /// verbs that of the write's last part, if it was longer than the longest message.
         length: usize,
         /// The immediate data.
         imm: Option<u32>,
     },
-    /// The number that was there before; it is in the operation's memory too.
+    /// The value before an atomic operation; it is in the operation's memory too.
     Old(u64),
 }
 
 /// Why an operation failed. After all but [`Failure::Unsupported`] the lane is dead: everything
-/// in flight comes back, and so does everything posted later.
+/// in flight is returned as failed, and so is everything posted later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// The lane cannot do this, see [`Caps`](crate::Caps); nothing was sent and the lane goes on.
+    /// The lane does not support this, see [`Caps`](crate::Caps); nothing was sent and the lane still works.
     Unsupported,
-    /// The peer refused: wrong key, out of bounds, missing right, or a region that is gone.
+    /// The peer refused: wrong key, out of bounds, missing right, or a region that was dropped.
     Access,
-    /// The message is longer than the peer's receive, or longer than ours.
+    /// A message is longer than the receive, ours or the peer's.
     TooLong,
-    /// The peer had no receive posted for too long.
+    /// The peer posted no receive within the timeout.
     NotReady,
     /// The peer, its process or the path to it is gone.
     PeerGone,
-    /// The peer sent what no peer of ours sends.
+    /// The peer violated the protocol.
     ProtocolError,
-    /// The device refused our own memory or failed by itself.
+    /// The device refused local memory, or failed.
     Local,
-    /// The lane was dead or closed before this was done. It may have happened or not.
+    /// The lane failed or was closed before this completed. It may have taken effect or not.
     Flushed,
-    /// The peer was lost before it could say whether this took effect. Only a link says so: it would have
-    /// done it again otherwise.
+    /// The peer was lost before it confirmed whether this took effect. Only links return this: they
+    /// retry in other cases.
     Unknown,
 }
 
@@ -337,18 +337,18 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Failure::Unsupported => "this lane cannot do it — ask its capabilities first",
+            Failure::Unsupported => "this lane does not support the operation — check its capabilities",
             Failure::Access => {
-                "the peer refused access — the region may be gone, too small or lack the right"
+            "the peer refused access — the region may be dropped, too small or lack the right"
             }
             Failure::TooLong => "the message is longer than the receive — post larger receives",
-            Failure::NotReady => "the peer posted no receive in time — let it post more of them",
-            Failure::PeerGone => "the peer or the way to it is gone — connect anew",
-            Failure::ProtocolError => "the peer broke the protocol — both ends must run Wirelane",
-            Failure::Local => "the device refused our memory or failed — see the kernel's log",
-            Failure::Flushed => "the lane ended before it was done — connect anew and ask again",
+            Failure::NotReady => "the peer posted no receive in time — post more receives there",
+            Failure::PeerGone => "the peer or the path to it is gone — reconnect",
+            Failure::ProtocolError => "the peer violated the protocol — both ends must run Wirelane",
+            Failure::Local => "the device refused local memory or failed — see the kernel log",
+            Failure::Flushed => "the lane ended before the operation completed — reconnect and retry",
             Failure::Unknown => {
-                "the peer was lost before it said whether this took effect — connect anew, and look"
+                "the peer was lost before it confirmed the operation — reconnect and check whether it took effect"
             }
         })
     }

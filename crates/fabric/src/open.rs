@@ -1,4 +1,4 @@
-//! Which transports there are: a line each.
+//! The list of transports.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use crate::error::{Error, Kind};
 use crate::setup::Fabric;
 use crate::{ofi, shm, tcp, verbs};
 
-/// Opens a transport by its name, as it is without settings: `shm`, `tcp`, `verbs` with the device, port and
-/// GID that [`verbs::choose()`] takes, or `ofi` with the provider that [`ofi::choose()`] takes.
+/// Opens a transport by name, with default settings: `shm`, `tcp`, `verbs` with the device, port and
+/// GID that [`verbs::choose()`] chooses, or `ofi` with the provider that [`ofi::choose()`] chooses.
 pub fn open(name: &str) -> Result<Box<dyn Fabric>, Error> {
     match name {
         "shm" => Ok(Box::new(shm::Shm::default())),
@@ -15,13 +15,8 @@ pub fn open(name: &str) -> Result<Box<dyn Fabric>, Error> {
         "verbs" => open_verbs(),
         "ofi" => open_ofi(),
         _ => {
-            let why = "there is no such lane";
-            Err(Error::new(
-                Kind::Misuse,
-                format!("open {name}"),
-                why,
-                "take shm, tcp, verbs or ofi",
-            ))
+            let why = "unknown transport";
+            Err(Error::new(Kind::Misuse, format!("open {name}"), why, "use shm, tcp, verbs or ofi"))
         }
     }
 }
@@ -32,8 +27,8 @@ fn open_verbs() -> Result<Box<dyn Fabric>, Error> {
     };
     let library = Path::new(verbs::LIBRARY);
     let survey = verbs::survey(library).map_err(|off| unsupported(&off, off.fix()))?;
-    let wish = verbs::DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 };
-    let choice = verbs::choose(&survey.devices, &wish)
+    let request = verbs::DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 };
+    let choice = verbs::choose(&survey.devices, &request)
         .map_err(|why| unsupported(&why, "see `wirelane devices`"))?;
     Ok(Box::new(verbs::Domain::open(library, &choice)?))
 }
@@ -44,6 +39,6 @@ fn open_ofi() -> Result<Box<dyn Fabric>, Error> {
     };
     let survey = ofi::survey(None).map_err(|off| unsupported(&off, off.fix()))?;
     let choice = ofi::choose(&survey, None)
-        .map_err(|why| unsupported(&why, "see what `fi_info -t FI_EP_RDM` lists"))?;
+        .map_err(|why| unsupported(&why, "see `fi_info -t FI_EP_RDM`"))?;
     Ok(Box::new(ofi::Domain::open(&choice, ofi::Config::default())?))
 }

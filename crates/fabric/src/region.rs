@@ -1,4 +1,4 @@
-//! Memory that is registered: what may be done with it, by whom.
+//! Registered memory, and the rights of peers.
 
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
@@ -19,12 +19,12 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// Nobody but the owner.
+    /// Only the owner has access.
     pub const NONE: Rights = Rights { read: false, write: false, atomic: false };
     /// Everything.
     pub const ALL: Rights = Rights { read: true, write: true, atomic: true };
 
-    /// As the bits that peers exchange.
+    /// The bits of the wire format.
     pub(crate) fn bits(self) -> u8 {
         u8::from(self.read) | u8::from(self.write) << 1 | u8::from(self.atomic) << 2
     }
@@ -44,8 +44,8 @@ impl Rights {
 }
 
 /// Registered memory. Clones share the registration; when the last one is dropped, peers that were
-/// granted the region are refused. (Over verbs when the last region of the same memory and rights is: a
-/// device knows them by one key, which serves all lanes of the device.)
+/// granted the region are refused. (Over verbs, when the last region of the same memory and rights is dropped: they
+/// have one key, for all lanes of the device.)
 #[derive(Clone)]
 pub struct Region {
     inner: Arc<Inner>,
@@ -55,13 +55,13 @@ struct Inner {
     memory: Memory,
     rights: Rights,
     registration: Registration,
-    /// Who must learn that the region is gone, and under which key.
+    /// The lanes to notify when the region is dropped, each with its key.
     granted: Mutex<Vec<(Weak<dyn Granter>, u128)>>,
 }
 
-/// A lane that gave a region away in a manner that it must take back itself.
+/// A lane that must revoke its grants itself.
 pub(crate) trait Granter: Send + Sync {
-    /// The region is about to be gone; when this returns, the peer does not touch its memory any more.
+    /// Called when the region is dropped; after this returns, the peer does not access its memory any more.
     fn revoke(&self, key: u128, memory: &Memory);
 }
 
@@ -72,20 +72,20 @@ impl Region {
         }
     }
 
-    /// Memory for lanes of several fabrics at once: of those that need no device as it is, of others once
-    /// they [attached](crate::Fabric::attach) it. Fabrics may come and go while it lives.
+    /// Memory for lanes of several fabrics: usable directly by those without a device, by others after
+    /// [`attach`](crate::Fabric::attach). Fabrics may be opened and dropped while it lives.
     pub fn shared(memory: &Memory, rights: Rights) -> Self {
         Region::new(memory.clone(), rights, Registration::Shared(Box::default()))
     }
 
-    /// Memory that peers on this host may read, by mapping it, and nobody else may reach: a link grants it by
+    /// Memory that only peers on this host may access, read-only and by mapping it: a link grants it over
     /// shared memory or not at all.
-    pub fn near(memory: &Memory) -> Self {
+    pub fn same_host(memory: &Memory) -> Self {
         let rights = Rights { read: true, ..Rights::NONE };
         Region::new(memory.clone(), rights, Registration::SameHost)
     }
 
-    /// The memory behind it.
+    /// Its memory.
     pub fn memory(&self) -> &Memory {
         &self.inner.memory
     }
@@ -95,16 +95,16 @@ impl Region {
         self.inner.rights
     }
 
-    /// How many bytes it has.
+    /// Its length in bytes.
     #[allow(clippy::len_without_is_empty, reason = "memory is never empty")]
     pub fn len(&self) -> usize {
         self.inner.memory.len()
     }
 
-    /// A part of it, to be moved.
+    /// A part of it, for an operation.
     ///
     /// # Panics
-    /// If the range does not lie within, as for slices.
+    /// If the range is out of bounds, as for slices.
     #[track_caller]
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Slice {
         let start = match range.start_bound() {
@@ -121,8 +121,8 @@ impl Region {
         Slice { region: self.clone(), offset: start, length: end - start }
     }
 
-    /// Whether both stand on one registration, as those of the same memory and rights do; of a shared
-    /// region's any one counts.
+    /// Whether both use one registration, like regions of the same memory and rights; for a shared
+    /// region, any of its registrations counts.
     pub fn shares_registration(&self, other: &Region) -> bool {
         use Registration::{Ofi, SameHost, Shared, Software, Verbs};
         Arc::ptr_eq(&self.inner, &other.inner)
@@ -143,8 +143,8 @@ impl Region {
         &self.inner.registration
     }
 
-    /// Notes a grant, and forgets those of lanes that are gone.
-    pub(crate) fn granted(&self, by: Weak<dyn Granter>, key: u128) {
+    /// Records a grant, and removes those of dropped lanes.
+    pub(crate) fn add_grant(&self, by: Weak<dyn Granter>, key: u128) {
         let mut granted = self.inner.granted.lock().unwrap_or_else(PoisonError::into_inner);
         granted.retain(|(by, _)| by.strong_count() > 0);
         granted.push((by, key));
@@ -173,7 +173,7 @@ impl fmt::Debug for Region {
     }
 }
 
-/// A region that may be gone.
+/// A region that may have been dropped.
 #[derive(Clone)]
 pub(crate) struct WeakRegion(Weak<Inner>);
 
@@ -195,7 +195,7 @@ impl WeakRegion {
     }
 }
 
-/// Consecutive bytes of a region. Holds the region, so that memory in flight stays registered.
+/// Consecutive bytes of a region. Owns a clone of the region, so that memory in flight stays registered.
 #[derive(Debug, Clone)]
 pub struct Slice {
     region: Region,
@@ -209,25 +209,25 @@ impl Slice {
         &self.region
     }
 
-    /// Where it begins in the region.
+    /// Its offset in the region.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// How many bytes it has.
+    /// Its length in bytes.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether it has none.
+    /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// The same from where it begins, but so long.
+    /// The same start with another length.
     ///
     /// # Panics
-    /// If that does not lie within the region.
+    /// If that is out of the region's bounds.
     #[track_caller]
     pub(crate) fn resized(self, length: usize) -> Slice {
         assert!(length <= self.region.len() - self.offset, "{length} bytes at {}", self.offset);
@@ -241,10 +241,10 @@ impl Slice {
         bytes
     }
 
-    /// Where its bytes lie; valid as long as the slice lives.
+    /// The address of its bytes; valid as long as the slice lives.
     #[inline]
     pub(crate) fn address(&self) -> *mut u8 {
-        // In bounds since `Region::slice`; a plain sum says no more than that.
+        // In bounds by `Region::slice`.
         self.region.memory().address().wrapping_add(self.offset)
     }
 }
@@ -255,7 +255,7 @@ mod tests {
     use crate::memory::Pages;
 
     #[test]
-    fn rights_survive_their_bits() {
+    fn rights_are_decoded_from_their_bits() {
         for bits in 0..8 {
             assert_eq!(Rights::from_bits(bits).unwrap().bits(), bits);
         }
@@ -269,14 +269,14 @@ mod tests {
         let region = Region::new(memory, Rights::ALL, Registration::Software);
         let (revoked, gone) = std::sync::mpsc::channel();
         let lane: Arc<dyn Granter> = Arc::new(Recorder(Mutex::new(revoked)));
-        region.granted(Arc::downgrade(&lane), 7);
+        region.add_grant(Arc::downgrade(&lane), 7);
         let slice = region.slice(10..20);
         let weak = region.downgrade();
         drop(region);
         assert!(gone.try_recv().is_err() && !weak.is_gone());
         drop(slice);
         assert!(gone.try_recv() == Ok(7) && weak.upgrade().is_none());
-        assert!(gone.try_recv().is_err(), "once");
+        assert!(gone.try_recv().is_err(), "revoked twice");
     }
 
     struct Recorder(Mutex<std::sync::mpsc::Sender<u128>>);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_region_is_itself_and_of_no_device_at_first() {
+    fn a_new_shared_region_shares_a_registration_only_with_itself() {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
         let [one, other] = [(); 2].map(|()| Region::shared(&memory, Rights::ALL));
         let software = Region::new(memory, Rights::ALL, Registration::Software);
@@ -298,20 +298,20 @@ mod tests {
     }
 
     #[test]
-    fn lanes_that_are_gone_are_forgotten() {
+    fn grants_of_dropped_lanes_are_removed() {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
         let region = Region::new(memory, Rights::ALL, Registration::Software);
         for key in 0..100 {
             let lane: Arc<dyn Granter> =
                 Arc::new(Recorder(Mutex::new(std::sync::mpsc::channel().0)));
-            region.granted(Arc::downgrade(&lane), key);
+            region.add_grant(Arc::downgrade(&lane), key);
         }
         assert_eq!(region.inner.granted.lock().unwrap().len(), 1);
     }
 
     #[test]
     #[should_panic(expected = "4..4097 of a region of 4096")]
-    fn a_slice_lies_within() {
+    fn a_slice_out_of_bounds_panics() {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
         Region::new(memory, Rights::NONE, Registration::Software).slice(4..=4096);
     }

@@ -1,4 +1,4 @@
-//! A peer's region, as told by the peer: bytes to be sent along, and what they become here.
+//! A peer's region: its description as bytes, and the window that a lane creates from it.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use crate::error::{Error, Kind};
 use crate::region::Rights;
 use crate::segment::mapping::PeerMapping;
 
-/// What a peer must know to use a region over one lane. Opaque: send its bytes to the peer, whose
-/// lane makes a [`Window`] of them.
+/// What a peer needs to access a region over one lane. Opaque: send its bytes to the peer, whose
+/// lane creates a [`Window`] from them.
 ///
-/// Nobody makes one up:
+/// Its fields cannot be forged:
 /// ```compile_fail,E0451
 /// fn forge(real: fabric::RemoteRegion) -> fabric::RemoteRegion {
 ///     fabric::RemoteRegion { length: u64::MAX, ..real }
@@ -24,7 +24,7 @@ pub struct RemoteRegion {
     pub(crate) key: u128,
 }
 
-/// Which lane a region was granted on: the keys of one mean nothing to another.
+/// The kind of lane that a region was granted on: keys are not valid on another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LaneKind {
     Verbs = 1,
@@ -36,13 +36,13 @@ pub(crate) enum LaneKind {
 }
 
 impl RemoteRegion {
-    /// How many bytes it is.
-    pub const ENCODED: usize = 36;
+    /// The length of the encoding.
+    pub const ENCODED_BYTES: usize = 36;
     const VERSION: u8 = 1;
 
-    /// As bytes, for the peer.
-    pub fn to_bytes(&self) -> [u8; Self::ENCODED] {
-        let mut bytes = [0; Self::ENCODED];
+    /// Encodes it for the peer.
+    pub fn to_bytes(&self) -> [u8; Self::ENCODED_BYTES] {
+        let mut bytes = [0; Self::ENCODED_BYTES];
         bytes[0] = Self::VERSION;
         bytes[1] = self.lane as u8;
         bytes[2] = self.rights.bits();
@@ -52,7 +52,7 @@ impl RemoteRegion {
         bytes
     }
 
-    /// Refuses what was granted on another kind of lane.
+    /// Refuses a region that was granted on another kind of lane.
     pub(crate) fn expect(&self, lane: LaneKind) -> Result<(), Error> {
         if self.lane == lane {
             return Ok(());
@@ -62,22 +62,17 @@ impl RemoteRegion {
         Err(Error::new(Kind::Misuse, "import a region", why, fix))
     }
 
-    /// From a peer's bytes.
+    /// Decodes a peer's bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        let wrong = |why: String| {
-            let fix = "pass on the peer's bytes as they are; both ends must run versions that \
-                          know each other";
+        let invalid = |why: String| {
+            let fix = "pass on the peer's bytes unchanged; both ends must run compatible versions";
             Error::new(Kind::Misuse, "read a remote region", why, fix)
         };
-        let bytes: &[u8; Self::ENCODED] = bytes
+        let bytes: &[u8; Self::ENCODED_BYTES] = bytes
             .try_into()
-            .map_err(|_| wrong(format!("{} bytes, not {}", bytes.len(), Self::ENCODED)))?;
+            .map_err(|_| invalid(format!("{} bytes, not {}", bytes.len(), Self::ENCODED_BYTES)))?;
         if bytes[0] != Self::VERSION {
-            return Err(wrong(format!(
-                "format {}, this program knows {}",
-                bytes[0],
-                Self::VERSION
-            )));
+            return Err(invalid(format!("format {}, expected {}", bytes[0], Self::VERSION)));
         }
         let lane = match bytes[1] {
             1 => LaneKind::Verbs,
@@ -86,10 +81,10 @@ impl RemoteRegion {
             4 => LaneKind::Sim,
             5 => LaneKind::Link,
             6 => LaneKind::Ofi,
-            other => return Err(wrong(format!("no lane has the number {other}"))),
+            other => return Err(invalid(format!("unknown kind of lane: {other}"))),
         };
         let rights = Rights::from_bits(bytes[2]).filter(|_| bytes[3] == 0);
-        let rights = rights.ok_or_else(|| wrong("unknown rights".to_owned()))?;
+        let rights = rights.ok_or_else(|| invalid("unknown rights".to_owned()))?;
         let number =
             |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let key = u128::from_le_bytes(bytes[20..36].try_into().expect("sixteen bytes"));
@@ -99,20 +94,20 @@ impl RemoteRegion {
 
 /// A peer's region, usable on the lane that imported it.
 ///
-/// It has an address only for the lane:
+/// Only the lane can see its address:
 /// ```compile_fail,E0616
 /// fn address(window: &fabric::Window) {
-///     let _ = &window.view;
+///     let _ = &window.inner;
 /// }
 /// ```
 #[derive(Debug, Clone)]
 pub struct Window {
-    // Behind a pointer, so that operations that carry it are small.
-    view: Arc<View>,
+    // Behind a pointer, so that operations with a window stay small.
+    inner: Arc<WindowInner>,
 }
 
 #[derive(Debug)]
-struct View {
+struct WindowInner {
     /// The lane that imported it.
     lane: u64,
     length: u64,
@@ -120,67 +115,67 @@ struct View {
     reach: Reach,
 }
 
-/// How its bytes are reached.
+/// How the window's bytes are accessed.
 #[derive(Debug)]
 pub(crate) enum Reach {
     /// By the device.
     Verbs { address: u64, key: u32 },
-    /// By a provider of libfabric; the address of its first byte, or 0 where offsets count.
+    /// By a libfabric provider; the address of the first byte, or 0 if the provider uses offsets.
     Ofi { address: u64, key: u64 },
-    /// By asking the peer, with the key it gave.
-    Ask { key: u128 },
+    /// By requests to the peer, with its key.
+    Request { key: u128 },
     /// By a mapping of the peer's pages.
     Mapped(PeerMapping),
-    /// By the kernel, at this address of the peer's process; by asking where that fails.
+    /// By the kernel, at this address of the peer's process; by requests if that fails.
     Process { address: u64, key: u128 },
-    /// By whatever lane the link has, under this id.
+    /// By any lane of the link; the link's id of the region.
     Link { region: u64 },
 }
 
 impl Window {
     pub(crate) fn new(lane: u64, length: u64, rights: Rights, reach: Reach) -> Self {
-        Window { view: Arc::new(View { lane, length, rights, reach }) }
+        Window { inner: Arc::new(WindowInner { lane, length, rights, reach }) }
     }
 
     #[inline]
     pub(crate) fn lane(&self) -> u64 {
-        self.view.lane
+        self.inner.lane
     }
 
     #[inline]
     pub(crate) fn reach(&self) -> &Reach {
-        &self.view.reach
+        &self.inner.reach
     }
 
-    /// Its id, if it is a link's.
+    /// The region's id, if it is a link's.
     #[inline]
     pub(crate) fn region(&self) -> Option<u64> {
-        match self.view.reach {
+        match self.inner.reach {
             Reach::Link { region } => Some(region),
             _ => None,
         }
     }
 
-    /// How many bytes it has, by the peer's word.
+    /// Its length in bytes, as the peer states it.
     #[allow(clippy::len_without_is_empty, reason = "a region is never empty")]
     #[inline]
     pub fn len(&self) -> u64 {
-        self.view.length
+        self.inner.length
     }
 
-    /// What may be done with it, by the peer's word.
+    /// The granted rights, as the peer states them.
     #[inline]
     pub fn rights(&self) -> Rights {
-        self.view.rights
+        self.inner.rights
     }
 
-    /// A place in it. Beyond its end every operation fails, as the peer would have it.
+    /// The target at an offset. Operations beyond the window's end fail.
     pub fn at(&self, offset: u64) -> Target {
         Target { window: self.clone(), offset }
     }
 }
 
-/// A place in a peer's region.
+/// An offset in a peer's region.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub(crate) window: Window,
@@ -188,9 +183,9 @@ pub struct Target {
 }
 
 impl Target {
-    /// Whether `length` bytes from here lie within the window.
+    /// Whether `length` bytes from here are within the window.
     #[inline]
-    pub(crate) fn holds(&self, length: usize) -> bool {
+    pub(crate) fn contains(&self, length: usize) -> bool {
         let end = self.offset.checked_add(length as u64);
         end.is_some_and(|end| end <= self.window.len())
     }
@@ -201,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_come_back_as_they_were() {
+    fn an_encoded_region_is_decoded_unchanged() {
         for lane in [
             LaneKind::Verbs,
             LaneKind::Shm,
@@ -236,7 +231,7 @@ mod tests {
         for (at, value) in [(0, 2), (1, 9), (2, 8), (3, 1)] {
             let mut bad = good;
             bad[at] = value;
-            RemoteRegion::from_bytes(&bad).expect_err("a field it does not know");
+            RemoteRegion::from_bytes(&bad).expect_err("an unknown value of a field");
         }
     }
 }

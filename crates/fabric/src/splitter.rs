@@ -1,20 +1,20 @@
-//! Cuts an operation's memory into parts that fit a work request each.
+//! Splits an operation's memory into parts that each fit one work request.
 
 use crate::region::Slice;
 
-/// How far an operation has been cut.
+/// The progress of splitting an operation.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cut {
-    /// The piece that comes next, and how many bytes of it are gone.
+pub(crate) struct Splitter {
+    /// The next piece, and the number of its bytes in earlier parts.
     piece: usize,
     within: usize,
     /// Bytes of all parts so far.
     done: usize,
 }
 
-/// What a part may be at most.
+/// The maximum size of a part.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Most {
+pub(crate) struct PartLimits {
     pub(crate) bytes: u32,
     pub(crate) pieces: usize,
 }
@@ -22,15 +22,15 @@ pub(crate) struct Most {
 /// A part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// Where it begins, from the operation's beginning.
+    /// Its offset in the operation.
     pub(crate) offset: usize,
     pub(crate) pieces: usize,
-    /// Whether none comes after it.
+    /// Whether it is the operation's last.
     pub(crate) last: bool,
 }
 
-impl Cut {
-    /// With so many bytes gone already.
+impl Splitter {
+    /// Starts at byte `offset` of the operation.
     pub(crate) fn at(slices: &[Slice], offset: usize) -> Self {
         let (mut piece, mut within) = (0, offset);
         while let Some(slice) = slices.get(piece)
@@ -38,41 +38,41 @@ impl Cut {
         {
             (piece, within) = (piece + 1, within - slice.len());
         }
-        Cut { piece, within, done: offset }
+        Splitter { piece, within, done: offset }
     }
 
-    /// How many bytes the parts so far have.
+    /// The number of bytes of the parts so far.
     pub(crate) fn done(&self) -> usize {
         self.done
     }
 
-    /// Cuts off the next part and tells its pieces: of which slice, from which offset, how many bytes.
+    /// Returns the next part, and calls `visit` for each of its pieces: slice, offset and number of bytes.
     /// An operation without bytes is one part without pieces.
     #[inline]
     pub(crate) fn next(
         &mut self,
         slices: &[Slice],
-        most: Most,
+        limits: PartLimits,
         mut visit: impl FnMut(&Slice, usize, u32),
     ) -> Part {
         let offset = self.done;
-        let mut room = most.bytes;
+        let mut left_in_part = limits.bytes;
         let mut pieces = 0;
         while let Some(slice) = slices.get(self.piece) {
             let left = slice.len() - self.within;
-            // A piece of no bytes would be one of 2 GiB to some devices.
+            // To some devices a piece of zero bytes is one of 2 GiB.
             if left == 0 {
                 (self.piece, self.within) = (self.piece + 1, 0);
                 continue;
             }
-            if room == 0 || pieces == most.pieces {
+            if left_in_part == 0 || pieces == limits.pieces {
                 return Part { offset, pieces, last: false };
             }
-            let length = u32::try_from(left).unwrap_or(u32::MAX).min(room);
+            let length = u32::try_from(left).unwrap_or(u32::MAX).min(left_in_part);
             visit(slice, self.within, length);
             self.within += length as usize;
             self.done += length as usize;
-            room -= length;
+            left_in_part -= length;
             pieces += 1;
         }
         Part { offset, pieces, last: true }
@@ -92,15 +92,16 @@ mod tests {
         ranges.iter().map(|range| region.slice(range.clone())).collect()
     }
 
-    /// Every part's offset, and its pieces by place in the region and length.
+    /// Every part's offset, and its pieces by offset in the region and length.
     fn parts(slices: &[Slice], bytes: u32, pieces: usize) -> Vec<(usize, Vec<(usize, u32)>)> {
-        let mut cut = Cut::default();
+        let mut splitter = Splitter::default();
         let mut parts = Vec::new();
         loop {
             let mut seen = Vec::new();
-            let part = cut.next(slices, Most { bytes, pieces }, |slice, from, length| {
-                seen.push((slice.offset() + from, length));
-            });
+            let part =
+                splitter.next(slices, PartLimits { bytes, pieces }, |slice, from, length| {
+                    seen.push((slice.offset() + from, length));
+                });
             assert_eq!(part.pieces, seen.len());
             parts.push((part.offset, seen));
             if part.last {
@@ -110,12 +111,12 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_one_part() {
+    fn memory_that_fits_is_one_part() {
         assert_eq!(parts(&slices(&[0..10, 50..60]), 20, 2), [(0, vec![(0, 10), (50, 10)])]);
     }
 
     #[test]
-    fn long_pieces_are_cut_and_short_ones_joined() {
+    fn long_pieces_are_split_and_short_ones_joined() {
         assert_eq!(
             parts(&slices(&[0..10, 50..60]), 8, 4),
             [(0, vec![(0, 8)]), (8, vec![(8, 2), (50, 6)]), (16, vec![(56, 4)])]
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_pieces_are_more_parts() {
+    fn too_many_pieces_become_several_parts() {
         assert_eq!(
             parts(&slices(&[0..1, 2..3, 4..5]), 100, 2),
             [(0, vec![(0, 1), (2, 1)]), (2, vec![(4, 1)])]
@@ -131,21 +132,25 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_goes_on_from_any_place() {
+    fn splitting_starts_at_any_offset() {
         let slices = slices(&[0..10, 20..20, 50..60]);
         for offset in 0..21 {
             let mut seen = Vec::new();
-            let mut cut = Cut::at(&slices, offset);
-            let part = cut.next(&slices, Most { bytes: 100, pieces: 9 }, |slice, from, length| {
-                seen.extend((slice.offset() + from..).take(length as usize));
-            });
+            let mut splitter = Splitter::at(&slices, offset);
+            let part = splitter.next(
+                &slices,
+                PartLimits { bytes: 100, pieces: 9 },
+                |slice, from, length| {
+                    seen.extend((slice.offset() + from..).take(length as usize));
+                },
+            );
             assert_eq!((part.offset, part.last), (offset, true));
             assert_eq!(seen, (0..10).chain(50..60).skip(offset).collect::<Vec<_>>());
         }
     }
 
     #[test]
-    fn nothing_is_a_part_and_empty_pieces_are_none() {
+    fn an_empty_operation_is_one_part_and_empty_pieces_are_skipped() {
         assert_eq!(parts(&[], 8, 1), [(0, vec![])]);
         assert_eq!(parts(&slices(&[7..7, 9..9]), 8, 1), [(0, vec![])]);
         assert_eq!(parts(&slices(&[7..7, 0..8, 9..9]), 8, 1), [(0, vec![(0, 8)])]);

@@ -1,8 +1,8 @@
-//! What a lane has done: counted by the lane, read by anybody.
+//! The counters of a lane: written by the lane, readable by any thread.
 //!
-//! Always on. The lane is the only writer, so a count is a load and a store, never a locked
-//! instruction; the clock is read for one operation in [`SAMPLE`]. `examples/stats.rs` measures what
-//! that costs.
+//! Always enabled. The lane is the only writer, so an increment is a load and a store, without a locked
+//! instruction; the clock is read for one operation in [`OPS_PER_LATENCY_SAMPLE`]. `examples/stats.rs` measures the
+//! cost.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,7 +16,7 @@ pub struct Stats {
     kinds: [KindStats; OpKind::ALL.len()],
     failures: [AtomicU64; Failure::ALL.len()],
     latency: Histogram,
-    /// Zero, or one more than the number of the failure that ended the lane.
+    /// Zero, or one more than the index of the failure that ended the lane.
     ended: AtomicU64,
 }
 
@@ -28,45 +28,45 @@ struct KindStats {
 }
 
 impl Stats {
-    /// How many operations of a kind succeeded.
+    /// The number of successful operations of a kind.
     pub fn operations(&self, kind: OpKind) -> u64 {
         self.kinds[kind as usize].operations.load(Relaxed)
     }
 
-    /// How many bytes they moved.
+    /// The bytes that they transferred.
     pub fn bytes(&self, kind: OpKind) -> u64 {
         self.kinds[kind as usize].bytes.load(Relaxed)
     }
 
-    /// How many operations of a kind failed. What came back because the lane was closed is not among them.
+    /// The number of failed operations of a kind, without those flushed when the lane ended.
     pub fn failed(&self, kind: OpKind) -> u64 {
         self.kinds[kind as usize].failed.load(Relaxed)
     }
 
-    /// How many operations failed so.
+    /// The number of operations that failed for this reason.
     pub fn failures(&self, failure: Failure) -> u64 {
         self.failures[failure as usize].load(Relaxed)
     }
 
-    /// How long operations took from post to completion, receives apart; one in [`SAMPLE`] is timed.
+    /// The time from post to completion, without receives; one operation in [`OPS_PER_LATENCY_SAMPLE`] is timed.
     pub fn latency(&self) -> &Histogram {
         &self.latency
     }
 
-    /// Why the lane ended, if it has: [`Failure::Flushed`] if it was closed on this side.
+    /// Why the lane ended, if it has: [`Failure::Flushed`] if it was closed by this end.
     pub fn ended(&self) -> Option<Failure> {
         let number = self.ended.load(Relaxed).checked_sub(1)?;
         Failure::ALL.get(number as usize).copied()
     }
 
-    /// Says why the lane ended.
+    /// Records why the lane ended.
     ///
-    /// For who implements a lane, as the two below.
-    pub fn end(&self, failure: Failure) {
+    /// For implementations of lanes, like `count` and `add_latency`.
+    pub fn set_ended(&self, failure: Failure) {
         self.ended.store(failure as u64 + 1, Relaxed);
     }
 
-    /// Counts an operation that is over.
+    /// Counts a finished operation.
     #[inline]
     pub fn count(&self, completion: &Completion) {
         match &completion.outcome {
@@ -93,7 +93,7 @@ impl Stats {
         add(&stats.bytes, bytes);
     }
 
-    /// Adds what another has counted. The caller is the only one who writes here.
+    /// Adds the counters of `other`. There must be no other writer.
     pub fn absorb(&self, other: &Stats) {
         for (ours, theirs) in self.kinds.iter().zip(&other.kinds) {
             add(&ours.operations, theirs.operations.load(Relaxed));
@@ -111,25 +111,25 @@ impl Stats {
 
     /// Adds the duration of an operation.
     #[inline]
-    pub fn time(&self, took: Duration) {
+    pub fn add_latency(&self, took: Duration) {
         self.latency.add(took);
     }
 }
 
-/// One operation in so many is timed.
-pub const SAMPLE: u64 = 32;
+/// One operation in this many is timed.
+pub const OPS_PER_LATENCY_SAMPLE: u64 = 32;
 
-/// The only writer is the lane.
+/// Not atomic: the lane is the only writer.
 #[inline]
 fn add(counter: &AtomicU64, count: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(count), Relaxed);
 }
 
-/// Durations in buckets, four to each doubling: a value is known within a quarter.
+/// Durations in buckets, four for each power of two: values are precise to a quarter.
 #[derive(Debug)]
 pub struct Histogram {
     buckets: [AtomicU64; BUCKETS],
-    /// All durations together.
+    /// The sum of all durations.
     nanoseconds: AtomicU64,
 }
 
@@ -143,7 +143,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Adds a duration. The caller is the only one who writes here.
+    /// Adds a duration. There must be no other writer.
     #[inline]
     pub fn add(&self, took: Duration) {
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
@@ -151,19 +151,22 @@ impl Histogram {
         add(&self.nanoseconds, nanoseconds);
     }
 
-    /// How many durations it holds.
+    /// The number of durations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|bucket| bucket.load(Relaxed)).sum()
     }
 
-    /// All durations together.
+    /// The sum of all durations.
     pub fn sum(&self) -> Duration {
         Duration::from_nanos(self.nanoseconds.load(Relaxed))
     }
 
-    /// How many durations lay in each of these doublings, and the longest that it holds: 255 ns for the eighth. The
-    /// first has the shorter ones too; what took longer than the last is in `count` alone.
-    pub fn doublings(&self, bits: RangeInclusive<u32>) -> impl Iterator<Item = (Duration, u64)> {
+    /// Buckets by powers of two: the upper bound of each and its number of durations. For `bits` = 8 the bound is 255 ns. The
+    /// first bucket includes all shorter durations; those above the last bound are only in `count`.
+    pub fn powers_of_two(
+        &self,
+        bits: RangeInclusive<u32>,
+    ) -> impl Iterator<Item = (Duration, u64)> {
         let mut from = 0;
         bits.map(move |bits| {
             let end = (1 << bits) - 1;
@@ -174,8 +177,7 @@ impl Histogram {
         })
     }
 
-    /// The duration that a share of all (0 to 1) did not exceed, rounded up to its bucket's end.
-    /// `None` where nothing was timed yet.
+    /// The quantile `share` (0 to 1), rounded up to the end of its bucket. `None` if nothing was timed yet.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let count = self.count();
         let wanted = ((count as f64 * share).ceil() as u64).clamp(1, count.max(1));
@@ -187,15 +189,15 @@ impl Histogram {
     }
 }
 
-/// The bucket of a value: below eight one each, then four to each doubling.
+/// The bucket of a value: one for each value below eight, then four for each power of two.
 #[inline]
 fn bucket(value: u64) -> usize {
     if value < 8 {
         return value as usize;
     }
-    let doubling = value.ilog2();
-    let quarter = (value >> (doubling - 2)) & 3;
-    ((doubling - 1) * 4 + quarter as u32) as usize
+    let exponent = value.ilog2();
+    let quarter = (value >> (exponent - 2)) & 3;
+    ((exponent - 1) * 4 + quarter as u32) as usize
 }
 
 /// The largest value of a bucket.
@@ -203,9 +205,9 @@ fn bucket_end(at: usize) -> u64 {
     if at < 8 {
         return at as u64;
     }
-    let (doubling, quarter) = (at as u32 / 4 + 1, at as u64 % 4);
-    let width = 1u64 << (doubling - 2);
-    (1u64 << doubling) + quarter * width + (width - 1)
+    let (exponent, quarter) = (at as u32 / 4 + 1, at as u64 % 4);
+    let width = 1u64 << (exponent - 2);
+    (1u64 << exponent) + quarter * width + (width - 1)
 }
 
 #[cfg(test)]
@@ -228,7 +230,7 @@ mod tests {
     fn counts_are_added_up() {
         let (sum, lane) = (Stats::default(), Stats::default());
         lane.succeeded(OpKind::Read, 4096);
-        lane.time(Duration::from_nanos(700));
+        lane.add_latency(Duration::from_nanos(700));
         (0..2).for_each(|_| sum.absorb(&lane));
         assert_eq!((sum.operations(OpKind::Read), sum.bytes(OpKind::Read)), (2, 8192));
         assert_eq!((sum.operations(OpKind::Write), sum.latency().count()), (0, 2));
@@ -249,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn doublings_hold_what_is_no_longer_than_their_end() {
+    fn powers_of_two_count_durations_up_to_their_bound() {
         let histogram = Histogram::default();
         for nanoseconds in [0, 255, 256, 511, 512, 1_000_000, (1 << 31) - 1, 1 << 31] {
             histogram.add(Duration::from_nanos(nanoseconds));
         }
-        let full = histogram.doublings(8..=31).filter(|(_, values)| *values > 0);
+        let full = histogram.powers_of_two(8..=31).filter(|(_, values)| *values > 0);
         let full: Vec<_> = full.map(|(end, values)| (end.as_nanos(), values)).collect();
         assert_eq!(full, [(255, 2), (511, 2), (1023, 1), ((1 << 20) - 1, 1), ((1 << 31) - 1, 1)]);
-        assert_eq!(histogram.count(), 8, "the longest is in no doubling");
+        assert_eq!(histogram.count(), 8, "the longest is above the last bound");
     }
 }

@@ -1,4 +1,4 @@
-//! A timer with a descriptor, to be slept on beside others.
+//! A timer with a descriptor that can be polled with others.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -8,18 +8,18 @@ use rustix::time::{
     timerfd_settime,
 };
 
-pub(crate) struct Alarm {
+pub(crate) struct Timer {
     timer: OwnedFd,
     set: Option<Instant>,
 }
 
-impl Alarm {
+impl Timer {
     pub(crate) fn new() -> rustix::io::Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        Ok(Alarm { timer: timerfd_create(TimerfdClockId::Monotonic, flags)?, set: None })
+        Ok(Timer { timer: timerfd_create(TimerfdClockId::Monotonic, flags)?, set: None })
     }
 
-    /// Readable from `at` on; never where there is none.
+    /// Makes the descriptor readable from `at` on; never if `None`.
     pub(crate) fn set(&mut self, at: Option<Instant>) {
         if self.set == at {
             return;
@@ -30,12 +30,12 @@ impl Alarm {
         let none = Timespec { tv_sec: 0, tv_nsec: 0 };
         let left = left.and_then(|left| Timespec::try_from(left).ok()).unwrap_or(none);
         let time = Itimerspec { it_interval: none, it_value: left };
-        // Our own timer with a valid time: there is nothing that could fail.
+        // Cannot fail: the timer and the time are valid.
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &time);
     }
 }
 
-impl AsFd for Alarm {
+impl AsFd for Timer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
     }

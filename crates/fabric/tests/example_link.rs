@@ -1,4 +1,4 @@
-//! The example of a link, over the transports that every machine has.
+//! The example of a link, over shared memory and TCP.
 #![allow(missing_docs, reason = "a test")]
 
 use fabric::link::Class;

@@ -6,5 +6,5 @@ mod hello;
 
 #[test]
 fn the_example_runs_over_verbs() {
-    hello::both_ends_say_what_they_got("verbs");
+    hello::both_ends_print_what_they_received("verbs");
 }

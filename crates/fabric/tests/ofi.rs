@@ -18,7 +18,8 @@ fn open(provider: &str) -> Domain {
 }
 
 fn connect(a: &Domain, b: &Domain) -> [Box<dyn Lane>; 2] {
-    let (ours, theirs) = (a.half(Side::Dial).unwrap(), b.half(Side::Accept).unwrap());
+    let (ours, theirs) =
+        (a.prepare_lane(Side::Dial).unwrap(), b.prepare_lane(Side::Accept).unwrap());
     let (to_theirs, to_ours) = (ours.offer(), theirs.offer());
     [ours.connect(&to_ours, LIMIT).unwrap(), theirs.connect(&to_theirs, LIMIT).unwrap()]
 }
@@ -52,15 +53,15 @@ fn the_survey_tells_what_is_here() {
 #[test]
 fn it_opens_by_its_name() {
     let fabric = fabric::open("ofi").unwrap();
-    let lane = fabric.half(Side::Dial).unwrap();
+    let lane = fabric.prepare_lane(Side::Dial).unwrap();
     assert!(!lane.offer().is_empty());
 }
 
 #[test]
 fn a_peer_of_another_provider_is_refused_with_words() {
     let (tcp, shm) = (open("tcp"), open("shm"));
-    let offer = shm.half(Side::Accept).unwrap().offer();
-    let error = tcp.half(Side::Dial).unwrap().connect(&offer, LIMIT).err().unwrap();
+    let offer = shm.prepare_lane(Side::Accept).unwrap().offer();
+    let error = tcp.prepare_lane(Side::Dial).unwrap().connect(&offer, LIMIT).err().unwrap();
     assert_eq!(error.kind(), Kind::Unsupported);
     assert!(error.to_string().contains("the peer has shm, and we have tcp"), "{error}");
 }
@@ -151,7 +152,7 @@ fn a_region_detached_in_flight_harms_nobody_over_shm() {
 fn a_lane_says_how_it_sleeps(provider: &str, naps: bool) {
     let domain = open(provider);
     let [mut near, mut far] = connect(&domain, &domain);
-    assert_eq!((near.caps().lane, near.caps().naps), ("ofi", naps));
+    assert_eq!((near.caps().lane, near.caps().wakes_by_timer), ("ofi", naps));
     let [from, into] = [(); 2].map(|()| domain.register(&memory(), Rights::NONE).unwrap());
     let listener = std::thread::spawn(move || {
         let (mut heard, mut done) = (0, Vec::new());

@@ -67,7 +67,7 @@ impl Peer {
     }
 
     fn connect(&mut self, fabric: &dyn Fabric) -> (Box<dyn Lane>, Vec<u8>) {
-        let half = fabric.half(Side::Dial).unwrap();
+        let half = fabric.prepare_lane(Side::Dial).unwrap();
         self.say(&half.offer());
         let offer = self.hear();
         (half.connect(&offer, LIMIT).unwrap(), offer)
@@ -87,7 +87,7 @@ impl Drop for Peer {
 fn the_childs_part() {
     let Ok(lane) = std::env::var(CHILD) else { return };
     let fabric = fabric(&lane);
-    let half = fabric.half(Side::Accept).unwrap();
+    let half = fabric.prepare_lane(Side::Accept).unwrap();
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).unwrap();
     println_child(&half.offer());

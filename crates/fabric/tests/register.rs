@@ -67,7 +67,8 @@ fn a_region_outlives_its_domain_and_its_memory() {
 
 /// Both ends of a lane, in one thread.
 fn connect(near: &dyn Fabric, far: &dyn Fabric) -> [Box<dyn Lane>; 2] {
-    let (near, far) = (near.half(Side::Dial).unwrap(), far.half(Side::Accept).unwrap());
+    let (near, far) =
+        (near.prepare_lane(Side::Dial).unwrap(), far.prepare_lane(Side::Accept).unwrap());
     let offers = [near.offer(), far.offer()];
     std::thread::scope(|scope| {
         let far = scope.spawn(|| far.connect(&offers[0], LIMIT).unwrap());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric::link::{Endpoint, Link};
-use fabric::{Completion, Done, Lane, Op, Pieces, RemoteRegion, Slice, Window, linger, wait};
+use fabric::{Completion, Done, Lane, Op, Pieces, RemoteRegion, Slice, Window, busy_wait, wait};
 use kv_proto::wire::{Answer, BatchHead, ClientHello, ServerHello};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -299,7 +299,7 @@ impl Connection {
             if self.batches.len() != in_flight || waited >= limit {
                 return Ok(true);
             }
-            if !linger(waited) {
+            if !busy_wait(waited) {
                 return Ok(
                     !self.slots.sleep(&self.receive_buffer) || self.completion_flags(complete)?
                 );

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use fabric::{Op, SPIN, linger};
+use fabric::{Op, SPIN_TIME, busy_wait};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Error;
@@ -26,7 +26,7 @@ pub(crate) fn until_over(
     loop {
         looks = looks.wrapping_add(1);
         let idle = busy.elapsed();
-        if looks.is_multiple_of(LOOKS) || idle > SPIN {
+        if looks.is_multiple_of(LOOKS) || idle > SPIN_TIME {
             match talk.overhear()? {
                 Some(Message::Over { touched }) => return Ok(touched),
                 Some(other) => return Err(out_of_turn(&other)),
@@ -61,7 +61,7 @@ fn take(tracks: &mut [Track], received: &mut u64) -> bool {
 
 /// Passes a moment: looks again for a little while, then sleeps until a lane, or the other end, has something to say.
 pub(crate) fn rest(tracks: &mut [Track], idle: Duration, talk: Option<&ControlChannel>) {
-    if linger(idle) {
+    if busy_wait(idle) {
         return;
     }
     if !tracks.iter_mut().all(|track| track.lane.arm()) {

@@ -46,7 +46,7 @@ impl End {
     ) -> Result<End, Error> {
         let memory = Memories::new(plan, side)?;
         let each = fabrics.iter().flat_map(|fabric| (0..plan.lanes).map(move |_| fabric));
-        let halves = each.clone().map(|fabric| fabric.half(side));
+        let halves = each.clone().map(|fabric| fabric.prepare_lane(side));
         let halves = halves.collect::<Result<Vec<_>, _>>()?;
         let offers = halves.iter().map(|half| Bytes(half.offer())).collect();
         let offers = match exchange(talk, Message::Offers(offers), side)? {

@@ -50,7 +50,7 @@ pub struct ServerSettings {
 /// A server, listening.
 pub struct Server {
     acceptor: Acceptor,
-    callers: tcp::Callers,
+    callers: tcp::ConnectionRouter,
     settings: Arc<ServerSettings>,
 }
 
@@ -59,7 +59,7 @@ impl Server {
     pub fn open(settings: ServerSettings) -> Result<Server, Error> {
         let card = serde_json::to_vec(&Hello::new(settings.has_rdma, settings.about.clone()))
             .map_err(|error| Error::misuse(error.to_string()))?;
-        let callers = tcp::Callers::default();
+        let callers = tcp::ConnectionRouter::default();
         let deliver = callers.clone();
         let judge = move |_: &fabric::session::Caller, said: &[u8]| match Hello::parse(said) {
             Ok(_) => Ok(card.clone()),
@@ -107,7 +107,7 @@ pub fn serve(server: &Server, told: &Observer, until: impl Fn() -> bool) -> Resu
 /// One client's.
 struct Attendance {
     settings: Arc<ServerSettings>,
-    callers: tcp::Callers,
+    callers: tcp::ConnectionRouter,
     told: Observer,
 }
 

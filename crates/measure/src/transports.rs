@@ -55,7 +55,7 @@ pub(crate) enum Tcp {
     /// This end dials the listener there.
     To(SocketAddr),
     /// They come by our listener.
-    From(tcp::Callers),
+    From(tcp::ConnectionRouter),
 }
 
 /// The fabrics of a measurement, one for each rail, and what the rails are.
@@ -119,9 +119,9 @@ impl Transports {
         let config = self.tcp.clone();
         let (config, there) = match tcp {
             Tcp::To(acceptor) => {
-                (tcp::Config { acceptor: Some(acceptor), ..config }, acceptor.to_string())
+                (tcp::Config { listener_address: Some(acceptor), ..config }, acceptor.to_string())
             }
-            Tcp::From(callers) => (tcp::Config { callers: Some(callers), ..config }, String::new()),
+            Tcp::From(callers) => (tcp::Config { router: Some(callers), ..config }, String::new()),
         };
         let here = KERNEL.to_owned();
         let rail = Rail { here, there, why: "by the kernel".to_owned(), ..Rail::default() };

@@ -214,7 +214,7 @@ fn lines_that_have_no_completion() {
             Subject::Registration,
         ),
         (
-            "wirelane: lane 3: the peer or the way to it is gone — connect anew",
+            "wirelane: lane 3: the peer or the path to it is gone — reconnect",
             Source::Wirelane,
             Subject::RetryExceeded,
         ),

@@ -1,4 +1,4 @@
-//! What the streams of one lane share: operations, receives, credits, grants, and what is over.
+//! The state that the streams of one lane share: operations, receives, credits, grants, and completions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::in_flight::{Operation, Operations};
 use crate::grants::Grants;
 use crate::lane::Caps;
 use crate::op::{Completion, Done, Failure, Op, Work};
-use crate::stats::{SAMPLE, Stats};
+use crate::stats::{OPS_PER_LATENCY_SAMPLE, Stats};
 
 pub(crate) struct Core {
     pub(crate) operations: Operations,
@@ -16,24 +16,24 @@ pub(crate) struct Core {
     pub(crate) stats: Arc<Stats>,
     /// Receives posted and not used yet, in order.
     receives: VecDeque<Op>,
-    /// How many receives were ever posted, how many were used, and of how many the peer knows.
+    /// Numbers of receives: posted in all, used, and reported to the peer.
     posted: u32,
     used: u32,
     reported: u32,
-    /// Operations that wait for a receive of the peer's, and since when the first does.
+    /// Operations that wait for one of the peer's receives, and since when the first waits.
     pub(super) waiting: VecDeque<u32>,
     waiting_since: Option<Instant>,
-    /// How many receives the peer ever posted, and how many we have used.
+    /// Numbers of the peer's receives: posted in all, and used by us.
     peer_posted: u32,
     peer_used: u32,
-    patience: Duration,
+    receive_timeout: Duration,
     done: Vec<Completion>,
     posted_ops: u64,
     dead: Option<Failure>,
 }
 
 impl Core {
-    pub(crate) fn new(patience: Duration) -> Self {
+    pub(crate) fn new(receive_timeout: Duration) -> Self {
         Core {
             operations: Operations::default(),
             grants: Grants::default(),
@@ -46,7 +46,7 @@ impl Core {
             waiting_since: None,
             peer_posted: 0,
             peer_used: 0,
-            patience,
+            receive_timeout,
             done: Vec::new(),
             posted_ops: 0,
             dead: None,
@@ -59,23 +59,23 @@ impl Core {
         self.dead
     }
 
-    /// When this operation begins, if it is one of those that are timed.
+    /// The start time of this operation, if it is one of those that are timed.
     #[inline]
-    pub(crate) fn clock(&mut self) -> Option<Instant> {
+    pub(crate) fn start_clock(&mut self) -> Option<Instant> {
         self.posted_ops += 1;
-        self.posted_ops.is_multiple_of(SAMPLE).then(Instant::now)
+        self.posted_ops.is_multiple_of(OPS_PER_LATENCY_SAMPLE).then(Instant::now)
     }
 
-    /// Whether an operation finds room.
+    /// Whether there is capacity for an operation.
     #[inline]
-    pub(crate) fn has_room(&self, op: &Op, caps: &Caps) -> bool {
+    pub(crate) fn has_capacity(&self, op: &Op, caps: &Caps) -> bool {
         match op.work {
             Work::Receive { .. } => self.receives.len() < caps.receives,
-            _ => self.operations.operations() < caps.depth,
+            _ => self.operations.count() < caps.depth,
         }
     }
 
-    // Receives of ours.
+    // Our receives.
 
     pub(crate) fn post_receive(&mut self, op: Op) {
         self.receives.push_back(op);
@@ -83,13 +83,13 @@ impl Core {
     }
 
     pub(super) fn take_receive(&mut self) -> Result<Op, Failure> {
-        // The peer counts our receives: one that sends without is none of ours.
+        // The peer counts our receives and must not send without one.
         let op = self.receives.pop_front().ok_or(Failure::ProtocolError)?;
         self.used = self.used.wrapping_add(1);
         Ok(op)
     }
 
-    /// Revokes a receive whose message did not arrive in full.
+    /// Requeues a receive whose message did not arrive completely.
     pub(super) fn return_receive(&mut self, op: Op) {
         match self.dead {
             Some(_) => self.complete(op, Err(Failure::Flushed)),
@@ -97,7 +97,7 @@ impl Core {
         }
     }
 
-    /// The count of receives that goes out with every frame.
+    /// The number of posted receives, sent with every frame.
     pub(super) fn credit(&self) -> u32 {
         self.posted
     }
@@ -108,19 +108,19 @@ impl Core {
         }
     }
 
-    /// Whether to report new receives to the peer: when it knows of fewer than half of them.
+    /// Whether to report new receives to the peer: if it knows of at most half of them.
     pub(super) fn must_report(&self) -> bool {
-        // The peer may have used what it learned from a frame that is not out in full.
+        // The peer may have used receives that it learned of from a frame that is not completely sent.
         let known = self.reported.wrapping_sub(self.used).cast_signed().max(0).cast_unsigned();
-        let there = self.posted.wrapping_sub(self.used);
-        known < there && known <= there / 2
+        let available = self.posted.wrapping_sub(self.used);
+        known < available && known <= available / 2
     }
 
-    // Receives of the peer's.
+    // The peer's receives.
 
     pub(super) fn peer_posted(&mut self, credit: u32) -> Result<(), Failure> {
         let more = credit.wrapping_sub(self.peer_posted);
-        // Streams may overtake each other, so an older count is no lie.
+        // Streams may overtake each other, so an older count is valid.
         if more < i32::MAX as u32 {
             self.peer_posted = credit;
         }
@@ -128,7 +128,7 @@ impl Core {
         if left > MAX_RECEIVES { Err(Failure::ProtocolError) } else { Ok(()) }
     }
 
-    /// Takes one of the peer's receives, if it has any left.
+    /// Uses one of the peer's receives, if there is one.
     #[inline]
     pub(super) fn use_peer_receive(&mut self) -> bool {
         if self.peer_posted == self.peer_used {
@@ -138,33 +138,33 @@ impl Core {
         true
     }
 
-    pub(super) fn wait_for_receive(&mut self, flight: u32) {
-        self.waiting.push_back(flight);
+    pub(super) fn wait_for_receive(&mut self, id: u32) {
+        self.waiting.push_back(id);
         self.waiting_since.get_or_insert_with(Instant::now);
     }
 
-    /// The next operation that has waited and may go now.
+    /// The next waiting operation for which there is a receive now.
     pub(super) fn next_waiting(&mut self) -> Option<u32> {
         if self.waiting.is_empty() || !self.use_peer_receive() {
             return None;
         }
-        // The next in line waits anew: something moved.
+        // The timeout of the next one starts now, since the peer made progress.
         self.waiting_since = (self.waiting.len() > 1).then(Instant::now);
         self.waiting.pop_front()
     }
 
-    /// When the first in line will have waited too long.
+    /// When the first waiting operation times out.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.waiting_since.and_then(|since| since.checked_add(self.patience))
+        self.waiting_since.and_then(|since| since.checked_add(self.receive_timeout))
     }
 
-    /// The operation that has waited too long.
-    pub(super) fn overdue(&self) -> Option<u32> {
-        let overdue = self.waiting_since?.elapsed() >= self.patience;
-        self.waiting.front().copied().filter(|_| overdue)
+    /// The operation that has timed out.
+    pub(super) fn timed_out(&self) -> Option<u32> {
+        let timed_out = self.waiting_since?.elapsed() >= self.receive_timeout;
+        self.waiting.front().copied().filter(|_| timed_out)
     }
 
-    // What is over.
+    // Completions.
 
     #[inline]
     pub(crate) fn complete(&mut self, op: Op, outcome: Result<Done, Failure>) {
@@ -174,31 +174,31 @@ impl Core {
     }
 
     #[inline]
-    pub(super) fn land(&mut self, flight: u32, done: Done) {
-        if let Some(Operation { op, begun, .. }) = self.operations.end(flight) {
-            if let Some(begun) = begun {
-                self.stats.time(begun.elapsed());
+    pub(super) fn complete_operation(&mut self, id: u32, done: Done) {
+        if let Some(Operation { op, started, .. }) = self.operations.end(id) {
+            if let Some(started) = started {
+                self.stats.add_latency(started.elapsed());
             }
             self.complete(op, Ok(done));
         }
     }
 
-    /// Ends the lane. What was in flight comes back with `others`, and `cause` with the reason.
-    pub(crate) fn die(&mut self, cause: Option<u32>, reason: Failure, others: Failure) {
+    /// Ends the lane. Operations in flight fail with `others`, and `cause` with the reason.
+    pub(crate) fn fail(&mut self, cause: Option<u32>, reason: Failure, others: Failure) {
         if self.dead.is_some() {
             return;
         }
         self.dead = Some(reason);
-        self.stats.end(reason);
+        self.stats.set_ended(reason);
         self.waiting.clear();
         self.waiting_since = None;
-        let cause = cause.map(|flight| self.operations.whole(flight));
-        if let Some(flight) = cause.and_then(|flight| self.operations.end(flight)) {
-            self.complete(flight.op, Err(reason));
+        let cause = cause.map(|id| self.operations.operation_of(id));
+        if let Some(operation) = cause.and_then(|id| self.operations.end(id)) {
+            self.complete(operation.op, Err(reason));
         }
         let operations: Vec<Operation> = self.operations.drain().collect();
-        for flight in operations {
-            self.complete(flight.op, Err(others));
+        for operation in operations {
+            self.complete(operation.op, Err(others));
         }
         while let Some(op) = self.receives.pop_front() {
             self.complete(op, Err(others));
@@ -206,7 +206,7 @@ impl Core {
     }
 
     #[inline]
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.dead.is_none()
     }
 
@@ -225,5 +225,5 @@ impl Core {
     }
 }
 
-/// More receives than any peer of ours posts.
+/// More receives than a well-behaved peer posts.
 const MAX_RECEIVES: u32 = 1 << 20;

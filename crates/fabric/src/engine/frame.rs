@@ -1,11 +1,11 @@
-//! The header of a frame: 24 bytes, and 40 more where the peer's memory is named.
+//! The header of a frame: 24 bytes, and 40 more if it refers to the peer's memory.
 //!
 //! ```text
 //!  0 kind   1 flags   2 zero (2)   4 number (4)   8 length (8)   16 ack (4)   20 credit (4)
 //! 24 key (16)   40 offset (8)   48 first (8)   56 second (8)
 //! ```
-//! Numbers are little-endian. `ack` and `credit` ride on every frame: how many of the peer's writes
-//! and messages were executed on this stream, and how many receives were ever posted on this lane.
+//! Numbers are little-endian. Every frame has `ack` and `credit`: the number of the peer's writes
+//! and messages executed on this stream, and the number of receives posted on this lane, since the start.
 
 use crate::op::Failure;
 
@@ -13,13 +13,13 @@ use crate::op::Failure;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) kind: Kind,
-    /// Whether `number` is immediate data of the application's; of a `Fail`, whether it means the first frame
-    /// not acknowledged.
+    /// Whether `number` is immediate data; in a `Fail`, whether the first frame
+    /// not acknowledged failed.
     pub(crate) flag: bool,
-    /// Immediate data, or the asker's name for a question.
+    /// Immediate data, or the id of a request.
     pub(crate) number: u32,
-    /// How many bytes follow, or are asked for, or were written; of an `Old` the number that was there,
-    /// of a `Fail` the reason.
+    /// The number of bytes that follow, are requested, or were written; in an `Old` the old value,
+    /// in a `Fail` the failure's code.
     pub(crate) length: u64,
     pub(crate) ack: u32,
     pub(crate) credit: u32,
@@ -31,36 +31,36 @@ pub(crate) struct Header {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Bytes for a region; with immediate data, takes a receive.
+    /// Bytes for a region; with immediate data, consumes a receive.
     Write = 1,
     /// Bytes for a receive.
     Send = 2,
-    /// Immediate data alone, of a write that went by another path; takes a receive.
+    /// Immediate data of a write whose bytes took another path; consumes a receive.
     Imm = 3,
-    /// Asks for bytes of a region.
+    /// Requests bytes of a region.
     Read = 4,
-    /// The bytes asked for.
+    /// The requested bytes.
     Data = 5,
-    /// Asks to add `first`.
+    /// Requests to add `first`.
     Add = 6,
-    /// Asks to put `first` where `second` is.
+    /// Requests to replace `second` by `first`.
     Swap = 7,
-    /// What was there before.
+    /// The old value.
     Old = 8,
-    /// A question, or the first frame not acknowledged, failed; the lane is dead.
+    /// A request, or the first frame not acknowledged, failed; the lane is dead.
     Fail = 9,
-    /// Nothing but `ack` and `credit`.
-    Note = 10,
+    /// Only `ack` and `credit`.
+    AckOnly = 10,
 }
 
-/// What bytes are.
+/// The result of decoding.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
-    /// A header, and how many bytes it took.
+    /// A header, and its length.
     Header(Header, usize),
-    /// The beginning of one, perhaps.
-    Short,
-    /// No header.
+    /// More bytes are needed.
+    Incomplete,
+    /// Not a valid header.
     ProtocolError,
 }
 
@@ -76,23 +76,23 @@ impl Kind {
             7 => Kind::Swap,
             8 => Kind::Old,
             9 => Kind::Fail,
-            10 => Kind::Note,
+            10 => Kind::AckOnly,
             _ => return None,
         })
     }
 
-    /// How long the header of such a frame is.
+    /// The length of the header of such a frame.
     #[inline]
-    pub(crate) fn header(self) -> usize {
+    pub(crate) fn header_length(self) -> usize {
         match self {
-            Kind::Write | Kind::Read | Kind::Add | Kind::Swap => Header::LONGEST,
-            _ => SHORT,
+            Kind::Write | Kind::Read | Kind::Add | Kind::Swap => Header::MAX_BYTES,
+            _ => SHORT_BYTES,
         }
     }
 }
 
 impl Header {
-    pub(crate) const LONGEST: usize = 64;
+    pub(crate) const MAX_BYTES: usize = 64;
 
     pub(crate) fn new(kind: Kind) -> Self {
         Header {
@@ -109,29 +109,29 @@ impl Header {
         }
     }
 
-    /// How many bytes follow the header.
+    /// The number of bytes after the header.
     #[inline]
-    pub(crate) fn payload(&self) -> u64 {
+    pub(crate) fn payload_length(&self) -> u64 {
         match self.kind {
             Kind::Write | Kind::Send | Kind::Data => self.length,
             _ => 0,
         }
     }
 
-    /// How many bytes the frame has in all.
+    /// The length of the whole frame.
     #[inline]
-    pub(crate) fn whole(&self) -> usize {
-        self.kind.header() + self.payload() as usize
+    pub(crate) fn frame_length(&self) -> usize {
+        self.kind.header_length() + self.payload_length() as usize
     }
 
-    /// Whether the receiver acknowledges it by counting.
+    /// Whether `ack` counts it.
     #[inline]
     pub(crate) fn is_counted(&self) -> bool {
         matches!(self.kind, Kind::Write | Kind::Send | Kind::Imm)
     }
 
     #[inline]
-    pub(crate) fn encode(&self, bytes: &mut [u8; Self::LONGEST]) {
+    pub(crate) fn encode(&self, bytes: &mut [u8; Self::MAX_BYTES]) {
         bytes[0] = self.kind as u8;
         bytes[1] = u8::from(self.flag);
         bytes[2..4].fill(0);
@@ -139,7 +139,7 @@ impl Header {
         bytes[8..16].copy_from_slice(&self.length.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.ack.to_le_bytes());
         bytes[20..24].copy_from_slice(&self.credit.to_le_bytes());
-        if self.kind.header() == Self::LONGEST {
+        if self.kind.header_length() == Self::MAX_BYTES {
             bytes[24..40].copy_from_slice(&self.key.to_le_bytes());
             bytes[40..48].copy_from_slice(&self.offset.to_le_bytes());
             bytes[48..56].copy_from_slice(&self.first.to_le_bytes());
@@ -149,7 +149,9 @@ impl Header {
 
     #[inline]
     pub(crate) fn decode(bytes: &[u8]) -> Decoded {
-        let Some((short, rest)) = bytes.split_first_chunk::<SHORT>() else { return Decoded::Short };
+        let Some((short, rest)) = bytes.split_first_chunk::<SHORT_BYTES>() else {
+            return Decoded::Incomplete;
+        };
         let kind = Kind::from_number(short[0]);
         let Some(kind) = kind.filter(|_| short[1] <= 1 && short[2] == 0 && short[3] == 0) else {
             return Decoded::ProtocolError;
@@ -162,28 +164,29 @@ impl Header {
             credit: u32::from_le_bytes(chunk(short, 20)),
             ..Header::new(kind)
         };
-        if kind.header() == Self::LONGEST {
-            let Some((long, _)) = rest.split_first_chunk::<{ Self::LONGEST - SHORT }>() else {
-                return Decoded::Short;
+        if kind.header_length() == Self::MAX_BYTES {
+            let Some((long, _)) = rest.split_first_chunk::<{ Self::MAX_BYTES - SHORT_BYTES }>()
+            else {
+                return Decoded::Incomplete;
             };
             header.key = u128::from_le_bytes(chunk(long, 0));
             header.offset = u64::from_le_bytes(chunk(long, 16));
             header.first = u64::from_le_bytes(chunk(long, 24));
             header.second = u64::from_le_bytes(chunk(long, 32));
         }
-        Decoded::Header(header, kind.header())
+        Decoded::Header(header, kind.header_length())
     }
 }
 
-const SHORT: usize = 24;
+const SHORT_BYTES: usize = 24;
 
 #[inline]
 fn chunk<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes[at..at + N].try_into().expect("within the header")
 }
 
-/// The reasons that travel, as numbers.
-pub(crate) fn reason_number(failure: Failure) -> u64 {
+/// The code of a failure in a `Fail` frame.
+pub(crate) fn failure_code(failure: Failure) -> u64 {
     match failure {
         Failure::Access => 1,
         Failure::TooLong => 2,
@@ -191,7 +194,7 @@ pub(crate) fn reason_number(failure: Failure) -> u64 {
     }
 }
 
-pub(crate) fn reason(number: u64) -> Failure {
+pub(crate) fn failure_from_code(number: u64) -> Failure {
     match number {
         1 => Failure::Access,
         2 => Failure::TooLong,
@@ -204,26 +207,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_come_back_as_they_were() {
+    fn a_decoded_header_is_encoded_unchanged() {
         for kind in 1..=10 {
-            let mut bytes = [0x5a; Header::LONGEST];
+            let mut bytes = [0x5a; Header::MAX_BYTES];
             bytes[0] = kind;
             bytes[1] = kind % 2;
             bytes[2..4].fill(0);
             let Decoded::Header(header, length) = Header::decode(&bytes) else {
                 panic!("a header")
             };
-            let mut again = [0xff; Header::LONGEST];
+            let mut again = [0xff; Header::MAX_BYTES];
             header.encode(&mut again);
             assert_eq!(again[..length], bytes[..length]);
-            assert_eq!(Header::decode(&bytes[..length - 1]), Decoded::Short);
+            assert_eq!(Header::decode(&bytes[..length - 1]), Decoded::Incomplete);
         }
     }
 
     #[test]
-    fn what_is_no_header_is_refused() {
+    fn an_invalid_header_is_a_protocol_error() {
         for (at, value) in [(0, 0), (0, 11), (1, 2), (2, 1), (3, 1)] {
-            let mut bytes = [0; Header::LONGEST];
+            let mut bytes = [0; Header::MAX_BYTES];
             bytes[0] = 1;
             bytes[at] = value;
             assert_eq!(Header::decode(&bytes), Decoded::ProtocolError);

@@ -1,11 +1,11 @@
-//! Operations in flight, by number.
+//! Operations in flight, by id.
 
 use std::time::Instant;
 
 use crate::op::Op;
 use crate::region::Slice;
 
-/// What is in flight. Numbers are used again.
+/// The operations in flight. Ids are reused.
 #[derive(Default)]
 pub(crate) struct Operations {
     slots: Vec<Slot>,
@@ -16,12 +16,12 @@ pub(crate) struct Operations {
 enum Slot {
     Free,
     Whole(Operation),
-    /// A part of an operation that is spread over several streams.
+    /// A part of an operation that is split over several streams.
     Part {
         whole: u32,
         start: usize,
         length: usize,
-        asked: bool,
+        requested: bool,
     },
 }
 
@@ -29,29 +29,29 @@ enum Slot {
 pub(crate) struct Operation {
     pub(crate) op: Op,
     /// When it was posted, if it is timed.
-    pub(crate) begun: Option<Instant>,
-    /// How many parts are not over yet.
+    pub(crate) started: Option<Instant>,
+    /// The number of unfinished parts.
     left: u32,
-    asked: bool,
+    requested: bool,
 }
 
 impl Operations {
-    /// How many operations are in flight.
-    pub(crate) fn operations(&self) -> usize {
+    /// The number of operations in flight.
+    pub(crate) fn count(&self) -> usize {
         self.operations
     }
 
-    pub(crate) fn add(&mut self, op: Op, begun: Option<Instant>) -> u32 {
+    pub(crate) fn add(&mut self, op: Op, started: Option<Instant>) -> u32 {
         self.operations += 1;
-        self.put(Slot::Whole(Operation { op, begun, left: 1, asked: false }))
+        self.put(Slot::Whole(Operation { op, started, left: 1, requested: false }))
     }
 
-    /// Cuts an operation into one more part. The whole then counts its parts only.
-    pub(crate) fn cut(&mut self, whole: u32, start: usize, length: usize, first: bool) -> u32 {
-        if let Some(Slot::Whole(flight)) = self.slots.get_mut(whole as usize) {
-            flight.left = if first { 1 } else { flight.left + 1 };
+    /// Adds a part of an operation, which is finished when all its parts are.
+    pub(crate) fn add_part(&mut self, whole: u32, start: usize, length: usize, first: bool) -> u32 {
+        if let Some(Slot::Whole(operation)) = self.slots.get_mut(whole as usize) {
+            operation.left = if first { 1 } else { operation.left + 1 };
         }
-        self.put(Slot::Part { whole, start, length, asked: false })
+        self.put(Slot::Part { whole, start, length, requested: false })
     }
 
     fn put(&mut self, slot: Slot) -> u32 {
@@ -67,21 +67,23 @@ impl Operations {
         }
     }
 
-    /// The operation behind a number.
+    /// The operation of an id.
     #[inline]
     pub(crate) fn op(&self, at: u32) -> Option<&Op> {
         match self.slots.get(at as usize)? {
-            Slot::Whole(flight) => Some(&flight.op),
+            Slot::Whole(operation) => Some(&operation.op),
             Slot::Part { whole, .. } => self.op(*whole),
             Slot::Free => None,
         }
     }
 
-    /// Its memory on this side: the slices, and which bytes of them.
+    /// Its local memory: the slices, and the offset and length within them.
     #[inline]
     pub(crate) fn local(&self, at: u32) -> Option<(&[Slice], usize, usize)> {
         match self.slots.get(at as usize)? {
-            Slot::Whole(flight) => Some((flight.op.work.local(), 0, flight.op.work.total())),
+            Slot::Whole(operation) => {
+                Some((operation.op.work.local(), 0, operation.op.work.total()))
+            }
             Slot::Part { whole, start, length, .. } => {
                 Some((self.op(*whole)?.work.local(), *start, *length))
             }
@@ -89,58 +91,58 @@ impl Operations {
         }
     }
 
-    /// Notes that the peer has the question.
-    pub(crate) fn set_asked(&mut self, at: u32) {
-        if let Some(Slot::Whole(Operation { asked, .. }) | Slot::Part { asked, .. }) =
+    /// Records that the request was sent.
+    pub(crate) fn set_requested(&mut self, at: u32) {
+        if let Some(Slot::Whole(Operation { requested, .. }) | Slot::Part { requested, .. }) =
             self.slots.get_mut(at as usize)
         {
-            *asked = true;
+            *requested = true;
         }
     }
 
-    /// Whether the peer has the question and has not begun to answer; it has now.
-    pub(crate) fn take_asked(&mut self, at: u32) -> bool {
+    /// Whether the request was sent and no answer has started; marks the answer as started.
+    pub(crate) fn take_requested(&mut self, at: u32) -> bool {
         match self.slots.get_mut(at as usize) {
-            Some(Slot::Whole(Operation { asked, .. }) | Slot::Part { asked, .. }) => {
-                std::mem::take(asked)
+            Some(Slot::Whole(Operation { requested, .. }) | Slot::Part { requested, .. }) => {
+                std::mem::take(requested)
             }
             _ => false,
         }
     }
 
-    /// Ends a number; gives back the operation if nothing of it is left.
+    /// Frees an id; returns the operation if all of it is finished.
     #[inline]
     pub(crate) fn end(&mut self, at: u32) -> Option<Operation> {
         match std::mem::replace(self.slots.get_mut(at as usize)?, Slot::Free) {
             Slot::Free => None,
-            Slot::Whole(flight) => {
+            Slot::Whole(operation) => {
                 self.free.push(at);
                 self.operations -= 1;
-                Some(flight)
+                Some(operation)
             }
             Slot::Part { whole, .. } => {
                 self.free.push(at);
-                let Some(Slot::Whole(flight)) = self.slots.get_mut(whole as usize) else {
+                let Some(Slot::Whole(operation)) = self.slots.get_mut(whole as usize) else {
                     return None;
                 };
-                flight.left -= 1;
-                if flight.left == 0 { self.end(whole) } else { None }
+                operation.left -= 1;
+                if operation.left == 0 { self.end(whole) } else { None }
             }
         }
     }
 
-    /// Ends everything, and gives back the operations.
+    /// Frees all ids, and returns the operations.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Operation> {
         self.free.clear();
         self.operations = 0;
         std::mem::take(&mut self.slots).into_iter().filter_map(|slot| match slot {
-            Slot::Whole(flight) => Some(flight),
+            Slot::Whole(operation) => Some(operation),
             _ => None,
         })
     }
 
-    /// The operation that a number belongs to.
-    pub(crate) fn whole(&self, at: u32) -> u32 {
+    /// The id of the operation that a part belongs to.
+    pub(crate) fn operation_of(&self, at: u32) -> u32 {
         match self.slots.get(at as usize) {
             Some(Slot::Part { whole, .. }) => *whole,
             _ => at,

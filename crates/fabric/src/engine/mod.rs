@@ -1,10 +1,10 @@
-//! Operations over streams of bytes: what the TCP lane is, and what the shared-memory lane does where
-//! it cannot reach the peer's memory itself.
+//! Operations over byte streams: for the TCP lane, and for the shared-memory lane where
+//! it cannot access the peer's memory directly.
 //!
 //! One-sided operations are frames that the peer's engine executes, into and out of registered memory,
-//! after it has checked key, bounds and rights. A frame that uses up a receive is sent only when the
-//! peer has one, so no stream ever stands still for want of it. The protocol is in `frame.rs`; what
-//! streams share in `core.rs`; one stream in `channel.rs`.
+//! after it has checked key, bounds and rights. A frame that consumes a receive is sent only when the
+//! peer has one, so a missing receive never blocks a stream. The protocol is in `frame.rs`; the
+//! shared state in `core.rs`; one stream in `channel/`.
 
 mod channel;
 mod core;
@@ -29,10 +29,10 @@ pub(crate) struct Engine<S> {
 }
 
 impl<S: Stream> Engine<S> {
-    /// `patience`: how long an operation waits for a receive of the peer's.
-    pub(crate) fn new(streams: impl IntoIterator<Item = S>, patience: Duration) -> Self {
+    /// `receive_timeout`: how long an operation waits for one of the peer's receives.
+    pub(crate) fn new(streams: impl IntoIterator<Item = S>, receive_timeout: Duration) -> Self {
         let channels = streams.into_iter().map(Channel::new).collect();
-        Engine { core: Core::new(patience), channels, next: 0 }
+        Engine { core: Core::new(receive_timeout), channels, next: 0 }
     }
 
     pub(crate) fn streams(&self) -> impl Iterator<Item = &S> {
@@ -44,72 +44,72 @@ impl<S: Stream> Engine<S> {
     }
 
     /// Whether bytes wait to be sent on this stream.
-    pub(crate) fn is_blocked(&self, stream: usize) -> bool {
-        self.channels.get(stream).is_some_and(Channel::is_blocked)
+    pub(crate) fn has_backlog(&self, stream: usize) -> bool {
+        self.channels.get(stream).is_some_and(Channel::has_backlog)
     }
 
-    /// How many frames wait.
+    /// The number of queued frames.
     #[cfg(test)]
     pub(crate) fn backlog(&self) -> usize {
         self.channels.iter().map(Channel::backlog).sum()
     }
 
-    /// Whether there is nothing to do unless the peer says something.
+    /// Whether there is nothing to do until the peer sends something.
     #[inline]
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         let core = &self.core;
-        core.is_quiet() && self.channels.iter().all(|channel| channel.is_quiet(core))
+        core.is_idle() && self.channels.iter().all(|channel| channel.is_idle(core))
     }
 
-    /// Begins an operation that asks the peer. `flush` must follow.
-    pub(crate) fn begin(&mut self, op: Op) {
+    /// Starts an operation that the peer executes. `flush` must follow.
+    pub(crate) fn start(&mut self, op: Op) {
         if self.core.dead().is_some() {
             return self.core.complete(op, Err(Failure::Flushed));
         }
         if matches!(op.work, Work::Receive { .. }) {
             return self.core.post_receive(op);
         }
-        let begun = self.core.clock();
-        let takes_a_receive = op.work.takes_a_receive();
-        let flight = self.core.operations.add(op, begun);
-        if takes_a_receive && !(self.core.waiting.is_empty() && self.core.use_peer_receive()) {
-            return self.core.wait_for_receive(flight);
+        let started = self.core.start_clock();
+        let consumes_receive = op.work.consumes_receive();
+        let id = self.core.operations.add(op, started);
+        if consumes_receive && !(self.core.waiting.is_empty() && self.core.use_peer_receive()) {
+            return self.core.wait_for_receive(id);
         }
-        self.queue(flight);
+        self.queue(id);
     }
 
-    /// Queues an operation on one stream, or in parts on all.
-    fn queue(&mut self, flight: u32) {
-        let Some(op) = self.core.operations.op(flight) else { return };
-        let header = header(&op.work, flight);
+    /// Queues an operation on one stream, or split over all.
+    fn queue(&mut self, id: u32) {
+        let Some(op) = self.core.operations.op(id) else { return };
+        let header = header(&op.work, id);
         let parts = self.parts(&header);
         if parts == 1 {
-            let channel = self.idlest();
-            return self.channels[channel].queue(header, flight);
+            let channel = self.least_busy();
+            return self.channels[channel].queue(header, id);
         }
         let piece = (header.length as usize).div_ceil(parts);
         for part in 0..parts {
             let start = part * piece;
             let length = piece.min(header.length as usize - start);
-            let number = self.core.operations.cut(flight, start, length, part == 0);
+            let number = self.core.operations.add_part(id, start, length, part == 0);
             let offset = header.offset.wrapping_add(start as u64);
             let header = Header { number, offset, length: length as u64, ..header };
             self.channels[part].queue(header, number);
         }
     }
 
-    /// Into how many parts an operation is cut. What carries immediate data stays whole: it must not arrive
-    /// before its bytes.
+    /// The number of parts of an operation. One with immediate data is not split: the immediate data must not arrive
+    /// before the bytes.
     fn parts(&self, header: &Header) -> usize {
-        // What lies beyond all memory is for the peer to refuse, in one piece.
+        // If the range overflows, the peer refuses it, in one part.
         let possible = header.offset.checked_add(header.length).is_some();
         let divisible =
             possible && (header.kind == Kind::Read || header.kind == Kind::Write && !header.flag);
-        let most = (header.length / MIN_PART).max(1) as usize;
-        if divisible { self.channels.len().min(most) } else { 1 }
+        let max_parts = (header.length / MIN_PART_BYTES).max(1) as usize;
+        if divisible { self.channels.len().min(max_parts) } else { 1 }
     }
 
-    fn idlest(&mut self) -> usize {
+    fn least_busy(&mut self) -> usize {
         if self.channels.len() == 1 {
             return 0;
         }
@@ -125,78 +125,82 @@ impl<S: Stream> Engine<S> {
         }
     }
 
-    /// Executes what the peer asks, sends what waits, and collects what is over.
+    /// Executes the peer's requests, sends queued frames, and returns completions.
     pub(crate) fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
         for channel in &mut self.channels {
             channel.receive(&mut self.core);
         }
-        self.release();
-        // Before anything is sent: frames of operations that are over have no memory any more.
-        self.bury();
+        self.send_waiting();
+        // Before anything is sent: frames of finished operations have no memory any more.
+        self.end_if_lost();
         for channel in &mut self.channels {
             channel.flush(&mut self.core);
             channel.report(&mut self.core, false);
         }
-        self.bury();
+        self.end_if_lost();
         self.core.take_done(done)
     }
 
-    /// Ends the lane if a stream was lost. Only after all were read: one that ended may be overtaken by
-    /// another that says why.
-    fn bury(&mut self) {
+    /// Ends the lane if a stream was lost. Only after all were read: the end of one may arrive before
+    /// the reason, which is on another.
+    fn end_if_lost(&mut self) {
         if let Some(why) = self.channels.iter().find_map(|channel| channel.lost) {
-            self.core.die(None, why, why);
+            self.core.fail(None, why, why);
         }
         if self.core.dead().is_some() {
-            self.abandon();
+            self.close_channels();
         }
     }
 
     /// Whether a stream was lost since the last poll.
-    pub(crate) fn has_lost(&self) -> bool {
+    pub(crate) fn has_lost_stream(&self) -> bool {
         self.channels.iter().any(|channel| channel.lost.is_some())
     }
 
-    /// Sends what waited for receives that are there now, and gives up what waited too long.
-    fn release(&mut self) {
-        while let Some(flight) = self.core.next_waiting() {
-            self.queue(flight);
+    /// Queues operations for which there are receives now, and ends the lane if one has timed out.
+    fn send_waiting(&mut self) {
+        while let Some(id) = self.core.next_waiting() {
+            self.queue(id);
         }
-        if let Some(flight) = self.core.overdue() {
-            self.core.die(Some(flight), Failure::NotReady, Failure::Flushed);
+        if let Some(id) = self.core.timed_out() {
+            self.core.fail(Some(id), Failure::NotReady, Failure::Flushed);
         }
     }
 
-    /// The lane is dead. If one stream tells the peer why, the others keep still until that is read;
-    /// if none does, their end tells it.
-    fn abandon(&mut self) {
-        let reported = self.channels.iter().any(|channel| channel.last_word);
+    /// The lane is dead. If one stream sends the reason to the peer, the others stay open until that is read;
+    /// if none does, all are closed.
+    fn close_channels(&mut self) {
+        let reported = self.channels.iter().any(|channel| channel.sends_reason);
         for channel in &mut self.channels {
-            if reported { channel.mute(&mut self.core) } else { channel.close(&mut self.core) }
+            if reported {
+                channel.stop_silently(&mut self.core)
+            } else {
+                channel.close(&mut self.core)
+            }
         }
     }
 
-    /// Reports to the peer at once what it should know, before sleeping.
-    pub(crate) fn settle(&mut self) {
+    /// Sends acknowledgements and credits to the peer immediately, before sleeping.
+    pub(crate) fn report_now(&mut self) {
         for channel in &mut self.channels {
             channel.report(&mut self.core, true);
         }
     }
 
-    /// Ends the lane from this side. What is in flight comes back flushed.
+    /// Ends the lane from this end. Operations in flight are flushed.
     pub(crate) fn close(&mut self, reason: Failure) {
-        self.core.die(None, reason, Failure::Flushed);
+        self.core.fail(None, reason, Failure::Flushed);
         for channel in &mut self.channels {
             channel.close(&mut self.core);
         }
     }
 }
 
-/// The frame that asks for an operation.
+/// The header of an operation's frame.
 #[inline]
-fn header(work: &Work, flight: u32) -> Header {
+fn header(work: &Work, id: u32) -> Header {
     let kind = match work {
-        // The bytes went by another path already.
+        // The bytes were already written to the mapped memory.
         Work::Write { to, imm: Some(_), .. } if matches!(to.window.reach(), Reach::Mapped(_)) => {
             Kind::Imm
         }
@@ -208,7 +212,7 @@ fn header(work: &Work, flight: u32) -> Header {
     };
     let (number, flag) = match work {
         Work::Write { imm: Some(imm), .. } | Work::Send { imm: Some(imm), .. } => (*imm, true),
-        _ => (flight, false),
+        _ => (id, false),
     };
     let (first, second) = match work {
         Work::FetchAdd { add, .. } => (*add, 0),
@@ -216,12 +220,12 @@ fn header(work: &Work, flight: u32) -> Header {
         _ => (0, 0),
     };
     let (key, offset) = work.target().map_or((0, 0), |target| match target.window.reach() {
-        Reach::Ask { key } | Reach::Process { key, .. } => (*key, target.offset),
+        Reach::Request { key } | Reach::Process { key, .. } => (*key, target.offset),
         _ => (0, target.offset),
     });
     let length = work.total() as u64;
     Header { flag, number, length, key, offset, first, second, ..Header::new(kind) }
 }
 
-/// Parts smaller than this are not worth another stream's attention.
-const MIN_PART: u64 = 128 << 10;
+/// Smaller parts are not worth splitting.
+const MIN_PART_BYTES: u64 = 128 << 10;

@@ -1,53 +1,53 @@
-//! What the engine runs over: bytes in order, both ways.
+//! The byte stream below the engine: ordered, in both directions.
 //!
-//! Unsafe here: only declared; the engine promises the parts, a stream uses them during the call alone.
+//! Unsafe here: only declared; the engine guarantees that the parts are valid, and a stream uses them only during the call.
 #![allow(unsafe_code, reason = "declares calls with raw parts")]
 
 use std::io;
 
-use crate::iovec::Part;
+use crate::iovec::IoVec;
 
-/// A connected stream. Neither call blocks: `WouldBlock` says that nothing can move now.
+/// A connected stream. No call blocks: `WouldBlock` means that nothing can be transferred now.
 pub(crate) trait Stream: Send {
-    /// Whether peers may write by some other path, and send the immediate data alone.
-    const NUMBERS_ALONE: bool;
+    /// Whether peers may write over another path, and send only the immediate data.
+    const IMM_WITHOUT_DATA: bool;
 
-    /// How much to read ahead of a header. More saves calls where messages are small.
-    const AHEAD: usize;
+    /// How much to read at once where a header is expected. More saves calls if messages are small.
+    const READ_AHEAD_BYTES: usize;
 
-    /// Takes bytes from `parts`, in order; says how many. `InvalidData`, here and below: the peer is none
-    /// of ours.
+    /// Takes bytes from `parts`, in order; returns the number. `InvalidData`, here and below: a protocol
+    /// error of the peer.
     ///
     /// # Safety
     /// Every part is readable during the call.
-    unsafe fn write(&mut self, parts: &[Part]) -> io::Result<usize>;
+    unsafe fn write(&mut self, parts: &[IoVec]) -> io::Result<usize>;
 
-    /// Puts bytes into `parts`, in order; says how many. None: the peer has ended the stream.
+    /// Puts bytes into `parts`, in order; returns the number. Zero: the peer has ended the stream.
     ///
     /// # Safety
     /// Every part is writable during the call.
-    unsafe fn read(&mut self, parts: &[Part]) -> io::Result<usize>;
+    unsafe fn read(&mut self, parts: &[IoVec]) -> io::Result<usize>;
 
-    /// Whether bytes that `write` took are still to be sent.
+    /// Whether bytes that `write` took are still buffered.
     #[inline]
     fn has_unsent(&self) -> bool {
         false
     }
 
-    /// Sends all of them; `WouldBlock` while it cannot.
-    fn send_on(&mut self) -> io::Result<()> {
+    /// Sends all buffered bytes; `WouldBlock` if it cannot.
+    fn flush_unsent(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Whether `read` gives something that no descriptor tells of.
+    /// Whether `read` has buffered data, for which the descriptor is not readable.
     #[inline]
     fn has_unread(&self) -> bool {
         false
     }
 
-    /// Says that we send no more. The peer reads to the end.
+    /// Ends sending. The peer reads to the end.
     fn finish(&mut self);
 
-    /// Ends it both ways: nothing of ours is read or written through it any more.
+    /// Closes both directions: memory is no longer read or written through it.
     fn close(&mut self);
 }

@@ -18,7 +18,7 @@ use crate::memory::{Memory, Pages};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Region, Rights};
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
-use crate::setup::{Fabric, Half, Side, register_software};
+use crate::setup::{Fabric, Side, UnconnectedLane, register_software};
 use crate::stats::Stats;
 
 /// Hellos, control messages and headers: refused, or unchanged by encoding and decoding. Decoding removes control
@@ -262,12 +262,12 @@ impl Fabric for MisbehavingPeer {
         Ok(register_software(memory, rights))
     }
 
-    fn half(&self, _: Side) -> Result<Box<dyn Half>, Error> {
+    fn prepare_lane(&self, _: Side) -> Result<Box<dyn UnconnectedLane>, Error> {
         Ok(Box::new(self.clone()))
     }
 }
 
-impl Half for MisbehavingPeer {
+impl UnconnectedLane for MisbehavingPeer {
     fn offer(&self) -> Vec<u8> {
         Vec::new()
     }
@@ -276,7 +276,7 @@ impl Half for MisbehavingPeer {
         Ok(Box::new(MisbehavingLane {
             script: self.script,
             caps: CAPS,
-            number: crate::lane::number(),
+            number: crate::lane::next_lane_id(),
             stats: Arc::default(),
             receives: VecDeque::new(),
             done: Vec::new(),
@@ -351,7 +351,7 @@ impl Lane for MisbehavingLane {
     }
 
     fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error> {
-        let reach = Reach::Ask { key: remote.key };
+        let reach = Reach::Request { key: remote.key };
         Ok(Window::new(self.number, remote.length, remote.rights, reach))
     }
 
@@ -399,6 +399,6 @@ const CAPS: Caps = Caps {
     peer_must_poll: false,
     borrowed: BorrowedPath::Direct,
     spins: false,
-    naps: false,
+    wakes_by_timer: false,
     rdma: false,
 };

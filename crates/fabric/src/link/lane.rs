@@ -17,7 +17,7 @@ use crate::region::{Region, Slice};
 use crate::remote::{RemoteRegion, Window};
 use crate::session::Session;
 use crate::stats::Stats;
-use crate::timer::Alarm;
+use crate::timer::Timer;
 
 /// A connection to one peer that chooses its lanes, and switches when they die. It is used as a [`Lane`].
 ///
@@ -31,7 +31,7 @@ pub struct Link {
     pub(in crate::link) info: LinkInfo,
     report: Arc<Report>,
     epoll: OwnedFd,
-    alarm: Alarm,
+    alarm: Timer,
     started: Duration,
     /// The time of the last maintenance.
     last_maintenance: Duration,
@@ -59,7 +59,7 @@ impl Link {
             Error::new(Kind::System, "create a link", error, fix)
         };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system)?;
-        let alarm = Alarm::new().map_err(system)?;
+        let alarm = Timer::new().map_err(system)?;
         let fds = core.descriptors().into_iter().flatten();
         for fd in fds.chain([alarm.as_fd()]) {
             let data = epoll::EventData::new_u64(0);

@@ -1,8 +1,8 @@
-//! Bytes that the caller owned before.
+//! Caller-owned bytes.
 //!
-//! Unsafe here: `Caller-owned` holds the bytes as a raw place from the moment it gets them, so that no Rust
-//! reference to them exists while peers may write; it makes them a box again in `into_boxed` or `Drop`.
-#![allow(unsafe_code, reason = "holds a box as a raw place")]
+//! Unsafe here: `Borrowed` keeps the bytes as a raw pointer from the start, so that no Rust
+//! reference to them exists while peers may write; it turns them into a box again in `into_boxed` or `Drop`.
+#![allow(unsafe_code, reason = "keeps a box as a raw pointer")]
 
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -23,7 +23,7 @@ impl Borrowed {
         Borrowed { bytes: NonNull::from(Box::leak(bytes)), boxed: true }
     }
 
-    pub(super) fn forever(bytes: &'static mut [u8]) -> Self {
+    pub(super) fn from_static(bytes: &'static mut [u8]) -> Self {
         Borrowed { bytes: NonNull::from(bytes), boxed: false }
     }
 
@@ -39,16 +39,16 @@ impl Borrowed {
         if !self.boxed {
             return Err(self);
         }
-        let kept = ManuallyDrop::new(self);
+        let leaked = ManuallyDrop::new(self);
         // SAFETY: leaked from a box in `boxed`, and `Drop` does not run for it.
-        Ok(unsafe { Box::from_raw(kept.bytes.as_ptr()) })
+        Ok(unsafe { Box::from_raw(leaked.bytes.as_ptr()) })
     }
 }
 
 impl Drop for Borrowed {
     fn drop(&mut self) {
         if self.boxed {
-            // SAFETY: leaked from a box in `boxed`, and made one again here only.
+            // SAFETY: leaked from a box in `boxed`, and turned into a box only here.
             drop(unsafe { Box::from_raw(self.bytes.as_ptr()) });
         }
     }

@@ -1,9 +1,9 @@
 //! Copying bytes that another process, a device or another thread may be writing.
 //!
-//! Unsafe here: the two ends are raw places the caller answers for. The copy itself is written in
-//! machine code, which the compiler can neither see into nor assume anything about: a race leaves
-//! some bytes old and some new, and never more than that. `std::ptr::copy` makes no such promise.
-#![allow(unsafe_code, reason = "copies between raw places")]
+//! Unsafe here: source and destination are raw pointers that the caller guarantees. The copy itself is written in
+//! assembly, about which the compiler makes no assumptions: the result of a race is
+//! a mix of old and new bytes, not undefined behaviour. `std::ptr::copy` does not guarantee that.
+#![allow(unsafe_code, reason = "copies between raw pointers")]
 
 /// Copies `length` bytes.
 ///
@@ -12,21 +12,21 @@
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
-    // Measured (Xeon, 2026-11): the string instruction keeps up with memcpy from 4 KiB on, and
-    // starts too slowly below 2 KiB.
+    // Measured (Xeon, 2026-11): the string instruction is as fast as memcpy from 4 KiB on, and
+    // its start is too slow below 2 KiB.
     if length >= 2048 {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { string_copy(to, from, length) };
     } else if length >= 64 && std::arch::is_x86_feature_detected!("avx512f") {
-        // SAFETY: passed on from the caller; the CPU has the instructions.
+        // SAFETY: guaranteed by the caller; the CPU has the instructions.
         unsafe { wide_copy(to, from, length) };
     } else {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { short_copy(to, from, length) };
     }
 }
 
-/// By lines of 64 bytes, each moved as one where it is aligned, then the rest.
+/// By 64 bytes, each with one instruction, then the rest.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 unsafe fn wide_copy(to: *mut u8, from: *const u8, length: usize) {
@@ -65,7 +65,7 @@ unsafe fn string_copy(to: *mut u8, from: *const u8, length: usize) {
     }
 }
 
-/// By 64, 16, 8 and 1 bytes. An aligned word is moved as one.
+/// By 64, 16, 8 and 1 bytes. An aligned word is copied with one instruction.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 unsafe fn short_copy(to: *mut u8, from: *const u8, length: usize) {
@@ -126,10 +126,10 @@ unsafe fn short_copy(to: *mut u8, from: *const u8, length: usize) {
     }
 }
 
-/// Elsewhere by relaxed atomics: words where both ends allow it, bytes where not.
+/// On other architectures by relaxed atomics: words where both sides are aligned, otherwise bytes.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe { atomic_copy(to, from, length) };
 }
 
@@ -161,19 +161,19 @@ unsafe fn atomic_copy(to: *mut u8, from: *const u8, length: usize) {
 mod tests {
     use super::*;
 
-    /// Every length about the steps, at every alignment, and no byte beside.
+    /// Lengths around the thresholds, with different alignments; bytes outside must not change.
     #[test]
     fn every_length_and_alignment_is_copied() {
         let from: Vec<u8> = (0..5000u32).map(|n| (n % 251) as u8).collect();
         for copy in [copy, atomic_copy] {
             for length in (0..200).chain([255, 256, 1023, 2047, 2048, 2049, 4096]) {
-                for (skip, place) in [(0, 0), (1, 0), (0, 1), (3, 5), (8, 16), (7, 7)] {
+                for (skip, start) in [(0, 0), (1, 0), (0, 1), (3, 5), (8, 16), (7, 7)] {
                     let mut to = vec![0xee; 5000];
                     // SAFETY: both ends are vectors of ours, long enough.
-                    unsafe { copy(to.as_mut_ptr().add(place), from.as_ptr().add(skip), length) };
-                    assert_eq!(to[place..place + length], from[skip..skip + length]);
-                    assert!(to[..place].iter().all(|byte| *byte == 0xee));
-                    assert!(to[place + length..].iter().all(|byte| *byte == 0xee));
+                    unsafe { copy(to.as_mut_ptr().add(start), from.as_ptr().add(skip), length) };
+                    assert_eq!(to[start..start + length], from[skip..skip + length]);
+                    assert!(to[..start].iter().all(|byte| *byte == 0xee));
+                    assert!(to[start + length..].iter().all(|byte| *byte == 0xee));
                 }
             }
         }

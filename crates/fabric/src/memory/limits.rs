@@ -1,20 +1,20 @@
-//! How much memory this process can still take, and what stands in its way.
+//! How much memory this process can still allocate, and which limit applies.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A limit that a request would break.
+/// A limit that a request would exceed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Limit {
-    /// Whose limit it is, with its value where it has one.
+    /// Its name, with its value if it has one.
     pub(super) name: String,
     /// Bytes left under it.
     pub(super) left: u64,
     pub(super) fix: &'static str,
 }
 
-/// The tightest limit that `wanted` bytes would break, by the files below `root`. What cannot be
-/// read limits nothing.
+/// The lowest limit that `wanted` bytes would exceed, by the files below `root`. Unreadable files
+/// are no limit.
 pub(super) fn exceeded(root: &Path, wanted: u64) -> Option<Limit> {
     let limits = machine(root).into_iter().chain(cgroups(root));
     limits.filter(|limit| limit.left < wanted).min_by_key(|limit| limit.left)
@@ -27,16 +27,17 @@ fn machine(root: &Path) -> Option<Limit> {
     Some(Limit {
         name: "MemAvailable in /proc/meminfo".to_owned(),
         left: kib.saturating_mul(1024),
-        fix: "ask for less, or free memory on this machine",
+        fix: "request less, or free memory on this machine",
     })
 }
 
-/// Whether some control group has too few huge pages of 2 MiB left. Then taking them would succeed,
-/// and touching them end the process.
+/// Whether a control group has too few huge pages of 2 MiB left. Then mapping them would succeed,
+/// and accessing them kill the process.
 pub(super) fn huge_exceeded(root: &Path, wanted: u64) -> bool {
     groups(root, "hugetlb").iter().any(|group| {
-        let left =
-            |most, used| Some(group.number(root, most)?.saturating_sub(group.number(root, used)?));
+        let left = |limit, used| {
+            Some(group.number(root, limit)?.saturating_sub(group.number(root, used)?))
+        };
         let left = left("hugetlb.2MB.max", "hugetlb.2MB.current")
             .or_else(|| left("hugetlb.2MB.limit_in_bytes", "hugetlb.2MB.usage_in_bytes"));
         left.is_some_and(|left| left < wanted)
@@ -75,23 +76,23 @@ fn groups(root: &Path, controller: &str) -> Vec<Group> {
 
 impl Group {
     fn memory(&self, root: &Path) -> Option<Limit> {
-        let (file, most, used) = self
+        let (file, limit, used) = self
             .numbers(root, "memory.max", "memory.current")
             .or_else(|| self.numbers(root, "memory.limit_in_bytes", "memory.usage_in_bytes"))?;
-        // What only caches files is given up when memory is wanted.
+        // The kernel reclaims the page cache when memory is needed.
         let used = used.saturating_sub(self.file_cache(root));
         Some(Limit {
-            name: format!("{file} is {} in /{}", super::size(most), self.0.display()),
-            left: most.saturating_sub(used),
-            fix: "ask for less, or raise the limit (in Kubernetes: resources.limits.memory)",
+            name: format!("{file} is {} in /{}", super::size(limit), self.0.display()),
+            left: limit.saturating_sub(used),
+            fix: "request less, or raise the limit (in Kubernetes: resources.limits.memory)",
         })
     }
 
-    fn numbers<'f>(&self, root: &Path, most: &'f str, used: &str) -> Option<(&'f str, u64, u64)> {
-        Some((most, self.number(root, most)?, self.number(root, used)?))
+    fn numbers<'f>(&self, root: &Path, limit: &'f str, used: &str) -> Option<(&'f str, u64, u64)> {
+        Some((limit, self.number(root, limit)?, self.number(root, used)?))
     }
 
-    /// The number in one of its files; "max" is none, and no limit.
+    /// The number in one of its files; `None` for "max", which is no limit.
     fn number(&self, root: &Path, file: &str) -> Option<u64> {
         fs::read_to_string(root.join(&self.0).join(file)).ok()?.trim().parse().ok()
     }
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_limit_is_named() {
+    fn the_lowest_limit_is_returned() {
         let root = container();
         assert_eq!(exceeded(root.path(), 2 * GIB), None);
         let limit = exceeded(root.path(), 5 * GIB).expect("a limit");
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn cached_files_do_not_count_as_used() {
+    fn the_page_cache_does_not_count_as_used() {
         let root = container();
         let stat = "anon 5\nactive_file 536870912\ninactive_file 268435456\n";
         let group = root.path().join("sys/fs/cgroup/pods/one");
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_huge_pages_in_the_group_are_seen_before_they_are_touched() {
+    fn too_few_huge_pages_in_the_group_are_detected() {
         let root = container();
         let group = root.path().join("sys/fs/cgroup/pods/one");
         assert!(!huge_exceeded(root.path(), GIB));
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_itself_is_a_limit() {
+    fn available_memory_is_a_limit() {
         let root = container();
         fs::remove_file(root.path().join("proc/self/cgroup")).expect("removed");
         let limit = exceeded(root.path(), 9 * GIB).expect("a limit");
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_root_limits_nothing() {
+    fn an_unreadable_root_has_no_limits() {
         assert_eq!(exceeded(Path::new("/nowhere"), u64::MAX), None);
     }
 }

@@ -1,7 +1,7 @@
 //! A mapped memfd: the owner of the pages.
 //!
 //! Unsafe here: `Mapping` maps its pages once, in `new`, and unmaps them in `Drop` only. Its bytes are
-//! accessed through `Memory`, which holds it as long as it uses them.
+//! accessed through `Memory`, which owns it as long as it uses them.
 #![allow(unsafe_code, reason = "maps memory")]
 
 use std::io;
@@ -21,13 +21,13 @@ pub(super) struct Mapping {
     /// A multiple of the page size.
     length: usize,
     page_size: usize,
-    /// Whether another process may have been given the file for writing.
+    /// Whether the file was passed to another process for writing.
     shared_for_writing: Mutex<bool>,
 }
 
 // SAFETY: the pages belong to the process, not to a thread.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; what `&self` allows is done by atomics, under a lock, and by the kernel.
+// SAFETY: as above; `&self` allows only atomics, locked access and system calls.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -45,10 +45,10 @@ impl Mapping {
         let length =
             length.checked_next_multiple_of(page_size).ok_or(io::ErrorKind::OutOfMemory)?;
         ftruncate(&file, length as u64)?;
-        // Whoever maps this file must not find it shorter one day: that would be a SIGBUS.
+        // If the file became shorter, processes that map it would get a SIGBUS.
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the kernel chooses the place, so no mapping of anybody's is replaced.
+        // SAFETY: the kernel chooses the address, so no mapping is replaced.
         let address = unsafe { mmap(null_mut(), length, protection, MapFlags::SHARED, &file, 0) }?;
         let address = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Mapping { file, address, length, page_size, shared_for_writing: Mutex::new(false) })
@@ -74,9 +74,9 @@ impl Mapping {
         self.file.as_fd()
     }
 
-    /// Brings the pages of this range into memory. Start and length are multiples of the page size.
+    /// Faults in the pages of this range. Start and length are multiples of the page size.
     pub(super) fn populate(&self, start: usize, length: usize) -> io::Result<()> {
-        // SAFETY: the range lies within the mapping: `prefault` cuts it from `length()`.
+        // SAFETY: the range is within the mapping: `prefault` splits `length()`.
         let from = unsafe { self.address.add(start).as_ptr() };
         // SAFETY: as above; populating changes no byte.
         let populated = unsafe { madvise(from.cast(), length, Advice::LinuxPopulateWrite) };
@@ -90,7 +90,7 @@ impl Mapping {
         }
     }
 
-    /// Adds nothing to a word of every page, which brings it in and cannot undo another's write.
+    /// Atomically adds zero to a word of every page, which faults it in and cannot undo a concurrent write.
     fn touch(&self, start: usize, length: usize) {
         for page in (start..start + length).step_by(self.page_size) {
             // SAFETY: the start of a page of ours, which lives as long as `self`.
@@ -99,7 +99,7 @@ impl Mapping {
         }
     }
 
-    /// How many bytes of it are in memory.
+    /// The number of its bytes in memory.
     #[cfg(test)]
     pub(super) fn resident(&self) -> usize {
         let status = rustix::fs::fstat(&self.file).expect("our own file");
@@ -109,8 +109,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new` with this length, unmapped here only; `Memory` holds the mapping
-        // by `Arc`, so nobody uses the pages any more. A failure leaves nothing to be done.
+        // SAFETY: mapped in `new` with this length, unmapped only here; `Memory` owns the mapping
+        // in an `Arc`, so the pages are unused now. A failure cannot be handled.
         let _ = unsafe { munmap(self.address.as_ptr().cast(), self.length) };
     }
 }

@@ -1,12 +1,12 @@
-//! Memory to be moved: pages of our own, which a peer or a NIC may write while we look.
+//! Memory for operations: pages that a peer or a NIC may write while this process reads them.
 //!
 //! So it is never a Rust slice: bytes are copied in and out, and single words are read and written
-//! atomically. Allocated memory lives in a memfd, so that another process on this host can map the
-//! same pages; bytes owned by the caller do not, and lanes have slower paths for them.
+//! atomically. Allocated memory is in a memfd, so that another process on this host can map the
+//! same pages; caller-owned bytes are not, and lanes have slower paths for them.
 //!
-//! Unsafe here: a `Memory` knows its place and length, and holds the pages or the caller-owned bytes that make
+//! Unsafe here: a `Memory` has an address and a length, and owns the pages or the caller-owned bytes that make
 //! them valid. Other processes, devices and threads may change the bytes at any time: they are copied
-//! by `copy`, which no race makes undefined, and numbers are accessed as atomics.
+//! by `copy`, for which races are defined, and words are accessed as atomics.
 #![allow(unsafe_code, reason = "copies to and from its own pages")]
 
 mod borrowed;
@@ -26,24 +26,24 @@ use borrowed::Borrowed;
 use copy::copy;
 use mapping::Mapping;
 
-/// Bytes of this process. Clones share them; the last one gives them back.
+/// Memory of this process. Clones share it; the last one frees it.
 ///
-/// A peer may write them at any moment, so they are never a slice:
+/// A peer may write it at any time, so it is never a slice:
 /// ```compile_fail,E0308
-/// fn look(memory: &fabric::Memory) -> &[u8] {
+/// fn as_slice(memory: &fabric::Memory) -> &[u8] {
 ///     memory
 /// }
 /// ```
 #[derive(Clone, Debug)]
 pub struct Memory {
     backing: Arc<Backing>,
-    /// Where the backing lies, kept here to be near.
+    /// The backing's address, copied here to save an indirection.
     address: NonNull<u8>,
     length: usize,
     id: u64,
 }
 
-/// Who owns the bytes.
+/// The owner of the bytes.
 #[derive(Debug)]
 enum Backing {
     Pages(Mapping),
@@ -55,10 +55,10 @@ unsafe impl Send for Memory {}
 // SAFETY: all access by `&self` is by `copy` and atomics.
 unsafe impl Sync for Memory {}
 
-/// Which pages to take.
+/// Which pages to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pages {
-    /// Huge pages where the system has enough reserved, plain ones where not.
+    /// Huge pages if the system has enough reserved, otherwise plain ones.
     #[default]
     Auto,
     /// Plain pages.
@@ -68,11 +68,16 @@ pub enum Pages {
 }
 
 impl Memory {
-    /// Takes `length` bytes, zeroed. They are not yet in memory: see [`Memory::prefault`].
+    /// Allocates `length` zeroed bytes. Their pages are not faulted in: see [`Memory::prefault`].
     pub fn allocate(length: usize, pages: Pages) -> Result<Self, Error> {
         let call = || format!("allocate {} of memory", size(length as u64));
         if length == 0 {
-            return Err(Error::new(Kind::Misuse, call(), "nothing asked for", "ask for some"));
+            return Err(Error::new(
+                Kind::Misuse,
+                call(),
+                "the length is zero",
+                "request at least 1 B",
+            ));
         }
         let mapping = match pages {
             Pages::Plain => plain(length, &call)?,
@@ -89,21 +94,27 @@ impl Memory {
         Ok(Self::new(Backing::Pages(mapping), address, length))
     }
 
-    /// Takes bytes of the caller's as they are, to be had back with [`Memory::into_boxed`]. Other
-    /// processes cannot map them: [`Caps::borrowed`](crate::Caps::borrowed) tells how a lane moves them.
+    /// Uses the caller's bytes without a copy; [`Memory::into_boxed`] returns them. Other
+    /// processes cannot map them: see [`Caps::borrowed`](crate::Caps::borrowed) for how a lane transfers them.
     pub fn from_boxed(bytes: Box<[u8]>) -> Result<Self, Error> {
         Self::from_borrowed(Borrowed::boxed(bytes))
     }
 
     /// As [`Memory::from_boxed`], for bytes that live as long as the process.
     pub fn from_static(bytes: &'static mut [u8]) -> Result<Self, Error> {
-        Self::from_borrowed(Borrowed::forever(bytes))
+        Self::from_borrowed(Borrowed::from_static(bytes))
     }
 
     fn from_borrowed(borrowed: Borrowed) -> Result<Self, Error> {
         let (address, length) = (borrowed.address(), borrowed.length());
         if length == 0 {
-            return Err(Error::new(Kind::Misuse, "lend memory", "no bytes given", "lend some"));
+            let why = "the length is zero";
+            return Err(Error::new(
+                Kind::Misuse,
+                "use the caller's memory",
+                why,
+                "pass at least 1 B",
+            ));
         }
         Ok(Self::new(Backing::Borrowed(borrowed), address, length))
     }
@@ -127,25 +138,25 @@ impl Memory {
         }
     }
 
-    /// How many bytes were asked for.
+    /// Its length in bytes, as requested.
     #[allow(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// A number that no other memory of this process ever has: the handle by which registering it
-    /// again is known.
+    /// An id that is unique among all memories of this process: repeated registrations are recognized
+    /// by it.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    /// Where it lies, for devices and the kernel. Valid as long as a clone of this memory lives.
+    /// Its address, for devices and the kernel. Valid as long as a clone of this memory lives.
     pub(crate) fn address(&self) -> *mut u8 {
         self.address.as_ptr()
     }
 
-    /// The memfd behind it, sealed so that nobody can make it shorter under whoever maps it; none
-    /// behind caller-owned bytes.
+    /// Its memfd, sealed against shrinking, for the safety of processes that map it; `None`
+    /// for caller-owned bytes.
     pub(crate) fn file(&self) -> Option<BorrowedFd<'_>> {
         match &*self.backing {
             Backing::Pages(mapping) => Some(mapping.file()),
@@ -153,7 +164,7 @@ impl Memory {
         }
     }
 
-    /// Whether another process may have the file for writing, held while one is given it; none behind caller-owned bytes.
+    /// Whether the file was passed to another process for writing, locked while it is passed; `None` for caller-owned bytes.
     pub(crate) fn shared_for_writing(&self) -> Option<MutexGuard<'_, bool>> {
         match &*self.backing {
             Backing::Pages(mapping) => Some(mapping.shared_for_writing()),
@@ -161,7 +172,7 @@ impl Memory {
         }
     }
 
-    /// Whether its pages are huge: those can be torn out of a file by who may write it.
+    /// Whether its pages are huge: a process that may write the file can free those while others map them.
     pub(crate) fn is_huge(&self) -> bool {
         self.page_size() > rustix::param::page_size()
     }
@@ -174,12 +185,12 @@ impl Memory {
         }
     }
 
-    /// Brings every page into memory now, on `threads` threads, so that no operation waits for one
-    /// later. `progress` is told how many bytes are there, up to [`Memory::len`].
+    /// Faults in every page now, on `threads` threads, so that no operation waits for a page fault
+    /// later. Calls `progress` with the number of bytes so far, up to [`Memory::len`].
     pub fn prefault(&self, threads: usize, progress: impl FnMut(usize)) -> Result<(), Error> {
         match &*self.backing {
             Backing::Pages(mapping) => prefault::run(mapping, self.length, threads, progress),
-            // Whoever owns them has written them.
+            // Their owner has initialized them.
             Backing::Borrowed(_) => Ok(()),
         }
     }
@@ -187,41 +198,41 @@ impl Memory {
     /// Copies `bytes` in at `offset`.
     ///
     /// # Panics
-    /// If they do not fit, as a slice would.
+    /// If the range is out of bounds, as for slices.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         self.check(offset, bytes.len());
-        // SAFETY: just checked to lie within; `bytes` is borrowed and no part of this memory.
+        // SAFETY: in bounds as just checked; `bytes` is borrowed and no part of this memory.
         unsafe { copy(self.address().add(offset), bytes.as_ptr(), bytes.len()) };
-        // What is announced after this, was written before it.
+        // Orders the bytes before whatever announces them.
         fence(Ordering::Release);
     }
 
-    /// Copies bytes out from `offset` on. If a peer writes there meanwhile, some are old and some new.
+    /// Copies bytes out from `offset` on. If a peer writes there at the same time, some are old and some new.
     ///
     /// # Panics
-    /// If there are not so many, as a slice would.
+    /// If the range is out of bounds, as for slices.
     pub fn read(&self, offset: usize, bytes: &mut [u8]) {
         self.check(offset, bytes.len());
         fence(Ordering::Acquire);
-        // SAFETY: just checked to lie within; `bytes` is borrowed and no part of this memory.
+        // SAFETY: in bounds as just checked; `bytes` is borrowed and no part of this memory.
         unsafe { copy(bytes.as_mut_ptr(), self.address().add(offset), bytes.len()) };
     }
 
-    /// Copies bytes of another memory, or of this one, to `offset` on. Where both are the same bytes, the copy
-    /// may see its own writes.
+    /// Copies bytes of another memory, or of this one, to `offset` on. If the ranges overlap, the copy
+    /// may read what it wrote.
     #[track_caller]
     pub(crate) fn copy(&self, offset: usize, from: &Memory, at: usize, count: usize) {
         self.check(offset, count);
         from.check(at, count);
         fence(Ordering::Acquire);
-        // SAFETY: just checked to lie within either memory, which both live.
+        // SAFETY: in bounds of both memories, as just checked, and both are borrowed.
         unsafe { copy(self.address().add(offset), from.address().add(at), count) };
         fence(Ordering::Release);
     }
 
-    /// The eight bytes at `offset` as one number: never half old and half new. What another thread or
-    /// process stored before this number is seen after it. A device gives no such promise: there only
-    /// a completion tells that data has arrived.
+    /// Reads the eight bytes at `offset` atomically. What another thread or
+    /// process stored before this value is visible after it. This is not true of devices: only
+    /// a completion guarantees that their data has arrived.
     ///
     /// # Panics
     /// If `offset` is out of range or not aligned to eight.
@@ -229,7 +240,7 @@ impl Memory {
         self.word(offset).load(Ordering::Acquire)
     }
 
-    /// Writes a number as one, after everything that this thread wrote before.
+    /// Writes eight bytes atomically, after everything that this thread wrote before.
     ///
     /// # Panics
     /// If `offset` is out of range or not aligned to eight.
@@ -237,18 +248,18 @@ impl Memory {
         self.word(offset).store(value, Ordering::Release);
     }
 
-    /// Adds to the number at `offset`, as one step; says what was there.
+    /// Atomically adds to the value at `offset`; returns the old value.
     #[track_caller]
     pub(crate) fn fetch_add(&self, offset: usize, add: u64) -> u64 {
         self.word(offset).fetch_add(add, Ordering::AcqRel)
     }
 
-    /// Replaces the number at `offset` if it is `expect`, as one step; says what was there.
+    /// Atomically replaces the value at `offset` if it is `expect`; returns the old value.
     #[track_caller]
     pub(crate) fn compare_swap(&self, offset: usize, expect: u64, new: u64) -> u64 {
         let swapped =
             self.word(offset).compare_exchange(expect, new, Ordering::AcqRel, Ordering::Acquire);
-        swapped.unwrap_or_else(|there| there)
+        swapped.unwrap_or_else(|actual| actual)
     }
 
     #[track_caller]
@@ -260,7 +271,7 @@ impl Memory {
     #[track_caller]
     fn word(&self, offset: usize) -> &AtomicU64 {
         self.check(offset, 8);
-        // SAFETY: just checked to lie within.
+        // SAFETY: in bounds as just checked.
         let word = unsafe { self.address().add(offset) };
         assert!(word.addr().is_multiple_of(8), "the word at {offset} is not aligned to eight");
         // SAFETY: eight aligned bytes that live as long as `self`; all access is by atomics and `copy`.
@@ -269,17 +280,17 @@ impl Memory {
 }
 
 fn plain(length: usize, call: &impl Fn() -> String) -> Result<Mapping, Error> {
-    // The kernel would promise more than there is, and end a process later to keep its word.
+    // The kernel overcommits: it would accept the request, and kill a process later.
     if let Some(limit) = limits::exceeded(Path::new("/"), length as u64) {
         return Err(Error::new(
             Kind::Full,
             call(),
-            format!("only {} are left ({})", size(limit.left), limit.name),
+            format!("only {} available ({})", size(limit.left), limit.name),
             limit.fix,
         ));
     }
     Mapping::plain(length).map_err(|error| {
-        Error::new(Kind::System, call(), error, "ask for less, or see the kernel's log")
+        Error::new(Kind::System, call(), error, "request less, or see the kernel log")
     })
 }
 
@@ -288,11 +299,11 @@ fn no_huge_pages(call: &impl Fn() -> String, error: &std::io::Error) -> Error {
         Kind::Full,
         call(),
         format!("not enough huge pages of 2 MiB ({error})"),
-        "reserve some: `sysctl vm.nr_hugepages=N`, or take plain pages",
+        "reserve some: `sysctl vm.nr_hugepages=N`, or use plain pages",
     )
 }
 
-/// Bytes as people write them.
+/// A size with a binary unit.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
@@ -311,7 +322,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_bytes_are_read() {
         let memory = Memory::allocate(3 * MIB + 5, Pages::Plain).unwrap();
         assert_eq!(memory.len(), 3 * MIB + 5);
         memory.write(3 * MIB, b"12345");
@@ -324,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn every_offset_and_length_is_copied_and_nothing_beside_it() {
+    fn writes_change_exactly_their_range() {
         let memory = Memory::allocate(64, Pages::Plain).unwrap();
         for offset in 0..20 {
             for length in 0..20 {
@@ -344,17 +355,20 @@ mod tests {
     }
 
     #[test]
-    fn borrowed_bytes_come_back_from_the_last_clone_only() {
+    fn only_the_last_clone_returns_caller_owned_bytes() {
         let memory = Memory::from_boxed(vec![7; 11].into_boxed_slice()).unwrap();
         let clone = memory.clone();
         clone.write(9, &[1, 2]);
         let memory = memory.into_boxed().expect_err("a clone lives");
         drop(clone);
         assert_eq!(*memory.into_boxed().unwrap(), [7, 7, 7, 7, 7, 7, 7, 7, 7, 1, 2]);
-        Memory::from_boxed(Box::new([])).expect_err("nothing given");
-        let forever = Memory::from_static(vec![1; 3].leak()).unwrap();
-        forever.into_boxed().expect_err("it was given for good");
-        Memory::allocate(1, Pages::Plain).unwrap().into_boxed().expect_err("our own");
+        Memory::from_boxed(Box::new([])).expect_err("no bytes");
+        let leaked = Memory::from_static(vec![1; 3].leak()).unwrap();
+        leaked.into_boxed().expect_err("a static slice is no box");
+        Memory::allocate(1, Pages::Plain)
+            .unwrap()
+            .into_boxed()
+            .expect_err("allocated pages are no box");
     }
 
     #[test]
@@ -397,37 +411,37 @@ mod tests {
     }
 
     #[test]
-    fn more_than_the_machine_has_is_refused_by_name() {
+    fn more_than_the_available_memory_is_refused_with_the_limits_name() {
         let error = Memory::allocate(1 << 50, Pages::Auto).unwrap_err();
         assert_eq!(error.kind(), Kind::Full);
         let text = error.to_string();
         assert!(text.starts_with("allocate 1024.0 TiB of memory: only "), "{text}");
-        assert!(text.contains("left ("), "{text}");
+        assert!(text.contains("available ("), "{text}");
     }
 
     #[test]
-    fn nothing_is_misuse() {
+    fn a_length_of_zero_is_misuse() {
         assert_eq!(Memory::allocate(0, Pages::Auto).unwrap_err().kind(), Kind::Misuse);
     }
 
     #[test]
-    fn huge_pages_are_taken_or_refused_with_a_fix() {
+    fn huge_pages_are_used_or_refused_with_a_fix() {
         match Memory::allocate(2 * MIB, Pages::Huge) {
             Ok(memory) => assert_eq!(memory.page_size(), 2 * MIB),
             Err(error) => assert!(error.to_string().contains("vm.nr_hugepages"), "{error}"),
         }
-        // Automatic always finds pages.
+        // `Auto` falls back to plain pages.
         Memory::allocate(2 * MIB, Pages::Auto).unwrap().store(0, 1);
     }
 
     #[test]
     #[should_panic(expected = "2 bytes at 4095 in a memory of 4096")]
-    fn beyond_the_end_is_a_mistake_of_the_caller() {
+    fn a_write_out_of_bounds_panics() {
         Memory::allocate(4096, Pages::Plain).unwrap().write(4095, &[0, 0]);
     }
 
     #[test]
-    fn nobody_can_shorten_the_file_under_us() {
+    fn the_memfd_cannot_be_resized() {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
         let file = std::fs::File::from(memory.file().unwrap().try_clone_to_owned().unwrap());
         assert!(file.set_len(0).is_err());

@@ -1,4 +1,4 @@
-//! Bringing pages into memory on several threads.
+//! Faulting in pages on several threads.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use super::mapping::Mapping;
 use super::size;
 use crate::error::{Error, Kind};
 
-/// Populates the mapping in pieces; `progress` is told the sum, at most `length`.
+/// Populates the mapping in pieces; calls `progress` with the sum, at most `length`.
 pub(super) fn run(
     mapping: &Mapping,
     length: usize,
@@ -17,7 +17,7 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let next = AtomicUsize::new(0);
     let (report, reports) = channel();
-    let threads = threads.clamp(1, mapping.length().div_ceil(PIECE));
+    let threads = threads.clamp(1, mapping.length().div_ceil(PIECE_BYTES));
     std::thread::scope(|scope| {
         for _ in 0..threads {
             let (next, report) = (&next, report.clone());
@@ -25,10 +25,10 @@ pub(super) fn run(
                 while let Some((start, piece)) = take(next, mapping.length()) {
                     let done = mapping.populate(start, piece).map(|()| piece);
                     if done.is_err() {
-                        // Nobody needs the rest now.
+                        // The other threads skip the rest.
                         next.store(mapping.length(), Ordering::Relaxed);
                     }
-                    // The receiver stays until all senders are gone.
+                    // The receiver lives until all senders are dropped.
                     let _ = report.send(done);
                 }
             });
@@ -43,20 +43,20 @@ pub(super) fn run(
     })
 }
 
-/// The next piece nobody has taken yet.
+/// The next piece that no thread has taken.
 fn take(next: &AtomicUsize, length: usize) -> Option<(usize, usize)> {
-    let start = next.fetch_add(PIECE, Ordering::Relaxed);
-    (start < length).then(|| (start, PIECE.min(length - start)))
+    let start = next.fetch_add(PIECE_BYTES, Ordering::Relaxed);
+    (start < length).then(|| (start, PIECE_BYTES.min(length - start)))
 }
 
 fn explain(error: &io::Error, done: usize, length: usize) -> Error {
-    let call = format!("bring {} of memory in", size(length as u64));
-    let why = format!("the kernel gave no more pages after {} ({error})", size(done as u64));
-    let fix = "ask for less, free memory, or raise the control group's limits (memory.max, and \
+    let call = format!("prefault {} of memory", size(length as u64));
+    let why = format!("out of memory after {} ({error})", size(done as u64));
+    let fix = "request less, free memory, or raise the control group's limits (memory.max, and \
                   hugetlb.2MB.max for huge pages)";
     Error::new(Kind::Full, call, why, fix)
 }
 
-/// Large enough that threads rarely meet, small enough to share the work and show progress; a
+/// Large enough that threads rarely contend, small enough to balance the work and report progress; a
 /// multiple of every page size.
-const PIECE: usize = 64 << 20;
+const PIECE_BYTES: usize = 64 << 20;

@@ -19,7 +19,7 @@ use super::outgoing::ContextUse;
 use super::sends::Sends;
 use super::slots::Slots;
 use super::stall_timer::StallTimer;
-use crate::completion_sink::Over;
+use crate::completion_sink::CompletionSink;
 use crate::op::{Completion, Done, Failure};
 use crate::region::{Rights, Slice};
 use crate::registration::ofi::Mr;
@@ -137,7 +137,7 @@ impl Core {
             return Ok(());
         }
         self.sends.set_progress(self.progress());
-        let mut over = Over { stats: &self.stats, done: &mut self.ready };
+        let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
         let pushed = self.sends.push(endpoint, &mut over);
         pushed.map_err(|errno| self.end_at_oldest(frame_failure(errno)))
     }
@@ -172,7 +172,7 @@ impl Core {
         let used = self.sends.complete(context);
         match (result, used) {
             (Ok(()), ContextUse::Transfer { at, .. } | ContextUse::Frame(at)) => {
-                let mut over = Over { stats: &self.stats, done: &mut self.ready };
+                let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
                 self.sends.succeed(at, &mut over);
                 Ok(())
             }
@@ -256,7 +256,7 @@ impl Core {
             return Ok(());
         };
         let ((progress, frame), length) = (frame?, length as u64);
-        let mut over = Over { stats: &self.stats, done: &mut self.ready };
+        let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
         self.sends.peer_progress(progress, &mut over)?;
         self.arrived += u64::from(frame.takes_a_buffer());
         // A peer that exceeds its credit would fill the provider's own queues next, which are unbounded.
@@ -304,7 +304,7 @@ impl Core {
                 self.reply(Frame::Reply { id, old: slice.map(|_| 0) }, None)?;
             }
             Frame::Data { id } => {
-                let mut over = Over { stats: &self.stats, done: &mut self.ready };
+                let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
                 self.sends.data(id, (memory, at), length, &mut over)?;
             }
             _ => return Ok(false),
@@ -313,7 +313,7 @@ impl Core {
     }
 
     fn handle_control(&mut self, frame: Frame) -> Result<(), LaneEnd> {
-        let mut over = Over { stats: &self.stats, done: &mut self.ready };
+        let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
         match frame {
             Frame::Message { .. } | Frame::Put { .. } | Frame::Data { .. } => {}
             Frame::Rendezvous { id, total, offset, imm, from } => {
@@ -397,7 +397,7 @@ impl Core {
 
     #[inline]
     pub(super) fn deliver(&mut self) -> Result<(), LaneEnd> {
-        let mut over = Over { stats: &self.stats, done: &mut self.ready };
+        let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
         let delivered = self.inbox.deliver(&mut self.slots, &mut self.freed, &mut over);
         delivered.map_err(|TooLong { id }| LaneEnd { message: Some(id), ..Failure::TooLong.into() })
     }
@@ -538,7 +538,7 @@ impl Core {
 
     /// The endpoint is closed: completes all operations.
     pub(super) fn abandon(&mut self, end: &LaneEnd) {
-        let mut over = Over { stats: &self.stats, done: &mut self.ready };
+        let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
         let fault = end.operation.map(|at| (at, end.failure));
         let found = self.sends.abandon(fault, &mut over);
         self.granted.release();

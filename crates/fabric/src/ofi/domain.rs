@@ -13,13 +13,13 @@ use super::info::{Facts, Query};
 use super::library::library;
 use super::mr::{self, registration};
 use super::survey::Unavailable;
-use crate::attached_regions::Attached;
+use crate::attached_regions::AttachedRegions;
 use crate::error::{Error, Kind};
 use crate::memory::Memory;
 use crate::region::{Region, Rights};
 use crate::registration::Registration;
 use crate::registration::ofi::Mr;
-use crate::setup::{Fabric, Half, Side};
+use crate::setup::{Fabric, Side, UnconnectedLane};
 
 /// An open provider: a [`Fabric`].
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Domain {
 pub(super) struct Shared {
     pub(super) device: Arc<Device>,
     pub(super) config: Config,
-    attached: Attached,
+    attached: AttachedRegions,
 }
 
 impl std::fmt::Debug for Shared {
@@ -70,7 +70,8 @@ impl Domain {
         let info = info.ok_or_else(|| gone(&"the provider or interface was removed"))?;
         let facts = info.facts();
         let device = Device::open(info).map_err(|errno| error(&facts, "open", errno))?;
-        let attached = Attached::to(device.number(), |keys, domain| keys.ofi.remove(domain));
+        let attached =
+            AttachedRegions::new(device.number(), |keys, domain| keys.ofi.remove(domain));
         let shared = Shared { device: Arc::new(device), config, attached };
         Ok(Domain { shared: Arc::new(shared), registered: Mutex::default() })
     }
@@ -144,7 +145,7 @@ impl Fabric for Domain {
     }
 
     /// Both sides are the same.
-    fn half(&self, _side: Side) -> Result<Box<dyn Half>, Error> {
+    fn prepare_lane(&self, _side: Side) -> Result<Box<dyn UnconnectedLane>, Error> {
         Ok(Box::new(OfiHalf::new(self.shared.clone())?))
     }
 }

@@ -6,7 +6,7 @@ use super::endpoint::Remote;
 use super::gather::Gather;
 use crate::region::Slice;
 use crate::slab::Slab;
-use crate::splitter::{Cut, Most};
+use crate::splitter::{PartLimits, Splitter};
 
 pub(super) struct Fetches {
     all: Slab<Fetch>,
@@ -33,11 +33,16 @@ impl Fetch {
     }
 
     /// The next pieces to read into, and the address to read from. `None` if a piece is no longer registered with the device.
-    pub(super) fn next(&self, into: &[Slice], most: Most, domain: u32) -> Option<(Gather, Remote)> {
+    pub(super) fn next(
+        &self,
+        into: &[Slice],
+        most: PartLimits,
+        domain: u32,
+    ) -> Option<(Gather, Remote)> {
         let (mut pieces, mut all_registered) = (Gather::new(), true);
         let left = u32::try_from(self.length - self.requested).unwrap_or(u32::MAX);
-        let most = Most { bytes: most.bytes.min(left), ..most };
-        Cut::at(into, self.offset + self.requested).next(into, most, |slice, from, length| {
+        let most = PartLimits { bytes: most.bytes.min(left), ..most };
+        Splitter::at(into, self.offset + self.requested).next(into, most, |slice, from, length| {
             all_registered &= pieces.add(slice, from, length as usize, domain);
         });
         let address = self.from.address.wrapping_add(self.requested as u64);

@@ -29,7 +29,7 @@ use super::wait_fd::WaitFd;
 use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::lane::Lane;
-use crate::setup::Half;
+use crate::setup::UnconnectedLane;
 
 pub(super) struct OfiHalf {
     // Dropped in this order: the endpoint first.
@@ -78,7 +78,7 @@ impl OfiHalf {
     }
 }
 
-impl Half for OfiHalf {
+impl UnconnectedLane for OfiHalf {
     fn offer(&self) -> Vec<u8> {
         self.ours.to_bytes()
     }

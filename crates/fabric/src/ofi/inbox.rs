@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::endpoint::Remote;
 use super::fetches::{Fetch, Fetches};
 use super::slots::Slots;
-use crate::completion_sink::Over;
+use crate::completion_sink::CompletionSink;
 use crate::memory::Memory;
 use crate::op::{Done, Failure, Op};
 use crate::region::Slice;
@@ -155,7 +155,7 @@ impl Inbox {
         &mut self,
         slots: &mut Slots,
         freed: &mut u64,
-        over: &mut Over<'_>,
+        over: &mut CompletionSink<'_>,
     ) -> Result<(), TooLong> {
         self.match_receives(over)?;
         for (message, id) in self.messages.iter_mut().take(self.matched).zip(self.first..) {
@@ -191,7 +191,7 @@ impl Inbox {
 
     /// Assigns receives to messages, in order.
     #[inline]
-    fn match_receives(&mut self, over: &mut Over<'_>) -> Result<(), TooLong> {
+    fn match_receives(&mut self, over: &mut CompletionSink<'_>) -> Result<(), TooLong> {
         while let Some(Some(message)) = self.messages.get_mut(self.matched)
             && let Some(receive) = self.receives.pop_front()
         {
@@ -228,7 +228,7 @@ impl Inbox {
     }
 
     /// The lane has ended: completes all receives, the oldest with the reason.
-    pub(super) fn abandon(&mut self, mut reason: Failure, over: &mut Over<'_>) {
+    pub(super) fn abandon(&mut self, mut reason: Failure, over: &mut CompletionSink<'_>) {
         let matched = self.messages.drain(..).flatten().filter_map(|message| message.receive);
         for receive in matched.chain(self.receives.drain(..)) {
             over.add(receive, Err(std::mem::replace(&mut reason, Failure::Flushed)));
@@ -333,7 +333,10 @@ mod tests {
         (0..3).for_each(|token| inbox.add(Op::receive(token, Pieces::EMPTY)));
         assert_eq!((inbox.posted(), inbox.received()), (3, 0));
         let mut done = Vec::new();
-        inbox.abandon(Failure::PeerGone, &mut Over { stats: &Stats::default(), done: &mut done });
+        inbox.abandon(
+            Failure::PeerGone,
+            &mut CompletionSink { stats: &Stats::default(), done: &mut done },
+        );
         let outcomes: Vec<_> = done.iter().map(|one| (one.token, one.outcome)).collect();
         let [gone, flushed] = [Failure::PeerGone, Failure::Flushed].map(Err);
         assert_eq!(outcomes, [(0, gone), (1, flushed), (2, flushed)]);

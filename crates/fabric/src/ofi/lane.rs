@@ -13,9 +13,9 @@ use super::mr::{is_registered, registration};
 use super::peer_process::PeerProcess;
 use super::usable_provider::is_rdma;
 use super::wait_fd::WaitFd;
-use crate::completion_sink::Over;
+use crate::completion_sink::CompletionSink;
 use crate::error::{Error, Kind};
-use crate::lane::{BorrowedPath, Caps, Lane, number};
+use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
 use crate::op::{Completion, Failure, Op, Work};
 use crate::region::{Region, Rights};
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
@@ -46,10 +46,10 @@ impl OfiLane {
         max_message: usize,
     ) -> Self {
         let rdma = is_rdma(&shared.device.facts().provider);
-        let caps = Caps { max_message, naps: wait_fd.naps(), rdma, ..CAPS };
+        let caps = Caps { max_message, wakes_by_timer: wait_fd.naps(), rdma, ..CAPS };
         let endpoint = Some(endpoint);
         OfiLane {
-            id: number(),
+            id: next_lane_id(),
             caps,
             endpoint,
             core,
@@ -74,7 +74,7 @@ impl OfiLane {
     #[inline]
     fn start(&mut self, op: Op) -> Option<Op> {
         if let Some(failure) = self.refusal(&op.work) {
-            let mut over = Over { stats: &self.core.stats, done: &mut self.core.ready };
+            let mut over = CompletionSink { stats: &self.core.stats, done: &mut self.core.ready };
             over.add(op, Err(failure));
             if failure == Failure::Access {
                 self.end(&failure.into());
@@ -108,7 +108,7 @@ impl OfiLane {
             return Some(Failure::Unsupported);
         }
         let target = work.target()?;
-        let may = target.window.rights().allow(wanted(work)) && target.holds(work.total());
+        let may = target.window.rights().allow(wanted(work)) && target.contains(work.total());
         (!may).then_some(Failure::Access)
     }
 
@@ -145,7 +145,7 @@ impl OfiLane {
     #[cold]
     fn end(&mut self, end: &LaneEnd) {
         let Some(endpoint) = self.endpoint.take() else { return };
-        self.core.stats.end(end.failure);
+        self.core.stats.set_ended(end.failure);
         if end.failure != Failure::PeerGone {
             self.core.send_close(end, &endpoint);
         }
@@ -275,7 +275,7 @@ const CAPS: Caps = Caps {
     peer_must_poll: true,
     borrowed: BorrowedPath::Direct,
     spins: true,
-    naps: false,
+    wakes_by_timer: false,
     rdma: false,
 };
 

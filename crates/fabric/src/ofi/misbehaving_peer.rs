@@ -116,7 +116,7 @@ fn open_with(config: Config) -> Domain {
 
 /// A lane whose peer misbehaves.
 fn against_misbehaving_peer(domain: &Domain) -> (Box<dyn Lane>, MisbehavingPeer) {
-    let (shared, half) = (domain.shared(), domain.half(Side::Dial).unwrap());
+    let (shared, half) = (domain.shared(), domain.prepare_lane(Side::Dial).unwrap());
     let endpoint = Endpoint::new(&shared.device, 64).unwrap();
     let theirs = Offer::from_bytes(&half.offer()).unwrap();
     let offer = Offer {
@@ -389,7 +389,8 @@ fn an_operation_times_out_while_others_progress() {
 #[test]
 fn frames_of_unknown_peers_are_ignored() {
     let domain = open();
-    let (near, far) = (domain.half(Side::Dial).unwrap(), domain.half(Side::Accept).unwrap());
+    let (near, far) =
+        (domain.prepare_lane(Side::Dial).unwrap(), domain.prepare_lane(Side::Accept).unwrap());
     let (to_far, to_near) = (near.offer(), far.offer());
     let mut near = near.connect(&to_near, LIMIT).unwrap();
     let mut far = far.connect(&to_far, LIMIT).unwrap();

@@ -13,7 +13,7 @@ use super::mr;
 use crate::memory::{Memory, Pages};
 use crate::region::{Rights, Slice};
 use crate::registration::ofi::Mr;
-use crate::splitter::{Cut, Most};
+use crate::splitter::{PartLimits, Splitter};
 
 pub(super) struct RendezvousBuffers {
     device: Arc<Device>,
@@ -75,13 +75,13 @@ impl RendezvousBuffers {
         &mut self,
         block: usize,
         part_id: PartId,
-        cut: &mut Cut,
+        cut: &mut Splitter,
         from: &[Slice],
     ) -> bool {
         let State::Allocated(mr) = &self.state else { return false };
         let is_copied = self.last_copied.replace((block, part_id)) == Some((block, part_id));
         let mut at = block * BLOCK_BYTES;
-        let most = Most { bytes: PART_BYTES as u32, pieces: usize::MAX };
+        let most = PartLimits { bytes: PART_BYTES as u32, pieces: usize::MAX };
         let part = cut.next(from, most, |slice, from, length| {
             if !is_copied {
                 let (memory, start) = (slice.region().memory(), slice.offset() + from);

@@ -18,14 +18,14 @@ use super::frame::{Frame, Progress};
 use super::inbox::scatter;
 use super::outgoing::{ContextUse, Outgoing};
 use super::rendezvous::RendezvousBuffers;
-use crate::completion_sink::Over;
+use crate::completion_sink::CompletionSink;
 use crate::memory::Memory;
 use crate::op::{Done, Failure, Op, Work};
 use crate::region::Slice;
 use crate::remote::{Reach, Target};
 use crate::slab::Slab;
-use crate::splitter::{Cut, Most};
-use crate::stats::SAMPLE;
+use crate::splitter::{PartLimits, Splitter};
+use crate::stats::OPS_PER_LATENCY_SAMPLE;
 
 pub(super) struct Sends {
     limits: LaneLimits,
@@ -71,7 +71,7 @@ pub(super) struct LaneLimits {
 /// An operation in flight.
 struct Pending {
     op: Op,
-    cut: Cut,
+    cut: Splitter,
     /// The number of parts submitted to the provider, and of outstanding requests to the peer.
     parts: u32,
     requests: u32,
@@ -185,12 +185,12 @@ impl Sends {
     /// Takes an operation, which the next [`Sends::push`] submits.
     #[inline]
     pub(super) fn start(&mut self, op: Op) {
-        let started = self.count.is_multiple_of(SAMPLE).then(Instant::now);
+        let started = self.count.is_multiple_of(OPS_PER_LATENCY_SAMPLE).then(Instant::now);
         self.count += 1;
         let pending = Pending {
-            needs_receive: op.work.takes_a_receive(),
+            needs_receive: op.work.consumes_receive(),
             op,
-            cut: Cut::default(),
+            cut: Splitter::default(),
             parts: 0,
             requests: 0,
             submitted_at: None,
@@ -240,7 +240,7 @@ impl Sends {
 
     /// A part of an operation succeeded.
     #[inline]
-    pub(super) fn succeed(&mut self, at: u32, over: &mut Over<'_>) {
+    pub(super) fn succeed(&mut self, at: u32, over: &mut CompletionSink<'_>) {
         let Some(pending) = self.pending.get_mut(at) else { return };
         pending.parts -= 1;
         self.finish(at, over);
@@ -248,7 +248,7 @@ impl Sends {
 
     /// Completes an operation if nothing is outstanding. If only immediate data remains, queues that.
     #[inline]
-    fn finish(&mut self, at: u32, over: &mut Over<'_>) {
+    fn finish(&mut self, at: u32, over: &mut CompletionSink<'_>) {
         let Some(pending) = self.pending.get_mut(at) else { return };
         if pending.parts > 0 || pending.requests > 0 || pending.submitted_at.is_none() {
             return;
@@ -262,7 +262,7 @@ impl Sends {
         }
         let Some(Pending { op, started, .. }) = self.pending.remove(at) else { return };
         if let Some(started) = started {
-            over.stats.time(started.elapsed());
+            over.stats.add_latency(started.elapsed());
         }
         let done = match &op.work {
             Work::FetchAdd { old, .. } | Work::CompareSwap { old, .. } => {
@@ -284,7 +284,7 @@ impl Sends {
     pub(super) fn peer_progress(
         &mut self,
         progress: Progress,
-        over: &mut Over<'_>,
+        over: &mut CompletionSink<'_>,
     ) -> Result<(), Failure> {
         let Progress { arrived, freed, received } = progress;
         let possible = freed <= arrived && arrived <= self.sent && received <= self.next_message;
@@ -324,7 +324,7 @@ impl Sends {
         if self.out.is_full() {
             return Ok(None);
         }
-        let most = Most { bytes: self.limits.transfer, pieces: self.limits.pieces - 1 };
+        let most = PartLimits { bytes: self.limits.transfer, pieces: self.limits.pieces - 1 };
         let next = fetch.next(into, most, self.limits.domain);
         let (pieces, from) = next.ok_or(Errno(libc::EFAULT))?;
         let (bytes, used) = (pieces.total(), |reads| ContextUse::Fetch { at, reads });
@@ -337,7 +337,7 @@ impl Sends {
         &mut self,
         id: u64,
         old: Option<u64>,
-        over: &mut Over<'_>,
+        over: &mut CompletionSink<'_>,
     ) -> Result<(), Option<u32>> {
         let PeerRequest { at, .. } = self.take_request(id).ok_or(None)?;
         let old = old.ok_or(Some(at))?;
@@ -360,7 +360,7 @@ impl Sends {
         id: u64,
         (memory, at): (&Memory, usize),
         length: u64,
-        over: &mut Over<'_>,
+        over: &mut CompletionSink<'_>,
     ) -> Result<(), Failure> {
         let request = self.take_request(id).ok_or(Failure::ProtocolError)?;
         let pending = self.pending.get_mut(request.at).ok_or(Failure::ProtocolError)?;
@@ -391,7 +391,11 @@ impl Sends {
     }
 
     /// The endpoint is closed: completes all operations, the one that caused it with its failure; returns whether it was found.
-    pub(super) fn abandon(&mut self, fault: Option<(u32, Failure)>, over: &mut Over<'_>) -> bool {
+    pub(super) fn abandon(
+        &mut self,
+        fault: Option<(u32, Failure)>,
+        over: &mut CompletionSink<'_>,
+    ) -> bool {
         let failed = fault.and_then(|(at, failure)| Some((self.pending.remove(at)?, failure)));
         let found = failed.is_some();
         if let Some((pending, failure)) = failed {

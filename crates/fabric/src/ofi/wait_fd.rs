@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
 
-use crate::timer::Alarm;
+use crate::timer::Timer;
 
 pub(super) struct WaitFd {
     all: OwnedFd,
-    alarm: Alarm,
+    alarm: Timer,
     /// The length of the next nap, if there is no completion descriptor.
     nap: Option<Duration>,
 }
@@ -21,7 +21,7 @@ impl WaitFd {
         peer_process: Option<BorrowedFd<'_>>,
     ) -> rustix::io::Result<Self> {
         let all = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let alarm = Alarm::new()?;
+        let alarm = Timer::new()?;
         for source in [completions, peer_process, Some(alarm.as_fd())].into_iter().flatten() {
             epoll::add(&all, source, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }

@@ -1,10 +1,10 @@
-//! What one end writes and the other reads: its ring, how far the peer's ring is read, whether it
-//! sleeps, and which of its grants still hold.
+//! State that one end writes and the other reads: its ring, its read position in the peer's ring, whether it
+//! sleeps, and which of its grants are valid.
 //!
 //! Unsafe here: a control block is a mapping of a sealed memfd, mapped once and unmapped in `Drop`; all offsets
-//! are constants or checked here. The owner's mapping is the only writable one there can ever be. What
-//! the peer wrote is never believed: numbers are atomics, checked by who reads them, and bytes are
-//! copied out before they are looked at.
+//! are constants or checked here. The owner's mapping is the only writable one. What
+//! the peer wrote is not trusted: numbers are atomics, checked by their readers, and bytes are
+//! copied out before they are parsed.
 #![allow(unsafe_code, reason = "maps control blocks and copies ring bytes")]
 
 use std::io;
@@ -16,7 +16,7 @@ use rustix::mm::ProtFlags;
 
 use super::doorbell::Flag;
 use super::mapping::{Pages, is_huge};
-use crate::iovec::Part;
+use crate::iovec::IoVec;
 use crate::memory::copy::copy;
 
 /// Our own control block.
@@ -27,7 +27,7 @@ pub(crate) struct ControlBlock {
 }
 
 impl ControlBlock {
-    /// `probe`: any number that is unlikely elsewhere.
+    /// `probe`: a random number, to verify access to the peer's memory.
     pub(crate) fn new(probe: u64) -> io::Result<Self> {
         let file = memfd_create(
             "wirelane-control-block",
@@ -35,7 +35,7 @@ impl ControlBlock {
         )?;
         ftruncate(&file, SIZE as u64)?;
         let pages = Pages::map(&file, SIZE, ProtFlags::READ | ProtFlags::WRITE)?;
-        // After our own mapping: from now on nobody can map it for writing, or make it shorter.
+        // After our own mapping: from now on it can be neither mapped for writing nor shortened.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE;
         fcntl_add_seals(&file, seals)?;
         pages.number(PROBE).store(probe, Ordering::Relaxed);
@@ -46,7 +46,7 @@ impl ControlBlock {
         self.file.as_fd()
     }
 
-    /// Sets the mark of the record at this position, which is one of a line.
+    /// Sets the mark of the record at this position, the start of a cache line.
     #[inline]
     pub(crate) fn set_mark(&self, at: u64, mark: u64) {
         self.pages.number(DATA + line(at)).store(mark, Ordering::Release);
@@ -56,7 +56,7 @@ impl ControlBlock {
         self.pages.number(HEAD).store(head, Ordering::Release);
     }
 
-    /// Nothing more will be written.
+    /// Announces that nothing more will be written.
     pub(crate) fn set_ended(&self) {
         self.pages.number(ENDED).store(1, Ordering::Release);
     }
@@ -65,46 +65,46 @@ impl ControlBlock {
         Sleeping(self.pages.word(SLEEPING))
     }
 
-    /// From now on the grant holds.
+    /// Marks the grant as valid.
     pub(crate) fn set_granted(&self, grant: GrantId) {
         self.pages.word(SLOT + 4 * grant.slot).store(grant.generation, Ordering::SeqCst);
     }
 
-    /// The grant does not hold any more; a later one in its slot is left alone.
+    /// Marks the grant as invalid; a later one in its slot is not changed.
     pub(crate) fn revoke(&self, grant: GrantId) {
         let word = self.pages.word(SLOT + 4 * grant.slot);
         let _ = word.compare_exchange(grant.generation, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    pub(crate) fn still_holds(&self, grant: GrantId) -> bool {
+    pub(crate) fn is_granted(&self, grant: GrantId) -> bool {
         let word = self.pages.word(SLOT + 4 * grant.slot);
         word.load(Ordering::Relaxed) == grant.generation
     }
 
-    /// Where the peer's kernel finds a number that the peer can read in the control block too.
+    /// The address of the probe in our process: reading it through the kernel must give the value in the control block.
     pub(crate) fn probe_address(&self) -> u64 {
         self.pages.at(PROBE).addr() as u64
     }
 
-    /// Says which grant of the peer's we touch right now. Its owner takes it back only in between.
+    /// Announces which of the peer's grants we are accessing. Its owner waits for the access to end before it reuses the memory.
     #[inline]
-    pub(crate) fn touch(&self, grant: GrantId) {
-        self.pages.number(TOUCHING).store(grant.mark(), Ordering::SeqCst);
+    pub(crate) fn start_access(&self, grant: GrantId) {
+        self.pages.number(ACCESSING).store(grant.mark(), Ordering::SeqCst);
     }
 
     #[inline]
-    pub(crate) fn let_go(&self) {
-        self.pages.number(TOUCHING).store(0, Ordering::Release);
+    pub(crate) fn end_access(&self) {
+        self.pages.number(ACCESSING).store(0, Ordering::Release);
     }
 
     /// Copies parts into the ring from position `at` on, `length` bytes in all.
     ///
     /// # Safety
     /// The parts are readable during the call.
-    pub(crate) unsafe fn fill(&self, at: u64, parts: &[Part], length: usize) {
-        walk(at, parts, length, |place, part, count| {
-            // SAFETY: within the ring, up to its end; the part is readable by the caller's word.
-            unsafe { copy(self.pages.at(DATA + place), part, count) };
+    pub(crate) unsafe fn fill(&self, at: u64, parts: &[IoVec], length: usize) {
+        walk(at, parts, length, |offset, part, count| {
+            // SAFETY: within the ring, up to its end; the part is readable as the caller guarantees.
+            unsafe { copy(self.pages.at(DATA + offset), part, count) };
         });
     }
 }
@@ -123,10 +123,11 @@ pub(crate) struct PeerControlBlock {
 }
 
 impl PeerControlBlock {
-    /// Maps it for reading, if nobody can shorten it.
+    /// Maps it for reading, if it is sealed against shrinking.
     pub(crate) fn new(file: &OwnedFd) -> io::Result<Self> {
         if is_huge(file)? {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "huge pages can be torn out"));
+            let why = "its huge pages could be freed by the peer";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
         Ok(PeerControlBlock { pages: Pages::map_sealed(file, SIZE, ProtFlags::READ)? })
     }
@@ -148,20 +149,20 @@ impl PeerControlBlock {
         Sleeping(self.pages.word(SLEEPING))
     }
 
-    /// Whether a grant still holds.
+    /// Whether a grant is valid.
     #[inline]
-    pub(crate) fn holds(&self, grant: GrantId) -> bool {
+    pub(crate) fn is_granted(&self, grant: GrantId) -> bool {
         self.pages.word(SLOT + 4 * grant.slot).load(Ordering::SeqCst) == grant.generation
     }
 
-    /// Whether the peer touches this grant of ours right now.
-    pub(crate) fn touches(&self, grant: GrantId) -> bool {
-        self.touching() == grant.mark()
+    /// Whether the peer is accessing this grant of ours.
+    pub(crate) fn is_accessing(&self, grant: GrantId) -> bool {
+        self.accessing() == grant.mark()
     }
 
-    /// Which grant of ours the peer touches right now: none if zero.
-    pub(crate) fn touching(&self) -> u64 {
-        self.pages.number(TOUCHING).load(Ordering::SeqCst)
+    /// The mark of the grant that the peer is accessing; zero if none.
+    pub(crate) fn accessing(&self) -> u64 {
+        self.pages.number(ACCESSING).load(Ordering::SeqCst)
     }
 
     pub(crate) fn probe(&self) -> u64 {
@@ -172,31 +173,31 @@ impl PeerControlBlock {
     ///
     /// # Safety
     /// The parts are writable during the call.
-    pub(crate) unsafe fn drain(&self, at: u64, parts: &[Part], length: usize) {
-        walk(at, parts, length, |place, part, count| {
-            // SAFETY: within the ring, up to its end; the part is writable by the caller's word.
-            unsafe { copy(part, self.pages.at(DATA + place), count) };
+    pub(crate) unsafe fn drain(&self, at: u64, parts: &[IoVec], length: usize) {
+        walk(at, parts, length, |offset, part, count| {
+            // SAFETY: within the ring, up to its end; the part is writable as the caller guarantees.
+            unsafe { copy(part, self.pages.at(DATA + offset), count) };
         });
     }
 }
 
-/// Goes through `length` bytes of the ring from position `at` on and of the parts, in runs that are whole
-/// in both: where in the ring, where in memory, how many.
+/// Visits `length` bytes of the ring from position `at` on and of the parts, in runs that are contiguous
+/// in both: offset in the ring, address in memory, length.
 #[inline]
 fn walk(
     mut at: u64,
-    parts: &[Part],
+    parts: &[IoVec],
     mut length: usize,
     mut run: impl FnMut(usize, *mut u8, usize),
 ) {
-    debug_assert!(length <= RING);
+    debug_assert!(length <= RING_BYTES);
     for part in parts {
         let mut done = 0;
         let take = part.length.min(length);
         while done < take {
-            let place = (at % RING as u64) as usize;
-            let count = (take - done).min(RING - place);
-            run(place, part.address.wrapping_add(done), count);
+            let offset = (at % RING_BYTES as u64) as usize;
+            let count = (take - done).min(RING_BYTES - offset);
+            run(offset, part.address.wrapping_add(done), count);
             done += count;
             at += count as u64;
         }
@@ -204,7 +205,7 @@ fn walk(
     }
 }
 
-/// Which slot of a control block tells whether a grant holds, and what stands there while it does.
+/// The slot of a grant in the control block, and the slot's value while the grant is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GrantId {
     slot: usize,
@@ -215,18 +216,18 @@ impl GrantId {
     /// By the grant's key; `None` if control blocks have no such slot.
     pub(crate) fn of(key: u128) -> Option<Self> {
         let slot = usize::from(key as u16);
-        // Zero stands in slots of grants that do not hold.
+        // Zero is the value of a free slot.
         let generation = (key >> 16) as u32 | 1;
         (slot < SLOTS).then_some(GrantId { slot, generation })
     }
 
-    /// As one number, never zero.
+    /// As one value, never zero.
     fn mark(self) -> u64 {
         (self.slot as u64) << 32 | u64::from(self.generation)
     }
 }
 
-/// The word that tells whether an end sleeps.
+/// The flag of an end that sleeps.
 pub(crate) struct Sleeping<'b>(&'b AtomicU32);
 
 impl Flag for Sleeping<'_> {
@@ -243,15 +244,15 @@ impl Flag for Sleeping<'_> {
     }
 }
 
-/// A position of the ring, rounded to a number's alignment: positions of marks are so anyway.
+/// An offset in the ring, rounded to the alignment of a mark, which valid positions already have.
 #[inline]
 fn line(at: u64) -> usize {
-    (at % RING as u64) as usize & !7
+    (at % RING_BYTES as u64) as usize & !7
 }
 
 impl Pages {
     fn number(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: a constant of this file, or a place in the ring rounded to eight: aligned, within the
+        // SAFETY: a constant of this file, or an offset in the ring rounded to eight: aligned, within the
         // pages, which live as long as `self`.
         unsafe { AtomicU64::from_ptr(self.at(offset).cast()) }
     }
@@ -262,17 +263,17 @@ impl Pages {
     }
 }
 
-// Each on a cache line of its own: they are written at different times by one end and watched by the
+// Each on its own cache line: they are written at different times by one end and polled by the
 // other.
 const HEAD: usize = 64;
 const SLEEPING: usize = 128;
 const ENDED: usize = 192;
-const TOUCHING: usize = 256;
+const ACCESSING: usize = 256;
 const PROBE: usize = 320;
 const SLOT: usize = 4096;
-/// How many grants of one lane may hold at once.
+/// The maximum number of valid grants of one lane.
 const SLOTS: usize = 4096;
 const DATA: usize = SLOT + 4 * SLOTS + 4096 - (SLOT + 4 * SLOTS) % 4096;
-/// Bytes of the ring: a few of the pieces that large messages are cut into, and small beside a cache.
-pub(crate) const RING: usize = 256 << 10;
-const SIZE: usize = DATA + RING;
+/// Capacity of the ring: several records of the maximum length, and small compared to a cache.
+pub(crate) const RING_BYTES: usize = 256 << 10;
+const SIZE: usize = DATA + RING_BYTES;

@@ -1,14 +1,14 @@
-//! Waking a peer that sleeps, and only then.
+//! Waking a peer only if it sleeps.
 //!
-//! Who sleeps says so and looks once more; who brings news looks whether the other sleeps. Each writes
-//! before it reads, with a fence between: so at least one of them sees the other. The test at the end
-//! tries every order.
+//! An end that is going to sleep sets its flag and polls once more; an end that has written data checks the
+//! other's flag. Each writes before it reads, with a fence between: so at least one of them sees the other.
+//! The test below tries every order.
 
-/// A word of an end's control block that tells whether it sleeps.
+/// A word of an end's control block: whether it sleeps.
 pub(crate) trait Flag {
     fn store(&self, value: u32);
     fn load(&self) -> u32;
-    /// Orders what was written before it and what is read after it, for everybody.
+    /// A sequentially consistent fence.
     fn fence();
 }
 
@@ -16,22 +16,22 @@ pub(crate) trait Flag {
 pub(crate) const AWAKE: u32 = 0;
 /// Asleep until there is something to read.
 pub(crate) const ASLEEP: u32 = 1;
-/// Asleep until there is something to read, or room to write.
-pub(crate) const ASLEEP_FOR_ROOM: u32 = 2;
+/// Asleep until there is something to read, or space to write.
+pub(crate) const ASLEEP_FOR_SPACE: u32 = 2;
 
-/// Says that its owner is about to sleep. It must look for news after this, and sleep if there is none.
+/// Announces that its owner is about to sleep. The owner must check for data after this, and sleep only if there is none.
 pub(crate) fn announce<F: Flag>(own: &F, state: u32) {
     own.store(state);
     F::fence();
 }
 
-/// Whether the peer must be woken, after something was written for it to read (`news`), or room was
-/// made for it to write.
-pub(crate) fn must_wake<F: Flag>(peer: &F, news: bool) -> bool {
+/// Whether the peer must be woken, after data was written for it (`has_data`), or space was
+/// freed for it to write.
+pub(crate) fn must_wake<F: Flag>(peer: &F, has_data: bool) -> bool {
     F::fence();
     match peer.load() {
         AWAKE => false,
-        ASLEEP => news,
+        ASLEEP => has_data,
         _ => true,
     }
 }
@@ -56,10 +56,10 @@ mod tests {
         }
     }
 
-    /// What the socket does: remembers that it was rung until somebody looks.
+    /// A model of the socket: a wakeup stays pending until it is read.
     #[derive(Default)]
     struct Signal {
-        rung: Mutex<bool>,
+        pending: Mutex<bool>,
         changed: Condvar,
     }
 
@@ -70,8 +70,8 @@ mod tests {
         signal: Signal,
     }
 
-    /// In every order of steps, whoever sleeps for two messages gets both: loom reports a sleep that
-    /// nobody ends as a deadlock.
+    /// In every order of steps, a receiver that sleeps between two messages gets both: loom reports a lost
+    /// wake-up as a deadlock.
     #[test]
     fn no_order_of_steps_loses_a_wake_up() {
         let mut every_order = loom::model::Builder::new();
@@ -84,7 +84,7 @@ mod tests {
                 for message in 1..=2 {
                     producer.tail.store(message, Ordering::Release);
                     if must_wake(&producer.sleeping, true) {
-                        *producer.signal.rung.lock().unwrap() = true;
+                        *producer.signal.pending.lock().unwrap() = true;
                         producer.signal.changed.notify_one();
                     }
                 }
@@ -94,13 +94,13 @@ mod tests {
                 if seen == 2 {
                     break;
                 }
-                // As in `ShmLane::arm`: forget old rings, announce, look again, sleep.
-                *world.signal.rung.lock().unwrap() = false;
+                // As in `ShmLane::arm`: discard old wakeups, announce, check again, sleep.
+                *world.signal.pending.lock().unwrap() = false;
                 announce(&world.sleeping, ASLEEP);
                 if world.tail.load(Ordering::Acquire) == seen {
-                    let mut rung = world.signal.rung.lock().unwrap();
-                    while !*rung {
-                        rung = world.signal.changed.wait(rung).unwrap();
+                    let mut pending = world.signal.pending.lock().unwrap();
+                    while !*pending {
+                        pending = world.signal.changed.wait(pending).unwrap();
                     }
                 }
                 Flag::store(&world.sleeping, AWAKE);
@@ -110,18 +110,18 @@ mod tests {
     }
 
     #[test]
-    fn room_wakes_only_who_waits_for_it() {
+    fn free_space_wakes_only_a_peer_that_waits_for_it() {
         loom::model(|| {
-            for (state, news, woken) in [
+            for (state, has_data, woken) in [
                 (AWAKE, true, false),
                 (ASLEEP, true, true),
                 (ASLEEP, false, false),
-                (ASLEEP_FOR_ROOM, true, true),
-                (ASLEEP_FOR_ROOM, false, true),
+                (ASLEEP_FOR_SPACE, true, true),
+                (ASLEEP_FOR_SPACE, false, true),
             ] {
                 let flag = AtomicU32::new(AWAKE);
                 announce(&flag, state);
-                assert_eq!(must_wake(&flag, news), woken);
+                assert_eq!(must_wake(&flag, has_data), woken);
             }
         });
     }

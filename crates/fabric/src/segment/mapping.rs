@@ -1,8 +1,8 @@
-//! Pages of a memfd, mapped; and a peer's region as such pages.
+//! Mapped pages of a memfd, and a peer's region as such pages.
 //!
 //! Unsafe here: `Pages` maps a file once and unmaps it in `Drop`. A file of a peer's is mapped only if it
-//! is sealed against shrinking, so that its pages stay; of huge pages see `is_huge`. The bytes are
-//! accessed by `copy` and atomics alone.
+//! is sealed against shrinking, so that its pages stay; for huge pages see `is_huge`. The bytes are
+//! accessed only by `copy` and atomics.
 #![allow(unsafe_code, reason = "maps files and touches their bytes")]
 
 use std::io;
@@ -32,23 +32,27 @@ unsafe impl Sync for Pages {}
 
 impl Pages {
     pub(crate) fn map(file: impl AsFd, length: usize, rights: ProtFlags) -> io::Result<Self> {
-        // SAFETY: the kernel chooses the place, so no mapping of anybody's is replaced.
+        // SAFETY: the kernel chooses the address, so no mapping is replaced.
         let address = unsafe { mmap(null_mut(), length, rights, MapFlags::SHARED, file, 0) }?;
         let address = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Pages { address, length })
     }
 
-    /// Maps a file of somebody else's, which must be long enough and stay so.
-    pub(crate) fn map_sealed(file: &OwnedFd, least: usize, rights: ProtFlags) -> io::Result<Self> {
-        let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
+    /// Maps a peer's file, which must have at least `min_length` bytes and be sealed against shrinking.
+    pub(crate) fn map_sealed(
+        file: &OwnedFd,
+        min_length: usize,
+        rights: ProtFlags,
+    ) -> io::Result<Self> {
+        let invalid = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
         let needed = SealFlags::SHRINK | SealFlags::GROW;
-        let seals = fcntl_get_seals(file).map_err(|_| wrong("it is no memfd"))?;
+        let seals = fcntl_get_seals(file).map_err(|_| invalid("the descriptor is not a memfd"))?;
         if !seals.contains(needed) {
-            return Err(wrong("it is not sealed: its owner could shorten it under us"));
+            return Err(invalid("the memfd is not sealed: its owner could shorten it"));
         }
         let length = usize::try_from(fstat(file)?.st_size).unwrap_or(0);
-        if length < least {
-            return Err(wrong("it is shorter than it should be"));
+        if length < min_length {
+            return Err(invalid("the memfd is too short"));
         }
         Self::map(file, length, rights)
     }
@@ -60,8 +64,8 @@ impl Pages {
     }
 }
 
-/// Whether a file has huge pages. Who may write such a file can give its pages back to the system, and if
-/// there is none left, whoever touches them next dies.
+/// Whether a file has huge pages. A process that may write such a file can free its pages; if
+/// no huge page is left, the next process that accesses them is killed.
 pub(crate) fn is_huge(file: &OwnedFd) -> io::Result<bool> {
     const HUGETLBFS: i64 = 0x9584_58f6;
     Ok(rustix::fs::fstatfs(file)?.f_type & 0xffff_ffff == HUGETLBFS)
@@ -69,12 +73,12 @@ pub(crate) fn is_huge(file: &OwnedFd) -> io::Result<bool> {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: mapped in `map` with this length, unmapped here only. A failure leaves nothing to do.
+        // SAFETY: mapped in `map` with this length, unmapped only here. A failure cannot be handled.
         let _ = unsafe { munmap(self.address.as_ptr().cast(), self.length) };
     }
 }
 
-/// A region of the peer's, mapped.
+/// A mapped region of the peer.
 #[derive(Debug)]
 pub(crate) struct PeerMapping {
     pages: Pages,
@@ -99,28 +103,28 @@ impl PeerMapping {
         self.grant
     }
 
-    /// Whether its owner still has it. To be asked after `ControlBlock::touch`.
+    /// Whether the grant is still valid. To be called after `ControlBlock::start_access`.
     #[inline]
     pub(crate) fn is_granted(&self) -> bool {
-        self.control_block.holds(self.grant)
+        self.control_block.is_granted(self.grant)
     }
 
-    /// Copies slices of ours to `offset` on. The caller has checked the window's bounds, which lie
+    /// Copies local slices to `offset` on. The caller has checked the window's bounds, which are
     /// within the pages.
     #[inline]
     pub(crate) fn write(&self, slices: &[Slice], mut offset: usize) {
         for slice in slices {
             assert!(offset + slice.len() <= self.pages.length);
-            // SAFETY: just checked; the slice holds its bytes. If both are the same pages of one
-            // memory, the copy may see its own writes, as it may see anybody's.
+            // SAFETY: just checked; the slice owns its bytes. If both are the same pages of one
+            // memory, the copy may read its own writes, like any concurrent ones.
             unsafe { copy(self.pages.at_end(offset), slice.address(), slice.len()) };
             offset += slice.len();
         }
-        // What is announced after this, was written before it.
+        // Orders the bytes before whatever announces them.
         fence(Ordering::Release);
     }
 
-    /// As [`PeerMapping::write`], of bytes of ours that nobody else writes.
+    /// As [`PeerMapping::write`], for borrowed bytes.
     #[inline]
     pub(crate) fn write_bytes(&self, bytes: &[u8], offset: usize) {
         assert!(offset + bytes.len() <= self.pages.length);
@@ -128,7 +132,7 @@ impl PeerMapping {
         unsafe { copy(self.pages.at_end(offset), bytes.as_ptr(), bytes.len()) };
     }
 
-    /// Copies bytes from `offset` on into slices of ours.
+    /// Copies bytes from `offset` on into local slices.
     #[inline]
     pub(crate) fn read(&self, slices: &[Slice], mut offset: usize) {
         fence(Ordering::Acquire);
@@ -140,7 +144,7 @@ impl PeerMapping {
         }
     }
 
-    /// The number at an aligned offset, which the caller has checked to lie within the window.
+    /// The word at an aligned offset, which the caller has checked to be within the window.
     pub(crate) fn number(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.pages.length);
         // SAFETY: eight aligned bytes within the pages, which live as long as `self`.
@@ -149,7 +153,7 @@ impl PeerMapping {
 }
 
 impl Pages {
-    /// As `at`; an empty piece may lie at the end.
+    /// As `at`; an empty piece may be at the end.
     #[inline]
     fn at_end(&self, offset: usize) -> *mut u8 {
         self.address.as_ptr().wrapping_add(offset)

@@ -1,5 +1,5 @@
-//! Memory that two processes of one host share: pages of a memfd (`mapping`), what each end tells the other in them (`control_block`),
-//! and the flags by which they sleep and wake (`doorbell`).
+//! Memory that two processes of one host share: pages of a memfd (`mapping`), the state that each end publishes
+//! in them (`control_block`), and the flags by which they sleep and wake (`doorbell`).
 
 pub(crate) mod control_block;
 pub(crate) mod doorbell;

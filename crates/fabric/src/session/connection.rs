@@ -46,7 +46,7 @@ impl Session {
     ) -> std::io::Result<Self> {
         socket.set_nodelay(true)?;
         socket.set_nonblocking(true)?;
-        keepalive::keep(&socket, config.peer_timeout)?;
+        keepalive::enable(&socket, config.peer_timeout)?;
         let (local, peer) = (socket.local_addr()?, socket.peer_addr()?);
         Ok(Session { socket, local, peer, opened, outgoing, lost: None, read_closed: false })
     }

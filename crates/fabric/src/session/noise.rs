@@ -5,17 +5,17 @@ use snow::params::HashChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 
 use super::key::Secret;
-use crate::noise::begin;
+use crate::noise::start_handshake;
 use crate::setup::Side;
 
 /// The end that sends first.
 pub(super) fn initiator(secret: &Secret, prologue: &[u8]) -> Result<HandshakeState, snow::Error> {
-    begin(secret.bytes(), prologue, Side::Dial)
+    start_handshake(secret.bytes(), prologue, Side::Dial)
 }
 
 /// The end that answers.
 pub(super) fn responder(secret: &Secret, prologue: &[u8]) -> Result<HandshakeState, snow::Error> {
-    begin(secret.bytes(), prologue, Side::Accept)
+    start_handshake(secret.bytes(), prologue, Side::Accept)
 }
 
 /// BLAKE2s over a label and a secret.

@@ -1,4 +1,4 @@
-//! Operations by loads and stores, and by the kernel: those the peer need not be asked for.
+//! Operations without the peer: by loads and stores, and by the kernel.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -10,41 +10,41 @@ use crate::remote::{Reach, Target, Window};
 use crate::segment::control_block::GrantId;
 use crate::segment::mapping::PeerMapping;
 
-/// What came of an attempt. Small, so that it stays in registers on its way up.
+/// The result of an attempt. Small, so that it is returned in registers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Attempt {
     Placed,
-    /// With the number that was there.
+    /// An atomic operation; the old value is returned with it.
     Old,
-    /// The peer must be asked, by the engine.
-    Ask,
+    /// Not possible: the engine must send a request to the peer.
+    UseEngine,
     Failed(Failure),
 }
 
-/// Does what loads and stores can do.
+/// Tries an operation by loads and stores, or by the kernel.
 #[inline]
-pub(super) fn direct(work: &Work, connection: &Connection) -> (Verdict, u64) {
-    let Some(target) = work.target() else { return (Verdict::Ask, 0) };
+pub(super) fn direct(work: &Work, connection: &Connection) -> (Attempt, u64) {
+    let Some(target) = work.target() else { return (Attempt::UseEngine, 0) };
     match target.window.reach() {
         Reach::Mapped(mapping) => {
-            // The owner waits for this before it lets go of the memory; see `Fence`.
-            connection.control_block.touch(mapping.grant());
+            // The owner waits for the end of the access before it releases the memory; see `Revoker`.
+            connection.control_block.start_access(mapping.grant());
             let done = match mapping.is_granted() {
                 true => mapped(work, target, mapping),
-                false => (Verdict::Failed(not_granted(connection)), 0),
+                false => (Attempt::Failed(not_granted(connection)), 0),
             };
-            connection.control_block.let_go();
+            connection.control_block.end_access();
             done
         }
         Reach::Process { address, key } => {
-            let verdict = by_kernel(work, target, *address, *key, connection);
-            (verdict.unwrap_or(Verdict::Ask), 0)
+            let attempt = by_kernel(work, target, *address, *key, connection);
+            (attempt.unwrap_or(Attempt::UseEngine), 0)
         }
-        _ => (Verdict::Ask, 0),
+        _ => (Attempt::UseEngine, 0),
     }
 }
 
-/// A read that is over when it returns, of memory that is mapped; `false` if it is not, or not ours to read.
+/// A synchronous read of mapped memory; `false` if it is not mapped, or not readable.
 #[inline]
 pub(super) fn peek(window: &Window, offset: u64, into: &Slice, connection: &Connection) -> bool {
     let Reach::Mapped(mapping) = window.reach() else { return false };
@@ -52,19 +52,19 @@ pub(super) fn peek(window: &Window, offset: u64, into: &Slice, connection: &Conn
     if end.is_none_or(|end| end > window.len()) || !window.rights().read {
         return false;
     }
-    connection.control_block.touch(mapping.grant());
+    connection.control_block.start_access(mapping.grant());
     let mut granted = mapping.is_granted();
     if granted {
         mapping.read(std::slice::from_ref(into), offset as usize);
-        // Its owner waits for us before it uses the memory otherwise, but not for ever.
+        // The owner waits for us before it reuses the memory, but with a timeout.
         fence(Ordering::Acquire);
         granted = mapping.is_granted();
     }
-    connection.control_block.let_go();
+    connection.control_block.end_access();
     granted
 }
 
-/// A write that is over when it returns, and a word behind it that says so; `false` as for [`peek`].
+/// A synchronous write, followed by a word that publishes it; `false` as for [`peek`].
 #[inline]
 pub(super) fn poke(
     window: &Window,
@@ -80,20 +80,20 @@ pub(super) fn poke(
     if !fits || !window.rights().write {
         return false;
     }
-    connection.control_block.touch(mapping.grant());
+    connection.control_block.start_access(mapping.grant());
     let granted = mapping.is_granted();
     if granted {
         mapping.write_bytes(bytes, offset as usize);
         mapping.number(at as usize).store(word, Ordering::Release);
     }
-    connection.control_block.let_go();
+    connection.control_block.end_access();
     granted
 }
 
 #[inline]
-fn mapped(work: &Work, target: &Target, mapping: &PeerMapping) -> (Verdict, u64) {
+fn mapped(work: &Work, target: &Target, mapping: &PeerMapping) -> (Attempt, u64) {
     if !permitted(work, target) {
-        return (Verdict::Failed(Failure::Access), 0);
+        return (Attempt::Failed(Failure::Access), 0);
     }
     let at = target.offset as usize;
     match work {
@@ -102,28 +102,27 @@ fn mapped(work: &Work, target: &Target, mapping: &PeerMapping) -> (Verdict, u64)
         Work::FetchAdd { old, add, .. } => {
             let before = mapping.number(at).fetch_add(*add, Ordering::AcqRel);
             old.region().memory().store(old.offset(), before);
-            return (Verdict::Old, before);
+            return (Attempt::Old, before);
         }
         Work::CompareSwap { old, expect, new, .. } => {
-            let number = mapping.number(at);
-            let swapped =
-                number.compare_exchange(*expect, *new, Ordering::AcqRel, Ordering::Acquire);
-            let before = swapped.unwrap_or_else(|there| there);
+            let word = mapping.number(at);
+            let swapped = word.compare_exchange(*expect, *new, Ordering::AcqRel, Ordering::Acquire);
+            let before = swapped.unwrap_or_else(|actual| actual);
             old.region().memory().store(old.offset(), before);
-            return (Verdict::Old, before);
+            return (Attempt::Old, before);
         }
         Work::Send { .. } | Work::Receive { .. } => {}
     }
-    (Verdict::Placed, 0)
+    (Attempt::Placed, 0)
 }
 
-/// Why a grant does not hold.
+/// Why a grant is not valid.
 #[cold]
 fn not_granted(connection: &Connection) -> Failure {
     if connection.peer.has_ended() { Failure::PeerGone } else { Failure::Access }
 }
 
-/// Bounds, rights and alignment, by the grant.
+/// Checks bounds, rights and alignment.
 #[inline]
 fn permitted(work: &Work, target: &Target) -> bool {
     let wanted = match work {
@@ -132,39 +131,39 @@ fn permitted(work: &Work, target: &Target) -> bool {
         _ => Rights { atomic: true, ..Rights::NONE },
     };
     let aligned = !wanted.atomic || target.offset.is_multiple_of(8);
-    aligned && target.holds(work.total()) && target.window.rights().allow(wanted)
+    aligned && target.contains(work.total()) && target.window.rights().allow(wanted)
 }
 
-/// A large write or read of memory that cannot be mapped uses the kernel; the peer is asked for the
-/// rest (`None`), and wherever the kernel refuses.
+/// A large write or read of memory that cannot be mapped, by the kernel; `None` for other operations, and if
+/// the kernel refuses: then the peer must execute it.
 fn by_kernel(
     work: &Work,
     target: &Target,
     address: u64,
     key: u128,
     connection: &Connection,
-) -> Option<Verdict> {
+) -> Option<Attempt> {
     let (slices, direction) = match work {
         Work::Write { from, imm: None, .. } => (from.as_slice(), Direction::Write),
         Work::Read { into, .. } => (into.as_slice(), Direction::Read),
         _ => return None,
     };
-    let process = connection.process.as_ref().filter(|_| work.total() >= MIN_BY_KERNEL)?;
+    let process = connection.process.as_ref().filter(|_| work.total() >= MIN_KERNEL_COPY_BYTES)?;
     if !permitted(work, target) {
-        return Some(Verdict::Failed(Failure::Access));
+        return Some(Attempt::Failed(Failure::Access));
     }
     let grant = GrantId::of(key)?;
-    connection.control_block.touch(grant);
-    let granted = connection.peer.holds(grant);
-    let place = address.wrapping_add(target.offset);
-    let copied = granted.then(|| process.copy(slices, place, direction));
-    connection.control_block.let_go();
+    connection.control_block.start_access(grant);
+    let granted = connection.peer.is_granted(grant);
+    let address = address.wrapping_add(target.offset);
+    let copied = granted.then(|| process.copy(slices, address, direction));
+    connection.control_block.end_access();
     match copied {
-        None => Some(Verdict::Failed(not_granted(connection))),
-        Some(Ok(())) => Some(Verdict::Placed),
+        None => Some(Attempt::Failed(not_granted(connection))),
+        Some(Ok(())) => Some(Attempt::Placed),
         Some(Err(_)) => None,
     }
 }
 
-/// From here on a call of the kernel's is cheaper than a copy more.
-const MIN_BY_KERNEL: usize = 4096;
+/// From this size on a system call is cheaper than an additional copy.
+const MIN_KERNEL_COPY_BYTES: usize = 4096;

@@ -1,8 +1,8 @@
 //! Shared memory between processes of one host. Writes, reads and atomics of a peer's memory are plain
-//! loads and stores into its pages; messages and immediate data go through a ring, by the `engine`.
+//! loads and stores to its mapped pages; messages and immediate data are sent through a ring by the `engine`.
 //!
-//! The mapping is the right: a region is granted as a memfd that nobody can shorten, read-only where
-//! peers may only read. Everything lives in descriptors, so a crash leaves nothing behind. Each end
+//! Access is granted by passing a descriptor: a region is a memfd that is sealed against shrinking, and read-only if
+//! peers may only read. All state is in descriptors, so a crash leaves nothing behind. Each end
 //! writes only its own control block (`segment/control_block.rs`), which the other maps read-only.
 
 mod connect;
@@ -22,29 +22,29 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::memory::Memory;
 use crate::region::{Region, Rights};
-use crate::setup::{Fabric, Half, Side, register_software};
+use crate::setup::{Fabric, Side, UnconnectedLane, register_software};
 
 pub(crate) use offer::boot_id;
 
-/// Makes lanes to other processes of this host.
+/// Creates lanes to other processes of this host.
 #[derive(Debug, Clone, Default)]
 pub struct Shm {
     config: Config,
 }
 
-/// How shared-memory lanes are made.
+/// Settings of shared-memory lanes.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// How long an operation may wait for a receive of the peer's before the lane counts as dead.
-    pub patience: Duration,
-    /// Whether the peer may be of another user. Otherwise it must be of ours, or root; and both ends look:
-    /// root itself needs this to talk to others.
+    /// How long an operation may wait for one of the peer's receives before the lane fails.
+    pub receive_timeout: Duration,
+    /// Whether the peer may run as another user. Otherwise it must run as ours or as root. Both ends check:
+    /// root needs this to connect to other users.
     pub any_user: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { patience: Duration::from_secs(2), any_user: false }
+        Config { receive_timeout: Duration::from_secs(2), any_user: false }
     }
 }
 
@@ -60,12 +60,12 @@ impl Fabric for Shm {
         Ok(register_software(memory, rights))
     }
 
-    fn half(&self, side: Side) -> Result<Box<dyn Half>, Error> {
-        Ok(Box::new(connect::ShmHalf::new(&self.config, side)?))
+    fn prepare_lane(&self, side: Side) -> Result<Box<dyn UnconnectedLane>, Error> {
+        Ok(Box::new(connect::UnconnectedShmLane::new(&self.config, side)?))
     }
 }
 
-/// What a peer offers: well formed and the same again as bytes, or refused.
+/// An offer is refused, or encoded again to the same bytes.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) fn fuzz_offer(bytes: &[u8]) {
     if let Ok(offer) = offer::Offer::from_bytes(bytes) {
@@ -74,6 +74,6 @@ pub(crate) fn fuzz_offer(bytes: &[u8]) {
 }
 
 #[cfg(any(test, feature = "fuzz"))]
-pub(crate) use peer_socket::fuzz as fuzz_courier;
+pub(crate) use peer_socket::fuzz as fuzz_peer_socket;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use ring::fuzz as fuzz_ring;

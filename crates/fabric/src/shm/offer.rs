@@ -1,4 +1,4 @@
-//! What the ends of a shared-memory lane tell each other beforehand.
+//! Offers of shared-memory lanes.
 
 use crate::error::{Error, Kind};
 
@@ -6,11 +6,11 @@ use crate::error::{Error, Kind};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) accepts: bool,
-    /// One start of one kernel: the same for all processes of a host.
+    /// The kernel's boot id: the same for all processes of a host.
     pub(super) boot: [u8; 16],
-    /// Of the accepting end's socket. Everybody on the host can read it.
+    /// Of the accepting end's socket. Visible to every process of the host.
     pub(super) name: u128,
-    /// By which each end knows the other. Nobody else can read it.
+    /// Authenticates each end to the other. Secret.
     pub(super) token: u128,
 }
 
@@ -27,10 +27,8 @@ impl Offer {
 
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         Self::parse(bytes).ok_or_else(|| {
-            let fix = "carry the peer's offer as it is; both ends must run versions that know \
-                          each other";
-            let why = "it is none that we know";
-            Error::new(Kind::Misuse, "read a shared-memory offer", why, fix)
+            let fix = "pass on the peer's offer unchanged; both ends must run compatible versions";
+            Error::new(Kind::Misuse, "read a shared-memory offer", "invalid format", fix)
         })
     }
 
@@ -48,11 +46,10 @@ impl Offer {
     }
 }
 
-/// The id of this start of the kernel.
+/// The boot id of the kernel.
 pub(crate) fn boot_id() -> Result<[u8; 16], Error> {
     const FILE: &str = "/proc/sys/kernel/random/boot_id";
-    let failed =
-        |why: String| Error::new(Kind::System, format!("read {FILE}"), why, "mount /proc as usual");
+    let failed = |why: String| Error::new(Kind::System, format!("read {FILE}"), why, "mount /proc");
     let text = std::fs::read_to_string(FILE).map_err(|error| failed(error.to_string()))?;
     let digits: String = text.trim().chars().filter(|c| *c != '-').collect();
     let number = u128::from_str_radix(&digits, 16).map_err(|error| failed(error.to_string()))?;
@@ -64,12 +61,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offers_come_back_as_they_were() {
+    fn an_encoded_offer_is_decoded_unchanged() {
         let offer = Offer { accepts: true, boot: boot_id().unwrap(), name: 5, token: 77 };
         assert_eq!(Offer::from_bytes(&offer.to_bytes()), Ok(offer.clone()));
         let good = offer.to_bytes();
         for bad in [&good[..49], &[&good[..], &[0]].concat(), &[], &[9; 50]] {
-            Offer::from_bytes(bad).expect_err("no offer");
+            Offer::from_bytes(bad).expect_err("an invalid offer");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The socket between two processes: brings descriptors, wakes, and tells when the peer is gone.
+//! The socket between two processes: it passes descriptors, wakes the peer, and closes when the peer ends.
 //!
-//! The wakeup is a message on it, since sending and receiving can be told not to block each time; whether
-//! an eventfd blocks is up to everybody who has it.
+//! A wakeup is a message on it, since each send and receive can be non-blocking; whether
+//! an eventfd blocks is up to every process that has it.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -16,29 +16,29 @@ use rustix::net::{
 use crate::region::Rights;
 use crate::segment::control_block::{GrantId, PeerControlBlock};
 
-/// Brings grants from one process to the other.
+/// Passes grants from one process to the other.
 #[derive(Debug)]
-pub(super) struct Courier {
+pub(super) struct PeerSocket {
     socket: OwnedFd,
-    /// Grants that came and were not imported yet, by key.
-    waiting: HashMap<u128, Granted>,
-    /// The peer has hung up.
+    /// Received grants that are not imported yet, by key.
+    waiting: HashMap<u128, ReceivedGrant>,
+    /// The peer has closed the socket.
     pub(super) gone: bool,
-    /// The peer sent what no peer of ours sends.
+    /// The peer sent an invalid message.
     pub(super) protocol_error: bool,
 }
 
 /// A region as its owner granted it.
 #[derive(Debug)]
-pub(super) struct Granted {
+pub(super) struct ReceivedGrant {
     pub(super) file: OwnedFd,
     pub(super) length: u64,
     pub(super) rights: Rights,
 }
 
-impl Courier {
+impl PeerSocket {
     pub(super) fn new(socket: OwnedFd) -> Self {
-        Courier { socket, waiting: HashMap::new(), gone: false, protocol_error: false }
+        PeerSocket { socket, waiting: HashMap::new(), gone: false, protocol_error: false }
     }
 
     pub(super) fn send(
@@ -48,38 +48,42 @@ impl Courier {
         rights: Rights,
         file: BorrowedFd<'_>,
     ) -> io::Result<()> {
-        let mut message = [0; MESSAGE];
+        let mut message = [0; GRANT_BYTES];
         message[..16].copy_from_slice(&key.to_le_bytes());
         message[16..24].copy_from_slice(&length.to_le_bytes());
         message[24] = rights.bits();
         send(&self.socket, &message, &[file])
     }
 
-    /// Wakes the peer. A socket that is full wakes it anyway.
-    pub(super) fn ring(&self) {
-        let _ = send(&self.socket, &RING, &[]);
+    /// Wakes the peer. If the socket is full, it is readable anyway.
+    pub(super) fn wake(&self) {
+        let _ = send(&self.socket, &WAKEUP, &[]);
     }
 
-    /// The grant with this key, if it came.
-    pub(super) fn take(&mut self, key: u128, control_block: &PeerControlBlock) -> Option<Granted> {
+    /// The grant with this key, if it was received.
+    pub(super) fn take(
+        &mut self,
+        key: u128,
+        control_block: &PeerControlBlock,
+    ) -> Option<ReceivedGrant> {
         self.collect(control_block);
         self.waiting.remove(&key)
     }
 
-    /// Takes in what has come, without blocking.
+    /// Receives messages without blocking.
     pub(super) fn collect(&mut self, control_block: &PeerControlBlock) {
-        for _ in 0..MAX_AT_ONCE {
+        for _ in 0..MAX_MESSAGES_PER_POLL {
             if self.gone || self.protocol_error {
                 return;
             }
-            let mut message = [0; MESSAGE + 1];
+            let mut message = [0; GRANT_BYTES + 1];
             match receive(&self.socket, &mut message) {
-                Ok(Received { count: 0, .. }) => self.gone = true,
-                // We have no descriptor left for it: the grant is lost, and its import will say so.
-                Ok(Received { cut: true, .. }) => {}
-                Ok(Received { count, files, .. })
-                    if message[..count] == RING && files.is_empty() => {}
-                Ok(Received { count, files, .. }) => match parse(&message[..count], files) {
+                Ok(Message { count: 0, .. }) => self.gone = true,
+                // We have no descriptor left for it: the grant is lost, and importing it fails.
+                Ok(Message { truncated: true, .. }) => {}
+                Ok(Message { count, files, .. })
+                    if message[..count] == WAKEUP && files.is_empty() => {}
+                Ok(Message { count, files, .. }) => match parse(&message[..count], files) {
                     Some((key, granted)) => self.keep(key, granted, control_block),
                     None => self.protocol_error = true,
                 },
@@ -91,36 +95,37 @@ impl Courier {
     }
 }
 
-impl Courier {
-    /// Keeps a grant until it is imported. Those that were revoked meanwhile make room.
-    fn keep(&mut self, key: u128, granted: Granted, control_block: &PeerControlBlock) {
-        // Now and then, so that a peer that grants and revokes costs few descriptors.
+impl PeerSocket {
+    /// Keeps a grant until it is imported. Removes revoked ones.
+    fn keep(&mut self, key: u128, granted: ReceivedGrant, control_block: &PeerControlBlock) {
+        // Occasionally, so that a peer that grants and revokes uses few descriptors.
         if self.waiting.len() % 64 == 63 || self.waiting.len() >= MAX_WAITING {
-            self.waiting
-                .retain(|key, _| GrantId::of(*key).is_some_and(|grant| control_block.holds(grant)));
+            self.waiting.retain(|key, _| {
+                GrantId::of(*key).is_some_and(|grant| control_block.is_granted(grant))
+            });
         }
-        // What finds no room is lost, and its import will say so.
+        // When full, the grant is lost, and importing it fails.
         if self.waiting.len() < MAX_WAITING {
             self.waiting.insert(key, granted);
         }
     }
 }
 
-impl AsFd for Courier {
+impl AsFd for PeerSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-fn parse(message: &[u8], files: Vec<OwnedFd>) -> Option<(u128, Granted)> {
-    let message: &[u8; MESSAGE] = message.try_into().ok()?;
+fn parse(message: &[u8], files: Vec<OwnedFd>) -> Option<(u128, ReceivedGrant)> {
+    let message: &[u8; GRANT_BYTES] = message.try_into().ok()?;
     let [file] = <[OwnedFd; 1]>::try_from(files).ok()?;
     let key = u128::from_le_bytes(message[..16].try_into().ok()?);
     let length = u64::from_le_bytes(message[16..24].try_into().ok()?);
-    Some((key, Granted { file, length, rights: Rights::from_bits(message[24])? }))
+    Some((key, ReceivedGrant { file, length, rights: Rights::from_bits(message[24])? }))
 }
 
-/// Sends a message with descriptors, whole or not at all.
+/// Sends a message with descriptors, completely or not at all.
 pub(super) fn send(socket: impl AsFd, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -132,17 +137,17 @@ pub(super) fn send(socket: impl AsFd, bytes: &[u8], files: &[BorrowedFd<'_>]) ->
     Ok(())
 }
 
-/// A message.
-pub(super) struct Received {
-    /// How many bytes. None: the peer hung up.
+/// A received message.
+pub(super) struct Message {
+    /// The number of bytes. Zero: the peer closed the socket.
     pub(super) count: usize,
     pub(super) files: Vec<OwnedFd>,
     /// Whether descriptors were lost.
-    pub(super) cut: bool,
+    pub(super) truncated: bool,
 }
 
 /// Receives a message and its descriptors, without blocking.
-pub(super) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Received> {
+pub(super) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Message> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
@@ -152,19 +157,19 @@ pub(super) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Receive
         _ => None,
     });
     let files = files.flatten().collect();
-    Ok(Received { count: got.bytes, files, cut: got.flags.contains(ReturnFlags::CTRUNC) })
+    Ok(Message { count: got.bytes, files, truncated: got.flags.contains(ReturnFlags::CTRUNC) })
 }
 
-const MESSAGE: usize = 25;
-/// Says nothing but that there is something to look for.
-const RING: [u8; 1] = [1];
+const GRANT_BYTES: usize = 25;
+/// A message without content, which makes the socket readable.
+const WAKEUP: [u8; 1] = [1];
 const MAX_FILES: usize = 1;
-/// How many grants may wait to be imported, each with a descriptor: as many as hold at once.
+/// The maximum number of grants that are not imported, each with a descriptor: the same as of valid grants.
 const MAX_WAITING: usize = 4096;
-/// How many messages are taken in at a time: a peer that never stops must not keep us.
-const MAX_AT_ONCE: usize = 4096;
+/// The maximum number of messages received at a time, in case the peer never stops sending.
+const MAX_MESSAGES_PER_POLL: usize = 4096;
 
-/// What a peer's process says on the socket, with and without a descriptor: a grant, or nothing.
+/// Any message, with and without a descriptor, is a grant or refused.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) fn fuzz(bytes: &[u8]) {
     assert!(parse(bytes, Vec::new()).is_none());
@@ -172,7 +177,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
         return;
     };
     if let Some((_, granted)) = parse(bytes, vec![file]) {
-        // Not sealed: whatever the message says, it is not mapped.
+        // Not sealed, so it must not be mapped.
         let mapped = crate::segment::mapping::Pages::map_sealed(
             &granted.file,
             usize::try_from(granted.length).unwrap_or(usize::MAX),

@@ -1,7 +1,7 @@
-//! Another process's memory by way of the kernel, for memory that cannot be mapped.
+//! Access to another process's memory through the kernel, for memory that cannot be mapped.
 //!
-//! Unsafe here: the local parts are memory that the operation holds; the remote place is the other
-//! process's, which the kernel checks.
+//! Unsafe here: the local parts are memory that the operation owns; the remote address is in the other
+//! process and checked by the kernel.
 #![allow(unsafe_code, reason = "calls process_vm_readv, process_vm_writev and getsockopt")]
 
 use std::io;
@@ -10,33 +10,34 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::iovec::Part;
+use crate::iovec::IoVec;
 use crate::region::Slice;
 
-/// Who is at the other end of a socket, by the kernel's word.
+/// The process at the other end of a socket, as reported by the kernel.
 pub(super) struct Credentials {
-    /// None where its process cannot be seen from here.
+    /// `None` if the process is not visible, in another pid namespace.
     pub(super) pid: Option<Pid>,
     pub(super) uid: u32,
 }
 
 impl Credentials {
     pub(super) fn of(socket: &OwnedFd) -> io::Result<Self> {
-        let mut who = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+        let mut credentials = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
         let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-        let (at, level, option) = ((&raw mut who).cast(), libc::SOL_SOCKET, libc::SO_PEERCRED);
-        // SAFETY: an open socket, and room for the answer of the length said. Its pid may be zero, which
-        // a `Pid` may not.
+        let (at, level, option) =
+            ((&raw mut credentials).cast(), libc::SOL_SOCKET, libc::SO_PEERCRED);
+        // SAFETY: an open socket, and a buffer of the given length. The pid may be zero, which
+        // is no valid `Pid`.
         let answer =
             unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, at, &mut length) };
         if answer != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Credentials { pid: Pid::from_raw(who.pid), uid: who.uid })
+        Ok(Credentials { pid: Pid::from_raw(credentials.pid), uid: credentials.uid })
     }
 
-    /// Whether it has no fewer rights than we have: then it may be shown what we may see.
-    pub(super) fn is_our_equal(&self) -> bool {
+    /// Whether it runs as our user, and so has at least our rights.
+    pub(super) fn is_our_user(&self) -> bool {
         self.uid == rustix::process::geteuid().as_raw()
     }
 }
@@ -45,36 +46,36 @@ impl Credentials {
 #[derive(Debug)]
 pub(super) struct Process {
     pid: Pid,
-    /// Readable once it has ended; only then may its number mean another process.
-    life: OwnedFd,
+    /// Readable after the process has ended; only then may its pid be reused.
+    pidfd: OwnedFd,
 }
 
 impl Process {
-    /// `None` where the process cannot be seen from here.
+    /// `None` if the process is not visible.
     pub(super) fn new(pid: Pid) -> Option<Self> {
-        let life = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-        Some(Process { pid, life })
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        Some(Process { pid, pidfd })
     }
 
-    pub(super) fn life(&self) -> &OwnedFd {
-        &self.life
+    pub(super) fn pidfd(&self) -> &OwnedFd {
+        &self.pidfd
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        let mut fds = [PollFd::from_borrowed_fd(self.life.as_fd(), PollFlags::IN)];
+        let mut fds = [PollFd::from_borrowed_fd(self.pidfd.as_fd(), PollFlags::IN)];
         poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
     }
 
-    /// The number at an address of its memory, where we may look.
+    /// The value at an address of its memory, if we have access.
     pub(super) fn peek(&self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
-        let part = Part::of_bytes(&mut bytes);
+        let part = IoVec::of_bytes(&mut bytes);
         // SAFETY: eight writable bytes of ours.
         let count = unsafe { self.transfer(&[part], address, 8, Direction::Read) }.ok()?;
         (count == 8).then(|| u64::from_ne_bytes(bytes))
     }
 
-    /// Copies slices of ours to its memory, or from it, all of them.
+    /// Copies local slices to its memory, or from it, completely.
     pub(super) fn copy(
         &self,
         slices: &[Slice],
@@ -85,14 +86,14 @@ impl Process {
         for slice in slices {
             let mut done = 0;
             while done < slice.len() {
-                // Its number may mean another process once it has ended. Between this look and the copy
-                // all numbers would have to come round, which we take the chance of.
+                // After it has ended its pid may mean another process. Between this check and the copy
+                // all pids would have to be used once, which is accepted as a risk.
                 if self.has_ended() {
                     return Err(io::ErrorKind::NotConnected.into());
                 }
-                let place = slice.address().wrapping_add(done);
-                let part = Part { address: place, length: slice.len() - done };
-                // SAFETY: the rest of a slice, which holds its memory.
+                let local = slice.address().wrapping_add(done);
+                let part = IoVec { address: local, length: slice.len() - done };
+                // SAFETY: the rest of a slice, which owns its memory.
                 let count = unsafe { self.transfer(&[part], address, part.length, direction) }?;
                 if count == 0 {
                     return Err(io::ErrorKind::WriteZero.into());
@@ -108,7 +109,7 @@ impl Process {
     /// The parts are readable, or writable for `Direction::Read`.
     unsafe fn transfer(
         &self,
-        parts: &[Part],
+        parts: &[IoVec],
         address: u64,
         length: usize,
         direction: Direction,
@@ -116,7 +117,7 @@ impl Process {
         let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: length };
         let pid = self.pid.as_raw_nonzero().get();
         let (local, count) = (parts.as_ptr().cast(), parts.len() as libc::c_ulong);
-        // SAFETY: the local parts by the caller's word; the remote one is checked by the kernel.
+        // SAFETY: the caller guarantees the local parts; the remote one is checked by the kernel.
         let moved = unsafe {
             match direction {
                 Direction::Read => libc::process_vm_readv(pid, local, count, &remote, 1, 0),

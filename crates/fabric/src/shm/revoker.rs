@@ -1,4 +1,4 @@
-//! Taking grants back.
+//! Revoking grants.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,32 +8,32 @@ use crate::memory::Memory;
 use crate::region::Granter;
 use crate::segment::control_block::{ControlBlock, GrantId, PeerControlBlock};
 
-/// What takes grants back: a peer of ours that is in the middle of touching one is waited for.
-pub(super) struct Fence {
+/// Revokes grants, and waits until the peer has ended its accesses.
+pub(super) struct Revoker {
     pub(super) control_block: Arc<ControlBlock>,
     pub(super) peer: Arc<PeerControlBlock>,
     pub(super) process: Option<Arc<Process>>,
 }
 
-impl Fence {
-    /// Whether the peer has let go. One that stands still in the middle, stopped or lying, does not in
-    /// time; one whose process has ended has.
+impl Revoker {
+    /// Returns whether the peer has ended its access. `false` if it is stopped in the middle of one, or misbehaves;
+    /// `true` if its process has ended.
     fn revoke_grant(&self, grant: GrantId) -> bool {
         self.control_block.revoke(grant);
-        match self.peer.touches(grant) {
-            true => self.wait_for(self.peer.touching()),
+        match self.peer.is_accessing(grant) {
+            true => self.wait_for(self.peer.accessing()),
             false => true,
         }
     }
 
-    /// Waits until the peer touches something else, or nothing.
-    pub(super) fn wait_for(&self, touched: u64) -> bool {
-        let begun = Instant::now();
-        while touched != 0 && self.peer.touching() == touched {
+    /// Waits until the peer does not access this grant any more; `false` after a timeout.
+    pub(super) fn wait_for(&self, accessed: u64) -> bool {
+        let started = Instant::now();
+        while accessed != 0 && self.peer.accessing() == accessed {
             if self.process.as_ref().is_some_and(|process| process.has_ended()) {
                 return true;
             }
-            if begun.elapsed() > PATIENCE {
+            if started.elapsed() > ACCESS_TIMEOUT {
                 return false;
             }
             std::thread::yield_now();
@@ -42,15 +42,15 @@ impl Fence {
     }
 }
 
-impl Granter for Fence {
+impl Granter for Revoker {
     fn revoke(&self, key: u128, memory: &Memory) {
         let Some(grant) = GrantId::of(key) else { return };
-        // Caller-owned memory that somebody may still write is nobody's any more. A memfd stays by itself.
+        // Caller-owned memory that the peer may still write is leaked. A memfd is kept by the peer's mapping.
         if !self.revoke_grant(grant) && memory.file().is_none() {
             std::mem::forget(memory.clone());
         }
     }
 }
 
-/// How long a peer that is in the middle of touching our memory is waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait for the end of the peer's access.
+const ACCESS_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,39 +1,39 @@
 //! The two rings as the engine's stream: ours to write, the peer's to read.
 //!
-//! A ring holds records: a mark with the record's number and length, then its bytes, up to the next
-//! line. The mark is written last, and the peer waits for it where the record will begin: so a short
-//! message is one line of memory that changes hands, with nothing else to look at.
+//! A ring contains records: a mark with the record's number and length, then its bytes, up to the next
+//! cache line. The mark is written last, and the peer polls it where the record will start: so a short
+//! message transfers a single cache line.
 //!
-//! Unsafe here: the parts are raw places that the engine answers for, used during the call alone.
+//! Unsafe here: the parts are raw pointers that the engine guarantees, used only during the call.
 #![allow(unsafe_code, reason = "copies raw parts into and out of rings")]
 
 use std::io;
 use std::sync::Arc;
 
 use crate::engine::Stream;
-use crate::iovec::Part;
-use crate::segment::control_block::{ControlBlock, PeerControlBlock, RING};
+use crate::iovec::IoVec;
+use crate::segment::control_block::{ControlBlock, PeerControlBlock, RING_BYTES};
 
 pub(super) struct Ring {
     control_block: Arc<ControlBlock>,
     peer: Arc<PeerControlBlock>,
-    /// Where our next record goes, and where the peer's next is: bytes since the beginning.
+    /// The positions of our next record and of the peer's, in bytes since the start.
     tail: u64,
     head: u64,
-    /// How many records were written and read: each carries its number.
+    /// Numbers of records written and read: each record's mark has its number.
     written: u32,
     read: u32,
-    /// The bytes of the peer's record that are not read yet, and where they are.
+    /// The unread bytes of the peer's record, and their position.
     left: usize,
     at: u64,
-    /// How far the peer had read when we looked last, and how far it knows that we have.
+    /// The peer's read position when last checked, and ours as published to it.
     peer_head: u64,
     reported: u64,
-    /// Whether something was written, or much room made, since the peer was last told.
+    /// Whether data was written, or a lot of space freed, since the peer was last notified.
     pub(super) wrote: bool,
-    pub(super) made_room: bool,
-    /// The peer's process is gone: what it wrote is read to the end.
-    pub(super) orphaned: bool,
+    pub(super) freed_space: bool,
+    /// The peer's process has ended: its records are read to the end.
+    pub(super) peer_ended: bool,
 }
 
 impl Ring {
@@ -50,86 +50,87 @@ impl Ring {
             peer_head: 0,
             reported: 0,
             wrote: false,
-            made_room: false,
-            orphaned: false,
+            freed_space: false,
+            peer_ended: false,
         }
     }
 
-    /// Whether there is something to read, or to know.
+    /// Whether there is data to read, or the end.
     #[inline]
-    pub(super) fn has_news(&self) -> bool {
-        self.left > 0 || self.peer.mark(self.head) != 0 || self.orphaned || self.peer.has_ended()
+    pub(super) fn has_data(&self) -> bool {
+        self.left > 0 || self.peer.mark(self.head) != 0 || self.peer_ended || self.peer.has_ended()
     }
 
-    pub(super) fn has_room(&self) -> bool {
-        self.tail.wrapping_sub(self.peer.head()) < (RING - 2 * LINE) as u64
+    pub(super) fn has_space(&self) -> bool {
+        self.tail.wrapping_sub(self.peer.head()) < (RING_BYTES - 2 * LINE_BYTES) as u64
     }
 
-    /// Bytes that a record may have now, by what the peer says it has read. Two lines stay free: the
-    /// record's last may be filled in part, and the mark of the next must be erased beforehand.
+    /// The maximum length of a record now, by the peer's read position. Two lines stay free: the
+    /// record's last one may be partly filled, and the mark of the next record must be cleared before.
     #[inline]
-    fn room(&mut self) -> io::Result<usize> {
+    fn free_bytes(&mut self) -> io::Result<usize> {
         let mut used = self.tail.wrapping_sub(self.peer_head);
-        if used > RING as u64 / 2 {
+        if used > RING_BYTES as u64 / 2 {
             self.peer_head = self.peer.head();
             used = self.tail.wrapping_sub(self.peer_head);
         }
-        let free = (RING as u64).checked_sub(used).ok_or_else(protocol_error)?;
-        Ok((free as usize).saturating_sub(2 * LINE).min(LONGEST))
+        let free = (RING_BYTES as u64).checked_sub(used).ok_or_else(protocol_error)?;
+        Ok((free as usize).saturating_sub(2 * LINE_BYTES).min(MAX_RECORD_BYTES))
     }
 
-    /// Takes up the peer's next record, if there is one.
+    /// Starts the peer's next record, if there is one.
     #[inline]
-    fn take_up(&mut self) -> io::Result<bool> {
+    fn next_record(&mut self) -> io::Result<bool> {
         let mark = self.peer.mark(self.head);
         if mark == 0 {
             return Ok(false);
         }
         let (number, length) = ((mark >> 32) as u32, mark as u32 as usize);
-        if number != number_of(self.read) || length == 0 || length > LONGEST {
+        if number != record_number(self.read) || length == 0 || length > MAX_RECORD_BYTES {
             return Err(protocol_error());
         }
         self.read = self.read.wrapping_add(1);
         self.left = length;
-        self.at = self.head.wrapping_add(MARK as u64);
-        self.head = self.head.wrapping_add((MARK + length).next_multiple_of(LINE) as u64);
+        self.at = self.head.wrapping_add(MARK_BYTES as u64);
+        self.head =
+            self.head.wrapping_add((MARK_BYTES + length).next_multiple_of(LINE_BYTES) as u64);
         Ok(true)
     }
 }
 
-/// What a record's mark says beside its length: never zero.
-fn number_of(count: u32) -> u32 {
+/// The record number in a mark: never zero.
+fn record_number(count: u32) -> u32 {
     count | 1 << 31
 }
 
-/// The peer's marks cannot be true.
+/// The peer's marks or positions are invalid.
 #[cold]
 fn protocol_error() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 
-fn total(parts: &[Part]) -> usize {
+fn total(parts: &[IoVec]) -> usize {
     parts.iter().map(|part| part.length).sum()
 }
 
 impl Stream for Ring {
-    const NUMBERS_ALONE: bool = true;
+    const IMM_WITHOUT_DATA: bool = true;
 
-    /// Small messages are copied twice, in few steps.
-    const AHEAD: usize = 256;
+    /// Small messages are copied twice, which saves calls.
+    const READ_AHEAD_BYTES: usize = 256;
 
     #[inline]
-    unsafe fn write(&mut self, parts: &[Part]) -> io::Result<usize> {
-        let count = total(parts).min(self.room()?);
+    unsafe fn write(&mut self, parts: &[IoVec]) -> io::Result<usize> {
+        let count = total(parts).min(self.free_bytes()?);
         if count == 0 {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        // SAFETY: passed on from the caller.
-        unsafe { self.control_block.fill(self.tail.wrapping_add(MARK as u64), parts, count) };
-        let next = self.tail.wrapping_add((MARK + count).next_multiple_of(LINE) as u64);
-        // Whoever finds our mark will look for the next one: nothing old may stand there.
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.control_block.fill(self.tail.wrapping_add(MARK_BYTES as u64), parts, count) };
+        let next = self.tail.wrapping_add((MARK_BYTES + count).next_multiple_of(LINE_BYTES) as u64);
+        // A peer that reads our mark polls the next one, which must not have an old value.
         self.control_block.set_mark(next, 0);
-        let number = number_of(self.written);
+        let number = record_number(self.written);
         self.control_block.set_mark(self.tail, u64::from(number) << 32 | count as u64);
         self.written = self.written.wrapping_add(1);
         self.tail = next;
@@ -138,20 +139,20 @@ impl Stream for Ring {
     }
 
     #[inline]
-    unsafe fn read(&mut self, parts: &[Part]) -> io::Result<usize> {
-        if self.left == 0 && !self.take_up()? {
-            let ended = self.orphaned || self.peer.has_ended();
-            // The end is announced after the last record, so look once more.
+    unsafe fn read(&mut self, parts: &[IoVec]) -> io::Result<usize> {
+        if self.left == 0 && !self.next_record()? {
+            let ended = self.peer_ended || self.peer.has_ended();
+            // The end is announced after the last record, so check once more.
             let empty = self.peer.mark(self.head) == 0;
             return if ended && empty { Ok(0) } else { Err(io::ErrorKind::WouldBlock.into()) };
         }
         let count = total(parts).min(self.left);
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.peer.drain(self.at, parts, count) };
         self.at = self.at.wrapping_add(count as u64);
         self.left -= count;
         if self.left == 0 {
-            self.made_room |= self.head / STEP != self.reported / STEP;
+            self.freed_space |= self.head / WAKE_STEP_BYTES != self.reported / WAKE_STEP_BYTES;
             self.reported = self.head;
             self.control_block.set_head(self.head);
         }
@@ -168,17 +169,17 @@ impl Stream for Ring {
     }
 }
 
-/// A record begins with its mark, at the start of a line.
-const MARK: usize = 8;
-const LINE: usize = 64;
-/// The longest record: of a long message the peer reads the beginning while we write on.
-const LONGEST: usize = 32 << 10;
+/// A record starts with its mark, at the start of a cache line.
+const MARK_BYTES: usize = 8;
+const LINE_BYTES: usize = 64;
+/// The maximum length of a record: the peer reads the start of a long message while we write the rest.
+const MAX_RECORD_BYTES: usize = 32 << 10;
 
-/// Who waits for room has filled the ring: it is worth waking when a part of that was read, not for each
-/// record, since looking whether it sleeps costs a fence.
-const STEP: u64 = RING as u64 / 8;
+/// A peer that waits for space is woken after this many bytes were read, not after each
+/// record, since checking whether it sleeps costs a fence.
+const WAKE_STEP_BYTES: u64 = RING_BYTES as u64 / 8;
 
-/// A peer's control block with any numbers on it: what is read stays within the ring and the parts.
+/// A peer's control block with arbitrary values: reads must stay within the ring and the parts.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) fn fuzz(bytes: &[u8]) {
     let (Ok(ours), Ok(theirs)) = (ControlBlock::new(0), ControlBlock::new(0)) else { return };
@@ -190,17 +191,17 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     for numbers in bytes.chunks_exact(18) {
         let number =
             |at: usize| u64::from_le_bytes(numbers[at..at + 8].try_into().expect("eight bytes"));
-        // Often a mark that could be true.
-        let lie =
-            if numbers[0] % 4 == 0 { number(0) } else { u64::from(number_of(ring.read)) << 32 };
-        theirs.set_mark(ring.head, lie | number(0) >> 44);
+        // Often a plausible mark.
+        let mark =
+            if numbers[0] % 4 == 0 { number(0) } else { u64::from(record_number(ring.read)) << 32 };
+        theirs.set_mark(ring.head, mark | number(0) >> 44);
         theirs.set_head(number(8));
         let length = usize::from(u16::from_le_bytes([numbers[16], numbers[17]]));
-        let mut room = vec![0xaa; length + 1];
-        let part = Part::of_bytes(&mut room[..length]);
+        let mut buffer = vec![0xaa; length + 1];
+        let part = IoVec::of_bytes(&mut buffer[..length]);
         // SAFETY: a part of a vector of ours.
         let (read, written) = unsafe { (ring.read(&[part]), ring.write(&[part])) };
         assert!(read.unwrap_or(0) <= length && written.unwrap_or(0) <= length);
-        assert_eq!(room[length], 0xaa);
+        assert_eq!(buffer[length], 0xaa);
     }
 }

@@ -1,4 +1,4 @@
-//! The descriptor of a region, as far as a peer may have it.
+//! The descriptor of a region that is passed to a peer.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
@@ -8,9 +8,9 @@ use crate::error::{Error, Kind};
 use crate::memory::Memory;
 use crate::region::Rights;
 
-/// The descriptor that a peer gets: for reading alone where it may do no more. `None` where a mapping
-/// would allow more than the rights do, or where the file went out for the other purpose before: what was
-/// sealed cannot be written, and what can be written cannot be sealed.
+/// The descriptor for a peer: read-only if it may only read. `None` if a mapping
+/// would allow more than the rights do, or if the file was shared for the other purpose before: a
+/// sealed file cannot be written, and a writable one cannot be sealed.
 pub(super) fn shareable(
     memory: &Memory,
     file: BorrowedFd<'_>,
@@ -20,7 +20,7 @@ pub(super) fn shareable(
         let fix = "mount /proc; see the limits of this process: `ulimit -n`";
         Error::new(Kind::System, "grant a region", error, fix)
     };
-    // Held to the end: two grants at once for different purposes must not each find the other not there.
+    // Locked to the end, since two concurrent grants for different purposes must exclude each other.
     let Some(mut shared_for_writing) = memory.shared_for_writing() else { return Ok(None) };
     match (rights.read, rights.write, rights.atomic) {
         (true, true, _) => {
@@ -38,7 +38,7 @@ pub(super) fn shareable(
     }
 }
 
-/// Seals the file against all writing but ours, which is mapped already.
+/// Seals the file against writing, except through our existing mapping.
 fn only_readable(file: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
     fcntl_add_seals(file, SealFlags::FUTURE_WRITE)?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());

@@ -1,7 +1,7 @@
-//! What can go wrong between two processes, honest or not.
+//! Failures between two processes, with well-behaved and misbehaving peers.
 //!
-//! Unsafe here: a test that lies on its own control block writes into it, where its owner could too.
-#![allow(unsafe_code, reason = "a liar writes on its own control block")]
+//! Unsafe here: a misbehaving peer writes to its own control block, as its owner could.
+#![allow(unsafe_code, reason = "a misbehaving peer writes to its own control block")]
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,16 +11,19 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use super::connect::ShmHalf;
+use super::connect::UnconnectedShmLane;
 use super::offer::Offer;
 use super::{Config, Shm};
 use crate::remote::Reach;
-use crate::setup::{Fabric, Half, Side};
+use crate::setup::{Fabric, Side, UnconnectedLane};
 use crate::{Done, Failure, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn join(dial: Box<dyn Half>, accept: Box<dyn Half>) -> (Box<dyn Lane>, Box<dyn Lane>) {
+fn join(
+    dial: Box<dyn UnconnectedLane>,
+    accept: Box<dyn UnconnectedLane>,
+) -> (Box<dyn Lane>, Box<dyn Lane>) {
     let (to_dial, to_accept) = (accept.offer(), dial.offer());
     std::thread::scope(|scope| {
         let accepted = scope.spawn(|| accept.connect(&to_accept, LIMIT).unwrap());
@@ -30,7 +33,7 @@ fn join(dial: Box<dyn Half>, accept: Box<dyn Half>) -> (Box<dyn Lane>, Box<dyn L
 
 fn pair() -> (Box<dyn Lane>, Box<dyn Lane>) {
     let fabric = Shm::default();
-    join(fabric.half(Side::Dial).unwrap(), fabric.half(Side::Accept).unwrap())
+    join(fabric.prepare_lane(Side::Dial).unwrap(), fabric.prepare_lane(Side::Accept).unwrap())
 }
 
 fn region(length: usize, rights: Rights) -> Region {
@@ -70,9 +73,9 @@ fn control_blocks() -> (usize, usize) {
     (links.filter(|name| is_control_block(name.to_string_lossy().into_owned())).count(), mapped)
 }
 
-/// Other tests have some of their own at the same time, but not so many.
+/// Other tests have some control blocks at the same time, but not that many.
 #[test]
-fn a_region_does_not_keep_the_lanes_it_was_granted_on() {
+fn a_region_does_not_keep_the_control_blocks_of_its_lanes() {
     let shared = region(4096, Rights::ALL);
     let before = control_blocks();
     for _ in 0..300 {
@@ -84,7 +87,7 @@ fn a_region_does_not_keep_the_lanes_it_was_granted_on() {
 }
 
 #[test]
-fn regions_come_and_go_and_the_lane_stays() {
+fn granting_and_dropping_many_regions_does_not_end_the_lane() {
     let (mut a, mut b) = pair();
     for round in 0..5000 {
         let granted = region(4096, Rights::ALL);
@@ -98,7 +101,7 @@ fn regions_come_and_go_and_the_lane_stays() {
 }
 
 #[test]
-fn a_grant_that_found_no_room_can_be_tried_again() {
+fn a_grant_that_failed_when_full_can_be_retried() {
     let (mut a, mut b) = pair();
     let granted = region(4096, Rights::ALL);
     while b.grant(&granted).is_ok() {}
@@ -106,20 +109,20 @@ fn a_grant_that_found_no_room_can_be_tried_again() {
         b.grant(&granted).unwrap_err();
     }
     a.arm();
-    b.grant(&granted).expect("the peer took in what was granted before");
+    b.grant(&granted).expect("the peer received the earlier grants");
 }
 
 /// A peer that claims to have read what was never written.
 #[test]
-fn a_lie_on_the_control_block_ends_the_lane() {
-    let half = |side| ShmHalf::new(&Config::default(), side).unwrap();
-    let (dial, liar) = (half(Side::Dial), half(Side::Accept));
-    let head = liar.control_block_for_test();
-    // SAFETY: a number of the liar's own control block, which lives as long as its lane below.
+fn an_invalid_read_position_ends_the_lane() {
+    let end = |side| UnconnectedShmLane::new(&Config::default(), side).unwrap();
+    let (dial, misbehaving) = (end(Side::Dial), end(Side::Accept));
+    let head = misbehaving.control_block_for_test();
+    // SAFETY: a number of the misbehaving peer's own control block, which lives as long as its lane below.
     let head = unsafe { AtomicU64::from_ptr(head.cast()) };
-    let (mut a, mut b) = join(Box::new(dial), Box::new(liar));
-    let (room, source) = (region(1 << 20, Rights::NONE), region(1 << 20, Rights::NONE));
-    b.post(&mut VecDeque::from([Op::receive(1, room.slice(..))]));
+    let (mut a, mut b) = join(Box::new(dial), Box::new(misbehaving));
+    let (buffer, source) = (region(1 << 20, Rights::NONE), region(1 << 20, Rights::NONE));
+    b.post(&mut VecDeque::from([Op::receive(1, buffer.slice(..))]));
     b.arm();
     let mut done = Vec::new();
     for _ in 0..10 {
@@ -131,10 +134,10 @@ fn a_lie_on_the_control_block_ends_the_lane() {
     assert_eq!(a.stats().ended(), Some(Failure::ProtocolError));
 }
 
-/// More grants than would be polite, all of them alive, before the first is imported.
+/// Many valid grants before the first is imported.
 #[test]
-fn many_grants_wait_to_be_imported() {
-    // Each takes two descriptors here, and many systems begin with 1024.
+fn many_grants_can_be_imported_later() {
+    // Each uses two descriptors here, and many systems have a soft limit of 1024.
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).unwrap();
@@ -152,23 +155,23 @@ fn many_grants_wait_to_be_imported() {
     }
 }
 
-/// The lie is found by the flush at the end of a poll, and nobody would wake us.
+/// The error is found by the flush at the end of a poll, and no event would wake us.
 #[test]
-fn a_lie_that_is_found_while_sending_is_not_slept_on() {
-    let half = |side| ShmHalf::new(&Config::default(), side).unwrap();
-    let (dial, liar) = (half(Side::Dial), half(Side::Accept));
-    // SAFETY: a number of the liar's own control block, which lives as long as its lane below.
-    let head = unsafe { AtomicU64::from_ptr(liar.control_block_for_test().cast()) };
-    let (mut a, mut b) = join(Box::new(dial), Box::new(liar));
-    let (room, source) = (region(1 << 20, Rights::NONE), region(1 << 20, Rights::NONE));
-    b.post(&mut VecDeque::from([Op::receive(1, room.slice(..))]));
+fn arm_fails_after_a_protocol_error_found_while_sending() {
+    let end = |side| UnconnectedShmLane::new(&Config::default(), side).unwrap();
+    let (dial, misbehaving) = (end(Side::Dial), end(Side::Accept));
+    // SAFETY: a number of the misbehaving peer's own control block, which lives as long as its lane below.
+    let head = unsafe { AtomicU64::from_ptr(misbehaving.control_block_for_test().cast()) };
+    let (mut a, mut b) = join(Box::new(dial), Box::new(misbehaving));
+    let (buffer, source) = (region(1 << 20, Rights::NONE), region(1 << 20, Rights::NONE));
+    b.post(&mut VecDeque::from([Op::receive(1, buffer.slice(..))]));
     b.arm();
     let mut done = Vec::new();
     a.poll(&mut done);
     a.post(&mut VecDeque::from([Op::send(2, source.slice(..))]));
     head.store(1 << 40, Ordering::SeqCst);
     a.poll(&mut done);
-    assert!(!done.is_empty() || !a.arm(), "neither told nor awake");
+    assert!(!done.is_empty() || !a.arm(), "it sleeps without having returned the failure");
     a.poll(&mut done);
     assert_eq!(done.len(), 1);
     a.post(&mut VecDeque::from([Op::send(3, source.slice(..))]));
@@ -176,22 +179,22 @@ fn a_lie_that_is_found_while_sending_is_not_slept_on() {
     assert_eq!(done[1].outcome, Err(Failure::Flushed));
 }
 
-/// A lane that dies with its ring full still tells the peer why, when that makes room.
+/// A lane that fails while its ring is full sends the reason when the peer has freed space.
 #[test]
-fn a_last_word_waits_for_room_and_is_said() {
+fn the_failure_reason_is_sent_when_the_ring_has_space() {
     let (mut a, mut b) = pair();
     let small = region(64, Rights { write: true, ..Rights::NONE });
     let window = b.import(&a.grant(&small).unwrap()).unwrap();
-    let (room, source) = (region(1 << 20, Rights::NONE), region(1 << 20, Rights::NONE));
-    // Messages until the ring is full, between frames.
-    let receives = (0..4000).map(|n| Op::receive(n, room.slice(..1000)));
+    let (buffer, source) = (region(1 << 20, Rights::NONE), region(1 << 20, Rights::NONE));
+    // Messages until the ring is full, at a frame boundary.
+    let receives = (0..4000).map(|n| Op::receive(n, buffer.slice(..1000)));
     b.post(&mut receives.collect());
     b.arm();
     let mut done = Vec::new();
     a.poll(&mut done);
     let sends = (0..230).map(|n| Op::send(n, source.slice(..1000)));
     a.post(&mut sends.collect());
-    // Beyond the region's end; asked for, since it cannot be mapped.
+    // Beyond the region's end; by a request, since it cannot be mapped.
     b.post(&mut VecDeque::from([Op::write(9000, source.slice(..65), window.at(0))]));
     a.poll(&mut done);
     let limit = std::time::Instant::now() + LIMIT;
@@ -204,20 +207,20 @@ fn a_last_word_waits_for_room_and_is_said() {
         }
         a.poll(&mut done);
     }
-    let refused = received.iter().find(|done| done.token == 9000).expect("it came back");
+    let refused = received.iter().find(|done| done.token == 9000).expect("it was returned");
     assert_eq!(refused.outcome, Err(Failure::Access));
 }
 
 #[test]
-fn the_token_stands_nowhere() {
-    let half = Shm::default().half(Side::Accept).unwrap();
-    let offer = Offer::from_bytes(&half.offer()).unwrap();
+fn the_token_is_not_in_proc_net_unix() {
+    let accept = Shm::default().prepare_lane(Side::Accept).unwrap();
+    let offer = Offer::from_bytes(&accept.offer()).unwrap();
     let names = std::fs::read_to_string("/proc/net/unix").unwrap();
     assert!(names.contains(&format!("{:032x}", offer.name)));
     assert!(!names.contains(&format!("{:032x}", offer.token)));
 }
 
-/// Granted for writing, then for reading, then for writing: all of them work, by mapping or by asking.
+/// Granted for writing, then for reading, then for writing: all of them work, by mapping or by requests.
 #[test]
 fn one_memory_may_be_granted_with_several_rights() {
     let (mut a, mut b) = pair();
@@ -244,7 +247,7 @@ fn one_memory_may_be_granted_with_several_rights() {
 }
 
 #[test]
-fn only_what_a_mapping_can_say_is_mapped() {
+fn only_rights_that_a_mapping_can_express_are_mapped() {
     let (mut a, mut b) = pair();
     for bits in 0..8 {
         let rights = Rights::from_bits(bits).unwrap();
@@ -257,9 +260,10 @@ fn only_what_a_mapping_can_say_is_mapped() {
 }
 
 #[test]
-fn a_crowd_of_unknown_peers_neither_keeps_the_peer_out_nor_holds_it_up() {
+fn many_unknown_connections_neither_prevent_nor_delay_the_peer() {
     let fabric = Shm::default();
-    let (dial, accept) = (fabric.half(Side::Dial).unwrap(), fabric.half(Side::Accept).unwrap());
+    let (dial, accept) =
+        (fabric.prepare_lane(Side::Dial).unwrap(), fabric.prepare_lane(Side::Accept).unwrap());
     let offer = Offer::from_bytes(&accept.offer()).unwrap();
     let name = format!("wirelane-{:032x}", offer.name);
     let name = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
@@ -271,15 +275,17 @@ fn a_crowd_of_unknown_peers_neither_keeps_the_peer_out_nor_holds_it_up() {
         }
         unknown_peers.push(socket);
     }
-    let late = fabric.half(Side::Dial).unwrap();
+    let late = fabric.prepare_lane(Side::Dial).unwrap();
     let to_late = accept.offer();
-    let Err(error) = late.connect(&to_late, Duration::from_millis(50)) else { panic!("no room") };
-    assert!(error.to_string().contains("connect by shared memory"), "{error}");
+    let Err(error) = late.connect(&to_late, Duration::from_millis(50)) else {
+        panic!("backlog not full")
+    };
+    assert!(error.to_string().contains("connect over shared memory"), "{error}");
     join(dial, accept);
 }
 
 #[test]
-fn addresses_that_cannot_be_are_refused() {
+fn an_invalid_address_falls_back_to_requests() {
     let (mut a, mut b) = pair();
     let borrowed = Memory::from_boxed(vec![0; 16384].into()).unwrap();
     let shared = Shm::default().register(&borrowed, Rights::ALL).unwrap();
@@ -293,14 +299,15 @@ fn addresses_that_cannot_be_are_refused() {
         b.poll(&mut Vec::new());
         a.poll(&mut done);
     }
-    // The kernel refuses the address; asked by key, the peer puts it where it belongs.
+    // The kernel refuses the address; the peer executes the request by key.
     assert_eq!(done[0].outcome, Ok(Done::Placed));
 }
 
 #[test]
-fn endless_patience_is_a_long_one() {
-    let fabric = Shm::new(Config { patience: Duration::MAX, ..Config::default() });
-    let (mut a, _b) = join(fabric.half(Side::Dial).unwrap(), fabric.half(Side::Accept).unwrap());
+fn an_infinite_timeout_is_accepted() {
+    let fabric = Shm::new(Config { receive_timeout: Duration::MAX, ..Config::default() });
+    let (mut a, _b) =
+        join(fabric.prepare_lane(Side::Dial).unwrap(), fabric.prepare_lane(Side::Accept).unwrap());
     a.post(&mut VecDeque::from([Op::send(1, region(8, Rights::NONE).slice(..))]));
     assert_eq!(crate::wait(&mut *a, &mut Vec::new(), Duration::from_millis(10)), 0);
 }

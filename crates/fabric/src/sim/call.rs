@@ -1,4 +1,4 @@
-//! An operation on its way: what the sender waits for, and what is on the wire.
+//! An operation in flight: the sender's state, and its packets.
 
 use std::time::Duration;
 
@@ -6,41 +6,41 @@ use crate::op::{Done, Failure, Op, Work};
 use crate::region::Slice;
 use crate::remote::{Reach, Target};
 
-/// One operation and its packets. It outlives the sender's interest: a packet in the air lands even
-/// when nobody waits for the answer any more.
+/// One operation and its packets. It may outlive the sender's operation: a packet in flight arrives even
+/// if the sender does not wait for the answer any more.
 pub(super) struct Call {
-    /// The end that asked, and the one that is asked.
+    /// The sender and the target.
     pub(super) from: u32,
     pub(super) to: u32,
-    /// Its place in the order of all operations of the lane.
+    /// Its position in the order of all operations of the lane.
     pub(super) order: u64,
     pub(super) request: Request,
-    /// What the sender waits for; `None` once it was told how it went.
-    pub(super) waiting: Option<Waiting>,
-    /// What came of it at the target, where it happens once: a copy gets the same answer.
+    /// The sender's operation; `None` once it is finished.
+    pub(super) waiting: Option<WaitingOperation>,
+    /// The target's answer. The request is executed once: retransmissions get the same answer.
     pub(super) answer: Option<Result<Answer, Failure>>,
-    /// Until when the target is busy sending the answer.
-    pub(super) answer_leaves: Duration,
-    /// How many packets are on the wire.
-    pub(super) in_air: u32,
-    /// How many times it was sent; tells timers of earlier times apart.
+    /// When the target has sent the answer.
+    pub(super) answer_sent_at: Duration,
+    /// The number of its packets in flight.
+    pub(super) packets_in_flight: u32,
+    /// How often it was sent; distinguishes timers of earlier attempts.
     pub(super) sent: u64,
-    /// How many times in a row no answer came.
-    pub(super) silences: u32,
-    /// Since when the target says that it has no receive.
+    /// The number of consecutive timeouts without an answer.
+    pub(super) timeouts: u32,
+    /// Since when the target reports that it has no receive.
     pub(super) not_ready_since: Option<Duration>,
 }
 
 /// An operation whose sender waits.
-pub(super) struct Waiting {
+pub(super) struct WaitingOperation {
     pub(super) op: Op,
     pub(super) posted: Duration,
-    /// Whether its time is a sample for the statistics.
+    /// Whether its duration is a latency sample.
     pub(super) timed: bool,
 }
 
-/// What is asked of the target. Holds the bytes as they were when posted: the sender's memory may be
-/// used for other things while a late packet still carries them.
+/// The request to the target. It has a copy of the bytes: the sender's memory may be
+/// reused while a late packet is still in flight.
 pub(super) enum Request {
     Write { key: u128, offset: u64, bytes: Vec<u8>, imm: Option<u32> },
     Read { key: u128, offset: u64, length: u64 },
@@ -48,14 +48,14 @@ pub(super) enum Request {
     Atomic { key: u128, offset: u64, change: Change },
 }
 
-/// What an atomic operation does to a number.
+/// The change of a value by an atomic operation.
 #[derive(Clone, Copy)]
 pub(super) enum Change {
     Add(u64),
     Swap { expect: u64, new: u64 },
 }
 
-/// What the target answers.
+/// The target's answer.
 pub(super) enum Answer {
     Placed,
     Bytes(Vec<u8>),
@@ -63,7 +63,13 @@ pub(super) enum Answer {
 }
 
 impl Call {
-    pub(super) fn new(from: u32, to: u32, order: u64, request: Request, waiting: Waiting) -> Self {
+    pub(super) fn new(
+        from: u32,
+        to: u32,
+        order: u64,
+        request: Request,
+        waiting: WaitingOperation,
+    ) -> Self {
         Call {
             from,
             to,
@@ -71,17 +77,17 @@ impl Call {
             request,
             waiting: Some(waiting),
             answer: None,
-            answer_leaves: Duration::ZERO,
-            in_air: 0,
+            answer_sent_at: Duration::ZERO,
+            packets_in_flight: 0,
             sent: 0,
-            silences: 0,
+            timeouts: 0,
             not_ready_since: None,
         }
     }
 }
 
 impl Request {
-    /// `None` where nothing is asked of the target: a receive, or a window of another kind of lane.
+    /// `None` if there is no request: a receive, or a window of another kind of lane.
     pub(super) fn of(work: &Work) -> Option<Self> {
         Some(match work {
             Work::Write { from, to, imm } => {
@@ -106,16 +112,16 @@ impl Request {
         })
     }
 
-    /// How many bytes it puts on the wire.
-    pub(super) fn carries(&self) -> usize {
+    /// The payload of the request.
+    pub(super) fn request_bytes(&self) -> usize {
         match self {
             Request::Write { bytes, .. } | Request::Send { bytes, .. } => bytes.len(),
             Request::Read { .. } | Request::Atomic { .. } => 0,
         }
     }
 
-    /// How many bytes its answer puts on the wire.
-    pub(super) fn asks_for(&self) -> usize {
+    /// The payload of the answer.
+    pub(super) fn answer_bytes(&self) -> usize {
         match self {
             Request::Read { length, .. } => *length as usize,
             _ => 0,
@@ -124,7 +130,7 @@ impl Request {
 }
 
 impl Answer {
-    /// Puts what came back where the operation wants it.
+    /// Copies the answer to the operation's memory.
     pub(super) fn deliver(&self, work: &Work) -> Done {
         match self {
             Answer::Placed => Done::Placed,
@@ -153,7 +159,7 @@ impl Change {
 
 fn place(target: &Target) -> Option<(u128, u64)> {
     match *target.window.reach() {
-        Reach::Ask { key } => Some((key, target.offset)),
+        Reach::Request { key } => Some((key, target.offset)),
         _ => None,
     }
 }
@@ -162,7 +168,7 @@ fn gather(pieces: &[Slice]) -> Vec<u8> {
     pieces.iter().flat_map(Slice::to_vec).collect()
 }
 
-/// Copies bytes into pieces that have room for them.
+/// Copies bytes into pieces, which must be large enough.
 pub(super) fn scatter(mut bytes: &[u8], pieces: &[Slice]) {
     for piece in pieces {
         let (part, rest) = bytes.split_at(piece.len().min(bytes.len()));

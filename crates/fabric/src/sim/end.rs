@@ -1,4 +1,4 @@
-//! One end of a lane: what it was asked to do, and what peers may do with its memory.
+//! One end of a lane: its operations and grants.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
@@ -19,53 +19,53 @@ pub(super) struct End {
     pub(super) state: EndState,
     pub(super) peer: Option<u32>,
     pub(super) grants: Grants,
-    /// Our calls that are not over. The first is the oldest.
+    /// Our unfinished calls. The first is the oldest.
     pub(super) calls: BTreeSet<u64>,
     pub(super) receives: VecDeque<Op>,
-    /// How many calls were begun: the order of the next.
-    pub(super) begun: u64,
+    /// The number of started calls: the order of the next.
+    pub(super) calls_started: u64,
     pub(super) arrivals: Arrivals,
-    /// What is over and was not polled for yet.
-    over: VecDeque<Over>,
-    /// How many operations were taken and not given back: receives, and all others.
-    pub(super) receives_held: usize,
-    pub(super) others_held: usize,
-    /// Rings when something is over.
+    /// Completions that were not polled yet.
+    completions: VecDeque<TimedCompletion>,
+    /// Numbers of operations posted and not returned: receives, and all others.
+    pub(super) receives_in_use: usize,
+    pub(super) others_in_use: usize,
+    /// An eventfd, signalled when an operation is finished.
     wakeup: Arc<OwnedFd>,
 }
 
-/// What can be done with an end.
+/// The state of an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EndState {
     /// It has no peer yet.
-    Half,
+    Unconnected,
     /// It works.
     Live,
-    /// It failed or was closed: operations come back, and nothing reaches its memory.
+    /// It failed or was closed: operations are returned, and its memory is not changed any more.
     Dead,
-    /// Its host was killed: nothing ever comes back.
+    /// Its host was killed: operations are never returned.
     Killed,
 }
 
-/// Which of the peer's calls were served: they arrive in any order, and copies of them too.
+/// Which of the peer's calls were served: they arrive in any order, and more than once.
 #[derive(Default)]
 pub(super) struct Arrivals {
-    /// All before this one are served.
+    /// All calls before this one are served.
     next: u64,
-    /// Some after it too, where operations need not keep their order.
+    /// Served calls after it, if operations are not ordered.
     ahead: BTreeSet<u64>,
-    /// Calls that came before their turn, by order.
+    /// Calls that arrived early and wait for earlier ones, by order.
     pub(super) early: BTreeMap<u64, u64>,
 }
 
-/// A completion, and how long it took if that is a sample.
-pub(super) struct Over {
+/// A completion, and its duration if that is a latency sample.
+pub(super) struct TimedCompletion {
     pub(super) completion: Completion,
     pub(super) took: Option<Duration>,
 }
 
-/// What came of a request.
-pub(super) enum Served {
+/// The result of serving a request.
+pub(super) enum ServeResult {
     Done(Answer),
     /// There is no receive for it.
     NotReady,
@@ -79,26 +79,26 @@ impl End {
             host: host.to_owned(),
             rail: rail.to_owned(),
             side,
-            state: EndState::Half,
+            state: EndState::Unconnected,
             peer: None,
             grants: Grants::default(),
             calls: BTreeSet::new(),
             receives: VecDeque::new(),
-            begun: 0,
+            calls_started: 0,
             arrivals: Arrivals::default(),
-            over: VecDeque::new(),
-            receives_held: 0,
-            others_held: 0,
+            completions: VecDeque::new(),
+            receives_in_use: 0,
+            others_in_use: 0,
             wakeup,
         }
     }
 
-    /// Counts an operation that was taken, until it is given back.
-    pub(super) fn held(&mut self, kind: OpKind) -> &mut usize {
-        if kind == OpKind::Receive { &mut self.receives_held } else { &mut self.others_held }
+    /// The number of operations of this kind that are posted and not returned.
+    pub(super) fn in_use(&mut self, kind: OpKind) -> &mut usize {
+        if kind == OpKind::Receive { &mut self.receives_in_use } else { &mut self.others_in_use }
     }
 
-    /// Tells the owner that an operation is over.
+    /// Queues a completion.
     pub(super) fn finish(
         &mut self,
         op: Op,
@@ -106,29 +106,29 @@ impl End {
         took: Option<Duration>,
     ) {
         let completion = Completion { token: op.token, outcome, work: op.work };
-        self.over.push_back(Over { completion, took });
-        // Cannot fail short of 2^64 rings without a reader.
+        self.completions.push_back(TimedCompletion { completion, took });
+        // Fails only if the eventfd's counter overflows.
         let _ = rustix::io::write(&*self.wakeup, &1u64.to_ne_bytes());
     }
 
-    /// What is over next, for its owner.
-    pub(super) fn take_over(&mut self) -> Option<Over> {
-        let over = self.over.pop_front()?;
-        *self.held(over.completion.work.kind()) -= 1;
-        Some(over)
+    /// The next completion.
+    pub(super) fn next_completion(&mut self) -> Option<TimedCompletion> {
+        let completion = self.completions.pop_front()?;
+        *self.in_use(completion.completion.work.kind()) -= 1;
+        Some(completion)
     }
 
-    /// Makes the wakeup silent, unless there is a reason to ring. Says whether there is none.
-    pub(super) fn hush(&self) -> bool {
-        if self.over.is_empty() {
-            // It does not block; not having rung is fine.
+    /// Resets the eventfd if there are no completions. Returns whether there are none.
+    pub(super) fn clear_wakeup(&self) -> bool {
+        if self.completions.is_empty() {
+            // Does not block; fails harmlessly if it was not signalled.
             let _ = rustix::io::read(&*self.wakeup, &mut [0; 8]);
         }
-        self.over.is_empty()
+        self.completions.is_empty()
     }
 
-    /// Does what a peer asks, if it may.
-    pub(super) fn serve(&mut self, request: &Request) -> Served {
+    /// Executes a peer's request, if it has the right.
+    pub(super) fn serve(&mut self, request: &Request) -> ServeResult {
         let served = match request {
             Request::Write { key, offset, bytes, imm: None } => self.place(*key, *offset, bytes),
             Request::Write { key, offset, bytes, imm: Some(imm) } => {
@@ -138,13 +138,13 @@ impl End {
             Request::Send { bytes, imm } => return self.receive(bytes, *imm),
             Request::Atomic { key, offset, change } => self.change(*key, *offset, *change),
         };
-        served.unwrap_or_else(Served::Refused)
+        served.unwrap_or_else(ServeResult::Refused)
     }
 
-    fn place(&self, key: u128, offset: u64, bytes: &[u8]) -> Result<Served, Failure> {
+    fn place(&self, key: u128, offset: u64, bytes: &[u8]) -> Result<ServeResult, Failure> {
         let to = self.grants.check(key, offset, bytes.len() as u64, WRITE)?;
         scatter(bytes, &[to]);
-        Ok(Served::Done(Answer::Placed))
+        Ok(ServeResult::Done(Answer::Placed))
     }
 
     fn place_and_notify(
@@ -153,42 +153,42 @@ impl End {
         offset: u64,
         bytes: &[u8],
         imm: u32,
-    ) -> Result<Served, Failure> {
+    ) -> Result<ServeResult, Failure> {
         let to = self.grants.check(key, offset, bytes.len() as u64, WRITE)?;
-        let Some(receive) = self.receives.pop_front() else { return Ok(Served::NotReady) };
+        let Some(receive) = self.receives.pop_front() else { return Ok(ServeResult::NotReady) };
         scatter(bytes, &[to]);
-        // After the bytes are there: that is what immediate data means.
+        // Immediate data is received after the bytes.
         self.finish(receive, Ok(Done::Received { length: bytes.len(), imm: Some(imm) }), None);
-        Ok(Served::Done(Answer::Placed))
+        Ok(ServeResult::Done(Answer::Placed))
     }
 
-    fn read(&self, key: u128, offset: u64, length: u64) -> Result<Served, Failure> {
+    fn read(&self, key: u128, offset: u64, length: u64) -> Result<ServeResult, Failure> {
         let from = self.grants.check(key, offset, length, READ)?;
-        Ok(Served::Done(Answer::Bytes(from.to_vec())))
+        Ok(ServeResult::Done(Answer::Bytes(from.to_vec())))
     }
 
-    /// A load and a store are one step here: whoever changes the number by a simulated lane holds the
-    /// world's lock. The owner's own stores are not held off, as they are not by a NIC.
-    fn change(&self, key: u128, offset: u64, change: Change) -> Result<Served, Failure> {
+    /// A load and a store are atomic here, since all simulated lanes hold the
+    /// world's lock. The owner's own stores are not excluded, as with a NIC.
+    fn change(&self, key: u128, offset: u64, change: Change) -> Result<ServeResult, Failure> {
         let word = self.grants.check_word(key, offset)?;
         let memory = word.region().memory();
         let old = memory.load(word.offset());
         memory.store(word.offset(), change.apply(old));
-        Ok(Served::Done(Answer::Old(old)))
+        Ok(ServeResult::Done(Answer::Old(old)))
     }
 
-    fn receive(&mut self, bytes: &[u8], imm: Option<u32>) -> Served {
-        let Some(receive) = self.receives.pop_front() else { return Served::NotReady };
+    fn receive(&mut self, bytes: &[u8], imm: Option<u32>) -> ServeResult {
+        let Some(receive) = self.receives.pop_front() else { return ServeResult::NotReady };
         if receive.work.total() < bytes.len() {
             self.finish(receive, Err(Failure::TooLong), None);
-            return Served::Refused(Failure::TooLong);
+            return ServeResult::Refused(Failure::TooLong);
         }
         scatter(bytes, receive.work.local());
         self.finish(receive, Ok(Done::Received { length: bytes.len(), imm }), None);
-        Served::Done(Answer::Placed)
+        ServeResult::Done(Answer::Placed)
     }
 
-    /// Whether the lane can do this at all. `lane` is the number windows must have.
+    /// Whether the lane supports this. `lane` is the id of valid windows.
     pub(super) fn supports(work: &Work, lane: u64) -> bool {
         let ours = work.target().is_none_or(|target| target.window.lane() == lane);
         let fits = match work {
@@ -208,8 +208,8 @@ impl Arrivals {
         order == self.next
     }
 
-    /// Notes a call as served.
-    pub(super) fn served(&mut self, order: u64) {
+    /// Marks a call as served.
+    pub(super) fn mark_served(&mut self, order: u64) {
         self.early.remove(&order);
         self.ahead.insert(order);
         while self.ahead.remove(&self.next) {
@@ -217,7 +217,7 @@ impl Arrivals {
         }
     }
 
-    /// The call whose turn it is, if it came early.
+    /// The next call in order, if it arrived early.
     pub(super) fn next_early(&mut self) -> Option<u64> {
         self.early.remove(&self.next)
     }

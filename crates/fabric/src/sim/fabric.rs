@@ -13,9 +13,9 @@ use crate::error::{Error, Kind};
 use crate::lane::Lane;
 use crate::memory::Memory;
 use crate::region::{Region, Rights};
-use crate::setup::{Fabric, Half, Side, register_software};
+use crate::setup::{Fabric, Side, UnconnectedLane, register_software};
 
-/// A host's end of a rail. Made by [`World::fabric`].
+/// A host's end of a rail, created by [`World::fabric`].
 #[derive(Debug, Clone)]
 pub struct Sim {
     world: World,
@@ -34,7 +34,7 @@ impl Fabric for Sim {
         Ok(register_software(memory, rights))
     }
 
-    fn half(&self, side: Side) -> Result<Box<dyn Half>, Error> {
+    fn prepare_lane(&self, side: Side) -> Result<Box<dyn UnconnectedLane>, Error> {
         let wakeup =
             eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
                 let fix = "raise the limit of open files: `ulimit -n`";
@@ -44,25 +44,25 @@ impl Fabric for Sim {
         let mut state = self.world.lock();
         let number = state.add_end(&self.host, &self.rail, side, wakeup.clone());
         let offer = Offer { world: state.id, end: number };
-        let end = Owner { world: self.world.clone(), number };
-        Ok(Box::new(SimHalf { end, offer, wakeup }))
+        let end = EndGuard { world: self.world.clone(), number };
+        Ok(Box::new(UnconnectedSimLane { end, offer, wakeup }))
     }
 }
 
 /// One end that is not connected yet.
-struct SimHalf {
-    end: Owner,
+struct UnconnectedSimLane {
+    end: EndGuard,
     offer: Offer,
     wakeup: Arc<OwnedFd>,
 }
 
-impl Half for SimHalf {
+impl UnconnectedLane for UnconnectedSimLane {
     fn offer(&self) -> Vec<u8> {
         self.offer.to_bytes()
     }
 
-    /// At once, whether the other end has connected or not, and over dead rails too: as with verbs,
-    /// only an operation shows whether the path is free.
+    /// Succeeds immediately, whether the other end has connected or not, and over dead rails too: as with verbs,
+    /// only an operation shows whether the path works.
     fn connect(self: Box<Self>, offer: &[u8], _: Duration) -> Result<Box<dyn Lane>, Error> {
         let offer = Offer::from_bytes(offer)?;
         self.end.world.lock().connect(self.end.number, offer)?;
@@ -70,13 +70,13 @@ impl Half for SimHalf {
     }
 }
 
-/// Owns one end: dropping it takes the end out of the world.
-pub(super) struct Owner {
+/// Owns one end: dropping it removes the end from the world.
+pub(super) struct EndGuard {
     pub(super) world: World,
     pub(super) number: u32,
 }
 
-impl Drop for Owner {
+impl Drop for EndGuard {
     fn drop(&mut self) {
         self.world.lock().remove(self.number);
     }

@@ -1,32 +1,32 @@
-//! What is wrong with a rail, and what that does to a packet.
+//! The faults of a rail, and their effect on a packet.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::random::Random;
 
-/// What is wrong with a rail; by default nothing, and it takes no time either. Each direction suffers
-/// alike. Changed by [`World::change`](super::World::change) at any time: what is on its way already
-/// stays as it was.
+/// The faults of a rail; by default none, and no delay. Both directions have the same
+/// faults. Changed by [`World::change`](super::World::change) at any time: packets in flight
+/// are not affected.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Faults {
-    /// How long every packet takes. A round trip longer than all retries together (see
-    /// [`Config`](super::Config)) is a lane that dies.
+    /// The delay of every packet. With a round trip longer than all retries together (see
+    /// [`Config`](super::Config)) lanes fail.
     pub delay: Duration,
-    /// Up to so much longer, by chance. Operations keep their order all the same.
+    /// Maximum of a random additional delay. Operations stay in order.
     pub jitter: Duration,
-    /// Up to so much longer, by chance, and operations take effect as they come: in any order. Where lanes
-    /// are ordered (see [`Config::ordered`](super::Config::ordered)), no more than jitter.
+    /// Maximum of a random additional delay with which operations take effect in any order. If lanes
+    /// are ordered (see [`Config::ordered`](super::Config::ordered)), the same as jitter.
     pub reorder: Duration,
-    /// The share of packets that are lost, 0 to 1. Each is sent again a few times; so a little loss
-    /// only delays, and much of it ends the lane.
+    /// The share of lost packets, 0 to 1. Each is sent again a few times, so a low loss
+    /// only delays, and a high one ends the lane.
     pub loss: f64,
-    /// Bytes a second, shared by all that one host sends on this rail; `None`: any number.
+    /// Bytes per second that one host can send on this rail; `None`: unlimited.
     pub bandwidth: Option<u64>,
-    /// Every packet is held up for so long on top, as a full queue somewhere would. Longer than all
-    /// retries: the sender is told that its operations failed, and then they land.
+    /// An additional delay of every packet, as in a full queue. If longer than all
+    /// retries, operations fail at the sender, and then take effect.
     pub hold: Duration,
-    /// Nothing gets on the wire.
+    /// Nothing can be sent.
     pub dead: bool,
 }
 
@@ -38,46 +38,46 @@ pub(super) struct Rail {
     busy: BTreeMap<String, Duration>,
 }
 
-/// A packet's path.
-pub(super) struct Trip {
-    /// When its last byte has left the sender.
-    pub(super) leaves: Duration,
+/// The transit of a packet.
+pub(super) struct Transit {
+    /// When its last byte is sent.
+    pub(super) sent_at: Duration,
     /// When it arrives; `None` if it is lost.
-    pub(super) lands: Option<Duration>,
+    pub(super) arrives_at: Option<Duration>,
 }
 
 impl Rail {
-    /// Puts a packet of a host's on the wire.
-    pub(super) fn launch(
+    /// Sends a packet of a host.
+    pub(super) fn send(
         &mut self,
         host: &str,
         bytes: usize,
         now: Duration,
         random: &mut Random,
-    ) -> Trip {
+    ) -> Transit {
         let Faults { delay, jitter, reorder, loss, hold, dead, .. } = self.faults;
         if dead {
-            return Trip { leaves: now, lands: None };
+            return Transit { sent_at: now, arrives_at: None };
         }
-        let leaves = self.leaves(host, bytes, now);
+        let sent_at = self.sent_at(host, bytes, now);
         let late = random.up_to(jitter).saturating_add(random.up_to(reorder));
         let lost = random.happens(loss);
         let takes = delay.saturating_add(hold).saturating_add(late);
-        Trip { leaves, lands: (!lost).then(|| leaves.saturating_add(takes)) }
+        Transit { sent_at, arrives_at: (!lost).then(|| sent_at.saturating_add(takes)) }
     }
 
-    fn leaves(&mut self, host: &str, bytes: usize, now: Duration) -> Duration {
+    fn sent_at(&mut self, host: &str, bytes: usize, now: Duration) -> Duration {
         if self.faults.bandwidth.is_none() {
             return now;
         }
-        let begins = self.busy.get(host).copied().unwrap_or_default().max(now);
-        let leaves = begins.saturating_add(self.sending(bytes));
-        self.busy.insert(host.to_owned(), leaves);
-        leaves
+        let starts = self.busy.get(host).copied().unwrap_or_default().max(now);
+        let sent_at = starts.saturating_add(self.send_time(bytes));
+        self.busy.insert(host.to_owned(), sent_at);
+        sent_at
     }
 
-    /// How long so many bytes keep the sender busy.
-    pub(super) fn sending(&self, bytes: usize) -> Duration {
+    /// The time to send this many bytes.
+    pub(super) fn send_time(&self, bytes: usize) -> Duration {
         let Some(bandwidth) = self.faults.bandwidth else { return Duration::ZERO };
         let nanoseconds = bytes as u128 * 1_000_000_000 / u128::from(bandwidth.max(1));
         Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))

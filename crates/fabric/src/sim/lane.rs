@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use super::end::{MAX_MESSAGE, MAX_PIECES};
-use super::fabric::Owner;
+use super::fabric::EndGuard;
 use crate::error::{Error, Kind};
 use crate::lane::{BorrowedPath, Caps, Lane};
 use crate::op::{Completion, Failure, Op};
@@ -13,16 +13,16 @@ use crate::region::Region;
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
 use crate::stats::Stats;
 
-/// The owner's view of one end. All that happens, happens in the world.
+/// A handle to one end. All state is in the world.
 pub(super) struct SimLane {
-    end: Owner,
+    end: EndGuard,
     caps: Caps,
     stats: Arc<Stats>,
     wakeup: Arc<OwnedFd>,
 }
 
 impl SimLane {
-    pub(super) fn new(end: Owner, wakeup: Arc<OwnedFd>) -> Self {
+    pub(super) fn new(end: EndGuard, wakeup: Arc<OwnedFd>) -> Self {
         let config = end.world.lock().config;
         let caps = Caps {
             lane: "sim",
@@ -36,7 +36,7 @@ impl SimLane {
             peer_must_poll: false,
             borrowed: BorrowedPath::Direct,
             spins: true,
-            naps: false,
+            wakes_by_timer: false,
             rdma: false,
         };
         SimLane { end, caps, stats: Arc::default(), wakeup }
@@ -66,33 +66,33 @@ impl Lane for SimLane {
         }
         let RemoteRegion { rights, length, key, .. } = *remote;
         let lane = self.end.world.lock().lane(self.end.number);
-        Ok(Window::new(lane, length, rights, Reach::Ask { key }))
+        Ok(Window::new(lane, length, rights, Reach::Request { key }))
     }
 
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
         let mut state = self.end.world.lock();
         let count = state.post(self.end.number, ops);
-        // What takes no time happens now: the peer may be asleep and waiting for it.
+        // Events without a delay happen now: the peer may be asleep and waiting for them.
         state.run_due();
         count
     }
 
-    /// Gives what is due now. Time does not pass.
+    /// Returns what is finished now. Time does not advance.
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
         let mut state = self.end.world.lock();
         state.run_due();
         let before = done.len();
-        while let Some(over) = state.take_over(self.end.number) {
-            self.stats.count(&over.completion);
-            match over.completion.outcome {
+        while let Some(finished) = state.next_completion(self.end.number) {
+            self.stats.count(&finished.completion);
+            match finished.completion.outcome {
                 Ok(_) | Err(Failure::Unsupported) => {}
-                // The first that fails says why.
-                Err(failure) => self.note_end(failure),
+                // The first failure is the reason.
+                Err(failure) => self.record_end(failure),
             }
-            if let Some(took) = over.took {
-                self.stats.time(took);
+            if let Some(took) = finished.took {
+                self.stats.add_latency(took);
             }
-            done.push(over.completion);
+            done.push(finished.completion);
         }
         done.len() - before
     }
@@ -100,7 +100,7 @@ impl Lane for SimLane {
     fn arm(&mut self) -> bool {
         let mut state = self.end.world.lock();
         state.run_due();
-        state.end(self.end.number).hush()
+        state.end(self.end.number).clear_wakeup()
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -108,15 +108,15 @@ impl Lane for SimLane {
     }
 
     fn close(&mut self) {
-        self.note_end(Failure::Flushed);
+        self.record_end(Failure::Flushed);
         self.end.world.lock().end_lane(self.end.number);
     }
 }
 
 impl SimLane {
-    fn note_end(&self, failure: Failure) {
+    fn record_end(&self, failure: Failure) {
         if self.stats.ended().is_none() {
-            self.stats.end(failure);
+            self.stats.set_ended(failure);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What one end of a simulated lane tells the other.
+//! Offers of simulated lanes.
 
 use crate::error::{Error, Kind};
 
-/// Where an end is to be found.
+/// Identifies an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) world: u64,
@@ -11,7 +11,7 @@ pub(super) struct Offer {
 
 impl Offer {
     const VERSION: u8 = 1;
-    const ENCODED: usize = 13;
+    const ENCODED_BYTES: usize = 13;
 
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let mut bytes = vec![Self::VERSION];
@@ -22,22 +22,28 @@ impl Offer {
 
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         match bytes {
-            [Self::VERSION, world @ .., a, b, c, d] if bytes.len() == Self::ENCODED => Ok(Offer {
-                world: u64::from_le_bytes(world.try_into().expect("eight of thirteen")),
-                end: u32::from_le_bytes([*a, *b, *c, *d]),
-            }),
+            [Self::VERSION, world @ .., a, b, c, d] if bytes.len() == Self::ENCODED_BYTES => {
+                Ok(Offer {
+                    world: u64::from_le_bytes(world.try_into().expect("eight of thirteen")),
+                    end: u32::from_le_bytes([*a, *b, *c, *d]),
+                })
+            }
             [version, ..] if *version != Self::VERSION => {
                 let ours = Self::VERSION;
-                Err(misuse(format!("the offer has format {version}, this program knows {ours}")))
+                Err(misuse(format!("the offer has format {version}, expected {ours}")))
             }
-            _ => Err(misuse(format!("an offer of {} bytes, not {}", bytes.len(), Self::ENCODED))),
+            _ => Err(misuse(format!(
+                "an offer of {} bytes, not {}",
+                bytes.len(),
+                Self::ENCODED_BYTES
+            ))),
         }
     }
 }
 
-/// An offer that cannot be meant.
+/// An invalid offer.
 pub(super) fn misuse(why: impl std::fmt::Display) -> Error {
-    let fix = "pass on the offer of the other half: same world, same rail, one dials and one \
+    let fix = "pass on the offer of the other end: same world, same rail, one dials and one \
                   accepts";
     Error::new(Kind::Misuse, "connect a simulated lane", why, fix)
 }
@@ -47,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_offer_comes_back_as_it_was_and_invalid_bytes_are_refused() {
+    fn an_encoded_offer_is_decoded_unchanged_and_invalid_bytes_are_refused() {
         let offer = Offer { world: u64::MAX - 3, end: 77 };
         let bytes = offer.to_bytes();
         assert_eq!(Offer::from_bytes(&bytes), Ok(offer));
@@ -55,6 +61,6 @@ mod tests {
         assert!(refused(&[]).contains("an offer of 0 bytes, not 13"));
         assert!(refused(&bytes[..12]).contains("an offer of 12 bytes, not 13"));
         assert!(refused(&[&bytes[..], &[0]].concat()).contains("an offer of 14 bytes"));
-        assert!(refused(&[&[2], &bytes[1..]].concat()).contains("format 2, this program knows 1"));
+        assert!(refused(&[&[2], &bytes[1..]].concat()).contains("format 2, expected 1"));
     }
 }

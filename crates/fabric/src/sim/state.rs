@@ -1,12 +1,12 @@
-//! What a world consists of, and how its time passes.
+//! The state of a world, and its event loop.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::call::{Call, Request, Waiting};
-use super::end::{End, EndState, Over};
+use super::call::{Call, Request, WaitingOperation};
+use super::end::{End, EndState, TimedCompletion};
 use super::faults::Rail;
 use super::offer::{Offer, misuse};
 use super::random::Random;
@@ -14,9 +14,9 @@ use super::world::Config;
 use crate::error::{Error, Kind};
 use crate::op::{Failure, Op, OpKind, Work};
 use crate::setup::Side;
-use crate::stats::SAMPLE;
+use crate::stats::OPS_PER_LATENCY_SAMPLE;
 
-/// All there is. Ordered maps throughout: what is walked through is part of the history.
+/// All state. Only ordered maps, since the order of iteration is part of the history.
 pub(super) struct State {
     pub(super) id: u64,
     pub(super) config: Config,
@@ -25,25 +25,25 @@ pub(super) struct State {
     pub(super) rails: BTreeMap<String, Rail>,
     pub(super) ends: BTreeMap<u32, End>,
     pub(super) calls: BTreeMap<u64, Call>,
-    /// What will happen, by time; at one time in the order it was planned.
+    /// Future events by time; those at the same time in the order they were scheduled.
     events: BTreeMap<(Duration, u64), Event>,
-    planned: u64,
+    scheduled: u64,
     next_call: u64,
     next_end: u32,
 }
 
-/// What happens by itself. The number is the call's.
+/// An event, with the id of its call.
 pub(super) enum Event {
     /// A request arrives at the target.
     Request(u64),
     /// The answer arrives at the sender.
     Answer(u64),
-    /// The target's word that it has no receive arrives at the sender.
+    /// The target's report that it has no receive arrives at the sender.
     NotReady(u64),
-    /// No answer came since it was sent for the given time.
-    Silence(u64, u64),
-    /// The sender tries again, if it did not since.
-    Again(u64, u64),
+    /// No answer arrived since the given attempt.
+    AnswerTimeout(u64, u64),
+    /// The sender retries, if it did not since the given attempt.
+    Retry(u64, u64),
 }
 
 impl State {
@@ -57,23 +57,23 @@ impl State {
             ends: BTreeMap::new(),
             calls: BTreeMap::new(),
             events: BTreeMap::new(),
-            planned: 0,
+            scheduled: 0,
             next_call: 0,
             next_end: 0,
         }
     }
 
-    pub(super) fn plan(&mut self, at: Duration, event: Event) {
-        self.events.insert((at, self.planned), event);
-        self.planned += 1;
+    pub(super) fn schedule(&mut self, at: Duration, event: Event) {
+        self.events.insert((at, self.scheduled), event);
+        self.scheduled += 1;
     }
 
-    /// When the next thing happens. A timer of a call that is over is nothing.
+    /// The time of the next event. Timers of finished calls are removed.
     pub(super) fn next_event(&mut self) -> Option<Duration> {
         loop {
             let ((at, _), event) = self.events.first_key_value()?;
             match event {
-                Event::Silence(call, sent) | Event::Again(call, sent)
+                Event::AnswerTimeout(call, sent) | Event::Retry(call, sent)
                     if !self.is_waiting(*call, *sent) =>
                 {
                     self.events.pop_first();
@@ -83,7 +83,7 @@ impl State {
         }
     }
 
-    /// Lets everything happen up to a time.
+    /// Processes all events up to a time.
     pub(super) fn run_until(&mut self, end: Duration) {
         while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= end) {
             let ((at, _), event) = entry.remove_entry();
@@ -92,14 +92,14 @@ impl State {
                 Event::Request(call) => self.request_arrives(call),
                 Event::Answer(call) => self.answer_arrives(call),
                 Event::NotReady(call) => self.not_ready_arrives(call),
-                Event::Silence(call, sent) => self.silence(call, sent),
-                Event::Again(call, sent) => self.again(call, sent),
+                Event::AnswerTimeout(call, sent) => self.answer_timed_out(call, sent),
+                Event::Retry(call, sent) => self.retry(call, sent),
             }
         }
         self.now = end.max(self.now);
     }
 
-    /// Lets happen what is due now.
+    /// Processes events that are due now.
     pub(super) fn run_due(&mut self) {
         self.run_until(self.now);
     }
@@ -118,64 +118,67 @@ impl State {
         number
     }
 
-    /// Connects one end with another, which may do the same before or after.
+    /// Connects one end to another, which may do the same before or after.
     pub(super) fn connect(&mut self, number: u32, offer: Offer) -> Result<(), Error> {
         let (ours, theirs) = (&self.ends[&number], self.ends.get(&offer.end));
         if offer.world != self.id {
-            return Err(misuse("the offer is of another world"));
+            return Err(misuse("the offer belongs to another world"));
         }
-        let gone = |who: &str| {
-            let fix = "open a new half at either end and exchange their offers";
-            Error::new(Kind::Gone, "connect a simulated lane", format!("{who} is gone"), fix)
+        let gone = |end: &str| {
+            let fix = "prepare a new lane at both ends and exchange their offers";
+            Error::new(Kind::Gone, "connect a simulated lane", format!("{end} is gone"), fix)
         };
         let theirs = theirs.filter(|end| end.state != EndState::Killed);
-        let theirs = theirs.ok_or_else(|| gone("the other half"))?;
+        let theirs = theirs.ok_or_else(|| gone("the other end"))?;
         if ours.state == EndState::Killed {
             return Err(gone("this host"));
         } else if theirs.rail != ours.rail {
-            return Err(misuse(format!("we are on {}, the other on {}", ours.rail, theirs.rail)));
+            return Err(misuse(format!(
+                "this end is on {}, the other on {}",
+                ours.rail, theirs.rail
+            )));
         } else if theirs.side == ours.side {
-            return Err(misuse(format!("both halves are of the side {:?}", ours.side)));
+            return Err(misuse(format!("both ends have the side {:?}", ours.side)));
         } else if theirs.peer.is_some_and(|peer| peer != number) {
-            return Err(misuse("the other half is connected with a third"));
+            return Err(misuse("the other end is connected to a third"));
         }
         let ours = self.ends.get_mut(&number).expect("just seen");
         (ours.state, ours.peer) = (EndState::Live, Some(offer.end));
         Ok(())
     }
 
-    /// The number that windows of an end's lane have. The upper bit keeps it apart from those that
-    /// other lanes of this process count up from zero.
+    /// The lane id of an end's windows. The upper bit distinguishes it from those of
+    /// other lanes of this process, which count up from one.
     pub(super) fn lane(&self, number: u32) -> u64 {
         1 << 63 | (self.id & 0x7fff_ffff) << 32 | u64::from(number)
     }
 
-    /// Takes operations while there is room.
+    /// Takes operations until the lane is full.
     pub(super) fn post(&mut self, number: u32, ops: &mut VecDeque<Op>) -> usize {
         let mut count = 0;
-        while ops.front().is_some_and(|op| self.has_room(number, op.work.kind())) {
+        while ops.front().is_some_and(|op| self.has_capacity(number, op.work.kind())) {
             let op = ops.pop_front().expect("just seen");
-            self.begin(number, op);
+            self.start(number, op);
             count += 1;
         }
         count
     }
 
-    fn has_room(&mut self, number: u32, kind: OpKind) -> bool {
+    fn has_capacity(&mut self, number: u32, kind: OpKind) -> bool {
         let Config { depth, receives, .. } = self.config;
         let limit = if kind == OpKind::Receive { receives } else { depth };
         let end = self.end(number);
-        end.state != EndState::Live || *end.held(kind) < limit
+        end.state != EndState::Live || *end.in_use(kind) < limit
     }
 
-    fn begin(&mut self, number: u32, op: Op) {
+    fn start(&mut self, number: u32, op: Op) {
         let lane = self.lane(number);
         let end = self.end(number);
-        *end.held(op.work.kind()) += 1;
+        *end.in_use(op.work.kind()) += 1;
         match end.state {
-            // Nobody is there who could have posted it.
+            // A killed host posts nothing.
             EndState::Killed => {}
-            EndState::Half | EndState::Dead => end.finish(op, Err(Failure::Flushed), None),
+            EndState::Unconnected | EndState::Dead => end.finish(op, Err(Failure::Flushed), None),
             EndState::Live if !End::supports(&op.work, lane) => {
                 end.finish(op, Err(Failure::Unsupported), None);
             }
@@ -192,51 +195,55 @@ impl State {
         let (Some(request), Some(peer)) = (Request::of(&op.work), end.peer) else {
             return end.finish(op, Err(Failure::Unsupported), None);
         };
-        let order = end.begun;
-        end.begun += 1;
+        let order = end.calls_started;
+        end.calls_started += 1;
         end.calls.insert(id);
-        let waiting = Waiting { op, posted: now, timed: order.is_multiple_of(SAMPLE) };
+        let waiting = WaitingOperation {
+            op,
+            posted: now,
+            timed: order.is_multiple_of(OPS_PER_LATENCY_SAMPLE),
+        };
         self.calls.insert(id, Call::new(number, peer, order, request, waiting));
         self.next_call += 1;
         self.send(id);
     }
 
-    pub(super) fn take_over(&mut self, number: u32) -> Option<Over> {
-        self.end(number).take_over()
+    pub(super) fn next_completion(&mut self, number: u32) -> Option<TimedCompletion> {
+        self.end(number).next_completion()
     }
 
-    /// Ends a lane at one end: everything comes back, and nothing reaches its memory any more. What
-    /// it has in the air lands all the same.
+    /// Ends a lane at one end: all operations are returned, and its memory is not changed any more. Packets
+    /// that it sent still arrive.
     pub(super) fn end_lane(&mut self, number: u32) {
         let Some(end) = self.ends.get_mut(&number).filter(|end| end.state == EndState::Live) else {
             return;
         };
         end.state = EndState::Dead;
         for id in std::mem::take(&mut end.calls) {
-            let call = self.calls.get_mut(&id).expect("an end's calls are known");
-            let waiting = call.waiting.take().expect("an end's calls are waited for");
+            let call = self.calls.get_mut(&id).expect("an end's calls exist");
+            let waiting = call.waiting.take().expect("an end's calls are unfinished");
             end.finish(waiting.op, Err(Failure::Flushed), None);
-            forget(&mut self.calls, id);
+            drop_finished(&mut self.calls, id);
         }
         for receive in std::mem::take(&mut end.receives) {
             end.finish(receive, Err(Failure::Flushed), None);
         }
     }
 
-    /// Ends all lanes of a host without a word to anybody, itself included.
+    /// Ends all lanes of a host without returning or sending anything.
     pub(super) fn kill(&mut self, host: &str) {
         for end in self.ends.values_mut().filter(|end| end.host == host) {
             end.state = EndState::Killed;
             end.receives.clear();
-            while end.take_over().is_some() {}
+            while end.next_completion().is_some() {}
             for id in std::mem::take(&mut end.calls) {
-                self.calls.get_mut(&id).expect("an end's calls are known").waiting = None;
-                forget(&mut self.calls, id);
+                self.calls.get_mut(&id).expect("an end's calls exist").waiting = None;
+                drop_finished(&mut self.calls, id);
             }
         }
     }
 
-    /// Forgets an end whose owner dropped it.
+    /// Removes an end whose owner dropped it.
     pub(super) fn remove(&mut self, number: u32) {
         self.end_lane(number);
         self.ends.remove(&number);
@@ -247,9 +254,9 @@ impl State {
     }
 }
 
-/// Drops a call that nobody waits for and nothing in the air belongs to.
-pub(super) fn forget(calls: &mut BTreeMap<u64, Call>, id: u64) {
-    if calls.get(&id).is_some_and(|call| call.waiting.is_none() && call.in_air == 0) {
+/// Drops a call that is finished and has no packets in flight.
+pub(super) fn drop_finished(calls: &mut BTreeMap<u64, Call>, id: u64) {
+    if calls.get(&id).is_some_and(|call| call.waiting.is_none() && call.packets_in_flight == 0) {
         calls.remove(&id);
     }
 }

@@ -1,35 +1,35 @@
-//! How a call gets through: sent, sent again, served once, answered. As a reliable connection of
-//! RDMA does it, by packets of any size.
+//! Sends, retransmits, serves and answers calls, like a reliable RDMA connection, but with
+//! packets of any size.
 
 use std::time::Duration;
 
-use super::call::Waiting;
-use super::end::{EndState, Served};
-use super::state::{Event, State, forget};
+use super::call::WaitingOperation;
+use super::end::{EndState, ServeResult};
+use super::state::{Event, State, drop_finished};
 use crate::op::Failure;
 
 impl State {
-    /// Puts a call on the wire, for the first time or again.
+    /// Sends a call, for the first time or again.
     pub(super) fn send(&mut self, id: u64) {
         let State { calls, ends, rails, random, now, .. } = self;
-        let call = calls.get_mut(&id).expect("the caller has seen it");
+        let call = calls.get_mut(&id).expect("checked by the caller");
         let sender = &ends[&call.from];
-        let rail = rails.get_mut(&sender.rail).expect("made with its first end");
-        let trip = rail.launch(&sender.host, call.request.carries(), *now, random);
-        // A long answer is no silence.
-        let answered = trip.leaves.saturating_add(rail.sending(call.request.asks_for()));
+        let rail = rails.get_mut(&sender.rail).expect("created with its first end");
+        let transit = rail.send(&sender.host, call.request.request_bytes(), *now, random);
+        // The time to send a long answer does not count.
+        let answered = transit.sent_at.saturating_add(rail.send_time(call.request.answer_bytes()));
         call.sent += 1;
-        let silence = Event::Silence(id, call.sent);
-        call.in_air += u32::from(trip.lands.is_some());
-        self.plan(answered.saturating_add(self.config.retransmit), silence);
-        if let Some(lands) = trip.lands {
-            self.plan(lands, Event::Request(id));
+        let timeout = Event::AnswerTimeout(id, call.sent);
+        call.packets_in_flight += u32::from(transit.arrives_at.is_some());
+        self.schedule(answered.saturating_add(self.config.retransmit), timeout);
+        if let Some(lands) = transit.arrives_at {
+            self.schedule(lands, Event::Request(id));
         }
     }
 
     pub(super) fn request_arrives(&mut self, id: u64) {
-        let call = self.calls.get_mut(&id).expect("kept while in the air");
-        call.in_air -= 1;
+        let call = self.calls.get_mut(&id).expect("kept while packets are in flight");
+        call.packets_in_flight -= 1;
         let ordered = |rail: &str| self.config.ordered || self.rails[rail].faults.reorder.is_zero();
         match self.ends.get_mut(&call.to) {
             Some(end) if end.state == EndState::Live && end.peer == Some(call.from) => {
@@ -41,30 +41,30 @@ impl State {
                     end.arrivals.early.insert(call.order, id);
                 }
             }
-            // Closed, dead, gone or not yet connected: nobody answers.
+            // Closed, dead, dropped or not yet connected: no answer.
             _ => {}
         }
-        forget(&mut self.calls, id);
+        drop_finished(&mut self.calls, id);
     }
 
-    /// Serves a call, and those that waited for their turn after it.
+    /// Serves a call, and early ones that waited for it.
     fn serve(&mut self, id: u64) {
         let mut next = Some(id);
         while let Some(id) = next.take() {
-            // One that came early may have been given up since.
+            // An early call may have been dropped since.
             let Some(call) = self.calls.get_mut(&id) else { return };
             let target = self.ends.get_mut(&call.to).expect("just seen");
             match target.serve(&call.request) {
-                Served::Done(answer) => {
+                ServeResult::Done(answer) => {
                     call.answer = Some(Ok(answer));
-                    target.arrivals.served(call.order);
+                    target.arrivals.mark_served(call.order);
                     next = target.arrivals.next_early();
                     self.answer(id);
                 }
-                Served::NotReady => {
+                ServeResult::NotReady => {
                     self.reply(id, 0, Event::NotReady(id));
                 }
-                Served::Refused(failure) => {
+                ServeResult::Refused(failure) => {
                     call.answer = Some(Err(failure));
                     let target = call.to;
                     self.answer(id);
@@ -77,112 +77,112 @@ impl State {
     /// Answers a call that was served.
     fn answer(&mut self, id: u64) {
         let call = &self.calls[&id];
-        // A copy came while the answer still waits for its turn on the wire.
-        if call.answer_leaves > self.now {
+        // A retransmission arrived while the answer is being sent.
+        if call.answer_sent_at > self.now {
             return;
         }
-        let leaves = self.reply(id, call.request.asks_for(), Event::Answer(id));
-        self.calls.get_mut(&id).expect("just seen").answer_leaves = leaves;
+        let leaves = self.reply(id, call.request.answer_bytes(), Event::Answer(id));
+        self.calls.get_mut(&id).expect("just seen").answer_sent_at = leaves;
     }
 
-    /// Puts a packet for the sender on the wire. Says when it has left.
+    /// Sends a packet to the sender. Returns when it is sent.
     fn reply(&mut self, id: u64, bytes: usize, event: Event) -> Duration {
         let State { calls, ends, rails, random, now, .. } = self;
         let call = calls.get_mut(&id).expect("just seen");
         let target = &ends[&call.to];
-        let rail = rails.get_mut(&target.rail).expect("made with its first end");
-        let trip = rail.launch(&target.host, bytes, *now, random);
-        if let Some(lands) = trip.lands {
-            call.in_air += 1;
-            self.plan(lands, event);
+        let rail = rails.get_mut(&target.rail).expect("created with its first end");
+        let transit = rail.send(&target.host, bytes, *now, random);
+        if let Some(lands) = transit.arrives_at {
+            call.packets_in_flight += 1;
+            self.schedule(lands, event);
         }
-        trip.leaves
+        transit.sent_at
     }
 
     pub(super) fn answer_arrives(&mut self, id: u64) {
-        let call = self.calls.get_mut(&id).expect("kept while in the air");
-        call.in_air -= 1;
+        let call = self.calls.get_mut(&id).expect("kept while packets are in flight");
+        call.packets_in_flight -= 1;
         let refused = call.answer.as_ref().and_then(|answer| answer.as_ref().err().copied());
         match (&call.waiting, refused) {
-            (None, _) => forget(&mut self.calls, id),
+            (None, _) => drop_finished(&mut self.calls, id),
             (Some(_), Some(failure)) => self.fail(id, failure),
             (Some(_), None) => self.succeed(id),
         }
     }
 
     fn succeed(&mut self, id: u64) {
-        let call = self.calls.get_mut(&id).expect("the caller has seen it");
-        let waiting = call.waiting.take().expect("the caller has seen it");
-        let Some(Ok(answer)) = &call.answer else { unreachable!("the caller has seen it") };
-        let Waiting { op, posted, timed } = waiting;
+        let call = self.calls.get_mut(&id).expect("checked by the caller");
+        let waiting = call.waiting.take().expect("checked by the caller");
+        let Some(Ok(answer)) = &call.answer else { unreachable!("checked by the caller") };
+        let WaitingOperation { op, posted, timed } = waiting;
         let done = answer.deliver(&op.work);
         let took = timed.then(|| self.now - posted);
         let sender = self.ends.get_mut(&call.from).expect("waits, so it lives");
         sender.calls.remove(&id);
         sender.finish(op, Ok(done), took);
-        forget(&mut self.calls, id);
+        drop_finished(&mut self.calls, id);
     }
 
-    /// Tells the sender that a call failed; that ends its lane.
+    /// Fails a call at the sender, which ends its lane.
     fn fail(&mut self, id: u64, failure: Failure) {
-        let call = self.calls.get_mut(&id).expect("the caller has seen it");
-        let waiting = call.waiting.take().expect("the caller has seen it");
+        let call = self.calls.get_mut(&id).expect("checked by the caller");
+        let waiting = call.waiting.take().expect("checked by the caller");
         let number = call.from;
         let sender = self.ends.get_mut(&number).expect("waits, so it lives");
         sender.calls.remove(&id);
         sender.finish(waiting.op, Err(failure), None);
-        forget(&mut self.calls, id);
+        drop_finished(&mut self.calls, id);
         self.end_lane(number);
     }
 
-    /// The target has no receive: try again until it has one, or patience ends.
+    /// The target has no receive: retry until it has one, or the timeout.
     pub(super) fn not_ready_arrives(&mut self, id: u64) {
-        let call = self.calls.get_mut(&id).expect("kept while in the air");
-        call.in_air -= 1;
+        let call = self.calls.get_mut(&id).expect("kept while packets are in flight");
+        call.packets_in_flight -= 1;
         if call.waiting.is_none() || call.answer.is_some() {
-            return forget(&mut self.calls, id);
+            return drop_finished(&mut self.calls, id);
         }
         let since = *call.not_ready_since.get_or_insert(self.now);
-        let patience_ends = since.saturating_add(self.config.patience);
-        if self.now >= patience_ends {
+        let deadline = since.saturating_add(self.config.receive_timeout);
+        if self.now >= deadline {
             return self.fail(id, Failure::NotReady);
         }
-        // It answers, so it lives.
-        call.silences = 0;
-        let again = Event::Again(id, call.sent);
-        self.plan(patience_ends.min(self.now + NOT_READY_PAUSE), again);
+        // It answers, so it is alive.
+        call.timeouts = 0;
+        let again = Event::Retry(id, call.sent);
+        self.schedule(deadline.min(self.now + NOT_READY_PAUSE), again);
     }
 
-    pub(super) fn again(&mut self, id: u64, sent: u64) {
+    pub(super) fn retry(&mut self, id: u64, sent: u64) {
         if self.is_waiting(id, sent) {
             self.send(id);
         }
     }
 
-    /// No answer came: send again, until there were too many silences.
-    pub(super) fn silence(&mut self, id: u64, sent: u64) {
+    /// No answer arrived: send again, until there were too many timeouts.
+    pub(super) fn answer_timed_out(&mut self, id: u64, sent: u64) {
         if !self.is_waiting(id, sent) {
             return;
         }
         let call = self.calls.get_mut(&id).expect("it waits");
-        // Only the oldest call counts silences, as a queue pair has one timer: those behind it may
-        // have to wait for it. And an answer that is being sent is no silence.
+        // Only the oldest call counts timeouts, as a queue pair has one timer: later ones may
+        // have to wait for it. The time to send an answer does not count.
         let oldest = self.ends[&call.from].calls.first() == Some(&id);
-        if oldest && call.answer_leaves <= self.now {
-            call.silences += 1;
+        if oldest && call.answer_sent_at <= self.now {
+            call.timeouts += 1;
         }
-        if call.silences > self.config.retries {
+        if call.timeouts > self.config.retries {
             self.fail(id, Failure::PeerGone);
         } else {
             self.send(id);
         }
     }
 
-    /// Whether a call is not over, and was not sent again since.
+    /// Whether a call is unfinished, and was not sent again since.
     pub(super) fn is_waiting(&self, id: u64, sent: u64) -> bool {
         self.calls.get(&id).is_some_and(|call| call.waiting.is_some() && call.sent == sent)
     }
 }
 
-/// How long a sender waits before it asks again for a receive.
+/// The pause before a sender retries without a receive.
 const NOT_READY_PAUSE: Duration = Duration::from_millis(10);

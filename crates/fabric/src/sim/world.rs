@@ -1,4 +1,4 @@
-//! The world: its time, its rails, its faults.
+//! The simulated world: time, rails and faults.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,29 +8,29 @@ use super::fabric::Sim;
 use super::faults::Faults;
 use super::state::State;
 
-/// Holds everything simulated. Clones are the same world.
+/// The state of a simulation. Clones share it.
 #[derive(Clone)]
 pub struct World {
     state: Arc<Mutex<State>>,
 }
 
-/// How lanes of a world behave.
+/// Settings of the lanes of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// How many operations a lane holds, receives apart. Small, to see what callers do when it is full.
+    /// The maximum number of operations of a lane, without receives. Small, to test what callers do when it is full.
     pub depth: usize,
-    /// How many receives a lane holds.
+    /// The maximum number of receives of a lane.
     pub receives: usize,
-    /// Whether lanes keep the order of operations whatever the rail does, as a reliable connection does.
-    /// `false`: where [`Faults::reorder`] says so, they do not.
+    /// Whether lanes keep the order of operations whatever the rail does, like a reliable connection.
+    /// `false`: [`Faults::reorder`] reorders operations.
     pub ordered: bool,
-    /// How long without an answer until an operation is sent again.
+    /// The time without an answer after which an operation is sent again.
     pub retransmit: Duration,
-    /// How many times it is sent again. One silence more, and the lane is dead: with the defaults
+    /// How often it is sent again. After the last timeout the lane is dead: with the defaults
     /// 400 ms after the operation was posted.
     pub retries: u32,
-    /// How long a peer may be without a receive.
-    pub patience: Duration,
+    /// How long an operation waits for one of the peer's receives.
+    pub receive_timeout: Duration,
 }
 
 impl Default for Config {
@@ -41,7 +41,7 @@ impl Default for Config {
             ordered: true,
             retransmit: Duration::from_millis(50),
             retries: 7,
-            patience: Duration::from_millis(500),
+            receive_timeout: Duration::from_millis(500),
         }
     }
 }
@@ -49,66 +49,66 @@ impl Default for Config {
 impl World {
     /// A world at time zero, without faults.
     pub fn new(seed: u64) -> Self {
-        Self::with(seed, Config::default())
+        Self::with_config(seed, Config::default())
     }
 
-    /// As [`World::new`], with lanes that behave differently.
-    pub fn with(seed: u64, config: Config) -> Self {
+    /// As [`World::new`], with other settings.
+    pub fn with_config(seed: u64, config: Config) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        // Offers of other processes are of other worlds.
+        // Unique among processes, since offers contain it.
         let process = u64::from(std::process::id()) << 32;
         let id = process | NEXT.fetch_add(1, Ordering::Relaxed) & u64::from(u32::MAX);
         World { state: Arc::new(Mutex::new(State::new(id, seed, config))) }
     }
 
-    /// A host's end of a rail. Either begins to exist when first named; lanes lead from one host to
+    /// A host's end of a rail. Both are created when first used; lanes connect one host to
     /// another, or to itself, on one rail.
     pub fn fabric(&self, host: &str, rail: &str) -> Sim {
         Sim::new(self.clone(), host, rail)
     }
 
-    /// The time since the beginning.
+    /// The simulated time since the start.
     pub fn now(&self) -> Duration {
         self.lock().now
     }
 
-    /// Lets so much time pass.
+    /// Advances the time.
     pub fn advance(&self, time: Duration) {
         let mut state = self.lock();
         let end = state.now.saturating_add(time);
         state.run_until(end);
     }
 
-    /// Lets time pass until something happens: a packet arrives, or a timer runs out. Often nobody
-    /// sees it yet. `false`: nothing will ever happen by itself.
+    /// Advances the time to the next event: a packet arrives, or a timer expires. Often it has no visible
+    /// effect yet. `false`: there are no more events.
     pub fn step(&self) -> bool {
         let mut state = self.lock();
         let next = state.next_event();
         next.inspect(|at| state.run_until(*at)).is_some()
     }
 
-    /// What is wrong with a rail.
+    /// The faults of a rail.
     pub fn faults(&self, rail: &str) -> Faults {
         self.lock().rails.get(rail).map(|rail| rail.faults).unwrap_or_default()
     }
 
-    /// Makes something wrong with a rail, or right again.
+    /// Changes the faults of a rail.
     pub fn change(&self, rail: &str, change: impl FnOnce(&mut Faults)) {
-        // Not under the lock, so that `change` may ask the world.
+        // Not under the lock, so that `change` may call the world.
         let mut faults = self.faults(rail);
         change(&mut faults);
         self.lock().rails.entry(rail.to_owned()).or_default().faults = faults;
     }
 
-    /// Ends a host as if its process were killed: nothing it posted completes, nothing reaches its
-    /// memory, and its peers find out by silence. What it had in the air lands. Its lanes stay mute;
-    /// those opened under its name from now on are of its successor.
+    /// Ends a host as if its process were killed: nothing it posted completes, its memory is not changed
+    /// any more, and its peers notice by timeouts. Packets that it sent still arrive. Its lanes return nothing;
+    /// those opened with its name from now on belong to its successor.
     pub fn kill(&self, host: &str) {
         self.lock().kill(host);
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic in one test thread is reported there; others should not die of it.
+        // A panic in one test thread is reported there; others continue.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,66 +1,72 @@
-//! One end of a TCP lane before it is connected.
+//! Connecting a TCP lane.
 //!
-//! The dialling end opens the connections and says on each: whom it calls, which stream it is, and the
-//! token of the accepting end; that one answers with the token of the dialling end. An unknown peer knows neither.
-//! Where the lane is encrypted the tokens are not said but make its keys; see `noise.rs`.
+//! The dialling end opens the connections and sends on each: the id of the accepting end, the stream's index, and the
+//! token of the accepting end; that one answers with the token of the dialling end. An unknown peer has neither.
+//! If the lane is encrypted the tokens are not sent, but keys are derived from them; see `noise.rs`.
 
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use rustix::net::sockopt::set_socket_send_buffer_size;
 
-use super::accept::Entrance;
+use super::accept::ConnectionSource;
 use super::dial::dial_all;
-use super::encrypted_socket::Sealed;
+use super::encrypted_socket::EncryptedSocket;
 use super::lane::TcpLane;
-use super::offer::{Approach, Offer};
+use super::offer::{ConnectMethod, Offer};
 use super::socket::Socket;
-use super::terms::{Met, Terms, refused};
+use super::terms::{AuthenticatedSocket, Terms, refused};
 use super::{Config, MAX_STREAMS};
 use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::keepalive;
 use crate::lane::Lane;
-use crate::setup::{Half, Side, deadline};
+use crate::setup::{Side, UnconnectedLane, deadline};
 
-pub(super) struct TcpHalf {
+pub(super) struct UnconnectedTcpLane {
     config: Config,
     offer: Offer,
-    /// Of the accepting end.
-    entrance: Option<Entrance>,
+    /// Set at the accepting end.
+    source: Option<ConnectionSource>,
 }
 
-impl TcpHalf {
+impl UnconnectedTcpLane {
     pub(super) fn new(config: &Config, side: Side) -> Result<Self, Error> {
         let id = random()?;
-        let entrance = match (side, &config.callers) {
+        let source = match (side, &config.router) {
             (Side::Dial, _) => None,
-            (Side::Accept, Some(callers)) => Some(Entrance::Acceptor(callers.expect(id)?)),
-            (Side::Accept, None) => Some(Entrance::listen(config)?),
+            (Side::Accept, Some(router)) => {
+                Some(ConnectionSource::SharedListener(router.expect(id)?))
+            }
+            (Side::Accept, None) => Some(ConnectionSource::listen(config)?),
         };
-        let approach = match &entrance {
-            None => Approach::Dials,
-            Some(Entrance::Acceptor(_)) => Approach::Acceptor,
-            Some(Entrance::Listener(listener)) => Approach::Listens(address(listener)?),
+        let method = match &source {
+            None => ConnectMethod::Dial,
+            Some(ConnectionSource::SharedListener(_)) => ConnectMethod::SharedListener,
+            Some(ConnectionSource::OwnListener(listener)) => {
+                ConnectMethod::Listen(address(listener)?)
+            }
         };
         let streams = config.streams.clamp(1, MAX_STREAMS);
-        let offer = Offer { streams, approach, encrypted: config.encrypt, id, token: random()? };
-        Ok(TcpHalf { config: config.clone(), offer, entrance })
+        let offer = Offer { streams, method, encrypted: config.encrypt, id, token: random()? };
+        Ok(UnconnectedTcpLane { config: config.clone(), offer, source })
     }
 
-    /// Where the peer is to be found.
-    fn acceptor(&self, peer: &Offer) -> Result<SocketAddr, Error> {
-        match peer.approach {
-            Approach::Listens(address) => Ok(address),
-            Approach::Acceptor | Approach::Dials => self.config.acceptor.ok_or_else(|| {
-                let why = "the peer is reached by a listener, and where that is was not said";
-                refused(why, "give the address of the peer's listener in `listener`")
-            }),
+    /// The address of the peer's listener.
+    fn peer_address(&self, peer: &Offer) -> Result<SocketAddr, Error> {
+        match peer.method {
+            ConnectMethod::Listen(address) => Ok(address),
+            ConnectMethod::SharedListener | ConnectMethod::Dial => {
+                self.config.listener_address.ok_or_else(|| {
+                    let why = "the peer uses a shared listener, whose address is not set";
+                    refused(why, "set `listener_address` to the address of the peer's listener")
+                })
+            }
         }
     }
 }
 
-impl Half for TcpHalf {
+impl UnconnectedLane for UnconnectedTcpLane {
     fn offer(&self) -> Vec<u8> {
         self.offer.to_bytes()
     }
@@ -69,20 +75,20 @@ impl Half for TcpHalf {
         let peer = Offer::from_bytes(offer)?;
         let deadline = deadline(limit);
         let terms = Terms::new(&self.offer, &peer)?;
-        let met = match &self.entrance {
-            Some(entrance) => entrance.accept_all(&terms, deadline)?,
-            None => dial_all(self.acceptor(&peer)?, &terms, deadline)?,
+        let connections = match &self.source {
+            Some(source) => source.accept_all(&terms, deadline)?,
+            None => dial_all(self.peer_address(&peer)?, &terms, deadline)?,
         };
-        let (mut plain, mut sealed) = (Vec::new(), Vec::new());
-        for Met { socket, noise } in met {
+        let (mut plain, mut encrypted) = (Vec::new(), Vec::new());
+        for AuthenticatedSocket { socket, noise } in connections {
             let socket = prepare(socket, &self.config)?;
             match noise {
-                Some(noise) => sealed.push(Sealed::new(socket, noise)),
+                Some(noise) => encrypted.push(EncryptedSocket::new(socket, noise)),
                 None => plain.push(socket),
             }
         }
         match terms.encrypted {
-            true => Ok(Box::new(TcpLane::new(sealed, &self.config)?)),
+            true => Ok(Box::new(TcpLane::new(encrypted, &self.config)?)),
             false => Ok(Box::new(TcpLane::new(plain, &self.config)?)),
         }
     }
@@ -90,23 +96,23 @@ impl Half for TcpHalf {
 
 fn address(listener: &std::net::TcpListener) -> Result<SocketAddr, Error> {
     listener.local_addr().map_err(|error| {
-        let fix = "give an address of this machine, see `ip address`";
-        Error::new(Kind::System, "find the port that was given", error, fix)
+        let fix = "set an address of this machine, see `ip address`";
+        Error::new(Kind::System, "read the listener's port", error, fix)
     })
 }
 
-/// As the engine wants it.
+/// Sets the socket options that the engine needs.
 pub(super) fn prepare(socket: TcpStream, config: &Config) -> Result<Socket, Error> {
     let prepared = socket
         .set_nodelay(true)
         .and_then(|()| socket.set_nonblocking(true))
-        .and_then(|()| keepalive::keep(&socket, config.silence));
+        .and_then(|()| keepalive::enable(&socket, config.peer_timeout));
     prepared.map_err(|error| {
-        Error::new(Kind::System, "prepare a TCP connection", error, "connect anew")
+        Error::new(Kind::System, "prepare a TCP connection", error, "reconnect")
     })?;
     if is_local(&socket) {
-        // What the system would choose is right as well, only slower.
-        let _ = set_socket_send_buffer_size(&socket, LOCAL_BUFFER);
+        // If this fails, the system's default is slower, but works.
+        let _ = set_socket_send_buffer_size(&socket, LOCAL_SEND_BUFFER_BYTES);
     }
     Ok(Socket::new(socket))
 }
@@ -118,6 +124,6 @@ fn is_local(socket: &TcpStream) -> bool {
     }
 }
 
-/// How much may be in flight within one machine: more falls out of the CPUs' caches before it is
-/// read. Measured (two cores with 2 MiB each, 2026-11): 7.4 GB/s so, 5.7 as the system would choose.
-const LOCAL_BUFFER: usize = 384 << 10;
+/// The send buffer within one machine: with more, bytes leave the CPUs' caches before they are
+/// read. Measured (two cores with 2 MiB each, 2026-11): 7.4 GB/s, 5.7 with the system's default.
+const LOCAL_SEND_BUFFER_BYTES: usize = 384 << 10;

@@ -1,11 +1,11 @@
 //! An encrypted socket as the engine's stream.
 //!
-//! Bytes go in records: a length (2, little-endian), then so many bytes of Noise's transport. They are
-//! gathered into a record of ours, sealed, and sent; records of the peer's are opened in a buffer of ours
-//! and scattered from there, so that not a byte of a forged one gets anywhere. What a socket does not take
-//! at once, and what was read and not yet asked for, stays here: see `has_unsent` and `has_unread`.
+//! Bytes are sent in records: a length (2, little-endian), then a Noise transport message. They are
+//! gathered into a buffer, encrypted, and sent; the peer's records are decrypted into a buffer
+//! and scattered from there, so that no byte of a forged record is delivered. What the socket does not accept
+//! immediately, and what was decrypted and not yet read, is buffered: see `has_unsent` and `has_unread`.
 //!
-//! Unsafe here: the parts are raw places that the engine answers for, used during the call alone.
+//! Unsafe here: the parts are raw pointers that the engine guarantees, used only during the call.
 #![allow(unsafe_code, reason = "copies raw parts into and out of records")]
 
 use std::io;
@@ -14,73 +14,75 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use snow::TransportState;
 
-use super::noise::{LENGTH, TAG};
+use super::noise::{LENGTH_BYTES, TAG_BYTES};
 use super::socket::Socket;
 use crate::engine::Stream;
-use crate::iovec::Part;
+use crate::iovec::IoVec;
 use crate::memory::copy::copy;
 
-pub(super) struct Sealed {
+pub(super) struct EncryptedSocket {
     socket: Socket,
     noise: TransportState,
-    /// A record's bytes before they are sealed.
-    clear: Box<[u8]>,
-    /// Sealed records, and which bytes of them are still to be sent.
-    out: Box<[u8]>,
+    /// A record's bytes before encryption.
+    plaintext: Box<[u8]>,
+    /// Encrypted records, and the range that is not sent yet.
+    ciphertext: Box<[u8]>,
     unsent: Range<usize>,
-    /// The peer's records as they come, and which bytes of them are not opened yet.
-    came: Box<[u8]>,
-    closed: Range<usize>,
-    /// A record of the peer's, and which bytes of it nobody has asked for yet.
-    opened: Box<[u8]>,
+    /// The peer's records as received, and the range that is not decrypted yet.
+    received: Box<[u8]>,
+    undecrypted: Range<usize>,
+    /// A decrypted record of the peer, and the range that is not read yet.
+    decrypted: Box<[u8]>,
     unread: Range<usize>,
-    /// A record was none of the peer's.
+    /// A record was forged or invalid.
     forged: bool,
 }
 
-impl Sealed {
+impl EncryptedSocket {
     pub(super) fn new(socket: Socket, noise: TransportState) -> Self {
-        Sealed {
+        EncryptedSocket {
             socket,
             noise,
-            clear: vec![0; RECORD].into(),
-            out: vec![0; BATCH * (LENGTH + RECORD + TAG)].into(),
+            plaintext: vec![0; MAX_PAYLOAD_BYTES].into(),
+            ciphertext: vec![0; RECORDS_PER_WRITE * (LENGTH_BYTES + MAX_PAYLOAD_BYTES + TAG_BYTES)]
+                .into(),
             unsent: 0..0,
-            came: vec![0; 2 * (LENGTH + LONGEST)].into(),
-            closed: 0..0,
-            opened: vec![0; LONGEST].into(),
+            received: vec![0; 2 * (LENGTH_BYTES + MAX_RECORD_BYTES)].into(),
+            undecrypted: 0..0,
+            decrypted: vec![0; MAX_RECORD_BYTES].into(),
             unread: 0..0,
             forged: false,
         }
     }
 
-    /// Seals the first bytes of `clear`, behind what is to be sent already.
-    fn seal(&mut self, count: usize) -> io::Result<()> {
-        let record = &mut self.out[self.unsent.end..];
-        let sealed = self.noise.write_message(&self.clear[..count], &mut record[LENGTH..]);
-        let sealed = sealed.map_err(io::Error::other)?;
-        record[..LENGTH].copy_from_slice(&(sealed as u16).to_le_bytes());
-        self.unsent.end += LENGTH + sealed;
+    /// Encrypts the first bytes of `plaintext`, and appends the record to what is to be sent.
+    fn encrypt(&mut self, count: usize) -> io::Result<()> {
+        let record = &mut self.ciphertext[self.unsent.end..];
+        let encrypted =
+            self.noise.write_message(&self.plaintext[..count], &mut record[LENGTH_BYTES..]);
+        let encrypted = encrypted.map_err(io::Error::other)?;
+        record[..LENGTH_BYTES].copy_from_slice(&(encrypted as u16).to_le_bytes());
+        self.unsent.end += LENGTH_BYTES + encrypted;
         Ok(())
     }
 
-    /// The peer's next record, if all of it is here.
+    /// The peer's next record, if it is complete.
     fn next(&self) -> Option<Range<usize>> {
-        let start = self.closed.start + LENGTH;
-        let length = self.came[self.closed.clone()].first_chunk()?;
+        let start = self.undecrypted.start + LENGTH_BYTES;
+        let length = self.received[self.undecrypted.clone()].first_chunk()?;
         let end = start + usize::from(u16::from_le_bytes(*length));
-        (end <= self.closed.end).then_some(start..end)
+        (end <= self.undecrypted.end).then_some(start..end)
     }
 
-    /// Opens the peer's next record. `false`: it has not come yet.
-    fn open(&mut self) -> io::Result<bool> {
+    /// Decrypts the peer's next record. `false`: it is not complete yet.
+    fn decrypt_next(&mut self) -> io::Result<bool> {
         if self.forged {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let Some(record) = self.next() else { return Ok(false) };
-        self.closed.start = record.end;
-        match self.noise.read_message(&self.came[record], &mut self.opened) {
-            // One of nothing is none of ours: by such a peer could keep us here for ever.
+        self.undecrypted.start = record.end;
+        match self.noise.read_message(&self.received[record], &mut self.decrypted) {
+            // An empty record is invalid: with such a peer this loop might not end.
             Ok(count) if count > 0 => {
                 self.unread = 0..count;
                 Ok(true)
@@ -92,55 +94,55 @@ impl Sealed {
         }
     }
 
-    /// Takes in what has come; says how much, and whether there may be more.
+    /// Reads from the socket; returns the number of bytes, and whether there may be more.
     fn fetch(&mut self) -> io::Result<(usize, bool)> {
-        self.came.copy_within(self.closed.clone(), 0);
-        self.closed = 0..self.closed.len();
-        let room = Part::of_bytes(&mut self.came[self.closed.end..]);
-        // SAFETY: a part of a buffer of ours.
-        let count = unsafe { self.socket.read(&[room]) }?;
-        self.closed.end += count;
-        Ok((count, count == room.length))
+        self.received.copy_within(self.undecrypted.clone(), 0);
+        self.undecrypted = 0..self.undecrypted.len();
+        let space = IoVec::of_bytes(&mut self.received[self.undecrypted.end..]);
+        // SAFETY: a part of our own buffer.
+        let count = unsafe { self.socket.read(&[space]) }?;
+        self.undecrypted.end += count;
+        Ok((count, count == space.length))
     }
 }
 
-impl Stream for Sealed {
-    const NUMBERS_ALONE: bool = Socket::NUMBERS_ALONE;
+impl Stream for EncryptedSocket {
+    const IMM_WITHOUT_DATA: bool = Socket::IMM_WITHOUT_DATA;
 
-    const AHEAD: usize = Socket::AHEAD;
+    const READ_AHEAD_BYTES: usize = Socket::READ_AHEAD_BYTES;
 
-    unsafe fn write(&mut self, parts: &[Part]) -> io::Result<usize> {
-        self.send_on()?;
-        let (mut walk, mut count) = (Walk::new(parts), 0);
-        for _ in 0..BATCH {
-            // SAFETY: the parts are readable by the caller's word; `clear` is ours alone.
-            let gathered = unsafe { walk.gather(&mut self.clear) };
+    unsafe fn write(&mut self, parts: &[IoVec]) -> io::Result<usize> {
+        self.flush_unsent()?;
+        let (mut cursor, mut count) = (Cursor::new(parts), 0);
+        for _ in 0..RECORDS_PER_WRITE {
+            // SAFETY: the parts are readable as the caller guarantees; `plaintext` is not shared.
+            let gathered = unsafe { cursor.gather(&mut self.plaintext) };
             if gathered == 0 {
                 break;
             }
-            self.seal(gathered)?;
+            self.encrypt(gathered)?;
             count += gathered;
         }
-        match self.send_on() {
-            // It is taken all the same.
+        match self.flush_unsent() {
+            // If the socket is full, the bytes are buffered.
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
             _ => Ok(count),
         }
     }
 
-    unsafe fn read(&mut self, parts: &[Part]) -> io::Result<usize> {
-        let (mut walk, mut count, mut more) = (Walk::new(parts), 0, true);
+    unsafe fn read(&mut self, parts: &[IoVec]) -> io::Result<usize> {
+        let (mut cursor, mut count, mut more) = (Cursor::new(parts), 0, true);
         let ended = loop {
-            // SAFETY: the parts are writable by the caller's word; `opened` is ours alone.
-            let placed = unsafe { walk.scatter(&self.opened[self.unread.clone()]) };
+            // SAFETY: the parts are writable as the caller guarantees; `decrypted` is not shared.
+            let placed = unsafe { cursor.scatter(&self.decrypted[self.unread.clone()]) };
             self.unread.start += placed;
             count += placed;
-            if walk.is_over() {
+            if cursor.is_done() {
                 return Ok(count);
             }
-            let fetched = match self.open() {
+            let fetched = match self.decrypt_next() {
                 Ok(true) => continue,
-                // A socket that gave less than asked for has no more now.
+                // A socket that returned less than requested has no more now.
                 Ok(false) if more => self.fetch(),
                 Ok(false) => Err(io::ErrorKind::WouldBlock.into()),
                 Err(forged) => Err(forged),
@@ -151,7 +153,7 @@ impl Stream for Sealed {
                 Err(error) => break Err(error),
             }
         };
-        // Whatever it is that ends it, it is there again the next time.
+        // The next call returns the end or the error again.
         if count > 0 { Ok(count) } else { ended }
     }
 
@@ -159,10 +161,10 @@ impl Stream for Sealed {
         !self.unsent.is_empty()
     }
 
-    fn send_on(&mut self) -> io::Result<()> {
+    fn flush_unsent(&mut self) -> io::Result<()> {
         while !self.unsent.is_empty() {
-            let part = Part::of_const(&self.out[self.unsent.clone()]);
-            // SAFETY: a part of a buffer of ours.
+            let part = IoVec::of_const(&self.ciphertext[self.unsent.clone()]);
+            // SAFETY: a part of our own buffer.
             self.unsent.start += unsafe { self.socket.write(&[part]) }?;
         }
         self.unsent = 0..0;
@@ -183,33 +185,33 @@ impl Stream for Sealed {
     }
 }
 
-impl AsFd for Sealed {
+impl AsFd for EncryptedSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-/// Goes along parts, by as many bytes at a time as another buffer has.
-struct Walk<'a> {
-    parts: &'a [Part],
-    /// How much of the first is behind us.
+/// A position in parts, for copies from and to other buffers.
+struct Cursor<'a> {
+    parts: &'a [IoVec],
+    /// The number of bytes of the first part that are done.
     within: usize,
 }
 
-impl<'a> Walk<'a> {
-    fn new(parts: &'a [Part]) -> Self {
-        Walk { parts, within: 0 }
+impl<'a> Cursor<'a> {
+    fn new(parts: &'a [IoVec]) -> Self {
+        Cursor { parts, within: 0 }
     }
 
-    fn is_over(&self) -> bool {
+    fn is_done(&self) -> bool {
         self.parts.iter().all(|part| part.length == 0)
     }
 
-    /// The next place, of at most so many bytes.
-    fn step(&mut self, most: usize) -> Option<Part> {
+    /// The next range, of at most `max_length` bytes.
+    fn step(&mut self, max_length: usize) -> Option<IoVec> {
         let part = self.parts.first()?;
-        let length = (part.length - self.within).min(most);
-        let step = Part { address: part.address.wrapping_add(self.within), length };
+        let length = (part.length - self.within).min(max_length);
+        let step = IoVec { address: part.address.wrapping_add(self.within), length };
         self.within += length;
         if self.within == part.length {
             self.parts = &self.parts[1..];
@@ -218,7 +220,7 @@ impl<'a> Walk<'a> {
         Some(step)
     }
 
-    /// Fills `bytes` from the parts; says how many there were.
+    /// Fills `bytes` from the parts; returns the number of bytes.
     ///
     /// # Safety
     /// Every part is readable, and none is `bytes`.
@@ -228,14 +230,14 @@ impl<'a> Walk<'a> {
             && let Some(part) = self.step(bytes.len() - filled)
         {
             let to = bytes[filled..filled + part.length].as_mut_ptr();
-            // SAFETY: readable by the caller's word; within `bytes`.
+            // SAFETY: readable as the caller guarantees; within `bytes`.
             unsafe { copy(to, part.address, part.length) };
             filled += part.length;
         }
         filled
     }
 
-    /// Puts `bytes` into the parts; says how many found room.
+    /// Copies `bytes` into the parts; returns the number of bytes that fit.
     ///
     /// # Safety
     /// Every part is writable, and none is `bytes`.
@@ -245,7 +247,7 @@ impl<'a> Walk<'a> {
             && let Some(part) = self.step(bytes.len() - placed)
         {
             let from = bytes[placed..placed + part.length].as_ptr();
-            // SAFETY: writable by the caller's word; within `bytes`.
+            // SAFETY: writable as the caller guarantees; within `bytes`.
             unsafe { copy(part.address, from, part.length) };
             placed += part.length;
         }
@@ -253,10 +255,10 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The longest record there can be, by Noise.
-const LONGEST: usize = 65_535;
-/// How many bytes we seal in one record, and how many records we hand to the kernel at once. Measured (two
-/// cores of a Xeon, writes of 1 MiB, 2026-11): 720 MB/s so, 693 with 32 KiB, 681 with 16; more records at
-/// once bring nothing.
-pub(super) const RECORD: usize = LONGEST - TAG;
-const BATCH: usize = 2;
+/// The maximum length of a Noise message.
+const MAX_RECORD_BYTES: usize = 65_535;
+/// The payload of a record, and the records passed to the kernel in one call. Measured (two
+/// cores of a Xeon, writes of 1 MiB, 2026-11): 720 MB/s, 693 with 32 KiB, 681 with 16; more records per
+/// call are not faster.
+pub(super) const MAX_PAYLOAD_BYTES: usize = MAX_RECORD_BYTES - TAG_BYTES;
+const RECORDS_PER_WRITE: usize = 2;

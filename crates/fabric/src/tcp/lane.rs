@@ -9,21 +9,21 @@ use rustix::event::epoll;
 use super::Config;
 use crate::engine::{Engine, Stream};
 use crate::error::{Error, Kind};
-use crate::lane::{BorrowedPath, Caps, Lane, number};
+use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
 use crate::op::{Completion, Failure, Op};
 use crate::region::Region;
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
 use crate::stats::Stats;
-use crate::timer::Alarm;
+use crate::timer::Timer;
 
-/// Over plain sockets or sealed ones.
+/// Over plain or encrypted sockets.
 pub(super) struct TcpLane<S> {
-    number: u64,
+    id: u64,
     caps: Caps,
     pub(super) engine: Engine<S>,
-    alarm: Alarm,
+    timer: Timer,
     epoll: OwnedFd,
-    /// Of which sockets we wait to write too.
+    /// For which sockets epoll also waits for writability.
     writing: Vec<bool>,
 }
 
@@ -34,7 +34,7 @@ impl<S: Stream + AsFd> TcpLane<S> {
             Error::new(Kind::System, "prepare a TCP lane", error, fix)
         };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system)?;
-        let alarm = Alarm::new().map_err(system)?;
+        let timer = Timer::new().map_err(system)?;
         let watch = |fd, at: usize| {
             let data = epoll::EventData::new_u64(at as u64);
             epoll::add(&epoll, fd, data, epoll::EventFlags::IN).map_err(system)
@@ -42,39 +42,39 @@ impl<S: Stream + AsFd> TcpLane<S> {
         for (at, socket) in sockets.iter().enumerate() {
             watch(socket.as_fd(), at)?;
         }
-        watch(alarm.as_fd(), sockets.len())?;
+        watch(timer.as_fd(), sockets.len())?;
         let writing = vec![false; sockets.len()];
-        // Frames keep their order on one stream, and messages do where they wait for receives; streams
+        // Frames stay in order on one stream, and so do messages that wait for receives; streams
         // overtake each other.
         let caps = Caps { ordered: sockets.len() == 1, ..CAPS };
-        let engine = Engine::new(sockets, config.patience);
-        Ok(TcpLane { number: number(), caps, engine, alarm, epoll, writing })
+        let engine = Engine::new(sockets, config.receive_timeout);
+        Ok(TcpLane { id: next_lane_id(), caps, engine, timer, epoll, writing })
     }
 
-    /// A dead lane has no news: a socket that ended would wake us for ever.
-    fn look_away(&mut self) {
+    /// Removes the sockets of a dead lane from epoll: a closed socket would stay readable forever.
+    fn stop_watching(&mut self) {
         for (at, socket) in self.engine.streams().enumerate() {
             let data = epoll::EventData::new_u64(at as u64);
-            // A last word that waits for room is all there is left to do. What is not watched any more
-            // cannot be forgotten again.
-            let _ = match self.engine.is_blocked(at) {
+            // Only a reason that is not sent yet is left to do. Removing
+            // a socket twice fails, which is harmless.
+            let _ = match self.engine.has_backlog(at) {
                 true => epoll::modify(&self.epoll, socket, data, epoll::EventFlags::OUT),
                 false => epoll::delete(&self.epoll, socket),
             };
         }
     }
 
-    /// Asks to be woken when a socket takes bytes again, where some wait.
+    /// Waits for writability of the sockets that have a backlog.
     fn watch_writing(&mut self) {
         for (at, socket) in self.engine.streams().enumerate() {
-            let wanted = self.engine.is_blocked(at);
+            let wanted = self.engine.has_backlog(at);
             if wanted == self.writing[at] {
                 continue;
             }
             self.writing[at] = wanted;
             let events = if wanted { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
             let data = epoll::EventData::new_u64(at as u64);
-            // A socket of ours that is watched already: there is nothing that could fail.
+            // Cannot fail: the socket is registered.
             let _ = epoll::modify(&self.epoll, socket, data, events | epoll::EventFlags::IN);
         }
     }
@@ -98,15 +98,15 @@ impl<S: Stream + AsFd> Lane for TcpLane<S> {
     fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error> {
         let RemoteRegion { rights, length, key, .. } = *remote;
         remote.expect(LaneKind::Tcp)?;
-        Ok(Window::new(self.number, length, rights, Reach::Ask { key }))
+        Ok(Window::new(self.id, length, rights, Reach::Request { key }))
     }
 
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
         let before = ops.len();
-        while ops.front().is_some_and(|op| self.engine.core.has_room(op, &self.caps)) {
+        while ops.front().is_some_and(|op| self.engine.core.has_capacity(op, &self.caps)) {
             let Some(op) = ops.pop_front() else { break };
-            match self.caps.allow(&op.work, self.number) {
-                Ok(()) => self.engine.begin(op),
+            match self.caps.allow(&op.work, self.id) {
+                Ok(()) => self.engine.start(op),
                 Err(failure) => self.engine.core.complete(op, Err(failure)),
             }
         }
@@ -119,15 +119,15 @@ impl<S: Stream + AsFd> Lane for TcpLane<S> {
     }
 
     fn arm(&mut self) -> bool {
-        self.engine.settle();
-        self.alarm.set(self.engine.core.deadline());
+        self.engine.report_now();
+        self.timer.set(self.engine.core.deadline());
         let dead = self.engine.core.dead().is_some();
         if dead {
-            self.look_away();
+            self.stop_watching();
         } else {
             self.watch_writing();
         }
-        // The sockets tell by themselves whether there is something to read, but for what was read from
+        // Epoll reports data in the sockets, but not what was read from
         // them already. A dead lane reads nothing.
         let unread = !dead && self.engine.streams().any(Stream::has_unread);
         !self.engine.core.has_done() && !unread
@@ -154,6 +154,6 @@ const CAPS: Caps = Caps {
     peer_must_poll: true,
     borrowed: BorrowedPath::Direct,
     spins: true,
-    naps: false,
+    wakes_by_timer: false,
     rdma: false,
 };

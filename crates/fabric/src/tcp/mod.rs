@@ -1,4 +1,4 @@
-//! TCP: for every machine that has no RDMA. The peer's engine executes what is asked, straight into and
+//! TCP: for machines without RDMA. The peer's engine executes requests, directly into and
 //! out of the registered memory; see `engine`.
 
 mod accept;
@@ -22,53 +22,53 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::memory::Memory;
 use crate::region::{Region, Rights};
-use crate::setup::{Fabric, Half, Side, register_software};
+use crate::setup::{Fabric, Side, UnconnectedLane, register_software};
 
-pub use connection_router::Callers;
-pub use hello::{HELLO, MAGIC};
+pub use connection_router::ConnectionRouter;
+pub use hello::{HELLO_BYTES, MAGIC};
 
-/// Makes TCP lanes.
+/// Creates TCP lanes.
 #[derive(Debug, Clone, Default)]
 pub struct Tcp {
     config: Config,
 }
 
-/// How TCP lanes are made.
+/// Settings of TCP lanes.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The address that the accepting end listens on, at a port the system chooses. The peer must reach
-    /// it; loopback unless told otherwise.
+    /// The address that the accepting end listens on, at a port chosen by the system. It must be reachable by the peer;
+    /// loopback by default.
     pub address: IpAddr,
-    /// Where the accepting end gets its connections from, in place of a port of its own: from a listener that
-    /// it shares with others. The dialling end must then know the [`acceptor`](Config::acceptor).
-    pub callers: Option<Callers>,
-    /// Where the dialling end finds the listener of a peer that has [`callers`](Config::callers). Peers that
-    /// listen themselves say where.
-    pub acceptor: Option<SocketAddr>,
-    /// Whether everything is encrypted: what is sent, and the proofs of who sends it. Both ends must want
-    /// it, or neither. The keys come of the offers, which the caller must carry where nobody else reads them.
-    /// It costs most of the speed of a fast network.
+    /// Delivers connections from a shared listener to the accepting end, which then opens no port of its own.
+    /// The dialling end must then set [`listener_address`](Config::listener_address).
+    pub router: Option<ConnectionRouter>,
+    /// The address of the shared listener of a peer that has a [`router`](Config::router). The offer of a peer with its own port
+    /// contains the address.
+    pub listener_address: Option<SocketAddr>,
+    /// Whether the lane is encrypted and authenticated. Both ends must have the same setting.
+    /// Keys are derived from the offers, which the caller must therefore exchange over a private channel.
+    /// It costs most of the bandwidth of a fast network.
     pub encrypt: bool,
-    /// How many connections a lane spreads its operations over, 1 to 16; the lesser of both ends counts.
-    /// One is best on one machine; several may help on a fast network.
+    /// The number of connections of a lane, 1 to 16; the minimum of both ends is used.
+    /// One is best within a machine; several may help on a fast network.
     pub streams: u8,
-    /// How long an operation may wait for a receive of the peer's before the lane counts as dead.
-    pub patience: Duration,
-    /// How long the peer's host may be silent, or the peer leave its buffers full, before the lane counts
-    /// as dead. Shorter finds lost hosts sooner, and takes busy peers for lost.
-    pub silence: Duration,
+    /// How long an operation may wait for one of the peer's receives before the lane fails.
+    pub receive_timeout: Duration,
+    /// How long the peer's host may not answer, or the peer leave its receive buffer full, before the lane
+    /// fails. A shorter time detects lost hosts sooner, but may take busy peers for lost.
+    pub peer_timeout: Duration,
 }
 
 impl Default for Config {
     fn default() -> Self {
         Config {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            callers: None,
-            acceptor: None,
+            router: None,
+            listener_address: None,
             encrypt: false,
             streams: 1,
-            patience: Duration::from_secs(2),
-            silence: Duration::from_secs(30),
+            receive_timeout: Duration::from_secs(2),
+            peer_timeout: Duration::from_secs(30),
         }
     }
 }
@@ -85,15 +85,15 @@ impl Fabric for Tcp {
         Ok(register_software(memory, rights))
     }
 
-    fn half(&self, side: Side) -> Result<Box<dyn Half>, Error> {
-        Ok(Box::new(connect::TcpHalf::new(&self.config, side)?))
+    fn prepare_lane(&self, side: Side) -> Result<Box<dyn UnconnectedLane>, Error> {
+        Ok(Box::new(connect::UnconnectedTcpLane::new(&self.config, side)?))
     }
 }
 
-/// The most connections of one lane.
+/// The maximum number of connections of one lane.
 const MAX_STREAMS: u8 = 16;
 
-/// What a peer offers: well formed and the same again as bytes, or refused.
+/// An offer is refused, or encoded again to the same bytes.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) fn fuzz_offer(bytes: &[u8]) {
     if let Ok(offer) = offer::Offer::from_bytes(bytes) {

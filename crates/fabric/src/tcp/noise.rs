@@ -1,8 +1,8 @@
-//! How two ends of an encrypted stream meet: Noise, keyed by the tokens that only their offers told.
+//! The handshake of an encrypted stream: Noise, keyed by the tokens in the offers.
 //!
-//! After the hello each says one message, and the dialling end one empty record more: until then it may be
-//! somebody who only repeats what the peer once said. Nobody without both tokens learns or says anything,
-//! and who gets hold of them later cannot read what was sent.
+//! After the hello each end sends one message, and the dialling end an empty record, which proves that it
+//! is not a replay. Without both tokens nothing can be read or sent,
+//! and tokens that leak later do not reveal what was sent.
 
 use std::io;
 
@@ -11,44 +11,45 @@ use snow::{HandshakeState, TransportState};
 use super::terms::Terms;
 use crate::setup::Side;
 
-/// Begins to meet on a stream, as the end of this side.
-pub(super) fn begin(terms: &Terms, stream: u8, side: Side) -> io::Result<HandshakeState> {
-    crate::noise::begin(&terms.key(), &terms.hello(stream), side).map_err(io::Error::other)
+/// Starts the handshake of a stream.
+pub(super) fn start(terms: &Terms, stream: u8, side: Side) -> io::Result<HandshakeState> {
+    crate::noise::start_handshake(&terms.key(), &terms.hello(stream), side)
+        .map_err(io::Error::other)
 }
 
 /// Our message.
-pub(super) fn write(noise: &mut HandshakeState) -> io::Result<[u8; MESSAGE]> {
-    let mut message = [0; MESSAGE];
+pub(super) fn write(noise: &mut HandshakeState) -> io::Result<[u8; MESSAGE_BYTES]> {
+    let mut message = [0; MESSAGE_BYTES];
     noise.write_message(&[], &mut message).map_err(io::Error::other)?;
     Ok(message)
 }
 
-/// The peer's message. One who does not know the tokens cannot have said it.
+/// Checks the peer's message, which only an end with the tokens can create.
 pub(super) fn read(noise: &mut HandshakeState, message: &[u8]) -> io::Result<()> {
     noise.read_message(message, &mut []).map(drop).map_err(|_| unknown_peer())
 }
 
-/// Says that we are here, and not only our message.
-pub(super) fn confirm(noise: &mut TransportState) -> io::Result<[u8; RECORD_OF_NOTHING]> {
-    let mut record = [0; RECORD_OF_NOTHING];
-    record[..LENGTH].copy_from_slice(&(TAG as u16).to_le_bytes());
-    noise.write_message(&[], &mut record[LENGTH..]).map_err(io::Error::other)?;
+/// The empty record that proves that our message is no replay.
+pub(super) fn confirm(noise: &mut TransportState) -> io::Result<[u8; EMPTY_RECORD_BYTES]> {
+    let mut record = [0; EMPTY_RECORD_BYTES];
+    record[..LENGTH_BYTES].copy_from_slice(&(TAG_BYTES as u16).to_le_bytes());
+    noise.write_message(&[], &mut record[LENGTH_BYTES..]).map_err(io::Error::other)?;
     Ok(record)
 }
 
-/// Whether the peer said just that.
+/// Whether it is the peer's valid empty record.
 pub(super) fn is_confirmed(noise: &mut TransportState, record: &[u8]) -> bool {
-    record[..LENGTH] == (TAG as u16).to_le_bytes()
-        && noise.read_message(&record[LENGTH..], &mut []).is_ok()
+    record[..LENGTH_BYTES] == (TAG_BYTES as u16).to_le_bytes()
+        && noise.read_message(&record[LENGTH_BYTES..], &mut []).is_ok()
 }
 
 pub(super) fn unknown_peer() -> io::Error {
-    io::Error::other("somebody else answers there")
+    io::Error::other("another process answered")
 }
 
 /// A key and a tag.
-pub(super) const MESSAGE: usize = 32 + TAG;
-/// What a record has beside its bytes: a length before them, and a tag behind.
-pub(super) const LENGTH: usize = 2;
-pub(super) const TAG: usize = 16;
-pub(super) const RECORD_OF_NOTHING: usize = LENGTH + TAG;
+pub(super) const MESSAGE_BYTES: usize = 32 + TAG_BYTES;
+/// The overhead of a record: a length before its bytes, and a tag after them.
+pub(super) const LENGTH_BYTES: usize = 2;
+pub(super) const TAG_BYTES: usize = 16;
+pub(super) const EMPTY_RECORD_BYTES: usize = LENGTH_BYTES + TAG_BYTES;

@@ -1,4 +1,4 @@
-//! Somebody who connected and has not proved yet to be the peer.
+//! A connection that is not authenticated yet.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -6,115 +6,124 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use snow::TransportState;
 
-use super::hello::HELLO;
+use super::hello::HELLO_BYTES;
 use super::noise;
-use super::terms::{Met, Terms};
+use super::terms::{AuthenticatedSocket, Terms};
 use crate::setup::Side;
 
-pub(super) struct Caller {
+pub(super) struct PendingConnection {
     socket: TcpStream,
-    received: [u8; LONGEST],
-    /// How much of what comes next was received.
+    received: [u8; MAX_MESSAGE_BYTES],
+    /// The number of bytes received of the next message.
     count: usize,
     stage: Stage,
 }
 
-/// What comes next.
+/// The next message.
 enum Stage {
     Hello,
-    /// The proof, of one who called for this stream.
+    /// The proof, for this stream.
     Proof(u8),
-    /// That it is there, and does not only repeat what the peer said before.
+    /// The confirmation that it is no replay.
     Confirmation(u8, Box<TransportState>),
 }
 
-/// What was received.
-pub(super) enum Received {
+/// The result of receiving.
+pub(super) enum ReceiveResult {
     Nothing,
     UnknownPeer,
     /// The peer, with this stream.
     Peer(u8),
 }
 
-impl Caller {
+impl PendingConnection {
     pub(super) fn new(socket: TcpStream) -> Option<Self> {
         socket.set_nonblocking(true).ok()?;
-        Some(Caller { socket, received: [0; LONGEST], count: 0, stage: Stage::Hello })
+        Some(PendingConnection {
+            socket,
+            received: [0; MAX_MESSAGE_BYTES],
+            count: 0,
+            stage: Stage::Hello,
+        })
     }
 
-    /// One whose hello was read at the listener.
-    pub(super) fn with_hello(socket: TcpStream, hello: &[u8; HELLO]) -> Option<Self> {
-        let mut caller = Self::new(socket)?;
-        caller.received[..HELLO].copy_from_slice(hello);
-        caller.count = HELLO;
-        Some(caller)
+    /// A connection whose hello was read by the shared listener.
+    pub(super) fn with_hello(socket: TcpStream, hello: &[u8; HELLO_BYTES]) -> Option<Self> {
+        let mut connection = Self::new(socket)?;
+        connection.received[..HELLO_BYTES].copy_from_slice(hello);
+        connection.count = HELLO_BYTES;
+        Some(connection)
     }
 
-    /// Receives what there is, and not a byte more than belongs here.
-    pub(super) fn receive(&mut self, terms: &Terms) -> Received {
+    /// Receives available bytes, but none after the handshake.
+    pub(super) fn receive(&mut self, terms: &Terms) -> ReceiveResult {
         loop {
             let wanted = match self.stage {
-                Stage::Hello => HELLO,
-                Stage::Proof(_) if terms.encrypted => noise::MESSAGE,
-                Stage::Proof(_) => TOKEN,
-                Stage::Confirmation(..) => noise::RECORD_OF_NOTHING,
+                Stage::Hello => HELLO_BYTES,
+                Stage::Proof(_) if terms.encrypted => noise::MESSAGE_BYTES,
+                Stage::Proof(_) => TOKEN_BYTES,
+                Stage::Confirmation(..) => noise::EMPTY_RECORD_BYTES,
             };
             while self.count < wanted {
                 match self.socket.read(&mut self.received[self.count..wanted]) {
-                    Ok(0) => return Received::UnknownPeer,
+                    Ok(0) => return ReceiveResult::UnknownPeer,
                     Ok(count) => self.count += count,
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        return Received::Nothing;
+                        return ReceiveResult::Nothing;
                     }
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(_) => return Received::UnknownPeer,
+                    Err(_) => return ReceiveResult::UnknownPeer,
                 }
             }
             self.count = 0;
-            match self.understand(wanted, terms) {
-                Received::Nothing => {}
+            match self.process(wanted, terms) {
+                ReceiveResult::Nothing => {}
                 received => return received,
             }
         }
     }
 
-    /// What was received, as far as the next stage.
-    fn understand(&mut self, count: usize, terms: &Terms) -> Received {
+    /// Processes a complete message and moves to the next stage.
+    fn process(&mut self, count: usize, terms: &Terms) -> ReceiveResult {
         let received = &self.received[..count];
         match &mut self.stage {
             Stage::Hello => match (0..terms.streams).find(|at| terms.hello(*at) == received) {
                 Some(stream) => self.stage = Stage::Proof(stream),
-                None => return Received::UnknownPeer,
+                None => return ReceiveResult::UnknownPeer,
             },
             Stage::Proof(stream) if terms.encrypted => {
                 let stream = *stream;
                 match self.answer(stream, terms) {
                     Ok(noise) => self.stage = Stage::Confirmation(stream, Box::new(noise)),
-                    Err(_) => return Received::UnknownPeer,
+                    Err(_) => return ReceiveResult::UnknownPeer,
                 }
             }
             Stage::Proof(stream) if terms.accept_token.to_le_bytes() == received => {
-                return Received::Peer(*stream);
+                return ReceiveResult::Peer(*stream);
             }
-            Stage::Proof(_) => return Received::UnknownPeer,
+            Stage::Proof(_) => return ReceiveResult::UnknownPeer,
             Stage::Confirmation(stream, noise) => {
                 let confirmed = noise::is_confirmed(noise, received);
-                return if confirmed { Received::Peer(*stream) } else { Received::UnknownPeer };
+                return if confirmed {
+                    ReceiveResult::Peer(*stream)
+                } else {
+                    ReceiveResult::UnknownPeer
+                };
             }
         }
-        Received::Nothing
+        ReceiveResult::Nothing
     }
 
-    /// Answers one who knows the tokens, or says nothing.
+    /// Answers a peer that has the tokens; others get no answer.
     fn answer(&mut self, stream: u8, terms: &Terms) -> io::Result<TransportState> {
-        let mut noise = noise::begin(terms, stream, Side::Accept)?;
-        noise::read(&mut noise, &self.received[..noise::MESSAGE])?;
-        // A new connection has room for so little: what does not go out at once never will.
+        let mut noise = noise::start(terms, stream, Side::Accept)?;
+        noise::read(&mut noise, &self.received[..noise::MESSAGE_BYTES])?;
+        // The send buffer of a new connection is large enough, so a partial write is an error.
         self.socket.write_all(&noise::write(&mut noise)?)?;
         noise.into_transport_mode().map_err(io::Error::other)
     }
 
-    /// How near it is to being let in.
+    /// The progress of its handshake.
     pub(super) fn progress(&self) -> u8 {
         match self.stage {
             Stage::Hello => 0,
@@ -123,8 +132,8 @@ impl Caller {
         }
     }
 
-    /// The peer: confirms that to it, where it does not know yet.
-    pub(super) fn welcome(mut self, terms: &Terms) -> Option<Met> {
+    /// Completes the handshake with the peer: sends our token, if the lane is not encrypted.
+    pub(super) fn finish(mut self, terms: &Terms) -> Option<AuthenticatedSocket> {
         let noise = match self.stage {
             Stage::Confirmation(_, noise) => Some(*noise),
             _ => {
@@ -132,16 +141,16 @@ impl Caller {
                 None
             }
         };
-        Some(Met { socket: self.socket, noise })
+        Some(AuthenticatedSocket { socket: self.socket, noise })
     }
 }
 
-impl AsFd for Caller {
+impl AsFd for PendingConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-const TOKEN: usize = 16;
-/// What is said at a time.
-const LONGEST: usize = noise::MESSAGE;
+const TOKEN_BYTES: usize = 16;
+/// The longest message of the handshake.
+const MAX_MESSAGE_BYTES: usize = noise::MESSAGE_BYTES;

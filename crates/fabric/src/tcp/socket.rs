@@ -1,26 +1,26 @@
 //! A socket as the engine's stream.
 //!
-//! Unsafe here: the parts are raw places that the engine answers for; the kernel reads or fills them
-//! during the call and not after it.
-#![allow(unsafe_code, reason = "hands raw parts to the kernel")]
+//! Unsafe here: the parts are raw pointers that the engine guarantees; the kernel uses them only
+//! during the call.
+#![allow(unsafe_code, reason = "passes raw parts to the kernel")]
 
 use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use crate::engine::Stream;
-use crate::iovec::Part;
+use crate::iovec::IoVec;
 
 pub(super) struct Socket(TcpStream);
 
 impl Socket {
-    /// A connected socket that does not block.
+    /// A connected, non-blocking socket.
     pub(super) fn new(socket: TcpStream) -> Self {
         Socket(socket)
     }
 
-    fn message(parts: &[Part]) -> libc::msghdr {
-        // SAFETY: a struct of numbers and pointers, for which all zero bits are a value.
+    fn message(parts: &[IoVec]) -> libc::msghdr {
+        // SAFETY: a struct of numbers and pointers, for which all zero bits are valid.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = parts.as_ptr().cast_mut().cast();
         message.msg_iovlen = parts.len() as _;
@@ -28,33 +28,33 @@ impl Socket {
     }
 }
 
-// A part is handed to the kernel as it is.
+// An `IoVec` is passed to the kernel as an `iovec`.
 const _: () = {
-    assert!(size_of::<Part>() == size_of::<libc::iovec>());
-    assert!(std::mem::offset_of!(Part, length) == std::mem::offset_of!(libc::iovec, iov_len));
+    assert!(size_of::<IoVec>() == size_of::<libc::iovec>());
+    assert!(std::mem::offset_of!(IoVec, length) == std::mem::offset_of!(libc::iovec, iov_len));
 };
 
 impl Stream for Socket {
-    const NUMBERS_ALONE: bool = false;
+    const IMM_WITHOUT_DATA: bool = false;
 
-    /// A write of up to 4 KiB is read in one call with its header, and with the link's message behind it, and
-    /// copied from there; of longer ones the rest goes straight to its place.
-    const AHEAD: usize = 4096 + 512;
+    /// A write of up to 4 KiB is read in one call with its header and the link's message after it, and
+    /// copied; the rest of longer ones is read directly into its destination.
+    const READ_AHEAD_BYTES: usize = 4096 + 512;
 
-    unsafe fn write(&mut self, parts: &[Part]) -> io::Result<usize> {
+    unsafe fn write(&mut self, parts: &[IoVec]) -> io::Result<usize> {
         let message = Self::message(parts);
-        // SAFETY: an open socket; the parts are readable by the caller's word.
+        // SAFETY: an open socket; the parts are readable as the caller guarantees.
         count(unsafe { libc::sendmsg(self.0.as_raw_fd(), &message, libc::MSG_NOSIGNAL) })
     }
 
-    unsafe fn read(&mut self, parts: &[Part]) -> io::Result<usize> {
+    unsafe fn read(&mut self, parts: &[IoVec]) -> io::Result<usize> {
         let mut message = Self::message(parts);
-        // SAFETY: an open socket; the parts are writable by the caller's word.
+        // SAFETY: an open socket; the parts are writable as the caller guarantees.
         count(unsafe { libc::recvmsg(self.0.as_raw_fd(), &mut message, 0) })
     }
 
     fn finish(&mut self) {
-        // A socket that is gone already says no more either.
+        // Fails if the socket is already closed.
         let _ = self.0.shutdown(Shutdown::Write);
     }
 
@@ -69,7 +69,7 @@ impl AsFd for Socket {
     }
 }
 
-/// Reads the kernel's answer; an interrupted call is one that moved nothing yet.
+/// The kernel's result; an interrupted call has transferred nothing, as with `WouldBlock`.
 fn count(answer: isize) -> io::Result<usize> {
     usize::try_from(answer).map_err(|_| {
         let error = io::Error::last_os_error();

@@ -1,37 +1,41 @@
-//! What both ends know once each has the other's offer.
+//! The parameters of a lane, from both offers.
 
 use std::net::TcpStream;
 
 use snow::TransportState;
 
-use super::hello::{HELLO, hello};
-use super::offer::{Approach, Offer};
+use super::hello::{HELLO_BYTES, hello};
+use super::offer::{ConnectMethod, Offer};
 use crate::error::{Error, Kind};
 
-/// What the two ends agree on, and the secrets by which they know each other.
+/// What the two ends agree on, and the secrets that authenticate them.
 pub(super) struct Terms {
-    /// How many streams the lane has.
+    /// The number of streams of the lane.
     pub(super) streams: u8,
-    /// The accepting end's.
+    /// The id of the accepting end.
     id: u128,
-    /// What the dialling end says, and what it is answered.
+    /// The token that the dialling end sends, and the one it receives.
     pub(super) accept_token: u128,
     pub(super) dial_token: u128,
     pub(super) encrypted: bool,
 }
 
-/// A connection of two ends that have proved themselves.
-pub(super) struct Met {
+/// An authenticated connection.
+pub(super) struct AuthenticatedSocket {
     pub(super) socket: TcpStream,
-    /// Of an encrypted stream.
+    /// The keys of an encrypted stream.
     pub(super) noise: Option<TransportState>,
 }
 
 impl Terms {
     pub(super) fn new(ours: &Offer, peers: &Offer) -> Result<Self, Error> {
-        let (dials, accepts) = match (ours.approach, peers.approach) {
-            (Approach::Dials, Approach::Acceptor | Approach::Listens(_)) => (ours, peers),
-            (Approach::Acceptor | Approach::Listens(_), Approach::Dials) => (peers, ours),
+        let (dials, accepts) = match (ours.method, peers.method) {
+            (ConnectMethod::Dial, ConnectMethod::SharedListener | ConnectMethod::Listen(_)) => {
+                (ours, peers)
+            }
+            (ConnectMethod::SharedListener | ConnectMethod::Listen(_), ConnectMethod::Dial) => {
+                (peers, ours)
+            }
             _ => {
                 let why = "both ends dial, or both accept";
                 return Err(refused(why, "let one end dial and the other accept"));
@@ -39,8 +43,8 @@ impl Terms {
         };
         if ours.encrypted != peers.encrypted {
             let why = match ours.encrypted {
-                true => "this end encrypts, and the peer does not",
-                false => "the peer encrypts, and this end does not",
+                true => "this end encrypts, but the peer does not",
+                false => "the peer encrypts, but this end does not",
             };
             return Err(refused(why, "set `encrypt` at both ends or at neither"));
         }
@@ -53,12 +57,12 @@ impl Terms {
         })
     }
 
-    /// What the dialling end says first on a stream.
-    pub(super) fn hello(&self, stream: u8) -> [u8; HELLO] {
+    /// The first message of the dialling end on a stream.
+    pub(super) fn hello(&self, stream: u8) -> [u8; HELLO_BYTES] {
         hello(stream, self.id)
     }
 
-    /// What only the two ends know.
+    /// The pre-shared key of the two ends.
     pub(super) fn key(&self) -> [u8; 32] {
         let mut key = [0; 32];
         key[..16].copy_from_slice(&self.accept_token.to_le_bytes());

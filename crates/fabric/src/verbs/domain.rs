@@ -26,7 +26,7 @@ use crate::region::{Region, Rights};
 use crate::registration::Registration;
 use crate::registration::verbs::Mr;
 use crate::registration::verbs::Registrations;
-use crate::setup::{Fabric, Half, Side};
+use crate::setup::{Fabric, Side, UnconnectedLane};
 
 /// An open device: a [`Fabric`].
 #[derive(Debug)]
@@ -146,7 +146,7 @@ impl Fabric for Domain {
     }
 
     /// Both sides are the same.
-    fn half(&self, _side: Side) -> Result<Box<dyn Half>, Error> {
+    fn prepare_lane(&self, _side: Side) -> Result<Box<dyn UnconnectedLane>, Error> {
         Ok(Box::new(VerbsHalf::new(self.rail.clone())?))
     }
 }

@@ -21,7 +21,7 @@ use super::rail::Rail;
 use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::lane::Lane;
-use crate::setup::Half;
+use crate::setup::UnconnectedLane;
 
 pub(super) struct VerbsHalf {
     // Dropped in this order: the queue pair first.
@@ -60,7 +60,7 @@ impl VerbsHalf {
     }
 }
 
-impl Half for VerbsHalf {
+impl UnconnectedLane for VerbsHalf {
     fn offer(&self) -> Vec<u8> {
         self.ours.to_bytes()
     }

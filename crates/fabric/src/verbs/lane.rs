@@ -21,9 +21,9 @@ use super::request::RequestLimits;
 use super::sends::Sends;
 use super::wait_fd::WaitFd;
 use super::zero::zeroed;
-use crate::completion_sink::Over;
+use crate::completion_sink::CompletionSink;
 use crate::error::{Error, Kind};
-use crate::lane::{BorrowedPath, Caps, Lane, number};
+use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::Region;
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
@@ -82,7 +82,7 @@ impl VerbsLane {
         let wait_fd = WaitFd::new(&[cq.fd(), rail.events.fd(), failure_signal.fd()]);
         let wait_fd = wait_fd.map_err(|errno| rail.error("create an epoll descriptor", errno))?;
         Ok(VerbsLane {
-            id: number(),
+            id: next_lane_id(),
             caps,
             stats: Arc::default(),
             sends: Sends::new(limits),
@@ -135,7 +135,7 @@ impl VerbsLane {
             None => (!self.admission().allows(&op.work)).then_some(Failure::Unsupported),
         };
         if let Some(failure) = refusal {
-            Over { stats: &self.stats, done: &mut self.ready }.add(op, Err(failure));
+            CompletionSink { stats: &self.stats, done: &mut self.ready }.add(op, Err(failure));
             return None;
         }
         if matches!(op.work, Work::Receive { .. }) {
@@ -152,7 +152,7 @@ impl VerbsLane {
     #[inline]
     fn submit(&mut self) {
         let Some(qp) = &self.qp else { return };
-        let mut over = Over { stats: &self.stats, done: &mut self.ready };
+        let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
         let received = self.receives.submit(qp, &mut over);
         let sent = self.sends.submit(qp, &mut over);
         if received.is_err() || sent.is_err() {
@@ -199,7 +199,7 @@ impl VerbsLane {
         match number {
             Some(number) => self.receive(number, wc, result, done),
             None => {
-                let mut over = Over { stats: &self.stats, done };
+                let mut over = CompletionSink { stats: &self.stats, done };
                 self.sends.complete(wc.wr_id, result, &mut over);
             }
         }
@@ -227,7 +227,7 @@ impl VerbsLane {
         let Some(op) = self.receives.take(number) else { return };
         let imm = (wc.wc_flags & IBV_WC_WITH_IMM != 0).then(|| u32::from_be(wc.imm_data));
         let outcome = result.map(|()| Done::Received { length, imm });
-        Over { stats: &self.stats, done }.add(op, outcome);
+        CompletionSink { stats: &self.stats, done }.add(op, outcome);
     }
 
     /// The queue pair failed by itself, and the first error completion is a flush: the failed request is
@@ -246,13 +246,13 @@ impl VerbsLane {
         if self.ended_at.is_some() {
             return;
         }
-        self.stats.end(reason);
+        self.stats.set_ended(reason);
         let now = Instant::now();
         let failed = self.qp.as_ref().map(Qp::fail);
         // A queue pair that cannot be moved to the error state does not flush: it is destroyed at the next poll.
         let overdue = now.checked_sub(2 * FLUSH_TIMEOUT).filter(|_| matches!(failed, Some(Err(_))));
         self.ended_at = Some(overdue.unwrap_or(now));
-        self.sends.stop(&mut Over { stats: &self.stats, done: &mut self.ready });
+        self.sends.stop(&mut CompletionSink { stats: &self.stats, done: &mut self.ready });
     }
 
     /// Whether the device may still return completions. A failed queue pair on a shared queue reports by an event
@@ -269,7 +269,7 @@ impl VerbsLane {
     fn enforce_flush_timeout(&mut self, ended_at: Instant) {
         if self.in_flight() && ended_at.elapsed() > FLUSH_TIMEOUT {
             self.qp = None;
-            let mut over = Over { stats: &self.stats, done: &mut self.ready };
+            let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
             self.sends.abandon(&mut over);
             self.receives.abandon(&mut over);
         }
@@ -415,7 +415,7 @@ fn caps(rail: &Rail, qp: &Qp, datagram: Option<&Datagram>, max_message: u32) -> 
         peer_must_poll: false,
         borrowed: BorrowedPath::Direct,
         spins: !rail.config.use_event_channel,
-        naps: false,
+        wakes_by_timer: false,
         rdma: true,
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn send_failure(work: &Work, failure: Failure) -> Failure {
     match (work, failure) {
         (Work::Send { .. }, Failure::Access) => Failure::TooLong,
         // An operation that needs no receive can be invalid only by its key, bounds or rights.
-        (_, Failure::TooLong) if !work.takes_a_receive() => Failure::Access,
+        (_, Failure::TooLong) if !work.consumes_receive() => Failure::Access,
         _ => failure,
     }
 }

@@ -15,7 +15,7 @@ use super::events::Events;
 use super::mr;
 use super::port::{LinkLayer, Port};
 use super::receives::SharedReceives;
-use crate::attached_regions::Attached;
+use crate::attached_regions::AttachedRegions;
 use crate::error::{Error, Kind};
 use crate::memory::{Memory, Pages};
 use crate::region::Rights;
@@ -32,7 +32,7 @@ pub(super) struct Rail {
     pub(super) atomics: bool,
     pub(super) events: Events,
     /// Regions that may also be attached to other domains.
-    pub(super) attached: Attached,
+    pub(super) attached: AttachedRegions,
     pub(super) shared: Option<Arc<SharedReceives>>,
     /// For datagrams: receives their global headers (GRH), which are not read.
     pub(super) grh_buffer: Option<Arc<Mr>>,
@@ -59,7 +59,7 @@ impl Rail {
             (config.qp_type == QpType::Ud).then(|| grh_buffer(&pd, choice)).transpose()?;
         let events = Events::new(context).map_err(|errno| failed(choice, "read events", errno))?;
         Ok(Rail {
-            attached: Attached::to(pd.number(), |keys, domain| keys.verbs.remove(domain)),
+            attached: AttachedRegions::new(pd.number(), |keys, domain| keys.verbs.remove(domain)),
             pd,
             choice: choice.clone(),
             gid_index,

@@ -18,7 +18,7 @@ use super::domain::Pd;
 use super::mr::lkey;
 use super::qp::Qp;
 use super::srq::Srq;
-use crate::completion_sink::Over;
+use crate::completion_sink::CompletionSink;
 use crate::op::{Failure, Op};
 use crate::registration::verbs::Mr;
 use crate::slab::Slab;
@@ -113,7 +113,7 @@ impl Receives {
     /// Posts the requests created so far. On an error the lane must end; the refused receives have then
     /// completed as failed.
     #[inline]
-    pub(super) fn submit(&mut self, qp: &Qp, over: &mut Over<'_>) -> Result<(), Failure> {
+    pub(super) fn submit(&mut self, qp: &Qp, over: &mut CompletionSink<'_>) -> Result<(), Failure> {
         let posted = match &self.queue {
             Queue::Own(_) => {
                 let qp = qp.as_ptr();
@@ -164,7 +164,7 @@ impl Receives {
     }
 
     /// The queue pair was destroyed: completes its receives as flushed.
-    pub(super) fn abandon(&mut self, over: &mut Over<'_>) {
+    pub(super) fn abandon(&mut self, over: &mut CompletionSink<'_>) {
         if let Queue::Own(slab) = &mut self.queue {
             for op in slab.take_all() {
                 over.add(op, Err(Failure::Flushed));

@@ -8,7 +8,7 @@ use super::mr::lkey;
 use super::zero::zeroed;
 use crate::op::Work;
 use crate::remote::{Reach, Target};
-use crate::splitter::{Cut, Most, Part};
+use crate::splitter::{Part, PartLimits, Splitter};
 
 /// The limits of a work request.
 pub(super) struct RequestLimits {
@@ -26,12 +26,12 @@ pub(super) struct RequestLimits {
 pub(super) fn request(
     chain: &mut Chain<ibv_send_wr>,
     limits: &RequestLimits,
-    cut: &mut Cut,
+    cut: &mut Splitter,
     work: &Work,
 ) -> (ibv_send_wr, Part) {
     let is_read = matches!(work, Work::Read { .. });
     let pieces = if is_read { limits.read_sge } else { limits.send_sge };
-    let most = Most { bytes: limits.max_message, pieces: pieces as usize };
+    let most = PartLimits { bytes: limits.max_message, pieces: pieces as usize };
     let part = cut.next(work.local(), most, |slice, from, length| {
         let addr = slice.address().wrapping_add(from).addr() as u64;
         chain.add_piece(ibv_sge { addr, length, lkey: lkey(slice, limits.domain) });

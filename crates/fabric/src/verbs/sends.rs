@@ -20,16 +20,16 @@ use super::datagram::Datagram;
 use super::outcome::send_failure;
 use super::qp::Qp;
 use super::request::{RequestLimits, request};
-use crate::completion_sink::Over;
+use crate::completion_sink::CompletionSink;
 use crate::op::{Done, Failure, Op, Work};
-use crate::splitter::Cut;
-use crate::stats::SAMPLE;
+use crate::splitter::Splitter;
+use crate::stats::OPS_PER_LATENCY_SAMPLE;
 
 pub(super) struct Sends {
     /// The oldest first.
     pending: VecDeque<Pending>,
     /// The part of the newest operation for which the queue had no space yet.
-    remainder: Option<Cut>,
+    remainder: Option<Splitter>,
     chain: Chain<ibv_send_wr>,
     /// The number of the next request.
     next: u64,
@@ -82,7 +82,7 @@ impl Sends {
     /// Takes an operation and creates its requests, or as many as the queue has space for.
     #[inline]
     pub(super) fn start(&mut self, op: Op, datagram: Option<&Datagram>) {
-        let started = self.count.is_multiple_of(SAMPLE).then(Instant::now);
+        let started = self.count.is_multiple_of(OPS_PER_LATENCY_SAMPLE).then(Instant::now);
         self.count += 1;
         self.pending.push_back(Pending {
             op,
@@ -91,7 +91,7 @@ impl Sends {
             started,
             failure: None,
         });
-        self.remainder = Some(Cut::default());
+        self.remainder = Some(Splitter::default());
         self.resume(datagram);
     }
 
@@ -128,7 +128,7 @@ impl Sends {
     /// Posts the requests created so far. On an error the lane must end; the refused operations have then
     /// completed as failed.
     #[inline]
-    pub(super) fn submit(&mut self, qp: &Qp, over: &mut Over<'_>) -> Result<(), Failure> {
+    pub(super) fn submit(&mut self, qp: &Qp, over: &mut CompletionSink<'_>) -> Result<(), Failure> {
         if let Some(last) = self.chain.last_mut() {
             last.send_flags |= IBV_SEND_SIGNALED;
             self.signalled = self.next;
@@ -149,7 +149,7 @@ impl Sends {
     }
 
     /// The device did not accept requests from this number on.
-    fn discard_refused(&mut self, refused: u64, over: &mut Over<'_>) {
+    fn discard_refused(&mut self, refused: u64, over: &mut CompletionSink<'_>) {
         self.next = refused;
         self.remainder = None;
         while self.pending.back().is_some_and(|pending| pending.first >= refused)
@@ -168,7 +168,7 @@ impl Sends {
         &mut self,
         number: u64,
         result: Result<(), Failure>,
-        over: &mut Over<'_>,
+        over: &mut CompletionSink<'_>,
     ) {
         // A duplicate completion must not complete other requests.
         if !(self.retired..self.next).contains(&number) {
@@ -185,7 +185,7 @@ impl Sends {
     }
 
     #[inline]
-    fn return_finished(&mut self, over: &mut Over<'_>) {
+    fn return_finished(&mut self, over: &mut CompletionSink<'_>) {
         while self.pending.front().is_some_and(|pending| pending.end <= self.retired)
             && let Some(oldest) = self.pending.pop_front()
         {
@@ -193,7 +193,7 @@ impl Sends {
                 Some(failure) => over.add(oldest.op, Err(failure)),
                 None => {
                     if let Some(started) = oldest.started {
-                        over.stats.time(started.elapsed());
+                        over.stats.add_latency(started.elapsed());
                     }
                     let done = done(&oldest.op.work);
                     over.add(oldest.op, Ok(done));
@@ -203,7 +203,7 @@ impl Sends {
     }
 
     /// The lane has ended: what was not posted yet will not be posted.
-    pub(super) fn stop(&mut self, over: &mut Over<'_>) {
+    pub(super) fn stop(&mut self, over: &mut CompletionSink<'_>) {
         if self.remainder.take().is_some()
             && let Some(newest) = self.pending.back_mut()
         {
@@ -214,7 +214,7 @@ impl Sends {
     }
 
     /// The queue pair was destroyed: completes all operations as failed.
-    pub(super) fn abandon(&mut self, over: &mut Over<'_>) {
+    pub(super) fn abandon(&mut self, over: &mut CompletionSink<'_>) {
         for pending in self.pending.drain(..) {
             over.add(pending.op, Err(pending.failure.unwrap_or(Failure::Flushed)));
         }
@@ -272,9 +272,9 @@ mod tests {
     }
 
     /// The operations that complete in `act`: token and failure.
-    fn over(act: impl FnOnce(&mut Over<'_>)) -> Vec<(u64, Option<Failure>)> {
+    fn over(act: impl FnOnce(&mut CompletionSink<'_>)) -> Vec<(u64, Option<Failure>)> {
         let mut done: Vec<Completion> = Vec::new();
-        act(&mut Over { stats: &Stats::default(), done: &mut done });
+        act(&mut CompletionSink { stats: &Stats::default(), done: &mut done });
         done.into_iter().map(|one| (one.token, one.outcome.err())).collect()
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::link::{Endpoint, Listener, Settings};
-use fabric::{Error, Fabric, Half, Lane, Memory, Region, Rights, Side, wait};
+use fabric::{Error, Fabric, Lane, Memory, Region, Rights, Side, UnconnectedLane, wait};
 
 use crate::pair::Pair;
 
@@ -42,19 +42,19 @@ impl Fabric for Linked {
         self.endpoint.register(memory, rights)
     }
 
-    fn half(&self, side: Side) -> Result<Box<dyn Half>, Error> {
+    fn prepare_lane(&self, side: Side) -> Result<Box<dyn UnconnectedLane>, Error> {
         let (endpoint, listener) = (self.endpoint.clone(), self.listener.clone());
-        Ok(Box::new(LinkHalf { endpoint, listener, side }))
+        Ok(Box::new(UnconnectedLink { endpoint, listener, side }))
     }
 }
 
-struct LinkHalf {
+struct UnconnectedLink {
     endpoint: Endpoint,
     listener: Arc<Listener>,
     side: Side,
 }
 
-impl Half for LinkHalf {
+impl UnconnectedLane for UnconnectedLink {
     fn offer(&self) -> Vec<u8> {
         self.listener.address().to_string().into_bytes()
     }

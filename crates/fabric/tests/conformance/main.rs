@@ -46,8 +46,8 @@ mod tcp_encrypted {
     reliable_lane!(crate::tcp(fabric::tcp::Config { encrypt: true, ..Default::default() }));
 }
 
-mod tcp_two_streams_by_a_acceptor {
-    reliable_lane!(crate::tcp(crate::by_a_acceptor()));
+mod tcp_two_streams_over_a_shared_listener {
+    reliable_lane!(crate::tcp(crate::over_a_shared_listener()));
 }
 
 #[cfg(feature = "external-tests")]
@@ -78,30 +78,30 @@ fn both(class: Class) -> [Settings; 2] {
 }
 
 fn tcp(config: tcp::Config) -> Pair {
-    let config = tcp::Config { patience: Duration::from_secs(1), ..config };
+    let config = tcp::Config { receive_timeout: Duration::from_secs(1), ..config };
     let fabric = Arc::new(tcp::Tcp::new(config));
     Pair::connect(fabric.clone(), fabric)
 }
 
 /// A listener that lets in lanes alone, as long as the process lives.
-fn by_a_acceptor() -> tcp::Config {
+fn over_a_shared_listener() -> tcp::Config {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let acceptor = listener.local_addr().ok();
-    let callers = tcp::Callers::default();
-    let delivered = callers.clone();
+    let listener_address = listener.local_addr().ok();
+    let router = tcp::ConnectionRouter::default();
+    let delivered = router.clone();
     std::thread::spawn(move || {
         for mut socket in listener.incoming().map_while(Result::ok) {
-            let mut hello = [0; tcp::HELLO];
+            let mut hello = [0; tcp::HELLO_BYTES];
             if socket.read_exact(&mut hello).is_ok() && hello.starts_with(&tcp::MAGIC) {
                 assert!(delivered.deliver(hello, socket), "nobody else calls");
             }
         }
     });
-    tcp::Config { streams: 2, callers: Some(callers), acceptor, ..tcp::Config::default() }
+    tcp::Config { streams: 2, router: Some(router), listener_address, ..tcp::Config::default() }
 }
 
 fn shm() -> Pair {
-    let config = shm::Config { patience: Duration::from_secs(1), ..shm::Config::default() };
+    let config = shm::Config { receive_timeout: Duration::from_secs(1), ..shm::Config::default() };
     let fabric = Arc::new(shm::Shm::new(config));
     Pair::connect(fabric.clone(), fabric)
 }
@@ -128,7 +128,7 @@ fn trouble(faults: &mut sim::Faults) {
 }
 
 fn sim(ordered: bool, faults: impl FnOnce(&mut sim::Faults)) -> Pair {
-    let world = sim::World::with(7, sim::Config { ordered, ..sim::Config::default() });
+    let world = sim::World::with_config(7, sim::Config { ordered, ..sim::Config::default() });
     let end = |host: &str| -> Arc<dyn Fabric> { Arc::new(world.fabric(host, "rail")) };
     let mut pair = Pair::connect(end("a"), end("b"));
     world.change("rail", faults);

@@ -162,7 +162,8 @@ impl End {
 
 /// Connects the two halves, each on a thread, as two processes would.
 pub(crate) fn connect(a: &dyn Fabric, b: &dyn Fabric) -> (Box<dyn Lane>, Box<dyn Lane>) {
-    let (dial, accept) = (a.half(Side::Dial).expect("half"), b.half(Side::Accept).expect("half"));
+    let (dial, accept) =
+        (a.prepare_lane(Side::Dial).expect("half"), b.prepare_lane(Side::Accept).expect("half"));
     let (to_a, to_b) = (accept.offer(), dial.offer());
     std::thread::scope(|scope| {
         let accepted = scope.spawn(move || accept.connect(&to_b, PATIENCE).expect("accepted"));

@@ -1,4 +1,4 @@
-//! The example, run as the README says.
+//! Runs the example as described in the README.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -14,25 +14,25 @@ fn hello() -> PathBuf {
 }
 
 /// Runs the example as a server and as a client over this lane.
-pub(crate) fn both_ends_say_what_they_got(lane: &str) {
+pub(crate) fn both_ends_print_what_they_received(lane: &str) {
     let server = Command::new(hello()).args([lane, "serve"]).stderr(Stdio::piped()).spawn();
     let mut server = server.expect("the server starts");
     let limit = Instant::now() + Duration::from_secs(20);
     let client: Output = loop {
         let client = Command::new(hello()).arg(lane).output().expect("the client starts");
-        let said = String::from_utf8_lossy(&client.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&client.stderr).into_owned();
         // Until the server listens.
-        if !said.contains("ConnectionRefused") || Instant::now() > limit {
+        if !printed.contains("ConnectionRefused") || Instant::now() > limit {
             break client;
         }
-        assert!(server.try_wait().expect("our child").is_none(), "the server ended by itself");
+        assert!(server.try_wait().expect("our child").is_none(), "the server ended early");
         std::thread::sleep(Duration::from_millis(20));
     };
-    let said = String::from_utf8_lossy(&client.stderr).into_owned();
-    assert!(client.status.success(), "{lane}: {said}");
-    assert_eq!(said, "read back: \"straight into your memory\"\n");
+    let printed = String::from_utf8_lossy(&client.stderr).into_owned();
+    assert!(client.status.success(), "{lane}: {printed}");
+    assert_eq!(printed, "read back: \"straight into your memory\"\n");
     let output = server.wait_with_output().expect("the server ends");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{lane}: {said}");
-    assert_eq!(said, "25 bytes came with Some(7): \"straight into your memory\"\n");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{lane}: {printed}");
+    assert_eq!(printed, "received 25 bytes with Some(7): \"straight into your memory\"\n");
 }

@@ -38,7 +38,7 @@ fn near_memory_is_readable_only_over_shared_memory() {
     for class in CLASSES {
         let mut pair = LinkPair::over(class);
         let here = pair.region(0, 64, Rights::NONE);
-        let near = Region::near(&memory);
+        let near = Region::same_host(&memory);
         let window = pair.grant(&near);
         let read = pair.do_one(Op::read(1, here.slice(..4), window.at(100)));
         let peeked = pair.dialler.peek(&window, 100, &here.slice(8..12));

@@ -275,8 +275,9 @@ fn datagrams_arrive_without_their_header() {
 #[test]
 fn an_unknown_peers_datagram_is_dropped_and_its_receive_waits_on() {
     let (near, far) = (open("rxe0", &datagrams()), open("rxe1", &datagrams()));
-    let (ours, theirs) = (near.half(Side::Dial).unwrap(), far.half(Side::Accept).unwrap());
-    let strange = near.half(Side::Dial).unwrap();
+    let (ours, theirs) =
+        (near.prepare_lane(Side::Dial).unwrap(), far.prepare_lane(Side::Accept).unwrap());
+    let strange = near.prepare_lane(Side::Dial).unwrap();
     let their_offer = theirs.offer();
     let mut receiver = theirs.connect(&ours.offer(), LIMIT).unwrap();
     let mut sender = ours.connect(&their_offer, LIMIT).unwrap();
@@ -345,12 +346,12 @@ fn a_sleeper_is_woken() {
 #[test]
 fn ends_that_do_not_match_are_told_so() {
     let (reliable, datagram) = (open("rxe0", &Config::default()), open("rxe1", &datagrams()));
-    let offer = datagram.half(Side::Accept).unwrap().offer();
-    let half = reliable.half(Side::Dial).unwrap();
+    let offer = datagram.prepare_lane(Side::Accept).unwrap().offer();
+    let half = reliable.prepare_lane(Side::Dial).unwrap();
     let error = half.connect(&offer, LIMIT).err().expect("they differ");
     assert_eq!(error.kind(), Kind::Unsupported);
     assert!(error.to_string().contains("the peer's queue pair is Ud, the local one Rc"), "{error}");
-    let half = reliable.half(Side::Dial).unwrap();
+    let half = reliable.prepare_lane(Side::Dial).unwrap();
     let error = half.connect(b"no offer", LIMIT).err().expect("it is");
     assert_eq!(error.kind(), Kind::Misuse);
 }

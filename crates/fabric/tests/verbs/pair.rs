@@ -46,7 +46,8 @@ pub(crate) fn open(device: &str, config: &Config) -> Domain {
 }
 
 pub(crate) fn connect(near: &Domain, far: &Domain) -> (Box<dyn Lane>, Box<dyn Lane>) {
-    let (ours, theirs) = (near.half(Side::Dial).unwrap(), far.half(Side::Accept).unwrap());
+    let (ours, theirs) =
+        (near.prepare_lane(Side::Dial).unwrap(), far.prepare_lane(Side::Accept).unwrap());
     let (our_offer, their_offer) = (ours.offer(), theirs.offer());
     (ours.connect(&their_offer, LIMIT).unwrap(), theirs.connect(&our_offer, LIMIT).unwrap())
 }

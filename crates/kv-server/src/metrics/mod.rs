@@ -60,7 +60,7 @@ fn durations(
     histogram: &Histogram,
     doublings: RangeInclusive<u32>,
 ) {
-    let bounds = histogram.doublings(doublings);
+    let bounds = histogram.powers_of_two(doublings);
     let mut buckets: Vec<(f64, u64)> =
         bounds.map(|(end, values)| (end.as_secs_f64(), values)).collect();
     let inside: u64 = buckets.iter().map(|(_, values)| values).sum();

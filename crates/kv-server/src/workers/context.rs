@@ -66,7 +66,7 @@ impl WorkerContext {
             worker,
             // Nobody but us reads or writes it.
             pool: endpoint.register(engine.pool(), Rights::NONE)?,
-            readable_pool: Region::near(engine.pool()),
+            readable_pool: Region::same_host(engine.pool()),
             send_buffers: SendBuffers::new(&endpoint)?,
             receive_areas: ReceiveAreas::default(),
             engine,

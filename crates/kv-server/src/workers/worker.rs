@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric::link::Link;
-use fabric::{Lane, linger};
+use fabric::{Lane, busy_wait};
 use rustix::event::epoll;
 
 use crate::rows::Rows;
@@ -100,7 +100,7 @@ impl Worker {
             let waited = now.duration_since(*busy.get_or_insert(now));
             // A worker that waits for the disk leaves the CPU to the threads that write to it.
             let looks_out = self.works && self.context.disk_requests == 0;
-            if looks_out && self.shared.may_spin(self.number) && linger(waited) {
+            if looks_out && self.shared.may_spin(self.number) && busy_wait(waited) {
                 continue;
             }
             (self.works, busy) = (false, None);

@@ -51,7 +51,11 @@ pub(crate) fn settings(
             receive_timeout: silence,
             ..ofi::Config::default()
         },
-        tcp: tcp::Config { silence, encrypt: settings.tcp_encrypt, ..tcp::Config::default() },
+        tcp: tcp::Config {
+            peer_timeout: silence,
+            encrypt: settings.tcp_encrypt,
+            ..tcp::Config::default()
+        },
         shm: shm::Config::default(),
         keyring,
         require_authentication: settings.require_authentication,

@@ -306,13 +306,13 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     // Wirelane's own.
     row(
-        &["the peer or the way to it is gone"],
+        &["the peer or the path to it is gone"],
         Subject::RetryExceeded,
         "a lane of Wirelane lost its peer",
         "The peer did not answer, however often it was asked; the link makes another lane where it can.",
     ),
     row(
-        &["the device refused our memory or failed"],
+        &["the device refused local memory or failed"],
         Subject::LocalProtection,
         "a lane of Wirelane failed at this end",
         "The card could not read or write memory at this end, or failed itself.",

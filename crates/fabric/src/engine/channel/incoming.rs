@@ -1,24 +1,24 @@
-//! Frames in: what the peer asks for is checked and done.
+//! Receiving frames: the peer's requests are checked and executed.
 //!
-//! Unsafe here: the parts handed to the stream are bytes of this channel, or memory of operations and
-//! regions that it holds at that time.
-#![allow(unsafe_code, reason = "hands raw parts to the stream")]
+//! Unsafe here: the parts passed to the stream are bytes of this channel, or memory of operations and
+//! regions that are owned during the call.
+#![allow(unsafe_code, reason = "passes raw parts to the stream")]
 
 use std::io::ErrorKind;
 
 use super::Channel;
-use super::outgoing::{PARTS, Payload};
+use super::outgoing::{MAX_PARTS, Payload};
 use crate::engine::core::Core;
 use crate::engine::frame::{Decoded, Header, Kind};
 use crate::engine::stream::Stream;
-use crate::iovec::{Part, append};
+use crate::iovec::{IoVec, append};
 use crate::memory::copy::copy;
 use crate::op::{Done, Failure, Op, Work};
 use crate::region::{Rights, Slice};
 
-/// A frame whose payload is on its way.
+/// A frame whose payload is being received.
 pub(super) struct Incoming {
-    /// How many bytes, and the immediate data that came with them.
+    /// The payload's length, and the immediate data.
     length: usize,
     imm: Option<u32>,
     placed: usize,
@@ -32,12 +32,12 @@ pub(super) enum Sink {
 }
 
 impl<S: Stream> Channel<S> {
-    /// Reads and executes what is there.
+    /// Reads and executes frames.
     pub(in crate::engine) fn receive(&mut self, core: &mut Core) {
-        let mut budget = BUDGET;
+        let mut budget = MAX_BYTES_PER_POLL;
         while !self.ended {
-            let asked = self.ask(core);
-            // SAFETY: `ask` made the parts of the stage and of memory that the sink holds.
+            let capacity = self.collect_parts(core);
+            // SAFETY: `collect_parts` took the parts from the buffer and from memory that the sink owns.
             let got = match unsafe { self.stream.read(&self.parts) } {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Ok(got) if got > 0 => got,
@@ -50,25 +50,25 @@ impl<S: Stream> Channel<S> {
                     return self.stop(core);
                 }
             };
-            self.arrived(got);
+            self.count_received(got);
             if let Err(failure) = self.execute(core) {
                 self.stop(core);
-                return core.die(None, failure, Failure::Flushed);
+                return core.fail(None, failure, Failure::Flushed);
             }
-            // A stream that gave less than asked for has no more now. A ring may: but to look for the next record
-            // at once is to wait for a line that the peer has just written, with this one in hand.
+            // A stream that returned less than the capacity has no more now. A ring may have, but checking for the next record
+            // immediately would wait for a cache line that the peer is just writing, and delay this record.
             budget = budget.saturating_sub(got);
-            if got < asked || budget == 0 {
+            if got < capacity || budget == 0 {
                 return;
             }
         }
     }
 
-    /// Collects the places for what comes next: the rest of a payload, then the stage.
-    fn ask(&mut self, core: &Core) -> usize {
-        let (start, end) = self.ahead;
-        self.stage.copy_within(start..end, 0);
-        self.ahead = (0, end - start);
+    /// Collects the parts to read into: the rest of a payload, then the buffer. Returns their length.
+    fn collect_parts(&mut self, core: &Core) -> usize {
+        let (start, end) = self.unread;
+        self.buffer.copy_within(start..end, 0);
+        self.unread = (0, end - start);
         self.parts.clear();
         if let Some(incoming) = &self.incoming {
             let left = incoming.left();
@@ -79,41 +79,41 @@ impl<S: Stream> Channel<S> {
                 Sink::Receive(op) => {
                     append(&mut self.parts, op.work.local(), incoming.placed, left);
                 }
-                Sink::Operation(flight) => {
-                    let (slices, start, _) = core.operations.local(*flight).unwrap_or_default();
+                Sink::Operation(id) => {
+                    let (slices, start, _) = core.operations.local(*id).unwrap_or_default();
                     append(&mut self.parts, slices, start + incoming.placed, left);
                 }
             }
         }
-        self.parts.truncate(PARTS - 1);
-        let filled = self.ahead.1;
-        // A payload in more pieces than fit must be whole before the stage is filled.
+        self.parts.truncate(MAX_PARTS - 1);
+        let filled = self.unread.1;
+        // A payload in more pieces than fit must be complete before the buffer is filled.
         let listed: usize = self.parts.iter().map(|part| part.length).sum();
         if self.incoming.as_ref().is_none_or(|incoming| incoming.left() == listed) {
-            self.parts.push(Part::of_bytes(&mut self.stage[filled..]));
+            self.parts.push(IoVec::of_bytes(&mut self.buffer[filled..]));
         }
         self.parts.iter().map(|part| part.length).sum()
     }
 
-    fn arrived(&mut self, mut count: usize) {
+    fn count_received(&mut self, mut count: usize) {
         if let Some(incoming) = &mut self.incoming {
             let placed = incoming.left().min(count);
             incoming.placed += placed;
             count -= placed;
         }
-        self.ahead.1 += count;
+        self.unread.1 += count;
     }
 
-    /// Executes every frame that is there in full, and begins the one that is not.
+    /// Executes every complete frame, and starts the incomplete one.
     fn execute(&mut self, core: &mut Core) -> Result<(), Failure> {
         loop {
             if let Some(incoming) = &mut self.incoming {
-                let (start, end) = self.ahead;
+                let (start, end) = self.unread;
                 let count = incoming.left().min(end - start);
                 if count > 0 {
-                    let bytes = &self.stage[start..start + count];
+                    let bytes = &self.buffer[start..start + count];
                     place(incoming, bytes, core);
-                    self.ahead.0 += count;
+                    self.unread.0 += count;
                 }
                 if incoming.left() > 0 {
                     return Ok(());
@@ -121,22 +121,22 @@ impl<S: Stream> Channel<S> {
                 let incoming = self.incoming.take().expect("just seen");
                 self.placed(incoming, core)?;
             }
-            let (start, end) = self.ahead;
-            let (header, length) = match Header::decode(&self.stage[start..end]) {
+            let (start, end) = self.unread;
+            let (header, length) = match Header::decode(&self.buffer[start..end]) {
                 Decoded::Header(header, length) => (header, length),
-                Decoded::Short => return Ok(()),
+                Decoded::Incomplete => return Ok(()),
                 Decoded::ProtocolError => return Err(Failure::ProtocolError),
             };
-            self.ahead.0 += length;
-            self.begin(header, core)?;
+            self.unread.0 += length;
+            self.start_frame(header, core)?;
             if self.ended {
                 return Ok(());
             }
         }
     }
 
-    /// Does what a header asks for, or prepares the place of its payload.
-    fn begin(&mut self, header: Header, core: &mut Core) -> Result<(), Failure> {
+    /// Executes a header's request, or prepares the destination of its payload.
+    fn start_frame(&mut self, header: Header, core: &mut Core) -> Result<(), Failure> {
         self.acknowledge(header.ack, core)?;
         core.peer_posted(header.credit)?;
         let length = usize::try_from(header.length).map_err(|_| Failure::ProtocolError)?;
@@ -157,17 +157,17 @@ impl<S: Stream> Channel<S> {
                 Sink::Receive(receive)
             }
             Kind::Data => {
-                let right =
+                let expected =
                     core.operations.local(header.number).is_some_and(|(_, _, n)| n == length)
                         && is_read(core, header.number)
-                        && core.operations.take_asked(header.number);
-                if !right {
+                        && core.operations.take_requested(header.number);
+                if !expected {
                     return Err(Failure::ProtocolError);
                 }
                 Sink::Operation(header.number)
             }
             Kind::Imm => {
-                if !(S::NUMBERS_ALONE && header.flag) {
+                if !(S::IMM_WITHOUT_DATA && header.flag) {
                     return Err(Failure::ProtocolError);
                 }
                 self.executed = self.executed.wrapping_add(1);
@@ -183,19 +183,19 @@ impl<S: Stream> Channel<S> {
                 self.failed(header, core);
                 return Ok(());
             }
-            Kind::Note => return Ok(()),
+            Kind::AckOnly => return Ok(()),
         };
         let imm = header.flag.then_some(header.number);
         self.incoming = Some(Incoming { length, imm, placed: 0, sink });
         Ok(())
     }
 
-    /// A payload is where it belongs.
+    /// Finishes a frame whose payload is complete.
     fn placed(&mut self, incoming: Incoming, core: &mut Core) -> Result<(), Failure> {
         let Incoming { length, imm, sink, .. } = incoming;
         let received = Done::Received { length, imm };
         match sink {
-            Sink::Operation(flight) => core.land(flight, Done::Placed),
+            Sink::Operation(id) => core.complete_operation(id, Done::Placed),
             Sink::Receive(receive) => {
                 self.executed = self.executed.wrapping_add(1);
                 core.complete(receive, Ok(received));
@@ -217,8 +217,8 @@ impl<S: Stream> Channel<S> {
             return Err(Failure::ProtocolError);
         }
         self.acknowledged = ack;
-        for flight in self.unacknowledged.drain(..count) {
-            core.land(flight, Done::Placed);
+        for id in self.unacknowledged.drain(..count) {
+            core.complete_operation(id, Done::Placed);
         }
         Ok(())
     }
@@ -268,13 +268,13 @@ impl Incoming {
     }
 }
 
-/// Copies bytes that were read ahead to where they belong.
+/// Copies bytes that were read ahead to their destination.
 fn place(incoming: &mut Incoming, mut bytes: &[u8], core: &Core) {
     let (slices, start) = match &incoming.sink {
         Sink::Region(slice) => (std::slice::from_ref(slice), 0),
         Sink::Receive(op) => (op.work.local(), 0),
-        Sink::Operation(flight) => {
-            let (slices, start, _) = core.operations.local(*flight).unwrap_or_default();
+        Sink::Operation(id) => {
+            let (slices, start, _) = core.operations.local(*id).unwrap_or_default();
             (slices, start)
         }
     };
@@ -285,7 +285,7 @@ fn place(incoming: &mut Incoming, mut bytes: &[u8], core: &Core) {
             continue;
         }
         let count = (slice.len() - skip).min(bytes.len());
-        // SAFETY: within the slice, which the sink holds; the stage is no part of any region.
+        // SAFETY: within the slice, which the sink owns; the buffer is no part of any region.
         unsafe { copy(slice.address().wrapping_add(skip), bytes.as_ptr(), count) };
         incoming.placed += count;
         bytes = &bytes[count..];
@@ -296,8 +296,8 @@ fn place(incoming: &mut Incoming, mut bytes: &[u8], core: &Core) {
     }
 }
 
-fn is_read(core: &Core, flight: u32) -> bool {
-    core.operations.op(flight).is_some_and(|op| matches!(op.work, Work::Read { .. }))
+fn is_read(core: &Core, id: u32) -> bool {
+    core.operations.op(id).is_some_and(|op| matches!(op.work, Work::Read { .. }))
 }
 
 /// The answer to an atomic operation.
@@ -307,16 +307,16 @@ fn old(header: Header, core: &mut Core) -> Result<(), Failure> {
         _ => None,
     });
     let old = old.ok_or(Failure::ProtocolError)?;
-    if !core.operations.take_asked(header.number) {
+    if !core.operations.take_requested(header.number) {
         return Err(Failure::ProtocolError);
     }
     old.region().memory().store(old.offset(), header.length);
-    core.land(header.number, Done::Old(header.length));
+    core.complete_operation(header.number, Done::Old(header.length));
     Ok(())
 }
 
-/// How much is read in one poll, so that sending gets its turn. Little in tests, which see then what
-/// becomes of the rest.
-const BUDGET: usize = if cfg!(test) { 64 << 10 } else { 4 << 20 };
-/// More questions at once than any peer of ours asks.
+/// The maximum read in one poll, so that sending is not delayed. Small in tests, to cover what
+/// is left for the next poll.
+const MAX_BYTES_PER_POLL: usize = if cfg!(test) { 64 << 10 } else { 4 << 20 };
+/// More requests in flight than a well-behaved peer sends.
 const MAX_ANSWERS: usize = 1 << 16;

@@ -6,44 +6,44 @@ mod outgoing;
 use std::collections::VecDeque;
 
 use super::core::Core;
-use super::frame::{Header, Kind, reason, reason_number};
+use super::frame::{Header, Kind, failure_code, failure_from_code};
 use super::stream::Stream;
-use crate::iovec::Part;
+use crate::iovec::IoVec;
 use crate::op::Failure;
 use incoming::{Incoming, Sink};
-use outgoing::{Outgoing, PARTS, Payload};
+use outgoing::{MAX_PARTS, Outgoing, Payload};
 
 pub(super) struct Channel<S> {
     pub(super) stream: S,
-    parts: Vec<Part>,
+    parts: Vec<IoVec>,
 
-    /// Frames to be sent, the first of them perhaps in part.
+    /// Frames to send; `sent` bytes of the first one are sent already.
     queue: VecDeque<Outgoing>,
     sent: usize,
-    /// Counted frames that the peer has and has not acknowledged, and how many it has.
+    /// Operations whose counted frames are sent and not acknowledged, and the number of acknowledged ones.
     unacknowledged: VecDeque<u32>,
     acknowledged: u32,
-    /// Answers of ours in the queue.
+    /// The number of answers in the queue.
     answers: usize,
 
-    /// Bytes read ahead: of them `ahead.0..ahead.1` are not used yet.
-    stage: Box<[u8]>,
-    ahead: (usize, usize),
+    /// Bytes read ahead; `unread.0..unread.1` are not processed yet.
+    buffer: Box<[u8]>,
+    unread: (usize, usize),
     incoming: Option<Incoming>,
-    /// How many counted frames were executed, and how many the peer knows of.
+    /// Numbers of counted frames: executed, and acknowledged to the peer.
     executed: u32,
     reported: u32,
-    /// For how many polls there was something to report to the peer.
-    due: u32,
-    /// No more is read or queued.
+    /// The number of polls since there is something to report to the peer.
+    polls_unreported: u32,
+    /// Nothing more is read or queued.
     ended: bool,
-    /// The peer was told so.
+    /// The end was sent to the peer.
     finished: bool,
     closed: bool,
-    /// It carries the reason of the end to the peer.
-    pub(super) last_word: bool,
-    /// No more can be written. What the peer said before may still be read.
-    broken: bool,
+    /// It sends the reason of the end to the peer.
+    pub(super) sends_reason: bool,
+    /// Nothing more can be written. What the peer sent before may still be read.
+    write_failed: bool,
     /// The stream failed, or the peer ended it.
     pub(super) lost: Option<Failure>,
 }
@@ -52,101 +52,100 @@ impl<S: Stream> Channel<S> {
     pub(super) fn new(stream: S) -> Self {
         Channel {
             stream,
-            parts: Vec::with_capacity(PARTS),
+            parts: Vec::with_capacity(MAX_PARTS),
             queue: VecDeque::new(),
             sent: 0,
             unacknowledged: VecDeque::new(),
             acknowledged: 0,
             answers: 0,
-            stage: vec![0; S::AHEAD.max(Header::LONGEST)].into(),
-            ahead: (0, 0),
+            buffer: vec![0; S::READ_AHEAD_BYTES.max(Header::MAX_BYTES)].into(),
+            unread: (0, 0),
             incoming: None,
             executed: 0,
             reported: 0,
-            due: 0,
+            polls_unreported: 0,
             ended: false,
             finished: false,
             closed: false,
-            last_word: false,
-            broken: false,
+            sends_reason: false,
+            write_failed: false,
             lost: None,
         }
     }
 
-    /// Bytes that wait to be sent.
-    pub(super) fn is_blocked(&self) -> bool {
+    /// Whether bytes wait to be sent.
+    pub(super) fn has_backlog(&self) -> bool {
         !self.queue.is_empty() || self.stream.has_unsent()
     }
 
-    /// Nothing to send, and nothing to report.
+    /// Whether there is nothing to send, and nothing to report.
     #[inline]
-    pub(super) fn is_quiet(&self, core: &Core) -> bool {
+    pub(super) fn is_idle(&self, core: &Core) -> bool {
         let reported = self.executed == self.reported && !core.must_report();
-        !self.is_blocked() && reported && self.lost.is_none()
+        !self.has_backlog() && reported && self.lost.is_none()
     }
 
-    /// How many frames wait, to choose the least busy stream.
+    /// The number of queued frames, to choose the least busy stream.
     pub(super) fn backlog(&self) -> usize {
         self.queue.len()
     }
 
     /// Queues a frame for an operation in flight.
     #[inline]
-    pub(super) fn queue(&mut self, header: Header, flight: u32) {
-        self.push(header, Payload::Operation(flight));
+    pub(super) fn queue(&mut self, header: Header, id: u32) {
+        self.push(header, Payload::Operation(id));
     }
 
     #[inline]
     fn push(&mut self, header: Header, payload: Payload) {
-        if self.broken || self.closed {
+        if self.write_failed || self.closed {
             return;
         }
-        self.queue.push_back(Outgoing { header, bytes: [0; Header::LONGEST], payload });
+        self.queue.push_back(Outgoing { header, bytes: [0; Header::MAX_BYTES], payload });
     }
 
-    /// Tells the peer that it may not, and ends the lane: `question`, or the frame that comes after
-    /// those acknowledged.
+    /// Refuses `request`, or the frame after those acknowledged, and ends the lane.
     fn refuse(
         &mut self,
         failure: Failure,
-        question: Option<u32>,
+        request: Option<u32>,
         core: &mut Core,
     ) -> Result<(), Failure> {
         let header = Header {
-            number: question.unwrap_or(0),
-            flag: question.is_none(),
-            length: reason_number(failure),
+            number: request.unwrap_or(0),
+            flag: request.is_none(),
+            length: failure_code(failure),
             ..Header::new(Kind::Fail)
         };
         self.stop(core);
-        // Behind a frame that was cut short nothing can be said.
-        if !self.closed && !self.broken {
-            self.last_word = true;
+        // After an incomplete frame nothing can be sent.
+        if !self.closed && !self.write_failed {
+            self.sends_reason = true;
             self.push(header, Payload::None);
         }
-        core.die(None, failure, Failure::Flushed);
+        core.fail(None, failure, Failure::Flushed);
         Ok(())
     }
 
-    /// The peer refused something of ours.
+    /// The peer refused one of our operations.
     fn failed(&mut self, header: Header, core: &mut Core) {
         let cause = match header.flag {
             true => self.unacknowledged.front().copied().or_else(|| self.being_sent()),
             false => Some(header.number),
         };
         self.stop(core);
-        core.die(cause, reason(header.length), Failure::Flushed);
+        core.fail(cause, failure_from_code(header.length), Failure::Flushed);
     }
 
-    /// The operation whose frame is on its way in part.
+    /// The operation whose frame is partly sent.
     fn being_sent(&self) -> Option<u32> {
         match self.queue.front()?.payload {
-            Payload::Operation(flight) if self.sent > 0 => Some(flight),
+            Payload::Operation(id) if self.sent > 0 => Some(id),
             _ => None,
         }
     }
 
-    /// Ends the stream both ways, whatever was begun.
+    /// Closes both directions of the stream immediately.
     pub(super) fn close(&mut self, core: &mut Core) {
         if self.closed {
             return;
@@ -154,45 +153,45 @@ impl<S: Stream> Channel<S> {
         self.closed = true;
         self.ended = true;
         self.finished = true;
-        self.abandon_incoming(core);
-        self.forget();
+        self.return_incoming_receive(core);
+        self.clear_queue();
         self.stream.close();
     }
 
-    /// The receive of a message that will never be whole comes back too.
-    fn abandon_incoming(&mut self, core: &mut Core) {
+    /// Returns the receive of an incomplete message.
+    fn return_incoming_receive(&mut self, core: &mut Core) {
         if let Some(Incoming { sink: Sink::Receive(op), .. }) = self.incoming.take() {
             core.return_receive(op);
         }
     }
 
-    /// Says nothing more, not even that it ends.
-    pub(super) fn mute(&mut self, core: &mut Core) {
+    /// Sends nothing more, not even the end.
+    pub(super) fn stop_silently(&mut self, core: &mut Core) {
         if self.ended {
             return;
         }
-        // Not even a frame that was begun: the stream stays as it is.
+        // Not even the rest of a frame: the stream stays open.
         self.finished = true;
         self.closed = true;
-        self.forget();
+        self.clear_queue();
         self.stop(core);
     }
 
-    /// Reads no more and sends no more: what is in the queue belongs to operations that are over now. A
-    /// frame that was begun is cut short, and with it the stream.
+    /// Reads and sends nothing more: the operations of queued frames are finished now. If a
+    /// frame is partly sent, the stream is closed.
     fn stop(&mut self, core: &mut Core) {
         self.ended = true;
-        self.abandon_incoming(core);
+        self.return_incoming_receive(core);
         self.answers = 0;
         self.unacknowledged.clear();
         if self.sent > 0 {
             return self.close(core);
         }
-        self.forget();
+        self.clear_queue();
     }
 
-    /// Nothing is to be sent any more.
-    fn forget(&mut self) {
+    /// Discards all queued frames.
+    fn clear_queue(&mut self) {
         self.queue.clear();
         self.sent = 0;
     }

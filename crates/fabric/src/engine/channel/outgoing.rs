@@ -1,8 +1,8 @@
-//! Frames out.
+//! Sending frames.
 //!
-//! Unsafe here: the parts handed to the stream are bytes of this channel, or memory of operations and
-//! regions that it holds at that time.
-#![allow(unsafe_code, reason = "hands raw parts to the stream")]
+//! Unsafe here: the parts passed to the stream are bytes of this channel, or memory of operations and
+//! regions that are owned during the call.
+#![allow(unsafe_code, reason = "passes raw parts to the stream")]
 
 use std::io::ErrorKind;
 
@@ -10,20 +10,20 @@ use super::Channel;
 use crate::engine::core::Core;
 use crate::engine::frame::{Header, Kind};
 use crate::engine::stream::Stream;
-use crate::iovec::{Part, append};
+use crate::iovec::{IoVec, append};
 use crate::op::Failure;
 use crate::region::Slice;
 
 pub(super) struct Outgoing {
     pub(super) header: Header,
-    pub(super) bytes: [u8; Header::LONGEST],
+    pub(super) bytes: [u8; Header::MAX_BYTES],
     pub(super) payload: Payload,
 }
 
 pub(super) enum Payload {
-    /// None, or that of an operation in flight.
+    /// The local memory of an operation in flight.
     Operation(u32),
-    /// A region's, for a peer that asked.
+    /// Memory of a region, for the peer's request.
     Answer(Slice),
     None,
 }
@@ -33,8 +33,8 @@ impl<S: Stream> Channel<S> {
     pub(in crate::engine) fn flush(&mut self, core: &mut Core) {
         while !self.queue.is_empty() {
             self.gather(core);
-            // SAFETY: `gather` made the parts of frames in the queue, whose memory the queue, the
-            // operations and the regions hold.
+            // SAFETY: `gather` took the parts from frames in the queue, whose memory the queue, the
+            // operations and the regions own.
             match unsafe { self.stream.write(&self.parts) } {
                 Ok(written) if written > 0 => self.advance(written, core),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -42,13 +42,13 @@ impl<S: Stream> Channel<S> {
                     self.lost = Some(Failure::ProtocolError);
                     return self.stop(core);
                 }
-                // The reader finds the end, and what was said before it.
+                // The reader finds the end, and what the peer sent before it.
                 Ok(_) | Err(_) => self.give_up_writing(),
             }
         }
-        // What the stream took and kept is sent before it ends.
+        // Bytes buffered in the stream are sent before its end.
         if self.stream.has_unsent() {
-            match self.stream.send_on() {
+            match self.stream.flush_unsent() {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => self.give_up_writing(),
@@ -61,17 +61,17 @@ impl<S: Stream> Channel<S> {
     }
 
     fn give_up_writing(&mut self) {
-        self.broken = true;
-        self.forget();
+        self.write_failed = true;
+        self.clear_queue();
         self.stream.close();
     }
 
-    /// Collects the places of the next frames.
+    /// Collects the parts of the next frames.
     fn gather(&mut self, core: &Core) {
         self.parts.clear();
         let mut skip = self.sent;
         for frame in &mut self.queue {
-            if self.parts.len() + 2 > PARTS {
+            if self.parts.len() + 2 > MAX_PARTS {
                 break;
             }
             if skip == 0 {
@@ -79,19 +79,19 @@ impl<S: Stream> Channel<S> {
                 frame.header.credit = core.credit();
                 frame.header.encode(&mut frame.bytes);
             }
-            let length = frame.header.kind.header();
+            let length = frame.header.kind.header_length();
             if skip < length {
-                self.parts.push(Part::of_const(&frame.bytes[skip..length]));
+                self.parts.push(IoVec::of_const(&frame.bytes[skip..length]));
             }
-            let placed = skip.saturating_sub(length);
-            let left = frame.header.payload() as usize - placed;
+            let sent = skip.saturating_sub(length);
+            let left = frame.header.payload_length() as usize - sent;
             match &frame.payload {
-                Payload::Operation(flight) => {
-                    let (slices, start, _) = core.operations.local(*flight).unwrap_or_default();
-                    append(&mut self.parts, slices, start + placed, left);
+                Payload::Operation(id) => {
+                    let (slices, start, _) = core.operations.local(*id).unwrap_or_default();
+                    append(&mut self.parts, slices, start + sent, left);
                 }
                 Payload::Answer(slice) => {
-                    append(&mut self.parts, std::slice::from_ref(slice), placed, left);
+                    append(&mut self.parts, std::slice::from_ref(slice), sent, left);
                 }
                 Payload::None => {}
             }
@@ -99,46 +99,49 @@ impl<S: Stream> Channel<S> {
         }
     }
 
-    /// Takes note of what was sent.
+    /// Records what was sent.
     fn advance(&mut self, written: usize, core: &mut Core) {
         self.sent += written;
         while let Some(frame) = self.queue.front() {
-            let whole = frame.header.whole();
-            if self.sent < whole {
+            let length = frame.header.frame_length();
+            if self.sent < length {
                 return;
             }
-            self.sent -= whole;
+            self.sent -= length;
             let frame = self.queue.pop_front().expect("just seen");
             self.reported = frame.header.ack;
             core.reported(frame.header.credit);
             match frame.payload {
-                Payload::Operation(flight) if frame.header.is_counted() => {
-                    self.unacknowledged.push_back(flight);
+                Payload::Operation(id) if frame.header.is_counted() => {
+                    self.unacknowledged.push_back(id);
                 }
-                Payload::Operation(flight) => core.operations.set_asked(flight),
+                Payload::Operation(id) => core.operations.set_requested(id),
                 Payload::Answer(_) => self.answers -= 1,
                 Payload::None => {}
             }
         }
     }
 
-    /// Reports to the peer what it should know, if nothing else would soon: an answer that is posted within
-    /// a few polls carries it for nothing. `now`: without waiting for such an answer.
+    /// Sends acknowledgements and credits to the peer, unless another frame soon would: a frame that is posted within
+    /// a few polls includes them for free. `now`: without waiting for such a frame.
     pub(in crate::engine) fn report(&mut self, core: &mut Core, now: bool) {
         if self.executed == self.reported && !core.must_report() {
-            self.due = 0;
+            self.polls_unreported = 0;
             return;
         }
-        self.due += 1;
-        if (self.due > POLLS || now) && self.queue.is_empty() && !self.ended {
-            self.push(Header::new(Kind::Note), Payload::None);
+        self.polls_unreported += 1;
+        if (self.polls_unreported > MAX_POLLS_UNREPORTED || now)
+            && self.queue.is_empty()
+            && !self.ended
+        {
+            self.push(Header::new(Kind::AckOnly), Payload::None);
             self.flush(core);
-            self.due = 0;
+            self.polls_unreported = 0;
         }
     }
 }
 
-/// For how many polls news wait for a frame that carries them.
-const POLLS: u32 = 4;
-/// Places handed to the stream in one call; the kernel takes up to 1024.
-pub(super) const PARTS: usize = 64;
+/// The number of polls for which acknowledgements wait for another frame.
+const MAX_POLLS_UNREPORTED: u32 = 4;
+/// Parts passed to the stream in one call; the kernel accepts up to 1024.
+pub(super) const MAX_PARTS: usize = 64;

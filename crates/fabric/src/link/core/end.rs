@@ -67,7 +67,7 @@ impl Core {
         };
         let _ = self.control.send(&goodbye);
         self.ended = Some(LinkEnd { failure, why: why.to_owned() });
-        self.completions.stats().end(failure);
+        self.completions.stats().set_ended(failure);
         self.rails.close(self.now);
         self.journal.record(self.now, what, String::new(), why);
     }

@@ -295,7 +295,7 @@ fn caps(config: &Config) -> Caps {
         peer_must_poll: true,
         borrowed: crate::lane::BorrowedPath::OneCopy,
         spins: true,
-        naps: false,
+        wakes_by_timer: false,
         rdma: false,
         ordered: false,
     }

@@ -151,5 +151,5 @@ pub(super) fn is_allowed(work: &Work, target: &Target, length: usize) -> bool {
         Work::Read { .. } => Rights { read: true, ..Rights::NONE },
         _ => Rights { atomic: true, ..Rights::NONE },
     };
-    target.window.rights().allow(wanted) && target.holds(length)
+    target.window.rights().allow(wanted) && target.contains(length)
 }

@@ -63,8 +63,8 @@ impl Transports for LinkTransports {
                 let callers = self.acceptor.is_none().then(|| self.inner.callers.clone());
                 let (acceptor, encrypt) = (self.acceptor, self.encrypt);
                 Arc::new(tcp::Tcp::new(tcp::Config {
-                    callers,
-                    acceptor,
+                    router: callers,
+                    listener_address: acceptor,
                     encrypt,
                     ..settings.tcp.clone()
                 }))

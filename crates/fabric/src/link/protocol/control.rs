@@ -226,7 +226,7 @@ impl Plan {
 }
 
 fn read_region(reader: &mut Reader<'_>) -> Option<RemoteRegion> {
-    RemoteRegion::from_bytes(&reader.array::<{ RemoteRegion::ENCODED }>()?).ok()
+    RemoteRegion::from_bytes(&reader.array::<{ RemoteRegion::ENCODED_BYTES }>()?).ok()
 }
 
 const MAX_TEXT: usize = 1024;

@@ -13,7 +13,7 @@ use crate::error::{Error, Kind};
 use crate::lane::Lane;
 use crate::link::messages::message_queue::MessageQueue;
 use crate::link::protocol::control::Class;
-use crate::setup::{Fabric, Half, Side};
+use crate::setup::{Fabric, Side, UnconnectedLane};
 
 /// Opens devices and other paths by name.
 pub(crate) trait Transports: Send + Sync {
@@ -47,7 +47,7 @@ pub(in crate::link) enum Task {
         side: Side,
     },
     Connect {
-        half: Box<dyn Half>,
+        half: Box<dyn UnconnectedLane>,
         fabric: Arc<dyn Fabric>,
         offer: Vec<u8>,
         options: LaneOptions,
@@ -75,7 +75,7 @@ pub(crate) struct TaskResult {
 }
 
 pub(in crate::link) enum Product {
-    Half(Box<dyn Half>, Arc<dyn Fabric>),
+    Half(Box<dyn UnconnectedLane>, Arc<dyn Fabric>),
     Lane(Box<RailLane>),
 }
 
@@ -109,13 +109,13 @@ fn prepare(
 ) -> Result<Product, Error> {
     let fabric = transports.open(class, path)?;
     // The device was opened for an earlier lane and may be lost now.
-    let half = fabric.half(side).inspect_err(|_| transports.release_broken(class, path))?;
+    let half = fabric.prepare_lane(side).inspect_err(|_| transports.release_broken(class, path))?;
     Ok(Product::Half(half, fabric))
 }
 
 fn connect(
     transports: &dyn Transports,
-    half: Box<dyn Half>,
+    half: Box<dyn UnconnectedLane>,
     fabric: &dyn Fabric,
     offer: &[u8],
     options: &LaneOptions,

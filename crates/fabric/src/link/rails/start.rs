@@ -9,7 +9,7 @@ use super::{RailLane, RailState, Rails};
 use crate::error::Error;
 use crate::link::config::Config;
 use crate::link::protocol::control::{Class, Plan};
-use crate::setup::{Fabric, Half, Side};
+use crate::setup::{Fabric, Side, UnconnectedLane};
 
 impl Rails {
     /// Starts rails that are due: all classes down to the best that is up, or likely to come up
@@ -88,7 +88,7 @@ impl Rails {
     pub(in crate::link) fn prepared(
         &mut self,
         at: u8,
-        half: Box<dyn Half>,
+        half: Box<dyn UnconnectedLane>,
         fabric: Arc<dyn Fabric>,
     ) -> Vec<u8> {
         self.get_mut(at).prepared(half, fabric)

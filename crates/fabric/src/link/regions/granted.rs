@@ -48,7 +48,7 @@ impl Granted {
             None => self.rows.push(row),
         }
         let gone: Arc<dyn Granter> = self.gone.clone();
-        region.granted(Arc::downgrade(&gone), id.into());
+        region.add_grant(Arc::downgrade(&gone), id.into());
         Ok(id)
     }
 

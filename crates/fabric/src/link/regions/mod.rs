@@ -35,7 +35,7 @@ pub(super) struct UnreportedKey {
 impl Regions {
     pub(super) fn new(epochs: [u64; 2], limits: [usize; 2]) -> Self {
         Regions {
-            link: crate::lane::number(),
+            link: crate::lane::next_lane_id(),
             epochs,
             granted: Granted::default(),
             limits,

@@ -47,7 +47,7 @@ impl SimLink {
             ordered,
             ..sim::Config::default()
         };
-        let world = World::with(seed, sim);
+        let world = World::with_config(seed, sim);
         let channel = Arc::new(Mutex::new(ControlChannel::default()));
         let answer_delay = Arc::new(Mutex::new([Duration::ZERO; 2]));
         let core = |end: usize| {

@@ -3,7 +3,7 @@
 use rdma_sys::Errno;
 
 use super::{LaneLimits, MAX_REQUESTS, PeerRequest, Pending, Sends, Submission, key};
-use crate::completion_sink::Over;
+use crate::completion_sink::CompletionSink;
 use crate::ofi::endpoint::{Direction, Endpoint, Remote};
 use crate::ofi::frame::{AtomicOp, Frame, PART_BYTES};
 use crate::ofi::gather::Gather;
@@ -11,7 +11,7 @@ use crate::ofi::outgoing::ContextUse;
 use crate::ofi::rendezvous::PartId;
 use crate::op::Work;
 use crate::remote::{Reach, Target};
-use crate::splitter::{Cut, Most, Part};
+use crate::splitter::{Part, PartLimits, Splitter};
 
 impl Sends {
     /// Submits as much as the provider accepts, in order; immediate data of placed writes first.
@@ -19,7 +19,7 @@ impl Sends {
     pub(in crate::ofi) fn push(
         &mut self,
         endpoint: &Endpoint,
-        over: &mut Over<'_>,
+        over: &mut CompletionSink<'_>,
     ) -> Result<(), Errno> {
         self.out.unblock();
         while let Some(at) = self.placed.front().copied() {
@@ -65,7 +65,7 @@ impl Sends {
         let Some(pending) = self.pending.get_mut(at) else { return Ok(Submission::Complete) };
         let (mut cut, mut pieces, mut all_registered) = (pending.cut, Gather::new(), true);
         let LaneLimits { domain, transfer, .. } = self.limits;
-        let most = Most { bytes: transfer, pieces: self.limits.pieces - 1 };
+        let most = PartLimits { bytes: transfer, pieces: self.limits.pieces - 1 };
         let part = cut.next(pending.op.work.local(), most, |slice, from, length| {
             all_registered &= pieces.add(slice, from, length as usize, domain);
         });
@@ -161,9 +161,9 @@ impl Sends {
 
     /// Copies the next bytes of an operation after the next frame's header.
     #[inline]
-    fn copy(&self, pending: &Pending) -> (Cut, Part) {
+    fn copy(&self, pending: &Pending) -> (Splitter, Part) {
         let (mut cut, mut copied) = (pending.cut, 0);
-        let most = Most { pieces: usize::MAX, ..self.frame_limit() };
+        let most = PartLimits { pieces: usize::MAX, ..self.frame_limit() };
         let part = cut.next(pending.op.work.local(), most, |slice, from, length| {
             self.out.copy(copied, slice, from, length as usize);
             copied += length as usize;
@@ -173,7 +173,7 @@ impl Sends {
 
     /// The next bytes of an operation for a frame, as pieces, not copied.
     #[inline]
-    fn gather(&self, pending: &Pending) -> Result<(Cut, Part, Gather), Errno> {
+    fn gather(&self, pending: &Pending) -> Result<(Splitter, Part, Gather), Errno> {
         let (mut cut, mut pieces, mut all_registered) = (pending.cut, Gather::new(), true);
         let part = cut.next(pending.op.work.local(), self.frame_limit(), |slice, from, length| {
             all_registered &= pieces.add(slice, from, length as usize, self.limits.domain);
@@ -183,8 +183,8 @@ impl Sends {
 
     /// The limits of a frame's payload in pieces.
     #[inline]
-    fn frame_limit(&self) -> Most {
-        Most { bytes: self.limits.payload, pieces: self.limits.pieces - 1 }
+    fn frame_limit(&self) -> PartLimits {
+        PartLimits { bytes: self.limits.payload, pieces: self.limits.pieces - 1 }
     }
 
     fn submit_immediate(&mut self, at: u32, endpoint: &Endpoint) -> Result<Submission, Errno> {
@@ -250,7 +250,7 @@ impl Sends {
 
     /// Records that a part of an operation was submitted.
     #[inline]
-    fn record_part(&mut self, at: u32, cut: Cut, last: bool) -> Submission {
+    fn record_part(&mut self, at: u32, cut: Splitter, last: bool) -> Submission {
         if let Some(pending) = self.pending.get_mut(at) {
             (pending.cut, pending.parts) = (cut, pending.parts + 1);
             pending.submitted_at = last.then_some(self.sent);

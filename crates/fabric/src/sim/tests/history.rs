@@ -1,4 +1,4 @@
-//! Chance: what must hold whatever it brings, and that it can be repeated.
+//! Random histories: invariants, and reproducibility.
 
 use super::*;
 use crate::sim::Faults;
@@ -8,58 +8,59 @@ use crate::{OpKind, Pieces, Work};
 const OPS: u64 = 60;
 const SLOT: usize = 16;
 
-/// What `a` and `b` saw, and when; and what is in the peer's memory at the end.
+/// The completions of `a` and `b` with their times, and the peer's memory at the end.
 #[derive(Debug, PartialEq)]
 struct History {
     a: Vec<(Duration, Outcome)>,
     b: Vec<(Duration, Outcome)>,
     /// Tokens of writes that succeeded.
     written: Vec<u64>,
-    /// Numbers whose senders were told that they came.
+    /// Immediate data whose sender got a success.
     confirmed: Vec<u64>,
     memory: Vec<u8>,
 }
 
-/// Random operations under random faults. Each write has a place of its own, filled with its token.
+/// Random operations with random faults. Each write has its own slot, filled with its token.
 fn history(seed: u64) -> History {
-    let mut dice = Random::new(!seed);
+    let mut random = Random::new(!seed);
     let config = Config { depth: 8, ordered: false, ..Config::default() };
-    let mut pair = Pair::on(&World::with(seed, config), RAIL);
-    pair.world.change(RAIL, |faults| *faults = random_faults(&mut dice));
+    let mut pair = Pair::on(&World::with_config(seed, config), RAIL);
+    pair.world.change(RAIL, |faults| *faults = random_faults(&mut random));
     let (target, window) = pair.window(OPS as usize * SLOT, Rights::ALL);
-    let ours = Ours::new();
-    let mut ops: VecDeque<Op> = (0..OPS).map(|token| ours.op(token, &mut dice, &window)).collect();
-    let receives = (0..OPS).map(|token| Op::receive(token, part(&ours.received, token)));
+    let buffers = Buffers::new();
+    let mut ops: VecDeque<Op> =
+        (0..OPS).map(|token| buffers.op(token, &mut random, &window)).collect();
+    let receives = (0..OPS).map(|token| Op::receive(token, part(&buffers.received, token)));
     assert_eq!(pair.b.post(&mut receives.collect()), OPS as usize);
     let mut history =
         History { a: vec![], b: vec![], written: vec![], confirmed: vec![], memory: vec![] };
     let mut rounds = 0;
     loop {
         pair.a.post(&mut ops);
-        look(&mut pair, &mut history);
+        collect(&mut pair, &mut history);
         if !pair.world.step() && ops.is_empty() {
             break;
         }
         rounds += 1;
-        assert!(rounds < 100_000, "seed {seed} comes to no end");
-        if dice.happens(0.02) {
-            pair.world.change(RAIL, |faults| *faults = random_faults(&mut dice));
+        assert!(rounds < 100_000, "seed {seed} does not end");
+        if random.happens(0.02) {
+            pair.world.change(RAIL, |faults| *faults = random_faults(&mut random));
         }
     }
-    look(&mut pair, &mut history);
+    collect(&mut pair, &mut history);
     pair.b.close();
-    look(&mut pair, &mut history);
+    collect(&mut pair, &mut history);
     history.memory = content(&target);
     history
 }
 
-fn look(pair: &mut Pair, history: &mut History) {
+fn collect(pair: &mut Pair, history: &mut History) {
     let now = pair.world.now();
     for done in poll(&mut pair.a) {
         if done.outcome.is_ok() && done.work.kind() == OpKind::Write {
             history.written.push(done.token);
         }
-        if done.outcome.is_ok() && done.work.takes_a_receive() {
+        if done.outcome.is_ok() && done.work.consumes_receive() {
             history.confirmed.push(done.token);
         }
         history.a.push((now, (done.token, done.outcome)));
@@ -67,24 +68,24 @@ fn look(pair: &mut Pair, history: &mut History) {
     history.b.extend(outcomes(&mut pair.b).into_iter().map(|outcome| (now, outcome)));
 }
 
-/// Memory of the two, with a slot for each operation: what `a` sends and gets, what `b` receives.
-struct Ours {
+/// Memory with a slot for each operation: what `a` sends and reads, what `b` receives.
+struct Buffers {
     sent: Region,
     got: Region,
     received: Region,
 }
 
-impl Ours {
+impl Buffers {
     fn new() -> Self {
         let bytes: Vec<u8> = (0..OPS as u8).flat_map(|token| [token + 1; SLOT]).collect();
-        let room = || region(bytes.len(), Rights::NONE);
-        Ours { sent: holding(&bytes), got: room(), received: room() }
+        let buffer = || region(bytes.len(), Rights::NONE);
+        Buffers { sent: region_with(&bytes), got: buffer(), received: buffer() }
     }
 
-    fn op(&self, token: u64, dice: &mut Random, window: &Window) -> Op {
+    fn op(&self, token: u64, random: &mut Random, window: &Window) -> Op {
         let at = window.at(token * SLOT as u64);
         let (from, into) = (part(&self.sent, token), part(&self.got, token));
-        match dice.next() % 5 {
+        match random.next() % 5 {
             0 => Op::write(token, from, at),
             1 => Op::write_imm(token, from, at, token as u32),
             2 => Op::read(token, into, at),
@@ -106,16 +107,16 @@ fn part(region: &Region, token: u64) -> crate::Slice {
     region.slice(begin..begin + SLOT)
 }
 
-fn random_faults(dice: &mut Random) -> Faults {
-    let loss = [0.0, 0.05, 0.3, 0.6][dice.next() as usize % 4];
+fn random_faults(random: &mut Random) -> Faults {
+    let loss = [0.0, 0.05, 0.3, 0.6][random.next() as usize % 4];
     Faults {
-        delay: dice.up_to(ms(5)),
-        jitter: dice.up_to(ms(5)),
-        reorder: if dice.happens(0.5) { dice.up_to(ms(60)) } else { Duration::ZERO },
+        delay: random.up_to(ms(5)),
+        jitter: random.up_to(ms(5)),
+        reorder: if random.happens(0.5) { random.up_to(ms(60)) } else { Duration::ZERO },
         loss,
-        bandwidth: dice.happens(0.3).then_some(100_000),
-        hold: if dice.happens(0.1) { Duration::from_secs(2) } else { Duration::ZERO },
-        dead: dice.happens(0.05),
+        bandwidth: random.happens(0.3).then_some(100_000),
+        hold: if random.happens(0.1) { Duration::from_secs(2) } else { Duration::ZERO },
+        dead: random.happens(0.05),
     }
 }
 
@@ -134,8 +135,8 @@ fn the_same_seed_gives_the_same_history_and_another_seed_another() {
 }
 
 #[test]
-fn everything_posted_comes_back_once_and_what_succeeded_is_there() {
-    let (mut lanes_that_died, mut written) = (0, 0);
+fn every_operation_is_returned_once_and_successful_writes_are_in_memory() {
+    let (mut failed_lanes, mut written) = (0, 0);
     for seed in 0..200 {
         let history = history(seed);
         let all: Vec<u64> = (0..OPS).collect();
@@ -145,17 +146,17 @@ fn everything_posted_comes_back_once_and_what_succeeded_is_there() {
             let place = &history.memory[*token as usize * SLOT..][..SLOT];
             assert_eq!(place, [*token as u8 + 1; SLOT], "seed {seed}");
         }
-        numbers_arrive_once(seed, &history);
-        lanes_that_died += usize::from(history.a.iter().any(|(_, (_, how))| how.is_err()));
+        immediate_data_arrives_once(seed, &history);
+        failed_lanes += usize::from(history.a.iter().any(|(_, (_, outcome))| outcome.is_err()));
         written += history.written.len();
     }
-    // Else the loop has proved little.
-    assert!((20..180).contains(&lanes_that_died), "{lanes_that_died} of 200 lanes died");
+    // Otherwise the loop tests too little.
+    assert!((20..180).contains(&failed_lanes), "{failed_lanes} of 200 lanes failed");
     assert!(written > 1000, "{written} writes succeeded");
 }
 
-/// A message or immediate data comes at most once, and surely if its sender was told that it did.
-fn numbers_arrive_once(seed: u64, history: &History) {
+/// Immediate data is received at most once, and exactly once if its sender got a success.
+fn immediate_data_arrives_once(seed: u64, history: &History) {
     let mut numbers: Vec<u64> = Vec::new();
     for (_, (_, outcome)) in &history.b {
         match outcome {
@@ -164,10 +165,10 @@ fn numbers_arrive_once(seed: u64, history: &History) {
             other => panic!("seed {seed}: {other:?}"),
         }
     }
-    let came = numbers.len();
+    let count = numbers.len();
     numbers.sort_unstable();
     numbers.dedup();
-    assert_eq!(numbers.len(), came, "seed {seed}: a number came twice");
+    assert_eq!(numbers.len(), count, "seed {seed}: immediate data was received twice");
     let missing = history.confirmed.iter().find(|number| !numbers.contains(number));
-    assert_eq!(missing, None, "seed {seed}: a number never came");
+    assert_eq!(missing, None, "seed {seed}: immediate data was not received");
 }

@@ -1,26 +1,26 @@
-//! What is in the air when a lane ends: it lands, unless its target closed the lane.
+//! Packets in flight when a lane ends: they take effect, unless the target closed the lane.
 
 use super::*;
 use crate::Pieces;
 
-/// A write that is held up for five seconds, given up by its sender long before.
-fn given_up() -> (Pair, Region) {
+/// A write that is delayed by five seconds, and has failed at its sender long before.
+fn failed_write() -> (Pair, Region) {
     let mut pair = Pair::new(1);
     pair.world.change(RAIL, |faults| faults.hold = Duration::from_secs(5));
     let (target, window) = pair.window(4, Rights::ALL);
-    let from = holding(b"late");
+    let from = region_with(b"late");
     post(&mut pair.a, Op::write(1, from.slice(..), window.at(0)));
-    pair.world.advance(GIVEN_UP);
+    pair.world.advance(LANE_TIMEOUT);
     assert_eq!(outcomes(&mut pair.a), [(1, Err(Failure::PeerGone))]);
     assert_eq!(content(&target), [0; 4]);
-    // The sender may use its memory for other things now; what is in the air stays as it was.
+    // The sender may reuse its memory now; the packet in flight does not change.
     from.memory().write(0, b"new!");
     (pair, target)
 }
 
 #[test]
-fn a_write_lands_after_its_sender_was_told_that_it_failed() {
-    let (mut pair, target) = given_up();
+fn a_write_takes_effect_after_it_failed_at_its_sender() {
+    let (mut pair, target) = failed_write();
     pair.a.close();
     pair.world.advance(Duration::from_millis(4599));
     assert_eq!(content(&target), [0; 4]);
@@ -29,27 +29,27 @@ fn a_write_lands_after_its_sender_was_told_that_it_failed() {
 }
 
 #[test]
-fn a_late_write_does_not_land_where_the_target_closed_its_end() {
-    let (mut pair, target) = given_up();
+fn a_late_write_has_no_effect_after_the_target_closed_its_end() {
+    let (mut pair, target) = failed_write();
     pair.b.close();
     pair.settle();
-    assert!(pair.world.now() >= Duration::from_secs(5), "it did arrive");
+    assert!(pair.world.now() >= Duration::from_secs(5), "the packet did not arrive");
     assert_eq!(content(&target), [0; 4]);
 }
 
 #[test]
-fn a_late_write_does_not_land_where_the_target_dropped_its_end() {
-    let (pair, target) = given_up();
+fn a_late_write_has_no_effect_after_the_target_dropped_its_end() {
+    let (pair, target) = failed_write();
     let Pair { world, a, b } = pair;
     drop(b);
     while world.step() {}
-    assert!(world.now() >= Duration::from_secs(5), "it did arrive");
+    assert!(world.now() >= Duration::from_secs(5), "the packet did not arrive");
     assert_eq!(content(&target), [0; 4]);
     drop(a);
 }
 
 #[test]
-fn a_late_number_completes_a_receive_once_though_it_was_sent_many_times() {
+fn retransmitted_immediate_data_completes_one_receive() {
     let mut pair = Pair::new(1);
     pair.world.change(RAIL, |faults| faults.hold = Duration::from_secs(5));
     let (_target, window) = pair.window(1, Rights::ALL);
@@ -64,19 +64,19 @@ fn a_late_number_completes_a_receive_once_though_it_was_sent_many_times() {
 }
 
 #[test]
-fn a_rail_that_dies_behind_a_write_does_not_stop_it() {
+fn a_packet_in_flight_arrives_though_the_rail_dies() {
     let mut pair = Pair::new(1);
     pair.world.change(RAIL, |faults| faults.delay = ms(2));
     let (target, window) = pair.window(1, Rights::ALL);
-    post(&mut pair.a, Op::write(1, holding(b"x").slice(..), window.at(0)));
+    post(&mut pair.a, Op::write(1, region_with(b"x").slice(..), window.at(0)));
     pair.world.change(RAIL, |faults| faults.dead = true);
     pair.settle();
-    assert_eq!(content(&target), b"x", "done");
-    assert_eq!(outcomes(&mut pair.a), [(1, Err(Failure::PeerGone))], "and said to have failed");
+    assert_eq!(content(&target), b"x");
+    assert_eq!(outcomes(&mut pair.a), [(1, Err(Failure::PeerGone))]);
 }
 
 #[test]
-fn closing_gives_back_everything_in_flight_and_fences_our_memory() {
+fn closing_returns_all_operations_and_protects_our_memory() {
     let mut pair = Pair::new(1);
     pair.world.change(RAIL, |faults| faults.delay = ms(1));
     let (target, window) = pair.window(1, Rights::ALL);
@@ -84,19 +84,19 @@ fn closing_gives_back_everything_in_flight_and_fences_our_memory() {
     target.memory().write(0, b"x");
     post(&mut pair.a, Op::receive(1, Pieces::EMPTY));
     post(&mut pair.a, Op::read(2, into.slice(..), window.at(0)));
-    post(&mut pair.a, Op::write(3, holding(b"y").slice(..), window.at(0)));
+    post(&mut pair.a, Op::write(3, region_with(b"y").slice(..), window.at(0)));
     pair.a.close();
     pair.a.close();
     let flushed = Err(Failure::Flushed);
     assert_eq!(outcomes(&mut pair.a), [(2, flushed), (3, flushed), (1, flushed)]);
     pair.settle();
-    assert_eq!(content(&into), b"\0", "a read's answer comes to nobody");
-    assert_eq!(content(&target), b"y", "but the write was in the air");
-    assert!(poll(&mut pair.a).is_empty(), "each comes back once");
+    assert_eq!(content(&into), b"\0", "a read's answer changed memory after the close");
+    assert_eq!(content(&target), b"y", "the write was in flight");
+    assert!(poll(&mut pair.a).is_empty(), "an operation was returned twice");
 }
 
 #[test]
-fn a_dropped_lane_lets_go_of_its_memory_and_its_peer_finds_out() {
+fn a_dropped_lane_releases_its_memory_and_its_peer_fails() {
     let mut pair = Pair::new(1);
     pair.world.change(RAIL, |faults| faults.delay = ms(1));
     let (target, window) = pair.window(1, Rights::ALL);
@@ -105,9 +105,9 @@ fn a_dropped_lane_lets_go_of_its_memory_and_its_peer_finds_out() {
     post(&mut pair.a, Op::write(1, from.slice(..), window.at(0)));
     post(&mut pair.a, Op::receive(2, from.slice(..)));
     drop((from, pair.a));
-    assert_eq!(*memory.into_boxed().expect("nobody holds it"), *b"y");
+    assert_eq!(*memory.into_boxed().expect("no other owner"), *b"y");
     post(&mut pair.b, Op::send(3, Pieces::EMPTY));
     while pair.world.step() {}
     assert_eq!(outcomes(&mut pair.b), [(3, Err(Failure::PeerGone))]);
-    assert_eq!(content(&target), b"y", "the write was in the air");
+    assert_eq!(content(&target), b"y", "the write was in flight");
 }

@@ -1,4 +1,4 @@
-//! Cases a user of the simulated lane would recognise.
+//! Tests of the simulated lane.
 
 mod history;
 mod late;
@@ -28,12 +28,12 @@ impl Pair {
     }
 
     fn with(config: Config) -> Self {
-        Self::on(&World::with(1, config), RAIL)
+        Self::on(&World::with_config(1, config), RAIL)
     }
 
     fn on(world: &World, rail: &str) -> Self {
-        let a = world.fabric("a", rail).half(Side::Dial).unwrap();
-        let b = world.fabric("b", rail).half(Side::Accept).unwrap();
+        let a = world.fabric("a", rail).prepare_lane(Side::Dial).unwrap();
+        let b = world.fabric("b", rail).prepare_lane(Side::Accept).unwrap();
         let (to_a, to_b) = (a.offer(), b.offer());
         let a = a.connect(&to_b, Duration::ZERO).unwrap();
         let b = b.connect(&to_a, Duration::ZERO).unwrap();
@@ -48,11 +48,11 @@ impl Pair {
         (region, window)
     }
 
-    /// Lets time pass until nothing more would happen.
+    /// Advances the time until there are no more events.
     fn settle(&self) {
         let limit = self.world.now() + Duration::from_secs(3600);
         while self.world.step() {
-            assert!(self.world.now() < limit, "the world never comes to rest");
+            assert!(self.world.now() < limit, "there are events without end");
         }
     }
 }
@@ -60,12 +60,12 @@ impl Pair {
 type Outcome = (u64, Result<Done, Failure>);
 
 fn region(length: usize, rights: Rights) -> Region {
-    // Any fabric of the kind registers alike.
+    // Registering is the same for all simulated fabrics.
     let memory = Memory::allocate(length, Pages::Plain).unwrap();
-    World::new(0).fabric("anybody", RAIL).register(&memory, rights).unwrap()
+    World::new(0).fabric("any", RAIL).register(&memory, rights).unwrap()
 }
 
-fn holding(bytes: &[u8]) -> Region {
+fn region_with(bytes: &[u8]) -> Region {
     let region = region(bytes.len(), Rights::NONE);
     region.memory().write(0, bytes);
     region
@@ -76,7 +76,7 @@ fn content(region: &Region) -> Vec<u8> {
 }
 
 fn post(lane: &mut Box<dyn Lane>, op: Op) {
-    assert_eq!(lane.post(&mut VecDeque::from([op])), 1, "there is room");
+    assert_eq!(lane.post(&mut VecDeque::from([op])), 1, "the lane is full");
 }
 
 fn poll(lane: &mut Box<dyn Lane>) -> Vec<Completion> {
@@ -98,5 +98,5 @@ fn ms(count: u64) -> Duration {
 }
 
 const RAIL: &str = "rail0";
-/// When a lane is given up with the default configuration.
-const GIVEN_UP: Duration = Duration::from_millis(400);
+/// When a lane fails with the default settings.
+const LANE_TIMEOUT: Duration = Duration::from_millis(400);

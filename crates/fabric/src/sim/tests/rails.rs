@@ -1,18 +1,18 @@
-//! What faults of rails and deaths of hosts do.
+//! Faults of rails, and killed hosts.
 
 use super::*;
 use crate::Pieces;
 
-/// Writes one byte, and says how it went and when that was known.
+/// Writes one byte; returns the outcome and the time until it.
 fn probe(pair: &mut Pair) -> (Result<Done, Failure>, Duration) {
     let (_target, window) = pair.window(1, Rights::ALL);
-    post(&mut pair.a, Op::write(1, holding(b"x").slice(..), window.at(0)));
-    let begun = pair.world.now();
+    post(&mut pair.a, Op::write(1, region_with(b"x").slice(..), window.at(0)));
+    let started = pair.world.now();
     loop {
         if let Some((_, outcome)) = outcomes(&mut pair.a).first() {
-            return (*outcome, pair.world.now() - begun);
+            return (*outcome, pair.world.now() - started);
         }
-        assert!(pair.world.step(), "nothing happens, and nothing came back");
+        assert!(pair.world.step(), "no more events, and no completion");
     }
 }
 
@@ -45,7 +45,7 @@ fn operations_take_effect_in_any_order_where_a_rail_reorders() {
     assert!(seen.into_iter().eq(0..20), "each once");
 }
 
-/// Sends twenty numbers, and gives them as they come.
+/// Sends twenty values as immediate data, and returns them in order of arrival.
 fn order_of_arrival(ordered: bool, fault: impl FnOnce(&mut crate::sim::Faults)) -> Vec<u32> {
     let mut pair = Pair::with(Config { ordered, ..Config::default() });
     assert_eq!(pair.a.caps().ordered, ordered);
@@ -55,7 +55,7 @@ fn order_of_arrival(ordered: bool, fault: impl FnOnce(&mut crate::sim::Faults)) 
     let write = |imm| Op::write_imm(0, Pieces::EMPTY, window.at(0), imm);
     pair.a.post(&mut (0..20).map(write).collect());
     pair.settle();
-    assert!(pair.world.now() <= ms(40), "one way each, and nothing was sent again");
+    assert!(pair.world.now() <= ms(40), "one transit each way, without retransmissions");
     assert_eq!(outcomes(&mut pair.a), [(0, Ok(Done::Placed)); 20]);
     let number = |(_, outcome)| match outcome {
         Ok(Done::Received { imm: Some(imm), .. }) => imm,
@@ -75,14 +75,14 @@ fn a_little_loss_only_delays() {
 }
 
 #[test]
-fn nothing_but_loss_ends_the_lane_after_finite_retries() {
+fn total_loss_ends_the_lane_after_all_retries() {
     let mut pair = Pair::new(1);
     pair.world.change(RAIL, |faults| faults.loss = 1.0);
-    assert_eq!(probe(&mut pair), (Err(Failure::PeerGone), GIVEN_UP));
+    assert_eq!(probe(&mut pair), (Err(Failure::PeerGone), LANE_TIMEOUT));
 }
 
 #[test]
-fn an_operation_whose_answers_are_lost_happens_once() {
+fn an_operation_whose_answers_are_lost_is_executed_once() {
     let mut pair = Pair::new(5);
     pair.world.change(RAIL, |faults| faults.loss = 0.3);
     let (target, window) = pair.window(8, Rights::ALL);
@@ -104,7 +104,7 @@ fn an_operation_whose_answers_are_lost_happens_once() {
 #[test]
 fn bandwidth_is_shared_by_what_a_host_sends() {
     let mut pair = Pair::new(1);
-    // A thousand bytes take a second, far longer than all retries; they move, so the lane lives.
+    // A thousand bytes take a second, far longer than all retries; they make progress, so the lane does not fail.
     pair.world.change(RAIL, |faults| faults.bandwidth = Some(1000));
     let (_target, window) = pair.window(2000, Rights::ALL);
     let bytes = region(2000, Rights::NONE);
@@ -114,14 +114,16 @@ fn bandwidth_is_shared_by_what_a_host_sends() {
     let mut times = Vec::new();
     while pair.world.step() {
         let now = pair.world.now();
-        times.extend(outcomes(&mut pair.a).into_iter().map(|(token, how)| (token, how, now)));
+        times.extend(
+            outcomes(&mut pair.a).into_iter().map(|(token, outcome)| (token, outcome, now)),
+        );
     }
     let placed = |token, at| (token, Ok(Done::Placed), ms(at));
     assert_eq!(times, [placed(1, 2000), placed(2, 3000), placed(3, 3500)]);
 }
 
 #[test]
-fn an_answer_that_waits_for_its_turn_on_the_wire_is_no_silence() {
+fn an_answer_that_waits_for_bandwidth_causes_no_timeout() {
     let mut busy = Pair::new(1);
     busy.world.change(RAIL, |faults| faults.bandwidth = Some(1000));
     let mut quiet = Pair::on(&busy.world, RAIL);
@@ -139,22 +141,22 @@ fn an_answer_that_waits_for_its_turn_on_the_wire_is_no_silence() {
 #[test]
 fn a_dead_rail_ends_its_lanes_and_no_others() {
     let world = World::new(1);
-    let (mut dead, mut well) = (Pair::on(&world, "rail0"), Pair::on(&world, "rail1"));
+    let (mut dead, mut healthy) = (Pair::on(&world, "rail0"), Pair::on(&world, "rail1"));
     world.change("rail0", |faults| faults.dead = true);
     post(&mut dead.a, Op::receive(8, Pieces::EMPTY));
     post(&mut dead.a, Op::send(9, Pieces::EMPTY));
     let (_target, window) = dead.window(1, Rights::ALL);
-    post(&mut dead.a, Op::read(1, holding(b"x").slice(..), window.at(0)));
-    assert_eq!(probe(&mut well).0, Ok(Done::Placed));
-    world.advance(GIVEN_UP);
+    post(&mut dead.a, Op::read(1, region_with(b"x").slice(..), window.at(0)));
+    assert_eq!(probe(&mut healthy).0, Ok(Done::Placed));
+    world.advance(LANE_TIMEOUT);
     let flushed = Err(Failure::Flushed);
     let expected = [(9, Err(Failure::PeerGone)), (1, flushed), (8, flushed)];
     assert_eq!(outcomes(&mut dead.a), expected);
-    assert_eq!(probe(&mut well).0, Ok(Done::Placed));
+    assert_eq!(probe(&mut healthy).0, Ok(Done::Placed));
 }
 
 #[test]
-fn a_revived_rail_serves_new_lanes_and_the_dead_stay_dead() {
+fn a_revived_rail_works_for_new_lanes_but_not_for_dead_ones() {
     let mut pair = Pair::new(1);
     pair.world.change(RAIL, |faults| faults.dead = true);
     assert_eq!(probe(&mut pair).0, Err(Failure::PeerGone));
@@ -166,11 +168,11 @@ fn a_revived_rail_serves_new_lanes_and_the_dead_stay_dead() {
 }
 
 #[test]
-fn a_short_outage_is_survived_by_sending_again() {
+fn a_short_outage_is_survived_by_retransmissions() {
     let mut pair = Pair::new(1);
     pair.world.change(RAIL, |faults| faults.dead = true);
     let (target, window) = pair.window(1, Rights::ALL);
-    post(&mut pair.a, Op::write(1, holding(b"x").slice(..), window.at(0)));
+    post(&mut pair.a, Op::write(1, region_with(b"x").slice(..), window.at(0)));
     pair.world.advance(ms(320));
     pair.world.change(RAIL, |faults| faults.dead = false);
     pair.world.advance(ms(30));
@@ -179,7 +181,7 @@ fn a_short_outage_is_survived_by_sending_again() {
 }
 
 #[test]
-fn a_peer_without_a_receive_lives_so_the_next_outage_counts_anew() {
+fn an_answer_without_a_receive_resets_the_retries() {
     let mut pair = Pair::new(1);
     let dead = |pair: &Pair, dead| pair.world.change(RAIL, |faults| faults.dead = dead);
     dead(&pair, true);
@@ -197,7 +199,7 @@ fn a_peer_without_a_receive_lives_so_the_next_outage_counts_anew() {
 }
 
 #[test]
-fn a_killed_peer_is_found_out_by_silence_and_nothing_of_its_own_completes() {
+fn a_killed_peer_is_detected_by_timeouts_and_returns_nothing() {
     let mut pair = Pair::new(1);
     pair.world.change(RAIL, |faults| faults.delay = ms(1));
     let (target, window) = pair.window(1, Rights::ALL);
@@ -205,20 +207,20 @@ fn a_killed_peer_is_found_out_by_silence_and_nothing_of_its_own_completes() {
     post(&mut pair.b, Op::send(2, Pieces::EMPTY));
     pair.world.kill("b");
     post(&mut pair.b, Op::receive(3, Pieces::EMPTY));
-    post(&mut pair.a, Op::write(4, holding(b"x").slice(..), window.at(0)));
+    post(&mut pair.a, Op::write(4, region_with(b"x").slice(..), window.at(0)));
     pair.settle();
     assert_eq!(outcomes(&mut pair.a), [(4, Err(Failure::PeerGone))]);
     pair.b.close();
     assert!(poll(&mut pair.b).is_empty());
-    assert_eq!(content(&target), b"\0", "nothing reaches the dead");
+    assert_eq!(content(&target), b"\0", "memory of a killed host changed");
     assert_eq!(probe(&mut Pair::on(&pair.world, RAIL)).0, Ok(Done::Placed), "its successor");
 }
 
 #[test]
-fn a_peer_that_connects_a_little_later_is_reached() {
+fn a_peer_may_connect_later() {
     let world = World::new(1);
-    let a = world.fabric("a", RAIL).half(Side::Dial).unwrap();
-    let b = world.fabric("b", RAIL).half(Side::Accept).unwrap();
+    let a = world.fabric("a", RAIL).prepare_lane(Side::Dial).unwrap();
+    let b = world.fabric("b", RAIL).prepare_lane(Side::Accept).unwrap();
     let to_a = a.offer();
     let mut a = a.connect(&b.offer(), Duration::ZERO).unwrap();
     post(&mut a, Op::send(1, Pieces::EMPTY));

@@ -1,4 +1,4 @@
-//! What the peer or the lane refuses, and what that does to the lane.
+//! Operations that the peer or the lane refuses, and the effect on the lane.
 
 use super::*;
 use crate::{Kind, Pieces, Work};
@@ -6,7 +6,7 @@ use crate::{Kind, Pieces, Work};
 const READ: Rights = Rights { read: true, ..Rights::NONE };
 const WRITE: Rights = Rights { write: true, ..Rights::NONE };
 
-/// Posts what the peer must refuse, with a receive open at either end, and sees both lanes end.
+/// Posts an operation that the peer must refuse, with a receive posted at both ends; both lanes must end.
 #[track_caller]
 fn refused(mut pair: Pair, op: Op, failure: Failure) {
     let token = op.token;
@@ -16,17 +16,17 @@ fn refused(mut pair: Pair, op: Op, failure: Failure) {
     let flushed = Err(Failure::Flushed);
     assert_eq!(outcomes(&mut pair.a), [(token, Err(failure)), (100, flushed)]);
     let theirs = outcomes(&mut pair.b);
-    // The receive itself was too short, or it was only swept away.
+    // The receive was too short, or it was flushed.
     let expected = if failure == Failure::TooLong { Err(failure) } else { flushed };
     assert_eq!(theirs, [(200, expected)]);
     for lane in [&mut pair.a, &mut pair.b] {
         post(lane, Op::send(300, Pieces::EMPTY));
         post(lane, Op::receive(301, Pieces::EMPTY));
-        assert_eq!(outcomes(lane), [(300, flushed), (301, flushed)], "dead for good");
+        assert_eq!(outcomes(lane), [(300, flushed), (301, flushed)], "the lane is dead");
     }
 }
 
-/// A pair, and a place at `offset` in eight bytes with such rights.
+/// A pair, and a target at `offset` in a region of eight bytes with these rights.
 fn pair_with(rights: Rights, offset: u64) -> (Pair, Region, Target) {
     let mut pair = Pair::new(1);
     let (region, window) = pair.window(8, rights);
@@ -49,14 +49,14 @@ fn a_wrong_key_ends_both_lanes() {
 }
 
 #[test]
-fn beyond_the_bounds_is_refused() {
+fn a_write_out_of_bounds_is_refused() {
     let (pair, region, at) = pair_with(Rights::ALL, 1);
-    refused(pair, Op::write(1, holding(&[7; 8]).slice(..), at), Failure::Access);
-    assert_eq!(content(&region), [0; 8], "not even the part that would fit");
+    refused(pair, Op::write(1, region_with(&[7; 8]).slice(..), at), Failure::Access);
+    assert_eq!(content(&region), [0; 8], "nothing may be written");
 }
 
 #[test]
-fn each_right_is_needed() {
+fn each_right_is_checked() {
     let (pair, _region, at) = pair_with(READ, 0);
     refused(pair, Op::write(1, word(), at), Failure::Access);
     let (pair, _region, at) = pair_with(READ, 0);
@@ -69,7 +69,7 @@ fn each_right_is_needed() {
 }
 
 #[test]
-fn a_misaligned_number_of_the_peers_is_refused() {
+fn a_misaligned_atomic_is_refused() {
     let mut pair = Pair::new(1);
     let (_region, window) = pair.window(16, Rights::ALL);
     let work = Work::CompareSwap { old: word(), at: window.at(4), expect: 0, new: 1 };
@@ -89,7 +89,7 @@ fn a_message_longer_than_the_receive_fails_at_both_ends() {
 }
 
 #[test]
-fn no_receive_within_patience_ends_the_sender_alone() {
+fn a_missing_receive_ends_only_the_sender() {
     let mut pair = Pair::new(1);
     post(&mut pair.a, Op::send(1, word()));
     pair.world.advance(ms(499));
@@ -98,11 +98,11 @@ fn no_receive_within_patience_ends_the_sender_alone() {
     assert_eq!(outcomes(&mut pair.a), [(1, Err(Failure::NotReady))]);
     post(&mut pair.b, Op::receive(2, word()));
     pair.settle();
-    assert!(poll(&mut pair.b).is_empty(), "the receiver's end stays open, and nothing comes");
+    assert!(poll(&mut pair.b).is_empty(), "the receiver got a completion");
 }
 
 #[test]
-fn what_the_lane_cannot_do_fails_alone() {
+fn an_unsupported_operation_does_not_end_the_lane() {
     let mut pair = Pair::new(1);
     let (region, window) = pair.window(64, Rights::ALL);
     let mut other = Pair::on(&pair.world, RAIL);
@@ -122,13 +122,13 @@ fn what_the_lane_cannot_do_fails_alone() {
     let expected: Vec<Outcome> = (1..=5).map(|at| (at, Err(Failure::Unsupported))).collect();
     assert_eq!(outcomes(&mut pair.a), expected);
     post(&mut pair.a, Op::read(6, pieces(16), window.at(0)));
-    assert_eq!(outcomes(&mut pair.a), [(6, Ok(Done::Placed))], "the lane goes on");
+    assert_eq!(outcomes(&mut pair.a), [(6, Ok(Done::Placed))], "the lane still works");
 }
 
 #[test]
 fn a_message_over_the_limit_is_unsupported() {
     let mut pair = Pair::new(1);
-    // Reserved, but never touched: the lane must refuse by the length alone.
+    // Allocated, but never accessed: the lane must refuse by the length.
     let part = region((1 << 26) + 1, Rights::NONE);
     let from: Vec<_> = std::iter::repeat_n(part.slice(..), 16).collect();
     post(&mut pair.a, Op::send(1, Pieces::Many(from)));
@@ -147,30 +147,32 @@ fn regions_of_other_kinds_of_lanes_are_not_imported() {
 }
 
 #[test]
-fn offers_that_cannot_be_meant_are_refused_by_name() {
+fn invalid_offers_are_refused_with_a_reason() {
     let world = World::new(1);
-    let half = |host: &str, rail: &str, side| world.fabric(host, rail).half(side).unwrap();
+    let unconnected =
+        |host: &str, rail: &str, side| world.fabric(host, rail).prepare_lane(side).unwrap();
     let refused = |offer: &[u8]| {
-        let ours = half("a", RAIL, Side::Dial);
+        let ours = unconnected("a", RAIL, Side::Dial);
         let error = ours.connect(offer, Duration::ZERO).err().expect("refused");
         (error.kind(), error.to_string())
     };
-    let elsewhere = World::new(1).fabric("b", RAIL).half(Side::Accept).unwrap();
-    let (other_rail, same_side) = (half("b", "rail1", Side::Accept), half("b", RAIL, Side::Dial));
-    let (taken, third) = (half("b", RAIL, Side::Accept), half("c", RAIL, Side::Dial));
+    let elsewhere = World::new(1).fabric("b", RAIL).prepare_lane(Side::Accept).unwrap();
+    let (other_rail, same_side) =
+        (unconnected("b", "rail1", Side::Accept), unconnected("b", RAIL, Side::Dial));
+    let (taken, third) = (unconnected("b", RAIL, Side::Accept), unconnected("c", RAIL, Side::Dial));
     let taken_offer = taken.offer();
     let _lane = taken.connect(&third.offer(), Duration::ZERO).unwrap();
-    let gone = half("b", RAIL, Side::Accept).offer();
-    let killed = half("k", RAIL, Side::Accept);
+    let gone = unconnected("b", RAIL, Side::Accept).offer();
+    let killed = unconnected("k", RAIL, Side::Accept);
     world.kill("k");
     for (offer, kind, why) in [
         (vec![1, 2, 3], Kind::Misuse, "an offer of 3 bytes"),
         (elsewhere.offer(), Kind::Misuse, "another world"),
-        (other_rail.offer(), Kind::Misuse, "we are on rail0, the other on rail1"),
-        (same_side.offer(), Kind::Misuse, "both halves are of the side Dial"),
-        (taken_offer, Kind::Misuse, "connected with a third"),
-        (gone, Kind::Gone, "the other half is gone"),
-        (killed.offer(), Kind::Gone, "the other half is gone"),
+        (other_rail.offer(), Kind::Misuse, "this end is on rail0, the other on rail1"),
+        (same_side.offer(), Kind::Misuse, "both ends have the side Dial"),
+        (taken_offer, Kind::Misuse, "connected to a third"),
+        (gone, Kind::Gone, "the other end is gone"),
+        (killed.offer(), Kind::Gone, "the other end is gone"),
     ] {
         let (found, text) = refused(&offer);
         assert!(found == kind && text.contains(why), "{found:?}: {text}");

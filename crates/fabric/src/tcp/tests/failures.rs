@@ -1,11 +1,11 @@
-//! What can go wrong between honest ends, at the worst moment.
+//! Failures between well-behaved ends, and their timing.
 
 use std::collections::VecDeque;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use crate::setup::{Fabric, Side};
-use crate::tcp::offer::{Approach, Offer};
+use crate::tcp::offer::{ConnectMethod, Offer};
 use crate::tcp::{Config, Tcp};
 use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights};
 
@@ -14,7 +14,8 @@ const MIB: usize = 1 << 20;
 
 fn pair(config: &Config) -> (Box<dyn Lane>, Box<dyn Lane>) {
     let fabric = Tcp::new(config.clone());
-    let (dial, accept) = (fabric.half(Side::Dial).unwrap(), fabric.half(Side::Accept).unwrap());
+    let (dial, accept) =
+        (fabric.prepare_lane(Side::Dial).unwrap(), fabric.prepare_lane(Side::Accept).unwrap());
     let (to_dial, to_accept) = (accept.offer(), dial.offer());
     std::thread::scope(|scope| {
         let accepted = scope.spawn(|| accept.connect(&to_accept, LIMIT).unwrap());
@@ -31,15 +32,15 @@ fn post(lane: &mut dyn Lane, ops: impl IntoIterator<Item = Op>) {
 }
 
 fn outcome(done: &[Completion], token: u64) -> Result<Done, Failure> {
-    done.iter().find(|done| done.token == token).expect("it came back").outcome
+    done.iter().find(|done| done.token == token).expect("it was returned").outcome
 }
 
-/// Polls both until the first has so many completions.
+/// Polls both until the first has `count` completions.
 fn until(a: &mut dyn Lane, b: &mut dyn Lane, count: usize, pause: Duration) -> Vec<Completion> {
     let (mut done, mut others) = (Vec::new(), Vec::new());
-    let begun = Instant::now();
+    let started = Instant::now();
     while done.len() < count {
-        assert!(begun.elapsed() < LIMIT, "{done:?}");
+        assert!(started.elapsed() < LIMIT, "{done:?}");
         a.poll(&mut done);
         b.poll(&mut others);
         std::thread::sleep(pause);
@@ -48,12 +49,12 @@ fn until(a: &mut dyn Lane, b: &mut dyn Lane, count: usize, pause: Duration) -> V
 }
 
 #[test]
-fn a_lane_that_dies_in_the_middle_of_a_frame_gives_everything_back() {
-    let config = Config { patience: Duration::from_millis(300), ..Config::default() };
+fn a_lane_that_fails_in_the_middle_of_a_frame_returns_all_operations() {
+    let config = Config { receive_timeout: Duration::from_millis(300), ..Config::default() };
     let (mut a, mut b) = pair(&config);
     let (shared, source) = (region(256 * MIB, Rights::ALL), region(256 * MIB, Rights::NONE));
     let window = a.import(&b.grant(&shared).unwrap()).unwrap();
-    // Nobody receives the first; the second is still on its way when that is known.
+    // The first times out without a receive, while the second is being sent.
     let write = Op::write(1, source.slice(..), window.at(0));
     post(&mut *a, [Op::send(2, source.slice(..8)), write]);
     let done = until(&mut *a, &mut *b, 2, Duration::from_millis(40));
@@ -62,7 +63,7 @@ fn a_lane_that_dies_in_the_middle_of_a_frame_gives_everything_back() {
 }
 
 #[test]
-fn a_large_write_that_is_refused_is_told_so() {
+fn a_large_write_that_is_refused_fails_with_the_reason() {
     for streams in [1, 2] {
         let (mut a, mut b) = pair(&Config { streams, ..Config::default() });
         let (shared, source) = (region(4096, Rights::ALL), region(64 * MIB, Rights::NONE));
@@ -74,42 +75,43 @@ fn a_large_write_that_is_refused_is_told_so() {
     }
 }
 
-/// An operation that came back is over: its memory is the caller's again.
+/// After an operation is returned, its memory belongs to the caller.
 #[test]
-fn nothing_is_sent_from_memory_that_came_back() {
+fn nothing_is_sent_from_memory_of_returned_operations() {
     let (mut a, mut b) = pair(&Config::default());
     let forbidden = b.import(&a.grant(&region(4096, Rights::ALL)).unwrap()).unwrap();
-    let (source, room) = (region(32 * MIB, Rights::NONE), region(32 * MIB, Rights::NONE));
-    post(&mut *b, [Op::receive(1, room.slice(..))]);
+    let (source, buffer) = (region(32 * MIB, Rights::NONE), region(32 * MIB, Rights::NONE));
+    post(&mut *b, [Op::receive(1, buffer.slice(..))]);
     let (mut done, mut others) = (Vec::new(), Vec::new());
     for _ in 0..20 {
         b.poll(&mut others);
         a.poll(&mut done);
     }
-    // One asks for what it may not, while the other is in the middle of a message.
-    post(&mut *b, [Op::read(2, room.slice(..0), forbidden.at(1 << 40))]);
+    // One end sends a forbidden request, while the other is sending a message.
+    post(&mut *b, [Op::read(2, buffer.slice(..0), forbidden.at(1 << 40))]);
     post(&mut *a, [Op::send(7, source.slice(..))]);
-    let begun = Instant::now();
-    while done.is_empty() && begun.elapsed() < LIMIT {
+    let started = Instant::now();
+    while done.is_empty() && started.elapsed() < LIMIT {
         a.poll(&mut done);
     }
     assert_eq!(outcome(&done, 7), Err(Failure::Flushed));
     source.memory().write(0, &vec![0xee; 32 * MIB]);
-    while others.len() < 2 && begun.elapsed() < LIMIT {
+    while others.len() < 2 && started.elapsed() < LIMIT {
         a.poll(&mut done);
         b.poll(&mut others);
     }
-    assert!(outcome(&others, 1).is_err(), "half a message is none");
-    assert!(room.slice(..).to_vec().iter().all(|byte| *byte == 0), "later bytes were sent");
+    assert!(outcome(&others, 1).is_err(), "an incomplete message was received");
+    assert!(buffer.slice(..).to_vec().iter().all(|byte| *byte == 0), "later bytes were sent");
 }
 
-/// The peer came first, then eighty who say nothing.
+/// The peer connects first, then eighty connections that send nothing.
 #[test]
-fn a_crowd_of_unknown_peers_does_not_keep_the_peer_out() {
+fn many_unknown_connections_do_not_prevent_the_peer() {
     let fabric = Tcp::default();
-    let (accept, dial) = (fabric.half(Side::Accept).unwrap(), fabric.half(Side::Dial).unwrap());
+    let (accept, dial) =
+        (fabric.prepare_lane(Side::Accept).unwrap(), fabric.prepare_lane(Side::Dial).unwrap());
     let (to_dial, to_accept) = (accept.offer(), dial.offer());
-    let Approach::Listens(address) = Offer::from_bytes(&to_dial).unwrap().approach else {
+    let ConnectMethod::Listen(address) = Offer::from_bytes(&to_dial).unwrap().method else {
         panic!("a port")
     };
     std::thread::scope(|scope| {
@@ -123,9 +125,10 @@ fn a_crowd_of_unknown_peers_does_not_keep_the_peer_out() {
 }
 
 #[test]
-fn endless_limits_are_long_ones() {
-    let forever = Duration::MAX;
-    let (mut a, _b) = pair(&Config { patience: forever, silence: forever, ..Config::default() });
+fn infinite_timeouts_are_accepted() {
+    let infinite = Duration::MAX;
+    let (mut a, _b) =
+        pair(&Config { receive_timeout: infinite, peer_timeout: infinite, ..Config::default() });
     post(&mut *a, [Op::send(1, region(8, Rights::NONE).slice(..))]);
     assert_eq!(crate::wait(&mut *a, &mut Vec::new(), Duration::from_millis(10)), 0);
 }

@@ -1,4 +1,4 @@
-//! What unknown peers and liars get.
+//! Unknown connections and misbehaving peers.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::setup::{Fabric, Half, Side};
-use crate::tcp::connect::TcpHalf;
+use crate::setup::{Fabric, Side, UnconnectedLane};
+use crate::tcp::connect::UnconnectedTcpLane;
 use crate::tcp::hello::hello;
-use crate::tcp::offer::{Approach, Offer};
+use crate::tcp::offer::{ConnectMethod, Offer};
 use crate::tcp::{Config, Tcp};
 use crate::{Failure, Lane, Memory, Op, Pages, Rights};
 
-/// A lane, and a socket at the other end of it that may say anything.
-fn lane_and_liar() -> (Box<dyn Lane>, TcpStream) {
-    let half = TcpHalf::new(&Config::default(), Side::Accept).unwrap();
-    let ours = Offer::from_bytes(&half.offer()).unwrap();
-    let liar = dialler(42);
+/// A lane, and a raw socket at its other end.
+fn lane_and_misbehaving_peer() -> (Box<dyn Lane>, TcpStream) {
+    let unconnected = UnconnectedTcpLane::new(&Config::default(), Side::Accept).unwrap();
+    let ours = Offer::from_bytes(&unconnected.offer()).unwrap();
+    let peer = dialler(42);
     std::thread::scope(|scope| {
-        let lane = scope.spawn(|| Box::new(half).connect(&liar.to_bytes(), LIMIT).unwrap());
+        let lane = scope.spawn(|| Box::new(unconnected).connect(&peer.to_bytes(), LIMIT).unwrap());
         let mut socket = call(&ours, ours.token);
         let mut answer = [0; 16];
         socket.read_exact(&mut answer).unwrap();
@@ -30,15 +30,15 @@ fn lane_and_liar() -> (Box<dyn Lane>, TcpStream) {
 }
 
 fn dialler(token: u128) -> Offer {
-    Offer { streams: 1, approach: Approach::Dials, encrypted: false, id: 0, token }
+    Offer { streams: 1, method: ConnectMethod::Dial, encrypted: false, id: 0, token }
 }
 
 fn address(offer: &Offer) -> SocketAddr {
-    let Approach::Listens(address) = offer.approach else { panic!("{offer:?}") };
+    let ConnectMethod::Listen(address) = offer.method else { panic!("{offer:?}") };
     address
 }
 
-/// Connects and says what a peer would, with this token.
+/// Connects like a peer, with this token.
 fn call(offer: &Offer, token: u128) -> TcpStream {
     let mut socket = TcpStream::connect(address(offer)).unwrap();
     socket.write_all(&hello(0, offer.id)).unwrap();
@@ -46,18 +46,18 @@ fn call(offer: &Offer, token: u128) -> TcpStream {
     socket
 }
 
-/// What the lane ends with when its peer says this.
+/// The failure of a lane whose peer sends these bytes.
 fn end_after(sent: &[u8]) -> Failure {
-    let (mut lane, mut liar) = lane_and_liar();
+    let (mut lane, mut peer) = lane_and_misbehaving_peer();
     let memory = Memory::allocate(64, Pages::Plain).unwrap();
     let region = Tcp::default().register(&memory, Rights::ALL).unwrap();
     let mut receive = VecDeque::from([Op::receive(1, region.slice(..))]);
     lane.post(&mut receive);
-    liar.write_all(sent).unwrap();
+    peer.write_all(sent).unwrap();
     let mut done = Vec::new();
     crate::wait(&mut *lane, &mut done, LIMIT);
-    assert_eq!(done.len(), 1, "the receive comes back");
-    assert_eq!(region.slice(..).to_vec(), [0; 64], "nothing was written");
+    assert_eq!(done.len(), 1, "the receive was not returned");
+    assert_eq!(region.slice(..).to_vec(), [0; 64], "memory was written");
     lane.stats().ended().expect("the lane is dead")
 }
 
@@ -72,41 +72,41 @@ fn frame(kind: u8, number: u32, length: u64, ack: u32) -> Vec<u8> {
 }
 
 #[test]
-fn lies_end_the_lane_with_their_name() {
-    for lie in [
+fn invalid_frames_are_protocol_errors() {
+    for bytes in [
         vec![0xff; 64],
-        frame(10, 0, 0, 1),      // acknowledges what was never sent
-        frame(5, 0, 8, 0),       // answers what was never asked
+        frame(10, 0, 0, 1),      // acknowledges a frame that was never sent
+        frame(5, 0, 8, 0),       // answers a request that was never sent
         frame(8, 0, 0, 0),       // the same for an atomic operation
-        frame(5, 9999, 8, 0),    // for an operation that never was
-        frame(3, 0, 1 << 50, 0), // immediate data of a write that nobody could do
+        frame(5, 9999, 8, 0),    // for an operation that never existed
+        frame(3, 0, 1 << 50, 0), // immediate data of an impossible write
     ] {
-        assert_eq!(end_after(&lie), Failure::ProtocolError, "{lie:?}");
+        assert_eq!(end_after(&bytes), Failure::ProtocolError, "{bytes:?}");
     }
-    // A second message, where one receive was posted.
+    // Two messages without a receive.
     let two = [frame(2, 0, 0, 0), frame(2, 0, 0, 0)].concat();
-    let (mut lane, mut liar) = lane_and_liar();
-    liar.write_all(&two).unwrap();
+    let (mut lane, mut peer) = lane_and_misbehaving_peer();
+    peer.write_all(&two).unwrap();
     crate::wait(&mut *lane, &mut Vec::new(), Duration::from_millis(200));
     assert_eq!(lane.stats().ended(), Some(Failure::ProtocolError));
 }
 
 #[test]
-fn a_write_without_a_key_is_refused_and_said() {
+fn a_request_without_a_key_is_refused_with_a_reason() {
     assert_eq!(end_after(&frame(1, 0, 8, 0)), Failure::Access);
-    let (mut lane, mut liar) = lane_and_liar();
-    liar.write_all(&frame(4, 7, 8, 0)).unwrap();
+    let (mut lane, mut peer) = lane_and_misbehaving_peer();
+    peer.write_all(&frame(4, 7, 8, 0)).unwrap();
     crate::wait(&mut *lane, &mut Vec::new(), Duration::from_millis(200));
     let mut answer = [0; 24];
-    liar.read_exact(&mut answer).unwrap();
-    assert_eq!((answer[0], answer[4], answer[8]), (9, 7, 1), "failed, question 7, no access");
-    assert_eq!(liar.read(&mut answer).unwrap(), 0, "and that was the last word");
+    peer.read_exact(&mut answer).unwrap();
+    assert_eq!((answer[0], answer[4], answer[8]), (9, 7, 1), "Fail, request 7, access");
+    assert_eq!(peer.read(&mut answer).unwrap(), 0, "nothing follows");
 }
 
-/// Its last word finds no room, and more keeps coming: a dead lane is not woken for that.
+/// The reason cannot be sent, and more data arrives: a dead lane is not woken for that.
 #[test]
-fn a_dead_lane_sleeps_whatever_the_peer_does() {
-    let (mut lane, mut liar) = lane_and_liar();
+fn a_dead_lane_is_not_woken_by_data() {
+    let (mut lane, mut peer) = lane_and_misbehaving_peer();
     let memory = Memory::allocate(64 << 20, Pages::Plain).unwrap();
     let region = Tcp::default().register(&memory, Rights::ALL).unwrap();
     let key = lane.grant(&region).unwrap().key;
@@ -116,63 +116,66 @@ fn a_dead_lane_sleeps_whatever_the_peer_does() {
         frame
     };
     let mut done = Vec::new();
-    liar.write_all(&read(key)).unwrap();
+    peer.write_all(&read(key)).unwrap();
     crate::wait(&mut *lane, &mut done, Duration::from_millis(200));
-    liar.write_all(&read(key ^ 1 << 90)).unwrap();
+    peer.write_all(&read(key ^ 1 << 90)).unwrap();
     crate::wait(&mut *lane, &mut done, Duration::from_millis(200));
     assert_eq!(lane.stats().ended(), Some(Failure::Access));
-    let _ = liar.write_all(&[0; 24]);
+    let _ = peer.write_all(&[0; 24]);
     std::thread::sleep(Duration::from_millis(50));
     assert!(lane.arm());
     let mut fds = [PollFd::from_borrowed_fd(lane.fd(), PollFlags::IN)];
     let ready = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap();
-    assert_eq!(ready, 0, "nothing to wake up for");
+    assert_eq!(ready, 0, "the descriptor is readable");
 }
 
 #[test]
-fn half_a_frame_hurts_nobody() {
-    let (mut lane, mut liar) = lane_and_liar();
-    liar.write_all(&frame(10, 0, 0, 0)[..23]).unwrap();
+fn an_incomplete_frame_is_no_error() {
+    let (mut lane, mut peer) = lane_and_misbehaving_peer();
+    peer.write_all(&frame(10, 0, 0, 0)[..23]).unwrap();
     assert_eq!(crate::wait(&mut *lane, &mut Vec::new(), Duration::from_millis(50)), 0);
     assert_eq!(lane.stats().ended(), None);
-    drop(liar);
+    drop(peer);
     crate::wait(&mut *lane, &mut Vec::new(), Duration::from_millis(200));
     assert_eq!(lane.stats().ended(), Some(Failure::PeerGone));
 }
 
-/// Unknown peers connect first and say nothing, or something wrong; the peer gets through all the same.
+/// Unknown connections come first and send nothing, or something invalid; the peer can still connect.
 #[test]
-fn unknown_peers_do_not_keep_the_peer_out() {
+fn unknown_connections_do_not_prevent_the_peer() {
     let fabric = Tcp::default();
-    let (accept, dial) = (fabric.half(Side::Accept).unwrap(), fabric.half(Side::Dial).unwrap());
+    let (accept, dial) =
+        (fabric.prepare_lane(Side::Accept).unwrap(), fabric.prepare_lane(Side::Dial).unwrap());
     let (to_dial, to_accept) = (accept.offer(), dial.offer());
     let offer = Offer::from_bytes(&to_dial).unwrap();
     let silent: Vec<TcpStream> =
         (0..5).map(|_| TcpStream::connect(address(&offer)).unwrap()).collect();
-    // Whom to call is no secret; the token is.
+    // The id is not secret; the token is.
     let wrong =
         [call(&Offer { id: 1, ..offer.clone() }, offer.token), call(&offer, offer.token ^ 1)];
-    let begun = Instant::now();
+    let started = Instant::now();
     std::thread::scope(|scope| {
         let accepted = scope.spawn(|| accept.connect(&to_accept, LIMIT).map(drop));
         dial.connect(&to_dial, LIMIT).unwrap();
         accepted.join().unwrap().unwrap();
     });
-    assert!(begun.elapsed() < LIMIT);
+    assert!(started.elapsed() < LIMIT);
     for mut wrong in wrong {
-        assert!(!matches!(wrong.read(&mut [0; 16]), Ok(1..)), "an unknown peer is told nothing");
+        assert!(!matches!(wrong.read(&mut [0; 16]), Ok(1..)), "an unknown peer got an answer");
     }
     drop(silent);
 }
 
 #[test]
-fn who_does_not_come_is_said_within_the_limit() {
-    let half = Tcp::default().half(Side::Accept).unwrap();
+fn connect_fails_after_the_time_limit() {
+    let unconnected = Tcp::default().prepare_lane(Side::Accept).unwrap();
     let peer = dialler(1).to_bytes();
-    let Err(error) = half.connect(&peer, Duration::from_millis(50)) else { panic!("nobody came") };
-    assert!(error.to_string().contains("the peer did not come in time"), "{error}");
-    let half = Tcp::default().half(Side::Dial).unwrap();
-    let Err(error) = half.connect(&peer, LIMIT) else { panic!("both dial") };
+    let Err(error) = unconnected.connect(&peer, Duration::from_millis(50)) else {
+        panic!("no peer connected")
+    };
+    assert!(error.to_string().contains("the peer did not connect in time"), "{error}");
+    let unconnected = Tcp::default().prepare_lane(Side::Dial).unwrap();
+    let Err(error) = unconnected.connect(&peer, LIMIT) else { panic!("both dial") };
     assert!(error.to_string().contains("both ends dial"), "{error}");
 }
 

@@ -1,43 +1,46 @@
-//! Lanes whose connections come by a listener that they share.
+//! Lanes whose connections come from a shared listener.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use crate::setup::{Fabric, Half, Side};
+use crate::setup::{Fabric, Side, UnconnectedLane};
 use crate::tcp::hello::hello;
 use crate::tcp::offer::Offer;
-use crate::tcp::{Callers, Config, HELLO, MAX_STREAMS, Tcp};
+use crate::tcp::{Config, ConnectionRouter, HELLO_BYTES, MAX_STREAMS, Tcp};
 use crate::{Error, Lane};
 
-/// Delivers every connection it can, as long as the process lives.
-fn acceptor(callers: &Callers) -> SocketAddr {
+/// Starts a listener that delivers connections, until the process ends.
+fn shared_listener(router: &ConnectionRouter) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (address, callers) = (listener.local_addr().unwrap(), callers.clone());
+    let (address, router) = (listener.local_addr().unwrap(), router.clone());
     std::thread::spawn(move || {
         for socket in listener.incoming() {
-            let (mut socket, mut hello) = (socket.unwrap(), [0; HELLO]);
+            let (mut socket, mut hello) = (socket.unwrap(), [0; HELLO_BYTES]);
             if socket.read_exact(&mut hello).is_ok() {
-                callers.deliver(hello, socket);
+                router.deliver(hello, socket);
             }
         }
     });
     address
 }
 
-fn fabric(streams: u8) -> (Tcp, Callers, SocketAddr) {
-    let callers = Callers::default();
-    let acceptor = acceptor(&callers);
+fn fabric(streams: u8) -> (Tcp, ConnectionRouter, SocketAddr) {
+    let router = ConnectionRouter::default();
+    let listener_address = shared_listener(&router);
     let config = Config {
         streams,
-        callers: Some(callers.clone()),
-        acceptor: Some(acceptor),
+        router: Some(router.clone()),
+        listener_address: Some(listener_address),
         ..Config::default()
     };
-    (Tcp::new(config), callers, acceptor)
+    (Tcp::new(config), router, listener_address)
 }
 
-fn connect(dial: Box<dyn Half>, accept: Box<dyn Half>) -> [Result<Box<dyn Lane>, Error>; 2] {
+fn connect(
+    dial: Box<dyn UnconnectedLane>,
+    accept: Box<dyn UnconnectedLane>,
+) -> [Result<Box<dyn Lane>, Error>; 2] {
     let (to_dial, to_accept) = (accept.offer(), dial.offer());
     std::thread::scope(|scope| {
         let accepted = scope.spawn(|| accept.connect(&to_accept, LIMIT));
@@ -46,10 +49,12 @@ fn connect(dial: Box<dyn Half>, accept: Box<dyn Half>) -> [Result<Box<dyn Lane>,
 }
 
 #[test]
-fn halves_that_share_a_acceptor_each_get_their_own() {
+fn lanes_that_share_a_listener_get_their_own_connections() {
     let (fabric, ..) = fabric(3);
     let pairs: Vec<_> = (0..4)
-        .map(|_| (fabric.half(Side::Dial).unwrap(), fabric.half(Side::Accept).unwrap()))
+        .map(|_| {
+            (fabric.prepare_lane(Side::Dial).unwrap(), fabric.prepare_lane(Side::Accept).unwrap())
+        })
         .collect();
     std::thread::scope(|scope| {
         for (dial, accept) in pairs {
@@ -58,55 +63,59 @@ fn halves_that_share_a_acceptor_each_get_their_own() {
     });
 }
 
-/// Whom to call is seen by everybody on the path. It lets nobody in.
+/// The id is visible on the network, and gives no access.
 #[test]
-fn an_unknown_peer_who_knows_whom_to_call_does_not_keep_the_peer_out() {
-    let (fabric, callers, acceptor) = fabric(1);
-    let (dial, accept) = (fabric.half(Side::Dial).unwrap(), fabric.half(Side::Accept).unwrap());
+fn a_connection_with_the_id_alone_is_refused_and_does_not_prevent_the_peer() {
+    let (fabric, router, listener_address) = fabric(1);
+    let (dial, accept) =
+        (fabric.prepare_lane(Side::Dial).unwrap(), fabric.prepare_lane(Side::Accept).unwrap());
     let offer = Offer::from_bytes(&accept.offer()).unwrap();
     let unknown_peer = |sends: &[u8]| {
-        let mut socket = TcpStream::connect(acceptor).unwrap();
+        let mut socket = TcpStream::connect(listener_address).unwrap();
         socket.write_all(&[&hello(0, offer.id)[..], sends].concat()).unwrap();
         socket
     };
     let (silent, mut wrong) = (unknown_peer(&[]), unknown_peer(&(offer.token ^ 1).to_le_bytes()));
     let lanes = connect(dial, accept).map(Result::unwrap);
-    assert!(!matches!(wrong.read(&mut [0; 16]), Ok(1..)), "an unknown peer is told nothing");
-    // Repeating what the peer said is of no use when the lane is there.
+    assert!(!matches!(wrong.read(&mut [0; 16]), Ok(1..)), "an unknown peer got an answer");
+    // A replay of the peer's messages is refused after the lane is connected.
     let mut late = unknown_peer(&offer.token.to_le_bytes());
     assert!(!matches!(late.read(&mut [0; 16]), Ok(1..)));
-    assert!(!callers.deliver(hello(0, offer.id), silent));
+    assert!(!router.deliver(hello(0, offer.id), silent));
     drop(lanes);
 }
 
 #[test]
-fn only_who_is_expected_is_delivered_and_only_so_many() {
-    let (fabric, callers, acceptor) = fabric(1);
-    let socket = || TcpStream::connect(acceptor).unwrap();
-    let half = fabric.half(Side::Accept).unwrap();
-    let id = Offer::from_bytes(&half.offer()).unwrap().id;
-    assert!(!callers.deliver(hello(0, id ^ 1), socket()), "nobody expects it");
+fn only_expected_connections_are_delivered_up_to_a_limit() {
+    let (fabric, router, listener_address) = fabric(1);
+    let socket = || TcpStream::connect(listener_address).unwrap();
+    let unconnected = fabric.prepare_lane(Side::Accept).unwrap();
+    let id = Offer::from_bytes(&unconnected.offer()).unwrap().id;
+    assert!(!router.deliver(hello(0, id ^ 1), socket()), "no lane expects it");
     let mut other = hello(0, id);
     other[3] ^= 1;
-    assert!(!callers.deliver(other, socket()), "no hello");
+    assert!(!router.deliver(other, socket()), "not a hello");
     for _ in 0..MAX_STREAMS {
-        assert!(callers.deliver(hello(0, id), socket()));
+        assert!(router.deliver(hello(0, id), socket()));
     }
-    assert!(!callers.deliver(hello(0, id), socket()), "enough wait");
-    drop(half);
-    assert!(!callers.deliver(hello(0, id), socket()), "who expected it is gone");
+    assert!(!router.deliver(hello(0, id), socket()), "the limit is reached");
+    drop(unconnected);
+    assert!(!router.deliver(hello(0, id), socket()), "the lane that expected it is dropped");
 }
 
 #[test]
-fn an_acceptor_that_was_not_named_is_said() {
+fn a_missing_listener_address_is_an_error() {
     let (fabric, ..) = fabric(1);
-    let accept = fabric.half(Side::Accept).unwrap();
-    let dial = Tcp::default().half(Side::Dial).unwrap();
-    let Err(error) = dial.connect(&accept.offer(), LIMIT) else { panic!("no listener was named") };
-    assert!(error.to_string().contains("reached by a listener"), "{error}");
-    let dial = fabric.half(Side::Dial).unwrap();
+    let accept = fabric.prepare_lane(Side::Accept).unwrap();
+    let dial = Tcp::default().prepare_lane(Side::Dial).unwrap();
+    let Err(error) = dial.connect(&accept.offer(), LIMIT) else { panic!("no address was set") };
+    assert!(error.to_string().contains("uses a shared listener"), "{error}");
+    let dial = fabric.prepare_lane(Side::Dial).unwrap();
     let Err(error) = accept.connect(&dial.offer(), Duration::from_millis(50)) else { panic!() };
-    assert!(error.to_string().contains("accept by the listener: the peer did not come"), "{error}");
+    assert!(
+        error.to_string().contains("accept on the shared listener: the peer did not connect"),
+        "{error}"
+    );
 }
 
 const LIMIT: Duration = Duration::from_secs(20);

@@ -10,12 +10,12 @@ use crate::link::rails::RailLane;
 use crate::link::rails::probe::ProbeStep;
 use crate::op::Work;
 use crate::remote::RemoteRegion;
-use crate::setup::{Fabric, Half, Side};
+use crate::setup::{Fabric, Side, UnconnectedLane};
 
 /// The state of a lane's setup.
 #[derive(Default)]
 pub(super) struct LaneSetup {
-    half: Option<(Box<dyn Half>, Arc<dyn Fabric>)>,
+    half: Option<(Box<dyn UnconnectedLane>, Arc<dyn Fabric>)>,
     /// Messages of the peer that arrived before our end was ready for them.
     offer: Option<Vec<u8>>,
     connected: Option<([u16; 2], RemoteRegion)>,
@@ -37,7 +37,7 @@ pub(in crate::link) enum SetupError {
 }
 
 /// Our half, its fabric and the peer's offer.
-pub(in crate::link::rails) type Connectable = (Box<dyn Half>, Arc<dyn Fabric>, Vec<u8>);
+pub(in crate::link::rails) type Connectable = (Box<dyn UnconnectedLane>, Arc<dyn Fabric>, Vec<u8>);
 
 impl LaneSetup {
     pub(super) fn is_announced(&self) -> bool {
@@ -88,7 +88,7 @@ impl Rail {
     /// Our half is prepared; returns its offer for the peer.
     pub(in crate::link::rails) fn prepared(
         &mut self,
-        half: Box<dyn Half>,
+        half: Box<dyn UnconnectedLane>,
         fabric: Arc<dyn Fabric>,
     ) -> Vec<u8> {
         let offer = half.offer();
