@@ -6,11 +6,11 @@ use std::time::Duration;
 use fabric::Side;
 use fabric::session::{self, Credentials};
 
-use crate::clock::Clock;
+use crate::control_channel::{ControlChannel, PATIENCE, out_of_turn};
 use crate::end::End;
+use crate::latency_recorder::Clock;
 use crate::message::{Hello, Message};
 use crate::server::{Facts, moved};
-use crate::talk::{ControlChannel, PATIENCE, out_of_turn};
 use crate::transports::{self, PortPair, Tcp, Transports};
 use crate::{Error, cpu, pingpong, stream};
 use report::{Latency, Operation, Plan, Test, Transport};
@@ -224,7 +224,7 @@ impl Client {
                 track.lane.post(&mut again);
             }
             idle = if some { Duration::ZERO } else { idle + Duration::from_micros(10) };
-            crate::attend::rest(&mut end.tracks, idle, Some(&self.talk));
+            crate::wait::rest(&mut end.tracks, idle, Some(&self.talk));
         }
     }
 

@@ -7,8 +7,8 @@ use fabric::{
     Completion, Fabric, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Side, Window, Work,
 };
 
+use crate::control_channel::{ControlChannel, PATIENCE, out_of_turn};
 use crate::message::{Bytes, Message};
-use crate::talk::{ControlChannel, PATIENCE, out_of_turn};
 use crate::{Error, pattern};
 use report::{Operation, Plan, Test};
 

@@ -8,20 +8,20 @@
 //!
 //! Start at [`Client::measure`]; plans and results are [`report`]'s. The hot loops are `stream.rs` and `pingpong.rs`.
 
-mod attend;
 mod client;
-mod clock;
+mod control_channel;
 mod cpu;
 mod end;
 mod error;
+mod latency_recorder;
 mod message;
 mod pattern;
 mod pingpong;
 mod server;
 mod stream;
-mod talk;
 mod ticks;
 mod transports;
+mod wait;
 
 pub use client::{Client, Progress};
 pub use error::{Error, Kind};

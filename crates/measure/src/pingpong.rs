@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use fabric::{Done, Op, Work};
 
 use crate::Error;
-use crate::clock::Clock;
 use crate::end::{Track, lead};
+use crate::latency_recorder::Clock;
 use crate::stream::{STUCK, TEND};
 use crate::ticks::{Stopwatch, ticks};
 use report::{Limit, Operation, Plan};

@@ -8,12 +8,12 @@ use std::time::Duration;
 use fabric::session::{Acceptor, AcceptorConfig, Credentials, Keyring, Refusal, Session};
 use fabric::{Side, tcp};
 
-use crate::clock::Clock;
+use crate::control_channel::{ControlChannel, PATIENCE, out_of_turn};
 use crate::end::End;
+use crate::latency_recorder::Clock;
 use crate::message::{Hello, Message};
-use crate::talk::{ControlChannel, PATIENCE, out_of_turn};
 use crate::transports::{self, Tcp, Transports};
-use crate::{Client, Error, Kind, attend, cpu, pingpong, stream};
+use crate::{Client, Error, Kind, cpu, pingpong, stream, wait};
 use report::{Operation, Outcome, Plan};
 
 /// Counters of RDMA devices, by name, as the program reads them; those of devices that nobody names are none.
@@ -222,7 +222,7 @@ fn run(talk: &mut ControlChannel, plan: &Plan, end: &mut End) -> Result<Message,
         let seconds = streamed.took.as_secs_f64();
         talk.say(&Message::Streamed { operations: streamed.operations, seconds })?;
     }
-    let touched = attend::until_over(&mut end.tracks, plan, talk, &mut received)?;
+    let touched = wait::until_over(&mut end.tracks, plan, talk, &mut received)?;
     let arrives_here = matches!(plan.operation, Operation::Write | Operation::Send);
     let verified = (plan.verify && arrives_here).then(|| end.is_right(plan, touched));
     let cpu_seconds = cpu::seconds() - cpu;

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use fabric::Op;
 
 use crate::Error;
-use crate::attend;
-use crate::clock::Clock;
 use crate::end::{RECEIVE, Track};
+use crate::latency_recorder::Clock;
 use crate::ticks::ticks;
+use crate::wait;
 use report::{Limit, Plan};
 
 /// What was streamed.
@@ -79,7 +79,7 @@ pub(crate) fn run(
                     "nothing has moved for 10 s: the other end hangs, or the network does",
                 ));
             }
-            attend::rest(tracks, idle, None);
+            wait::rest(tracks, idle, None);
         }
     }
 }

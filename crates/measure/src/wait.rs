@@ -8,9 +8,9 @@ use fabric::{Op, SPIN_TIME, busy_wait};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Error;
+use crate::control_channel::{ControlChannel, out_of_turn};
 use crate::end::Track;
 use crate::message::Message;
-use crate::talk::{ControlChannel, out_of_turn};
 use report::Plan;
 
 /// Serves until the other end says that it is over. Says how many places it used, and adds the messages that came.
