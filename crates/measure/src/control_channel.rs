@@ -1,4 +1,4 @@
-//! The control channel: whole messages, with time limits.
+//! The control channel: messages over a session, with timeouts.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::Error;
 use crate::message::Message;
 
-/// One end of the conversation.
+/// One end of the control channel.
 pub(crate) struct ControlChannel {
     session: Session,
 }
@@ -23,68 +23,70 @@ impl ControlChannel {
         &self.session
     }
 
-    /// Says something, all of it.
-    pub(crate) fn say(&mut self, message: &Message) -> Result<(), Error> {
+    /// Sends a message completely.
+    pub(crate) fn send(&mut self, message: &Message) -> Result<(), Error> {
         let bytes = serde_json::to_vec(message).map_err(|error| Error::gone(error.to_string()))?;
         self.session.send(&bytes).map_err(lost)?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + STEP_TIMEOUT;
         while self.session.wants_to_write() {
-            self.rest(PollFlags::OUT, left(deadline)?);
+            self.wait_ready(PollFlags::OUT, left(deadline)?);
             self.session.flush().map_err(lost)?;
         }
         Ok(())
     }
 
-    /// What the other end says next; a refusal is an error.
-    pub(crate) fn hear(&mut self, limit: Duration) -> Result<Message, Error> {
+    /// Receives the next message; a refusal is an error.
+    pub(crate) fn receive(&mut self, limit: Duration) -> Result<Message, Error> {
         let deadline = Instant::now() + limit;
         loop {
-            if let Some(message) = self.overhear()? {
+            if let Some(message) = self.try_receive()? {
                 return Ok(message);
             }
-            self.rest(PollFlags::IN, left(deadline)?);
+            self.wait_ready(PollFlags::IN, left(deadline)?);
         }
     }
 
-    /// What the other end has said, if it has.
-    pub(crate) fn overhear(&mut self) -> Result<Option<Message>, Error> {
+    /// Receives a message, if there is one.
+    pub(crate) fn try_receive(&mut self) -> Result<Option<Message>, Error> {
         let Some(bytes) = self.session.receive().map_err(lost)? else { return Ok(None) };
         match serde_json::from_slice(&bytes) {
-            Ok(Message::No { misuse: true, why }) => Err(Error::misuse(why)),
-            Ok(Message::No { misuse: false, why }) => Err(Error::refused(why)),
+            Ok(Message::Refused { misuse: true, why }) => Err(Error::misuse(why)),
+            Ok(Message::Refused { misuse: false, why }) => Err(Error::refused(why)),
             Ok(message) => Ok(Some(message)),
-            Err(_) => Err(Error::gone("the other end says what no version of this program does")),
+            Err(_) => Err(Error::gone(
+                "the other end sent an unknown message: run the same version at both ends",
+            )),
         }
     }
 
-    fn rest(&self, flags: PollFlags, limit: Duration) {
+    fn wait_ready(&self, flags: PollFlags, limit: Duration) {
         let mut fds = [PollFd::from_borrowed_fd(self.session.as_fd(), flags)];
         let _ = poll(&mut fds, Timespec::try_from(limit).ok().as_ref());
     }
 }
 
-/// What was not meant to come now.
-pub(crate) fn out_of_turn(message: &Message) -> Error {
+/// The error of a message that is not expected now.
+pub(crate) fn unexpected(message: &Message) -> Error {
     let name = format!("{message:?}");
     let name = name.split([' ', '(', '{']).next().unwrap_or_default();
     Error::gone(format!(
-        "the other end said {name} when something else was due: run the same version at both ends"
+        "the other end sent an unexpected message ({name}): run the same version at both ends"
     ))
 }
 
 fn lost(lost: fabric::session::SessionError) -> Error {
-    Error::gone(format!("the other end is gone: {lost}"))
+    Error::gone(format!("connection to the other end lost: {lost}"))
 }
 
 fn left(deadline: Instant) -> Result<Duration, Error> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
         return Err(Error::gone(
-            "the other end does not answer: it hangs, or the network between does",
+            "no answer from the other end in time: check that it is running and reachable",
         ));
     }
     Ok(left)
 }
 
-/// How long one step may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// The timeout of one step.
+pub(crate) const STEP_TIMEOUT: Duration = Duration::from_secs(30);

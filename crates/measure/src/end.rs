@@ -7,27 +7,27 @@ use fabric::{
     Completion, Fabric, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Side, Window, Work,
 };
 
-use crate::control_channel::{ControlChannel, PATIENCE, out_of_turn};
+use crate::control_channel::{ControlChannel, STEP_TIMEOUT, unexpected};
 use crate::message::{Bytes, Message};
 use crate::{Error, pattern};
 use report::{Operation, Plan, Test};
 
-/// One end, connected.
+/// One connected end.
 pub(crate) struct End {
-    pub(crate) tracks: Vec<Track>,
+    pub(crate) test_lanes: Vec<TestLane>,
     memory: Memories,
 }
 
-/// A lane, and what goes over it.
-pub(crate) struct Track {
+/// A lane, and its memory.
+pub(crate) struct TestLane {
     pub(crate) lane: Box<dyn Lane>,
-    /// What is sent from here.
+    /// The source of sends and writes.
     pub(crate) source: Region,
-    /// What the other end writes and reads, and where messages and reads of ours land.
+    /// The memory that the other end writes and reads, and the destination of our receives and reads.
     pub(crate) target: Region,
-    /// The other end's target; datagrams have none.
+    /// The other end's target; `None` for datagrams.
     pub(crate) window: Option<Window>,
-    /// So that polling needs no allocation.
+    /// Reused, so that polling does not allocate.
     pub(crate) done: Vec<Completion>,
 }
 
@@ -37,21 +37,21 @@ struct Memories {
 }
 
 impl End {
-    /// Makes the lanes, both ends at once; who dials speaks first.
+    /// Connects the lanes, together with the other end; the dialling end sends first.
     pub(crate) fn connect(
-        talk: &mut ControlChannel,
+        control: &mut ControlChannel,
         fabrics: &[Box<dyn Fabric>],
         plan: &Plan,
         side: Side,
     ) -> Result<End, Error> {
         let memory = Memories::new(plan, side)?;
         let each = fabrics.iter().flat_map(|fabric| (0..plan.lanes).map(move |_| fabric));
-        let halves = each.clone().map(|fabric| fabric.prepare_lane(side));
-        let halves = halves.collect::<Result<Vec<_>, _>>()?;
-        let offers = halves.iter().map(|half| Bytes(half.offer())).collect();
-        let offers = match exchange(talk, Message::Offers(offers), side)? {
-            Message::Offers(offers) if offers.len() == halves.len() => offers,
-            other => return Err(out_of_turn(&other)),
+        let unconnected = each.clone().map(|fabric| fabric.prepare_lane(side));
+        let unconnected = unconnected.collect::<Result<Vec<_>, _>>()?;
+        let offers = unconnected.iter().map(|lane| Bytes(lane.offer())).collect();
+        let offers = match exchange(control, Message::Offers(offers), side)? {
+            Message::Offers(offers) if offers.len() == unconnected.len() => offers,
+            other => return Err(unexpected(&other)),
         };
         let mut regions = Vec::new();
         for fabric in fabrics {
@@ -60,44 +60,49 @@ impl End {
                 fabric.register(&memory.target, Rights::ALL)?,
             ));
         }
-        let mut tracks = Vec::new();
-        for (at, (half, offer)) in halves.into_iter().zip(&offers).enumerate() {
-            let lane = half.connect(&offer.0, CONNECT)?;
+        let mut test_lanes = Vec::new();
+        for (at, (lane, offer)) in unconnected.into_iter().zip(&offers).enumerate() {
+            let lane = lane.connect(&offer.0, CONNECT_TIMEOUT)?;
             let (source, target) = regions[at / plan.lanes as usize].clone();
-            tracks.push(Track { lane, source, target, window: None, done: Vec::new() });
+            test_lanes.push(TestLane { lane, source, target, window: None, done: Vec::new() });
         }
-        let mut end = End { tracks, memory };
+        let mut end = End { test_lanes, memory };
         if !plan.datagrams {
-            end.grant(talk, side)?;
+            end.grant(control, side)?;
         }
         Ok(end)
     }
 
-    fn grant(&mut self, talk: &mut ControlChannel, side: Side) -> Result<(), Error> {
+    fn grant(&mut self, control: &mut ControlChannel, side: Side) -> Result<(), Error> {
         let mut grants = Vec::new();
-        for track in &mut self.tracks {
-            grants.push(Bytes(track.lane.grant(&track.target)?.to_bytes().to_vec()));
+        for test_lane in &mut self.test_lanes {
+            grants.push(Bytes(test_lane.lane.grant(&test_lane.target)?.to_bytes().to_vec()));
         }
-        let grants = match exchange(talk, Message::Grants(grants), side)? {
-            Message::Grants(grants) if grants.len() == self.tracks.len() => grants,
-            other => return Err(out_of_turn(&other)),
+        let grants = match exchange(control, Message::Grants(grants), side)? {
+            Message::Grants(grants) if grants.len() == self.test_lanes.len() => grants,
+            other => return Err(unexpected(&other)),
         };
-        for (track, grant) in self.tracks.iter_mut().zip(&grants) {
-            track.window = Some(track.lane.import(&RemoteRegion::from_bytes(&grant.0)?)?);
+        for (test_lane, grant) in self.test_lanes.iter_mut().zip(&grants) {
+            test_lane.window = Some(test_lane.lane.import(&RemoteRegion::from_bytes(&grant.0)?)?);
         }
         Ok(())
     }
 
-    /// Whether the first places of what arrived here have the right bytes.
-    pub(crate) fn is_right(&self, plan: &Plan, touched: usize) -> bool {
+    /// Whether the first slots of the target have the correct bytes.
+    pub(crate) fn is_verified(&self, plan: &Plan, touched: usize) -> bool {
         let touched = touched.min(plan.slots());
-        pattern::is_there(&self.memory.target, plan.size as usize, plan.stride() as usize, touched)
+        pattern::is_present(
+            &self.memory.target,
+            plan.size as usize,
+            plan.stride() as usize,
+            touched,
+        )
     }
 }
 
 impl Memories {
-    /// In memory already, so that no page is missed while time is taken. What is read lies in the target of the end that is
-    /// asked.
+    /// Prefaulted, so that there are no page faults during the measurement. Reads read the target of the server's
+    /// end.
     fn new(plan: &Plan, side: Side) -> Result<Memories, Error> {
         let (size, stride, slots) = (plan.size as usize, plan.stride() as usize, plan.slots());
         let allocate = || -> Result<Memory, Error> {
@@ -114,11 +119,11 @@ impl Memories {
     }
 }
 
-impl Track {
-    /// The operation of a place.
-    pub(crate) fn op(&self, plan: &Plan, place: usize) -> Result<Op, Error> {
-        let token = place as u64;
-        let offset = place % plan.slots() * plan.stride() as usize + lead(plan);
+impl TestLane {
+    /// The operation of a slot.
+    pub(crate) fn op(&self, plan: &Plan, slot: usize) -> Result<Op, Error> {
+        let token = slot as u64;
+        let offset = slot % plan.slots() * plan.stride() as usize + lead(plan);
         let range = offset..offset + plan.size as usize;
         if plan.operation == Operation::Send {
             return Ok(Op::send(token, self.source.slice(range)));
@@ -136,17 +141,17 @@ impl Track {
         })
     }
 
-    /// Lets messages come: as many as the other end has in flight, and as many again on their heels.
-    pub(crate) fn receive(&mut self, plan: &Plan) {
-        let most = self.lane.caps().receives.min(2 * plan.depth as usize);
-        let places = (0..most).map(|place| place % plan.slots() * plan.stride() as usize);
-        let mut ops: VecDeque<Op> = places
+    /// Posts receives: twice as many as the other end has messages in flight.
+    pub(crate) fn post_receives(&mut self, plan: &Plan) {
+        let count = self.lane.caps().receives.min(2 * plan.depth as usize);
+        let offsets = (0..count).map(|slot| slot % plan.slots() * plan.stride() as usize);
+        let mut ops: VecDeque<Op> = offsets
             .map(|at| Op::receive(RECEIVE, self.target.slice(at..at + plan.stride() as usize)))
             .collect();
         self.lane.post(&mut ops);
     }
 
-    /// Polls; what failed is the end of it.
+    /// Polls; a failed operation is an error.
     #[inline]
     pub(crate) fn poll(&mut self) -> Result<&mut Vec<Completion>, Error> {
         self.lane.poll(&mut self.done);
@@ -157,8 +162,8 @@ impl Track {
     }
 }
 
-/// How far from the beginning of its place a message lies: so far that its last eight bytes can be seen as one, where they
-/// tell that it came.
+/// The offset of a message in its slot: its last eight bytes must be aligned, if their change shows
+/// that it arrived.
 pub(crate) fn lead(plan: &Plan) -> usize {
     match (plan.test, plan.operation) {
         (Test::Latency, Operation::Write) => (8 - plan.size as usize % 8) % 8,
@@ -166,21 +171,21 @@ pub(crate) fn lead(plan: &Plan) -> usize {
     }
 }
 
-/// Sends ours and receives theirs, in an order that suits both ends.
+/// Sends our message and receives the other end's; the dialling end sends first.
 pub(crate) fn exchange(
-    talk: &mut ControlChannel,
+    control: &mut ControlChannel,
     ours: Message,
     side: Side,
 ) -> Result<Message, Error> {
     if side == Side::Dial {
-        talk.say(&ours)?;
-        return talk.hear(PATIENCE);
+        control.send(&ours)?;
+        return control.receive(STEP_TIMEOUT);
     }
-    let theirs = talk.hear(PATIENCE)?;
-    talk.say(&ours)?;
+    let theirs = control.receive(STEP_TIMEOUT)?;
+    control.send(&ours)?;
     Ok(theirs)
 }
 
-/// The token of receives, which no place has.
+/// The token of receives, which no slot has.
 pub(crate) const RECEIVE: u64 = u64::MAX;
-const CONNECT: Duration = Duration::from_secs(20);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);

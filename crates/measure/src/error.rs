@@ -1,24 +1,24 @@
-//! Why a measurement could not be made.
+//! Errors of measurements.
 
 use std::fmt;
 
 use report::PlanError;
 
-/// What a caller can do about it.
+/// The kind of an error, for callers that act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The plan cannot be meant.
+    /// The plan is invalid.
     Misuse,
-    /// The other end, or this machine, will not or cannot do it.
+    /// The other end, or this machine, refuses it or does not support it.
     Refused,
     /// The other end or the path to it is gone.
     Gone,
 }
 
-/// Why, in one line: the thing, the cause and the fix.
+/// An error with a message of one line: the thing, the cause and the fix.
 #[derive(Debug)]
 pub struct Error {
-    /// What a caller can do about it.
+    /// Its kind.
     pub kind: Kind,
     text: String,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,

@@ -1,4 +1,4 @@
-//! A histogram of durations.
+//! Records latencies in a histogram.
 
 use hdrhistogram::Histogram;
 use report::Latency;
@@ -6,16 +6,16 @@ use report::Latency;
 use crate::ticks::Stopwatch;
 
 /// Collects durations in ticks.
-pub(crate) struct Clock {
+pub(crate) struct LatencyRecorder {
     histogram: Histogram<u64>,
     watch: Stopwatch,
 }
 
-impl Clock {
-    pub(crate) fn new() -> Clock {
-        // Three digits of up to minutes cannot be refused.
-        let histogram = Histogram::new_with_bounds(1, LONGEST, 3).expect("bounds that are right");
-        Clock { histogram, watch: Stopwatch::start() }
+impl LatencyRecorder {
+    pub(crate) fn new() -> LatencyRecorder {
+        // Cannot fail: the bounds are valid.
+        let histogram = Histogram::new_with_bounds(1, MAX_TICKS, 3).expect("valid bounds");
+        LatencyRecorder { histogram, watch: Stopwatch::start() }
     }
 
     #[inline]
@@ -53,9 +53,9 @@ impl Clock {
     }
 }
 
-/// A minute and more, of ticks of any CPU.
-const LONGEST: u64 = 600_000_000_000;
-/// Steps to each halving of what is left above.
+/// More than a minute at the tick rate of any CPU.
+const MAX_TICKS: u64 = 600_000_000_000;
+/// Steps of the distribution for each halving of the remaining share.
 const STEPS: u32 = 8;
 
 #[cfg(test)]
@@ -64,15 +64,15 @@ mod tests {
 
     #[test]
     fn quantiles_and_jitter() {
-        let mut clock = Clock::new();
+        let mut recorder = LatencyRecorder::new();
         for microseconds in 1..=1000 {
-            clock.record(microseconds * 4000);
+            recorder.record(microseconds * 4000);
         }
-        let latency = clock.at_rate(0.25);
+        let latency = recorder.at_rate(0.25);
         let near = |value: u64, wanted: u64| value.abs_diff(wanted) * 500 <= wanted;
         assert!(near(latency.p50_ns, 500_000) && near(latency.p99_ns, 990_000), "{latency:?}");
         assert!(near(latency.jitter_ns(), 490_000) && latency.min_ns <= 1000, "{latency:?}");
         assert_eq!(latency.steps.iter().map(|(_, count)| count).sum::<u64>(), 1000);
-        assert_eq!(Clock::new().latency(), Latency::default());
+        assert_eq!(LatencyRecorder::new().latency(), Latency::default());
     }
 }

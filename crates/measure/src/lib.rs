@@ -1,10 +1,10 @@
-//! Measures what lanes between two hosts give: bandwidth, latency, message rate.
+//! Measures lanes between two hosts: bandwidth, latency, message rate.
 //!
-//! One end serves ([`serve`]) and stays; others come with a [`Plan`](report::Plan) and run it ([`Client`]). What is measured are bare lanes,
-//! as the field's own programs measure bare queue pairs: no link is between that would spread, repeat or hide anything. The
-//! two ends speak over an authenticated session; who gets in is decided as everywhere else.
+//! One end is a server ([`serve`]); clients connect with a [`Plan`](report::Plan) and run it ([`Client`]). Bare lanes are measured,
+//! like perftest measures bare queue pairs: there is no link that would spread, repeat or hide anything. The
+//! two ends coordinate over an authenticated session.
 //!
-//! It measures and counts, and gives no verdict: whether a result is what a link should give is the doctor's to say.
+//! It measures and counts, and gives no verdict: whether a result is as expected is up to the doctor.
 //!
 //! Start at [`Client::measure`]; plans and results are [`report`]'s. The hot loops are `stream.rs` and `pingpong.rs`.
 
@@ -25,5 +25,5 @@ mod wait;
 
 pub use client::{Client, Progress};
 pub use error::{Error, Kind};
-pub use server::{Facts, Observer, Onward, Server, ServerSettings, serve};
-pub use transports::{KERNEL, PortAt, PortPair, Transports};
+pub use server::{CounterReader, Observer, RelayCredentials, Server, ServerSettings, serve};
+pub use transports::{KERNEL, PortId, PortPair, Transports};

@@ -1,4 +1,4 @@
-//! What the two ends say to each other, as JSON over a session.
+//! Messages between the two ends, as JSON over a session.
 
 use std::collections::BTreeMap;
 
@@ -8,98 +8,107 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use report::{Latency, Outcome, Plan};
 
-/// Who somebody is, said in the handshake.
+/// Describes an end, in the session's handshake.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Hello {
-    /// Tells our sessions from links.
-    pub(crate) speaks: String,
-    /// Changes when the messages do.
+    /// Distinguishes these sessions from links.
+    #[serde(rename = "speaks")]
+    pub(crate) protocol: String,
+    /// The version of the messages.
     pub(crate) version: u32,
-    /// The program's.
+    /// The program's version.
     pub(crate) program: String,
-    /// Names the host's run, so that two processes of one host know it.
+    /// The host's boot id, by which two processes of one host recognize it.
     pub(crate) boot: String,
-    /// Whether RDMA can be used there.
+    /// Whether the host has usable RDMA ports.
     pub(crate) rdma: bool,
-    /// What else the program says of itself.
+    /// Other facts about the host, from the program.
     pub(crate) about: serde_json::Value,
 }
 
-/// What is said, in this order.
+/// A message. Variants are in the order of a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
-    /// Asks for a measurement; with the RDMA ports that there are.
-    Ask {
+    /// Requests a measurement; with the client's RDMA ports.
+    #[serde(rename = "ask")]
+    Measure {
         /// What to measure.
         plan: Box<Plan>,
-        /// Ports as `fabric::verbs::UsablePort` writes them.
-        ways: Vec<Bytes>,
+        /// Encoded `fabric::verbs::UsablePort`s.
+        #[serde(rename = "ways")]
+        ports: Vec<Bytes>,
     },
-    /// Asks for a measurement from there towards a third end, with what the caller has shown.
+    /// Requests a measurement from the server to a third end, with the client's credentials.
     Relay {
-        /// Where that one listens.
+        /// The address of the third end.
         to: String,
         /// What to measure.
         plan: Box<Plan>,
-        /// Whether the transport is chosen there; the plan's otherwise.
+        /// Whether the server chooses the transport; otherwise the plan's is used.
         choose: bool,
     },
-    /// What came of it.
-    Relayed(Box<Outcome>),
-    /// Asks which RDMA ports there are, of one device or of all.
-    Show {
+    /// The result of that.
+    #[serde(rename = "relayed")]
+    RelayResult(Box<Outcome>),
+    /// Requests the list of RDMA ports, of one device or of all.
+    #[serde(rename = "show")]
+    ListPorts {
         /// The device.
         device: Option<String>,
     },
-    /// These.
-    Shown(Vec<ShownPort>),
-    /// Agrees, with the ports that there are.
+    /// The list.
+    #[serde(rename = "shown")]
+    Ports(Vec<ListedPort>),
+    /// Accepts a measurement, with the server's RDMA ports.
     Agreed {
         /// As above.
-        ways: Vec<Bytes>,
+        #[serde(rename = "ways")]
+        ports: Vec<Bytes>,
     },
-    /// Halves of lanes, in the order of rails.
+    /// Offers of lanes, in the order of rails.
     Offers(Vec<Bytes>),
-    /// Each lane's target.
+    /// Each lane's granted region.
     Grants(Vec<Bytes>),
-    /// All is in place.
+    /// The sender is ready to start.
     Ready,
-    /// The end that serves has done its part of a test in both directions.
+    /// The server has finished its part of a test in both directions.
     Streamed {
-        /// Operations.
+        /// The number of operations.
         operations: u64,
         /// How long they took.
         seconds: f64,
     },
-    /// It is over; so many places were used.
-    Over {
-        /// Places.
+    /// The client has finished.
+    #[serde(rename = "over")]
+    End {
+        /// The number of slots used.
         touched: usize,
     },
-    /// What the end that serves has seen.
+    /// The server's results.
     Totals {
         /// Messages received.
         received: u64,
         /// CPU time.
         cpu_seconds: f64,
-        /// Whether the bytes are right, if that was asked.
+        /// Whether the bytes are correct, if requested.
         verified: Option<bool>,
-        /// How far counters moved.
+        /// Changes of counters.
         counters: BTreeMap<String, u64>,
-        /// Of its own operations, in a test in both directions.
+        /// Of the server's operations, in a test in both directions.
         latency: Option<Latency>,
     },
-    /// Cannot or will not.
-    No {
-        /// Whether the plan itself cannot be meant.
+    /// Refuses a request, or reports an error.
+    #[serde(rename = "no")]
+    Refused {
+        /// Whether the plan is invalid.
         misuse: bool,
-        /// Why, in a line.
+        /// The reason, in one line.
         why: String,
     },
 }
 
-/// Bytes, which JSON has no word for.
+/// Bytes, encoded as base64.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bytes(pub(crate) Vec<u8>);
 
@@ -116,12 +125,13 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
-/// A port, and the index of its GID, which the other end's programs may have to be told.
+/// A port, and the index of its GID, which perftest at the other end may need.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ShownPort {
-    /// As `fabric::verbs::UsablePort` writes it.
-    pub(crate) way: Bytes,
-    /// None where it goes without.
+pub(crate) struct ListedPort {
+    /// An encoded `fabric::verbs::UsablePort`.
+    #[serde(rename = "way")]
+    pub(crate) port: Bytes,
+    /// `None` if the port uses no GID.
     pub(crate) gid_index: Option<u32>,
 }
 
@@ -130,7 +140,7 @@ impl Hello {
     pub(crate) fn new(rdma: bool, about: serde_json::Value) -> Hello {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         Hello {
-            speaks: SPEAKS.to_owned(),
+            protocol: PROTOCOL.to_owned(),
             version: VERSION,
             program: env!("CARGO_PKG_VERSION").to_owned(),
             boot: boot.trim().to_owned(),
@@ -139,29 +149,30 @@ impl Hello {
         }
     }
 
-    /// Somebody's, if it is one of ours and of our time.
+    /// Parses a peer's hello, and checks the protocol and its version.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Hello, String> {
-        let card: Hello = serde_json::from_slice(bytes)
+        let hello: Hello = serde_json::from_slice(bytes)
             .ok()
-            .filter(|card: &Hello| card.speaks == SPEAKS)
-            .ok_or("that is no `wirelane bench`: it speaks something else")?;
-        if card.version != VERSION {
+            .filter(|hello: &Hello| hello.protocol == PROTOCOL)
+            .ok_or("the peer is not `wirelane bench`: unknown protocol")?;
+        if hello.version != VERSION {
             return Err(format!(
-                "that `wirelane bench` is of version {}, which speaks {}; this one speaks {VERSION}: run the same \
-                 version at both ends",
-                card.program
+                "the peer runs `wirelane bench` {} with protocol {}, this end has protocol {VERSION}: run the same \
+                version at both ends",
+                hello
+                    .program
                     .chars()
                     .filter(|letter| !letter.is_control())
                     .take(32)
                     .collect::<String>(),
-                card.version
+                hello.version
             ));
         }
-        Ok(card)
+        Ok(hello)
     }
 }
 
-const SPEAKS: &str = "wirelane bench";
+const PROTOCOL: &str = "wirelane bench";
 const VERSION: u32 = 1;
 
 #[cfg(test)]
@@ -169,14 +180,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_end_is_told_so() {
-        let card = Hello::new(false, serde_json::Value::Null);
-        let bytes = serde_json::to_vec(&card).expect("JSON");
-        assert_eq!(Hello::parse(&bytes), Ok(card.clone()));
-        let old = Hello { version: 0, program: "0.0.9\u{1b}".to_owned(), ..card };
+    fn another_version_is_refused_with_a_reason() {
+        let hello = Hello::new(false, serde_json::Value::Null);
+        let bytes = serde_json::to_vec(&hello).expect("JSON");
+        assert_eq!(Hello::parse(&bytes), Ok(hello.clone()));
+        let old = Hello { version: 0, program: "0.0.9\u{1b}".to_owned(), ..hello };
         let why =
             Hello::parse(&serde_json::to_vec(&old).expect("JSON")).expect_err("another version");
-        assert!(why.contains("0.0.9, which speaks 0"), "{why}");
+        assert!(why.contains("0.0.9 with protocol 0"), "{why}");
         assert!(Hello::parse(b"link").is_err());
     }
 }

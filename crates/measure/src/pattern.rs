@@ -2,14 +2,14 @@
 
 use fabric::Memory;
 
-/// Fills every place with the same bytes, which no memory has by chance.
+/// Fills every slot with the same pseudorandom bytes.
 pub(crate) fn fill(memory: &Memory, size: usize, stride: usize, slots: usize) {
     let bytes = bytes(size);
     (0..slots).for_each(|slot| memory.write(slot * stride, &bytes));
 }
 
-/// Whether the first `touched` places have them.
-pub(crate) fn is_there(memory: &Memory, size: usize, stride: usize, touched: usize) -> bool {
+/// Whether the first `touched` slots have these bytes.
+pub(crate) fn is_present(memory: &Memory, size: usize, stride: usize, touched: usize) -> bool {
     let expected = crc32c::crc32c(&bytes(size));
     let mut found = vec![0; size];
     (0..touched).all(|slot| {

@@ -6,218 +6,227 @@ use std::time::{Duration, Instant};
 use fabric::{Done, Op, Work};
 
 use crate::Error;
-use crate::end::{Track, lead};
-use crate::latency_recorder::Clock;
-use crate::stream::{STUCK, TEND};
+use crate::end::{TestLane, lead};
+use crate::latency_recorder::LatencyRecorder;
+use crate::stream::{STALL_TIMEOUT, TICK_INTERVAL};
 use crate::ticks::{Stopwatch, ticks};
 use report::{Limit, Operation, Plan};
 
-/// What came of it.
+/// The result of a latency test.
 #[derive(Default)]
-pub(crate) struct Exchanged {
+pub(crate) struct PingPongResult {
     pub(crate) operations: u64,
     pub(crate) took: Duration,
-    /// Datagrams that no answer came for.
+    /// Datagrams without an answer.
     pub(crate) lost: u64,
-    /// CPU time of what was counted.
+    /// CPU time of the counted rounds.
     pub(crate) cpu_seconds: f64,
 }
 
-/// Goes back and forth until the limit, after a warm-up.
-pub(crate) fn lead_on(
-    track: &mut Track,
+/// Runs rounds until the limit, after a warm-up.
+pub(crate) fn run_leader(
+    test_lane: &mut TestLane,
     plan: &Plan,
-    clock: &mut Clock,
-    mut tend: impl FnMut(u64) -> Result<(), Error>,
-) -> Result<Exchanged, Error> {
+    recorder: &mut LatencyRecorder,
+    mut on_tick: impl FnMut(u64) -> Result<(), Error>,
+) -> Result<PingPongResult, Error> {
     match plan.operation {
         Operation::Write => {
-            let mut player = Writer::new(track, plan)?;
-            let exchanged =
-                play(plan, clock, 2, &mut tend, |round, tend| player.round(round, tend))?;
-            player.say(END)?;
-            player.settle(&mut tend)?;
-            Ok(exchanged)
+            let mut end = Writer::new(test_lane, plan)?;
+            let result = run_rounds(plan, recorder, 2, &mut on_tick, |round, on_tick| {
+                end.round(round, on_tick)
+            })?;
+            end.send(LAST_ROUND)?;
+            end.wait_reusable(&mut on_tick)?;
+            Ok(result)
         }
         Operation::Send => {
-            track.receive(plan);
-            let mut player = Sender::new(track, plan)?;
-            let exchanged = play(plan, clock, 2, &mut tend, |_, tend| player.round(tend))?;
-            let lost = player.lost;
-            player.end(&mut tend)?;
-            Ok(Exchanged { lost, ..exchanged })
+            test_lane.post_receives(plan);
+            let mut end = Sender::new(test_lane, plan)?;
+            let result =
+                run_rounds(plan, recorder, 2, &mut on_tick, |_, on_tick| end.round(on_tick))?;
+            let lost = end.lost;
+            end.end(&mut on_tick)?;
+            Ok(PingPongResult { lost, ..result })
         }
         Operation::Read | Operation::Atomic => {
-            let mut op = VecDeque::from([track.op(plan, 0)?]);
-            play(plan, clock, 1, &mut tend, |_, tend| alone(track, &mut op, tend))
+            let mut op = VecDeque::from([test_lane.op(plan, 0)?]);
+            run_rounds(plan, recorder, 1, &mut on_tick, |_, on_tick| {
+                one_sided(test_lane, &mut op, on_tick)
+            })
         }
     }
 }
 
-/// Answers until the other end has enough.
-pub(crate) fn follow(
-    track: &mut Track,
+/// Answers until the other end has finished.
+pub(crate) fn run_follower(
+    test_lane: &mut TestLane,
     plan: &Plan,
-    mut tend: impl FnMut(u64) -> Result<(), Error>,
+    mut on_tick: impl FnMut(u64) -> Result<(), Error>,
 ) -> Result<(), Error> {
     if plan.operation == Operation::Send {
-        return Sender::new(track, plan)?.follow(&mut tend);
+        return Sender::new(test_lane, plan)?.follow(&mut on_tick);
     }
-    let mut player = Writer::new(track, plan)?;
+    let mut end = Writer::new(test_lane, plan)?;
     let mut round = 1;
-    while player.hear(round, &mut tend)? != END {
-        player.say(round)?;
-        player.settle(&mut tend)?;
+    while end.receive(round, &mut on_tick)? != LAST_ROUND {
+        end.send(round)?;
+        end.wait_reusable(&mut on_tick)?;
         round += 1;
     }
     Ok(())
 }
 
-/// Something that is looked after now and then; what it says is the end.
-type Tend<'t> = &'t mut dyn FnMut(u64) -> Result<(), Error>;
+/// Called regularly with the number of rounds; its error ends the test.
+type OnTick<'t> = &'t mut dyn FnMut(u64) -> Result<(), Error>;
 
-/// Rounds: those of the warm-up, then those that count.
-fn play(
+/// Runs the rounds of the warm-up, then those that count.
+fn run_rounds(
     plan: &Plan,
-    clock: &mut Clock,
-    ways: u64,
-    tend: Tend<'_>,
-    mut round: impl FnMut(u64, Tend<'_>) -> Result<(), Error>,
-) -> Result<Exchanged, Error> {
+    recorder: &mut LatencyRecorder,
+    directions: u64,
+    on_tick: OnTick<'_>,
+    mut round: impl FnMut(u64, OnTick<'_>) -> Result<(), Error>,
+) -> Result<PingPongResult, Error> {
     let mut number = 0;
-    let mut exchanged = Exchanged::default();
+    let mut result = PingPongResult::default();
     for (limit, counts) in [(plan.warm_up, false), (plan.limit, true)] {
         let cpu = crate::cpu::seconds();
-        let mut pace = Pace { limit, counts, watch: Stopwatch::start(), look_at: 0 };
+        let mut run_limit = RunLimit { limit, counts, watch: Stopwatch::start(), next_reading: 0 };
         let mut counted = 0;
-        // One reading ends a round and begins the next.
+        // One reading ends a round and starts the next.
         let mut from = ticks();
-        while pace.goes_on(counted, from, &mut *tend)? {
+        while run_limit.continues(counted, from, &mut *on_tick)? {
             number += 1;
-            round(number, &mut *tend)?;
+            round(number, &mut *on_tick)?;
             let now = ticks();
             if counts {
-                clock.record(now.saturating_sub(from) / ways);
+                recorder.record(now.saturating_sub(from) / directions);
             }
             from = now;
             counted += 1;
         }
-        let took = pace.watch.begun().elapsed();
+        let took = run_limit.watch.started().elapsed();
         let cpu_seconds = crate::cpu::seconds() - cpu;
-        exchanged = Exchanged { operations: counted, took, lost: 0, cpu_seconds };
+        result = PingPongResult { operations: counted, took, lost: 0, cpu_seconds };
     }
-    Ok(exchanged)
+    Ok(result)
 }
 
-/// How far a run has come. The system clock is read seldom.
-struct Pace {
+/// The limit of a run. The system clock is read rarely.
+struct RunLimit {
     limit: Limit,
-    /// Whether anybody wants to know: nobody does of a warm-up.
+    /// Whether rounds are reported: not those of the warm-up.
     counts: bool,
     watch: Stopwatch,
-    /// The tick from which on it is read again.
-    look_at: u64,
+    /// The tick of the next reading of the system clock.
+    next_reading: u64,
 }
 
-impl Pace {
+impl RunLimit {
     #[inline]
-    fn goes_on(&mut self, counted: u64, now: u64, tend: Tend<'_>) -> Result<bool, Error> {
+    fn continues(&mut self, counted: u64, now: u64, on_tick: OnTick<'_>) -> Result<bool, Error> {
         match self.limit {
             Limit::Count(count) if counted >= count => Ok(false),
-            _ if now < self.look_at => Ok(true),
-            _ => self.look(counted, now, tend),
+            _ if now < self.next_reading => Ok(true),
+            _ => self.read_clock(counted, now, on_tick),
         }
     }
 
-    /// Reads the clock, and says when it has to be read again: half-way to the end, so that the end is not missed by much.
+    /// Reads the clock, and schedules the next reading: halfway to the limit, so that the end is precise.
     #[cold]
-    fn look(&mut self, counted: u64, now: u64, tend: Tend<'_>) -> Result<bool, Error> {
-        tend(if self.counts { counted } else { 0 })?;
+    fn read_clock(&mut self, counted: u64, now: u64, on_tick: OnTick<'_>) -> Result<bool, Error> {
+        on_tick(if self.counts { counted } else { 0 })?;
         let left = match self.limit {
-            Limit::Count(_) => TEND,
+            Limit::Count(_) => TICK_INTERVAL,
             Limit::Milliseconds(_) => {
-                let left = self.limit.time().saturating_sub(self.watch.begun().elapsed());
+                let left = self.limit.time().saturating_sub(self.watch.started().elapsed());
                 if left.is_zero() {
                     return Ok(false);
                 }
-                TEND.min(left / 2)
+                TICK_INTERVAL.min(left / 2)
             }
         };
         let pause = left.as_nanos() as f64 / self.watch.nanoseconds_per_tick();
-        self.look_at = now.saturating_add(pause as u64);
+        self.next_reading = now.saturating_add(pause as u64);
         Ok(true)
     }
 }
 
-/// An operation that the other end's CPU has no part in.
-fn alone(track: &mut Track, op: &mut VecDeque<Op>, tend: Tend<'_>) -> Result<(), Error> {
-    track.lane.post(op);
+/// An operation that does not involve the other end's CPU.
+fn one_sided(
+    test_lane: &mut TestLane,
+    op: &mut VecDeque<Op>,
+    on_tick: OnTick<'_>,
+) -> Result<(), Error> {
+    test_lane.lane.post(op);
     let mut wait = Wait::new();
     while op.is_empty() {
-        let done = track.poll()?;
+        let done = test_lane.poll()?;
         op.extend(done.drain(..).map(|completion| Op { token: 0, work: completion.work }));
-        wait.look(tend)?;
+        wait.count_poll(on_tick)?;
     }
     Ok(())
 }
 
-/// Writes a number as the last bytes, and watches for the other end's.
+/// Writes messages with the round number as the last bytes, and polls memory for the other end's.
 struct Writer<'t> {
-    track: &'t mut Track,
+    test_lane: &'t mut TestLane,
     ready: VecDeque<Op>,
-    /// Where the number is.
+    /// The offset of the round number.
     mark: usize,
-    /// Whether nothing arrives unless this end polls.
+    /// Whether data arrives only if this end polls.
     polls: bool,
 }
 
 impl<'t> Writer<'t> {
-    fn new(track: &'t mut Track, plan: &Plan) -> Result<Self, Error> {
-        let ready = VecDeque::from([track.op(plan, 0)?]);
-        let polls = track.lane.caps().peer_must_poll;
-        Ok(Writer { track, ready, mark: lead(plan) + plan.size as usize - 8, polls })
+    fn new(test_lane: &'t mut TestLane, plan: &Plan) -> Result<Self, Error> {
+        let ready = VecDeque::from([test_lane.op(plan, 0)?]);
+        let polls = test_lane.lane.caps().peer_must_poll;
+        Ok(Writer { test_lane, ready, mark: lead(plan) + plan.size as usize - 8, polls })
     }
 
-    fn round(&mut self, round: u64, tend: Tend<'_>) -> Result<(), Error> {
-        self.say(round)?;
-        self.hear(round, tend)?;
-        self.settle(tend)
+    fn round(&mut self, round: u64, on_tick: OnTick<'_>) -> Result<(), Error> {
+        self.send(round)?;
+        self.receive(round, on_tick)?;
+        self.wait_reusable(on_tick)
     }
 
-    fn say(&mut self, round: u64) -> Result<(), Error> {
-        self.track.source.memory().store(self.mark, round);
-        self.track.lane.post(&mut self.ready);
+    fn send(&mut self, round: u64) -> Result<(), Error> {
+        self.test_lane.source.memory().store(self.mark, round);
+        self.test_lane.lane.post(&mut self.ready);
         Ok(())
     }
 
-    /// Waits for a round, or the end of all.
-    fn hear(&mut self, round: u64, tend: Tend<'_>) -> Result<u64, Error> {
+    /// Waits for a round, or the last one.
+    fn receive(&mut self, round: u64, on_tick: OnTick<'_>) -> Result<u64, Error> {
         let mut wait = Wait::new();
         loop {
-            let seen = self.track.target.memory().load(self.mark);
-            if seen == round || seen == END {
+            let seen = self.test_lane.target.memory().load(self.mark);
+            if seen == round || seen == LAST_ROUND {
                 return Ok(seen);
             }
-            // Once the message is sent, a lane that works by itself has nothing to report but its end.
-            if self.ready.is_empty() || self.polls || wait.looks.is_multiple_of(FEW) {
-                self.take()?;
+            // Once the message is sent, a lane that needs no polling can only report its failure.
+            if self.ready.is_empty() || self.polls || wait.polls_done.is_multiple_of(LOADS_PER_POLL)
+            {
+                self.poll()?;
             }
-            wait.look(tend)?;
+            wait.count_poll(on_tick)?;
         }
     }
 
-    /// Waits until the last message can be sent again.
-    fn settle(&mut self, tend: Tend<'_>) -> Result<(), Error> {
+    /// Waits until the message's operation can be posted again.
+    fn wait_reusable(&mut self, on_tick: OnTick<'_>) -> Result<(), Error> {
         let mut wait = Wait::new();
         while self.ready.is_empty() {
-            self.take()?;
-            wait.look(tend)?;
+            self.poll()?;
+            wait.count_poll(on_tick)?;
         }
         Ok(())
     }
 
-    fn take(&mut self) -> Result<(), Error> {
-        let done = self.track.poll()?;
+    fn poll(&mut self) -> Result<(), Error> {
+        let done = self.test_lane.poll()?;
         let ops = done.drain(..).map(|completion| Op { token: 0, work: completion.work });
         self.ready.extend(ops);
         Ok(())
@@ -226,30 +235,30 @@ impl<'t> Writer<'t> {
 
 /// Sends messages, and receives the other end's.
 struct Sender<'t> {
-    track: &'t mut Track,
+    test_lane: &'t mut TestLane,
     ready: VecDeque<Op>,
-    heard: u64,
+    received: u64,
     has_ended: bool,
-    /// How long an answer is waited for before the message counts as lost; reliable ones are never.
-    patience: Option<Duration>,
+    /// The time without an answer after which a datagram counts as lost; `None` for reliable messages.
+    answer_timeout: Option<Duration>,
     lost: u64,
 }
 
 impl<'t> Sender<'t> {
-    fn new(track: &'t mut Track, plan: &Plan) -> Result<Self, Error> {
-        let ready = VecDeque::from([track.op(plan, 0)?]);
-        let patience = plan.datagrams.then_some(LOST);
-        Ok(Sender { track, ready, heard: 0, has_ended: false, patience, lost: 0 })
+    fn new(test_lane: &'t mut TestLane, plan: &Plan) -> Result<Self, Error> {
+        let ready = VecDeque::from([test_lane.op(plan, 0)?]);
+        let answer_timeout = plan.datagrams.then_some(ANSWER_TIMEOUT);
+        Ok(Sender { test_lane, ready, received: 0, has_ended: false, answer_timeout, lost: 0 })
     }
 
-    fn round(&mut self, tend: Tend<'_>) -> Result<(), Error> {
-        let wanted = self.heard + 1;
-        self.track.lane.post(&mut self.ready);
+    fn round(&mut self, on_tick: OnTick<'_>) -> Result<(), Error> {
+        let wanted = self.received + 1;
+        self.test_lane.lane.post(&mut self.ready);
         let mut wait = Wait::new();
-        while self.heard < wanted || self.ready.is_empty() {
-            self.take()?;
-            wait.look(tend)?;
-            if self.patience.is_some_and(|patience| wait.is_longer(patience)) {
+        while self.received < wanted || self.ready.is_empty() {
+            self.poll()?;
+            wait.count_poll(on_tick)?;
+            if self.answer_timeout.is_some_and(|answer_timeout| wait.is_longer(answer_timeout)) {
                 self.lost += 1;
                 return Ok(());
             }
@@ -257,108 +266,108 @@ impl<'t> Sender<'t> {
         Ok(())
     }
 
-    /// Answers every message until one says that it was the last.
-    fn follow(&mut self, tend: Tend<'_>) -> Result<(), Error> {
+    /// Answers every message until the last one.
+    fn follow(&mut self, on_tick: OnTick<'_>) -> Result<(), Error> {
         let mut answered = 0;
         let mut wait = Wait::new();
         while !self.has_ended {
-            self.take()?;
-            if self.heard > answered && !self.ready.is_empty() && !self.has_ended {
-                self.track.lane.post(&mut self.ready);
-                answered = self.heard;
+            self.poll()?;
+            if self.received > answered && !self.ready.is_empty() && !self.has_ended {
+                self.test_lane.lane.post(&mut self.ready);
+                answered = self.received;
                 wait = Wait::new();
             }
-            wait.look(tend)?;
+            wait.count_poll(on_tick)?;
         }
         Ok(())
     }
 
-    /// Says that it is over. Of datagrams several, since one may be lost.
-    fn end(&mut self, tend: Tend<'_>) -> Result<(), Error> {
-        for _ in 0..if self.patience.is_some() { 3 } else { 1 } {
+    /// Sends the last message; several if they are datagrams, since one may be lost.
+    fn end(&mut self, on_tick: OnTick<'_>) -> Result<(), Error> {
+        for _ in 0..if self.answer_timeout.is_some() { 3 } else { 1 } {
             if let Some(Op { work: Work::Send { imm, .. }, .. }) = self.ready.front_mut() {
-                *imm = Some(OVER);
+                *imm = Some(LAST_MESSAGE);
             }
-            self.track.lane.post(&mut self.ready);
+            self.test_lane.lane.post(&mut self.ready);
             let mut wait = Wait::new();
             while self.ready.is_empty() {
-                self.take()?;
-                wait.look(tend)?;
+                self.poll()?;
+                wait.count_poll(on_tick)?;
             }
         }
         Ok(())
     }
 
-    fn take(&mut self) -> Result<(), Error> {
+    fn poll(&mut self) -> Result<(), Error> {
         let mut receives = VecDeque::new();
-        let done = self.track.poll()?;
+        let done = self.test_lane.poll()?;
         for completion in done.drain(..) {
             let op = Op { token: completion.token, work: completion.work };
             match completion.outcome {
                 Ok(Done::Received { imm, .. }) => {
-                    self.heard += 1;
-                    self.has_ended |= imm == Some(OVER);
+                    self.received += 1;
+                    self.has_ended |= imm == Some(LAST_MESSAGE);
                     receives.push_back(op);
                 }
                 _ => self.ready.push_back(op),
             }
         }
-        self.track.lane.post(&mut receives);
+        self.test_lane.lane.post(&mut receives);
         Ok(())
     }
 }
 
-/// Looking for something that comes soon, or not at all.
+/// A busy wait with a timeout.
 struct Wait {
-    begun: Option<Instant>,
-    looks: u32,
+    started: Option<Instant>,
+    polls_done: u32,
 }
 
 impl Wait {
     fn new() -> Wait {
-        Wait { begun: None, looks: 0 }
+        Wait { started: None, polls_done: 0 }
     }
 
-    /// One poll without a result. The clock is read seldom: it can cost as much as many polls.
+    /// Counts a poll without a result. The clock is read rarely: it can cost as much as many polls.
     #[inline]
-    fn look(&mut self, tend: Tend<'_>) -> Result<(), Error> {
-        self.looks = self.looks.wrapping_add(1);
-        // No hint that we spin: it lasts 140 cycles on CPUs of today, which would be part of every answer's time.
-        match self.looks.is_multiple_of(MANY) {
+    fn count_poll(&mut self, on_tick: OnTick<'_>) -> Result<(), Error> {
+        self.polls_done = self.polls_done.wrapping_add(1);
+        // No spin hint: it takes 140 cycles on current CPUs, which would add to the latency.
+        match self.polls_done.is_multiple_of(POLLS_PER_YIELD) {
             false => Ok(()),
-            true => self.look_up(tend),
+            true => self.yield_and_check(on_tick),
         }
     }
 
     #[cold]
-    fn look_up(&mut self, tend: Tend<'_>) -> Result<(), Error> {
-        // Where both ends share a CPU, the other needs it now.
+    fn yield_and_check(&mut self, on_tick: OnTick<'_>) -> Result<(), Error> {
+        // If both ends share a CPU, the other end needs it now.
         std::thread::yield_now();
-        if !self.looks.is_multiple_of(MANY_MORE) {
+        if !self.polls_done.is_multiple_of(POLLS_PER_TICK) {
             return Ok(());
         }
-        tend(0)?;
-        if self.begun.get_or_insert_with(Instant::now).elapsed() > STUCK {
+        on_tick(0)?;
+        if self.started.get_or_insert_with(Instant::now).elapsed() > STALL_TIMEOUT {
             return Err(Error::gone(
-                "nothing has moved for 10 s: the other end hangs, or the network does",
+                "no progress for 10 s: check that the other end and the network are up",
             ));
         }
         Ok(())
     }
 
     fn is_longer(&self, than: Duration) -> bool {
-        self.begun.is_some_and(|begun| begun.elapsed() > than)
+        self.started.is_some_and(|started| started.elapsed() > than)
     }
 }
 
-/// The mark of the last round.
-const END: u64 = u64::MAX;
-/// The number beside the last message.
-const OVER: u32 = u32::MAX;
-/// Looks after which a lane is polled that need not be, after which the CPU is given away for a moment, and after
-/// which the other end is listened to.
-const FEW: u32 = 32;
-const MANY: u32 = 1024;
-const MANY_MORE: u32 = 4 * MANY;
-/// Datagrams that are not answered by then will not be.
-const LOST: Duration = Duration::from_millis(200);
+/// The round number of the last round.
+const LAST_ROUND: u64 = u64::MAX;
+/// The immediate data of the last message.
+const LAST_MESSAGE: u32 = u32::MAX;
+/// Loads of memory per poll of a lane that needs no polling, polls per yield of the CPU, and polls per
+/// check of the control channel.
+const LOADS_PER_POLL: u32 = 32;
+const POLLS_PER_YIELD: u32 = 1024;
+const POLLS_PER_TICK: u32 = 4 * POLLS_PER_YIELD;
+/// Datagrams without an answer after this time count as lost.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(200);

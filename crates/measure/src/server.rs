@@ -1,4 +1,4 @@
-//! The end that serves: it takes each plan from the client that connects.
+//! The server: runs the plans of its clients.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -8,61 +8,62 @@ use std::time::Duration;
 use fabric::session::{Acceptor, AcceptorConfig, Credentials, Keyring, Refusal, Session};
 use fabric::{Side, tcp};
 
-use crate::control_channel::{ControlChannel, PATIENCE, out_of_turn};
+use crate::control_channel::{ControlChannel, STEP_TIMEOUT, unexpected};
 use crate::end::End;
-use crate::latency_recorder::Clock;
+use crate::latency_recorder::LatencyRecorder;
 use crate::message::{Hello, Message};
-use crate::transports::{self, Tcp, Transports};
+use crate::transports::{self, TcpSetup, Transports};
 use crate::{Client, Error, Kind, cpu, pingpong, stream, wait};
 use report::{Operation, Outcome, Plan};
 
-/// Counters of RDMA devices, by name, as the program reads them; those of devices that nobody names are none.
-pub type Facts = Arc<dyn Fn(&[String]) -> BTreeMap<String, u64> + Send + Sync>;
+/// Reads the counters of the given RDMA devices, by name.
+pub type CounterReader = Arc<dyn Fn(&[String]) -> BTreeMap<String, u64> + Send + Sync>;
 
-/// Credentials by the name of who showed them.
-pub type Onward = Arc<dyn Fn(&str) -> Credentials + Send + Sync>;
+/// The credentials for relayed measurements, by the identity of the client.
+pub type RelayCredentials = Arc<dyn Fn(&str) -> Credentials + Send + Sync>;
 
-/// How it serves.
+/// Settings of a server.
 #[derive(Clone)]
 pub struct ServerSettings {
-    /// Where it listens; port 0 is one that the system chooses.
+    /// The address to listen on; port 0 lets the system choose.
     pub address: SocketAddr,
-    /// Whom it knows.
+    /// The keys that it accepts.
     pub keyring: Keyring,
-    /// Whether it serves only those.
+    /// Whether clients without a key are refused.
     pub require_authentication: bool,
-    /// How many measure at once.
+    /// The maximum number of concurrent clients.
     pub max_clients: usize,
-    /// How much memory one measurement may take.
+    /// The maximum memory of one measurement.
     pub max_memory: u64,
-    /// What this host has.
-    pub ways: Transports,
-    /// Whether RDMA can be used, as it is said to those who come.
+    /// The transports of this host.
+    pub transports: Transports,
+    /// Whether RDMA can be used, as reported to clients.
     pub has_rdma: bool,
-    /// What it says of this host to those who come.
+    /// Facts about this host, as reported to clients.
     pub about: serde_json::Value,
-    /// Counters before and after.
-    pub facts: Facts,
-    /// As whom it calls a third end for somebody of a name: with what that one has shown, and no more.
-    pub onward: Onward,
+    /// Reads counters before and after a measurement.
+    pub read_counters: CounterReader,
+    /// The credentials with which it connects to a third end for a client: only those of the client.
+    pub relay_credentials: RelayCredentials,
 }
 
-/// A server, listening.
+/// A listening server.
 pub struct Server {
     acceptor: Acceptor,
-    callers: tcp::ConnectionRouter,
+    router: tcp::ConnectionRouter,
     settings: Arc<ServerSettings>,
 }
 
 impl Server {
-    /// Listens.
+    /// Starts to listen.
     pub fn open(settings: ServerSettings) -> Result<Server, Error> {
-        let card = serde_json::to_vec(&Hello::new(settings.has_rdma, settings.about.clone()))
+        let hello = serde_json::to_vec(&Hello::new(settings.has_rdma, settings.about.clone()))
             .map_err(|error| Error::misuse(error.to_string()))?;
-        let callers = tcp::ConnectionRouter::default();
-        let deliver = callers.clone();
-        let judge = move |_: &fabric::session::Caller, said: &[u8]| match Hello::parse(said) {
-            Ok(_) => Ok(card.clone()),
+        let router = tcp::ConnectionRouter::default();
+        let deliver = router.clone();
+        let check_hello = move |_: &fabric::session::Caller, bytes: &[u8]| match Hello::parse(bytes)
+        {
+            Ok(_) => Ok(hello.clone()),
             Err(text) => Err(Refusal { code: "not_bench", text }),
         };
         let config = AcceptorConfig {
@@ -70,22 +71,23 @@ impl Server {
             require_authentication: settings.require_authentication,
             max_sessions: settings.max_clients,
             on_lane: Some(Arc::new(move |hello, socket| deliver.deliver(hello, socket))),
-            ..AcceptorConfig::new(judge)
+            ..AcceptorConfig::new(check_hello)
         };
         let acceptor = Acceptor::open(settings.address, config)?;
-        Ok(Server { acceptor, callers, settings: Arc::new(settings) })
+        Ok(Server { acceptor, router, settings: Arc::new(settings) })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.acceptor.address()
     }
 
-    /// The next that comes, served on a thread of its own, if one comes in time. `told` is called with each measurement's result.
-    pub fn accept(&self, limit: Duration, told: &Observer) -> Result<bool, Error> {
+    /// Accepts the next client within `limit`, and serves it on its own thread. Calls `observer` with each measurement's result.
+    pub fn accept(&self, limit: Duration, observer: &Observer) -> Result<bool, Error> {
         let Some(session) = self.acceptor.accept(limit) else { return Ok(false) };
-        let (settings, callers, told) = (self.settings.clone(), self.callers.clone(), told.clone());
-        let serve = move || Attendance { settings, callers, told }.serve(session);
+        let (settings, router, observer) =
+            (self.settings.clone(), self.router.clone(), observer.clone());
+        let serve = move || ClientHandler { settings, router, observer }.serve(session);
         let thread = std::thread::Builder::new().name("bench-client".to_owned()).spawn(serve);
         thread.map(|_| true).map_err(|error| {
             Error::refused(format!("start a thread for a client: {error}; raise `ulimit -u`"))
@@ -93,64 +95,66 @@ impl Server {
     }
 }
 
-/// Hears what was measured, by whom, and whether it went well.
+/// Called with the client, the plan and the result of each measurement.
 pub type Observer = Arc<dyn Fn(&str, &Plan, Result<(), &Error>) + Send + Sync>;
 
-/// Serves until `until` says no.
-pub fn serve(server: &Server, told: &Observer, until: impl Fn() -> bool) -> Result<(), Error> {
+/// Serves until `until` returns false.
+pub fn serve(server: &Server, observer: &Observer, until: impl Fn() -> bool) -> Result<(), Error> {
     while until() {
-        server.accept(Duration::from_millis(200), told)?;
+        server.accept(Duration::from_millis(200), observer)?;
     }
     Ok(())
 }
 
-/// One client's.
-struct Attendance {
+/// Serves one client.
+struct ClientHandler {
     settings: Arc<ServerSettings>,
-    callers: tcp::ConnectionRouter,
-    told: Observer,
+    router: tcp::ConnectionRouter,
+    observer: Observer,
 }
 
-impl Attendance {
+impl ClientHandler {
     fn serve(&self, session: Session) {
-        let who = format!("{} ({})", session.peer_address(), session.identity());
+        let client = format!("{} ({})", session.peer_address(), session.identity());
         let identity = session.identity().to_owned();
-        let mut talk = ControlChannel::new(session);
-        // One that only stays costs a thread and a descriptor, of which there are so many as clients are let in.
-        while let Ok(message) = talk.hear(IDLE) {
+        let mut control = ControlChannel::new(session);
+        // An idle client uses a thread and a descriptor; the number of clients is limited.
+        while let Ok(message) = control.receive(IDLE_TIMEOUT) {
             let (plan, done) = match message {
-                Message::Ask { plan, ways } => {
-                    let done = self.measure(&mut talk, &plan, &ways);
+                Message::Measure { plan, ports } => {
+                    let done = self.measure(&mut control, &plan, &ports);
                     (plan, done)
                 }
                 Message::Relay { to, plan, choose } => {
-                    let done = self.relay(&mut talk, &identity, &to, &plan, choose);
+                    let done = self.relay(&mut control, &identity, &to, &plan, choose);
                     (plan, done)
                 }
-                Message::Show { device } => {
-                    let ports = self.settings.ways.rdma_ports(device.as_ref()).unwrap_or_default();
-                    match talk.say(&Message::Shown(transports::shown(&ports))) {
+                Message::ListPorts { device } => {
+                    let ports =
+                        self.settings.transports.rdma_ports(device.as_ref()).unwrap_or_default();
+                    match control.send(&Message::Ports(transports::listed(&ports))) {
                         Ok(()) => continue,
                         Err(_) => return,
                     }
                 }
                 _ => return,
             };
-            (self.told)(&who, &plan, done.as_ref().copied());
+            (self.observer)(&client, &plan, done.as_ref().copied());
             if let Err(error) = done {
-                let no = Message::No { misuse: error.kind == Kind::Misuse, why: error.to_string() };
-                // What the other end expects now is not known: it gets the error, and starts again.
-                let _ = talk.say(&no);
+                let no =
+                    Message::Refused { misuse: error.kind == Kind::Misuse, why: error.to_string() };
+                // The state of the other end is unknown: it gets the error, and reconnects.
+                let _ = control.send(&no);
                 return;
             }
         }
     }
 
-    /// Measures towards a third end, with the credentials of the client. The other end must not wait for longer than a measurement takes, so
-    /// it is looked after meanwhile: when it is gone, nobody wants to know.
+    /// Measures to a third end, with the credentials of the client. Checks meanwhile that the client is still
+    /// connected, and stops waiting if not.
     fn relay(
         &self,
-        talk: &mut ControlChannel,
+        control: &mut ControlChannel,
         identity: &str,
         to: &str,
         plan: &Plan,
@@ -158,38 +162,39 @@ impl Attendance {
     ) -> Result<(), Error> {
         plan.check(self.settings.max_memory)?;
         let settings = self.settings.clone();
-        let (credentials, to, plan) = ((settings.onward)(identity), to.to_owned(), plan.clone());
+        let (credentials, to, plan) =
+            ((settings.relay_credentials)(identity), to.to_owned(), plan.clone());
         let asked = move || onward(&settings, &credentials, &to, plan, choose);
         let thread = std::thread::Builder::new().name("bench-relay".to_owned()).spawn(asked);
         let thread = thread.map_err(|error| {
             Error::refused(format!("start a thread for a measurement: {error}; raise `ulimit -u`"))
         })?;
         while !thread.is_finished() {
-            nothing_yet(talk)?;
+            expect_no_message(control)?;
             std::thread::sleep(Duration::from_millis(10));
         }
         let outcome = thread.join().map_err(|_| Error::gone("the measuring thread panicked"))??;
-        talk.say(&Message::Relayed(Box::new(outcome)))
+        control.send(&Message::RelayResult(Box::new(outcome)))
     }
 
     fn measure(
         &self,
-        talk: &mut ControlChannel,
+        control: &mut ControlChannel,
         plan: &Plan,
         theirs: &[crate::message::Bytes],
     ) -> Result<(), Error> {
         plan.check(self.settings.max_memory)?;
         let theirs = transports::from_bytes(theirs)?;
-        let ours = self.settings.ways.ports(plan, plan.peer_device.as_ref())?;
-        talk.say(&Message::Agreed { ways: transports::to_bytes(&ours) })?;
-        let by = Tcp::From(self.callers.clone());
-        let (fabrics, rails) = self.settings.ways.open(plan, &ours, &theirs, by)?;
-        let mut end = End::connect(talk, &fabrics, plan, Side::Accept)?;
+        let ours = self.settings.transports.ports(plan, plan.peer_device.as_ref())?;
+        control.send(&Message::Agreed { ports: transports::to_bytes(&ours) })?;
+        let by = TcpSetup::Accept(self.router.clone());
+        let (fabrics, rails) = self.settings.transports.open(plan, &ours, &theirs, by)?;
+        let mut end = End::connect(control, &fabrics, plan, Side::Accept)?;
         let devices: Vec<String> = rails.iter().map(|rail| rail.here.clone()).collect();
-        let before = (self.settings.facts)(&devices);
-        let totals = run(talk, plan, &mut end)?;
-        let counters = moved(&before, &(self.settings.facts)(&devices));
-        talk.say(&match totals {
+        let before = (self.settings.read_counters)(&devices);
+        let totals = run(control, plan, &mut end)?;
+        let counters = counter_changes(&before, &(self.settings.read_counters)(&devices));
+        control.send(&match totals {
             Message::Totals { received, cpu_seconds, verified, latency, .. } => {
                 Message::Totals { received, cpu_seconds, verified, latency, counters }
             }
@@ -199,32 +204,33 @@ impl Attendance {
 }
 
 /// This end's part of a measurement.
-fn run(talk: &mut ControlChannel, plan: &Plan, end: &mut End) -> Result<Message, Error> {
+fn run(control: &mut ControlChannel, plan: &Plan, end: &mut End) -> Result<Message, Error> {
     if plan.operation == Operation::Send {
-        end.tracks.iter_mut().for_each(|track| track.receive(plan));
+        end.test_lanes.iter_mut().for_each(|test_lane| test_lane.post_receives(plan));
     }
-    talk.say(&Message::Ready)?;
-    match talk.hear(PATIENCE)? {
+    control.send(&Message::Ready)?;
+    match control.receive(STEP_TIMEOUT)? {
         Message::Ready => {}
-        other => return Err(out_of_turn(&other)),
+        other => return Err(unexpected(&other)),
     }
     let cpu = cpu::seconds();
     let mut received = 0;
     let mut latency = None;
     if plan.is_conversation() {
-        pingpong::follow(&mut end.tracks[0], plan, |_| nothing_yet(talk))?;
+        pingpong::run_follower(&mut end.test_lanes[0], plan, |_| expect_no_message(control))?;
     } else if plan.both_ways {
-        let mut clock = Clock::new();
-        let streamed =
-            stream::run(&mut end.tracks, plan, plan.limit, &mut clock, |_| nothing_yet(talk))?;
+        let mut recorder = LatencyRecorder::new();
+        let streamed = stream::run(&mut end.test_lanes, plan, plan.limit, &mut recorder, |_| {
+            expect_no_message(control)
+        })?;
         received += streamed.received;
-        latency = Some(clock.latency());
+        latency = Some(recorder.latency());
         let seconds = streamed.took.as_secs_f64();
-        talk.say(&Message::Streamed { operations: streamed.operations, seconds })?;
+        control.send(&Message::Streamed { operations: streamed.operations, seconds })?;
     }
-    let touched = wait::until_over(&mut end.tracks, plan, talk, &mut received)?;
+    let touched = wait::serve_until_end(&mut end.test_lanes, plan, control, &mut received)?;
     let arrives_here = matches!(plan.operation, Operation::Write | Operation::Send);
-    let verified = (plan.verify && arrives_here).then(|| end.is_right(plan, touched));
+    let verified = (plan.verify && arrives_here).then(|| end.is_verified(plan, touched));
     let cpu_seconds = cpu::seconds() - cpu;
     Ok(Message::Totals { received, cpu_seconds, verified, counters: BTreeMap::new(), latency })
 }
@@ -238,12 +244,19 @@ fn onward(
     choose: bool,
 ) -> Result<Outcome, Error> {
     let addresses = to.to_socket_addrs().map_err(|error| {
-        Error::refused(format!("look up {to}: {error} — check the name, or give an address"))
+        Error::refused(format!("look up {to}: {error} — check the name, or use an address"))
     })?;
     let mut last = Error::refused(format!("look up {to}: it has no address"));
     for address in addresses.take(MAX_ADDRESSES) {
-        let (ways, facts) = (settings.ways.clone(), settings.facts.clone());
-        match Client::connect(address, credentials, ways, facts, REACH) {
+        let (transports, read_counters) =
+            (settings.transports.clone(), settings.read_counters.clone());
+        match Client::connect(
+            address,
+            credentials,
+            transports,
+            read_counters,
+            RELAY_CONNECT_TIMEOUT,
+        ) {
             Ok(mut client) => {
                 let transport = if choose { client.choose().0 } else { plan.transport };
                 return client.measure(&Plan { transport, ..plan }, &mut |_| ());
@@ -254,16 +267,16 @@ fn onward(
     Err(last)
 }
 
-/// The other end is there, and has nothing to say yet.
-fn nothing_yet(talk: &mut ControlChannel) -> Result<(), Error> {
-    match talk.overhear()? {
+/// Checks that the other end is connected, and has sent no message.
+fn expect_no_message(control: &mut ControlChannel) -> Result<(), Error> {
+    match control.try_receive()? {
         None => Ok(()),
-        Some(other) => Err(out_of_turn(&other)),
+        Some(other) => Err(unexpected(&other)),
     }
 }
 
-/// How far counters went; one that went back tells nothing.
-pub(crate) fn moved(
+/// The changes of counters; one that decreased is omitted.
+pub(crate) fn counter_changes(
     before: &BTreeMap<String, u64>,
     after: &BTreeMap<String, u64>,
 ) -> BTreeMap<String, u64> {
@@ -274,8 +287,8 @@ pub(crate) fn moved(
     after.iter().filter_map(moved).collect()
 }
 
-/// How long a third end may take to answer.
-const REACH: Duration = Duration::from_secs(10);
+/// The timeout to connect to a third end.
+const RELAY_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_ADDRESSES: usize = 4;
-/// How long a client may stay without asking for anything.
-const IDLE: Duration = Duration::from_secs(600);
+/// How long a client may stay idle.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(600);

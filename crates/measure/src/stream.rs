@@ -6,101 +6,104 @@ use std::time::{Duration, Instant};
 use fabric::Op;
 
 use crate::Error;
-use crate::end::{RECEIVE, Track};
-use crate::latency_recorder::Clock;
+use crate::end::{RECEIVE, TestLane};
+use crate::latency_recorder::LatencyRecorder;
 use crate::ticks::ticks;
 use crate::wait;
 use report::{Limit, Plan};
 
-/// What was streamed.
-pub(crate) struct Streamed {
+/// The result of a stream.
+pub(crate) struct StreamResult {
     pub(crate) operations: u64,
     pub(crate) took: Duration,
-    /// Messages that came meanwhile.
+    /// Messages received in that time.
     pub(crate) received: u64,
 }
 
-/// One lane's operations that wait to be posted, and when those in flight were, in ticks.
+/// One lane's operations that wait to be posted, and when those in flight were posted, in ticks.
 struct LaneQueue {
     standby: VecDeque<Op>,
     batch: VecDeque<Op>,
     posted: Vec<u64>,
 }
 
-/// Streams over all lanes until the limit, and until everything is over. `tend` is called now and then with how many are
-/// over; what it says ends the stream.
+/// Streams over all lanes until the limit, and until all operations are finished. Calls `on_tick` regularly with the number of
+/// finished operations; its error ends the stream.
 pub(crate) fn run(
-    tracks: &mut [Track],
+    test_lanes: &mut [TestLane],
     plan: &Plan,
     limit: Limit,
-    clock: &mut Clock,
-    mut tend: impl FnMut(u64) -> Result<(), Error>,
-) -> Result<Streamed, Error> {
-    let mut queues =
-        tracks.iter().map(|track| LaneQueue::new(track, plan)).collect::<Result<Vec<_>, _>>()?;
-    // A quarter at a time: a post is over as a whole, and the lane must not run dry meanwhile.
+    recorder: &mut LatencyRecorder,
+    mut on_tick: impl FnMut(u64) -> Result<(), Error>,
+) -> Result<StreamResult, Error> {
+    let mut queues = test_lanes
+        .iter()
+        .map(|test_lane| LaneQueue::new(test_lane, plan))
+        .collect::<Result<Vec<_>, _>>()?;
+    // A quarter of the depth at a time: the operations of one post finish together, and the lane must stay busy.
     let batch = plan.depth.div_ceil(4) as usize;
-    let begun = Instant::now();
-    let (mut left, mut over, mut in_flight, mut received) = (allowed(limit), 0, 0, 0);
-    let (mut moved, mut tended) = (begun, begun);
-    let mut last = begun;
+    let started = Instant::now();
+    let (mut left, mut finished, mut in_flight, mut received) = (allowed(limit), 0, 0, 0);
+    let (mut last_progress, mut last_tick) = (started, started);
+    let mut last = started;
     loop {
         let now = Instant::now();
-        if matches!(limit, Limit::Milliseconds(_)) && now - begun >= limit.time() {
+        if matches!(limit, Limit::Milliseconds(_)) && now - started >= limit.time() {
             left = 0;
         }
         let mut progress = 0;
-        for (track, queue) in tracks.iter_mut().zip(&mut queues) {
-            let posted = queue.post(track, batch, left);
+        for (test_lane, queue) in test_lanes.iter_mut().zip(&mut queues) {
+            let posted = queue.post(test_lane, batch, left);
             left -= posted;
             in_flight += posted;
-            let ended = queue.poll(track, clock)?;
-            over += ended.operations;
-            in_flight -= ended.operations;
-            received += ended.received;
-            progress += ended.operations;
+            let polled = queue.poll(test_lane, recorder)?;
+            finished += polled.operations;
+            in_flight -= polled.operations;
+            received += polled.received;
+            progress += polled.operations;
         }
         if progress > 0 {
             last = Instant::now();
-            moved = last;
+            last_progress = last;
         }
         if left == 0 && in_flight == 0 {
-            tend(over)?;
-            return Ok(Streamed { operations: over, took: last - begun, received });
+            on_tick(finished)?;
+            return Ok(StreamResult { operations: finished, took: last - started, received });
         }
-        if now - tended > TEND {
-            tend(over)?;
-            tended = now;
+        if now - last_tick > TICK_INTERVAL {
+            on_tick(finished)?;
+            last_tick = now;
         }
         if progress == 0 {
-            let idle = now.saturating_duration_since(moved);
-            if idle > STUCK {
+            let idle = now.saturating_duration_since(last_progress);
+            if idle > STALL_TIMEOUT {
                 return Err(Error::gone(
-                    "nothing has moved for 10 s: the other end hangs, or the network does",
+                    "no progress for 10 s: check that the other end and the network are up",
                 ));
             }
-            wait::rest(tracks, idle, None);
+            wait::pause(test_lanes, idle, None);
         }
     }
 }
 
-/// What ended on a lane.
-struct Ended {
+/// What one poll returned.
+struct PollResult {
     operations: u64,
     received: u64,
 }
 
 impl LaneQueue {
-    fn new(track: &Track, plan: &Plan) -> Result<LaneQueue, Error> {
-        let depth = track.lane.caps().depth.min(plan.depth as usize);
-        let standby = (0..depth).map(|place| track.op(plan, place)).collect::<Result<_, _>>()?;
+    fn new(test_lane: &TestLane, plan: &Plan) -> Result<LaneQueue, Error> {
+        let depth = test_lane.lane.caps().depth.min(plan.depth as usize);
+        let standby =
+            (0..depth).map(|place| test_lane.op(plan, place)).collect::<Result<_, _>>()?;
         Ok(LaneQueue { standby, batch: VecDeque::new(), posted: vec![0; depth] })
     }
 
-    /// Posts a batch, if there is one or nothing else to wait for. Says how many.
+    /// Posts a batch, and returns its size.
     #[inline]
-    fn post(&mut self, track: &mut Track, most: usize, left: u64) -> u64 {
-        let enough = most.min(usize::try_from(left).unwrap_or(usize::MAX));
+    fn post(&mut self, test_lane: &mut TestLane, max_count: usize, left: u64) -> u64 {
+        let enough = max_count.min(usize::try_from(left).unwrap_or(usize::MAX));
         let count = enough.saturating_sub(self.batch.len()).min(self.standby.len());
         self.batch.extend(self.standby.drain(..count));
         if self.batch.is_empty() || left == 0 {
@@ -111,31 +114,35 @@ impl LaneQueue {
         for op in &self.batch {
             self.posted[op.token as usize] = now;
         }
-        track.lane.post(&mut self.batch) as u64
+        test_lane.lane.post(&mut self.batch) as u64
     }
 
     #[inline]
-    fn poll(&mut self, track: &mut Track, clock: &mut Clock) -> Result<Ended, Error> {
-        let mut ended = Ended { operations: 0, received: 0 };
+    fn poll(
+        &mut self,
+        test_lane: &mut TestLane,
+        recorder: &mut LatencyRecorder,
+    ) -> Result<PollResult, Error> {
+        let mut polled = PollResult { operations: 0, received: 0 };
         let mut receives = VecDeque::new();
-        let done = track.poll()?;
+        let done = test_lane.poll()?;
         if done.is_empty() {
-            return Ok(ended);
+            return Ok(polled);
         }
         let now = ticks();
         for completion in done.drain(..) {
             let op = Op { token: completion.token, work: completion.work };
             if op.token == RECEIVE {
-                ended.received += 1;
+                polled.received += 1;
                 receives.push_back(op);
             } else {
-                clock.record(now.saturating_sub(self.posted[op.token as usize]));
-                ended.operations += 1;
+                recorder.record(now.saturating_sub(self.posted[op.token as usize]));
+                polled.operations += 1;
                 self.standby.push_back(op);
             }
         }
-        track.lane.post(&mut receives);
-        Ok(ended)
+        test_lane.lane.post(&mut receives);
+        Ok(polled)
     }
 }
 
@@ -146,7 +153,7 @@ fn allowed(limit: Limit) -> u64 {
     }
 }
 
-/// How often the other things are looked after.
-pub(crate) const TEND: Duration = Duration::from_millis(50);
-/// Nothing on any lane for so long means that nothing will come.
-pub(crate) const STUCK: Duration = Duration::from_secs(10);
+/// The interval of `on_tick`.
+pub(crate) const TICK_INTERVAL: Duration = Duration::from_millis(50);
+/// A measurement without progress for this time fails.
+pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(10);

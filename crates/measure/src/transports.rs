@@ -1,4 +1,4 @@
-//! How a host can be reached: which fabrics there are, and which ports of two hosts belong together.
+//! The transports of a host, and the pairing of two hosts' ports.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,34 +8,34 @@ use fabric::{Fabric, ofi, shm, tcp};
 
 use crate::Error;
 use crate::message::Bytes;
-use crate::message::ShownPort;
+use crate::message::ListedPort;
 use report::{Plan, Rail, Transport};
 
-/// What this host has, as the user set it.
+/// The transports of this host, as configured.
 #[derive(Debug, Clone)]
 pub struct Transports {
     /// libibverbs.
     pub library: PathBuf,
-    /// Which device, port, GID and MTU.
-    pub wish: DeviceRequest,
-    /// How queue pairs are made.
+    /// The requested device, port, GID and MTU.
+    pub device_request: DeviceRequest,
+    /// Settings of verbs lanes.
     pub verbs: verbs::Config,
-    /// Which provider of libfabric; none: the best.
+    /// The libfabric provider; `None`: the best.
     pub ofi_provider: Option<String>,
-    /// How lanes over libfabric are made.
+    /// Settings of libfabric lanes.
     pub ofi: ofi::Config,
-    /// How TCP lanes are made.
+    /// Settings of TCP lanes.
     pub tcp: tcp::Config,
 }
 
-/// A port of either end, as other programs name it.
+/// An RDMA port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PortAt {
+pub struct PortId {
     /// The device.
     pub device: String,
     /// The port's number.
     pub port: u8,
-    /// The index of its GID; none where it goes without.
+    /// The index of its GID; `None` if it uses no GID.
     pub gid_index: Option<u32>,
 }
 
@@ -43,23 +43,23 @@ pub struct PortAt {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortPair {
     /// Ours.
-    pub here: PortAt,
+    pub here: PortId,
     /// Theirs.
-    pub there: PortAt,
-    /// As rails are printed.
+    pub there: PortId,
+    /// Their description as a rail.
     pub rail: Rail,
 }
 
-/// From which end TCP connections come.
-pub(crate) enum Tcp {
-    /// This end dials the listener there.
-    To(SocketAddr),
-    /// They come by our listener.
-    From(tcp::ConnectionRouter),
+/// How TCP lanes are connected.
+pub(crate) enum TcpSetup {
+    /// This end dials the server's listener.
+    Dial(SocketAddr),
+    /// Through the server's own listener.
+    Accept(tcp::ConnectionRouter),
 }
 
-/// The fabrics of a measurement, one for each rail, and what the rails are.
-pub(crate) type Opened = (Vec<Box<dyn Fabric>>, Vec<Rail>);
+/// The fabrics of a measurement, one for each rail, and the rails.
+pub(crate) type FabricsAndRails = (Vec<Box<dyn Fabric>>, Vec<Rail>);
 
 impl Transports {
     /// Why RDMA cannot be used here, if it cannot.
@@ -67,13 +67,13 @@ impl Transports {
         match verbs::survey(&self.library) {
             Err(why) => Some(why.to_string()),
             Ok(survey) => {
-                let (ports, refused) = verbs::candidates(&survey.devices, &self.wish);
+                let (ports, refused) = verbs::candidates(&survey.devices, &self.device_request);
                 ports.is_empty().then(|| refused.join("; "))
             }
         }
     }
 
-    /// The RDMA ports that a plan may use here.
+    /// The local RDMA ports that a plan may use.
     pub(crate) fn ports(&self, plan: &Plan, device: Option<&String>) -> Result<Vec<Choice>, Error> {
         if plan.transport != Transport::Verbs {
             return Ok(Vec::new());
@@ -81,15 +81,15 @@ impl Transports {
         self.rdma_ports(device)
     }
 
-    /// All of one device, or of all.
+    /// The usable RDMA ports of one device, or of all.
     pub(crate) fn rdma_ports(&self, device: Option<&String>) -> Result<Vec<Choice>, Error> {
         let off = |why: &dyn std::fmt::Display, fix: &str| {
             Error::refused(format!("RDMA cannot be used: {why} — {fix}"))
         };
         let survey = verbs::survey(&self.library).map_err(|why| off(&why, why.fix()))?;
-        let mut wish = self.wish.clone();
-        wish.device = device.cloned().or(wish.device);
-        let (ports, refused) = verbs::candidates(&survey.devices, &wish);
+        let mut request = self.device_request.clone();
+        request.device = device.cloned().or(request.device);
+        let (ports, refused) = verbs::candidates(&survey.devices, &request);
         if ports.is_empty() {
             return Err(off(&refused.join("; "), "see `wirelane doctor`"));
         }
@@ -102,11 +102,11 @@ impl Transports {
         plan: &Plan,
         ours: &[Choice],
         theirs: &[UsablePort],
-        tcp: Tcp,
-    ) -> Result<Opened, Error> {
+        tcp: TcpSetup,
+    ) -> Result<FabricsAndRails, Error> {
         match plan.transport {
             Transport::Shm => {
-                let rail = Rail { why: "within this host".to_owned(), ..Rail::default() };
+                let rail = Rail { why: "same host".to_owned(), ..Rail::default() };
                 Ok((vec![Box::new(shm::Shm::default())], vec![rail]))
             }
             Transport::Tcp => Ok(self.open_tcp(tcp)),
@@ -115,28 +115,30 @@ impl Transports {
         }
     }
 
-    fn open_tcp(&self, tcp: Tcp) -> Opened {
+    fn open_tcp(&self, tcp: TcpSetup) -> FabricsAndRails {
         let config = self.tcp.clone();
         let (config, there) = match tcp {
-            Tcp::To(acceptor) => {
-                (tcp::Config { listener_address: Some(acceptor), ..config }, acceptor.to_string())
+            TcpSetup::Dial(address) => {
+                (tcp::Config { listener_address: Some(address), ..config }, address.to_string())
             }
-            Tcp::From(callers) => (tcp::Config { router: Some(callers), ..config }, String::new()),
+            TcpSetup::Accept(router) => {
+                (tcp::Config { router: Some(router), ..config }, String::new())
+            }
         };
         let here = KERNEL.to_owned();
         let rail = Rail { here, there, why: "by the kernel".to_owned(), ..Rail::default() };
         (vec![Box::new(tcp::Tcp::new(config))], vec![rail])
     }
 
-    /// Each end by its own choice; two that are not alike refuse each other.
-    fn open_ofi(&self) -> Result<Opened, Error> {
+    /// Each end chooses its provider; different ones refuse each other when they connect.
+    fn open_ofi(&self) -> Result<FabricsAndRails, Error> {
         let off = |why: &dyn std::fmt::Display, fix: &str| {
             Error::refused(format!("libfabric cannot be used: {why} — {fix}"))
         };
         let survey = ofi::survey(self.ofi.library.as_deref());
         let survey = survey.map_err(|why| off(&why, why.fix()))?;
         let choice = ofi::choose(&survey, self.ofi_provider.as_deref())
-            .map_err(|why| off(&why, "see what `fi_info -t FI_EP_RDM` lists"))?;
+            .map_err(|why| off(&why, "see `fi_info -t FI_EP_RDM`"))?;
         let domain = ofi::Domain::open(&choice, self.ofi.clone())?;
         let here = format!("{} {}", domain.provider(), domain.interface());
         let rail = Rail { here, why: choice.why, ..Rail::default() };
@@ -148,19 +150,19 @@ impl Transports {
         plan: &Plan,
         ours: &[Choice],
         theirs: &[UsablePort],
-    ) -> Result<Opened, Error> {
+    ) -> Result<FabricsAndRails, Error> {
         let mine: Vec<UsablePort> = ours.iter().map(UsablePort::of).collect();
         let (pairs, left) = verbs::pair(&mine, theirs, plan.rails as usize);
         if pairs.is_empty() {
             return Err(Error::refused(format!(
-                "no RDMA port here and none there reach each other: {} — see `wirelane doctor --peer`",
+                "no local RDMA port reaches one of the peer: {} — see `wirelane doctor --peer`",
                 left.join("; ")
             )));
         }
         let mut config = self.verbs.clone();
         config.qp_type = if plan.datagrams { QpType::Ud } else { QpType::Rc };
-        config.max_send_wr = plan.depth.max(SMALLEST_QUEUE);
-        config.max_recv_wr = (2 * plan.depth).max(SMALLEST_QUEUE);
+        config.max_send_wr = plan.depth.max(MIN_QUEUE_DEPTH);
+        config.max_recv_wr = (2 * plan.depth).max(MIN_QUEUE_DEPTH);
         let open = |pair: &Pair| {
             let choice = Choice { mtu: pair.mtu, ..ours[pair.ours].clone() };
             Ok(Box::new(Domain::open_with(&self.library, &choice, config.clone())?)
@@ -173,37 +175,37 @@ impl Transports {
 }
 
 /// Every pair of ports that reach each other, each port once.
-pub(crate) fn pairs(ours: &[Choice], theirs: &[ShownPort]) -> Result<Vec<PortPair>, Error> {
+pub(crate) fn pairs(ours: &[Choice], theirs: &[ListedPort]) -> Result<Vec<PortPair>, Error> {
     let mine: Vec<UsablePort> = ours.iter().map(UsablePort::of).collect();
-    let ways: Vec<Bytes> = theirs.iter().map(|port| port.way.clone()).collect();
-    let ways = from_bytes(&ways)?;
-    let (pairs, _) = verbs::pair(&mine, &ways, MAX_PORTS);
+    let ports: Vec<Bytes> = theirs.iter().map(|port| port.port.clone()).collect();
+    let ports = from_bytes(&ports)?;
+    let (pairs, _) = verbs::pair(&mine, &ports, MAX_PORTS);
     let pair = |pair: &Pair| {
-        let (here, there) = (&ours[pair.ours], &ways[pair.theirs]);
+        let (here, there) = (&ours[pair.ours], &ports[pair.theirs]);
         PortPair {
-            here: PortAt {
+            here: PortId {
                 device: here.device.clone(),
                 port: here.port,
                 gid_index: gid_index(here),
             },
-            there: PortAt {
+            there: PortId {
                 device: there.device.clone(),
                 port: there.port,
                 gid_index: theirs[pair.theirs].gid_index,
             },
-            rail: rail(pair, ours, &ways),
+            rail: rail(pair, ours, &ports),
         }
     };
     Ok(pairs.iter().map(pair).collect())
 }
 
-/// Our ports, to be shown.
-pub(crate) fn shown(ports: &[Choice]) -> Vec<ShownPort> {
-    let shown = |port: &Choice| ShownPort {
-        way: Bytes(UsablePort::of(port).to_bytes()),
+/// Our ports, for the list that a client requests.
+pub(crate) fn listed(ports: &[Choice]) -> Vec<ListedPort> {
+    let listed = |port: &Choice| ListedPort {
+        port: Bytes(UsablePort::of(port).to_bytes()),
         gid_index: gid_index(port),
     };
-    ports.iter().map(shown).collect()
+    ports.iter().map(listed).collect()
 }
 
 fn gid_index(port: &Choice) -> Option<u32> {
@@ -222,20 +224,20 @@ fn rail(pair: &Pair, ours: &[Choice], theirs: &[UsablePort]) -> Rail {
     }
 }
 
-/// Ports for the other end to read.
+/// Encodes our ports.
 pub(crate) fn to_bytes(ports: &[Choice]) -> Vec<Bytes> {
     ports.iter().map(|port| Bytes(UsablePort::of(port).to_bytes())).collect()
 }
 
-/// Ports of the other end.
-pub(crate) fn from_bytes(ways: &[Bytes]) -> Result<Vec<UsablePort>, Error> {
-    if ways.len() > MAX_PORTS {
-        return Err(Error::gone("the other end says that it has more ports than any host"));
+/// Decodes the other end's ports.
+pub(crate) fn from_bytes(ports: &[Bytes]) -> Result<Vec<UsablePort>, Error> {
+    if ports.len() > MAX_PORTS {
+        return Err(Error::gone(format!("the other end sent more than {MAX_PORTS} ports")));
     }
-    Ok(ways.iter().map(|way| UsablePort::from_bytes(&way.0)).collect::<Result<_, _>>()?)
+    Ok(ports.iter().map(|port| UsablePort::from_bytes(&port.0)).collect::<Result<_, _>>()?)
 }
 
-/// The name of the path through the kernel at the end that measures; counters are asked for by it.
+/// The name of the client's end of a TCP rail; its counters are read by this name.
 pub const KERNEL: &str = "kernel";
-const SMALLEST_QUEUE: u32 = 16;
+const MIN_QUEUE_DEPTH: u32 = 16;
 const MAX_PORTS: usize = 256;

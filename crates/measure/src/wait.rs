@@ -1,4 +1,4 @@
-//! Waiting on lanes while the other end uses this end's memory.
+//! Waiting on lanes, and the passive end of a measurement.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -8,73 +8,78 @@ use fabric::{Op, SPIN_TIME, busy_wait};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Error;
-use crate::control_channel::{ControlChannel, out_of_turn};
-use crate::end::Track;
+use crate::control_channel::{ControlChannel, unexpected};
+use crate::end::TestLane;
 use crate::message::Message;
 use report::Plan;
 
-/// Serves until the other end says that it is over. Says how many places it used, and adds the messages that came.
-pub(crate) fn until_over(
-    tracks: &mut [Track],
+/// Polls until the other end sends that it has finished. Returns the number of slots it used, and adds the received messages.
+pub(crate) fn serve_until_end(
+    test_lanes: &mut [TestLane],
     plan: &Plan,
-    talk: &mut ControlChannel,
+    control: &mut ControlChannel,
     received: &mut u64,
 ) -> Result<usize, Error> {
     let mut busy = Instant::now();
-    let mut looks = 0_u32;
-    let limit = plan.limit.time() + plan.warm_up.time() + LONGEST_SILENCE;
+    let mut polls = 0_u32;
+    let limit = plan.limit.time() + plan.warm_up.time() + IDLE_TIMEOUT;
     loop {
-        looks = looks.wrapping_add(1);
+        polls = polls.wrapping_add(1);
         let idle = busy.elapsed();
-        if looks.is_multiple_of(LOOKS) || idle > SPIN_TIME {
-            match talk.overhear()? {
-                Some(Message::Over { touched }) => return Ok(touched),
-                Some(other) => return Err(out_of_turn(&other)),
+        if polls.is_multiple_of(POLLS_PER_CONTROL_CHECK) || idle > SPIN_TIME {
+            match control.try_receive()? {
+                Some(Message::End { touched }) => return Ok(touched),
+                Some(other) => return Err(unexpected(&other)),
                 None => {}
             }
         }
         if idle > limit {
-            return Err(Error::gone("no message from the other end for too long"));
+            return Err(Error::gone(
+                "the other end was idle for too long: check that it is running and reachable",
+            ));
         }
-        if take(tracks, received) {
+        if collect(test_lanes, received) {
             busy = Instant::now();
         } else {
-            rest(tracks, idle, Some(talk));
+            pause(test_lanes, idle, Some(control));
         }
     }
 }
 
-/// Takes what came. A lane that ended is the other end's to tell: what it asked last may have failed on purpose.
-fn take(tracks: &mut [Track], received: &mut u64) -> bool {
-    let mut some = false;
-    for track in tracks {
+/// Counts received messages and posts their receives again. Failures are ignored: the other end reports them.
+fn collect(test_lanes: &mut [TestLane], received: &mut u64) -> bool {
+    let mut any = false;
+    for test_lane in test_lanes {
         let mut again = VecDeque::new();
-        some |= track.lane.poll(&mut track.done) > 0;
-        for completion in track.done.drain(..).filter(|completion| completion.outcome.is_ok()) {
+        any |= test_lane.lane.poll(&mut test_lane.done) > 0;
+        for completion in test_lane.done.drain(..).filter(|completion| completion.outcome.is_ok()) {
             *received += 1;
             again.push_back(Op { token: completion.token, work: completion.work });
         }
-        track.lane.post(&mut again);
+        test_lane.lane.post(&mut again);
     }
-    some
+    any
 }
 
-/// Passes a moment: looks again for a little while, then sleeps until a lane, or the other end, has something to say.
-pub(crate) fn rest(tracks: &mut [Track], idle: Duration, talk: Option<&ControlChannel>) {
+/// A pause between polls: busy-waits for a short time, then sleeps until a lane or the control channel is readable.
+pub(crate) fn pause(test_lanes: &mut [TestLane], idle: Duration, control: Option<&ControlChannel>) {
     if busy_wait(idle) {
         return;
     }
-    if !tracks.iter_mut().all(|track| track.lane.arm()) {
+    if !test_lanes.iter_mut().all(|test_lane| test_lane.lane.arm()) {
         return;
     }
-    let lanes = tracks.iter().map(|track| PollFd::from_borrowed_fd(track.lane.fd(), PollFlags::IN));
-    let others = talk.map(|talk| PollFd::from_borrowed_fd(talk.session().as_fd(), PollFlags::IN));
+    let lanes = test_lanes
+        .iter()
+        .map(|test_lane| PollFd::from_borrowed_fd(test_lane.lane.fd(), PollFlags::IN));
+    let others =
+        control.map(|control| PollFd::from_borrowed_fd(control.session().as_fd(), PollFlags::IN));
     let mut fds: Vec<PollFd<'_>> = lanes.chain(others).collect();
-    let _ = poll(&mut fds, Timespec::try_from(NAP).ok().as_ref());
+    let _ = poll(&mut fds, Timespec::try_from(MAX_SLEEP).ok().as_ref());
 }
 
-/// How many looks go by before the other end is listened to, while there is much to do.
-const LOOKS: u32 = 256;
-/// Sleep is cut so short since one lane's bell does not ring for another.
-const NAP: Duration = Duration::from_millis(20);
-const LONGEST_SILENCE: Duration = Duration::from_secs(60);
+/// Polls between two checks of the control channel, while lanes are busy.
+const POLLS_PER_CONTROL_CHECK: u32 = 256;
+/// Sleeps are short, since an event of one lane does not wake another.
+const MAX_SLEEP: Duration = Duration::from_millis(20);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);

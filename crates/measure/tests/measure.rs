@@ -1,4 +1,4 @@
-//! Two ends in one process: every test and operation over the lanes that every machine has.
+//! Two ends in one process: every test and operation ended shared memory and TCP.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,10 +12,10 @@ use fabric::{ofi, tcp};
 use measure::{Client, Error, Kind, Observer, Server, ServerSettings, Transports};
 use report::{Limit, Operation, Outcome, Plan, Test, Transport};
 
-fn ways() -> Transports {
+fn transports() -> Transports {
     Transports {
         library: verbs::LIBRARY.into(),
-        wish: DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 },
+        device_request: DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 },
         verbs: verbs::Config::default(),
         ofi_provider: None,
         ofi: ofi::Config::default(),
@@ -30,40 +30,46 @@ fn settings(keyring: Keyring, require_authentication: bool) -> ServerSettings {
         require_authentication,
         max_clients: 8,
         max_memory: 64 << 20,
-        ways: ways(),
+        transports: transports(),
         has_rdma: false,
         about: serde_json::json!({ "host": "here" }),
-        facts: Arc::new(|_| BTreeMap::new()),
-        onward: Arc::new(|_| Credentials::None),
+        read_counters: Arc::new(|_| BTreeMap::new()),
+        relay_credentials: Arc::new(|_| Credentials::None),
     }
 }
 
-/// A server for the length of a test.
-struct Running {
+/// A server for the duration of a test.
+struct RunningServer {
     address: SocketAddr,
-    over: Arc<AtomicBool>,
+    ended: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-impl Running {
-    fn start(settings: ServerSettings) -> Running {
-        let server = Server::open(settings).expect("it listens");
-        let (address, over) = (server.address(), Arc::new(AtomicBool::new(false)));
-        let end = over.clone();
-        let told: Observer = Arc::new(|_, _, _| ());
+impl RunningServer {
+    fn start(settings: ServerSettings) -> RunningServer {
+        let server = Server::open(settings).expect("a listening server");
+        let (address, ended) = (server.address(), Arc::new(AtomicBool::new(false)));
+        let end = ended.clone();
+        let observer: Observer = Arc::new(|_, _, _| ());
         let serve = move || {
-            measure::serve(&server, &told, || !end.load(Ordering::Relaxed)).expect("serves")
+            measure::serve(&server, &observer, || !end.load(Ordering::Relaxed)).expect("serves")
         };
-        Running { address, over, thread: Some(std::thread::spawn(serve)) }
+        RunningServer { address, ended, thread: Some(std::thread::spawn(serve)) }
     }
 
-    fn open() -> Running {
-        Running::start(settings(Keyring::new(), false))
+    fn open() -> RunningServer {
+        RunningServer::start(settings(Keyring::new(), false))
     }
 
     fn client(&self, credentials: &Credentials) -> Result<Client, Error> {
-        let facts = Arc::new(|_: &[String]| BTreeMap::new());
-        Client::connect(self.address, credentials, ways(), facts, Duration::from_secs(10))
+        let read_counters = Arc::new(|_: &[String]| BTreeMap::new());
+        Client::connect(
+            self.address,
+            credentials,
+            transports(),
+            read_counters,
+            Duration::from_secs(10),
+        )
     }
 
     fn measure(&self, plan: &Plan) -> Result<Outcome, Error> {
@@ -71,9 +77,9 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningServer {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
+        self.ended.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.join().expect("the server ends");
         }
@@ -92,8 +98,8 @@ fn plan(test: Test, operation: Operation, transport: Transport, size: u64) -> Pl
 
 #[test]
 fn every_test_and_operation_over_shared_memory_and_tcp() {
-    let server = Running::open();
-    let mut client = server.client(&Credentials::None).expect("it is let in");
+    let server = RunningServer::open();
+    let mut client = server.client(&Credentials::None).expect("a connection");
     assert!(client.is_same_host());
     assert_eq!(client.about()["host"], "here");
     for transport in [Transport::Shm, Transport::Tcp] {
@@ -117,8 +123,8 @@ fn every_test_and_operation_over_shared_memory_and_tcp() {
 }
 
 #[test]
-fn by_time_with_several_lanes_and_both_ways() {
-    let server = Running::open();
+fn time_limits_several_lanes_and_both_directions_work() {
+    let server = RunningServer::open();
     for transport in [Transport::Shm, Transport::Tcp] {
         for (operation, both_ways) in
             [(Operation::Write, true), (Operation::Send, true), (Operation::Read, false)]
@@ -137,10 +143,10 @@ fn by_time_with_several_lanes_and_both_ways() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_in_a_line() {
-    let server = Running::open();
+fn refused_plans_have_an_error_of_one_line() {
+    let server = RunningServer::open();
     let kind = |plan: Plan| {
-        let error = server.measure(&plan).expect_err("it is refused");
+        let error = server.measure(&plan).expect_err("an invalid plan");
         assert!(!error.to_string().contains('\n'), "{error}");
         error.kind
     };
@@ -148,72 +154,78 @@ fn what_cannot_be_done_is_said_in_a_line() {
     assert_eq!(kind(Plan { size: 0, ..good.clone() }), Kind::Misuse);
     assert_eq!(kind(Plan { size: 1 << 30, ..good.clone() }), Kind::Refused);
     assert_eq!(kind(Plan { datagrams: true, ..good.clone() }), Kind::Misuse);
-    // There is no RDMA device with such a name anywhere.
+    // No host has an RDMA device with this name.
     let nowhere =
-        Plan { transport: Transport::Verbs, device: Some("nobody0".to_owned()), ..good.clone() };
+        Plan { transport: Transport::Verbs, device: Some("missing0".to_owned()), ..good.clone() };
     assert_eq!(kind(nowhere), Kind::Refused);
-    server.measure(&good).expect("others go on");
+    server.measure(&good).expect("the server still works");
 }
 
 #[test]
-fn who_is_not_known_is_not_let_in() {
+fn clients_without_a_valid_key_are_refused() {
     let key = |digits: &str| Key::from_hex("bench", &digits.repeat(64)).expect("a key");
     let keyring = Keyring::new();
-    keyring.add(key("a")).expect("room for it");
-    let server = Running::start(settings(keyring, true));
+    keyring.add(key("a")).expect("the keyring is not full");
+    let server = RunningServer::start(settings(keyring, true));
     assert!(server.client(&Credentials::None).is_err());
     assert!(server.client(&Credentials::Key(key("b"))).is_err());
-    let mut client = server.client(&Credentials::Key(key("a"))).expect("it is known");
+    let mut client = server.client(&Credentials::Key(key("a"))).expect("a valid key");
     let plan = plan(Test::Latency, Operation::Write, Transport::Tcp, 64);
     client.measure(&plan, &mut |_| ()).expect("measured");
 }
 
 #[test]
-fn a_server_measures_towards_a_third_end() {
-    let (first, second) = (Running::open(), Running::open());
-    let mut client = first.client(&Credentials::None).expect("it is let in");
+fn a_server_measures_to_a_third_end() {
+    let (first, second) = (RunningServer::open(), RunningServer::open());
+    let mut client = first.client(&Credentials::None).expect("a connection");
     let plan = plan(Test::Bandwidth, Operation::Write, Transport::Tcp, 4096);
     let to = second.address.to_string();
-    let outcome = client.relay(&to, &plan, false).expect("it is measured");
+    let outcome = client.relay(&to, &plan, false).expect("a result");
     assert_eq!((outcome.operations, outcome.plan.transport), (500, Transport::Tcp));
-    let chosen = client.relay(&to, &plan, true).expect("it is measured");
+    let chosen = client.relay(&to, &plan, true).expect("a result");
     assert_eq!(chosen.plan.transport, Transport::Shm, "both are on this host");
-    let refused = client.relay("127.0.0.1:1", &plan, false).expect_err("nobody is there");
+    let refused = client.relay("127.0.0.1:1", &plan, false).expect_err("no server there");
     assert!(refused.to_string().contains("127.0.0.1:1"), "{refused}");
 }
 
 #[test]
-fn several_measure_at_once_and_one_that_leaves_disturbs_nobody() {
-    let server = Running::open();
+fn a_client_that_disconnects_does_not_disturb_others() {
+    let server = RunningServer::open();
     let long = Plan {
         limit: Limit::Milliseconds(300),
         ..plan(Test::Bandwidth, Operation::Write, Transport::Tcp, 4096)
     };
     std::thread::scope(|scope| {
         let measuring: Vec<_> = (0..3).map(|_| scope.spawn(|| server.measure(&long))).collect();
-        // Goes in the middle of its measurement, with no word.
+        // Disconnects in the middle of its measurement.
         let leaving = scope.spawn(|| {
-            let mut client = server.client(&Credentials::None).expect("it is let in");
+            let mut client = server.client(&Credentials::None).expect("a connection");
             let leave = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 client.measure(&long, &mut |_| std::panic::panic_any("enough"))
             }));
-            assert!(leave.is_err(), "it has left");
+            assert!(leave.is_err(), "the measurement was not interrupted");
         });
         for outcome in measuring {
             outcome.join().expect("no panic").expect("measured");
         }
         let _ = leaving.join();
     });
-    server.measure(&long).expect("and so does the next");
+    server.measure(&long).expect("the server still works");
 }
 
 #[test]
-fn a_server_that_is_gone_is_an_error_soon() {
+fn connecting_to_a_stopped_server_fails() {
     let address = {
-        let server = Running::open();
+        let server = RunningServer::open();
         server.address
     };
-    let facts = Arc::new(|_: &[String]| BTreeMap::new());
-    let gone = Client::connect(address, &Credentials::None, ways(), facts, Duration::from_secs(2));
+    let read_counters = Arc::new(|_: &[String]| BTreeMap::new());
+    let gone = Client::connect(
+        address,
+        &Credentials::None,
+        transports(),
+        read_counters,
+        Duration::from_secs(2),
+    );
     assert_eq!(gone.err().map(|error| error.kind), Some(Kind::Gone));
 }

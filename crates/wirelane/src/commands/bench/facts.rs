@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use doctor::Case;
 use doctor::verdict::Side;
-use measure::{Facts, KERNEL};
+use measure::{CounterReader, KERNEL};
 use metric::Kind;
 use node::counters::{Counter, Folder};
 use node::{Node, Tree};
@@ -24,7 +24,7 @@ pub(super) fn host() -> String {
 }
 
 /// Reads counters of the ports that are named, `mlx5_0 port 1`, and for [`KERNEL`] those of TCP.
-pub(super) fn counters() -> Facts {
+pub(super) fn counters() -> CounterReader {
     Arc::new(|places: &[String]| {
         let tree = Tree::live(None);
         let mut found = BTreeMap::new();

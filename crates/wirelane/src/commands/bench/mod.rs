@@ -87,7 +87,7 @@ fn ways(global: &Global, settings: &Settings) -> Result<Transports, Failure> {
     let links = endpoint::settings(global, settings, Known::Others)?;
     Ok(Transports {
         library: links.library,
-        wish: links.device_request,
+        device_request: links.device_request,
         verbs: links.verbs,
         ofi_provider: links.ofi_provider,
         ofi: links.ofi,

@@ -81,9 +81,9 @@ pub(super) fn run(global: &Global, test: Test, args: &MeasureArgs) -> Result<Exi
     let settings = Settings::load(global)?.settings;
     logging::start(global, &settings);
     let mut ways = ways(global, &settings)?;
-    ways.wish.device = args.way.device.clone().or(ways.wish.device);
-    ways.wish.port = args.way.port.or(ways.wish.port);
-    ways.wish.gid_index = args.way.gid_index.or(ways.wish.gid_index);
+    ways.device_request.device = args.way.device.clone().or(ways.device_request.device);
+    ways.device_request.port = args.way.port.or(ways.device_request.port);
+    ways.device_request.gid_index = args.way.gid_index.or(ways.device_request.gid_index);
     let target = args.target.find(global, &settings)?;
     let mut document = begin(test.into());
     document.peer = Some(target.name.clone());

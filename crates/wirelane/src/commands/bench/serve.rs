@@ -10,7 +10,7 @@ use std::time::Duration;
 use access::Proof;
 use clap::Args;
 use fabric::session::{Credentials, Key, Keyring};
-use measure::{Observer, Onward, Server, ServerSettings, Transports};
+use measure::{Observer, RelayCredentials, Server, ServerSettings, Transports};
 
 use super::{PORT, facts, ways};
 use crate::arguments::size::Size;
@@ -64,10 +64,10 @@ pub(super) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
         max_clients: args.max_clients.into(),
         max_memory: args.memory.0 as u64,
         has_rdma: has_rdma(&ways)?,
-        ways,
+        transports: ways,
         about,
-        facts: facts::counters(),
-        onward: onward(keys.clone()),
+        read_counters: facts::counters(),
+        relay_credentials: onward(keys.clone()),
     })?;
     let served = match args.for_parent {
         true => serve_parent(&server),
@@ -138,7 +138,7 @@ fn keyring(keys: &[Key]) -> Result<Keyring, Failure> {
 }
 
 /// A third end is called with the very key that the caller showed, so nobody gets further by us than by themselves.
-fn onward(keys: Vec<Key>) -> Onward {
+fn onward(keys: Vec<Key>) -> RelayCredentials {
     Arc::new(move |name| {
         let key = keys.iter().find(|key| key.name() == name);
         key.map_or(Credentials::None, |key| Credentials::Key(key.clone()))

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use doctor::verdict::Side;
 use doctor::verdict::nccl::Transferred;
-use measure::Facts;
+use measure::CounterReader;
 
 use crate::commands::bench::facts;
 
 /// Looks at the ports now and then.
 pub(super) struct Counting {
-    read: Facts,
+    read: CounterReader,
     ports: Vec<String>,
     first: BTreeMap<String, u64>,
     last: (Instant, BTreeMap<String, u64>),

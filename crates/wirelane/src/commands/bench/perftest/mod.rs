@@ -6,7 +6,7 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use measure::{PortAt, PortPair, Transports};
+use measure::{PortId, PortPair, Transports};
 use report::{Document, Latency, Operation, Outcome, Plan, Point, Spread, Test, Tool, Transport};
 
 use super::args::{PathArgs, ShapeArgs};
@@ -59,7 +59,7 @@ pub(super) fn run(
 impl Commands {
     fn new(plan: &Plan, pair: &PortPair, target: &Target) -> Result<Commands, Failure> {
         let program = program(plan)?;
-        let at = |port: &PortAt| {
+        let at = |port: &PortId| {
             let mut words = vec![program.clone(), "-F".to_owned()];
             words.extend([
                 "-d".to_owned(),
