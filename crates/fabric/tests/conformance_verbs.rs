@@ -1,4 +1,4 @@
-//! The conformance cases over verbs, on the lab's first wire.
+//! The conformance tests over verbs, on the lab's first wire.
 #![allow(missing_docs, reason = "a test")]
 
 #[path = "conformance/cases.rs"]
@@ -37,7 +37,7 @@ mod verbs_rc_shared_receives_by_events {
     }));
 }
 
-/// Needs what `fabric::ofi::ENVIRONMENT` lists.
+/// Needs the variables of `fabric::ofi::ENVIRONMENT`.
 mod ofi_verbs {
     reliable_lane!(crate::ofi());
 }
@@ -88,18 +88,18 @@ fn verbs(config: Config) -> Pair {
     let library = Path::new(LIBRARY);
     let devices = survey(library).expect("the lab has devices").devices;
     let end = |device: &str| {
-        let wish = DeviceRequest {
+        let request = DeviceRequest {
             device: Some(device.to_owned()),
             port: None,
             gid_index: None,
             mtu: 4096,
         };
-        let choice = choose(&devices, &wish).expect("the lab's wires are up");
+        let choice = choose(&devices, &request).expect("the lab's wires are up");
         Arc::new(Domain::open_with(library, &choice, config.clone()).expect("opened"))
     };
     let mut pair = Pair::connect(end("rxe0"), end("rxe1"));
     pair.receives_end_with_lane = !config.use_srq;
-    // Emulated devices move some tens of megabytes a second, or fewer on a busy machine, and an operation that is not over
+    // Emulated devices transfer some tens of megabytes per second, or fewer on a busy machine, and an operation that is not finished
     // after two seconds ends its lane.
     pair.largest = 8 << 20;
     let caps = pair.a.lane.caps();

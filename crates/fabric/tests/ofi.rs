@@ -1,4 +1,4 @@
-//! What is particular to libfabric: choosing, sharing regions, and peers that do not fit.
+//! Tests specific to libfabric: choosing providers, shared regions, and incompatible peers.
 #![allow(missing_docs, reason = "a test")]
 
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ fn connect(a: &Domain, b: &Domain) -> [Box<dyn Lane>; 2] {
     [ours.connect(&to_ours, LIMIT).unwrap(), theirs.connect(&to_theirs, LIMIT).unwrap()]
 }
 
-/// Does an operation of the first lane's, while the other one moves too.
+/// Runs an operation on the first lane, while polling both.
 fn run(lanes: &mut [Box<dyn Lane>; 2], op: Op) -> Completion {
     let (mut done, mut others) = (Vec::new(), Vec::new());
     lanes[0].post(&mut VecDeque::from([op]));
@@ -40,7 +40,7 @@ fn memory() -> Memory {
 }
 
 #[test]
-fn the_survey_tells_what_is_here() {
+fn the_survey_lists_providers() {
     let survey = survey(None).unwrap();
     assert!(survey.version >= (1, 9) && survey.abi.starts_with("FABRIC_1."), "{survey:?}");
     assert!(survey.file.is_absolute() && survey.file.exists(), "{survey:?}");
@@ -51,14 +51,14 @@ fn the_survey_tells_what_is_here() {
 }
 
 #[test]
-fn it_opens_by_its_name() {
+fn ofi_opens_by_name() {
     let fabric = fabric::open("ofi").unwrap();
     let lane = fabric.prepare_lane(Side::Dial).unwrap();
     assert!(!lane.offer().is_empty());
 }
 
 #[test]
-fn a_peer_of_another_provider_is_refused_with_words() {
+fn a_peer_of_another_provider_is_refused_with_a_reason() {
     let (tcp, shm) = (open("tcp"), open("shm"));
     let offer = shm.prepare_lane(Side::Accept).unwrap().offer();
     let error = tcp.prepare_lane(Side::Dial).unwrap().connect(&offer, LIMIT).err().unwrap();
@@ -74,7 +74,7 @@ fn a_shared_region_is_used_while_it_is_attached(provider: &str) {
     assert_eq!(lanes[1].grant(&to).unwrap_err().kind(), Kind::Misuse, "not attached yet");
     a.attach(&from).unwrap();
     b.attach(&to).unwrap();
-    b.attach(&to).expect("once is enough, twice is no harm");
+    b.attach(&to).expect("attaching twice is allowed");
     let granted = lanes[1].grant(&to).unwrap();
     let window = lanes[0].import(&granted).unwrap();
     from.memory().store(0, 77);
@@ -87,7 +87,7 @@ fn a_shared_region_is_used_while_it_is_attached(provider: &str) {
     assert_eq!(run(&mut lanes, op(3)).outcome, Ok(Done::Placed));
     drop((lanes, a, b));
     let other = open(provider);
-    other.attach(&to).expect("the memory outlives its domains");
+    other.attach(&to).expect("the region outlives its domains");
     let elsewhere = fabric::open("tcp").unwrap().register(&memory(), Rights::ALL).unwrap();
     assert_eq!(other.attach(&elsewhere).unwrap_err().kind(), Kind::Misuse);
 }
@@ -102,9 +102,9 @@ fn a_shared_region_is_used_while_it_is_attached_to_shm() {
     a_shared_region_is_used_while_it_is_attached("shm");
 }
 
-/// What the provider has is finished or cut off; what waits for it cannot be begun. All of it comes back, and the provider
-/// never works with a registration that is gone.
-fn a_region_detached_in_flight_harms_nobody(provider: &str) {
+/// Operations that the provider has are finished or cancelled; queued ones cannot be started. All are returned, and the provider
+/// never uses a released registration.
+fn a_region_detached_in_flight_returns_all_operations(provider: &str) {
     let (a, b) = (open(provider), open(provider));
     let long = Memory::allocate(1 << 20, Pages::Plain).unwrap();
     let to = b.register(&long, Rights::ALL).unwrap();
@@ -123,47 +123,47 @@ fn a_region_detached_in_flight_harms_nobody(provider: &str) {
             lanes[1].poll(&mut others);
         }
         a.detach(&from);
-        let begun = Instant::now();
+        let started = Instant::now();
         while done.len() < 200 {
-            assert!(begun.elapsed() < LIMIT, "{} came back", done.len());
+            assert!(started.elapsed() < LIMIT, "{} of 200 were returned", done.len());
             lanes[0].post(&mut ops);
             lanes[0].poll(&mut done);
             lanes[1].poll(&mut others);
         }
-        let is_told = |one: &Completion| {
+        let is_expected = |one: &Completion| {
             use Failure::{Flushed, Local, Unsupported};
             matches!(one.outcome, Ok(Done::Placed) | Err(Flushed | Local | Unsupported))
         };
-        assert!(done.iter().all(is_told), "{:?}", done.iter().find(|one| !is_told(one)));
+        assert!(done.iter().all(is_expected), "{:?}", done.iter().find(|one| !is_expected(one)));
     }
 }
 
 #[test]
-fn a_region_detached_in_flight_harms_nobody_over_tcp() {
-    a_region_detached_in_flight_harms_nobody("tcp");
+fn a_region_detached_in_flight_over_tcp() {
+    a_region_detached_in_flight_returns_all_operations("tcp");
 }
 
 #[test]
-fn a_region_detached_in_flight_harms_nobody_over_shm() {
-    a_region_detached_in_flight_harms_nobody("shm");
+fn a_region_detached_in_flight_over_shm() {
+    a_region_detached_in_flight_returns_all_operations("shm");
 }
 
-/// Also where an end sleeps between messages, by a descriptor or by naps.
-fn a_lane_says_how_it_sleeps(provider: &str, naps: bool) {
+/// An end that sleeps between messages, on an event descriptor or a timer.
+fn a_sleeping_lane_is_woken(provider: &str, by_timer: bool) {
     let domain = open(provider);
     let [mut near, mut far] = connect(&domain, &domain);
-    assert_eq!((near.caps().lane, near.caps().wakes_by_timer), ("ofi", naps));
+    assert_eq!((near.caps().lane, near.caps().wakes_by_timer), ("ofi", by_timer));
     let [from, into] = [(); 2].map(|()| domain.register(&memory(), Rights::NONE).unwrap());
-    let listener = std::thread::spawn(move || {
-        let (mut heard, mut done) = (0, Vec::new());
+    let receiver = std::thread::spawn(move || {
+        let (mut received, mut done) = (0, Vec::new());
         loop {
             far.post(&mut VecDeque::from([Op::receive(1, into.slice(..8))]));
             while done.is_empty() {
                 wait(&mut *far, &mut done, LIMIT);
             }
             match done.remove(0).outcome {
-                Ok(Done::Received { length: 8, imm: None }) => heard += 1,
-                other => return (heard, other),
+                Ok(Done::Received { length: 8, imm: None }) => received += 1,
+                other => return (received, other),
             }
         }
     });
@@ -176,16 +176,16 @@ fn a_lane_says_how_it_sleeps(provider: &str, naps: bool) {
         assert_eq!(done.remove(0).outcome, Ok(Done::Placed));
     }
     drop(near);
-    let (heard, end) = listener.join().unwrap();
-    assert_eq!((heard, end), (50, Err(Failure::PeerGone)), "it hears that the peer left");
+    let (received, end) = receiver.join().unwrap();
+    assert_eq!((received, end), (50, Err(Failure::PeerGone)), "the receiver sees the end");
 }
 
 #[test]
 fn a_lane_over_tcp_sleeps_on_a_descriptor() {
-    a_lane_says_how_it_sleeps("tcp", false);
+    a_sleeping_lane_is_woken("tcp", false);
 }
 
 #[test]
-fn a_lane_over_shm_naps() {
-    a_lane_says_how_it_sleeps("shm", true);
+fn a_lane_over_shm_wakes_by_timer() {
+    a_sleeping_lane_is_woken("shm", true);
 }

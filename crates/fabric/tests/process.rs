@@ -1,4 +1,4 @@
-//! Lanes between processes that know nothing of each other, and die.
+//! Lanes between processes, one of which is killed.
 #![allow(missing_docs, reason = "a test")]
 
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use fabric::{
     shm, tcp, wait,
 };
 
-/// What the child does, by its name.
+/// Set in the child: the name of its lane.
 const CHILD: &str = "WIRELANE_TEST_CHILD";
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -26,7 +26,7 @@ fn fabric(lane: &str) -> Box<dyn Fabric> {
     }
 }
 
-/// A provider of libfabric's.
+/// A libfabric provider.
 #[cfg(feature = "external-tests")]
 fn ofi(provider: &str, address: Option<std::net::IpAddr>) -> Box<dyn Fabric> {
     use fabric::ofi::{Config, Domain, choose, survey};
@@ -34,7 +34,7 @@ fn ofi(provider: &str, address: Option<std::net::IpAddr>) -> Box<dyn Fabric> {
     Box::new(Domain::open(&choice, Config { address, ..Config::default() }).unwrap())
 }
 
-/// The other process, spoken to by lines of hexadecimal digits.
+/// The other process, connected by lines of hexadecimal digits.
 struct Peer {
     child: Child,
     to: ChildStdin,
@@ -42,35 +42,35 @@ struct Peer {
 }
 
 impl Peer {
-    /// This very program, as the child's part of one test.
+    /// Starts this program again as the child.
     fn start(lane: &str) -> Peer {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "the_childs_part", "--nocapture"]).env(CHILD, lane);
+        command.args(["--exact", "child_process", "--nocapture"]).env(CHILD, lane);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         Peer { child, to, from: BufReader::new(from) }
     }
 
-    fn say(&mut self, bytes: &[u8]) {
+    fn send(&mut self, bytes: &[u8]) {
         writeln!(self.to, "{}", hex(bytes)).unwrap();
     }
 
-    /// The runner of tests speaks on the same line; ours are marked.
-    fn hear(&mut self) -> Vec<u8> {
+    /// The test runner prints to the same stream; our lines have a prefix.
+    fn receive(&mut self) -> Vec<u8> {
         loop {
             let mut line = String::new();
             assert!(self.from.read_line(&mut line).unwrap() > 0, "the child ended");
-            if let Some((_, hex)) = line.split_once("child says: ") {
+            if let Some((_, hex)) = line.split_once("child: ") {
                 return unhex(hex.trim());
             }
         }
     }
 
     fn connect(&mut self, fabric: &dyn Fabric) -> (Box<dyn Lane>, Vec<u8>) {
-        let half = fabric.prepare_lane(Side::Dial).unwrap();
-        self.say(&half.offer());
-        let offer = self.hear();
-        (half.connect(&offer, LIMIT).unwrap(), offer)
+        let unconnected = fabric.prepare_lane(Side::Dial).unwrap();
+        self.send(&unconnected.offer());
+        let offer = self.receive();
+        (unconnected.connect(&offer, LIMIT).unwrap(), offer)
     }
 }
 
@@ -81,23 +81,24 @@ impl Drop for Peer {
     }
 }
 
-/// The child: grants 64 KiB that begin with its process number, echoes each message, adding one to
-/// its first byte, until it is killed or its parent hangs up.
+/// The child: grants 64 KiB that start with its process id, and echoes each message, incremented
+/// by one, until it is killed or its parent disconnects.
 #[test]
-fn the_childs_part() {
+fn child_process() {
     let Ok(lane) = std::env::var(CHILD) else { return };
     let fabric = fabric(&lane);
-    let half = fabric.prepare_lane(Side::Accept).unwrap();
+    let unconnected = fabric.prepare_lane(Side::Accept).unwrap();
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).unwrap();
-    println_child(&half.offer());
-    let mut lane = half.connect(&unhex(line.trim()), LIMIT).unwrap();
+    send_to_parent(&unconnected.offer());
+    let mut lane = unconnected.connect(&unhex(line.trim()), LIMIT).unwrap();
     let memory = Memory::allocate(65536, Pages::Plain).unwrap();
     memory.store(0, u64::from(std::process::id()));
     let region = fabric.register(&memory, Rights::ALL).unwrap();
-    println_child(&lane.grant(&region).unwrap().to_bytes());
-    let room = fabric.register(&Memory::allocate(8, Pages::Plain).unwrap(), Rights::NONE).unwrap();
-    let mut ops = VecDeque::from([Op::receive(0, room.slice(..))]);
+    send_to_parent(&lane.grant(&region).unwrap().to_bytes());
+    let buffer =
+        fabric.register(&Memory::allocate(8, Pages::Plain).unwrap(), Rights::NONE).unwrap();
+    let mut ops = VecDeque::from([Op::receive(0, buffer.slice(..))]);
     let mut done = Vec::new();
     loop {
         lane.post(&mut ops);
@@ -105,8 +106,8 @@ fn the_childs_part() {
         for completion in done.drain(..) {
             match completion {
                 Completion { outcome: Ok(Done::Received { .. }), work, .. } => {
-                    room.memory().store(0, room.memory().load(0) + 1);
-                    ops.push_back(Op::send(1, room.slice(..)));
+                    buffer.memory().store(0, buffer.memory().load(0) + 1);
+                    ops.push_back(Op::send(1, buffer.slice(..)));
                     ops.push_back(Op { token: 0, work });
                 }
                 Completion { outcome: Ok(_), .. } => {}
@@ -117,8 +118,8 @@ fn the_childs_part() {
 }
 
 #[allow(clippy::print_stdout, reason = "the pipe to the parent")]
-fn println_child(bytes: &[u8]) {
-    println!("child says: {}", hex(bytes));
+fn send_to_parent(bytes: &[u8]) {
+    println!("child: {}", hex(bytes));
     std::io::stdout().flush().unwrap();
 }
 
@@ -129,39 +130,40 @@ fn one(lane: &mut dyn Lane, op: Op) -> Completion {
     done.remove(0)
 }
 
-fn two_processes_talk_and_one_is_killed(name: &str) {
+fn two_processes_exchange_messages_and_one_is_killed(name: &str) {
     let descriptors = open_descriptors();
-    let socket = talk_and_kill(name);
-    assert_eq!(open_descriptors(), descriptors, "every descriptor is closed again");
+    let socket = exchange_and_kill(name);
+    assert_eq!(open_descriptors(), descriptors, "descriptors were leaked");
     let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
     assert!(!sockets.contains(&socket), "{socket} is left");
 }
 
-/// Says which socket a lane of shared memory had.
-fn talk_and_kill(name: &str) -> String {
+/// Returns the name of a shared-memory lane's socket.
+fn exchange_and_kill(name: &str) -> String {
     let mut peer = Peer::start(name);
     let here = fabric(name);
     let (mut lane, offer) = peer.connect(&*here);
-    // The name that stands before the token in a shared-memory offer.
+    // The name before the token in a shared-memory offer.
     let end = offer.len() - 16;
     let name_bytes = offer[end.saturating_sub(16)..end].try_into();
     let token = name_bytes.map_or(0, u128::from_le_bytes);
     let socket = format!("wirelane-{token:032x}");
-    let window = lane.import(&RemoteRegion::from_bytes(&peer.hear()).unwrap()).expect("imported");
+    let window =
+        lane.import(&RemoteRegion::from_bytes(&peer.receive()).unwrap()).expect("imported");
     let memory = Memory::allocate(65536, Pages::Plain).unwrap();
     let region = here.register(&memory, Rights::ALL).unwrap();
 
     let read = one(&mut *lane, Op::read(1, region.slice(..8), window.at(0)));
     assert_eq!(read.outcome, Ok(Done::Placed));
-    assert_eq!(region.memory().load(0), u64::from(peer.child.id()), "the other's memory");
+    assert_eq!(region.memory().load(0), u64::from(peer.child.id()), "not the peer's memory");
     let work = Work::FetchAdd { old: region.slice(8..16), at: window.at(8), add: 5 };
     assert_eq!(one(&mut *lane, Op { token: 1, work }).outcome, Ok(Done::Old(0)));
 
     // A message there and back.
     region.memory().store(0, 41);
-    let room = here.register(&memory, Rights::NONE).unwrap();
+    let buffer = here.register(&memory, Rights::NONE).unwrap();
     lane.post(&mut VecDeque::from([
-        Op::receive(2, room.slice(64..72)),
+        Op::receive(2, buffer.slice(64..72)),
         Op::send(1, region.slice(..8)),
     ]));
     let mut done = Vec::new();
@@ -170,13 +172,13 @@ fn talk_and_kill(name: &str) -> String {
     }
     assert_eq!(memory.load(64), 42);
 
-    // A file there would outlive a process that is killed. Other tests use the folder at the same
-    // time, so its entries say nothing of ours; what is mapped here does.
+    // A file in /dev/shm would outlive a killed process. Other tests use the folder at the same
+    // time, so check our mappings instead of its entries.
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     assert_eq!(maps.contains("/dev/shm/"), name == "ofi shm", "{maps}");
 
-    // Killed without a word, while we sleep for it.
-    lane.post(&mut VecDeque::from([Op::receive(9, room.slice(64..72))]));
+    // Killed while we sleep for its message.
+    lane.post(&mut VecDeque::from([Op::receive(9, buffer.slice(64..72))]));
     peer.child.kill().unwrap();
     peer.child.wait().unwrap();
     done.clear();
@@ -188,15 +190,15 @@ fn talk_and_kill(name: &str) -> String {
     socket
 }
 
-/// All of it in one test, since descriptors are counted for the whole process.
+/// One test for all, since descriptors are counted for the whole process.
 #[test]
-fn processes_talk_and_die_and_nothing_is_left() {
-    two_processes_talk_and_one_is_killed("tcp");
-    two_processes_talk_and_one_is_killed("shm");
-    // What libfabric keeps open for itself, and what it leaves of a process that was killed, is not counted.
+fn killed_processes_leave_nothing_behind() {
+    two_processes_exchange_messages_and_one_is_killed("tcp");
+    two_processes_exchange_messages_and_one_is_killed("shm");
+    // Without counting: libfabric keeps descriptors open, and leaves files of killed processes.
     #[cfg(feature = "external-tests")]
     for name in ["ofi tcp", "ofi shm"] {
-        talk_and_kill(name);
+        exchange_and_kill(name);
     }
 }
 

@@ -22,12 +22,12 @@ fn open() -> Result<Domain, Error> {
 fn open_one(device: Option<&str>) -> Result<Domain, Error> {
     let library = Path::new(LIBRARY);
     let devices = survey(library).expect("the lab has devices").devices;
-    let wish =
+    let request =
         DeviceRequest { device: device.map(str::to_owned), port: None, gid_index: None, mtu: 4096 };
-    Domain::open(library, &choose(&devices, &wish).expect("one is usable"))
+    Domain::open(library, &choose(&devices, &request).expect("one is usable"))
 }
 
-/// How many MiB of this process the kernel has pinned for devices.
+/// The memory of this process that is pinned for devices, in MiB.
 fn pinned() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("our own status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmPin:")).expect("a line");
@@ -36,7 +36,7 @@ fn pinned() -> usize {
 }
 
 #[test]
-fn the_same_memory_is_registered_once_and_given_back_with_the_last() {
+fn the_same_memory_is_registered_once_and_released_with_the_last_region() {
     let domain = open().unwrap();
     let before = pinned();
     let memory = Memory::allocate(MIB, Pages::Plain).unwrap();
@@ -52,7 +52,7 @@ fn the_same_memory_is_registered_once_and_given_back_with_the_last() {
     assert_eq!(pinned(), before + 1, "one clone is left");
     drop(again);
     assert_eq!(pinned(), before);
-    domain.register(&memory, Rights::ALL).expect("it can be registered anew");
+    domain.register(&memory, Rights::ALL).expect("it can be registered again");
 }
 
 #[test]
@@ -81,19 +81,19 @@ fn import([user, granter]: &mut [Box<dyn Lane>; 2], region: &Region) -> Window {
     user.import(&granted).unwrap()
 }
 
-/// Posts one operation at the near end and answers how it went.
+/// Runs one operation at the near end, and returns its outcome.
 fn perform([near, far]: &mut [Box<dyn Lane>; 2], op: Op) -> Result<Done, Failure> {
     near.post(&mut VecDeque::from([op]));
-    let (mut done, begun) = (Vec::new(), Instant::now());
+    let (mut done, started) = (Vec::new(), Instant::now());
     while done.is_empty() {
         near.poll(&mut done);
         far.poll(&mut Vec::new());
-        assert!(begun.elapsed() < LIMIT, "not over in time");
+        assert!(started.elapsed() < LIMIT, "timeout");
     }
     done.remove(0).outcome
 }
 
-/// One region at both ends of a verbs lane and of a shared-memory lane, its halves copied to and fro.
+/// One region at both ends of a verbs lane and of a shared-memory lane: copies between its two halves.
 #[test]
 fn a_shared_region_is_used_over_every_fabric_it_is_attached_to() {
     let (near, far, shm) = (open_one(Some("rxe0")), open_one(Some("rxe1")), Shm::default());
@@ -131,7 +131,7 @@ fn a_shared_region_is_used_over_every_fabric_it_is_attached_to() {
 }
 
 #[test]
-fn what_is_detached_is_refused_until_it_is_attached_again() {
+fn a_detached_region_is_refused_until_it_is_attached_again() {
     let (near, far) = (open_one(Some("rxe0")).unwrap(), open_one(Some("rxe1")).unwrap());
     let mut lanes = connect(&near, &far);
     let memory = Memory::allocate(MIB, Pages::Plain).unwrap();
@@ -150,17 +150,17 @@ fn what_is_detached_is_refused_until_it_is_attached_again() {
     }
     let foreign = far.register(&memory, Rights::ALL).unwrap();
     assert_eq!(near.attach(&foreign).unwrap_err().kind(), Kind::Misuse);
-    far.attach(&foreign).expect("it is at home there");
+    far.attach(&foreign).expect("it is registered there");
     far.detach(&foreign);
     far.detach(&region);
-    // The peer has a key that the device does not know any more.
+    // The peer's key is no longer valid.
     near.attach(&region).unwrap();
     drop(foreign);
     assert_eq!(perform(&mut lanes, write()), Err(Failure::Access));
 }
 
 #[test]
-fn a_shared_region_fits_so_many_domains_and_no_more() {
+fn a_shared_region_has_a_limit_of_domains() {
     let memory = Memory::allocate(MIB, Pages::Plain).unwrap();
     let region = Region::shared(&memory, Rights::ALL);
     let domains: Vec<Domain> = (0..17).map(|_| open().unwrap()).collect();
@@ -170,7 +170,7 @@ fn a_shared_region_fits_so_many_domains_and_no_more() {
     let error = domains[16].attach(&region).unwrap_err();
     assert_eq!(error.kind(), Kind::Full, "{error}");
     domains[3].detach(&region);
-    domains[16].attach(&region).expect("there is room again");
+    domains[16].attach(&region).expect("a domain was detached");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_shared_region_does_not_keep_the_device_open() {
             far.detach(&region);
             drop((near, far));
         } else {
-            // The lanes are still there, and use it.
+            // The lanes still exist, and use it.
             drop((near, far));
             let window = import(&mut lanes, &region);
             let write = Op::write(1, region.slice(..8), window.at(800));
@@ -199,7 +199,7 @@ fn a_shared_region_does_not_keep_the_device_open() {
     }
 }
 
-/// How many descriptors of devices this process has.
+/// The number of open device descriptors of this process.
 fn open_devices() -> usize {
     let open = std::fs::read_dir("/proc/self/fd").expect("our own");
     let targets = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
@@ -220,9 +220,9 @@ fn huge_pages_register() {
 }
 
 #[test]
-fn a_device_that_may_not_be_opened_is_said_with_the_fix() {
+fn the_error_of_a_device_without_permission_has_a_fix() {
     if std::env::var_os(CHILD).is_some() {
-        let Err(error) = fabric::open("verbs") else { panic!("it may not be opened") };
+        let Err(error) = fabric::open("verbs") else { panic!("opened without permission") };
         assert_eq!(error.kind(), Kind::Unsupported);
         let text = error.to_string();
         assert!(text.contains("cannot open /dev/infiniband/uverbs"), "{text}");
@@ -234,14 +234,14 @@ fn a_device_that_may_not_be_opened_is_said_with_the_fix() {
         assert!(Command::new("sh").args(["-c", &command]).status().expect("sh runs").success());
     };
     nodes("600");
-    let output = unprivileged("a_device_that_may_not_be_opened_is_said_with_the_fix");
+    let output = unprivileged("the_error_of_a_device_without_permission_has_a_fix");
     nodes("666");
     assert!(output.is_ok(), "{output:?}");
 }
 
-/// With little memory to lock.
+/// With a low limit of locked memory.
 #[test]
-fn too_low_a_memlock_is_said_with_its_value_and_the_fix() {
+fn the_error_of_a_low_memlock_has_its_value_and_a_fix() {
     if std::env::var_os(CHILD).is_some() {
         let memory = Memory::allocate(MIB, Pages::Plain).unwrap();
         let error = open().unwrap().register(&memory, Rights::ALL).unwrap_err();
@@ -252,13 +252,13 @@ fn too_low_a_memlock_is_said_with_its_value_and_the_fix() {
         assert!(text.contains("ulimit -l unlimited"), "{text}");
         return;
     }
-    let output = unprivileged("too_low_a_memlock_is_said_with_its_value_and_the_fix");
+    let output = unprivileged("the_error_of_a_low_memlock_has_its_value_and_a_fix");
     assert!(output.is_ok(), "{output:?}");
 }
 
 const CHILD: &str = "WIRELANE_TEST_UNPRIVILEGED";
 
-/// Runs one test of this program again, as a user without rights who may lock 64 KiB.
+/// Runs one test of this program again, as an unprivileged user who may lock 64 KiB.
 fn unprivileged(test: &str) -> Result<String, String> {
     let output = Command::new("prlimit")
         .args(["--memlock=65536:65536", "setpriv", "--reuid=65534", "--regid=65534"])
@@ -268,8 +268,8 @@ fn unprivileged(test: &str) -> Result<String, String> {
         .env(CHILD, "1")
         .output()
         .expect("prlimit runs");
-    let said =
-        [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
-    let said = said.concat();
-    if output.status.success() && said.contains("1 passed") { Ok(said) } else { Err(said) }
+    let printed = [output.stdout, output.stderr]
+        .map(|printed| String::from_utf8_lossy(&printed).into_owned());
+    let printed = printed.concat();
+    if output.status.success() && printed.contains("1 passed") { Ok(printed) } else { Err(printed) }
 }

@@ -1,10 +1,10 @@
-//! What every reliable lane must do: move bytes. A case gets two connected ends.
+//! Cases for every reliable lane: transfers. A case gets two connected ends.
 
 use fabric::{Done, Memory, Op, Pieces, Region, Rights, Work};
 
 use crate::pair::{Pair, bytes, read};
 
-/// About every boundary there is: nothing, a byte, words, inline sizes, MTUs, read-ahead, large.
+/// Sizes around all limits: empty, a byte, words, inline sizes, MTUs, read-ahead, large.
 const SIZES: [usize; 26] = [
     0,
     1,
@@ -37,10 +37,10 @@ const SIZES: [usize; 26] = [
 const WRITE: Rights = Rights { write: true, ..Rights::NONE };
 const READ: Rights = Rights { read: true, ..Rights::NONE };
 
-pub(crate) fn a_write_of_every_size_arrives_and_touches_nothing_beside_it(mut pair: Pair) {
+pub(crate) fn a_write_of_every_size_changes_exactly_its_range(mut pair: Pair) {
     for (seed, size) in SIZES.into_iter().enumerate() {
         let data = bytes(size, seed as u64);
-        let from = pair.a.holding(&data);
+        let from = pair.a.region_with(&data);
         let (region, window) = pair.shared(size + 128, WRITE);
         let to = window.at(64);
         assert_eq!(pair.succeed(Op::write(1, from.slice(..size), to)), Done::Placed, "{size}");
@@ -50,7 +50,7 @@ pub(crate) fn a_write_of_every_size_arrives_and_touches_nothing_beside_it(mut pa
     }
 }
 
-pub(crate) fn a_read_of_every_size_arrives_and_touches_nothing_beside_it(mut pair: Pair) {
+pub(crate) fn a_read_of_every_size_changes_exactly_its_range(mut pair: Pair) {
     for (seed, size) in SIZES.into_iter().enumerate() {
         let data = bytes(size + 9, seed as u64);
         let (region, window) = pair.shared(size + 9, READ);
@@ -67,7 +67,7 @@ pub(crate) fn a_read_of_every_size_arrives_and_touches_nothing_beside_it(mut pai
 pub(crate) fn a_message_of_every_size_is_received(mut pair: Pair) {
     for (seed, size) in SIZES.into_iter().enumerate() {
         let data = bytes(size, seed as u64);
-        let (from, into) = (pair.a.holding(&data), pair.b.region(size + 8, Rights::NONE));
+        let (from, into) = (pair.a.region_with(&data), pair.b.region(size + 8, Rights::NONE));
         pair.b.post(Op::receive(7, into.slice(..)));
         assert_eq!(pair.succeed(Op::send(1, from.slice(..size))), Done::Placed);
         let received = pair.completion_at_b();
@@ -78,41 +78,41 @@ pub(crate) fn a_message_of_every_size_is_received(mut pair: Pair) {
     }
 }
 
-/// Both ends have theirs in pieces, which do not match, and some messages come before their receives. Lanes that are
-/// not ordered only owe each of them once.
-pub(crate) fn long_messages_in_pieces_keep_their_place_among_short_ones(mut pair: Pair) {
+/// Sends and receives have different pieces, and some messages arrive before their receives. Lanes that are
+/// not ordered must only deliver each once.
+pub(crate) fn long_messages_in_pieces_stay_in_order_with_short_ones(mut pair: Pair) {
     const SIZES: [usize; 7] = [100, 300_001, 0, 131_073, (1 << 20) + 7, 5000, 262_144];
-    const ROOM: usize = 2 << 20;
+    const BUFFER_BYTES: usize = 2 << 20;
     let in_pieces = |region: &Region, cuts: &[usize]| {
         let pieces = cuts.windows(2).map(|cut| region.slice(cut[0]..cut[1]));
         Pieces::Many(pieces.collect())
     };
-    let data = bytes(ROOM, 13);
-    let from = pair.a.holding(&data);
-    let rooms = SIZES.map(|_| pair.b.region(ROOM, Rights::NONE));
-    let receive = |(token, room): (usize, &Region)| {
-        Op::receive(token as u64, in_pieces(room, &[0, 9, 200_003, ROOM]))
+    let data = bytes(BUFFER_BYTES, 13);
+    let from = pair.a.region_with(&data);
+    let buffers = SIZES.map(|_| pair.b.region(BUFFER_BYTES, Rights::NONE));
+    let receive = |(token, buffer): (usize, &Region)| {
+        Op::receive(token as u64, in_pieces(buffer, &[0, 9, 200_003, BUFFER_BYTES]))
     };
     let send = |(token, size): (usize, usize)| {
         let from = in_pieces(&from, &[token, token, token + size / 3, token + size]);
         Op { token: token as u64, work: Work::Send { from, imm: Some(token as u32) } }
     };
-    pair.b.post_all(rooms.iter().enumerate().take(2).map(receive).collect());
+    pair.b.post_all(buffers.iter().enumerate().take(2).map(receive).collect());
     pair.a.post_all(SIZES.into_iter().enumerate().map(send).collect());
-    (0..64).for_each(|_| pair.turn());
-    pair.b.post_all(rooms.iter().enumerate().skip(2).map(receive).collect());
-    let mut came = [false; SIZES.len()];
+    (0..64).for_each(|_| pair.poll_both());
+    pair.b.post_all(buffers.iter().enumerate().skip(2).map(receive).collect());
+    let mut received_before = [false; SIZES.len()];
     for next in 0..SIZES.len() {
         let received = pair.completion_at_b();
         let Ok(Done::Received { length, imm: Some(imm) }) = received.outcome else {
             panic!("{received:?}");
         };
-        let (sent, room) = (imm as usize, &rooms[received.token as usize]);
+        let (sent, buffer) = (imm as usize, &buffers[received.token as usize]);
         assert!(!pair.b.lane.caps().ordered || (sent, received.token) == (next, next as u64));
-        assert!(!std::mem::replace(&mut came[sent], true), "{sent} twice");
+        assert!(!std::mem::replace(&mut received_before[sent], true), "{sent} twice");
         assert_eq!(length, SIZES[sent]);
-        assert!(read(room, 0, length) == data[sent..sent + length], "{length} bytes");
-        assert_eq!(read(room, length, 64), [0; 64], "after {length} bytes");
+        assert!(read(buffer, 0, length) == data[sent..sent + length], "{length} bytes");
+        assert_eq!(read(buffer, length, 64), [0; 64], "after {length} bytes");
     }
     for token in 0..SIZES.len() {
         assert_eq!(pair.completion_of(token as u64), Ok(Done::Placed));
@@ -121,15 +121,15 @@ pub(crate) fn long_messages_in_pieces_keep_their_place_among_short_ones(mut pair
 
 pub(crate) fn every_alignment_is_written_and_read(mut pair: Pair) {
     let data = bytes(100, 5);
-    let source = pair.a.holding(&data);
+    let source = pair.a.region_with(&data);
     let (region, window) = pair.shared(200, Rights::ALL);
     for skip in 0..9 {
-        for place in 0..9 {
+        for offset in 0..9 {
             region.memory().write(0, &[0; 200]);
-            pair.succeed(Op::write(1, source.slice(skip..skip + 37), window.at(place)));
-            assert_eq!(read(&region, place as usize, 37), data[skip..skip + 37]);
+            pair.succeed(Op::write(1, source.slice(skip..skip + 37), window.at(offset)));
+            assert_eq!(read(&region, offset as usize, 37), data[skip..skip + 37]);
             let into = pair.a.region(64, Rights::NONE);
-            pair.succeed(Op::read(2, into.slice(skip..skip + 37), window.at(place)));
+            pair.succeed(Op::read(2, into.slice(skip..skip + 37), window.at(offset)));
             assert_eq!(read(&into, skip, 37), data[skip..skip + 37]);
         }
     }
@@ -154,13 +154,13 @@ pub(crate) fn the_largest_operation_arrives(mut pair: Pair) {
     }
 }
 
-pub(crate) fn a_number_arrives_after_the_bytes_of_its_write(mut pair: Pair) {
+pub(crate) fn immediate_data_arrives_after_the_bytes_of_its_write(mut pair: Pair) {
     for size in [0, 1, 64, 5000, 1 << 20] {
         let data = bytes(size, 3);
-        let from = pair.a.holding(&data);
+        let from = pair.a.region_with(&data);
         let (region, window) = pair.shared(size + 1, WRITE);
-        let room = pair.b.region(8, Rights::NONE);
-        pair.b.post(Op::receive(9, room.slice(..0)));
+        let buffer = pair.b.region(8, Rights::NONE);
+        pair.b.post(Op::receive(9, buffer.slice(..0)));
         pair.a.post(Op::write_imm(1, from.slice(..size), window.at(1), 0xdead_beef));
         let received = pair.completion_at_b();
         let imm = Some(0xdead_beef);
@@ -170,90 +170,91 @@ pub(crate) fn a_number_arrives_after_the_bytes_of_its_write(mut pair: Pair) {
     }
 }
 
-/// Writes and messages are posted back to back, nobody waits for a write, and some messages wait for their
-/// receives. Lanes that are not ordered only owe everything in the end.
-pub(crate) fn a_message_comes_after_what_was_posted_before_it(mut pair: Pair) {
+/// Writes and messages are posted without waiting, and some messages wait for their
+/// receives. Lanes that are not ordered must only deliver everything in the end.
+pub(crate) fn a_message_arrives_after_operations_posted_before_it(mut pair: Pair) {
     const SIZES: [usize; 4] = [8, 5000, 1 << 20, 100];
     let ordered = pair.a.lane.caps().ordered;
     assert_eq!(pair.b.lane.caps().ordered, ordered);
-    let (source, room) = (pair.a.region(1 << 20, Rights::NONE), pair.b.region(8, Rights::NONE));
+    let (source, buffer) = (pair.a.region(1 << 20, Rights::NONE), pair.b.region(8, Rights::NONE));
     // Rights that memory can be mapped with, and rights that it cannot.
-    let places: Vec<_> = (0..8)
+    let targets: Vec<_> = (0..8)
         .map(|n| pair.shared(SIZES[n % 4], if n < 4 { Rights::ALL } else { WRITE }))
         .collect();
     for round in 1..=16u8 {
         source.memory().write(0, &vec![round; 1 << 20]);
-        let is_there = |n: usize| read(&places[n].0, 0, SIZES[n % 4]) == vec![round; SIZES[n % 4]];
+        let is_written =
+            |n: usize| read(&targets[n].0, 0, SIZES[n % 4]) == vec![round; SIZES[n % 4]];
         let ops = (0..8).flat_map(|n| {
-            let write = Op::write(0, source.slice(..SIZES[n % 4]), places[n].1.at(0));
+            let write = Op::write(0, source.slice(..SIZES[n % 4]), targets[n].1.at(0));
             let message = match n % 2 {
                 0 => {
                     let (from, imm) = (source.slice(..8).into(), Some(n as u32));
                     Op { token: 0, work: Work::Send { from, imm } }
                 }
-                _ => Op::write_imm(0, Pieces::EMPTY, places[n].1.at(0), n as u32),
+                _ => Op::write_imm(0, Pieces::EMPTY, targets[n].1.at(0), n as u32),
             };
             [write, message]
         });
-        let receives = (0..8).map(|_| Op::receive(0, room.slice(..)));
+        let receives = (0..8).map(|_| Op::receive(0, buffer.slice(..)));
         let late = if round % 2 == 0 { 0 } else { 6 };
         pair.b.post_all(receives.clone().skip(late).collect());
         pair.a.post_all(ops.collect());
-        pair.turn();
+        pair.poll_both();
         pair.b.post_all(receives.take(late).collect());
         let mut last = None;
         for _ in 0..8 {
             let outcome = pair.completion_at_b().outcome;
             let Ok(Done::Received { imm: Some(imm), .. }) = outcome else { panic!("{outcome:?}") };
             if ordered {
-                assert!((0..=imm as usize).all(is_there), "round {round}, message {imm}");
+                assert!((0..=imm as usize).all(is_written), "round {round}, message {imm}");
                 assert!(
                     last.replace(imm).is_none_or(|last| last < imm),
-                    "messages keep their order"
+                    "messages are out of order"
                 );
             }
         }
         for _ in 0..16 {
             assert_eq!(pair.completion().outcome, Ok(Done::Placed));
         }
-        assert!((0..8).all(is_there), "round {round}");
+        assert!((0..8).all(is_written), "round {round}");
     }
 }
 
-/// A write ends while messages wait in the middle for receives: its number goes before the rest of them.
-pub(crate) fn a_number_does_not_split_the_message_that_waits(mut pair: Pair) {
+/// A write completes while messages are partly sent and wait for receives: its immediate data is sent between messages.
+pub(crate) fn immediate_data_does_not_split_a_waiting_message(mut pair: Pair) {
     const MESSAGES: u64 = 12;
     const SIZE: usize = 100_000;
-    let (from, data) = (pair.a.holding(&bytes(1 << 20, 1)), bytes(SIZE, 2));
+    let (from, data) = (pair.a.region_with(&bytes(1 << 20, 1)), bytes(SIZE, 2));
     let (_region, window) = pair.shared(1 << 20, WRITE);
-    let source = pair.a.holding(&data);
+    let source = pair.a.region_with(&data);
     let mut ops = vec![Op::write_imm(MESSAGES, from.slice(..), window.at(0), 77)];
     ops.extend((0..MESSAGES).map(|token| Op::send(token, source.slice(..))));
     pair.a.post_all(ops);
-    (0..256).for_each(|_| pair.turn());
-    let rooms: Vec<Region> = (0..=MESSAGES).map(|_| pair.b.region(SIZE, Rights::NONE)).collect();
-    for (token, room) in rooms.iter().enumerate() {
-        pair.b.post(Op::receive(token as u64, room.slice(..)));
+    (0..256).for_each(|_| pair.poll_both());
+    let buffers: Vec<Region> = (0..=MESSAGES).map(|_| pair.b.region(SIZE, Rights::NONE)).collect();
+    for (token, buffer) in buffers.iter().enumerate() {
+        pair.b.post(Op::receive(token as u64, buffer.slice(..)));
     }
-    let mut numbers = 0;
+    let mut immediates = 0;
     for _ in 0..=MESSAGES {
         let received = pair.completion_at_b();
         match received.outcome {
             Ok(Done::Received { length: SIZE, imm: None }) => {
-                assert!(read(&rooms[received.token as usize], 0, SIZE) == data);
+                assert!(read(&buffers[received.token as usize], 0, SIZE) == data);
             }
-            Ok(Done::Received { length: 0x10_0000, imm: Some(77) }) => numbers += 1,
+            Ok(Done::Received { length: 0x10_0000, imm: Some(77) }) => immediates += 1,
             _ => panic!("{received:?}"),
         }
     }
-    assert_eq!(numbers, 1);
+    assert_eq!(immediates, 1);
     for token in 0..=MESSAGES {
         assert_eq!(pair.completion_of(token), Ok(Done::Placed));
     }
 }
 
-pub(crate) fn a_message_carries_a_number(mut pair: Pair) {
-    let (from, into) = (pair.a.holding(b"hello"), pair.b.region(16, Rights::NONE));
+pub(crate) fn a_message_has_immediate_data(mut pair: Pair) {
+    let (from, into) = (pair.a.region_with(b"hello"), pair.b.region(16, Rights::NONE));
     pair.b.post(Op::receive(2, into.slice(..)));
     let work = Work::Send { from: from.slice(..).into(), imm: Some(7) };
     pair.a.post(Op { token: 1, work });
@@ -266,7 +267,7 @@ pub(crate) fn a_message_carries_a_number(mut pair: Pair) {
 pub(crate) fn pieces_are_gathered_and_scattered_in_order(mut pair: Pair) {
     let data = bytes(10_000, 11);
     let cuts = [0, 1, 1, 100, 5000, 9999, 10_000];
-    let source = pair.a.holding(&data);
+    let source = pair.a.region_with(&data);
     let pieces = |region: &fabric::Region| {
         let cut = |pair: &[usize]| region.slice(pair[0]..pair[1]);
         Pieces::Many(cuts.windows(2).map(cut).collect())
@@ -279,24 +280,24 @@ pub(crate) fn pieces_are_gathered_and_scattered_in_order(mut pair: Pair) {
     pair.succeed(Op::read(2, pieces(&into), window.at(0)));
     assert_eq!(read(&into, 0, 10_000), data);
 
-    let room = pair.b.region(10_000, Rights::NONE);
-    pair.b.post(Op::receive(3, pieces(&room)));
+    let buffer = pair.b.region(10_000, Rights::NONE);
+    pair.b.post(Op::receive(3, pieces(&buffer)));
     pair.succeed(Op::send(4, pieces(&source)));
     assert_eq!(pair.completion_at_b().outcome, Ok(Done::Received { length: 10_000, imm: None }));
-    assert_eq!(read(&room, 0, 10_000), data);
+    assert_eq!(read(&buffer, 0, 10_000), data);
 
-    // As many as there may be, of a few bytes each: the last first.
+    // The maximum number of pieces, of a few bytes each, in reverse order.
     let count = pair.a.lane.caps().max_pieces.min(40);
     let backwards = (0..count).rev().map(|at| source.slice(at * 5..at * 5 + 5)).collect();
-    pair.b.post(Op::receive(5, room.slice(..count * 5)));
+    pair.b.post(Op::receive(5, buffer.slice(..count * 5)));
     pair.succeed(Op::send(6, Pieces::Many(backwards)));
     let length = count * 5;
     assert_eq!(pair.completion_at_b().outcome, Ok(Done::Received { length, imm: None }));
     let expected: Vec<u8> = data[..length].chunks(5).rev().flatten().copied().collect();
-    assert_eq!(read(&room, 0, length), expected);
+    assert_eq!(read(&buffer, 0, length), expected);
 }
 
-pub(crate) fn numbers_are_added_and_swapped_as_one_step(mut pair: Pair) {
+pub(crate) fn atomics_add_and_swap(mut pair: Pair) {
     let (region, window) = pair.shared(64, Rights::ALL);
     let old = pair.a.region(8, Rights::NONE);
     region.memory().store(16, 40);
@@ -313,7 +314,7 @@ pub(crate) fn numbers_are_added_and_swapped_as_one_step(mut pair: Pair) {
         Op { token: 3, work }
     };
     assert_eq!(pair.succeed(swap(40, 1)), Done::Old(41));
-    assert_eq!(region.memory().load(16), 41, "it was not as expected");
+    assert_eq!(region.memory().load(16), 41, "the value did not equal `expect`");
     assert_eq!(pair.succeed(swap(41, 1)), Done::Old(41));
     assert_eq!((region.memory().load(16), old.memory().load(0)), (1, 41));
 }
@@ -321,22 +322,22 @@ pub(crate) fn numbers_are_added_and_swapped_as_one_step(mut pair: Pair) {
 pub(crate) fn memory_in_flight_outlives_its_owners_handles(mut pair: Pair) {
     let data = bytes(1 << 20, 9);
     let (region, window) = pair.shared(1 << 20, WRITE);
-    let from = pair.a.holding(&data);
+    let from = pair.a.region_with(&data);
     pair.a.post(Op::write(1, from.slice(..), window.at(0)));
     drop((from, window));
     let completion = pair.completion();
     assert_eq!(completion.outcome, Ok(Done::Placed));
     let Work::Write { from, .. } = completion.work else { panic!("another operation") };
-    assert_eq!(from.as_slice()[0].to_vec(), data, "the memory comes back");
+    assert_eq!(from.as_slice()[0].to_vec(), data, "the memory was not returned");
     assert_eq!(region.slice(..).to_vec(), data);
 }
 
-pub(crate) fn borrowed_memory_is_moved_too(mut pair: Pair) {
+pub(crate) fn caller_owned_memory_is_transferred(mut pair: Pair) {
     let data = bytes(100_001, 4);
     let borrowed = Memory::from_boxed(data.clone().into_boxed_slice()).expect("borrowed");
     let from = pair.a.fabric.register(&borrowed, Rights::NONE).expect("registered");
-    let room = Memory::from_boxed(vec![0; 100_009].into_boxed_slice()).expect("borrowed");
-    let region = pair.b.fabric.register(&room, Rights::ALL).expect("registered");
+    let buffer = Memory::from_boxed(vec![0; 100_009].into_boxed_slice()).expect("borrowed");
+    let region = pair.b.fabric.register(&buffer, Rights::ALL).expect("registered");
     let remote = pair.b.lane.grant(&region).expect("granted");
     let window = pair.a.lane.import(&remote).expect("imported");
     pair.succeed(Op::write(1, from.slice(..), window.at(3)));
@@ -345,6 +346,6 @@ pub(crate) fn borrowed_memory_is_moved_too(mut pair: Pair) {
     pair.succeed(Op::read(2, into.slice(..), window.at(0)));
     assert_eq!(into.slice(..).to_vec(), region.slice(..).to_vec());
     drop((from, region, window));
-    pair.turn();
-    assert_eq!(*borrowed.into_boxed().expect("nobody else has it"), data);
+    pair.poll_both();
+    assert_eq!(*borrowed.into_boxed().expect("no other owner"), data);
 }

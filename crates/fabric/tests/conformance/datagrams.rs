@@ -1,16 +1,16 @@
-//! What every datagram lane must do: messages that arrive arrive whole, and the rest is refused.
+//! Cases for every datagram lane: received messages are complete, and other operations are unsupported.
 
 use std::time::{Duration, Instant};
 
 use fabric::{Done, Failure, Op, OpKind, Pieces, Rights, Work, wait};
 
-use crate::pair::{PATIENCE, Pair, bytes, read};
+use crate::pair::{Pair, TIMEOUT, bytes, read};
 
 pub(crate) fn a_datagram_of_every_size_is_received(mut pair: Pair) {
-    let most = pair.a.lane.caps().max_message;
-    for size in [0, 1, 7, 8, 64, 255, 256, 257, 1024, most - 1, most] {
+    let max = pair.a.lane.caps().max_message;
+    for size in [0, 1, 7, 8, 64, 255, 256, 257, 1024, max - 1, max] {
         let data = bytes(size, size as u64);
-        let (from, into) = (pair.a.holding(&data), pair.b.region(size + 8, Rights::NONE));
+        let (from, into) = (pair.a.region_with(&data), pair.b.region(size + 8, Rights::NONE));
         pair.b.post(Op::receive(7, into.slice(..)));
         assert_eq!(pair.succeed(Op::send(1, from.slice(..size))), Done::Placed);
         let received = pair.completion_at_b();
@@ -20,33 +20,33 @@ pub(crate) fn a_datagram_of_every_size_is_received(mut pair: Pair) {
     }
 }
 
-pub(crate) fn a_datagram_longer_than_the_mtu_is_refused_here(mut pair: Pair) {
+pub(crate) fn a_datagram_longer_than_the_mtu_is_unsupported(mut pair: Pair) {
     let caps = pair.a.lane.caps().clone();
     assert!(caps.datagram && caps.max_message <= 4096, "{caps:?}");
-    let from = pair.a.holding(&bytes(caps.max_message + 1, 1));
+    let from = pair.a.region_with(&bytes(caps.max_message + 1, 1));
     let outcome = pair.run(Op::send(1, from.slice(..))).outcome;
     assert_eq!(outcome, Err(Failure::Unsupported));
     let into = pair.b.region(8, Rights::NONE);
     pair.b.post(Op::receive(2, into.slice(..)));
     pair.succeed(Op::send(3, from.slice(..8)));
-    assert_eq!(pair.completion_at_b().token, 2, "the lane goes on");
+    assert_eq!(pair.completion_at_b().token, 2, "the lane still works");
 }
 
-pub(crate) fn a_datagram_carries_a_number_and_is_scattered(mut pair: Pair) {
+pub(crate) fn a_datagram_with_immediate_data_is_scattered(mut pair: Pair) {
     let data = bytes(300, 8);
-    let (from, into) = (pair.a.holding(&data), pair.b.region(300, Rights::NONE));
-    let cut = |region: &fabric::Region| {
+    let (from, into) = (pair.a.region_with(&data), pair.b.region(300, Rights::NONE));
+    let pieces = |region: &fabric::Region| {
         Pieces::Many(vec![region.slice(..1), region.slice(1..200), region.slice(200..)])
     };
-    pair.b.post(Op::receive(2, cut(&into)));
-    pair.a.post(Op { token: 1, work: Work::Send { from: cut(&from), imm: Some(77) } });
+    pair.b.post(Op::receive(2, pieces(&into)));
+    pair.a.post(Op { token: 1, work: Work::Send { from: pieces(&from), imm: Some(77) } });
     let received = pair.completion_at_b();
     assert_eq!(received.outcome, Ok(Done::Received { length: 300, imm: Some(77) }));
     assert_eq!(read(&into, 0, 300), data);
     assert_eq!(pair.completion().outcome, Ok(Done::Placed));
 }
 
-pub(crate) fn one_sided_operations_are_refused_here(mut pair: Pair) {
+pub(crate) fn one_sided_operations_are_unsupported(mut pair: Pair) {
     let region = pair.b.region(64, Rights::ALL);
     let remote = pair.b.lane.grant(&region).expect("granted");
     let window = pair.a.lane.import(&remote).expect("imported");
@@ -65,13 +65,13 @@ pub(crate) fn one_sided_operations_are_refused_here(mut pair: Pair) {
     assert_eq!(read(&region, 0, 64), [0; 64]);
 }
 
-pub(crate) fn a_datagram_without_a_receive_is_lost_and_the_lane_goes_on(mut pair: Pair) {
-    let (from, into) = (pair.a.holding(b"lost"), pair.b.region(8, Rights::NONE));
+pub(crate) fn a_datagram_without_a_receive_is_lost(mut pair: Pair) {
+    let (from, into) = (pair.a.region_with(b"lost"), pair.b.region(8, Rights::NONE));
     assert_eq!(pair.succeed(Op::send(1, from.slice(..))), Done::Placed, "sent, not received");
     // Long enough for it to arrive and be dropped.
     let late = Instant::now() + Duration::from_millis(200);
     while Instant::now() < late {
-        pair.turn();
+        pair.poll_both();
     }
     from.memory().write(0, b"here");
     pair.b.post(Op::receive(2, into.slice(..)));
@@ -80,10 +80,10 @@ pub(crate) fn a_datagram_without_a_receive_is_lost_and_the_lane_goes_on(mut pair
     assert_eq!(read(&into, 0, 4), *b"here");
 }
 
-pub(crate) fn a_closed_datagram_lane_gives_everything_back(mut pair: Pair) {
-    let room = pair.a.region(64, Rights::NONE);
+pub(crate) fn a_closed_datagram_lane_returns_all_receives(mut pair: Pair) {
+    let buffer = pair.a.region(64, Rights::NONE);
     for n in 0..10 {
-        pair.a.post(Op::receive(n, room.slice(..)));
+        pair.a.post(Op::receive(n, buffer.slice(..)));
     }
     pair.a.lane.close();
     pair.until("everything", |pair| pair.a.count() == 10);
@@ -92,14 +92,14 @@ pub(crate) fn a_closed_datagram_lane_gives_everything_back(mut pair: Pair) {
     }
 }
 
-pub(crate) fn one_who_sleeps_is_woken_by_a_datagram(mut pair: Pair) {
-    let (from, into) = (pair.a.holding(b"wake up!"), pair.b.region(8, Rights::NONE));
+pub(crate) fn a_sleeping_end_is_woken_by_a_datagram(mut pair: Pair) {
+    let (from, into) = (pair.a.region_with(b"wake up!"), pair.b.region(8, Rights::NONE));
     pair.b.post(Op::receive(1, into.slice(..)));
     let Pair { mut a, mut b, .. } = pair;
     std::thread::scope(|scope| {
         let sleeper = scope.spawn(move || {
             let mut done = Vec::new();
-            wait(&mut *b.lane, &mut done, PATIENCE);
+            wait(&mut *b.lane, &mut done, TIMEOUT);
             done.pop().map(|completion| completion.outcome)
         });
         std::thread::sleep(Duration::from_millis(200));
@@ -110,7 +110,7 @@ pub(crate) fn one_who_sleeps_is_woken_by_a_datagram(mut pair: Pair) {
 }
 
 pub(crate) fn datagrams_are_counted(mut pair: Pair) {
-    let (from, into) = (pair.a.holding(&[1; 48]), pair.b.region(64, Rights::NONE));
+    let (from, into) = (pair.a.region_with(&[1; 48]), pair.b.region(64, Rights::NONE));
     for n in 0..40 {
         pair.b.post(Op::receive(n, into.slice(..)));
         pair.succeed(Op::send(n, from.slice(..)));

@@ -1,4 +1,4 @@
-//! Links as one more kind of lane: what an endpoint offers is where it listens.
+//! Links tested as a kind of lane: an endpoint's offer is its listening address.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,34 +10,34 @@ use fabric::{Error, Fabric, Lane, Memory, Region, Rights, Side, UnconnectedLane,
 use crate::pair::Pair;
 
 pub(crate) fn pair(settings: [Settings; 2]) -> Pair {
-    let [a, b] = settings.map(|settings| Arc::new(Linked::new(settings)));
+    let [a, b] = settings.map(|settings| Arc::new(LinkFabric::new(settings)));
     let mut pair = Pair::connect(a, b);
     assert_eq!(pair.a.lane.caps().lane, "link");
     pair.is_link = true;
-    // Everything is cut into pieces of a MiB.
+    // Operations are split into parts of a MiB.
     pair.largest = 64 << 20;
     pair
 }
 
-struct Linked {
+struct LinkFabric {
     endpoint: Endpoint,
     listener: Arc<Listener>,
 }
 
-impl Linked {
+impl LinkFabric {
     fn new(settings: Settings) -> Self {
         let endpoint = Endpoint::new(settings).expect("an endpoint");
-        // Whoever calls before a busy machine's libfabric has answered is told that there is none.
+        // Before libfabric is loaded, which may take long on a busy machine, there are no providers.
         let unanswered = |found: Result<_, String>| found.is_err_and(|why| why.contains("yet"));
         while endpoint.providers().is_some_and(unanswered) {
             std::thread::sleep(Duration::from_millis(1));
         }
         let listener = endpoint.listen(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
-        Linked { endpoint, listener: Arc::new(listener) }
+        LinkFabric { endpoint, listener: Arc::new(listener) }
     }
 }
 
-impl Fabric for Linked {
+impl Fabric for LinkFabric {
     fn register(&self, memory: &Memory, rights: Rights) -> Result<Region, Error> {
         self.endpoint.register(memory, rights)
     }
@@ -64,7 +64,7 @@ impl UnconnectedLane for UnconnectedLink {
         let link = match self.side {
             Side::Dial => self.endpoint.connect(address, limit)?,
             Side::Accept => {
-                let mut link = self.listener.accept(limit).expect("somebody calls")?;
+                let mut link = self.listener.accept(limit).expect("a connection")?;
                 while !link.is_up() {
                     assert_eq!(link.ended(), None);
                     wait(&mut link, &mut Vec::new(), Duration::from_millis(1));

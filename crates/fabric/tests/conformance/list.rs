@@ -1,51 +1,51 @@
-//! The cases as tests of one lane.
+//! The list of cases, as tests of one lane.
 
-/// Runs every case for a reliable lane over pairs made by an expression.
+/// Runs every case for a reliable lane, each with a new pair from an expression.
 macro_rules! reliable_lane {
     ($make:expr) => {
         each_case! { cases, $make;
-            a_write_of_every_size_arrives_and_touches_nothing_beside_it
-            a_read_of_every_size_arrives_and_touches_nothing_beside_it
+            a_write_of_every_size_changes_exactly_its_range
+            a_read_of_every_size_changes_exactly_its_range
             a_message_of_every_size_is_received
-            long_messages_in_pieces_keep_their_place_among_short_ones
+            long_messages_in_pieces_stay_in_order_with_short_ones
             every_alignment_is_written_and_read
             the_largest_operation_arrives
-            a_number_arrives_after_the_bytes_of_its_write
-            a_message_comes_after_what_was_posted_before_it
-            a_number_does_not_split_the_message_that_waits
-            a_message_carries_a_number
+            immediate_data_arrives_after_the_bytes_of_its_write
+            a_message_arrives_after_operations_posted_before_it
+            immediate_data_does_not_split_a_waiting_message
+            a_message_has_immediate_data
             pieces_are_gathered_and_scattered_in_order
-            numbers_are_added_and_swapped_as_one_step
+            atomics_add_and_swap
             memory_in_flight_outlives_its_owners_handles
-            borrowed_memory_is_moved_too
+            caller_owned_memory_is_transferred
         }
         each_case! { refusals, $make;
-            a_number_across_words_is_refused
-            a_receiver_that_never_comes_is_not_waited_for_forever
+            an_unaligned_atomic_is_refused
+            a_missing_receive_times_out
             a_message_longer_than_its_receive_fails
-            a_long_message_longer_than_its_receive_fails_too
+            a_long_message_longer_than_its_receive_fails
             a_wrong_key_is_refused
-            beyond_the_end_is_refused
-            far_beyond_the_end_is_refused_too
+            a_write_beyond_the_end_is_refused
+            a_read_far_beyond_the_end_is_refused
             writing_needs_the_right
             reading_needs_the_right
             adding_needs_the_right
             a_region_dropped_by_its_owner_is_refused
-            a_window_of_another_lane_is_not_taken_and_the_lane_goes_on
-            a_place_for_the_old_number_must_be_a_word
+            a_window_of_another_lane_is_unsupported
+            memory_for_the_old_value_must_be_an_aligned_word
             a_region_of_another_kind_of_lane_is_not_imported
         }
         each_case! { progress, $make;
-            every_operation_of_a_batch_comes_back_once
-            what_finds_no_room_waits_and_goes_later
-            receives_have_a_limit_too
+            every_operation_of_a_batch_is_returned_once
+            operations_that_do_not_fit_are_posted_later
+            receives_have_a_limit
             a_late_receiver_gets_its_message
-            a_dead_peer_is_noticed_and_everything_comes_back
-            a_closed_lane_gives_everything_back
-            a_lane_dropped_with_operations_in_flight_lets_go_of_memory
-            one_who_sleeps_is_woken
-            both_ends_talk_at_once_and_nothing_is_mixed_up
-            everything_is_counted
+            a_dead_peer_is_detected_and_all_operations_are_returned
+            a_closed_lane_returns_all_operations
+            a_lane_dropped_with_operations_in_flight_releases_memory
+            a_sleeping_end_is_woken
+            both_ends_send_at_the_same_time
+            operations_are_counted
         }
     };
 }
@@ -56,12 +56,12 @@ macro_rules! datagram_lane {
     ($make:expr) => {
         each_case! { datagrams, $make;
             a_datagram_of_every_size_is_received
-            a_datagram_longer_than_the_mtu_is_refused_here
-            a_datagram_carries_a_number_and_is_scattered
-            one_sided_operations_are_refused_here
-            a_datagram_without_a_receive_is_lost_and_the_lane_goes_on
-            a_closed_datagram_lane_gives_everything_back
-            one_who_sleeps_is_woken_by_a_datagram
+            a_datagram_longer_than_the_mtu_is_unsupported
+            a_datagram_with_immediate_data_is_scattered
+            one_sided_operations_are_unsupported
+            a_datagram_without_a_receive_is_lost
+            a_closed_datagram_lane_returns_all_receives
+            a_sleeping_end_is_woken_by_a_datagram
             datagrams_are_counted
         }
     };

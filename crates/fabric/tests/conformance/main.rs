@@ -1,4 +1,4 @@
-//! One set of cases over every lane that any machine can run. Those over verbs need the lab.
+//! One set of tests over every transport that any machine has. Those over verbs need the lab.
 #![allow(missing_docs, reason = "a test")]
 
 mod cases;
@@ -18,16 +18,16 @@ use fabric::link::{Class, Settings};
 use fabric::{Fabric, shm, sim, tcp};
 use pair::Pair;
 
-mod sim_quiet {
+mod sim_without_faults {
     reliable_lane!(crate::sim(true, |_| ()));
 }
 
 mod sim_slow_and_lossy {
-    reliable_lane!(crate::sim(false, crate::trouble));
+    reliable_lane!(crate::sim(false, crate::slow_and_lossy));
 }
 
 mod sim_slow_and_lossy_in_order {
-    reliable_lane!(crate::sim(true, crate::trouble));
+    reliable_lane!(crate::sim(true, crate::slow_and_lossy));
 }
 
 mod shm_between_processes_of_one_user {
@@ -83,7 +83,7 @@ fn tcp(config: tcp::Config) -> Pair {
     Pair::connect(fabric.clone(), fabric)
 }
 
-/// A listener that lets in lanes alone, as long as the process lives.
+/// Starts a listener that accepts only lanes, until the process ends.
 fn over_a_shared_listener() -> tcp::Config {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let listener_address = listener.local_addr().ok();
@@ -93,7 +93,7 @@ fn over_a_shared_listener() -> tcp::Config {
         for mut socket in listener.incoming().map_while(Result::ok) {
             let mut hello = [0; tcp::HELLO_BYTES];
             if socket.read_exact(&mut hello).is_ok() && hello.starts_with(&tcp::MAGIC) {
-                assert!(delivered.deliver(hello, socket), "nobody else calls");
+                assert!(delivered.deliver(hello, socket), "an unexpected connection");
             }
         }
     });
@@ -106,7 +106,7 @@ fn shm() -> Pair {
     Pair::connect(fabric.clone(), fabric)
 }
 
-/// Both ends by one provider of libfabric, within this machine.
+/// Both ends with one libfabric provider, on this machine.
 #[cfg(feature = "external-tests")]
 fn ofi(provider: &str) -> Pair {
     use fabric::ofi;
@@ -120,7 +120,7 @@ fn ofi(provider: &str) -> Pair {
     Pair::connect(end(), end())
 }
 
-fn trouble(faults: &mut sim::Faults) {
+fn slow_and_lossy(faults: &mut sim::Faults) {
     faults.delay = Duration::from_micros(10);
     faults.jitter = Duration::from_micros(30);
     faults.reorder = Duration::from_micros(20);
@@ -132,7 +132,7 @@ fn sim(ordered: bool, faults: impl FnOnce(&mut sim::Faults)) -> Pair {
     let end = |host: &str| -> Arc<dyn Fabric> { Arc::new(world.fabric(host, "rail")) };
     let mut pair = Pair::connect(end("a"), end("b"));
     world.change("rail", faults);
-    // It copies every packet, so it is slow with large ones.
+    // It copies every packet, which is slow for large ones.
     pair.largest = 64 << 20;
     let clock = world.clone();
     pair.clock = Box::new(move || clock.now());

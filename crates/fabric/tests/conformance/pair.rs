@@ -1,4 +1,4 @@
-//! Two ends of a lane in one thread, and what the cases do with them.
+//! Two ends of a lane in one thread, with helper functions for the cases.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use fabric::{
 pub(crate) struct Pair {
     pub(crate) a: End,
     pub(crate) b: End,
-    /// Lets time pass, where it does not by itself.
+    /// Advances the time, if it is simulated.
     pub(crate) step: Box<dyn FnMut() + Send>,
-    /// What time it is.
+    /// The current time.
     pub(crate) clock: Box<dyn Fn() -> Duration>,
-    /// Whether receives come back when their lane ends; those of a shared queue stay for other lanes.
+    /// Whether receives are returned when their lane ends; those of a shared queue stay for other lanes.
     pub(crate) receives_end_with_lane: bool,
-    /// The longest operation that is worth trying here.
+    /// The longest operation to test.
     pub(crate) largest: usize,
-    /// Whether it is a link: what the peer refuses costs it nothing, and messages wait at the peer.
+    /// Whether it is a link: a refusal does not end it, and messages wait at the peer.
     pub(crate) is_link: bool,
 }
 
@@ -35,12 +35,12 @@ impl Pair {
     /// Connects an end of each fabric, as two processes would.
     pub(crate) fn connect(a: Arc<dyn Fabric>, b: Arc<dyn Fabric>) -> Pair {
         let lanes = connect(&*a, &*b);
-        let begun = Instant::now();
+        let started = Instant::now();
         Pair {
             a: End { fabric: a, lane: lanes.0, done: Vec::new() },
             b: End { fabric: b, lane: lanes.1, done: Vec::new() },
             step: Box::new(|| ()),
-            clock: Box::new(move || begun.elapsed()),
+            clock: Box::new(move || started.elapsed()),
             receives_end_with_lane: true,
             largest: 1 << 30,
             is_link: false,
@@ -48,7 +48,7 @@ impl Pair {
     }
 
     /// Polls both ends once.
-    pub(crate) fn turn(&mut self) {
+    pub(crate) fn poll_both(&mut self) {
         (self.step)();
         self.a.lane.poll(&mut self.a.done);
         self.b.lane.poll(&mut self.b.done);
@@ -66,16 +66,16 @@ impl Pair {
         self.b.done.remove(0)
     }
 
-    /// Polls both ends until this holds; fails where it never does.
-    pub(crate) fn until(&mut self, what: &str, holds: impl Fn(&Pair) -> bool) {
-        let limit = Instant::now() + PATIENCE;
-        while !holds(self) {
-            assert!(Instant::now() < limit, "waited in vain for {what}");
-            self.turn();
+    /// Polls both ends until a condition is true; panics after a timeout.
+    pub(crate) fn until(&mut self, what: &str, condition: impl Fn(&Pair) -> bool) {
+        let limit = Instant::now() + TIMEOUT;
+        while !condition(self) {
+            assert!(Instant::now() < limit, "timeout: no {what}");
+            self.poll_both();
         }
     }
 
-    /// Does an operation of `a`'s.
+    /// Runs an operation of `a`.
     pub(crate) fn run(&mut self, op: Op) -> Completion {
         let token = op.token;
         self.a.post(op);
@@ -84,23 +84,23 @@ impl Pair {
         completion
     }
 
-    /// Does an operation of `a`'s that must succeed.
+    /// Runs an operation of `a` that must succeed.
     pub(crate) fn succeed(&mut self, op: Op) -> Done {
         self.run(op).outcome.expect("it succeeds")
     }
 
-    /// Memory of `b`'s that `a` may use, as both see it.
+    /// Memory of `b` that `a` may access: `b`'s region and `a`'s window.
     pub(crate) fn shared(&mut self, length: usize, rights: Rights) -> (Region, Window) {
         let region = self.b.region(length, rights);
         let remote = self.b.lane.grant(&region).expect("granted");
         (region, self.a.lane.import(&remote).expect("imported"))
     }
 
-    /// Asserts that after a refusal a lane is dead at both ends: nothing posted gets through. A link goes on.
+    /// Asserts that a lane is dead at both ends after a refusal. A link must still work.
     pub(crate) fn assert_ended(&mut self) {
         if self.is_link {
             assert_eq!(self.a.lane.stats().ended(), None);
-            let (from, into) = (self.a.holding(b"on"), self.b.region(8, Rights::NONE));
+            let (from, into) = (self.a.region_with(b"on"), self.b.region(8, Rights::NONE));
             self.b.post(Op::receive(902, into.slice(..)));
             assert_eq!(self.succeed(Op::send(903, from.slice(..))), Done::Placed);
             assert_eq!(self.completion_at_b().token, 902);
@@ -119,7 +119,7 @@ impl Pair {
         );
     }
 
-    /// The outcome of one of `a`'s operations, whatever else completes before it.
+    /// The outcome of one of `a`'s operations; others may complete before it.
     pub(crate) fn completion_of(&mut self, token: u64) -> Result<Done, Failure> {
         self.until("that completion", |pair| pair.a.done.iter().any(|done| done.token == token));
         let at = self.a.done.iter().position(|done| done.token == token).expect("just seen");
@@ -132,11 +132,11 @@ impl End {
         self.post_all(vec![op]);
     }
 
-    /// Posts what must all be taken.
+    /// Posts operations, all of which must fit.
     pub(crate) fn post_all(&mut self, ops: Vec<Op>) {
         let mut ops = VecDeque::from(ops);
         self.lane.post(&mut ops);
-        assert!(ops.is_empty(), "{} operations found no room", ops.len());
+        assert!(ops.is_empty(), "{} operations did not fit", ops.len());
     }
 
     pub(crate) fn region(&self, length: usize, rights: Rights) -> Region {
@@ -145,7 +145,7 @@ impl End {
     }
 
     /// Registered memory with these bytes in it.
-    pub(crate) fn holding(&self, bytes: &[u8]) -> Region {
+    pub(crate) fn region_with(&self, bytes: &[u8]) -> Region {
         let region = self.region(bytes.len(), Rights::NONE);
         region.memory().write(0, bytes);
         region
@@ -160,14 +160,16 @@ impl End {
     }
 }
 
-/// Connects the two halves, each on a thread, as two processes would.
+/// Connects two lanes, each on a thread, as two processes would.
 pub(crate) fn connect(a: &dyn Fabric, b: &dyn Fabric) -> (Box<dyn Lane>, Box<dyn Lane>) {
-    let (dial, accept) =
-        (a.prepare_lane(Side::Dial).expect("half"), b.prepare_lane(Side::Accept).expect("half"));
+    let (dial, accept) = (
+        a.prepare_lane(Side::Dial).expect("prepared"),
+        b.prepare_lane(Side::Accept).expect("prepared"),
+    );
     let (to_a, to_b) = (accept.offer(), dial.offer());
     std::thread::scope(|scope| {
-        let accepted = scope.spawn(move || accept.connect(&to_b, PATIENCE).expect("accepted"));
-        let dialled = dial.connect(&to_a, PATIENCE).expect("dialled");
+        let accepted = scope.spawn(move || accept.connect(&to_b, TIMEOUT).expect("accepted"));
+        let dialled = dial.connect(&to_a, TIMEOUT).expect("dialled");
         (dialled, accepted.join().expect("no panic"))
     })
 }
@@ -190,5 +192,5 @@ pub(crate) fn read(region: &Region, offset: usize, length: usize) -> Vec<u8> {
     region.slice(offset..offset + length).to_vec()
 }
 
-/// Longer than anything here should take, shorter than a reader's patience.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any case takes.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! What every reliable lane must refuse, and how.
+//! Cases for every reliable lane: operations that must be refused.
 
 use fabric::{Done, Failure, Op, RemoteRegion, Rights, Work};
 
@@ -7,21 +7,21 @@ use crate::pair::{Pair, bytes, connect, read};
 const WRITE: Rights = Rights { write: true, ..Rights::NONE };
 const READ: Rights = Rights { read: true, ..Rights::NONE };
 
-pub(crate) fn a_number_across_words_is_refused(mut pair: Pair) {
+pub(crate) fn an_unaligned_atomic_is_refused(mut pair: Pair) {
     let (_region, window) = pair.shared(64, Rights::ALL);
     let old = pair.a.region(8, Rights::NONE);
     let work = Work::FetchAdd { old: old.slice(..), at: window.at(12), add: 1 };
     let outcome = pair.run(Op { token: 1, work }).outcome;
-    // By the lane where it knows the peer's address, else by the peer.
+    // By the lane if it knows the peer's address, otherwise by the peer.
     assert!(matches!(outcome, Err(Failure::Access | Failure::Unsupported)), "{outcome:?}");
 }
 
-/// A lane gives up; a link keeps what the peer has taken in, and lets the rest wait.
-pub(crate) fn a_receiver_that_never_comes_is_not_waited_for_forever(mut pair: Pair) {
-    let from = pair.a.holding(b"nobody");
+/// A lane fails; a link delivers the messages to the peer, which keeps them.
+pub(crate) fn a_missing_receive_times_out(mut pair: Pair) {
+    let from = pair.a.region_with(b"hello!");
     pair.a.post(Op::send(1, from.slice(..)));
     pair.a.post(Op::send(2, from.slice(..)));
-    // Either may have come first.
+    // In any order.
     let outcomes = [pair.completion_of(1), pair.completion_of(2)];
     if pair.is_link {
         assert_eq!(outcomes, [Ok(Done::Placed); 2]);
@@ -31,22 +31,22 @@ pub(crate) fn a_receiver_that_never_comes_is_not_waited_for_forever(mut pair: Pa
     assert!(outcomes.contains(&Err(Failure::Flushed)), "{outcomes:?}");
 }
 
-/// A link gives back the receive alone, and the message comes with the next that has room.
+/// A link fails only the receive, and delivers the message to the next one that is large enough.
 pub(crate) fn a_message_longer_than_its_receive_fails(pair: Pair) {
-    is_longer_than_its_receive(100, pair);
+    message_longer_than_its_receive(100, pair);
 }
 
-pub(crate) fn a_long_message_longer_than_its_receive_fails_too(pair: Pair) {
-    is_longer_than_its_receive(300_000, pair);
+pub(crate) fn a_long_message_longer_than_its_receive_fails(pair: Pair) {
+    message_longer_than_its_receive(300_000, pair);
 }
 
-fn is_longer_than_its_receive(length: usize, mut pair: Pair) {
+fn message_longer_than_its_receive(length: usize, mut pair: Pair) {
     let data = bytes(length, 1);
-    let (from, into) = (pair.a.holding(&data), pair.b.region(length + 28, Rights::NONE));
+    let (from, into) = (pair.a.region_with(&data), pair.b.region(length + 28, Rights::NONE));
     pair.b.post(Op::receive(2, into.slice(..length - 1)));
     pair.a.post(Op::send(1, from.slice(..)));
     assert_eq!(pair.completion_at_b().outcome, Err(Failure::TooLong));
-    assert_eq!(read(&into, length - 1, 29), [0; 29], "nothing beyond the receive");
+    assert_eq!(read(&into, length - 1, 29), [0; 29], "bytes after the receive changed");
     if pair.is_link {
         pair.b.post(Op::receive(3, into.slice(..)));
         let received = pair.completion_at_b();
@@ -61,7 +61,7 @@ fn is_longer_than_its_receive(length: usize, mut pair: Pair) {
 pub(crate) fn a_wrong_key_is_refused(mut pair: Pair) {
     let (region, _) = pair.shared(64, Rights::ALL);
     let remote = pair.b.lane.grant(&region).expect("granted");
-    let from = pair.a.holding(&[1; 8]);
+    let from = pair.a.region_with(&[1; 8]);
     let window = pair.a.lane.import(&remote).expect("the right key");
     pair.succeed(Op::write(1, from.slice(..), window.at(56)));
     let mut forged = remote.to_bytes();
@@ -70,7 +70,7 @@ pub(crate) fn a_wrong_key_is_refused(mut pair: Pair) {
     let forged = RemoteRegion::from_bytes(&forged).expect("well formed");
     let window = match pair.a.lane.import(&forged) {
         Ok(window) => window,
-        // Where regions are mapped, a wrong one is known at once.
+        // If regions are mapped, importing a wrong one fails.
         Err(error) => {
             assert_eq!((error.kind(), pair.a.lane.caps().lane), (fabric::Kind::Denied, "shm"));
             return;
@@ -81,16 +81,16 @@ pub(crate) fn a_wrong_key_is_refused(mut pair: Pair) {
     pair.assert_ended();
 }
 
-pub(crate) fn beyond_the_end_is_refused(mut pair: Pair) {
+pub(crate) fn a_write_beyond_the_end_is_refused(mut pair: Pair) {
     let (region, window) = pair.shared(4096, Rights::ALL);
-    let from = pair.a.holding(&[1; 8]);
+    let from = pair.a.region_with(&[1; 8]);
     let write = Op::write(1, from.slice(..), window.at(4092));
     assert_eq!(pair.run(write).outcome, Err(Failure::Access));
     assert_eq!(read(&region, 4088, 8), [0; 8]);
     pair.assert_ended();
 }
 
-pub(crate) fn far_beyond_the_end_is_refused_too(mut pair: Pair) {
+pub(crate) fn a_read_far_beyond_the_end_is_refused(mut pair: Pair) {
     let (_region, window) = pair.shared(4096, Rights::ALL);
     let into = pair.a.region(8, Rights::NONE);
     let read = Op::read(1, into.slice(..), window.at(u64::MAX - 3));
@@ -99,11 +99,11 @@ pub(crate) fn far_beyond_the_end_is_refused_too(mut pair: Pair) {
 
 pub(crate) fn writing_needs_the_right(mut pair: Pair) {
     let (region, window) = pair.shared(64, READ);
-    let from = pair.a.holding(&[1; 8]);
+    let from = pair.a.region_with(&[1; 8]);
     assert_eq!(pair.run(Op::write(1, from.slice(..), window.at(0))).outcome, Err(Failure::Access));
     assert_eq!(read(&region, 0, 8), [0; 8]);
     let why = (!pair.is_link).then_some(Failure::Access);
-    assert_eq!(pair.a.lane.stats().ended(), why, "the lane says why it ended");
+    assert_eq!(pair.a.lane.stats().ended(), why, "wrong reason of the lane's end");
 }
 
 pub(crate) fn reading_needs_the_right(mut pair: Pair) {
@@ -124,29 +124,29 @@ pub(crate) fn adding_needs_the_right(mut pair: Pair) {
 
 pub(crate) fn a_region_dropped_by_its_owner_is_refused(mut pair: Pair) {
     let (region, window) = pair.shared(64, Rights::ALL);
-    let from = pair.a.holding(&[1; 8]);
+    let from = pair.a.region_with(&[1; 8]);
     pair.succeed(Op::write(1, from.slice(..), window.at(0)));
     drop(region);
     assert_eq!(pair.run(Op::write(2, from.slice(..), window.at(0))).outcome, Err(Failure::Access));
 }
 
-pub(crate) fn a_window_of_another_lane_is_not_taken_and_the_lane_goes_on(mut pair: Pair) {
+pub(crate) fn a_window_of_another_lane_is_unsupported(mut pair: Pair) {
     let (a, b) = connect(&*pair.a.fabric, &*pair.b.fabric);
     let region = pair.b.region(64, Rights::ALL);
     let (mut a, mut b) = (a, b);
     let window = a.import(&b.grant(&region).expect("granted")).expect("imported");
-    let from = pair.a.holding(&[1; 8]);
+    let from = pair.a.region_with(&[1; 8]);
     let outcome = pair.run(Op::write(1, from.slice(..), window.at(0))).outcome;
     assert_eq!(outcome, Err(Failure::Unsupported));
     let (_region, window) = pair.shared(64, Rights::ALL);
     pair.succeed(Op::write(2, from.slice(..), window.at(0)));
 }
 
-pub(crate) fn a_place_for_the_old_number_must_be_a_word(mut pair: Pair) {
+pub(crate) fn memory_for_the_old_value_must_be_an_aligned_word(mut pair: Pair) {
     let (_region, window) = pair.shared(64, Rights::ALL);
     let old = pair.a.region(32, Rights::NONE);
-    for place in [old.slice(..4), old.slice(4..12), old.slice(0..16)] {
-        let work = Work::FetchAdd { old: place, at: window.at(0), add: 1 };
+    for offset in [old.slice(..4), old.slice(4..12), old.slice(0..16)] {
+        let work = Work::FetchAdd { old: offset, at: window.at(0), add: 1 };
         assert_eq!(pair.run(Op { token: 1, work }).outcome, Err(Failure::Unsupported));
     }
     let work = Work::FetchAdd { old: old.slice(8..16), at: window.at(0), add: 1 };

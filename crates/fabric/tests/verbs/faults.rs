@@ -1,4 +1,4 @@
-//! What goes wrong: peers that are late or gone, keys that are wrong, wires that are cut.
+//! Failures: late and lost peers, wrong keys, cut wires.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,9 +12,9 @@ use crate::pair::{End, LIMIT, Pair, SIZE, import, open, shell, wire};
 const FLUSHED: Result<Done, Failure> = Err(Failure::Flushed);
 
 impl End {
-    /// The lane is dead: it takes everything, and gives it back.
+    /// Asserts that the lane is dead: operations are flushed.
     #[track_caller]
-    fn is_dead(&mut self) {
+    fn assert_dead(&mut self) {
         self.done.clear();
         self.post([
             Op::write(100, self.region.slice(0..8), self.window.at(0)),
@@ -26,7 +26,7 @@ impl End {
 }
 
 #[test]
-fn a_receiver_that_is_half_a_second_late_is_waited_for() {
+fn a_receive_may_be_posted_half_a_second_late() {
     let mut pair = Pair::new(Config::default());
     let Pair { near, far } = &mut pair;
     near.post([Op::send(1, near.region.slice(0..100))]);
@@ -37,7 +37,7 @@ fn a_receiver_that_is_half_a_second_late_is_waited_for() {
 }
 
 #[test]
-fn a_receiver_that_never_comes_is_not_ready() {
+fn a_missing_receive_is_not_ready() {
     let mut pair = Pair::new(Config::default());
     let Pair { near, .. } = &mut pair;
     near.post([
@@ -48,7 +48,7 @@ fn a_receiver_that_never_comes_is_not_ready() {
     pair.run(3, 0);
     let expected = [(1, Ok(Done::Placed)), (2, Err(Failure::NotReady)), (3, FLUSHED)];
     assert_eq!(pair.near.outcomes(), expected);
-    pair.near.is_dead();
+    pair.near.assert_dead();
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_message_longer_than_its_receive_is_too_long_for_both() {
 }
 
 #[test]
-fn a_wrong_key_is_refused_and_both_ends_die() {
+fn a_wrong_key_ends_both_lanes() {
     let mut pair = Pair::new(Config::default());
     let Pair { near, far } = &mut pair;
     let mut bytes = far.lane.grant(&far.region).unwrap().to_bytes();
@@ -82,12 +82,12 @@ fn a_wrong_key_is_refused_and_both_ends_die() {
     assert!(pair.far.outcomes()[0].1.is_err());
     let memory = pair.far.region.memory();
     assert_eq!([0, 8, 16].map(|at| memory.load(at)), [0, 666, 0]);
-    pair.near.is_dead();
-    pair.far.is_dead();
+    pair.near.assert_dead();
+    pair.far.assert_dead();
 }
 
 #[test]
-fn a_region_that_is_gone_and_a_place_beyond_its_end_are_refused() {
+fn dropped_regions_and_targets_out_of_bounds_are_refused() {
     for beyond in [false, true] {
         let mut pair = Pair::new(Config::default());
         let Pair { near, far } = &mut pair;
@@ -100,12 +100,12 @@ fn a_region_that_is_gone_and_a_place_beyond_its_end_are_refused() {
         pair.run(1, 0);
         assert_eq!(pair.near.outcomes(), [(1, Err(Failure::Access))]);
         drop(kept);
-        memory.into_boxed().expect("nobody holds it");
+        memory.into_boxed().expect("no other owner");
     }
 }
 
 #[test]
-fn a_closed_lane_gives_everything_back() {
+fn a_closed_lane_returns_all_operations() {
     let mut pair = Pair::new(Config::default());
     let Pair { near, far } = &mut pair;
     let region = far.region.clone();
@@ -115,11 +115,14 @@ fn a_closed_lane_gives_everything_back() {
     pair.run(1, 20);
     assert!(pair.far.outcomes().into_iter().eq((0..20).map(|token| (token, FLUSHED))));
     assert_eq!(pair.near.outcomes(), [(1, Err(Failure::PeerGone))]);
-    assert!(pair.far.lane.arm() && !pair.far.sleep(Duration::from_millis(10)), "nothing is left");
-    pair.far.is_dead();
+    assert!(
+        pair.far.lane.arm() && !pair.far.sleep(Duration::from_millis(10)),
+        "woken without events"
+    );
+    pair.far.assert_dead();
 }
 
-/// Memory that the caller owns, as ten writes.
+/// Caller-owned memory, and ten writes from it.
 fn borrowed_writes(near: &End) -> (Memory, Vec<Op>) {
     let memory = Memory::from_boxed(vec![1; SIZE].into()).unwrap();
     let region = near.domain.register(&memory, Rights::NONE).unwrap();
@@ -128,30 +131,30 @@ fn borrowed_writes(near: &End) -> (Memory, Vec<Op>) {
 }
 
 #[test]
-fn a_cut_wire_ends_the_lane_and_gives_the_memory_back() {
+fn a_cut_wire_ends_the_lane_and_releases_memory() {
     let mut pair = Pair::new(Config::default());
     let Pair { near, .. } = &mut pair;
     let (memory, writes) = borrowed_writes(near);
     wire("cut 0");
     near.post(writes);
     near.lane.arm();
-    let begun = Instant::now();
+    let started = Instant::now();
     while near.done.len() < 10 {
         fabric::wait(&mut *near.lane, &mut near.done, Duration::from_secs(1));
-        assert!(begun.elapsed() < LIMIT, "{:?}", near.done);
+        assert!(started.elapsed() < LIMIT, "{:?}", near.done);
     }
     wire("repair 0");
     let outcomes = near.outcomes();
-    // A packet that finds no way out any more is a fault of its own queue pair to soft-RoCE; one that got out is not answered.
+    // Soft-RoCE reports a packet that it cannot send as a local failure; one that was sent gets no answer.
     let is_cut = matches!(outcomes[0], (0, Err(Failure::PeerGone | Failure::Local)));
     assert!(is_cut, "{outcomes:?}");
     assert!(outcomes[1..].iter().all(|(_, outcome)| *outcome == FLUSHED), "{outcomes:?}");
-    memory.into_boxed().expect("nobody holds it");
-    near.is_dead();
+    memory.into_boxed().expect("no other owner");
+    near.assert_dead();
 }
 
 #[test]
-fn a_dropped_lane_gives_its_memory_back() {
+fn a_dropped_lane_releases_its_memory() {
     let pair = Pair::new(Config::default());
     let Pair { mut near, far } = pair;
     let (memory, writes) = borrowed_writes(&near);
@@ -161,7 +164,7 @@ fn a_dropped_lane_gives_its_memory_back() {
     near.post([Op::receive(11, receive.slice(..))]);
     drop((receive, near));
     wire("repair 0");
-    memory.into_boxed().expect("nobody holds it");
+    memory.into_boxed().expect("no other owner");
     drop(far);
 }
 
@@ -174,29 +177,29 @@ fn a_port_that_goes_down_is_an_incident_and_wakes_the_sleeper() {
     assert_eq!((near.domain.is_broken(), near.domain.port_problem()), (None, None));
     shell("ip link set v0 down");
     assert!(near.sleep(LIMIT));
-    let begun = Instant::now();
+    let started = Instant::now();
     while near.domain.event_counts().port_down == 0 {
-        assert!(begun.elapsed() < LIMIT);
+        assert!(started.elapsed() < LIMIT);
     }
-    assert!(near.lane.arm(), "an incident is no completion");
+    assert!(near.lane.arm(), "an incident prevented sleeping");
     assert_eq!(near.domain.port_problem().as_deref(), Some("rxe0 port 1 is DOWN"));
-    assert_eq!(near.domain.is_broken(), None, "it may come back");
+    assert_eq!(near.domain.is_broken(), None, "a port that is down is not broken");
     wire("repair 0");
     while near.domain.event_counts().port_up == 0 {
-        assert!(begun.elapsed() < LIMIT);
+        assert!(started.elapsed() < LIMIT);
     }
     assert_eq!(near.domain.event_counts().device_fatal, 0);
-    assert_eq!(near.domain.port_problem(), None, "it is back");
+    assert_eq!(near.domain.port_problem(), None, "the port is up again");
 }
 
 #[test]
-fn a_port_that_loses_its_address_is_told_so() {
+fn a_port_that_loses_its_address_has_a_problem() {
     let domain = open("rxe2", &Config::default());
     let problem = |wanted: Option<&str>| {
-        let begun = Instant::now();
+        let started = Instant::now();
         while domain.port_problem().as_deref() != wanted {
             let problem = domain.port_problem();
-            assert!(begun.elapsed() < LIMIT, "{problem:?}, not {wanted:?}");
+            assert!(started.elapsed() < LIMIT, "{problem:?}, not {wanted:?}");
         }
     };
     problem(None);
@@ -211,7 +214,7 @@ fn a_port_that_loses_its_address_is_told_so() {
     wire("repair 1");
 }
 
-/// On a rail of its own, since it destroys it.
+/// On its own rail, since the test destroys it.
 #[test]
 fn a_device_that_is_unplugged_ends_its_lanes() {
     shell(UNPLUGGABLE);
@@ -223,31 +226,31 @@ fn a_device_that_is_unplugged_ends_its_lanes() {
     near.post([Op::receive(50, near.region.slice(0..100))]);
     shell("tc qdisc add dev u0 root netem loss 100%");
     near.post(writes);
-    // It ends only when the last user of the device is gone, which is us.
+    // It ends when the last user of the device, this process, has closed it.
     let mut unplug = Command::new("ip").args(["link", "del", "u0"]).spawn().expect("ip runs");
-    let begun = Instant::now();
+    let started = Instant::now();
     while near.done.len() < 11 {
         fabric::wait(&mut *near.lane, &mut near.done, Duration::from_secs(1));
-        assert!(begun.elapsed() < LIMIT, "{:?}", near.done);
+        assert!(started.elapsed() < LIMIT, "{:?}", near.done);
     }
     let outcomes = near.outcomes();
     assert!(outcomes.iter().all(|(_, outcome)| outcome.is_err()), "{outcomes:?}");
-    memory.into_boxed().expect("nobody holds it");
-    near.is_dead();
+    memory.into_boxed().expect("no other owner");
+    near.assert_dead();
     while near.domain.is_broken().as_deref() != Some("rxe_u0 was removed from this machine") {
-        assert!(begun.elapsed() < LIMIT, "{:?}", near.domain.is_broken());
+        assert!(started.elapsed() < LIMIT, "{:?}", near.domain.is_broken());
     }
     assert_eq!(near.domain.port_problem(), near.domain.is_broken());
     drop(pair);
     while unplug.try_wait().expect("our child").is_none() {
-        assert!(begun.elapsed() < LIMIT, "the device is still in use");
+        assert!(started.elapsed() < LIMIT, "the device is still in use");
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert_eq!(in_use(), before, "descriptors and pinned memory are given back");
-    let wish =
+    assert_eq!(in_use(), before, "descriptors or pinned memory were leaked");
+    let request =
         DeviceRequest { device: Some("rxe_u0".to_owned()), port: None, gid_index: None, mtu: 4096 };
     let devices = survey(Path::new(LIBRARY)).expect("the lab has others").devices;
-    let refusal = choose(&devices, &wish).expect_err("it is gone").to_string();
+    let refusal = choose(&devices, &request).expect_err("the device was removed").to_string();
     assert!(refusal.starts_with("no RDMA device rxe_u0; available: rxe"), "{refusal}");
     assert!(["rxe0", "rxe1"].iter().all(|name| refusal.contains(name)), "{refusal}");
     for pref in [11, 11, 21, 21] {
@@ -263,7 +266,7 @@ fn in_use() -> (usize, String) {
     (descriptors, pinned.to_owned())
 }
 
-/// As `lab/wire` makes its rails.
+/// A rail, set up like those of `lab/wire`.
 const UNPLUGGABLE: &str = "
 ip link add u0 mtu 9000 type veth peer name u1 mtu 9000
 ip addr add 10.78.0.1/24 dev u0

@@ -28,7 +28,7 @@ fn pattern(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn writes_reads_sends_and_numbers_arrive() {
+fn writes_reads_sends_and_immediate_data_arrive() {
     let mut pair = Pair::new(Config::default());
     let Pair { near, far } = &mut pair;
     near.region.memory().write(0, &pattern(5000));
@@ -62,11 +62,11 @@ fn writes_reads_sends_and_numbers_arrive() {
     assert_eq!(near.region.slice(90_000..90_011).to_vec(), b"of the peer");
     let stats = near.lane.stats();
     assert_eq!((stats.operations(OpKind::Write), stats.bytes(OpKind::Write)), (2, 5100));
-    assert_eq!(stats.latency().count(), 1, "the first of many is timed");
+    assert_eq!(stats.latency().count(), 1, "the first of 32 is timed");
 }
 
 #[test]
-fn atomics_answer_the_old_number() {
+fn atomics_return_the_old_value() {
     let mut pair = Pair::new(Config::default());
     let Pair { near, far } = &mut pair;
     far.region.memory().store(64, 40);
@@ -107,7 +107,7 @@ fn operations_without_bytes_work() {
 /// Messages of 1000 bytes, pieces three at a time, and a queue of four: everything must be split, and
 /// one operation is larger than the queue.
 #[test]
-fn what_is_too_long_for_a_work_request_is_split() {
+fn operations_too_long_for_a_work_request_are_split() {
     let config = Config {
         max_message: Some(1000),
         max_send_wr: 4,
@@ -127,12 +127,16 @@ fn what_is_too_long_for_a_work_request_is_split() {
     pair.run(2, 1);
     let Pair { near, far } = &mut pair;
     assert_eq!(near.outcomes(), [(3, Err(Failure::Unsupported)), placed(1)]);
-    // Of the last part: 46,620 bytes by the thousand.
+    // The length of the last part: 46,620 bytes in parts of a thousand.
     assert_eq!(far.outcomes(), [received(1, 620, Some(42))]);
     let wanted: Vec<u8> =
         pattern(60_000).chunks(1000).flat_map(|chunk| chunk[..777].to_vec()).collect();
     assert_eq!(far.region.slice(10..10 + wanted.len()).to_vec(), wanted);
-    assert_eq!(far.region.slice(10 + wanted.len()..).to_vec()[0], 0, "not a byte more");
+    assert_eq!(
+        far.region.slice(10 + wanted.len()..).to_vec()[0],
+        0,
+        "a byte after the end changed"
+    );
 
     let into: Vec<_> =
         (0..7).map(|at| near.region.slice(100_000 + at * 2000..101_111 + at * 2000)).collect();
@@ -144,7 +148,7 @@ fn what_is_too_long_for_a_work_request_is_split() {
 }
 
 #[test]
-fn a_full_queue_makes_callers_wait_and_loses_nothing() {
+fn a_full_queue_loses_no_operations() {
     let config = Config { max_send_wr: 16, max_recv_wr: 16, ..Config::default() };
     let mut pair = Pair::new(config);
     let Pair { near, far } = &mut pair;
@@ -154,21 +158,21 @@ fn a_full_queue_makes_callers_wait_and_loses_nothing() {
     let mut receives: VecDeque<Op> = (0..500).map(into).collect();
     assert_eq!(far.lane.post(&mut receives), 16);
     assert_eq!(near.lane.post(&mut sends), 16);
-    assert_eq!(near.lane.post(&mut sends), 0, "no room is no error");
-    let begun = std::time::Instant::now();
+    assert_eq!(near.lane.post(&mut sends), 0, "a full queue is no error");
+    let started = std::time::Instant::now();
     while near.done.len() < 500 || far.done.len() < 500 {
         far.poll();
         far.lane.post(&mut receives);
         near.lane.post(&mut sends);
         near.poll();
-        assert!(begun.elapsed() < LIMIT, "{} {}", near.done.len(), far.done.len());
+        assert!(started.elapsed() < LIMIT, "{} {}", near.done.len(), far.done.len());
     }
     assert!(near.outcomes().into_iter().eq((0..500).map(placed)));
     assert!(far.outcomes().iter().all(|(_, outcome)| outcome.is_ok()));
 }
 
 #[test]
-fn what_is_not_the_lanes_own_is_refused_and_the_lane_goes_on() {
+fn memory_and_windows_of_other_lanes_are_unsupported() {
     let mut pair = Pair::new(Config::default());
     let mut other = Pair::new(Config::default());
     let unknown_peer = region(&other.near.domain);
@@ -196,7 +200,7 @@ fn what_is_not_the_lanes_own_is_refused_and_the_lane_goes_on() {
 }
 
 #[test]
-fn one_queue_of_receives_serves_two_lanes() {
+fn two_lanes_share_a_receive_queue() {
     let config = Config { use_srq: true, max_recv_wr: 8, ..Config::default() };
     let mut pair = Pair::new(config);
     let (mut second_near, mut second_far) = connect(&pair.near.domain, &pair.far.domain);
@@ -204,9 +208,9 @@ fn one_queue_of_receives_serves_two_lanes() {
     let places = far.region.clone();
     far.post((0..8).map(|token| Op::receive(token, places.slice(token as usize * 100..))));
     let mut more = VecDeque::from([Op::receive(9, far.region.slice(..))]);
-    assert_eq!(second_far.post(&mut more), 0, "full for all lanes");
+    assert_eq!(second_far.post(&mut more), 0, "the queue is full for all lanes");
 
-    // All were posted on the first lane; one message comes on each.
+    // All were posted on the first lane; one message arrives on each.
     near.region.memory().write(0, b"firstsecond");
     near.post([Op::send(1, near.region.slice(0..5))]);
     pair.run(1, 1);
@@ -225,9 +229,9 @@ fn one_queue_of_receives_serves_two_lanes() {
     assert_eq!(far.done.len(), 1);
     let first = far.done.pop().unwrap();
     assert_ne!(first.token, arrived.token);
-    assert_eq!(second_far.post(&mut more), 1, "there is room again");
+    assert_eq!(second_far.post(&mut more), 1, "a receive was used");
 
-    // A lane that ends takes no receives of the others with it.
+    // A lane that ends does not consume receives of others.
     drop((second_near, second_far));
     near.done.clear();
     near.post([Op::send(3, near.region.slice(0..5))]);
@@ -247,8 +251,8 @@ fn datagrams_arrive_without_their_header() {
     assert!(caps.datagram);
     assert_eq!(caps.max_message, 4096);
     near.region.memory().write(0, &pattern(4096));
-    let halves = vec![far.region.slice(0..96), far.region.slice(1000..5000)];
-    far.post([Op::receive(1, Pieces::Many(halves)), Op::receive(2, far.region.slice(8000..8010))]);
+    let pieces = vec![far.region.slice(0..96), far.region.slice(1000..5000)];
+    far.post([Op::receive(1, Pieces::Many(pieces)), Op::receive(2, far.region.slice(8000..8010))]);
     near.post([
         Op::send(1, near.region.slice(0..4096)),
         Op { token: 2, work: Work::Send { from: near.region.slice(0..10).into(), imm: Some(9) } },
@@ -273,29 +277,29 @@ fn datagrams_arrive_without_their_header() {
 }
 
 #[test]
-fn an_unknown_peers_datagram_is_dropped_and_its_receive_waits_on() {
+fn a_datagram_of_an_unknown_peer_is_dropped() {
     let (near, far) = (open("rxe0", &datagrams()), open("rxe1", &datagrams()));
     let (ours, theirs) =
         (near.prepare_lane(Side::Dial).unwrap(), far.prepare_lane(Side::Accept).unwrap());
-    let strange = near.prepare_lane(Side::Dial).unwrap();
+    let unknown_dial = near.prepare_lane(Side::Dial).unwrap();
     let their_offer = theirs.offer();
     let mut receiver = theirs.connect(&ours.offer(), LIMIT).unwrap();
     let mut sender = ours.connect(&their_offer, LIMIT).unwrap();
-    let mut unknown_peer = strange.connect(&their_offer, LIMIT).unwrap();
+    let mut unknown_peer = unknown_dial.connect(&their_offer, LIMIT).unwrap();
     let (from, into) = (region(&near), region(&far));
     from.memory().write(0, b"strangefriend!");
     receiver.post(&mut VecDeque::from([Op::receive(1, into.slice(0..100))]));
     let mut done = Vec::new();
     unknown_peer.post(&mut VecDeque::from([Op::send(1, from.slice(0..7))]));
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     while far.event_counts().unknown_peers == 0 {
         assert_eq!(receiver.poll(&mut done), 0);
-        assert!(begun.elapsed() < LIMIT);
+        assert!(started.elapsed() < LIMIT);
     }
     sender.post(&mut VecDeque::from([Op::send(2, from.slice(7..14))]));
     while done.is_empty() {
         fabric::wait(&mut *receiver, &mut done, Duration::from_millis(100));
-        assert!(begun.elapsed() < LIMIT);
+        assert!(started.elapsed() < LIMIT);
     }
     assert_eq!(done[0].outcome, Ok(Done::Received { length: 7, imm: None }));
     assert_eq!(into.slice(0..7).to_vec(), b"friend!");
@@ -303,7 +307,7 @@ fn an_unknown_peers_datagram_is_dropped_and_its_receive_waits_on() {
 }
 
 #[test]
-fn datagrams_share_receives_too() {
+fn datagram_lanes_share_a_receive_queue() {
     let mut pair = Pair::new(Config { use_srq: true, ..datagrams() });
     let Pair { near, far } = &mut pair;
     near.region.memory().write(0, b"shared");
@@ -322,48 +326,48 @@ fn a_sleeper_is_woken() {
     for round in 0..3 {
         far.post([Op::receive(round, far.region.slice(0..100))]);
         assert!(far.lane.arm());
-        assert!(!far.sleep(Duration::ZERO), "nothing has come");
+        assert!(!far.sleep(Duration::ZERO), "woken without a message");
         near.post([Op::send(round, near.region.slice(0..100))]);
         assert!(far.sleep(LIMIT));
         far.poll();
         assert_eq!(far.outcomes(), [received(round, 100, None)]);
     }
-    // What came before arming is told by it.
+    // `arm` fails if a message arrived before.
     far.post([Op::receive(9, far.region.slice(0..100))]);
     near.post([Op::send(9, near.region.slice(0..100))]);
     let mut done = Vec::new();
     while done.len() < 4 {
         fabric::wait(&mut *near.lane, &mut done, LIMIT);
     }
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     while far.lane.arm() {
-        assert!(begun.elapsed() < LIMIT);
+        assert!(started.elapsed() < LIMIT);
     }
     far.poll();
     assert_eq!(far.outcomes(), [received(9, 100, None)]);
 }
 
 #[test]
-fn ends_that_do_not_match_are_told_so() {
+fn connecting_different_queue_pair_types_fails() {
     let (reliable, datagram) = (open("rxe0", &Config::default()), open("rxe1", &datagrams()));
     let offer = datagram.prepare_lane(Side::Accept).unwrap().offer();
-    let half = reliable.prepare_lane(Side::Dial).unwrap();
-    let error = half.connect(&offer, LIMIT).err().expect("they differ");
+    let unconnected = reliable.prepare_lane(Side::Dial).unwrap();
+    let error = unconnected.connect(&offer, LIMIT).err().expect("different types");
     assert_eq!(error.kind(), Kind::Unsupported);
     assert!(error.to_string().contains("the peer's queue pair is Ud, the local one Rc"), "{error}");
-    let half = reliable.prepare_lane(Side::Dial).unwrap();
-    let error = half.connect(b"no offer", LIMIT).err().expect("it is");
+    let unconnected = reliable.prepare_lane(Side::Dial).unwrap();
+    let error = unconnected.connect(b"invalid", LIMIT).err().expect("an invalid offer");
     assert_eq!(error.kind(), Kind::Misuse);
 }
 
 /// One host has the near ends of the wires, the other the far ones.
 #[test]
-fn ports_are_paired_as_the_wires_lie() {
+fn ports_are_paired_by_subnet() {
     let devices =
         fabric::verbs::survey(std::path::Path::new(fabric::verbs::LIBRARY)).unwrap().devices;
-    let wish =
+    let request =
         fabric::verbs::DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 };
-    let (choices, refused) = fabric::verbs::candidates(&devices, &wish);
+    let (choices, refused) = fabric::verbs::candidates(&devices, &request);
     assert!(refused.is_empty(), "{refused:?}");
     let host = |names: [&str; 2]| -> Vec<UsablePort> {
         let own = choices.iter().filter(|choice| names.contains(&choice.device.as_str()));
@@ -382,12 +386,12 @@ fn ports_are_paired_as_the_wires_lie() {
 }
 
 #[test]
-fn dc_is_refused_by_name() {
+fn dc_is_unsupported() {
     let library = std::path::Path::new(fabric::verbs::LIBRARY);
     let devices = fabric::verbs::survey(library).unwrap().devices;
-    let wish =
+    let request =
         fabric::verbs::DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 };
-    let choice = fabric::verbs::choose(&devices, &wish).unwrap();
+    let choice = fabric::verbs::choose(&devices, &request).unwrap();
     let config = Config { qp_type: QpType::Dc, ..Config::default() };
     let error = fabric::verbs::Domain::open_with(library, &choice, config).unwrap_err();
     assert_eq!(error.kind(), Kind::Unsupported);

@@ -1,4 +1,4 @@
-//! Both ends of a wire in one process and one thread, polled in turn.
+//! Both ends of a wire in one process and one thread, polled alternately.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -11,13 +11,13 @@ use fabric::{
 };
 
 pub(crate) const SIZE: usize = 256 * 1024;
-/// Long enough for the slowest machine; nothing waits so long unless it hangs.
+/// Longer than any case takes, on the slowest machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) struct End {
     pub(crate) lane: Box<dyn Lane>,
     pub(crate) domain: Domain,
-    /// Memory that the peer may use in every way.
+    /// Memory to which the peer has all rights.
     pub(crate) region: Region,
     /// The peer's region.
     pub(crate) window: Window,
@@ -29,17 +29,17 @@ pub(crate) struct Pair {
     pub(crate) far: End,
 }
 
-/// Opens a device. After a fault its port needs a moment to be active again.
+/// Opens a device. After a fault it takes a moment until its port is active again.
 pub(crate) fn open(device: &str, config: &Config) -> Domain {
     let library = Path::new(LIBRARY);
-    let wish =
+    let request =
         DeviceRequest { device: Some(device.to_owned()), port: None, gid_index: None, mtu: 4096 };
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let devices = survey(library).expect("the lab has devices").devices;
-        match choose(&devices, &wish) {
+        match choose(&devices, &request) {
             Ok(choice) => return Domain::open_with(library, &choice, config.clone()).unwrap(),
-            Err(refusal) => assert!(begun.elapsed() < LIMIT, "{refusal}"),
+            Err(refusal) => assert!(started.elapsed() < LIMIT, "{refusal}"),
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -86,15 +86,15 @@ impl Pair {
         Pair { near, far }
     }
 
-    /// Polls both ends in turn until enough is over.
+    /// Polls both ends until they have so many completions.
     #[track_caller]
     pub(crate) fn run(&mut self, near: usize, far: usize) {
-        let begun = Instant::now();
+        let started = Instant::now();
         while self.near.done.len() < near || self.far.done.len() < far {
             self.near.poll();
             self.far.poll();
-            let told = || format!("near: {:#?}\nfar: {:#?}", self.near.done, self.far.done);
-            assert!(begun.elapsed() < LIMIT, "not over in time\n{}", told());
+            let state = || format!("near: {:#?}\nfar: {:#?}", self.near.done, self.far.done);
+            assert!(started.elapsed() < LIMIT, "timeout\n{}", state());
         }
     }
 }
@@ -107,24 +107,24 @@ pub(crate) fn import(user: &mut dyn Lane, granter: &mut dyn Lane, region: &Regio
 }
 
 impl End {
-    /// Posts all of them; there must be room.
+    /// Posts operations, all of which must fit.
     #[track_caller]
     pub(crate) fn post(&mut self, ops: impl IntoIterator<Item = Op>) {
         let mut ops: VecDeque<Op> = ops.into_iter().collect();
         self.lane.post(&mut ops);
-        assert!(ops.is_empty(), "no room for {}", ops.len());
+        assert!(ops.is_empty(), "{} operations did not fit", ops.len());
     }
 
     pub(crate) fn poll(&mut self) {
         self.lane.poll(&mut self.done);
     }
 
-    /// What is over since the last time, by token.
+    /// The outcomes since the last call, by token.
     pub(crate) fn outcomes(&mut self) -> Vec<(u64, Result<Done, Failure>)> {
         self.done.drain(..).map(|one| (one.token, one.outcome)).collect()
     }
 
-    /// Sleeps on the lane until it wakes.
+    /// Sleeps on the lane's descriptor; returns whether it was woken.
     pub(crate) fn sleep(&self, limit: Duration) -> bool {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let mut fds = [PollFd::from_borrowed_fd(self.lane.fd(), PollFlags::IN)];
@@ -133,7 +133,7 @@ impl End {
     }
 }
 
-/// The lab's own command for its wires.
+/// The lab's command for its wires.
 pub(crate) fn wire(arguments: &str) {
     shell(&format!("wire {arguments}"));
 }
