@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::op::{Completion, Done, Failure, Op, Work};
-use crate::stats::{SAMPLE, Stats};
+use crate::stats::{OPS_PER_LATENCY_SAMPLE, Stats};
 
 pub(super) struct CompletionQueue {
     /// The caller's unfinished operations, not counting receives.
@@ -61,7 +61,9 @@ impl CompletionQueue {
     #[inline]
     pub(super) fn posted_whole(&mut self, last: u32, count: u64) {
         self.posted += count;
-        let due = self.posted / SAMPLE != (self.posted - count) / SAMPLE || self.posted == count;
+        let due = self.posted / OPS_PER_LATENCY_SAMPLE
+            != (self.posted - count) / OPS_PER_LATENCY_SAMPLE
+            || self.posted == count;
         if due && self.timed.is_none() {
             self.timed = Some((last, Instant::now()));
         }
@@ -70,7 +72,7 @@ impl CompletionQueue {
     /// Counts an operation that is more than one operation of a lane; returns the time if it is to be timed.
     pub(super) fn posted_in_pieces(&mut self) -> Option<Instant> {
         self.posted += 1;
-        self.posted.is_multiple_of(SAMPLE).then(Instant::now)
+        self.posted.is_multiple_of(OPS_PER_LATENCY_SAMPLE).then(Instant::now)
     }
 
     // Completing.
@@ -118,7 +120,7 @@ impl CompletionQueue {
                 return finished;
             }
             if let Some((_, started)) = timed.take_if(|(part, _)| u64::from(*part) == lane_token) {
-                stats.time(started.elapsed());
+                stats.add_latency(started.elapsed());
             }
             *in_flight -= 1;
             stats.count(completion);
@@ -148,7 +150,7 @@ impl CompletionQueue {
         if let Some((_, started)) = self.timed.take_if(|(timed, _)| *timed == part)
             && placed
         {
-            self.stats.time(started.elapsed());
+            self.stats.add_latency(started.elapsed());
         }
     }
 
@@ -160,7 +162,7 @@ impl CompletionQueue {
         started: Option<Instant>,
     ) {
         if let (Some(started), Ok(_)) = (started, &outcome) {
-            self.stats.time(started.elapsed());
+            self.stats.add_latency(started.elapsed());
         }
         self.finish(op, outcome);
     }
