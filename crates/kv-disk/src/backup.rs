@@ -1,4 +1,4 @@
-//! A copy of everything, made while a store uses it, and the way back.
+//! Backup, also while a store uses the directory, and restore.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use crate::directory::{Disk, database};
 use crate::error::{Error, Kind};
 use crate::reader::Reader;
 
-/// Copies what is in a directory into a file that is not there yet. `progress` is told how much of how much is done.
-/// The copy is of one moment, whatever is written meanwhile.
+/// Copies the database of a directory into a new file. `progress` receives the pages copied and the total.
+/// The copy is a consistent snapshot: writes during the backup are not in it.
 pub fn back_up(directory: &Path, file: &Path, progress: impl FnMut(u64, u64)) -> Result<(), Error> {
     let from = database(directory);
     if !from.exists() {
-        let text = format!("back up {}: there is no store in it", directory.display());
+        let text = format!("back up {}: the directory has no store", directory.display());
         return Err(Error::new(Kind::Refused, text));
     }
     refuse_existing(file)?;
@@ -24,44 +24,44 @@ pub fn back_up(directory: &Path, file: &Path, progress: impl FnMut(u64, u64)) ->
     copy(reader.connection(), file, progress)
 }
 
-/// Makes a directory what it was when the file was made. It must have no store in it.
+/// Restores a backup into a directory, which must not have a store.
 pub fn restore(file: &Path, directory: &Path, progress: impl FnMut(u64, u64)) -> Result<(), Error> {
     if !file.exists() {
-        let text = format!("restore {}: there is no such file", file.display());
+        let text = format!("restore {}: no such file", file.display());
         return Err(Error::new(Kind::Refused, text));
     }
     let reader = Reader::open(file)?;
-    let disk = Disk::take(directory)?;
+    let disk = Disk::open(directory)?;
     let to = database(disk.path());
     refuse_existing(&to)?;
-    // SQLite would take a log that was left there for the new file's own.
-    for left in ["-wal", "-shm", "-journal"] {
-        refuse_existing(&PathBuf::from(format!("{}{left}", to.display())))?;
+    // SQLite would replay a log of an earlier database into the new file.
+    for suffix in ["-wal", "-shm", "-journal"] {
+        refuse_existing(&PathBuf::from(format!("{}{suffix}", to.display())))?;
     }
     copy(reader.connection(), &to, progress)
 }
 
-/// Under another name first: what has the name is whole.
+/// Copies to a temporary name and renames, so that a file of the final name is always complete.
 fn copy(from: &Connection, file: &Path, mut progress: impl FnMut(u64, u64)) -> Result<(), Error> {
     let call = format!("write {}", file.display());
     let failed = |error: rusqlite::Error| Error::of(&call, &error);
     let refused = |error: std::io::Error| Error::new(Kind::Failed, format!("{call}: {error}"));
     let part = PathBuf::from(format!("{}.part", file.display()));
     let _ = std::fs::remove_file(&part);
-    crate::schema::ours_alone(&part).map_err(refused)?;
-    // One moment: what is written meanwhile is not seen, and does not make the copy begin anew.
+    crate::schema::create_private(&part).map_err(refused)?;
+    // One read transaction: concurrent writes are not seen, and do not restart the copy.
     from.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;").map_err(failed)?;
     let mut to = Connection::open(&part).map_err(failed)?;
     to.execute_batch("PRAGMA synchronous = OFF").map_err(failed)?;
     let copied = Backup::new(from, &mut to).and_then(|backup| {
         loop {
-            let step = backup.step(PAGES)?;
+            let step = backup.step(STEP_PAGES)?;
             let done = backup.progress();
             progress((done.pagecount - done.remaining) as u64, done.pagecount as u64);
             match step {
                 StepResult::Done => return Ok(()),
                 StepResult::More => {}
-                // Somebody else writes this moment.
+                // The database is locked by a writer.
                 _ => std::thread::sleep(Duration::from_millis(5)),
             }
         }
@@ -82,14 +82,12 @@ fn copy(from: &Connection, file: &Path, mut progress: impl FnMut(u64, u64)) -> R
 
 fn refuse_existing(file: &Path) -> Result<(), Error> {
     if file.exists() {
-        let text = format!(
-            "write {}: it exists already — choose another name, or remove it",
-            file.display()
-        );
+        let text =
+            format!("write {}: file exists — choose another name, or remove it", file.display());
         return Err(Error::new(Kind::Refused, text));
     }
     Ok(())
 }
 
-/// How many pages are copied between two looks: 16 MiB.
-const PAGES: i32 = 4096;
+/// Pages copied per step: 16 MiB.
+const STEP_PAGES: i32 = 4096;

@@ -1,33 +1,33 @@
-//! What is saved.
+//! Changes to be saved.
 
 /// One change; several are saved together.
 #[derive(Debug, Clone, Copy)]
 pub enum Change<'c> {
-    /// A key has this value from now on.
+    /// Sets the value of a key.
     Put {
-        /// Whose it is.
+        /// The key.
         key: &'c [u8],
         /// Its version.
         version: u64,
         /// When it expires, in milliseconds since 1970.
         expires: Option<u64>,
-        /// How long it is.
+        /// Its length in bytes.
         length: u64,
         /// Its bytes.
         body: Body<'c>,
     },
-    /// A key goes.
+    /// Deletes a key.
     Delete {
-        /// Which.
+        /// The key.
         key: &'c [u8],
     },
-    /// A piece of a value that will be put later. Until then it is nobody's.
+    /// A piece of a value that will be put later. Until then it is not visible.
     Piece {
-        /// What the value's pieces have in common.
+        /// Identifies the value that the pieces belong to.
         owner: u64,
-        /// Which piece, from 0.
+        /// The index of the piece, from 0.
         number: u32,
-        /// Its bytes: as many as [`PIECE`](crate::PIECE), but for the last.
+        /// Its bytes: [`PIECE_BYTES`](crate::PIECE_BYTES) of them, fewer in the last piece.
         bytes: &'c [u8],
     },
 }
@@ -35,8 +35,8 @@ pub enum Change<'c> {
 /// Where a value's bytes are.
 #[derive(Debug, Clone, Copy)]
 pub enum Body<'c> {
-    /// Here.
-    Here(&'c [u8]),
+    /// In the change itself.
+    Inline(&'c [u8]),
     /// In pieces that were saved before, under this owner.
     Pieces(u64),
 }

@@ -1,43 +1,43 @@
-//! Looking at everything: whether the database is sound, and every value what was written.
+//! Checks the database and the checksum of every value.
 
 use std::path::Path;
 
 use crate::directory::database;
 use crate::error::{Error, Kind};
-use crate::reader::{Reader, Sink, pieces};
-use crate::row::{COLUMNS, Facts, Stored};
+use crate::reader::{Reader, Sink, read_pieces};
+use crate::row::{COLUMNS, Facts, StoredRow};
 
-/// What was found.
+/// The result of a check.
 #[derive(Debug, Default)]
-pub struct Checked {
-    /// How many values are sound, and how many bytes they have.
+pub struct CheckReport {
+    /// The number of sound values.
     pub sound: u64,
     /// Their bytes.
     pub bytes: u64,
     /// Keys whose values are damaged.
     pub damaged: Vec<Box<[u8]>>,
-    /// What is wrong with the database itself, in SQLite's words.
+    /// Errors in the database itself, as SQLite reports them.
     pub problems: Vec<String>,
 }
 
-impl Checked {
-    /// Whether nothing is wrong.
+impl CheckReport {
+    /// Whether there is no damage.
     pub fn is_sound(&self) -> bool {
         self.damaged.is_empty() && self.problems.is_empty()
     }
 }
 
-/// Looks at everything in a directory, also while a store uses it. `progress` is told how many values were looked at,
-/// and how many there are.
-pub fn check(directory: &Path, mut progress: impl FnMut(u64, u64)) -> Result<Checked, Error> {
+/// Checks the database of a directory, also while a store uses it. `progress` receives the number of values checked
+/// and the total.
+pub fn check(directory: &Path, mut progress: impl FnMut(u64, u64)) -> Result<CheckReport, Error> {
     let path = database(directory);
     if !path.exists() {
-        let text = format!("look at {}: there is no store in it", directory.display());
+        let text = format!("check {}: the directory has no store", directory.display());
         return Err(Error::new(Kind::Refused, text));
     }
-    let mut checked = Checked::default();
+    let mut report = CheckReport::default();
     let reader = Reader::open(&path)?;
-    let failed = |error: rusqlite::Error| Error::of(&format!("look at {}", path.display()), &error);
+    let failed = |error: rusqlite::Error| Error::of(&format!("check {}", path.display()), &error);
     let view = reader.connection();
     view.execute_batch("BEGIN").map_err(failed)?;
     {
@@ -48,12 +48,12 @@ pub fn check(directory: &Path, mut progress: impl FnMut(u64, u64)) -> Result<Che
                 Ok(None) => break,
                 Ok(Some(row)) => row.get(0).unwrap_or_default(),
                 Err(error) => {
-                    checked.problems.push(format!("it cannot be looked at as a whole: {error}"));
+                    report.problems.push(format!("integrity check incomplete: {error}"));
                     break;
                 }
             };
             if problem != "ok" {
-                checked.problems.push(problem);
+                report.problems.push(problem);
             }
         }
     }
@@ -65,38 +65,43 @@ pub fn check(directory: &Path, mut progress: impl FnMut(u64, u64)) -> Result<Che
         match rows.next() {
             Ok(None) => break,
             Err(error) => {
-                // What comes after cannot be reached by this way any more.
-                checked.problems.push(format!("values cannot all be read: {error}"));
+                // The rows after it cannot be reached by this scan.
+                report.problems.push(format!("cannot read all values: {error}"));
                 break;
             }
             Ok(Some(row)) => {
                 let key = row.get_ref(0).and_then(|key| Ok(key.as_blob()?)).unwrap_or_default();
-                match sound(view, row, key) {
+                match check_value(view, row, key) {
                     Ok(length) => {
-                        checked.sound += 1;
-                        checked.bytes += length;
+                        report.sound += 1;
+                        report.bytes += length;
                     }
-                    Err(_) => checked.damaged.push(key.into()),
+                    Err(_) => report.damaged.push(key.into()),
                 }
-                progress(checked.sound + checked.damaged.len() as u64, total);
+                progress(report.sound + report.damaged.len() as u64, total);
             }
         }
     }
-    Ok(checked)
+    Ok(report)
 }
 
-fn sound(view: &rusqlite::Connection, row: &rusqlite::Row<'_>, key: &[u8]) -> Result<u64, Error> {
-    struct Nowhere;
-    impl Sink for Nowhere {
+/// Checks one value; returns its length.
+fn check_value(
+    view: &rusqlite::Connection,
+    row: &rusqlite::Row<'_>,
+    key: &[u8],
+) -> Result<u64, Error> {
+    struct Discard;
+    impl Sink for Discard {
         fn begin(&mut self, _: &Facts) -> bool {
             true
         }
         fn bytes(&mut self, _: u64, _: &[u8]) {}
     }
-    let stored = Stored::of(row, 1, key)?;
+    let stored = StoredRow::read(row, 1, key)?;
     stored.check(key)?;
     if let Some(owner) = stored.pieces {
-        pieces(view, key, &stored.facts, owner, &mut Nowhere)?;
+        read_pieces(view, key, &stored.facts, owner, &mut Discard)?;
     }
     Ok(stored.facts.length)
 }

@@ -1,4 +1,4 @@
-//! Writes the log back into the database on the side, so that whoever saves need not wait for it.
+//! Checkpoints the log into the database in the background, so that saves need not wait for it.
 
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -19,7 +19,7 @@ impl Checkpointer {
         let (nudges, nudged) = sync_channel(1);
         let work = move || {
             while nudged.recv().is_ok() {
-                // What cannot be written back now stays in the log, where it is safe.
+                // What cannot be checkpointed now stays in the log, where it is safe.
                 let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
             }
         };
@@ -27,14 +27,14 @@ impl Checkpointer {
         let thread = thread.map_err(|error| {
             Error::new(
                 Kind::Failed,
-                format!("start a thread for the disk: {error} — see `ulimit -u`"),
+                format!("start the checkpoint thread: {error} — raise `ulimit -u`"),
             )
         })?;
         Ok(Checkpointer { nudges: Some(nudges), thread: Some(thread) })
     }
 
-    /// There is something to write back. Whoever is at it already goes on.
-    pub(crate) fn nudge(&self) {
+    /// Requests a checkpoint; does nothing if one is requested already.
+    pub(crate) fn request(&self) {
         if let Some(nudges) = &self.nudges {
             let _ = nudges.try_send(());
         }

@@ -1,4 +1,4 @@
-//! The directory: who may use it, and what is opened in it.
+//! The data directory: locks it, and opens its database.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -16,16 +16,16 @@ use crate::writer::Writer;
 #[derive(Debug)]
 pub struct Disk {
     path: PathBuf,
-    /// Held as long as this lives, and given up by the kernel if the process dies.
+    /// Locked until this is dropped; the kernel releases the lock if the process dies.
     _lock: File,
 }
 
 impl Disk {
-    /// Takes a directory, and makes it if there is none.
-    pub fn take(path: &Path) -> Result<Self, Error> {
+    /// Locks a directory, and creates it if it does not exist.
+    pub fn open(path: &Path) -> Result<Self, Error> {
         let call = format!("use {} for data", path.display());
         let refused = |error: &io::Error| {
-            let fix = "choose another directory, or see who owns it";
+            let fix = "check its owner and permissions, or choose another directory";
             Error::new(Kind::Refused, format!("{call}: {error} — {fix}"))
         };
         let is_new = |level: &&Path| !level.as_os_str().is_empty() && !level.exists();
@@ -47,44 +47,43 @@ impl Disk {
             let _ = (&lock).take(20).read_to_string(&mut owner);
             let owner = owner.trim().parse::<u32>();
             let owner = owner.map_or("another process".to_owned(), |pid| format!("process {pid}"));
-            let text =
-                format!("{call}: {owner} uses it — stop that one, or choose another directory");
+            let text = format!("{call}: in use by {owner} — stop it, or choose another directory");
             return Err(Error::new(Kind::InUse, text));
         }
-        // For whoever is refused; nothing depends on it.
+        // For the error message of another process; nothing else depends on it.
         let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
-        // A directory that is new must be there after a power loss too, and so must those above it that are.
+        // New directories must exist after a power loss too: sync them and the parent of the topmost.
         for level in path.ancestors().take(1 + new.max(1)) {
-            let here = if level.as_os_str().is_empty() { Path::new(".") } else { level };
-            let _ = File::open(here).and_then(|directory| directory.sync_all());
+            let level = if level.as_os_str().is_empty() { Path::new(".") } else { level };
+            let _ = File::open(level).and_then(|directory| directory.sync_all());
         }
         Ok(Disk { path: path.to_owned(), _lock: lock })
     }
 
-    /// Opens the database to write. Only one at a time may be open.
+    /// Opens the database for writing. Only one writer may be open at a time.
     pub fn writer(&self) -> Result<Writer, Error> {
-        log::examine(&database(&self.path))?;
+        log::check(&database(&self.path))?;
         Writer::open(&database(&self.path))
     }
 
-    /// Opens it to read, as often as wanted.
+    /// Opens the database for reading, any number of times.
     pub fn reader(&self) -> Result<Reader, Error> {
         Reader::open(&database(&self.path))
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many bytes it takes on the disk.
+    /// The size of the database and its log, in bytes.
     pub fn bytes(&self) -> u64 {
         let length = |name: &str| self.path.join(name).metadata().map_or(0, |file| file.len());
         length(DATABASE) + length(&format!("{DATABASE}-wal"))
     }
 }
 
-/// Where the database of a directory is.
+/// The path of a directory's database.
 pub(crate) fn database(directory: &Path) -> PathBuf {
     directory.join(DATABASE)
 }

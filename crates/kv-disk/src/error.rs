@@ -1,8 +1,8 @@
-//! What can go wrong with a disk.
+//! Errors of the disk.
 
 use std::fmt;
 
-/// What was tried, why it failed, and what to do.
+/// The operation, why it failed, and what to try.
 #[derive(Debug)]
 pub struct Error {
     kind: Kind,
@@ -12,15 +12,15 @@ pub struct Error {
 /// What a caller can act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The disk, or a quota on it, is full: it may be tried again.
+    /// The disk, or a quota on it, is full: may be retried.
     Full,
     /// Reading or writing failed.
     Failed,
-    /// What was read is not what was written.
+    /// A checksum does not match, or the database is corrupt.
     Damaged,
-    /// Another process has the directory.
+    /// Another process uses the directory.
     InUse,
-    /// The directory is not ours to open: not readable, of another program, of a newer version.
+    /// The directory cannot be opened: not readable, of another program, or of a newer version.
     Refused,
 }
 
@@ -29,27 +29,27 @@ impl Error {
         Error { kind, text: text.into() }
     }
 
-    /// Why SQLite did not do something.
+    /// An error of SQLite.
     pub(crate) fn of(call: &str, error: &rusqlite::Error) -> Self {
         use rusqlite::ErrorCode::{
             CannotOpen, DatabaseCorrupt, DiskFull, NotADatabase, PermissionDenied, ReadOnly,
         };
         let (kind, fix) = match error.sqlite_error_code() {
-            Some(DiskFull) => (Kind::Full, "make room on the disk"),
+            Some(DiskFull) => (Kind::Full, "free space on the disk"),
             Some(DatabaseCorrupt | NotADatabase) => {
-                (Kind::Damaged, "look with `wirelane kv fsck`, and restore a backup if need be")
+                (Kind::Damaged, "check it with `wirelane kv fsck`, and restore a backup if needed")
             }
             Some(CannotOpen | PermissionDenied | ReadOnly) => {
-                (Kind::Refused, "see who owns the files, and whether they may be written")
+                (Kind::Refused, "check the files' owner and permissions")
             }
-            _ => (Kind::Failed, "see the kernel's log for faults of the disk"),
+            _ => (Kind::Failed, "see `dmesg` for disk errors"),
         };
         Error::new(kind, format!("{call}: {error} — {fix}"))
     }
 
-    /// An error that did not happen: for tests that let disks fail.
+    /// An injected error, for tests of failing disks.
     pub fn injected(kind: Kind) -> Self {
-        Error::new(kind, "write to disk: as a test wants it — end the test")
+        Error::new(kind, "write to disk: injected by a test — end the test")
     }
 
     /// What a caller can act on.

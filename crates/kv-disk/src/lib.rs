@@ -1,11 +1,11 @@
 //! Values on disk. It knows keys, bytes and versions; it never sees the network, the pool or the clock.
 //!
-//! Everything lies in one SQLite database in a directory: one row for a key, long values in pieces. What
-//! [`Vault::save`] took is durable when it returns, all of it or nothing. Whoever reads sees only what is durable. Every
-//! row and every piece has a checksum of its own, so damage costs what is damaged and is never handed out.
+//! A directory has one SQLite database: one row per key, long values in pieces. Changes passed to
+//! [`DiskWriter::save`] are durable when it returns, all or none. Readers see only durable data. Every
+//! row and every piece has its own checksum, so damage affects only the damaged values and is never returned.
 //!
-//! Start at [`Vault`], the one who writes; it is a trait so that tests can let it fail. [`Disk`] opens both it and
-//! [`Reader`]s; [`check()`], [`back_up`] and [`restore`] are beside it.
+//! Start at [`Disk`], which opens a [`Writer`] and [`Reader`]s. Their traits, [`DiskWriter`] and [`DiskReader`], let
+//! tests inject faults. [`check()`], [`back_up`] and [`restore`] need no `Disk`.
 
 mod backup;
 mod change;
@@ -21,12 +21,12 @@ mod writer;
 
 pub use backup::{back_up, restore};
 pub use change::{Body, Change};
-pub use check::{Checked, check};
+pub use check::{CheckReport, check};
 pub use directory::Disk;
 pub use error::{Error, Kind};
-pub use reader::{Listed, Reader, Sink, Source};
-pub use row::{Facts, Known};
-pub use writer::{Vault, Writer};
+pub use reader::{DiskReader, Listing, Reader, Sink};
+pub use row::{Facts, RowInfo};
+pub use writer::{DiskWriter, Writer};
 
-/// Longer values lie in pieces of this length.
-pub const PIECE: usize = 256 << 10;
+/// Values longer than this are stored in pieces of this length.
+pub const PIECE_BYTES: usize = 256 << 10;

@@ -1,9 +1,9 @@
-//! The log that an earlier process left, looked at before SQLite reads it.
+//! Checks the log (WAL) of an earlier process before SQLite reads it.
 //!
-//! SQLite takes the first frame that does not fit for the end of the log, and does not say so. At the end that is right:
-//! a commit that was cut off was never acknowledged. In the middle it would lose all that was acknowledged after it.
-//! Every commit is synced before the next begins, so behind what was cut off there is at most its own end: where two
-//! commits lie behind a frame that does not fit, it is damaged. Damage in the last commit cannot be told from a cut.
+//! SQLite silently treats the first invalid frame as the end of the log. At the end that is right:
+//! a truncated commit was never acknowledged. In the middle it would lose acknowledged commits after it.
+//! Every commit is synced before the next starts, so after a truncated commit there is at most its own end: if two
+//! commits follow an invalid frame, the log is damaged. Damage in the last commit looks the same as truncation.
 //!
 //! The format is section 4 of SQLite's file format.
 
@@ -13,103 +13,103 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Kind};
 
-/// Refuses a log in which more is lost than what was never acknowledged.
-pub(crate) fn examine(database: &Path) -> Result<(), Error> {
+/// Refuses a log that has lost acknowledged commits.
+pub(crate) fn check(database: &Path) -> Result<(), Error> {
     let mut log = database.as_os_str().to_owned();
     log.push("-wal");
     let log = PathBuf::from(log);
     let call = format!("open {}", log.display());
     let verdict = File::open(&log).and_then(|file| {
         let length = file.metadata()?.len();
-        // A process that died when it had just made it.
-        if length < HEAD as u64 {
+        // The process died just after it created the file.
+        if length < HEADER_BYTES as u64 {
             return Ok(Verdict::Sound);
         }
-        // SQLite would take the database for new, and remove the log.
+        // SQLite would treat the database as new, and remove the log.
         if database.metadata().map_or(0, |database| database.len()) == 0 {
-            return Ok(Verdict::Orphaned);
+            return Ok(Verdict::NoDatabase);
         }
-        judge(BufReader::with_capacity(1 << 20, file), length)
+        scan(BufReader::with_capacity(1 << 20, file), length)
     });
     let lost = match verdict {
         Ok(Verdict::Sound) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => {
-            let fix = "see who owns it, and the kernel's log for faults of the disk";
+            let fix = "check its owner, and `dmesg` for disk errors";
             return Err(Error::new(Kind::Failed, format!("{call}: {error} — {fix}")));
         }
-        Ok(Verdict::Orphaned) => "the database it belongs to is empty or gone".to_owned(),
-        Ok(Verdict::Headless) => "its head is damaged, and there is something behind it".to_owned(),
-        Ok(Verdict::Broken { at }) => format!("it is damaged at byte {at}, and not at its end"),
+        Ok(Verdict::NoDatabase) => "its database is empty or missing".to_owned(),
+        Ok(Verdict::BadHeader) => "its header is damaged, and data follows it".to_owned(),
+        Ok(Verdict::BadFrame { at }) => format!("damaged at byte {at}, before its end"),
     };
-    let fix = "nothing was changed. `wirelane kv backup DIR FILE` saves what can still be read, `wirelane kv \
-                  restore FILE DIR` makes a new directory of it; or restore an older backup";
-    let text = format!("{call}: {lost}, so that writes which were acknowledged are lost — {fix}");
+    let fix = "nothing was changed. Save what is still readable with `wirelane kv backup DIR FILE` and restore it \
+    into a new directory with `wirelane kv restore FILE DIR`, or restore an older backup";
+    let text = format!("{call}: {lost}; acknowledged writes are lost — {fix}");
     Err(Error::new(Kind::Damaged, text))
 }
 
 enum Verdict {
     Sound,
-    /// The database is not there.
-    Orphaned,
-    /// Nobody can tell what the frames are.
-    Headless,
-    /// At this byte, with commits behind it.
-    Broken {
+    /// The database is missing or empty.
+    NoDatabase,
+    /// The header is damaged, so that the frames cannot be checked.
+    BadHeader,
+    /// The frame at this byte is invalid, and commits follow it.
+    BadFrame {
         at: u64,
     },
 }
 
-fn judge(mut log: impl Read, length: u64) -> io::Result<Verdict> {
-    let mut head = [0; HEAD];
-    log.read_exact(&mut head)?;
-    let Some((page, mut sum)) = read_head(&head) else {
-        // Its head is synced before anything is written behind it.
-        let alone = length < (HEAD + FRAME + MIN_PAGE) as u64;
-        return Ok(if alone { Verdict::Sound } else { Verdict::Headless });
+fn scan(mut log: impl Read, length: u64) -> io::Result<Verdict> {
+    let mut header = [0; HEADER_BYTES];
+    log.read_exact(&mut header)?;
+    let Some((page, mut sum)) = read_header(&header) else {
+        // The header is synced before anything is written after it.
+        let alone = length < (HEADER_BYTES + FRAME_HEADER_BYTES + MIN_PAGE_BYTES) as u64;
+        return Ok(if alone { Verdict::Sound } else { Verdict::BadHeader });
     };
-    let mut frame = vec![0; FRAME + page];
+    let mut frame = vec![0; FRAME_HEADER_BYTES + page];
     let (mut broken, mut commits) = (None, 0);
-    for number in 0..(length - HEAD as u64) / frame.len() as u64 {
+    for number in 0..(length - HEADER_BYTES as u64) / frame.len() as u64 {
         log.read_exact(&mut frame)?;
-        // Those of an earlier round have other salts.
-        let is_of_this_round = frame[8..16] == head[16..24];
+        // Frames from before the log was last restarted have other salts.
+        let is_current = frame[8..16] == header[16..24];
         if broken.is_none() {
-            let next = sum.with(&frame[..8]).with(&frame[FRAME..]);
-            if is_of_this_round && next.is(&frame[16..24]) {
+            let next = sum.with(&frame[..8]).with(&frame[FRAME_HEADER_BYTES..]);
+            if is_current && next.is(&frame[16..24]) {
                 sum = next;
                 continue;
             }
-            broken = Some(HEAD as u64 + number * frame.len() as u64);
+            broken = Some(HEADER_BYTES as u64 + number * frame.len() as u64);
         }
         let is_commit = frame[4..8] != [0; 4];
-        commits += u32::from(is_of_this_round && is_commit);
+        commits += u32::from(is_current && is_commit);
         if let (Some(at), 2..) = (broken, commits) {
-            return Ok(Verdict::Broken { at });
+            return Ok(Verdict::BadFrame { at });
         }
     }
     Ok(Verdict::Sound)
 }
 
-/// The length of a page, and the sum with which the frames go on; `None` if it is damaged.
-fn read_head(head: &[u8; HEAD]) -> Option<(usize, Sum)> {
-    let word = |at: usize| head[at..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+/// The page size, and the checksum that the frames continue; `None` if the header is damaged.
+fn read_header(header: &[u8; HEADER_BYTES]) -> Option<(usize, Sum)> {
+    let word = |at: usize| header[at..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
     let big = match word(0) {
         0x377f_0682 => false,
         0x377f_0683 => true,
         _ => return None,
     };
-    let sum = Sum { words: [0; 2], big }.with(&head[..24]);
+    let sum = Sum { words: [0; 2], big }.with(&header[..24]);
     let page = word(8) as usize;
-    let possible = page.is_power_of_two() && (MIN_PAGE..=65_536).contains(&page);
-    (possible && sum.is(&head[24..])).then_some((page, sum))
+    let possible = page.is_power_of_two() && (MIN_PAGE_BYTES..=65_536).contains(&page);
+    (possible && sum.is(&header[24..])).then_some((page, sum))
 }
 
-/// SQLite's checksum, which goes on from frame to frame.
+/// SQLite's checksum, cumulative over the frames.
 #[derive(Clone, Copy)]
 struct Sum {
     words: [u32; 2],
-    /// Whether bytes are taken as words with the most significant one first.
+    /// Whether words are read as big-endian.
     big: bool,
 }
 
@@ -131,7 +131,6 @@ impl Sum {
     }
 }
 
-const HEAD: usize = 32;
-/// What stands before a page.
-const FRAME: usize = 24;
-const MIN_PAGE: usize = 512;
+const HEADER_BYTES: usize = 32;
+const FRAME_HEADER_BYTES: usize = 24;
+const MIN_PAGE_BYTES: usize = 512;

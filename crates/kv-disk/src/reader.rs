@@ -1,12 +1,12 @@
-//! Who reads: any number of them, while somebody writes. Each reading sees what was durable when it began.
+//! Readers: any number, concurrent with the writer. Each read sees what was durable when it started.
 
 use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use crate::PIECE;
-use crate::error::{Error, Kind};
-use crate::row::{COLUMNS, Facts, Stored, damaged, piece_sum};
+use crate::PIECE_BYTES;
+use crate::error::Error;
+use crate::row::{COLUMNS, Facts, StoredRow, damaged, piece_sum};
 use crate::schema;
 
 /// Reads values and keys.
@@ -14,41 +14,41 @@ pub struct Reader {
     connection: Connection,
 }
 
-/// Where a value goes that is read.
+/// Receives a value that is read.
 pub trait Sink {
-    /// A value of these facts comes. `false`: it is not wanted, or there is no room for it.
+    /// Called first. `false`: the value is not wanted, or does not fit.
     fn begin(&mut self, facts: &Facts) -> bool;
-    /// These bytes of it come, from this offset on.
+    /// Bytes of the value, from this offset on.
     fn bytes(&mut self, offset: u64, bytes: &[u8]);
 }
 
-/// Where values are read from. A trait, so that tests can put something in the disk's place.
-pub trait Source: Send {
-    /// Reads a key's value. `None`: there is none. `Some(false)`: the sink did not want it.
+/// Reads values and keys. A trait, so that tests can replace the disk.
+pub trait DiskReader: Send {
+    /// Reads a key's value. `None`: no such key. `Some(false)`: the sink did not want it.
     fn read(&mut self, key: &[u8], sink: &mut dyn Sink) -> Result<Option<bool>, Error>;
 
-    /// What is known of a key's value, if there is one.
+    /// The facts of a key's value, if it exists.
     fn stat(&mut self, key: &[u8]) -> Result<Option<Facts>, Error> {
-        let mut facts = Unwanted(None);
+        let mut facts = FactsOnly(None);
         self.read(key, &mut facts)?;
         Ok(facts.0)
     }
 
-    /// Keys with a prefix that come after `after` in order, up to so many and so many bytes of keys, that have
-    /// not expired `now`.
+    /// Keys with a prefix, in order, after `after`, that have not expired at `now`; `max` limits their number and their
+    /// total bytes.
     fn list(
         &mut self,
         prefix: &[u8],
         after: &[u8],
-        most: (usize, usize),
+        max: (usize, usize),
         now: u64,
-    ) -> Result<Listed, Error>;
+    ) -> Result<Listing, Error>;
 }
 
-/// Takes the facts and not the value.
-struct Unwanted(Option<Facts>);
+/// Takes the facts, but not the value.
+struct FactsOnly(Option<Facts>);
 
-impl Sink for Unwanted {
+impl Sink for FactsOnly {
     fn begin(&mut self, facts: &Facts) -> bool {
         self.0 = Some(*facts);
         false
@@ -56,8 +56,8 @@ impl Sink for Unwanted {
     fn bytes(&mut self, _: u64, _: &[u8]) {}
 }
 
-/// Some keys, in order, and what is known of them.
-pub type Listed = Vec<(Box<[u8]>, Facts)>;
+/// Keys in order, with their facts.
+pub type Listing = Vec<(Box<[u8]>, Facts)>;
 
 impl Reader {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
@@ -69,23 +69,23 @@ impl Reader {
     }
 }
 
-impl Source for Reader {
+impl DiskReader for Reader {
     fn read(&mut self, key: &[u8], sink: &mut dyn Sink) -> Result<Option<bool>, Error> {
         let failed = |error: rusqlite::Error| Error::of("read from disk", &error);
-        // Pieces must be those of the row, whatever is written meanwhile.
+        // One transaction: the pieces must belong to the row, whatever is written concurrently.
         let view = self.connection.transaction().map_err(failed)?;
         let select = format!("SELECT {COLUMNS} FROM kv WHERE key = ?");
         let mut statement = view.prepare_cached(&select).map_err(failed)?;
         let mut rows = statement.query(params![key]).map_err(failed)?;
         let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
-        let stored = Stored::of(row, 0, key)?;
+        let stored = StoredRow::read(row, 0, key)?;
         stored.check(key)?;
         if !sink.begin(&stored.facts) {
             return Ok(Some(false));
         }
         match stored.pieces {
             None => sink.bytes(0, stored.value),
-            Some(owner) => pieces(&view, key, &stored.facts, owner, sink)?,
+            Some(owner) => read_pieces(&view, key, &stored.facts, owner, sink)?,
         }
         Ok(Some(true))
     }
@@ -94,18 +94,19 @@ impl Source for Reader {
         &mut self,
         prefix: &[u8],
         after: &[u8],
-        (most, bytes): (usize, usize),
+        (max_keys, max_bytes): (usize, usize),
         now: u64,
-    ) -> Result<Listed, Error> {
+    ) -> Result<Listing, Error> {
         let failed = |error: rusqlite::Error| Error::of("list the keys on disk", &error);
         let select = "SELECT key, version, expires, length FROM kv WHERE key > ?1 AND key >= ?2 \
                       ORDER BY key";
         let mut statement = self.connection.prepare_cached(select).map_err(failed)?;
         let mut rows = statement.query(params![after, prefix]).map_err(failed)?;
-        let (mut listed, mut used) = (Listed::new(), 0);
+        let (mut listed, mut used) = (Listing::new(), 0);
         while let Some(row) = rows.next().map_err(failed)? {
             let key = row.get_ref(0).and_then(|key| Ok(key.as_blob()?)).map_err(failed)?;
-            if !key.starts_with(prefix) || listed.len() >= most || used + key.len() > bytes {
+            let is_full = listed.len() >= max_keys || used + key.len() > max_bytes;
+            if !key.starts_with(prefix) || is_full {
                 break;
             }
             let number = |at| row.get::<_, i64>(at).map(|number| number as u64);
@@ -125,8 +126,8 @@ impl Source for Reader {
     }
 }
 
-/// Reads the pieces of a value, all of them or none.
-pub(crate) fn pieces(
+/// Reads and checks the pieces of a value.
+pub(crate) fn read_pieces(
     view: &Connection,
     key: &[u8],
     facts: &Facts,
@@ -144,7 +145,7 @@ pub(crate) fn pieces(
         let bytes = row.get_ref(2).and_then(|bytes| Ok(bytes.as_blob()?));
         let bytes = bytes.map_err(|_| damaged(key))?;
         let left = facts.length - offset;
-        let fits = number == next && bytes.len() as u64 == left.min(PIECE as u64);
+        let fits = number == next && bytes.len() as u64 == left.min(PIECE_BYTES as u64);
         if !fits || sum != piece_sum(owner, number, bytes) {
             return Err(damaged(key));
         }
@@ -154,6 +155,6 @@ pub(crate) fn pieces(
     }
     match offset == facts.length {
         true => Ok(()),
-        false => Err(Error::new(Kind::Damaged, damaged(key).to_string())),
+        false => Err(damaged(key)),
     }
 }

@@ -1,45 +1,45 @@
-//! A row: what is known of a value, and how its checksum is made.
+//! A row: a value's facts, and its checksum.
 
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
 use crate::error::{Error, Kind};
 
-/// What is known of a value.
+/// The facts of a value: all but its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// Its version.
     pub version: u64,
     /// When it expires, in milliseconds since 1970.
     pub expires: Option<u64>,
-    /// How long it is.
+    /// Its length in bytes.
     pub length: u64,
 }
 
-/// What a key has, without its bytes.
+/// A key's row, without the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Known {
-    /// What is known of the value.
+pub struct RowInfo {
+    /// The facts of the value.
     pub facts: Facts,
-    /// Whether its bytes are in pieces.
+    /// Whether the value is stored in pieces.
     pub in_pieces: bool,
 }
 
-/// The columns that [`Stored::of`] reads, in this order.
+/// The columns that [`StoredRow::read`] reads, in this order.
 pub(crate) const COLUMNS: &str = "version, expires, length, pieces, sum, value";
 
-/// A row as it was read, its checksum not yet looked at.
-pub(crate) struct Stored<'r> {
+/// A row as it was read, its checksum not yet verified.
+pub(crate) struct StoredRow<'r> {
     pub(crate) facts: Facts,
     pub(crate) pieces: Option<u64>,
     sum: u32,
-    /// Its bytes, unless they are in pieces.
+    /// The value, unless it is in pieces.
     pub(crate) value: &'r [u8],
 }
 
-impl<'r> Stored<'r> {
+impl<'r> StoredRow<'r> {
     /// Reads [`COLUMNS`] from the column `first` on.
-    pub(crate) fn of(row: &'r Row<'_>, first: usize, key: &[u8]) -> Result<Self, Error> {
+    pub(crate) fn read(row: &'r Row<'_>, first: usize, key: &[u8]) -> Result<Self, Error> {
         let column =
             |at: usize| row.get_ref(first + at).map_err(|error| Error::of("read a row", &error));
         let number = |at: usize| match column(at)? {
@@ -52,23 +52,23 @@ impl<'r> Stored<'r> {
             ValueRef::Null => &[],
             _ => return Err(damaged(key)),
         };
-        let needed = |number: Option<u64>| number.ok_or_else(|| damaged(key));
-        Ok(Stored {
+        let required = |number: Option<u64>| number.ok_or_else(|| damaged(key));
+        Ok(StoredRow {
             facts: Facts {
-                version: needed(number(0)?)?,
+                version: required(number(0)?)?,
                 expires: number(1)?,
-                length: needed(number(2)?)?,
+                length: required(number(2)?)?,
             },
             pieces: number(3)?,
-            sum: needed(number(4)?)? as u32,
+            sum: required(number(4)?)? as u32,
             value,
         })
     }
 
-    /// Whether it is what was written.
+    /// Verifies length and checksum.
     pub(crate) fn check(&self, key: &[u8]) -> Result<(), Error> {
-        let whole = self.pieces.is_some() || self.value.len() as u64 == self.facts.length;
-        match whole && self.sum == sum(key, &self.facts, self.pieces, self.value) {
+        let is_complete = self.pieces.is_some() || self.value.len() as u64 == self.facts.length;
+        match is_complete && self.sum == sum(key, &self.facts, self.pieces, self.value) {
             true => Ok(()),
             false => Err(damaged(key)),
         }
@@ -103,8 +103,8 @@ pub(crate) fn piece_sum(owner: u64, number: u32, bytes: &[u8]) -> u32 {
 pub(crate) fn damaged(key: &[u8]) -> Error {
     let key = key.escape_ascii();
     let text = format!(
-        "read \"{key}\" from disk: its checksum does not fit, the bytes were damaged after they were \
-         written — put it again, or restore a backup; `wirelane kv fsck` finds others"
+        "read \"{key}\" from disk: checksum mismatch, the value was damaged after it was \
+         written — put it again, or restore a backup; `wirelane kv fsck` lists all damaged keys"
     );
     Error::new(Kind::Damaged, text)
 }

@@ -88,14 +88,14 @@ impl Engine {
 
     /// The same, for those who have access.
     pub fn guarded(settings: &Settings, access: Arc<Access>) -> Result<Arc<Self>, Error> {
-        Engine::with_vault(settings, access, |vault| vault)
+        Engine::with_disk_writer(settings, access, |writer| writer)
     }
 
     /// The same, with the disk wrapped: for tests in which disks fail.
-    pub fn with_vault(
+    pub fn with_disk_writer(
         settings: &Settings,
         access: Arc<Access>,
-        wrap: impl FnOnce(Box<dyn kv_disk::Vault>) -> Box<dyn kv_disk::Vault>,
+        wrap: impl FnOnce(Box<dyn kv_disk::DiskWriter>) -> Box<dyn kv_disk::DiskWriter>,
     ) -> Result<Arc<Self>, Error> {
         let since = unix_time();
         // With a disk the clock does not matter: it remembers the last run.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fabric::link::Class;
 use kv_client::{Client, Condition, Cursor, Kind, PutOptions};
-use kv_disk::{Change, Error, Known, Vault};
+use kv_disk::{Change, DiskWriter, Error, RowInfo};
 use kv_server::{Engine, Settings};
 
 use crate::place::{Place, by, settings, until};
@@ -150,7 +150,7 @@ fn conditions_hold_for_what_is_only_on_the_disk() {
 
 /// A disk that does what the test wants.
 struct Puppet {
-    disk: Box<dyn Vault>,
+    disk: Box<dyn DiskWriter>,
     strings: Arc<Strings>,
 }
 
@@ -183,8 +183,8 @@ impl Strings {
     }
 }
 
-impl Vault for Puppet {
-    fn known(&mut self, key: &[u8]) -> Result<Option<Known>, Error> {
+impl DiskWriter for Puppet {
+    fn row_info(&mut self, key: &[u8]) -> Result<Option<RowInfo>, Error> {
         self.disk.known(key)
     }
 
@@ -214,11 +214,11 @@ impl Vault for Puppet {
         Ok(())
     }
 
-    fn forsake(&mut self, owner: u64) {
-        self.disk.forsake(owner);
+    fn discard_pieces(&mut self, owner: u64) {
+        self.disk.discard_pieces(owner);
     }
 
-    fn tidy(&mut self, now: u64) -> Result<Option<Duration>, Error> {
+    fn clean_up(&mut self, now: u64) -> Result<Option<Duration>, Error> {
         self.disk.tidy(now)
     }
 }
@@ -226,7 +226,7 @@ impl Vault for Puppet {
 fn with_strings(settings: &Settings) -> (Place, Arc<Strings>) {
     let strings = Arc::new(Strings::default());
     let pulled = strings.clone();
-    let engine = Engine::with_vault(settings, access::Access::open(), |disk| {
+    let engine = Engine::with_disk_writer(settings, access::Access::open(), |disk| {
         Box::new(Puppet { disk, strings: pulled })
     })
     .unwrap();

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, Weak};
 
-use kv_disk::{Facts, Sink, Source};
+use kv_disk::{DiskReader, Facts, Sink};
 use kv_proto::wire::Status;
 use kv_store::{Key, NoRoom};
 
@@ -16,7 +16,7 @@ pub(super) fn run(
     engine: &Weak<Engine>,
     state: &JournalState,
     loads: &Mutex<Receiver<Option<Load>>>,
-    mut reader: impl Source,
+    mut reader: impl DiskReader,
 ) {
     while let Some(Load { key, wanted, done }) = next(loads) {
         let Some(engine) = engine.upgrade() else { return };
@@ -45,7 +45,7 @@ fn failed(state: &JournalState, error: &kv_disk::Error) -> Loaded {
 pub(super) fn value(
     engine: &Arc<Engine>,
     state: &JournalState,
-    reader: &mut dyn Source,
+    reader: &mut dyn DiskReader,
     name: &[u8],
 ) -> Result<Loaded, kv_disk::Error> {
     let Ok(key) = Key::new(name) else { return Ok(Loaded::Value(None)) };
@@ -92,7 +92,7 @@ pub(super) fn value(
 fn facts(
     engine: &Engine,
     state: &JournalState,
-    reader: &mut dyn Source,
+    reader: &mut dyn DiskReader,
     name: &[u8],
 ) -> Result<Loaded, kv_disk::Error> {
     let Ok(key) = Key::new(name) else { return Ok(Loaded::Facts(None)) };
@@ -138,7 +138,7 @@ impl Sink for PoolSink<'_> {
 fn keys(
     engine: &Engine,
     state: &JournalState,
-    reader: &mut dyn Source,
+    reader: &mut dyn DiskReader,
     prefix: &[u8],
     (cursor, most, bytes): (u64, usize, usize),
 ) -> Result<Loaded, kv_disk::Error> {

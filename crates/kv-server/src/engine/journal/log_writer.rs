@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use kv_disk::{Body, Change, PIECE, Vault};
+use kv_disk::{Body, Change, DiskWriter, PIECE_BYTES};
 use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 use kv_store::Key;
@@ -21,9 +21,9 @@ pub(super) fn run(
     engine: &Weak<Engine>,
     state: &JournalState,
     orders: &Receiver<Order>,
-    vault: Box<dyn Vault>,
+    disk: Box<dyn DiskWriter>,
 ) {
-    let mut log_writer = LogWriter::new(vault);
+    let mut log_writer = LogWriter::new(disk);
     let (mut pause, mut stops, mut maintained) = (Some(Duration::ZERO), false, Instant::now());
     while !stops || !log_writer.is_done() {
         // A long value goes on in any case; else it is time to sleep until something comes.
@@ -65,7 +65,7 @@ pub(super) fn run(
 }
 
 pub(super) struct LogWriter {
-    vault: Box<dyn Vault>,
+    disk: Box<dyn DiskWriter>,
     /// Values that are written in pieces, between others.
     long: VecDeque<Long>,
     /// The bytes of one round.
@@ -113,8 +113,8 @@ enum Place {
 }
 
 impl LogWriter {
-    pub(super) fn new(vault: Box<dyn Vault>) -> Self {
-        LogWriter { vault, long: VecDeque::new(), bytes: Vec::new() }
+    pub(super) fn new(disk: Box<dyn DiskWriter>) -> Self {
+        LogWriter { disk, long: VecDeque::new(), bytes: Vec::new() }
     }
 
     /// Whether nothing is left to be done.
@@ -134,7 +134,9 @@ impl LogWriter {
         let mut written = HashMap::new();
         for write in taken {
             match write.what {
-                WriteKind::Put { ref staged, .. } if staged.room().length() > PIECE as u64 => {
+                WriteKind::Put { ref staged, .. }
+                    if staged.room().length() > PIECE_BYTES as u64 =>
+                {
                     let owner = engine.store.draw_version();
                     self.long.push_back(Long { write, owner, saved: 0 });
                 }
@@ -172,7 +174,7 @@ impl LogWriter {
         let mut changes = Vec::with_capacity(checked.len() + pieces.len());
         changes.extend(checked.iter().filter_map(|checked| checked.change(engine, &self.bytes)));
         changes.extend(pieces.iter().map(|piece| piece.change(&self.bytes)));
-        if changes.is_empty() { Ok(()) } else { self.vault.save(&changes) }
+        if changes.is_empty() { Ok(()) } else { self.disk.save(&changes) }
     }
 
     /// Some of a round's keys lie where the disk is damaged: one write after the other, so that the rest is saved.
@@ -242,7 +244,7 @@ impl LogWriter {
         if !pieces.is_empty()
             && let Some(Long { write, owner, .. }) = self.long.pop_front()
         {
-            self.vault.forsake(owner);
+            self.disk.discard_pieces(owner);
             Wakeup::wake_all((write.done)(Answer::new(status)));
         }
         // A disk that fails at once should not be asked again at once.
@@ -253,7 +255,7 @@ impl LogWriter {
     /// It could not be saved, or depends on something that could not.
     fn refuse(&mut self, Checked { write, decision }: Checked, status: Status) {
         if let Decision::Put { place: Place::Pieces { owner }, .. } = decision {
-            self.vault.forsake(owner);
+            self.disk.discard_pieces(owner);
         }
         Wakeup::wake_all((write.done)(Answer::new(status)));
     }
@@ -319,7 +321,7 @@ impl LogWriter {
 
     fn forget(&mut self, owner: Option<u64>) {
         if let Some(owner) = owner {
-            self.vault.forsake(owner);
+            self.disk.discard_pieces(owner);
         }
     }
 
@@ -329,7 +331,7 @@ impl LogWriter {
         if let Some(facts) = hot {
             return Ok(Some(facts.version));
         }
-        let known = self.vault.known(key)?;
+        let known = self.disk.row_info(key)?;
         let live = known.and_then(|known| engine.facts_of(&known.facts));
         Ok(live.map(|facts| facts.version))
     }
@@ -342,11 +344,11 @@ impl LogWriter {
         let mut pieces = Vec::new();
         let mut offset = *saved;
         while offset < length && pieces.len() < PIECES {
-            let end = length.min(offset + PIECE as u64);
+            let end = length.min(offset + PIECE_BYTES as u64);
             let from = self.bytes.len();
             self.bytes.resize(from + (end - offset) as usize, 0);
             engine.copy_out(&ranges, offset, &mut self.bytes[from..]);
-            let number = (offset / PIECE as u64) as u32;
+            let number = (offset / PIECE_BYTES as u64) as u32;
             pieces.push(PieceHere { owner: *owner, number, from, to: self.bytes.len(), end });
             offset = end;
         }
@@ -355,7 +357,7 @@ impl LogWriter {
 
     /// Removes from the disk what has expired and what no value needs; returns when to do so again.
     fn maintain(&mut self, engine: &Engine) -> Option<Duration> {
-        match self.vault.tidy(engine.unix_now()) {
+        match self.disk.clean_up(engine.unix_now()) {
             Ok(pause) => pause,
             Err(error) => {
                 tracing::warn!(%error, "disk maintenance failed");
@@ -383,7 +385,7 @@ fn refusal(error: &kv_disk::Error) -> Status {
 impl Write {
     fn bytes(&self) -> usize {
         match &self.what {
-            WriteKind::Put { staged, .. } if staged.room().length() <= PIECE as u64 => {
+            WriteKind::Put { staged, .. } if staged.room().length() <= PIECE_BYTES as u64 => {
                 staged.room().length() as usize
             }
             _ => 0,
@@ -420,7 +422,7 @@ impl Checked {
         match (&self.decision, &self.write.what) {
             (Decision::Put { version, place, .. }, WriteKind::Put { staged, ttl }) => {
                 let body = match *place {
-                    Place::Here { from, to } => Body::Here(&bytes[from..to]),
+                    Place::Here { from, to } => Body::Inline(&bytes[from..to]),
                     Place::Pieces { owner } => Body::Pieces(owner),
                 };
                 let expires = ttl.map(|ttl| engine.unix_now().saturating_add(ttl).min(LAST));

@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, SendError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use kv_disk::{Disk, Vault};
+use kv_disk::{Disk, DiskWriter};
 use kv_proto::wire::{Answer, Status};
 
 use crate::engine::{Engine, Held, Staged};
@@ -96,7 +96,7 @@ pub(crate) enum Loaded {
 /// What threads are made of, before there is an engine.
 pub(crate) struct Opened {
     disk: Disk,
-    vault: Box<dyn Vault>,
+    disk: Box<dyn DiskWriter>,
     readers: Vec<kv_disk::Reader>,
     /// No earlier run had it.
     pub(crate) epoch: u64,
@@ -107,18 +107,18 @@ impl Opened {
     pub(crate) fn new(
         path: &Path,
         least: u64,
-        wrap: impl FnOnce(Box<dyn Vault>) -> Box<dyn Vault>,
+        wrap: impl FnOnce(Box<dyn DiskWriter>) -> Box<dyn DiskWriter>,
     ) -> Result<Self, kv_disk::Error> {
-        let disk = Disk::take(path)?;
+        let disk = Disk::open(path)?;
         let mut writer = disk.writer()?;
         let epoch = writer.begin_run(least)?;
         let readers = (0..LOADERS).map(|_| disk.reader()).collect::<Result<_, _>>()?;
-        Ok(Opened { disk, vault: wrap(Box::new(writer)), readers, epoch })
+        Ok(Opened { disk, disk: wrap(Box::new(writer)), readers, epoch })
     }
 
     /// Starts the threads.
     pub(crate) fn start(self, engine: &Arc<Engine>) -> std::io::Result<Journal> {
-        let Opened { disk, vault, readers, .. } = self;
+        let Opened { disk, disk, readers, .. } = self;
         let (orders, ordered) = channel();
         let (loads, to_load) = channel();
         let mut threads = Vec::new();
@@ -127,7 +127,7 @@ impl Opened {
         let (weak, state) = (Arc::downgrade(engine), Arc::new(JournalState::default()));
         let noted = state.clone();
         let log_writer = spawn("wirelane-writer".to_owned());
-        threads.push(log_writer.spawn(move || log_writer::run(&weak, &noted, &ordered, vault))?);
+        threads.push(log_writer.spawn(move || log_writer::run(&weak, &noted, &ordered, disk))?);
         let to_load = Arc::new(Mutex::new(to_load));
         for (number, reader) in readers.into_iter().enumerate() {
             let (weak, state) = (Arc::downgrade(engine), state.clone());

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kv_disk::{Body, Change, Error, Facts, Known, Listed, PIECE, Sink, Source, Vault};
+use kv_disk::{
+    Body, Change, DiskReader, DiskWriter, Error, Facts, Listing, PIECE_BYTES, RowInfo, Sink,
+};
 use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 use kv_store::WhenFull;
@@ -46,14 +48,14 @@ impl Paper {
             Change::Put { key, version, expires, length, body } => {
                 let facts = Facts { version, expires, length };
                 let body = match body {
-                    Body::Here(bytes) => Ok(bytes.to_vec()),
+                    Body::Inline(bytes) => Ok(bytes.to_vec()),
                     Body::Pieces(owner) => Err(owner),
                 };
                 self.rows.insert(key.to_vec(), (facts, body));
             }
             Change::Delete { key } => _ = self.rows.remove(key),
             Change::Piece { owner, number, bytes } => {
-                assert!(bytes.len() <= PIECE);
+                assert!(bytes.len() <= PIECE_BYTES);
                 self.pieces.insert((owner, number), bytes.to_vec());
             }
         }
@@ -74,11 +76,11 @@ impl Paper {
     }
 }
 
-impl Vault for Fake {
-    fn known(&mut self, key: &[u8]) -> Result<Option<Known>, Error> {
+impl DiskWriter for Fake {
+    fn row_info(&mut self, key: &[u8]) -> Result<Option<RowInfo>, Error> {
         let state = self.0.lock().unwrap();
         let known = state.paper.rows.get(key);
-        Ok(known.map(|(facts, body)| Known { facts: *facts, in_pieces: body.is_err() }))
+        Ok(known.map(|(facts, body)| RowInfo { facts: *facts, in_pieces: body.is_err() }))
     }
 
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
@@ -95,7 +97,7 @@ impl Vault for Fake {
         Ok(())
     }
 
-    fn forsake(&mut self, owner: u64) {
+    fn discard_pieces(&mut self, owner: u64) {
         let paper = &mut self.0.lock().unwrap().paper;
         // Unless the save that failed was done all the same.
         if !paper.rows.values().any(|(_, body)| *body == Err(owner)) {
@@ -103,12 +105,12 @@ impl Vault for Fake {
         }
     }
 
-    fn tidy(&mut self, _: u64) -> Result<Option<Duration>, Error> {
+    fn clean_up(&mut self, _: u64) -> Result<Option<Duration>, Error> {
         Ok(None)
     }
 }
 
-impl Source for Fake {
+impl DiskReader for Fake {
     fn read(&mut self, key: &[u8], receive_buffer: &mut dyn Sink) -> Result<Option<bool>, Error> {
         let mut state = self.0.lock().unwrap();
         let (value, meanwhile) = (state.paper.value(key), state.meanwhile.take());
@@ -126,7 +128,7 @@ impl Source for Fake {
         Ok(taken)
     }
 
-    fn list(&mut self, _: &[u8], _: &[u8], _: (usize, usize), _: u64) -> Result<Listed, Error> {
+    fn list(&mut self, _: &[u8], _: &[u8], _: (usize, usize), _: u64) -> Result<Listing, Error> {
         Ok(Vec::new())
     }
 }
@@ -179,7 +181,7 @@ impl World {
             let what = match deletes {
                 true => WriteKind::Delete,
                 false => {
-                    let length = if self.below(40) == 0 { PIECE + 1000 } else { 3000 };
+                    let length = if self.below(40) == 0 { PIECE_BYTES + 1000 } else { 3000 };
                     let Some(staged) = stage(&self.engine, &value(key, self.stamp, length)) else {
                         continue;
                     };
