@@ -30,7 +30,7 @@
 //!
 //! # Inside
 //!
-//! `store.rs` has the calls on keys, `room.rs` what makes room for values, `list.rs` the lists.
+//! `store.rs` has the calls on keys, `reserve.rs` what makes room for values, `list.rs` the lists.
 //! The index is cut into shards (`shard/`), each under a lock of its own: entries of one cache line,
 //! a table of their numbers, the order of eviction (SIEVE), expiries. The memory of all is one
 //! `pool/` under another lock: runs of 4 KiB units, and slabs of equal slots for values of up to
@@ -74,7 +74,7 @@ mod pin;
 mod pool;
 mod ranges;
 mod reservation;
-mod room;
+mod reserve;
 mod settings;
 mod shard;
 mod shard_slot;

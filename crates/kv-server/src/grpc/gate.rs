@@ -20,11 +20,11 @@ use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
 
 use super::admission::{Admission, Caller};
-use super::arriving::Arriving;
 use super::calls::Calls;
 use super::counts::Counts;
-use super::paced::Paced;
 use super::permits::{Permit, Permits};
+use super::request_body::Arriving;
+use super::response_body::Paced;
 use super::service::Service;
 use super::status;
 use super::unauthenticated::Unauthenticated;

@@ -2,23 +2,23 @@
 //!
 //! Connections come from whoever listens ([`Grpc::connection_handler`]), each is a task (`connection`), and each call passes
 //! a gate (`gate`) that knows which service is meant and how much may be in flight. What the calls do is in
-//! `read`, `write` and `look`, which see messages, who asks and the engine, and no network; `status` is the one
+//! `read`, `write` and `query`, which see messages, who asks and the engine, and no network; `status` is the one
 //! place that says no. Who asks is found out once for each call (`admission`). Values are copied here, piece by piece: who wants them without a copy uses a link.
 //!
 //! Nobody holds memory for long by standing still: a request has a minute to arrive, a stream of pieces a
-//! minute for each, and an answer that is not read for so long costs its connection (`calls`, `paced`).
+//! minute for each, and an answer that is not read for so long costs its connection (`calls`, `response_body`).
 
 mod admission;
-mod arriving;
-mod attempted;
+mod attempt;
 mod calls;
 mod connection;
 mod counts;
 mod gate;
-mod look;
-mod paced;
 mod permits;
+mod query;
 mod read;
+mod request_body;
+mod response_body;
 mod service;
 mod status;
 mod unauthenticated;

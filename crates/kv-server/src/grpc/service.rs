@@ -10,7 +10,7 @@ use super::About;
 use super::admission::Admission;
 use super::counts::{Counts, Method};
 use super::read::{self, Reading};
-use super::{look, write};
+use super::{query, write};
 use crate::engine::Engine;
 use crate::engine::quota::Quota;
 use crate::engine::session::Sessions;
@@ -108,7 +108,7 @@ impl Kv for Service {
         request: Request<v1::StatRequest>,
     ) -> Result<Response<v1::StatReply>, Status> {
         let (caller, request) = self.admit(Method::Stat, request)?;
-        self.answer(look::stat(&self.engine, caller.pass(), &request)).await
+        self.answer(query::stat(&self.engine, caller.pass(), &request)).await
     }
 
     async fn list(
@@ -116,7 +116,7 @@ impl Kv for Service {
         request: Request<v1::ListRequest>,
     ) -> Result<Response<v1::ListReply>, Status> {
         let (caller, request) = self.admit(Method::List, request)?;
-        self.answer(look::list(&self.engine, caller.pass(), &request)).await
+        self.answer(query::list(&self.engine, caller.pass(), &request)).await
     }
 
     async fn multi_get(
@@ -140,7 +140,8 @@ impl Kv for Service {
         request: Request<v1::OpenSessionRequest>,
     ) -> Result<Response<v1::Session>, Status> {
         let (caller, _) = self.admit(Method::OpenSession, request)?;
-        self.answer(async { look::open_session(&self.engine, caller.pass(), &self.sessions) }).await
+        self.answer(async { query::open_session(&self.engine, caller.pass(), &self.sessions) })
+            .await
     }
 
     async fn ticket(
@@ -148,7 +149,7 @@ impl Kv for Service {
         request: Request<v1::TicketRequest>,
     ) -> Result<Response<v1::TicketReply>, Status> {
         let (caller, _) = self.admit(Method::Ticket, request)?;
-        self.answer(async { look::ticket(&self.engine, &caller) }).await
+        self.answer(async { query::ticket(&self.engine, &caller) }).await
     }
 
     async fn info(
@@ -156,7 +157,7 @@ impl Kv for Service {
         request: Request<v1::InfoRequest>,
     ) -> Result<Response<v1::InfoReply>, Status> {
         let (caller, _) = self.admit(Method::Info, request)?;
-        self.answer(async { look::info(&self.engine, caller.pass(), &self.about) }).await
+        self.answer(async { query::info(&self.engine, caller.pass(), &self.about) }).await
     }
 }
 

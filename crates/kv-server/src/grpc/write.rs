@@ -13,7 +13,7 @@ use tonic::{Status, Streaming};
 use v1::write_request::Part;
 
 use super::admission::Admission;
-use super::attempted::{Attempted, Begun};
+use super::attempt::{Attempted, Begun};
 use super::read::{AT_ONCE, valid};
 use super::status;
 use crate::engine::journal::WriteKind;

@@ -3,11 +3,11 @@
 //! It hands back blocks that nobody needs any more; whoever holds its lock gives them to the pool
 //! once it is let go.
 
-mod alarms;
 mod counts;
 mod detached;
 mod entries;
 mod entry;
+mod expiries;
 mod hashing;
 mod sieve;
 
@@ -17,11 +17,11 @@ use crate::key::KeptKey;
 use crate::pool::{Block, Sparse};
 use crate::{Facts, Key, Moment, Ranges, Usage};
 
-use alarms::Alarms;
 use counts::Counts;
 use detached::Detached;
 use entries::Entries;
 use entry::Entry;
+use expiries::Alarms;
 pub(crate) use hashing::Hashing;
 use sieve::Sieve;
 

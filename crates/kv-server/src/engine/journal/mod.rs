@@ -3,13 +3,13 @@
 //! One thread, the **log writer**, does all writes: it takes what has come, checks conditions, saves everything together and only
 //! then changes the index and answers. So nobody reads what is not durable, and many writes cost one sync. The index holds
 //! what is in memory, which may be evicted at any time: what a reader does not find there, a **loader** fetches from the
-//! disk. `loading.rs` keeps the two apart: what was fetched does not take the place of what was written meanwhile, and
+//! disk. `busy_keys.rs` keeps the two apart: what was fetched does not take the place of what was written meanwhile, and
 //! nothing is fetched of a key that is just being saved.
 
+mod busy_keys;
 mod counts;
 mod cursors;
 mod loader;
-mod loading;
 mod log_writer;
 #[cfg(test)]
 mod model;
@@ -24,9 +24,9 @@ use kv_proto::wire::{Answer, Status};
 
 use crate::engine::{Engine, Held, Staged};
 use crate::wakeup::Wakeup;
+use busy_keys::Loading;
 pub use counts::JournalCounts;
 use cursors::Cursors;
-use loading::Loading;
 
 /// The threads that write to the disk and load from it, and the queues to them.
 pub(crate) struct Journal {

@@ -11,12 +11,11 @@
 //! - [`PinnedReads`]: values that it reads in place
 //!
 //! Here is what happens to the link; `batches.rs` takes a batch from its message to its reply, `slots.rs` from its request
-//! slot. What requests ask for is done in `serving.rs`: reads in `read.rs` and `placement.rs`, writes in `change.rs`.
+//! slot. What requests ask for is done in `serving.rs`: reads in `read.rs` and `placement.rs`, writes in `write.rs`.
 
 mod answer_handle;
 mod batch_limits;
 mod batches;
-mod change;
 mod client;
 mod closing;
 mod control_messages;
@@ -37,6 +36,7 @@ mod serving;
 mod slots;
 mod token;
 mod watch;
+mod write;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

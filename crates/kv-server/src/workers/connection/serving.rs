@@ -1,4 +1,4 @@
-//! Serving the requests of one batch. Reads are in `read.rs`, writes in `change.rs`.
+//! Serving the requests of one batch. Reads are in `read.rs`, writes in `write.rs`.
 
 use kv_proto::wire::{Answer, Batch, Request, Status};
 use kv_store::{Key, Moment};
