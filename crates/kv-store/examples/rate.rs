@@ -1,8 +1,8 @@
 //! Measures how long the calls of a store take.
 //!
-//! `rate [KEYS]` prints nanoseconds for each: of a hit (pin and unpin), of a put of 100 bytes that
-//! is new, that replaces, and that evicts; with one thread, and with two at once.
-#![allow(clippy::print_stdout, reason = "its answer")]
+//! `rate [KEYS]` prints nanoseconds per call: a hit (pin and unpin), and puts of 100 bytes that
+//! insert, replace and evict; with one thread, and with two concurrently.
+#![allow(clippy::print_stdout, reason = "its output")]
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -40,8 +40,8 @@ fn main() {
     );
 }
 
-/// Nanoseconds for each call, where every thread calls for all keys in a random order of its own:
-/// the median over batches, since the machine may have other things to do.
+/// Nanoseconds per call; every thread calls for all keys in its own random order. The
+/// median over batches, since the machine may have other load.
 fn time(threads: u64, keys: u64, call: impl Fn(u64) + Sync) -> f64 {
     let mut batches: Vec<f64> = std::thread::scope(|scope| {
         let run = |thread| {
@@ -59,16 +59,16 @@ fn batches(thread: u64, keys: u64, call: impl Fn(u64)) -> Vec<f64> {
     // A step that has no factor in common with the number of keys visits all.
     let step = 7_368_787 + thread * 2;
     let batch = |first: u64| {
-        let begun = Instant::now();
+        let started = Instant::now();
         (first..first + BATCH).for_each(|number| call((number * step + thread) % keys));
-        begun.elapsed().as_nanos() as f64 / BATCH as f64
+        started.elapsed().as_nanos() as f64 / BATCH as f64
     };
     (0..keys).step_by(BATCH as usize).map(batch).collect()
 }
 
 fn put(store: &Store, number: u64) {
     let name = name(number);
-    let reservation = store.reserve(100, NOW).expect("room");
+    let reservation = store.reserve(100, NOW).expect("memory");
     black_box(reservation.ranges());
     let key = Key::new(&name).expect("a key");
     store.commit(key, reservation, None, Condition::Always, NOW).expect("no condition");

@@ -1,118 +1,118 @@
-//! What can be refused, with its cause and fix.
+//! Errors, with their cause and fix.
 
 use std::fmt;
 
 use crate::Key;
 
-/// Why bytes are no key.
+/// Why bytes are not a valid key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BadKey {
+pub enum InvalidKey {
     /// A key has at least one byte.
     Empty,
-    /// It is longer than [`Key::MAX`].
+    /// It is longer than [`Key::MAX_BYTES`].
     TooLong {
-        /// How long it is, in bytes.
+        /// Its length in bytes.
         length: usize,
     },
 }
 
-/// Why a value was not kept. Nothing was changed.
+/// Why a commit or a delete changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
-    /// The key was to be absent and is not.
+pub enum WriteError {
+    /// The condition requires that the key is absent, and it exists.
     Exists {
-        /// The version it has.
+        /// Its current version.
         version: u64,
     },
-    /// The key was to have a version and is absent.
+    /// The condition requires a version, and the key is absent.
     Absent,
-    /// The key was to have another version.
+    /// The condition requires another version.
     OtherVersion {
-        /// The version it has.
+        /// The current version.
         version: u64,
     },
-    /// The condition held, but the index has no room for another key, and nothing may be evicted.
+    /// The condition is met, but the index is full, and nothing may be evicted.
     IndexFull,
 }
 
-/// Why there is no memory for a value.
+/// Why memory for a value cannot be reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoRoom {
-    /// It would not fit into the empty pool.
+pub enum ReserveError {
+    /// It would not fit even into the empty pool.
     TooLong {
-        /// The longest value that would, in bytes.
-        most: u64,
+        /// The longest possible value, in bytes.
+        max: u64,
     },
     /// The pool is full, and nothing may be evicted or nothing is left to evict.
     Full {
-        /// The length asked for, in bytes.
+        /// The requested length, in bytes.
         needed: u64,
-        /// Bytes that no value and no size class holds.
+        /// Bytes that belong to no value and no size class.
         free: u64,
-        /// Bytes of values that readers have pinned.
+        /// Bytes of pinned values.
         pinned: u64,
     },
 }
 
-impl fmt::Display for BadKey {
+impl fmt::Display for InvalidKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BadKey::Empty => write!(f, "the key is empty — give it at least one byte"),
-            BadKey::TooLong { length } => write!(
+            InvalidKey::Empty => write!(f, "the key is empty — give it at least one byte"),
+            InvalidKey::TooLong { length } => write!(
                 f,
                 "the key has {length} bytes, more than {} — use a shorter one, such as a digest",
-                Key::MAX
+                Key::MAX_BYTES
             ),
         }
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::Exists { version } => write!(f, "the key exists, with version {version}"),
-            Refused::Absent => write!(f, "the key does not exist"),
-            Refused::OtherVersion { version } => {
-                write!(f, "the key has version {version} by now — read it again before changing it")
-            }
-            Refused::IndexFull => {
+            WriteError::Exists { version } => write!(f, "the key exists, with version {version}"),
+            WriteError::Absent => write!(f, "the key does not exist"),
+            WriteError::OtherVersion { version } => {
                 write!(
                     f,
-                    "no room for another key — delete some, allow eviction, or enlarge the index"
+                    "the key has changed, its version is {version} — read it again before changing it"
                 )
+            }
+            WriteError::IndexFull => {
+                write!(f, "the index is full — delete keys, allow eviction, or enlarge the index")
             }
         }
     }
 }
 
-impl fmt::Display for NoRoom {
+impl fmt::Display for ReserveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoRoom::TooLong { most } => write!(
+            ReserveError::TooLong { max } => write!(
                 f,
-                "the value is longer than the pool, which holds {most} bytes — enlarge the pool \
-                 or cut the value into several"
+                "the value does not fit into the pool of {max} bytes — enlarge the pool \
+            or split the value"
             ),
-            NoRoom::Full { needed, free, pinned } => write!(
+            ReserveError::Full { needed, free, pinned } => write!(
                 f,
-                "no room for {needed} bytes: {free} free, {pinned} pinned by readers — delete \
-                 values, allow eviction, enlarge the pool, or try again when readers are done"
+                "out of memory for {needed} bytes: {free} free, {pinned} pinned by readers — delete \
+                 values, allow eviction, enlarge the pool, or retry when readers are done"
             ),
         }
     }
 }
 
-impl std::error::Error for BadKey {}
-impl std::error::Error for Refused {}
-impl std::error::Error for NoRoom {}
+impl std::error::Error for InvalidKey {}
+impl std::error::Error for WriteError {}
+impl std::error::Error for ReserveError {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn full_says_what_is_short_and_what_to_try() {
-        let text = NoRoom::Full { needed: 4096, free: 100, pinned: 7 }.to_string();
+    fn full_states_the_sizes_and_the_fix() {
+        let text = ReserveError::Full { needed: 4096, free: 100, pinned: 7 }.to_string();
         assert!(text.contains("4096 bytes: 100 free, 7 pinned"), "{text}");
         assert!(text.contains("enlarge the pool"), "{text}");
     }

@@ -1,24 +1,24 @@
-//! What is known of a value besides its bytes, and what may be asked of it before a change.
+//! The facts of a value besides its bytes, and conditions of changes.
 
-/// Milliseconds on the caller's clock, which never goes back. The store has no clock of its own.
+/// Milliseconds on the caller's clock, which must be monotonic. The store has no clock of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(pub u64);
 
-/// What is known of a value.
+/// The facts of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
-    /// Bytes of the value.
+    /// Its length in bytes.
     pub length: u64,
-    /// Which commit made it. Later commits have greater versions, and none is given twice.
+    /// The version that its commit assigned. Versions increase with each commit and are unique.
     pub version: u64,
-    /// From when on it is gone.
+    /// When it expires.
     pub expires: Option<Moment>,
 }
 
-/// What must hold for a change to be made. A value that has expired is absent.
+/// The condition of a change. An expired value is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Condition {
-    /// Nothing.
+    /// No condition.
     #[default]
     Always,
     /// The key does not exist.
@@ -27,25 +27,25 @@ pub enum Condition {
     IfVersion(u64),
 }
 
-/// What a commit did.
+/// The result of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Committed {
-    /// The version the value has now.
+    /// The version of the value.
     pub version: u64,
-    /// Whether the key had another value before.
+    /// Whether the key had a value before.
     pub replaced: bool,
 }
 
 impl Condition {
-    /// Whether this holds where the key has version `current`, or is absent.
-    pub(crate) fn check(self, current: Option<u64>) -> Result<(), crate::Refused> {
+    /// Checks the condition against the key's current version; `None` if it is absent.
+    pub(crate) fn check(self, current: Option<u64>) -> Result<(), crate::WriteError> {
         match (self, current) {
             (Condition::Always, _) | (Condition::IfAbsent, None) => Ok(()),
-            (Condition::IfAbsent, Some(version)) => Err(crate::Refused::Exists { version }),
-            (Condition::IfVersion(_), None) => Err(crate::Refused::Absent),
+            (Condition::IfAbsent, Some(version)) => Err(crate::WriteError::Exists { version }),
+            (Condition::IfVersion(_), None) => Err(crate::WriteError::Absent),
             (Condition::IfVersion(wanted), Some(version)) if wanted == version => Ok(()),
             (Condition::IfVersion(_), Some(version)) => {
-                Err(crate::Refused::OtherVersion { version })
+                Err(crate::WriteError::OtherVersion { version })
             }
         }
     }

@@ -1,13 +1,13 @@
 //! Maps keys to ranges of a pool. It never sees the bytes, the network or the clock.
 //!
-//! A pool is memory that its owner has, by offsets from 0 on; this crate says which bytes of it
-//! belong to which key, and for how long. The caller moves the bytes and tells the time. Nothing is
-//! written to disk, no thread is started, and nothing happens unless a method is called.
+//! A pool is memory of the caller, addressed by offsets from 0; this crate decides which bytes of it
+//! belong to which key, and for how long. The caller moves the bytes and passes the time as `now`. Nothing is
+//! written to disk, no thread is started, and all work is done inside method calls.
 //!
-//! Start at [`Store`]. To write is to [reserve](Store::reserve) memory, fill it, and
-//! [commit](Store::commit) it under a [`Key`]; to read is to [pin](Store::pin) a value, read its
-//! [`Ranges`], and [unpin](Store::unpin) it. While it is pinned its bytes stay, whatever becomes of
-//! the key; a reader sees the old value or the new one, never some of each.
+//! Start at [`Store`]. To write, [reserve](Store::reserve) memory, fill it, and
+//! [commit](Store::commit) it under a [`Key`]; to read, [pin](Store::pin) a value, read its
+//! [`Ranges`], and [unpin](Store::unpin) it. While a value is pinned its bytes do not change, even if
+//! the key is replaced or deleted; a reader sees the old value or the new one, never a mix.
 //!
 //! ```
 //! use kv_store::{Condition, Key, Moment, Settings, Store};
@@ -30,29 +30,29 @@
 //!
 //! # Inside
 //!
-//! `store.rs` has the calls on keys, `reserve.rs` what makes room for values, `list.rs` the lists.
-//! The index is cut into shards (`shard/`), each under a lock of its own: entries of one cache line,
-//! a table of their numbers, the order of eviction (SIEVE), expiries. The memory of all is one
+//! `store.rs` has the calls on keys, `reserve.rs` reservation, eviction and expiry, `list.rs` listing.
+//! The index is divided into shards (`shard/`), each with its own lock: entries of one cache line,
+//! a hash table of their indexes, the eviction order (SIEVE), expiries. All values share one
 //! `pool/` under another lock: runs of 4 KiB units, and slabs of equal slots for values of up to
 //! 32 KiB. A thread holds one lock at a time.
 //!
 //! # What it costs
 //!
-//! Measured in November 2026 on two cores of a virtual Xeon that had other work too, where a cache
-//! line from memory takes 300 ns; the tests and `examples/rate.rs` print the results anew. Times are
-//! medians over several runs, for one thread.
+//! Measured in November 2026 on two cores of a virtual Xeon with other load, where a cache
+//! miss takes 300 ns; the tests and `examples/rate.rs` print the current results. Times are
+//! medians of several runs, for one thread.
 //!
 //! | | |
 //! |---|---|
-//! | memory for a key of 16 bytes with a value of 100, of a million | 76 bytes of index and 104 of the pool: 180 |
-//! | pin and unpin, of 10 000 keys (in the caches) | 63 to 118 ns |
-//! | pin and unpin, of a million keys (not in the caches) | 320 to 500 ns; a `HashMap` took 255 to 300 ns to look one up |
-//! | reserve and commit 100 bytes, of 10 000 keys | 144 to 180 ns; 160 to 204 to replace; 281 to 296 to evict |
-//! | reserve and commit 100 bytes, of a million keys | 295 to 400 ns; 371 to 585 to replace; 559 to 740 to evict |
+//! | memory per key of 16 bytes with a value of 100, among a million | 76 bytes of index and 104 of the pool: 180 |
+//! | pin and unpin, among 10 000 keys (in the caches) | 63 to 118 ns |
+//! | pin and unpin, among a million keys (not in the caches) | 320 to 500 ns; a `HashMap` lookup took 255 to 300 ns |
+//! | reserve and commit 100 bytes, among 10 000 keys | 144 to 180 ns; 160 to 204 to replace; 281 to 296 to evict |
+//! | reserve and commit 100 bytes, among a million keys | 295 to 400 ns; 371 to 585 to replace; 559 to 740 to evict |
 //!
-//! The tables of the pool are part of the index: 12 bytes for each 4 KiB of it, touched when used.
+//! The pool's tables count as index: 12 bytes per 4 KiB of pool, touched when used.
 //!
-//! How much of a pool of 64 MiB holds bytes of values:
+//! Utilisation of a pool of 64 MiB (bytes of values):
 //!
 //! | lengths | at the first refusal | under eviction | at least |
 //! |---|---|---|---|
@@ -61,10 +61,10 @@
 //! | uniform, 1 B to 64 KiB | 94.1 % | 93.2 % | 92.3 % |
 //! | log-uniform, 64 B to 1 MiB | 97.6 % | 97.0 % | 95.8 % |
 //! | blocks of a KV cache, 100 B to 2 MiB | 99.9 % | 98.9 % | 97.0 % |
-//! | short, then long, then middling, in turns | 95.1 % | 86.4 % | 81.1 % |
+//! | short, long and medium, alternating | 95.1 % | 86.4 % | 81.1 % |
 //!
-//! With requests by Zipf's law and room for a tenth of the keys, 73.2 % hit, where first in first
-//! out would have 65.2 %.
+//! With Zipf-distributed requests and space for a tenth of the keys, the hit rate is 73.2 %; FIFO
+//! eviction would have 65.2 %.
 
 mod error;
 mod facts;
@@ -81,7 +81,7 @@ mod shard_slot;
 mod store;
 mod usage;
 
-pub use error::{BadKey, NoRoom, Refused};
+pub use error::{InvalidKey, ReserveError, WriteError};
 pub use facts::{Committed, Condition, Facts, Moment};
 pub use key::Key;
 pub use list::{Cursor, Page};

@@ -3,22 +3,22 @@
 use crate::shard_slot::ShardGuard;
 use crate::{Facts, Moment, Store};
 
-/// Where a list goes on. It may be sent to a caller as a number and come back as any number: one
-/// that was made up skips keys, and nothing worse.
+/// Where a listing continues. It may be sent to clients as a number: an invalid number
+/// only skips keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cursor(u64);
 
-/// Some keys, and where the next are.
+/// Some keys, and where the listing continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Keys with what is known of their values, in no order.
+    /// Keys with the facts of their values, unordered.
     pub keys: Vec<(Box<[u8]>, Facts)>,
-    /// Where the list goes on; `None` at its end.
+    /// Where the listing continues; `None` at its end.
     pub next: Option<Cursor>,
 }
 
 impl Cursor {
-    /// Where every list begins.
+    /// The start of every listing.
     pub const START: Cursor = Cursor(0);
 
     fn new(slot: usize, id: u32) -> Cursor {
@@ -43,13 +43,13 @@ impl From<Cursor> for u64 {
 }
 
 impl Store {
-    /// Some keys that begin with `prefix`, in no order. A key that exists from the first page to
-    /// the last is listed exactly once, however often it is overwritten; one that comes or goes
-    /// meanwhile may or may not be.
+    /// Some keys that start with `prefix`, unordered. A key that exists from the first page to
+    /// the last is listed exactly once, however often it is overwritten; one that is added or removed
+    /// during the listing may or may not be listed.
     ///
-    /// A page ends at `max_keys` keys, or before the keys have more than `max_bytes` bytes; but
-    /// one key it may always have, so that the list goes on. It also ends after so much work, and
-    /// may then have few keys or none.
+    /// A page ends at `max_keys` keys, or before its keys exceed `max_bytes` bytes, but
+    /// may always have one key, so that the listing makes progress. It also ends after a fixed amount of
+    /// work, and may then have few keys or none.
     pub fn list(
         &self,
         prefix: &[u8],
@@ -60,9 +60,9 @@ impl Store {
     ) -> Page {
         let mut draft = Draft { prefix, now, keys: Vec::new(), max_keys, max_bytes };
         let (mut slot, mut id) = from.parts();
-        let mut visits = 0..VISITS;
-        while slot < self.slots.len() && visits.next().is_some() {
-            match draft.fill(self.slots[slot].enter(), id) {
+        let mut locks = 0..MAX_LOCKS;
+        while slot < self.slots.len() && locks.next().is_some() {
+            match draft.fill(self.slots[slot].lock(), id) {
                 Stop::End => (slot, id) = (slot + 1, 0),
                 Stop::Pause(next) => id = next,
                 Stop::Full(next) => {
@@ -75,7 +75,7 @@ impl Store {
     }
 }
 
-/// A page in the making.
+/// A page that is being filled.
 struct Draft<'p> {
     prefix: &'p [u8],
     now: Moment,
@@ -84,7 +84,7 @@ struct Draft<'p> {
     max_bytes: usize,
 }
 
-/// Why no more was taken from a shard, and where it goes on.
+/// Why reading a shard stopped, and where it continues.
 enum Stop {
     End,
     Pause(u32),
@@ -92,14 +92,14 @@ enum Stop {
 }
 
 impl Draft<'_> {
-    /// Looks at the places of a shard from `first` on, and lets others have it now and then.
+    /// Reads the entries of a shard from `first` on, at most as many as one lock may cover.
     fn fill(&mut self, shard: ShardGuard<'_>, first: u32) -> Stop {
-        let pause = first.saturating_add(STRETCH).min(shard.end());
+        let pause = first.saturating_add(ENTRIES_PER_LOCK).min(shard.end());
         for id in first..pause {
-            if let Some((key, facts)) = shard.show(id, self.now)
+            if let Some((key, facts)) = shard.live_entry(id, self.now)
                 && key.starts_with(self.prefix)
             {
-                if !self.has_room(key.len()) {
+                if !self.fits(key.len()) {
                     return Stop::Full(id);
                 }
                 self.max_bytes = self.max_bytes.saturating_sub(key.len());
@@ -109,13 +109,13 @@ impl Draft<'_> {
         if pause < shard.end() { Stop::Pause(pause) } else { Stop::End }
     }
 
-    fn has_room(&self, bytes: usize) -> bool {
+    fn fits(&self, bytes: usize) -> bool {
         self.keys.is_empty() || (self.keys.len() < self.max_keys && bytes <= self.max_bytes)
     }
 }
 
-/// Places looked at before a lock is let go.
-const STRETCH: u32 = 256;
+/// Entries read before a lock is released.
+const ENTRIES_PER_LOCK: u32 = 256;
 
 /// Locks taken for one page.
-const VISITS: u32 = 64;
+const MAX_LOCKS: u32 = 64;

@@ -1,24 +1,24 @@
-//! A pin: a reader's hold on a value.
+//! A pin: keeps a value's memory unchanged while it is read.
 
 use crate::{Facts, Ranges};
 
-/// A reader's hold on a value: its memory stays as it is until the pin is given to
-/// [`Store::unpin`](crate::Store::unpin). One that is dropped instead holds the memory for ever.
+/// Keeps the memory of a value unchanged until it is passed to
+/// [`Store::unpin`](crate::Store::unpin). Dropping it instead leaks the memory.
 #[derive(Debug)]
-#[must_use = "the value's memory is held until the pin is given to `Store::unpin`"]
+#[must_use = "the value's memory is leaked unless the pin is passed to `Store::unpin`"]
 pub struct Pin {
     pub(crate) slot: u32,
     pub(crate) id: u32,
     pub(crate) version: u64,
 }
 
-/// A value that may be read.
+/// A pinned value, to be read.
 #[derive(Debug)]
-#[must_use = "the value's memory is held until the pin is given to `Store::unpin`"]
+#[must_use = "the value's memory is leaked unless the pin is passed to `Store::unpin`"]
 pub struct Pinned {
-    /// Holds the value; to be given back.
+    /// To be passed to `Store::unpin`.
     pub pin: Pin,
-    /// What is known of it.
+    /// The facts of the value.
     pub facts: Facts,
     /// Where its bytes are.
     pub ranges: Ranges,

@@ -1,23 +1,23 @@
-//! Where in the pool a value lies.
+//! The ranges of the pool where a value is stored.
 
 use std::sync::Arc;
 
 /// Consecutive bytes of the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Range {
-    /// Where they begin: a multiple of 8.
+    /// The offset of the first byte: a multiple of 8.
     pub offset: u64,
-    /// How many they are.
+    /// The number of bytes.
     pub length: u64,
 }
 
-/// The bytes of one value, in order. Almost all values lie in one range; long ones in a pool whose
-/// free memory is scattered may lie in several.
+/// The bytes of one value, in order. Almost all values are in one range; long ones in a fragmented
+/// pool may be in several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ranges {
-    /// All bytes lie together. A value of no bytes has the range of length 0 at offset 0.
+    /// All bytes are consecutive. An empty value has the range of length 0 at offset 0.
     One(Range),
-    /// The bytes lie in several ranges; but for the last, each has whole units of 4 KiB.
+    /// Several ranges; all but the last consist of whole units of 4 KiB.
     Many(Arc<[Range]>),
 }
 

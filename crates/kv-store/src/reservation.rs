@@ -1,12 +1,12 @@
-//! A reservation: memory for a value that is not there yet.
+//! A reservation: memory for a value that is not committed yet.
 
 use crate::Ranges;
 use crate::pool::Block;
 
-/// Memory for a value. Write the bytes, then give this to [`Store::commit`](crate::Store::commit)
-/// or [`Store::cancel`](crate::Store::cancel). One that is dropped instead takes its memory along.
+/// Memory for a value. Write the bytes, then pass this to [`Store::commit`](crate::Store::commit)
+/// or [`Store::cancel`](crate::Store::cancel). Dropping it instead leaks the memory.
 #[derive(Debug)]
-#[must_use = "its memory is held until it is committed or cancelled"]
+#[must_use = "its memory is leaked unless it is committed or cancelled"]
 pub struct Reservation {
     pub(crate) block: Block,
 }
@@ -17,7 +17,7 @@ impl Reservation {
         self.block.ranges()
     }
 
-    /// Bytes of the value.
+    /// The length of the value in bytes.
     pub fn length(&self) -> u64 {
         self.block.length()
     }

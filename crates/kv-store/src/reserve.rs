@@ -1,26 +1,26 @@
-//! Making room: reservations, eviction and expiry.
+//! Reservation of memory, with eviction and expiry.
 
 use std::sync::atomic::Ordering;
 
-use crate::pool::{Block, Lack};
-use crate::{Moment, NoRoom, Reservation, Store, WhenFull};
+use crate::pool::{AllocError, Block};
+use crate::{Moment, Reservation, ReserveError, Store, WhenFull};
 
 impl Store {
-    /// Memory for a value of this length. Where none is free, values that have expired go first,
-    /// then, if that is allowed, those that nobody read of late. A value that could not fit even
-    /// so costs no other its place.
-    pub fn reserve(&self, length: u64, now: Moment) -> Result<Reservation, NoRoom> {
-        let mut effort = Effort::new(length, now);
+    /// Memory for a value of this length. If none is free, expired values are removed first,
+    /// then, if allowed, values that were not read recently are evicted. Nothing is evicted for a value
+    /// that could not fit anyway.
+    pub fn reserve(&self, length: u64, now: Moment) -> Result<Reservation, ReserveError> {
+        let mut state = ReserveState::new(length, now);
         loop {
-            match self.exchange(&mut effort.spent, length) {
+            match self.release_and_allocate(&mut state.freed, length) {
                 Ok(block) => {
                     self.shared.reserved_bytes.fetch_add(length, Ordering::Relaxed);
                     return Ok(Reservation { block });
                 }
-                Err(Lack::Ever { most }) => return Err(NoRoom::TooLong { most }),
-                Err(Lack::Now { missing, scattered }) => {
-                    effort.scattered = scattered;
-                    if !self.make_room(missing, &mut effort) {
+                Err(AllocError::TooLong { max }) => return Err(ReserveError::TooLong { max }),
+                Err(AllocError::Full { missing, fragmented }) => {
+                    state.fragmented = fragmented;
+                    if !self.free_memory(missing, &mut state) {
                         return Err(self.full(length));
                     }
                 }
@@ -28,164 +28,168 @@ impl Store {
         }
     }
 
-    /// Removes up to `most` values whose time has come. Says how many.
-    pub fn expire(&self, now: Moment, most: usize) -> usize {
-        let mut spent = Vec::new();
-        let count = self.remove_due(now, most, &mut spent);
-        self.give_all(spent);
+    /// Removes up to `max` expired values; returns their number.
+    pub fn expire(&self, now: Moment, max: usize) -> usize {
+        let mut freed = Vec::new();
+        let count = self.remove_expired(now, max, &mut freed);
+        self.release_all(freed);
         count
     }
 
-    /// When the first value expires.
+    /// The earliest expiry of all values.
     pub fn next_expiry(&self) -> Option<Moment> {
         self.slots.iter().filter_map(|slot| slot.earliest()).min()
     }
 
-    /// Removes all values. Those that are pinned free their memory when they are given back.
+    /// Removes all values. The memory of pinned values is freed when they are unpinned.
     pub fn clear(&self) {
         for slot in &self.slots {
-            let blocks = slot.enter().clear();
-            self.give_all(blocks);
+            let blocks = slot.lock().clear();
+            self.release_all(blocks);
         }
     }
 
-    /// A value will expire then.
+    /// Records the expiry of a new value.
     pub(crate) fn note_expiry(&self, expires: Option<Moment>) {
         if let Some(Moment(when)) = expires {
-            self.shared.quiet_until.fetch_min(when, Ordering::SeqCst);
+            self.shared.no_expiry_before.fetch_min(when, Ordering::SeqCst);
         }
     }
 
-    /// Gives blocks back and takes one, in one visit to the pool.
-    fn exchange(&self, spent: &mut Vec<Block>, length: u64) -> Result<Block, Lack> {
+    /// Releases blocks and allocates one, under one lock of the pool.
+    fn release_and_allocate(
+        &self,
+        freed: &mut Vec<Block>,
+        length: u64,
+    ) -> Result<Block, AllocError> {
         let mut pool = self.pool();
-        spent.drain(..).for_each(|block| pool.give(block));
-        pool.take(length)
+        freed.drain(..).for_each(|block| pool.release(block));
+        pool.allocate(length)
     }
 
-    /// Removes values whose blocks may make room, or says that none may go.
-    fn make_room(&self, missing: u64, effort: &mut Effort) -> bool {
-        if self.remove_due(effort.now, BATCH, &mut effort.spent) > 0 {
+    /// Removes values to free memory; `false` if none may be removed.
+    fn free_memory(&self, missing: u64, state: &mut ReserveState) -> bool {
+        if self.remove_expired(state.now, MAX_BATCH, &mut state.freed) > 0 {
             return true;
         }
-        if self.when_full == WhenFull::Refuse || !self.may_fit(effort.length) {
+        if self.when_full == WhenFull::Refuse || !self.can_fit(state.length) {
             return false;
         }
-        (effort.is_vain() && self.sweep(effort)) || self.evict(missing, effort)
+        (state.should_sweep() && self.sweep(state)) || self.evict(missing, state)
     }
 
-    fn full(&self, needed: u64) -> NoRoom {
-        NoRoom::Full { needed, free: self.pool().free_bytes(), pinned: self.pinned_bytes() }
+    fn full(&self, needed: u64) -> ReserveError {
+        ReserveError::Full { needed, free: self.pool().free_bytes(), pinned: self.pinned_bytes() }
     }
 
-    /// Whether the value would fit if all were evicted that can be. Short ones need so little that
-    /// it is not worth asking.
-    fn may_fit(&self, length: u64) -> bool {
-        if length <= SHORT {
+    /// Whether the value would fit if everything that can be evicted were. Not checked for short values, which
+    /// almost always fit.
+    fn can_fit(&self, length: u64) -> bool {
+        if length <= SHORT_BYTES {
             return true;
         }
-        let stays = self.pinned_bytes() + self.shared.reserved_bytes.load(Ordering::Relaxed);
-        length.saturating_add(stays) <= self.pool().bytes()
+        let unevictable = self.pinned_bytes() + self.shared.reserved_bytes.load(Ordering::Relaxed);
+        length.saturating_add(unevictable) <= self.pool().bytes()
     }
 
     fn pinned_bytes(&self) -> u64 {
         self.slots.iter().map(|slot| slot.pinned_bytes()).sum()
     }
 
-    /// Removes values whose time has come from all shards that have some.
-    fn remove_due(&self, now: Moment, most: usize, spent: &mut Vec<Block>) -> usize {
-        if self.shared.quiet_until.load(Ordering::SeqCst) > now.0 {
+    /// Removes expired values from all shards that have some.
+    fn remove_expired(&self, now: Moment, max: usize, freed: &mut Vec<Block>) -> usize {
+        if self.shared.no_expiry_before.load(Ordering::SeqCst) > now.0 {
             return 0;
         }
         let mut count = 0;
         for slot in self.slots.iter().filter(|slot| slot.earliest().is_some_and(|due| due <= now)) {
-            let mut shard = slot.enter();
-            while count < most
-                && let Some((when, id)) = shard.first_alarm()
+            let mut shard = slot.lock();
+            while count < max
+                && let Some((when, id)) = shard.first_expiry()
                 && when <= now
             {
-                spent.extend(shard.expire(id));
+                freed.extend(shard.expire(id));
                 count += 1;
             }
         }
-        // A commit shows its expiry at the slot before it notes it here. So what the first look
-        // missed is noted after the store, unless the second look sees it.
+        // A commit publishes its expiry at the slot before it lowers `no_expiry_before`. So an expiry that the
+        // first read missed is either lowered after the store, or seen by the second read.
         let next = || self.next_expiry().map_or(u64::MAX, |next| next.0);
-        self.shared.quiet_until.store(next(), Ordering::SeqCst);
-        self.shared.quiet_until.fetch_min(next(), Ordering::SeqCst);
+        self.shared.no_expiry_before.store(next(), Ordering::SeqCst);
+        self.shared.no_expiry_before.fetch_min(next(), Ordering::SeqCst);
         count
     }
 
-    /// Evicts from one shard after the other, so that the oldest go first in all, until there may
-    /// be room. The blocks come back together: a long value would never see enough of them if short
-    /// ones of other threads took each as it came.
-    fn evict(&self, missing: u64, effort: &mut Effort) -> bool {
+    /// Evicts from the shards in rotation, so that the oldest of all are evicted first, until enough may
+    /// be free. The blocks are released together: otherwise short values of other threads could take each
+    /// one, and a long value would never find enough.
+    fn evict(&self, missing: u64, state: &mut ReserveState) -> bool {
         let (mut bytes, mut idle) = (0, 0);
-        while bytes < missing && effort.spent.len() < BATCH && idle < self.slots.len() {
-            let turn = self.shared.turn.fetch_add(1, Ordering::Relaxed) & (self.slots.len() - 1);
-            let Some(block) = self.slots[turn].enter().evict() else {
+        while bytes < missing && state.freed.len() < MAX_BATCH && idle < self.slots.len() {
+            let next = self.shared.next_victim.fetch_add(1, Ordering::Relaxed);
+            let Some(block) = self.slots[next & (self.slots.len() - 1)].lock().evict() else {
                 idle += 1;
                 continue;
             };
             idle = 0;
             bytes += block.length();
-            effort.spent.push(block);
+            state.freed.push(block);
         }
-        effort.evicted_bytes += bytes;
-        !effort.spent.is_empty()
+        state.evicted_bytes += bytes;
+        !state.freed.is_empty()
     }
 
-    /// Empties the slabs that have the fewest values.
-    fn sweep(&self, effort: &mut Effort) -> bool {
-        effort.sweeps += 1;
-        let sparse = self.pool().sparsest(effort.length);
+    /// Empties the slabs with the lowest fill.
+    fn sweep(&self, state: &mut ReserveState) -> bool {
+        state.sweeps += 1;
+        let sparse = self.pool().sparsest(state.length);
         for slot in &self.slots {
-            slot.enter().evict_from(&sparse, &mut effort.spent);
+            slot.lock().evict_from(&sparse, &mut state.freed);
         }
-        !effort.spent.is_empty()
+        !state.freed.is_empty()
     }
 
-    fn give_all(&self, blocks: Vec<Block>) {
+    fn release_all(&self, blocks: Vec<Block>) {
         if !blocks.is_empty() {
             let mut pool = self.pool();
-            blocks.into_iter().for_each(|block| pool.give(block));
+            blocks.into_iter().for_each(|block| pool.release(block));
         }
     }
 }
 
-/// What was done so far to make room for a value.
-struct Effort {
+/// The state of one call of [`Store::reserve`].
+struct ReserveState {
     length: u64,
     now: Moment,
-    /// Blocks that left the index and are not in the pool yet.
-    spent: Vec<Block>,
+    /// Blocks that were removed from the index and not yet released to the pool.
+    freed: Vec<Block>,
     evicted_bytes: u64,
     sweeps: u32,
-    scattered: bool,
+    fragmented: bool,
 }
 
-impl Effort {
-    fn new(length: u64, now: Moment) -> Effort {
-        let spent = Vec::new();
-        Effort { length, now, spent, evicted_bytes: 0, sweeps: 0, scattered: false }
+impl ReserveState {
+    fn new(length: u64, now: Moment) -> ReserveState {
+        let freed = Vec::new();
+        ReserveState { length, now, freed, evicted_bytes: 0, sweeps: 0, fragmented: false }
     }
 
-    /// Whether it is of little use to evict more here and there, since what comes free is scattered
-    /// over slabs of other lengths.
-    fn is_vain(&self) -> bool {
-        let enough = 2 * self.length + PATIENCE;
-        self.sweeps < SWEEPS && (self.scattered || self.evicted_bytes > enough)
+    /// Whether to empty whole slabs, since evicting in SIEVE order frees slots scattered over slabs of other
+    /// lengths.
+    fn should_sweep(&self) -> bool {
+        let enough = 2 * self.length + SWEEP_AFTER_BYTES;
+        self.sweeps < MAX_SWEEPS && (self.fragmented || self.evicted_bytes > enough)
     }
 }
 
-/// How many bytes are evicted here and there before slabs are emptied.
-const PATIENCE: u64 = 256 << 10;
+/// Bytes evicted in SIEVE order before slabs are emptied.
+const SWEEP_AFTER_BYTES: u64 = 256 << 10;
 
-/// How often slabs are emptied for one value: pinned values may keep them from it.
-const SWEEPS: u32 = 4;
+/// Sweeps per value: pinned values may prevent slabs from becoming empty.
+const MAX_SWEEPS: u32 = 4;
 
-/// How many values go before the pool is asked again.
-const BATCH: usize = 1024;
+/// Values removed before the allocation is retried.
+const MAX_BATCH: usize = 1024;
 
-/// Up to this length nobody asks first whether there can be room.
-const SHORT: u64 = 4096;
+/// Up to this length it is not checked whether the value can fit.
+const SHORT_BYTES: u64 = 4096;

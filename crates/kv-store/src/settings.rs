@@ -1,39 +1,39 @@
-//! How a store is made.
+//! The settings of a store.
 
-/// What a store is made with.
+/// The settings of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Bytes of the pool that values may take, from offset 0 on; rounded down to units of 4 KiB,
-    /// and at most 16 TiB. Too small, and values are evicted or refused early.
+    /// The size of the pool in bytes, rounded down to units of 4 KiB, at most 16 TiB. If too small, values
+    /// are evicted or refused early.
     pub pool_bytes: u64,
-    /// Bytes of memory that the index may take beside the pool, about: keys cost memory too, those of
-    /// values without bytes nothing else. Too small, and values go although the pool has room.
+    /// The approximate memory limit of the index, in bytes, beside the pool: keys take memory too, even those of
+    /// empty values. If too small, values are evicted although the pool has space.
     pub index_bytes: u64,
-    /// In how many parts the index is cut, each under a lock of its own; rounded up to a power of
-    /// two, at most 65536. Too few, and threads wait for each other; each costs 20 KiB once used.
+    /// The number of parts of the index, each with its own lock; rounded up to a power of
+    /// two, at most 65536. If too few, threads wait for each other; each takes 20 KiB once used.
     pub shards: usize,
-    /// What happens to a value for which there is no room.
+    /// What to do with a new value when the pool is full.
     pub when_full: WhenFull,
-    /// The version of the first commit. Choose one above all that were given before, such as the
-    /// time of the start, where versions must differ between runs.
+    /// The version of the first commit. If versions must differ between runs, choose one above all earlier ones, such
+    /// as the start time.
     pub first_version: u64,
-    /// Seeds the hash of keys. Draw it at random where unknown callers choose the keys: those who know
-    /// it can choose keys that all fall into one place and make the index slow.
+    /// The seed of the key hash. Use a random one if untrusted callers choose the keys: with a known seed
+    /// they can choose colliding keys and make the index slow.
     pub seed: u64,
 }
 
-/// What happens when the pool is full. Values that have expired go first in any case.
+/// What to do when the pool is full. Expired values are removed first in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhenFull {
-    /// Values that nobody read of late make room: the store is a cache.
+    /// Evict values that were not read recently: the store is a cache.
     #[default]
     Evict,
-    /// The new value is refused: the store loses nothing.
+    /// Refuse the new value: the store loses nothing.
     Refuse,
 }
 
 impl Settings {
-    /// The usual settings with a pool of this size: an index without limit, 64 shards, eviction,
+    /// The default settings with a pool of this size: an index without limit, 64 shards, eviction,
     /// versions from 1, and no seed.
     pub fn with_pool(pool_bytes: u64) -> Settings {
         Settings {
@@ -46,7 +46,7 @@ impl Settings {
         }
     }
 
-    /// The number of shards there will be.
+    /// The number of shards after rounding.
     pub(crate) fn shard_count(&self) -> usize {
         self.shards.clamp(1, 1 << 16).next_power_of_two()
     }

@@ -1,4 +1,4 @@
-//! A slot: a shard with its lock, and what may be read of it without.
+//! A shard with its lock, and values that can be read without it.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,17 +7,17 @@ use std::sync::{Mutex, MutexGuard};
 use crate::Moment;
 use crate::shard::Shard;
 
-/// A shard with its lock. Slots share no cache line, nor the pair of lines that is fetched at once.
+/// A shard with its lock. Slots share no cache line, nor a pair of lines that is prefetched together.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct ShardSlot {
     shard: Mutex<Shard>,
-    /// When the first value expires; `u64::MAX` where none does.
+    /// The earliest expiry; `u64::MAX`: none.
     earliest: AtomicU64,
     pinned_bytes: AtomicU64,
 }
 
-/// A shard under its lock. What is read without it is brought up to date at the end.
+/// A locked shard. The values that are read without the lock are updated on drop.
 pub(crate) struct ShardGuard<'s> {
     slot: &'s ShardSlot,
     shard: MutexGuard<'s, Shard>,
@@ -32,7 +32,7 @@ impl ShardSlot {
         }
     }
 
-    pub(crate) fn enter(&self) -> ShardGuard<'_> {
+    pub(crate) fn lock(&self) -> ShardGuard<'_> {
         let shard = self.shard.lock().expect("no thread panics while it holds a shard");
         ShardGuard { slot: self, shard }
     }
@@ -63,9 +63,9 @@ impl DerefMut for ShardGuard<'_> {
 
 impl Drop for ShardGuard<'_> {
     fn drop(&mut self) {
-        let earliest = self.shard.first_alarm().map_or(u64::MAX, |(when, _)| when.0);
-        // Sequentially consistent, since others decide by it that nothing is due; that is dear, and
-        // rarely needed.
+        let earliest = self.shard.first_expiry().map_or(u64::MAX, |(when, _)| when.0);
+        // Sequentially consistent, since other threads decide by it that nothing has expired. The store is
+        // expensive, and rarely needed.
         if self.slot.earliest.load(Ordering::Relaxed) != earliest {
             self.slot.earliest.store(earliest, Ordering::SeqCst);
         }

@@ -1,4 +1,4 @@
-//! The store: keys, values, and who may read or replace them.
+//! The store: the operations on keys.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -7,38 +7,38 @@ use crate::pool::{Block, Pool};
 use crate::shard::{Found, Hashing, Shard, Value};
 use crate::shard_slot::ShardSlot;
 use crate::{
-    Committed, Condition, Facts, Key, Moment, Pin, Pinned, Refused, Reservation, Settings, Usage,
-    WhenFull,
+    Committed, Condition, Facts, Key, Moment, Pin, Pinned, Reservation, Settings, Usage, WhenFull,
+    WriteError,
 };
 
-/// Keys and the ranges of the pool where their values lie. All methods may be called from many
-/// threads at once.
+/// Maps keys to ranges of the pool. All methods may be called by many
+/// threads concurrently.
 ///
-/// A thread holds at most one lock, a shard's or the pool's. So nothing can wait in a circle, and
-/// the pool is never waited for under the lock of a shard. What it costs: a block that left the
-/// index is for a moment in neither.
+/// A thread holds at max one lock, a shard's or the pool's. So there is no deadlock, and
+/// no thread waits for the pool while it holds a shard. The price: a block that left the
+/// index is briefly in neither.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) slots: Box<[ShardSlot]>,
     pub(crate) when_full: WhenFull,
-    /// How much memory the index of one shard may take.
-    max_index: u64,
+    /// The memory limit of one shard's index.
+    max_index_bytes: u64,
     hashing: Hashing,
     pool: Mutex<Pool>,
     pub(crate) shared: Shared,
 }
 
-/// What all threads write. It lies apart from what they only read, which would else leave their
-/// caches with every write.
+/// State that all threads write. It has its own cache lines, so that writes do not invalidate the state that is
+/// only read.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Shared {
     next_version: AtomicU64,
     pub(crate) reserved_bytes: AtomicU64,
-    /// Whose turn it is to evict.
-    pub(crate) turn: AtomicUsize,
-    /// No value expires before.
-    pub(crate) quiet_until: AtomicU64,
+    /// The shard to evict from next.
+    pub(crate) next_victim: AtomicUsize,
+    /// No value expires before this moment.
+    pub(crate) no_expiry_before: AtomicU64,
 }
 
 impl Store {
@@ -49,59 +49,59 @@ impl Store {
         Store {
             slots: (0..settings.shard_count()).map(slot).collect(),
             when_full: settings.when_full,
-            max_index: settings.index_bytes / settings.shard_count() as u64,
+            max_index_bytes: settings.index_bytes / settings.shard_count() as u64,
             hashing,
             pool: Mutex::new(Pool::new(settings.pool_bytes)),
             shared: Shared {
                 next_version: AtomicU64::new(settings.first_version),
                 reserved_bytes: AtomicU64::new(0),
-                turn: AtomicUsize::new(0),
-                quiet_until: AtomicU64::new(u64::MAX),
+                next_victim: AtomicUsize::new(0),
+                no_expiry_before: AtomicU64::new(u64::MAX),
             },
         }
     }
 
-    /// The value of a key, held for reading. A value that has expired is removed instead.
+    /// Pins the value of a key, to be read. An expired value is removed instead.
     pub fn pin(&self, key: Key<'_>, now: Moment) -> Option<Pinned> {
-        let (hash, slot) = self.place(key);
-        let mut shard = self.slots[slot].enter();
-        let spent = match shard.look(hash, key, now) {
+        let (hash, slot) = self.locate(key);
+        let mut shard = self.slots[slot].lock();
+        let freed = match shard.find(hash, key, now) {
             Found::Live(id) => {
                 let (facts, ranges) = (shard.facts(id), shard.pin(id));
                 let pin = Pin { slot: slot as u32, id, version: facts.version };
                 return Some(Pinned { pin, facts, ranges });
             }
-            Found::Due(id) => shard.expire(id),
-            Found::Nothing => None,
+            Found::Expired(id) => shard.expire(id),
+            Found::Absent => None,
         };
         shard.miss();
         drop(shard);
-        self.give(spent);
+        self.release(freed);
         None
     }
 
-    /// What is known of a key's value, without a trace: it counts as no use of the value.
+    /// The facts of a key's value. Does not count as a read of the value.
     pub fn stat(&self, key: Key<'_>, now: Moment) -> Option<Facts> {
-        let (hash, slot) = self.place(key);
-        let shard = self.slots[slot].enter();
-        match shard.look(hash, key, now) {
+        let (hash, slot) = self.locate(key);
+        let shard = self.slots[slot].lock();
+        match shard.find(hash, key, now) {
             Found::Live(id) => Some(shard.facts(id)),
-            Found::Due(_) | Found::Nothing => None,
+            Found::Expired(_) | Found::Absent => None,
         }
     }
 
-    /// Gives a value back. If it was replaced or removed meanwhile, the last pin frees its memory.
+    /// Unpins a value. If it was replaced or removed, the last unpin frees its memory.
     ///
     /// # Panics
     ///
-    /// May panic if the pin is another store's.
+    /// May panic if the pin is of another store.
     pub fn unpin(&self, pin: Pin) {
-        let spent = self.slots[pin.slot as usize].enter().unpin(pin.id, pin.version);
-        self.give(spent);
+        let freed = self.slots[pin.slot as usize].lock().unpin(pin.id, pin.version);
+        self.release(freed);
     }
 
-    /// Makes a reservation the value of a key, if the condition holds; else nothing changes, and
-    /// the reservation's memory is free again. Readers see the old value or the new one.
+    /// Commits a reservation as the value of a key, if the condition is met; else nothing changes, and
+    /// the reservation is cancelled. Readers see the old value or the new one.
     pub fn commit(
         &self,
         key: Key<'_>,
@@ -109,25 +109,26 @@ impl Store {
         expires: Option<Moment>,
         condition: Condition,
         now: Moment,
-    ) -> Result<Committed, Refused> {
+    ) -> Result<Committed, WriteError> {
         self.put(key, reservation, expires, (condition, None), now)
     }
 
-    /// As [`Store::commit`], whatever was there, under a version that was [drawn](Store::draw_version) before: for
-    /// who had to write it down first. Where the key has that version already nothing changes, since pins go by it.
-    pub fn settle(
+    /// Like [`Store::commit`], without condition, under a version that was
+    /// [allocated](Store::allocate_version) before: for callers that must persist it first. If the key
+    /// already has that version nothing changes, since pins refer to it.
+    pub fn commit_version(
         &self,
         key: Key<'_>,
         reservation: Reservation,
         version: u64,
         expires: Option<Moment>,
         now: Moment,
-    ) -> Result<Committed, Refused> {
+    ) -> Result<Committed, WriteError> {
         self.put(key, reservation, expires, (Condition::Always, Some(version)), now)
     }
 
     /// A version that no other value has.
-    pub fn draw_version(&self) -> u64 {
+    pub fn allocate_version(&self) -> u64 {
         self.shared.next_version.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -136,74 +137,74 @@ impl Store {
         key: Key<'_>,
         reservation: Reservation,
         expires: Option<Moment>,
-        (condition, drawn): (Condition, Option<u64>),
+        (condition, allocated): (Condition, Option<u64>),
         now: Moment,
-    ) -> Result<Committed, Refused> {
-        let block = self.reserved(reservation);
-        let (hash, slot) = self.place(key);
-        let mut shard = self.slots[slot].enter();
-        let found = shard.look(hash, key, now);
+    ) -> Result<Committed, WriteError> {
+        let block = self.end_reservation(reservation);
+        let (hash, slot) = self.locate(key);
+        let mut shard = self.slots[slot].lock();
+        let found = shard.find(hash, key, now);
         if let Err(refused) = condition.check(shard.version(found)) {
             drop(shard);
-            self.give(Some(block));
+            self.release(Some(block));
             return Err(refused);
         }
-        if let Some(version) = drawn
+        if let Some(version) = allocated
             && shard.version(found) == Some(version)
         {
             drop(shard);
-            self.give(Some(block));
+            self.release(Some(block));
             return Ok(Committed { version, replaced: true });
         }
-        let mut others = Vec::new();
-        if found == Found::Nothing && !self.make_place(&mut shard, now, &mut others) {
+        let mut evicted = Vec::new();
+        if found == Found::Absent && !self.make_index_space(&mut shard, now, &mut evicted) {
             drop(shard);
-            self.give(Some(block));
-            return Err(Refused::IndexFull);
+            self.release(Some(block));
+            return Err(WriteError::IndexFull);
         }
-        // Drawn under the lock, so that the versions of a key rise in the order of its commits.
-        let version = drawn.unwrap_or_else(|| self.draw_version());
-        let spent = shard.put(found, hash, key, Value { block, version, expires });
+        // Allocated under the lock, so that the versions of a key increase in the order of its commits.
+        let version = allocated.unwrap_or_else(|| self.allocate_version());
+        let freed = shard.put(found, hash, key, Value { block, version, expires });
         drop(shard);
-        self.give(spent);
-        others.into_iter().for_each(|block| self.give(Some(block)));
+        self.release(freed);
+        evicted.into_iter().for_each(|block| self.release(Some(block)));
         self.note_expiry(expires);
         Ok(Committed { version, replaced: matches!(found, Found::Live(_)) })
     }
 
-    /// Gives the memory of a reservation back.
+    /// Frees the memory of a reservation.
     pub fn cancel(&self, reservation: Reservation) {
-        let block = self.reserved(reservation);
-        self.give(Some(block));
+        let block = self.end_reservation(reservation);
+        self.release(Some(block));
     }
 
-    /// Removes a key, if the condition holds. Says which version it had, or `None` where there was
+    /// Removes a key, if the condition is met. Returns its version, or `None` if there was
     /// no such key.
     pub fn delete(
         &self,
         key: Key<'_>,
         condition: Condition,
         now: Moment,
-    ) -> Result<Option<u64>, Refused> {
-        let (hash, slot) = self.place(key);
-        let mut shard = self.slots[slot].enter();
-        let found = shard.look(hash, key, now);
+    ) -> Result<Option<u64>, WriteError> {
+        let (hash, slot) = self.locate(key);
+        let mut shard = self.slots[slot].lock();
+        let found = shard.find(hash, key, now);
         let version = shard.version(found);
         condition.check(version)?;
-        let spent = match found {
+        let freed = match found {
             Found::Live(id) => shard.delete(id),
-            Found::Due(id) => shard.expire(id),
-            Found::Nothing => None,
+            Found::Expired(id) => shard.expire(id),
+            Found::Absent => None,
         };
         drop(shard);
-        self.give(spent);
+        self.release(freed);
         Ok(version)
     }
 
-    /// What is held and was done.
+    /// The current usage and counters.
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
-        self.slots.iter().for_each(|slot| slot.enter().count(&mut usage));
+        self.slots.iter().for_each(|slot| slot.lock().count(&mut usage));
         usage.index_bytes += size_of_val(&*self.slots) as u64;
         usage.reserved_bytes = self.shared.reserved_bytes.load(Ordering::Relaxed);
         let pool = self.pool();
@@ -214,18 +215,18 @@ impl Store {
         usage
     }
 
-    /// Removes entries until the shard's index has room for one more; `false` if none may go.
-    fn make_place(&self, shard: &mut Shard, now: Moment, spent: &mut Vec<Block>) -> bool {
-        while shard.weight() >= self.max_index {
-            let due = shard.first_alarm().filter(|(when, _)| *when <= now);
-            let gone = match (due, self.when_full) {
+    /// Removes entries until the shard's index has space for one more; `false` if none may be removed.
+    fn make_index_space(&self, shard: &mut Shard, now: Moment, freed: &mut Vec<Block>) -> bool {
+        while shard.estimated_bytes() >= self.max_index_bytes {
+            let expired = shard.first_expiry().filter(|(when, _)| *when <= now);
+            let removed = match (expired, self.when_full) {
                 (Some((_, id)), _) => shard.expire(id),
                 (None, WhenFull::Evict) => shard.evict(),
                 (None, WhenFull::Refuse) => None,
             };
-            match gone {
-                Some(block) => spent.push(block),
-                None if due.is_none() => return false,
+            match removed {
+                Some(block) => freed.push(block),
+                None if expired.is_none() => return false,
                 None => {}
             }
         }
@@ -236,23 +237,23 @@ impl Store {
         self.pool.lock().expect("no thread panics while it holds the pool")
     }
 
-    /// Gives memory back to the pool. No lock of a shard is held here.
-    pub(crate) fn give(&self, block: Option<Block>) {
+    /// Releases memory to the pool. The caller holds no lock of a shard.
+    pub(crate) fn release(&self, block: Option<Block>) {
         match block {
             None | Some(Block::Empty) => {}
-            Some(block) => self.pool().give(block),
+            Some(block) => self.pool().release(block),
         }
     }
 
-    /// The hash of a key, and the slot that follows from it. The index uses the highest and the
-    /// lowest bits of the hash, so the slot comes from those between.
-    fn place(&self, key: Key<'_>) -> (u64, usize) {
+    /// The hash of a key, and its shard. The hash table uses the highest and the
+    /// lowest bits of the hash, so the shard is chosen by those between.
+    fn locate(&self, key: Key<'_>) -> (u64, usize) {
         let hash = self.hashing.of(key.as_bytes());
         (hash, (hash >> 32) as usize & (self.slots.len() - 1))
     }
 
-    /// The block of a reservation that ends here.
-    fn reserved(&self, reservation: Reservation) -> Block {
+    /// Ends a reservation; returns its block.
+    fn end_reservation(&self, reservation: Reservation) -> Block {
         self.shared.reserved_bytes.fetch_sub(reservation.length(), Ordering::Relaxed);
         reservation.block
     }

@@ -1,39 +1,39 @@
-//! What a store holds and has done.
+//! The usage and the counters of a store.
 
-/// What a store holds and has done. Threads go on while it is gathered, so that results may differ
-/// by what they did meanwhile.
+/// The usage and the counters of a store. They are collected while other threads work, so they may be slightly
+/// inconsistent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Keys, those included that have expired and were not removed yet.
+    /// Keys, including expired ones that are not removed yet.
     pub keys: u64,
-    /// Bytes of their values.
+    /// Total length of their values.
     pub value_bytes: u64,
-    /// Bytes of the pool that are taken: by values, reservations and slots of size classes.
+    /// Allocated bytes of the pool: values, reservations and slots of size classes.
     pub used_bytes: u64,
-    /// Bytes of reservations that were neither committed nor cancelled yet.
+    /// Bytes of reservations that are neither committed nor cancelled.
     pub reserved_bytes: u64,
-    /// Pins that were not given back yet.
+    /// Current pins.
     pub pins: u64,
-    /// Bytes of the values these hold.
+    /// Bytes of pinned values.
     pub pinned_bytes: u64,
-    /// Values that were replaced or removed and wait for the last of their pins.
+    /// Values that were replaced or removed while pinned, and are pinned still.
     pub detached: u64,
-    /// Bytes of the pool that nothing has taken.
+    /// Free bytes of the pool.
     pub free_bytes: u64,
-    /// The longest run of them.
+    /// The longest free run, in bytes.
     pub largest_free: u64,
-    /// Bytes of the heap that the index and the tables of the pool take.
+    /// Heap bytes of the index and of the pool's tables.
     pub index_bytes: u64,
     /// Pins that found their key.
     pub hits: u64,
-    /// Pins that did not.
+    /// Pins that did not find their key.
     pub misses: u64,
     /// Commits.
     pub puts: u64,
     /// Keys deleted.
     pub deletes: u64,
-    /// Values evicted to make room.
+    /// Values evicted to free memory.
     pub evicted: u64,
-    /// Values removed because their time had come.
+    /// Values removed because they expired.
     pub expired: u64,
 }

@@ -1,8 +1,8 @@
-//! What a user of the store may rely on, case by case.
+//! The documented behaviour of a store, case by case.
 
 use kv_store::{
-    Committed, Condition, Cursor, Key, Moment, NoRoom, Range, Ranges, Refused, Settings, Store,
-    WhenFull,
+    Committed, Condition, Cursor, Key, Moment, Range, Ranges, ReserveError, Settings, Store,
+    WhenFull, WriteError,
 };
 
 const NOW: Moment = Moment(1000);
@@ -39,13 +39,14 @@ fn get_returns_the_last_put() {
 }
 
 #[test]
-fn a_version_that_is_settled_twice_is_there_once_and_its_pins_hold() {
+fn committing_the_same_version_twice_changes_nothing() {
     let store = store(1 << 20, WhenFull::Refuse);
-    let version = store.draw_version();
-    let settle = || store.settle(key("a"), store.reserve(100, NOW).unwrap(), version, None, NOW);
-    assert_eq!(settle(), Ok(Committed { version, replaced: false }));
+    let version = store.allocate_version();
+    let commit =
+        || store.commit_version(key("a"), store.reserve(100, NOW).unwrap(), version, None, NOW);
+    assert_eq!(commit(), Ok(Committed { version, replaced: false }));
     let pinned = store.pin(key("a"), NOW).unwrap();
-    assert_eq!(settle(), Ok(Committed { version, replaced: true }));
+    assert_eq!(commit(), Ok(Committed { version, replaced: true }));
     let again = store.pin(key("a"), NOW).unwrap();
     assert_eq!(again.ranges, pinned.ranges);
     store.unpin(pinned.pin);
@@ -64,7 +65,7 @@ fn a_pinned_value_stays_when_it_is_overwritten_and_deleted() {
     assert!(store.stat(key("a"), NOW).is_none());
     store.unpin(one.pin);
     assert_eq!(store.usage().detached, 1);
-    let full = NoRoom::Full { needed: 4000, free: 0, pinned: 4000 };
+    let full = ReserveError::Full { needed: 4000, free: 0, pinned: 4000 };
     assert_eq!(store.reserve(4000, NOW).unwrap_err(), full);
     store.unpin(two.pin);
     assert_eq!((store.usage().detached, store.usage().used_bytes), (0, 0));
@@ -78,15 +79,15 @@ fn a_condition_that_fails_changes_nothing_and_frees_the_reservation() {
         let reservation = store.reserve(100_000, NOW).unwrap();
         store.commit(key("a"), reservation, None, condition, NOW).map(|done| done.version)
     };
-    assert_eq!(attempt(Condition::IfVersion(1)), Err(Refused::Absent));
+    assert_eq!(attempt(Condition::IfVersion(1)), Err(WriteError::Absent));
     assert_eq!(store.usage().used_bytes, 0);
     assert_eq!(attempt(Condition::IfAbsent), Ok(1));
     let before = (store.stat(key("a"), NOW), store.usage());
-    assert_eq!(attempt(Condition::IfAbsent), Err(Refused::Exists { version: 1 }));
-    assert_eq!(attempt(Condition::IfVersion(7)), Err(Refused::OtherVersion { version: 1 }));
+    assert_eq!(attempt(Condition::IfAbsent), Err(WriteError::Exists { version: 1 }));
+    assert_eq!(attempt(Condition::IfVersion(7)), Err(WriteError::OtherVersion { version: 1 }));
     assert_eq!((store.stat(key("a"), NOW), store.usage()), before);
     assert_eq!(attempt(Condition::IfVersion(1)), Ok(2));
-    let refused = Err(Refused::OtherVersion { version: 2 });
+    let refused = Err(WriteError::OtherVersion { version: 2 });
     assert_eq!(store.delete(key("a"), Condition::IfVersion(1), NOW), refused);
     assert_eq!(store.delete(key("a"), Condition::IfVersion(2), NOW), Ok(Some(2)));
     assert_eq!(store.delete(key("a"), Condition::Always, NOW), Ok(None));
@@ -94,7 +95,7 @@ fn a_condition_that_fails_changes_nothing_and_frees_the_reservation() {
 }
 
 #[test]
-fn a_value_expires_when_its_time_has_come() {
+fn values_expire() {
     let store = store(1 << 20, WhenFull::Refuse);
     for (name, expires) in [("a", 2000), ("b", 3000), ("c", 4000)] {
         let reservation = store.reserve(10, NOW).unwrap();
@@ -107,7 +108,7 @@ fn a_value_expires_when_its_time_has_come() {
     assert!(store.pin(key("a"), Moment(2000)).is_none());
     assert_eq!((store.usage().keys, store.usage().expired), (2, 1));
     put(&store, "c", 10);
-    assert_eq!(store.expire(Moment(9000), 10), 1, "the put of c took its expiry away");
+    assert_eq!(store.expire(Moment(9000), 10), 1, "the put of c removed its expiry");
     assert_eq!((store.next_expiry(), store.usage().keys), (None, 1));
 }
 
@@ -119,18 +120,18 @@ fn an_expired_value_is_absent_to_conditions() {
         store.commit(key("a"), reservation, Some(Moment(2000)), condition, now)
     };
     commit(Condition::Always, NOW).unwrap();
-    assert_eq!(commit(Condition::IfVersion(1), Moment(2000)), Err(Refused::Absent));
+    assert_eq!(commit(Condition::IfVersion(1), Moment(2000)), Err(WriteError::Absent));
     let fresh = commit(Condition::IfAbsent, Moment(2000));
     assert_eq!(fresh, Ok(Committed { version: 2, replaced: false }));
 }
 
 #[test]
-fn a_full_store_that_may_not_evict_refuses_but_drops_what_expired() {
+fn a_full_store_that_may_not_evict_removes_expired_values() {
     let store = store(1 << 20, WhenFull::Refuse);
     let reservation = store.reserve(1 << 20, NOW).unwrap();
     let expires = Some(Moment(2000));
     store.commit(key("a"), reservation, expires, Condition::Always, NOW).unwrap();
-    let full = NoRoom::Full { needed: 8, free: 0, pinned: 0 };
+    let full = ReserveError::Full { needed: 8, free: 0, pinned: 0 };
     assert_eq!(store.reserve(8, Moment(1999)).unwrap_err(), full);
     let reservation = store.reserve(8, Moment(2000)).unwrap();
     store.cancel(reservation);
@@ -138,7 +139,7 @@ fn a_full_store_that_may_not_evict_refuses_but_drops_what_expired() {
 }
 
 #[test]
-fn keys_without_values_have_a_limit_too() {
+fn keys_of_empty_values_are_limited() {
     let settings = Settings { index_bytes: 64 << 10, shards: 4, ..Settings::with_pool(1 << 20) };
     for when_full in [WhenFull::Evict, WhenFull::Refuse] {
         let store = Store::new(Settings { when_full, ..settings });
@@ -149,7 +150,7 @@ fn keys_without_values_have_a_limit_too() {
             match store.commit(key(&name), none, None, Condition::Always, NOW) {
                 Ok(_) => {}
                 Err(why) => {
-                    assert_eq!(why, Refused::IndexFull);
+                    assert_eq!(why, WriteError::IndexFull);
                     refused += 1;
                 }
             }
@@ -160,10 +161,10 @@ fn keys_without_values_have_a_limit_too() {
         assert_eq!(usage.evicted == 0, when_full == WhenFull::Refuse);
         let name = format!("{:0100}", 1);
         let none = store.reserve(0, NOW).unwrap();
-        let there = store.stat(key(&name), NOW).is_some();
-        // What is there already may be written again.
+        let exists = store.stat(key(&name), NOW).is_some();
+        // An existing key may be overwritten.
         let again = store.commit(key(&name), none, None, Condition::Always, NOW);
-        assert_eq!(again.is_ok(), there || when_full == WhenFull::Evict);
+        assert_eq!(again.is_ok(), exists || when_full == WhenFull::Evict);
     }
 }
 
@@ -173,10 +174,10 @@ fn nothing_is_evicted_for_a_value_that_cannot_fit() {
     for name in ["a", "b", "c", "d"] {
         put(&store, name, 256 << 10);
     }
-    let too_long = NoRoom::TooLong { most: 1 << 20 };
+    let too_long = ReserveError::TooLong { max: 1 << 20 };
     assert_eq!(store.reserve((1 << 20) + 1, NOW).unwrap_err(), too_long);
     let pinned = store.pin(key("b"), NOW).unwrap();
-    let full = NoRoom::Full { needed: 1 << 20, free: 0, pinned: 256 << 10 };
+    let full = ReserveError::Full { needed: 1 << 20, free: 0, pinned: 256 << 10 };
     assert_eq!(store.reserve(1 << 20, NOW).unwrap_err(), full);
     assert_eq!((store.usage().evicted, store.usage().keys), (0, 4));
     let reservation = store.reserve(768 << 10, NOW).unwrap();
@@ -194,22 +195,22 @@ fn no_more_is_evicted_than_the_value_needs() {
     }
     for (length, evicted) in [(64 << 10, 1), (100 << 10, 3), (28 << 10, 3), (8, 4)] {
         put(&store, &format!("length {length}"), length);
-        assert_eq!(store.usage().evicted, evicted, "after one of {length}");
+        assert_eq!(store.usage().evicted, evicted, "after a value of {length}");
     }
 }
 
 #[test]
-fn a_value_of_no_bytes_needs_no_pool() {
+fn an_empty_value_needs_no_pool() {
     let store = store(0, WhenFull::Refuse);
     put(&store, "a", 0);
     let pinned = store.pin(key("a"), NOW).unwrap();
     assert_eq!(pinned.ranges, Ranges::One(Range { offset: 0, length: 0 }));
     store.unpin(pinned.pin);
-    assert_eq!(store.reserve(1, NOW).unwrap_err(), NoRoom::TooLong { most: 0 });
+    assert_eq!(store.reserve(1, NOW).unwrap_err(), ReserveError::TooLong { max: 0 });
 }
 
 #[test]
-fn clear_leaves_only_what_is_pinned() {
+fn clear_keeps_only_pinned_values() {
     let store = store(1 << 20, WhenFull::Refuse);
     for number in 0..500 {
         put(&store, &format!("a rather long key with the number {number}"), 100 + number);
@@ -224,7 +225,7 @@ fn clear_leaves_only_what_is_pinned() {
 }
 
 #[test]
-fn versions_begin_where_they_are_told() {
+fn versions_start_at_first_version() {
     let store = Store::new(Settings { first_version: 1 << 40, ..Settings::with_pool(4096) });
     assert_eq!(put(&store, "a", 1).version, 1 << 40);
     assert_eq!(store.delete(key("a"), Condition::Always, NOW), Ok(Some(1 << 40)));

@@ -1,4 +1,4 @@
-//! How often what is asked for is still there.
+//! Hit rates under eviction.
 
 mod seeded;
 
@@ -9,40 +9,40 @@ use seeded::Random;
 
 const NOW: Moment = Moment(0);
 
-/// Requests where the second key is asked for half as often as the first, the third a third, and
+/// Zipf-distributed requests: the second key is requested half as often as the first, the third a third, and
 /// so on; a miss puts the key. A tenth of the keys fit.
 #[test]
-fn more_hits_than_first_in_first_out() {
-    let (keys, room, requests) = (20_000, 2000, 200_000);
+fn more_hits_than_fifo() {
+    let (keys, capacity, requests) = (20_000, 2000, 200_000);
     let ranks = Zipf::new(keys);
-    let store = Store::new(Settings::with_pool(room * 4096));
+    let store = Store::new(Settings::with_pool(capacity * 4096));
     let mut fifo = Fifo::default();
-    let (mut random, mut ours, mut theirs) = (Random(7), 0, 0);
+    let (mut random, mut store_hits, mut fifo_hits) = (Random(7), 0, 0);
     for _ in 0..requests {
         let rank = ranks.draw(&mut random);
-        ours += u64::from(ask(&store, rank));
-        theirs += u64::from(fifo.ask(rank, room as usize));
+        store_hits += u64::from(request(&store, rank));
+        fifo_hits += u64::from(fifo.request(rank, capacity as usize));
     }
-    let share = |hits: u64| hits as f64 * 100.0 / f64::from(requests);
-    eprintln!("hits: {:.1} %, first in first out {:.1} %", share(ours), share(theirs));
-    assert!(share(ours) > share(theirs) + 4.0);
+    let percent = |hits: u64| hits as f64 * 100.0 / f64::from(requests);
+    eprintln!("hits: {:.1} %, FIFO {:.1} %", percent(store_hits), percent(fifo_hits));
+    assert!(percent(store_hits) > percent(fifo_hits) + 4.0);
 }
 
-/// A hot set that is read again and again stays while keys that are asked for once pass by.
+/// A hot set that is read repeatedly stays, while keys that are requested once are evicted.
 #[test]
-fn hot_keys_stay_while_others_pass() {
+fn hot_keys_are_not_evicted() {
     let store = Store::new(Settings { shards: 1, ..Settings::with_pool(1000 * 4096) });
     let mut misses = 0;
     for round in 0..100 {
-        misses += (0..200).filter(|hot| !ask(&store, *hot)).count();
+        misses += (0..200).filter(|hot| !request(&store, *hot)).count();
         let cold = 1000 + round * 300;
-        assert!((cold..cold + 300).all(|cold| !ask(&store, cold)));
+        assert!((cold..cold + 300).all(|cold| !request(&store, cold)));
     }
     assert_eq!(misses, 200, "each hot key is put once");
 }
 
-/// Whether the key was there; if not, it is now.
-fn ask(store: &Store, number: u64) -> bool {
+/// Returns whether the key was present, and puts it if not.
+fn request(store: &Store, number: u64) -> bool {
     let name = number.to_le_bytes();
     let key = Key::new(&name).unwrap();
     if let Some(pinned) = store.pin(key, NOW) {
@@ -57,23 +57,23 @@ fn ask(store: &Store, number: u64) -> bool {
 #[derive(Default)]
 struct Fifo {
     order: VecDeque<u64>,
-    held: HashSet<u64>,
+    keys: HashSet<u64>,
 }
 
 impl Fifo {
-    fn ask(&mut self, number: u64, room: usize) -> bool {
-        if !self.held.insert(number) {
+    fn request(&mut self, number: u64, capacity: usize) -> bool {
+        if !self.keys.insert(number) {
             return true;
         }
         self.order.push_back(number);
-        if self.order.len() > room {
-            self.order.pop_front().map(|oldest| self.held.remove(&oldest));
+        if self.order.len() > capacity {
+            self.order.pop_front().map(|oldest| self.keys.remove(&oldest));
         }
         false
     }
 }
 
-/// Ranks whose chance falls with their number.
+/// Ranks whose probability is inverse to their number: cumulative sums.
 struct Zipf(Vec<f64>);
 
 impl Zipf {

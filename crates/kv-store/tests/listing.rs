@@ -1,4 +1,4 @@
-//! Lists: what is in them, and how long a page may be.
+//! Listings: their keys, and the limits of a page.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,9 +36,9 @@ fn a_key_that_stays_is_listed_exactly_once_while_others_come_and_go() {
                 for number in (0..5000).cycle().take_while(|_| !done.load(Ordering::Relaxed)) {
                     put(store, &format!("stays {number}"), None);
                     put(store, &format!("comes {thread} {number}"), None);
-                    let gone = format!("comes {thread} {}", (number + 4000) % 5000);
-                    let gone = Key::new(gone.as_bytes()).unwrap();
-                    store.delete(gone, Condition::Always, NOW).unwrap();
+                    let old = format!("comes {thread} {}", (number + 4000) % 5000);
+                    let old = Key::new(old.as_bytes()).unwrap();
+                    store.delete(old, Condition::Always, NOW).unwrap();
                 }
             });
         }
@@ -55,7 +55,7 @@ fn a_key_that_stays_is_listed_exactly_once_while_others_come_and_go() {
 }
 
 #[test]
-fn a_page_has_no_more_than_was_asked_for() {
+fn a_page_stays_within_its_limits() {
     let store = Store::new(Settings::with_pool(1 << 20));
     (0..1000).for_each(|number| put(&store, &format!("key {number:04}"), None));
     let by_keys = pages(&store, "", 7, usize::MAX);
@@ -63,17 +63,17 @@ fn a_page_has_no_more_than_was_asked_for() {
     assert_eq!(by_keys.iter().map(|page| page.keys.len()).sum::<usize>(), 1000);
     let by_bytes = pages(&store, "", usize::MAX, 20);
     assert!(by_bytes.iter().all(|page| page.keys.len() <= 2), "keys of 8 bytes");
-    let none_asked_for = pages(&store, "", 0, 0);
-    assert!(none_asked_for.iter().all(|page| page.keys.len() <= 1), "or it would never end");
-    assert_eq!(none_asked_for.iter().map(|page| page.keys.len()).sum::<usize>(), 1000);
+    let zero_limit = pages(&store, "", 0, 0);
+    assert!(zero_limit.iter().all(|page| page.keys.len() <= 1), "or it would never end");
+    assert_eq!(zero_limit.iter().map(|page| page.keys.len()).sum::<usize>(), 1000);
 }
 
 #[test]
-fn a_page_ends_also_where_nothing_matches() {
+fn a_page_ends_even_if_nothing_matches() {
     let store = Store::new(Settings::with_pool(16 << 20));
     (0..50_000).for_each(|number| put(&store, &format!("key {number}"), None));
     let pages = pages(&store, "other", 10, 1000);
-    assert!(pages.len() > 2, "each looks at a part of the keys");
+    assert!(pages.len() > 2, "each page scans a part of the keys");
     assert!(pages.iter().all(|page| page.keys.is_empty()));
 }
 
@@ -88,7 +88,7 @@ fn expired_keys_are_not_listed() {
 }
 
 #[test]
-fn a_cursor_that_was_made_up_does_no_harm() {
+fn an_invalid_cursor_does_no_harm() {
     let store = Store::new(Settings::with_pool(1 << 20));
     put(&store, "a", None);
     for number in [1 << 32, u64::MAX, u64::from(u32::MAX), 63 << 32 | 5, 64 << 32] {

@@ -1,4 +1,4 @@
-//! How much memory a key costs, by an allocator that counts.
+//! The memory per key, measured by a counting allocator.
 #![allow(unsafe_code, reason = "an allocator is an unsafe trait; this one only adds up lengths")]
 
 mod seeded;
@@ -14,9 +14,9 @@ const NOW: Moment = Moment(0);
 #[global_allocator]
 static HEAP: Counting = Counting(AtomicU64::new(0));
 
-/// One test, since others would run beside it and count too.
+/// One test, since others would run concurrently and be counted too.
 #[test]
-fn a_key_costs_what_usage_says() {
+fn usage_reports_the_memory_per_key() {
     let plain = measure(1_000_000, |number, _| (name(number, 16), 100, None));
     assert!(plain.0 < 80.0, "{plain:?}");
     measure(100_000, |number, random| {
@@ -25,7 +25,7 @@ fn a_key_costs_what_usage_says() {
     });
 }
 
-/// Bytes of heap and of the pool for each key. The heap is counted, and `usage` must agree.
+/// Bytes of heap and of the pool per key. The heap is counted, and `usage` must agree.
 fn measure(
     keys: u64,
     value: impl Fn(u64, &mut Random) -> (Vec<u8>, u64, Option<Moment>),
@@ -58,7 +58,7 @@ fn name(number: u64, length: usize) -> Vec<u8> {
     name
 }
 
-/// The system's allocator, and how many bytes are taken of it.
+/// The system's allocator, with the number of allocated bytes.
 struct Counting(AtomicU64);
 
 // SAFETY: every call is handed to `System`, which keeps the promises of the trait.

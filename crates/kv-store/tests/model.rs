@@ -5,51 +5,51 @@ mod seeded;
 use std::collections::HashMap;
 
 use kv_store::{
-    Condition, Cursor, Facts, Key, Moment, NoRoom, Pinned, Range, Refused, Reservation, Settings,
-    Store, WhenFull,
+    Condition, Cursor, Facts, Key, Moment, Pinned, Range, Reservation, ReserveError, Settings,
+    Store, WhenFull, WriteError,
 };
 use seeded::Random;
 
 #[test]
 fn a_store_that_evicts_agrees_with_the_model() {
     for seed in 0..30 {
-        Trial::new(seed, WhenFull::Evict).run(3000);
+        ModelTest::new(seed, WhenFull::Evict).run(3000);
     }
 }
 
 #[test]
 fn a_store_that_refuses_agrees_with_the_model() {
     for seed in 100..130 {
-        Trial::new(seed, WhenFull::Refuse).run(3000);
+        ModelTest::new(seed, WhenFull::Refuse).run(3000);
     }
 }
 
-/// A store, and what it should hold.
-struct Trial {
+/// A store, and its expected content.
+struct ModelTest {
     store: Store,
     random: Random,
     now: Moment,
     pool_bytes: u64,
     refuses: bool,
-    model: HashMap<Vec<u8>, Known>,
-    pins: Vec<(Pinned, Known)>,
+    model: HashMap<Vec<u8>, ModelValue>,
+    pins: Vec<(Pinned, ModelValue)>,
     reservations: Vec<Reservation>,
     versions: u64,
     evicted: u64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Known {
+struct ModelValue {
     facts: Facts,
     ranges: Vec<Range>,
 }
 
-impl Trial {
-    fn new(seed: u64, when_full: WhenFull) -> Trial {
+impl ModelTest {
+    fn new(seed: u64, when_full: WhenFull) -> ModelTest {
         let mut random = Random(seed);
         let pool_bytes = random.one_of(&[64 << 10, 1 << 20, 4 << 20]);
         let shards = random.one_of(&[1, 4, 16]);
-        Trial {
+        ModelTest {
             store: Store::new(Settings {
                 shards,
                 when_full,
@@ -75,8 +75,8 @@ impl Trial {
                 45..70 => self.get(),
                 70..78 => self.unpin(),
                 78..88 => self.delete(),
-                88..92 => self.hold(),
-                92..95 => self.time_passes(),
+                88..92 => self.keep_reservation(),
+                92..95 => self.advance_time(),
                 95..97 => self.list(),
                 97..99 => self.cancel(),
                 _ if self.random.below(20) == 0 => self.clear(),
@@ -105,20 +105,20 @@ impl Trial {
         assert_eq!((done.version, done.replaced), (self.versions, replaced));
         self.versions += 1;
         let facts = Facts { length, version: done.version, expires };
-        self.model.insert(key, Known { facts, ranges });
+        self.model.insert(key, ModelValue { facts, ranges });
     }
 
     fn get(&mut self) {
         let key = self.key();
         let pinned = self.store.pin(Key::new(&key).unwrap(), self.now);
-        let known = self.live(&key).cloned();
+        let value = self.live(&key).cloned();
         let Some(pinned) = pinned else {
-            assert_eq!(known, None);
+            assert_eq!(value, None);
             self.model.remove(&key);
             return;
         };
-        let found = Known { facts: pinned.facts, ranges: pinned.ranges.as_slice().to_vec() };
-        assert_eq!(Some(&found), known.as_ref());
+        let found = ModelValue { facts: pinned.facts, ranges: pinned.ranges.as_slice().to_vec() };
+        assert_eq!(Some(&found), value.as_ref());
         assert_eq!(self.store.stat(Key::new(&key).unwrap(), self.now), Some(found.facts));
         if self.random.below(3) == 0 {
             self.pins.push((pinned, found));
@@ -136,7 +136,7 @@ impl Trial {
 
     fn delete(&mut self) {
         let (key, condition) = (self.key(), self.condition());
-        let version = self.live(&key).map(|known| known.facts.version);
+        let version = self.live(&key).map(|value| value.facts.version);
         let expected = allowed(condition, self.live(&key)).map(|()| version);
         assert_eq!(self.store.delete(Key::new(&key).unwrap(), condition, self.now), expected);
         if expected.is_ok() {
@@ -144,7 +144,7 @@ impl Trial {
         }
     }
 
-    fn hold(&mut self) {
+    fn keep_reservation(&mut self) {
         let reservation = self.reserve();
         self.reservations.extend(reservation);
     }
@@ -155,20 +155,20 @@ impl Trial {
         }
     }
 
-    fn time_passes(&mut self) {
+    fn advance_time(&mut self) {
         self.now.0 += self.random.below(200);
-        let most = self.random.below(20) as usize;
-        assert!(self.store.expire(self.now, most) <= most);
+        let max = self.random.below(20) as usize;
+        assert!(self.store.expire(self.now, max) <= max);
     }
 
     fn list(&mut self) {
         let prefix: &[u8] = self.random.one_of(&[b"", b"k", b"key 1", b"key 33", b"none"]);
-        let most = self.random.between(1, 50) as usize;
+        let max = self.random.between(1, 50) as usize;
         let mut listed = Vec::new();
         let mut from = Some(Cursor::START);
         while let Some(cursor) = from {
-            let page = self.store.list(prefix, cursor, most, 2000, self.now);
-            assert!(page.keys.len() <= most);
+            let page = self.store.list(prefix, cursor, max, 2000, self.now);
+            assert!(page.keys.len() <= max);
             listed.extend(page.keys);
             from = page.next.map(|next| Cursor::from(u64::from(next)));
         }
@@ -188,7 +188,7 @@ impl Trial {
         self.model.clear();
     }
 
-    /// A reservation, after which the model forgets what was evicted for it.
+    /// Reserves memory, and removes from the model what was evicted for it.
     fn reserve(&mut self) -> Option<Reservation> {
         let length = self.length();
         let reserved = self.store.reserve(length, self.now);
@@ -198,10 +198,13 @@ impl Trial {
                 assert_eq!(reservation.length(), length);
                 return Some(reservation);
             }
-            Err(NoRoom::TooLong { most }) => assert!(most == self.pool_bytes && length > most),
-            Err(NoRoom::Full { needed, free, .. }) => {
+            Err(ReserveError::TooLong { max }) => assert!(max == self.pool_bytes && length > max),
+            Err(ReserveError::Full { needed, free, .. }) => {
                 assert!(needed == length && length <= self.pool_bytes);
-                assert!(length <= 4096 || free < length.next_multiple_of(4096), "there was room");
+                assert!(
+                    length <= 4096 || free < length.next_multiple_of(4096),
+                    "there was enough memory"
+                );
             }
         }
         None
@@ -211,18 +214,19 @@ impl Trial {
         let evicted = self.store.usage().evicted - self.evicted;
         self.evicted += evicted;
         assert!(evicted == 0 || !self.refuses);
-        let due = |known: &Known| known.facts.expires.is_some_and(|expires| expires <= self.now);
-        let kept = |key: &[u8], known: &Known| {
-            due(known) || self.store.stat(Key::new(key).unwrap(), self.now).is_some()
+        let is_expired =
+            |value: &ModelValue| value.facts.expires.is_some_and(|expires| expires <= self.now);
+        let is_kept = |key: &[u8], value: &ModelValue| {
+            is_expired(value) || self.store.stat(Key::new(key).unwrap(), self.now).is_some()
         };
         let before = self.model.len();
-        let gone: Vec<Vec<u8>> = self
+        let removed: Vec<Vec<u8>> = self
             .model
             .iter()
-            .filter(|(key, known)| !kept(key, known))
+            .filter(|(key, value)| !is_kept(key, value))
             .map(|(key, _)| key.clone())
             .collect();
-        for key in gone {
+        for key in removed {
             let version = self.model.remove(&key).unwrap().facts.version;
             let pinned = self.pins.iter().any(|(pinned, _)| pinned.facts.version == version);
             assert!(!pinned, "eviction of a pinned value frees nothing");
@@ -230,21 +234,21 @@ impl Trial {
         assert_eq!(before - self.model.len(), evicted as usize);
     }
 
-    /// Whether blocks lie apart from each other and all is counted.
+    /// Checks that blocks do not overlap, and all counters.
     fn check(&mut self) {
         self.store.expire(self.now, usize::MAX);
         let now = self.now;
-        self.model.retain(|_, known| known.facts.expires.is_none_or(|expires| expires > now));
-        let mut blocks: HashMap<u64, Known> =
-            self.model.values().map(|known| (known.facts.version, known.clone())).collect();
+        self.model.retain(|_, value| value.facts.expires.is_none_or(|expires| expires > now));
+        let mut blocks: HashMap<u64, ModelValue> =
+            self.model.values().map(|value| (value.facts.version, value.clone())).collect();
         let live = blocks.len();
-        blocks.extend(self.pins.iter().map(|(_, known)| (known.facts.version, known.clone())));
+        blocks.extend(self.pins.iter().map(|(_, value)| (value.facts.version, value.clone())));
         let mut ranges: Vec<Range> =
-            blocks.values().flat_map(|known| known.ranges.clone()).collect();
+            blocks.values().flat_map(|value| value.ranges.clone()).collect();
         for reservation in &self.reservations {
             ranges.extend(reservation.ranges().as_slice());
         }
-        assert_apart(ranges, self.pool_bytes);
+        assert_disjoint(ranges, self.pool_bytes);
         let usage = self.store.usage();
         let sum = |lengths: &mut dyn Iterator<Item = u64>| lengths.sum::<u64>();
         assert_eq!(usage.keys, live as u64);
@@ -252,20 +256,20 @@ impl Trial {
         assert_eq!(usage.pins, self.pins.len() as u64);
         assert_eq!(
             usage.value_bytes,
-            sum(&mut self.model.values().map(|known| known.facts.length))
+            sum(&mut self.model.values().map(|value| value.facts.length))
         );
         assert_eq!(
             usage.reserved_bytes,
             sum(&mut self.reservations.iter().map(|reservation| reservation.length()))
         );
         let pinned: HashMap<u64, u64> =
-            self.pins.iter().map(|(_, known)| (known.facts.version, known.facts.length)).collect();
+            self.pins.iter().map(|(_, value)| (value.facts.version, value.facts.length)).collect();
         assert_eq!(usage.pinned_bytes, sum(&mut pinned.into_values()));
         assert_eq!(usage.used_bytes + usage.free_bytes, self.pool_bytes);
         assert_eq!(usage.puts, self.versions - 1);
     }
 
-    /// When all is given back, the pool is whole again.
+    /// Checks that the pool is one free run again after everything is released.
     fn end(mut self) {
         self.check();
         while let Some(key) = self.model.keys().next().cloned() {
@@ -279,9 +283,9 @@ impl Trial {
         assert_eq!((usage.free_bytes, usage.largest_free), (self.pool_bytes, self.pool_bytes));
     }
 
-    fn live(&self, key: &[u8]) -> Option<&Known> {
-        let known = self.model.get(key)?;
-        known.facts.expires.is_none_or(|expires| expires > self.now).then_some(known)
+    fn live(&self, key: &[u8]) -> Option<&ModelValue> {
+        let value = self.model.get(key)?;
+        value.facts.expires.is_none_or(|expires| expires > self.now).then_some(value)
     }
 
     fn key(&mut self) -> Vec<u8> {
@@ -309,7 +313,7 @@ impl Trial {
             1 => Condition::IfVersion(self.random.below(self.versions)),
             2 => {
                 let key = self.key();
-                let version = self.live(&key).map_or(0, |known| known.facts.version);
+                let version = self.live(&key).map_or(0, |value| value.facts.version);
                 Condition::IfVersion(version)
             }
             _ => Condition::Always,
@@ -317,19 +321,19 @@ impl Trial {
     }
 }
 
-fn allowed(condition: Condition, live: Option<&Known>) -> Result<(), Refused> {
-    let version = live.map(|known| known.facts.version);
+fn allowed(condition: Condition, live: Option<&ModelValue>) -> Result<(), WriteError> {
+    let version = live.map(|value| value.facts.version);
     match (condition, version) {
-        (Condition::IfAbsent, Some(version)) => Err(Refused::Exists { version }),
-        (Condition::IfVersion(_), None) => Err(Refused::Absent),
+        (Condition::IfAbsent, Some(version)) => Err(WriteError::Exists { version }),
+        (Condition::IfVersion(_), None) => Err(WriteError::Absent),
         (Condition::IfVersion(wanted), Some(version)) if wanted != version => {
-            Err(Refused::OtherVersion { version })
+            Err(WriteError::OtherVersion { version })
         }
         _ => Ok(()),
     }
 }
 
-fn assert_apart(mut ranges: Vec<Range>, pool_bytes: u64) {
+fn assert_disjoint(mut ranges: Vec<Range>, pool_bytes: u64) {
     ranges.retain(|range| range.length > 0);
     ranges.sort();
     for pair in ranges.windows(2) {

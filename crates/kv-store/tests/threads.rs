@@ -1,4 +1,4 @@
-//! Many threads at once on few keys and little memory.
+//! Many concurrent threads on few keys and little memory.
 
 mod seeded;
 
@@ -10,16 +10,16 @@ use kv_store::{Condition, Cursor, Key, Moment, Ranges, Reservation, Settings, St
 use seeded::Random;
 
 #[test]
-fn no_block_is_torn_or_used_again_while_it_is_pinned() {
+fn no_block_is_torn_or_reused_while_pinned() {
     for (seed, when_full) in [(1, WhenFull::Evict), (2, WhenFull::Refuse), (3, WhenFull::Evict)] {
-        let field = Field::new(seed, when_full);
+        let shared = SharedState::new(seed, when_full);
         std::thread::scope(|scope| {
             for thread in 0..THREADS {
-                let field = &field;
-                scope.spawn(move || Worker::new(field, seed, thread).run());
+                let shared = &shared;
+                scope.spawn(move || Worker::new(shared, seed, thread).run());
             }
         });
-        field.end();
+        shared.end();
     }
 }
 
@@ -28,29 +28,29 @@ const ROUNDS: u64 = 6000;
 const KEYS: u64 = 48;
 const POOL: u64 = 256 << 10;
 
-/// What the threads share: a store, and words in place of the pool's memory.
-struct Field {
+/// Shared by the threads: a store, and words instead of the pool's memory.
+struct SharedState {
     store: Store,
     words: Vec<AtomicU64>,
     clock: AtomicU64,
-    /// Which stamp was written for a version, and which stamps readers saw.
+    /// The stamps written, by version, and the stamps read.
     written: Mutex<HashMap<u64, u64>>,
     seen: Mutex<Vec<(u64, u64)>>,
 }
 
 struct Worker<'f> {
-    field: &'f Field,
+    shared: &'f SharedState,
     random: Random,
-    /// Unlike every other stamp of any thread.
+    /// Unique among all threads.
     stamp: u64,
     written: HashMap<u64, u64>,
     seen: Vec<(u64, u64)>,
 }
 
-impl Field {
-    fn new(seed: u64, when_full: WhenFull) -> Field {
+impl SharedState {
+    fn new(seed: u64, when_full: WhenFull) -> SharedState {
         let settings = Settings { shards: 4, when_full, seed, ..Settings::with_pool(POOL) };
-        Field {
+        SharedState {
             store: Store::new(settings),
             words: (0..POOL / 8).map(|_| AtomicU64::new(0)).collect(),
             clock: AtomicU64::new(0),
@@ -64,7 +64,7 @@ impl Field {
         ranges.as_slice().iter().flat_map(move |range| words(range.offset, range.length))
     }
 
-    /// Each version seen was the one written, and all memory comes back.
+    /// Checks that each version was read as written, and that all memory is free again.
     fn end(self) {
         let written = self.written.into_inner().unwrap();
         let seen = self.seen.into_inner().unwrap();
@@ -79,9 +79,9 @@ impl Field {
 }
 
 impl Worker<'_> {
-    fn new(field: &Field, seed: u64, thread: u64) -> Worker<'_> {
+    fn new(shared: &SharedState, seed: u64, thread: u64) -> Worker<'_> {
         let random = Random(seed << 32 | thread);
-        Worker { field, random, stamp: thread << 48, written: HashMap::new(), seen: Vec::new() }
+        Worker { shared, random, stamp: thread << 48, written: HashMap::new(), seen: Vec::new() }
     }
 
     fn run(mut self) {
@@ -94,44 +94,44 @@ impl Worker<'_> {
                 _ => self.list(),
             }
         }
-        self.field.written.lock().unwrap().extend(self.written);
-        self.field.seen.lock().unwrap().extend(self.seen);
+        self.shared.written.lock().unwrap().extend(self.written);
+        self.shared.seen.lock().unwrap().extend(self.seen);
     }
 
     fn put(&mut self) {
-        let (field, now) = (self.field, self.now());
+        let (shared, now) = (self.shared, self.now());
         let length = self.random.log_uniform(1.0, 5000.0) * 8;
-        let Ok(reservation) = field.store.reserve(length, now) else { return };
+        let Ok(reservation) = shared.store.reserve(length, now) else { return };
         self.stamp += 1;
         self.write(&reservation);
         let name = self.name();
         let key = Key::new(&name).unwrap();
-        let condition = match (self.random.below(4), field.store.stat(key, now)) {
+        let condition = match (self.random.below(4), shared.store.stat(key, now)) {
             (0, _) => Condition::IfAbsent,
             (1, Some(facts)) => Condition::IfVersion(facts.version),
             _ => Condition::Always,
         };
         let expires = (self.random.below(4) == 0).then_some(Moment(now.0 + 20));
-        if let Ok(done) = field.store.commit(key, reservation, expires, condition, now) {
+        if let Ok(done) = shared.store.commit(key, reservation, expires, condition, now) {
             self.written.insert(done.version, self.stamp);
         }
     }
 
-    /// Fills a reservation, and sees that nobody else does.
+    /// Fills a reservation, and checks that no other thread writes to it.
     fn write(&self, reservation: &Reservation) {
         let ranges = reservation.ranges();
-        self.field.words(&ranges).for_each(|word| word.store(self.stamp, Ordering::Relaxed));
+        self.shared.words(&ranges).for_each(|word| word.store(self.stamp, Ordering::Relaxed));
         std::thread::yield_now();
-        let mine = |word: &AtomicU64| word.load(Ordering::Relaxed) == self.stamp;
-        assert!(self.field.words(&ranges).all(mine), "two threads were given the same memory");
+        let unchanged = |word: &AtomicU64| word.load(Ordering::Relaxed) == self.stamp;
+        assert!(self.shared.words(&ranges).all(unchanged), "two threads got the same memory");
     }
 
     fn get(&mut self) {
         let name = self.name();
-        let Some(pinned) = self.field.store.pin(Key::new(&name).unwrap(), self.now()) else {
+        let Some(pinned) = self.shared.store.pin(Key::new(&name).unwrap(), self.now()) else {
             return;
         };
-        let words = || self.field.words(&pinned.ranges).map(|word| word.load(Ordering::Relaxed));
+        let words = || self.shared.words(&pinned.ranges).map(|word| word.load(Ordering::Relaxed));
         let stamp = words().next().unwrap();
         for _ in 0..2 {
             assert!(words().all(|word| word == stamp), "a pinned value changed");
@@ -139,28 +139,28 @@ impl Worker<'_> {
         }
         assert_eq!(words().count() as u64 * 8, pinned.facts.length);
         self.seen.push((pinned.facts.version, stamp));
-        self.field.store.unpin(pinned.pin);
+        self.shared.store.unpin(pinned.pin);
     }
 
     fn delete(&mut self) {
         let name = self.name();
         let deleted =
-            self.field.store.delete(Key::new(&name).unwrap(), Condition::Always, self.now());
+            self.shared.store.delete(Key::new(&name).unwrap(), Condition::Always, self.now());
         assert!(deleted.is_ok());
     }
 
     fn expire(&mut self) {
-        self.field.clock.fetch_add(1, Ordering::Relaxed);
-        self.field.store.expire(self.now(), 10);
+        self.shared.clock.fetch_add(1, Ordering::Relaxed);
+        self.shared.store.expire(self.now(), 10);
     }
 
     fn list(&mut self) {
-        let page = self.field.store.list(b"key", Cursor::START, 100, 1 << 20, self.now());
+        let page = self.shared.store.list(b"key", Cursor::START, 100, 1 << 20, self.now());
         assert!(page.keys.len() <= KEYS as usize);
     }
 
     fn now(&self) -> Moment {
-        Moment(self.field.clock.load(Ordering::Relaxed))
+        Moment(self.shared.clock.load(Ordering::Relaxed))
     }
 
     fn name(&mut self) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! How much of the pool holds bytes of values when it is full.
+//! The utilisation of a full pool: bytes of values per byte of pool.
 
 mod seeded;
 
@@ -18,18 +18,18 @@ fn values_of_one_length() {
 }
 
 #[test]
-fn lengths_of_equal_chance() {
+fn uniform_lengths() {
     check("uniform 1 B to 64 KiB", 0.9, 0.85, |random| random.between(1, 64 << 10));
     check("uniform 1 B to 1 KiB", 0.9, 0.85, |random| random.between(1, 1 << 10));
 }
 
 #[test]
-fn lengths_of_equal_chance_in_each_doubling() {
+fn log_uniform_lengths() {
     let lengths = |random: &mut Random| random.log_uniform(64.0, (1 << 20) as f64);
     check("log-uniform 64 B to 1 MiB", 0.9, 0.85, lengths);
 }
 
-/// Blocks of attention keys and values as inference servers keep them, with their small headers.
+/// Blocks of attention keys and values as inference servers store them, with small headers.
 #[test]
 fn blocks_of_a_kv_cache() {
     let lengths = |random: &mut Random| match random.below(10) {
@@ -43,7 +43,7 @@ fn blocks_of_a_kv_cache() {
     check("blocks of a KV cache", 0.9, 0.85, lengths);
 }
 
-/// Values of other lengths than before must take the place of those that are there.
+/// New values have other lengths than those they replace.
 #[test]
 fn lengths_that_change_with_time() {
     let written = Cell::new(0);
@@ -59,9 +59,9 @@ fn lengths_that_change_with_time() {
     check("lengths that change", 0.9, 0.8, lengths);
 }
 
-/// All memory lies in short slots, and some of each slab was read of late.
+/// All memory is in short slots, and some values of each slab were read recently.
 #[test]
-fn one_long_value_does_not_cost_all_short_ones() {
+fn one_long_value_does_not_evict_all_short_ones() {
     let store = Store::new(Settings::with_pool(POOL));
     let mut random = Random(3);
     let count = POOL / 104;
@@ -76,19 +76,19 @@ fn one_long_value_does_not_cost_all_short_ones() {
     let before = store.usage().keys;
     assert!(put(&store, count, 1 << 20));
     let lost = (before - store.usage().keys) as f64 / before as f64;
-    eprintln!("one value of 1 MiB in 64 MiB: {:.1} % of the short ones went", lost * 100.0);
+    eprintln!("one value of 1 MiB in 64 MiB: {:.1} % of the short ones were evicted", lost * 100.0);
     assert!(lost < 0.1, "{lost}");
 }
 
-/// Prints both results and asserts that they are not below the floors.
+/// Prints both results and asserts that they reach the minimum.
 fn check(name: &str, filled: f64, churned: f64, lengths: impl Fn(&mut Random) -> u64) {
     let at_first_refusal = fill(&lengths);
-    let (mean, least) = churn(&lengths);
+    let (mean, min) = churn(&lengths);
     eprintln!(
-        "{name}: {:.1} % at the first refusal; with eviction {:.1} %, at least {:.1} %",
+        "{name}: {:.1} % at the first refusal; with eviction {:.1} %, at min {:.1} %",
         at_first_refusal * 100.0,
         mean * 100.0,
-        least * 100.0
+        min * 100.0
     );
     assert!(at_first_refusal >= filled, "{name}: {at_first_refusal}");
     assert!(mean >= churned, "{name}: {mean}");
@@ -104,8 +104,8 @@ fn fill(lengths: impl Fn(&mut Random) -> u64) -> f64 {
     share(&store)
 }
 
-/// The mean and the least share while four times the pool is written into a full store. Some keys
-/// are read and some overwritten, so that values do not leave in the order they came.
+/// The mean and the minimum share while four times the pool is written into a full store. Some keys
+/// are read and some overwritten, so that values are not evicted in insertion order.
 fn churn(lengths: impl Fn(&mut Random) -> u64) -> (f64, f64) {
     let store = Store::new(Settings::with_pool(POOL));
     let mut random = Random(2);
@@ -125,8 +125,8 @@ fn churn(lengths: impl Fn(&mut Random) -> u64) -> (f64, f64) {
             shares.push(share(&store));
         }
     }
-    let least = shares.iter().copied().fold(1.0, f64::min);
-    (shares.iter().sum::<f64>() / shares.len() as f64, least)
+    let min = shares.iter().copied().fold(1.0, f64::min);
+    (shares.iter().sum::<f64>() / shares.len() as f64, min)
 }
 
 fn put(store: &Store, number: u64, length: u64) -> bool {

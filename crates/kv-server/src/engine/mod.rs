@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fabric::{Error, Memory, Pages};
-use kv_store::{Facts, Moment, NoRoom, Pinned, Ranges, Reservation, Store, WhenFull};
+use kv_store::{Facts, Moment, Pinned, Ranges, Reservation, ReserveError, Store, WhenFull};
 
 use access::Access;
 pub use journal::JournalCounts;
@@ -248,9 +248,9 @@ impl Engine {
     }
 
     /// Room for a value, if it is not too long.
-    pub fn reserve(&self, length: u64) -> Result<Reservation, NoRoom> {
+    pub fn reserve(&self, length: u64) -> Result<Reservation, ReserveError> {
         if length > self.max_value {
-            return Err(NoRoom::TooLong { most: self.max_value });
+            return Err(ReserveError::TooLong { max: self.max_value });
         }
         self.store.reserve(length, self.now())
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kv_proto::wire::{Answer, Status};
-use kv_store::{Cursor, Facts, Key, Moment, NoRoom, Refused, Reservation};
+use kv_store::{Cursor, Facts, Key, Moment, Reservation, ReserveError, WriteError};
 use tokio::sync::oneshot;
 
 use crate::engine::journal::{Load, Loaded, Wanted, Write, WriteKind};
@@ -132,19 +132,19 @@ impl Engine {
 }
 
 /// Why there is no room.
-pub(crate) fn no_room(why: &NoRoom) -> Answer {
+pub(crate) fn no_room(why: &ReserveError) -> Answer {
     match *why {
-        NoRoom::TooLong { most } => Answer { length: most, ..Answer::new(Status::TooLong) },
-        NoRoom::Full { free, .. } => Answer { length: free, ..Answer::new(Status::Full) },
+        ReserveError::TooLong { max } => Answer { length: max, ..Answer::new(Status::TooLong) },
+        ReserveError::Full { free, .. } => Answer { length: free, ..Answer::new(Status::Full) },
     }
 }
 
-pub(crate) fn unmet(refused: &Refused) -> Answer {
+pub(crate) fn unmet(refused: &WriteError) -> Answer {
     let (status, version) = match *refused {
-        Refused::Exists { version } => (Status::Exists, version),
-        Refused::Absent => (Status::Absent, 0),
-        Refused::OtherVersion { version } => (Status::OtherVersion, version),
-        Refused::IndexFull => (Status::Full, 0),
+        WriteError::Exists { version } => (Status::Exists, version),
+        WriteError::Absent => (Status::Absent, 0),
+        WriteError::OtherVersion { version } => (Status::OtherVersion, version),
+        WriteError::IndexFull => (Status::Full, 0),
     };
     Answer { version, ..Answer::new(status) }
 }

@@ -4,7 +4,7 @@
 use kv_proto::limits::{MAX_MESSAGE_BYTES, MAX_UNARY_BYTES};
 use kv_proto::wire::{Answer, Status as Said};
 use kv_proto::{NotMet, v1};
-use kv_store::{NoRoom, Refused as Unmet};
+use kv_store::{ReserveError, WriteError};
 use tonic::Status;
 
 use access::Refused;
@@ -31,7 +31,7 @@ fn refused(answer: &Answer) -> Status {
     match answer.status {
         Said::Exists | Said::OtherVersion => NotMet { current: Some(answer.version) }.into(),
         Said::Absent => NotMet { current: None }.into(),
-        Said::Full => Status::resource_exhausted(Unmet::IndexFull.to_string()),
+        Said::Full => Status::resource_exhausted(WriteError::IndexFull.to_string()),
         Said::DiskFull | Said::DiskFailed | Said::Damaged => unread(answer.status),
         // Its number was used for a write of another kind.
         other => Status::invalid_argument(format!(
@@ -58,13 +58,13 @@ pub(super) fn unread(said: Said) -> Status {
 }
 
 /// There is no memory for a value.
-pub(super) fn no_room(why: &NoRoom) -> Status {
+pub(super) fn no_room(why: &ReserveError) -> Status {
     match why {
-        NoRoom::TooLong { most } => Status::invalid_argument(format!(
-            "the value is longer than this server takes, {most} bytes at most — cut it into several, or give \
+        ReserveError::TooLong { max } => Status::invalid_argument(format!(
+            "the value is longer than this server takes, {max} bytes at most — cut it into several, or give \
              the server more memory"
         )),
-        NoRoom::Full { .. } => Status::resource_exhausted(why.to_string()),
+        ReserveError::Full { .. } => Status::resource_exhausted(why.to_string()),
     }
 }
 
@@ -240,8 +240,8 @@ mod tests {
         assert!(!delete(&answer(Said::NotFound)).unwrap().existed);
         assert_eq!(put(&answer(Said::NotFound)).unwrap_err().code(), Code::InvalidArgument);
         assert_eq!(put(&answer(Said::Full)).unwrap_err().code(), Code::ResourceExhausted);
-        let full = NoRoom::Full { needed: 9, free: 1, pinned: 0 };
+        let full = ReserveError::Full { needed: 9, free: 1, pinned: 0 };
         assert_eq!(no_room(&full).code(), Code::ResourceExhausted);
-        assert_eq!(no_room(&NoRoom::TooLong { most: 1 }).code(), Code::InvalidArgument);
+        assert_eq!(no_room(&ReserveError::TooLong { max: 1 }).code(), Code::InvalidArgument);
     }
 }

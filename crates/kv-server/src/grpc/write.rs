@@ -6,7 +6,7 @@ use std::time::Duration;
 use kv_proto::limits::{MAX_ITEMS, MAX_UNARY_BYTES};
 use kv_proto::wire::Answer;
 use kv_proto::{Condition, PutTerms, v1};
-use kv_store::NoRoom;
+use kv_store::ReserveError;
 use tokio::task::yield_now;
 use tokio::time::timeout;
 use tonic::{Status, Streaming};
@@ -160,9 +160,9 @@ async fn judge(engine: &Arc<Engine>, key: &[u8], condition: Condition) -> Result
 }
 
 fn stage(engine: &Arc<Engine>, share: &Arc<Share>, length: u64) -> Result<Staged, Status> {
-    let most = engine.max_value();
-    if length > most {
-        return Err(status::no_room(&NoRoom::TooLong { most }));
+    let max = engine.max_value();
+    if length > max {
+        return Err(status::no_room(&ReserveError::TooLong { max }));
     }
     let claim = share.claim(length).ok_or_else(status::too_much_in_flight)?;
     let room = engine.reserve(length).map_err(|why| status::no_room(&why))?;

@@ -30,7 +30,7 @@ async fn a_full_store_that_loses_nothing_refuses() {
     }
     let full = client.put(put("more", pattern(3 << 20))).await.unwrap_err();
     assert_eq!(full.code(), Code::ResourceExhausted);
-    assert!(full.message().contains("no room for"), "{}", full.message());
+    assert!(full.message().contains("out of memory for"), "{}", full.message());
     let full = client.write(tokio_stream::once(write("more", 3 << 20))).await.unwrap_err();
     assert_eq!(full.code(), Code::ResourceExhausted);
     let usage = place.engine.store.usage();

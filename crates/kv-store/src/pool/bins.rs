@@ -1,6 +1,6 @@
-//! Bins: free runs sorted roughly by length, so that one that is long enough is found at once.
+//! Bins: free runs grouped by length, so that one that is long enough is found in constant time.
 
-/// Which bins hold runs, and the first run of each. There are eight bins to a doubling, and one
+/// The first run of each bin, and a bitmap of non-empty bins. There are eight bins per doubling, and one
 /// for each length below eight.
 #[derive(Debug)]
 pub(super) struct Bins {
@@ -27,7 +27,7 @@ impl Bins {
         }
     }
 
-    /// The first bin from this one on that holds a run.
+    /// The first non-empty bin from this one on.
     pub(super) fn from(&self, bin: usize) -> Option<usize> {
         let mut word = bin / 64;
         let mut held = self.held[word] & (!0 << (bin % 64));
@@ -38,14 +38,14 @@ impl Bins {
         Some(word * 64 + held.trailing_zeros() as usize)
     }
 
-    /// The bin of the longest runs.
+    /// The non-empty bin of the longest runs.
     pub(super) fn last(&self) -> Option<usize> {
         let word = self.held.iter().rposition(|held| *held != 0)?;
         Some(word * 64 + self.held[word].ilog2() as usize)
     }
 }
 
-/// The bin where a run of this length lies.
+/// The bin of a run of this length.
 pub(super) fn bin_of(units: u32) -> usize {
     if units < 8 {
         return units as usize;
@@ -73,15 +73,15 @@ mod tests {
     fn lengths_are_sorted_into_bins() {
         for units in (1..5000).chain([1 << 20, (1 << 20) + 1, u32::MAX - 1]) {
             assert!(bin_of(units) <= bin_of(units + 1), "{units}");
-            let sure = bin_for(units);
-            assert!(sure == bin_of(units) || sure == bin_of(units) + 1);
-            assert!(bin_of(units - 1) < sure, "shorter runs lie in bins before: {units}");
-            assert!(sure < COUNT);
+            let first = bin_for(units);
+            assert!(first == bin_of(units) || first == bin_of(units) + 1);
+            assert!(bin_of(units - 1) < first, "shorter runs are in lower bins: {units}");
+            assert!(first < COUNT);
         }
     }
 
     #[test]
-    fn the_next_bin_that_holds_a_run_is_found() {
+    fn the_next_non_empty_bin_is_found() {
         let mut bins = Bins::new();
         assert_eq!((bins.from(0), bins.last()), (None, None));
         bins.set_first(70, 5);

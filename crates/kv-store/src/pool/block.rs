@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use super::UNIT;
+use super::UNIT_BYTES;
 use crate::{Range, Ranges};
 
-/// The memory of one value, and its length. It is neither copied nor dropped but given back.
+/// The memory of one value, and its length. It is not `Clone`, and must be released to the pool.
 ///
-/// There is one in each entry of the index, so it has 16 bytes: the length is kept where the kind
-/// of block leaves room for it.
+/// Each entry of the index has one, so it is 16 bytes: the type of the length depends on the kind
+/// of block.
 #[derive(Debug)]
 pub(crate) enum Block {
     /// A value of no bytes.
     Empty,
     /// One slot of a slab.
     Slot { length: u16, slab: u32, at: u64 },
-    /// Whole units that lie together.
+    /// Consecutive units.
     Run { unit: u32, length: u64 },
-    /// Whole units that do not.
+    /// Units that are not consecutive.
     Many(Box<Extents>),
 }
 
-/// What a block of several extents keeps apart from the entry, because it is rare.
+/// A block of several extents. Boxed, because it is rare.
 #[derive(Debug)]
 pub(crate) struct Extents {
     pub(super) length: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Extents {
 }
 
 impl Block {
-    /// Bytes of the value.
+    /// The length of the value in bytes.
     pub(crate) fn length(&self) -> u64 {
         match self {
             Block::Empty => 0,
@@ -46,7 +46,7 @@ impl Block {
                 Ranges::One(Range { offset: *at, length: u64::from(*length) })
             }
             Block::Run { unit, length } => {
-                Ranges::One(Range { offset: u64::from(*unit) * UNIT, length: *length })
+                Ranges::One(Range { offset: u64::from(*unit) * UNIT_BYTES, length: *length })
             }
             Block::Many(extents) => Ranges::Many(Arc::clone(&extents.ranges)),
         }
@@ -54,7 +54,7 @@ impl Block {
 }
 
 impl Extents {
-    /// Bytes on the heap: this, and the ranges behind their two counts.
+    /// Bytes on the heap: this, and the ranges with the two counts of their `Arc`.
     pub(super) fn heap(&self) -> usize {
         size_of::<Extents>() + 2 * size_of::<usize>() + size_of_val(&*self.ranges)
     }

@@ -1,8 +1,8 @@
-//! Runs: consecutive units of the pool, taken and given back in constant time.
+//! Runs: consecutive units of the pool, allocated and released in constant time.
 //!
-//! Free runs lie in bins by length. The first and the last unit of a free run carry its length, so
-//! that a run given back finds free neighbours on both sides and joins them. All of this lies in
-//! arrays beside the pool; those are zero at first, so that pages nobody uses cost no memory.
+//! Free runs are in bins by length. The length of a free run is recorded at its first and last unit, so
+//! that a released run finds free neighbours on both sides and joins them. All of this is in
+//! arrays outside the pool, initially zero, so that unused pages cost no memory.
 
 use super::bins::{Bins, NONE, bin_for, bin_of};
 
@@ -18,8 +18,8 @@ pub(super) struct Run {
 pub(super) struct Runs {
     free: u32,
     bins: Bins,
-    /// At the first and the last unit of a free run its length; at those of a taken one 0. What
-    /// lies between has no meaning.
+    /// At the first and the last unit of a free run its length; at those of an allocated one 0. The
+    /// units between have no meaning.
     length: Vec<u32>,
     /// At the first unit of a free run, its neighbours in the bin.
     next: Vec<u32>,
@@ -27,20 +27,20 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// The most units there may be.
-    pub(super) const MAX: u32 = NONE - 1;
+    /// The largest number of units.
+    pub(super) const MAX_UNITS: u32 = NONE - 1;
 
     pub(super) fn new(units: u32) -> Runs {
-        let side = || vec![0; units as usize];
+        let table = || vec![0; units as usize];
         let mut runs =
-            Runs { free: 0, bins: Bins::new(), length: side(), next: side(), previous: side() };
+            Runs { free: 0, bins: Bins::new(), length: table(), next: table(), previous: table() };
         if units > 0 {
-            runs.give(Run { first: 0, units });
+            runs.release(Run { first: 0, units });
         }
         runs
     }
 
-    /// A run of just this length.
+    /// A run of exactly this length.
     pub(super) fn take(&mut self, units: u32) -> Option<Run> {
         let first = self.fitting(units)?;
         Some(self.cut(first, units))
@@ -55,8 +55,8 @@ impl Runs {
         Some(self.cut(first, self.length[first as usize].min(units)))
     }
 
-    /// Takes a run back and joins it with what is free beside it.
-    pub(super) fn give(&mut self, run: Run) {
+    /// Frees a run and joins it with free neighbours.
+    pub(super) fn release(&mut self, run: Run) {
         let Run { mut first, mut units } = run;
         self.free += units;
         if let Some(after) = self.length.get((first + units) as usize).filter(|after| **after > 0) {
@@ -80,7 +80,7 @@ impl Runs {
         self.free
     }
 
-    /// The length of the longest free run. Walks a bin, so it is for reports alone.
+    /// The length of the longest free run. Walks a bin: only for reports.
     pub(super) fn longest(&self) -> u32 {
         let Some(bin) = self.bins.last() else { return 0 };
         self.walk(bin).map(|first| self.length[first as usize]).max().unwrap_or(0)
@@ -91,16 +91,16 @@ impl Runs {
             * size_of::<u32>()
     }
 
-    /// A free run that is long enough: any from the bins where all are, else one of the few first
+    /// A free run that is long enough: any from the bins where all are, else one of the first few
     /// in the bin where some may be.
     fn fitting(&self, units: u32) -> Option<u32> {
         if let Some(bin) = self.bins.from(bin_for(units)) {
             return Some(self.bins.first(bin));
         }
-        self.walk(bin_of(units)).take(GLANCE).find(|first| self.length[*first as usize] >= units)
+        self.walk(bin_of(units)).take(MAX_TRIED).find(|first| self.length[*first as usize] >= units)
     }
 
-    /// Takes the front of a free run.
+    /// Allocates the front of a free run.
     fn cut(&mut self, first: u32, units: u32) -> Run {
         let length = self.length[first as usize];
         self.unlink(first);
@@ -135,7 +135,7 @@ impl Runs {
         }
     }
 
-    /// Writes at both ends of a run that it is free with this length, or taken (0).
+    /// Records at both ends of a run that it is free with this length, or allocated (0).
     fn mark(&mut self, first: u32, units: u32, length: u32) {
         self.length[first as usize] = length;
         self.length[(first + units - 1) as usize] = length;
@@ -147,39 +147,39 @@ impl Runs {
     }
 }
 
-/// How many runs of a bin are looked at where not all are long enough.
-const GLANCE: usize = 8;
+/// The number of runs tried in a bin where not all are long enough.
+const MAX_TRIED: usize = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn runs_given_back_in_any_order_join() {
+    fn runs_released_in_any_order_join() {
         for order in [[0, 1, 2, 3], [3, 2, 1, 0], [0, 2, 1, 3], [1, 3, 0, 2]] {
             let mut runs = Runs::new(100);
             let taken: Vec<Run> = [10, 20, 30, 40].map(|units| runs.take(units).unwrap()).into();
             assert_eq!((runs.free(), runs.longest(), runs.take(1)), (0, 0, None));
-            order.iter().for_each(|at| runs.give(taken[*at]));
+            order.iter().for_each(|at| runs.release(taken[*at]));
             assert_eq!((runs.free(), runs.longest()), (100, 100));
         }
     }
 
     #[test]
-    fn a_run_of_just_the_right_length_is_found() {
+    fn a_run_of_exactly_the_right_length_is_found() {
         let mut runs = Runs::new(71);
         let run = runs.take(71).unwrap();
         assert_eq!(run, Run { first: 0, units: 71 });
-        runs.give(run);
+        runs.release(run);
         assert_eq!(runs.take(72), None);
     }
 
     #[test]
-    fn the_longest_comes_first_where_none_is_long_enough() {
+    fn the_longest_is_taken_if_none_is_long_enough() {
         let mut runs = Runs::new(64);
         let taken: Vec<Run> = [1, 9, 1, 20, 33].map(|units| runs.take(units).unwrap()).into();
-        runs.give(taken[1]);
-        runs.give(taken[3]);
+        runs.release(taken[1]);
+        runs.release(taken[3]);
         assert_eq!(runs.take_up_to(29).unwrap().units, 20);
         assert_eq!(runs.take_up_to(8).unwrap().units, 8);
         assert_eq!(runs.free(), 1);

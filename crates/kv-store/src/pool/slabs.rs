@@ -7,21 +7,21 @@ use super::runs::{Run, Runs};
 use super::slab::Slab;
 use super::units_of;
 
-/// The slabs of all size classes, by number. Of each class those with free slots form a list; the
-/// one that was full until lately comes first, so that the others have a chance to become empty.
+/// The slabs of all size classes, by number. Those of a class with free slots form a list; the
+/// one that was full most recently comes first, so that the others may become empty.
 #[derive(Debug)]
 pub(super) struct Slabs {
     slabs: Vec<Option<Slab>>,
     vacant: Vec<u32>,
     /// The first slab with a free slot, for each class.
     first: [u32; classes::COUNT],
-    /// A bit for each class that has one.
+    /// A bit for each class that has such a slab.
     open: u128,
     /// Units of all slabs of each class.
     units: [u32; classes::COUNT],
-    /// Bytes of all slots that hold no value.
+    /// Bytes of all free slots.
     idle_bytes: u64,
-    /// Heap taken by the slabs' bits.
+    /// Heap bytes of the slabs' bitmaps.
     heap: usize,
 }
 
@@ -33,7 +33,7 @@ impl Slabs {
         Slabs { slabs, vacant, first, open: 0, units, idle_bytes: 0, heap: 0 }
     }
 
-    /// A slot of the class for this length, in a new slab if need be.
+    /// Allocates a slot of the class for this length, in a new slab if needed.
     pub(super) fn take(&mut self, length: u16, runs: &mut Runs) -> Option<Block> {
         let class = class_of(length);
         if self.first[class] == NONE {
@@ -42,30 +42,30 @@ impl Slabs {
         Some(self.slot(class, length))
     }
 
-    /// A slot of a greater class, up to twice the length.
-    pub(super) fn borrow(&mut self, length: u16) -> Option<Block> {
+    /// Allocates a slot of a larger class, up to twice the length.
+    pub(super) fn take_larger(&mut self, length: u16) -> Option<Block> {
         let greater = self.open & (!0 << class_of(length));
         let class = greater.trailing_zeros() as usize;
-        let near = class < classes::COUNT && slot_bytes(class) <= 2 * u32::from(length);
-        near.then(|| self.slot(class, length))
+        let fits = class < classes::COUNT && slot_bytes(class) <= 2 * u32::from(length);
+        fits.then(|| self.slot(class, length))
     }
 
-    /// Takes a slot back; a slab with no value left gives its run back.
-    pub(super) fn give(&mut self, slab: u32, at: u64, runs: &mut Runs) {
+    /// Frees a slot; an empty slab frees its run.
+    pub(super) fn release(&mut self, slab: u32, at: u64, runs: &mut Runs) {
         let was_full = self[slab].is_full();
-        self[slab].give(at);
+        self[slab].release(at);
         self.idle_bytes += u64::from(self[slab].slot_bytes);
         if was_full {
             self.link(slab);
         }
         if self[slab].is_empty() {
             self.unlink(slab);
-            let gone = self.slabs[slab as usize].take().expect("it was in use");
-            self.heap -= gone.heap();
-            self.idle_bytes -= gone.idle_bytes();
-            self.units[usize::from(gone.class)] -= gone.run.units;
+            let empty = self.slabs[slab as usize].take().expect("it was in use");
+            self.heap -= empty.heap();
+            self.idle_bytes -= empty.idle_bytes();
+            self.units[usize::from(empty.class)] -= empty.run.units;
             self.vacant.push(slab);
-            runs.give(gone.run);
+            runs.release(empty.run);
         }
     }
 
@@ -100,7 +100,7 @@ impl Slabs {
         Block::Slot { length, slab, at }
     }
 
-    /// Makes a slab of the right length, or a shorter one where free memory is scattered.
+    /// Creates a slab of the right length, or a shorter one if free memory is fragmented.
     fn open(&mut self, class: usize, runs: &mut Runs) -> Option<()> {
         let run = find_run(class, slab_units(class, self.units[class]), runs)?;
         self.units[class] += run.units;
@@ -157,17 +157,17 @@ impl std::ops::IndexMut<u32> for Slabs {
     }
 }
 
-/// A run for a slab, halved until one is found that has room for a slot at least.
+/// A run for a slab: its length is halved until one is found, down to one slot.
 fn find_run(class: usize, mut units: u32, runs: &mut Runs) -> Option<Run> {
-    let least = units_of(u64::from(slot_bytes(class)));
+    let min = units_of(u64::from(slot_bytes(class)));
     loop {
         if let Some(run) = runs.take(units) {
             return Some(run);
         }
-        if units <= least {
+        if units <= min {
             return None;
         }
-        units = (units / 2).max(least);
+        units = (units / 2).max(min);
     }
 }
 
@@ -176,25 +176,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_slab_goes_back() {
+    fn an_empty_slab_is_released() {
         let mut runs = Runs::new(64);
         let mut slabs = Slabs::new();
         let blocks: Vec<Block> = (0..2000).map(|_| slabs.take(100, &mut runs).unwrap()).collect();
         assert_eq!(runs.free(), 0, "630 slots in each of four slabs");
         for block in blocks {
-            let Block::Slot { slab, at, length: 100 } = block else { panic!("no slot: {block:?}") };
-            slabs.give(slab, at, &mut runs);
+            let Block::Slot { slab, at, length: 100 } = block else {
+                panic!("not a slot: {block:?}")
+            };
+            slabs.release(slab, at, &mut runs);
         }
         assert_eq!((runs.free(), runs.longest(), slabs.idle_bytes, slabs.heap), (64, 64, 0, 0));
     }
 
     #[test]
-    fn a_slot_is_borrowed_only_where_little_is_wasted() {
+    fn a_larger_slot_is_at_most_twice_as_long() {
         let mut runs = Runs::new(1);
         let mut slabs = Slabs::new();
         assert!(slabs.take(200, &mut runs).is_some());
         assert!(slabs.take(100, &mut runs).is_none());
-        assert!(slabs.borrow(50).is_none());
-        assert!(slabs.borrow(104).is_some());
+        assert!(slabs.take_larger(50).is_none());
+        assert!(slabs.take_larger(104).is_some());
     }
 }

@@ -1,19 +1,19 @@
-//! Slabs that are worth emptying.
+//! The slabs to empty first.
 
 use super::block::Block;
 use super::slabs::Slabs;
 
-/// The slabs with the fewest values. Where values of one length must give way to those of another,
-/// evicting here and there empties no slab for long; emptying these loses the fewest values.
+/// The slabs with the lowest fill. When values of one length replace those of another,
+/// evicting in SIEVE order rarely empties a slab; emptying these evicts the fewest values.
 #[derive(Debug)]
-pub(crate) struct Sparse {
-    /// A bit for each number of a slab.
+pub(crate) struct SparseSlabs {
+    /// A bit for each slab, by number.
     chosen: Vec<u64>,
 }
 
-impl Sparse {
-    /// Chooses slabs of at least so many units, as far as there are any.
-    pub(super) fn choose(slabs: &Slabs, units: u32) -> Sparse {
+impl SparseSlabs {
+    /// Chooses slabs of at least `units` units in total, as far as there are any.
+    pub(super) fn choose(slabs: &Slabs, units: u32) -> SparseSlabs {
         let mut by_fill = [0; 65];
         slabs.iter().for_each(|(_, slab)| by_fill[slab.fill()] += u64::from(slab.run.units));
         let mut left = u64::from(units);
@@ -29,10 +29,10 @@ impl Sparse {
                 chosen[number / 64] |= 1 << (number % 64);
             }
         }
-        Sparse { chosen }
+        SparseSlabs { chosen }
     }
 
-    /// Whether the block lies in one of them.
+    /// Whether the block is in one of them.
     pub(crate) fn has(&self, block: &Block) -> bool {
         let Block::Slot { slab, .. } = block else { return false };
         let word = self.chosen.get(*slab as usize / 64);
@@ -50,9 +50,9 @@ mod tests {
         let (mut runs, mut slabs) = (Runs::new(64), Slabs::new());
         let full: Vec<Block> = (0..40).map(|_| slabs.take(4096, &mut runs).unwrap()).collect();
         let few = slabs.take(300, &mut runs).unwrap();
-        let sparse = Sparse::choose(&slabs, 1);
+        let sparse = SparseSlabs::choose(&slabs, 1);
         assert!(sparse.has(&few) && !full.iter().any(|block| sparse.has(block)));
-        let all = Sparse::choose(&slabs, 1000);
+        let all = SparseSlabs::choose(&slabs, 1000);
         assert!(all.has(&few) && full.iter().all(|block| all.has(block)));
         assert!(!all.has(&Block::Empty));
     }

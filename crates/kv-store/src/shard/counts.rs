@@ -1,6 +1,6 @@
-//! What a shard holds and has done.
+//! The counters of a shard.
 
-/// Results of one shard, kept under its lock. See [`crate::Usage`] for their meaning.
+/// The counters of a shard, under its lock. See [`crate::Usage`] for their meaning.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) value_bytes: u64,

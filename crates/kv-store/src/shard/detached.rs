@@ -1,12 +1,12 @@
-//! Values whose key is gone while readers still have them.
+//! Values whose key was replaced or removed while they were pinned.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::pool::Block;
 
-/// Values that were replaced or removed while pinned, by version, which no two share. Each waits
-/// here for the last of its pins.
+/// Values that were replaced or removed while pinned, by their unique version. Each stays
+/// here until its last unpin.
 #[derive(Debug)]
 pub(crate) struct Detached(HashMap<u64, (Block, u32), FixedState>);
 
@@ -19,9 +19,9 @@ impl Detached {
         self.0.insert(version, (block, pins));
     }
 
-    /// One pin less; the last one gives the block back.
+    /// Removes a pin; returns the block with the last one.
     pub(super) fn unpin(&mut self, version: u64) -> Option<Block> {
-        let (_, pins) = self.0.get_mut(&version).expect("a pin of this store's, given back once");
+        let (_, pins) = self.0.get_mut(&version).expect("a pin of this store, unpinned once");
         *pins -= 1;
         if *pins > 0 {
             return None;

@@ -1,45 +1,45 @@
-//! When entries expire.
+//! The expiries of entries.
 
 use super::entries::{Entries, NONE};
 use crate::Moment;
 
-/// When entries expire, the earliest first: a binary heap whose entries know their place in it.
-/// Only entries with an expiry are here, and only they pay for it.
+/// The expiries of entries: a binary heap, earliest first; each entry knows its index in it.
+/// Entries without expiry are not in it and take no memory.
 #[derive(Debug)]
-pub(crate) struct Alarms(Vec<(Moment, u32)>);
+pub(crate) struct Expiries(Vec<(Moment, u32)>);
 
-impl Alarms {
-    pub(super) fn new() -> Alarms {
-        Alarms(Vec::new())
+impl Expiries {
+    pub(super) fn new() -> Expiries {
+        Expiries(Vec::new())
     }
 
     /// When this entry expires.
-    pub(super) fn of(&self, entries: &Entries, id: u32) -> Option<Moment> {
-        match entries[id].alarm {
+    pub(super) fn get(&self, entries: &Entries, id: u32) -> Option<Moment> {
+        match entries[id].expiry_index {
             NONE => None,
             at => Some(self.0[at as usize].0),
         }
     }
 
-    /// Lets an entry expire then, or never.
+    /// Sets or removes the expiry of an entry.
     pub(super) fn set(&mut self, entries: &mut Entries, id: u32, when: Option<Moment>) {
         self.clear(entries, id);
         if let Some(when) = when {
             self.0.push((when, id));
-            self.rise(entries, self.0.len() - 1);
+            self.sift_up(entries, self.0.len() - 1);
         }
     }
 
     pub(super) fn clear(&mut self, entries: &mut Entries, id: u32) {
-        let at = std::mem::replace(&mut entries[id].alarm, NONE);
+        let at = std::mem::replace(&mut entries[id].expiry_index, NONE);
         if at == NONE {
             return;
         }
         self.0.swap_remove(at as usize);
         if (at as usize) < self.0.len() {
-            // The one that took its place may belong above or below; only one of these moves it.
-            let at = self.rise(entries, at as usize);
-            self.sink(entries, at);
+            // The element that was swapped in may belong higher or lower; only one of these moves it.
+            let at = self.sift_up(entries, at as usize);
+            self.sift_down(entries, at);
         } else if self.0.is_empty() {
             self.0 = Vec::new();
         }
@@ -54,31 +54,31 @@ impl Alarms {
         self.0.capacity() * size_of::<(Moment, u32)>()
     }
 
-    fn rise(&mut self, entries: &mut Entries, mut at: usize) -> usize {
+    fn sift_up(&mut self, entries: &mut Entries, mut at: usize) -> usize {
         let moving = self.0[at];
         while at > 0 && moving < self.0[(at - 1) / 2] {
-            self.settle(entries, at, self.0[(at - 1) / 2]);
+            self.set_at(entries, at, self.0[(at - 1) / 2]);
             at = (at - 1) / 2;
         }
-        self.settle(entries, at, moving);
+        self.set_at(entries, at, moving);
         at
     }
 
-    fn sink(&mut self, entries: &mut Entries, mut at: usize) {
+    fn sift_down(&mut self, entries: &mut Entries, mut at: usize) {
         let moving = self.0[at];
-        while let Some(least) =
+        while let Some(smallest) =
             (2 * at + 1..self.0.len().min(2 * at + 3)).min_by_key(|n| self.0[*n])
-            && self.0[least] < moving
+            && self.0[smallest] < moving
         {
-            self.settle(entries, at, self.0[least]);
-            at = least;
+            self.set_at(entries, at, self.0[smallest]);
+            at = smallest;
         }
-        self.settle(entries, at, moving);
+        self.set_at(entries, at, moving);
     }
 
-    fn settle(&mut self, entries: &mut Entries, at: usize, alarm: (Moment, u32)) {
-        self.0[at] = alarm;
-        entries[alarm.1].alarm = at as u32;
+    fn set_at(&mut self, entries: &mut Entries, at: usize, expiry: (Moment, u32)) {
+        self.0[at] = expiry;
+        entries[expiry.1].expiry_index = at as u32;
     }
 }
 
@@ -86,24 +86,24 @@ impl Alarms {
 mod tests {
     use super::*;
     use crate::Key;
-    use crate::key::KeptKey;
+    use crate::key::StoredKey;
     use crate::pool::Block;
     use crate::shard::entry::Entry;
 
     #[test]
     fn the_earliest_is_always_first() {
-        let (mut alarms, mut entries) = (Alarms::new(), Entries::new());
-        let key = || KeptKey::new(Key::new(b"key").unwrap());
+        let (mut expiries, mut entries) = (Expiries::new(), Entries::new());
+        let key = || StoredKey::new(Key::new(b"key").unwrap());
         for version in 0..200 {
             entries.insert(Entry::new(key(), Block::Empty, version));
         }
         for round in 0..2000u32 {
             let (id, when) = (round * 7919 % 200, u64::from(round * 104_729 % 1000));
-            alarms.set(&mut entries, id, (when % 3 > 0).then_some(Moment(when)));
-            let all = (0..200).filter_map(|id| Some((alarms.of(&entries, id)?, id)));
-            assert_eq!(alarms.first(), all.min());
+            expiries.set(&mut entries, id, (when % 3 > 0).then_some(Moment(when)));
+            let all = (0..200).filter_map(|id| Some((expiries.get(&entries, id)?, id)));
+            assert_eq!(expiries.first(), all.min());
         }
-        (0..200).for_each(|id| alarms.clear(&mut entries, id));
-        assert_eq!((alarms.first(), alarms.heap()), (None, 0));
+        (0..200).for_each(|id| expiries.clear(&mut entries, id));
+        assert_eq!((expiries.first(), expiries.heap()), (None, 0));
     }
 }

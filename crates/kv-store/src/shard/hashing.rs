@@ -5,14 +5,14 @@ use std::hash::{BuildHasher, Hasher};
 use foldhash::SharedSeed;
 use foldhash::quality::SeedableRandomState;
 
-/// Hashes keys, seeded in all its parts, so that nobody can prepare keys of equal hash.
+/// Hashes keys, fully seeded, so that colliding keys cannot be prepared.
 #[derive(Debug, Clone)]
 pub(crate) struct Hashing(SeedableRandomState);
 
 impl Hashing {
     pub(crate) fn new(seed: u64) -> Hashing {
-        // The hasher wants a seed that lives for ever. A store lives about as long, and without
-        // one the constants would be known to everybody.
+        // The hasher needs a `'static` seed. A store lives about as long as the process, and without
+        // a seed the constants would be public.
         let shared: &'static SharedSeed = Box::leak(Box::new(SharedSeed::from_u64(!seed)));
         Hashing(SeedableRandomState::with_seed(seed, shared))
     }

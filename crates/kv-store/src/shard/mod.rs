@@ -1,7 +1,7 @@
-//! A shard: the part of the index that one lock guards.
+//! A shard: the part of the index under one lock.
 //!
-//! It hands back blocks that nobody needs any more; whoever holds its lock gives them to the pool
-//! once it is let go.
+//! Its methods return blocks that are no longer used; the caller releases them to the pool
+//! after it has released the shard's lock.
 
 mod counts;
 mod detached;
@@ -13,41 +13,41 @@ mod sieve;
 
 use hashbrown::HashTable;
 
-use crate::key::KeptKey;
-use crate::pool::{Block, Sparse};
+use crate::key::StoredKey;
+use crate::pool::{Block, SparseSlabs};
 use crate::{Facts, Key, Moment, Ranges, Usage};
 
 use counts::Counts;
 use detached::Detached;
 use entries::Entries;
 use entry::Entry;
-use expiries::Alarms;
+use expiries::Expiries;
 pub(crate) use hashing::Hashing;
 use sieve::Sieve;
 
-/// Keys whose hash falls here, and their values.
+/// The keys of one range of hashes, and their values.
 #[derive(Debug)]
 pub(crate) struct Shard {
     hashing: Hashing,
-    /// Numbers of entries, by the hash of their keys.
+    /// Indexes of entries, by the hash of their keys.
     index: HashTable<u32>,
     entries: Entries,
     sieve: Sieve,
-    alarms: Alarms,
+    expiries: Expiries,
     detached: Detached,
     counts: Counts,
 }
 
-/// What there is of a key.
+/// The result of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     Live(u32),
-    /// Its time has come, and it was not removed yet.
-    Due(u32),
-    Nothing,
+    /// Expired, but not removed yet.
+    Expired(u32),
+    Absent,
 }
 
-/// A value about to be kept.
+/// A value to be stored.
 #[derive(Debug)]
 pub(crate) struct Value {
     pub(crate) block: Block,
@@ -62,33 +62,33 @@ impl Shard {
             index: HashTable::new(),
             entries: Entries::new(),
             sieve: Sieve::new(),
-            alarms: Alarms::new(),
+            expiries: Expiries::new(),
             detached: Detached::new(),
             counts: Counts::default(),
         }
     }
 
-    pub(crate) fn look(&self, hash: u64, key: Key<'_>, now: Moment) -> Found {
+    pub(crate) fn find(&self, hash: u64, key: Key<'_>, now: Moment) -> Found {
         let entries = &self.entries;
         let same = |id: &u32| entries[*id].key.as_bytes() == key.as_bytes();
         match self.index.find(hash, same) {
-            None => Found::Nothing,
-            Some(&id) if self.is_due(id, now) => Found::Due(id),
+            None => Found::Absent,
+            Some(&id) if self.is_expired(id, now) => Found::Expired(id),
             Some(&id) => Found::Live(id),
         }
     }
 
-    /// The version of what was found, if it counts.
+    /// The version of a live entry.
     pub(crate) fn version(&self, found: Found) -> Option<u64> {
         match found {
             Found::Live(id) => Some(self.entries[id].version),
-            Found::Due(_) | Found::Nothing => None,
+            Found::Expired(_) | Found::Absent => None,
         }
     }
 
     pub(crate) fn facts(&self, id: u32) -> Facts {
         let entry = &self.entries[id];
-        let expires = self.alarms.of(&self.entries, id);
+        let expires = self.expiries.get(&self.entries, id);
         Facts { length: entry.block.length(), version: entry.version, expires }
     }
 
@@ -108,7 +108,7 @@ impl Shard {
         self.counts.misses += 1;
     }
 
-    /// Takes a pin back, from the entry if it still has that version.
+    /// Removes a pin, from the entry if it still has that version.
     pub(crate) fn unpin(&mut self, id: u32, version: u64) -> Option<Block> {
         self.counts.pins -= 1;
         if self.entries.get(id).is_some_and(|entry| entry.version == version) {
@@ -124,7 +124,7 @@ impl Shard {
         Some(block)
     }
 
-    /// Keeps a value under a key, which `found` was said of.
+    /// Stores a value under a key; `found` is the result of its lookup.
     pub(crate) fn put(
         &mut self,
         found: Found,
@@ -135,12 +135,12 @@ impl Shard {
         self.counts.puts += 1;
         self.counts.value_bytes += value.block.length();
         match found {
-            Found::Nothing => {
+            Found::Absent => {
                 self.insert(hash, key, value);
                 None
             }
             Found::Live(id) => self.replace(id, value),
-            Found::Due(id) => {
+            Found::Expired(id) => {
                 self.counts.expired += 1;
                 self.replace(id, value)
             }
@@ -152,13 +152,13 @@ impl Shard {
         self.remove(id)
     }
 
-    /// Removes an entry whose time has come.
+    /// Removes an expired entry.
     pub(crate) fn expire(&mut self, id: u32) -> Option<Block> {
         self.counts.expired += 1;
         self.remove(id)
     }
 
-    /// Removes the entry that is worth least, if any may go.
+    /// Evicts one entry, if any may be evicted.
     pub(crate) fn evict(&mut self) -> Option<Block> {
         if self.index.len() == self.counts.pinned_entries {
             return None;
@@ -168,35 +168,35 @@ impl Shard {
         self.remove(id)
     }
 
-    /// Removes what lies in these slabs, unless readers have it.
-    pub(crate) fn evict_from(&mut self, sparse: &Sparse, spent: &mut Vec<Block>) {
+    /// Evicts the values in these slabs that are not pinned.
+    pub(crate) fn evict_from(&mut self, sparse: &SparseSlabs, freed: &mut Vec<Block>) {
         for id in 0..self.entries.end() {
-            let lies_there = |entry: &Entry| entry.pins() == 0 && sparse.has(&entry.block);
-            if self.entries.get(id).is_some_and(lies_there) {
+            let may_evict = |entry: &Entry| entry.pins() == 0 && sparse.has(&entry.block);
+            if self.entries.get(id).is_some_and(may_evict) {
                 self.counts.evicted += 1;
-                spent.extend(self.remove(id));
+                freed.extend(self.remove(id));
             }
         }
     }
 
-    /// Removes everything.
+    /// Removes all entries.
     pub(crate) fn clear(&mut self) -> Vec<Block> {
         let all = 0..self.entries.end();
         all.filter_map(|id| self.entries.get(id).is_some().then(|| self.delete(id))?).collect()
     }
 
     /// The entry that expires first, and when.
-    pub(crate) fn first_alarm(&self) -> Option<(Moment, u32)> {
-        self.alarms.first()
+    pub(crate) fn first_expiry(&self) -> Option<(Moment, u32)> {
+        self.expiries.first()
     }
 
-    /// The key and the facts of the entry with this number, unless there is none or it is due.
-    pub(crate) fn show(&self, id: u32, now: Moment) -> Option<(&[u8], Facts)> {
+    /// The key and the facts of the entry with this index, if there is one and it has not expired.
+    pub(crate) fn live_entry(&self, id: u32, now: Moment) -> Option<(&[u8], Facts)> {
         let entry = self.entries.get(id)?;
-        (!self.is_due(id, now)).then(|| (entry.key.as_bytes(), self.facts(id)))
+        (!self.is_expired(id, now)).then(|| (entry.key.as_bytes(), self.facts(id)))
     }
 
-    /// All numbers of entries are below this.
+    /// All indexes of entries are below this.
     pub(crate) fn end(&self) -> u32 {
         self.entries.end()
     }
@@ -205,7 +205,7 @@ impl Shard {
         self.counts.pinned_bytes
     }
 
-    /// Adds what is here to `usage`.
+    /// Adds this shard's counters to `usage`.
     pub(crate) fn count(&self, usage: &mut Usage) {
         usage.keys += self.index.len() as u64;
         usage.value_bytes += self.counts.value_bytes;
@@ -221,35 +221,35 @@ impl Shard {
         usage.expired += self.counts.expired;
     }
 
-    /// About how much memory the index takes: quick to tell, and the same whenever tables grow.
-    pub(crate) fn weight(&self) -> u64 {
-        (self.index.len() * ENTRY + self.counts.key_heap) as u64
+    /// An estimate of the index's memory: cheap to compute, and independent of when tables grow.
+    pub(crate) fn estimated_bytes(&self) -> u64 {
+        (self.index.len() * ENTRY_BYTES + self.counts.key_heap) as u64
     }
 
     fn heap(&self) -> usize {
         let tables = self.index.allocation_size() + self.detached.heap();
-        tables + self.entries.heap() + self.alarms.heap() + self.counts.key_heap
+        tables + self.entries.heap() + self.expiries.heap() + self.counts.key_heap
     }
 
-    fn is_due(&self, id: u32, now: Moment) -> bool {
-        self.alarms.of(&self.entries, id).is_some_and(|expires| expires <= now)
+    fn is_expired(&self, id: u32, now: Moment) -> bool {
+        self.expiries.get(&self.entries, id).is_some_and(|expires| expires <= now)
     }
 
     fn insert(&mut self, hash: u64, key: Key<'_>, value: Value) {
-        let key = KeptKey::new(key);
+        let key = StoredKey::new(key);
         self.counts.key_heap += key.heap();
         let id = self.entries.insert(Entry::new(key, value.block, value.version));
         let (entries, hashing) = (&self.entries, &self.hashing);
         let hash_of = |id: &u32| hashing.of(entries[*id].key.as_bytes());
         self.index.insert_unique(hash, id, hash_of);
         self.sieve.link(&mut self.entries, id);
-        self.alarms.set(&mut self.entries, id, value.expires);
+        self.expiries.set(&mut self.entries, id, value.expires);
     }
 
-    /// Another value for the same entry, whose number stays.
+    /// Replaces the value of an entry, whose index does not change.
     fn replace(&mut self, id: u32, value: Value) -> Option<Block> {
         let (block, version, pins) = self.entries[id].replace(value.block, value.version);
-        self.alarms.set(&mut self.entries, id, value.expires);
+        self.expiries.set(&mut self.entries, id, value.expires);
         self.retire(block, version, pins)
     }
 
@@ -258,7 +258,7 @@ impl Shard {
         let listed = self.index.find_entry(hash, |listed| *listed == id);
         listed.expect("every entry is in the index").remove();
         self.sieve.unlink(&mut self.entries, id);
-        self.alarms.clear(&mut self.entries, id);
+        self.expiries.clear(&mut self.entries, id);
         let entry = self.entries.remove(id);
         self.counts.key_heap -= entry.key.heap();
         if self.index.is_empty() {
@@ -269,7 +269,7 @@ impl Shard {
         self.retire(entry.block, entry.version, pins)
     }
 
-    /// A block that lost its key: it is free unless readers have it.
+    /// Returns a block without key if it is not pinned, else keeps it as detached.
     fn retire(&mut self, block: Block, version: u64, pins: u32) -> Option<Block> {
         self.counts.value_bytes -= block.length();
         if pins == 0 {
@@ -281,5 +281,5 @@ impl Shard {
     }
 }
 
-/// What an entry takes with its place in the tables, without a long key.
-const ENTRY: usize = 76;
+/// The memory of an entry with its share of the tables, without a long key.
+const ENTRY_BYTES: usize = 76;

@@ -1,15 +1,15 @@
-//! Who is evicted next: SIEVE (Zhang and others, NSDI 2024).
+//! The eviction policy: SIEVE (Zhang et al., NSDI 2024).
 
 use super::entries::{Entries, NONE};
 
-/// The entries of a shard in the order of arrival, and a hand that goes from old to new. Entries
-/// visited since it passed last are spared once; the first that was not is evicted. A hit only
-/// sets a bit, and what is never read again leaves before what is.
+/// The entries of a shard in insertion order, and a hand that moves from old to new. Entries
+/// visited since it last passed are skipped once; the first that was not is evicted. A hit only
+/// sets a bit, and entries that are never read again are evicted before those that are.
 #[derive(Debug)]
 pub(crate) struct Sieve {
     newest: u32,
     oldest: u32,
-    /// Where the search goes on; `NONE` is at the oldest.
+    /// Where the search continues; `NONE`: at the oldest.
     hand: u32,
 }
 
@@ -18,7 +18,7 @@ impl Sieve {
         Sieve { newest: NONE, oldest: NONE, hand: NONE }
     }
 
-    /// A new entry comes to the young end.
+    /// Adds an entry as the newest.
     pub(super) fn link(&mut self, entries: &mut Entries, id: u32) {
         entries[id].older = self.newest;
         entries[id].newer = NONE;
@@ -44,10 +44,10 @@ impl Sieve {
         }
     }
 
-    /// The entry to evict, where `count` are listed. Pinned ones are passed over: evicting them
+    /// The entry to evict; `count` is the number of entries. Pinned ones are skipped: evicting them
     /// would free nothing.
     pub(super) fn victim(&mut self, entries: &mut Entries, count: usize) -> Option<u32> {
-        // Once round takes all marks away, the second time every entry that is not pinned will do.
+        // The first pass clears all marks; in the second, the first entry that is not pinned is chosen.
         for _ in 0..2 * count {
             let id = if self.hand == NONE { self.oldest } else { self.hand };
             let entry = &mut entries[id];
@@ -65,14 +65,14 @@ impl Sieve {
 mod tests {
     use super::*;
     use crate::Key;
-    use crate::key::KeptKey;
+    use crate::key::StoredKey;
     use crate::pool::Block;
     use crate::shard::entry::Entry;
 
-    fn arrived(count: u64) -> (Sieve, Entries) {
+    fn with_entries(count: u64) -> (Sieve, Entries) {
         let (mut sieve, mut entries) = (Sieve::new(), Entries::new());
         for version in 0..count {
-            let key = KeptKey::new(Key::new(b"key").unwrap());
+            let key = StoredKey::new(Key::new(b"key").unwrap());
             let id = entries.insert(Entry::new(key, Block::Empty, version));
             sieve.link(&mut entries, id);
         }
@@ -87,20 +87,20 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_goes_unless_it_was_read() {
-        let (mut sieve, mut entries) = arrived(4);
+    fn the_oldest_is_evicted_unless_it_was_read() {
+        let (mut sieve, mut entries) = with_entries(4);
         entries[0].pin();
         entries[0].unpin();
         assert_eq!(evict(&mut sieve, &mut entries, 4), 1);
         assert_eq!(evict(&mut sieve, &mut entries, 3), 2);
         assert_eq!(evict(&mut sieve, &mut entries, 2), 3);
-        assert_eq!(evict(&mut sieve, &mut entries, 1), 0, "its mark was taken by the hand");
+        assert_eq!(evict(&mut sieve, &mut entries, 1), 0, "the hand has cleared its mark");
         assert_eq!(sieve.victim(&mut entries, 0), None);
     }
 
     #[test]
-    fn pinned_entries_are_passed_over() {
-        let (mut sieve, mut entries) = arrived(3);
+    fn pinned_entries_are_skipped() {
+        let (mut sieve, mut entries) = with_entries(3);
         for id in 0..3 {
             entries[id].pin();
         }
@@ -110,16 +110,16 @@ mod tests {
     }
 
     #[test]
-    fn the_list_stays_whole_when_any_is_removed() {
-        for gone in 0..3 {
-            let (mut sieve, mut entries) = arrived(3);
-            sieve.hand = gone;
-            sieve.unlink(&mut entries, gone);
-            entries.remove(gone);
+    fn the_list_stays_consistent_when_any_entry_is_removed() {
+        for removed in 0..3 {
+            let (mut sieve, mut entries) = with_entries(3);
+            sieve.hand = removed;
+            sieve.unlink(&mut entries, removed);
+            entries.remove(removed);
             let mut left: Vec<u32> =
                 (0..2).map(|n| evict(&mut sieve, &mut entries, 2 - n)).collect();
             left.sort_unstable();
-            assert_eq!(left, (0..3).filter(|id| *id != gone).collect::<Vec<u32>>());
+            assert_eq!(left, (0..3).filter(|id| *id != removed).collect::<Vec<u32>>());
         }
     }
 }

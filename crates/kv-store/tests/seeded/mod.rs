@@ -18,8 +18,8 @@ impl Random {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
 
-    pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
-        least + self.below(most - least + 1)
+    pub(crate) fn between(&mut self, min: u64, max: u64) -> u64 {
+        min + self.below(max - min + 1)
     }
 
     /// From 0 up to 1.
@@ -28,8 +28,8 @@ impl Random {
     }
 
     /// As likely to lie in one doubling as in any other.
-    pub(crate) fn log_uniform(&mut self, least: f64, most: f64) -> u64 {
-        (least.ln() + self.unit() * (most / least).ln()).exp() as u64
+    pub(crate) fn log_uniform(&mut self, min: f64, max: f64) -> u64 {
+        (min.ln() + self.unit() * (max / min).ln()).exp() as u64
     }
 
     pub(crate) fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use kv_disk::{DiskReader, Facts, Sink};
 use kv_proto::wire::Status;
-use kv_store::{Key, NoRoom};
+use kv_store::{Key, ReserveError};
 
 use super::{JournalState, Load, Loaded, Wanted, next};
 use crate::engine::{Engine, Held, Staged};
@@ -68,7 +68,8 @@ pub(super) fn value(
             }
             let (staged, facts) = taken?;
             let (expires, now) = (engine.moment_of(facts.expires), engine.now());
-            let settled = engine.store.settle(key, staged.take(), facts.version, expires, now);
+            let settled =
+                engine.store.commit_version(key, staged.take(), facts.version, expires, now);
             settled.ok().and_then(|_| hold())
         });
         let current = kept.is_some();
@@ -122,8 +123,8 @@ impl Sink for PoolSink<'_> {
         }
         match self.engine.store.reserve(facts.length, self.engine.now()) {
             Ok(room) => self.taken = Some((Staged::new(self.engine.clone(), room, None), *facts)),
-            Err(NoRoom::TooLong { .. }) => self.none = Some(Status::TooLong),
-            Err(NoRoom::Full { .. }) => self.none = Some(Status::Full),
+            Err(ReserveError::TooLong { .. }) => self.none = Some(Status::TooLong),
+            Err(ReserveError::Full { .. }) => self.none = Some(Status::Full),
         }
         self.taken.is_some()
     }

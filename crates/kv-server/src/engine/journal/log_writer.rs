@@ -137,7 +137,7 @@ impl LogWriter {
                 WriteKind::Put { ref staged, .. }
                     if staged.room().length() > PIECE_BYTES as u64 =>
                 {
-                    let owner = engine.store.draw_version();
+                    let owner = engine.store.allocate_version();
                     self.long.push_back(Long { write, owner, saved: 0 });
                 }
                 _ => checked.push(self.check(engine, write, None, &mut written)),
@@ -283,10 +283,10 @@ impl LogWriter {
         let refused = match (write.condition, current) {
             (Condition::Always, _) | (Condition::IfAbsent, None) => None,
             (Condition::IfVersion(wanted), Some(version)) if wanted == version => None,
-            (Condition::IfAbsent, Some(version)) => Some(kv_store::Refused::Exists { version }),
-            (Condition::IfVersion(_), None) => Some(kv_store::Refused::Absent),
+            (Condition::IfAbsent, Some(version)) => Some(kv_store::WriteError::Exists { version }),
+            (Condition::IfVersion(_), None) => Some(kv_store::WriteError::Absent),
             (Condition::IfVersion(_), Some(version)) => {
-                Some(kv_store::Refused::OtherVersion { version })
+                Some(kv_store::WriteError::OtherVersion { version })
             }
         };
         if let Some(refused) = refused {
@@ -307,7 +307,7 @@ impl LogWriter {
                         Place::Here { from, to: from + length }
                     }
                 };
-                let version = engine.store.draw_version();
+                let version = engine.store.allocate_version();
                 Decision::Put { version, replaced: current.is_some(), place }
             }
         };
@@ -448,7 +448,7 @@ impl Checked {
             (Decision::Put { version, replaced, .. }, WriteKind::Put { staged, ttl }) => {
                 let (length, expires) = (staged.room().length(), engine.expiry(ttl, now));
                 // An index that is full does not have it: then it is fetched when it is asked for.
-                let _ = engine.store.settle(key, staged.take(), version, expires, now);
+                let _ = engine.store.commit_version(key, staged.take(), version, expires, now);
                 Answer { version, replaced, length, ..Answer::new(Status::Ok) }
             }
             (Decision::Delete { version }, _) => {

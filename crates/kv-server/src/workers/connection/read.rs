@@ -159,4 +159,4 @@ pub(super) fn keys_wanted(length: u64) -> Option<(usize, usize)> {
 }
 
 /// A listing has room for the longest key at least.
-const MIN_LISTING: usize = 2 * (Key::MAX + Entry::OVERHEAD);
+const MIN_LISTING: usize = 2 * (Key::MAX_BYTES + Entry::OVERHEAD);
