@@ -1,12 +1,12 @@
-//! A key-value store on links: values lie in a registered pool and go from there straight into the
+//! A key-value store on links: values are in a registered pool and are written from there directly into the
 //! memory of clients.
 //!
-//! It trusts no client: everything that comes in is copied before it is looked at, has a limit, and names
-//! memory only by numbers. No memory of the store's can be written by anybody else.
+//! It trusts no client: every message is copied before it is parsed, is limited, and refers to
+//! memory only by numbers. Clients cannot write to the store's memory.
 //!
-//! Start at [`Engine`], which is the store with its bytes, whichever front end requests come from. [`WorkerPool`] is
-//! the fast path: threads that serve links. One link is a connection (`connection`). [`grpc`] is the front end for everybody
-//! else: HTTP/2 connections, by any gRPC client. Who may do what, by either, is [`access`]'s.
+//! Start at [`Engine`], the store with its bytes, which all front ends use. [`WorkerPool`] is
+//! the fast path: threads that serve links. One link is a connection (`connection`). [`grpc`] is the front end for any
+//! gRPC client, over HTTP/2. [`access`] decides who may do what, on both.
 
 mod engine;
 pub mod grpc;
@@ -16,8 +16,8 @@ mod wakeup;
 mod workers;
 
 pub use engine::{
-    Counts, Durability, Engine, Held, JournalCounts, Quota, Session, SessionId, Sessions, Settings,
-    Staged, Turn,
+    Counts, Durability, Engine, JournalCounts, PinnedValue, Quota, Session, SessionId, Sessions,
+    Settings, StagedValue, WriteStart,
 };
-pub use workers::connection::SCRATCH;
+pub use workers::connection::SCRATCH_BYTES;
 pub use workers::pool::{WorkerPool, WorkerPoolHandle};

@@ -1,11 +1,11 @@
-//! A slab: values under small numbers that stay the same while a value is in it, and are used again after that.
+//! A slab: values by a small index (row) that is stable while the value is in it, and is reused after that.
 //!
-//! Operations name their row in their tokens, and completions bring it back. A row's number says nothing of its age: who
-//! keeps one beyond its value finds another there.
+//! The tokens of operations contain their row, so that completions find it. A row has no generation: an index that is
+//! kept longer than its value refers to another value.
 
 pub(crate) struct Rows<T> {
     rows: Vec<Option<T>>,
-    /// Those that are `None`, the last one to be used next.
+    /// Rows that are `None`; the last is used next.
     free: Vec<u32>,
 }
 
@@ -16,7 +16,7 @@ impl<T> Default for Rows<T> {
 }
 
 impl<T> Rows<T> {
-    /// Returns its row.
+    /// Returns the row.
     #[inline]
     pub(crate) fn insert(&mut self, row: T) -> u32 {
         match self.free.pop() {
@@ -47,7 +47,7 @@ impl<T> Rows<T> {
         self.rows.len() - self.free.len()
     }
 
-    /// Empties it.
+    /// Removes all values.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> {
         self.free.clear();
         self.rows.drain(..).flatten()

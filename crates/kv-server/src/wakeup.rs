@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// A descriptor that a thread sleeps on, and others wake it by.
+/// A descriptor that a thread sleeps on, and by which other threads wake it.
 #[derive(Clone)]
 pub(crate) struct Wakeup(Arc<OwnedFd>);
 
@@ -15,7 +15,7 @@ impl Wakeup {
     }
 
     pub(crate) fn wake(&self) {
-        // It is full only when it has not been read for long, and then it will be read.
+        // It fails only if the counter is full, and then the descriptor is readable anyway.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 

@@ -1,4 +1,4 @@
-//! The store with its bytes and its clock: what every front end uses, links and gRPC.
+//! The store with its bytes and its clock, used by both front ends: links and gRPC.
 
 pub(crate) mod journal;
 pub(crate) mod outcome;
@@ -15,51 +15,51 @@ use kv_store::{Facts, Moment, Pinned, Ranges, Reservation, ReserveError, Store, 
 
 use access::Access;
 pub use journal::JournalCounts;
-use journal::{Journal, Opened};
+use journal::{Journal, OpenDisk};
 use quota::Claim;
 pub use quota::Quota;
-pub use session::{Session, SessionId, Sessions, Turn};
+pub use session::{Session, SessionId, Sessions, WriteStart};
 
-/// What a store is made of.
+/// The settings of a store.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How many bytes the pool has.
+    /// The size of the pool in bytes.
     pub memory: usize,
-    /// Which pages it is made of.
+    /// The kind of pages of the pool.
     pub pages: Pages,
-    /// What to do when it is full.
+    /// What to do when the pool is full.
     pub when_full: WhenFull,
-    /// The longest value taken; none: what fits into the pool.
+    /// The longest value accepted; `None`: what fits into the pool.
     pub max_value: Option<u64>,
-    /// How many bytes of values that are being written may be in flight at once; none: half of the memory.
+    /// The limit of bytes of values that are being written; `None`: half of the memory.
     pub max_in_flight: Option<u64>,
     /// How long a cursor or a staged value may be idle.
     pub idle: Duration,
-    /// Where acknowledged writes are kept; none: the store is in memory only.
+    /// The directory for acknowledged writes; `None`: in-memory only.
     pub data_dir: Option<PathBuf>,
 }
 
 /// Keys, values, sessions.
 pub struct Engine {
-    /// Which key has which part of the pool.
+    /// The index: keys to ranges of the pool.
     pub store: Store,
     /// The pool.
     memory: Memory,
     max_value: u64,
     idle: Duration,
-    began: Instant,
+    started: Instant,
     epoch: u64,
     quota: Arc<Quota>,
     pub(crate) sessions: Sessions,
     access: Arc<Access>,
-    /// What was done, by kind; see [`Engine::counts`].
+    /// See [`Engine::counts`].
     pub(crate) counts: Counts,
-    /// When it began, in milliseconds since 1970.
-    unix_began: u64,
+    /// The start time in milliseconds since 1970.
+    unix_start: u64,
     journal: OnceLock<Journal>,
 }
 
-/// What the front ends have done.
+/// Counters of the front ends.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Batches answered on links.
@@ -68,62 +68,62 @@ pub struct Counts {
     pub requests: AtomicU64,
     /// Bytes of values sent.
     pub bytes_out: AtomicU64,
-    /// Values that clients on this host read where they lie.
+    /// Values that clients on this host read in place.
     pub zero_copy_reads: AtomicU64,
     /// Bytes of values received.
     pub bytes_in: AtomicU64,
     /// Clients that broke the protocol.
     pub protocol_errors: AtomicU64,
-    /// Cursors and staged values that were closed since they were idle.
+    /// Cursors and staged values that were closed because they were idle.
     pub idled: AtomicU64,
-    /// Batches rejected since the store was shutting down.
-    pub turned_away: AtomicU64,
+    /// Batches rejected because the store was shutting down.
+    pub rejected: AtomicU64,
 }
 
 impl Engine {
-    /// Allocates the memory. It is not yet touched: see [`Engine::pool`]. Everybody may do everything.
+    /// Allocates the memory, without touching it: see [`Engine::pool`]. Every client may do everything.
     pub fn new(settings: &Settings) -> Result<Arc<Self>, Error> {
-        Engine::guarded(settings, Access::open())
+        Engine::with_access(settings, Access::open())
     }
 
-    /// The same, for those who have access.
-    pub fn guarded(settings: &Settings, access: Arc<Access>) -> Result<Arc<Self>, Error> {
+    /// The same, with access control.
+    pub fn with_access(settings: &Settings, access: Arc<Access>) -> Result<Arc<Self>, Error> {
         Engine::with_disk_writer(settings, access, |writer| writer)
     }
 
-    /// The same, with the disk wrapped: for tests in which disks fail.
+    /// The same, with a wrapped disk, for tests that inject faults.
     pub fn with_disk_writer(
         settings: &Settings,
         access: Arc<Access>,
         wrap: impl FnOnce(Box<dyn kv_disk::DiskWriter>) -> Box<dyn kv_disk::DiskWriter>,
     ) -> Result<Arc<Self>, Error> {
         let since = unix_time();
-        // With a disk the clock does not matter: it remembers the last run.
+        // With a disk the clock does not matter: the number of the last run is stored.
         let opened = settings.data_dir.as_deref();
-        let opened = opened.map(|path| Opened::new(path, since.as_secs(), wrap)).transpose();
-        let opened = opened.map_err(|error| unopened(&error))?;
+        let opened = opened.map(|path| OpenDisk::new(path, since.as_secs(), wrap)).transpose();
+        let opened = opened.map_err(|error| open_error(&error))?;
         let run = opened.as_ref().map_or(since.as_secs(), |opened| opened.epoch);
-        Engine::of_run(settings, access, opened, run)
+        Engine::for_run(settings, access, opened, run)
     }
 
-    /// The engine of this run, whose number no other has.
-    pub(crate) fn of_run(
+    /// The engine of this run, whose number is unique.
+    pub(crate) fn for_run(
         settings: &Settings,
         access: Arc<Access>,
-        opened: Option<Opened>,
+        opened: Option<OpenDisk>,
         run: u64,
     ) -> Result<Arc<Self>, Error> {
         let memory = Memory::allocate(settings.memory, settings.pages)?;
-        // The run in the high half, writes in the low one: no run reuses a version of an earlier one, unless it made
-        // four thousand million of them a second, or the clock was set back between the two.
+        // The run in the high half, writes in the low one: no run reuses a version of an earlier one, unless that made
+        // 2^32 writes per second, or the clock was set back between the two.
         let first_version = (run << 32) + 1;
         let [seed, epoch] = [0; 2].map(|_: u32| random());
         let store = Store::new(kv_store::Settings {
             pool_bytes: settings.memory as u64,
-            // Keys may take as much as values, so that a store has twice its memory at the very most.
-            index_bytes: (settings.memory as u64).max(MIN_INDEX),
+            // Keys may take as much as values, so a store takes at most twice its memory.
+            index_bytes: (settings.memory as u64).max(MIN_INDEX_BYTES),
             shards: SHARDS,
-            // What is on the disk can always leave the memory.
+            // With a disk, values may always be evicted from memory.
             when_full: if opened.is_some() { WhenFull::Evict } else { settings.when_full },
             first_version,
             seed,
@@ -135,13 +135,13 @@ impl Engine {
             max_value: settings.max_value.unwrap_or(u64::MAX).min(settings.memory as u64),
             memory,
             idle: settings.idle,
-            began: Instant::now(),
+            started: Instant::now(),
             epoch,
             quota,
             sessions: Sessions::default(),
             access,
             counts: Counts::default(),
-            unix_began: unix_time().as_millis() as u64,
+            unix_start: unix_time().as_millis() as u64,
             journal: OnceLock::new(),
         });
         if let Some(opened) = opened {
@@ -155,58 +155,58 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The journal, if there is a disk.
+    /// The journal, if the store has a disk.
     #[inline]
     pub(crate) fn journal(&self) -> Option<&Journal> {
         self.journal.get()
     }
 
-    /// Whether there is a disk.
+    /// Whether the store has a disk.
     #[inline]
     pub(crate) fn is_durable(&self) -> bool {
         self.journal().is_some()
     }
 
-    /// Whether what is acknowledged survives a crash, and what was done for that.
+    /// The state of the disk, if the store has one.
     pub fn durability(&self) -> Option<Durability<'_>> {
         self.journal().map(|journal| Durability { counts: journal.counts(), disk: journal.disk() })
     }
 
-    /// Ends the work on the disk, once everything that was asked for is done.
+    /// Ends the threads of the disk, after all queued requests.
     pub fn close(&self) {
         if let Some(journal) = self.journal() {
             journal.close();
         }
     }
 
-    /// The time in milliseconds since 1970, as it goes on since the start: a clock that is set does not matter.
+    /// The time in milliseconds since 1970, monotonic since the start: setting the clock does not change it.
     pub(crate) fn unix_now(&self) -> u64 {
-        self.unix_began + self.now().0
+        self.unix_start + self.now().0
     }
 
-    /// When something expires that does so at that time since 1970.
+    /// Converts an expiry in milliseconds since 1970.
     pub(crate) fn moment_of(&self, unix: Option<u64>) -> Option<Moment> {
-        unix.map(|unix| Moment(unix.saturating_sub(self.unix_began)))
+        unix.map(|unix| Moment(unix.saturating_sub(self.unix_start)))
     }
 
-    /// What the disk knows of a value, as the store has it; none if it has expired.
+    /// Converts the disk's facts of a value; `None` if it has expired.
     pub(crate) fn facts_of(&self, facts: &kv_disk::Facts) -> Option<Facts> {
         let kv_disk::Facts { version, expires, length } = *facts;
         let live = expires.is_none_or(|at| at > self.unix_now());
         live.then(|| Facts { length, version, expires: self.moment_of(expires) })
     }
 
-    /// The memory that values lie in: to be registered, and prefaulted where that is wanted.
+    /// The memory of the values: to be registered, and prefaulted if wanted.
     pub fn pool(&self) -> &Memory {
         &self.memory
     }
 
-    /// Which run of the store this is.
+    /// A random number that identifies this run.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// The longest value taken.
+    /// The longest value accepted.
     pub fn max_value(&self) -> u64 {
         self.max_value
     }
@@ -221,33 +221,33 @@ impl Engine {
         self.idle
     }
 
-    /// What the front ends have done.
+    /// The counters of the front ends.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Who may do what.
+    /// The access control.
     pub fn access(&self) -> &Arc<Access> {
         &self.access
     }
 
-    /// How many sessions are remembered.
+    /// The number of sessions.
     pub fn sessions(&self) -> usize {
         self.sessions.len()
     }
 
-    /// The time, as the store counts it.
+    /// The current time of the store's clock.
     #[inline]
     pub fn now(&self) -> Moment {
-        Moment(self.began.elapsed().as_millis() as u64)
+        Moment(self.started.elapsed().as_millis() as u64)
     }
 
-    /// When something expires that does so in `ttl` milliseconds.
+    /// The moment `ttl` milliseconds from now.
     pub fn expiry(&self, ttl: Option<u64>, now: Moment) -> Option<Moment> {
         ttl.map(|ttl| Moment(now.0.saturating_add(ttl)))
     }
 
-    /// Room for a value, if it is not too long.
+    /// Memory for a value, if it is not too long.
     pub fn reserve(&self, length: u64) -> Result<Reservation, ReserveError> {
         if length > self.max_value {
             return Err(ReserveError::TooLong { max: self.max_value });
@@ -255,24 +255,24 @@ impl Engine {
         self.store.reserve(length, self.now())
     }
 
-    /// Copies bytes into reserved room, from an offset on.
+    /// Copies bytes into reserved memory, from an offset on.
     ///
     /// # Panics
     /// If they do not fit.
-    pub fn fill(&self, room: &Reservation, offset: u64, bytes: &[u8]) {
+    pub fn fill(&self, reservation: &Reservation, offset: u64, bytes: &[u8]) {
         let mut rest = bytes;
-        for (at, length) in within(&room.ranges(), offset, bytes.len() as u64) {
+        for (at, length) in within(&reservation.ranges(), offset, bytes.len() as u64) {
             let (part, more) = rest.split_at(length as usize);
             self.memory.write(at as usize, part);
             rest = more;
         }
-        assert!(rest.is_empty(), "{} bytes at {offset} of {}", bytes.len(), room.length());
+        assert!(rest.is_empty(), "{} bytes at {offset} of {}", bytes.len(), reservation.length());
     }
 
     /// Copies bytes of a pinned value out, from an offset on.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the value is shorter.
     pub fn copy_out(&self, ranges: &Ranges, offset: u64, bytes: &mut [u8]) {
         let mut filled = 0;
         for (at, length) in within(ranges, offset, bytes.len() as u64) {
@@ -296,8 +296,8 @@ impl Engine {
         sum
     }
 
-    /// Removes what has expired and sessions nobody came back to; returns when to look again.
-    pub fn tidy(&self) -> Option<Duration> {
+    /// Removes expired values and sessions; returns when to call it again.
+    pub fn clean_up(&self) -> Option<Duration> {
         let now = self.now();
         self.store.expire(now, MAX_EXPIRED);
         let sessions = self.sessions.expire(Instant::now());
@@ -307,41 +307,41 @@ impl Engine {
     }
 }
 
-/// What is known of the disk.
+/// The state of the disk.
 pub struct Durability<'e> {
-    /// What was done.
+    /// Its counters.
     pub counts: &'e JournalCounts,
-    /// Where.
+    /// The data directory.
     pub disk: &'e kv_disk::Disk,
 }
 
-/// The disk's errors have their fix in their own text.
-fn unopened(error: &kv_disk::Error) -> Error {
+/// Converts an error of the disk, whose text includes the fix.
+fn open_error(error: &kv_disk::Error) -> Error {
     let text = error.to_string();
     let (what, fix) = text.rsplit_once(" — ").unwrap_or((&text, "choose another --data-dir"));
     let (call, why) = what.split_once(": ").unwrap_or(("open the data directory", what));
     Error::new(fabric::Kind::System, call, why, fix)
 }
 
-/// A pinned value that unpins itself when it is dropped.
-pub struct Held {
+/// A pinned value; unpinned on drop.
+pub struct PinnedValue {
     engine: Arc<Engine>,
     pinned: Option<Pinned>,
 }
 
-impl Held {
-    /// Takes over a pin.
+impl PinnedValue {
+    /// Takes ownership of a pin.
     pub fn new(engine: Arc<Engine>, pinned: Pinned) -> Self {
-        Held { engine, pinned: Some(pinned) }
+        PinnedValue { engine, pinned: Some(pinned) }
     }
 
-    /// What is held.
+    /// The value.
     pub fn value(&self) -> &Pinned {
-        self.pinned.as_ref().expect("it is there until it is dropped")
+        self.pinned.as_ref().expect("present until drop")
     }
 }
 
-impl Drop for Held {
+impl Drop for PinnedValue {
     fn drop(&mut self) {
         if let Some(pinned) = self.pinned.take() {
             self.engine.store.unpin(pinned.pin);
@@ -349,55 +349,54 @@ impl Drop for Held {
     }
 }
 
-/// Reserved room that is given back unless it was committed.
-pub struct Staged {
+/// A reservation that is cancelled on drop, unless it was committed.
+pub struct StagedValue {
     engine: Arc<Engine>,
-    room: Option<Reservation>,
+    reservation: Option<Reservation>,
     _claim: Option<Claim>,
 }
 
-impl Staged {
-    /// Takes over a reservation, and the part of the quota that was claimed for it.
-    pub(crate) fn new(engine: Arc<Engine>, room: Reservation, claim: Option<Claim>) -> Self {
-        Staged { engine, room: Some(room), _claim: claim }
+impl StagedValue {
+    /// Takes ownership of a reservation, and of the quota that was claimed for it.
+    pub(crate) fn new(engine: Arc<Engine>, reservation: Reservation, claim: Option<Claim>) -> Self {
+        StagedValue { engine, reservation: Some(reservation), _claim: claim }
     }
 
-    /// The room.
-    pub fn room(&self) -> &Reservation {
-        self.room.as_ref().expect("it is there until it is taken")
+    /// The reservation.
+    pub fn reservation(&self) -> &Reservation {
+        self.reservation.as_ref().expect("present until it is taken")
     }
 
-    /// The room, to be committed.
+    /// The reservation, to be committed.
     pub fn take(mut self) -> Reservation {
-        self.room.take().expect("it is there until it is taken")
+        self.reservation.take().expect("present until it is taken")
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagedValue {
     fn drop(&mut self) {
-        if let Some(room) = self.room.take() {
-            self.engine.store.cancel(room);
+        if let Some(reservation) = self.reservation.take() {
+            self.engine.store.cancel(reservation);
         }
     }
 }
 
-/// Where `length` bytes from `offset` on lie in the pool: places and lengths, in order.
+/// Where `length` bytes of a value from `offset` on are in the pool: offsets and lengths, in order.
 pub(crate) fn within(
     ranges: &Ranges,
     offset: u64,
     length: u64,
 ) -> impl Iterator<Item = (u64, u64)> + '_ {
     let end = offset.saturating_add(length);
-    let mut begins = 0;
+    let mut start = 0;
     ranges.as_slice().iter().filter_map(move |range| {
-        let (from, to) = (begins, begins + range.length);
-        begins = to;
+        let (from, to) = (start, start + range.length);
+        start = to;
         let (first, last) = (offset.max(from), end.min(to));
         (first < last).then(|| (range.offset + first - from, last - first))
     })
 }
 
-/// Adds to a count.
 pub(crate) fn add(count: &AtomicU64, more: u64) {
     count.fetch_add(more, Ordering::Relaxed);
 }
@@ -406,16 +405,16 @@ fn unix_time() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// A number nobody can guess.
+/// A cryptographically random number.
 pub(crate) fn random() -> u64 {
     let mut bytes = [0; 8];
-    // Before the machine has enough of it, it waits; it fails nowhere else.
+    // It blocks until the kernel's generator is initialised, and does not fail otherwise.
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     u64::from_le_bytes(bytes)
 }
 
-const MIN_INDEX: u64 = 16 << 20;
-/// So many that threads seldom wait for each other.
+const MIN_INDEX_BYTES: u64 = 16 << 20;
+/// Enough that threads rarely wait for each other.
 pub(crate) const SHARDS: usize = 64;
-/// At most so many at once, so that other work is not delayed.
+/// Values removed per clean-up, so that other work is not delayed.
 const MAX_EXPIRED: usize = 10_000;

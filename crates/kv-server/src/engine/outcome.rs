@@ -1,4 +1,4 @@
-//! Writes, and what came of them: answers that a session can remember, whichever front end they came from.
+//! Reads and writes of both front ends, and their answers, which a session can store.
 
 use std::sync::Arc;
 
@@ -6,61 +6,62 @@ use kv_proto::wire::{Answer, Status};
 use kv_store::{Cursor, Facts, Key, Moment, Reservation, ReserveError, WriteError};
 use tokio::sync::oneshot;
 
-use crate::engine::journal::{Load, Loaded, Wanted, Write, WriteKind};
-use crate::engine::{Engine, Held};
+use crate::engine::journal::{Load, LoadKind, LoadResult, Write, WriteKind};
+use crate::engine::{Engine, PinnedValue};
 
 impl Engine {
-    /// A value becomes a key's, if the condition holds.
+    /// Commits a value to a key, if the condition is met.
     pub(crate) fn commit(
         &self,
         key: &[u8],
-        room: Reservation,
+        reservation: Reservation,
         ttl: Option<u64>,
         condition: kv_proto::Condition,
     ) -> Answer {
         let Ok(key) = Key::new(key) else {
-            self.store.cancel(room);
+            self.store.cancel(reservation);
             return Answer::new(Status::Denied);
         };
         let now = self.now();
-        let (length, expires) = (room.length(), self.expiry(ttl, now));
-        match self.store.commit(key, room, expires, translate(condition), now) {
+        let (length, expires) = (reservation.length(), self.expiry(ttl, now));
+        match self.store.commit(key, reservation, expires, store_condition(condition), now) {
             Ok(committed) => Answer {
                 version: committed.version,
                 replaced: committed.replaced,
                 length,
                 ..Answer::new(Status::Ok)
             },
-            Err(refused) => unmet(&refused),
+            Err(refused) => write_refused(&refused),
         }
     }
 
-    /// A key goes, if the condition holds.
+    /// Deletes a key, if the condition is met.
     pub(crate) fn delete(
         &self,
         key: Key<'_>,
         condition: kv_proto::Condition,
         now: Moment,
     ) -> Answer {
-        match self.store.delete(key, translate(condition), now) {
+        match self.store.delete(key, store_condition(condition), now) {
             Ok(Some(version)) => Answer { version, ..Answer::new(Status::Ok) },
             Ok(None) => Answer::new(Status::NotFound),
-            Err(refused) => unmet(&refused),
+            Err(refused) => write_refused(&refused),
         }
     }
 }
 
 impl Engine {
-    /// Does a write, durable where there is a disk. `noted` is called with the answer first, also if nobody waits for it.
+    /// Does a write, durably if the store has a disk. `record` is called with the answer first, even if the caller has
+    /// stopped waiting.
     pub(crate) async fn write(
         self: &Arc<Self>,
         key: &[u8],
         what: WriteKind,
         condition: kv_proto::Condition,
-        noted: impl FnOnce(Answer) -> Answer + Send + 'static,
+        record: impl FnOnce(Answer) -> Answer + Send + 'static,
     ) -> Answer {
         let Some(journal) = self.journal() else {
-            return noted(match (what, Key::new(key)) {
+            return record(match (what, Key::new(key)) {
                 (WriteKind::Put { staged, ttl }, _) => {
                     self.commit(key, staged.take(), ttl, condition)
                 }
@@ -68,79 +69,81 @@ impl Engine {
                 (WriteKind::Delete, Err(_)) => Answer::new(Status::Denied),
             });
         };
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let done = Box::new(move |answer| {
-            let _ = tell.send(noted(answer));
+            let _ = sender.send(record(answer));
             None
         });
         journal.write(Write { key: key.into(), what, condition, done });
-        told.await.unwrap_or(Answer::new(Status::DiskFailed))
+        receiver.await.unwrap_or(Answer::new(Status::DiskFailed))
     }
 
-    /// The value of a key, held, wherever it is.
-    pub(crate) async fn hold(self: &Arc<Self>, key: Key<'_>) -> Result<Option<Arc<Held>>, Status> {
+    /// Pins the value of a key, loading it from the disk if needed.
+    pub(crate) async fn pin(
+        self: &Arc<Self>,
+        key: Key<'_>,
+    ) -> Result<Option<Arc<PinnedValue>>, Status> {
         if let Some(pinned) = self.store.pin(key, self.now()) {
-            return Ok(Some(Arc::new(Held::new(self.clone(), pinned))));
+            return Ok(Some(Arc::new(PinnedValue::new(self.clone(), pinned))));
         }
-        match self.load(key.as_bytes(), Wanted::Value).await? {
-            Some(Loaded::Value(held)) => Ok(held),
+        match self.load(key.as_bytes(), LoadKind::Value).await? {
+            Some(LoadResult::Value(value)) => Ok(value),
             _ => Ok(None),
         }
     }
 
-    /// What is known of a key, wherever it is.
+    /// The facts of a key, in memory or on the disk.
     pub(crate) async fn facts(self: &Arc<Self>, key: Key<'_>) -> Result<Option<Facts>, Status> {
         if let Some(facts) = self.store.stat(key, self.now()) {
             return Ok(Some(facts));
         }
-        match self.load(key.as_bytes(), Wanted::Facts).await? {
-            Some(Loaded::Facts(facts)) => Ok(facts),
+        match self.load(key.as_bytes(), LoadKind::Facts).await? {
+            Some(LoadResult::Facts(facts)) => Ok(facts),
             _ => Ok(None),
         }
     }
 
-    /// Keys with a prefix, and where to go on.
+    /// Keys with a prefix, and the cursor of the next page.
     pub(crate) async fn keys(
         self: &Arc<Self>,
         prefix: &[u8],
         cursor: u64,
-        most: usize,
+        max_keys: usize,
     ) -> Result<(Vec<(Box<[u8]>, Facts)>, u64), Status> {
-        let bytes = usize::MAX;
-        match self.load(prefix, Wanted::Keys { cursor, most, bytes }).await? {
-            Some(Loaded::Keys(keys, next)) => Ok((keys, next)),
+        let max_bytes = usize::MAX;
+        match self.load(prefix, LoadKind::Keys { cursor, max_keys, max_bytes }).await? {
+            Some(LoadResult::Keys(keys, next)) => Ok((keys, next)),
             _ => {
                 let from = Cursor::from(cursor);
-                let page = self.store.list(prefix, from, most, bytes, self.now());
+                let page = self.store.list(prefix, from, max_keys, max_bytes, self.now());
                 Ok((page.keys, page.next.map_or(0, u64::from)))
             }
         }
     }
 
-    /// Asks the disk, if there is one.
-    async fn load(&self, key: &[u8], wanted: Wanted) -> Result<Option<Loaded>, Status> {
+    /// Loads from the disk, if the store has one.
+    async fn load(&self, key: &[u8], kind: LoadKind) -> Result<Option<LoadResult>, Status> {
         let Some(journal) = self.journal() else { return Ok(None) };
-        let (tell, told) = oneshot::channel();
-        let done = Box::new(move |loaded| _ = tell.send(loaded));
-        journal.load(Load { key: key.into(), wanted, done });
-        match told.await {
-            Ok(Loaded::Failed(status)) => Err(status),
+        let (sender, receiver) = oneshot::channel();
+        let done = Box::new(move |loaded| _ = sender.send(loaded));
+        journal.load(Load { key: key.into(), kind, done });
+        match receiver.await {
+            Ok(LoadResult::Failed(status)) => Err(status),
             Ok(loaded) => Ok(Some(loaded)),
             Err(_) => Err(Status::DiskFailed),
         }
     }
 }
 
-/// Why there is no room.
-pub(crate) fn no_room(why: &ReserveError) -> Answer {
-    match *why {
+pub(crate) fn reserve_refused(error: &ReserveError) -> Answer {
+    match *error {
         ReserveError::TooLong { max } => Answer { length: max, ..Answer::new(Status::TooLong) },
         ReserveError::Full { free, .. } => Answer { length: free, ..Answer::new(Status::Full) },
     }
 }
 
-pub(crate) fn unmet(refused: &WriteError) -> Answer {
-    let (status, version) = match *refused {
+pub(crate) fn write_refused(error: &WriteError) -> Answer {
+    let (status, version) = match *error {
         WriteError::Exists { version } => (Status::Exists, version),
         WriteError::Absent => (Status::Absent, 0),
         WriteError::OtherVersion { version } => (Status::OtherVersion, version),
@@ -149,8 +152,7 @@ pub(crate) fn unmet(refused: &WriteError) -> Answer {
     Answer { version, ..Answer::new(status) }
 }
 
-/// The same condition, as the store has it.
-fn translate(condition: kv_proto::Condition) -> kv_store::Condition {
+fn store_condition(condition: kv_proto::Condition) -> kv_store::Condition {
     match condition {
         kv_proto::Condition::Always => kv_store::Condition::Always,
         kv_proto::Condition::IfAbsent => kv_store::Condition::IfAbsent,

@@ -1,4 +1,4 @@
-//! Sessions: which writes of a client were done, so that one that is asked for again is not done again.
+//! Sessions: record a client's writes, so that a repeated request is not executed twice.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,14 +8,14 @@ use kv_proto::wire::Answer;
 
 use crate::engine::random;
 
-/// A session's name: whoever knows it, and has the same identity, may go on with it.
+/// A session's id: a client that knows it, and has the same identity, may resume the session.
 pub type SessionId = [u8; 16];
 
-/// All sessions of one front end: a client's session on links is not one by gRPC.
+/// All sessions of one front end: links and gRPC have separate ones.
 #[derive(Debug)]
 pub struct Sessions {
-    known: Mutex<HashMap<SessionId, Arc<Session>>>,
-    most: usize,
+    sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
+    max: usize,
 }
 
 /// The writes of one client.
@@ -27,19 +27,18 @@ pub struct Session {
     presence: Mutex<Presence>,
 }
 
-/// Who uses a session: for a moment two, when a client came back before its old connection was seen to be gone.
+/// The users of a session: briefly two, when a client reconnects before its old connection is known to be lost.
 #[derive(Debug, Default)]
 struct Presence {
     users: u32,
-    /// When the last one left.
+    /// When a user last left.
     left: Option<Instant>,
 }
 
-/// The last writes that were asked for, from the oldest that is remembered. What was never asked for takes no memory,
-/// whatever its number.
+/// The last writes, from the oldest that is remembered. Sequence numbers that were never used take no memory.
 #[derive(Debug, Default)]
 struct Writes {
-    begun: bool,
+    started: bool,
     oldest: u64,
     newest: u64,
     known: HashMap<u64, Write, foldhash::fast::RandomState>,
@@ -47,20 +46,20 @@ struct Writes {
 
 #[derive(Debug, Clone, Copy)]
 enum Write {
-    InBatch,
+    InFlight,
     Done(Answer),
 }
 
-/// Whether a write is to be done.
+/// Whether a write is to be executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
-    /// Yes; report how it went by [`Session::done`] or [`Session::undone`].
-    Now,
-    /// It was done before, and this was the answer.
-    Again(Answer),
-    /// It is being done.
-    InBatch,
-    /// It is too old to know, or numbered far ahead.
+pub enum WriteStart {
+    /// Yes; report the outcome by [`Session::finish_write`] or [`Session::cancel_write`].
+    New,
+    /// It was executed before, with this answer.
+    Done(Answer),
+    /// It is being executed.
+    InFlight,
+    /// Its number is too old to be remembered, or too far ahead.
     Forgotten,
 }
 
@@ -71,30 +70,30 @@ impl Default for Sessions {
 }
 
 impl Sessions {
-    /// Room for so many.
-    pub fn new(most: usize) -> Self {
-        Sessions { known: Mutex::default(), most }
+    /// At most `max` sessions.
+    pub fn new(max: usize) -> Self {
+        Sessions { sessions: Mutex::default(), max }
     }
 
-    /// Goes on with a session, or begins one; and whether it was known. `None`: there are too many.
+    /// Resumes a session, or opens one; returns whether it was resumed. `None`: too many sessions.
     pub fn enter(&self, id: Option<SessionId>, identity: &str) -> Option<(Arc<Session>, bool)> {
-        let mut known = lock(&self.known);
-        let old = id.and_then(|id| known.get(&id)).filter(|old| old.identity == identity);
+        let mut sessions = lock(&self.sessions);
+        let old = id.and_then(|id| sessions.get(&id)).filter(|old| old.identity == identity);
         if let Some(old) = old {
-            old.come();
+            old.add_user();
             return Some((old.clone(), true));
         }
-        // Room for who comes now, at the cost of who left first: of its own identity, if that has its share already.
-        let share = self.most / 4;
-        let own = match known.len() < share {
+        // If full, the session that was left first is removed: of the same identity, if that uses its share.
+        let share = self.max / 4;
+        let own = match sessions.len() < share {
             true => 0,
-            false => known.values().filter(|old| old.identity == identity).count(),
+            false => sessions.values().filter(|old| old.identity == identity).count(),
         };
-        if own >= share || known.len() >= self.most {
-            let left = known.values().filter_map(|old| Some((old.left()?, old)));
-            let mine = left.filter(|(_, old)| own < share || old.identity == identity);
-            let gone = mine.map(|(left, old)| (left, old.id)).min();
-            known.remove(&gone?.1);
+        if own >= share || sessions.len() >= self.max {
+            let left = sessions.values().filter_map(|old| Some((old.left()?, old)));
+            let candidates = left.filter(|(_, old)| own < share || old.identity == identity);
+            let oldest = candidates.map(|(left, old)| (left, old.id)).min();
+            sessions.remove(&oldest?.1);
         }
         let mut id = [0; 16];
         id[..8].copy_from_slice(&random().to_le_bytes());
@@ -105,34 +104,34 @@ impl Sessions {
             writes: Mutex::default(),
             presence: Mutex::default(),
         });
-        session.come();
-        known.insert(id, session.clone());
+        session.add_user();
+        sessions.insert(id, session.clone());
         Some((session, false))
     }
 
-    /// A session that is known, for one request.
+    /// An existing session of this identity.
     pub fn find(&self, id: &SessionId, identity: &str) -> Option<Arc<Session>> {
-        let known = lock(&self.known);
-        known.get(id).filter(|session| session.identity == identity).cloned()
+        let sessions = lock(&self.sessions);
+        sessions.get(id).filter(|session| session.identity == identity).cloned()
     }
 
-    /// How many there are.
+    /// The number of sessions.
     pub fn len(&self) -> usize {
-        lock(&self.known).len()
+        lock(&self.sessions).len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets those that were left long ago; returns when to look again.
+    /// Removes sessions that were left long ago; returns when to call it again.
     pub(crate) fn expire(&self, now: Instant) -> Option<Duration> {
-        let mut known = lock(&self.known);
+        let mut sessions = lock(&self.sessions);
         let mut next = None::<Duration>;
-        known.retain(|_, session| {
+        sessions.retain(|_, session| {
             let Some(left) = session.left() else { return true };
-            let rest = REMEMBERED.saturating_sub(now.saturating_duration_since(left));
+            let rest = SESSION_LIFETIME.saturating_sub(now.saturating_duration_since(left));
             if !rest.is_zero() {
                 next = Some(next.map_or(rest, |next| next.min(rest)));
             }
@@ -143,64 +142,64 @@ impl Sessions {
 }
 
 impl Session {
-    /// Its name.
+    /// Its id.
     pub fn id(&self) -> SessionId {
         self.id
     }
 
-    fn come(&self) {
+    fn add_user(&self) {
         lock(&self.presence).users += 1;
     }
 
-    /// One of its users is gone.
+    /// Removes a user.
     pub fn leave(&self) {
         let mut presence = lock(&self.presence);
         presence.users = presence.users.saturating_sub(1);
         presence.left = Some(Instant::now());
     }
 
-    /// Since when nobody uses it.
+    /// Since when it has no users.
     fn left(&self) -> Option<Instant> {
         let presence = lock(&self.presence);
         presence.left.filter(|_| presence.users == 0)
     }
 
-    /// Asks whether a write is to be done.
-    pub fn turn(&self, sequence: u64) -> Turn {
+    /// Starts a write; returns whether it is to be executed.
+    pub fn start_write(&self, sequence: u64) -> WriteStart {
         let mut writes = lock(&self.writes);
-        // A client counts on from one session to the next.
-        if !std::mem::replace(&mut writes.begun, true) {
+        // A client continues its numbers from one session to the next.
+        if !std::mem::replace(&mut writes.started, true) {
             writes.oldest = sequence.saturating_sub(WINDOW);
         }
-        let Some(ahead) = sequence.checked_sub(writes.oldest) else { return Turn::Forgotten };
-        if ahead >= 2 * REMEMBERED_WRITES {
-            return Turn::Forgotten;
+        let Some(ahead) = sequence.checked_sub(writes.oldest) else { return WriteStart::Forgotten };
+        if ahead >= 2 * MAX_REMEMBERED_WRITES {
+            return WriteStart::Forgotten;
         }
         match writes.known.get(&sequence) {
-            Some(Write::InBatch) => return Turn::InBatch,
-            Some(Write::Done(answer)) => return Turn::Again(*answer),
+            Some(Write::InFlight) => return WriteStart::InFlight,
+            Some(Write::Done(answer)) => return WriteStart::Done(*answer),
             None => {}
         }
-        writes.known.insert(sequence, Write::InBatch);
+        writes.known.insert(sequence, Write::InFlight);
         writes.newest = writes.newest.max(sequence);
         writes.forget();
-        Turn::Now
+        WriteStart::New
     }
 
-    /// Whether a write was begun or done before: who asks again asks for its answer.
-    pub(crate) fn has(&self, sequence: u64) -> bool {
+    /// Whether a write was started before, so that a repeated request only gets its answer.
+    pub(crate) fn has_write(&self, sequence: u64) -> bool {
         lock(&self.writes).known.contains_key(&sequence)
     }
 
-    /// A write was done, or refused for good: whoever asks again gets this answer.
-    pub fn done(&self, sequence: u64, answer: Answer) {
+    /// Records the answer of a write that was executed, or refused for good: repeated requests get it too.
+    pub fn finish_write(&self, sequence: u64, answer: Answer) {
         if let Some(write) = lock(&self.writes).known.get_mut(&sequence) {
             *write = Write::Done(answer);
         }
     }
 
-    /// A write came to nothing: it may be asked for again.
-    pub fn undone(&self, sequence: u64) {
+    /// Removes a write that was not executed, so that it may be retried.
+    pub fn cancel_write(&self, sequence: u64) {
         lock(&self.writes).known.remove(&sequence);
     }
 }
@@ -208,8 +207,8 @@ impl Session {
 impl Writes {
     /// Forgets the oldest, up to the first that is in flight.
     fn forget(&mut self) {
-        while self.newest - self.oldest >= REMEMBERED_WRITES
-            && !matches!(self.known.get(&self.oldest), Some(Write::InBatch))
+        while self.newest - self.oldest >= MAX_REMEMBERED_WRITES
+            && !matches!(self.known.get(&self.oldest), Some(Write::InFlight))
         {
             self.known.remove(&self.oldest);
             self.oldest += 1;
@@ -221,12 +220,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long a session that was left is kept for its client to come back.
-pub(crate) const REMEMBERED: Duration = Duration::from_secs(300);
-/// More than a client may have in flight.
-const REMEMBERED_WRITES: u64 = 4096;
-/// How far apart the numbers of writes may be that come out of order, from the first on.
-pub(crate) const WINDOW: u64 = REMEMBERED_WRITES / 2;
+/// How long a session without users is kept for its client to reconnect.
+pub(crate) const SESSION_LIFETIME: Duration = Duration::from_secs(300);
+/// The number of writes remembered: more than a client may have in flight.
+const MAX_REMEMBERED_WRITES: u64 = 4096;
+/// The largest distance between numbers of writes that arrive out of order.
+pub(crate) const WINDOW: u64 = MAX_REMEMBERED_WRITES / 2;
 const MAX_SESSIONS: usize = 65_536;
 
 #[cfg(test)]
@@ -240,26 +239,26 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_is_asked_for_again_gets_its_first_answer() {
+    fn a_repeated_write_gets_its_first_answer() {
         let sessions = Sessions::default();
         let (session, known) = sessions.enter(None, "me").unwrap();
         assert!(!known);
-        assert_eq!(session.turn(0), Turn::Now);
-        assert_eq!(session.turn(0), Turn::InBatch);
-        assert!(session.has(0) && !session.has(1));
-        session.done(0, answer(7));
+        assert_eq!(session.start_write(0), WriteStart::New);
+        assert_eq!(session.start_write(0), WriteStart::InFlight);
+        assert!(session.has_write(0) && !session.has_write(1));
+        session.finish_write(0, answer(7));
         session.leave();
         let (again, known) = sessions.enter(Some(session.id()), "me").unwrap();
         assert!(known);
-        assert_eq!(again.turn(0), Turn::Again(answer(7)));
-        assert_eq!(again.turn(2), Turn::Now, "in any order");
-        assert_eq!(again.turn(1), Turn::Now);
-        again.undone(1);
-        assert_eq!(again.turn(1), Turn::Now);
+        assert_eq!(again.start_write(0), WriteStart::Done(answer(7)));
+        assert_eq!(again.start_write(2), WriteStart::New, "in any order");
+        assert_eq!(again.start_write(1), WriteStart::New);
+        again.cancel_write(1);
+        assert_eq!(again.start_write(1), WriteStart::New);
     }
 
     #[test]
-    fn nobody_else_goes_on_with_it() {
+    fn another_identity_cannot_resume_it() {
         let sessions = Sessions::default();
         let (session, _) = sessions.enter(None, "me").unwrap();
         let (other, known) = sessions.enter(Some(session.id()), "you").unwrap();
@@ -269,50 +268,50 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_are_forgotten_and_said_to_be() {
+    fn the_oldest_writes_are_forgotten() {
         let sessions = Sessions::default();
         let (session, _) = sessions.enter(None, "me").unwrap();
-        for sequence in 0..REMEMBERED_WRITES * 2 {
-            assert_eq!(session.turn(sequence), Turn::Now);
-            session.done(sequence, answer(sequence));
+        for sequence in 0..MAX_REMEMBERED_WRITES * 2 {
+            assert_eq!(session.start_write(sequence), WriteStart::New);
+            session.finish_write(sequence, answer(sequence));
         }
-        assert_eq!(session.turn(0), Turn::Forgotten);
-        assert_eq!(session.turn(1 << 40), Turn::Forgotten, "nobody fills memory so");
-        let last = REMEMBERED_WRITES * 2 - 1;
-        assert_eq!(session.turn(last), Turn::Again(answer(last)));
+        assert_eq!(session.start_write(0), WriteStart::Forgotten);
+        assert_eq!(session.start_write(1 << 40), WriteStart::Forgotten, "it takes no memory");
+        let last = MAX_REMEMBERED_WRITES * 2 - 1;
+        assert_eq!(session.start_write(last), WriteStart::Done(answer(last)));
     }
 
     #[test]
-    fn one_identity_has_a_quarter_and_pushes_out_its_own() {
+    fn one_identity_may_use_a_quarter_and_replaces_its_own() {
         let sessions = Sessions::new(8);
         let enter = |identity| sessions.enter(None, identity).map(|(session, _)| session);
         let (first, second) = (enter("many").unwrap(), enter("many").unwrap());
         let other = enter("other").unwrap();
         other.leave();
-        assert!(enter("many").is_none(), "it has two of eight, and uses them");
+        assert!(enter("many").is_none(), "its two of eight are in use");
         first.leave();
         let third = enter("many").unwrap();
         assert!(sessions.find(&first.id(), "many").is_none());
-        assert!(sessions.find(&other.id(), "other").is_some(), "though it left before");
+        assert!(sessions.find(&other.id(), "other").is_some(), "although it was left earlier");
         drop((second, third));
     }
 
     #[test]
-    fn numbers_that_jump_take_no_memory() {
+    fn skipped_numbers_take_no_memory() {
         let (session, _) = Sessions::default().enter(None, "me").unwrap();
-        assert_eq!(session.turn(1), Turn::Now);
-        assert_eq!(session.turn(2 * REMEMBERED_WRITES - 1), Turn::Now);
+        assert_eq!(session.start_write(1), WriteStart::New);
+        assert_eq!(session.start_write(2 * MAX_REMEMBERED_WRITES - 1), WriteStart::New);
         assert_eq!(lock(&session.writes).known.len(), 2);
     }
 
     #[test]
-    fn sessions_that_were_left_go() {
+    fn sessions_without_users_expire() {
         let sessions = Sessions::default();
         let (session, _) = sessions.enter(None, "me").unwrap();
         assert_eq!(sessions.expire(Instant::now()), None, "it is in use");
         session.leave();
-        assert!(sessions.expire(Instant::now()).is_some_and(|next| next <= REMEMBERED));
-        assert_eq!(sessions.expire(Instant::now() + REMEMBERED), None);
+        assert!(sessions.expire(Instant::now()).is_some_and(|next| next <= SESSION_LIFETIME));
+        assert_eq!(sessions.expire(Instant::now() + SESSION_LIFETIME), None);
         assert!(sessions.is_empty());
     }
 }

@@ -7,7 +7,7 @@ use kv_proto::{Attempt, v1};
 use tonic::Status;
 
 use super::status;
-use crate::engine::session::{Session, Sessions, Turn, WINDOW};
+use crate::engine::session::{Session, Sessions, WINDOW, WriteStart};
 use access::Pass;
 
 /// Whether a write is to be done now, or was before.
@@ -32,11 +32,11 @@ impl Attempted {
         let Attempt { session, sequence } = Attempt::try_from(attempt)?;
         let session = sessions.find(&session, pass.identity()).ok_or_else(status::no_session)?;
         session.leave();
-        match session.turn(sequence) {
-            Turn::Now => Ok(Begun::Now(Attempted { turn: Some((session, sequence)) })),
-            Turn::Again(answer) => Ok(Begun::Before(answer)),
-            Turn::InBatch => Err(status::in_flight()),
-            Turn::Forgotten => Err(status::forgotten(sequence, WINDOW)),
+        match session.start_write(sequence) {
+            WriteStart::New => Ok(Begun::Now(Attempted { turn: Some((session, sequence)) })),
+            WriteStart::Done(answer) => Ok(Begun::Before(answer)),
+            WriteStart::InFlight => Err(status::in_flight()),
+            WriteStart::Forgotten => Err(status::forgotten(sequence, WINDOW)),
         }
     }
 
@@ -52,7 +52,7 @@ impl Attempted {
         let disk = matches!(answer.status, Said::DiskFull | Said::DiskFailed | Said::Damaged);
         let passes = disk || answer.status == Said::Full;
         if !passes && let Some((session, sequence)) = self.turn.take() {
-            session.done(sequence, answer);
+            session.finish_write(sequence, answer);
             session.leave();
         }
         answer
@@ -62,7 +62,7 @@ impl Attempted {
 impl Drop for Attempted {
     fn drop(&mut self) {
         if let Some((session, sequence)) = self.turn.take() {
-            session.undone(sequence);
+            session.cancel_write(sequence);
         }
     }
 }

@@ -12,7 +12,7 @@ use super::About;
 use super::admission::Admission;
 use super::read::{facts, valid};
 use super::status;
-use crate::engine::session::{REMEMBERED, Sessions, WINDOW};
+use crate::engine::session::{SESSION_LIFETIME, Sessions, WINDOW};
 use crate::engine::{Engine, SHARDS};
 use access::{Holder, Pass, Refused};
 
@@ -66,7 +66,7 @@ pub(super) fn open_session(
         id: session.id().to_vec().into(),
         epoch: engine.epoch(),
         window: WINDOW,
-        idle_ms: REMEMBERED.as_millis() as u64,
+        idle_ms: SESSION_LIFETIME.as_millis() as u64,
     })
 }
 

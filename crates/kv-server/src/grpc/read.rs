@@ -14,7 +14,7 @@ use tonic::Status;
 use tonic::codegen::tokio_stream::Stream;
 
 use super::status;
-use crate::engine::{Engine, Held, add};
+use crate::engine::{Engine, PinnedValue, add};
 use access::Pass;
 
 /// What is known of a value, as callers hear it.
@@ -32,9 +32,13 @@ pub(super) fn valid(key: &[u8]) -> Result<Key<'_>, kv_proto::Error> {
 }
 
 /// The version of a key that is there now, held, for who may read it.
-async fn hold(engine: &Arc<Engine>, pass: &Pass, key: &[u8]) -> Result<Option<Arc<Held>>, Status> {
+async fn hold(
+    engine: &Arc<Engine>,
+    pass: &Pass,
+    key: &[u8],
+) -> Result<Option<Arc<PinnedValue>>, Status> {
     pass.read(key).map_err(status::denied)?;
-    engine.hold(valid(key)?).await.map_err(status::unread)
+    engine.pin(valid(key)?).await.map_err(status::unread)
 }
 
 pub(super) async fn get(
@@ -92,7 +96,7 @@ async fn one_of_several(
 /// Copies a part out. Others have their turn between pieces.
 async fn reply(
     engine: &Arc<Engine>,
-    held: &Held,
+    held: &PinnedValue,
     span: Range<u64>,
     checksum: bool,
 ) -> v1::GetReply {
@@ -118,7 +122,7 @@ async fn reply(
 /// A value in pieces, all of the version that was there at the start. The last piece lets go of it.
 pub(super) struct Reading {
     engine: Arc<Engine>,
-    held: Option<Arc<Held>>,
+    held: Option<Arc<PinnedValue>>,
     rest: Range<u64>,
     piece: usize,
     sum: Option<u32>,
@@ -130,7 +134,7 @@ enum Next {
     Start(v1::ReadStart),
     Data,
     /// As `Data`, once others had their turn.
-    Turn,
+    WriteStart,
     End,
     Nothing,
 }
@@ -142,7 +146,7 @@ impl Reading {
         request: &v1::ReadRequest,
     ) -> Result<Self, Status> {
         let held = hold(engine, pass, &request.key).await?;
-        let (rest, known) = match held.as_deref().map(Held::value) {
+        let (rest, known) = match held.as_deref().map(PinnedValue::value) {
             Some(value) => {
                 let span = Span::from(request).within(value.facts.length)?;
                 (span, Some(facts(&value.facts, engine.now())))
@@ -161,7 +165,7 @@ impl Reading {
         })
     }
 
-    fn piece(&mut self, value: &Held) -> Bytes {
+    fn piece(&mut self, value: &PinnedValue) -> Bytes {
         let length = (self.rest.end - self.rest.start).min(self.piece as u64);
         let mut bytes = BytesMut::zeroed(length as usize);
         self.engine.copy_out(&value.value().ranges, self.rest.start, &mut bytes);
@@ -178,7 +182,7 @@ impl Stream for Reading {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         use v1::read_reply::Part;
         let this = self.get_mut();
-        if let Next::Turn = this.next {
+        if let Next::WriteStart = this.next {
             this.next = Next::Data;
             cx.waker().wake_by_ref();
             return Poll::Pending;
@@ -188,12 +192,12 @@ impl Stream for Reading {
                 this.next = if this.rest.is_empty() { Next::End } else { Next::Data };
                 Part::Start(start)
             }
-            Next::Data | Next::Turn => {
+            Next::Data | Next::WriteStart => {
                 let Some(held) = this.held.take() else { return Poll::Ready(None) };
                 let piece = this.piece(&held);
                 (this.next, this.held) = match this.rest.is_empty() {
                     true => (Next::End, None),
-                    false => (Next::Turn, Some(held)),
+                    false => (Next::WriteStart, Some(held)),
                 };
                 Part::Data(piece)
             }

@@ -19,7 +19,7 @@ use super::status;
 use crate::engine::journal::WriteKind;
 use crate::engine::quota::Share;
 use crate::engine::session::Sessions;
-use crate::engine::{Engine, Staged, add};
+use crate::engine::{Engine, StagedValue, add};
 use access::Pass;
 
 pub(super) async fn put(
@@ -159,24 +159,24 @@ async fn judge(engine: &Arc<Engine>, key: &[u8], condition: Condition) -> Result
     condition.check(current).map_err(Status::from)
 }
 
-fn stage(engine: &Arc<Engine>, share: &Arc<Share>, length: u64) -> Result<Staged, Status> {
+fn stage(engine: &Arc<Engine>, share: &Arc<Share>, length: u64) -> Result<StagedValue, Status> {
     let max = engine.max_value();
     if length > max {
         return Err(status::no_room(&ReserveError::TooLong { max }));
     }
     let claim = share.claim(length).ok_or_else(status::too_much_in_flight)?;
-    let room = engine.reserve(length).map_err(|why| status::no_room(&why))?;
-    Ok(Staged::new(engine.clone(), room, Some(claim)))
+    let room = engine.reserve(length).map_err(|why| status::reserve_refused(&why))?;
+    Ok(StagedValue::new(engine.clone(), room, Some(claim)))
 }
 
 /// Copies bytes in. Others have their turn between pieces.
-async fn fill(engine: &Arc<Engine>, staged: &Staged, offset: u64, bytes: &[u8]) {
+async fn fill(engine: &Arc<Engine>, staged: &StagedValue, offset: u64, bytes: &[u8]) {
     let mut at = offset;
     for piece in bytes.chunks(AT_ONCE) {
         if at > offset {
             yield_now().await;
         }
-        engine.fill(staged.room(), at, piece);
+        engine.fill(staged.reservation(), at, piece);
         at += piece.len() as u64;
     }
     add(&engine.counts.bytes_in, bytes.len() as u64);

@@ -23,7 +23,7 @@ pub(super) fn add(answer: &mut Exposition, server: &Server<'_>) {
         (&rows::REQUESTS, &counts.requests),
         (&rows::PROTOCOL_ERRORS, &counts.protocol_errors),
         (&rows::IDLED, &counts.idled),
-        (&rows::TURNED_AWAY, &counts.turned_away),
+        (&rows::TURNED_AWAY, &counts.rejected),
     ] {
         answer.add(row, &[], count.load(Relaxed));
     }
@@ -36,7 +36,7 @@ pub(super) fn add(answer: &mut Exposition, server: &Server<'_>) {
     }
     let quota = engine.quota();
     answer.add(&rows::IN_FLIGHT, &[], quota.used());
-    answer.add(&rows::IN_FLIGHT_MAX, &[], quota.most());
+    answer.add(&rows::IN_FLIGHT_MAX, &[], quota.limit());
     answer.add(&rows::BUSY, &[], quota.refused());
     answer.add(&rows::CLIENTS_MAX, &[], u64::from(server.max_clients));
     answer.add(&rows::DRAINING, &[], u64::from(server.is_draining));

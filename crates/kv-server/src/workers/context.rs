@@ -1,4 +1,4 @@
-//! What a worker's connections share: memory, buffers that are used again, and counts.
+//! What a worker's connections share: memory, reusable buffers, and counters.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -8,10 +8,10 @@ use fabric::{Error, Region, Rights, Slice};
 use kv_proto::wire::Answer;
 
 use crate::engine::{Engine, add};
-use crate::workers::connection::{Draft, Hold};
+use crate::workers::connection::{Draft, ValueHold};
 use crate::workers::notify::Notifier;
 use crate::workers::pool::Shared;
-use crate::workers::receive_areas::{MESSAGE, ReceiveAreas};
+use crate::workers::receive_areas::{MAX_MESSAGE_BYTES, ReceiveAreas};
 use crate::workers::send_buffers::{SendBuffers, Slot};
 
 pub(crate) struct WorkerContext {
@@ -19,32 +19,32 @@ pub(crate) struct WorkerContext {
     worker: usize,
     pub(crate) engine: Arc<Engine>,
     pub(crate) endpoint: Endpoint,
-    /// The pool, registered for this worker alone: workers that share one would share its count of users too,
-    /// and wait for each other at every value.
+    /// The pool, registered for this worker alone: a shared region would have a shared reference count,
+    /// contended at every value.
     pub(crate) pool: Region,
     /// The same, for clients on this host to read.
     pub(crate) readable_pool: Region,
     pub(crate) send_buffers: SendBuffers,
     pub(crate) receive_areas: ReceiveAreas,
-    /// The message being read.
+    /// The message being parsed.
     pub(crate) message: Vec<u8>,
-    /// The answers being written.
+    /// The answers being encoded.
     bytes: Vec<u8>,
-    /// Emptied, to be used again.
+    /// Empty, to be reused.
     pub(crate) drafts: Vec<Draft>,
     pub(crate) spare: Vec<Vec<Slice>>,
     pub(crate) tally: Tally,
-    /// How many control blocks are watched.
+    /// The number of watched control blocks.
     pub(crate) watched: usize,
-    /// How many requests to the disk are outstanding.
+    /// The number of outstanding requests to the disk.
     pub(crate) disk_requests: usize,
-    /// How many connections have pinned reads.
+    /// The number of connections with pinned reads.
     pub(crate) with_pinned_reads: usize,
-    /// The store is shutting down: what is in flight is finished, nothing is begun.
+    /// The store is shutting down: requests in flight are finished, new ones rejected.
     pub(crate) closing: bool,
 }
 
-/// What was done since it was last published.
+/// Counters since they were last published.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) batches: u64,
@@ -64,14 +64,14 @@ impl WorkerContext {
         Ok(WorkerContext {
             shared,
             worker,
-            // Nobody but us reads or writes it.
+            // No remote access.
             pool: endpoint.register(engine.pool(), Rights::NONE)?,
             readable_pool: Region::same_host(engine.pool()),
             send_buffers: SendBuffers::new(&endpoint)?,
             receive_areas: ReceiveAreas::default(),
             engine,
             endpoint,
-            message: Vec::with_capacity(MESSAGE),
+            message: Vec::with_capacity(MAX_MESSAGE_BYTES),
             bytes: Vec::new(),
             drafts: Vec::new(),
             spare: Vec::new(),
@@ -83,59 +83,59 @@ impl WorkerContext {
         })
     }
 
-    /// Notifies a connection of what came back for it.
+    /// A notifier for a connection.
     pub(crate) fn notifier(&self, connection: u32) -> Notifier {
         Notifier { shared: self.shared.clone(), worker: self.worker, connection }
     }
 
-    /// A draft, to be begun.
+    /// A recycled draft, or a new one.
     #[inline]
     pub(crate) fn draft(&mut self) -> Draft {
         self.drafts.pop().unwrap_or_else(Draft::new)
     }
 
-    /// Answers and what is copied behind them, as bytes.
+    /// Encodes answers and copied bytes.
     #[inline]
-    pub(crate) fn render(&mut self, answers: &[Answer], copied: &[u8]) -> &[u8] {
+    pub(crate) fn encode(&mut self, answers: &[Answer], copied: &[u8]) -> &[u8] {
         self.bytes.clear();
         answers.iter().for_each(|answer| self.bytes.extend(answer.to_bytes()));
         self.bytes.extend(copied);
         &self.bytes
     }
 
-    /// Copies what was rendered into a slot.
+    /// Copies the encoded bytes into a slot.
     pub(crate) fn fill_slot(&mut self) -> Option<Slot> {
         self.send_buffers.write(&self.bytes)
     }
 
-    /// Unpins what answers were written from.
-    pub(crate) fn release(&mut self, mut holds: Vec<Hold>) {
+    /// Unpins the values of a reply.
+    pub(crate) fn release(&mut self, mut holds: Vec<ValueHold>) {
         for hold in holds.drain(..) {
-            if let Hold::Pin(pin) = hold {
+            if let ValueHold::Pin(pin) = hold {
                 self.engine.store.unpin(pin);
             }
         }
-        // The next draft that has none uses the vector.
+        // The next draft without a vector reuses this one.
         if let Some(draft) = self.drafts.last_mut() {
             draft.reuse(holds);
         }
     }
 
-    /// Recycles a draft that was sent, with nothing in flight.
-    pub(crate) fn settle(&mut self, mut draft: Draft) {
+    /// Recycles a draft that was sent directly, with nothing in flight.
+    pub(crate) fn recycle_sent(&mut self, mut draft: Draft) {
         let holds = draft.take_holds();
         self.drafts.push(draft);
         self.release(holds);
     }
 
-    /// Recycles a draft that is not sent.
+    /// Recycles a draft that was not sent.
     pub(crate) fn recycle(&mut self, mut draft: Draft) {
         draft.take_pinned_reads().for_each(|pin| self.engine.store.unpin(pin));
         self.release(draft.take_holds());
         self.drafts.push(draft);
     }
 
-    /// Adds the tally to the engine's counts.
+    /// Adds the tally to the engine's counters.
     pub(crate) fn publish_tally(&mut self) {
         let Tally { batches, requests, bytes_in, bytes_out, zero_copy_reads } =
             std::mem::take(&mut self.tally);

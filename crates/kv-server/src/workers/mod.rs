@@ -1,4 +1,4 @@
-//! Threads that serve links: `pool` has them, `worker` is one, a link that it serves is a `connection`.
+//! Threads that serve links: `pool` has all of them, `worker` is one, and each link that it serves is a `connection`.
 
 pub(crate) mod connection;
 mod context;

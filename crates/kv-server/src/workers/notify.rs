@@ -1,4 +1,4 @@
-//! What other threads, those of the disk, report to connections.
+//! Notifications from the disk's threads to connections.
 
 use std::sync::Arc;
 

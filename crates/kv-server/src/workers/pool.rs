@@ -1,4 +1,4 @@
-//! The worker pool: workers, who gets which link, and who may spin.
+//! The worker pool: assigns links to workers, and limits how many spin.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,36 +28,36 @@ pub struct WorkerPoolHandle {
     shared: Weak<Shared>,
 }
 
-/// What the workers and their pool have in common.
+/// State shared by the workers and their pool.
 pub(crate) struct Shared {
     slots: Vec<WorkerSlot>,
-    /// How many spin now, and how many may.
+    /// The number of spinning workers, and its limit.
     spinning: AtomicUsize,
     max_spinning: usize,
-    /// What is in flight is finished, and nothing is begun.
+    /// Draining: requests in flight are finished, new ones rejected.
     closing: AtomicBool,
     stopping: AtomicBool,
     closing_links: Mutex<Sender<(Link, PinnedReads)>>,
 }
 
-/// One worker, as others see it.
+/// One worker, as seen by other threads.
 struct WorkerSlot {
     wakeup: Wakeup,
     incoming: Mutex<Vec<Link>>,
-    /// What came back for its connections, and whether something did.
+    /// Notifications for its connections, and whether there are any.
     notifications: Mutex<Vec<(u32, Notification)>>,
     has_notifications: AtomicBool,
     connections: AtomicUsize,
     spins: AtomicBool,
-    /// Rights have changed.
+    /// Rights must be checked again.
     reviews: AtomicBool,
 }
 
 impl WorkerPool {
-    /// Starts so many workers.
+    /// Starts the workers.
     pub fn start(engine: &Arc<Engine>, endpoint: &Endpoint, workers: usize) -> Result<Self, Error> {
         let system = |error: std::io::Error| {
-            let fix = "raise the limits of open files and of processes: `ulimit -n`, `ulimit -u`";
+            let fix = "raise the limits of open files and processes: `ulimit -n`, `ulimit -u`";
             Error::new(fabric::Kind::System, "start the store's workers", error, fix)
         };
         let slots = (0..workers.max(1)).map(|_| WorkerSlot::new()).collect::<Result<Vec<_>, _>>();
@@ -87,7 +87,7 @@ impl WorkerPool {
         Ok(WorkerPool { shared, threads })
     }
 
-    /// Gives a link to the worker that has the fewest.
+    /// Assigns a link to the worker with the fewest.
     pub fn serve(&self, link: Link) {
         let slots = self.shared.slots.iter();
         let Some(slot) = slots.min_by_key(|slot| slot.connections.load(Ordering::Relaxed)) else {
@@ -98,8 +98,8 @@ impl WorkerPool {
         slot.wake();
     }
 
-    /// Checks every client's rights again. A client whose rights have changed is dismissed at once, and not with its next
-    /// request: on this host it may have the pool mapped, and need not ask.
+    /// Checks every client's rights again. A client whose rights have changed is disconnected immediately, not with its next
+    /// request: on this host it may have the pool mapped, and needs no request to read.
     pub fn review(&self) {
         for slot in &self.shared.slots {
             slot.reviews.store(true, Ordering::SeqCst);
@@ -107,14 +107,14 @@ impl WorkerPool {
         }
     }
 
-    /// A handle for metrics; of a pool that has ended it counts nothing.
+    /// A handle for metrics; it counts nothing once the pool has ended.
     pub fn handle(&self) -> WorkerPoolHandle {
         // A weak reference: it does not keep the pool alive.
         WorkerPoolHandle { shared: Arc::downgrade(&self.shared) }
     }
 
-    /// Begins nothing more, finishes what is in flight, and closes each connection that has been quiet for a moment. Requests
-    /// that come meanwhile are answered that nothing was done. Waits up to a limit; returns how many are left.
+    /// Drains the pool: finishes requests in flight, rejects new ones, and closes each connection that has been quiet for a
+    /// moment. Waits up to a limit; returns the number of connections left.
     pub fn drain(&self, limit: Duration) -> usize {
         let deadline = Instant::now() + limit;
         self.shared.closing.store(true, Ordering::SeqCst);
@@ -128,7 +128,7 @@ impl WorkerPool {
         }
     }
 
-    /// Closes all connections and waits for the workers, up to a limit. `false`: some have not ended.
+    /// Closes all connections and waits for the workers, up to a limit. `false`: some are still running.
     pub fn stop(self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         self.shared.stopping.store(true, Ordering::SeqCst);
@@ -146,7 +146,7 @@ impl WorkerPool {
 }
 
 impl WorkerPoolHandle {
-    /// How many links are served.
+    /// The number of links served.
     pub fn connections(&self) -> usize {
         let connections = |shared: Arc<Shared>| {
             shared.slots.iter().map(|slot| slot.connections.load(Ordering::Relaxed)).sum()
@@ -154,17 +154,17 @@ impl WorkerPoolHandle {
         self.shared.upgrade().map_or(0, connections)
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     pub fn workers(&self) -> usize {
         self.shared.upgrade().map_or(0, |shared| shared.slots.len())
     }
 }
 
-/// Takes links apart.
+/// Destroys links, which may take a moment.
 fn close_links(links: &Receiver<(Link, PinnedReads)>) {
     while let Ok((link, pinned_reads)) = links.recv() {
         drop(link);
-        // Only now nobody reads them any more.
+        // Only now the client cannot read them any more.
         drop(pinned_reads);
     }
 }
@@ -200,19 +200,20 @@ impl Shared {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    /// Links for this worker.
+    /// New links for this worker.
     pub(crate) fn take(&self, number: usize) -> Vec<Link> {
         let slot = &self.slots[number];
         slot.wakeup.clear();
         std::mem::take(&mut *lock(&slot.incoming))
     }
 
-    /// Whether this worker is to check its connections' rights; once.
-    pub(crate) fn takes_review(&self, number: usize) -> bool {
+    /// Whether this worker must check its connections' rights; resets the flag.
+    pub(crate) fn take_review(&self, number: usize) -> bool {
         self.slots[number].reviews.swap(false, Ordering::SeqCst)
     }
 
-    /// Queues a notification for a connection; returns whether the worker must be woken, which is once until it takes them.
+    /// Queues a notification for a connection; returns whether the worker must be woken: only for the first one until it
+    /// takes them.
     pub(crate) fn notify(
         &self,
         number: usize,
@@ -228,7 +229,7 @@ impl Shared {
         self.slots[number].wakeup.clone()
     }
 
-    /// What came back, if anything did.
+    /// Takes the queued notifications.
     #[inline]
     pub(crate) fn take_notifications(&self, number: usize) -> Vec<(u32, Notification)> {
         let slot = &self.slots[number];
@@ -239,31 +240,32 @@ impl Shared {
         std::mem::take(&mut *lock(&slot.notifications))
     }
 
-    pub(crate) fn left(&self, number: usize) {
+    pub(crate) fn connection_ended(&self, number: usize) {
         self.slots[number].connections.fetch_sub(1, Ordering::Relaxed);
     }
 
     pub(crate) fn close_later(&self, link: (Link, PinnedReads)) {
-        // Without the reaper it is taken apart here.
+        // If the reaper has ended, the link is destroyed here.
         let _ = lock(&self.closing_links).send(link);
     }
 
-    /// Whether this worker may spin: so many at once that there are CPUs for them.
+    /// Whether this worker may spin: limited, so that each has a CPU.
     pub(crate) fn may_spin(&self, number: usize) -> bool {
         let spins = &self.slots[number].spins;
         if spins.load(Ordering::Relaxed) {
             return true;
         }
-        let most = self.max_spinning;
-        let more = |now: usize| (now < most).then_some(now + 1);
-        let may = self.spinning.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
+        let max = self.max_spinning;
+        let increment = |now: usize| (now < max).then_some(now + 1);
+        let may =
+            self.spinning.fetch_update(Ordering::Relaxed, Ordering::Relaxed, increment).is_ok();
         spins.store(may, Ordering::Relaxed);
         may
     }
 
-    /// It does not spin any more.
-    pub(crate) fn spins(&self, number: usize, spins: bool) {
-        if self.slots[number].spins.swap(spins, Ordering::Relaxed) && !spins {
+    /// Records that this worker has stopped spinning.
+    pub(crate) fn stop_spinning(&self, number: usize) {
+        if self.slots[number].spins.swap(false, Ordering::Relaxed) {
             self.spinning.fetch_sub(1, Ordering::Relaxed);
         }
     }

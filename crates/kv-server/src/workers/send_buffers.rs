@@ -1,17 +1,17 @@
-//! Memory of a worker's that answers are sent from: slots of a few sizes, registered once.
+//! A worker's memory for answers to be sent: slots of a few sizes, registered once.
 
 use fabric::link::Endpoint;
 use fabric::{Error, Memory, Pages, Region, Rights, Slice};
 
-/// Slots of all sizes. There are as many as connections use: each connection has a limit of its own, so that none
-/// takes another's.
+/// Slots of all sizes. More are added on demand: each connection has its own limit, so that none
+/// starves another.
 pub(crate) struct SendBuffers {
     endpoint: Endpoint,
     regions: Vec<Region>,
     free: [Vec<Slot>; SIZES.len()],
 }
 
-/// A slot, to be given back.
+/// A slot, to be released.
 #[derive(Debug)]
 pub(crate) struct Slot {
     size: u8,
@@ -28,14 +28,14 @@ impl SendBuffers {
         Ok(send_buffers)
     }
 
-    /// More slots of one size.
+    /// Adds slots of one size.
     #[cold]
     fn grow(&mut self, size: usize) -> Result<(), Error> {
         let (length, count) = SIZES[size];
-        let step = length + ALIGNED;
+        let step = length + FLAG_LINE_BYTES;
         let memory = Memory::allocate(step * count, Pages::Plain)?;
         let region = u16::try_from(self.regions.len()).map_err(|_| {
-            let fix = "answer fewer at once";
+            let fix = "have fewer answers in flight";
             Error::new(fabric::Kind::Full, "allocate memory for answers", "too many regions", fix)
         })?;
         self.regions.push(self.endpoint.register(&memory, Rights::NONE)?);
@@ -44,7 +44,7 @@ impl SendBuffers {
         Ok(())
     }
 
-    /// A slot with these bytes; `None`: it is too much for any, or the machine has no memory.
+    /// Copies bytes into a slot; `None`: too long, or out of memory.
     #[inline]
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Option<Slot> {
         let size = SIZES.iter().position(|(size, _)| bytes.len() <= *size)?;
@@ -56,16 +56,16 @@ impl SendBuffers {
         Some(slot)
     }
 
-    /// A word behind a slot, to be set.
+    /// A word after a slot, set to this value, to be written as completion flag.
     #[inline]
     pub(crate) fn completion_flag(&self, slot: &Slot, word: u64) -> Slice {
         let region = &self.regions[usize::from(slot.region)];
         let offset = slot.offset as usize + SIZES[usize::from(slot.size)].0;
         region.memory().store(offset, word);
-        region.slice(offset..offset + FLAG)
+        region.slice(offset..offset + FLAG_BYTES)
     }
 
-    /// A part of what was written.
+    /// A part of the slot's bytes.
     #[inline]
     pub(crate) fn slice(&self, slot: &Slot, from: usize, to: usize) -> Slice {
         let offset = slot.offset as usize;
@@ -73,7 +73,7 @@ impl SendBuffers {
     }
 
     #[inline]
-    pub(crate) fn give_back(&mut self, slot: Slot) {
+    pub(crate) fn release(&mut self, slot: Slot) {
         self.free[usize::from(slot.size)].push(slot);
     }
 }
@@ -85,13 +85,13 @@ impl Slot {
     }
 }
 
-/// The largest there is.
-pub(crate) const LARGEST: usize = SIZES[SIZES.len() - 1].0;
+/// The size of the largest slots.
+pub(crate) const MAX_SLOT_BYTES: usize = SIZES[SIZES.len() - 1].0;
 
-/// A slot's word, and the cache line that it has for itself.
-const FLAG: usize = 8;
-const ALIGNED: usize = 64;
-/// How long, and how many are made at once.
+/// The word after a slot, and its own cache line.
+const FLAG_BYTES: usize = 8;
+const FLAG_LINE_BYTES: usize = 64;
+/// Sizes in bytes, and the number of slots per allocation.
 const SIZES: [(usize, usize); 3] = [(2 << 10, 256), (16 << 10, 32), (256 << 10, 4)];
 
 #[cfg(test)]
@@ -99,15 +99,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_come_back_and_more_are_made() {
+    fn slots_are_reused_and_added() {
         let endpoint = Endpoint::new(Default::default()).unwrap();
         let mut send_buffers = SendBuffers::new(&endpoint).unwrap();
         let all: Vec<Slot> = (0..600).map(|_| send_buffers.write(b"answer").unwrap()).collect();
         assert!(all.iter().all(|slot| send_buffers.slice(slot, 0, 6).to_vec() == b"answer"));
-        all.into_iter().for_each(|slot| send_buffers.give_back(slot));
+        all.into_iter().for_each(|slot| send_buffers.release(slot));
         assert_eq!(send_buffers.free[0].len(), 768);
-        let large = send_buffers.write(&vec![1; LARGEST]).unwrap();
+        let large = send_buffers.write(&vec![1; MAX_SLOT_BYTES]).unwrap();
         assert!(large.is_large());
-        assert!(send_buffers.write(&vec![1; LARGEST + 1]).is_none());
+        assert!(send_buffers.write(&vec![1; MAX_SLOT_BYTES + 1]).is_none());
     }
 }

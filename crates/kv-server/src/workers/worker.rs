@@ -1,7 +1,7 @@
-//! A worker: one thread, the connections that were given to it, and when it may sleep.
+//! A worker: one thread and its connections.
 //!
-//! A connection that had work lately is **hot**: it is polled again and again. One that had none for a while is armed, and
-//! polled again when its descriptor is readable. With none hot, the worker sleeps.
+//! A connection that had work recently is **hot**: it is polled in every round. One that had none for a while is armed, and
+//! polled again when its descriptor is readable. Without hot connections, the worker sleeps.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -21,25 +21,25 @@ pub(crate) struct Worker {
     /// Its number in the pool.
     number: usize,
     context: WorkerContext,
-    connections: Rows<Served>,
+    connections: Rows<WorkerConnection>,
     hot: Vec<u32>,
     epoll: rustix::fd::OwnedFd,
-    /// Whether a connection had work since it last slept.
-    works: bool,
-    /// When connections last expired what is unused.
-    expired: Instant,
-    /// When it last looked which connections may be closed, once the store is shutting down.
-    closing_checked: Instant,
+    /// Whether a connection had work since the worker last slept.
+    had_work: bool,
+    /// When connections last expired idle handles.
+    last_expiry: Instant,
+    /// When it last closed quiet connections, while the store is shutting down.
+    last_close: Instant,
 }
 
-struct Served {
+struct WorkerConnection {
     connection: Connection,
-    /// Whether it had work since that was last asked.
-    works: bool,
+    /// Whether it had work since the last housekeeping.
+    had_work: bool,
     is_hot: bool,
-    /// While the store is shutting down: whether it had work since it was last looked at, and since when it had none.
-    stirred: bool,
-    quiet: Option<Instant>,
+    /// For shutdown: whether it had work since the last check, and since when it had none.
+    was_active: bool,
+    quiet_since: Option<Instant>,
 }
 
 impl Worker {
@@ -58,65 +58,68 @@ impl Worker {
             connections: Rows::default(),
             hot: Vec::new(),
             epoll,
-            works: false,
-            expired: Instant::now(),
-            closing_checked: Instant::now(),
+            had_work: false,
+            last_expiry: Instant::now(),
+            last_close: Instant::now(),
         })
     }
 
-    /// Works until the pool stops and all connections are gone.
+    /// Runs until the pool stops and all connections have ended.
     pub(crate) fn run(mut self) {
         let mut done = Vec::new();
         let mut rounds = 0_u32;
-        // How many looks at connections there were since those that are not hot had their turn, and since the last pause:
-        // with many hot connections a round takes long.
-        let (mut glanced, mut paused) = (0, 0);
-        // Links that only send heartbeats are no reason to stay awake.
-        let mut busy = None::<Instant>;
-        while !self.is_over() {
+        // Polls of connections since descriptors were last checked, and since the last housekeeping: polls rather than
+        // rounds, because with many hot connections a round takes long.
+        let (mut since_wait, mut since_housekeeping) = (0, 0);
+        // Since when there was no work. Links that only send heartbeats do not keep the worker awake.
+        let mut idle_since = None::<Instant>;
+        while !self.is_finished() {
             rounds = rounds.wrapping_add(1);
-            let looks = self.hot.len().max(1);
-            (glanced, paused) = (glanced + looks, paused + looks);
-            if glanced >= GLANCE {
-                glanced = 0;
-                // Those that are not hot have their turn too.
+            let polls = self.hot.len().max(1);
+            (since_wait, since_housekeeping) = (since_wait + polls, since_housekeeping + polls);
+            if since_wait >= WAIT_INTERVAL {
+                since_wait = 0;
+                // For connections that are not hot.
                 self.wait(Some(Duration::ZERO));
-                self.close();
+                self.close_quiet();
             }
             if self.handle_notifications() | self.step(&mut done) {
-                busy = None;
-                if paused >= PAUSE {
-                    paused = 0;
-                    self.pause();
+                idle_since = None;
+                if since_housekeeping >= HOUSEKEEPING_INTERVAL {
+                    since_housekeeping = 0;
+                    self.keep_house();
                 }
                 continue;
             }
-            // The clock costs as much as a look, so it is asked now and then.
-            if self.works && looks < LOOKS as usize && !rounds.is_multiple_of(LOOKS) {
+            // Reading the clock costs as much as a poll, so it is not read in every round.
+            if self.had_work
+                && polls < CLOCK_INTERVAL as usize
+                && !rounds.is_multiple_of(CLOCK_INTERVAL)
+            {
                 std::hint::spin_loop();
                 continue;
             }
             let now = Instant::now();
-            let waited = now.duration_since(*busy.get_or_insert(now));
-            // A worker that waits for the disk leaves the CPU to the threads that write to it.
-            let looks_out = self.works && self.context.disk_requests == 0;
-            if looks_out && self.shared.may_spin(self.number) && busy_wait(waited) {
+            let waited = now.duration_since(*idle_since.get_or_insert(now));
+            // A worker that waits for the disk leaves the CPU to the disk's threads.
+            let expects_work = self.had_work && self.context.disk_requests == 0;
+            if expects_work && self.shared.may_spin(self.number) && busy_wait(waited) {
                 continue;
             }
-            (self.works, busy) = (false, None);
-            self.pause();
-            if self.rest() {
-                self.shared.spins(self.number, false);
-                // Clients give back what they read in place without a message.
-                let expiry = (self.context.with_pinned_reads > 0).then_some(EXPIRY);
-                self.wait(if self.context.closing { Some(CLOSING) } else { expiry });
-                self.close();
+            (self.had_work, idle_since) = (false, None);
+            self.keep_house();
+            if self.arm() {
+                self.shared.stop_spinning(self.number);
+                // Clients release pinned reads without a message.
+                let expiry = (self.context.with_pinned_reads > 0).then_some(EXPIRY_INTERVAL);
+                self.wait(if self.context.closing { Some(CLOSE_INTERVAL) } else { expiry });
+                self.close_quiet();
             }
         }
         self.context.publish_tally();
     }
 
-    /// Hands on what came back from other threads; returns whether anything did.
+    /// Passes notifications to their connections; returns whether there were any.
     #[inline]
     fn handle_notifications(&mut self) -> bool {
         let notifications = self.shared.take_notifications(self.number);
@@ -124,62 +127,62 @@ impl Worker {
         for (row, notification) in notifications {
             if let Some(served) = self.connections.get_mut(row) {
                 served.connection.handle_notification(notification, &mut self.context);
-                served.works = true;
-                self.heat(row);
+                served.had_work = true;
+                self.mark_hot(row);
             }
         }
         any
     }
 
-    /// What is not urgent.
-    fn pause(&mut self) {
+    /// Work that is not urgent: publishes counters, expires idle handles, arms connections without work.
+    fn keep_house(&mut self) {
         self.context.publish_tally();
         let now = Instant::now();
-        if now.duration_since(self.expired) >= EXPIRY {
-            self.expired = now;
+        if now.duration_since(self.last_expiry) >= EXPIRY_INTERVAL {
+            self.last_expiry = now;
             for (_, served) in self.connections.iter_mut() {
                 served.connection.expire(now, &mut self.context);
             }
         }
-        // Connections that did nothing since the last time are left alone while others work.
+        // Connections without work since the last time are armed.
         let (connections, context) = (&mut self.connections, &mut self.context);
         self.hot.retain(|row| {
             let Some(served) = connections.get_mut(*row) else { return false };
-            let works = std::mem::take(&mut served.works);
-            served.is_hot = works || !served.connection.rest(context);
+            let had_work = std::mem::take(&mut served.had_work);
+            served.is_hot = had_work || !served.connection.arm(context);
             served.is_hot
         });
     }
 
-    /// Once the store is shutting down: closes connections that have been quiet for a moment. A client that asks before
-    /// that is answered that nothing was done.
-    fn close(&mut self) {
+    /// While the store is shutting down: closes connections that have been quiet for a moment. Requests before
+    /// that are rejected.
+    fn close_quiet(&mut self) {
         let now = Instant::now();
-        if !self.context.closing || now.duration_since(self.closing_checked) < CLOSING {
+        if !self.context.closing || now.duration_since(self.last_close) < CLOSE_INTERVAL {
             return;
         }
-        self.closing_checked = now;
-        let mut gone = Vec::new();
+        self.last_close = now;
+        let mut closed = Vec::new();
         for (row, served) in self.connections.iter_mut() {
-            let patience = served.connection.patience(&mut self.context);
-            if std::mem::take(&mut served.stirred) || patience.is_none() {
-                served.quiet = None;
+            let close_after = served.connection.close_after(&mut self.context);
+            if std::mem::take(&mut served.was_active) || close_after.is_none() {
+                served.quiet_since = None;
                 continue;
             }
-            let silence = now.duration_since(*served.quiet.get_or_insert(now));
-            if patience.is_some_and(|patience| silence >= patience) {
-                served.connection.dismiss("the store is shutting down");
-                gone.push(row);
+            let quiet = now.duration_since(*served.quiet_since.get_or_insert(now));
+            if close_after.is_some_and(|close_after| quiet >= close_after) {
+                served.connection.close("the store is shutting down");
+                closed.push(row);
             }
         }
-        gone.into_iter().for_each(|row| self.heat(row));
+        closed.into_iter().for_each(|row| self.mark_hot(row));
     }
 
-    fn is_over(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.shared.is_stopping() && self.connections.len() == 0
     }
 
-    /// Every hot connection once.
+    /// Steps every hot connection once; returns whether any had work.
     fn step(&mut self, done: &mut Vec<fabric::Completion>) -> bool {
         let mut busy = false;
         let mut at = 0;
@@ -190,31 +193,31 @@ impl Worker {
                 continue;
             };
             if served.connection.step(&mut self.context, done) {
-                (busy, served.works, served.stirred) = (true, true, true);
+                (busy, served.had_work, served.was_active) = (true, true, true);
             }
-            if served.connection.is_gone() {
+            if served.connection.is_finished() {
                 self.hot.swap_remove(at);
                 self.remove(row);
                 continue;
             }
             at += 1;
         }
-        self.works |= busy;
+        self.had_work |= busy;
         busy
     }
 
-    /// Arms all hot connections; `true` if none is hot any more.
-    fn rest(&mut self) -> bool {
+    /// Arms all hot connections; returns whether none is hot any more.
+    fn arm(&mut self) -> bool {
         let (connections, context) = (&mut self.connections, &mut self.context);
         self.hot.retain(|row| {
             let Some(served) = connections.get_mut(*row) else { return false };
-            served.is_hot = !served.connection.rest(context);
+            served.is_hot = !served.connection.arm(context);
             served.is_hot
         });
         self.hot.is_empty()
     }
 
-    /// Waits for descriptors: connections that have work become hot, new links become connections.
+    /// Waits for descriptors: connections with work become hot, new links become connections.
     fn wait(&mut self, limit: Option<Duration>) {
         let mut events = [epoll::Event {
             flags: epoll::EventFlags::empty(),
@@ -225,12 +228,12 @@ impl Worker {
         for event in &events[..count] {
             match event.data.u64() {
                 WAKEUP => self.on_wakeup(),
-                row => self.heat(row as u32),
+                row => self.mark_hot(row as u32),
             }
         }
     }
 
-    fn heat(&mut self, row: u32) {
+    fn mark_hot(&mut self, row: u32) {
         if let Some(served) = self.connections.get_mut(row).filter(|served| !served.is_hot) {
             served.is_hot = true;
             self.hot.push(row);
@@ -241,62 +244,68 @@ impl Worker {
         for link in self.shared.take(self.number) {
             if let Err(error) = self.serve(link) {
                 tracing::warn!(%error, "cannot serve a link");
-                self.shared.left(self.number);
+                self.shared.connection_ended(self.number);
             }
         }
         self.context.closing = self.shared.is_closing();
-        if self.shared.takes_review(self.number) {
+        if self.shared.take_review(self.number) {
             let connections = self.connections.iter_mut();
-            let dismissed = connections
+            let closed = connections
                 .filter_map(|(row, served)| (!served.connection.renew_rights()).then_some(row));
-            let dismissed: Vec<u32> = dismissed.collect();
-            dismissed.into_iter().for_each(|row| self.heat(row));
+            let closed: Vec<u32> = closed.collect();
+            closed.into_iter().for_each(|row| self.mark_hot(row));
         }
         if self.shared.is_stopping() {
             for (_, served) in self.connections.iter_mut() {
-                served.connection.dismiss("the store is shutting down");
+                served.connection.close("the store is shutting down");
             }
             let rows: Vec<u32> = self.connections.iter_mut().map(|(row, _)| row).collect();
-            rows.into_iter().for_each(|row| self.heat(row));
+            rows.into_iter().for_each(|row| self.mark_hot(row));
         }
     }
 
     fn serve(&mut self, link: Link) -> Result<(), fabric::Error> {
         let connection = Connection::new(link, &mut self.context)?;
-        let served = Served { connection, works: true, is_hot: true, stirred: true, quiet: None };
+        let served = WorkerConnection {
+            connection,
+            had_work: true,
+            is_hot: true,
+            was_active: true,
+            quiet_since: None,
+        };
         let row = self.connections.insert(served);
         let Some(served) = self.connections.get_mut(row) else { return Ok(()) };
         served.connection.row = row;
         let data = epoll::EventData::new_u64(row.into());
-        // Without it the connection would be polled only while it is hot.
+        // Otherwise the connection would only be polled while it is hot.
         if epoll::add(&self.epoll, served.connection.link.fd().as_fd(), data, epoll::EventFlags::IN)
             .is_err()
         {
-            served.connection.dismiss("its descriptor cannot be watched");
+            served.connection.close("cannot watch its descriptor");
         }
         self.hot.push(row);
         Ok(())
     }
 
-    /// A connection is gone: its link is taken apart elsewhere, since that may take a moment.
+    /// Removes a finished connection; its link is destroyed by the reaper thread, since that may take a moment.
     fn remove(&mut self, row: u32) {
         if let Some(served) = self.connections.remove(row) {
             let _ = epoll::delete(&self.epoll, served.connection.link.fd());
             self.shared.close_later(served.connection.into_link(&mut self.context));
-            self.shared.left(self.number);
+            self.shared.connection_ended(self.number);
         }
     }
 }
 
-/// The descriptor by which the pool wakes the worker.
+/// The event data of the descriptor by which the pool wakes the worker.
 const WAKEUP: u64 = u64::MAX;
-/// After how many looks at hot connections the others are looked at.
-const GLANCE: usize = 256;
-/// After how many looks those that had no work become cold.
-const PAUSE: usize = 16 * GLANCE;
-/// How many rounds pass between looks at the clock.
-const LOOKS: u32 = 8;
-/// How often connections expire what is unused.
-const EXPIRY: Duration = Duration::from_secs(1);
-/// How often connections are looked at once the store is shutting down.
-const CLOSING: Duration = Duration::from_millis(20);
+/// Polls of hot connections between checks of the descriptors.
+const WAIT_INTERVAL: usize = 256;
+/// Polls between housekeeping.
+const HOUSEKEEPING_INTERVAL: usize = 16 * WAIT_INTERVAL;
+/// Rounds between readings of the clock.
+const CLOCK_INTERVAL: u32 = 8;
+/// How often idle handles are expired.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
+/// How often quiet connections are closed while the store is shutting down.
+const CLOSE_INTERVAL: Duration = Duration::from_millis(20);

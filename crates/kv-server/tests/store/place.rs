@@ -52,7 +52,7 @@ impl Place {
         links: link::Settings,
         access: Arc<Access>,
     ) -> Self {
-        Place::with(Engine::guarded(settings, access).unwrap(), links)
+        Place::with(Engine::with_access(settings, access).unwrap(), links)
     }
 
     pub(crate) fn with(engine: Arc<Engine>, links: link::Settings) -> Self {

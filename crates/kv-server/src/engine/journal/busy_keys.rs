@@ -1,164 +1,169 @@
-//! Which keys are being fetched and which are being saved, so that the two do not overlap.
+//! The keys that are being loaded or saved, so that the two do not overlap.
 //!
-//! While a key is saved, disk and memory differ: the disk has the new value first. Whatever was fetched in that time may be
-//! the old value or the new one, so it is fetched again when both have the same.
+//! While a key is saved, disk and memory differ: the disk has the new value first. A value loaded in that time may be
+//! the old one or the new one, so it is loaded again when both are the same.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Keys that are being fetched or saved.
-pub(crate) struct Loading {
-    parts: [Part; PARTS],
+/// The keys that are being loaded or saved.
+pub(crate) struct BusyKeys {
+    stripes: [Stripe; STRIPES],
     hasher: RandomState,
 }
 
 #[derive(Default)]
-struct Part {
-    keys: Mutex<HashMap<Box<[u8]>, Busy>>,
-    /// Some of them are saved.
+struct Stripe {
+    keys: Mutex<HashMap<Box<[u8]>, KeyState>>,
+    /// Notified when a key was saved.
     saved: Condvar,
 }
 
 #[derive(Default)]
-struct Busy {
-    /// How many fetch it.
-    fetching: u32,
-    /// How many changes of it are being saved.
+struct KeyState {
+    /// The number of loads in progress.
+    loading: u32,
+    /// The number of saves in progress.
     saving: u32,
-    /// How often it was saved since the first of those who fetch it began.
+    /// The number of saves since the first of these loads started.
     written: u32,
 }
 
-/// How often a key had been written when fetching it began.
+/// The number of saves of a key when its load started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Begun(u32);
+pub(super) struct SaveCount(u32);
 
-/// Keys that are being saved, until this is dropped.
-pub(super) struct Saving<'l> {
-    loading: &'l Loading,
+/// Marks keys as being saved, until it is dropped.
+pub(super) struct SavingGuard<'l> {
+    busy_keys: &'l BusyKeys,
     keys: Vec<Box<[u8]>>,
 }
 
-impl Default for Loading {
+impl Default for BusyKeys {
     fn default() -> Self {
-        Loading { parts: std::array::from_fn(|_| Part::default()), hasher: RandomState::new() }
+        BusyKeys { stripes: std::array::from_fn(|_| Stripe::default()), hasher: RandomState::new() }
     }
 }
 
-impl Loading {
-    /// Somebody begins to fetch a key, once it is not being saved.
-    pub(super) fn begin(&self, key: &[u8]) -> Begun {
-        let part = self.part(key);
-        let is_saved = |keys: &mut Keys| keys.get(key).is_some_and(|busy| busy.saving > 0);
-        let keys = part.saved.wait_while(part.lock(), is_saved);
+impl BusyKeys {
+    /// Starts to load a key, after waiting until it is not being saved.
+    pub(super) fn begin(&self, key: &[u8]) -> SaveCount {
+        let stripe = self.stripe(key);
+        let is_saving = |keys: &mut Keys| keys.get(key).is_some_and(|busy| busy.saving > 0);
+        let keys = stripe.saved.wait_while(stripe.lock(), is_saving);
         let mut keys = keys.unwrap_or_else(PoisonError::into_inner);
         let busy = keys.entry(key.into()).or_default();
-        busy.fetching += 1;
-        Begun(busy.written)
+        busy.loading += 1;
+        SaveCount(busy.written)
     }
 
-    /// Somebody has fetched it, and does something with it if it was not written meanwhile, nor is.
-    pub(super) fn end<T>(&self, key: &[u8], begun: Begun, take: impl FnOnce() -> T) -> Option<T> {
-        let mut keys = self.part(key).lock();
+    /// Ends a load; calls `take` if the key was not saved since it started, and is not being saved.
+    pub(super) fn end<T>(
+        &self,
+        key: &[u8],
+        saves: SaveCount,
+        take: impl FnOnce() -> T,
+    ) -> Option<T> {
+        let mut keys = self.stripe(key).lock();
         let busy = keys.get_mut(key)?;
-        let current = busy.written == begun.0 && busy.saving == 0;
-        busy.fetching -= 1;
-        if busy.is_over() {
+        let current = busy.written == saves.0 && busy.saving == 0;
+        busy.loading -= 1;
+        if busy.is_idle() {
             keys.remove(key);
         }
-        // Under the lock: whoever saves it next comes after.
+        // Under the lock, so that it happens before the next save.
         current.then(take)
     }
 
-    /// Keys are about to be saved, and then to be changed in memory: what is being fetched of them is old.
-    pub(super) fn save<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Saving<'_> {
+    /// Marks keys as being saved on disk, and then changed in memory: loads in progress become invalid.
+    pub(super) fn save<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> SavingGuard<'_> {
         let keys: Vec<Box<[u8]>> = keys.map(Box::from).collect();
         for key in &keys {
-            self.part(key).lock().entry(key.clone()).or_default().saving += 1;
+            self.stripe(key).lock().entry(key.clone()).or_default().saving += 1;
         }
-        Saving { loading: self, keys }
+        SavingGuard { busy_keys: self, keys }
     }
 
-    fn part(&self, key: &[u8]) -> &Part {
-        &self.parts[self.hasher.hash_one(key) as usize % PARTS]
+    fn stripe(&self, key: &[u8]) -> &Stripe {
+        &self.stripes[self.hasher.hash_one(key) as usize % STRIPES]
     }
 }
 
-type Keys = HashMap<Box<[u8]>, Busy>;
+type Keys = HashMap<Box<[u8]>, KeyState>;
 
-impl Part {
+impl Stripe {
     fn lock(&self) -> MutexGuard<'_, Keys> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Busy {
-    fn is_over(&self) -> bool {
-        self.fetching == 0 && self.saving == 0
+impl KeyState {
+    fn is_idle(&self) -> bool {
+        self.loading == 0 && self.saving == 0
     }
 }
 
-impl Drop for Saving<'_> {
+impl Drop for SavingGuard<'_> {
     fn drop(&mut self) {
         for key in &self.keys {
-            let part = self.loading.part(key);
-            let mut keys = part.lock();
+            let stripe = self.busy_keys.stripe(key);
+            let mut keys = stripe.lock();
             if let Some(busy) = keys.get_mut(key) {
                 busy.saving -= 1;
                 busy.written = busy.written.wrapping_add(1);
-                if busy.is_over() {
+                if busy.is_idle() {
                     keys.remove(key);
                 }
             }
             drop(keys);
-            part.saved.notify_all();
+            stripe.saved.notify_all();
         }
     }
 }
 
-const PARTS: usize = 16;
+const STRIPES: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn is_empty(loading: &Loading) -> bool {
-        loading.parts.iter().all(|part| part.lock().is_empty())
+    fn is_empty(busy_keys: &BusyKeys) -> bool {
+        busy_keys.stripes.iter().all(|stripe| stripe.lock().is_empty())
     }
 
-    fn save(loading: &Loading) -> Saving<'_> {
-        loading.save([&b"k"[..]].into_iter())
-    }
-
-    #[test]
-    fn what_was_written_meanwhile_wins() {
-        let loading = Loading::default();
-        let first = loading.begin(b"k");
-        assert_eq!(loading.end(b"k", first, || 1), Some(1));
-        let [early, other] = [loading.begin(b"k"), loading.begin(b"other")];
-        drop(save(&loading));
-        let late = loading.begin(b"k");
-        assert_eq!(loading.end(b"k", early, || 1), None, "it was read before the write");
-        assert_eq!(loading.end(b"k", late, || 1), Some(1), "and this after it");
-        assert_eq!(loading.end(b"other", other, || 1), Some(1));
-        assert!(is_empty(&loading));
+    fn save(busy_keys: &BusyKeys) -> SavingGuard<'_> {
+        busy_keys.save([&b"k"[..]].into_iter())
     }
 
     #[test]
-    fn nothing_is_fetched_while_it_is_saved() {
-        let loading = Loading::default();
-        let early = loading.begin(b"k");
-        let saving = [save(&loading), save(&loading)];
-        assert_eq!(loading.end(b"k", early, || 1), None, "the disk may have had either");
+    fn a_load_during_a_save_is_invalid() {
+        let busy_keys = BusyKeys::default();
+        let first = busy_keys.begin(b"k");
+        assert_eq!(busy_keys.end(b"k", first, || 1), Some(1));
+        let [early, other] = [busy_keys.begin(b"k"), busy_keys.begin(b"other")];
+        drop(save(&busy_keys));
+        let late = busy_keys.begin(b"k");
+        assert_eq!(busy_keys.end(b"k", early, || 1), None, "read before the write");
+        assert_eq!(busy_keys.end(b"k", late, || 1), Some(1), "read after it");
+        assert_eq!(busy_keys.end(b"other", other, || 1), Some(1));
+        assert!(is_empty(&busy_keys));
+    }
+
+    #[test]
+    fn a_load_waits_until_its_key_is_saved() {
+        let busy_keys = BusyKeys::default();
+        let early = busy_keys.begin(b"k");
+        let saving = [save(&busy_keys), save(&busy_keys)];
+        assert_eq!(busy_keys.end(b"k", early, || 1), None, "the disk may have had either");
         std::thread::scope(|scope| {
             let late = scope.spawn(|| {
-                let begun = loading.begin(b"k");
-                loading.end(b"k", begun, || 1)
+                let saves = busy_keys.begin(b"k");
+                busy_keys.end(b"k", saves, || 1)
             });
             drop(saving);
             assert_eq!(late.join().unwrap(), Some(1));
         });
-        assert!(is_empty(&loading));
+        assert!(is_empty(&busy_keys));
     }
 }

@@ -1,31 +1,31 @@
-//! What the journal has done, for whoever watches.
+//! The counters of the journal, for metrics.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use fabric::Histogram;
 
-/// What the journal has done.
+/// The counters of the journal.
 #[derive(Debug, Default)]
 pub struct JournalCounts {
-    /// How often changes were saved together.
+    /// Transactions saved.
     pub saves: AtomicU64,
-    /// How many writes that was.
+    /// Writes in them.
     pub writes: AtomicU64,
-    /// How long each took, with its sync.
+    /// The duration of each, with its sync.
     pub save_times: Histogram,
-    /// How often saving failed.
+    /// Transactions that failed.
     pub faults: AtomicU64,
-    /// Values fetched from the disk.
+    /// Values loaded from the disk.
     pub loads: AtomicU64,
-    /// Values that were found damaged.
+    /// Values found damaged.
     pub damaged: AtomicU64,
     waiting: AtomicI64,
     failing: AtomicBool,
 }
 
 impl JournalCounts {
-    /// How many writes wait to be saved.
+    /// The number of writes that wait to be saved.
     pub fn queue(&self) -> u64 {
         self.waiting.load(Relaxed).max(0) as u64
     }
@@ -35,11 +35,11 @@ impl JournalCounts {
         self.failing.load(Relaxed)
     }
 
-    pub(super) fn waiting(&self, more: i64) {
-        self.waiting.fetch_add(more, Relaxed);
+    pub(super) fn add_waiting(&self, change: i64) {
+        self.waiting.fetch_add(change, Relaxed);
     }
 
-    /// Counts how saving went; returns whether that has changed. The log writer alone calls this.
+    /// Counts a transaction; returns whether its outcome differs from the one before. Only the log writer calls this.
     pub(super) fn saved(&self, writes: u64, took: Duration, ok: bool) -> bool {
         match ok {
             true => {

@@ -1,4 +1,4 @@
-//! Fetches from the disk what is not in memory.
+//! Loads values, facts and keys from the disk that are not in memory.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
@@ -8,23 +8,23 @@ use kv_disk::{DiskReader, Facts, Sink};
 use kv_proto::wire::Status;
 use kv_store::{Key, ReserveError};
 
-use super::{JournalState, Load, Loaded, Wanted, next};
-use crate::engine::{Engine, Held, Staged};
+use super::{JournalState, Load, LoadKind, LoadResult, next};
+use crate::engine::{Engine, PinnedValue, StagedValue};
 
-/// Fetches until nobody asks any more.
+/// Serves loads until the queue ends.
 pub(super) fn run(
     engine: &Weak<Engine>,
     state: &JournalState,
     loads: &Mutex<Receiver<Option<Load>>>,
     mut reader: impl DiskReader,
 ) {
-    while let Some(Load { key, wanted, done }) = next(loads) {
+    while let Some(Load { key, kind, done }) = next(loads) {
         let Some(engine) = engine.upgrade() else { return };
-        let loaded = match wanted {
-            Wanted::Value => value(&engine, state, &mut reader, &key),
-            Wanted::Facts => facts(&engine, state, &mut reader, &key),
-            Wanted::Keys { cursor, most, bytes } => {
-                keys(&engine, state, &mut reader, &key, (cursor, most, bytes))
+        let loaded = match kind {
+            LoadKind::Value => value(&engine, state, &mut reader, &key),
+            LoadKind::Facts => facts(&engine, state, &mut reader, &key),
+            LoadKind::Keys { cursor, max_keys, max_bytes } => {
+                keys(&engine, state, &mut reader, &key, (cursor, max_keys, max_bytes))
             }
         };
         done(loaded.unwrap_or_else(|error| failed(state, &error)));
@@ -32,88 +32,89 @@ pub(super) fn run(
 }
 
 fn failed(state: &JournalState, error: &kv_disk::Error) -> Loaded {
-    tracing::error!(%error, "a value cannot be read");
+    tracing::error!(%error, "cannot read a value from disk");
     if error.kind() == kv_disk::Kind::Damaged {
         state.counts.damaged.fetch_add(1, Relaxed);
-        return Loaded::Failed(Status::Damaged);
+        return LoadResult::Failed(Status::Damaged);
     }
-    Loaded::Failed(Status::DiskFailed)
+    LoadResult::Failed(Status::DiskFailed)
 }
 
-/// A value comes into memory, and becomes its key's there unless it was written meanwhile: then what was written is
-/// looked for.
+/// Loads a value into memory and commits it to its key, unless the key was written in the meantime: then it starts
+/// again.
 pub(super) fn value(
     engine: &Arc<Engine>,
     state: &JournalState,
     reader: &mut dyn DiskReader,
     name: &[u8],
-) -> Result<Loaded, kv_disk::Error> {
-    let Ok(key) = Key::new(name) else { return Ok(Loaded::Value(None)) };
-    let hold = || engine.store.pin(key, engine.now());
-    let held = |pinned| Loaded::Value(Some(Arc::new(Held::new(engine.clone(), pinned))));
-    for _ in 0..ATTEMPTS {
-        if let Some(pinned) = hold() {
-            return Ok(held(pinned));
+) -> Result<LoadResult, kv_disk::Error> {
+    let Ok(key) = Key::new(name) else { return Ok(LoadResult::Value(None)) };
+    let pin = || engine.store.pin(key, engine.now());
+    let found =
+        |pinned| LoadResult::Value(Some(Arc::new(PinnedValue::new(engine.clone(), pinned))));
+    for _ in 0..MAX_ATTEMPTS {
+        if let Some(pinned) = pin() {
+            return Ok(found(pinned));
         }
-        let begun = state.loading.begin(name);
-        let mut sink = PoolSink { engine, taken: None, none: None };
+        let saves = state.busy_keys.begin(name);
+        let mut sink = PoolSink { engine, value: None, refusal: None };
         let read = reader.read(name, &mut sink);
-        let PoolSink { taken, none, .. } = sink;
-        // What came only in part is nothing.
-        let taken = taken.filter(|_| matches!(read, Ok(Some(true))));
-        let kept = state.loading.end(name, begun, || {
-            // Somebody else may have fetched it meanwhile: one version must not be there twice.
-            if let Some(pinned) = hold() {
+        let PoolSink { value, refusal, .. } = sink;
+        // A partial value is discarded.
+        let value = value.filter(|_| matches!(read, Ok(Some(true))));
+        let committed = state.busy_keys.end(name, saves, || {
+            // Another loader may have loaded it: a version must not be committed twice.
+            if let Some(pinned) = pin() {
                 return Some(pinned);
             }
-            let (staged, facts) = taken?;
+            let (staged, facts) = value?;
             let (expires, now) = (engine.moment_of(facts.expires), engine.now());
-            let settled =
+            let committed =
                 engine.store.commit_version(key, staged.take(), facts.version, expires, now);
-            settled.ok().and_then(|_| hold())
+            committed.ok().and_then(|_| pin())
         });
-        let current = kept.is_some();
-        if let Some(pinned) = kept.flatten() {
+        let current = committed.is_some();
+        if let Some(pinned) = committed.flatten() {
             state.counts.loads.fetch_add(1, Relaxed);
-            return Ok(held(pinned));
+            return Ok(found(pinned));
         }
-        match (read?, none) {
-            (Some(false), Some(status)) => return Ok(Loaded::Failed(status)),
-            // There is none, or it has expired.
-            (None | Some(false), _) if current => return Ok(Loaded::Value(None)),
-            // It was written meanwhile, or evicted at once.
+        match (read?, refusal) {
+            (Some(false), Some(status)) => return Ok(LoadResult::Failed(status)),
+            // The key does not exist, or has expired.
+            (None | Some(false), _) if current => return Ok(LoadResult::Value(None)),
+            // It was written in the meantime, or evicted immediately.
             _ => {}
         }
     }
-    Ok(Loaded::Failed(Status::Full))
+    Ok(LoadResult::Failed(Status::Full))
 }
 
-/// What is known of a key that is not in memory, or was not a moment ago. It must not be newer than what a reader
-/// finds there: so it is looked for again if the key is saved meanwhile.
+/// The facts of a key that was not in memory. They must not be newer than what a reader
+/// finds: so they are read again if the key is saved in the meantime.
 fn facts(
     engine: &Engine,
     state: &JournalState,
     reader: &mut dyn DiskReader,
     name: &[u8],
-) -> Result<Loaded, kv_disk::Error> {
-    let Ok(key) = Key::new(name) else { return Ok(Loaded::Facts(None)) };
+) -> Result<LoadResult, kv_disk::Error> {
+    let Ok(key) = Key::new(name) else { return Ok(LoadResult::Facts(None)) };
     loop {
-        let begun = state.loading.begin(name);
+        let saves = state.busy_keys.begin(name);
         let hot = engine.store.stat(key, engine.now());
         let read = if hot.is_some() { Ok(None) } else { reader.stat(name) };
-        if state.loading.end(name, begun, || ()).is_some() {
+        if state.busy_keys.end(name, saves, || ()).is_some() {
             let cold = |facts: Facts| engine.facts_of(&facts);
-            return Ok(Loaded::Facts(hot.or(read?.and_then(cold))));
+            return Ok(LoadResult::Facts(hot.or(read?.and_then(cold))));
         }
     }
 }
 
-/// Room in the pool for what comes from the disk.
+/// Reserves memory in the pool for a value from the disk, and fills it.
 struct PoolSink<'e> {
     engine: &'e Arc<Engine>,
-    taken: Option<(Staged, Facts)>,
-    /// Why there is none.
-    none: Option<Status>,
+    value: Option<(StagedValue, Facts)>,
+    /// Why no memory could be reserved.
+    refusal: Option<Status>,
 }
 
 impl Sink for PoolSink<'_> {
@@ -122,16 +123,19 @@ impl Sink for PoolSink<'_> {
             return false;
         }
         match self.engine.store.reserve(facts.length, self.engine.now()) {
-            Ok(room) => self.taken = Some((Staged::new(self.engine.clone(), room, None), *facts)),
-            Err(ReserveError::TooLong { .. }) => self.none = Some(Status::TooLong),
-            Err(ReserveError::Full { .. }) => self.none = Some(Status::Full),
+            Ok(reservation) => {
+                let staged = StagedValue::new(self.engine.clone(), reservation, None);
+                self.value = Some((staged, *facts));
+            }
+            Err(ReserveError::TooLong { .. }) => self.refusal = Some(Status::TooLong),
+            Err(ReserveError::Full { .. }) => self.refusal = Some(Status::Full),
         }
-        self.taken.is_some()
+        self.value.is_some()
     }
 
     fn bytes(&mut self, offset: u64, bytes: &[u8]) {
-        if let Some((staged, _)) = &self.taken {
-            self.engine.fill(staged.room(), offset, bytes);
+        if let Some((staged, _)) = &self.value {
+            self.engine.fill(staged.reservation(), offset, bytes);
         }
     }
 }
@@ -141,16 +145,16 @@ fn keys(
     state: &JournalState,
     reader: &mut dyn DiskReader,
     prefix: &[u8],
-    (cursor, most, bytes): (u64, usize, usize),
-) -> Result<Loaded, kv_disk::Error> {
+    (cursor, max_keys, max_bytes): (u64, usize, usize),
+) -> Result<LoadResult, kv_disk::Error> {
     let Some(after) = state.cursors.get(cursor) else {
-        return Ok(Loaded::Failed(Status::NoHandle));
+        return Ok(LoadResult::Failed(Status::NoHandle));
     };
-    let listed = reader.list(prefix, &after, (most, bytes), engine.unix_now())?;
+    let listed = reader.list(prefix, &after, (max_keys, max_bytes), engine.unix_now())?;
     let next = listed.last().map_or(0, |(key, _)| state.cursors.set(key));
     let known = |(key, facts): (Box<[u8]>, Facts)| Some((key, engine.facts_of(&facts)?));
-    Ok(Loaded::Keys(listed.into_iter().filter_map(known).collect(), next))
+    Ok(LoadResult::Keys(listed.into_iter().filter_map(known).collect(), next))
 }
 
-/// How often a value is fetched that is written again and again.
-const ATTEMPTS: usize = 16;
+/// Attempts to load a value that is written repeatedly.
+const MAX_ATTEMPTS: usize = 16;

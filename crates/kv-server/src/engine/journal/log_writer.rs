@@ -1,4 +1,4 @@
-//! The log writer: saves writes on the disk, then applies them in memory, then answers.
+//! The log writer: saves writes on the disk, then applies them in memory, then answers them.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,39 +11,39 @@ use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 use kv_store::Key;
 
-use super::{JournalState, Order, Write, WriteKind};
+use super::{Command, JournalState, Write, WriteKind};
 use crate::engine::Engine;
-use crate::engine::outcome::unmet;
+use crate::engine::outcome::write_refused;
 use crate::wakeup::Wakeup;
 
-/// Writes until nobody has anything to write any more.
+/// Serves commands until `Stop`, or until the engine is dropped.
 pub(super) fn run(
     engine: &Weak<Engine>,
     state: &JournalState,
-    orders: &Receiver<Order>,
+    commands: &Receiver<Command>,
     disk: Box<dyn DiskWriter>,
 ) {
     let mut log_writer = LogWriter::new(disk);
     let (mut pause, mut stops, mut maintained) = (Some(Duration::ZERO), false, Instant::now());
     while !stops || !log_writer.is_done() {
-        // A long value goes on in any case; else it is time to sleep until something comes.
+        // Polls while a long value is being written; else sleeps until the next command.
         let first = match (log_writer.is_done(), pause) {
-            (false, _) => orders.try_recv().map_err(|error| error == TryRecvError::Disconnected),
-            (true, Some(pause)) => {
-                orders.recv_timeout(pause).map_err(|error| error == RecvTimeoutError::Disconnected)
-            }
-            (true, None) => orders.recv().map_err(|_| true),
+            (false, _) => commands.try_recv().map_err(|error| error == TryRecvError::Disconnected),
+            (true, Some(pause)) => commands
+                .recv_timeout(pause)
+                .map_err(|error| error == RecvTimeoutError::Disconnected),
+            (true, None) => commands.recv().map_err(|_| true),
         };
         stops |= matches!(first, Err(true));
-        let Some(engine) = engine.upgrade() else { return log_writer.give_up() };
-        let (mut taken, mut room, mut next) = (Vec::new(), TOGETHER, first.ok());
-        while let Some(order) = next.take() {
-            match order {
-                Order::Stop => stops = true,
-                Order::Write(write) => {
-                    room = room.saturating_sub(write.bytes() + 64);
+        let Some(engine) = engine.upgrade() else { return log_writer.abort() };
+        let (mut taken, mut bytes_left, mut next) = (Vec::new(), MAX_ROUND_BYTES, first.ok());
+        while let Some(command) = next.take() {
+            match command {
+                Command::Stop => stops = true,
+                Command::Write(write) => {
+                    bytes_left = bytes_left.saturating_sub(write.bytes() + 64);
                     taken.push(write);
-                    next = if room > 0 { orders.try_recv().ok() } else { None };
+                    next = if bytes_left > 0 { commands.try_recv().ok() } else { None };
                 }
             }
         }
@@ -53,12 +53,14 @@ pub(super) fn run(
                 maintained = Instant::now();
             }
             false => {
-                state.counts.waiting(-(taken.len() as i64));
+                state.counts.add_waiting(-(taken.len() as i64));
                 let full = log_writer.round(&engine, state, taken);
-                // A disk that is written all the time needs it too, most of all where nothing fits any more.
-                let behind = full || pause == Some(Duration::ZERO) || maintained.elapsed() >= EVERY;
-                pause = if behind { log_writer.maintain(&engine) } else { Some(SOON) };
-                maintained = if behind { Instant::now() } else { maintained };
+                // A busy disk needs maintenance too, above all when it is full.
+                let is_due = full
+                    || pause == Some(Duration::ZERO)
+                    || maintained.elapsed() >= MAINTENANCE_INTERVAL;
+                pause = if is_due { log_writer.maintain(&engine) } else { Some(MAINTENANCE_DELAY) };
+                maintained = if is_due { Instant::now() } else { maintained };
             }
         }
     }
@@ -66,49 +68,49 @@ pub(super) fn run(
 
 pub(super) struct LogWriter {
     disk: Box<dyn DiskWriter>,
-    /// Values that are written in pieces, between others.
-    long: VecDeque<Long>,
-    /// The bytes of one round.
+    /// LongWrite values, written piece by piece between other writes.
+    long: VecDeque<LongWrite>,
+    /// The bytes of the current round.
     bytes: Vec<u8>,
 }
 
-struct Long {
+struct LongWrite {
     write: Write,
     owner: u64,
-    /// How many bytes are saved.
+    /// The number of bytes saved.
     saved: u64,
 }
 
-/// What is saved together, and how long that took.
+/// The writes and pieces of one transaction, and its duration.
 struct Round<'p> {
-    checked: Vec<Checked>,
-    pieces: &'p [PieceHere],
+    checked: Vec<CheckedWrite>,
+    pieces: &'p [RoundPiece],
     took: Duration,
 }
 
-/// A write that was checked, and waits to be durable.
-struct Checked {
+/// A write whose condition was checked, to be saved.
+struct CheckedWrite {
     write: Write,
     decision: Decision,
 }
 
 enum Decision {
-    /// It changes nothing.
+    /// Nothing to save.
     Answer(Answer),
     Put {
         version: u64,
         replaced: bool,
-        place: Place,
+        location: ValueLocation,
     },
     Delete {
         version: u64,
     },
 }
 
-/// Where the bytes of a value are: in the round's, or in pieces that are saved.
+/// Where the bytes of a value are: in the round's bytes, or in saved pieces.
 #[derive(Clone, Copy)]
-enum Place {
-    Here { from: usize, to: usize },
+enum ValueLocation {
+    Round { from: usize, to: usize },
     Pieces { owner: u64 },
 }
 
@@ -117,12 +119,12 @@ impl LogWriter {
         LogWriter { disk, long: VecDeque::new(), bytes: Vec::new() }
     }
 
-    /// Whether nothing is left to be done.
+    /// Whether no long value is being written.
     pub(super) fn is_done(&self) -> bool {
         self.long.is_empty()
     }
 
-    /// Saves what has come, and a part of the next long value; returns whether the disk is full.
+    /// Saves writes, and some pieces of the first long value; returns whether the disk is full.
     pub(super) fn round(
         &mut self,
         engine: &Arc<Engine>,
@@ -135,31 +137,31 @@ impl LogWriter {
         for write in taken {
             match write.what {
                 WriteKind::Put { ref staged, .. }
-                    if staged.room().length() > PIECE_BYTES as u64 =>
+                    if staged.reservation().length() > PIECE_BYTES as u64 =>
                 {
                     let owner = engine.store.allocate_version();
-                    self.long.push_back(Long { write, owner, saved: 0 });
+                    self.long.push_back(LongWrite { write, owner, saved: 0 });
                 }
                 _ => checked.push(self.check(engine, write, None, &mut written)),
             }
         }
-        // One whose pieces are all there is checked like a short one.
-        if self.long.front().is_some_and(Long::is_whole)
-            && let Some(Long { write, owner, .. }) = self.long.pop_front()
+        // A long value whose pieces are all saved is checked like a short one.
+        if self.long.front().is_some_and(LongWrite::is_complete)
+            && let Some(LongWrite { write, owner, .. }) = self.long.pop_front()
         {
             checked.push(self.check(engine, write, Some(owner), &mut written));
         }
         let pieces = self.copy_pieces(engine);
-        // Until it is so in memory too, or nowhere.
-        let _saving = state.loading.save(checked.iter().filter_map(Checked::changes));
-        let begun = Instant::now();
+        // Until the changes are applied in memory too, or refused.
+        let _saving = state.busy_keys.save(checked.iter().filter_map(CheckedWrite::changed_key));
+        let started = Instant::now();
         let saved = self.save(engine, &checked, &pieces);
         match saved {
             Err(error) if error.kind() == kv_disk::Kind::Damaged => {
-                self.save_apart(engine, state, checked, &pieces)
+                self.save_one_by_one(engine, state, checked, &pieces)
             }
             saved => {
-                let round = Round { checked, pieces: &pieces, took: begun.elapsed() };
+                let round = Round { checked, pieces: &pieces, took: started.elapsed() };
                 self.conclude(engine, state, round, saved)
             }
         }
@@ -168,8 +170,8 @@ impl LogWriter {
     fn save(
         &mut self,
         engine: &Engine,
-        checked: &[Checked],
-        pieces: &[PieceHere],
+        checked: &[CheckedWrite],
+        pieces: &[RoundPiece],
     ) -> Result<(), kv_disk::Error> {
         let mut changes = Vec::with_capacity(checked.len() + pieces.len());
         changes.extend(checked.iter().filter_map(|checked| checked.change(engine, &self.bytes)));
@@ -177,25 +179,26 @@ impl LogWriter {
         if changes.is_empty() { Ok(()) } else { self.disk.save(&changes) }
     }
 
-    /// Some of a round's keys lie where the disk is damaged: one write after the other, so that the rest is saved.
-    fn save_apart(
+    /// Saves each write in its own transaction: some keys are in a damaged part of the database, and the others should be
+    /// saved.
+    fn save_one_by_one(
         &mut self,
         engine: &Arc<Engine>,
         state: &JournalState,
-        checked: Vec<Checked>,
-        pieces: &[PieceHere],
+        checked: Vec<CheckedWrite>,
+        pieces: &[RoundPiece],
     ) -> bool {
         let (mut full, mut refused) = (false, HashSet::new());
         for checked in checked {
-            let begun = Instant::now();
-            // What was checked against a write that was not done is not done either.
+            let started = Instant::now();
+            // A write that was checked against a refused one is refused too.
             if refused.contains(&checked.write.key) {
                 self.refuse(checked, Status::Damaged);
                 continue;
             }
             match self.save(engine, std::slice::from_ref(&checked), &[]) {
                 Err(error) if error.kind() == kv_disk::Kind::Damaged => {
-                    tracing::error!(%error, "a write is refused");
+                    tracing::error!(%error, "write refused");
                     state.counts.damaged.fetch_add(1, Relaxed);
                     refused.insert(checked.write.key.clone());
                     self.refuse(checked, Status::Damaged);
@@ -205,18 +208,18 @@ impl LogWriter {
                         refused.insert(checked.write.key.clone());
                     }
                     let round =
-                        Round { checked: vec![checked], pieces: &[], took: begun.elapsed() };
+                        Round { checked: vec![checked], pieces: &[], took: started.elapsed() };
                     full |= self.conclude(engine, state, round, saved);
                 }
             }
         }
-        let begun = Instant::now();
+        let started = Instant::now();
         let saved = self.save(engine, &[], pieces);
-        let round = Round { checked: Vec::new(), pieces, took: begun.elapsed() };
+        let round = Round { checked: Vec::new(), pieces, took: started.elapsed() };
         full | self.conclude(engine, state, round, saved)
     }
 
-    /// What was saved is so for everybody, what was not is refused; returns whether the disk is full.
+    /// Applies writes that were saved, and refuses them if the save failed; returns whether the disk is full.
     fn conclude(
         &mut self,
         engine: &Arc<Engine>,
@@ -227,47 +230,47 @@ impl LogWriter {
         let changed = state.counts.saved(checked.len() as u64, took, saved.is_ok());
         let Err(error) = saved else {
             if changed {
-                tracing::info!("the disk takes writes again");
+                tracing::info!("writes to disk succeed again");
             }
             if let (Some(long), Some(last)) = (self.long.front_mut(), pieces.last()) {
                 long.saved = last.end;
             }
-            // All are told before anybody is woken.
+            // All answers are queued before any thread is woken.
             Wakeup::wake_all(checked.into_iter().filter_map(|checked| checked.apply(engine)));
             return false;
         };
         if changed {
-            tracing::error!(%error, "writes are refused");
+            tracing::error!(%error, "cannot write to disk, refusing writes");
         }
         let status = refusal(&error);
         checked.into_iter().for_each(|checked| self.refuse(checked, status));
         if !pieces.is_empty()
-            && let Some(Long { write, owner, .. }) = self.long.pop_front()
+            && let Some(LongWrite { write, owner, .. }) = self.long.pop_front()
         {
             self.disk.discard_pieces(owner);
             Wakeup::wake_all((write.done)(Answer::new(status)));
         }
-        // A disk that fails at once should not be asked again at once.
-        std::thread::sleep(BREATH);
+        // Do not retry immediately if the disk fails immediately.
+        std::thread::sleep(FAILURE_PAUSE);
         status == Status::DiskFull
     }
 
-    /// It could not be saved, or depends on something that could not.
-    fn refuse(&mut self, Checked { write, decision }: Checked, status: Status) {
-        if let Decision::Put { place: Place::Pieces { owner }, .. } = decision {
+    /// Refuses a write that could not be saved, or that depends on one.
+    fn refuse(&mut self, CheckedWrite { write, decision }: CheckedWrite, status: Status) {
+        if let Decision::Put { location: ValueLocation::Pieces { owner }, .. } = decision {
             self.disk.discard_pieces(owner);
         }
         Wakeup::wake_all((write.done)(Answer::new(status)));
     }
 
-    /// Whether a write is to be done, as things stand after those before it.
+    /// Checks the condition of a write, given the writes before it in this round.
     fn check(
         &mut self,
         engine: &Engine,
         write: Write,
         owner: Option<u64>,
         written: &mut HashMap<Box<[u8]>, Option<u64>>,
-    ) -> Checked {
+    ) -> CheckedWrite {
         let current = match written.get(&write.key) {
             Some(version) => Ok(*version),
             None => self.current(engine, &write.key),
@@ -275,9 +278,12 @@ impl LogWriter {
         let current = match current {
             Ok(current) => current,
             Err(error) => {
-                tracing::error!(%error, "a write is refused");
-                self.forget(owner);
-                return Checked { write, decision: Decision::Answer(Answer::new(refusal(&error))) };
+                tracing::error!(%error, "write refused");
+                self.discard(owner);
+                return CheckedWrite {
+                    write,
+                    decision: Decision::Answer(Answer::new(refusal(&error))),
+                };
             }
         };
         let refused = match (write.condition, current) {
@@ -290,25 +296,26 @@ impl LogWriter {
             }
         };
         if let Some(refused) = refused {
-            self.forget(owner);
-            return Checked { write, decision: Decision::Answer(unmet(&refused)) };
+            self.discard(owner);
+            return CheckedWrite { write, decision: Decision::Answer(write_refused(&refused)) };
         }
         let decision = match (&write.what, current) {
             (WriteKind::Delete, None) => Decision::Answer(Answer::new(Status::NotFound)),
             (WriteKind::Delete, Some(version)) => Decision::Delete { version },
             (WriteKind::Put { staged, .. }, _) => {
-                let place = match owner {
-                    Some(owner) => Place::Pieces { owner },
+                let location = match owner {
+                    Some(owner) => ValueLocation::Pieces { owner },
                     None => {
-                        let (from, length) = (self.bytes.len(), staged.room().length() as usize);
+                        let (from, length) =
+                            (self.bytes.len(), staged.reservation().length() as usize);
                         self.bytes.resize(from + length, 0);
-                        let ranges = staged.room().ranges();
+                        let ranges = staged.reservation().ranges();
                         engine.copy_out(&ranges, 0, &mut self.bytes[from..]);
-                        Place::Here { from, to: from + length }
+                        ValueLocation::Round { from, to: from + length }
                     }
                 };
                 let version = engine.store.allocate_version();
-                Decision::Put { version, replaced: current.is_some(), place }
+                Decision::Put { version, replaced: current.is_some(), location }
             }
         };
         match decision {
@@ -316,59 +323,59 @@ impl LogWriter {
             Decision::Delete { .. } => _ = written.insert(write.key.clone(), None),
             Decision::Answer(_) => {}
         }
-        Checked { write, decision }
+        CheckedWrite { write, decision }
     }
 
-    fn forget(&mut self, owner: Option<u64>) {
+    fn discard(&mut self, owner: Option<u64>) {
         if let Some(owner) = owner {
             self.disk.discard_pieces(owner);
         }
     }
 
-    /// The version that a key has: in memory, or else on the disk.
+    /// The version of a key: in memory, or else on the disk.
     fn current(&mut self, engine: &Engine, key: &[u8]) -> Result<Option<u64>, kv_disk::Error> {
         let hot = Key::new(key).ok().and_then(|key| engine.store.stat(key, engine.now()));
         if let Some(facts) = hot {
             return Ok(Some(facts.version));
         }
-        let known = self.disk.row_info(key)?;
-        let live = known.and_then(|known| engine.facts_of(&known.facts));
+        let row = self.disk.row_info(key)?;
+        let live = row.and_then(|row| engine.facts_of(&row.facts));
         Ok(live.map(|facts| facts.version))
     }
 
-    /// The next pieces of the first long value.
-    fn copy_pieces(&mut self, engine: &Engine) -> Vec<PieceHere> {
-        let Some(Long { write, owner, saved }) = self.long.front() else { return Vec::new() };
+    /// Copies the next pieces of the first long value.
+    fn copy_pieces(&mut self, engine: &Engine) -> Vec<RoundPiece> {
+        let Some(LongWrite { write, owner, saved }) = self.long.front() else { return Vec::new() };
         let WriteKind::Put { staged, .. } = &write.what else { return Vec::new() };
-        let (length, ranges) = (staged.room().length(), staged.room().ranges());
+        let (length, ranges) = (staged.reservation().length(), staged.reservation().ranges());
         let mut pieces = Vec::new();
         let mut offset = *saved;
-        while offset < length && pieces.len() < PIECES {
+        while offset < length && pieces.len() < MAX_ROUND_PIECES {
             let end = length.min(offset + PIECE_BYTES as u64);
             let from = self.bytes.len();
             self.bytes.resize(from + (end - offset) as usize, 0);
             engine.copy_out(&ranges, offset, &mut self.bytes[from..]);
             let number = (offset / PIECE_BYTES as u64) as u32;
-            pieces.push(PieceHere { owner: *owner, number, from, to: self.bytes.len(), end });
+            pieces.push(RoundPiece { owner: *owner, number, from, to: self.bytes.len(), end });
             offset = end;
         }
         pieces
     }
 
-    /// Removes from the disk what has expired and what no value needs; returns when to do so again.
+    /// Removes expired values and unused pieces from the disk; returns when to do so again.
     fn maintain(&mut self, engine: &Engine) -> Option<Duration> {
         match self.disk.clean_up(engine.unix_now()) {
             Ok(pause) => pause,
             Err(error) => {
                 tracing::warn!(%error, "disk maintenance failed");
-                Some(LATER)
+                Some(MAINTENANCE_RETRY)
             }
         }
     }
 
-    /// Nobody is left who could be told otherwise.
-    fn give_up(&mut self) {
-        for Long { write, .. } in self.long.drain(..) {
+    /// Answers all pending writes as failed: the engine was dropped.
+    fn abort(&mut self) {
+        for LongWrite { write, .. } in self.long.drain(..) {
             Wakeup::wake_all((write.done)(Answer::new(Status::DiskFailed)));
         }
     }
@@ -385,48 +392,50 @@ fn refusal(error: &kv_disk::Error) -> Status {
 impl Write {
     fn bytes(&self) -> usize {
         match &self.what {
-            WriteKind::Put { staged, .. } if staged.room().length() <= PIECE_BYTES as u64 => {
-                staged.room().length() as usize
+            WriteKind::Put { staged, .. }
+                if staged.reservation().length() <= PIECE_BYTES as u64 =>
+            {
+                staged.reservation().length() as usize
             }
             _ => 0,
         }
     }
 }
 
-impl Long {
-    fn is_whole(&self) -> bool {
-        matches!(&self.write.what, WriteKind::Put { staged, .. } if staged.room().length() == self.saved)
+impl LongWrite {
+    fn is_complete(&self) -> bool {
+        matches!(&self.write.what, WriteKind::Put { staged, .. } if staged.reservation().length() == self.saved)
     }
 }
 
-/// A piece that is about to be saved, among the round's bytes.
-struct PieceHere {
+/// A piece to be saved: its range of the round's bytes.
+struct RoundPiece {
     owner: u64,
     number: u32,
     from: usize,
     to: usize,
-    /// Where it ends in the value.
+    /// Its end in the value.
     end: u64,
 }
 
-impl PieceHere {
+impl RoundPiece {
     fn change<'c>(&self, bytes: &'c [u8]) -> Change<'c> {
-        let PieceHere { owner, number, from, to, .. } = *self;
+        let RoundPiece { owner, number, from, to, .. } = *self;
         Change::Piece { owner, number, bytes: &bytes[from..to] }
     }
 }
 
-impl Checked {
+impl CheckedWrite {
     fn change<'c>(&'c self, engine: &Engine, bytes: &'c [u8]) -> Option<Change<'c>> {
         let key = &self.write.key[..];
         match (&self.decision, &self.write.what) {
-            (Decision::Put { version, place, .. }, WriteKind::Put { staged, ttl }) => {
-                let body = match *place {
-                    Place::Here { from, to } => Body::Inline(&bytes[from..to]),
-                    Place::Pieces { owner } => Body::Pieces(owner),
+            (Decision::Put { version, location, .. }, WriteKind::Put { staged, ttl }) => {
+                let body = match *location {
+                    ValueLocation::Round { from, to } => Body::Inline(&bytes[from..to]),
+                    ValueLocation::Pieces { owner } => Body::Pieces(owner),
                 };
-                let expires = ttl.map(|ttl| engine.unix_now().saturating_add(ttl).min(LAST));
-                let (version, length) = (*version, staged.room().length());
+                let expires = ttl.map(|ttl| engine.unix_now().saturating_add(ttl).min(MAX_EXPIRY));
+                let (version, length) = (*version, staged.reservation().length());
                 Some(Change::Put { key, version, expires, length, body })
             }
             (Decision::Delete { .. }, _) => Some(Change::Delete { key }),
@@ -434,20 +443,20 @@ impl Checked {
         }
     }
 
-    /// The key that it changes, if it does.
-    fn changes(&self) -> Option<&[u8]> {
+    /// The key that it changes, if any.
+    fn changed_key(&self) -> Option<&[u8]> {
         (!matches!(self.decision, Decision::Answer(_))).then_some(&self.write.key)
     }
 
-    /// It is durable: now it is so for everybody.
+    /// Applies a durable write in memory, and answers it.
     fn apply(self, engine: &Arc<Engine>) -> Option<Wakeup> {
-        let Checked { write: Write { key: name, what, done, .. }, decision } = self;
+        let CheckedWrite { write: Write { key: name, what, done, .. }, decision } = self;
         let Ok(key) = Key::new(&name) else { return done(Answer::new(Status::Denied)) };
         let now = engine.now();
         let answer = match (decision, what) {
             (Decision::Put { version, replaced, .. }, WriteKind::Put { staged, ttl }) => {
-                let (length, expires) = (staged.room().length(), engine.expiry(ttl, now));
-                // An index that is full does not have it: then it is fetched when it is asked for.
+                let (length, expires) = (staged.reservation().length(), engine.expiry(ttl, now));
+                // If the index is full the value is only on the disk, and is loaded when it is read.
                 let _ = engine.store.commit_version(key, staged.take(), version, expires, now);
                 Answer { version, replaced, length, ..Answer::new(Status::Ok) }
             }
@@ -463,15 +472,15 @@ impl Checked {
     }
 }
 
-/// How many bytes are saved together, and how many pieces of a long value with them.
-const TOGETHER: usize = 8 << 20;
-const PIECES: usize = 16;
-/// How long to wait after a write before disk maintenance, and after that failed.
-const SOON: Duration = Duration::from_millis(200);
-const LATER: Duration = Duration::from_secs(10);
-/// How long maintenance may wait while there is something to write.
-const EVERY: Duration = Duration::from_secs(1);
-/// How long to wait after a failure.
-const BREATH: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 10 });
-/// A time that a row can hold.
-const LAST: u64 = i64::MAX as u64;
+/// The bytes of a round, and the pieces of a long value in addition.
+const MAX_ROUND_BYTES: usize = 8 << 20;
+const MAX_ROUND_PIECES: usize = 16;
+/// How long to wait after a write before disk maintenance, and after maintenance failed.
+const MAINTENANCE_DELAY: Duration = Duration::from_millis(200);
+const MAINTENANCE_RETRY: Duration = Duration::from_secs(10);
+/// How long maintenance may be put off while there are writes.
+const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
+/// How long to wait after a failed save.
+const FAILURE_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 10 });
+/// The latest expiry that a row can store.
+const MAX_EXPIRY: u64 = i64::MAX as u64;

@@ -1,10 +1,10 @@
-//! Durability: what was acknowledged is on the disk, and memory is the hot part of it.
+//! Durability: acknowledged writes are on the disk, and memory is a cache of it.
 //!
-//! One thread, the **log writer**, does all writes: it takes what has come, checks conditions, saves everything together and only
-//! then changes the index and answers. So nobody reads what is not durable, and many writes cost one sync. The index holds
-//! what is in memory, which may be evicted at any time: what a reader does not find there, a **loader** fetches from the
-//! disk. `busy_keys.rs` keeps the two apart: what was fetched does not take the place of what was written meanwhile, and
-//! nothing is fetched of a key that is just being saved.
+//! One thread, the **log writer**, does all writes: it takes the queued writes, checks their conditions, saves them in one
+//! transaction and only then changes the index and answers. So readers see only durable values, and many writes share one
+//! sync. The index has only the values in memory, which may be evicted at any time: other values are loaded from the
+//! disk by a **loader**. `busy_keys.rs` keeps the two consistent: a loaded value does not replace one that was written in
+//! the meantime, and a key is not loaded while it is being saved.
 
 mod busy_keys;
 mod counts;
@@ -22,37 +22,37 @@ use std::thread::JoinHandle;
 use kv_disk::{Disk, DiskWriter};
 use kv_proto::wire::{Answer, Status};
 
-use crate::engine::{Engine, Held, Staged};
+use crate::engine::{Engine, PinnedValue, StagedValue};
 use crate::wakeup::Wakeup;
-use busy_keys::Loading;
+use busy_keys::BusyKeys;
 pub use counts::JournalCounts;
 use cursors::Cursors;
 
 /// The threads that write to the disk and load from it, and the queues to them.
 pub(crate) struct Journal {
     disk: Disk,
-    orders: Sender<Order>,
+    commands: Sender<Command>,
     loads: Sender<Option<Load>>,
     state: Arc<JournalState>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// What the threads have in common.
+/// State that the threads share.
 #[derive(Default)]
 struct JournalState {
-    loading: Loading,
+    busy_keys: BusyKeys,
     cursors: Cursors,
     counts: JournalCounts,
 }
 
-/// What the log writer is told.
-enum Order {
+/// A command to the log writer.
+enum Command {
     Write(Write),
-    /// To end, when everything before is done.
+    /// End after the commands before.
     Stop,
 }
 
-/// A write to be done; whoever asked is told by `done` what came of it, and woken by what that returns.
+/// A write to be saved; `done` receives the answer, and returns the wakeup of the thread that waits for it.
 pub(crate) struct Write {
     pub(crate) key: Box<[u8]>,
     pub(crate) what: WriteKind,
@@ -61,73 +61,74 @@ pub(crate) struct Write {
 }
 
 pub(crate) enum WriteKind {
-    Put { staged: Staged, ttl: Option<u64> },
+    Put { staged: StagedValue, ttl: Option<u64> },
     Delete,
 }
 
-/// Something to be fetched.
+/// A request to load from the disk.
 pub(crate) struct Load {
     pub(crate) key: Box<[u8]>,
-    pub(crate) wanted: Wanted,
-    pub(crate) done: Box<dyn FnOnce(Loaded) + Send>,
+    pub(crate) kind: LoadKind,
+    pub(crate) done: Box<dyn FnOnce(LoadResult) + Send>,
 }
 
-pub(crate) enum Wanted {
+pub(crate) enum LoadKind {
     Value,
     Facts,
-    /// Keys with this prefix: so many, and so many bytes of them, from a cursor on.
+    /// Keys with this prefix, from a cursor on.
     Keys {
         cursor: u64,
-        most: usize,
-        bytes: usize,
+        max_keys: usize,
+        max_bytes: usize,
     },
 }
 
-/// What was fetched.
+/// The result of a load.
 pub(crate) enum Loaded {
-    /// The value, in memory and held there, if there is one.
-    Value(Option<Arc<Held>>),
+    /// The value, in memory and pinned, if the key exists.
+    Value(Option<Arc<PinnedValue>>),
     Facts(Option<kv_store::Facts>),
-    /// Keys, and where to go on.
+    /// Keys, and the cursor of the next page.
     Keys(Vec<(Box<[u8]>, kv_store::Facts)>, u64),
     Failed(Status),
 }
 
-/// What threads are made of, before there is an engine.
-pub(crate) struct Opened {
+/// An open data directory: what the threads need, before the engine exists.
+pub(crate) struct OpenDisk {
     disk: Disk,
     disk: Box<dyn DiskWriter>,
     readers: Vec<kv_disk::Reader>,
-    /// No earlier run had it.
+    /// The number of this run, which no earlier run had.
     pub(crate) epoch: u64,
 }
 
-impl Opened {
-    /// Takes a directory. `wrap` is for tests, which let disks fail.
+impl OpenDisk {
+    /// Opens a directory. Tests inject faults by `wrap`.
     pub(crate) fn new(
         path: &Path,
-        least: u64,
+        min_epoch: u64,
         wrap: impl FnOnce(Box<dyn DiskWriter>) -> Box<dyn DiskWriter>,
     ) -> Result<Self, kv_disk::Error> {
         let disk = Disk::open(path)?;
         let mut writer = disk.writer()?;
-        let epoch = writer.begin_run(least)?;
+        let epoch = writer.begin_run(min_epoch)?;
         let readers = (0..LOADERS).map(|_| disk.reader()).collect::<Result<_, _>>()?;
-        Ok(Opened { disk, disk: wrap(Box::new(writer)), readers, epoch })
+        Ok(OpenDisk { disk, disk: wrap(Box::new(writer)), readers, epoch })
     }
 
     /// Starts the threads.
     pub(crate) fn start(self, engine: &Arc<Engine>) -> std::io::Result<Journal> {
-        let Opened { disk, disk, readers, .. } = self;
-        let (orders, ordered) = channel();
+        let OpenDisk { disk, disk, readers, .. } = self;
+        let (commands, queued) = channel();
         let (loads, to_load) = channel();
         let mut threads = Vec::new();
         let spawn = |name: String| std::thread::Builder::new().name(name);
-        // Not as owners of the engine: it ends when nobody else has it.
+        // Weak references: the threads do not keep the engine alive.
         let (weak, state) = (Arc::downgrade(engine), Arc::new(JournalState::default()));
-        let noted = state.clone();
+        let writer_state = state.clone();
         let log_writer = spawn("wirelane-writer".to_owned());
-        threads.push(log_writer.spawn(move || log_writer::run(&weak, &noted, &ordered, disk))?);
+        threads
+            .push(log_writer.spawn(move || log_writer::run(&weak, &writer_state, &queued, disk))?);
         let to_load = Arc::new(Mutex::new(to_load));
         for (number, reader) in readers.into_iter().enumerate() {
             let (weak, state) = (Arc::downgrade(engine), state.clone());
@@ -135,22 +136,22 @@ impl Opened {
             let thread = spawn(format!("wirelane-disk-{number}"));
             threads.push(thread.spawn(move || loader::run(&weak, &state, &to_load, reader))?);
         }
-        Ok(Journal { disk, orders, loads, state, threads: Mutex::new(threads) })
+        Ok(Journal { disk, commands, loads, state, threads: Mutex::new(threads) })
     }
 }
 
 impl Journal {
-    /// Has a write done. If nobody is left to do it, it is answered here.
+    /// Queues a write. If the log writer has ended, it is answered here.
     pub(crate) fn write(&self, write: Write) {
-        self.state.counts.waiting(1);
-        if let Err(SendError(Order::Write(unsent))) = self.orders.send(Order::Write(write)) {
+        self.state.counts.add_waiting(1);
+        if let Err(SendError(Command::Write(unsent))) = self.commands.send(Command::Write(write)) {
             Wakeup::wake_all((unsent.done)(Answer::new(Status::DiskFailed)));
         }
     }
 
     pub(crate) fn load(&self, load: Load) {
         if let Err(SendError(Some(unsent))) = self.loads.send(Some(load)) {
-            (unsent.done)(Loaded::Failed(Status::DiskFailed));
+            (unsent.done)(LoadResult::Failed(Status::DiskFailed));
         }
     }
 
@@ -162,9 +163,9 @@ impl Journal {
         &self.disk
     }
 
-    /// Ends: what was asked for before is done first.
+    /// Ends the threads, after the requests that are queued.
     pub(crate) fn close(&self) {
-        let _ = self.orders.send(Order::Stop);
+        let _ = self.commands.send(Command::Stop);
         (0..LOADERS).for_each(|_| _ = self.loads.send(None));
         let threads = std::mem::take(&mut *lock(&self.threads));
         threads.into_iter().for_each(|thread| drop(thread.join()));
@@ -175,10 +176,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The next of a queue that several threads take from.
+/// The next load of a queue that several threads share.
 fn next(queue: &Mutex<Receiver<Option<Load>>>) -> Option<Load> {
     lock(queue).recv().ok().flatten()
 }
 
-/// How many values are fetched at a time: so many reads a disk likes to have in flight.
+/// The number of concurrent loads: a queue depth that suits a disk.
 const LOADERS: usize = 4;

@@ -1,8 +1,8 @@
-//! The journal against a simple model: random writes, reads, evictions, faults of the disk and crashes, thousands of
-//! times over, with writes in the middle of reads. What was acknowledged is never lost, nothing older is read after it, and
+//! Tests the journal against a simple model: random writes, reads, evictions, disk faults and crashes, thousands of
+//! times, with writes in the middle of reads. Acknowledged writes are never lost, nothing older is read after them, and
 //! no value is torn.
 //!
-//! Log writer and loader are called as their threads call them, in one thread, so that every run can be run again.
+//! Log writer and loader are called as by their threads, but in one thread, so that every run is reproducible.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -16,13 +16,13 @@ use kv_proto::wire::{Answer, Status};
 use kv_store::WhenFull;
 
 use super::log_writer::LogWriter;
-use super::{JournalState, Loaded, Write, WriteKind, loader};
-use crate::engine::{Engine, Settings, Staged};
+use super::{JournalState, LoadResult, Write, WriteKind, loader};
+use crate::engine::{Engine, Settings, StagedValue};
 
-/// What is on the disk. A crash leaves this.
+/// The content of the disk, which survives a crash.
 #[derive(Default, Clone)]
-struct Paper {
-    /// What is known of each key, and its bytes, or whose pieces they are.
+struct DiskContent {
+    /// The facts of each key, and its bytes or the owner of its pieces.
     rows: BTreeMap<Vec<u8>, Stored>,
     pieces: HashMap<(u64, u32), Vec<u8>>,
 }
@@ -31,18 +31,18 @@ type Stored = (Facts, Result<Vec<u8>, u64>);
 
 #[derive(Default)]
 struct State {
-    paper: Paper,
+    content: DiskContent,
     runs: u64,
-    /// How the next saves go: whether they fail, and whether what failed is on the disk all the same.
+    /// Faults of the next saves, and whether the changes reach the disk nevertheless.
     faults: Vec<(kv_disk::Kind, bool)>,
-    /// What to do in the middle of the next read.
-    meanwhile: Option<Box<dyn FnOnce() + Send>>,
+    /// Called in the middle of the next read.
+    during_read: Option<Box<dyn FnOnce() + Send>>,
 }
 
 #[derive(Clone, Default)]
-struct Fake(Arc<Mutex<State>>);
+struct FakeDisk(Arc<Mutex<State>>);
 
-impl Paper {
+impl DiskContent {
     fn apply(&mut self, change: &Change<'_>) {
         match *change {
             Change::Put { key, version, expires, length, body } => {
@@ -71,25 +71,25 @@ impl Paper {
                 .copied()
                 .collect(),
         };
-        assert_eq!(bytes.len() as u64, facts.length, "all pieces are there before their value is");
+        assert_eq!(bytes.len() as u64, facts.length, "all pieces are saved before their value");
         Some((*facts, bytes))
     }
 }
 
-impl DiskWriter for Fake {
+impl DiskWriter for FakeDisk {
     fn row_info(&mut self, key: &[u8]) -> Result<Option<RowInfo>, Error> {
         let state = self.0.lock().unwrap();
-        let known = state.paper.rows.get(key);
+        let known = state.content.rows.get(key);
         Ok(known.map(|(facts, body)| RowInfo { facts: *facts, in_pieces: body.is_err() }))
     }
 
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
         let mut state = self.0.lock().unwrap();
         match state.faults.pop() {
-            None => changes.iter().for_each(|change| state.paper.apply(change)),
-            Some((kind, there)) => {
-                if there {
-                    changes.iter().for_each(|change| state.paper.apply(change));
+            None => changes.iter().for_each(|change| state.content.apply(change)),
+            Some((kind, saved)) => {
+                if saved {
+                    changes.iter().for_each(|change| state.content.apply(change));
                 }
                 return Err(Error::injected(kind));
             }
@@ -98,10 +98,10 @@ impl DiskWriter for Fake {
     }
 
     fn discard_pieces(&mut self, owner: u64) {
-        let paper = &mut self.0.lock().unwrap().paper;
-        // Unless the save that failed was done all the same.
-        if !paper.rows.values().any(|(_, body)| *body == Err(owner)) {
-            paper.pieces.retain(|(known, _), _| *known != owner);
+        let content = &mut self.0.lock().unwrap().content;
+        // Unless the failed save reached the disk.
+        if !content.rows.values().any(|(_, body)| *body == Err(owner)) {
+            content.pieces.retain(|(known, _), _| *known != owner);
         }
     }
 
@@ -110,20 +110,20 @@ impl DiskWriter for Fake {
     }
 }
 
-impl DiskReader for Fake {
-    fn read(&mut self, key: &[u8], receive_buffer: &mut dyn Sink) -> Result<Option<bool>, Error> {
+impl DiskReader for FakeDisk {
+    fn read(&mut self, key: &[u8], sink: &mut dyn Sink) -> Result<Option<bool>, Error> {
         let mut state = self.0.lock().unwrap();
-        let (value, meanwhile) = (state.paper.value(key), state.meanwhile.take());
+        let (value, during_read) = (state.content.value(key), state.during_read.take());
         drop(state);
         let taken = value.map(|(facts, bytes)| {
-            let wanted = receive_buffer.begin(&facts);
+            let wanted = sink.begin(&facts);
             if wanted {
-                receive_buffer.bytes(0, &bytes);
+                sink.bytes(0, &bytes);
             }
             wanted
         });
-        if let Some(meanwhile) = meanwhile {
-            meanwhile();
+        if let Some(during_read) = during_read {
+            during_read();
         }
         Ok(taken)
     }
@@ -133,39 +133,39 @@ impl DiskReader for Fake {
     }
 }
 
-/// What the model knows of a key: its last acknowledged value, and what may be there instead since a fault.
+/// The expected value of a key: the last acknowledged one, or, after a fault, one of the possible ones.
 #[derive(Default, Clone, Debug)]
-struct Truth {
+struct Expected {
     value: Option<u64>,
-    perhaps: Vec<Option<u64>>,
+    possible: Vec<Option<u64>>,
 }
 
-struct World {
-    chance: u64,
+struct ModelTest {
+    random: u64,
     engine: Arc<Engine>,
     state: Arc<JournalState>,
     log_writer: Arc<Mutex<LogWriter>>,
-    disk: Fake,
-    truth: HashMap<u8, Truth>,
+    disk: FakeDisk,
+    expected: HashMap<u8, Expected>,
     stamp: u64,
 }
 
-impl World {
+impl ModelTest {
     fn new(seed: u64) -> Self {
-        let disk = Fake::default();
+        let disk = FakeDisk::default();
         let (engine, state, log_writer) = begin(&disk);
-        let chance = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        World { chance, engine, state, log_writer, disk, truth: HashMap::new(), stamp: 0 }
+        let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        ModelTest { random, engine, state, log_writer, disk, expected: HashMap::new(), stamp: 0 }
     }
 
-    fn below(&mut self, most: u64) -> u64 {
-        self.chance ^= self.chance << 13;
-        self.chance ^= self.chance >> 7;
-        self.chance ^= self.chance << 17;
-        self.chance % most
+    fn below(&mut self, limit: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % limit
     }
 
-    /// Some writes that are saved together, and what the model makes of their answers.
+    /// Saves some writes in one round, and updates the model by their answers.
     fn write(&mut self) {
         let answers = Arc::new(Mutex::new(Vec::new()));
         let mut writes = Vec::new();
@@ -188,9 +188,9 @@ impl World {
                     WriteKind::Put { staged, ttl: None }
                 }
             };
-            let told = answers.clone();
+            let received = answers.clone();
             let done = Box::new(move |answer| {
-                told.lock().unwrap().push((key, stamp, answer));
+                received.lock().unwrap().push((key, stamp, answer));
                 None
             });
             writes.push(Write { key: Box::new([key]), what, condition, done });
@@ -207,18 +207,18 @@ impl World {
     }
 
     fn learn(&mut self, key: u8, stamp: Option<u64>, answer: &Answer) {
-        let truth = self.truth.entry(key).or_default();
+        let expected = self.expected.entry(key).or_default();
         match answer.status {
-            Status::Ok => *truth = Truth { value: stamp, perhaps: Vec::new() },
-            Status::NotFound => *truth = Truth::default(),
-            // A crash decides, until the next write does.
-            Status::DiskFailed => truth.perhaps.push(stamp),
+            Status::Ok => *expected = Expected { value: stamp, possible: Vec::new() },
+            Status::NotFound => *expected = Expected::default(),
+            // Unknown until a crash or the next write.
+            Status::DiskFailed => expected.possible.push(stamp),
             Status::DiskFull | Status::Exists | Status::Absent | Status::OtherVersion => {}
             other => panic!("{other:?}"),
         }
     }
 
-    /// A key is read, from memory or the disk; now and then something is written in the middle of that.
+    /// Reads a key from memory or the disk; sometimes with a write in the middle of the read.
     fn read(&mut self) {
         let key = self.below(KEYS) as u8;
         if self.below(4) == 0 {
@@ -227,21 +227,21 @@ impl World {
             self.stamp += 1;
             let stamp = self.stamp;
             if let Some(staged) = stage(&engine, &value(key, stamp, 3000)) {
-                let told = Arc::new(Mutex::new(None));
-                let noted = told.clone();
+                let answer = Arc::new(Mutex::new(None));
+                let received = answer.clone();
                 let done = Box::new(move |answer| {
-                    *noted.lock().unwrap() = Some(answer);
+                    *received.lock().unwrap() = Some(answer);
                     None
                 });
                 let what = WriteKind::Put { staged, ttl: None };
                 let condition = Condition::Always;
                 let write = Write { key: Box::new([key]), what, condition, done };
-                let meanwhile =
+                let during_read =
                     move || _ = log_writer.lock().unwrap().round(&engine, &state, vec![write]);
-                self.disk.0.lock().unwrap().meanwhile = Some(Box::new(meanwhile));
+                self.disk.0.lock().unwrap().during_read = Some(Box::new(during_read));
                 self.check(key);
-                self.disk.0.lock().unwrap().meanwhile = None;
-                let answer = *told.lock().unwrap();
+                self.disk.0.lock().unwrap().during_read = None;
+                let answer = *answer.lock().unwrap();
                 if let Some(answer) = answer {
                     self.learn(key, Some(stamp), &answer);
                 }
@@ -252,54 +252,55 @@ impl World {
     }
 
     fn check(&mut self, key: u8) {
-        let held = match self
-            .engine
-            .store
-            .pin(kv_store::Key::new(&[key]).unwrap(), self.engine.now())
-        {
-            Some(pinned) => Some(Arc::new(crate::engine::Held::new(self.engine.clone(), pinned))),
-            None => match loader::value(&self.engine, &self.state, &mut self.disk, &[key]).unwrap()
-            {
-                Loaded::Value(held) => held,
-                Loaded::Failed(Status::Full) => return,
-                _ => panic!("neither a value nor none"),
-            },
-        };
-        let seen = held.map(|held| {
-            let pinned = held.value();
+        let value_pin =
+            match self.engine.store.pin(kv_store::Key::new(&[key]).unwrap(), self.engine.now()) {
+                Some(pinned) => {
+                    Some(Arc::new(crate::engine::PinnedValue::new(self.engine.clone(), pinned)))
+                }
+                None => match loader::value(&self.engine, &self.state, &mut self.disk, &[key])
+                    .unwrap()
+                {
+                    LoadResult::Value(value_pin) => value_pin,
+                    LoadResult::Failed(Status::Full) => return,
+                    _ => panic!("neither a value nor none"),
+                },
+            };
+        let seen = value_pin.map(|value_pin| {
+            let pinned = value_pin.value();
             let mut bytes = vec![0; pinned.facts.length as usize];
             self.engine.copy_out(&pinned.ranges, 0, &mut bytes);
             let stamp = u64::from_le_bytes(bytes[1..9].try_into().unwrap());
-            let whole = value(key, stamp, bytes.len());
+            let expected = value(key, stamp, bytes.len());
             assert!(
-                bytes == whole,
-                "{key}: torn, {} bytes that begin so: {:?}",
+                bytes == expected,
+                "{key}: torn, {} bytes that start with {:?}",
                 bytes.len(),
                 &bytes[..12]
             );
             stamp
         });
-        let truth = self.truth.entry(key).or_default();
+        let expected = self.expected.entry(key).or_default();
         let during = self.stamp;
-        let fits = seen == truth.value || seen == Some(during) || truth.perhaps.contains(&seen);
-        assert!(fits, "{key}: {seen:?} was read, and {truth:?} is true");
+        let fits =
+            seen == expected.value || seen == Some(during) || expected.possible.contains(&seen);
+        assert!(fits, "{key}: read {seen:?}, expected {expected:?}");
     }
 
-    /// The process dies: memory is gone, the disk is not.
+    /// Simulates a crash of the process: memory is lost, the disk is not.
     fn crash(&mut self) {
         (self.engine, self.state, self.log_writer) = begin(&self.disk);
         for key in 0..KEYS as u8 {
             self.check(key);
-            let there = self.disk.0.lock().unwrap().paper.value(&[key]);
-            let there = there.map(|(_, bytes)| u64::from_le_bytes(bytes[1..9].try_into().unwrap()));
-            self.truth.insert(key, Truth { value: there, perhaps: Vec::new() });
+            let value = self.disk.0.lock().unwrap().content.value(&[key]);
+            let value = value.map(|(_, bytes)| u64::from_le_bytes(bytes[1..9].try_into().unwrap()));
+            self.expected.insert(key, Expected { value, possible: Vec::new() });
         }
     }
 }
 
-fn begin(disk: &Fake) -> (Arc<Engine>, Arc<JournalState>, Arc<Mutex<LogWriter>>) {
+fn begin(disk: &FakeDisk) -> (Arc<Engine>, Arc<JournalState>, Arc<Mutex<LogWriter>>) {
     let settings = Settings {
-        // So little that values are evicted all the time.
+        // So little that values are evicted constantly.
         memory: 1 << 20,
         pages: fabric::Pages::Plain,
         when_full: WhenFull::Evict,
@@ -315,7 +316,7 @@ fn begin(disk: &Fake) -> (Arc<Engine>, Arc<JournalState>, Arc<Mutex<LogWriter>>)
         state.runs
     };
     (
-        Engine::of_run(&settings, access::Access::open(), None, run).unwrap(),
+        Engine::for_run(&settings, access::Access::open(), None, run).unwrap(),
         Arc::default(),
         log_writer,
     )
@@ -324,33 +325,33 @@ fn begin(disk: &Fake) -> (Arc<Engine>, Arc<JournalState>, Arc<Mutex<LogWriter>>)
 fn value(key: u8, stamp: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![key];
     bytes.extend(stamp.to_le_bytes());
-    // One byte of each value's own, again and again: a piece of another does not fit.
+    // Filled with a byte that is specific to the value, so that a piece of another is detected.
     bytes.resize(length, (stamp.wrapping_mul(31) ^ u64::from(key)) as u8);
     bytes
 }
 
-fn stage(engine: &Arc<Engine>, bytes: &[u8]) -> Option<Staged> {
-    let room = engine.reserve(bytes.len() as u64).ok()?;
-    engine.fill(&room, 0, bytes);
-    Some(Staged::new(engine.clone(), room, None))
+fn stage(engine: &Arc<Engine>, bytes: &[u8]) -> Option<StagedValue> {
+    let reservation = engine.reserve(bytes.len() as u64).ok()?;
+    engine.fill(&reservation, 0, bytes);
+    Some(StagedValue::new(engine.clone(), reservation, None))
 }
 
 fn run(seed: u64) {
-    let mut world = World::new(seed);
+    let mut test = ModelTest::new(seed);
     for _ in 0..60 {
-        match world.below(20) {
-            0..9 => world.write(),
-            9..18 => world.read(),
+        match test.below(20) {
+            0..9 => test.write(),
+            9..18 => test.read(),
             18 => {
-                let there = world.below(2) == 0;
+                let saved = test.below(2) == 0;
                 let (full, failed) = (kv_disk::Kind::Full, kv_disk::Kind::Failed);
-                let fault = if world.below(2) == 0 { (full, false) } else { (failed, there) };
-                world.disk.0.lock().unwrap().faults.push(fault);
+                let fault = if test.below(2) == 0 { (full, false) } else { (failed, saved) };
+                test.disk.0.lock().unwrap().faults.push(fault);
             }
-            _ => world.crash(),
+            _ => test.crash(),
         }
     }
-    world.crash();
+    test.crash();
 }
 
 #[test]

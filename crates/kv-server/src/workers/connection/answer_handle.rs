@@ -1,16 +1,16 @@
-//! What the word [`Answer::handle`] means: the wire has one place for several things, told apart by the request, and by
-//! [`Answer::in_place`].
+//! The meanings of [`Answer::handle`]: the wire format has one field for several things, distinguished by the request and
+//! by [`Answer::in_place`].
 
 use kv_proto::wire::Answer;
 
 pub(super) enum AnswerHandle {
-    /// A version of a value that is kept to be read on.
+    /// A pinned version of a value, for further reads.
     Cursor(u64),
-    /// Room for a value that comes in pieces.
+    /// A staged value, for its pieces.
     Staged(u64),
-    /// Where a listing goes on; 0: nowhere.
+    /// Where a listing continues; 0: at its end.
     NextPage(u64),
-    /// Where in the pool the client finds a value that it reads in place.
+    /// The offset in the pool of a value that the client reads in place.
     PoolOffset(u64),
 }
 

@@ -1,67 +1,68 @@
-//! How much one batch may ask for, and how much of that it has used: one batch must not keep the worker from others for
-//! long, nor write where its client gave no room.
+//! The limits of one batch, and how much of them is used: a batch must not occupy the worker for
+//! long, nor write beyond the space that its client provided.
 
 use kv_proto::wire::{Answer, BatchHead};
 
 #[derive(Debug, Default)]
 pub(super) struct BatchLimits {
-    /// How much room the client has given for the answers, and how much of it requests have asked for so far.
-    room: u64,
+    /// The space that the client provided for the answers, and how much of it the requests need so far.
+    capacity: u64,
     claimed: u64,
-    /// In how many pieces of the pool the requests are answered.
+    /// Pieces of the pool in the answers.
     pieces: usize,
-    /// How many bytes are written to other regions or read from there.
-    moved: u64,
-    /// Of how many bytes a checksum is made.
-    summed: u64,
+    /// Bytes written to or read from the client's regions.
+    transferred: u64,
+    /// Bytes that are checksummed.
+    checksummed: u64,
 }
 
 impl BatchLimits {
     #[inline]
     pub(super) fn new(head: &BatchHead) -> Self {
         let claimed = u64::from(head.count) * Answer::LENGTH as u64;
-        BatchLimits { room: head.capacity, claimed, ..BatchLimits::default() }
+        BatchLimits { capacity: head.capacity, claimed, ..BatchLimits::default() }
     }
 
-    /// Takes room behind the answers; `false` if the client has not given so much.
+    /// Claims space after the answers; `false` if the client did not provide enough.
     #[inline]
     pub(super) fn claim(&mut self, length: u64) -> bool {
         self.claimed = self.claimed.saturating_add(length);
-        self.claimed <= self.room
+        self.claimed <= self.capacity
     }
 
-    /// Takes so many bytes to be fetched, if they may be; the first of a batch may.
+    /// Claims bytes to be fetched, if the limit allows it; the first fetch of a batch is always allowed.
     pub(super) fn fetch(&mut self, length: u64) -> bool {
-        let fits = self.moved == 0 || self.moved.saturating_add(length) <= MOVED;
-        self.moved = self.moved.saturating_add(if fits { length } else { 0 });
+        let fits =
+            self.transferred == 0 || self.transferred.saturating_add(length) <= MAX_TRANSFER_BYTES;
+        self.transferred = self.transferred.saturating_add(if fits { length } else { 0 });
         fits
     }
 
-    /// How many of so many bytes may be answered now. Who gets less asks again; the first checksum of a batch may be of
-    /// any length.
-    pub(super) fn allow(&mut self, wanted: u64, apart: bool, checksum: bool) -> u64 {
+    /// How many of the wanted bytes may be sent now; the client requests the rest again. The first checksum of a batch may
+    /// be of any length.
+    pub(super) fn allow(&mut self, wanted: u64, to_region: bool, checksum: bool) -> u64 {
         let mut allowed = wanted;
-        if apart {
-            allowed = allowed.min(MOVED.saturating_sub(self.moved));
-            self.moved += allowed;
+        if to_region {
+            allowed = allowed.min(MAX_TRANSFER_BYTES.saturating_sub(self.transferred));
+            self.transferred += allowed;
         }
         if checksum {
-            allowed = match self.summed {
+            allowed = match self.checksummed {
                 0 => allowed,
-                summed => allowed.min(SUMMED.saturating_sub(summed)),
+                bytes => allowed.min(MAX_CHECKSUM_BYTES.saturating_sub(bytes)),
             };
-            self.summed += allowed;
+            self.checksummed += allowed;
         }
         allowed
     }
 
-    /// How many pieces are used.
+    /// The number of pieces used.
     #[inline]
     pub(super) fn pieces(&self) -> usize {
         self.pieces
     }
 
-    /// How many pieces are left.
+    /// The number of pieces left.
     #[inline]
     pub(super) fn pieces_left(&self) -> usize {
         MAX_PIECES.saturating_sub(self.pieces)
@@ -73,9 +74,9 @@ impl BatchLimits {
     }
 }
 
-/// How many bytes of values one batch may name.
-pub(super) const MOVED: u64 = 1 << 30;
-/// How many bytes a batch makes checksums of, if it is more than one value.
-const SUMMED: u64 = 64 << 20;
-/// The most pieces of the pool that answer one batch; who asked for more asks again.
+/// Bytes that one batch may transfer to or from regions.
+pub(super) const MAX_TRANSFER_BYTES: u64 = 1 << 30;
+/// Bytes that one batch may checksum, unless it is a single value.
+const MAX_CHECKSUM_BYTES: u64 = 64 << 20;
+/// Pieces of the pool in the answers of one batch; the client requests the rest again.
 const MAX_PIECES: usize = 32_768;

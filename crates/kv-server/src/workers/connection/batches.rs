@@ -1,20 +1,20 @@
-//! Batches on their path through a connection, from the message to the reply.
+//! The processing of a batch, from its message to the reply.
 
 use fabric::{Completion, Lane};
 use kv_proto::wire::{Answer, Batch, BatchHead, Message, Status};
 
 use super::client::{Client, reaches};
-use super::closing::goes_on;
+use super::closing::is_continuation;
 use super::disk_requests::{LoadingBatch, Notification, Submission};
 use super::draft::Draft;
 use super::fetches::{AnswerIndex, Conclusion};
 use super::preloaded::Preloaded;
-use super::serving::{Later, Serving};
-use super::{BATCHES, Connection};
+use super::serving::{PendingWork, Serving};
+use super::{Connection, MAX_BATCHES};
 use crate::workers::context::WorkerContext;
 
 impl Connection {
-    /// Answers a batch: at once, or when everything for it is there.
+    /// Answers a batch, immediately or when its values are loaded.
     pub(super) fn answer(
         &mut self,
         message: &[u8],
@@ -29,7 +29,7 @@ impl Connection {
         }
     }
 
-    /// Serves a batch of a store with a disk, or first loads what it reads and memory does not have.
+    /// Serves a batch of a store with a disk; values that it reads and that are not in memory are loaded first.
     fn preload(
         &mut self,
         message: &[u8],
@@ -49,7 +49,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Serves a batch; `preloaded` is what it reads, where the store has a disk.
+    /// Serves a batch; `preloaded` is what it reads, if the store has a disk.
     fn serve(
         &mut self,
         batch: Batch<'_>,
@@ -62,7 +62,7 @@ impl Connection {
         }
         let Some(client) = self.peer.client() else { return Ok(()) };
         self.check_head(client, &batch.head)?;
-        if context.closing && !goes_on(&batch, &client.session) {
+        if context.closing && !is_continuation(&batch, &client.session) {
             self.reject(batch.head, completion_flag, context);
             return Ok(());
         }
@@ -73,40 +73,40 @@ impl Connection {
         let Some(client) = self.peer.client_mut() else { return Ok(()) };
         let mut draft = context.draft();
         draft.begin(batch.head, completion_flag, in_place);
-        let (mut later, now) = (Later::default(), context.engine.now());
+        let (mut pending, now) = (PendingWork::default(), context.engine.now());
         let mut serving = Serving {
             client,
             context,
             draft: &mut draft,
-            later: &mut later,
+            pending: &mut pending,
             preloaded: preloaded.as_mut(),
             now,
         };
         if let Err(why) = serving.serve_all(batch) {
             context.recycle(draft);
-            later.abandon(&client.session);
+            pending.abandon(&client.session);
             return Err(why);
         }
-        match later.len() {
+        match pending.len() {
             0 => _ = self.reply(draft, context),
-            missing => self.wait(draft, missing, later, context),
+            missing => self.wait(draft, missing, pending, context),
         }
         Ok(())
     }
 
-    /// Checks that there is a place for a batch's answers, and that it is not one batch too many.
+    /// Checks the destination of a batch's answers, and the number of batches in flight.
     #[inline]
     fn check_head(&self, client: &Client, head: &BatchHead) -> Result<(), &'static str> {
         if !reaches(client.receive_buffer(), head.at, head.capacity) {
-            return Err("its answers have no place in its receive buffer");
+            return Err("the answers of a batch do not fit into the receive buffer");
         }
-        if self.pending.batches() + self.replies.deferred() > usize::from(BATCHES) * 2 {
-            return Err("it has more batches in flight than it may");
+        if self.pending.batches() + self.replies.deferred() > usize::from(MAX_BATCHES) * 2 {
+            return Err("too many batches in flight");
         }
         Ok(())
     }
 
-    /// Answers that nothing of a batch was done, nor will be: the store is shutting down.
+    /// Rejects a batch, because the store is shutting down: none of its requests was or will be executed.
     fn reject(
         &mut self,
         head: BatchHead,
@@ -116,18 +116,24 @@ impl Connection {
         let mut draft = context.draft();
         draft.begin(head, completion_flag, false);
         draft.answers.resize(head.count.into(), Answer::new(Status::Closing));
-        crate::engine::add(&context.engine.counts.turned_away, 1);
+        crate::engine::add(&context.engine.counts.rejected, 1);
         self.reply(draft, context);
     }
 
-    /// Begins what the answers of a batch wait for.
-    fn wait(&mut self, draft: Draft, missing: usize, later: Later, context: &mut WorkerContext) {
+    /// Starts the work that the answers of a batch wait for.
+    fn wait(
+        &mut self,
+        draft: Draft,
+        missing: usize,
+        pending: PendingWork,
+        context: &mut WorkerContext,
+    ) {
         let row = self.pending.insert(draft, missing);
-        let most = self.link.caps().max_pieces;
-        for plan in later.plans {
-            self.pending.fetches.begin(row, plan, most, &mut self.ops, context);
+        let max_pieces = self.link.caps().max_pieces;
+        for plan in pending.plans {
+            self.pending.fetches.begin(row, plan, max_pieces, &mut self.ops, context);
         }
-        for submission in later.submissions {
+        for submission in pending.submissions {
             self.submit(row, submission, context);
         }
     }
@@ -141,7 +147,7 @@ impl Connection {
         context.disk_requests += 1;
     }
 
-    /// A read of bytes that a client puts is over.
+    /// Handles the completion of a read of bytes that a client puts.
     pub(super) fn fetched(
         &mut self,
         row: u32,
@@ -157,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// The disk has done something that was asked of it.
+    /// Handles a notification from the disk.
     pub(crate) fn handle_notification(
         &mut self,
         notification: Notification,
@@ -177,24 +183,24 @@ impl Connection {
         }
     }
 
-    /// Serves a batch for which everything was loaded.
+    /// Serves a batch after all of its loads.
     fn serve_loaded(&mut self, loaded: LoadingBatch, context: &mut WorkerContext) {
         let LoadingBatch { message, completion_flag, preloaded, .. } = loaded;
-        // It was a batch when it was first parsed.
+        // It was parsed as a batch before.
         if let Ok(Message::Batch(batch)) = Message::parse(&message) {
             let served = self.serve(batch, completion_flag, Some(preloaded), context);
-            self.dismiss_if(served, context);
+            self.close_on_error(served, context);
         }
     }
 
-    /// One of the answers that a batch waited for; with the last they are sent.
+    /// Sets an answer that a batch waits for; sends them all with the last one.
     fn answered(&mut self, target: AnswerIndex, answer: Answer, context: &mut WorkerContext) {
         if let Some(draft) = self.pending.answer(target, answer) {
             self.reply(draft, context);
         }
     }
 
-    /// Sends the answers of a batch; `false` if so many are in flight that these must wait.
+    /// Sends the answers of a batch; `false` if too many replies are in flight and it was deferred.
     pub(super) fn reply(&mut self, mut draft: Draft, context: &mut WorkerContext) -> bool {
         let Some(client) = self.peer.client() else {
             context.recycle(draft);
@@ -207,8 +213,8 @@ impl Connection {
         context.tally.batches += 1;
         context.tally.requests += draft.answers.len() as u64;
         let flag = draft.completion_flag();
-        let bytes = context.render(&draft.answers, &draft.copied);
-        // On shared memory what is copied anyway costs one more copy, and needs nothing to be kept.
+        let bytes = context.encode(&draft.answers, &draft.copied);
+        // Over shared memory, answers that are copied anyway are copied once more, directly, and nothing is in flight.
         if let (true, Some(flag)) = (draft.is_copied(), flag)
             && self.link.poke(
                 client.receive_buffer(),
@@ -219,23 +225,24 @@ impl Connection {
         {
             self.pinned_reads.hold(flag.sequence, &mut draft, context);
             self.watch.flag_set();
-            context.settle(draft);
+            context.recycle_sent(draft);
             return true;
         }
         let Some(slot) = context.fill_slot() else {
             context.recycle(draft);
-            self.dismiss("there is no memory for an answer");
+            self.close("out of memory for an answer");
             return true;
         };
         if let Some(flag) = flag {
             self.pinned_reads.hold(flag.sequence, &mut draft, context);
         }
-        let most = self.link.caps().max_pieces;
-        self.replies.write(draft, slot, client.receive_buffer(), most, &mut self.ops, context);
+        let max_pieces = self.link.caps().max_pieces;
+        let receive_buffer = client.receive_buffer();
+        self.replies.write(draft, slot, receive_buffer, max_pieces, &mut self.ops, context);
         true
     }
 
-    /// A write of an answer is over.
+    /// Handles the completion of a write of an answer.
     pub(super) fn replied(
         &mut self,
         row: u32,
@@ -250,11 +257,12 @@ impl Connection {
         if let Err(failure) = outcome
             && self.link.ended().is_none()
         {
-            tracing::debug!(peer = %self.peer.address(), %failure, "an answer could not be written");
-            self.dismiss("its memory cannot be written");
+            tracing::debug!(peer = %self.peer.address(), %failure, "cannot write an answer");
+            self.close("cannot write to the client's memory");
         }
     }
-    /// Whether values may be read in place. Now and then this looks which were.
+
+    /// Whether more values may be read in place. Releases finished reads if there are many.
     #[inline]
     pub(super) fn may_read_in_place(&mut self, context: &mut WorkerContext) -> bool {
         if self.pinned_reads.are_many() {
@@ -267,7 +275,7 @@ impl Connection {
     pub(super) fn release_reads(&mut self, context: &mut WorkerContext) {
         if let Some(client) = self.peer.client() {
             let (buffer, area) = (client.receive_buffer(), self.receives.area());
-            self.pinned_reads.release_taken(&mut self.link, buffer, area, context);
+            self.pinned_reads.release_consumed(&mut self.link, buffer, area, context);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A client of the store: what it may do, the memory it granted, and what it holds open.
+//! A client of the store: its permissions, the memory it granted, and its open handles.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::engine::session::Session;
 pub(super) struct Client {
     pub(super) session: Arc<Session>,
     pub(super) handles: Handles,
-    /// Its part of the quota of bytes that are being written.
+    /// Its part of the quota of bytes in flight.
     pub(super) share: Arc<Share>,
     pass: Pass,
-    /// Memory it granted beside the receive buffer, which is region 0.
+    /// Granted memory, except the receive buffer, which is region 0.
     regions: HashMap<u32, Window>,
     receive_buffer: Window,
-    /// Whether the receive buffer begins with a control block.
+    /// Whether the receive buffer starts with a control block.
     control_block: bool,
     /// Whether it may read the pool.
     in_place: bool,
@@ -53,7 +53,7 @@ impl Client {
         self.in_place
     }
 
-    /// Renews its rights where they were changed; `false`: they are not what they were.
+    /// Renews its rights if the rules were changed; `false`: its own rights are different.
     #[inline]
     pub(super) fn renew(&mut self) -> bool {
         if !self.pass.is_stale() {
@@ -68,7 +68,7 @@ impl Client {
         }
     }
 
-    /// Checks whether it may ask for this. A value in pieces counts once, when it begins.
+    /// Checks whether it may make this request. A value in pieces counts once, at its start.
     #[inline]
     pub(super) fn check(&self, request: &Request<'_>) -> Result<(), Status> {
         if self.pass.is_unrestricted() {
@@ -77,9 +77,9 @@ impl Client {
         let pass = &self.pass;
         let checked = match request {
             Request::Get { key, .. } | Request::Stat { key } => pass.read(key),
-            // The answer to what was done before is not another request.
+            // A repeated write that was executed before does not count again.
             Request::Put { key, sequence, .. } | Request::Delete { key, sequence, .. }
-                if self.session.has(*sequence) =>
+                if self.session.has_write(*sequence) =>
             {
                 pass.finish(key)
             }
@@ -95,12 +95,12 @@ impl Client {
         })
     }
 
-    /// The prefix of what it may list among keys of this prefix.
+    /// Narrows a prefix to the keys that it may list.
     pub(super) fn narrow<'p>(&'p self, prefix: &'p [u8]) -> &'p [u8] {
         self.pass.narrow(prefix)
     }
 
-    /// Where `length` bytes from `at` on are in a region; `None`: there is no such region, or they are not within it.
+    /// The window of a region; `None` if there is no such region, or `length` bytes at `at` are not within it.
     pub(super) fn reach(&self, region: u32, at: u64, length: u64) -> Option<&Window> {
         let window = match region {
             0 => Some(&self.receive_buffer),
@@ -110,8 +110,8 @@ impl Client {
     }
 
     pub(super) fn grant(&mut self, grant: &Grant, link: &mut Link) -> Result<(), &'static str> {
-        if grant.number == 0 || self.regions.len() >= usize::from(REGIONS) {
-            return Err("it grants more regions than it may");
+        if grant.number == 0 || self.regions.len() >= usize::from(MAX_REGIONS) {
+            return Err("too many regions granted");
         }
         let window = import(link, &grant.region)?;
         self.regions.insert(grant.number, window);
@@ -119,7 +119,7 @@ impl Client {
     }
 
     pub(super) fn forget(&mut self, number: u32) -> Result<(), &'static str> {
-        self.regions.remove(&number).map(drop).ok_or("it deregisters an unknown region")
+        self.regions.remove(&number).map(drop).ok_or("an unknown region was revoked")
     }
 }
 
@@ -127,15 +127,14 @@ pub(super) fn reaches(window: &Window, at: u64, length: u64) -> bool {
     at.checked_add(length).is_some_and(|end| end <= window.len())
 }
 
-/// Memory of a client's that we may write to and read.
+/// Imports memory of a client that the store may read and write.
 pub(super) fn import(link: &mut Link, region: &[u8]) -> Result<Window, &'static str> {
-    let region =
-        RemoteRegion::from_bytes(region).map_err(|_| "its memory is none of the fabric's")?;
-    let window = link.import(&region).map_err(|_| "its memory cannot be reached")?;
+    let region = RemoteRegion::from_bytes(region).map_err(|_| "a region descriptor is invalid")?;
+    let window = link.import(&region).map_err(|_| "a region cannot be reached")?;
     let wanted = Rights { read: true, write: true, atomic: false };
     let fits = window.rights() == wanted || window.rights() == Rights::ALL;
-    fits.then_some(window).ok_or("its memory is not for writing and reading")
+    fits.then_some(window).ok_or("a region does not grant read and write")
 }
 
-/// How many regions a client may have beside its receive buffer.
-pub(super) const REGIONS: u16 = 256;
+/// Regions that a client may grant in addition to its receive buffer.
+pub(super) const MAX_REGIONS: u16 = 256;

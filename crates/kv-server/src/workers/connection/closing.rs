@@ -1,25 +1,25 @@
-//! Which batches a store that is shutting down still serves.
+//! The batches that a store still serves while it shuts down.
 
 use kv_proto::wire::{Batch, Request};
 
 use crate::engine::session::Session;
 
-/// Whether a batch only goes on with what was begun before, or asks again for a write that was: to say that nothing was
-/// done would have it done once more elsewhere.
-pub(super) fn goes_on(batch: &Batch<'_>, session: &Session) -> bool {
-    let asks_again = |request: Result<Request<'_>, _>| {
+/// Whether a batch only continues earlier requests, or repeats a write that was started before: if that were rejected as
+/// not executed, the client would execute it again elsewhere.
+pub(super) fn is_continuation(batch: &Batch<'_>, session: &Session) -> bool {
+    let is_repeated = |request: Result<Request<'_>, _>| {
         let sequence = request.ok().and_then(|request| request.sequence());
-        sequence.is_some_and(|sequence| session.has(sequence))
+        sequence.is_some_and(|sequence| session.has_write(sequence))
     };
-    let known = |request: Result<Request<'_>, _>| match request {
+    let continues = |request: Result<Request<'_>, _>| match request {
         Ok(Request::Get { .. } | Request::Put { .. } | Request::Begin { .. }) => false,
         Ok(Request::Delete { .. } | Request::Stat { .. } | Request::List { .. }) => false,
         Ok(Request::Read { .. } | Request::Close { .. }) => true,
         Ok(Request::Piece { .. } | Request::Commit { .. }) => true,
-        // It is found out when it is served.
+        // Serving it reports the error.
         Err(_) => true,
     };
-    batch.clone().all(known) || batch.clone().any(asks_again)
+    batch.clone().all(continues) || batch.clone().any(is_repeated)
 }
 
 #[cfg(test)]
@@ -28,14 +28,14 @@ mod tests {
     use kv_proto::wire::{Answer, BatchHead, Message, Status};
 
     use super::*;
-    use crate::engine::session::{Sessions, Turn};
+    use crate::engine::session::{Sessions, WriteStart};
 
     #[test]
-    fn a_store_that_ends_answers_for_what_it_has_done() {
+    fn repeated_writes_and_open_handles_are_served() {
         let (session, _) = Sessions::default().enter(None, "me").unwrap();
         let delete =
             |sequence| Request::Delete { key: b"k", condition: Condition::Always, sequence };
-        let goes_on = |requests: &[Request<'_>]| {
+        let continues = |requests: &[Request<'_>]| {
             let count = requests.len() as u16;
             let head = BatchHead { in_place: false, count, tag: 1, at: 0, capacity: 4096 };
             let mut message = head.to_bytes().to_vec();
@@ -43,14 +43,14 @@ mod tests {
             let Ok(Message::Batch(batch)) = Message::parse(&message) else {
                 panic!("a batch");
             };
-            super::goes_on(&batch, &session)
+            is_continuation(&batch, &session)
         };
-        assert_eq!(session.turn(5), Turn::Now);
-        assert!(goes_on(&[delete(5)]), "it is being done");
-        session.done(5, Answer::new(Status::Ok));
-        assert!(goes_on(&[delete(5)]) && goes_on(&[delete(6), delete(5)]), "it was done");
-        assert!(!goes_on(&[delete(6)]), "it is new");
-        assert!(goes_on(&[Request::Close { handle: 1 }]));
-        assert!(!goes_on(&[Request::Close { handle: 1 }, delete(6)]));
+        assert_eq!(session.start_write(5), WriteStart::New);
+        assert!(continues(&[delete(5)]), "in flight");
+        session.finish_write(5, Answer::new(Status::Ok));
+        assert!(continues(&[delete(5)]) && continues(&[delete(6), delete(5)]), "done");
+        assert!(!continues(&[delete(6)]), "new");
+        assert!(continues(&[Request::Close { handle: 1 }]));
+        assert!(!continues(&[Request::Close { handle: 1 }, delete(6)]));
     }
 }

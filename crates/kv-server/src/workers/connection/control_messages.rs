@@ -1,6 +1,6 @@
-//! Messages to a peer that are no answers: the first one, and the echoes of the measuring service.
+//! Messages to a peer that are not answers: the hello, and the echoes of the measuring service.
 //!
-//! Each is sent from a slot of the worker's send buffers, which is given back when it was sent.
+//! Each is sent from a slot of the worker's send buffers, which is released on completion.
 
 use std::collections::VecDeque;
 
@@ -17,28 +17,28 @@ pub(super) struct ControlMessages {
 }
 
 impl ControlMessages {
-    /// Queues a message among the link's operations.
+    /// Queues a message.
     pub(super) fn send(
         &mut self,
         message: &[u8],
         ops: &mut VecDeque<Op>,
         context: &mut WorkerContext,
     ) -> Result<(), &'static str> {
-        // Whoever sends and takes nothing is not told more and more.
+        // A peer that does not receive must not fill the queue.
         if self.in_flight.len() >= MAX_IN_FLIGHT {
-            return Err("it does not take what it is told");
+            return Err("the peer does not receive its messages");
         }
-        let slot = context.send_buffers.write(message).ok_or("there is no memory for an answer")?;
+        let slot = context.send_buffers.write(message).ok_or("out of memory for a message")?;
         let bytes = context.send_buffers.slice(&slot, 0, message.len());
         let row = self.in_flight.insert(slot);
         ops.push_back(Op::send(Token::ControlMessage(row).encode(), bytes));
         Ok(())
     }
 
-    /// One was sent, or never will be.
+    /// Handles the completion of a message, sent or failed.
     pub(super) fn completed(&mut self, row: u32, context: &mut WorkerContext) {
         if let Some(slot) = self.in_flight.remove(row) {
-            context.send_buffers.give_back(slot);
+            context.send_buffers.release(slot);
         }
     }
 
@@ -47,5 +47,5 @@ impl ControlMessages {
     }
 }
 
-/// Echoes that wait to be taken: more than a measurement has in flight.
+/// More than a measurement has in flight.
 const MAX_IN_FLIGHT: usize = 64;

@@ -1,17 +1,17 @@
-//! What a connection has asked the disk for: values that batches read, and writes that are to be durable.
+//! A connection's requests to the disk: loads of values that batches read, and writes to be made durable.
 //!
-//! A batch that reads what memory does not have is kept here, as its message, until all of it was loaded; the connection
-//! goes on with others. Each request is answered by one notification, and a connection is not taken apart before the
-//! last has come. A store without a disk comes by here never.
+//! A batch that reads values that are not in memory is kept here, as its message, until all are loaded; the connection
+//! continues with other batches. Each request is answered by one notification, and a connection is not destroyed before
+//! the last. A store without disk does not use this.
 
 use std::sync::Arc;
 
 use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 
-use super::BATCHES;
-use super::preloaded::{Cold, Preloaded};
-use crate::engine::journal::{Journal, Load, Loaded, Write, WriteKind};
+use super::MAX_BATCHES;
+use super::preloaded::{ColdRead, Preloaded};
+use crate::engine::journal::{Journal, Load, LoadResult, Write, WriteKind};
 use crate::engine::session::Session;
 use crate::rows::Rows;
 use crate::wakeup::Wakeup;
@@ -20,19 +20,19 @@ use crate::workers::notify::Notifier;
 #[derive(Default)]
 pub(super) struct DiskRequests {
     batches: Rows<LoadingBatch>,
-    /// How many notifications are to come.
+    /// The number of notifications to come.
     outstanding: usize,
 }
 
-/// What the disk reports to a connection.
+/// A notification from the disk to a connection.
 pub(crate) enum Notification {
-    /// A write of a batch's is durable, or refused.
+    /// A write is durable, or refused.
     Written { batch: u32, index: usize, answer: Answer },
-    /// What a batch waits for was loaded.
-    Loaded { batch: u32, index: usize, loaded: Loaded },
+    /// A load is complete.
+    Loaded { batch: u32, index: usize, loaded: LoadResult },
 }
 
-/// A batch that waits for values from the disk.
+/// A batch that waits for loads.
 pub(super) struct LoadingBatch {
     pub(super) message: Vec<u8>,
     pub(super) completion_flag: Option<u64>,
@@ -40,7 +40,7 @@ pub(super) struct LoadingBatch {
     missing: usize,
 }
 
-/// A write that is to become durable, as the answer of this index.
+/// A write to be made durable; `index` is that of its answer in the batch.
 pub(super) struct Submission {
     pub(super) index: usize,
     pub(super) key: Box<[u8]>,
@@ -54,32 +54,32 @@ impl DiskRequests {
         self.outstanding
     }
 
-    /// Loads what a batch reads and memory does not have; returns how much that is.
+    /// Starts the loads of a batch; returns their number.
     pub(super) fn load(
         &mut self,
         batch: LoadingBatch,
-        cold: Vec<Cold>,
+        cold: Vec<ColdRead>,
         journal: &Journal,
         notifier: impl Fn() -> Notifier,
     ) -> Result<usize, &'static str> {
-        if self.batches.len() > usize::from(BATCHES) * 2 {
-            return Err("it has more batches in flight than it may");
+        if self.batches.len() > usize::from(MAX_BATCHES) * 2 {
+            return Err("too many batches in flight");
         }
         let missing = cold.len();
         let batch = self.batches.insert(LoadingBatch { missing, ..batch });
         self.outstanding += missing;
-        for Cold { index, key, wanted } in cold {
+        for ColdRead { index, key, kind } in cold {
             let notifier = notifier();
             let done = move |loaded| {
                 let notification = Notification::Loaded { batch, index, loaded };
                 Wakeup::wake_all(notifier.notify(notification));
             };
-            journal.load(Load { key, wanted, done: Box::new(done) });
+            journal.load(Load { key, kind, done: Box::new(done) });
         }
         Ok(missing)
     }
 
-    /// Has a write made durable. Its answer comes as a notification.
+    /// Submits a write. Its answer comes as a notification.
     pub(super) fn submit(
         &mut self,
         batch: u32,
@@ -97,17 +97,17 @@ impl DiskRequests {
         journal.write(Write { key, what, condition, done: Box::new(done) });
     }
 
-    /// A notification has come.
+    /// Counts a notification.
     pub(super) fn notified(&mut self) {
         self.outstanding -= 1;
     }
 
-    /// Something was loaded; returns its batch if that was the last it waits for.
+    /// Handles a completed load; returns its batch after the last one.
     pub(super) fn loaded(
         &mut self,
         row: u32,
         index: usize,
-        loaded: Loaded,
+        loaded: LoadResult,
     ) -> Option<LoadingBatch> {
         let batch = self.batches.get_mut(row)?;
         batch.preloaded.set(index, loaded);
@@ -125,10 +125,10 @@ impl LoadingBatch {
     }
 }
 
-/// Whoever asks again gets the same answer, unless the disk did not take it.
+/// Records the answer for repeated requests, unless the disk failed and the client may retry.
 fn remember(session: &Session, sequence: u64, answer: Answer) {
     match answer.status {
-        Status::DiskFull | Status::DiskFailed | Status::Damaged => session.undone(sequence),
-        _ => session.done(sequence, answer),
+        Status::DiskFull | Status::DiskFailed | Status::Damaged => session.cancel_write(sequence),
+        _ => session.finish_write(sequence, answer),
     }
 }

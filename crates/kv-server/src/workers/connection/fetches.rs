@@ -1,6 +1,6 @@
-//! Bytes that clients put: the store reads them from where they lie, straight into the pool.
+//! Fetches: reads of bytes that clients put, from the client's memory directly into the pool.
 //!
-//! A fetch owns the room that its bytes are read into, until the last of its reads is over.
+//! A fetch owns the memory that its bytes are read into, until its last read is complete.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::handles::Staging;
 use super::token::Token;
 use crate::engine::journal::WriteKind;
 use crate::engine::session::Session;
-use crate::engine::{Staged, within};
+use crate::engine::{StagedValue, within};
 use crate::rows::Rows;
 use crate::workers::context::WorkerContext;
 
@@ -24,54 +24,54 @@ pub(super) struct Fetches {
     in_flight: Rows<Fetch>,
 }
 
-/// Bytes that are being read.
+/// A fetch in progress.
 struct Fetch {
     target: AnswerIndex,
-    /// How many reads are in flight.
+    /// The number of reads in flight.
     left: u32,
     failed: bool,
-    purpose: Purpose,
+    purpose: FetchPurpose,
 }
 
-/// An answer that a batch waits for: which batch, and which of its answers.
+/// An answer that a batch waits for: the batch, and the index of the answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnswerIndex {
     pub(super) batch: u32,
     pub(super) index: usize,
 }
 
-/// What is to be fetched, once the batch has its row.
-pub(super) struct Plan {
+/// A fetch to be started once the batch has its row.
+pub(super) struct FetchPlan {
     pub(super) index: usize,
     pub(super) from: Window,
     pub(super) at: u64,
-    pub(super) purpose: Purpose,
+    pub(super) purpose: FetchPurpose,
 }
 
-/// What bytes are for.
-pub(super) enum Purpose {
-    /// A whole value.
-    Value(Staged, Terms),
-    /// A piece of a staged one.
+/// What the bytes are for.
+pub(super) enum FetchPurpose {
+    /// A complete value.
+    Value(StagedValue, WriteTerms),
+    /// A piece of a staged value.
     Piece { staging: Arc<Staging>, offset: u64, length: u64 },
 }
 
-/// On what terms a value becomes a key's.
-pub(super) struct Terms {
+/// The terms of a commit.
+pub(super) struct WriteTerms {
     pub(super) key: Box<[u8]>,
     pub(super) ttl: Option<u64>,
     pub(super) condition: Condition,
     pub(super) sequence: u64,
 }
 
-/// A fetch whose reads are all over.
+/// A completed fetch.
 pub(super) struct Fetched {
     pub(super) target: AnswerIndex,
     failed: bool,
-    purpose: Purpose,
+    purpose: FetchPurpose,
 }
 
-/// What a fetch leads to.
+/// What follows a fetch.
 pub(super) enum Conclusion {
     Answer(Answer),
     /// A write that is answered once it is durable.
@@ -91,22 +91,22 @@ impl Fetches {
     pub(super) fn begin(
         &mut self,
         batch: u32,
-        plan: Plan,
+        plan: FetchPlan,
         max_pieces: usize,
         ops: &mut VecDeque<Op>,
         context: &mut WorkerContext,
     ) {
-        let Plan { index, from, mut at, purpose } = plan;
-        let begun = ops.len();
-        let (ranges, offset, length) = purpose.room();
+        let FetchPlan { index, from, mut at, purpose } = plan;
+        let first = ops.len();
+        let (ranges, offset, length) = purpose.destination();
         let mut pieces = context.spare.pop().unwrap_or_default();
         let mut gathered = 0;
         for (place, length) in within(&ranges, offset, length) {
             pieces.push(context.pool.slice(place as usize..(place + length) as usize));
             gathered += length;
             if pieces.len() == max_pieces {
-                let some = Pieces::Many(std::mem::take(&mut pieces));
-                ops.push_back(Op::read(0, some, from.at(at)));
+                let full = Pieces::Many(std::mem::take(&mut pieces));
+                ops.push_back(Op::read(0, full, from.at(at)));
                 (at, gathered) = (at + gathered, 0);
             }
         }
@@ -116,13 +116,13 @@ impl Fetches {
         } else {
             ops.push_back(Op::read(0, Pieces::Many(pieces), from.at(at)));
         }
-        let left = (ops.len() - begun) as u32;
+        let left = (ops.len() - first) as u32;
         let target = AnswerIndex { batch, index };
         let row = self.in_flight.insert(Fetch { target, left, failed: false, purpose });
-        ops.iter_mut().skip(begun).for_each(|op| op.token = Token::Fetch(row).encode());
+        ops.iter_mut().skip(first).for_each(|op| op.token = Token::Fetch(row).encode());
     }
 
-    /// A read is over; returns the fetch with its last one.
+    /// Handles the completion of a read; returns the fetch after its last one.
     pub(super) fn completed(
         &mut self,
         row: u32,
@@ -144,52 +144,54 @@ impl Fetches {
     }
 }
 
-impl Purpose {
-    /// Where in the pool the bytes go.
-    fn room(&self) -> (Ranges, u64, u64) {
+impl FetchPurpose {
+    /// Where in the pool the bytes go: ranges, offset and length.
+    fn destination(&self) -> (Ranges, u64, u64) {
         match self {
-            Purpose::Value(staged, _) => (staged.room().ranges(), 0, staged.room().length()),
-            Purpose::Piece { staging, offset, length } => {
-                (staging.staged.room().ranges(), *offset, *length)
+            FetchPurpose::Value(staged, _) => {
+                (staged.reservation().ranges(), 0, staged.reservation().length())
+            }
+            FetchPurpose::Piece { staging, offset, length } => {
+                (staging.staged.reservation().ranges(), *offset, *length)
             }
         }
     }
 }
 
-impl Plan {
-    /// It will not be fetched after all: a write may be asked for again.
+impl FetchPlan {
+    /// Cancels the plan: a write may be retried.
     pub(super) fn abandon(&self, session: &Session) {
-        if let Purpose::Value(_, terms) = &self.purpose {
-            session.undone(terms.sequence);
+        if let FetchPurpose::Value(_, terms) = &self.purpose {
+            session.cancel_write(terms.sequence);
         }
     }
 }
 
 impl Fetched {
-    /// Does what the bytes were fetched for.
+    /// Commits or records the fetched bytes.
     pub(super) fn conclude(self, session: &Session, context: &WorkerContext) -> Conclusion {
         let Fetched { target: AnswerIndex { index, .. }, failed, purpose } = self;
         Conclusion::Answer(match (purpose, failed) {
-            (Purpose::Value(staged, terms), false) => {
-                let Terms { key, ttl, condition, sequence } = terms;
+            (FetchPurpose::Value(staged, terms), false) => {
+                let WriteTerms { key, ttl, condition, sequence } = terms;
                 if context.engine.is_durable() {
                     let what = WriteKind::Put { staged, ttl };
                     let submission = Submission { index, key, what, condition, sequence };
                     return Conclusion::Submit(submission);
                 }
                 let answer = context.engine.commit(&key, staged.take(), ttl, condition);
-                session.done(sequence, answer);
+                session.finish_write(sequence, answer);
                 answer
             }
-            (Purpose::Value(_, terms), true) => {
-                session.undone(terms.sequence);
+            (FetchPurpose::Value(_, terms), true) => {
+                session.cancel_write(terms.sequence);
                 Answer::new(Status::Unreadable)
             }
-            (Purpose::Piece { staging, offset, length }, false) => {
+            (FetchPurpose::Piece { staging, offset, length }, false) => {
                 staging.cover(offset, length);
                 Answer { length, ..Answer::new(Status::Ok) }
             }
-            (Purpose::Piece { .. }, true) => Answer::new(Status::Unreadable),
+            (FetchPurpose::Piece { .. }, true) => Answer::new(Status::Unreadable),
         })
     }
 }

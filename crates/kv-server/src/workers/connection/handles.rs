@@ -1,10 +1,10 @@
-//! What a client holds open: versions of values to be read on, and values that come in pieces.
+//! A client's open handles: cursors (pinned versions of values) and staged values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::{Held, Staged};
+use crate::engine::{PinnedValue, StagedValue};
 
 /// Cursors and staged values, by number.
 #[derive(Default)]
@@ -19,54 +19,54 @@ struct Handle {
 }
 
 enum HandleKind {
-    Cursor(Arc<Held>),
+    Cursor(Arc<PinnedValue>),
     Staging(Arc<Staging>),
 }
 
 /// A value that comes in pieces.
 pub(super) struct Staging {
-    pub(super) staged: Staged,
-    /// What is there, as ranges that do not touch; while pieces are in flight others hold clones.
+    pub(super) staged: StagedValue,
+    /// The ranges received, disjoint and not adjacent. Shared with pieces in flight, which have clones of the `Arc`.
     covered: std::sync::Mutex<Vec<(u64, u64)>>,
 }
 
 impl Staging {
-    pub(super) fn new(staged: Staged) -> Self {
+    pub(super) fn new(staged: StagedValue) -> Self {
         Staging { staged, covered: Default::default() }
     }
 
-    /// A piece is there.
+    /// Records a received piece.
     pub(super) fn cover(&self, offset: u64, length: u64) {
         let mut covered = self.covered.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (mut from, mut to) = (offset, offset + length);
-        covered.retain(|(begin, end)| {
-            let touches = *begin <= to && from <= *end;
+        covered.retain(|(start, end)| {
+            let touches = *start <= to && from <= *end;
             if touches {
-                (from, to) = (from.min(*begin), to.max(*end));
+                (from, to) = (from.min(*start), to.max(*end));
             }
             !touches
         });
         covered.push((from, to));
     }
 
-    /// Whether it is in so many parts that finding the place of another takes long.
+    /// Whether it has so many separate parts that adding one is slow.
     pub(super) fn is_scattered(&self) -> bool {
         let covered = self.covered.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         covered.len() > MAX_PARTS
     }
 
-    /// Whether all of it is there.
+    /// Whether all bytes were received.
     pub(super) fn is_complete(&self) -> bool {
         let covered = self.covered.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let length = self.staged.room().length();
+        let length = self.staged.reservation().length();
         length == 0 || *covered == [(0, length)]
     }
 }
 
 impl Handles {
-    /// `None`: there are too many.
-    pub(super) fn keep(&mut self, held: Arc<Held>, now: Instant) -> Option<u64> {
-        self.insert(HandleKind::Cursor(held), now)
+    /// Opens a cursor; `None`: too many handles.
+    pub(super) fn open_cursor(&mut self, value: Arc<PinnedValue>, now: Instant) -> Option<u64> {
+        self.insert(HandleKind::Cursor(value), now)
     }
 
     pub(super) fn stage(&mut self, staging: Staging, now: Instant) -> Option<u64> {
@@ -87,14 +87,14 @@ impl Handles {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.open.len() >= MAX
+        self.open.len() >= MAX_HANDLES
     }
 
-    pub(super) fn cursor(&mut self, handle: u64, now: Instant) -> Option<Arc<Held>> {
+    pub(super) fn cursor(&mut self, handle: u64, now: Instant) -> Option<Arc<PinnedValue>> {
         let handle = self.open.get_mut(&handle)?;
         handle.used = now;
         match &handle.what {
-            HandleKind::Cursor(held) => Some(held.clone()),
+            HandleKind::Cursor(value) => Some(value.clone()),
             HandleKind::Staging(_) => None,
         }
     }
@@ -108,8 +108,8 @@ impl Handles {
         }
     }
 
-    /// Takes a staged value out, if all of it is there and no piece is in flight; `Err`: not yet.
-    pub(super) fn take_complete(&mut self, handle: u64) -> Option<Result<Staged, ()>> {
+    /// Removes a staged value, if it is complete and no piece is in flight; `Err`: not yet.
+    pub(super) fn take_complete(&mut self, handle: u64) -> Option<Result<StagedValue, ()>> {
         let open = self.open.remove(&handle)?;
         let Handle { used, what: HandleKind::Staging(staging) } = open else {
             self.open.insert(handle, open);
@@ -128,7 +128,7 @@ impl Handles {
         handle: u64,
         used: Instant,
         staging: Arc<Staging>,
-    ) -> Option<Result<Staged, ()>> {
+    ) -> Option<Result<StagedValue, ()>> {
         self.open.insert(handle, Handle { used, what: HandleKind::Staging(staging) });
         Some(Err(()))
     }
@@ -137,7 +137,7 @@ impl Handles {
         self.open.remove(&handle).is_some()
     }
 
-    /// Closes those unused for so long; returns how many.
+    /// Closes handles that were not used for `idle`; returns their number.
     pub(super) fn close_idle(&mut self, now: Instant, idle: Duration) -> usize {
         let before = self.open.len();
         self.open.retain(|_, handle| now.saturating_duration_since(handle.used) < idle);
@@ -145,7 +145,7 @@ impl Handles {
     }
 }
 
-/// Parts of a value that do not touch each other: pieces that come out of order.
+/// Separate parts of a staged value, of pieces that arrive out of order.
 const MAX_PARTS: usize = 4096;
-/// Each pins memory, so a client has few.
-const MAX: usize = 256;
+/// Each pins memory, so a client may have few.
+const MAX_HANDLES: usize = 256;

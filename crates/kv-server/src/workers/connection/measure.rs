@@ -1,11 +1,11 @@
-//! The measuring service: memory for the caller to write and read, and an echo of every message.
+//! The measuring service: memory that the peer may write and read, and an echo of every message.
 
 use fabric::link::{Endpoint, Link};
 use fabric::{Error, Lane, Memory, Pages, Region, Rights};
 
 use access::Pass;
 
-/// What a measured link has.
+/// The state of a measured link.
 pub(super) struct Measure {
     pass: Pass,
     _scratch: Region,
@@ -15,24 +15,24 @@ pub(super) struct Measure {
 impl Measure {
     pub(super) fn new(pass: Pass, endpoint: &Endpoint, link: &mut Link) -> Result<Self, Error> {
         let open = Rights { read: true, write: true, atomic: false };
-        let scratch = endpoint.register(&Memory::allocate(SCRATCH, Pages::Plain)?, open)?;
+        let scratch = endpoint.register(&Memory::allocate(SCRATCH_BYTES, Pages::Plain)?, open)?;
         let hello = link.grant(&scratch)?.to_bytes().to_vec();
         Ok(Measure { pass, _scratch: scratch, hello })
     }
 
-    /// The first message to it: the region.
+    /// The first message to the peer: the region.
     pub(super) fn hello(&self) -> Vec<u8> {
         self.hello.clone()
     }
 
-    /// Renews its rights where they were changed, if they are what they were.
+    /// Renews its rights if the rules were changed; an error if its own rights are different.
     pub(super) fn renew(&mut self) -> Result<(), &'static str> {
         if self.pass.is_stale() {
-            self.pass = self.pass.renew().ok_or("what its identity may do has changed")?;
+            self.pass = self.pass.renew().ok_or("the permissions of its identity have changed")?;
         }
         Ok(())
     }
 }
 
-/// How much memory a caller that measures may write to and read from.
-pub const SCRATCH: usize = 4 << 20;
+/// The memory that a peer of the measuring service may write to and read from.
+pub const SCRATCH_BYTES: usize = 4 << 20;

@@ -1,17 +1,17 @@
-//! A connection: one link and whoever is at its other end.
+//! A connection: one link and its peer.
 //!
-//! A connection is stepped by its worker: what the link brings is answered, what must wait for bytes of the client's, or
-//! for the disk, waits. Nothing here blocks. It is made of parts, each of which has its own state and file:
+//! A connection is stepped by its worker: requests are answered, and wait if they need bytes of the client, or
+//! the disk. Nothing here blocks. It consists of parts, each with its own state and file:
 //!
-//! - [`Peer`]: who is there, and what for; a [`Client`] of the store, or of the measuring service (`measure.rs`)
-//! - [`Receives`]: the receives that bring its messages
+//! - [`Peer`]: the peer and its role: a [`Client`] of the store, or of the measuring service (`measure.rs`)
+//! - [`Receives`]: the receives for its messages
 //! - [`Replies`]: answers that are being written; [`ControlMessages`]: other messages
-//! - [`Pending`]: batches that wait for bytes of the client's (`fetches.rs`), or for the disk (`disk_requests.rs`)
-//! - [`Watch`]: the control block, by which a client on this host asks and is answered without messages
+//! - [`Pending`]: batches that wait for bytes of the client (`fetches.rs`), or for the disk (`disk_requests.rs`)
+//! - [`Watch`]: the control block, by which a client on this host sends requests without messages
 //! - [`PinnedReads`]: values that it reads in place
 //!
-//! Here is what happens to the link; `batches.rs` takes a batch from its message to its reply, `slots.rs` from its request
-//! slot. What requests ask for is done in `serving.rs`: reads in `read.rs` and `placement.rs`, writes in `write.rs`.
+//! This file handles the link; `batches.rs` processes a batch from its message to its reply, `slots.rs` request
+//! slots. Requests are executed in `serving.rs`: reads in `read.rs` and `placement.rs`, writes in `write.rs`.
 
 mod answer_handle;
 mod batch_limits;
@@ -49,8 +49,8 @@ use crate::workers::context::WorkerContext;
 use client::Client;
 use control_messages::ControlMessages;
 pub(crate) use disk_requests::Notification;
-pub(crate) use draft::{Draft, Hold};
-pub use measure::SCRATCH;
+pub(crate) use draft::{Draft, ValueHold};
+pub use measure::SCRATCH_BYTES;
 use peer::{Peer, State};
 use pending::Pending;
 pub(crate) use pinned_reads::PinnedReads;
@@ -63,14 +63,14 @@ pub(crate) struct Connection {
     pub(crate) link: Link,
     peer: Peer,
     receives: Receives,
-    /// Operations of all parts but `receives`, in order, that the link has no room for yet.
+    /// Operations of all parts except `receives`, in order, that are not posted yet.
     ops: VecDeque<Op>,
     replies: Replies,
     pending: Pending,
     control_messages: ControlMessages,
     watch: Watch,
     pinned_reads: PinnedReads,
-    /// Which of its worker's connections it is: notifications from the disk name it by that.
+    /// Its row among the worker's connections, by which notifications from the disk are addressed.
     pub(crate) row: u32,
 }
 
@@ -91,20 +91,20 @@ impl Connection {
         })
     }
 
-    /// Does what there is to do; returns whether there was work. A look at a control block is none, unless something is
+    /// Does all pending work; returns whether there was any. Reading a control block does not count, unless a batch was
     /// announced there.
     pub(crate) fn step(&mut self, context: &mut WorkerContext, done: &mut Vec<Completion>) -> bool {
         let completed = self.poll(context, done);
-        self.send_deferred(context); // completions have made room for them
-        let announced = self.look(context);
-        self.post(); // all of the above at once
+        self.send_deferred(context); // completions have freed slots for them
+        let announced = self.check_slots(context);
+        self.post(); // all of the above together
         completed | announced
     }
 
     /// Handles completions; returns whether there was work.
     #[inline]
     fn poll(&mut self, context: &mut WorkerContext, done: &mut Vec<Completion>) -> bool {
-        // While a control block is watched and nothing is in flight, the link is polled now and then.
+        // While a control block is watched and nothing is in flight, the link is polled less often.
         if self.watch.may_skip_poll() && self.is_idle() {
             return false;
         }
@@ -133,7 +133,7 @@ impl Connection {
         }
     }
 
-    /// Whether nothing but receives is in flight, or to be posted.
+    /// Whether nothing except receives is in flight or to be posted.
     #[inline]
     fn is_idle(&self) -> bool {
         self.ops.is_empty()
@@ -142,14 +142,14 @@ impl Connection {
             && self.control_messages.is_empty()
     }
 
-    /// Prepares not to be stepped until its descriptor is readable; `false`: not yet.
-    pub(crate) fn rest(&mut self, context: &mut WorkerContext) -> bool {
+    /// Arms the descriptor, so that the connection need not be stepped until it is readable; `false`: not yet.
+    pub(crate) fn arm(&mut self, context: &mut WorkerContext) -> bool {
         self.release_reads(context);
         self.end_watch() && self.link.arm()
     }
 
-    /// Whether the link is over and has given everything back.
-    pub(crate) fn is_gone(&self) -> bool {
+    /// Whether the link has ended and nothing is in flight.
+    pub(crate) fn is_finished(&self) -> bool {
         self.link.ended().is_some()
             && self.receives.is_idle()
             && self.is_idle()
@@ -157,58 +157,58 @@ impl Connection {
             && self.pending.disk.outstanding() == 0
     }
 
-    /// How long it must have been silent to be closed without losing anything; none: something is in flight, or open.
-    pub(crate) fn patience(&mut self, context: &mut WorkerContext) -> Option<Duration> {
+    /// How long it must have been quiet to be closed without losing anything; `None`: something is in flight, or open.
+    pub(crate) fn close_after(&mut self, context: &mut WorkerContext) -> Option<Duration> {
         self.release_reads(context);
         let open = self.peer.client().is_some_and(|client| !client.handles.is_empty());
-        let waits = !self.pending.is_empty() || self.replies.deferred() + self.ops.len() > 0;
-        if open || waits || !self.pinned_reads.is_empty() {
+        let is_busy = !self.pending.is_empty() || self.replies.deferred() + self.ops.len() > 0;
+        if open || is_busy || !self.pinned_reads.is_empty() {
             return None;
         }
-        // A client by TCP acknowledges its answer only with its next request. So nobody waits for that, but a value may
-        // take a while to be sent.
-        Some(if self.replies.has_values() { SENDING } else { QUIET })
+        // Over TCP a client acknowledges an answer only with its next request. So replies in flight do not count, but a
+        // value may take a while to be sent.
+        Some(if self.replies.has_values() { CLOSE_AFTER_SENDING } else { CLOSE_AFTER_QUIET })
     }
 
-    /// Renews the peer's rights where they were changed; dismisses it and returns `false` if they are not what they were, so
-    /// that nothing of the old rights is left.
+    /// Renews the peer's rights if the rules were changed; if its own rights are different, closes the connection, so
+    /// that nothing with the old rights is left, and returns `false`.
     #[inline]
     pub(crate) fn renew_rights(&mut self) -> bool {
         if self.peer.client_mut().is_none_or(Client::renew) {
             return true;
         }
-        self.dismiss("what its identity may do has changed");
+        self.close("the permissions of its identity have changed");
         false
     }
 
-    /// Dismisses a peer that broke the protocol.
-    fn dismiss_if(&mut self, handled: Result<(), &'static str>, context: &mut WorkerContext) {
+    /// Closes the connection after a protocol error.
+    fn close_on_error(&mut self, handled: Result<(), &'static str>, context: &mut WorkerContext) {
         if let Err(why) = handled {
             crate::engine::add(&context.engine.counts.protocol_errors, 1);
-            self.dismiss(why);
+            self.close(why);
         }
     }
 
-    /// Ends the link, for a reason to be logged.
-    pub(crate) fn dismiss(&mut self, why: &str) {
-        if !self.peer.is_over() {
-            tracing::debug!(peer = %self.peer.address(), why, "a link is closed");
+    /// Closes the link, and logs the reason.
+    pub(crate) fn close(&mut self, why: &str) {
+        if !self.peer.is_closed() {
+            tracing::debug!(peer = %self.peer.address(), why, "closing link");
         }
-        self.peer.dismiss();
+        self.peer.close();
         self.link.close();
     }
 
-    /// The link, once nothing is in flight any more; what was pinned for its client is released after it.
+    /// Takes the link out, when nothing is in flight; the pinned reads must be released after it.
     pub(crate) fn into_link(mut self, context: &mut WorkerContext) -> (Link, PinnedReads) {
         self.peer.leave();
         self.watch.stop(context);
         self.replies.recycle(context);
         self.pending.recycle(context);
-        context.receive_areas.give_back(self.receives.into_area());
+        context.receive_areas.release(self.receives.into_area());
         (self.link, self.pinned_reads.detach(context))
     }
 
-    /// Releases reads that the client has finished, closes idle handles, and dismisses a peer that never opened.
+    /// Releases reads that the client has finished, closes idle handles, and closes a connection without hello.
     pub(crate) fn expire(&mut self, now: Instant, context: &mut WorkerContext) {
         self.release_reads(context);
         let idle = context.engine.idle();
@@ -217,11 +217,11 @@ impl Connection {
             crate::engine::add(&context.engine.counts.idled, idled as u64);
         }
         if self.peer.is_overdue(now, idle) {
-            self.dismiss("it sent no opening message in time");
+            self.close("no hello in time");
         }
     }
 
-    /// Gives a completion to the part it belongs to; returns whether there was work.
+    /// Passes a completion to the part that it belongs to; returns whether there was work.
     fn complete(&mut self, completion: Completion, context: &mut WorkerContext) -> bool {
         let Some(token) = Token::parse(completion.token) else { return false };
         match token {
@@ -240,15 +240,15 @@ impl Connection {
             Ok(Done::Received { length, imm: None }) => {
                 let mut message = std::mem::take(&mut context.message);
                 message.resize(length, 0);
-                // Copied before it is looked at: the client may write to what it sent from.
+                // Copied before it is parsed: over shared memory the client can still change it.
                 self.receives.area().read(place as usize, &mut message);
                 let handled = self.handle_message(&message, context);
                 context.message = message;
-                self.dismiss_if(handled, context);
+                self.close_on_error(handled, context);
             }
             Ok(_) => {}
             Err(fabric::Failure::TooLong) => {
-                return self.dismiss("a message is longer than a client may send");
+                return self.close("a message is too long");
             }
             Err(_) => return,
         }
@@ -267,7 +267,7 @@ impl Connection {
                     self.watch.begin(client, &self.link, area, ops, context);
                     self.answer(message, batch, None, context)
                 }
-                Message::CheckSlots => self.watch.call(client),
+                Message::CheckSlots => self.watch.request_check(client),
                 Message::Grant(grant) => client.grant(&grant, &mut self.link),
                 Message::Revoke { number } => client.forget(number),
             },
@@ -279,16 +279,16 @@ impl Connection {
                 measure.renew()?;
                 self.control_messages.send(message, &mut self.ops, context)
             }
-            State::Over => Ok(()),
+            State::Closed => Ok(()),
         }
     }
 }
 
-/// How many requests one batch may have, and how many batches a client may have in flight.
-const REQUESTS: u16 = 256;
-const BATCHES: u16 = 64;
+/// The requests of one batch, and the batches that a client may have in flight.
+const MAX_REQUESTS: u16 = 256;
+const MAX_BATCHES: u16 = 64;
 
-/// How long a client is silent before it is closed at shutdown: longer than one that sends one request after the other
-/// pauses; and while values are being sent to it.
-const QUIET: Duration = Duration::from_millis(300);
-const SENDING: Duration = Duration::from_secs(1);
+/// How long a client must be quiet to be closed at shutdown: longer than the pauses between consecutive requests; and
+/// the same while values are being sent to it.
+const CLOSE_AFTER_QUIET: Duration = Duration::from_millis(300);
+const CLOSE_AFTER_SENDING: Duration = Duration::from_secs(1);

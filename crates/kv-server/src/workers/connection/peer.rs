@@ -1,8 +1,8 @@
-//! The peer: who is at the other end of a link, and what it came for.
+//! The peer of a link, and its role.
 //!
-//! A peer is new until its first message, then a client of the store or of the measuring service, and over once it was
-//! dismissed. Its session outlives that: writes that were submitted may still fail, and then can be asked for again. It is
-//! left once, when the connection is gone.
+//! A peer is new until its hello, then a client of the store or of the measuring service, and closed at the
+//! end. Its session outlives that: submitted writes may still fail, and may then be retried. The session is
+//! left when the connection is destroyed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use fabric::Lane;
 use fabric::link::Link;
 use kv_proto::wire::{ClientHello, ControlBlock, Limits, ServerHello};
 
-use super::batch_limits::MOVED;
-use super::client::{Client, REGIONS, import};
+use super::batch_limits::MAX_TRANSFER_BYTES;
+use super::client::{Client, MAX_REGIONS, import};
 use super::measure::Measure;
-use super::{BATCHES, REQUESTS};
+use super::{MAX_BATCHES, MAX_REQUESTS};
 use crate::engine::session::Session;
 use crate::workers::context::WorkerContext;
-use crate::workers::receive_areas::MESSAGE;
+use crate::workers::receive_areas::MAX_MESSAGE_BYTES;
 
 pub(super) struct Peer {
     address: SocketAddr,
@@ -30,12 +30,12 @@ pub(super) struct Peer {
 }
 
 pub(super) enum State {
-    /// The first message has not come.
+    /// Before its hello.
     New,
     Client(Box<Client>),
     Measured(Box<Measure>),
-    /// To be closed, or closed.
-    Over,
+    /// Being closed, or closed.
+    Closed,
 }
 
 impl Peer {
@@ -58,7 +58,7 @@ impl Peer {
         &mut self.state
     }
 
-    /// The client, if it is one and was not dismissed.
+    /// The client, if it is one and is not closed.
     #[inline]
     pub(super) fn client(&self) -> Option<&Client> {
         match &self.state {
@@ -75,34 +75,34 @@ impl Peer {
         }
     }
 
-    /// The session that it opened, also after it was dismissed.
+    /// Its session, also after it was closed.
     pub(super) fn session(&self) -> Option<&Arc<Session>> {
         self.session.as_ref()
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        matches!(self.state, State::Over)
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
     }
 
-    /// Whether its first message has not come for longer than that.
+    /// Whether its hello has been missing for longer than `idle`.
     pub(super) fn is_overdue(&self, now: Instant, idle: Duration) -> bool {
         matches!(self.state, State::New) && now.saturating_duration_since(self.since) > idle
     }
 
-    /// Closes what it holds open. Its session is kept for a while.
-    pub(super) fn dismiss(&mut self) {
-        self.state = State::Over;
+    /// Closes its handles. Its session is kept for a while.
+    pub(super) fn close(&mut self) {
+        self.state = State::Closed;
     }
 
-    /// Its connection is gone.
+    /// Closes it, and leaves its session.
     pub(super) fn leave(&mut self) {
-        self.dismiss();
+        self.close();
         if let Some(session) = self.session.take() {
             session.leave();
         }
     }
 
-    /// Handles the first message; returns what to send to it.
+    /// Handles the hello; returns the server's hello.
     pub(super) fn open(
         &mut self,
         message: &[u8],
@@ -113,7 +113,7 @@ impl Peer {
             ClientHello::Measure => {
                 let pass = self.admit(link, context)?;
                 let measure = Measure::new(pass, &context.endpoint, link)
-                    .map_err(|_| "there is no memory to measure with")?;
+                    .map_err(|_| "out of memory for a measurement")?;
                 let hello = measure.hello();
                 self.state = State::Measured(Box::new(measure));
                 Ok(hello)
@@ -121,47 +121,45 @@ impl Peer {
             ClientHello::Store { session, receive_buffer, control_block } => {
                 let receive_buffer = import(link, &receive_buffer)?;
                 if control_block && receive_buffer.len() < ControlBlock::LENGTH as u64 {
-                    return Err("its receive buffer is too small for a control block");
+                    return Err("the receive buffer is too small for a control block");
                 }
                 let engine = &context.engine;
                 let pass = self.admit(link, context)?;
-                let (session, resumed) = engine
-                    .sessions
-                    .enter(session, &self.identity)
-                    .ok_or("there are too many sessions")?;
-                // It could read all of the pool.
+                let (session, resumed) =
+                    engine.sessions.enter(session, &self.identity).ok_or("too many sessions")?;
+                // With the pool mapped it could read all values.
                 let near = control_block && pass.reads_everything() && link.uses_shared_memory();
                 let pool = near.then(|| link.grant(&context.readable_pool)).and_then(Result::ok);
                 let pool = pool.map(|pool| pool.to_bytes());
                 let in_place = pool.is_some();
                 let limits = limits(engine.max_value());
                 let (epoch, id) = (engine.epoch(), session.id());
-                let welcome = ServerHello { epoch, session: id, resumed, limits, pool };
+                let hello = ServerHello { epoch, session: id, resumed, limits, pool };
                 self.session = Some(session.clone());
                 let share = engine.quota().share();
                 let client =
                     Client::new(session, pass, share, receive_buffer, control_block, in_place);
                 self.state = State::Client(Box::new(client));
-                Ok(welcome.to_bytes())
+                Ok(hello.to_bytes())
             }
         }
     }
 
-    /// What its identity may do.
+    /// The permissions of its identity.
     fn admit(&self, link: &Link, context: &WorkerContext) -> Result<Pass, &'static str> {
         let access = context.engine.access();
         let pass = access.admit_link(&self.identity, link.revocations());
-        pass.ok_or("its identity is not known any more")
+        pass.ok_or("its identity is no longer known")
     }
 }
 
-fn limits(value: u64) -> Limits {
+fn limits(max_value: u64) -> Limits {
     Limits {
-        message: MESSAGE as u32,
-        requests: REQUESTS,
-        batches: BATCHES,
-        regions: REGIONS,
-        value,
-        transfer: MOVED,
+        message: MAX_MESSAGE_BYTES as u32,
+        requests: MAX_REQUESTS,
+        batches: MAX_BATCHES,
+        regions: MAX_REGIONS,
+        value: max_value,
+        transfer: MAX_TRANSFER_BYTES,
     }
 }

@@ -1,6 +1,6 @@
-//! Batches that are not answered yet: some of their answers wait for bytes of the client's, or for the disk.
+//! Batches with missing answers, which wait for bytes of the client, or for the disk.
 //!
-//! A draft is here while answers of it are missing; each of those is one fetch, or one write at the disk.
+//! Each missing answer of a draft corresponds to one fetch, or one write to the disk.
 
 use kv_proto::wire::Answer;
 
@@ -18,23 +18,23 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// How many batches wait for answers.
+    /// The number of batches with missing answers.
     pub(super) fn batches(&self) -> usize {
         self.drafts.len()
     }
 
-    /// Whether nothing is waited for.
+    /// Whether nothing is pending.
     pub(super) fn is_empty(&self) -> bool {
         self.drafts.len() + self.fetches.len() + self.disk.outstanding() == 0
     }
 
-    /// Keeps a draft that so many answers are missing of.
+    /// Adds a draft with this number of missing answers.
     pub(super) fn insert(&mut self, mut draft: Draft, missing: usize) -> u32 {
         draft.missing = missing;
         self.drafts.insert(draft)
     }
 
-    /// An answer that a batch waits for; returns the draft with its last one.
+    /// Sets a missing answer; returns the draft after the last one.
     pub(super) fn answer(&mut self, target: AnswerIndex, answer: Answer) -> Option<Draft> {
         let draft = self.drafts.get_mut(target.batch)?;
         draft.answers[target.index] = answer;
@@ -45,7 +45,7 @@ impl Pending {
         self.drafts.remove(target.batch)
     }
 
-    /// Gives back what will never be answered.
+    /// Recycles drafts that will not be answered.
     pub(super) fn recycle(&mut self, context: &mut WorkerContext) {
         self.drafts.drain().for_each(|draft| context.recycle(draft));
     }

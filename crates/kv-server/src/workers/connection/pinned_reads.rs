@@ -1,8 +1,8 @@
-//! Values that a client reads in place on this host, where they lie. On its control block it writes up to which batch it
-//! has taken the answers.
+//! Values that a client on this host reads in place. In its control block it publishes up to which batch it
+//! has consumed the answers.
 //!
-//! A pinned read holds its values' pins until the client has taken the batch that it answered, or its link is taken apart,
-//! which waits for a client that is in the middle of reading. The worker counts the connections that have any.
+//! A pinned read keeps its values pinned until the client has consumed its batch, or until its link is destroyed,
+//! which waits for a client that is in the middle of reading. The worker counts the connections with pinned reads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::engine::Engine;
 use crate::workers::context::WorkerContext;
 use crate::workers::receive_areas::ReceiveArea;
 
-/// What a client has and has not given back, oldest first.
+/// The pinned reads of a client, in the order of their replies.
 pub(crate) struct PinnedReads {
     engine: Arc<Engine>,
     reads: VecDeque<PinnedRead>,
     bytes: u64,
-    /// Emptied, to be used again.
+    /// Empty vectors, to be reused.
     spare: Vec<Vec<Pin>>,
 }
 
 struct PinnedRead {
-    /// Of the request slot of the batch that it answers.
+    /// The sequence of its batch's request slot.
     sequence: u64,
     pins: Vec<Pin>,
     bytes: u64,
@@ -44,19 +44,19 @@ impl PinnedReads {
         self.reads.is_empty()
     }
 
-    /// Whether there are so many that it is time to look which were given back.
+    /// Whether there are so many that the client's progress should be checked.
     #[inline]
     pub(super) fn are_many(&self) -> bool {
-        self.reads.len() >= OFTEN || self.bytes >= MAX_BYTES / 2
+        self.reads.len() >= CHECK_READS || self.bytes >= MAX_BYTES / 2
     }
 
-    /// Whether no more may be pinned.
+    /// Whether the limit is reached.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.bytes >= MAX_BYTES
     }
 
-    /// Takes over what a draft leaves in place.
+    /// Takes the pins of values that a draft leaves in place.
     #[inline]
     pub(super) fn hold(&mut self, sequence: u64, draft: &mut Draft, context: &mut WorkerContext) {
         if draft.in_place.pins.is_empty() {
@@ -71,7 +71,7 @@ impl PinnedReads {
     }
 
     /// Unpins what the client has finished reading.
-    pub(super) fn release_taken(
+    pub(super) fn release_consumed(
         &mut self,
         link: &mut Link,
         receive_buffer: &Window,
@@ -79,24 +79,24 @@ impl PinnedReads {
         context: &mut WorkerContext,
     ) {
         if !self.reads.is_empty()
-            && link.peek(receive_buffer, ControlBlock::CONSUMED as u64, &area.taken())
+            && link.peek(receive_buffer, ControlBlock::CONSUMED as u64, &area.consumed())
         {
-            // What the client read, it read before it wrote that.
+            // The client's reads happen before its write of this word.
             fence(Ordering::Acquire);
-            self.unpin(area.read_taken());
+            self.unpin(area.read_consumed());
             context.with_pinned_reads -= usize::from(self.reads.is_empty());
         }
     }
 
-    /// The worker has nothing to do with them any more: they are released once the link is taken apart.
+    /// Detaches them from the worker: they are released when the link is destroyed.
     pub(super) fn detach(self, context: &mut WorkerContext) -> Self {
         context.with_pinned_reads -= usize::from(!self.reads.is_empty());
         self
     }
 
-    /// Unpins what answered batches up to this sequence.
-    fn unpin(&mut self, taken: u64) {
-        while self.reads.front().is_some_and(|read| read.sequence <= taken) {
+    /// Unpins the reads of batches up to this sequence.
+    fn unpin(&mut self, consumed: u64) {
+        while self.reads.front().is_some_and(|read| read.sequence <= consumed) {
             let Some(mut read) = self.reads.pop_front() else { return };
             self.bytes -= read.bytes;
             read.pins.drain(..).for_each(|pin| self.engine.store.unpin(pin));
@@ -111,7 +111,7 @@ impl Drop for PinnedReads {
     }
 }
 
-/// How many batches may be pinned before the control block is looked at: that costs as much as a short answer.
-const OFTEN: usize = 8;
-/// How many bytes one client may have at a time; the rest is written to it.
+/// Pinned reads before the client's progress is checked, which costs as much as a short answer.
+const CHECK_READS: usize = 8;
+/// Bytes that one client may have pinned; further values are written to it.
 const MAX_BYTES: u64 = 8 << 20;

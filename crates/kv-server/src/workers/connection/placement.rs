@@ -1,51 +1,51 @@
-//! How the bytes of a value reach the client: one function for each placement, and the choice between them.
+//! How the bytes of a value reach the client: the placements, and the choice between them.
 
 use fabric::Slice;
 use kv_proto::wire::{Answer, Place, Status};
 use kv_store::{Pinned, Ranges};
 
 use super::answer_handle::AnswerHandle;
-use super::draft::Behind;
+use super::draft::Payload;
 use super::serving::Serving;
 use crate::engine::within;
-use crate::workers::send_buffers::LARGEST;
+use crate::workers::send_buffers::MAX_SLOT_BYTES;
 
-/// Which bytes of a value, and where they go.
+/// The requested bytes of a value, and their destination.
 pub(super) struct Part {
     pub(super) offset: u64,
     pub(super) length: u64,
     pub(super) place: Place,
     pub(super) checksum: bool,
-    /// Whether the client may read them in the pool.
+    /// Whether the client may read them in place.
     pub(super) in_place: bool,
 }
 
 enum Placement {
-    /// They stay in the pool, at this offset, and the client reads them there.
+    /// The client reads them in the pool, at this offset.
     InPlace { offset: u64 },
-    /// They are copied behind the answers.
+    /// Copied after the answers.
     Copied,
-    /// They are written from the pool, behind the answers.
+    /// Written from the pool, after the answers.
     Packed,
-    /// They are written from the pool, into a region of the client's.
-    Apart { region: u32, at: u64 },
+    /// Written from the pool into a region of the client.
+    Region { region: u32, at: u64 },
 }
 
-/// Until when the value must stay where it is.
+/// How long the value must stay pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Placed {
-    /// Its bytes are copied already, or none are wanted.
+pub(super) enum PinUntil {
+    /// No longer: its bytes are copied, or none are wanted.
     Copied,
-    /// Until it was written.
+    /// Until it is written.
     Written,
     /// Until the client has read it.
     InPlace,
 }
 
 impl Serving<'_> {
-    /// Makes a part of a value part of the answer.
+    /// Adds a part of a value to the answer.
     #[inline]
-    pub(super) fn place(&mut self, value: &Pinned, part: &Part, answer: &mut Answer) -> Placed {
+    pub(super) fn place(&mut self, value: &Pinned, part: &Part, answer: &mut Answer) -> PinUntil {
         let (ranges, total) = (&value.ranges, value.facts.length);
         let available = part.length.min(total.saturating_sub(part.offset));
         let wanted = self.allow(available, part);
@@ -53,15 +53,15 @@ impl Serving<'_> {
             Placement::InPlace { offset } => self.leave_in_place(offset, wanted, answer),
             Placement::Copied => self.copy(ranges, part.offset, wanted, answer),
             Placement::Packed => self.write_packed(ranges, part.offset, wanted, answer),
-            Placement::Apart { region, at } => {
-                match self.write_apart((region, at), ranges, part.offset, wanted) {
+            Placement::Region { region, at } => {
+                match self.write_to_region((region, at), ranges, part.offset, wanted) {
                     Some(written) => {
                         answer.written = written;
-                        Placed::Written
+                        PinUntil::Written
                     }
                     None => {
                         *answer = Answer::new(Status::NoRegion);
-                        return Placed::Copied;
+                        return PinUntil::Copied;
                     }
                 }
             }
@@ -74,12 +74,12 @@ impl Serving<'_> {
         placed
     }
 
-    /// How many of the bytes this batch may have now.
+    /// How many of the bytes the limits of the batch allow.
     #[inline]
     fn allow(&mut self, wanted: u64, part: &Part) -> u64 {
-        let apart = matches!(part.place, Place::Region { .. });
-        match apart || part.checksum {
-            true => self.draft.limits.allow(wanted, apart, part.checksum),
+        let to_region = matches!(part.place, Place::Region { .. });
+        match to_region || part.checksum {
+            true => self.draft.limits.allow(wanted, to_region, part.checksum),
             false => wanted,
         }
     }
@@ -87,16 +87,18 @@ impl Serving<'_> {
     #[inline]
     fn choose(&self, ranges: &Ranges, total: u64, part: &Part, wanted: u64) -> Placement {
         if let Place::Region { region, at } = part.place {
-            return Placement::Apart { region, at };
+            return Placement::Region { region, at };
         }
-        if wanted as usize <= COPIED && self.draft.rendered() + COPIED <= LARGEST / 2 {
+        if wanted as usize <= MAX_COPIED_BYTES
+            && self.draft.encoded_len() + MAX_COPIED_BYTES <= MAX_SLOT_BYTES / 2
+        {
             return Placement::Copied;
         }
-        let to_its_end = part.offset.saturating_add(wanted) == total;
-        // The client reads one range, to the value's end.
+        let to_end = part.offset.saturating_add(wanted) == total;
+        // In place, the client reads one range, to the value's end.
         if part.in_place
-            && to_its_end
-            && wanted <= MAX_IN_PLACE
+            && to_end
+            && wanted <= MAX_IN_PLACE_BYTES
             && let Some((offset, length)) = within(ranges, part.offset, wanted).next()
             && length == wanted
         {
@@ -106,23 +108,23 @@ impl Serving<'_> {
     }
 
     #[inline]
-    fn leave_in_place(&mut self, offset: u64, wanted: u64, answer: &mut Answer) -> Placed {
+    fn leave_in_place(&mut self, offset: u64, wanted: u64, answer: &mut Answer) -> PinUntil {
         AnswerHandle::PoolOffset(offset).put(answer);
         answer.written = wanted;
         self.draft.in_place.bytes += wanted;
         self.context.tally.zero_copy_reads += 1;
-        Placed::InPlace
+        PinUntil::InPlace
     }
 
     #[inline]
-    fn copy(&mut self, ranges: &Ranges, offset: u64, wanted: u64, answer: &mut Answer) -> Placed {
+    fn copy(&mut self, ranges: &Ranges, offset: u64, wanted: u64, answer: &mut Answer) -> PinUntil {
         let copied = &mut self.draft.copied;
-        let begun = copied.len();
-        copied.resize(begun + wanted as usize, 0);
-        self.context.engine.copy_out(ranges, offset, &mut copied[begun..]);
+        let start = copied.len();
+        copied.resize(start + wanted as usize, 0);
+        self.context.engine.copy_out(ranges, offset, &mut copied[start..]);
         self.draft.put_copied(wanted as usize);
         answer.written = wanted;
-        Placed::Copied
+        PinUntil::Copied
     }
 
     fn write_packed(
@@ -131,20 +133,20 @@ impl Serving<'_> {
         offset: u64,
         wanted: u64,
         answer: &mut Answer,
-    ) -> Placed {
+    ) -> PinUntil {
         let (draft, pool) = (&mut *self.draft, &self.context.pool);
         let places = within(ranges, offset, wanted);
         for (at, length) in places.take(draft.limits.pieces_left()) {
             let slice = pool.slice(at as usize..(at + length) as usize);
-            draft.behind.push(Behind::Pool(slice));
+            draft.payload.push(Payload::Pool(slice));
             draft.limits.take_piece();
             answer.written += length;
         }
-        Placed::Written
+        PinUntil::Written
     }
 
-    /// Returns how many bytes are written; `None`: there is no such region, or they do not fit into it.
-    fn write_apart(
+    /// Returns the number of bytes to be written; `None`: there is no such region, or they do not fit into it.
+    fn write_to_region(
         &mut self,
         (region, to): (u32, u64),
         ranges: &Ranges,
@@ -161,12 +163,13 @@ impl Serving<'_> {
             draft.limits.take_piece();
             written += length;
         }
-        draft.apart.push((window.clone(), to, slices));
+        draft.region_writes.push((window.clone(), to, slices));
         Some(written)
     }
 }
 
-/// Values up to this size may be read in place. Longer ones are better copied by us while the client does something else.
-const MAX_IN_PLACE: u64 = 64 << 10;
-/// Values up to this size are copied into the answer: cheaper than a piece of their own.
-const COPIED: usize = 1024;
+/// Values up to this size may be read in place. Longer ones are better copied by the store while the client does other
+/// work.
+const MAX_IN_PLACE_BYTES: u64 = 64 << 10;
+/// Values up to this size are copied into the answer: cheaper than a separate piece.
+const MAX_COPIED_BYTES: usize = 1024;

@@ -1,5 +1,5 @@
-//! What the requests of a batch read, where the store has a disk: gathered before the batch is served, since what memory
-//! does not have must be loaded first.
+//! What the requests of a batch read, if the store has a disk: gathered before the batch is served, since values that are
+//! not in memory must be loaded first.
 
 use std::sync::Arc;
 
@@ -8,72 +8,72 @@ use kv_store::{Key, Moment};
 
 use super::client::Client;
 use super::read::keys_wanted;
-use crate::engine::journal::{Loaded, Wanted};
-use crate::engine::{Engine, Held};
+use crate::engine::journal::{LoadKind, LoadResult};
+use crate::engine::{Engine, PinnedValue};
 
-/// One entry for each request: what was found for it, or why it was refused.
+/// One entry per request: what was found for it, or why it was refused.
 pub(super) struct Preloaded {
-    by_request: Vec<Option<Loaded>>,
+    by_request: Vec<Option<LoadResult>>,
 }
 
-/// What a request reads that memory does not have.
-pub(super) struct Cold {
+/// A load that a request needs.
+pub(super) struct ColdRead {
     pub(super) index: usize,
     pub(super) key: Box<[u8]>,
-    pub(super) wanted: Wanted,
+    pub(super) kind: LoadKind,
 }
 
 impl Preloaded {
-    /// Gathers what memory has, held, since else it could be evicted before it is read; and what it does not have. What
-    /// the client may not ask for, or asks for too often, is refused here, before the disk has work with it.
+    /// Pins the values in memory, so that they are not evicted before the batch is served, and lists the loads of the
+    /// others. Requests without permission, or above the rate limit, are refused here, before they cause disk work.
     pub(super) fn gather(
         engine: &Arc<Engine>,
         client: &Client,
         batch: Batch<'_>,
-    ) -> Result<(Self, Vec<Cold>), &'static str> {
+    ) -> Result<(Self, Vec<ColdRead>), &'static str> {
         let now = engine.now();
         let (mut by_request, mut cold) = (Vec::new(), Vec::new());
         for (index, request) in batch.enumerate() {
             let request = request?;
             by_request.push(match client.check(&request) {
-                Err(refused) => Some(Loaded::Failed(refused)),
+                Err(refused) => Some(LoadResult::Failed(refused)),
                 Ok(()) => match look_up(engine, client, &request, now) {
-                    LookUp::Hot(loaded) => Some(loaded),
-                    LookUp::Cold(key, wanted) => {
-                        cold.push(Cold { index, key: key.into(), wanted });
+                    Lookup::InMemory(result) => Some(result),
+                    Lookup::Load(key, kind) => {
+                        cold.push(ColdRead { index, key: key.into(), kind });
                         None
                     }
-                    LookUp::Nothing => None,
+                    Lookup::Nothing => None,
                 },
             });
         }
         Ok((Preloaded { by_request }, cold))
     }
 
-    pub(super) fn set(&mut self, index: usize, loaded: Loaded) {
+    pub(super) fn set(&mut self, index: usize, loaded: LoadResult) {
         self.by_request[index] = Some(loaded);
     }
 
     /// Whether a request was allowed.
     pub(super) fn check(&self, index: usize) -> Result<(), Status> {
         match self.by_request.get(index) {
-            Some(Some(Loaded::Failed(status @ (Status::TooOften | Status::Denied)))) => {
+            Some(Some(LoadResult::Failed(status @ (Status::TooOften | Status::Denied)))) => {
                 Err(*status)
             }
             _ => Ok(()),
         }
     }
 
-    pub(super) fn take(&mut self, index: usize) -> Option<Loaded> {
+    pub(super) fn take(&mut self, index: usize) -> Option<LoadResult> {
         self.by_request.get_mut(index)?.take()
     }
 }
 
-/// What memory has of what a request reads.
-enum LookUp<'k> {
-    Hot(Loaded),
-    Cold(&'k [u8], Wanted),
-    /// It reads nothing, or asks for a key that cannot be, which is refused when it is served.
+/// The result of a lookup in memory.
+enum Lookup<'k> {
+    InMemory(LoadResult),
+    Load(&'k [u8], LoadKind),
+    /// The request reads nothing, or its key is invalid, which is refused when it is served.
     Nothing,
 }
 
@@ -82,30 +82,31 @@ fn look_up<'k>(
     client: &'k Client,
     request: &Request<'k>,
     now: Moment,
-) -> LookUp<'k> {
+) -> Lookup<'k> {
     match *request {
         Request::Get { key: name, .. } => {
-            let Ok(key) = Key::new(name) else { return LookUp::Nothing };
+            let Ok(key) = Key::new(name) else { return Lookup::Nothing };
             match engine.store.pin(key, now) {
-                Some(pinned) => {
-                    LookUp::Hot(Loaded::Value(Some(Arc::new(Held::new(engine.clone(), pinned)))))
-                }
-                None => LookUp::Cold(name, Wanted::Value),
+                Some(pinned) => Lookup::InMemory(LoadResult::Value(Some(Arc::new(
+                    PinnedValue::new(engine.clone(), pinned),
+                )))),
+                None => Lookup::Load(name, LoadKind::Value),
             }
         }
         Request::Stat { key: name } => {
-            let Ok(key) = Key::new(name) else { return LookUp::Nothing };
+            let Ok(key) = Key::new(name) else { return Lookup::Nothing };
             match engine.store.stat(key, now) {
-                Some(facts) => LookUp::Hot(Loaded::Facts(Some(facts))),
-                None => LookUp::Cold(name, Wanted::Facts),
+                Some(facts) => Lookup::InMemory(LoadResult::Facts(Some(facts))),
+                None => Lookup::Load(name, LoadKind::Facts),
             }
         }
         Request::List { prefix, cursor, length } => match keys_wanted(length) {
-            Some((most, bytes)) => {
-                LookUp::Cold(client.narrow(prefix), Wanted::Keys { cursor, most, bytes })
+            Some((max_keys, max_bytes)) => {
+                let kind = LoadKind::Keys { cursor, max_keys, max_bytes };
+                Lookup::Load(client.narrow(prefix), kind)
             }
-            None => LookUp::Nothing,
+            None => Lookup::Nothing,
         },
-        _ => LookUp::Nothing,
+        _ => Lookup::Nothing,
     }
 }

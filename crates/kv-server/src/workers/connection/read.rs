@@ -1,4 +1,4 @@
-//! Requests that read: values, what is known of them, and listings.
+//! Requests that read: values, facts, and listings.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,19 +7,19 @@ use kv_proto::wire::{Answer, Entry, Status};
 use kv_store::{Cursor, Facts, Key, Pinned};
 
 use super::answer_handle::AnswerHandle;
-use super::draft::Hold;
-use super::placement::{Part, Placed};
+use super::draft::ValueHold;
+use super::placement::{Part, PinUntil};
 use super::serving::Serving;
-use crate::engine::journal::Loaded;
-use crate::engine::{Engine, Held};
-use crate::workers::send_buffers::LARGEST;
+use crate::engine::journal::LoadResult;
+use crate::engine::{Engine, PinnedValue};
+use crate::workers::send_buffers::MAX_SLOT_BYTES;
 
-/// A value that stays where it is while it is read.
+/// A pinned value.
 enum Found {
-    /// It was in memory.
+    /// Found in memory.
     Pinned(Pinned),
-    /// It was loaded from the disk, and others may hold it too.
-    Loaded(Arc<Held>),
+    /// Loaded from the disk; the pin may be shared.
+    Loaded(Arc<PinnedValue>),
 }
 
 impl Found {
@@ -27,14 +27,14 @@ impl Found {
     fn value(&self) -> &Pinned {
         match self {
             Found::Pinned(pinned) => pinned,
-            Found::Loaded(held) => held.value(),
+            Found::Loaded(value) => value.value(),
         }
     }
 
-    fn hold(self, engine: &Arc<Engine>) -> Arc<Held> {
+    fn into_shared(self, engine: &Arc<Engine>) -> Arc<PinnedValue> {
         match self {
-            Found::Pinned(pinned) => Arc::new(Held::new(engine.clone(), pinned)),
-            Found::Loaded(held) => held,
+            Found::Pinned(pinned) => Arc::new(PinnedValue::new(engine.clone(), pinned)),
+            Found::Loaded(value) => value,
         }
     }
 }
@@ -45,9 +45,9 @@ impl Serving<'_> {
         let found = match self.context.engine.store.pin(key, self.now) {
             Some(pinned) => Found::Pinned(pinned),
             None => match self.loaded_value() {
-                Ok(held) => {
+                Ok(value) => {
                     part.in_place = false;
-                    Found::Loaded(held)
+                    Found::Loaded(value)
                 }
                 Err(status) => return Answer::new(status),
             },
@@ -57,48 +57,50 @@ impl Serving<'_> {
         let placed = self.place(value, &part, &mut answer);
         let more = part.offset.saturating_add(answer.written) < length;
         if keep && more && answer.status == Status::Ok {
-            let held = found.hold(&self.context.engine);
-            match self.client.handles.keep(held.clone(), Instant::now()) {
+            let value = found.into_shared(&self.context.engine);
+            match self.client.handles.open_cursor(value.clone(), Instant::now()) {
                 Some(handle) => AnswerHandle::Cursor(handle).put(&mut answer),
                 None => answer.status = Status::TooManyHandles,
             }
-            self.draft.holds.push(Hold::Held(held));
+            self.draft.holds.push(ValueHold::Value(value));
             return answer;
         }
         match (found, placed) {
-            (Found::Loaded(held), _) => self.draft.holds.push(Hold::Held(held)),
-            (Found::Pinned(value), Placed::Copied) => self.context.engine.store.unpin(value.pin),
-            (Found::Pinned(value), Placed::InPlace) => self.draft.in_place.pins.push(value.pin),
-            (Found::Pinned(value), Placed::Written) => self.draft.holds.push(Hold::Pin(value.pin)),
+            (Found::Loaded(value), _) => self.draft.holds.push(ValueHold::Value(value)),
+            (Found::Pinned(value), PinUntil::Copied) => self.context.engine.store.unpin(value.pin),
+            (Found::Pinned(value), PinUntil::InPlace) => self.draft.in_place.pins.push(value.pin),
+            (Found::Pinned(value), PinUntil::Written) => {
+                self.draft.holds.push(ValueHold::Pin(value.pin))
+            }
         }
         answer
     }
 
-    /// The value that was loaded from the disk, if it was asked.
+    /// The value that was loaded from the disk for this request.
     #[cold]
-    fn loaded_value(&mut self) -> Result<Arc<Held>, Status> {
+    fn loaded_value(&mut self) -> Result<Arc<PinnedValue>, Status> {
         match self.loaded() {
-            Some(Loaded::Value(Some(held))) => Ok(held),
-            Some(Loaded::Failed(status)) => Err(status),
+            Some(LoadResult::Value(Some(value))) => Ok(value),
+            Some(LoadResult::Failed(status)) => Err(status),
             _ => Err(Status::NotFound),
         }
     }
 
     /// What was loaded for this request.
-    fn loaded(&mut self) -> Option<Loaded> {
+    fn loaded(&mut self) -> Option<LoadResult> {
         let index = self.draft.answers.len();
         self.preloaded.as_mut().and_then(|preloaded| preloaded.take(index))
     }
 
-    /// Reads on in a version that is kept under a cursor.
+    /// Reads a version of a value that a cursor keeps.
     pub(super) fn read(&mut self, handle: u64, part: &Part) -> Answer {
-        let Some(held) = self.client.handles.cursor(handle, Instant::now()) else {
+        let Some(value) = self.client.handles.cursor(handle, Instant::now()) else {
             return Answer::new(Status::NoHandle);
         };
-        let mut answer = self.describe(&held.value().facts);
+        let mut answer = self.describe(&value.value().facts);
         AnswerHandle::Cursor(handle).put(&mut answer);
-        self.place(held.value(), part, &mut answer);
-        self.draft.holds.push(Hold::Held(held));
+        self.place(value.value(), part, &mut answer);
+        self.draft.holds.push(ValueHold::Value(value));
         answer
     }
 
@@ -106,8 +108,8 @@ impl Serving<'_> {
         let facts = match self.context.engine.store.stat(key, self.now) {
             Some(facts) => Some(facts),
             None => match self.loaded() {
-                Some(Loaded::Facts(facts)) => facts,
-                Some(Loaded::Failed(status)) => return Answer::new(status),
+                Some(LoadResult::Facts(facts)) => facts,
+                Some(LoadResult::Failed(status)) => return Answer::new(status),
                 _ => None,
             },
         };
@@ -116,25 +118,25 @@ impl Serving<'_> {
 
     pub(super) fn list(&mut self, prefix: &[u8], cursor: u64, length: u64) -> Answer {
         let Some((keys, bytes)) = keys_wanted(length) else {
-            return Answer { length: MIN_LISTING as u64, ..Answer::new(Status::TooLong) };
+            return Answer { length: MIN_LISTING_BYTES as u64, ..Answer::new(Status::TooLong) };
         };
         let (keys, next) = match self.loaded() {
-            Some(Loaded::Keys(keys, next)) => (keys, next),
-            Some(Loaded::Failed(status)) => return Answer::new(status),
+            Some(LoadResult::Keys(keys, next)) => (keys, next),
+            Some(LoadResult::Failed(status)) => return Answer::new(status),
             _ => {
                 let from = Cursor::from(cursor);
-                // What is beyond its scope was refused before.
+                // A prefix outside of its scope was refused before.
                 let prefix = self.client.narrow(prefix);
                 let page = self.context.engine.store.list(prefix, from, keys, bytes, self.now);
                 (page.keys, page.next.map_or(0, u64::from))
             }
         };
-        let begun = self.draft.copied.len();
+        let start = self.draft.copied.len();
         for (key, facts) in &keys {
             let Answer { length, version, expires_in, .. } = self.describe(facts);
             Entry { key, length, version, expires_in }.put(&mut self.draft.copied);
         }
-        let written = self.draft.copied.len() - begun;
+        let written = self.draft.copied.len() - start;
         self.draft.put_copied(written);
         let (written, length) = (written as u64, keys.len() as u64);
         let mut answer = Answer { written, length, ..Answer::new(Status::Ok) };
@@ -142,7 +144,7 @@ impl Serving<'_> {
         answer
     }
 
-    /// What is known of a value, as an answer.
+    /// The facts of a value, as an answer.
     #[inline]
     fn describe(&self, facts: &Facts) -> Answer {
         let expires_in = facts.expires.map(|at| at.0.saturating_sub(self.now.0));
@@ -151,12 +153,12 @@ impl Serving<'_> {
     }
 }
 
-/// How many keys a listing of this length may have, and how many bytes of them: half of it is for the keys, half
-/// for what stands beside them.
+/// How many keys a listing of this length may have, and how many bytes of keys: half of it is for the keys, half
+/// for their facts.
 pub(super) fn keys_wanted(length: u64) -> Option<(usize, usize)> {
-    let room = (length as usize).min(LARGEST / 4);
-    (room >= MIN_LISTING).then_some((room / 2 / Entry::OVERHEAD, room / 2))
+    let bytes = (length as usize).min(MAX_SLOT_BYTES / 4);
+    (bytes >= MIN_LISTING_BYTES).then_some((bytes / 2 / Entry::OVERHEAD, bytes / 2))
 }
 
-/// A listing has room for the longest key at least.
-const MIN_LISTING: usize = 2 * (Key::MAX_BYTES + Entry::OVERHEAD);
+/// A listing must have space for the longest key.
+const MIN_LISTING_BYTES: usize = 2 * (Key::MAX_BYTES + Entry::OVERHEAD);

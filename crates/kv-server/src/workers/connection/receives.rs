@@ -1,7 +1,7 @@
-//! The receive side: the places that a client's messages are received into, and the receives for them.
+//! The receive side: the buffers for a client's messages, and the receives for them.
 //!
-//! A place's receive is queued here, or posted; a place whose receive failed has none, since the link is over. The link
-//! is not taken apart while any is posted.
+//! The receive of a buffer is queued here, or posted; a buffer whose receive failed has none, since the link has ended.
+//! The link is not destroyed while any is posted.
 
 use std::collections::VecDeque;
 
@@ -13,27 +13,27 @@ use crate::workers::receive_areas::{RECEIVES, ReceiveArea};
 
 pub(super) struct Receives {
     area: ReceiveArea,
-    /// What the link has no room for yet.
+    /// Receives that are not posted yet.
     queued: VecDeque<Op>,
-    /// How many the link has.
+    /// The number of posted receives.
     posted: usize,
 }
 
 impl Receives {
-    /// One receive for each place.
+    /// Queues a receive for each buffer.
     pub(super) fn new(area: ReceiveArea) -> Self {
         let mut receives = Receives { area, queued: VecDeque::new(), posted: 0 };
         (0..RECEIVES).for_each(|place| receives.queue(place as u32));
         receives
     }
 
-    /// The memory behind them, of which parts serve the control block.
+    /// The memory of the buffers; parts of it are for the control block.
     #[inline]
     pub(super) fn area(&self) -> &ReceiveArea {
         &self.area
     }
 
-    /// Queues a place's receive: its message was read.
+    /// Queues the receive of a buffer whose message was read.
     #[inline]
     pub(super) fn queue(&mut self, place: u32) {
         self.queued.push_back(self.area.receive(place as usize, Token::Receive(place).encode()));
@@ -46,13 +46,13 @@ impl Receives {
         }
     }
 
-    /// The link has given one back.
+    /// Counts a completion.
     #[inline]
     pub(super) fn completed(&mut self) {
         self.posted -= 1;
     }
 
-    /// Whether the link has none.
+    /// Whether none is posted.
     pub(super) fn is_idle(&self) -> bool {
         self.posted == 0
     }

@@ -1,16 +1,16 @@
-//! The send side: answers that are written into the client's memory, by as few writes as they fit into.
+//! The send side: answers that are written into the client's memory, by as few writes as possible.
 //!
-//! A reply owns its slot of the send buffers and holds the values it is written from until its last write is over; a
-//! completion flag, where there is one, is set after that. There is a limit to replies, and one to those in large slots:
-//! answers beyond it wait here, as drafts.
+//! A reply owns its slot of the send buffers and keeps its values pinned until its last write is complete; a
+//! completion flag, if there is one, is set after that. The number of replies in flight is limited, and that of replies in
+//! large slots: further answers wait here, as drafts.
 
 use std::collections::VecDeque;
 
 use fabric::{Completion, Op, Pieces, Slice, Window, Work};
 use kv_proto::wire::{Answer, Parts};
 
-use super::BATCHES;
-use super::draft::{Behind, CompletionFlag, Draft, Hold};
+use super::MAX_BATCHES;
+use super::draft::{CompletionFlag, Draft, Payload, ValueHold};
 use super::token::Token;
 use crate::rows::Rows;
 use crate::workers::context::WorkerContext;
@@ -19,35 +19,35 @@ use crate::workers::send_buffers::Slot;
 #[derive(Default)]
 pub(super) struct Replies {
     in_flight: Rows<Reply>,
-    /// How many of them are in large slots.
+    /// The number of them in large slots.
     large: usize,
     deferred: VecDeque<Draft>,
 }
 
 struct Reply {
-    /// How many writes are in flight.
+    /// The number of writes in flight.
     left: u32,
     slot: Slot,
-    holds: Vec<Hold>,
+    holds: Vec<ValueHold>,
     notice: Notice,
 }
 
-/// How the client learns that its answers are there.
+/// How the client is notified of its answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Notice {
     /// By the immediate data of the writes.
     Immediate,
-    /// By a flag before the answers, when all writes are over.
+    /// By a flag before the answers, set when all writes are complete.
     ToSet(CompletionFlag),
-    /// That flag is in flight.
+    /// The write of that flag is in flight.
     Setting,
 }
 
 impl Replies {
-    /// Whether so many are in flight that another must wait.
+    /// Whether the limit is reached, so that further replies must wait.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.in_flight.len() >= usize::from(BATCHES) || self.large >= MAX_LARGE
+        self.in_flight.len() >= usize::from(MAX_BATCHES) || self.large >= MAX_LARGE
     }
 
     /// Whether none is in flight.
@@ -61,7 +61,7 @@ impl Replies {
         self.in_flight.iter_mut().any(|(_, reply)| !reply.holds.is_empty())
     }
 
-    /// Answers that wait until fewer are in flight.
+    /// Defers a reply until fewer are in flight.
     pub(super) fn defer(&mut self, draft: Draft) {
         self.deferred.push_front(draft);
     }
@@ -75,7 +75,7 @@ impl Replies {
         self.deferred.len()
     }
 
-    /// Queues the writes of a draft, whose answers were rendered into the slot.
+    /// Queues the writes of a draft, whose answers are in the slot.
     pub(super) fn write(
         &mut self,
         mut draft: Draft,
@@ -86,32 +86,32 @@ impl Replies {
         context: &mut WorkerContext,
     ) {
         self.large += usize::from(slot.is_large());
-        let begun = ops.len();
+        let first = ops.len();
         let mut pieces = context.spare.pop().unwrap_or_default();
         gather(&mut pieces, &mut draft, &slot, context);
         write(ops, pieces, receive_buffer, draft.head.at, max_pieces, context);
-        for (window, at, pieces) in draft.apart.drain(..) {
+        for (window, at, pieces) in draft.region_writes.drain(..) {
             write(ops, pieces, &window, at, max_pieces, context);
         }
-        let left = (ops.len() - begun) as u32;
+        let left = (ops.len() - first) as u32;
         let parts = Parts { tag: draft.head.tag, count: left };
-        let (notice, number) = match draft.completion_flag() {
+        let (notice, immediate) = match draft.completion_flag() {
             Some(flag) => (Notice::ToSet(flag), None),
             None => (Notice::Immediate, Some(parts.to_immediate())),
         };
         let holds = draft.take_holds();
         let row = self.in_flight.insert(Reply { left, slot, holds, notice });
-        // Only now it is known which reply they are of, and how many they are.
-        for op in ops.iter_mut().skip(begun) {
+        // The row and the number of writes are known only now.
+        for op in ops.iter_mut().skip(first) {
             op.token = Token::Reply(row).encode();
             if let Work::Write { imm, .. } = &mut op.work {
-                *imm = number;
+                *imm = immediate;
             }
         }
         context.drafts.push(draft);
     }
 
-    /// A write of a reply is over. Returns whether its completion flag was set; to one that was dismissed none is.
+    /// Handles the completion of a write. Returns whether its completion flag was set; for a closed client none is set.
     pub(super) fn completed(
         &mut self,
         row: u32,
@@ -141,23 +141,23 @@ impl Replies {
         }
         let Some(reply) = self.in_flight.remove(row) else { return false };
         self.large -= usize::from(reply.slot.is_large());
-        context.send_buffers.give_back(reply.slot);
+        context.send_buffers.release(reply.slot);
         reply.notice == Notice::Setting
     }
 
-    /// Gives back what was never sent.
+    /// Recycles replies that were not sent.
     pub(super) fn recycle(&mut self, context: &mut WorkerContext) {
         self.deferred.drain(..).for_each(|draft| context.recycle(draft));
     }
 }
 
-/// The answers and what stands behind them, as pieces.
+/// The answers and their payload, as pieces.
 fn gather(pieces: &mut Vec<Slice>, draft: &mut Draft, slot: &Slot, context: &WorkerContext) {
     let (mut from, mut to) = (0, draft.answers.len() * Answer::LENGTH);
-    for behind in draft.behind.drain(..) {
-        match behind {
-            Behind::Copied(length) => to += length,
-            Behind::Pool(slice) => {
+    for payload in draft.payload.drain(..) {
+        match payload {
+            Payload::Copied(length) => to += length,
+            Payload::Pool(slice) => {
                 if from < to {
                     pieces.push(context.send_buffers.slice(slot, from, to));
                     from = to;
@@ -171,20 +171,20 @@ fn gather(pieces: &mut Vec<Slice>, draft: &mut Draft, slot: &Slot, context: &Wor
     }
 }
 
-/// Consecutive bytes of a client's memory, by writes that have not too many pieces each.
+/// Queues writes of pieces to consecutive bytes of a client's memory, with a limited number of pieces each.
 fn write(
     ops: &mut VecDeque<Op>,
     mut pieces: Vec<Slice>,
     window: &Window,
     mut at: u64,
-    most: usize,
+    max_pieces: usize,
     context: &mut WorkerContext,
 ) {
-    while pieces.len() > most {
-        let mut some = context.spare.pop().unwrap_or_default();
-        some.extend(pieces.drain(..most));
-        let length = some.iter().map(Slice::len).sum::<usize>() as u64;
-        ops.push_back(Op::write_imm(0, Pieces::Many(some), window.at(at), 0));
+    while pieces.len() > max_pieces {
+        let mut full = context.spare.pop().unwrap_or_default();
+        full.extend(pieces.drain(..max_pieces));
+        let length = full.iter().map(Slice::len).sum::<usize>() as u64;
+        ops.push_back(Op::write_imm(0, Pieces::Many(full), window.at(at), 0));
         at += length;
     }
     match pieces.len() {
@@ -198,5 +198,5 @@ fn write(
     }
 }
 
-/// How many long answers of copied bytes may be in flight.
+/// Replies in large slots that may be in flight.
 const MAX_LARGE: usize = 2;

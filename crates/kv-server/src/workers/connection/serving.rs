@@ -1,4 +1,4 @@
-//! Serving the requests of one batch. Reads are in `read.rs`, writes in `write.rs`.
+//! Executes the requests of one batch. Reads are in `read.rs`, writes in `write.rs`.
 
 use kv_proto::wire::{Answer, Batch, Request, Status};
 use kv_store::{Key, Moment};
@@ -6,40 +6,40 @@ use kv_store::{Key, Moment};
 use super::client::Client;
 use super::disk_requests::Submission;
 use super::draft::Draft;
-use super::fetches::{Plan, Terms};
+use super::fetches::{FetchPlan, WriteTerms};
 use super::placement::Part;
 use super::preloaded::Preloaded;
 use crate::engine::session::Session;
 use crate::workers::context::WorkerContext;
 
-/// All that serving a batch needs.
+/// The context of one batch.
 pub(super) struct Serving<'s> {
     pub(super) client: &'s mut Client,
     pub(super) context: &'s mut WorkerContext,
     pub(super) draft: &'s mut Draft,
-    pub(super) later: &'s mut Later,
-    /// What was gathered for it, where there is a disk.
+    pub(super) pending: &'s mut PendingWork,
+    /// What was gathered for it, if the store has a disk.
     pub(super) preloaded: Option<&'s mut Preloaded>,
     pub(super) now: Moment,
 }
 
-/// What a batch's answers wait for, to be begun once the batch has its row.
+/// Work that the answers of a batch wait for, to be started once the batch has its row.
 #[derive(Default)]
-pub(super) struct Later {
-    pub(super) plans: Vec<Plan>,
+pub(super) struct PendingWork {
+    pub(super) plans: Vec<FetchPlan>,
     pub(super) submissions: Vec<Submission>,
 }
 
-impl Later {
+impl PendingWork {
     pub(super) fn len(&self) -> usize {
         self.plans.len() + self.submissions.len()
     }
 
-    /// None of it is done after all: it may be asked for again.
+    /// Cancels all of it: the writes may be retried.
     #[cold]
     pub(super) fn abandon(self, session: &Session) {
         self.plans.iter().for_each(|plan| plan.abandon(session));
-        self.submissions.iter().for_each(|write| session.undone(write.sequence));
+        self.submissions.iter().for_each(|write| session.cancel_write(write.sequence));
     }
 }
 
@@ -56,9 +56,9 @@ impl Serving<'_> {
 
     fn serve(&mut self, request: Request<'_>) -> Result<Answer, &'static str> {
         if !self.draft.limits.claim(request.inline_len()) {
-            return Err("it asks for more than it has room for");
+            return Err("the answers of a batch exceed its capacity");
         }
-        // With a disk it was checked before the disk was asked.
+        // With a disk it was checked before the loads.
         let checked = match &self.preloaded {
             None => self.client.check(&request),
             Some(preloaded) => preloaded.check(self.draft.answers.len()),
@@ -83,7 +83,7 @@ impl Serving<'_> {
             Request::Put { key, length, source, ttl, condition, sequence } => {
                 valid(key)?;
                 let key = key.into();
-                self.put(length, source, Terms { key, ttl, condition, sequence })
+                self.put(length, source, WriteTerms { key, ttl, condition, sequence })
             }
             Request::Begin { length } => Ok(self.begin(length)),
             Request::Piece { handle, offset, length, source } => {
@@ -92,7 +92,7 @@ impl Serving<'_> {
             Request::Commit { handle, key, ttl, condition, sequence } => {
                 valid(key)?;
                 let key = key.into();
-                Ok(self.commit(handle, Terms { key, ttl, condition, sequence }))
+                Ok(self.commit(handle, WriteTerms { key, ttl, condition, sequence }))
             }
             Request::Delete { key, condition, sequence } => {
                 Ok(self.delete(valid(key)?, condition, sequence))
@@ -109,5 +109,5 @@ impl Serving<'_> {
 }
 
 fn valid(key: &[u8]) -> Result<Key<'_>, &'static str> {
-    Key::new(key).map_err(|_| "a key has no bytes, or too many")
+    Key::new(key).map_err(|_| "a key is empty or too long")
 }

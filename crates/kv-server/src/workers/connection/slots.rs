@@ -1,26 +1,26 @@
-//! Request slots: what a client announces on its control block, and what the watch leads to.
+//! Request slots: batches that a client announces in its control block.
 
 use fabric::{Completion, Work};
 use kv_proto::wire::{ControlBlock, Message};
 
 use super::Connection;
 use super::token::WatchOp;
-use super::watch::Look;
+use super::watch::LineRead;
 use crate::workers::context::WorkerContext;
 
 impl Connection {
-    /// Looks at the control block, if it is watched; returns whether something was announced there.
+    /// Reads the control block, if it is watched; returns whether a batch was announced there.
     #[inline]
-    pub(super) fn look(&mut self, context: &mut WorkerContext) -> bool {
+    pub(super) fn check_slots(&mut self, context: &mut WorkerContext) -> bool {
         let Some(client) = self.peer.client() else { return false };
         let (area, ops) = (self.receives.area(), &mut self.ops);
-        match self.watch.look(&mut self.link, client.receive_buffer(), area, ops) {
-            Look::Nothing => false,
-            Look::Far => {
+        match self.watch.read_line(&mut self.link, client.receive_buffer(), area, ops) {
+            LineRead::NotReady => false,
+            LineRead::TooFar => {
                 self.end_watch();
                 false
             }
-            Look::Line { last } => {
+            LineRead::Ready { last } => {
                 let announced = self.serve_line(context);
                 if last {
                     self.watch.stop(context);
@@ -30,7 +30,7 @@ impl Connection {
         }
     }
 
-    /// Ends watching; `true` once that is over.
+    /// Ends watching; returns whether it has ended.
     pub(super) fn end_watch(&mut self) -> bool {
         if self.watch.end(self.peer.client(), self.receives.area(), &mut self.ops) {
             self.post();
@@ -38,7 +38,7 @@ impl Connection {
         self.watch.has_ended(self.peer.client().is_none())
     }
 
-    /// An operation for the control block is over; returns whether there was work.
+    /// Handles the completion of an operation on the control block; returns whether there was work.
     pub(super) fn watched(
         &mut self,
         op: WatchOp,
@@ -64,7 +64,7 @@ impl Connection {
         }
     }
 
-    /// Serves what the client's cache line announces; returns whether that is anything.
+    /// Serves the batches that the client's cache line announces; returns whether there were any.
     fn serve_line(&mut self, context: &mut WorkerContext) -> bool {
         let line = self.watch.take_line(self.receives.area());
         let mut any = false;
@@ -78,7 +78,7 @@ impl Connection {
                 Ok(Some(length)) => self.serve_announced(slot.0, length, context),
                 Ok(None) => {}
                 Err(why) => {
-                    self.dismiss(why);
+                    self.close(why);
                     return true;
                 }
             }
@@ -87,7 +87,7 @@ impl Connection {
         any
     }
 
-    /// Serves the batch that a request slot announced, whose message is in the receive area.
+    /// Serves the batch of a request slot, whose message is in the receive area.
     fn serve_announced(&mut self, sequence: u64, length: usize, context: &mut WorkerContext) {
         let mut message = std::mem::take(&mut context.message);
         message.resize(length, 0);
@@ -96,15 +96,15 @@ impl Connection {
             Ok(Message::Batch(batch)) if has_completion_flag(batch.head.at) => {
                 self.answer(&message, batch, Some(sequence), context)
             }
-            Ok(_) => Err("a slot of something that is no batch, or has no completion flag"),
+            Ok(_) => Err("a request slot announces no batch, or one without completion flag"),
             Err(why) => Err(why),
         };
         context.message = message;
-        self.dismiss_if(served, context);
+        self.close_on_error(served, context);
     }
 }
 
-/// Whether there is a word before the answers.
+/// Whether there is an aligned word before the answers.
 fn has_completion_flag(answers: u64) -> bool {
     answers >= (ControlBlock::LENGTH + ControlBlock::FLAG) as u64
         && answers.is_multiple_of(ControlBlock::FLAG as u64)

@@ -1,12 +1,12 @@
-//! What an operation is for: told to the link as a number, and back by its completion.
+//! Tokens of operations: numbers by which completions are assigned to their purpose.
 //!
-//! The kind stands in the high byte. Below it is a row or a place, or, for the control block, the kind of look in the
+//! The high byte is the kind. Below it is a row or a buffer index, or, for the control block, the operation in the
 //! next byte and a slot's sequence in the remaining 48 bits.
 
 /// Which part of a connection an operation belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
-    /// A receive into this place of the receive area.
+    /// A receive into this buffer of the receive area.
     Receive(u32),
     /// A write of the reply in this row.
     Reply(u32),
@@ -17,18 +17,18 @@ pub(super) enum Token {
     Watch(WatchOp),
 }
 
-/// What is done for a control block.
+/// An operation on a control block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WatchOp {
-    /// The client's cache line is read.
+    /// Reads the client's cache line.
     Line,
     /// The same, for the last time.
     LastLine,
-    /// The client is told whether it is watched.
+    /// Writes whether the control block is watched.
     State,
-    /// A client that sleeps is woken.
+    /// Wakes a sleeping client.
     Wake,
-    /// The message that a request slot announces is read. Only the low 48 bits of the sequence come back.
+    /// Reads the message of a request slot. Only the low 48 bits of the sequence are kept.
     Slot(u64),
 }
 
@@ -48,7 +48,7 @@ impl Token {
         }
     }
 
-    /// `None`: it is none of ours.
+    /// `None`: not a valid token.
     #[inline]
     pub(super) fn parse(token: u64) -> Option<Self> {
         let row = token as u32;
@@ -57,7 +57,7 @@ impl Token {
             REPLY => Token::Reply(row),
             FETCH => Token::Fetch(row),
             CONTROL_MESSAGE => Token::ControlMessage(row),
-            WATCH => Token::Watch(match token & LOOK {
+            WATCH => Token::Watch(match token & OPERATION {
                 LINE => WatchOp::Line,
                 LAST_LINE => WatchOp::LastLine,
                 STATE => WatchOp::State,
@@ -77,7 +77,7 @@ const FETCH: u64 = 3 << 56;
 const CONTROL_MESSAGE: u64 = 4 << 56;
 const WATCH: u64 = 5 << 56;
 
-const LOOK: u64 = 0xff << 48;
+const OPERATION: u64 = 0xff << 48;
 const LINE: u64 = 1 << 48;
 const STATE: u64 = 2 << 48;
 const WAKE: u64 = 3 << 48;
@@ -90,14 +90,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_come_back() {
-        let looks = [WatchOp::Line, WatchOp::LastLine, WatchOp::State, WatchOp::Wake];
+    fn tokens_are_parsed_as_encoded() {
+        let operations = [WatchOp::Line, WatchOp::LastLine, WatchOp::State, WatchOp::Wake];
         let slots = [0, 1, SEQUENCE].map(WatchOp::Slot);
         let rows = [0, 7, u32::MAX].into_iter().flat_map(|row| {
             [Token::Receive, Token::Reply, Token::Fetch, Token::ControlMessage]
                 .map(|kind| kind(row))
         });
-        for token in rows.chain(looks.into_iter().chain(slots).map(Token::Watch)) {
+        for token in rows.chain(operations.into_iter().chain(slots).map(Token::Watch)) {
             assert_eq!(Token::parse(token.encode()), Some(token));
         }
         assert_eq!(Token::parse(Token::Watch(WatchOp::Slot(1 << 48 | 3)).encode()), {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn other_numbers_are_no_tokens() {
+    fn invalid_tokens_are_refused() {
         for number in [0, 6 << 56, WATCH, WATCH | 6 << 48] {
             assert_eq!(Token::parse(number), None);
         }

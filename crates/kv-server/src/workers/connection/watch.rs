@@ -1,9 +1,9 @@
-//! Watching a client's control block: slots instead of messages, completion flags instead of immediate data. See
+//! Watches a client's control block: request slots instead of messages, completion flags instead of immediate data. See
 //! [`ControlBlock`].
 //!
-//! Where the link can look into the client's memory, a look costs a few loads. Where it cannot (any more), the client's
-//! cache line and what it announces are read by operations: `in_flight` counts those, and at most one reads the line. A worker
-//! watches few control blocks; it counts those whose state is not `No`.
+//! If the link can access the client's memory directly, reading it costs a few loads. If it cannot (any more), the client's
+//! cache line and the announced messages are read by operations: `in_flight` counts those, and at most one reads the line.
+//! A worker watches few control blocks; it counts those whose state is not `Off`.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{Ordering, fence};
@@ -15,50 +15,50 @@ use kv_proto::wire::{ControlBlock, RequestSlot};
 use super::client::Client;
 use super::token::{Token, WatchOp};
 use crate::workers::context::WorkerContext;
-use crate::workers::receive_areas::{MESSAGE, ReceiveArea};
+use crate::workers::receive_areas::{MAX_MESSAGE_BYTES, ReceiveArea};
 
-/// What is known of a control block.
+/// The state of a control block.
 #[derive(Default)]
 pub(super) struct Watch {
-    state: Watching,
-    /// The sequence of the last slot that was read.
+    state: WatchState,
+    /// The sequence of the last slot read.
     last: u64,
-    /// How many operations for it are in flight, and whether one of them reads the line.
+    /// The number of operations in flight, and whether one of them reads the line.
     in_flight: usize,
     reading: bool,
-    /// The client asked us to look.
-    called: bool,
-    /// A completion flag was set since the client was last seen to be awake.
+    /// The line must be read once, even if it is not watched.
+    requested: bool,
+    /// A completion flag was set since the line was last read.
     flag_set: bool,
-    /// How often it was asked whether the link is to be polled.
-    turns: u32,
+    /// The number of steps, to poll the link in every `POLL_INTERVAL`th.
+    steps: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Watching {
+enum WatchState {
     #[default]
-    No,
-    /// The client is being told that we watch.
-    Begins,
-    Yes,
-    /// The client is being told that we do not.
-    Ends,
-    /// One more look: it may have left a slot before it was told.
-    Last,
+    Off,
+    /// The client is being notified of the start.
+    Starting,
+    On,
+    /// The client is being notified of the end.
+    Stopping,
+    /// The line is read once more: the client may have used a slot before it was notified.
+    LastRead,
 }
 
-/// What came of a look.
-pub(super) enum Look {
-    Nothing,
-    /// The client's cache line is here, to be [taken](Watch::take_line), for the last time or not.
-    Line {
+/// The result of [`Watch::read_line`].
+pub(super) enum LineRead {
+    NotReady,
+    /// The client's cache line was read, to be [taken](Watch::take_line); `last`: watching ends with it.
+    Ready {
         last: bool,
     },
-    /// A look would cost a round trip: messages are better.
-    Far,
+    /// Reading would cost a round trip: messages are better.
+    TooFar,
 }
 
-/// A client's cache line of its control block, as it was read.
+/// The client's cache line of its control block, as it was read.
 pub(super) struct Line {
     bytes: [u8; ControlBlock::LINE],
     /// A completion flag was set before it was read.
@@ -66,19 +66,21 @@ pub(super) struct Line {
 }
 
 impl Watch {
-    /// Whether nothing is in flight for it.
+    /// Whether no operation is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.in_flight == 0
     }
 
-    /// Whether the link need not be polled this time, where there is nothing to wait for but request slots.
+    /// Whether the link need not be polled in this step, because only request slots are expected.
     #[inline]
     pub(super) fn may_skip_poll(&mut self) -> bool {
-        self.turns = self.turns.wrapping_add(1);
-        self.state == Watching::Yes && self.in_flight == 0 && !self.turns.is_multiple_of(POLLS)
+        self.steps = self.steps.wrapping_add(1);
+        self.state == WatchState::On
+            && self.in_flight == 0
+            && !self.steps.is_multiple_of(POLL_INTERVAL)
     }
 
-    /// Begins to watch, if that costs little. Whoever asks by messages is told so.
+    /// Starts watching, if that is cheap, and notifies the client.
     #[inline]
     pub(super) fn begin(
         &mut self,
@@ -89,116 +91,122 @@ impl Watch {
         context: &mut WorkerContext,
     ) {
         let may =
-            client.has_control_block() && self.state == Watching::No && link.uses_shared_memory();
+            client.has_control_block() && self.state == WatchState::Off && link.uses_shared_memory();
         if may && context.watched < MAX_WATCHED {
             context.watched += 1;
-            self.state = Watching::Begins;
-            self.tell(ControlBlock::SET, client, area, ops);
+            self.state = WatchState::Starting;
+            self.write_state(ControlBlock::SET, client, area, ops);
         }
     }
 
-    /// Begins to end watching; returns whether there is something to post.
+    /// Starts to end watching; returns whether there is something to post.
     pub(super) fn end(
         &mut self,
         client: Option<&Client>,
         area: &ReceiveArea,
         ops: &mut VecDeque<Op>,
     ) -> bool {
-        if self.state != Watching::Yes {
+        if self.state != WatchState::On {
             return false;
         }
-        self.state = Watching::Ends;
-        // Nobody is told anything who was dismissed.
+        self.state = WatchState::Stopping;
+        // A closed client is not notified.
         if let Some(client) = client {
-            self.tell(0, client, area, ops);
+            self.write_state(0, client, area, ops);
         }
         true
     }
 
-    /// Whether watching has ended: the client knows, and nothing is in flight.
-    pub(super) fn has_ended(&self, is_dismissed: bool) -> bool {
-        self.in_flight == 0 && (is_dismissed || self.state == Watching::No && !self.called)
+    /// Whether watching has ended: the client was notified, and nothing is in flight.
+    pub(super) fn has_ended(&self, is_closed: bool) -> bool {
+        self.in_flight == 0 && (is_closed || self.state == WatchState::Off && !self.requested)
     }
 
-    /// Not watched any more.
+    /// Ends watching.
     pub(super) fn stop(&mut self, context: &mut WorkerContext) {
-        if self.state != Watching::No {
+        if self.state != WatchState::Off {
             context.watched -= 1;
         }
-        // It may sleep since we set a flag, and nobody looks any more.
-        self.called |= self.flag_set;
-        self.state = Watching::No;
+        // The client may sleep since a flag was set: the line must be read once more to notice that.
+        self.requested |= self.flag_set;
+        self.state = WatchState::Off;
     }
 
-    fn tell(&mut self, word: u64, client: &Client, area: &ReceiveArea, ops: &mut VecDeque<Op>) {
+    fn write_state(
+        &mut self,
+        word: u64,
+        client: &Client,
+        area: &ReceiveArea,
+        ops: &mut VecDeque<Op>,
+    ) {
         let to = client.receive_buffer().at(ControlBlock::STORE as u64);
         ops.push_back(Op::write(Token::Watch(WatchOp::State).encode(), area.word(word), to));
         self.in_flight += 1;
     }
 
-    /// The client asks us to look.
-    pub(super) fn call(&mut self, client: &Client) -> Result<(), &'static str> {
-        self.called = client.has_control_block();
-        self.called.then_some(()).ok_or("it has no control block to look at")
+    /// Handles the client's request to check its slots.
+    pub(super) fn request_check(&mut self, client: &Client) -> Result<(), &'static str> {
+        self.requested = client.has_control_block();
+        self.requested.then_some(()).ok_or("a check of slots without control block")
     }
 
-    /// A completion flag was set.
+    /// Records that a completion flag was set.
     #[inline]
     pub(super) fn flag_set(&mut self) {
         self.flag_set = true;
-        // Where nobody watches any more, the client may sleep and not be seen.
-        self.called |= self.state == Watching::No;
+        // If the control block is not watched, the line must be read to see whether the client sleeps.
+        self.requested |= self.state == WatchState::Off;
     }
 
-    /// Looks at the control block, if it is watched.
+    /// Reads the client's cache line, if it is watched or requested.
     #[inline]
-    pub(super) fn look(
+    pub(super) fn read_line(
         &mut self,
         link: &mut Link,
         receive_buffer: &Window,
         area: &ReceiveArea,
         ops: &mut VecDeque<Op>,
-    ) -> Look {
-        let due = matches!(self.state, Watching::Yes | Watching::Last) || self.called;
+    ) -> LineRead {
+        let due = matches!(self.state, WatchState::On | WatchState::LastRead) || self.requested;
         if self.reading || !due {
-            return Look::Nothing;
+            return LineRead::NotReady;
         }
-        if self.flag_set || self.state != Watching::Yes || self.called {
-            // What we wrote comes before what we read: the client does both in the opposite order.
+        if self.flag_set || self.state != WatchState::On || self.requested {
+            // Our writes must precede this read: the client does both in the opposite order.
             fence(Ordering::SeqCst);
         }
         if link.peek(receive_buffer, ControlBlock::CLIENT as u64, &area.line()) {
-            self.called = false;
-            return Look::Line { last: self.state == Watching::Last };
+            self.requested = false;
+            return LineRead::Ready { last: self.state == WatchState::LastRead };
         }
-        // The link uses another path now.
-        if self.state == Watching::Yes && !link.uses_shared_memory() {
-            return Look::Far;
+        // The link has switched to another path.
+        if self.state == WatchState::On && !link.uses_shared_memory() {
+            return LineRead::TooFar;
         }
-        let last = self.state == Watching::Last;
+        let last = self.state == WatchState::LastRead;
         let token = Token::Watch(if last { WatchOp::LastLine } else { WatchOp::Line });
         let from = receive_buffer.at(ControlBlock::CLIENT as u64);
         ops.push_back(Op::read(token.encode(), area.line(), from));
         self.in_flight += 1;
-        (self.reading, self.called) = (true, false);
-        Look::Nothing
+        (self.reading, self.requested) = (true, false);
+        LineRead::NotReady
     }
 
-    /// An operation for the control block is over.
+    /// Handles the completion of an operation on the control block.
     pub(super) fn completed(&mut self, op: WatchOp, is_ok: bool, context: &mut WorkerContext) {
         self.in_flight -= 1;
         match op {
             WatchOp::Line | WatchOp::LastLine => self.reading = false,
             WatchOp::State => match self.state {
-                Watching::Begins if is_ok => self.state = Watching::Yes,
-                Watching::Ends if is_ok => self.state = Watching::Last,
+                WatchState::Starting if is_ok => self.state = WatchState::On,
+                WatchState::Stopping if is_ok => self.state = WatchState::LastRead,
                 _ => self.stop(context),
             },
             WatchOp::Wake | WatchOp::Slot(_) => {}
         }
     }
 
-    /// The line that was read. What is set from here on, it is too old for: it is looked at once more.
+    /// Takes the line that was read. For flags that are set after this, the line is read again.
     #[inline]
     pub(super) fn take_line(&mut self, area: &ReceiveArea) -> Line {
         let mut bytes = [0; ControlBlock::LINE];
@@ -206,7 +214,7 @@ impl Watch {
         Line { bytes, flag_set: std::mem::take(&mut self.flag_set) }
     }
 
-    /// The next slot of a line, with its whole sequence: as many as there are slots at most, since each has one.
+    /// The next slot of a line, with its full sequence: at most one for each slot.
     #[inline]
     pub(super) fn next_slot(&mut self, line: &Line) -> Option<(u64, RequestSlot)> {
         let sequence = self.last + 1;
@@ -217,7 +225,7 @@ impl Watch {
         })
     }
 
-    /// Reads the message that a slot announces; returns its length if it is here already.
+    /// Reads the message of a slot; returns its length if it was read directly.
     #[inline]
     pub(super) fn read_message(
         &mut self,
@@ -229,20 +237,20 @@ impl Watch {
     ) -> Result<Option<usize>, &'static str> {
         let at = u64::from(slot.at) * RequestSlot::UNIT as u64;
         let length = usize::from(slot.length);
-        if length > MESSAGE || at + length as u64 > receive_buffer.len() {
-            return Err("a slot points outside the receive buffer");
+        if length > MAX_MESSAGE_BYTES || at + length as u64 > receive_buffer.len() {
+            return Err("a request slot points outside the receive buffer");
         }
-        let place = area.announced(sequence, length);
-        if link.peek(receive_buffer, at, &place) {
+        let into = area.announced(sequence, length);
+        if link.peek(receive_buffer, at, &into) {
             return Ok(Some(length));
         }
         let token = Token::Watch(WatchOp::Slot(sequence));
-        ops.push_back(Op::read(token.encode(), place, receive_buffer.at(at)));
+        ops.push_back(Op::read(token.encode(), into, receive_buffer.at(at)));
         self.in_flight += 1;
         Ok(None)
     }
 
-    /// Wakes a client that slept, or was about to, when we set a flag.
+    /// Wakes a client that slept, or was about to, when a flag was set.
     #[inline]
     pub(super) fn wake(&mut self, line: &Line, ops: &mut VecDeque<Op>) {
         if line.flag_set && line.word(ControlBlock::CLIENT) == ControlBlock::SET {
@@ -262,7 +270,7 @@ impl Line {
     }
 }
 
-/// How many control blocks a worker watches: each costs a look in every round.
+/// Control blocks that a worker watches: each is read in every round.
 const MAX_WATCHED: usize = 8;
-/// How many looks at a control block there are for one at the link.
-const POLLS: u32 = 16;
+/// Steps per poll of the link while a control block is watched.
+const POLL_INTERVAL: u32 = 16;

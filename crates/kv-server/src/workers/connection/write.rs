@@ -1,4 +1,4 @@
-//! Requests that write: values, whole or in pieces, and deletions.
+//! Requests that write: values, complete or in pieces, and deletions.
 
 use std::time::Instant;
 
@@ -8,56 +8,57 @@ use kv_proto::wire::{Answer, Source, Status};
 use kv_store::{Key, Reservation};
 
 use super::answer_handle::AnswerHandle;
-use super::batch_limits::MOVED;
+use super::batch_limits::MAX_TRANSFER_BYTES;
 use super::disk_requests::Submission;
-use super::fetches::{Plan, Purpose, Terms};
+use super::fetches::{FetchPlan, FetchPurpose, WriteTerms};
 use super::handles::Staging;
 use super::serving::Serving;
-use crate::engine::Staged;
+use crate::engine::StagedValue;
 use crate::engine::journal::WriteKind;
-use crate::engine::outcome::no_room;
+use crate::engine::outcome::reserve_refused;
 use crate::engine::quota::Claim;
-use crate::engine::session::Turn;
+use crate::engine::session::WriteStart;
 
 impl Serving<'_> {
     pub(super) fn put(
         &mut self,
         length: u64,
         source: Source<'_>,
-        terms: Terms,
+        terms: WriteTerms,
     ) -> Result<Answer, &'static str> {
-        if let Some(answer) = self.begun(terms.sequence) {
+        if let Some(answer) = self.start_write(terms.sequence) {
             return Ok(answer);
         }
-        let (room, claim) = match self.reserve(length, &source) {
+        let (reservation, claim) = match self.reserve(length, &source) {
             Ok(reserved) => reserved,
             Err(answer) => {
-                self.client.session.undone(terms.sequence);
+                self.client.session.cancel_write(terms.sequence);
                 return Ok(answer);
             }
         };
         match source {
             Source::Inline(bytes) => {
-                self.context.engine.fill(&room, 0, bytes);
+                self.context.engine.fill(&reservation, 0, bytes);
                 self.context.tally.bytes_in += length;
             }
             Source::Region { region, at } if length > 0 => {
-                return self.put_apart((region, at), room, claim, terms);
+                return self.put_from_region((region, at), reservation, claim, terms);
             }
             Source::Region { .. } => {}
         }
         if self.is_durable() {
-            let staged = Staged::new(self.context.engine.clone(), room, claim);
+            let staged = StagedValue::new(self.context.engine.clone(), reservation, claim);
             return Ok(self.commit_staged(staged, terms));
         }
-        // As `commit_staged` does, without a count of the engine's users.
-        let answer = self.context.engine.commit(&terms.key, room, terms.ttl, terms.condition);
-        self.client.session.done(terms.sequence, answer);
+        // Like `commit_staged`, without cloning the `Arc` of the engine.
+        let answer =
+            self.context.engine.commit(&terms.key, reservation, terms.ttl, terms.condition);
+        self.client.session.finish_write(terms.sequence, answer);
         Ok(answer)
     }
 
-    /// Room for a value, and a part of the quota for bytes that do not become a key's at once: those that must be fetched,
-    /// or made durable. The error is the answer that explains why not.
+    /// Memory for a value, and quota if it is not committed immediately: if its bytes must be fetched
+    /// or made durable. The error is the answer to the request.
     fn reserve(
         &mut self,
         length: u64,
@@ -72,40 +73,41 @@ impl Serving<'_> {
             Source::Region { .. } if !self.draft.limits.fetch(length) => return Err(busy),
             _ => Some(self.client.share.claim(length).ok_or(busy)?),
         };
-        let room = self.context.engine.reserve(length).map_err(|why| no_room(&why))?;
-        Ok((room, claim))
+        let reservation =
+            self.context.engine.reserve(length).map_err(|why| reserve_refused(&why))?;
+        Ok((reservation, claim))
     }
 
-    /// A value that lies in a region of the client's, to be fetched from there.
-    fn put_apart(
+    /// Puts a value from a region of the client: its bytes are fetched.
+    fn put_from_region(
         &mut self,
         (region, at): (u32, u64),
-        room: Reservation,
+        reservation: Reservation,
         claim: Option<Claim>,
-        terms: Terms,
+        terms: WriteTerms,
     ) -> Result<Answer, &'static str> {
-        let length = room.length();
-        let staged = Staged::new(self.context.engine.clone(), room, claim);
+        let length = reservation.length();
+        let staged = StagedValue::new(self.context.engine.clone(), reservation, claim);
         let Some(from) = self.client.reach(region, at, length).cloned() else {
-            self.client.session.undone(terms.sequence);
+            self.client.session.cancel_write(terms.sequence);
             return Ok(Answer::new(Status::NoRegion));
         };
-        self.plan(from, at, length, Purpose::Value(staged, terms))
+        self.plan(from, at, length, FetchPurpose::Value(staged, terms))
     }
 
     pub(super) fn delete(&mut self, key: Key<'_>, condition: Condition, sequence: u64) -> Answer {
-        if let Some(answer) = self.begun(sequence) {
+        if let Some(answer) = self.start_write(sequence) {
             return answer;
         }
         if self.is_durable() {
             return self.submit(sequence, key.as_bytes().into(), WriteKind::Delete, condition);
         }
         let answer = self.context.engine.delete(key, condition, self.now);
-        self.client.session.done(sequence, answer);
+        self.client.session.finish_write(sequence, answer);
         answer
     }
 
-    /// A write to be made durable; its answer comes later.
+    /// Submits a write to the disk; its answer comes later.
     fn submit(
         &mut self,
         sequence: u64,
@@ -114,29 +116,29 @@ impl Serving<'_> {
         condition: Condition,
     ) -> Answer {
         let index = self.draft.answers.len();
-        self.later.submissions.push(Submission { index, key, what, condition, sequence });
+        self.pending.submissions.push(Submission { index, key, what, condition, sequence });
         Answer::new(Status::InFlight)
     }
 
-    /// Bytes to be fetched; the answer comes later.
+    /// Plans a fetch of bytes; the answer comes later.
     fn plan(
         &mut self,
         from: Window,
         at: u64,
         length: u64,
-        purpose: Purpose,
+        purpose: FetchPurpose,
     ) -> Result<Answer, &'static str> {
-        self.later.plans.push(Plan { index: self.draft.answers.len(), from, at, purpose });
-        if length > MOVED {
-            return Err("it puts more at once than it may");
+        self.pending.plans.push(FetchPlan { index: self.draft.answers.len(), from, at, purpose });
+        if length > MAX_TRANSFER_BYTES {
+            return Err("a put exceeds the transfer limit of a batch");
         }
         Ok(Answer::new(Status::InFlight))
     }
 
-    /// The answer to a value that would never fit, however long its client waits.
+    /// The answer to a value that is longer than the store accepts.
     fn too_long(&self, length: u64) -> Option<Answer> {
-        let most = self.context.engine.max_value();
-        (length > most).then(|| Answer { length: most, ..Answer::new(Status::TooLong) })
+        let max = self.context.engine.max_value();
+        (length > max).then(|| Answer { length: max, ..Answer::new(Status::TooLong) })
     }
 
     pub(super) fn begin(&mut self, length: u64) -> Answer {
@@ -149,11 +151,12 @@ impl Serving<'_> {
         let Some(claim) = self.client.share.claim(length) else {
             return Answer::new(Status::Busy);
         };
-        let room = match self.context.engine.reserve(length) {
-            Ok(room) => room,
-            Err(why) => return no_room(&why),
+        let reservation = match self.context.engine.reserve(length) {
+            Ok(reservation) => reservation,
+            Err(why) => return reserve_refused(&why),
         };
-        let staging = Staging::new(Staged::new(self.context.engine.clone(), room, Some(claim)));
+        let staging =
+            Staging::new(StagedValue::new(self.context.engine.clone(), reservation, Some(claim)));
         match self.client.handles.stage(staging, Instant::now()) {
             Some(handle) => {
                 let mut answer = Answer { length, ..Answer::new(Status::Ok) };
@@ -175,15 +178,15 @@ impl Serving<'_> {
             return Ok(Answer::new(Status::NoHandle));
         };
         if staging.is_scattered() {
-            return Err("a value comes in more parts that do not touch than it may");
+            return Err("a staged value has too many separate parts");
         }
-        let total = staging.staged.room().length();
+        let total = staging.staged.reservation().length();
         if offset.checked_add(length).is_none_or(|end| end > total) {
-            return Err("a piece does not fit into its value");
+            return Err("a piece is outside of its value");
         }
         match source {
             Source::Inline(bytes) => {
-                self.context.engine.fill(staging.staged.room(), offset, bytes);
+                self.context.engine.fill(staging.staged.reservation(), offset, bytes);
                 self.context.tally.bytes_in += length;
                 staging.cover(offset, length);
             }
@@ -192,16 +195,16 @@ impl Serving<'_> {
                 let Some(from) = self.client.reach(region, at, length).cloned() else {
                     return Ok(Answer::new(Status::NoRegion));
                 };
-                let purpose = Purpose::Piece { staging, offset, length };
+                let purpose = FetchPurpose::Piece { staging, offset, length };
                 return self.plan(from, at, length, purpose);
             }
         }
         Ok(Answer { length, ..Answer::new(Status::Ok) })
     }
 
-    pub(super) fn commit(&mut self, handle: u64, terms: Terms) -> Answer {
+    pub(super) fn commit(&mut self, handle: u64, terms: WriteTerms) -> Answer {
         let sequence = terms.sequence;
-        if let Some(answer) = self.begun(sequence) {
+        if let Some(answer) = self.start_write(sequence) {
             return answer;
         }
         let status = match self.client.handles.take_complete(handle) {
@@ -209,29 +212,29 @@ impl Serving<'_> {
             Some(Err(())) => Status::Incomplete,
             None => Status::NoHandle,
         };
-        // Nothing happened: it may be tried again.
-        self.client.session.undone(sequence);
+        // Nothing was changed: the client may retry.
+        self.client.session.cancel_write(sequence);
         Answer::new(status)
     }
 
-    /// A value that came in pieces becomes its key's, or is made durable first.
-    fn commit_staged(&mut self, staged: Staged, terms: Terms) -> Answer {
-        let Terms { key, ttl, condition, sequence } = terms;
+    /// Commits a value, or submits it to the disk first.
+    fn commit_staged(&mut self, staged: StagedValue, terms: WriteTerms) -> Answer {
+        let WriteTerms { key, ttl, condition, sequence } = terms;
         if self.is_durable() {
             return self.submit(sequence, key, WriteKind::Put { staged, ttl }, condition);
         }
         let answer = self.context.engine.commit(&key, staged.take(), ttl, condition);
-        self.client.session.done(sequence, answer);
+        self.client.session.finish_write(sequence, answer);
         answer
     }
 
-    /// Why a write is not done now, if it is not.
-    fn begun(&mut self, sequence: u64) -> Option<Answer> {
-        match self.client.session.turn(sequence) {
-            Turn::Now => None,
-            Turn::Again(answer) => Some(answer),
-            Turn::InBatch => Some(Answer::new(Status::InFlight)),
-            Turn::Forgotten => Some(Answer::new(Status::Forgotten)),
+    /// Starts a write; returns the answer if it is not to be executed.
+    fn start_write(&mut self, sequence: u64) -> Option<Answer> {
+        match self.client.session.start_write(sequence) {
+            WriteStart::New => None,
+            WriteStart::Done(answer) => Some(answer),
+            WriteStart::InFlight => Some(Answer::new(Status::InFlight)),
+            WriteStart::Forgotten => Some(Answer::new(Status::Forgotten)),
         }
     }
 }

@@ -12,7 +12,7 @@ use clap::Args;
 use fabric::Lane;
 use fabric::link::Endpoint;
 
-use kv_server::SCRATCH;
+use kv_server::SCRATCH_BYTES;
 
 use crate::arguments::caller::CallerArgs;
 use crate::arguments::peer::Peer;
@@ -73,8 +73,8 @@ pub(crate) struct ConnectArgs {
 }
 
 pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> {
-    if args.size.0 > SCRATCH {
-        let most = size::shown(SCRATCH);
+    if args.size.0 > SCRATCH_BYTES {
+        let most = size::shown(SCRATCH_BYTES);
         return Err(Failure::usage(format!(
             "--size: the peer offers {most} for measuring, use no more"
         )));

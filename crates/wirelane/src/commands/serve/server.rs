@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fabric::link::{self, Endpoint};
 use kv_server::Engine;
-use kv_server::grpc::{About, Grpc};
+use kv_server::grpc::{Grpc, ServerInfo};
 use kv_server::metrics::LinkEvents;
 
 use super::args::ServeArgs;
@@ -38,7 +38,7 @@ impl Server {
         guard: Arc<Guard>,
     ) -> Result<Self, Failure> {
         let store = args.store()?;
-        let engine = Engine::guarded(&store, guard.access().clone())?;
+        let engine = Engine::with_access(&store, guard.access().clone())?;
         let closer = Closer::start(&engine)
             .map_err(|error| Failure::failed(format!("start a thread for the disk: {error}")))?;
         let (events, offers) = (LinkEvents::of(&mut links), Offers::of(&links));
@@ -77,7 +77,7 @@ impl Server {
 /// The store for callers by gRPC.
 fn grpc(engine: &Arc<Engine>, offers: &Offers) -> Grpc {
     let offers = offers.clone();
-    let about = About {
+    let about = ServerInfo {
         version: VERSION,
         transports: Arc::new(move || offers.list().into_iter().map(Into::into).collect()),
     };

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 /// Removes what has expired, until told to stop. Nobody waits for it: an expired value is not found either way.
 pub(super) async fn tidy(engine: Arc<Engine>, mut life: watch::Receiver<Phase>) {
     loop {
-        let next = engine.tidy().unwrap_or(LONGEST).clamp(SHORTEST, LONGEST);
+        let next = engine.clean_up().unwrap_or(LONGEST).clamp(SHORTEST, LONGEST);
         let stopping = Phase::Stopping.reached(&mut life);
         if timeout(next, stopping).await.is_ok() {
             return;
