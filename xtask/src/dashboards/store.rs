@@ -174,16 +174,13 @@ const CLIENTS: &[Panel] = &[
         ],
     ),
     panel(
-        "Put off and turned away",
+        "Put off and rejected",
         Lines,
         "ops",
-        "Too much on its way in, or shutting down.",
+        "Too many bytes in flight, or shutting down.",
         &[
             ("rate(wirelane_store_busy_total{@}[$__rate_interval])", "{{instance}} busy"),
-            (
-                "rate(wirelane_store_turned_away_total{@}[$__rate_interval])",
-                "{{instance}} turned away",
-            ),
+            ("rate(wirelane_store_rejected_total{@}[$__rate_interval])", "{{instance}} rejected"),
         ],
     ),
 ];

@@ -1,4 +1,4 @@
-//! Who calls, as the connection and one call show it.
+//! The identity of a caller, from its connection and from each call.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::engine::quota::{Quota, Share};
 use access::tls::{ClientCertificate, Tls};
 use access::{Access, Pass, Refused};
 
-/// What is known of who made a connection.
+/// The credentials of a connection.
 #[derive(Clone)]
 pub(super) struct Caller {
     certificate: Option<Arc<ClientCertificate>>,
     secure: bool,
-    /// It speaks without TLS, which this server has.
-    pub(super) exposed: bool,
-    /// What it may have on its way here.
+    /// The connection is not encrypted, although the server requires TLS.
+    pub(super) lacks_tls: bool,
+    /// Its part of the quota of bytes in flight.
     share: Arc<Share>,
     unauthenticated: Arc<UnauthenticatedConnection>,
 }
@@ -30,45 +30,45 @@ impl Caller {
         unauthenticated: Arc<UnauthenticatedConnection>,
     ) -> Self {
         let share = quota.share();
-        Caller { certificate: None, secure: false, exposed: false, share, unauthenticated }
+        Caller { certificate: None, secure: false, lacks_tls: false, share, unauthenticated }
     }
 
-    pub(super) fn exposed(self) -> Self {
-        Caller { exposed: true, ..self }
+    pub(super) fn without_tls(self) -> Self {
+        Caller { lacks_tls: true, ..self }
     }
 
     pub(super) fn secure(self, certificate: Option<Arc<ClientCertificate>>) -> Self {
         Caller { certificate, secure: true, ..self }
     }
 
-    /// Looks at what the request shows, and takes it away: nobody behind the gate needs the secret.
+    /// Checks the credentials of a request, and removes them from it: handlers do not need the secret.
     pub(super) fn admit<B>(
         &self,
         request: &mut Request<B>,
         access: &Arc<Access>,
         tls: Option<&Tls>,
     ) -> Result<Pass, Refused> {
-        let shown = request.headers_mut().remove(AUTHORIZATION);
-        let shown = shown.as_ref().map(|shown| shown.as_bytes());
-        let verified = match (shown, &self.certificate, tls) {
+        let token = request.headers_mut().remove(AUTHORIZATION);
+        let token = token.as_ref().map(|token| token.as_bytes());
+        let verified = match (token, &self.certificate, tls) {
             (None, Some(certificate), Some(tls)) => tls.verify(certificate, access)?,
             _ => None,
         };
-        access.authenticate(verified, shown)
+        access.authenticate(verified, token)
     }
 
-    /// A call of its was let in: whether it may stay.
+    /// Marks the connection as authenticated; `false`: it is already being closed.
     pub(super) fn may_stay(&self) -> bool {
         self.unauthenticated.may_stay()
     }
 }
 
-/// Who was let in where the call came in, passed on with its request.
+/// The authenticated caller, attached to the request.
 #[derive(Clone)]
 pub(super) struct Admission {
     pass: Pass,
     share: Arc<Share>,
-    /// Whether nobody else hears what is said.
+    /// Whether the connection is encrypted.
     secure: bool,
 }
 
@@ -77,23 +77,23 @@ impl Admission {
         Admission { pass, share: caller.share.clone(), secure: caller.secure }
     }
 
-    /// Every request has one; without it nobody is known.
+    /// The admission of a request; all requests that pass the gate have one.
     pub(super) fn of<T>(request: &tonic::Request<T>) -> Result<Admission, Status> {
         let admission = request.extensions().get::<Admission>().cloned();
         admission.ok_or_else(|| status::denied(Refused::NoCredentials))
     }
 
-    /// What the caller may do.
+    /// The caller's permissions.
     pub(super) fn pass(&self) -> &Pass {
         &self.pass
     }
 
-    /// What the caller may have on its way here.
+    /// The caller's part of the quota of bytes in flight.
     pub(super) fn share(&self) -> &Arc<Share> {
         &self.share
     }
 
-    /// Whether a secret may be told in the answer.
+    /// Whether a secret may be sent in the answer.
     pub(super) fn is_secure(&self) -> bool {
         self.secure
     }

@@ -1,8 +1,8 @@
-//! A write that its caller may ask for again.
+//! A write that its caller may repeat.
 
 use std::sync::Arc;
 
-use kv_proto::wire::{Answer, Status as Said};
+use kv_proto::wire::{Answer, Status as WireStatus};
 use kv_proto::{Attempt, v1};
 use tonic::Status;
 
@@ -10,48 +10,56 @@ use super::status;
 use crate::engine::session::{Session, Sessions, WINDOW, WriteStart};
 use access::Pass;
 
-/// Whether a write is to be done now, or was before.
-pub(super) enum Begun {
-    Now(Attempted),
-    Before(Answer),
+/// Whether a write is to be executed, or was before.
+pub(super) enum AttemptStart {
+    New(WriteAttempt),
+    Done(Answer),
 }
 
-/// A write in flight. One that is dropped without an answer came to nothing, and may be asked for again.
-pub(super) struct Attempted {
-    turn: Option<(Arc<Session>, u64)>,
+/// A write in flight. If it is dropped without an answer, nothing was changed, and it may be retried.
+pub(super) struct WriteAttempt {
+    write: Option<(Arc<Session>, u64)>,
 }
 
-impl Attempted {
-    /// Asks whether it is this write's turn. One without an attempt is always done.
+impl WriteAttempt {
+    /// Starts a write. One without an attempt is always executed.
     pub(super) fn begin(
         sessions: &Sessions,
         pass: &Pass,
         attempt: Option<v1::Attempt>,
-    ) -> Result<Begun, Status> {
-        let Some(attempt) = attempt else { return Ok(Begun::Now(Attempted { turn: None })) };
+    ) -> Result<AttemptStart, Status> {
+        let Some(attempt) = attempt else {
+            return Ok(AttemptStart::New(WriteAttempt { write: None }));
+        };
         let Attempt { session, sequence } = Attempt::try_from(attempt)?;
         let session = sessions.find(&session, pass.identity()).ok_or_else(status::no_session)?;
         session.leave();
         match session.start_write(sequence) {
-            WriteStart::New => Ok(Begun::Now(Attempted { turn: Some((session, sequence)) })),
-            WriteStart::Done(answer) => Ok(Begun::Before(answer)),
+            WriteStart::New => {
+                Ok(AttemptStart::New(WriteAttempt { write: Some((session, sequence)) }))
+            }
+            WriteStart::Done(answer) => Ok(AttemptStart::Done(answer)),
             WriteStart::InFlight => Err(status::in_flight()),
             WriteStart::Forgotten => Err(status::forgotten(sequence, WINDOW)),
         }
     }
 
-    /// Something of it came: its session is in use.
+    /// Records that its session is in use.
     pub(super) fn touch(&self) {
-        if let Some((session, _)) = &self.turn {
+        if let Some((session, _)) = &self.write {
             session.leave();
         }
     }
 
-    /// It was done, or refused for good. What a full store refuses may be taken another time.
+    /// Records the answer, unless it is temporary: a write that was refused because memory or disk was full, or the disk
+    /// failed, may be retried.
     pub(super) fn done(mut self, answer: Answer) -> Answer {
-        let disk = matches!(answer.status, Said::DiskFull | Said::DiskFailed | Said::Damaged);
-        let passes = disk || answer.status == Said::Full;
-        if !passes && let Some((session, sequence)) = self.turn.take() {
+        let disk = matches!(
+            answer.status,
+            WireStatus::DiskFull | WireStatus::DiskFailed | WireStatus::Damaged
+        );
+        let is_temporary = disk || answer.status == WireStatus::Full;
+        if !is_temporary && let Some((session, sequence)) = self.write.take() {
             session.finish_write(sequence, answer);
             session.leave();
         }
@@ -59,9 +67,9 @@ impl Attempted {
     }
 }
 
-impl Drop for Attempted {
+impl Drop for WriteAttempt {
     fn drop(&mut self) {
-        if let Some((session, sequence)) = self.turn.take() {
+        if let Some((session, sequence)) = self.write.take() {
             session.cancel_write(sequence);
         }
     }

@@ -1,4 +1,4 @@
-//! Answers that wait for their readers.
+//! Calls with answers in flight, to find readers that have stalled.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,55 +9,55 @@ use tokio::sync::Notify;
 use super::permits::Permit;
 use crate::rows::Rows;
 
-/// All answers in flight.
+/// All calls with answers in flight.
 pub(super) struct Calls {
-    began: Instant,
+    started: Instant,
     open: Mutex<Rows<Arc<Call>>>,
 }
 
 struct Call {
-    /// Since when its reader has not come back for more, in milliseconds; [`WANTED`]: the reader waits for us.
-    waits: AtomicU64,
-    /// Ends its connection.
-    hang_up: Arc<Notify>,
+    /// Since when the reader has not requested more, in milliseconds; [`READER_WAITS`]: the reader waits for data.
+    stalled_since: AtomicU64,
+    /// Closes its connection.
+    close: Arc<Notify>,
 }
 
-/// One answer in flight, until it is dropped.
-pub(super) struct Open {
+/// A call with an answer in flight, until it is dropped.
+pub(super) struct OpenCall {
     calls: Arc<Calls>,
     call: Arc<Call>,
     row: u32,
-    /// Makes room for another call.
+    /// Released with the call.
     _permit: Option<Permit>,
 }
 
 impl Default for Calls {
     fn default() -> Self {
-        Calls { began: Instant::now(), open: Mutex::default() }
+        Calls { started: Instant::now(), open: Mutex::default() }
     }
 }
 
 impl Calls {
-    pub(super) fn open(self: &Arc<Self>, hang_up: Arc<Notify>, permit: Option<Permit>) -> Open {
-        let call = Arc::new(Call { waits: AtomicU64::new(WANTED), hang_up });
+    pub(super) fn open(self: &Arc<Self>, close: Arc<Notify>, permit: Option<Permit>) -> OpenCall {
+        let call = Arc::new(Call { stalled_since: AtomicU64::new(READER_WAITS), close });
         let row = self.lock().insert(call.clone());
-        Open { calls: self.clone(), call, row, _permit: permit }
+        OpenCall { calls: self.clone(), call, row, _permit: permit }
     }
 
-    /// Ends the connections of readers that have not come back for so long, and says how many answers waited.
-    pub(super) fn hang_up_on_the_idle(&self, idle: Duration) -> usize {
+    /// Closes the connections of readers that have stalled for `idle`; returns the number of their calls.
+    pub(super) fn close_stalled(&self, idle: Duration) -> usize {
         let now = self.now();
         let mut open = self.lock();
         let idle = |call: &Arc<Call>| {
-            let since = call.waits.load(Relaxed);
-            since != WANTED && now.saturating_sub(since) >= idle.as_millis() as u64
+            let since = call.stalled_since.load(Relaxed);
+            since != READER_WAITS && now.saturating_sub(since) >= idle.as_millis() as u64
         };
-        let gone = open.iter_mut().filter(|(_, call)| idle(call));
-        gone.map(|(_, call)| call.hang_up.notify_one()).count()
+        let stalled = open.iter_mut().filter(|(_, call)| idle(call));
+        stalled.map(|(_, call)| call.close.notify_one()).count()
     }
 
     fn now(&self) -> u64 {
-        self.began.elapsed().as_millis() as u64
+        self.started.elapsed().as_millis() as u64
     }
 
     fn lock(&self) -> MutexGuard<'_, Rows<Arc<Call>>> {
@@ -65,41 +65,41 @@ impl Calls {
     }
 }
 
-impl Open {
-    /// The reader was given something, and must come back for more.
-    pub(super) fn gave(&self) {
-        self.call.waits.store(self.calls.now(), Relaxed);
+impl OpenCall {
+    /// Records that data was passed to the reader.
+    pub(super) fn data_sent(&self) {
+        self.call.stalled_since.store(self.calls.now(), Relaxed);
     }
 
-    /// The reader waits for us.
-    pub(super) fn is_wanted(&self) {
-        self.call.waits.store(WANTED, Relaxed);
+    /// Records that the reader waits for data.
+    pub(super) fn reader_waits(&self) {
+        self.call.stalled_since.store(READER_WAITS, Relaxed);
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenCall {
     fn drop(&mut self) {
         self.calls.lock().remove(self.row);
     }
 }
 
-const WANTED: u64 = u64::MAX;
+const READER_WAITS: u64 = u64::MAX;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_who_was_given_something_and_stays_away_is_hung_up_on() {
+    fn only_stalled_readers_are_closed() {
         let calls = Arc::new(Calls::default());
         let open = || calls.open(Arc::new(Notify::new()), None);
         let (fresh, given, waiting) = (open(), open(), open());
-        given.gave();
-        waiting.gave();
-        waiting.is_wanted();
-        assert_eq!(calls.hang_up_on_the_idle(Duration::from_secs(60)), 0);
-        assert_eq!(calls.hang_up_on_the_idle(Duration::ZERO), 1);
+        given.data_sent();
+        waiting.data_sent();
+        waiting.reader_waits();
+        assert_eq!(calls.close_stalled(Duration::from_secs(60)), 0);
+        assert_eq!(calls.close_stalled(Duration::ZERO), 1);
         drop((fresh, given, waiting));
-        assert_eq!(calls.hang_up_on_the_idle(Duration::ZERO), 0);
+        assert_eq!(calls.close_stalled(Duration::ZERO), 0);
     }
 }

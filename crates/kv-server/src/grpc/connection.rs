@@ -1,4 +1,4 @@
-//! One HTTP/2 connection: who gets in, and how long it stays.
+//! One HTTP/2 connection: its admission, and its end.
 
 use std::convert::Infallible;
 use std::net::TcpStream;
@@ -19,71 +19,74 @@ use super::gate::Gate;
 use super::unauthenticated::UnauthenticatedConnection;
 use access::Phase;
 
-/// Gives a connection a place and a task, or closes it.
+/// Accepts a connection and spawns its task, or closes it if there are too many.
 pub(super) fn admit(
     socket: TcpStream,
     gate: &Arc<Gate>,
     counts: &Arc<Counts>,
     life: &watch::Receiver<Phase>,
 ) {
-    let place = counts.place();
-    if place.is_none() && !gate.unauthenticated().send_one_away() {
-        tracing::warn!("too many gRPC connections, one was closed");
-        return counts.turn_away();
+    let permit = counts.try_permit();
+    if permit.is_none() && !gate.unauthenticated().evict_oldest() {
+        tracing::warn!("too many gRPC connections, rejecting one");
+        return counts.reject();
     }
     let (gate, counts, life) = (gate.clone(), counts.clone(), life.clone());
     tokio::spawn(async move {
-        let place = match place {
-            Some(place) => Some(place),
-            None => vacated(&gate, &counts).await,
+        let permit = match permit {
+            Some(permit) => Some(permit),
+            None => evicted_permit(&gate, &counts).await,
         };
-        let Some(place) = place else { return counts.turn_away() };
-        let unauthenticated = Arc::new(gate.unauthenticated().come());
+        let Some(permit) = permit else { return counts.reject() };
+        let unauthenticated = Arc::new(gate.unauthenticated().add());
         let ended = tokio::select! {
-            ended = converse(socket, gate, life, unauthenticated.clone()) => ended,
-            () = unauthenticated.sent_away() => Err("it made no call, and others needed its place"),
+            ended = handle(socket, gate, life, unauthenticated.clone()) => ended,
+            () = unauthenticated.evicted() => Err("too many connections, and it made no call"),
         };
         if let Err(why) = ended {
-            tracing::debug!(why, "a connection was closed");
-            counts.turn_away();
+            tracing::debug!(why, "gRPC connection closed");
+            counts.reject();
         }
-        drop(place);
+        drop(permit);
     });
 }
 
-/// The place of somebody who was sent away; of another, if that one went to somebody else.
-async fn vacated(gate: &Gate, counts: &Counts) -> Option<OwnedSemaphorePermit> {
+/// Waits for the permit of an evicted connection; evicts another one if a different task took it.
+async fn evicted_permit(gate: &Gate, counts: &Counts) -> Option<OwnedSemaphorePermit> {
     loop {
-        let place = counts.next_place(MOMENT).await;
-        if place.is_some() || !gate.unauthenticated().send_one_away() {
-            return place;
+        let permit = counts.permit(EVICTION_TIMEOUT).await;
+        if permit.is_some() || !gate.unauthenticated().evict_oldest() {
+            return permit;
         }
     }
 }
 
-async fn converse(
+async fn handle(
     socket: TcpStream,
     gate: Arc<Gate>,
     life: watch::Receiver<Phase>,
     unauthenticated: Arc<UnauthenticatedConnection>,
 ) -> Result<(), &'static str> {
-    let stream = tokio::net::TcpStream::from_std(socket).map_err(|_| "it cannot be watched")?;
-    // Answers are written when they are whole.
+    let stream = tokio::net::TcpStream::from_std(socket).map_err(|_| "cannot watch its socket")?;
+    // Answers are written completely, so there is nothing to coalesce.
     let _ = stream.set_nodelay(true);
-    let speaks = timeout(PATIENCE, greeted(&stream)).await.map_err(|_| "it says nothing")??;
+    let detected = timeout(PEER_TIMEOUT, detect_protocol(&stream)).await;
+    let protocol = detected.map_err(|_| "no HTTP/2 preface in time")??;
     let caller = Caller::plain(gate.quota(), unauthenticated);
-    match (speaks, gate.tls()) {
+    match (protocol, gate.tls()) {
         (Protocol::Http2, None) => serve(stream, gate, caller, life).await,
-        // It is told so by every call.
-        (Protocol::Http2, Some(_)) => serve(stream, gate, caller.exposed(), life).await,
+        // Every call is answered with an error that asks for TLS.
+        (Protocol::Http2, Some(_)) => serve(stream, gate, caller.without_tls(), life).await,
         (Protocol::Tls, None) => {
-            return Err("it speaks TLS, for which this server has no certificate");
+            return Err("it uses TLS, and this server has no certificate");
         }
         (Protocol::Tls, Some(tls)) => match tls.accept(stream, gate.access()).await {
-            Ok((stream, shown)) => serve(stream, gate, caller.secure(shown), life).await,
+            Ok((stream, certificate)) => {
+                serve(stream, gate, caller.secure(certificate), life).await;
+            }
             Err(error) => {
-                tracing::debug!(%error, "a TLS handshake failed");
-                return Err("its TLS handshake failed");
+                tracing::debug!(%error, "TLS handshake failed");
+                return Err("TLS handshake failed");
             }
         },
     }
@@ -96,10 +99,10 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     caller: Caller,
     mut life: watch::Receiver<Phase>,
 ) {
-    let hang_up = Arc::new(Notify::new());
+    let close = Arc::new(Notify::new());
     let service = service_fn(|request| {
-        let (gate, caller, hang_up) = (gate.clone(), caller.clone(), hang_up.clone());
-        async move { Ok::<_, Infallible>(gate.answer(request, &caller, hang_up).await) }
+        let (gate, caller, close) = (gate.clone(), caller.clone(), close.clone());
+        async move { Ok::<_, Infallible>(gate.answer(request, &caller, close).await) }
     });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -109,17 +112,17 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .max_send_buf_size(SEND_BUFFER)
         .max_header_list_size(MAX_HEADER_BYTES)
         .keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(PATIENCE)
+        .keep_alive_timeout(PEER_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     tokio::select! {
         ended = connection.as_mut() => {
             if let Err(error) = ended {
-                tracing::debug!(%error, "a gRPC connection ended");
+                tracing::debug!(%error, "gRPC connection ended");
             }
         }
-        () = hang_up.notified() => {
-            tracing::debug!("an answer was not read for too long, its connection is closed");
+        () = close.notified() => {
+            tracing::debug!("gRPC connection closed: an answer was not read in time");
         }
         () = Phase::Stopping.reached(&mut life) => {
             connection.as_mut().graceful_shutdown();
@@ -128,23 +131,23 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     }
 }
 
-/// What a connection begins with.
+/// The protocol of a connection, by its first bytes.
 enum Protocol {
     Http2,
     Tls,
 }
 
-/// Waits for what every HTTP/2 connection begins with, or TLS, and leaves it there to be read.
-async fn greeted(stream: &tokio::net::TcpStream) -> Result<Protocol, &'static str> {
-    let mut heard = [0; PREFACE.len()];
+/// Waits for the HTTP/2 preface, or for TLS, without consuming it.
+async fn detect_protocol(stream: &tokio::net::TcpStream) -> Result<Protocol, &'static str> {
+    let mut received = [0; PREFACE.len()];
     loop {
-        let count = stream.peek(&mut heard).await.map_err(|_| "it hung up")?;
+        let count = stream.peek(&mut received).await.map_err(|_| "closed by the peer")?;
         match count {
-            0 => return Err("it hung up"),
-            _ if heard[0] == CLIENT_HELLO => return Ok(Protocol::Tls),
-            _ if heard[..count] != PREFACE[..count] => return Err("it speaks no HTTP/2"),
+            0 => return Err("closed by the peer"),
+            _ if received[0] == TLS_HANDSHAKE => return Ok(Protocol::Tls),
+            _ if received[..count] != PREFACE[..count] => return Err("not HTTP/2"),
             _ if count == PREFACE.len() => return Ok(Protocol::Http2),
-            // Peeking does not wait for more than there is.
+            // Peeking returns immediately if there are any bytes.
             _ => sleep(Duration::from_millis(5)).await,
         }
     }
@@ -152,12 +155,12 @@ async fn greeted(stream: &tokio::net::TcpStream) -> Result<Protocol, &'static st
 
 /// RFC 9113, 3.4.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// The first byte of TLS (RFC 8446, 5.1): a record of the handshake.
-const CLIENT_HELLO: u8 = 0x16;
-/// For the preface, and for an answer to a ping.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long it takes to send somebody away, on a machine that has something else to do.
-const MOMENT: Duration = Duration::from_millis(200);
+/// The first byte of TLS (RFC 8446, 5.1): a handshake record.
+const TLS_HANDSHAKE: u8 = 0x16;
+/// For the preface, and for the answer to a ping.
+const PEER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait until an evicted connection is closed, on a busy machine.
+const EVICTION_TIMEOUT: Duration = Duration::from_millis(200);
 /// How often a silent peer is asked whether it is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Calls at once.

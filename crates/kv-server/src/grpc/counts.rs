@@ -1,4 +1,4 @@
-//! What was asked for by gRPC, in numbers.
+//! Counters of the gRPC service.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,17 +8,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tonic::Code;
 
-/// Calls by method, refusals by code, and connections.
+/// Calls by method, failures by code, and connections.
 #[derive(Debug)]
 pub struct Counts {
     calls: [AtomicU64; METHODS.len()],
     failures: [AtomicU64; CODES.len()],
-    turned_away: AtomicU64,
-    hung_up: AtomicU64,
-    places: Arc<Semaphore>,
+    rejected: AtomicU64,
+    stalled: AtomicU64,
+    connections: Arc<Semaphore>,
 }
 
-/// A call of the service.
+/// A method of the service.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Method {
     Delete,
@@ -40,39 +40,39 @@ impl Default for Counts {
         Counts {
             calls: Default::default(),
             failures: Default::default(),
-            turned_away: AtomicU64::new(0),
-            hung_up: AtomicU64::new(0),
-            places: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            rejected: AtomicU64::new(0),
+            stalled: AtomicU64::new(0),
+            connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
         }
     }
 }
 
 impl Counts {
-    /// How often each method was called.
+    /// The number of calls, by method.
     pub fn calls(&self) -> impl Iterator<Item = (&'static str, u64)> {
         METHODS.into_iter().zip(&self.calls).map(|(name, count)| (name, count.load(Relaxed)))
     }
 
-    /// How many calls ended with each code, but for OK.
+    /// The number of calls that failed, by code.
     pub fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let all = CODES.into_iter().zip(&self.failures).skip(1);
         all.map(|(name, count)| (name, count.load(Relaxed)))
     }
 
-    /// How many connections there are.
+    /// The number of open connections.
     pub fn connections(&self) -> usize {
-        MAX_CONNECTIONS - self.places.available_permits()
+        MAX_CONNECTIONS - self.connections.available_permits()
     }
 
-    /// How many connections were closed because there were too many, or because they spoke no HTTP/2, or made no
-    /// call and others needed their places.
-    pub fn turned_away(&self) -> u64 {
-        self.turned_away.load(Relaxed)
+    /// The number of connections closed because there were too many, because they did not use HTTP/2, or because they made
+    /// no call and others needed their place.
+    pub fn rejected(&self) -> u64 {
+        self.rejected.load(Relaxed)
     }
 
-    /// How many connections were closed because an answer was not read for too long.
-    pub fn idled(&self) -> u64 {
-        self.hung_up.load(Relaxed)
+    /// The number of connections closed because an answer was not read in time.
+    pub fn stalled(&self) -> u64 {
+        self.stalled.load(Relaxed)
     }
 
     pub(super) fn called(&self, method: Method) {
@@ -85,31 +85,31 @@ impl Counts {
         }
     }
 
-    pub(super) fn turn_away(&self) {
-        self.turned_away.fetch_add(1, Relaxed);
+    pub(super) fn reject(&self) {
+        self.rejected.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn hung_up(&self, connections: usize) {
-        self.hung_up.fetch_add(connections as u64, Relaxed);
+    pub(super) fn add_stalled(&self, connections: usize) {
+        self.stalled.fetch_add(connections as u64, Relaxed);
     }
 
-    /// A place for a connection, if there is one.
-    pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
-        self.places.clone().try_acquire_owned().ok()
+    /// A permit for a connection, if one is free.
+    pub(super) fn try_permit(&self) -> Option<OwnedSemaphorePermit> {
+        self.connections.clone().try_acquire_owned().ok()
     }
 
-    /// A place for a connection, when there is one again.
-    pub(super) async fn next_place(&self, patience: Duration) -> Option<OwnedSemaphorePermit> {
-        timeout(patience, self.places.clone().acquire_owned()).await.ok()?.ok()
+    /// Waits for a permit for a connection.
+    pub(super) async fn permit(&self, limit: Duration) -> Option<OwnedSemaphorePermit> {
+        timeout(limit, self.connections.clone().acquire_owned()).await.ok()?.ok()
     }
 
-    /// Waits until there is no connection any more.
-    pub(super) async fn empty(&self) {
-        let _ = self.places.acquire_many(MAX_CONNECTIONS as u32).await;
+    /// Waits until all connections are closed.
+    pub(super) async fn all_closed(&self) {
+        let _ = self.connections.acquire_many(MAX_CONNECTIONS as u32).await;
     }
 }
 
-/// Each client has one, mostly.
+/// Most clients have one.
 const MAX_CONNECTIONS: usize = 512;
 
 /// In the order of [`Method`].
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_at_their_numbers() {
+    fn names_are_in_the_order_of_their_numbers() {
         assert_eq!(METHODS[Method::Write as usize], "Write");
         assert_eq!(METHODS[Method::MultiPut as usize], "MultiPut");
         assert_eq!(CODES[Code::Unauthenticated as usize], "UNAUTHENTICATED");

@@ -1,4 +1,4 @@
-//! Where calls come in: which service is meant, how many there may be, and how long they may take to arrive.
+//! The entry of all calls: chooses the service, limits the number of calls, and the time for a request to arrive.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -23,8 +23,8 @@ use super::admission::{Admission, Caller};
 use super::calls::Calls;
 use super::counts::Counts;
 use super::permits::{Permit, Permits};
-use super::request_body::Arriving;
-use super::response_body::Paced;
+use super::request_body::RequestBody;
+use super::response_body::ResponseBody;
 use super::service::Service;
 use super::status;
 use super::unauthenticated::Unauthenticated;
@@ -33,9 +33,9 @@ use access::tls::Tls;
 use access::{Access, Pass, Refused};
 
 pub(super) struct Gate {
-    store: Answering,
-    /// Health and reflection, by the names of their services.
-    others: [(&'static str, Answering); 2],
+    store: Handler,
+    /// Health and reflection, by service name.
+    others: [(&'static str, Handler); 2],
     health: HealthReporter,
     permits: Arc<Permits>,
     unauthenticated: Arc<Unauthenticated>,
@@ -45,12 +45,12 @@ pub(super) struct Gate {
     tls: Option<Arc<Tls>>,
     idle: Duration,
     counts: Arc<Counts>,
-    /// Nothing more is begun.
+    /// Draining: new calls are rejected.
     closing: AtomicBool,
 }
 
-/// Answers the calls of one service.
-type Answering = Box<dyn Fn(Request<Arriving>) -> Answer + Send + Sync>;
+/// The handler of one service.
+type Handler = Box<dyn Fn(Request<RequestBody>) -> Answer + Send + Sync>;
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 impl Gate {
@@ -67,13 +67,13 @@ impl Gate {
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         let (reporter, health) = health_reporter();
         reporter.set_service_status(kv_proto::SERVICE, ServingStatus::Serving).await;
-        let health = health.max_decoding_message_size(MAX_QUESTION);
+        let health = health.max_decoding_message_size(MAX_NAME_REQUEST_BYTES);
         let reflection = tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(kv_proto::FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
             .build_v1()
-            .expect("our own descriptors are good, as a test of kv-proto shows")
-            .max_decoding_message_size(MAX_QUESTION);
+            .expect("the descriptors are valid, as a test of kv-proto shows")
+            .max_decoding_message_size(MAX_NAME_REQUEST_BYTES);
         Gate {
             store: Box::new(move |request| store.clone().call(request)),
             others: [
@@ -109,28 +109,28 @@ impl Gate {
         &self.unauthenticated
     }
 
-    /// Answers one call, whatever comes of it.
+    /// Answers one call.
     pub(super) async fn answer(
         &self,
         request: Request<Incoming>,
         caller: &Caller,
-        hang_up: Arc<Notify>,
-    ) -> Response<Paced> {
+        close: Arc<Notify>,
+    ) -> Response<ResponseBody> {
         let (answer, permit) = match service_of(&request) == kv_proto::SERVICE {
-            _ if caller.exposed => {
+            _ if caller.lacks_tls => {
                 self.access.refusals().count(Refused::NoCredentials);
-                (status::wants_tls().into_http(), None)
+                (status::tls_required().into_http(), None)
             }
             true if self.closing.load(Relaxed) => self.refuse(status::shutting_down()),
-            true => self.ask_store(request, caller).await,
-            false => (self.ask_others(request).await, None),
+            true => self.call_store(request, caller).await,
+            false => (self.call_other(request).await, None),
         };
-        let open = self.calls.open(hang_up, permit);
-        answer.map(|body| Paced::new(body, open))
+        let open = self.calls.open(close, permit);
+        answer.map(|body| ResponseBody::new(body, open))
     }
 
-    /// Lets in who may call before it takes a permit, and before anything of its request is waited for.
-    async fn ask_store(
+    /// Authenticates the caller before it takes a permit, and before its request is awaited.
+    async fn call_store(
         &self,
         mut request: Request<Incoming>,
         caller: &Caller,
@@ -145,26 +145,27 @@ impl Gate {
         let Some(permit) = self.permits.take(pass.identity(), self.idle).await else {
             return self.refuse(status::too_many_calls());
         };
-        (self.call_store(request, caller, pass).await, Some(permit))
+        (self.dispatch(request, caller, pass).await, Some(permit))
     }
 
-    async fn call_store(
+    async fn dispatch(
         &self,
         request: Request<Incoming>,
         caller: &Caller,
         pass: Pass,
     ) -> Response<Body> {
-        // It takes as long as its value, and looks after its pieces itself.
+        // It may take as long as its value needs; the handler limits the time between pieces.
         let streams = request.uri().path().ends_with("/Write");
-        let mut request = request.map(|body| Arriving::new(body, (!streams).then_some(self.idle)));
+        let mut request =
+            request.map(|body| RequestBody::new(body, (!streams).then_some(self.idle)));
         request.extensions_mut().insert(Admission::new(pass, caller));
         if streams {
             return infallible((self.store)(request).await);
         }
-        // A write that the disk has not done yet may be done all the same.
+        // A write that the disk has not finished may still take effect.
         match timeout(2 * self.idle, (self.store)(request)).await {
             Ok(answer) => infallible(answer),
-            Err(_) => status::undecided(2 * self.idle.as_secs()).into_http(),
+            Err(_) => status::outcome_unknown(2 * self.idle.as_secs()).into_http(),
         }
     }
 
@@ -173,17 +174,17 @@ impl Gate {
         (status.into_http(), None)
     }
 
-    async fn ask_others(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn call_other(&self, request: Request<Incoming>) -> Response<Body> {
         let name = service_of(&request);
         match self.others.iter().find(|(known, _)| *known == name) {
-            Some((_, answering)) => {
-                infallible(answering(request.map(|body| Arriving::new(body, None))).await)
+            Some((_, handler)) => {
+                infallible(handler(request.map(|body| RequestBody::new(body, None))).await)
             }
             None => status::no_service().into_http(),
         }
     }
 
-    /// Begins nothing more, and tells those who watch our health.
+    /// Rejects new calls, and reports that to the health service.
     pub(super) async fn close(&self) {
         self.closing.store(true, Relaxed);
         for service in [kv_proto::SERVICE, ""] {
@@ -193,13 +194,13 @@ impl Gate {
 }
 
 impl Gate {
-    /// Waits until all calls of the store are over, answers and all.
-    pub(super) async fn quiet(&self) {
-        self.permits.empty().await;
+    /// Waits until all calls of the store have ended, including their answers.
+    pub(super) async fn calls_ended(&self) {
+        self.permits.all_free().await;
     }
 }
 
-/// The name before the method's: `/package.Service/Method`.
+/// The service name of a path `/package.Service/Method`.
 fn service_of(request: &Request<Incoming>) -> &str {
     request.uri().path().split('/').nth(1).unwrap_or_default()
 }
@@ -210,7 +211,7 @@ fn infallible<T>(result: Result<T, Infallible>) -> T {
 
 const HEALTH: &str = "grpc.health.v1.Health";
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
-/// Requests that wait for their bytes and answers that wait for their readers: each may have a message.
+/// Calls in flight: each may have a message in memory, of a request or of an answer.
 const MAX_CALLS: usize = 512;
-/// The name of a service or a symbol.
-const MAX_QUESTION: usize = 16 << 10;
+/// A request to health or reflection has the name of a service or a symbol.
+const MAX_NAME_REQUEST_BYTES: usize = 16 << 10;

@@ -1,12 +1,13 @@
 //! The store over gRPC: the published service, for clients in any language.
 //!
-//! Connections come from whoever listens ([`Grpc::connection_handler`]), each is a task (`connection`), and each call passes
-//! a gate (`gate`) that knows which service is meant and how much may be in flight. What the calls do is in
-//! `read`, `write` and `query`, which see messages, who asks and the engine, and no network; `status` is the one
-//! place that says no. Who asks is found out once for each call (`admission`). Values are copied here, piece by piece: who wants them without a copy uses a link.
+//! Connections come from the listener ([`Grpc::connection_handler`]), each is a task (`connection`), and each call passes
+//! the gate (`gate`), which chooses the service and limits the calls in flight. The calls are implemented in
+//! `read`, `write` and `query`, which see messages, the caller and the engine, but no network; all refusals are in
+//! `status`. The caller is authenticated once per call (`admission`). Values are copied here, piece by piece: links avoid
+//! that.
 //!
-//! Nobody holds memory for long by standing still: a request has a minute to arrive, a stream of pieces a
-//! minute for each, and an answer that is not read for so long costs its connection (`calls`, `response_body`).
+//! A stalled client does not hold memory for long: a request has a minute to arrive, each piece of a stream
+//! another minute, and a connection is closed if an answer is not read for that long (`calls`, `response_body`).
 
 mod admission;
 mod attempt;
@@ -41,16 +42,16 @@ pub use counts::Counts;
 use gate::Gate;
 use service::Service;
 
-/// What callers are told of this server.
+/// Information info this server, for callers.
 #[derive(Clone)]
-pub struct About {
+pub struct ServerInfo {
     /// The program's version.
     pub version: &'static str,
     /// Every transport, offered or not. Must not take long.
     pub transports: Arc<dyn Fn() -> Vec<Transport> + Send + Sync>,
 }
 
-/// The service, before it serves.
+/// The gRPC service, before it serves.
 pub struct Grpc {
     sender: mpsc::Sender<TcpStream>,
     arrivals: mpsc::Receiver<TcpStream>,
@@ -61,68 +62,69 @@ pub struct Grpc {
 }
 
 impl Grpc {
-    /// The store of this engine.
-    pub fn new(engine: Arc<Engine>, about: About) -> Self {
+    /// A service for this engine.
+    pub fn new(engine: Arc<Engine>, info: ServerInfo) -> Self {
         let (sender, arrivals) = mpsc::channel(MAX_WAITING);
         let counts = Arc::new(Counts::default());
         let idle = engine.idle();
-        let service = Service::new(engine, about, counts.clone());
+        let service = Service::new(engine, info, counts.clone());
         Grpc { sender, arrivals, service, counts, tls: None, idle }
     }
 
-    /// The same over TLS, and not without.
+    /// Requires TLS.
     pub fn with_tls(self, tls: Option<Arc<Tls>>) -> Self {
         Grpc { tls, ..self }
     }
 
-    /// Takes connections of which nothing was read, on any thread, and never waits.
+    /// Accepts connections of which nothing was read, on any thread, without blocking.
     pub fn connection_handler(&self) -> fabric::session::OtherHandler {
         let (sender, counts) = (self.sender.clone(), self.counts.clone());
         Arc::new(move |socket| {
             if sender.try_send(socket).is_err() {
-                counts.turn_away();
+                counts.reject();
             }
         })
     }
 
-    /// What was done.
+    /// Its counters.
     pub fn counts(&self) -> &Arc<Counts> {
         &self.counts
     }
 
-    /// Who may ask for writes again.
+    /// The sessions of callers that may repeat writes.
     pub fn sessions(&self) -> &Arc<Sessions> {
         self.service.sessions()
     }
 
-    /// Serves until told to stop. After a drain it begins no call more, says so to who calls and who asks for
-    /// its health, and lets calls in flight finish; `drained` hears when they have.
+    /// Serves until `Phase::Stopping`. From `Phase::Draining` on it rejects new calls, reports that as its health, and lets
+    /// calls in flight finish; `drained` is notified when they have.
     pub async fn serve(self, mut life: watch::Receiver<Phase>, drained: oneshot::Sender<()>) {
         let (mut ended, mut drained) = (life.clone(), Some(drained));
         let Grpc { sender, mut arrivals, service, counts, tls, idle } = self;
-        // Theirs ends with whoever listens.
+        // The other senders are dropped with the listener.
         drop(sender);
         let calls = Arc::new(Calls::default());
         let sessions = service.sessions().clone();
         let gate = Gate::new(service, counts.clone(), calls.clone(), tls, idle).await;
         let gate = Arc::new(gate);
-        let mut round = interval((idle / 4).clamp(Duration::from_millis(100), ROUND));
-        round.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut cleanup =
+            interval((idle / 4).clamp(Duration::from_millis(100), MAX_CLEANUP_INTERVAL));
+        cleanup.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 arrived = arrivals.recv() => match arrived {
                     Some(socket) => connection::admit(socket, &gate, &counts, &life),
                     None => break,
                 },
-                _ = round.tick() => {
-                    counts.hung_up(calls.hang_up_on_the_idle(idle));
+                _ = cleanup.tick() => {
+                    counts.add_stalled(calls.close_stalled(idle));
                     sessions.expire(std::time::Instant::now());
                 }
                 () = Phase::Draining.reached(&mut life), if drained.is_some() => {
                     gate.close().await;
                     let (gate, drained) = (gate.clone(), drained.take());
                     tokio::spawn(async move {
-                        gate.quiet().await;
+                        gate.calls_ended().await;
                         drained.map(|drained| drained.send(()))
                     });
                 }
@@ -131,11 +133,11 @@ impl Grpc {
         }
         gate.close().await;
         drop(arrivals);
-        counts.empty().await;
+        counts.all_closed().await;
     }
 }
 
-/// Connections that were accepted and wait for their task.
+/// Accepted connections that wait for their task.
 const MAX_WAITING: usize = 256;
-/// How often to look for who stands still.
-const ROUND: Duration = Duration::from_secs(15);
+/// The longest interval between checks for stalled readers.
+const MAX_CLEANUP_INTERVAL: Duration = Duration::from_secs(15);

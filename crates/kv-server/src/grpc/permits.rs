@@ -1,4 +1,4 @@
-//! How many calls there may be: all together, and of one identity.
+//! Limits the number of calls, in total and per identity.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,50 +7,46 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Permits for calls in flight. One identity has three quarters at most, so that others find one.
+/// Permits for calls in flight. One identity has at most three quarters of them.
 pub(super) struct Permits {
     all: Arc<Semaphore>,
-    most: usize,
+    max: usize,
     taken: Mutex<HashMap<String, usize>>,
 }
 
-/// One of them, until it is dropped.
+/// A permit, released on drop.
 pub(super) struct Permit {
     permits: Arc<Permits>,
     identity: String,
-    _place: Option<OwnedSemaphorePermit>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Permits {
-    pub(super) fn new(most: usize) -> Self {
-        Permits { all: Arc::new(Semaphore::new(most)), most, taken: Mutex::default() }
+    pub(super) fn new(max: usize) -> Self {
+        Permits { all: Arc::new(Semaphore::new(max)), max, taken: Mutex::default() }
     }
 
-    /// Waits so long for a permit.
-    pub(super) async fn take(
-        self: &Arc<Self>,
-        identity: &str,
-        patience: Duration,
-    ) -> Option<Permit> {
+    /// Waits for a permit, up to a limit.
+    pub(super) async fn take(self: &Arc<Self>, identity: &str, limit: Duration) -> Option<Permit> {
         let mut permit = self.count(identity)?;
-        let place = timeout(patience, self.all.clone().acquire_owned()).await;
-        permit._place = Some(place.ok()?.ok()?);
+        let acquired = timeout(limit, self.all.clone().acquire_owned()).await;
+        permit._permit = Some(acquired.ok()?.ok()?);
         Some(permit)
     }
 
     /// Waits until all permits are free.
-    pub(super) async fn empty(&self) {
-        let _ = self.all.acquire_many(self.most as u32).await;
+    pub(super) async fn all_free(&self) {
+        let _ = self.all.acquire_many(self.max as u32).await;
     }
 
     fn count(self: &Arc<Self>, identity: &str) -> Option<Permit> {
         let mut taken = self.lock();
         let count = taken.entry(identity.to_owned()).or_default();
-        if *count >= self.most / 4 * 3 {
+        if *count >= self.max / 4 * 3 {
             return None;
         }
         *count += 1;
-        Some(Permit { permits: self.clone(), identity: identity.to_owned(), _place: None })
+        Some(Permit { permits: self.clone(), identity: identity.to_owned(), _permit: None })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, usize>> {
@@ -77,14 +73,14 @@ mod tests {
     #[tokio::test]
     async fn one_identity_leaves_permits_for_others() {
         let permits = Arc::new(Permits::new(4));
-        let mut sitting = Vec::new();
+        let mut held = Vec::new();
         while let Some(permit) = permits.take("many", Duration::ZERO).await {
-            sitting.push(permit);
+            held.push(permit);
         }
-        assert_eq!(sitting.len(), 3);
+        assert_eq!(held.len(), 3);
         let other = permits.take("other", Duration::ZERO).await;
         assert!(other.is_some() && permits.take("third", Duration::ZERO).await.is_none());
-        drop((sitting, other));
+        drop((held, other));
         assert!(permits.lock().is_empty());
         assert!(permits.take("many", Duration::ZERO).await.is_some());
     }

@@ -1,14 +1,14 @@
-//! What can be known without any value: facts of keys, lists of them, and the server itself.
+//! Calls that transfer no values: facts of keys, listings, sessions, tickets, and the server's information.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kv_proto::limits::{self, list_keys};
 use kv_proto::v1;
-use kv_proto::wire::Status as Said;
+use kv_proto::wire::Status as WireStatus;
 use tonic::Status;
 
-use super::About;
+use super::ServerInfo;
 use super::admission::Admission;
 use super::read::{facts, valid};
 use super::status;
@@ -22,7 +22,7 @@ pub(super) async fn stat(
     request: &v1::StatRequest,
 ) -> Result<v1::StatReply, Status> {
     pass.read(&request.key).map_err(status::denied)?;
-    let known = engine.facts(valid(&request.key)?).await.map_err(status::unread)?;
+    let known = engine.facts(valid(&request.key)?).await.map_err(status::disk_error)?;
     let now = engine.now();
     Ok(v1::StatReply { found: known.is_some(), facts: known.map(|known| facts(&known, now)) })
 }
@@ -38,11 +38,11 @@ pub(super) async fn list(
     if cursor >> 32 >= SHARDS as u64 {
         return Err(status::no_cursor(*cursor));
     }
-    // So many of the longest keys fit in a message, so their bytes need no limit.
+    // A message has space for that many of the longest keys, so their bytes need no limit.
     let (keys, next_cursor) =
         engine.keys(prefix, *cursor, list_keys(*limit)).await.map_err(|status| match status {
-            Said::NoHandle => status::no_cursor(*cursor),
-            other => status::unread(other),
+            WireStatus::NoHandle => status::no_cursor(*cursor),
+            other => status::disk_error(other),
         })?;
     let now = engine.now();
     let key = |(key, known): (Box<[u8]>, kv_store::Facts)| v1::KeyFacts {
@@ -60,7 +60,7 @@ pub(super) fn open_session(
     pass.check_rate().map_err(status::denied)?;
     let entered = sessions.enter(None, pass.identity());
     let (session, _) = entered.ok_or_else(status::too_many_sessions)?;
-    // Nobody stays with it: it ends unless a call comes in time.
+    // It has no permanent user: it expires unless it is used in time.
     session.leave();
     Ok(v1::Session {
         id: session.id().to_vec().into(),
@@ -70,33 +70,37 @@ pub(super) fn open_session(
     })
 }
 
-/// What opens one link under the caller's name.
+/// A ticket, by which the caller can open one link under its identity.
 pub(super) fn ticket(engine: &Engine, caller: &Admission) -> Result<v1::TicketReply, Status> {
     let pass = caller.pass();
     if pass.identity() == Holder::ANONYMOUS {
-        return Err(status::nobody());
+        return Err(status::anonymous());
     }
     if !caller.is_secure() {
         return Err(status::not_secure());
     }
     pass.check_rate().map_err(status::denied)?;
-    let ticket = engine.access().keyring().issue(pass.identity(), TICKET);
+    let ticket = engine.access().keyring().issue(pass.identity(), TICKET_LIFETIME);
     let ticket = ticket.map_err(|error| status::no_ticket(&error))?;
-    // Rules that changed before it was made took away those of before, and not this one.
+    // A change of the rules before it was issued has revoked earlier tickets, but not this one.
     if pass.is_stale() && pass.renew().is_none() {
         return Err(status::denied(Refused::WrongToken));
     }
     Ok(v1::TicketReply {
         ticket: ticket.to_bytes().to_vec().into(),
-        lifetime_ms: TICKET.as_millis() as u64,
+        lifetime_ms: TICKET_LIFETIME.as_millis() as u64,
     })
 }
 
-pub(super) fn info(engine: &Engine, pass: &Pass, about: &About) -> Result<v1::InfoReply, Status> {
+pub(super) fn info(
+    engine: &Engine,
+    pass: &Pass,
+    info: &ServerInfo,
+) -> Result<v1::InfoReply, Status> {
     pass.check_rate().map_err(status::denied)?;
     let usage = engine.store.usage();
     Ok(v1::InfoReply {
-        version: about.version.to_owned(),
+        version: info.version.to_owned(),
         epoch: engine.epoch(),
         limits: Some(v1::Limits {
             max_key_bytes: limits::MAX_KEY_BYTES as u64,
@@ -108,15 +112,15 @@ pub(super) fn info(engine: &Engine, pass: &Pass, about: &About) -> Result<v1::In
             max_items: limits::MAX_ITEMS as u64,
             max_ttl_ms: limits::MAX_TTL_MS,
         }),
-        // It tells of all keys.
+        // It includes all keys.
         pool: pass.reads_everything().then(|| v1::PoolUsage {
             capacity_bytes: usage.used_bytes + usage.free_bytes,
             used_bytes: usage.used_bytes,
             keys: usage.keys,
         }),
-        transports: (about.transports)(),
+        transports: (info.transports)(),
     })
 }
 
-/// Long enough to dial, also where a device is slow to answer; a ticket that is not used is of no use to anybody.
-const TICKET: Duration = Duration::from_secs(30);
+/// Long enough to connect, even with a slow device.
+const TICKET_LIFETIME: Duration = Duration::from_secs(30);

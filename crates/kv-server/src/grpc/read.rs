@@ -1,4 +1,4 @@
-//! Values out: whole, several at once, or in pieces.
+//! Reads of values: one, several in one message, or one in pieces.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -17,13 +17,13 @@ use super::status;
 use crate::engine::{Engine, PinnedValue, add};
 use access::Pass;
 
-/// What is known of a value, as callers hear it.
+/// The facts of a value, as a message.
 pub(super) fn facts(facts: &Facts, now: Moment) -> v1::Facts {
     let expires_in_ms = facts.expires.map(|at| at.0.saturating_sub(now.0));
     v1::Facts { length: facts.length, version: facts.version, expires_in_ms }
 }
 
-/// A key that was checked.
+/// Checks a key.
 pub(super) fn valid(key: &[u8]) -> Result<Key<'_>, kv_proto::Error> {
     Key::new(key).map_err(|_| match key.len() {
         0 => kv_proto::Error::KeyEmpty,
@@ -31,14 +31,14 @@ pub(super) fn valid(key: &[u8]) -> Result<Key<'_>, kv_proto::Error> {
     })
 }
 
-/// The version of a key that is there now, held, for who may read it.
-async fn hold(
+/// Pins the current version of a key, if the caller may read it.
+async fn pin(
     engine: &Arc<Engine>,
     pass: &Pass,
     key: &[u8],
 ) -> Result<Option<Arc<PinnedValue>>, Status> {
     pass.read(key).map_err(status::denied)?;
-    engine.pin(valid(key)?).await.map_err(status::unread)
+    engine.pin(valid(key)?).await.map_err(status::disk_error)
 }
 
 pub(super) async fn get(
@@ -46,15 +46,15 @@ pub(super) async fn get(
     pass: &Pass,
     request: v1::GetRequest,
 ) -> Result<v1::GetReply, Status> {
-    let Some(held) = hold(engine, pass, &request.key).await? else {
+    let Some(pinned) = pin(engine, pass, &request.key).await? else {
         return Ok(v1::GetReply::default());
     };
-    let span = Span::from(&request).within(held.value().facts.length)?;
+    let span = Span::from(&request).within(pinned.value().facts.length)?;
     let wanted = span.end - span.start;
     if wanted > MAX_UNARY_BYTES as u64 {
-        return Err(status::too_much_for_one_message(wanted, "Read, or ask for a part"));
+        return Err(status::too_much_for_one_message(wanted, "Read, or get a part"));
     }
-    Ok(reply(engine, &held, span, request.checksum).await)
+    Ok(reply(engine, &pinned, span, request.checksum).await)
 }
 
 pub(super) async fn multi_get(
@@ -66,12 +66,12 @@ pub(super) async fn multi_get(
     if keys.len() > MAX_ITEMS {
         return Err(kv_proto::Error::TooManyItems(keys.len()).into());
     }
-    // What stands around the values has its room first, so that the rest can be given away freely.
-    let around = keys.len() * AROUND_RESULT;
-    let mut room = (MAX_MESSAGE_BYTES - around).min(MAX_UNARY_BYTES) as u64;
+    // The overhead of all results is reserved first; the rest of the message is for values.
+    let overhead = keys.len() * MAX_RESULT_OVERHEAD;
+    let mut bytes_left = (MAX_MESSAGE_BYTES - overhead).min(MAX_UNARY_BYTES) as u64;
     let mut results = Vec::with_capacity(keys.len());
     for key in keys {
-        let outcome = match one_of_several(engine, pass, &key, &mut room, checksum).await {
+        let outcome = match one_of_several(engine, pass, &key, &mut bytes_left, checksum).await {
             Ok(reply) => v1::get_result::Outcome::Reply(reply),
             Err(status) => v1::get_result::Outcome::Refusal(status.into()),
         };
@@ -84,26 +84,26 @@ async fn one_of_several(
     engine: &Arc<Engine>,
     pass: &Pass,
     key: &[u8],
-    room: &mut u64,
+    bytes_left: &mut u64,
     checksum: bool,
 ) -> Result<v1::GetReply, Status> {
-    let Some(held) = hold(engine, pass, key).await? else { return Ok(v1::GetReply::default()) };
-    let length = held.value().facts.length;
-    *room = room.checked_sub(length).ok_or_else(status::message_full)?;
-    Ok(reply(engine, &held, 0..length, checksum).await)
+    let Some(pinned) = pin(engine, pass, key).await? else { return Ok(v1::GetReply::default()) };
+    let length = pinned.value().facts.length;
+    *bytes_left = bytes_left.checked_sub(length).ok_or_else(status::message_full)?;
+    Ok(reply(engine, &pinned, 0..length, checksum).await)
 }
 
-/// Copies a part out. Others have their turn between pieces.
+/// Copies a part of a value, and yields to other tasks between chunks.
 async fn reply(
     engine: &Arc<Engine>,
-    held: &PinnedValue,
+    pinned: &PinnedValue,
     span: Range<u64>,
     checksum: bool,
 ) -> v1::GetReply {
-    let value = held.value();
+    let value = pinned.value();
     let mut bytes = BytesMut::zeroed((span.end - span.start) as usize);
     let mut offset = span.start;
-    for piece in bytes.chunks_mut(AT_ONCE) {
+    for piece in bytes.chunks_mut(COPY_CHUNK_BYTES) {
         if offset > span.start {
             yield_now().await;
         }
@@ -119,34 +119,34 @@ async fn reply(
     }
 }
 
-/// A value in pieces, all of the version that was there at the start. The last piece lets go of it.
-pub(super) struct Reading {
+/// A value in pieces, all of one version. It is unpinned after the last piece.
+pub(super) struct ReadStream {
     engine: Arc<Engine>,
-    held: Option<Arc<PinnedValue>>,
+    pinned: Option<Arc<PinnedValue>>,
     rest: Range<u64>,
     piece: usize,
     sum: Option<u32>,
     next: Next,
 }
 
-/// What the stream gives next.
+/// The next item of the stream.
 enum Next {
     Start(v1::ReadStart),
     Data,
-    /// As `Data`, once others had their turn.
-    WriteStart,
+    /// Yields to other tasks, then `Data`.
+    Yield,
     End,
-    Nothing,
+    Finished,
 }
 
-impl Reading {
+impl ReadStream {
     pub(super) async fn begin(
         engine: &Arc<Engine>,
         pass: &Pass,
         request: &v1::ReadRequest,
     ) -> Result<Self, Status> {
-        let held = hold(engine, pass, &request.key).await?;
-        let (rest, known) = match held.as_deref().map(PinnedValue::value) {
+        let pinned = pin(engine, pass, &request.key).await?;
+        let (rest, known) = match pinned.as_deref().map(PinnedValue::value) {
             Some(value) => {
                 let span = Span::from(request).within(value.facts.length)?;
                 (span, Some(facts(&value.facts, engine.now())))
@@ -155,9 +155,9 @@ impl Reading {
         };
         let length = rest.end - rest.start;
         let start = v1::ReadStart { found: known.is_some(), facts: known, length };
-        Ok(Reading {
+        Ok(ReadStream {
             engine: engine.clone(),
-            held,
+            pinned,
             rest,
             piece: piece_bytes(request.piece_bytes),
             sum: request.checksum.then_some(0),
@@ -176,45 +176,45 @@ impl Reading {
     }
 }
 
-impl Stream for Reading {
+impl Stream for ReadStream {
     type Item = Result<v1::ReadReply, Status>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         use v1::read_reply::Part;
         let this = self.get_mut();
-        if let Next::WriteStart = this.next {
+        if let Next::Yield = this.next {
             this.next = Next::Data;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let part = match std::mem::replace(&mut this.next, Next::Nothing) {
+        let part = match std::mem::replace(&mut this.next, Next::Finished) {
             Next::Start(start) => {
                 this.next = if this.rest.is_empty() { Next::End } else { Next::Data };
                 Part::Start(start)
             }
-            Next::Data | Next::WriteStart => {
-                let Some(held) = this.held.take() else { return Poll::Ready(None) };
-                let piece = this.piece(&held);
-                (this.next, this.held) = match this.rest.is_empty() {
+            Next::Data | Next::Yield => {
+                let Some(pinned) = this.pinned.take() else { return Poll::Ready(None) };
+                let piece = this.piece(&pinned);
+                (this.next, this.pinned) = match this.rest.is_empty() {
                     true => (Next::End, None),
-                    false => (Next::WriteStart, Some(held)),
+                    false => (Next::Yield, Some(pinned)),
                 };
                 Part::Data(piece)
             }
             Next::End => {
-                this.held = None;
+                this.pinned = None;
                 Part::End(v1::ReadEnd { crc32c: this.sum })
             }
-            Next::Nothing => return Poll::Ready(None),
+            Next::Finished => return Poll::Ready(None),
         };
         Poll::Ready(Some(Ok(v1::ReadReply { part: Some(part) })))
     }
 }
 
-/// How much is copied before others have their turn: about a tenth of a millisecond.
-pub(super) const AT_ONCE: usize = 1 << 20;
-/// A result without its value, or why there is none, takes less than this.
-const AROUND_RESULT: usize = 192;
+/// Bytes copied between yields to other tasks: about a tenth of a millisecond.
+pub(super) const COPY_CHUNK_BYTES: usize = 1 << 20;
+/// The encoded size of a result without its value, or of a refusal, is less than this.
+const MAX_RESULT_OVERHEAD: usize = 192;
 
 #[cfg(test)]
 mod tests {
@@ -224,7 +224,7 @@ mod tests {
     use access::Refused;
 
     #[test]
-    fn a_result_without_its_value_takes_less_than_its_room() {
+    fn a_result_without_its_value_is_shorter_than_the_overhead() {
         let facts =
             v1::Facts { length: u64::MAX, version: u64::MAX, expires_in_ms: Some(u64::MAX) };
         let reply = v1::GetReply {
@@ -238,12 +238,12 @@ mod tests {
         let refusals = refused.into_iter().chain(others);
         let length = |outcome| {
             let result = v1::GetResult { outcome: Some(outcome) };
-            // As one of several, with its own length before it.
+            // As an element of a repeated field, with its length prefix.
             v1::MultiGetReply { results: vec![result] }.encoded_len()
         };
-        assert!(length(v1::get_result::Outcome::Reply(reply)) - 100 < AROUND_RESULT);
+        assert!(length(v1::get_result::Outcome::Reply(reply)) - 100 < MAX_RESULT_OVERHEAD);
         for refusal in refusals {
-            assert!(length(v1::get_result::Outcome::Refusal(refusal.into())) < AROUND_RESULT);
+            assert!(length(v1::get_result::Outcome::Refusal(refusal.into())) < MAX_RESULT_OVERHEAD);
         }
     }
 }

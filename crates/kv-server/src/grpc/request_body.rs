@@ -1,4 +1,4 @@
-//! The bytes of a request, which must arrive in time.
+//! The body of a request, with a timeout.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,21 +11,21 @@ use tonic::Status;
 
 use super::status;
 
-/// A request's body. All of it must be there in time, or it ends with why not; what is done with it afterwards may take
-/// as long as it takes.
-pub(super) struct Arriving {
+/// The body of a request. It must arrive completely within the timeout, or ends with an error; the timeout does not include
+/// the handler.
+pub(super) struct RequestBody {
     body: Incoming,
     limit: Option<(Pin<Box<Sleep>>, Duration)>,
 }
 
-impl Arriving {
-    /// `None`: whoever reads it looks after its pieces.
+impl RequestBody {
+    /// `None`: the handler limits the time between messages itself.
     pub(super) fn new(body: Incoming, limit: Option<Duration>) -> Self {
-        Arriving { body, limit: limit.map(|limit| (Box::pin(sleep(limit)), limit)) }
+        RequestBody { body, limit: limit.map(|limit| (Box::pin(sleep(limit)), limit)) }
     }
 }
 
-impl Body for Arriving {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = Status;
 

@@ -1,4 +1,4 @@
-//! The bytes of an answer, given out in small parts so that it shows whether anybody takes them.
+//! The body of an answer, in small parts, so that a stalled reader is detected.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -7,28 +7,28 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tonic::Status;
 
-use super::calls::Open;
+use super::calls::OpenCall;
 
-pub(super) struct Paced {
+pub(super) struct ResponseBody {
     body: tonic::body::Body,
-    /// What was made and not given yet.
-    made: Bytes,
-    open: Open,
+    /// Data that is not sent yet.
+    data: Bytes,
+    open: OpenCall,
 }
 
-impl Paced {
+impl ResponseBody {
     pub(super) fn new(body: tonic::body::Body, open: Open) -> Self {
-        Paced { body, made: Bytes::new(), open }
+        ResponseBody { body, data: Bytes::new(), open }
     }
 
-    fn give(&mut self) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        self.open.gave();
-        let part = self.made.split_to(self.made.len().min(PART));
+    fn send_part(&mut self) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        self.open.data_sent();
+        let part = self.data.split_to(self.data.len().min(PART_BYTES));
         Poll::Ready(Some(Ok(Frame::data(part))))
     }
 }
 
-impl Body for Paced {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -37,15 +37,15 @@ impl Body for Paced {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = self.get_mut();
-        if !this.made.is_empty() {
-            return this.give();
+        if !this.data.is_empty() {
+            return this.send_part();
         }
-        this.open.is_wanted();
+        this.open.reader_waits();
         match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
             Some(Ok(frame)) => match frame.into_data() {
-                Ok(made) => {
-                    this.made = made;
-                    this.give()
+                Ok(data) => {
+                    this.data = data;
+                    this.send_part()
                 }
                 Err(trailers) => Poll::Ready(Some(Ok(trailers))),
             },
@@ -54,7 +54,7 @@ impl Body for Paced {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.made.is_empty() && self.body.is_end_stream()
+        self.data.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -62,5 +62,5 @@ impl Body for Paced {
     }
 }
 
-/// Small enough that a slow reader comes back for the next within a minute.
-const PART: usize = 64 << 10;
+/// Small enough that a slow reader requests the next within a minute.
+const PART_BYTES: usize = 64 << 10;

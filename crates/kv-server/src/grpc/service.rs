@@ -1,4 +1,4 @@
-//! The service as tonic wants it: each call is counted, and done elsewhere.
+//! The tonic service: counts each call and passes it on.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use kv_proto::v1::{self, kv_server::Kv};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::About;
+use super::ServerInfo;
 use super::admission::Admission;
 use super::counts::{Counts, Method};
-use super::read::{self, Reading};
+use super::read::{self, ReadStream};
 use super::{query, write};
 use crate::engine::Engine;
 use crate::engine::quota::Quota;
@@ -18,15 +18,15 @@ use access::Access;
 
 pub(super) struct Service {
     engine: Arc<Engine>,
-    about: About,
+    info: ServerInfo,
     counts: Arc<Counts>,
-    /// Apart from those of links: whoever opens too many here takes none away there.
+    /// Separate from those of links: too many here do not evict any there.
     sessions: Arc<Sessions>,
 }
 
 impl Service {
-    pub(super) fn new(engine: Arc<Engine>, about: About, counts: Arc<Counts>) -> Self {
-        Service { engine, about, counts, sessions: Arc::new(Sessions::new(MAX_SESSIONS)) }
+    pub(super) fn new(engine: Arc<Engine>, info: ServerInfo, counts: Arc<Counts>) -> Self {
+        Service { engine, info, counts, sessions: Arc::new(Sessions::new(MAX_SESSIONS)) }
     }
 
     pub(super) fn sessions(&self) -> &Arc<Sessions> {
@@ -41,7 +41,7 @@ impl Service {
         self.engine.quota()
     }
 
-    /// Counts a call, and says who was let in.
+    /// Counts a call, and returns its admission.
     fn admit<T>(&self, method: Method, request: Request<T>) -> Result<(Admission, T), Status> {
         self.counts.called(method);
         let caller = Admission::of(&request);
@@ -49,7 +49,7 @@ impl Service {
         Ok((caller, request.into_inner()))
     }
 
-    /// Does it.
+    /// Runs a call, and counts its failure.
     async fn answer<T>(
         &self,
         work: impl Future<Output = Result<T, Status>>,
@@ -64,7 +64,7 @@ impl Service {
 
 #[tonic::async_trait]
 impl Kv for Service {
-    type ReadStream = Reading;
+    type ReadStream = ReadStream;
 
     async fn get(
         &self,
@@ -74,9 +74,12 @@ impl Kv for Service {
         self.answer(read::get(&self.engine, caller.pass(), request)).await
     }
 
-    async fn read(&self, request: Request<v1::ReadRequest>) -> Result<Response<Reading>, Status> {
+    async fn read(
+        &self,
+        request: Request<v1::ReadRequest>,
+    ) -> Result<Response<ReadStream>, Status> {
         let (caller, request) = self.admit(Method::Read, request)?;
-        self.answer(Reading::begin(&self.engine, caller.pass(), &request)).await
+        self.answer(ReadStream::begin(&self.engine, caller.pass(), &request)).await
     }
 
     async fn put(
@@ -157,9 +160,9 @@ impl Kv for Service {
         request: Request<v1::InfoRequest>,
     ) -> Result<Response<v1::InfoReply>, Status> {
         let (caller, _) = self.admit(Method::Info, request)?;
-        self.answer(async { query::info(&self.engine, caller.pass(), &self.about) }).await
+        self.answer(async { query::info(&self.engine, caller.pass(), &self.info) }).await
     }
 }
 
-/// Each may remember thousands of writes, and costs nobody anything to open.
+/// Each may remember thousands of writes, and any caller can open some.
 const MAX_SESSIONS: usize = 4096;

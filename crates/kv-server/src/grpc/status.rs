@@ -1,221 +1,223 @@
-//! How the store says no by gRPC: every status is made here, but for those of messages that cannot be meant
-//! (`kv_proto::Error`) and of conditions that do not hold (`kv_proto::NotMet`). The .proto has the table.
+//! The gRPC statuses of refused calls, except those of invalid messages (`kv_proto::Error`) and of conditions that are
+//! not met (`kv_proto::NotMet`). The .proto has the table.
 
 use kv_proto::limits::{MAX_MESSAGE_BYTES, MAX_UNARY_BYTES};
-use kv_proto::wire::{Answer, Status as Said};
+use kv_proto::wire::{Answer, Status as WireStatus};
 use kv_proto::{NotMet, v1};
 use kv_store::{ReserveError, WriteError};
 use tonic::Status;
 
 use access::Refused;
 
-/// The reply to a put that was answered so, now or before.
+/// The reply to a put, from its answer.
 pub(super) fn put(answer: &Answer) -> Result<v1::PutReply, Status> {
     match answer.status {
-        Said::Ok => Ok(v1::PutReply { version: answer.version, replaced: answer.replaced }),
+        WireStatus::Ok => Ok(v1::PutReply { version: answer.version, replaced: answer.replaced }),
         _ => Err(refused(answer)),
     }
 }
 
-/// The reply to a delete that was answered so, now or before.
+/// The reply to a delete, from its answer.
 pub(super) fn delete(answer: &Answer) -> Result<v1::DeleteReply, Status> {
     match answer.status {
-        Said::Ok => Ok(v1::DeleteReply { existed: true, version: answer.version }),
-        Said::NotFound => Ok(v1::DeleteReply { existed: false, version: 0 }),
+        WireStatus::Ok => Ok(v1::DeleteReply { existed: true, version: answer.version }),
+        WireStatus::NotFound => Ok(v1::DeleteReply { existed: false, version: 0 }),
         _ => Err(refused(answer)),
     }
 }
 
-/// A write that changed nothing, since its condition did not hold, or there was no room for its key.
+/// A write that changed nothing, because its condition was not met, or the index or the disk was full.
 fn refused(answer: &Answer) -> Status {
     match answer.status {
-        Said::Exists | Said::OtherVersion => NotMet { current: Some(answer.version) }.into(),
-        Said::Absent => NotMet { current: None }.into(),
-        Said::Full => Status::resource_exhausted(WriteError::IndexFull.to_string()),
-        Said::DiskFull | Said::DiskFailed | Said::Damaged => unread(answer.status),
-        // Its number was used for a write of another kind.
+        WireStatus::Exists | WireStatus::OtherVersion => {
+            NotMet { current: Some(answer.version) }.into()
+        }
+        WireStatus::Absent => NotMet { current: None }.into(),
+        WireStatus::Full => Status::resource_exhausted(WriteError::IndexFull.to_string()),
+        WireStatus::DiskFull | WireStatus::DiskFailed | WireStatus::Damaged => {
+            disk_error(answer.status)
+        }
+        // Its number was used for another kind of write.
         other => Status::invalid_argument(format!(
-            "this attempt was a write of another kind, and its answer was {other:?} — give each write a \
-             number of its own"
+            "this attempt was used for another kind of write, which was answered {other:?} — use a new \
+             sequence number for each write"
         )),
     }
 }
 
-/// What the disk could not do.
-pub(super) fn unread(said: Said) -> Status {
-    match said {
-        Said::DiskFull => Status::resource_exhausted(
-            "the server's disk is full, and nothing was written — make room on it",
+/// A failure of the disk.
+pub(super) fn disk_error(status: WireStatus) -> Status {
+    match status {
+        WireStatus::DiskFull => Status::resource_exhausted(
+            "the server's disk is full, nothing was written — free space on it",
         ),
-        Said::Damaged => Status::data_loss(
-            "what the server's disk has of this key is damaged — put it again, or restore a backup",
+        WireStatus::Damaged => Status::data_loss(
+            "the value of this key is damaged on the server's disk — put it again, or restore a backup",
         ),
-        Said::Full | Said::TooLong => Status::resource_exhausted(
-            "the value is on the server's disk, and there is no memory to read it into — ask again",
+        WireStatus::Full | WireStatus::TooLong => Status::resource_exhausted(
+            "the value is on the server's disk, and there is no memory to load it — retry",
         ),
-        _ => Status::unavailable("the server's disk fails — see the server's log"),
+        _ => Status::unavailable("the server's disk failed — see the server's log"),
     }
 }
 
-/// There is no memory for a value.
-pub(super) fn no_room(why: &ReserveError) -> Status {
+/// No memory for a value.
+pub(super) fn out_of_memory(why: &ReserveError) -> Status {
     match why {
         ReserveError::TooLong { max } => Status::invalid_argument(format!(
-            "the value is longer than this server takes, {max} bytes at most — cut it into several, or give \
+            "the value is too long for this server, {max} bytes at most — split it, or give \
              the server more memory"
         )),
         ReserveError::Full { .. } => Status::resource_exhausted(why.to_string()),
     }
 }
 
-/// As much is on its way as may be.
+/// The quota of bytes in flight is exhausted.
 pub(super) fn too_much_in_flight() -> Status {
     Status::resource_exhausted(
-        "as many bytes are on their way to this server as it takes (--max-in-flight). Nothing was changed — ask \
-         again, or put less at a time",
+        "too many bytes in flight to this server (--max-in-flight). Nothing was changed — \
+         retry, or put less at a time",
     )
 }
 
-/// A value that needs a stream.
+/// A value that is too long for a unary call.
 pub(super) fn too_much_for_one_message(bytes: u64, instead: &str) -> Status {
     Status::out_of_range(format!(
-        "{bytes} bytes, and one message carries {MAX_UNARY_BYTES} — use {instead}"
+        "{bytes} bytes exceed the limit of one message, {MAX_UNARY_BYTES} — use {instead}"
     ))
 }
 
-/// One value of several for which the message has no room.
+/// A value of a multi-get that does not fit into the reply.
 pub(super) fn message_full() -> Status {
-    Status::out_of_range("the reply was full — get this key by another call")
+    Status::out_of_range("the reply is full — get this key in another call")
 }
 
-/// A cursor that no listing of this server gave out.
+/// An unknown cursor.
 pub(super) fn no_cursor(cursor: u64) -> Status {
-    Status::invalid_argument(format!(
-        "no listing of this server goes on at {cursor} — begin anew with cursor 0"
-    ))
+    Status::invalid_argument(format!("unknown cursor {cursor} — restart the listing with cursor 0"))
 }
 
-/// The session of an attempt is not there.
+/// The session of an attempt is unknown.
 pub(super) fn no_session() -> Status {
     Status::unknown(
-        "this session is not known: the server has restarted, or the session was idle for too long. This \
-         call has done nothing; an earlier one with the same attempt may have — look at the key, open a \
-         new session and decide",
+        "unknown session: the server has restarted, or the session was idle for too long. This \
+         call has done nothing; an earlier one with the same attempt may have — check the key, then open a \
+         new session",
     )
 }
 
-/// A write's answer is not kept any more, or its number is far from all others.
+/// A write's answer is no longer kept, or its number is too far from the others.
 pub(super) fn forgotten(sequence: u64, window: u64) -> Status {
     Status::unknown(format!(
-        "attempt {sequence} is more than {window} away from others of its session, so that its answer may \
-         have been forgotten. This call has done nothing; an earlier one may have — look at the key"
+        "attempt {sequence} is more than {window} away from others of its session, so its answer may \
+         have been forgotten. This call has done nothing; an earlier one may have — check the key"
     ))
 }
 
-/// The same attempt, by another call.
+/// The same attempt is in flight in another call.
 pub(super) fn in_flight() -> Status {
-    Status::aborted("another call with the same attempt is in flight — ask again for its answer")
+    Status::aborted("another call with the same attempt is in flight — retry for its answer")
 }
 
-/// No room for another session.
+/// Too many sessions.
 pub(super) fn too_many_sessions() -> Status {
     Status::resource_exhausted("too many sessions are open — use one for many writes, or wait")
 }
 
-/// No room for another call.
+/// Too many calls.
 pub(super) fn too_many_calls() -> Status {
-    Status::resource_exhausted("too many calls are in flight — wait a little and ask again")
+    Status::resource_exhausted("too many calls in flight — retry later")
 }
 
-/// The server is about to end.
+/// The server is shutting down.
 pub(super) fn shutting_down() -> Status {
     Status::unavailable(
-        "this server is shutting down. Nothing was changed — ask another one, or later",
+        "this server is shutting down. Nothing was changed — use another server, or retry later",
     )
 }
 
-/// A call that takes too long to wait for.
-pub(super) fn undecided(seconds: u64) -> Status {
+/// A call whose outcome is unknown after the timeout.
+pub(super) fn outcome_unknown(seconds: u64) -> Status {
     Status::unknown(format!(
-        "it was not done after {seconds} s, as when the server's disk stands still. A write may have taken effect, \
-         or will — look at the key, or ask again with the same attempt"
+        "not finished after {seconds} s, as when the server's disk hangs. A write may still take \
+         effect — check the key, or retry with the same attempt"
     ))
 }
 
 /// A request that did not arrive in time.
 pub(super) fn too_slow(seconds: u64) -> Status {
     Status::deadline_exceeded(format!(
-        "nothing came for {seconds} s. Nothing was changed — begin anew"
+        "nothing received for {seconds} s. Nothing was changed — retry"
     ))
 }
 
-/// A stream that does not begin as it must.
+/// A stream without its start message.
 pub(super) fn no_start() -> Status {
-    Status::invalid_argument("the stream has no start — send WriteStart first, and once")
+    Status::invalid_argument("the stream has no start — send WriteStart first, once")
 }
 
-/// A stream that ends too soon or goes on too long.
-pub(super) fn wrong_length(announced: u64, came: u64) -> Status {
+/// A stream that is shorter or longer than announced.
+pub(super) fn wrong_length(announced: u64, received: u64) -> Status {
     Status::invalid_argument(format!(
-        "start announced {announced} bytes, and {came} came. Nothing was changed — announce what you send"
+        "WriteStart announced {announced} bytes, {received} were received. Nothing was changed — announce the exact length"
     ))
 }
 
-/// A piece that has neither part.
+/// A message of a stream without content.
 pub(super) fn empty_piece() -> Status {
-    Status::invalid_argument("a message of the stream has no part — send start, then data")
+    Status::invalid_argument("a message of the stream is empty — send start, then data")
 }
 
-/// Somebody may not do this. As one of several refusals it must be short.
+/// A caller without permission. Short, because a reply may have many of them.
 pub(super) fn denied(refused: Refused) -> Status {
     match refused {
         Refused::NoCredentials => Status::unauthenticated(
-            "this server wants credentials — send `authorization: Bearer TOKEN`, or show a certificate where \
-             it takes them; or start it with --allow-anonymous",
+            "authentication required — send `authorization: Bearer TOKEN`, or a client certificate \
+             if the server accepts them; or start it with --allow-anonymous",
         ),
         Refused::WrongToken => {
-            Status::unauthenticated("this token is not known here — see the server's token file")
+            Status::unauthenticated("unknown token — see the server's token file")
         }
-        Refused::WrongCertificate => Status::unauthenticated(
-            "this certificate's name is not known here — give it a line in the server's token file",
-        ),
+        Refused::WrongCertificate => {
+            Status::unauthenticated("unknown certificate name — add it to the server's token file")
+        }
         Refused::Scope => Status::permission_denied(
             "permission denied: this identity may only read, or only use other keys — see its line in the server's \
              token file",
         ),
         Refused::Rate => Status::resource_exhausted(
-            "more requests in a second than this identity may ask (--max-rate) — wait a little and ask again",
+            "rate limit of this identity exceeded (--max-rate) — retry later",
         ),
     }
 }
 
-/// It speaks so that everybody can hear it, where it need not.
-pub(super) fn wants_tls() -> Status {
+/// A call without TLS to a server that requires it.
+pub(super) fn tls_required() -> Status {
     Status::unauthenticated(
-        "this server speaks TLS, and this call came without — use a secure channel with the certificate of its CA",
+        "TLS required, and this call is not encrypted — use a secure channel with the certificate of the server's CA",
     )
 }
 
-/// Secrets are not told where others hear them.
+/// A ticket is not sent over a connection that is not encrypted.
 pub(super) fn not_secure() -> Status {
     Status::failed_precondition(
         "a ticket is a secret, and this call is not encrypted — start the server with --tls-cert and --tls-key",
     )
 }
 
-/// There is nobody to be known by a ticket.
-pub(super) fn nobody() -> Status {
-    Status::unauthenticated("authentication required for a ticket — show a certificate or a token")
+/// An anonymous caller cannot get a ticket.
+pub(super) fn anonymous() -> Status {
+    Status::unauthenticated("authentication required for a ticket — send a certificate or a token")
 }
 
-/// No ticket can be issued.
+/// A ticket cannot be issued.
 pub(super) fn no_ticket(error: &fabric::Error) -> Status {
     Status::resource_exhausted(error.to_string())
 }
 
-/// Where there is no such service.
+/// An unknown service.
 pub(super) fn no_service() -> Status {
-    Status::unimplemented("there is no such service — ask reflection for those there are")
+    Status::unimplemented("no such service — list the services by reflection")
 }
 
 const _: () = assert!(MAX_UNARY_BYTES < MAX_MESSAGE_BYTES);
@@ -227,21 +229,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_become_what_the_proto_says() {
+    fn answers_have_the_statuses_of_the_proto() {
         let answer = |status| Answer { version: 7, ..Answer::new(status) };
-        assert_eq!(put(&answer(Said::Ok)).unwrap().version, 7);
-        for said in [Said::Exists, Said::OtherVersion] {
-            let status = put(&answer(said)).unwrap_err();
+        assert_eq!(put(&answer(WireStatus::Ok)).unwrap().version, 7);
+        for wire_status in [WireStatus::Exists, WireStatus::OtherVersion] {
+            let status = put(&answer(wire_status)).unwrap_err();
             assert_eq!(NotMet::of(&status), Some(NotMet { current: Some(7) }));
         }
-        let status = delete(&answer(Said::Absent)).unwrap_err();
+        let status = delete(&answer(WireStatus::Absent)).unwrap_err();
         assert_eq!(NotMet::of(&status), Some(NotMet { current: None }));
-        assert!(delete(&answer(Said::Ok)).unwrap().existed);
-        assert!(!delete(&answer(Said::NotFound)).unwrap().existed);
-        assert_eq!(put(&answer(Said::NotFound)).unwrap_err().code(), Code::InvalidArgument);
-        assert_eq!(put(&answer(Said::Full)).unwrap_err().code(), Code::ResourceExhausted);
+        assert!(delete(&answer(WireStatus::Ok)).unwrap().existed);
+        assert!(!delete(&answer(WireStatus::NotFound)).unwrap().existed);
+        assert_eq!(put(&answer(WireStatus::NotFound)).unwrap_err().code(), Code::InvalidArgument);
+        assert_eq!(put(&answer(WireStatus::Full)).unwrap_err().code(), Code::ResourceExhausted);
         let full = ReserveError::Full { needed: 9, free: 1, pinned: 0 };
-        assert_eq!(no_room(&full).code(), Code::ResourceExhausted);
-        assert_eq!(no_room(&ReserveError::TooLong { max: 1 }).code(), Code::InvalidArgument);
+        assert_eq!(out_of_memory(&full).code(), Code::ResourceExhausted);
+        assert_eq!(out_of_memory(&ReserveError::TooLong { max: 1 }).code(), Code::InvalidArgument);
     }
 }

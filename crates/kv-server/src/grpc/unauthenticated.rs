@@ -1,4 +1,4 @@
-//! Connections of which no call was let in yet.
+//! Connections without an authenticated call.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The oldest first: they go when others need their places.
+/// Connections without an authenticated call; the oldest are evicted when there are too many connections.
 #[derive(Default)]
 pub(super) struct Unauthenticated {
     list: Mutex<List>,
@@ -15,35 +15,35 @@ pub(super) struct Unauthenticated {
 #[derive(Default)]
 struct List {
     last: u64,
-    here: BTreeMap<u64, Arc<Notify>>,
+    connections: BTreeMap<u64, Arc<Notify>>,
 }
 
-/// One of them, until it is dropped or known.
+/// One of them, until it is dropped or authenticated.
 pub(super) struct UnauthenticatedConnection {
     unauthenticated: Arc<Unauthenticated>,
     number: u64,
-    leave: Arc<Notify>,
-    known: AtomicBool,
+    evict: Arc<Notify>,
+    authenticated: AtomicBool,
 }
 
 impl Unauthenticated {
-    pub(super) fn come(self: &Arc<Self>) -> UnauthenticatedConnection {
+    pub(super) fn add(self: &Arc<Self>) -> UnauthenticatedConnection {
         let mut list = self.lock();
         list.last += 1;
-        let (number, leave) = (list.last, Arc::new(Notify::new()));
-        list.here.insert(number, leave.clone());
+        let (number, evict) = (list.last, Arc::new(Notify::new()));
+        list.connections.insert(number, evict.clone());
         UnauthenticatedConnection {
             unauthenticated: self.clone(),
             number,
-            leave,
-            known: AtomicBool::new(false),
+            evict,
+            authenticated: AtomicBool::new(false),
         }
     }
 
-    /// Whether there was one to be sent away.
-    pub(super) fn send_one_away(&self) -> bool {
-        let oldest = self.lock().here.pop_first();
-        oldest.map(|(_, leave)| leave.notify_one()).is_some()
+    /// Evicts the oldest; `false` if there is none.
+    pub(super) fn evict_oldest(&self) -> bool {
+        let oldest = self.lock().connections.pop_first();
+        oldest.map(|(_, evict)| evict.notify_one()).is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, List> {
@@ -52,25 +52,24 @@ impl Unauthenticated {
 }
 
 impl UnauthenticatedConnection {
-    /// A call was let in: it may stay, unless its place was given to somebody else a moment ago. Nothing is to be
-    /// begun for it then.
+    /// Marks it as authenticated; `false` if it was just evicted: then the call must not be started.
     pub(super) fn may_stay(&self) -> bool {
         let mut list = self.unauthenticated.lock();
-        if list.here.remove(&self.number).is_some() {
-            self.known.store(true, Relaxed);
+        if list.connections.remove(&self.number).is_some() {
+            self.authenticated.store(true, Relaxed);
         }
-        self.known.load(Relaxed)
+        self.authenticated.load(Relaxed)
     }
 
-    /// Returns when its place is needed.
-    pub(super) async fn sent_away(&self) {
-        self.leave.notified().await;
+    /// Waits until it is evicted.
+    pub(super) async fn evicted(&self) {
+        self.evict.notified().await;
     }
 }
 
 impl Drop for UnauthenticatedConnection {
     fn drop(&mut self) {
-        self.unauthenticated.lock().here.remove(&self.number);
+        self.unauthenticated.lock().connections.remove(&self.number);
     }
 }
 
@@ -79,14 +78,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_oldest_that_is_not_known_goes() {
+    async fn the_oldest_unauthenticated_connection_is_evicted() {
         let unauthenticated = Arc::new(Unauthenticated::default());
-        let [known, first, second] = [(); 3].map(|()| unauthenticated.come());
+        let [known, first, second] = [(); 3].map(|()| unauthenticated.add());
         assert!(known.may_stay());
-        assert!(unauthenticated.send_one_away());
+        assert!(unauthenticated.evict_oldest());
         assert!(known.may_stay() && !first.may_stay());
-        first.sent_away().await;
+        first.evicted().await;
         drop(second);
-        assert!(!unauthenticated.send_one_away());
+        assert!(!unauthenticated.evict_oldest());
     }
 }

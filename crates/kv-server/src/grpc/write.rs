@@ -1,4 +1,4 @@
-//! Values in, and keys out: each write all at once or not at all.
+//! Puts and deletes: each write is atomic.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use tonic::{Status, Streaming};
 use v1::write_request::Part;
 
 use super::admission::Admission;
-use super::attempt::{Attempted, Begun};
-use super::read::{AT_ONCE, valid};
+use super::attempt::{AttemptStart, WriteAttempt};
+use super::read::{COPY_CHUNK_BYTES, valid};
 use super::status;
 use crate::engine::journal::WriteKind;
 use crate::engine::quota::Share;
@@ -35,15 +35,15 @@ pub(super) async fn put(
     if value.len() > MAX_UNARY_BYTES {
         return Err(status::too_much_for_one_message(value.len() as u64, "Write"));
     }
-    let attempted = match Attempted::begin(sessions, pass, attempt)? {
-        Begun::Now(attempted) => attempted,
-        Begun::Before(answer) => return status::put(&answer),
+    let write_attempt = match WriteAttempt::begin(sessions, pass, attempt)? {
+        AttemptStart::New(write_attempt) => write_attempt,
+        AttemptStart::Done(answer) => return status::put(&answer),
     };
     pass.write(key).map_err(status::denied)?;
     let staged = stage(engine, caller.share(), value.len() as u64)?;
     fill(engine, &staged, 0, &value).await;
     let what = WriteKind::Put { staged, ttl: ttl_ms };
-    status::put(&done(engine, key, what, condition, attempted).await)
+    status::put(&execute(engine, key, what, condition, write_attempt).await)
 }
 
 pub(super) async fn multi_put(
@@ -66,7 +66,7 @@ pub(super) async fn multi_put(
     Ok(v1::MultiPutReply { results })
 }
 
-/// A value that comes in pieces: into room of its own, which becomes the key's when all of it is there.
+/// A value in pieces: staged, and committed when it is complete.
 pub(super) async fn write(
     engine: &Arc<Engine>,
     sessions: &Sessions,
@@ -80,29 +80,29 @@ pub(super) async fn write(
     let v1::WriteStart { key, length, options, attempt } = start;
     let key = valid(&key)?.as_bytes();
     let PutTerms { ttl_ms, condition } = options.try_into()?;
-    let attempted = match Attempted::begin(sessions, pass, attempt)? {
-        Begun::Now(attempted) => attempted,
-        Begun::Before(answer) => return status::put(&answer),
+    let write_attempt = match WriteAttempt::begin(sessions, pass, attempt)? {
+        AttemptStart::New(write_attempt) => write_attempt,
+        AttemptStart::Done(answer) => return status::put(&answer),
     };
     pass.write(key).map_err(status::denied)?;
-    judge(engine, key, condition).await?;
+    check_condition(engine, key, condition).await?;
     let staged = stage(engine, caller.share(), length)?;
-    let mut came = 0;
+    let mut received = 0;
     while let Some(part) = next(&mut pieces, idle).await? {
         let Part::Data(bytes) = part else { return Err(status::no_start()) };
-        let end = came + bytes.len() as u64;
+        let end = received + bytes.len() as u64;
         if end > length {
             return Err(status::wrong_length(length, end));
         }
-        fill(engine, &staged, came, &bytes).await;
-        attempted.touch();
-        came = end;
+        fill(engine, &staged, received, &bytes).await;
+        write_attempt.touch();
+        received = end;
     }
-    if came < length {
-        return Err(status::wrong_length(length, came));
+    if received < length {
+        return Err(status::wrong_length(length, received));
     }
     let what = WriteKind::Put { staged, ttl: ttl_ms };
-    status::put(&done(engine, key, what, condition, attempted).await)
+    status::put(&execute(engine, key, what, condition, write_attempt).await)
 }
 
 pub(super) async fn delete(
@@ -114,29 +114,29 @@ pub(super) async fn delete(
     let v1::DeleteRequest { key, if_version, attempt } = request;
     let key = valid(&key)?;
     let condition = Condition::of_version(if_version)?;
-    match Attempted::begin(sessions, pass, attempt)? {
-        Begun::Now(attempted) => {
+    match WriteAttempt::begin(sessions, pass, attempt)? {
+        AttemptStart::New(write_attempt) => {
             pass.write(key.as_bytes()).map_err(status::denied)?;
             let answer =
-                done(engine, key.as_bytes(), WriteKind::Delete, condition, attempted).await;
+                execute(engine, key.as_bytes(), WriteKind::Delete, condition, write_attempt).await;
             status::delete(&answer)
         }
-        Begun::Before(answer) => status::delete(&answer),
+        AttemptStart::Done(answer) => status::delete(&answer),
     }
 }
 
-/// Does a write. Its session knows what came of it, also if the caller does not wait for that.
-async fn done(
+/// Executes a write. Its answer is recorded in the session, even if the caller has stopped waiting.
+async fn execute(
     engine: &Arc<Engine>,
     key: &[u8],
     what: WriteKind,
     condition: Condition,
-    attempted: Attempted,
+    write_attempt: WriteAttempt,
 ) -> Answer {
-    engine.write(key, what, condition, |answer| attempted.done(answer)).await
+    engine.write(key, what, condition, |answer| write_attempt.done(answer)).await
 }
 
-/// The next part of a stream; who stands still for too long is not waited for.
+/// The next part of a stream, with a timeout.
 async fn next(
     pieces: &mut Streaming<v1::WriteRequest>,
     idle: Duration,
@@ -149,12 +149,16 @@ async fn next(
     }
 }
 
-/// Spares a caller the way for what would be refused at the end; there it is judged again.
-async fn judge(engine: &Arc<Engine>, key: &[u8], condition: Condition) -> Result<(), Status> {
+/// Checks the condition before the value is transferred; it is checked again at the commit.
+async fn check_condition(
+    engine: &Arc<Engine>,
+    key: &[u8],
+    condition: Condition,
+) -> Result<(), Status> {
     if condition == Condition::Always {
         return Ok(());
     }
-    let current = engine.facts(valid(key)?).await.map_err(status::unread)?;
+    let current = engine.facts(valid(key)?).await.map_err(status::disk_error)?;
     let current = current.map(|facts| facts.version);
     condition.check(current).map_err(Status::from)
 }
@@ -162,17 +166,17 @@ async fn judge(engine: &Arc<Engine>, key: &[u8], condition: Condition) -> Result
 fn stage(engine: &Arc<Engine>, share: &Arc<Share>, length: u64) -> Result<StagedValue, Status> {
     let max = engine.max_value();
     if length > max {
-        return Err(status::no_room(&ReserveError::TooLong { max }));
+        return Err(status::out_of_memory(&ReserveError::TooLong { max }));
     }
     let claim = share.claim(length).ok_or_else(status::too_much_in_flight)?;
-    let room = engine.reserve(length).map_err(|why| status::reserve_refused(&why))?;
-    Ok(StagedValue::new(engine.clone(), room, Some(claim)))
+    let reservation = engine.reserve(length).map_err(|why| status::out_of_memory(&why))?;
+    Ok(StagedValue::new(engine.clone(), reservation, Some(claim)))
 }
 
-/// Copies bytes in. Others have their turn between pieces.
+/// Copies bytes into a staged value, and yields to other tasks between chunks.
 async fn fill(engine: &Arc<Engine>, staged: &StagedValue, offset: u64, bytes: &[u8]) {
     let mut at = offset;
-    for piece in bytes.chunks(AT_ONCE) {
+    for piece in bytes.chunks(COPY_CHUNK_BYTES) {
         if at > offset {
             yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! What happens to links: a line in the log, and a count that stays when the link is gone.
+//! Events of links: logged, and counted beyond the life of a link.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use fabric::link::{Event, EventKind, Settings};
 
-/// How often each thing has happened, to all links together.
+/// The number of events of all links, by kind.
 #[derive(Debug, Default)]
 pub struct LinkEvents {
     counts: [AtomicU64; EventKind::ALL.len()],
 }
 
 impl LinkEvents {
-    /// Counts and logs what happens to links with these settings.
+    /// Counts and logs the events of links with these settings.
     pub fn of(links: &mut Settings) -> Arc<Self> {
         let events = Arc::new(LinkEvents::default());
         let counted = events.clone();
@@ -24,14 +24,14 @@ impl LinkEvents {
         events
     }
 
-    /// How often each has happened.
+    /// The number of events, by kind.
     pub fn counts(&self) -> impl Iterator<Item = (EventKind, u64)> {
         let count = |what: EventKind| (what, self.counts[what as usize].load(Relaxed));
         EventKind::ALL.into_iter().map(count)
     }
 }
 
-/// One line for each thing that happens to a link.
+/// Logs an event of a link.
 fn log(peer: SocketAddr, event: &Event) {
     let Event { rail, why, .. } = event;
     match event.what {

@@ -1,6 +1,6 @@
-//! What a server tells Prometheus. Asks no device, and takes no longer than counting does.
+//! The metrics of a server, for Prometheus. Queries no device, and is fast.
 //!
-//! `rows.rs` names every metric; `store.rs`, `transport.rs` and `process.rs` fill them in.
+//! `rows.rs` defines every metric; `store.rs`, `transport.rs` and `process.rs` add the samples.
 
 mod link_events;
 mod process;
@@ -17,34 +17,34 @@ use metric::{Exposition, Prefix, Row};
 use crate::{Engine, Sessions, WorkerPoolHandle, grpc};
 pub use link_events::LinkEvents;
 
-/// What a server consists of, as far as metrics tell of it.
+/// The parts of a server that have metrics.
 #[allow(missing_debug_implementations, reason = "its parts are handles")]
 pub struct Server<'s> {
     /// The program's version.
     pub version: &'static str,
     /// The store.
     pub engine: &'s Engine,
-    /// What happened by gRPC.
+    /// The counters of the gRPC service.
     pub grpc: &'s grpc::Counts,
-    /// Sessions by gRPC.
+    /// The sessions of the gRPC service.
     pub grpc_sessions: &'s Sessions,
-    /// Who serves links, once they do.
+    /// The workers that serve links, once started.
     pub workers: Option<&'s WorkerPoolHandle>,
-    /// Where links are made.
+    /// The endpoint of the links.
     pub endpoint: &'s Endpoint,
-    /// Where peers call, once it is open.
+    /// The listener, once it is open.
     pub listener: Option<&'s Listener>,
-    /// What happened to links.
+    /// The events of links.
     pub events: &'s LinkEvents,
-    /// Names of the RDMA devices that were found.
+    /// The names of the RDMA devices.
     pub devices: Vec<String>,
-    /// How many links there may be.
+    /// The limit of links.
     pub max_clients: u32,
-    /// Whether the end has begun.
+    /// Whether the server is shutting down.
     pub is_draining: bool,
 }
 
-/// One scrape, with names that begin so.
+/// The answer to one scrape.
 pub fn render(prefix: &Prefix, server: &Server<'_>) -> String {
     let mut answer = Exposition::new(prefix);
     store::add(&mut answer, server);
@@ -53,7 +53,7 @@ pub fn render(prefix: &Prefix, server: &Server<'_>) -> String {
     answer.to_string()
 }
 
-/// A histogram as Prometheus has them: a bound for each doubling, so that those of several servers can be added up.
+/// Adds a histogram with a bound per doubling, so that those of several servers can be added.
 fn durations(
     answer: &mut Exposition,
     row: &Row,

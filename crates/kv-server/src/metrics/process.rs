@@ -1,4 +1,4 @@
-//! This process: what it takes from the machine.
+//! The resources that this process uses.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::rows;
 
-/// What the kernel does not tell is left out.
+/// Values that the kernel does not report are omitted.
 pub(super) fn add(answer: &mut Exposition, version: &str) {
     answer.add(&rows::BUILD, &[("version", version)], 1_u64);
     if let Some(bytes) = resident() {
@@ -19,8 +19,8 @@ pub(super) fn add(answer: &mut Exposition, version: &str) {
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
         answer.add(&rows::DESCRIPTORS, &[], open.count() as u64);
     }
-    if let Some(most) = getrlimit(Resource::Nofile).current {
-        answer.add(&rows::DESCRIPTORS_MAX, &[], most);
+    if let Some(max) = getrlimit(Resource::Nofile).current {
+        answer.add(&rows::DESCRIPTORS_MAX, &[], max);
     }
     if let Ok(threads) = fs::read_dir("/proc/self/task") {
         answer.add(&rows::THREADS, &[], threads.count() as u64);

@@ -23,7 +23,7 @@ pub(super) fn add(answer: &mut Exposition, server: &Server<'_>) {
         (&rows::REQUESTS, &counts.requests),
         (&rows::PROTOCOL_ERRORS, &counts.protocol_errors),
         (&rows::IDLED, &counts.idled),
-        (&rows::TURNED_AWAY, &counts.rejected),
+        (&rows::REJECTED, &counts.rejected),
     ] {
         answer.add(row, &[], count.load(Relaxed));
     }
@@ -54,8 +54,8 @@ pub(super) fn add(answer: &mut Exposition, server: &Server<'_>) {
         answer.add(&rows::GRPC_FAILURES, &[("code", code)], count);
     }
     answer.add(&rows::GRPC_CONNECTIONS, &[], grpc.connections() as u64);
-    answer.add(&rows::GRPC_TURNED_AWAY, &[], grpc.turned_away());
-    answer.add(&rows::GRPC_IDLED, &[], grpc.idled());
+    answer.add(&rows::GRPC_REJECTED, &[], grpc.rejected());
+    answer.add(&rows::GRPC_IDLED, &[], grpc.stalled());
 }
 
 fn disk(answer: &mut Exposition, durability: &Durability<'_>) {

@@ -1,4 +1,4 @@
-//! RDMA, links and the listener they come in by.
+//! RDMA, links and their listener.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -48,7 +48,7 @@ fn is_below_best(link: &Explanation, class: Class) -> bool {
         && better.into_iter().any(|better| link.rails.iter().any(|rail| rail.lane == better.name()))
 }
 
-/// What all lanes by devices did, those included that are gone.
+/// The counters of all RDMA lanes, including closed ones.
 fn rdma(answer: &mut Exposition, stats: &Stats) {
     let latency = stats.latency();
     let quantiles: Vec<(f64, Value)> = QUANTILES
@@ -80,7 +80,7 @@ fn rdma(answer: &mut Exposition, stats: &Stats) {
     answer.add(&rows::RDMA_RECV_ERRORS, &[], stats.failed(OpKind::Receive));
 }
 
-/// Rails that are up, of every device that was seen to be there.
+/// Rails that are up, for every known device.
 fn connected(answer: &mut Exposition, server: &Server<'_>, links: &[Explanation]) {
     let mut up: BTreeMap<&str, u64> =
         server.devices.iter().map(|name| (name.as_str(), 0)).collect();
@@ -146,9 +146,9 @@ mod tests {
         let below = |rails: &[&'static str], lane| is_below_best(&link(rails, lane), Class::Tcp);
         assert!(below(&["verbs", "verbs", "tcp"], "tcp"));
         assert!(!below(&["verbs", "tcp"], "verbs"), "it uses RDMA");
-        assert!(!below(&["tcp"], "tcp"), "there was never anything better");
+        assert!(!below(&["tcp"], "tcp"), "nothing better was planned");
         assert!(is_below_best(&link(&["shm", "verbs", "tcp"], "verbs"), Class::Verbs));
-        let over = Explanation { state: "ended", ..link(&["verbs", "tcp"], "tcp") };
-        assert!(!is_below_best(&over, Class::Tcp));
+        let ended = Explanation { state: "ended", ..link(&["verbs", "tcp"], "tcp") };
+        assert!(!is_below_best(&ended, Class::Tcp));
     }
 }

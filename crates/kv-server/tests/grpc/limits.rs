@@ -124,7 +124,7 @@ async fn silent_connections_make_room_for_who_calls() {
     while place.client().await.put(put("k", "v")).await.is_err() {
         assert!(Instant::now() < limit, "nobody is let in");
     }
-    assert!(place.counts.connections() > 1 && place.counts.turned_away() > 0);
+    assert!(place.counts.connections() > 1 && place.counts.rejected() > 0);
 }
 
 const TOKEN: &str = "wlt_0123456789abcdef0123456789abcdef";

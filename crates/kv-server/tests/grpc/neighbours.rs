@@ -78,7 +78,7 @@ async fn what_speaks_no_http2_is_sent_away() {
         heard
     });
     assert_eq!(heard.await.unwrap(), b"");
-    place.until("it is counted", |_| place.counts.turned_away() == 1).await;
+    place.until("it is counted", |_| place.counts.rejected() == 1).await;
     assert_eq!(place.counts.connections(), 0);
 }
 

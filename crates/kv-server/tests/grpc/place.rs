@@ -10,7 +10,7 @@ use fabric::Pages;
 use fabric::link::{self, Class, Endpoint, Listener};
 use kv_proto::v1::kv_client::KvClient;
 use kv_proto::v1::{PutRequest, Transport};
-use kv_server::grpc::{About, Counts, Grpc};
+use kv_server::grpc::{Counts, Grpc, ServerInfo};
 use kv_server::{Engine, Settings};
 use kv_store::{Usage, WhenFull};
 use tokio::sync::{oneshot, watch};
@@ -50,7 +50,7 @@ impl Place {
         let engine = Engine::with_access(settings, access).unwrap();
         let transport = Transport { name: "tcp".into(), offered: true, reason: "always".into() };
         let transports = Arc::new(move || vec![transport.clone()]);
-        let grpc = Grpc::new(engine.clone(), About { version: "9.9", transports });
+        let grpc = Grpc::new(engine.clone(), ServerInfo { version: "9.9", transports });
         let links = link::Settings { classes: vec![Class::Tcp], ..link::Settings::default() };
         let endpoint = Endpoint::new(links).unwrap();
         let anywhere = "127.0.0.1:0".parse().unwrap();

@@ -218,6 +218,6 @@ async fn who_stands_still_holds_nothing_for_long() {
     place.until("it is pinned", |usage| usage.pins == 1).await;
     place.until("it is not pinned any more", |usage| usage.pins == 0).await;
     assert!(collect(&mut stream).await.is_err(), "it is not whole");
-    assert!(place.counts.idled() > 0);
+    assert!(place.counts.stalled() > 0);
     client.put(put("other", "caller")).await.unwrap();
 }
