@@ -8,7 +8,7 @@ use fabric::session::{Key, Keyring};
 use kv_proto::v1::{self, get_result, put_result};
 use tonic::{Code, Request};
 
-use crate::place::{Place, put, settings};
+use crate::test_server::{Place, put, settings};
 
 fn access(holders: &[(&str, Scope)], rate: Option<u32>) -> Arc<Access> {
     let holder = |(name, scope): &(&str, Scope)| {

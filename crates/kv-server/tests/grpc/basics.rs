@@ -5,7 +5,7 @@ use kv_proto::limits::MAX_UNARY_BYTES;
 use kv_proto::v1::{self, put_options::Condition};
 use tonic::Code;
 
-use crate::place::{Place, pattern, put, settings};
+use crate::test_server::{Place, pattern, put, settings};
 
 fn key(key: &str) -> bytes::Bytes {
     key.as_bytes().to_vec().into()

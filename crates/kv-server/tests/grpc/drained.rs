@@ -10,7 +10,7 @@ use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::place::{Place, pattern, put, settings};
+use crate::test_server::{Place, pattern, put, settings};
 
 #[tokio::test]
 async fn calls_in_flight_finish_and_others_hear_that_nothing_was_done() {

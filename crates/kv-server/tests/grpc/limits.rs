@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
 use tonic::Code;
 
-use crate::place::{Place, pattern, put, settings};
+use crate::test_server::{Place, pattern, put, settings};
 
 fn write(key: &str, length: u64) -> v1::WriteRequest {
     let key = key.as_bytes().to_vec().into();

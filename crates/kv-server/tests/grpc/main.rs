@@ -1,10 +1,10 @@
 //! The store over gRPC, called as any client would.
 
 mod access;
-mod attempts;
 mod basics;
 mod drained;
 mod limits;
-mod neighbours;
-mod place;
+mod one_port;
+mod repeated_writes;
 mod streams;
+mod test_server;

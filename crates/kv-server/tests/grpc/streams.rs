@@ -7,7 +7,7 @@ use kv_proto::v1::{self, write_request};
 use tokio::sync::mpsc;
 use tonic::{Code, Status, Streaming};
 
-use crate::place::{Place, pattern, put, settings};
+use crate::test_server::{Place, pattern, put, settings};
 
 fn start(key: &str, length: usize) -> v1::WriteStart {
     let key = key.as_bytes().to_vec().into();

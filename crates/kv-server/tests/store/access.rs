@@ -12,7 +12,7 @@ use kv_client::{Client, Condition, Cursor, Kind, PutOptions};
 
 use crate::durable::Directory;
 use crate::hostile::Liar;
-use crate::place::{Place, settings, until};
+use crate::test_server::{Place, settings, until};
 
 fn key(name: &str) -> Key {
     Key::from_token(name, &format!("wlt_{name}")).unwrap()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fabric::link::Class;
 use kv_client::{Condition, Cursor, Kind, PutOptions};
 
-use crate::place::{Place, by, settings, until};
+use crate::test_server::{Place, by, settings, until};
 
 fn each(test: impl Fn(Class)) {
     for class in [Class::Shm, Class::Tcp] {

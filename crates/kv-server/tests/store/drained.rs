@@ -7,8 +7,8 @@ use std::time::Duration;
 use fabric::link::Class;
 use kv_client::{Client, Kind, PutOptions, Settings};
 
-use crate::place::{Place, by, settings, until};
-use crate::proof::{examine, value};
+use crate::stamped_values::{examine, value};
+use crate::test_server::{Place, by, settings, until};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

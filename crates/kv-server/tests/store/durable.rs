@@ -10,8 +10,8 @@ use kv_client::{Client, Condition, Cursor, Kind, PutOptions};
 use kv_disk::{Change, DiskWriter, Error, RowInfo};
 use kv_server::{Engine, Settings};
 
-use crate::place::{Place, by, settings, until};
-use crate::proof::Chance;
+use crate::stamped_values::Chance;
+use crate::test_server::{Place, by, settings, until};
 
 /// A directory of a test's own.
 pub(crate) struct Directory(PathBuf);
@@ -382,7 +382,7 @@ fn what_is_fetched_never_hides_what_was_written() {
     // So little memory that most reads fetch.
     let any = || fabric::link::Settings::default();
     let place = Place::open(&directory.settings(2 << 20), any());
-    let rounds = crate::place::number("WIRELANE_TEST_SECONDS", 4) * 200;
+    let rounds = crate::test_server::number("WIRELANE_TEST_SECONDS", 4) * 200;
     std::thread::scope(|scope| {
         for owner in 0..4_u64 {
             let mut client = place.client(by(if owner == 3 { Class::Tcp } else { Class::Shm }));

@@ -2,7 +2,7 @@
 
 use fabric::link::{self, Class};
 
-use crate::place::{Place, by, settings};
+use crate::test_server::{Place, by, settings};
 
 #[path = "../../../kv-client/examples/async.rs"]
 #[allow(dead_code, reason = "its main is for `cargo run`")]

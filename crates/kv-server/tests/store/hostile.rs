@@ -11,8 +11,8 @@ use kv_proto::wire::{
     BatchHead, ClientHello, ControlBlock, Grant, Place, Request, RequestSlot, Source,
 };
 
-use crate::place::{Place as Store, by, number, settings, until};
-use crate::proof::Chance;
+use crate::stamped_values::Chance;
+use crate::test_server::{Place as Store, by, number, settings, until};
 
 /// A link of our own making, and the memory behind it.
 pub(crate) struct Liar {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use fabric::link::Class;
 use kv_client::{Client, PutOptions};
 
-use crate::place::{Place, by, number, settings, until};
-use crate::proof::{Chance, examine, value};
+use crate::stamped_values::{Chance, examine, value};
+use crate::test_server::{Place, by, number, settings, until};
 
 pub(crate) const CHILD: &str = "WIRELANE_TEST_VICTIM";
 pub(crate) const LONG: usize = 6 << 20;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use fabric::link::Class;
 use kv_client::{AsyncClient, Client, Condition, Cursor, Kind, PutOptions};
 
-use crate::place::{Place, by, settings, until};
-use crate::proof::{Chance, examine, value};
+use crate::stamped_values::{Chance, examine, value};
+use crate::test_server::{Place, by, settings, until};
 
 /// Passes connections on to a store, until it is cut.
 struct Cable {

@@ -1,7 +1,7 @@
 //! A store and its clients in one process, over links as they are.
 
 mod access;
-mod awaited;
+mod async_client;
 mod basics;
 mod drained;
 mod durable;
@@ -9,10 +9,10 @@ mod examples;
 mod hostile;
 mod killed;
 mod lost_connections;
-mod place;
-mod proof;
 mod quota;
 mod race;
 mod registered_buffer;
 mod released;
+mod stamped_values;
 mod stopped;
+mod test_server;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use fabric::link::Class;
 use kv_client::{Kind, PutOptions, Resource, Settings};
 
-use crate::place::{Place, by, settings, until};
-use crate::proof::{examine, value};
+use crate::stamped_values::{examine, value};
+use crate::test_server::{Place, by, settings, until};
 
 #[test]
 fn a_client_that_stages_too_much_is_told_and_others_write_on() {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use fabric::link::Class;
 use kv_client::{Client, Condition, Kind, PutOptions};
 
-use crate::place::{Place, by, seconds, settings, until};
-use crate::proof::{Chance, examine, value};
+use crate::stamped_values::{Chance, examine, value};
+use crate::test_server::{Place, by, seconds, settings, until};
 
 const KEYS: u64 = 40;
 const CHILD: &str = "WIRELANE_TEST_RACER";

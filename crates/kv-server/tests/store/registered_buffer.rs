@@ -4,7 +4,7 @@ use fabric::link::Class;
 use fabric::{Memory, Pages};
 use kv_client::{Kind, PutOptions};
 
-use crate::place::{Place, by, settings};
+use crate::test_server::{Place, by, settings};
 
 fn each(test: impl Fn(Class)) {
     for class in [Class::Shm, Class::Tcp] {

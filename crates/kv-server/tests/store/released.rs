@@ -5,7 +5,7 @@ use std::time::Duration;
 use fabric::link::Class;
 use kv_client::{AsyncClient, Client, Kind, PutOptions, Settings};
 
-use crate::place::{Place, by, settings, until};
+use crate::test_server::{Place, by, settings, until};
 
 /// A receive buffer that holds a few values of this length.
 const LENGTH: usize = 60_000;

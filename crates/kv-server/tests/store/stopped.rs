@@ -10,8 +10,8 @@ use kv_client::PutOptions;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::killed::{CHILD, LONG};
-use crate::place::{Place, by, settings, until};
-use crate::proof::{Chance, examine, value};
+use crate::stamped_values::{Chance, examine, value};
+use crate::test_server::{Place, by, settings, until};
 
 /// A client in a process of its own, at its work.
 struct Victim(Child);

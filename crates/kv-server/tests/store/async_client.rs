@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use fabric::link::Class;
 use kv_client::{AsyncClient, Condition, Cursor, Kind, PutOptions, Settings};
 
-use crate::place::{Place, by, settings};
+use crate::test_server::{Place, by, settings};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()

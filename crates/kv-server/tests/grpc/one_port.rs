@@ -13,7 +13,7 @@ use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
-use crate::place::{Place, put, settings};
+use crate::test_server::{Place, put, settings};
 
 #[tokio::test]
 async fn health_and_reflection_answer() {

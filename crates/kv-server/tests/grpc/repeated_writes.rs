@@ -5,7 +5,7 @@ use kv_proto::v1::kv_client::KvClient;
 use tonic::Code;
 use tonic::transport::Channel;
 
-use crate::place::{Place, put, settings};
+use crate::test_server::{Place, put, settings};
 
 async fn session(client: &mut KvClient<Channel>) -> v1::Session {
     client.open_session(v1::OpenSessionRequest {}).await.unwrap().into_inner()
