@@ -1,4 +1,4 @@
-//! A store and its client over queue pairs of soft-RoCE, while wires are cut. In the lab.
+//! A store and its client over soft-RoCE queue pairs, while wires are cut. Runs in the lab.
 #![allow(missing_docs, reason = "a test")]
 
 use std::process::Command;
@@ -12,7 +12,7 @@ use kv_client::{Client, PutOptions};
 use kv_server::{Engine, Settings, WorkerPool};
 use kv_store::WhenFull;
 
-/// Two rails: rxe0 to rxe1, and rxe2 to rxe3. Nothing between processes of one host.
+/// Two rails: rxe0 to rxe1, and rxe2 to rxe3. No shared memory.
 fn links(devices: [&str; 2]) -> link::Settings {
     let mut settings = link::Settings {
         classes: vec![Class::Verbs, Class::Tcp],
@@ -24,7 +24,7 @@ fn links(devices: [&str; 2]) -> link::Settings {
 }
 
 #[test]
-fn values_go_by_verbs_then_by_tcp_and_by_verbs_again() {
+fn values_are_transferred_over_verbs_then_tcp_then_verbs() {
     let engine = Engine::new(&Settings {
         memory: 64 << 20,
         pages: Pages::Plain,
@@ -54,14 +54,14 @@ fn values_go_by_verbs_then_by_tcp_and_by_verbs_again() {
     settings.deadline = Duration::from_secs(120);
     settings.receive_buffer_bytes = 8 << 20;
     let mut client = Client::connect(settings).unwrap();
-    // A link begins with whatever is up first.
-    until_by_verbs(&mut client);
+    // A link starts with the lane that is up first.
+    until_over_verbs(&mut client);
 
-    // The devices' own counters prove which way it went.
+    // The devices' counters prove that RDMA was used.
     let before = packets();
     exercise(&mut client, 0);
-    let moved = packets() - before;
-    assert!(moved > 2 * 300_000 / 4096, "{moved} packets by the devices");
+    let sent = packets() - before;
+    assert!(sent > 2 * 300_000 / 4096, "{sent} packets sent by the devices");
 
     wire(&["cut", "0"]);
     exercise(&mut client, 1);
@@ -70,19 +70,19 @@ fn values_go_by_verbs_then_by_tcp_and_by_verbs_again() {
     assert_eq!(client.explain().unwrap().lane, Some("tcp"));
     wire(&["repair", "0"]);
     wire(&["repair", "1"]);
-    until_by_verbs(&mut client);
+    until_over_verbs(&mut client);
     exercise(&mut client, 4);
     drop(client);
     stop.store(true, Ordering::SeqCst);
-    assert!(listener.join().unwrap(), "the workers end");
+    assert!(listener.join().unwrap(), "the workers did not end");
     let usage = engine.store.usage();
     assert_eq!((usage.pins, usage.reserved_bytes), (0, 0), "{usage:?}");
 }
 
-fn until_by_verbs(client: &mut Client) {
-    let begun = Instant::now();
+fn until_over_verbs(client: &mut Client) {
+    let started = Instant::now();
     while client.explain().unwrap().lane != Some("verbs") {
-        assert!(begun.elapsed() < Duration::from_secs(120), "by verbs: {:?}", client.explain());
+        assert!(started.elapsed() < Duration::from_secs(120), "over verbs: {:?}", client.explain());
         exercise(client, 3);
     }
 }
@@ -97,7 +97,7 @@ fn exercise(client: &mut Client, round: u8) {
     }
 }
 
-/// What all devices have sent.
+/// The packets sent by all devices.
 fn packets() -> u64 {
     let sent = |device: &str| {
         let file = format!("/sys/class/infiniband/{device}/ports/1/hw_counters/sent_pkts");

@@ -1,4 +1,4 @@
-//! Who may do what: tokens in the header, and what each is for.
+//! Access control: tokens in the header, and their scopes.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use fabric::session::{Key, Keyring};
 use kv_proto::v1::{self, get_result, put_result};
 use tonic::{Code, Request};
 
-use crate::test_server::{Place, put, settings};
+use crate::test_server::{TestServer, put, settings};
 
 fn access(holders: &[(&str, Scope)], rate: Option<u32>) -> Arc<Access> {
     let holder = |(name, scope): &(&str, Scope)| {
@@ -18,7 +18,7 @@ fn access(holders: &[(&str, Scope)], rate: Option<u32>) -> Arc<Access> {
     Access::new(Keyring::new(), holders, false, rate.and_then(NonZeroU32::new)).unwrap()
 }
 
-/// A request of this holder's.
+/// A request with this holder's token.
 fn of<T>(name: &str, message: T) -> Request<T> {
     let mut request = Request::new(message);
     let header = format!("Bearer wlt_{name}").parse().unwrap();
@@ -36,9 +36,9 @@ fn team() -> Arc<Access> {
 }
 
 #[tokio::test]
-async fn each_token_may_do_what_its_scope_says() {
-    let place = Place::open_for(&settings(16 << 20), team());
-    let mut client = place.client().await;
+async fn a_token_is_limited_to_its_scope() {
+    let server = TestServer::open_for(&settings(16 << 20), team());
+    let mut client = server.client().await;
     let stat = |key: &str| v1::StatRequest { key: key.as_bytes().to_vec().into() };
     let get =
         |key: &str| v1::GetRequest { key: key.as_bytes().to_vec().into(), ..Default::default() };
@@ -60,19 +60,19 @@ async fn each_token_may_do_what_its_scope_says() {
         assert!(refused.message().contains("token file"), "{}", refused.message());
     }
     assert_eq!(client.get(get("team/a")).await.unwrap_err().code(), Code::Unauthenticated);
-    let unknown = client.get(of("nobody", get("team/a"))).await.unwrap_err();
+    let unknown = client.get(of("unknown", get("team/a"))).await.unwrap_err();
     assert_eq!(unknown.code(), Code::Unauthenticated);
-    let refusals = place.engine.access().refusals();
+    let refusals = server.engine.access().refusals();
     assert_eq!(refusals.of(Refused::Scope), 6);
     assert_eq!((refusals.of(Refused::WrongToken), refusals.of(Refused::NoCredentials)), (1, 1));
     let value = client.get(of("root", get("team/a"))).await.unwrap().into_inner().value;
-    assert_eq!(value, "2", "nothing was changed by what was refused");
+    assert_eq!(value, "2", "refused writes changed nothing");
 }
 
 #[tokio::test]
-async fn a_listing_shows_what_the_scope_covers() {
-    let place = Place::open_for(&settings(16 << 20), team());
-    let mut client = place.client().await;
+async fn a_listing_is_limited_to_the_scope() {
+    let server = TestServer::open_for(&settings(16 << 20), team());
+    let mut client = server.client().await;
     for key in ["a", "team/a", "team/b", "teams"] {
         client.put(of("root", put(key, "v"))).await.unwrap();
     }
@@ -88,16 +88,16 @@ async fn a_listing_shows_what_the_scope_covers() {
     assert_eq!(listed("team", "team/b").await.unwrap(), ["team/b"]);
     assert_eq!(listed("team", "a").await.unwrap_err().code(), Code::PermissionDenied);
     assert_eq!(listed("reader", "").await.unwrap().len(), 4);
-    for (who, told) in [("reader", true), ("team", false)] {
+    for (who, has_pool) in [("reader", true), ("team", false)] {
         let info = client.info(of(who, v1::InfoRequest {})).await.unwrap().into_inner();
-        assert_eq!(info.pool.is_some(), told, "how many keys there are is no business of {who}'s");
+        assert_eq!(info.pool.is_some(), has_pool, "the usage of the pool, for {who}");
     }
 }
 
 #[tokio::test]
-async fn several_at_once_are_judged_one_by_one() {
-    let place = Place::open_for(&settings(16 << 20), team());
-    let mut client = place.client().await;
+async fn items_of_one_call_are_checked_one_by_one() {
+    let server = TestServer::open_for(&settings(16 << 20), team());
+    let mut client = server.client().await;
     let items = vec![put("team/a", "1"), put("a", "2")];
     let results =
         client.multi_put(of("team", v1::MultiPutRequest { items })).await.unwrap().into_inner();
@@ -117,9 +117,9 @@ async fn several_at_once_are_judged_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_session_is_its_identitys_alone() {
-    let place = Place::open_for(&settings(16 << 20), team());
-    let mut client = place.client().await;
+async fn a_session_belongs_to_one_identity() {
+    let server = TestServer::open_for(&settings(16 << 20), team());
+    let mut client = server.client().await;
     let session = client.open_session(of("team", v1::OpenSessionRequest {})).await.unwrap();
     let attempt = Some(v1::Attempt { session: session.into_inner().id, sequence: 1 });
     let attempted = || v1::PutRequest { attempt: attempt.clone(), ..put("team/a", "1") };
@@ -129,10 +129,10 @@ async fn a_session_is_its_identitys_alone() {
 }
 
 #[tokio::test]
-async fn who_asks_too_often_is_told_so_and_holds_up_nobody_else() {
+async fn the_rate_limit_affects_only_its_identity() {
     let scopes = [("busy", Scope::everything()), ("calm", Scope::everything())];
-    let place = Place::open_for(&settings(16 << 20), access(&scopes, Some(5)));
-    let mut client = place.client().await;
+    let server = TestServer::open_for(&settings(16 << 20), access(&scopes, Some(5)));
+    let mut client = server.client().await;
     let mut refused = None;
     for _ in 0..100 {
         if let Err(status) = client.put(of("busy", put("k", "v"))).await {
@@ -140,19 +140,19 @@ async fn who_asks_too_often_is_told_so_and_holds_up_nobody_else() {
             break;
         }
     }
-    let refused = refused.expect("no hundred puts take less than twenty seconds");
+    let refused = refused.expect("one of a hundred puts exceeds the rate");
     assert_eq!(refused.code(), Code::ResourceExhausted);
     assert!(refused.message().contains("--max-rate"), "{}", refused.message());
     client.put(of("calm", put("k", "v"))).await.unwrap();
-    assert!(place.engine.access().refusals().of(Refused::Rate) >= 1);
+    assert!(server.engine.access().refusals().of(Refused::Rate) >= 1);
 }
 
 #[tokio::test]
-async fn tickets_are_for_who_is_known_and_told_over_tls_alone() {
-    let place = Place::open_for(&settings(16 << 20), team());
-    let plain = place.client().await.ticket(of("root", v1::TicketRequest {})).await.unwrap_err();
+async fn tickets_require_an_identity_and_tls() {
+    let server = TestServer::open_for(&settings(16 << 20), team());
+    let plain = server.client().await.ticket(of("root", v1::TicketRequest {})).await.unwrap_err();
     assert_eq!(plain.code(), Code::FailedPrecondition);
-    let open = Place::open(&settings(16 << 20));
-    let nobody = open.client().await.ticket(v1::TicketRequest {}).await.unwrap_err();
-    assert_eq!(nobody.code(), Code::Unauthenticated);
+    let open = TestServer::open(&settings(16 << 20));
+    let anonymous = open.client().await.ticket(v1::TicketRequest {}).await.unwrap_err();
+    assert_eq!(anonymous.code(), Code::Unauthenticated);
 }

@@ -1,11 +1,11 @@
-//! What the calls do.
+//! The calls of the service.
 
 use kv_proto::NotMet;
 use kv_proto::limits::MAX_UNARY_BYTES;
 use kv_proto::v1::{self, put_options::Condition};
 use tonic::Code;
 
-use crate::test_server::{Place, pattern, put, settings};
+use crate::test_server::{TestServer, pattern, put, settings};
 
 fn key(key: &str) -> bytes::Bytes {
     key.as_bytes().to_vec().into()
@@ -17,8 +17,8 @@ fn get(name: &str) -> v1::GetRequest {
 
 #[tokio::test]
 async fn get_returns_the_last_put() {
-    let place = Place::open(&settings(64 << 20));
-    let mut client = place.client().await;
+    let server = TestServer::open(&settings(64 << 20));
+    let mut client = server.client().await;
     assert!(!client.get(get("a")).await.unwrap().into_inner().found);
     let mut last = 0;
     for length in [0, 1, 4096, 1 << 20, (1 << 20) + 1, MAX_UNARY_BYTES] {
@@ -38,15 +38,15 @@ async fn get_returns_the_last_put() {
     let part = client.get(part).await.unwrap().into_inner();
     assert_eq!(part.value, pattern(MAX_UNARY_BYTES)[100..107]);
     assert_eq!(part.facts.unwrap().length, MAX_UNARY_BYTES as u64);
-    let behind = v1::GetRequest { offset: u64::MAX, ..get("a") };
-    assert_eq!(client.get(behind).await.unwrap_err().code(), Code::OutOfRange);
-    place.until("nothing is pinned", |usage| usage.pins == 0 && usage.reserved_bytes == 0).await;
+    let past_end = v1::GetRequest { offset: u64::MAX, ..get("a") };
+    assert_eq!(client.get(past_end).await.unwrap_err().code(), Code::OutOfRange);
+    server.until("nothing is pinned", |usage| usage.pins == 0 && usage.reserved_bytes == 0).await;
 }
 
 #[tokio::test]
-async fn conditions_hold_or_nothing_happens() {
-    let place = Place::open(&settings(16 << 20));
-    let mut client = place.client().await;
+async fn a_condition_that_is_not_met_changes_nothing() {
+    let server = TestServer::open(&settings(16 << 20));
+    let mut client = server.client().await;
     let with = |condition| v1::PutOptions { ttl_ms: None, condition: Some(condition) };
     let conditional = |value: &str, condition| v1::PutRequest {
         options: Some(with(condition)),
@@ -70,13 +70,13 @@ async fn conditions_hold_or_nothing_happens() {
     assert_eq!(gone, v1::DeleteReply { existed: false, version: 0 });
     let refused = client.put(conditional("", Condition::IfVersion(9))).await.unwrap_err();
     assert_eq!(NotMet::of(&refused), Some(NotMet { current: None }));
-    assert_eq!(place.engine.store.usage().reserved_bytes, 0);
+    assert_eq!(server.engine.store.usage().reserved_bytes, 0);
 }
 
 #[tokio::test]
-async fn a_key_lives_as_long_as_it_was_told() {
-    let place = Place::open(&settings(16 << 20));
-    let mut client = place.client().await;
+async fn a_value_expires_after_its_ttl() {
+    let server = TestServer::open(&settings(16 << 20));
+    let mut client = server.client().await;
     let options = Some(v1::PutOptions { ttl_ms: Some(50), condition: None });
     client.put(v1::PutRequest { options, ..put("short", "lived") }).await.unwrap();
     let stat = || v1::StatRequest { key: key("short") };
@@ -88,9 +88,9 @@ async fn a_key_lives_as_long_as_it_was_told() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_meant_is_told() {
-    let place = Place::open(&settings(16 << 20));
-    let mut client = place.client().await;
+async fn invalid_requests_are_refused() {
+    let server = TestServer::open(&settings(16 << 20));
+    let mut client = server.client().await;
     let long = "k".repeat(4097);
     for wrong in [put("", ""), put(&long, "")] {
         assert_eq!(client.put(wrong).await.unwrap_err().code(), Code::InvalidArgument);
@@ -103,14 +103,14 @@ async fn what_cannot_be_meant_is_told() {
     let keys = vec![key("k"); 1001];
     let wrong = v1::MultiGetRequest { keys, checksum: false };
     assert_eq!(client.multi_get(wrong).await.unwrap_err().code(), Code::InvalidArgument);
-    let told = place.counts.failures().find(|(code, _)| *code == "INVALID_ARGUMENT");
-    assert_eq!(told, Some(("INVALID_ARGUMENT", 5)));
+    let counted = server.counts.failures().find(|(code, _)| *code == "INVALID_ARGUMENT");
+    assert_eq!(counted, Some(("INVALID_ARGUMENT", 5)));
 }
 
 #[tokio::test]
 async fn listings_have_every_key_once() {
-    let place = Place::open(&settings(64 << 20));
-    let mut client = place.client().await;
+    let server = TestServer::open(&settings(64 << 20));
+    let mut client = server.client().await;
     for page in 0..5 {
         let items = (0..700).map(|at| put(&format!("key/{page}/{at}"), "x")).collect();
         let stored = client.multi_put(v1::MultiPutRequest { items }).await.unwrap().into_inner();
@@ -139,10 +139,10 @@ async fn listings_have_every_key_once() {
 }
 
 #[tokio::test]
-async fn several_values_come_in_one_message_as_far_as_they_fit() {
+async fn a_multi_get_returns_the_values_that_fit() {
     use v1::get_result::Outcome;
-    let place = Place::open(&settings(64 << 20));
-    let mut client = place.client().await;
+    let server = TestServer::open(&settings(64 << 20));
+    let mut client = server.client().await;
     client.put(put("half", pattern(MAX_UNARY_BYTES / 2))).await.unwrap();
     client.put(put("most", pattern(MAX_UNARY_BYTES - 10))).await.unwrap();
     client.put(put("small", "x")).await.unwrap();
@@ -166,8 +166,8 @@ async fn several_values_come_in_one_message_as_far_as_they_fit() {
 
 #[tokio::test]
 async fn items_of_a_multi_put_are_refused_on_their_own() {
-    let place = Place::open(&settings(16 << 20));
-    let mut client = place.client().await;
+    let server = TestServer::open(&settings(16 << 20));
+    let mut client = server.client().await;
     let absent = Some(v1::PutOptions { ttl_ms: None, condition: Some(Condition::IfAbsent(true)) });
     let once = v1::PutRequest { options: absent, ..put("a", "1") };
     let items = vec![once.clone(), once, put("", "2"), put("b", "3")];
@@ -184,12 +184,12 @@ async fn items_of_a_multi_put_are_refused_on_their_own() {
 }
 
 #[tokio::test]
-async fn the_server_says_what_it_is() {
-    let place = Place::open(&settings(16 << 20));
-    let mut client = place.client().await;
+async fn info_describes_the_server() {
+    let server = TestServer::open(&settings(16 << 20));
+    let mut client = server.client().await;
     client.put(put("a", "value")).await.unwrap();
     let info = client.info(v1::InfoRequest {}).await.unwrap().into_inner();
-    assert_eq!((info.version.as_str(), info.epoch), ("9.9", place.engine.epoch()));
+    assert_eq!((info.version.as_str(), info.epoch), ("9.9", server.engine.epoch()));
     let limits = info.limits.unwrap();
     assert_eq!((limits.max_value_bytes, limits.max_items), (16 << 20, 1000));
     let pool = info.pool.unwrap();

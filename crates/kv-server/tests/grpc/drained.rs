@@ -1,4 +1,4 @@
-//! A server that ends in order: what was begun is finished, and everybody else is told.
+//! A server that drains: calls in flight finish, new ones are rejected.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::test_server::{Place, pattern, put, settings};
+use crate::test_server::{TestServer, pattern, put, settings};
 
 #[tokio::test]
-async fn calls_in_flight_finish_and_others_hear_that_nothing_was_done() {
-    let mut place = Place::open(&settings(16 << 20));
-    let (mut client, mut other) = (place.client().await, place.client().await);
-    let mut health = HealthClient::new(place.channel().await);
+async fn calls_in_flight_finish_and_new_ones_are_rejected() {
+    let mut server = TestServer::open(&settings(16 << 20));
+    let (mut client, mut other) = (server.client().await, server.client().await);
+    let mut health = HealthClient::new(server.channel().await);
     other.put(put("before", "v")).await.unwrap();
     let (pieces, stream) = mpsc::channel(4);
     let start = v1::WriteStart { key: "long".into(), length: 3000, options: None, attempt: None };
@@ -25,9 +25,9 @@ async fn calls_in_flight_finish_and_others_hear_that_nothing_was_done() {
     let writing = tokio::spawn(async move {
         client.write(tokio_stream::wrappers::ReceiverStream::new(stream)).await
     });
-    place.until("the stream has begun", |usage| usage.reserved_bytes > 0).await;
+    server.until("the stream has started", |usage| usage.reserved_bytes > 0).await;
 
-    place.life.send(Phase::Draining).unwrap();
+    server.life.send(Phase::Draining).unwrap();
     let service = || HealthCheckRequest { service: kv_proto::SERVICE.to_owned() };
     let limit = Duration::from_secs(20);
     let closed = async {
@@ -35,33 +35,33 @@ async fn calls_in_flight_finish_and_others_hear_that_nothing_was_done() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(limit, closed).await.expect("health says that it does not serve");
+    timeout(limit, closed).await.expect("health reports NOT_SERVING");
     let refused = other.put(put("after", "v")).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unavailable);
     assert!(refused.message().contains("shutting down"), "{}", refused.message());
-    // Who connects now is told the same.
-    let refused = place.client().await.put(put("after", "v")).await.unwrap_err();
+    // New connections get the same answer.
+    let refused = server.client().await.put(put("after", "v")).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unavailable);
 
-    let mut drained = place.drained.take().unwrap();
+    let mut drained = server.drained.take().unwrap();
     assert!(drained.try_recv().is_err(), "a call is in flight");
     pieces.send(piece(Part::Data(pattern(3000).into()))).await.unwrap();
     drop(pieces);
     writing.await.unwrap().unwrap();
     timeout(limit, drained).await.unwrap().unwrap();
-    let usage = place.engine.store.usage();
+    let usage = server.engine.store.usage();
     assert_eq!((usage.keys, usage.reserved_bytes), (2, 0));
-    place.stop().await;
+    server.stop().await;
 }
 
-/// As much is on its way as may be: a stream more is refused, and taken when the first is over.
+/// When the quota is used up, another stream is refused, and accepted when the first has ended.
 #[tokio::test]
 async fn streams_have_a_quota() {
     let mut settings = settings(16 << 20);
     settings.max_in_flight = Some(2 << 20);
-    let place = Place::open(&settings);
-    let mut client = place.client().await;
-    // By the same connection, which has half of it.
+    let server = TestServer::open(&settings);
+    let mut client = server.client().await;
+    // On the same connection, which may use half of it.
     let mut other = client.clone();
     let start = |key: &'static str| {
         let start =
@@ -73,15 +73,15 @@ async fn streams_have_a_quota() {
     let writing = tokio::spawn(async move {
         client.write(tokio_stream::wrappers::ReceiverStream::new(stream)).await
     });
-    place.until("the stream has begun", |usage| usage.reserved_bytes > 0).await;
+    server.until("the stream has started", |usage| usage.reserved_bytes > 0).await;
     let busy = other.write(tokio_stream::once(start("two"))).await.unwrap_err();
     assert_eq!(busy.code(), Code::ResourceExhausted);
     assert!(busy.message().contains("--max-in-flight"), "{}", busy.message());
-    assert_eq!(place.engine.quota().refused(), 1);
-    place.client().await.put(put("three", pattern(700_000))).await.unwrap();
+    assert_eq!(server.engine.quota().refused(), 1);
+    server.client().await.put(put("three", pattern(700_000))).await.unwrap();
     drop(pieces);
     writing.await.unwrap().unwrap_err();
-    place.until("its room is back", |usage| usage.reserved_bytes == 0).await;
-    assert_eq!(place.engine.quota().used(), 0);
+    server.until("its memory is free", |usage| usage.reserved_bytes == 0).await;
+    assert_eq!(server.engine.quota().used(), 0);
     other.put(put("four", pattern(700_000))).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! What is refused, and what a full store says.
+//! Limits, and the errors of a full store.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
 use tonic::Code;
 
-use crate::test_server::{Place, pattern, put, settings};
+use crate::test_server::{TestServer, pattern, put, settings};
 
 fn write(key: &str, length: u64) -> v1::WriteRequest {
     let key = key.as_bytes().to_vec().into();
@@ -20,11 +20,11 @@ fn write(key: &str, length: u64) -> v1::WriteRequest {
 }
 
 #[tokio::test]
-async fn a_full_store_that_loses_nothing_refuses() {
+async fn a_full_store_that_does_not_evict_refuses() {
     let mut settings = settings(8 << 20);
     settings.when_full = WhenFull::Refuse;
-    let place = Place::open(&settings);
-    let mut client = place.client().await;
+    let server = TestServer::open(&settings);
+    let mut client = server.client().await;
     for at in 0..3 {
         client.put(put(&format!("k{at}"), pattern(2 << 20))).await.unwrap();
     }
@@ -33,16 +33,16 @@ async fn a_full_store_that_loses_nothing_refuses() {
     assert!(full.message().contains("out of memory for"), "{}", full.message());
     let full = client.write(tokio_stream::once(write("more", 3 << 20))).await.unwrap_err();
     assert_eq!(full.code(), Code::ResourceExhausted);
-    let usage = place.engine.store.usage();
+    let usage = server.engine.store.usage();
     assert_eq!((usage.keys, usage.reserved_bytes, usage.evicted), (3, 0, 0));
 }
 
 #[tokio::test]
-async fn a_value_too_long_is_refused_before_it_comes() {
+async fn a_value_too_long_is_refused_before_it_is_sent() {
     let mut settings = settings(16 << 20);
     settings.max_value = Some(3 << 20);
-    let place = Place::open(&settings);
-    let mut client = place.client().await;
+    let server = TestServer::open(&settings);
+    let mut client = server.client().await;
     let long = client.put(put("k", pattern((3 << 20) + 1))).await.unwrap_err();
     assert_eq!(long.code(), Code::InvalidArgument);
     assert!(long.message().contains("3145728 bytes at most"), "{}", long.message());
@@ -53,9 +53,9 @@ async fn a_value_too_long_is_refused_before_it_comes() {
 }
 
 #[tokio::test]
-async fn a_message_too_long_is_refused_with_what_to_use() {
-    let place = Place::open(&settings(64 << 20));
-    let mut client = place.client().await;
+async fn a_message_too_long_is_refused_with_a_fix() {
+    let server = TestServer::open(&settings(64 << 20));
+    let mut client = server.client().await;
     let long = client.put(put("k", pattern(MAX_UNARY_BYTES + 1))).await.unwrap_err();
     assert_eq!(long.code(), Code::OutOfRange);
     assert!(long.message().contains("use Write"), "{}", long.message());
@@ -64,10 +64,10 @@ async fn a_message_too_long_is_refused_with_what_to_use() {
 }
 
 #[tokio::test]
-async fn where_callers_must_show_who_they_are_nobody_reads_or_writes() {
-    let nobody = Access::new(Keyring::new(), Vec::new(), false, None).unwrap();
-    let place = Place::open_for(&settings(16 << 20), nobody);
-    let mut client = place.client().await;
+async fn anonymous_calls_are_refused_if_authentication_is_required() {
+    let no_holders = Access::new(Keyring::new(), Vec::new(), false, None).unwrap();
+    let server = TestServer::open_for(&settings(16 << 20), no_holders);
+    let mut client = server.client().await;
     let refused = client.put(put("k", "v")).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unauthenticated);
     assert!(refused.message().contains("authorization: Bearer TOKEN"), "{}", refused.message());
@@ -75,12 +75,12 @@ async fn where_callers_must_show_who_they_are_nobody_reads_or_writes() {
     assert_eq!(refused.code(), Code::Unauthenticated);
     let read = v1::ReadRequest { key: "k".into(), ..Default::default() };
     assert_eq!(client.read(read).await.unwrap_err().code(), Code::Unauthenticated);
-    assert_eq!(place.engine.store.usage().keys, 0);
+    assert_eq!(server.engine.store.usage().keys, 0);
 }
 
-/// A request without end, by a caller nobody knows, on a connection of its own.
-async fn endless(place: &Place, streams: usize) -> Vec<JoinHandle<Code>> {
-    let channel = place.channel().await;
+/// Requests without end, by an unauthenticated caller, on one connection.
+async fn endless(server: &TestServer, streams: usize) -> Vec<JoinHandle<Code>> {
+    let channel = server.channel().await;
     let call = |_| {
         let mut client = KvClient::new(channel.clone());
         tokio::spawn(async move {
@@ -92,39 +92,39 @@ async fn endless(place: &Place, streams: usize) -> Vec<JoinHandle<Code>> {
 }
 
 #[tokio::test]
-async fn who_is_not_known_is_refused_before_its_request_has_come() {
+async fn an_unauthenticated_call_is_refused_before_its_request_arrives() {
     let holders = vec![Holder::keyed(Key::from_token("ann", TOKEN).unwrap(), Scope::everything())];
     let access = Access::new(Keyring::new(), holders, false, None).unwrap();
-    let place = Place::open_for(&settings(16 << 20), access);
+    let server = TestServer::open_for(&settings(16 << 20), access);
     let mut unknown = Vec::new();
     for _ in 0..6 {
-        unknown.extend(endless(&place, 100).await);
+        unknown.extend(endless(&server, 100).await);
     }
     for call in unknown {
         assert_eq!(call.await.unwrap(), Code::Unauthenticated);
     }
     let mut known = tonic::Request::new(v1::InfoRequest {});
     known.metadata_mut().insert("authorization", format!("Bearer {TOKEN}").parse().unwrap());
-    place.client().await.info(known).await.unwrap();
+    server.client().await.info(known).await.unwrap();
 }
 
 #[tokio::test]
-async fn silent_connections_make_room_for_who_calls() {
-    let place = Place::open(&settings(16 << 20));
+async fn silent_connections_are_evicted_for_callers() {
+    let server = TestServer::open(&settings(16 << 20));
     let mut silent = Vec::new();
     for _ in 0..600 {
-        let mut socket = tokio::net::TcpStream::connect(place.address).await.unwrap();
+        let mut socket = tokio::net::TcpStream::connect(server.address).await.unwrap();
         let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-        // The last bytes are settings; a connection that was closed already takes none.
+        // The last bytes are settings; writing them fails if the connection is already closed.
         let _ = tokio::io::AsyncWriteExt::write_all(&mut socket, preface).await;
         silent.push(socket);
     }
-    // So many at once may be more than wait at the listener: then it is knocked at again.
+    // These may be more than fit into the listener's queue: then the client retries.
     let limit = Instant::now() + Duration::from_secs(60);
-    while place.client().await.put(put("k", "v")).await.is_err() {
-        assert!(Instant::now() < limit, "nobody is let in");
+    while server.client().await.put(put("k", "v")).await.is_err() {
+        assert!(Instant::now() < limit, "no caller is accepted");
     }
-    assert!(place.counts.connections() > 1 && place.counts.rejected() > 0);
+    assert!(server.counts.connections() > 1 && server.counts.rejected() > 0);
 }
 
 const TOKEN: &str = "wlt_0123456789abcdef0123456789abcdef";

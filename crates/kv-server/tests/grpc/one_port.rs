@@ -1,4 +1,4 @@
-//! Others at the same port, and services beside the store's.
+//! Other protocols and services on the same port.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -13,24 +13,24 @@ use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 
-use crate::test_server::{Place, put, settings};
+use crate::test_server::{TestServer, put, settings};
 
 #[tokio::test]
 async fn health_and_reflection_answer() {
-    let place = Place::open(&settings(16 << 20));
-    let mut health = HealthClient::new(place.channel().await);
+    let server = TestServer::open(&settings(16 << 20));
+    let mut health = HealthClient::new(server.channel().await);
     for service in ["", kv_proto::SERVICE] {
         let request = HealthCheckRequest { service: service.to_owned() };
         assert_eq!(health.check(request).await.unwrap().into_inner().status, 1, "{service}");
     }
-    let mut reflection = ServerReflectionClient::new(place.channel().await);
-    let ask =
+    let mut reflection = ServerReflectionClient::new(server.channel().await);
+    let request =
         |request| ServerReflectionRequest { host: String::new(), message_request: Some(request) };
-    let asked = [
-        ask(MessageRequest::ListServices(String::new())),
-        ask(MessageRequest::FileContainingSymbol(kv_proto::SERVICE.to_owned())),
+    let requests = [
+        request(MessageRequest::ListServices(String::new())),
+        request(MessageRequest::FileContainingSymbol(kv_proto::SERVICE.to_owned())),
     ];
-    let answers = reflection.server_reflection_info(tokio_stream::iter(asked)).await.unwrap();
+    let answers = reflection.server_reflection_info(tokio_stream::iter(requests)).await.unwrap();
     let mut answers = answers.into_inner();
     let first = answers.message().await.unwrap().unwrap().message_response;
     let Some(MessageResponse::ListServicesResponse(list)) = first else { panic!("{first:?}") };
@@ -42,16 +42,16 @@ async fn health_and_reflection_answer() {
 
 #[tokio::test]
 async fn a_link_and_calls_use_one_port() {
-    let place = Place::open(&settings(16 << 20));
-    let mut client = place.client().await;
+    let server = TestServer::open(&settings(16 << 20));
+    let mut client = server.client().await;
     client.put(put("k", "one")).await.unwrap();
-    let address = place.address;
+    let address = server.address;
     let dialled = spawn_blocking(move || {
         let links = Settings { classes: vec![Class::Tcp], ..Settings::default() };
         Endpoint::new(links).unwrap().connect(address, Duration::from_secs(20)).map(drop)
     });
     let accepted = loop {
-        if let Some(link) = place.listener.accept(Duration::from_millis(1)) {
+        if let Some(link) = server.listener.accept(Duration::from_millis(1)) {
             break link;
         }
         client.info(v1::InfoRequest {}).await.unwrap();
@@ -62,31 +62,31 @@ async fn a_link_and_calls_use_one_port() {
         client.info(v1::InfoRequest {}).await.unwrap();
     }
     dialled.await.unwrap().unwrap();
-    assert_eq!(place.counts.connections(), 1);
+    assert_eq!(server.counts.connections(), 1);
 }
 
 #[tokio::test]
-async fn what_speaks_no_http2_is_sent_away() {
-    let place = Place::open(&settings(16 << 20));
-    let address = place.address;
-    let heard = spawn_blocking(move || {
+async fn other_protocols_are_rejected() {
+    let server = TestServer::open(&settings(16 << 20));
+    let address = server.address;
+    let received = spawn_blocking(move || {
         let mut caller = std::net::TcpStream::connect(address).unwrap();
         caller.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         // Closed or reset, whichever comes first.
-        let _ = caller.read_to_end(&mut heard);
-        heard
+        let _ = caller.read_to_end(&mut received);
+        received
     });
-    assert_eq!(heard.await.unwrap(), b"");
-    place.until("it is counted", |_| place.counts.rejected() == 1).await;
-    assert_eq!(place.counts.connections(), 0);
+    assert_eq!(received.await.unwrap(), b"");
+    server.until("it is counted", |_| server.counts.rejected() == 1).await;
+    assert_eq!(server.counts.connections(), 0);
 }
 
 #[tokio::test]
-async fn it_ends_when_told_although_somebody_stays() {
-    let place = Place::open(&settings(16 << 20));
-    let mut client = place.client().await;
+async fn the_server_stops_although_a_client_is_connected() {
+    let server = TestServer::open(&settings(16 << 20));
+    let mut client = server.client().await;
     client.put(put("k", "one")).await.unwrap();
-    place.stop().await;
+    server.stop().await;
     assert!(client.put(put("k", "two")).await.is_err());
 }

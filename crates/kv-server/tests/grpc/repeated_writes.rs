@@ -1,11 +1,11 @@
-//! Writes that are asked for again.
+//! Writes that are repeated with the same attempt.
 
 use kv_proto::v1;
 use kv_proto::v1::kv_client::KvClient;
 use tonic::Code;
 use tonic::transport::Channel;
 
-use crate::test_server::{Place, put, settings};
+use crate::test_server::{TestServer, put, settings};
 
 async fn session(client: &mut KvClient<Channel>) -> v1::Session {
     client.open_session(v1::OpenSessionRequest {}).await.unwrap().into_inner()
@@ -16,16 +16,16 @@ fn attempt(session: &v1::Session, sequence: u64) -> Option<v1::Attempt> {
 }
 
 #[tokio::test]
-async fn a_repeated_write_is_done_once_and_gets_its_first_answer() {
-    let place = Place::open(&settings(16 << 20));
-    let mut client = place.client().await;
+async fn a_repeated_write_is_executed_once_and_gets_its_first_answer() {
+    let server = TestServer::open(&settings(16 << 20));
+    let mut client = server.client().await;
     let session = session(&mut client).await;
-    assert_eq!(session.epoch, place.engine.epoch());
+    assert_eq!(session.epoch, server.engine.epoch());
     let again = || v1::PutRequest { attempt: attempt(&session, 1), ..put("k", "one") };
     let first = client.put(again()).await.unwrap().into_inner();
     client.put(put("k", "between")).await.unwrap();
     // From another connection, as after a failure.
-    let mut other = place.client().await;
+    let mut other = server.client().await;
     assert_eq!(other.put(again()).await.unwrap().into_inner(), first);
     let get = v1::GetRequest { key: "k".into(), ..Default::default() };
     assert_eq!(client.get(get).await.unwrap().into_inner().value, "between");
@@ -52,8 +52,8 @@ async fn a_repeated_write_is_done_once_and_gets_its_first_answer() {
 
 #[tokio::test]
 async fn a_refused_write_stays_refused() {
-    let place = Place::open(&settings(16 << 20));
-    let mut client = place.client().await;
+    let server = TestServer::open(&settings(16 << 20));
+    let mut client = server.client().await;
     let session = session(&mut client).await;
     client.put(put("k", "one")).await.unwrap();
     let delete = || v1::DeleteRequest {
@@ -69,11 +69,11 @@ async fn a_refused_write_stays_refused() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_not_known_is_told_as_such() {
-    let place = Place::open(&settings(16 << 20));
-    let mut client = place.client().await;
-    let unauthenticated = v1::Session { id: vec![7; 16].into(), ..Default::default() };
-    let unknown = v1::PutRequest { attempt: attempt(&unauthenticated, 1), ..put("k", "one") };
+async fn an_unknown_session_is_refused() {
+    let server = TestServer::open(&settings(16 << 20));
+    let mut client = server.client().await;
+    let invented = v1::Session { id: vec![7; 16].into(), ..Default::default() };
+    let unknown = v1::PutRequest { attempt: attempt(&invented, 1), ..put("k", "one") };
     let status = client.put(unknown).await.unwrap_err();
     assert_eq!(status.code(), Code::Unknown);
     assert!(status.message().contains("has done nothing"), "{}", status.message());
@@ -85,13 +85,13 @@ async fn a_session_that_is_not_known_is_told_as_such() {
         let wrong = v1::PutRequest { attempt: Some(wrong), ..put("k", "one") };
         assert_eq!(client.put(wrong).await.unwrap_err().code(), code);
     }
-    assert_eq!(place.engine.store.usage().keys, 0);
+    assert_eq!(server.engine.store.usage().keys, 0);
 }
 
 #[tokio::test]
-async fn numbers_may_come_in_any_order_within_the_window() {
-    let place = Place::open(&settings(16 << 20));
-    let mut client = place.client().await;
+async fn numbers_may_arrive_in_any_order_within_the_window() {
+    let server = TestServer::open(&settings(16 << 20));
+    let mut client = server.client().await;
     let session = session(&mut client).await;
     let far = session.window + 1;
     for sequence in [far, 1, far * 2, far + 1] {
@@ -103,11 +103,11 @@ async fn numbers_may_come_in_any_order_within_the_window() {
 }
 
 #[tokio::test]
-async fn a_write_for_which_there_was_no_room_may_be_tried_again() {
+async fn a_write_to_a_full_store_may_be_retried() {
     let mut small = settings(4 << 20);
     small.when_full = kv_store::WhenFull::Refuse;
-    let place = Place::open(&small);
-    let mut client = place.client().await;
+    let server = TestServer::open(&small);
+    let mut client = server.client().await;
     let session = session(&mut client).await;
     client.put(put("large", vec![1; 3 << 20])).await.unwrap();
     let write = || v1::PutRequest { attempt: attempt(&session, 1), ..put("k", vec![2; 2 << 20]) };

@@ -7,7 +7,7 @@ use kv_proto::v1::{self, write_request};
 use tokio::sync::mpsc;
 use tonic::{Code, Status, Streaming};
 
-use crate::test_server::{Place, pattern, put, settings};
+use crate::test_server::{TestServer, pattern, put, settings};
 
 fn start(key: &str, length: usize) -> v1::WriteStart {
     let key = key.as_bytes().to_vec().into();
@@ -36,7 +36,7 @@ fn read(key: &str) -> v1::ReadRequest {
     v1::ReadRequest { key: key.as_bytes().to_vec().into(), ..Default::default() }
 }
 
-/// The start, all bytes, and the checksum of a stream that is whole.
+/// The start, all bytes, and the checksum of a complete stream.
 async fn collect(
     stream: &mut Streaming<v1::ReadReply>,
 ) -> Result<(v1::ReadStart, Vec<u8>, Option<u32>), Status> {
@@ -56,15 +56,15 @@ async fn collect(
 }
 
 #[tokio::test]
-async fn long_values_go_in_and_out_in_pieces() {
-    let place = Place::open(&settings(128 << 20));
-    let mut client = place.client().await;
+async fn long_values_are_written_and_read_in_pieces() {
+    let server = TestServer::open(&settings(128 << 20));
+    let mut client = server.client().await;
     let value = pattern(50 << 20);
     let stored = client.write(written(start("long", value.len()), &value)).await.unwrap();
     let get = v1::GetRequest { key: "long".into(), ..Default::default() };
     assert_eq!(client.get(get).await.unwrap_err().code(), Code::OutOfRange);
-    let asked = v1::ReadRequest { checksum: true, ..read("long") };
-    let mut stream = client.read(asked).await.unwrap().into_inner();
+    let request = v1::ReadRequest { checksum: true, ..read("long") };
+    let mut stream = client.read(request).await.unwrap().into_inner();
     let (start, bytes, sum) = collect(&mut stream).await.unwrap();
     assert_eq!(start.facts.unwrap().version, stored.into_inner().version);
     assert_eq!((start.length, start.found), (50 << 20, true));
@@ -79,32 +79,31 @@ async fn long_values_go_in_and_out_in_pieces() {
     let mut stream = client.read(part).await.unwrap().into_inner();
     let (_, bytes, sum) = collect(&mut stream).await.unwrap();
     assert!(bytes == value[20 << 20..25 << 20] && sum.is_none());
-    let usage = place.engine.store.usage();
+    let usage = server.engine.store.usage();
     assert_eq!((usage.pins, usage.reserved_bytes), (0, 0));
-    assert_eq!(place.engine.counts().bytes_in.load(std::sync::atomic::Ordering::Relaxed), 50 << 20);
+    assert_eq!(
+        server.engine.counts().bytes_in.load(std::sync::atomic::Ordering::Relaxed),
+        50 << 20
+    );
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_there_is_a_short_stream() {
-    let place = Place::open(&settings(16 << 20));
-    let mut client = place.client().await;
+async fn a_missing_key_is_a_short_stream() {
+    let server = TestServer::open(&settings(16 << 20));
+    let mut client = server.client().await;
     let mut stream = client.read(read("none")).await.unwrap().into_inner();
-    let (start, bytes, _) = collect(&mut stream).await.unwrap();
-    assert!(!start.found && bytes.is_empty());
-    client.write(written(start_of_nothing(), b"")).await.unwrap();
+    let (head, bytes, _) = collect(&mut stream).await.unwrap();
+    assert!(!head.found && bytes.is_empty());
+    client.write(written(start("empty", 0), b"")).await.unwrap();
     let mut stream = client.read(read("empty")).await.unwrap().into_inner();
-    let (start, bytes, _) = collect(&mut stream).await.unwrap();
-    assert!(start.found && bytes.is_empty());
-}
-
-fn start_of_nothing() -> v1::WriteStart {
-    start("empty", 0)
+    let (head, bytes, _) = collect(&mut stream).await.unwrap();
+    assert!(head.found && bytes.is_empty());
 }
 
 #[tokio::test]
-async fn a_stream_is_of_one_version_whatever_is_written_meanwhile() {
-    let place = Place::open(&settings(64 << 20));
-    let mut client = place.client().await;
+async fn a_stream_is_of_one_version_despite_concurrent_writes() {
+    let server = TestServer::open(&settings(64 << 20));
+    let mut client = server.client().await;
     let value = pattern(20 << 20);
     client.write(written(start("k", value.len()), &value)).await.unwrap();
     let mut stream = client.read(read("k")).await.unwrap().into_inner();
@@ -118,20 +117,20 @@ async fn a_stream_is_of_one_version_whatever_is_written_meanwhile() {
         }
     }
     assert!(bytes == value);
-    place.until("the old version goes", |usage| usage.used_bytes < 1 << 20).await;
+    server.until("the old version is freed", |usage| usage.used_bytes < 1 << 20).await;
 }
 
 #[tokio::test]
 async fn a_cancelled_stream_leaves_no_pin_and_no_reservation() {
-    let place = Place::open(&settings(64 << 20));
-    let mut client = place.client().await;
+    let server = TestServer::open(&settings(64 << 20));
+    let mut client = server.client().await;
     let value = pattern(20 << 20);
     client.write(written(start("k", value.len()), &value)).await.unwrap();
     let mut stream = client.read(read("k")).await.unwrap().into_inner();
     stream.message().await.unwrap().unwrap();
-    place.until("it is pinned", |usage| usage.pins == 1).await;
+    server.until("it is pinned", |usage| usage.pins == 1).await;
     drop(stream);
-    place.until("it is not pinned any more", |usage| usage.pins == 0).await;
+    server.until("it is unpinned", |usage| usage.pins == 0).await;
 
     let (pieces, sent) = mpsc::channel(4);
     pieces.send(request(write_request::Part::Start(start("w", 10 << 20)))).await.unwrap();
@@ -141,14 +140,14 @@ async fn a_cancelled_stream_leaves_no_pin_and_no_reservation() {
         let sent = tokio_stream::StreamExt::fuse(Pieces(sent));
         writer.write(sent).await
     });
-    place.until("room is set aside", |usage| usage.reserved_bytes == 10 << 20).await;
+    server.until("memory is reserved", |usage| usage.reserved_bytes == 10 << 20).await;
     call.abort();
-    place.until("the room comes back", |usage| usage.reserved_bytes == 0).await;
+    server.until("the memory is free", |usage| usage.reserved_bytes == 0).await;
     drop(pieces);
-    assert_eq!(place.engine.store.usage().keys, 1);
+    assert_eq!(server.engine.store.usage().keys, 1);
 }
 
-/// What is sent on a channel.
+/// A stream of the pieces sent on a channel.
 struct Pieces(mpsc::Receiver<v1::WriteRequest>);
 
 impl tokio_stream::Stream for Pieces {
@@ -163,30 +162,30 @@ impl tokio_stream::Stream for Pieces {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_not_as_announced_changes_nothing() {
-    let place = Place::open(&settings(16 << 20));
-    let mut client = place.client().await;
+async fn an_invalid_stream_changes_nothing() {
+    let server = TestServer::open(&settings(16 << 20));
+    let mut client = server.client().await;
     let data = |bytes: &str| request(write_request::Part::Data(bytes.as_bytes().to_vec().into()));
-    let begun = |length| request(write_request::Part::Start(start("k", length)));
+    let started = |length| request(write_request::Part::Start(start("k", length)));
     for wrong in [
         vec![],
         vec![data("abc")],
-        vec![begun(4), data("abc")],
-        vec![begun(2), data("abc")],
-        vec![begun(3), begun(3), data("abc")],
-        vec![begun(3), v1::WriteRequest { part: None }],
+        vec![started(4), data("abc")],
+        vec![started(2), data("abc")],
+        vec![started(3), started(3), data("abc")],
+        vec![started(3), v1::WriteRequest { part: None }],
     ] {
         let status = client.write(tokio_stream::iter(wrong)).await.unwrap_err();
         assert_eq!(status.code(), Code::InvalidArgument, "{status}");
     }
-    let usage = place.engine.store.usage();
+    let usage = server.engine.store.usage();
     assert_eq!((usage.keys, usage.reserved_bytes), (0, 0));
 }
 
 #[tokio::test]
 async fn a_repeated_stream_gets_its_first_answer() {
-    let place = Place::open(&settings(64 << 20));
-    let mut client = place.client().await;
+    let server = TestServer::open(&settings(64 << 20));
+    let mut client = server.client().await;
     let session = client.open_session(v1::OpenSessionRequest {}).await.unwrap().into_inner();
     let value = pattern(6 << 20);
     let attempt = Some(v1::Attempt { session: session.id, sequence: 1 });
@@ -194,15 +193,15 @@ async fn a_repeated_stream_gets_its_first_answer() {
     let first = client.write(written(start.clone(), &value)).await.unwrap().into_inner();
     let again = client.write(written(start, &value)).await.unwrap().into_inner();
     assert_eq!(first, again);
-    assert_eq!(place.engine.store.usage().puts, 1);
+    assert_eq!(server.engine.store.usage().puts, 1);
 }
 
 #[tokio::test]
-async fn who_stands_still_holds_nothing_for_long() {
+async fn stalled_clients_do_not_hold_memory_for_long() {
     let mut settings = settings(64 << 20);
     settings.idle = Duration::from_millis(400);
-    let place = Place::open(&settings);
-    let mut client = place.client().await;
+    let server = TestServer::open(&settings);
+    let mut client = server.client().await;
     let value = pattern(20 << 20);
     client.write(written(start("k", value.len()), &value)).await.unwrap();
 
@@ -210,14 +209,14 @@ async fn who_stands_still_holds_nothing_for_long() {
     pieces.send(request(write_request::Part::Start(start("w", 10 << 20)))).await.unwrap();
     let status = client.write(Pieces(sent)).await.unwrap_err();
     assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
-    place.until("the room comes back", |usage| usage.reserved_bytes == 0).await;
+    server.until("the memory is free", |usage| usage.reserved_bytes == 0).await;
 
-    // Its own connection, which is closed.
-    let mut reader = place.client().await;
+    // A separate connection, which is closed.
+    let mut reader = server.client().await;
     let mut stream = reader.read(read("k")).await.unwrap().into_inner();
-    place.until("it is pinned", |usage| usage.pins == 1).await;
-    place.until("it is not pinned any more", |usage| usage.pins == 0).await;
-    assert!(collect(&mut stream).await.is_err(), "it is not whole");
-    assert!(place.counts.stalled() > 0);
+    server.until("it is pinned", |usage| usage.pins == 1).await;
+    server.until("it is unpinned", |usage| usage.pins == 0).await;
+    assert!(collect(&mut stream).await.is_err(), "the stream is incomplete");
+    assert!(server.counts.stalled() > 0);
     client.put(put("other", "caller")).await.unwrap();
 }

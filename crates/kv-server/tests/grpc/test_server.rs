@@ -1,4 +1,4 @@
-//! A store with a port, and clients that call it.
+//! A store with a gRPC port, and clients of it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tonic::transport::{Channel, Endpoint as Address};
 
-pub(crate) struct Place {
+pub(crate) struct TestServer {
     pub(crate) engine: Arc<Engine>,
     pub(crate) address: SocketAddr,
     pub(crate) counts: Arc<Counts>,
     pub(crate) listener: Listener,
     pub(crate) life: watch::Sender<Phase>,
-    /// Hears when calls in flight are over.
+    /// Notified when calls in flight have ended.
     pub(crate) drained: Option<oneshot::Receiver<()>>,
-    served: JoinHandle<()>,
+    serving: JoinHandle<()>,
 }
 
 pub(crate) fn settings(memory: usize) -> Settings {
@@ -40,12 +40,12 @@ pub(crate) fn settings(memory: usize) -> Settings {
     }
 }
 
-impl Place {
+impl TestServer {
     pub(crate) fn open(settings: &Settings) -> Self {
-        Place::open_for(settings, Access::open())
+        TestServer::open_for(settings, Access::open())
     }
 
-    /// Open to some.
+    /// With access control.
     pub(crate) fn open_for(settings: &Settings, access: Arc<Access>) -> Self {
         let engine = Engine::with_access(settings, access).unwrap();
         let transport = Transport { name: "tcp".into(), offered: true, reason: "always".into() };
@@ -55,16 +55,16 @@ impl Place {
         let endpoint = Endpoint::new(links).unwrap();
         let anywhere = "127.0.0.1:0".parse().unwrap();
         let listener = endpoint.listen_shared(anywhere, Some(grpc.connection_handler())).unwrap();
-        let (life, told) = watch::channel(Phase::Serving);
+        let (life, phase) = watch::channel(Phase::Serving);
         let (drained, is_drained) = oneshot::channel();
-        Place {
+        TestServer {
             engine,
             address: listener.address(),
             counts: grpc.counts().clone(),
             listener,
             life,
             drained: Some(is_drained),
-            served: tokio::spawn(grpc.serve(told, drained)),
+            serving: tokio::spawn(grpc.serve(phase, drained)),
         }
     }
 
@@ -77,7 +77,7 @@ impl Place {
         KvClient::new(self.channel().await)
     }
 
-    /// Waits until the store is as it should be.
+    /// Waits until a condition on the store's usage is met.
     pub(crate) async fn until(&self, what: &str, good: impl Fn(&Usage) -> bool) {
         let limit = Instant::now() + Duration::from_secs(30);
         while !good(&self.engine.store.usage()) {
@@ -86,10 +86,10 @@ impl Place {
         }
     }
 
-    /// Ends it, and waits until it has ended.
+    /// Stops it, and waits for its end.
     pub(crate) async fn stop(self) {
         self.life.send(Phase::Stopping).unwrap();
-        tokio::time::timeout(Duration::from_secs(30), self.served).await.unwrap().unwrap();
+        tokio::time::timeout(Duration::from_secs(30), self.serving).await.unwrap().unwrap();
     }
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn put(key: &str, value: impl Into<Vec<u8>>) -> PutRequest {
     }
 }
 
-/// Bytes that differ from place to place.
+/// Bytes that depend on their offset.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at / 3 % 251) as u8).collect()
 }

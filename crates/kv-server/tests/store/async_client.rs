@@ -1,28 +1,28 @@
-//! The same store, awaited.
+//! The async client.
 
 use std::time::{Duration, Instant};
 
 use fabric::link::Class;
 use kv_client::{AsyncClient, Condition, Cursor, Kind, PutOptions, Settings};
 
-use crate::test_server::{Place, by, settings};
+use crate::test_server::{TestServer, over, settings};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-fn calling(places: &[&Place], class: Class) -> Settings {
-    let mut settings = Settings::new(places[0].address).with_link(by(class));
-    settings.servers = places.iter().map(|place| place.address.into()).collect();
+fn calling(servers: &[&TestServer], class: Class) -> Settings {
+    let mut settings = Settings::new(servers[0].address).with_link(over(class));
+    settings.servers = servers.iter().map(|server| server.address.into()).collect();
     settings
 }
 
 #[test]
 fn get_returns_the_last_put_for_every_task() {
     for class in [Class::Shm, Class::Tcp] {
-        let place = Place::open(&settings(64 << 20), by(class));
+        let server = TestServer::open(&settings(64 << 20), over(class));
         runtime().block_on(async {
-            let client = AsyncClient::connect(calling(&[&place], class)).await.unwrap();
+            let client = AsyncClient::connect(calling(&[&server], class)).await.unwrap();
             assert_eq!(client.explain().unwrap().lane, Some(class.name()));
             let task = |number: usize| {
                 let client = client.clone();
@@ -69,10 +69,10 @@ fn get_returns_the_last_put_for_every_task() {
 }
 
 #[test]
-fn values_that_are_held_make_others_wait_not_fail() {
-    let place = Place::open(&settings(64 << 20), by(Class::Shm));
+fn requests_wait_while_the_receive_buffer_is_full() {
+    let server = TestServer::open(&settings(64 << 20), over(Class::Shm));
     runtime().block_on(async {
-        let small = calling(&[&place], Class::Shm).with_receive_buffer_bytes(1 << 20);
+        let small = calling(&[&server], Class::Shm).with_receive_buffer_bytes(1 << 20);
         let client = AsyncClient::connect(small).await.unwrap();
         client.put(b"k", vec![7; 200_000], &PutOptions::default()).await.unwrap();
         let mut held = Vec::new();
@@ -82,7 +82,7 @@ fn values_that_are_held_make_others_wait_not_fail() {
                 Ok(value) => held.push(value.unwrap()),
                 Err(error) => break error,
             }
-            assert!(held.len() < 10, "more than there is memory");
+            assert!(held.len() < 10, "more values than fit into the receive buffer");
         };
         assert_eq!(full.kind(), Kind::Deadline, "{full}");
         let ((), got) = tokio::join!(
@@ -97,24 +97,24 @@ fn values_that_are_held_make_others_wait_not_fail() {
 }
 
 #[test]
-fn the_next_store_is_called_and_the_runtime_goes_on_meanwhile() {
+fn failover_does_not_block_the_runtime() {
     let (first, second) = (
-        Place::open(&settings(16 << 20), by(Class::Tcp)),
-        Place::open(&settings(16 << 20), by(Class::Tcp)),
+        TestServer::open(&settings(16 << 20), over(Class::Tcp)),
+        TestServer::open(&settings(16 << 20), over(Class::Tcp)),
     );
     let calling = calling(&[&first, &second], Class::Tcp);
     runtime().block_on(async {
         let client = AsyncClient::connect(calling).await.unwrap();
         client.put(b"k", b"first", &PutOptions::default()).await.unwrap();
         tokio::task::spawn_blocking(move || drop(first)).await.unwrap();
-        // What was in flight when it was lost may be told so; what is asked after that finds the second.
-        let begun = Instant::now();
+        // A request that was in flight may fail; later ones reach the second store.
+        let started = Instant::now();
         let got = loop {
             match client.get(b"k").await {
                 Ok(got) => break got,
                 Err(error) => assert_eq!(error.kind(), Kind::Unavailable, "{error}"),
             }
-            assert!(begun.elapsed() < Duration::from_secs(20));
+            assert!(started.elapsed() < Duration::from_secs(20));
         };
         assert!(got.is_none(), "the second store never had it");
         client.put(b"k", b"second", &PutOptions::default()).await.unwrap();
@@ -130,14 +130,14 @@ fn the_next_store_is_called_and_the_runtime_goes_on_meanwhile() {
             }
         });
         let quick = client.with_deadline(Duration::from_millis(100));
-        let nobody = loop {
+        let error = loop {
             match quick.stat(b"k").await {
                 Err(error) if error.kind() == Kind::Deadline => break error,
                 Err(error) => assert_eq!(error.kind(), Kind::Unavailable, "{error}"),
                 Ok(_) => {}
             }
         };
-        assert!(nobody.to_string().contains("no answer within 100ms"), "{nobody}");
+        assert!(error.to_string().contains("no answer within 100ms"), "{error}");
         ticks.await.unwrap();
     });
 }

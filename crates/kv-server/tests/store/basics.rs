@@ -1,11 +1,11 @@
-//! What everybody does with a store, by every lane.
+//! Basic operations, over every lane.
 
 use std::time::Duration;
 
 use fabric::link::Class;
 use kv_client::{Condition, Cursor, Kind, PutOptions};
 
-use crate::test_server::{Place, by, settings, until};
+use crate::test_server::{TestServer, over, settings, until};
 
 fn each(test: impl Fn(Class)) {
     for class in [Class::Shm, Class::Tcp] {
@@ -16,8 +16,8 @@ fn each(test: impl Fn(Class)) {
 #[test]
 fn get_returns_the_last_put() {
     each(|class| {
-        let place = Place::open(&settings(64 << 20), by(class));
-        let mut client = place.client(by(class));
+        let server = TestServer::open(&settings(64 << 20), over(class));
+        let mut client = server.client(over(class));
         assert_eq!(client.explain().unwrap().lane, Some(class.name()));
         assert!(client.get(b"nothing").unwrap().is_none());
         let mut last = 0;
@@ -35,39 +35,39 @@ fn get_returns_the_last_put() {
         assert_eq!(client.delete(b"key", Condition::Always).unwrap(), None);
         assert!(client.get(b"key").unwrap().is_none());
         drop(client);
-        until("everything is back", || {
-            let usage = place.engine.store.usage();
+        until("everything is released", || {
+            let usage = server.engine.store.usage();
             (usage.keys, usage.used_bytes) == (0, 0)
         });
     });
 }
 
-/// A client on this host reads values in place. What it has read is the store's again, at the latest with the next
-/// few requests, or when both have nothing to do.
+/// A client on this host reads values in place. They are unpinned at the latest with the next few requests, or when
+/// both are idle.
 #[test]
 fn values_are_read_in_place_over_shared_memory_and_unpinned() {
     let zero_copy_reads = |class| {
-        let place = Place::open(&settings(64 << 20), by(class));
-        let mut client = place.client(by(class));
+        let server = TestServer::open(&settings(64 << 20), over(class));
+        let mut client = server.client(over(class));
         let value = |round: usize| vec![round as u8; 1025 + round % 500 * 111];
         let count =
-            || place.engine.counts().zero_copy_reads.load(std::sync::atomic::Ordering::Relaxed);
+            || server.engine.counts().zero_copy_reads.load(std::sync::atomic::Ordering::Relaxed);
         for round in 0..20_000 {
-            // Only who is watched reads anything in place, which on a busy machine may take a while.
+            // Only watched clients read in place, and on a busy machine it may take a while until they are.
             if round >= 500 && (class != Class::Shm || count() > 0) {
                 break;
             }
             client.put(b"key", &value(round), &PutOptions::default()).unwrap();
             let got = client.get(b"key").unwrap().unwrap();
             assert!(got.to_vec() == value(round), "{round}");
-            let usage = place.engine.store.usage();
+            let usage = server.engine.store.usage();
             assert!(usage.pins < 20 && usage.used_bytes < 2 << 20, "{round}: {usage:?}");
         }
         if class != Class::Shm {
-            // An answer by messages is over when the client has looked once more, or is gone.
+            // Over messages an answer completes when the client polls again, or disconnects.
             drop(client);
         }
-        until("pins are released", || place.engine.store.usage().pins == 0);
+        until("pins are released", || server.engine.store.usage().pins == 0);
         count()
     };
     assert!(zero_copy_reads(Class::Shm) > 0);
@@ -75,9 +75,9 @@ fn values_are_read_in_place_over_shared_memory_and_unpinned() {
 }
 
 #[test]
-fn conditions_hold_or_nothing_happens() {
-    let place = Place::open(&settings(16 << 20), by(Class::Shm));
-    let mut client = place.client(by(Class::Shm));
+fn a_condition_that_is_not_met_changes_nothing() {
+    let server = TestServer::open(&settings(16 << 20), over(Class::Shm));
+    let mut client = server.client(over(Class::Shm));
     let absent = PutOptions::default().with_condition(Condition::IfAbsent);
     let first = client.put(b"k", b"one", &absent).unwrap();
     let refused = client.put(b"k", b"two", &absent).unwrap_err();
@@ -95,8 +95,8 @@ fn conditions_hold_or_nothing_happens() {
 
 #[test]
 fn a_value_expires() {
-    let place = Place::open(&settings(16 << 20), by(Class::Shm));
-    let mut client = place.client(by(Class::Shm));
+    let server = TestServer::open(&settings(16 << 20), over(Class::Shm));
+    let mut client = server.client(over(Class::Shm));
     let soon = PutOptions::default().with_ttl(Duration::from_millis(80));
     client.put(b"short", b"lived", &soon).unwrap();
     let facts = client.stat(b"short").unwrap().unwrap();
@@ -109,8 +109,8 @@ fn a_value_expires() {
 #[test]
 fn listings_have_every_key_once() {
     each(|class| {
-        let place = Place::open(&settings(64 << 20), by(class));
-        let mut client = place.client(by(class));
+        let server = TestServer::open(&settings(64 << 20), over(class));
+        let mut client = server.client(over(class));
         for number in 0..3000 {
             let key = format!("key/{number:05}/{}", "x".repeat(number % 200));
             client.put(key.as_bytes(), &[0; 10], &PutOptions::default()).unwrap();
@@ -130,19 +130,19 @@ fn listings_have_every_key_once() {
 }
 
 #[test]
-fn many_are_asked_for_at_once() {
+fn many_values_are_put_and_read_in_one_call() {
     each(|class| {
-        let place = Place::open(&settings(256 << 20), by(class));
-        let mut client = place.client(by(class));
+        let server = TestServer::open(&settings(256 << 20), over(class));
+        let mut client = server.client(over(class));
         let keys: Vec<Vec<u8>> = (0..500).map(|n| format!("k{n}").into_bytes()).collect();
         let values: Vec<Vec<u8>> = (0..500).map(|n| vec![n as u8; n * 97]).collect();
         let items: Vec<(&[u8], &[u8])> =
             keys.iter().zip(&values).map(|(key, value)| (&key[..], &value[..])).collect();
         let stored = client.put_many(&items, &PutOptions::default());
         assert!(stored.into_iter().all(|stored| stored.is_ok()));
-        let mut asked: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-        asked.insert(250, b"missing");
-        let mut got = client.get_many(&asked).unwrap();
+        let mut requested: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        requested.insert(250, b"missing");
+        let mut got = client.get_many(&requested).unwrap();
         assert!(got.remove(250).is_none());
         for (value, got) in values.iter().zip(got) {
             assert!(got.unwrap().to_vec() == *value);
@@ -151,10 +151,10 @@ fn many_are_asked_for_at_once() {
 }
 
 #[test]
-fn long_values_go_in_pieces() {
+fn long_values_are_transferred_in_pieces() {
     each(|class| {
-        let place = Place::open(&settings(256 << 20), by(class));
-        let mut client = place.client(by(class));
+        let server = TestServer::open(&settings(256 << 20), over(class));
+        let mut client = server.client(over(class));
         // Longer than the receive buffer.
         let value: Vec<u8> = (0..100_u32 << 20).map(|at| (at / 3) as u8).collect();
         client.put(b"long", &value, &PutOptions::default()).unwrap();
@@ -178,26 +178,26 @@ fn long_values_go_in_pieces() {
         assert!(got == value[50 << 20..55 << 20]);
         client.delete(b"long", Condition::Always).unwrap();
         drop(client);
-        until("everything is back", || {
-            let usage = place.engine.store.usage();
+        until("everything is released", || {
+            let usage = server.engine.store.usage();
             (usage.keys, usage.pins) == (0, 0)
         });
     });
 }
 
 #[test]
-fn values_that_are_held_leave_no_room_and_say_so_at_once() {
+fn a_full_receive_buffer_is_reported_immediately() {
     each(|class| {
-        let place = Place::open(&settings(64 << 20), by(class));
-        let mut settings = kv_client::Settings::new(place.address);
-        (settings.link, settings.receive_buffer_bytes) = (by(class), 1 << 20);
+        let server = TestServer::open(&settings(64 << 20), over(class));
+        let mut settings = kv_client::Settings::new(server.address);
+        (settings.link, settings.receive_buffer_bytes) = (over(class), 1 << 20);
         let mut client = kv_client::Client::connect(settings).unwrap();
         let keys: Vec<Vec<u8>> = (0..40).map(|n| format!("k{n}").into_bytes()).collect();
         for key in &keys {
             client.put(key, &[7; 60_000], &PutOptions::default()).unwrap();
         }
-        let asked: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-        let refused = client.get_many(&asked).unwrap_err();
+        let requested: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let refused = client.get_many(&requested).unwrap_err();
         assert_eq!(refused.kind(), Kind::Busy, "{refused}");
         let mut held = Vec::new();
         let refused = loop {
@@ -209,18 +209,18 @@ fn values_that_are_held_leave_no_room_and_say_so_at_once() {
         assert_eq!(refused.kind(), Kind::Busy, "{refused}");
         assert!(held.len() > 5);
         held.clear();
-        assert_eq!(client.get_many(&asked[..5]).unwrap().into_iter().flatten().count(), 5);
+        assert_eq!(client.get_many(&requested[..5]).unwrap().into_iter().flatten().count(), 5);
         assert!(client.put(b"k1", b"again", &PutOptions::default()).unwrap().replaced);
         assert_eq!(client.get(b"k1").unwrap().unwrap().to_vec(), b"again");
     });
 }
 
 #[test]
-fn a_store_that_refuses_when_full_says_how_much_is_free() {
+fn a_full_store_that_does_not_evict_reports_free_bytes() {
     let refusing =
         kv_server::Settings { when_full: kv_store::WhenFull::Refuse, ..settings(4 << 20) };
-    let place = Place::open(&refusing, by(Class::Shm));
-    let mut client = place.client(by(Class::Shm));
+    let server = TestServer::open(&refusing, over(Class::Shm));
+    let mut client = server.client(over(Class::Shm));
     let put = |client: &mut kv_client::Client, number: u32| {
         client.put(&number.to_le_bytes(), &[7; 100_000], &PutOptions::default())
     };

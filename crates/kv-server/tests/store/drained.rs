@@ -1,4 +1,4 @@
-//! Stores that end in order: what was begun is finished, what was not is asked of the next store.
+//! Stores that drain: requests in flight finish, new ones are sent to the next store.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,62 +7,62 @@ use std::time::Duration;
 use fabric::link::Class;
 use kv_client::{Client, Kind, PutOptions, Settings};
 
-use crate::stamped_values::{examine, value};
-use crate::test_server::{Place, by, settings, until};
+use crate::stamped_values::{value, verify};
+use crate::test_server::{TestServer, over, settings, until};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 
 fn client_of(servers: &[SocketAddr], class: Class) -> Client {
     let mut settings = Settings::new(servers[0]);
     settings.servers = servers.iter().copied().map(Into::into).collect();
-    settings.link = by(class);
+    settings.link = over(class);
     settings.receive_buffer_bytes = 8 << 20;
     Client::connect(settings).unwrap()
 }
 
-/// One that does not wait long for a store that is gone.
-fn hasty(place: &Place) -> Client {
-    let mut settings = Settings::new(place.address);
-    (settings.link, settings.deadline) = (by(Class::Tcp), Duration::from_millis(500));
+/// A client with a short deadline.
+fn impatient_client(server: &TestServer) -> Client {
+    let mut settings = Settings::new(server.address);
+    (settings.link, settings.deadline) = (over(Class::Tcp), Duration::from_millis(500));
     Client::connect(settings).unwrap()
 }
 
-/// Clients that write and read without a pause go over to the next store, and none is told of an error: each write
-/// was done by the one or by the other.
+/// Clients that write and read without a pause switch to the next store without an error: each write
+/// is executed by one of the two.
 #[test]
-fn clients_go_on_with_the_next_store() {
+fn clients_switch_to_the_next_store() {
     for class in [Class::Shm, Class::Tcp] {
-        let mut first = Place::open(&settings(64 << 20), by(class));
-        let second = Place::open(&settings(64 << 20), by(class));
+        let mut first = TestServer::open(&settings(64 << 20), over(class));
+        let second = TestServer::open(&settings(64 << 20), over(class));
         let servers = [first.address, second.address];
-        let (over, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
+        let (stop, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
-            let (over, rounds) = (&over, &rounds);
+            let (stop, rounds) = (&stop, &rounds);
             let work = |number: u64| {
                 let mut client = client_of(&servers, class);
                 let options = PutOptions::default();
                 let mut round = 0;
-                while !over.load(Ordering::SeqCst) {
+                while !stop.load(Ordering::SeqCst) {
                     round += 1;
                     let name = number * 100 + round % 16;
                     let key = name.to_le_bytes();
                     let length = [100, 3000, 300_000][round as usize % 3];
                     let bytes = value(name, round, length);
                     client.put(&key, &bytes, &options).unwrap();
-                    // It may have been put to the store that is gone since.
+                    // It may have been put to the first store.
                     if let Some(got) = client.get(&key).unwrap() {
-                        examine(name, &got.to_vec()).unwrap();
+                        verify(name, &got.to_vec()).unwrap();
                     }
                     rounds.fetch_add(1, Ordering::SeqCst);
                 }
             };
             let threads: Vec<_> = (1..4).map(|number| scope.spawn(move || work(number))).collect();
-            until("they are at it", || rounds.load(Ordering::SeqCst) > 50);
-            first.drain(PATIENCE);
-            assert_eq!(first.ended(), 0, "nobody was cut");
+            until("they are working", || rounds.load(Ordering::SeqCst) > 50);
+            first.drain(DRAIN_LIMIT);
+            assert_eq!(first.ended(), 0, "no link was cut");
             let before = rounds.load(Ordering::SeqCst);
-            until("they go on", || rounds.load(Ordering::SeqCst) > before + 50);
-            over.store(true, Ordering::SeqCst);
+            until("they continue", || rounds.load(Ordering::SeqCst) > before + 50);
+            stop.store(true, Ordering::SeqCst);
             threads.into_iter().for_each(|thread| thread.join().unwrap());
         });
         let usage = first.engine.store.usage();
@@ -71,15 +71,15 @@ fn clients_go_on_with_the_next_store() {
     }
 }
 
-/// A client that has slept while its store ended does not send a write to nobody.
+/// A client that was idle while its store ended does not send a write to the old one.
 #[test]
-fn who_was_idle_writes_to_the_next_store_and_knows_it() {
+fn an_idle_client_writes_to_the_next_store() {
     for class in [Class::Shm, Class::Tcp] {
-        let mut first = Place::open(&settings(16 << 20), by(class));
-        let second = Place::open(&settings(16 << 20), by(class));
+        let mut first = TestServer::open(&settings(16 << 20), over(class));
+        let second = TestServer::open(&settings(16 << 20), over(class));
         let mut client = client_of(&[first.address, second.address], class);
         client.put(b"k", b"one", &PutOptions::default()).unwrap();
-        first.drain(PATIENCE);
+        first.drain(DRAIN_LIMIT);
         assert_eq!(first.ended(), 0);
         client.put(b"k", b"two", &PutOptions::default()).unwrap();
         assert_eq!(client.get(b"k").unwrap().unwrap().to_vec(), b"two");
@@ -87,33 +87,33 @@ fn who_was_idle_writes_to_the_next_store_and_knows_it() {
     }
 }
 
-/// A value that comes in pieces was begun before: all of it is taken. Nothing new is begun meanwhile.
+/// The pieces of a value that was started before are still accepted, but no new requests.
 #[test]
-fn what_comes_in_pieces_is_finished() {
-    let mut place = Place::open(&settings(64 << 20), by(Class::Tcp));
-    let mut writer = place.client(by(Class::Tcp));
-    let mut other = hasty(&place);
+fn a_value_in_pieces_is_finished() {
+    let mut server = TestServer::open(&settings(64 << 20), over(Class::Tcp));
+    let mut writer = server.client(over(Class::Tcp));
+    let mut other = impatient_client(&server);
     let long = value(1, 1, 2 << 20);
     let mut staged = writer.create(b"long", long.len() as u64, &PutOptions::default()).unwrap();
     staged.write(&long[..1 << 20]).unwrap();
-    place.drain(PATIENCE);
+    server.drain(DRAIN_LIMIT);
     while other.stat(b"k").is_ok() {}
     staged.write(&long[1 << 20..]).unwrap();
     staged.commit().unwrap();
-    assert_eq!(place.ended(), 0);
-    assert_eq!(place.engine.store.usage().puts, 1);
+    assert_eq!(server.ended(), 0);
+    assert_eq!(server.engine.store.usage().puts, 1);
 }
 
-/// Who keeps a value open for ever is cut when the time is up, and notices.
+/// A client that never finishes its value is disconnected at the drain limit.
 #[test]
-fn who_does_not_end_is_cut() {
-    let mut place = Place::open(&settings(64 << 20), by(Class::Tcp));
-    let mut client = hasty(&place);
+fn a_client_that_does_not_finish_is_disconnected() {
+    let mut server = TestServer::open(&settings(64 << 20), over(Class::Tcp));
+    let mut client = impatient_client(&server);
     let mut staged = client.create(b"long", 1 << 20, &PutOptions::default()).unwrap();
-    place.drain(Duration::from_millis(200));
-    assert_eq!(place.ended(), 1);
+    server.drain(Duration::from_millis(200));
+    assert_eq!(server.ended(), 1);
     let error = staged.write(&[1; 1 << 20]).and_then(|()| staged.commit()).unwrap_err();
     assert!(matches!(error.kind(), Kind::Unavailable | Kind::Deadline), "{error}");
-    let usage = place.engine.store.usage();
+    let usage = server.engine.store.usage();
     assert_eq!([usage.puts, usage.reserved_bytes], [0; 2]);
 }

@@ -1,4 +1,4 @@
-//! A store with a disk: what it acknowledged is there afterwards, and memory is only the hot part of it.
+//! A store with a disk: acknowledged writes survive, and memory is a cache.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,10 +10,10 @@ use kv_client::{Client, Condition, Cursor, Kind, PutOptions};
 use kv_disk::{Change, DiskWriter, Error, RowInfo};
 use kv_server::{Engine, Settings};
 
-use crate::stamped_values::Chance;
-use crate::test_server::{Place, by, settings, until};
+use crate::stamped_values::Random;
+use crate::test_server::{TestServer, over, settings, until};
 
-/// A directory of a test's own.
+/// A temporary directory.
 pub(crate) struct Directory(PathBuf);
 
 impl Directory {
@@ -47,15 +47,15 @@ fn bytes(length: usize, seed: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_after_a_restart() {
+fn acknowledged_writes_survive_a_restart() {
     for class in [Class::Shm, Class::Tcp] {
         let directory = Directory::new(class.name());
         let settings = directory.settings(64 << 20);
         let lengths = [0, 1, 512, 4096, 65_536, 256 << 10, (256 << 10) + 1, 3 << 20];
         let key = |length: usize| format!("key{length}").into_bytes();
         let last = {
-            let place = Place::open(&settings, by(class));
-            let mut client = place.client(by(class));
+            let server = TestServer::open(&settings, over(class));
+            let mut client = server.client(over(class));
             for length in lengths {
                 put(&mut client, &key(length), b"an older value");
                 put(&mut client, &key(length), &bytes(length, 7));
@@ -69,8 +69,8 @@ fn what_was_acknowledged_is_there_after_a_restart() {
             std::thread::sleep(Duration::from_millis(5));
             put(&mut client, b"last", b"last")
         };
-        let place = Place::open(&settings, by(class));
-        let mut client = place.client(by(class));
+        let server = TestServer::open(&settings, over(class));
+        let mut client = server.client(over(class));
         for length in lengths {
             assert!(get(&mut client, &key(length)) == Some(bytes(length, 7)), "{length} {class:?}");
         }
@@ -78,7 +78,7 @@ fn what_was_acknowledged_is_there_after_a_restart() {
         assert_eq!(get(&mut client, b"expired"), None);
         let expires = client.stat(b"expires").unwrap().unwrap().expires_in.unwrap();
         assert!(expires > Duration::from_secs(800) && expires < Duration::from_secs(901));
-        assert!(put(&mut client, b"newer", b"") > last, "versions go on");
+        assert!(put(&mut client, b"newer", b"") > last, "versions increase");
         let mut listed = Vec::new();
         let mut page = client.list(b"key", Cursor::START).unwrap();
         loop {
@@ -88,17 +88,17 @@ fn what_was_acknowledged_is_there_after_a_restart() {
                 None => break,
             }
         }
-        let mut wanted: Vec<Vec<u8>> = lengths.iter().map(|length| key(*length)).collect();
-        wanted.sort();
-        assert_eq!(listed, wanted);
+        let mut expected: Vec<Vec<u8>> = lengths.iter().map(|length| key(*length)).collect();
+        expected.sort();
+        assert_eq!(listed, expected);
     }
 }
 
 #[test]
-fn there_may_be_more_than_fits_into_memory() {
+fn a_store_may_be_larger_than_its_memory() {
     let directory = Directory::new("more");
-    let place = Place::open(&directory.settings(8 << 20), by(Class::Shm));
-    let mut client = place.client(by(Class::Shm));
+    let server = TestServer::open(&directory.settings(8 << 20), over(Class::Shm));
+    let mut client = server.client(over(Class::Shm));
     let key = |n: usize| format!("{n}").into_bytes();
     for n in 0..2000 {
         put(&mut client, &key(n), &bytes(10_000 + n, n));
@@ -106,35 +106,35 @@ fn there_may_be_more_than_fits_into_memory() {
     for n in (0..2000).rev() {
         assert!(get(&mut client, &key(n)) == Some(bytes(10_000 + n, n)), "{n}");
     }
-    // Several at once, some hot and some cold, and some that are not there.
+    // Several in one call: some in memory, some on disk, some missing.
     let keys: Vec<Vec<u8>> = [5, 1999, 7, 100_000, 9, 11].into_iter().map(key).collect();
-    let asked: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-    let got = client.get_many(&asked).unwrap();
+    let requested: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+    let got = client.get_many(&requested).unwrap();
     let got: Vec<Option<usize>> = got.iter().map(|got| got.as_ref().map(|got| got.len())).collect();
     assert_eq!(got, [Some(10_005), Some(11_999), Some(10_007), None, Some(10_009), Some(10_011)]);
-    let durability = place.engine.durability().unwrap();
+    let durability = server.engine.durability().unwrap();
     assert!(durability.counts.loads.load(Ordering::Relaxed) > 1000);
-    // A long one comes in pieces, under a cursor.
+    // A long value is read in pieces, with a cursor.
     put(&mut client, b"long", &bytes(5 << 20, 3));
     (0..700).for_each(|n| _ = get(&mut client, &key(n)));
     assert!(get(&mut client, b"long") == Some(bytes(5 << 20, 3)));
     drop(client);
-    until("everything is back", || {
-        let usage = place.engine.store.usage();
+    until("everything is released", || {
+        let usage = server.engine.store.usage();
         [usage.pins, usage.detached, usage.reserved_bytes] == [0; 3]
     });
 }
 
 #[test]
-fn conditions_hold_for_what_is_only_on_the_disk() {
+fn conditions_apply_to_values_on_disk() {
     let directory = Directory::new("conditions");
     let version = {
-        let place = Place::open(&directory.settings(16 << 20), by(Class::Shm));
-        let mut client = place.client(by(Class::Shm));
+        let server = TestServer::open(&directory.settings(16 << 20), over(Class::Shm));
+        let mut client = server.client(over(Class::Shm));
         put(&mut client, b"cold", b"value")
     };
-    let place = Place::open(&directory.settings(16 << 20), by(Class::Shm));
-    let mut client = place.client(by(Class::Shm));
+    let server = TestServer::open(&directory.settings(16 << 20), over(Class::Shm));
+    let mut client = server.client(over(Class::Shm));
     let when = |condition| PutOptions::default().with_condition(condition);
     let refused = client.put(b"cold", b"new", &when(Condition::IfAbsent)).unwrap_err();
     assert_eq!(refused.kind(), Kind::Condition(Some(version)));
@@ -148,69 +148,69 @@ fn conditions_hold_for_what_is_only_on_the_disk() {
     assert!(!client.put(b"cold", b"again", &when(Condition::IfAbsent)).unwrap().replaced);
 }
 
-/// A disk that does what the test wants.
-struct Puppet {
+/// A disk with injected faults.
+struct FaultyDisk {
     disk: Box<dyn DiskWriter>,
-    strings: Arc<Strings>,
+    faults: Arc<Faults>,
 }
 
 #[derive(Default)]
-struct Strings {
+struct Faults {
     full: AtomicBool,
     fails: AtomicBool,
-    /// Whoever changes this key meets a damaged page.
+    /// Changes of this key fail because of a damaged page.
     damaged: Mutex<Option<&'static [u8]>>,
-    /// How many have begun, were let go on, and are done.
-    begun: AtomicU64,
+    /// The numbers of saves that were started, executed and saved.
+    started: AtomicU64,
     saves: AtomicU64,
     saved: AtomicU64,
-    /// While this is set a save waits before it begins.
-    held: Mutex<bool>,
-    /// While this is set a save waits when it is done, before anybody is answered.
-    silent: Mutex<bool>,
-    let_go: Condvar,
+    /// While this is set, a save waits before it starts.
+    blocked_before: Mutex<bool>,
+    /// While this is set, a save waits when it is done, before any write is answered.
+    blocked_after: Mutex<bool>,
+    unblocked: Condvar,
 }
 
-impl Strings {
-    fn hold(&self, held: bool) {
-        *self.held.lock().unwrap() = held;
-        self.let_go.notify_all();
+impl Faults {
+    fn block_before(&self, blocked: bool) {
+        *self.blocked_before.lock().unwrap() = blocked;
+        self.unblocked.notify_all();
     }
 
-    fn silence(&self, silent: bool) {
-        *self.silent.lock().unwrap() = silent;
-        self.let_go.notify_all();
+    fn block_after(&self, blocked: bool) {
+        *self.blocked_after.lock().unwrap() = blocked;
+        self.unblocked.notify_all();
     }
 }
 
-impl DiskWriter for Puppet {
+impl DiskWriter for FaultyDisk {
     fn row_info(&mut self, key: &[u8]) -> Result<Option<RowInfo>, Error> {
         self.disk.known(key)
     }
 
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
-        self.strings.begun.fetch_add(1, Ordering::SeqCst);
-        let held = self.strings.held.lock().unwrap();
-        drop(self.strings.let_go.wait_while(held, |held| *held).unwrap());
-        self.strings.saves.fetch_add(1, Ordering::SeqCst);
-        if self.strings.full.load(Ordering::SeqCst) {
+        self.faults.started.fetch_add(1, Ordering::SeqCst);
+        let blocked = self.faults.blocked_before.lock().unwrap();
+        drop(self.faults.unblocked.wait_while(blocked, |blocked| *blocked).unwrap());
+        self.faults.saves.fetch_add(1, Ordering::SeqCst);
+        if self.faults.full.load(Ordering::SeqCst) {
             return Err(Error::injected(kv_disk::Kind::Full));
         }
-        if self.strings.fails.load(Ordering::SeqCst) {
+        if self.faults.fails.load(Ordering::SeqCst) {
             return Err(Error::injected(kv_disk::Kind::Failed));
         }
-        let damaged = *self.strings.damaged.lock().unwrap();
-        let meets = |change: &Change<'_>| match change {
+        let damaged = *self.faults.damaged.lock().unwrap();
+        let is_damaged = |change: &Change<'_>| match change {
             Change::Put { key, .. } | Change::Delete { key } => Some(*key) == damaged,
             Change::Piece { .. } => false,
         };
-        if changes.iter().any(meets) {
+        if changes.iter().any(is_damaged) {
             return Err(Error::injected(kv_disk::Kind::Damaged));
         }
         self.disk.save(changes)?;
-        self.strings.saved.fetch_add(1, Ordering::SeqCst);
-        let silent = self.strings.silent.lock().unwrap();
-        drop(self.strings.let_go.wait_while(silent, |silent| *silent).unwrap());
+        self.faults.saved.fetch_add(1, Ordering::SeqCst);
+        let blocked = self.faults.blocked_after.lock().unwrap();
+        drop(self.faults.unblocked.wait_while(blocked, |blocked| *blocked).unwrap());
         Ok(())
     }
 
@@ -223,32 +223,32 @@ impl DiskWriter for Puppet {
     }
 }
 
-fn with_strings(settings: &Settings) -> (Place, Arc<Strings>) {
-    let strings = Arc::new(Strings::default());
-    let pulled = strings.clone();
+fn with_faults(settings: &Settings) -> (TestServer, Arc<Faults>) {
+    let faults = Arc::new(Faults::default());
+    let injected = faults.clone();
     let engine = Engine::with_disk_writer(settings, access::Access::open(), |disk| {
-        Box::new(Puppet { disk, strings: pulled })
+        Box::new(FaultyDisk { disk, faults: injected })
     })
     .unwrap();
-    (Place::with(engine, by(Class::Shm)), strings)
+    (TestServer::with(engine, over(Class::Shm)), faults)
 }
 
 #[test]
-fn nobody_reads_what_is_not_yet_durable() {
+fn values_are_not_read_before_they_are_durable() {
     let directory = Directory::new("undurable");
-    let (place, strings) = with_strings(&directory.settings(16 << 20));
-    let [mut writer, mut reader] = [(); 2].map(|()| place.client(by(Class::Shm)));
+    let (server, faults) = with_faults(&directory.settings(16 << 20));
+    let [mut writer, mut reader] = [(); 2].map(|()| server.client(over(Class::Shm)));
     put(&mut writer, b"k", b"old");
-    strings.hold(true);
-    let saves = strings.saves.load(Ordering::SeqCst);
+    faults.block_before(true);
+    let saves = faults.saves.load(Ordering::SeqCst);
     let token = writer.begin_put(b"k", b"new", &PutOptions::default()).unwrap();
     writer.flush().unwrap();
     for _ in 0..200 {
         assert_eq!(get(&mut reader, b"k").as_deref(), Some(&b"old"[..]));
         assert_eq!(get(&mut reader, b"other"), None);
     }
-    assert_eq!(strings.saves.load(Ordering::SeqCst), saves, "it was held all the while");
-    strings.hold(false);
+    assert_eq!(faults.saves.load(Ordering::SeqCst), saves, "the save was blocked throughout");
+    faults.block_before(false);
     let mut ready = Vec::new();
     while ready.is_empty() {
         writer.ready(&mut ready).unwrap();
@@ -257,57 +257,57 @@ fn nobody_reads_what_is_not_yet_durable() {
     assert_eq!(get(&mut reader, b"k").as_deref(), Some(&b"new"[..]));
 }
 
-/// A key is read when the disk has its new value and memory does not: there is one of each version, and whoever asks what
-/// is known of it is not told of more than he can read.
+/// A key is read while the disk has its new value and memory does not: each version is loaded once, and
+/// a stat is not newer than a read.
 #[test]
-fn what_is_read_while_it_is_saved_is_there_once() {
+fn a_value_read_during_its_save_is_loaded_once() {
     let directory = Directory::new("between");
-    let (place, strings) = with_strings(&directory.settings(16 << 20));
-    let [mut writer, mut reader, mut looker] = [(); 3].map(|()| place.client(by(Class::Shm)));
+    let (server, faults) = with_faults(&directory.settings(16 << 20));
+    let [mut writer, mut reader, mut other] = [(); 3].map(|()| server.client(over(Class::Shm)));
     let key = kv_store::Key::new(b"k").unwrap();
     for round in 0..20 {
         let old = put(&mut writer, b"k", &bytes(5000, round));
-        place.engine.store.clear();
-        strings.silence(true);
-        let saved = strings.saved.load(Ordering::SeqCst);
+        server.engine.store.clear();
+        faults.block_after(true);
+        let saved = faults.saved.load(Ordering::SeqCst);
         let token = writer.begin_put(b"k", &bytes(5000, round + 1), &PutOptions::default());
         writer.flush().unwrap();
-        until("it is saved", || strings.saved.load(Ordering::SeqCst) > saved);
+        until("it is saved", || faults.saved.load(Ordering::SeqCst) > saved);
         std::thread::scope(|scope| {
             let read = scope.spawn(|| get(&mut reader, b"k"));
-            let looked = scope.spawn(|| looker.stat(b"k").unwrap());
-            // They have their chance to come first.
+            let stat = scope.spawn(|| other.stat(b"k").unwrap());
+            // Lets both start before the save ends.
             std::thread::sleep(Duration::from_millis(5));
-            let pinned = place.engine.store.pin(key, place.engine.now());
-            strings.silence(false);
+            let pinned = server.engine.store.pin(key, server.engine.now());
+            faults.block_after(false);
             assert!(read.join().unwrap() == Some(bytes(5000, round + 1)), "{round}");
-            assert!(looked.join().unwrap().is_some_and(|facts| facts.version > old), "{round}");
+            assert!(stat.join().unwrap().is_some_and(|facts| facts.version > old), "{round}");
             let mut ready = Vec::new();
             while ready.is_empty() {
                 writer.ready(&mut ready).unwrap();
             }
             writer.finish_put(b"k", token.unwrap()).unwrap();
             if let Some(pinned) = pinned {
-                place.engine.store.unpin(pinned.pin);
+                server.engine.store.unpin(pinned.pin);
             }
         });
     }
-    drop((writer, reader, looker));
-    until("everything is back", || {
-        let usage = place.engine.store.usage();
+    drop((writer, reader, other));
+    until("everything is released", || {
+        let usage = server.engine.store.usage();
         [usage.pins, usage.detached, usage.reserved_bytes] == [0; 3]
     });
 }
 
 #[test]
-fn a_disk_that_is_full_or_fails_costs_writes_and_nothing_else() {
+fn a_full_or_failing_disk_refuses_only_writes() {
     let directory = Directory::new("full");
-    let (place, strings) = with_strings(&directory.settings(16 << 20));
-    let mut client = place.client(by(Class::Shm));
+    let (server, faults) = with_faults(&directory.settings(16 << 20));
+    let mut client = server.client(over(Class::Shm));
     put(&mut client, b"k", b"before");
     put(&mut client, b"cold", &bytes(5000, 1));
-    for (string, kind) in [(&strings.full, Kind::Full), (&strings.fails, Kind::Other)] {
-        string.store(true, Ordering::SeqCst);
+    for (fault, kind) in [(&faults.full, Kind::Full), (&faults.fails, Kind::Other)] {
+        fault.store(true, Ordering::SeqCst);
         for value in [&b"refused"[..], &bytes(2 << 20, 4)] {
             let refused = client.put(b"k", value, &PutOptions::default()).unwrap_err();
             assert_eq!(refused.kind(), kind, "{refused}");
@@ -316,41 +316,41 @@ fn a_disk_that_is_full_or_fails_costs_writes_and_nothing_else() {
         let refused = client.delete(b"k", Condition::Always).unwrap_err();
         assert_eq!(refused.kind(), kind, "{refused}");
         assert_eq!(get(&mut client, b"k").as_deref(), Some(&b"before"[..]));
-        assert!(place.engine.durability().unwrap().counts.is_failing());
-        string.store(false, Ordering::SeqCst);
+        assert!(server.engine.durability().unwrap().counts.is_failing());
+        fault.store(false, Ordering::SeqCst);
         put(&mut client, b"k", b"between");
         put(&mut client, b"k", b"before");
-        assert!(!place.engine.durability().unwrap().counts.is_failing());
+        assert!(!server.engine.durability().unwrap().counts.is_failing());
     }
     put(&mut client, b"k", b"after");
-    drop((client, place));
-    let place = Place::open(&directory.settings(16 << 20), by(Class::Shm));
-    let mut client = place.client(by(Class::Shm));
+    drop((client, server));
+    let server = TestServer::open(&directory.settings(16 << 20), over(Class::Shm));
+    let mut client = server.client(over(Class::Shm));
     assert_eq!(get(&mut client, b"k").as_deref(), Some(&b"after"[..]));
     assert!(get(&mut client, b"cold") == Some(bytes(5000, 1)));
 }
 
-/// A page of the disk is damaged: who writes there is told so, and those whose writes were to be saved with it are not.
+/// A write to a damaged page is refused, but not the writes that were to be saved with it.
 #[test]
-fn a_damaged_page_costs_the_writes_that_meet_it_and_no_others() {
+fn a_damaged_page_refuses_only_its_own_writes() {
     let directory = Directory::new("page");
-    let (place, strings) = with_strings(&directory.settings(16 << 20));
-    let mut client = place.client(by(Class::Shm));
+    let (server, faults) = with_faults(&directory.settings(16 << 20));
+    let mut client = server.client(over(Class::Shm));
     put(&mut client, b"bad", b"before");
-    *strings.damaged.lock().unwrap() = Some(b"bad");
-    let mut later = |keys: &[&[u8]]| {
-        // The first is held up, so that the others are saved together.
-        strings.hold(true);
-        let begun = strings.begun.load(Ordering::SeqCst);
+    *faults.damaged.lock().unwrap() = Some(b"bad");
+    let mut put_together = |keys: &[&[u8]]| {
+        // The first save is blocked, so that the other writes are saved together.
+        faults.block_before(true);
+        let started = faults.started.load(Ordering::SeqCst);
         let first = client.begin_put(b"first", b"x", &PutOptions::default()).unwrap();
         client.flush().unwrap();
-        until("it is being saved", || strings.begun.load(Ordering::SeqCst) > begun);
+        until("it is being saved", || faults.started.load(Ordering::SeqCst) > started);
         let begin = |key: &&[u8]| client.begin_put(key, b"after", &PutOptions::default()).unwrap();
         let tokens: Vec<_> = keys.iter().map(begin).collect();
         client.flush().unwrap();
-        let queue = || place.engine.durability().unwrap().counts.queue();
-        until("all have come", || queue() == keys.len() as u64);
-        strings.hold(false);
+        let queue = || server.engine.durability().unwrap().counts.queue();
+        until("all are queued", || queue() == keys.len() as u64);
+        faults.block_before(false);
         let mut ready = Vec::new();
         while ready.len() <= keys.len() {
             client.ready(&mut ready).unwrap();
@@ -361,83 +361,86 @@ fn a_damaged_page_costs_the_writes_that_meet_it_and_no_others() {
         done.map(|done| done.err().map(|error| error.kind())).collect::<Vec<_>>()
     };
     let damaged = Some(Kind::Damaged);
-    assert_eq!(later(&[b"a", b"bad", b"b", b"bad", b"c"]), [None, damaged, None, damaged, None]);
-    assert!(!place.engine.durability().unwrap().counts.is_failing(), "others are written");
+    assert_eq!(
+        put_together(&[b"a", b"bad", b"b", b"bad", b"c"]),
+        [None, damaged, None, damaged, None]
+    );
+    assert!(!server.engine.durability().unwrap().counts.is_failing(), "other writes succeed");
     assert_eq!(get(&mut client, b"bad").as_deref(), Some(&b"before"[..]));
-    *strings.damaged.lock().unwrap() = None;
+    *faults.damaged.lock().unwrap() = None;
     put(&mut client, b"bad", b"again");
-    drop((client, place));
-    let place = Place::open(&directory.settings(16 << 20), by(Class::Shm));
-    let mut client = place.client(by(Class::Shm));
+    drop((client, server));
+    let server = TestServer::open(&directory.settings(16 << 20), over(Class::Shm));
+    let mut client = server.client(over(Class::Shm));
     for key in [b"a", b"b", b"c"] {
         assert_eq!(get(&mut client, key).as_deref(), Some(&b"after"[..]));
     }
     assert_eq!(get(&mut client, b"bad").as_deref(), Some(&b"again"[..]));
 }
 
-/// Values are fetched, evicted and written all at once: whoever wrote a key reads what he wrote, or what came later.
+/// Values are loaded, evicted and written concurrently: a client that wrote a key reads its value, or a later one.
 #[test]
-fn what_is_fetched_never_hides_what_was_written() {
+fn a_loaded_value_never_hides_a_newer_one() {
     let directory = Directory::new("race");
-    // So little memory that most reads fetch.
+    // So little memory that most reads load.
     let any = || fabric::link::Settings::default();
-    let place = Place::open(&directory.settings(2 << 20), any());
+    let server = TestServer::open(&directory.settings(2 << 20), any());
     let rounds = crate::test_server::number("WIRELANE_TEST_SECONDS", 4) * 200;
     std::thread::scope(|scope| {
         for owner in 0..4_u64 {
-            let mut client = place.client(by(if owner == 3 { Class::Tcp } else { Class::Shm }));
+            let mut client = server.client(over(if owner == 3 { Class::Tcp } else { Class::Shm }));
             scope.spawn(move || {
-                let mut chance = Chance(owner + 1);
+                let mut random = Random(owner + 1);
                 let mut last = [0_u64; 40];
                 for round in 1..=rounds as u64 {
-                    // A key of one's own is written; those of others are read, so that they are fetched.
-                    let mine = chance.below(40);
+                    // Each thread writes its own keys, and reads those of others, so that they are loaded.
+                    let own = random.below(40);
                     let name = |owner: u64, n: u64| format!("{owner}-{n}").into_bytes();
                     let mut value = vec![0; 20_000];
                     value[..8].copy_from_slice(&round.to_le_bytes());
-                    if chance.below(5) == 0 {
-                        client.delete(&name(owner, mine), Condition::Always).unwrap();
-                        last[mine as usize] = 0;
+                    if random.below(5) == 0 {
+                        client.delete(&name(owner, own), Condition::Always).unwrap();
+                        last[own as usize] = 0;
                     } else {
-                        put(&mut client, &name(owner, mine), &value);
-                        last[mine as usize] = round;
+                        put(&mut client, &name(owner, own), &value);
+                        last[own as usize] = round;
                     }
-                    let other = name(chance.below(4), chance.below(40));
+                    let other = name(random.below(4), random.below(40));
                     get(&mut client, &other);
-                    let look = chance.below(40);
-                    let got = get(&mut client, &name(owner, look));
+                    let read = random.below(40);
+                    let got = get(&mut client, &name(owner, read));
                     let seen = got.map_or(0, |got| {
                         assert_eq!(got.len(), 20_000);
                         u64::from_le_bytes(got[..8].try_into().unwrap())
                     });
-                    assert_eq!(seen, last[look as usize], "{owner}-{look} in round {round}");
+                    assert_eq!(seen, last[read as usize], "{owner}-{read} in round {round}");
                 }
             });
         }
     });
-    until("everything is back", || {
-        let usage = place.engine.store.usage();
+    until("everything is released", || {
+        let usage = server.engine.store.usage();
         [usage.pins, usage.detached, usage.reserved_bytes] == [0; 3]
     });
 }
 
 #[test]
-fn a_directory_in_use_is_refused_by_name() {
+fn a_directory_in_use_is_refused() {
     let directory = Directory::new("in-use");
-    let _place = Place::open(&directory.settings(16 << 20), by(Class::Shm));
+    let _server = TestServer::open(&directory.settings(16 << 20), over(Class::Shm));
     let refused = Engine::new(&directory.settings(16 << 20)).map(drop).unwrap_err().to_string();
     assert!(refused.contains(&std::process::id().to_string()), "{refused}");
     assert!(refused.contains(&*directory.0.to_string_lossy()), "{refused}");
 }
 
-/// A byte of a long value changes on the disk: it is an error each time, and never what was read of it.
+/// A byte of a long value is flipped on the disk: every read is an error.
 #[test]
-fn a_value_that_is_damaged_on_the_disk_is_an_error_each_time() {
+fn every_read_of_a_damaged_value_is_an_error() {
     let directory = Directory::new("damaged");
     let value = bytes(2 << 20, 5);
     {
-        let place = Place::open(&directory.settings(16 << 20), by(Class::Shm));
-        let mut client = place.client(by(Class::Shm));
+        let server = TestServer::open(&directory.settings(16 << 20), over(Class::Shm));
+        let mut client = server.client(over(Class::Shm));
         put(&mut client, b"long", &value);
         put(&mut client, b"other", b"sound");
     }
@@ -447,8 +450,8 @@ fn a_value_that_is_damaged_on_the_disk_is_an_error_each_time() {
     let at = all.windows(part.len()).position(|window| window == part).unwrap();
     all[at] ^= 1;
     std::fs::write(&file, all).unwrap();
-    let place = Place::open(&directory.settings(16 << 20), by(Class::Shm));
-    let mut client = place.client(by(Class::Shm));
+    let server = TestServer::open(&directory.settings(16 << 20), over(Class::Shm));
+    let mut client = server.client(over(Class::Shm));
     for _ in 0..3 {
         assert_eq!(client.get(b"long").unwrap_err().kind(), Kind::Damaged);
     }
@@ -456,26 +459,26 @@ fn a_value_that_is_damaged_on_the_disk_is_an_error_each_time() {
     put(&mut client, b"long", b"again");
     assert_eq!(get(&mut client, b"long").as_deref(), Some(&b"again"[..]));
     drop(client);
-    until("everything is back", || {
-        let usage = place.engine.store.usage();
+    until("everything is released", || {
+        let usage = server.engine.store.usage();
         [usage.pins, usage.detached, usage.reserved_bytes] == [0; 3]
     });
-    assert_eq!(place.engine.durability().unwrap().counts.damaged.load(Ordering::Relaxed), 3);
+    assert_eq!(server.engine.durability().unwrap().counts.damaged.load(Ordering::Relaxed), 3);
 }
 
-/// Long values are replaced without a pause: what they took is used again.
+/// Long values are replaced without a pause: their space is reused.
 #[test]
-fn a_disk_that_is_written_all_the_time_is_maintained_all_the_same() {
+fn a_busy_disk_is_maintained() {
     let directory = Directory::new("maintained");
-    let place = Place::open(&directory.settings(16 << 20), by(Class::Shm));
-    let mut client = place.client(by(Class::Shm));
-    let begun = std::time::Instant::now();
+    let server = TestServer::open(&directory.settings(16 << 20), over(Class::Shm));
+    let mut client = server.client(over(Class::Shm));
+    let started = std::time::Instant::now();
     let mut count = 0_u64;
-    while begun.elapsed() < Duration::from_secs(4) {
+    while started.elapsed() < Duration::from_secs(4) {
         put(&mut client, b"k", &bytes(1 << 20, count as usize));
         count += 1;
     }
-    let disk = place.engine.durability().unwrap().disk.bytes();
+    let disk = server.engine.durability().unwrap().disk.bytes();
     let written = count << 20;
     assert!(written < 64 << 20 || disk < written / 2 + (160 << 20), "{disk} of {written}");
 }

@@ -2,41 +2,41 @@
 
 use fabric::link::{self, Class};
 
-use crate::test_server::{Place, by, settings};
+use crate::test_server::{TestServer, over, settings};
 
 #[path = "../../../kv-client/examples/async.rs"]
 #[allow(dead_code, reason = "its main is for `cargo run`")]
-mod awaited;
+mod asynchronous;
 #[path = "../../../kv-client/examples/sync.rs"]
 #[allow(dead_code, reason = "its main is for `cargo run`")]
 mod sync;
 
-fn store() -> (Place, String) {
-    let place = Place::open(&settings(64 << 20), link::Settings::default());
-    let server = format!("localhost:{}", place.address.port());
-    (place, server)
+fn store() -> (TestServer, String) {
+    let test_server = TestServer::open(&settings(64 << 20), link::Settings::default());
+    let server = format!("localhost:{}", test_server.address.port());
+    (test_server, server)
 }
 
-/// Both delete what they have stored.
-fn is_empty(place: &Place) {
-    let mut client = place.client(by(Class::Tcp));
+/// Both examples delete what they have stored.
+fn assert_empty(test_server: &TestServer) {
+    let mut client = test_server.client(over(Class::Tcp));
     assert!(client.get(b"example/greeting").unwrap().is_none());
-    assert_eq!(place.engine.store.usage().keys, 0);
+    assert_eq!(test_server.engine.store.usage().keys, 0);
 }
 
 #[test]
 fn the_sync_example_runs() {
-    let (place, server) = store();
+    let (test_server, server) = store();
     sync::run(&server).unwrap();
-    is_empty(&place);
+    assert_empty(&test_server);
 }
 
 #[test]
 fn the_async_example_runs() {
-    let (place, server) = store();
+    let (test_server, server) = store();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(awaited::run(&server)).unwrap();
-    is_empty(&place);
+    runtime.block_on(asynchronous::run(&server)).unwrap();
+    assert_empty(&test_server);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Clients that send what no client of ours sends: they are sent away, and nobody else notices.
+//! Misbehaving clients: they are disconnected, and other clients are not affected.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -11,22 +11,22 @@ use kv_proto::wire::{
     BatchHead, ClientHello, ControlBlock, Grant, Place, Request, RequestSlot, Source,
 };
 
-use crate::stamped_values::Chance;
-use crate::test_server::{Place as Store, by, number, settings, until};
+use crate::stamped_values::Random;
+use crate::test_server::{TestServer as Store, number, over, settings, until};
 
-/// A link of our own making, and the memory behind it.
-pub(crate) struct Liar {
+/// A client that sends arbitrary messages, and its memory.
+pub(crate) struct RawClient {
     link: Link,
     region: Region,
 }
 
-impl Liar {
+impl RawClient {
     pub(crate) fn call(store: &Store, endpoint: &Endpoint) -> Self {
         let memory = Memory::allocate(1 << 20, Pages::Plain).unwrap();
         let rights = Rights { read: true, write: true, atomic: false };
         let region = endpoint.register(&memory, rights).unwrap();
         let link = endpoint.connect(store.address, Duration::from_secs(20)).unwrap();
-        Liar { link, region }
+        RawClient { link, region }
     }
 
     pub(crate) fn open(&mut self) {
@@ -36,12 +36,12 @@ impl Liar {
         );
     }
 
-    /// Says it, and looks whether it is still listened to.
+    /// Sends a message.
     fn send(&mut self, message: &[u8]) {
-        self.region.memory().write(SAID, message);
+        self.region.memory().write(MESSAGE_AT, message);
         let mut ops = VecDeque::from([
             Op::receive(1, self.region.slice(900_000..)),
-            Op::send(2, self.region.slice(SAID..SAID + message.len())),
+            Op::send(2, self.region.slice(MESSAGE_AT..MESSAGE_AT + message.len())),
         ]);
         let mut done = Vec::new();
         while !ops.is_empty() && self.link.ended().is_none() {
@@ -51,59 +51,60 @@ impl Liar {
         wait(&mut self.link, &mut done, Duration::from_millis(2));
     }
 
-    pub(crate) fn is_sent_away(&mut self) -> bool {
-        let begun = std::time::Instant::now();
+    pub(crate) fn is_disconnected(&mut self) -> bool {
+        let started = std::time::Instant::now();
         let mut done = Vec::new();
-        while self.link.ended().is_none() && begun.elapsed() < Duration::from_secs(20) {
+        while self.link.ended().is_none() && started.elapsed() < Duration::from_secs(20) {
             wait(&mut self.link, &mut done, Duration::from_millis(50));
         }
         self.link.ended().is_some()
     }
 }
 
-/// Request slots of batches that are not there, of any length, and answers with no place for a completion flag.
+/// Request slots without a batch, of any length, and answers without space for a completion flag.
 #[test]
-fn notes_of_nothing_do_no_harm() {
-    let store = Store::open(&settings(16 << 20), by(Class::Shm));
-    let endpoint = Endpoint::new(by(Class::Shm)).unwrap();
-    let mut honest = store.client(by(Class::Shm));
+fn invalid_request_slots_do_no_harm() {
+    let store = Store::open(&settings(16 << 20), over(Class::Shm));
+    let endpoint = Endpoint::new(over(Class::Shm)).unwrap();
+    let mut honest = store.client(over(Class::Shm));
     honest.put(b"k", &[7; 3000], &PutOptions::default()).unwrap();
-    let mut chance = Chance(12);
+    let mut random = Random(12);
     for round in 0..60_u64 {
-        let mut liar = Liar::call(&store, &endpoint);
-        liar.open();
-        // Somebody who speaks is watched.
-        liar.send(&batch(300_000, 4096, &[get(b"k")]));
+        let mut bad_client = RawClient::call(&store, &endpoint);
+        bad_client.open();
+        // A client that sends a message is watched.
+        bad_client.send(&batch(300_000, 4096, &[get(b"k")]));
         for sequence in 1..=10_u64 {
             let slot = match round % 4 {
-                // At the batch that was just sent, whose answers have a completion flag before them.
+                // The batch that was just sent, whose answers have space for a completion flag.
                 0 => RequestSlot {
                     sequence: sequence as u16,
                     length: 24 + 65,
-                    at: (SAID / 64) as u32,
+                    at: (MESSAGE_AT / 64) as u32,
                 },
                 1 => RequestSlot { sequence: sequence as u16, length: u16::MAX, at: u32::MAX },
                 2 => RequestSlot { sequence: sequence as u16, length: 0, at: 0 },
-                _ => RequestSlot::from_word(chance.below(u64::MAX)),
+                _ => RequestSlot::from_word(random.below(u64::MAX)),
             };
-            liar.region.memory().store(ControlBlock::slot(sequence), slot.to_word());
+            bad_client.region.memory().store(ControlBlock::slot(sequence), slot.to_word());
             let mut done = Vec::new();
-            wait(&mut liar.link, &mut done, Duration::from_micros(300));
+            wait(&mut bad_client.link, &mut done, Duration::from_micros(300));
         }
         assert_eq!(honest.get(b"k").unwrap().map(|got| got.to_vec()), Some(vec![7; 3000]));
     }
     drop(honest);
-    nothing_is_left(&store);
+    assert_released(&store);
 }
 
-/// A client that reads in place and never says that it has read gets few pins, and gives them back when it goes.
+/// A client that reads in place and never publishes its progress gets a limited number of pins, released when it
+/// disconnects.
 #[test]
-fn a_client_that_keeps_its_pinned_reads_gets_no_more() {
-    let store = Store::open(&settings(64 << 20), by(Class::Shm));
-    let endpoint = Endpoint::new(by(Class::Shm)).unwrap();
-    let mut honest = store.client(by(Class::Shm));
+fn pinned_reads_are_limited() {
+    let store = Store::open(&settings(64 << 20), over(Class::Shm));
+    let endpoint = Endpoint::new(over(Class::Shm)).unwrap();
+    let mut honest = store.client(over(Class::Shm));
     honest.put(b"k", &[7; 60_000], &PutOptions::default()).unwrap();
-    let mut holder = Liar::call(&store, &endpoint);
+    let mut holder = RawClient::call(&store, &endpoint);
     holder.open();
     let place = Place::Inline;
     let long =
@@ -114,19 +115,19 @@ fn a_client_that_keeps_its_pinned_reads_gets_no_more() {
     let memory = holder.region.memory().clone();
     let mut done = Vec::new();
     for sequence in 1..=100_u64 {
-        // Whoever sends a message is watched for a while.
+        // A client that sends a message is watched for a while.
         while memory.load(ControlBlock::STORE) != ControlBlock::SET {
             assert_eq!(holder.link.ended(), None);
             holder.send(&message);
         }
-        let at = (SAID / 64) as u32;
+        let at = (MESSAGE_AT / 64) as u32;
         let slot = RequestSlot { sequence: sequence as u16, length: message.len() as u16, at };
         memory.store(ControlBlock::slot(sequence), slot.to_word());
         let limit = Instant::now() + Duration::from_secs(60);
         while memory.load(300_000) != sequence {
             assert!(Instant::now() < limit, "no answer to {sequence}");
             holder.link.poll(&mut done);
-            // A client that is not watched any more must send a message again.
+            // A client that is no longer watched must send a message again.
             if memory.load(ControlBlock::STORE) != ControlBlock::SET {
                 holder.send(&message);
             }
@@ -137,19 +138,19 @@ fn a_client_that_keeps_its_pinned_reads_gets_no_more() {
     assert!(usage.pins > 100 && usage.pins < 180, "8 MiB of 60,000 bytes each: {usage:?}");
     assert_eq!(honest.get(b"k").unwrap().map(|got| got.len()), Some(60_000));
     drop((holder, honest));
-    nothing_is_left(&store);
+    assert_released(&store);
 }
 
-/// Hundreds of long values into the same place, each with a checksum, in one short message: the worker does not make
-/// them all before it looks at others.
+/// Hundreds of long values into the same region, each with a checksum, in one short message: the worker does not compute
+/// them all before it serves others.
 #[test]
-fn one_batch_is_not_answered_with_everything_it_asks_for() {
-    let store = Store::open(&settings(256 << 20), by(Class::Tcp));
-    let endpoint = Endpoint::new(by(Class::Tcp)).unwrap();
-    let mut honest = store.client(by(Class::Tcp));
+fn the_work_of_one_batch_is_limited() {
+    let store = Store::open(&settings(256 << 20), over(Class::Tcp));
+    let endpoint = Endpoint::new(over(Class::Tcp)).unwrap();
+    let mut honest = store.client(over(Class::Tcp));
     let long = vec![7; 40 << 20];
     honest.put(b"k", &long, &PutOptions::default()).unwrap();
-    let mut greedy = Liar::call(&store, &endpoint);
+    let mut greedy = RawClient::call(&store, &endpoint);
     greedy.open();
     let large = Memory::allocate(40 << 20, Pages::Plain).unwrap();
     let rights = Rights { read: true, write: true, atomic: false };
@@ -166,21 +167,21 @@ fn one_batch_is_not_answered_with_everything_it_asks_for() {
         store.engine.counts().bytes_out.load(Ordering::Relaxed) > before
     });
     let sent = store.engine.counts().bytes_out.load(Ordering::Relaxed) - before;
-    assert_eq!(sent, 64 << 20, "the first, and as much as makes 64 MiB");
+    assert_eq!(sent, 64 << 20, "the first value, and the second up to 64 MiB");
     drop((greedy, honest));
-    nothing_is_left(&store);
+    assert_released(&store);
 }
 
-/// Somebody who asks for long values again and again, and never polls: no answer of his is ever taken.
+/// A client that requests long values repeatedly and never polls, so that no answer completes.
 #[test]
-fn who_asks_and_never_listens_stops_nobody() {
+fn a_client_that_never_polls_does_not_block_others() {
     for class in [Class::Shm, Class::Tcp] {
-        let store = Store::open(&settings(64 << 20), by(class));
-        let endpoint = Endpoint::new(by(class)).unwrap();
-        let mut honest = store.client(by(class));
+        let store = Store::open(&settings(64 << 20), over(class));
+        let endpoint = Endpoint::new(over(class)).unwrap();
+        let mut honest = store.client(over(class));
         honest.put(b"k", &[7; 500_000], &PutOptions::default()).unwrap();
-        let mut deaf = Liar::call(&store, &endpoint);
-        deaf.open();
+        let mut stalled = RawClient::call(&store, &endpoint);
+        stalled.open();
         let place = Place::Inline;
         let long = Request::Get {
             key: b"k",
@@ -191,19 +192,22 @@ fn who_asks_and_never_listens_stops_nobody() {
             checksum: false,
         };
         let message = batch(200_000, 600_000, &[long]);
-        deaf.region.memory().write(SAID, &message);
+        stalled.region.memory().write(MESSAGE_AT, &message);
         let mut ops = VecDeque::new();
         for token in 0..300 {
-            ops.push_back(Op::send(token + 10, deaf.region.slice(SAID..SAID + message.len())));
-            deaf.link.post(&mut ops);
+            ops.push_back(Op::send(
+                token + 10,
+                stalled.region.slice(MESSAGE_AT..MESSAGE_AT + message.len()),
+            ));
+            stalled.link.post(&mut ops);
         }
         for round in 0..100_u8 {
-            honest.put(b"mine", &[round; 20_000], &PutOptions::default()).unwrap();
-            let got = honest.get(b"mine").unwrap().unwrap();
+            honest.put(b"own", &[round; 20_000], &PutOptions::default()).unwrap();
+            let got = honest.get(b"own").unwrap().unwrap();
             assert_eq!(got.to_vec(), [round; 20_000]);
         }
-        drop((deaf, honest));
-        nothing_is_left(&store);
+        drop((stalled, honest));
+        assert_released(&store);
     }
 }
 
@@ -220,9 +224,9 @@ fn batch(at: u64, capacity: u64, requests: &[Request<'_>]) -> Vec<u8> {
 }
 
 #[test]
-fn what_cannot_be_is_sent_away() {
-    let store = Store::open(&settings(16 << 20), by(Class::Tcp));
-    let endpoint = Endpoint::new(by(Class::Tcp)).unwrap();
+fn protocol_errors_are_disconnected() {
+    let store = Store::open(&settings(16 << 20), over(Class::Tcp));
+    let endpoint = Endpoint::new(over(Class::Tcp)).unwrap();
     let put = |length, at| Request::Put {
         key: b"k",
         length,
@@ -234,40 +238,40 @@ fn what_cannot_be_is_sent_away() {
     let cases: Vec<(&str, Vec<u8>)> = vec![
         ("answers beyond the receive buffer", batch(1 << 20, 4096, &[get(b"k")])),
         ("answers that wrap around", batch(u64::MAX - 10, 4096, &[get(b"k")])),
-        ("more than there is room for", batch(0, 148, &[get(b"k"), get(b"k")])),
-        ("a key of no bytes", batch(0, 4096, &[get(b"")])),
+        ("answers beyond the capacity", batch(0, 148, &[get(b"k"), get(b"k")])),
+        ("an empty key", batch(0, 4096, &[get(b"")])),
         ("a key too long", batch(0, 4096, &[get(&[1; 5000])])),
-        ("more than may be put at once", batch(0, 4096, &[put(1 << 40, 0), put(2 << 30, 0)])),
+        ("more bytes than a batch may put", batch(0, 4096, &[put(1 << 40, 0), put(2 << 30, 0)])),
         ("the receive buffer granted again", Grant { number: 0, region: [0; 36] }.to_bytes()),
-        ("a region of nobody's", Grant { number: 7, region: [1; 36] }.to_bytes()),
-        ("taking back what was not given", Grant::revoke(9)),
-        ("nothing", Vec::new()),
+        ("an unknown region", Grant { number: 7, region: [1; 36] }.to_bytes()),
+        ("revoking an unknown region", Grant::revoke(9)),
+        ("an empty message", Vec::new()),
         ("noise", vec![0xa5; 3000]),
-        ("too much", vec![1; 40_000]),
+        ("a message too long", vec![1; 40_000]),
     ];
     for (what, message) in cases {
-        let mut liar = Liar::call(&store, &endpoint);
-        liar.open();
+        let mut bad_client = RawClient::call(&store, &endpoint);
+        bad_client.open();
         if message.is_empty() {
-            liar.send(&[0]);
+            bad_client.send(&[0]);
         } else {
-            liar.send(&message);
+            bad_client.send(&message);
         }
         // A value longer than the store is refused by an answer.
-        let refused = what == "more than may be put at once";
-        assert!(refused || liar.is_sent_away(), "{what}");
+        let refused = what == "more bytes than a batch may put";
+        assert!(refused || bad_client.is_disconnected(), "{what}");
     }
-    let mut early = Liar::call(&store, &endpoint);
+    let mut early = RawClient::call(&store, &endpoint);
     early.send(&batch(0, 4096, &[get(b"k")]));
-    assert!(early.is_sent_away(), "a batch before the opening");
-    nothing_is_left(&store);
+    assert!(early.is_disconnected(), "a batch before the hello");
+    assert_released(&store);
 }
 
 #[test]
 fn mutated_batches_do_no_harm() {
-    let store = Store::open(&settings(16 << 20), by(Class::Shm));
-    let endpoint = Endpoint::new(by(Class::Shm)).unwrap();
-    let mut honest = store.client(by(Class::Shm));
+    let store = Store::open(&settings(16 << 20), over(Class::Shm));
+    let endpoint = Endpoint::new(over(Class::Shm)).unwrap();
+    let mut honest = store.client(over(Class::Shm));
     honest.put(b"k", &[7; 3000], &PutOptions::default()).unwrap();
     let requests = [
         get(b"k"),
@@ -285,34 +289,34 @@ fn mutated_batches_do_no_harm() {
         Request::List { prefix: b"", cursor: 0, length: 10_000 },
     ];
     let good = batch(4096, 60_000, &requests);
-    let mut chance = Chance(4711);
-    let mut liar = Liar::call(&store, &endpoint);
-    liar.open();
+    let mut random = Random(4711);
+    let mut bad_client = RawClient::call(&store, &endpoint);
+    bad_client.open();
     for _ in 0..number("WIRELANE_TEST_MUTATIONS", 400) {
-        if liar.link.ended().is_some() {
-            liar = Liar::call(&store, &endpoint);
-            liar.open();
+        if bad_client.link.ended().is_some() {
+            bad_client = RawClient::call(&store, &endpoint);
+            bad_client.open();
         }
         let mut bad = good.clone();
-        for _ in 0..=chance.below(3) {
-            let at = chance.below(bad.len() as u64) as usize;
-            bad[at] = chance.below(256) as u8;
+        for _ in 0..=random.below(3) {
+            let at = random.below(bad.len() as u64) as usize;
+            bad[at] = random.below(256) as u8;
         }
-        bad.truncate(bad.len() - chance.below(3) as usize);
-        liar.send(&bad);
-        if chance.below(20) == 0 {
+        bad.truncate(bad.len() - random.below(3) as usize);
+        bad_client.send(&bad);
+        if random.below(20) == 0 {
             assert_eq!(honest.get(b"k").unwrap().map(|got| got.to_vec()), Some(vec![7; 3000]));
         }
     }
-    drop((liar, honest));
-    nothing_is_left(&store);
+    drop((bad_client, honest));
+    assert_released(&store);
 }
 
-/// Where the liar's messages lie.
-const SAID: usize = 64 << 10;
+/// The offset of messages in the client's memory.
+const MESSAGE_AT: usize = 64 << 10;
 
-fn nothing_is_left(store: &Store) {
-    until("everything is back", || {
+fn assert_released(store: &Store) {
+    until("everything is released", || {
         let usage = store.engine.store.usage();
         [usage.pins, usage.reserved_bytes, usage.detached] == [0; 3] && store.connections() == 0
     });

@@ -1,4 +1,4 @@
-//! A store and its clients in one process, over links as they are.
+//! A store and its clients in one process, over real links.
 
 mod access;
 mod async_client;

@@ -1,49 +1,49 @@
-//! The quota of bytes in flight: a client that has too many is told to ask again, and loses nothing.
+//! The quota of bytes in flight: a client that exceeds it must retry, and loses nothing.
 
 use std::time::Duration;
 
 use fabric::link::Class;
 use kv_client::{Kind, PutOptions, Resource, Settings};
 
-use crate::stamped_values::{examine, value};
-use crate::test_server::{Place, by, settings, until};
+use crate::stamped_values::{value, verify};
+use crate::test_server::{TestServer, over, settings, until};
 
 #[test]
-fn a_client_that_stages_too_much_is_told_and_others_write_on() {
+fn a_client_above_its_quota_does_not_block_others() {
     for class in [Class::Shm, Class::Tcp] {
         let mut settings = settings(64 << 20);
         settings.max_in_flight = Some(8 << 20);
-        let place = Place::open(&settings, by(class));
-        let mut greedy = Settings::new(place.address);
-        (greedy.link, greedy.deadline) = (by(class), Duration::from_millis(300));
+        let server = TestServer::open(&settings, over(class));
+        let mut greedy = Settings::new(server.address);
+        (greedy.link, greedy.deadline) = (over(class), Duration::from_millis(300));
         let mut greedy = kv_client::Client::connect(greedy).unwrap();
         let options = PutOptions::default();
-        // Each is left open: the store keeps it for a while.
+        // Left open: the store keeps it for a while.
         std::mem::forget(greedy.create(b"one", 3 << 20, &options).unwrap());
         let error = greedy.create(b"two", 2 << 20, &options).expect_err("more than half of 8 MiB");
         assert_eq!(error.kind(), Kind::Overloaded, "{error}");
         assert_eq!(error.resource(), Some(Resource::StoreInFlight), "{error}");
         greedy.put(b"short", &[1; 300], &options).unwrap();
-        let mut other = place.client(by(class));
+        let mut other = server.client(over(class));
         other.put(b"three", &value(3, 1, 4 << 20), &options).unwrap();
-        assert_eq!(place.engine.quota().used(), 3 << 20);
-        assert!(place.engine.quota().refused() > 0);
+        assert_eq!(server.engine.quota().used(), 3 << 20);
+        assert!(server.engine.quota().refused() > 0);
         drop((greedy, other));
-        until("everything is back", || {
-            place.engine.quota().used() == 0 && place.engine.store.usage().reserved_bytes == 0
+        until("everything is released", || {
+            server.engine.quota().used() == 0 && server.engine.store.usage().reserved_bytes == 0
         });
     }
 }
 
-/// Many at once want more than there may be: all of it is stored all the same, one after the other.
+/// Concurrent clients exceed the quota together: all values are stored after retries.
 #[test]
-fn who_is_told_to_wait_asks_again_and_nothing_is_lost() {
+fn writes_above_the_quota_are_retried() {
     let mut settings = settings(128 << 20);
     settings.max_in_flight = Some(2 << 20);
-    let place = Place::open(&settings, by(Class::Tcp));
+    let server = TestServer::open(&settings, over(Class::Tcp));
     std::thread::scope(|scope| {
         for number in 0..6_u64 {
-            let mut client = place.client(by(Class::Tcp));
+            let mut client = server.client(over(Class::Tcp));
             scope.spawn(move || {
                 for round in 0..8 {
                     let name = number * 100 + round;
@@ -51,11 +51,11 @@ fn who_is_told_to_wait_asks_again_and_nothing_is_lost() {
                     let bytes = value(name, 1, 1 << 20);
                     client.put(&key, &bytes, &PutOptions::default()).unwrap();
                     let got = client.get(&key).unwrap().unwrap();
-                    examine(name, &got.to_vec()).unwrap();
+                    verify(name, &got.to_vec()).unwrap();
                 }
             });
         }
     });
-    assert_eq!(place.engine.store.usage().keys, 48);
-    assert_eq!(place.engine.quota().used(), 0);
+    assert_eq!(server.engine.store.usage().keys, 48);
+    assert_eq!(server.engine.quota().used(), 0);
 }

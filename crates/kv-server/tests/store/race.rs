@@ -1,5 +1,5 @@
-//! Everything at once on the same keys, from threads and processes: no value is torn, mixed or comes back
-//! after it was deleted, and at the end all memory is there again.
+//! Concurrent operations on the same keys, from threads and processes: no value is torn, mixed or reappears
+//! after it was deleted, and at the end all memory is free.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -9,114 +9,120 @@ use std::time::{Duration, Instant};
 use fabric::link::Class;
 use kv_client::{Client, Condition, Kind, PutOptions};
 
-use crate::stamped_values::{Chance, examine, value};
-use crate::test_server::{Place, by, seconds, settings, until};
+use crate::stamped_values::{Random, value, verify};
+use crate::test_server::{TestServer, over, seconds, settings, until};
 
 const KEYS: u64 = 40;
 const CHILD: &str = "WIRELANE_TEST_RACER";
 
-/// What is known of each key: no older version may be seen any more.
-struct Floors([AtomicU64; KEYS as usize]);
+/// The newest known version of each key: no older one may be read afterwards.
+struct MinVersions([AtomicU64; KEYS as usize]);
 
-impl Floors {
+impl MinVersions {
     fn new() -> Self {
-        Floors(std::array::from_fn(|_| AtomicU64::new(0)))
+        MinVersions(std::array::from_fn(|_| AtomicU64::new(0)))
     }
 
     fn raise(&self, key: u64, version: u64) {
         self.0[key as usize].fetch_max(version, Ordering::SeqCst);
     }
 
-    fn of(&self, key: u64) -> u64 {
+    fn get(&self, key: u64) -> u64 {
         self.0[key as usize].load(Ordering::SeqCst)
     }
 }
 
 #[test]
 fn racing_on_the_same_keys() {
-    // So small that values are evicted all the time.
-    let place = Place::open(&settings(2 << 20), Default::default());
+    // So small that values are evicted constantly.
+    let server = TestServer::open(&settings(2 << 20), Default::default());
     let time = seconds(4);
     let mut children: Vec<_> = [Class::Shm, Class::Tcp]
         .into_iter()
         .enumerate()
         .map(|(number, class)| {
-            let orders =
-                format!("{} {} {} {}", place.address, class.name(), number, time.as_millis());
+            let task =
+                format!("{} {} {} {}", server.address, class.name(), number, time.as_millis());
             let mut command = Command::new(std::env::current_exe().unwrap());
-            command.args(["--exact", "race::the_childs_part", "--nocapture"]).env(CHILD, orders);
+            command.args(["--exact", "race::child_process", "--nocapture"]).env(CHILD, task);
             command.stdout(Stdio::null()).spawn().unwrap()
         })
         .collect();
-    race(place.address, &[Class::Shm, Class::Tcp, Class::Shm], 100, time);
+    race(server.address, &[Class::Shm, Class::Tcp, Class::Shm], 100, time);
     for child in &mut children {
-        assert!(child.wait().unwrap().success(), "a racer of another process saw something wrong");
+        assert!(child.wait().unwrap().success(), "a child process failed");
     }
-    // On a busy machine it takes longer until everything has happened once.
+    // On a busy machine it takes longer until each has happened once.
     let mut first = 1000;
     until("values were evicted, expired and deleted", || {
-        let usage = place.engine.store.usage();
+        let usage = server.engine.store.usage();
         let happened = usage.evicted > 0 && usage.expired > 0 && usage.deletes > 0;
         if !happened {
             first += 10;
-            race(place.address, &[Class::Shm, Class::Tcp], first, Duration::from_millis(500));
+            race(server.address, &[Class::Shm, Class::Tcp], first, Duration::from_millis(500));
         }
         happened
     });
-    let mut client = place.client(by(Class::Tcp));
+    let mut client = server.client(over(Class::Tcp));
     for key in 0..KEYS {
         client.delete(&key.to_le_bytes(), Condition::Always).unwrap();
     }
     drop(client);
-    until("all memory is back", || {
-        let usage = place.engine.store.usage();
+    until("all memory is free", || {
+        let usage = server.engine.store.usage();
         let held = [usage.keys, usage.pins, usage.detached, usage.used_bytes, usage.reserved_bytes];
         held == [0; 5]
     });
 }
 
-/// The other process's part of the test above.
+/// The child process of the test above.
 #[test]
-fn the_childs_part() {
-    let Ok(orders) = std::env::var(CHILD) else { return };
-    let orders: Vec<&str> = orders.split(' ').collect();
-    let [address, class, number, time] = orders[..] else { panic!("orders") };
+fn child_process() {
+    let Ok(task) = std::env::var(CHILD) else { return };
+    let task: Vec<&str> = task.split(' ').collect();
+    let [address, class, number, time] = task[..] else { panic!("{task:?}") };
     let class = if class == "shm" { Class::Shm } else { Class::Tcp };
     let (number, time): (u64, u64) = (number.parse().unwrap(), time.parse().unwrap());
     race(address.parse().unwrap(), &[class, class], 200 + number * 10, Duration::from_millis(time));
 }
 
 fn race(address: SocketAddr, classes: &[Class], first: u64, time: Duration) {
-    let floors = Floors::new();
+    let min_versions = MinVersions::new();
     std::thread::scope(|scope| {
         for (at, class) in classes.iter().enumerate() {
-            let floors = &floors;
-            scope.spawn(move || racer(address, *class, first + at as u64, floors, time));
+            let min_versions = &min_versions;
+            scope.spawn(move || racer(address, *class, first + at as u64, min_versions, time));
         }
     });
 }
 
-fn racer(address: SocketAddr, class: Class, number: u64, floors: &Floors, time: Duration) {
+fn racer(
+    address: SocketAddr,
+    class: Class,
+    number: u64,
+    min_versions: &MinVersions,
+    time: Duration,
+) {
     let mut settings = kv_client::Settings::new(address);
-    settings.link = by(class);
+    settings.link = over(class);
     settings.receive_buffer_bytes = 16 << 20;
     let mut client = Client::connect(settings).unwrap();
-    let mut chance = Chance(0x1234_5678 + number * 0x9e37_79b9);
-    let (begun, mut stamp) = (Instant::now(), number << 40);
-    while begun.elapsed() < time {
-        let key = chance.below(KEYS);
+    let mut random = Random(0x1234_5678 + number * 0x9e37_79b9);
+    let (started, mut stamp) = (Instant::now(), number << 40);
+    while started.elapsed() < time {
+        let key = random.below(KEYS);
         let name = key.to_le_bytes();
-        let floor = floors.of(key);
-        match chance.below(10) {
-            0..=4 => look(&mut client, key, floor, &mut chance),
+        let min_version = min_versions.get(key);
+        match random.below(10) {
+            0..=4 => read(&mut client, key, min_version, &mut random),
             5..=7 => {
                 stamp += 1;
-                let bytes = value(key, stamp, length(&mut chance));
-                let ttl = chance.below(4) == 0;
-                let ttl = ttl.then(|| Duration::from_millis(chance.below(30)));
-                let condition = match chance.below(6) {
+                let bytes = value(key, stamp, length(&mut random));
+                let ttl = random.below(4) == 0;
+                let ttl = ttl.then(|| Duration::from_millis(random.below(30)));
+                let condition = match random.below(6) {
                     0 => Condition::IfAbsent,
-                    1 => Condition::IfVersion(floor.max(1)),
+                    1 => Condition::IfVersion(min_version.max(1)),
                     _ => Condition::Always,
                 };
                 match client.put(
@@ -124,38 +130,41 @@ fn racer(address: SocketAddr, class: Class, number: u64, floors: &Floors, time: 
                     &bytes,
                     &PutOptions::default().with_ttl(ttl).with_condition(condition),
                 ) {
-                    Ok(stored) => floors.raise(key, stored.version),
+                    Ok(stored) => min_versions.raise(key, stored.version),
                     Err(error) if matches!(error.kind(), Kind::Condition(_)) => {}
-                    // Everything else is pinned, or reserved by others: seldom, and said.
+                    // All memory is pinned or reserved by others: rare, and reported.
                     Err(error) if error.kind() == Kind::Full => {}
                     Err(error) => panic!("put: {error}"),
                 }
             }
             8 => {
                 if let Some(version) = client.delete(&name, Condition::Always).unwrap() {
-                    floors.raise(key, version + 1);
+                    min_versions.raise(key, version + 1);
                 }
             }
             _ => {
                 let keys = [key, (key + 1) % KEYS, (key + 2) % KEYS];
-                let before = keys.map(|key| floors.of(key));
+                let before = keys.map(|key| min_versions.get(key));
                 let names = keys.map(u64::to_le_bytes);
                 let names: Vec<&[u8]> = names.iter().map(|name| &name[..]).collect();
                 let got = client.get_many(&names).unwrap();
-                for ((key, floor), got) in keys.into_iter().zip(before).zip(got) {
+                for ((key, min_version), got) in keys.into_iter().zip(before).zip(got) {
                     let Some(got) = got else { continue };
-                    examine(key, &got.to_vec()).unwrap();
-                    assert!(got.facts().version >= floor, "key {key} went back in time");
+                    verify(key, &got.to_vec()).unwrap();
+                    assert!(
+                        got.facts().version >= min_version,
+                        "key {key}: an older version was read"
+                    );
                 }
             }
         }
     }
 }
 
-/// Reads a value, whole or in pieces, and examines it.
-fn look(client: &mut Client, key: u64, floor: u64, chance: &mut Chance) {
+/// Reads a value, at once or in pieces, and verifies it.
+fn read(client: &mut Client, key: u64, min_version: u64, random: &mut Random) {
     let name = key.to_le_bytes();
-    let (bytes, version) = if chance.below(4) > 0 {
+    let (bytes, version) = if random.below(4) > 0 {
         let Some(got) = client.get(&name).unwrap() else { return };
         (got.to_vec(), got.facts().version)
     } else {
@@ -166,11 +175,11 @@ fn look(client: &mut Client, key: u64, floor: u64, chance: &mut Chance) {
         }
         (bytes, reader.facts().version)
     };
-    examine(key, &bytes).unwrap();
-    assert!(version >= floor, "key {key}: version {version} after {floor} was known");
+    verify(key, &bytes).unwrap();
+    assert!(version >= min_version, "key {key}: version {version} was read after {min_version}");
 }
 
-fn length(chance: &mut Chance) -> usize {
-    let most = [100, 2_000, 20_000, 100_000, 400_000][chance.below(5) as usize];
-    chance.below(most) as usize
+fn length(random: &mut Random) -> usize {
+    let limit = [100, 2_000, 20_000, 100_000, 400_000][random.below(5) as usize];
+    random.below(limit) as usize
 }

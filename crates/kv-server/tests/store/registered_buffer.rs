@@ -1,10 +1,10 @@
-//! Values straight into the caller's memory and out of it, and checksums.
+//! Values read into and written from the caller's memory, and checksums.
 
 use fabric::link::Class;
 use fabric::{Memory, Pages};
 use kv_client::{Kind, PutOptions};
 
-use crate::test_server::{Place, by, settings};
+use crate::test_server::{TestServer, over, settings};
 
 fn each(test: impl Fn(Class)) {
     for class in [Class::Shm, Class::Tcp] {
@@ -13,10 +13,10 @@ fn each(test: impl Fn(Class)) {
 }
 
 #[test]
-fn values_land_in_the_callers_memory() {
+fn values_are_transferred_to_and_from_the_callers_memory() {
     each(|class| {
-        let place = Place::open(&settings(64 << 20), by(class));
-        let mut client = place.client(by(class));
+        let server = TestServer::open(&settings(64 << 20), over(class));
+        let mut client = server.client(over(class));
         let owned = vec![0; 8 << 20].into_boxed_slice();
         for memory in
             [Memory::allocate(8 << 20, Pages::Plain).unwrap(), Memory::from_boxed(owned).unwrap()]
@@ -28,7 +28,7 @@ fn values_land_in_the_callers_memory() {
                 client.put_from(b"k", &buffer, 5..5 + length, &PutOptions::default()).unwrap();
                 assert!(
                     client.get(b"k").unwrap().unwrap().to_vec() == value,
-                    "{length} by {class:?}"
+                    "{length} over {class:?}"
                 );
                 memory.write(4 << 20, &vec![1; (3 << 20) + 8]);
                 let range = 4 << 20..(4 << 20) + length;
@@ -36,10 +36,10 @@ fn values_land_in_the_callers_memory() {
                 assert_eq!(facts.length, length as u64);
                 let mut got = vec![0; length + 1];
                 memory.read(range.start, &mut got);
-                assert!(got[..length] == value && got[length] == 1, "{length} by {class:?}");
+                assert!(got[..length] == value && got[length] == 1, "{length} over {class:?}");
                 client.get_into_checked(b"k", &buffer, range).unwrap().unwrap();
             }
-            // As much as fits, and no more.
+            // Only as much as fits.
             let facts = client.get_into(b"k", &buffer, 0..10).unwrap().unwrap();
             assert_eq!(facts.length, 3 << 20);
             assert!(client.get_into(b"missing", &buffer, 0..10).unwrap().is_none());
@@ -51,12 +51,12 @@ fn values_land_in_the_callers_memory() {
 }
 
 #[test]
-fn more_memory_than_the_store_takes_is_refused_by_name() {
-    let place = Place::open(&settings(16 << 20), by(Class::Shm));
-    let mut client = place.client(by(Class::Shm));
+fn the_number_of_registered_buffers_is_limited() {
+    let server = TestServer::open(&settings(16 << 20), over(Class::Shm));
+    let mut client = server.client(over(Class::Shm));
     let memory = Memory::allocate(4096, Pages::Plain).unwrap();
-    let most = usize::from(client.limits().unwrap().regions);
-    let buffers: Vec<_> = (0..most).map(|_| client.register(&memory).unwrap()).collect();
+    let max = usize::from(client.limits().unwrap().regions);
+    let buffers: Vec<_> = (0..max).map(|_| client.register(&memory).unwrap()).collect();
     let refused = client.register(&memory).unwrap_err();
     assert!(refused.to_string().contains("unregister some"), "{refused}");
     for (number, buffer) in buffers.into_iter().enumerate() {
@@ -65,13 +65,13 @@ fn more_memory_than_the_store_takes_is_refused_by_name() {
             _ => drop(buffer),
         }
     }
-    // A store that was not told would refuse the second half.
-    for _ in 0..most {
+    // If dropped buffers were not revoked, the store would refuse the second half.
+    for _ in 0..max {
         client.register(&memory).unwrap();
     }
-    let mut other = place.client(by(Class::Shm));
-    let theirs = other.register(&memory).unwrap();
-    let refused = client.get_into(b"k", &theirs, 0..1).unwrap_err();
+    let mut other = server.client(over(Class::Shm));
+    let foreign = other.register(&memory).unwrap();
+    let refused = client.get_into(b"k", &foreign, 0..1).unwrap_err();
     assert_eq!(refused.kind(), Kind::Misuse, "{refused}");
     let buffer = client.register(&memory).unwrap();
     client.put(b"k", b"v", &PutOptions::default()).unwrap();
@@ -79,10 +79,10 @@ fn more_memory_than_the_store_takes_is_refused_by_name() {
 }
 
 #[test]
-fn what_is_checked_comes_whole() {
+fn checked_reads_return_complete_values() {
     each(|class| {
-        let place = Place::open(&settings(64 << 20), by(class));
-        let mut client = place.client(by(class));
+        let server = TestServer::open(&settings(64 << 20), over(class));
+        let mut client = server.client(over(class));
         assert!(client.get_checked(b"missing").unwrap().is_none());
         for length in [0, 1, 4095, 4096, 4097, 1 << 20, 5 << 20] {
             let value: Vec<u8> = (0..length).map(|at: u32| (at / 3) as u8).collect();

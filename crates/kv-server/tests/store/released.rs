@@ -1,30 +1,30 @@
-//! What a client holds is free again when it is dropped.
+//! Resources that a client drops are released.
 
 use std::time::Duration;
 
 use fabric::link::Class;
 use kv_client::{AsyncClient, Client, Kind, PutOptions, Settings};
 
-use crate::test_server::{Place, by, settings, until};
+use crate::test_server::{TestServer, over, settings, until};
 
-/// A receive buffer that holds a few values of this length.
+/// A few values of this length fit into the receive buffer.
 const LENGTH: usize = 60_000;
 
-fn small(place: &Place, class: Class) -> Client {
-    let small = Settings::new(place.address).with_link(by(class));
+fn small(server: &TestServer, class: Class) -> Client {
+    let small = Settings::new(server.address).with_link(over(class));
     Client::connect(small.with_receive_buffer_bytes(1 << 20)).unwrap()
 }
 
-fn each(test: impl Fn(&Place, Class)) {
+fn each(test: impl Fn(&TestServer, Class)) {
     for class in [Class::Shm, Class::Tcp] {
-        test(&Place::open(&settings(64 << 20), by(class)), class);
+        test(&TestServer::open(&settings(64 << 20), over(class)), class);
     }
 }
 
 #[test]
 fn a_dropped_value_frees_the_receive_buffer() {
-    each(|place, class| {
-        let mut client = small(place, class);
+    each(|server, class| {
+        let mut client = small(server, class);
         client.put(b"k", &[7; LENGTH], &PutOptions::default()).unwrap();
         for _ in 0..100 {
             let value = client.get(b"k").unwrap().unwrap();
@@ -36,11 +36,11 @@ fn a_dropped_value_frees_the_receive_buffer() {
 
 #[test]
 fn a_dropped_pending_call_frees_the_receive_buffer() {
-    each(|place, class| {
-        let mut client = small(place, class);
+    each(|server, class| {
+        let mut client = small(server, class);
         client.put(b"k", &[7; LENGTH], &PutOptions::default()).unwrap();
         for round in 0..100 {
-            // Before it is sent, while it is in flight, and after its answer is here.
+            // Before it is sent, while it is in flight, and after its answer was received.
             let get = client.begin_get(b"k", LENGTH).unwrap();
             let put = client.begin_put(b"other", &[8; LENGTH], &PutOptions::default()).unwrap();
             if round % 3 > 0 {
@@ -52,14 +52,17 @@ fn a_dropped_pending_call_frees_the_receive_buffer() {
             drop((get, put));
         }
         assert!(client.get(b"k").unwrap().unwrap() == [7; LENGTH]);
-        assert!(client.get(b"other").unwrap().unwrap() == [8; LENGTH], "it was done all the same");
+        assert!(
+            client.get(b"other").unwrap().unwrap() == [8; LENGTH],
+            "it was executed nevertheless"
+        );
     });
 }
 
 #[test]
 fn a_pending_call_of_another_client_is_refused() {
-    each(|place, class| {
-        let [mut one, mut other] = [small(place, class), small(place, class)];
+    each(|server, class| {
+        let [mut one, mut other] = [small(server, class), small(server, class)];
         let pending = one.begin_get(b"k", 10).unwrap();
         let refused = other.finish_get(b"k", pending).unwrap_err();
         assert_eq!(refused.kind(), Kind::Misuse, "{refused}");
@@ -67,12 +70,12 @@ fn a_pending_call_of_another_client_is_refused() {
     });
 }
 
-/// A reader that is dropped, and one whose client then has nothing more to ask.
+/// Also if the client sends no further requests.
 #[test]
 fn a_dropped_reader_or_writer_is_closed_at_the_store() {
-    each(|place, class| {
-        let mut client = place.client(by(class));
-        let usage = || place.engine.store.usage();
+    each(|server, class| {
+        let mut client = server.client(over(class));
+        let usage = || server.engine.store.usage();
         client.put(b"k", &[7; 8 << 20], &PutOptions::default()).unwrap();
         let mut reader = client.open(b"k", 0, None).unwrap().unwrap();
         assert!(reader.next_piece().unwrap().is_some());
@@ -85,18 +88,18 @@ fn a_dropped_reader_or_writer_is_closed_at_the_store() {
         writer.write(&[8; 1 << 20]).unwrap();
         assert!(usage().reserved_bytes > 0);
         drop(writer);
-        until("its room is free", || usage().reserved_bytes == 0);
+        until("its memory is free", || usage().reserved_bytes == 0);
         assert!(client.get(b"new").unwrap().is_none());
     });
 }
 
-/// The store would keep what a cancelled call has opened until it was idle for a minute.
+/// Otherwise the store would keep the handles of a cancelled call until they were idle for a minute.
 #[test]
-fn what_a_cancelled_call_has_opened_is_closed_at_the_store() {
-    each(|place, class| {
+fn the_handles_of_a_cancelled_call_are_closed_at_the_store() {
+    each(|server, class| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let settings = Settings::new(place.address).with_link(by(class));
+            let settings = Settings::new(server.address).with_link(over(class));
             let client = AsyncClient::connect(settings).await.unwrap();
             let options = PutOptions::default();
             client.put(b"k", vec![7; 6 << 20], &options).await.unwrap();
@@ -108,10 +111,10 @@ fn what_a_cancelled_call_has_opened_is_closed_at_the_store() {
                     let _ = tokio::time::timeout(limit * 10, long).await;
                 }
             }
-            let begun = std::time::Instant::now();
-            let usage = || place.engine.store.usage();
+            let started = std::time::Instant::now();
+            let usage = || server.engine.store.usage();
             while usage().pins > 0 || usage().reserved_bytes > 0 {
-                assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", usage());
+                assert!(started.elapsed() < Duration::from_secs(30), "{:?}", usage());
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             assert!(client.get(b"k").await.unwrap().unwrap() == vec![7; 6 << 20]);

@@ -1,7 +1,7 @@
-//! Values that carry their own proof: which key they belong to, which write made them, and all of their
-//! bytes.
+//! Values that can be verified: they contain their key, the stamp of their write, and bytes derived from
+//! both.
 
-/// A value of this length for a key, by one write.
+/// A value of this length for a key and a write.
 pub(crate) fn value(key: u64, stamp: u64, length: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(length + 8);
     for word in [key, stamp, length as u64] {
@@ -16,8 +16,8 @@ pub(crate) fn value(key: u64, stamp: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// What is wrong with a value, if something is.
-pub(crate) fn examine(key: u64, bytes: &[u8]) -> Result<(), String> {
+/// Verifies a value.
+pub(crate) fn verify(key: u64, bytes: &[u8]) -> Result<(), String> {
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     if bytes.len() < 24 {
         return Err(format!("{} bytes only", bytes.len()));
@@ -39,10 +39,10 @@ fn word(key: u64, stamp: u64, at: u64) -> u64 {
     (key ^ stamp.rotate_left(17)).wrapping_add(at).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Numbers that look like chance, the same for the same seed.
-pub(crate) struct Chance(pub(crate) u64);
+/// Pseudo-random numbers from a seed.
+pub(crate) struct Random(pub(crate) u64);
 
-impl Chance {
+impl Random {
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

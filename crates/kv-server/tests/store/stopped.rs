@@ -1,5 +1,5 @@
-//! Clients that stand still in the middle of whatever they do: nobody else notices, and what they held comes back when
-//! they are gone.
+//! Clients that are stopped (SIGSTOP) in the middle of an operation: others are not affected, and their resources are
+//! released when they end.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -10,25 +10,25 @@ use kv_client::PutOptions;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::killed::{CHILD, LONG};
-use crate::stamped_values::{Chance, examine, value};
-use crate::test_server::{Place, by, settings, until};
+use crate::stamped_values::{Random, value, verify};
+use crate::test_server::{TestServer, over, settings, until};
 
-/// A client in a process of its own, at its work.
-struct Victim(Child);
+/// A client in a child process.
+struct ChildClient(Child);
 
-impl Victim {
-    fn start(place: &Place, what: &str) -> Self {
+impl ChildClient {
+    fn start(server: &TestServer, what: &str) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "killed::the_childs_part", "--nocapture"]);
-        command.env(CHILD, format!("{} {what}", place.address));
+        command.args(["--exact", "killed::child_process", "--nocapture"]);
+        command.env(CHILD, format!("{} {what}", server.address));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut said = BufReader::new(child.stdout.take().unwrap());
+        let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
-        while !line.contains("at it") {
+        while !line.contains("working") {
             line.clear();
-            assert!(said.read_line(&mut line).unwrap() > 0, "the victim ended by itself");
+            assert!(output.read_line(&mut line).unwrap() > 0, "the child process ended");
         }
-        Victim(child)
+        ChildClient(child)
     }
 
     fn signal(&self, signal: Signal) {
@@ -36,34 +36,34 @@ impl Victim {
     }
 }
 
-impl Drop for Victim {
+impl Drop for ChildClient {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// All of them are stopped at once, each in the middle of something; two others do a fixed amount of work; one of the
-/// stopped goes on; then all are killed.
+/// Several clients are stopped, each in the middle of an operation; two others do a fixed amount of work; one of the
+/// stopped continues; then all are killed.
 #[test]
-fn stopped_clients_stop_nobody_and_leave_nothing_behind() {
-    let place = Place::open(&settings(256 << 20), Default::default());
-    let mut client = place.client(by(Class::Shm));
+fn stopped_clients_do_not_block_others_and_leave_nothing_behind() {
+    let server = TestServer::open(&settings(256 << 20), Default::default());
+    let mut client = server.client(over(Class::Shm));
     client.put(&0_u64.to_le_bytes(), &value(0, 1, LONG), &PutOptions::default()).unwrap();
-    let mut chance = Chance(31);
+    let mut random = Random(31);
     let what = ["get shm", "put shm", "get tcp", "put tcp", "stage shm", "read tcp"];
-    let victims: Vec<Victim> = what
+    let children: Vec<ChildClient> = what
         .into_iter()
         .map(|what| {
-            let victim = Victim::start(&place, what);
-            std::thread::sleep(Duration::from_micros(chance.below(8000)));
-            victim.signal(Signal::STOP);
-            victim
+            let child = ChildClient::start(&server, what);
+            std::thread::sleep(Duration::from_micros(random.below(8000)));
+            child.signal(Signal::STOP);
+            child
         })
         .collect();
     std::thread::scope(|scope| {
         for (number, class) in [(1, Class::Shm), (2, Class::Tcp)] {
-            let mut client = place.client(by(class));
+            let mut client = server.client(over(class));
             scope.spawn(move || {
                 for round in 0..200_u64 {
                     let name = number * 100 + round % 8;
@@ -72,20 +72,20 @@ fn stopped_clients_stop_nobody_and_leave_nothing_behind() {
                     let bytes = value(name, round, length);
                     client.put(&key, &bytes, &PutOptions::default()).unwrap();
                     let got = client.get(&key).unwrap().unwrap();
-                    examine(name, &got.to_vec()).unwrap();
+                    verify(name, &got.to_vec()).unwrap();
                 }
             });
         }
     });
-    // On a busy machine so much time has passed that the silent are taken for gone, too.
-    until("the two are gone", || place.connections() <= 1 + victims.len());
-    victims[0].signal(Signal::CONT);
-    drop(victims);
-    until("pins, reservations and links are back", || {
-        let usage = place.engine.store.usage();
+    // On a busy machine so much time may have passed that the stopped ones were disconnected, too.
+    until("the two are disconnected", || server.connections() <= 1 + children.len());
+    children[0].signal(Signal::CONT);
+    drop(children);
+    until("pins, reservations and links are released", || {
+        let usage = server.engine.store.usage();
         let held = [usage.pins, usage.detached, usage.reserved_bytes];
-        held == [0; 3] && place.connections() == 1 && place.engine.quota().used() == 0
+        held == [0; 3] && server.connections() == 1 && server.engine.quota().used() == 0
     });
     let got = client.get(&0_u64.to_le_bytes()).unwrap().unwrap();
-    examine(0, &got.to_vec()).unwrap();
+    verify(0, &got.to_vec()).unwrap();
 }

@@ -1,4 +1,4 @@
-//! A store with a listener, and clients that call it.
+//! A store with a listener, and clients of it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use kv_client::Client;
 use kv_server::{Engine, Settings, WorkerPool};
 use kv_store::WhenFull;
 
-pub(crate) struct Place {
+pub(crate) struct TestServer {
     pub(crate) engine: Arc<Engine>,
     pub(crate) address: SocketAddr,
     stop: Arc<AtomicBool>,
     connections: Arc<AtomicUsize>,
-    /// How long to drain, in milliseconds, and how many links were cut then.
-    patience: Arc<AtomicU64>,
+    /// The limit of draining, in milliseconds, and the number of links that were cut after it.
+    drain_limit: Arc<AtomicU64>,
     cut: Arc<AtomicUsize>,
     listener: Option<JoinHandle<()>>,
 }
@@ -36,23 +36,23 @@ pub(crate) fn settings(memory: usize) -> Settings {
     }
 }
 
-/// Links by one class of lanes only.
-pub(crate) fn by(class: Class) -> link::Settings {
+/// Links over one class of lanes only.
+pub(crate) fn over(class: Class) -> link::Settings {
     link::Settings { classes: vec![class], ..link::Settings::default() }
 }
 
-impl Place {
+impl TestServer {
     pub(crate) fn open(settings: &Settings, links: link::Settings) -> Self {
-        Place::open_for(settings, links, Access::open())
+        TestServer::open_for(settings, links, Access::open())
     }
 
-    /// Open to some.
+    /// With access control.
     pub(crate) fn open_for(
         settings: &Settings,
         links: link::Settings,
         access: Arc<Access>,
     ) -> Self {
-        Place::with(Engine::with_access(settings, access).unwrap(), links)
+        TestServer::with(Engine::with_access(settings, access).unwrap(), links)
     }
 
     pub(crate) fn with(engine: Arc<Engine>, links: link::Settings) -> Self {
@@ -64,41 +64,49 @@ impl Place {
         let stopped = stop.clone();
         let connections = Arc::new(AtomicUsize::new(0));
         let counted = connections.clone();
-        let (patience, cut) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicUsize::new(0)));
-        let (drain, left) = (patience.clone(), cut.clone());
+        let (drain_limit, cut) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (drain, left) = (drain_limit.clone(), cut.clone());
         let access = engine.access().clone();
         let listener = std::thread::spawn(move || {
-            let mut rules = access.generation();
+            let mut generation = access.generation();
             while !stopped.load(Ordering::SeqCst) {
                 if let Some(Ok(link)) = listener.accept(Duration::from_millis(20)) {
                     workers.serve(link);
                 }
                 let now = access.generation();
-                if std::mem::replace(&mut rules, now) != now {
+                if std::mem::replace(&mut generation, now) != now {
                     workers.review();
                 }
                 counted.store(workers.handle().connections(), Ordering::SeqCst);
             }
-            listener.close("the test is over");
+            listener.close("the test has ended");
             let limit = Duration::from_millis(drain.load(Ordering::SeqCst));
             left.store(workers.drain(limit), Ordering::SeqCst);
-            assert!(workers.stop(Duration::from_secs(20)), "the workers end");
+            assert!(workers.stop(Duration::from_secs(20)), "the workers did not end");
         });
-        Place { engine, address, stop, connections, patience, cut, listener: Some(listener) }
+        TestServer {
+            engine,
+            address,
+            stop,
+            connections,
+            drain_limit,
+            cut,
+            listener: Some(listener),
+        }
     }
 
-    /// How many links are served, or were a moment ago.
+    /// The number of links served, updated every 20 ms.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 
-    /// Begins to end it, in order.
+    /// Starts to drain it.
     pub(crate) fn drain(&self, limit: Duration) {
-        self.patience.store(limit.as_millis() as u64, Ordering::SeqCst);
+        self.drain_limit.store(limit.as_millis() as u64, Ordering::SeqCst);
         self.stop.store(true, Ordering::SeqCst);
     }
 
-    /// Waits until it has ended; says how many links were cut.
+    /// Waits until it has ended; returns the number of links that were cut.
     pub(crate) fn ended(&mut self) -> usize {
         if let Some(listener) = self.listener.take() {
             listener.join().unwrap();
@@ -113,7 +121,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         self.ended();
@@ -121,21 +129,21 @@ impl Drop for Place {
     }
 }
 
-/// Waits until something holds.
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = std::time::Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}: not within a minute");
+/// Waits until a condition is met.
+pub(crate) fn until(what: &str, mut is_met: impl FnMut() -> bool) {
+    let started = std::time::Instant::now();
+    while !is_met() {
+        assert!(started.elapsed() < Duration::from_secs(60), "{what}: not within a minute");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// A number from the environment, for who wants more than usual.
-pub(crate) fn number(name: &str, usual: usize) -> usize {
-    std::env::var(name).ok().map_or(usual, |text| text.parse().expect("a number"))
+/// A number from the environment, or the default.
+pub(crate) fn number(name: &str, default: usize) -> usize {
+    std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// How long to go on: `WIRELANE_TEST_SECONDS`.
-pub(crate) fn seconds(usual: usize) -> Duration {
-    Duration::from_secs(number("WIRELANE_TEST_SECONDS", usual) as u64)
+/// The duration of a test: `WIRELANE_TEST_SECONDS`, or the default.
+pub(crate) fn seconds(default: usize) -> Duration {
+    Duration::from_secs(number("WIRELANE_TEST_SECONDS", default) as u64)
 }
