@@ -14,7 +14,7 @@ use crate::{
 /// Maps keys to ranges of the pool. All methods may be called by many
 /// threads concurrently.
 ///
-/// A thread holds at max one lock, a shard's or the pool's. So there is no deadlock, and
+/// A thread holds at most one lock, a shard's or the pool's. So there is no deadlock, and
 /// no thread waits for the pool while it holds a shard. The price: a block that left the
 /// index is briefly in neither.
 #[derive(Debug)]

@@ -61,17 +61,17 @@ fn name(number: u64, length: usize) -> Vec<u8> {
 /// The system's allocator, with the number of allocated bytes.
 struct Counting(AtomicU64);
 
-// SAFETY: every call is handed to `System`, which keeps the promises of the trait.
+// SAFETY: every call is forwarded to `System`, which upholds the contract of the trait.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.0.fetch_add(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: the caller keeps what `alloc` asks for.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         self.0.fetch_add(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: the caller keeps what `alloc_zeroed` asks for.
+        // SAFETY: the caller upholds the contract of `alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
 

@@ -161,12 +161,12 @@ const TLS_HANDSHAKE: u8 = 0x16;
 const PEER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait until an evicted connection is closed, on a busy machine.
 const EVICTION_TIMEOUT: Duration = Duration::from_millis(200);
-/// How often a silent peer is asked whether it is there.
+/// How often a silent peer is pinged.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// Calls at once.
+/// Concurrent calls per connection.
 const MAX_STREAMS: u32 = 128;
-/// What a caller may send before we have read it, for each call; four times so much for all together.
+/// Bytes that a caller may send before they are read, per call; four times as many per connection.
 const WINDOW: u32 = 1 << 20;
-/// What is handed to the network before the peer has taken it, for each call.
+/// Bytes buffered for sending, per call.
 const SEND_BUFFER: usize = 128 << 10;
 const MAX_HEADER_BYTES: u32 = 16 << 10;

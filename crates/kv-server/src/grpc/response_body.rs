@@ -17,7 +17,7 @@ pub(super) struct ResponseBody {
 }
 
 impl ResponseBody {
-    pub(super) fn new(body: tonic::body::Body, open: Open) -> Self {
+    pub(super) fn new(body: tonic::body::Body, open: OpenCall) -> Self {
         ResponseBody { body, data: Bytes::new(), open }
     }
 

@@ -87,7 +87,7 @@ impl Worker {
                 idle_since = None;
                 if since_housekeeping >= HOUSEKEEPING_INTERVAL {
                     since_housekeeping = 0;
-                    self.keep_house();
+                    self.housekeeping();
                 }
                 continue;
             }
@@ -107,7 +107,7 @@ impl Worker {
                 continue;
             }
             (self.had_work, idle_since) = (false, None);
-            self.keep_house();
+            self.housekeeping();
             if self.arm() {
                 self.shared.stop_spinning(self.number);
                 // Clients release pinned reads without a message.
@@ -135,7 +135,7 @@ impl Worker {
     }
 
     /// Work that is not urgent: publishes counters, expires idle handles, arms connections without work.
-    fn keep_house(&mut self) {
+    fn housekeeping(&mut self) {
         self.context.publish_tally();
         let now = Instant::now();
         if now.duration_since(self.last_expiry) >= EXPIRY_INTERVAL {

@@ -65,11 +65,11 @@ mod tests {
     #[test]
     fn slabs_waste_little_and_grow_with_their_class() {
         for class in 0..COUNT {
-            for (held, percent, most) in [(0, 10, 32 << 10), (1000, 3, 256 << 10)] {
+            for (held, percent, max) in [(0, 10, 32 << 10), (1000, 3, 256 << 10)] {
                 let bytes = u64::from(slab_units(class, held)) * UNIT_BYTES;
                 let tail = bytes % u64::from(slot_bytes(class));
                 assert!(tail * 100 <= bytes * percent, "class {class}: {tail} of {bytes}");
-                assert!(bytes <= most && tail < bytes, "class {class}: {bytes}");
+                assert!(bytes <= max && tail < bytes, "class {class}: {bytes}");
             }
         }
         assert_eq!((slab_units(12, 0), slab_units(12, 5), slab_units(12, 99)), (1, 5, 16));

@@ -27,7 +27,7 @@ impl Random {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// As likely to lie in one doubling as in any other.
+    /// Uniform on a logarithmic scale.
     pub(crate) fn log_uniform(&mut self, min: f64, max: f64) -> u64 {
         (min.ln() + self.unit() * (max / min).ln()).exp() as u64
     }

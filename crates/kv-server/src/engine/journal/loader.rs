@@ -31,7 +31,7 @@ pub(super) fn run(
     }
 }
 
-fn failed(state: &JournalState, error: &kv_disk::Error) -> Loaded {
+fn failed(state: &JournalState, error: &kv_disk::Error) -> LoadResult {
     tracing::error!(%error, "cannot read a value from disk");
     if error.kind() == kv_disk::Kind::Damaged {
         state.counts.damaged.fetch_add(1, Relaxed);

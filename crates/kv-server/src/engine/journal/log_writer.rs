@@ -36,25 +36,25 @@ pub(super) fn run(
         };
         stops |= matches!(first, Err(true));
         let Some(engine) = engine.upgrade() else { return log_writer.abort() };
-        let (mut taken, mut bytes_left, mut next) = (Vec::new(), MAX_ROUND_BYTES, first.ok());
+        let (mut writes, mut bytes_left, mut next) = (Vec::new(), MAX_ROUND_BYTES, first.ok());
         while let Some(command) = next.take() {
             match command {
                 Command::Stop => stops = true,
                 Command::Write(write) => {
                     bytes_left = bytes_left.saturating_sub(write.bytes() + 64);
-                    taken.push(write);
+                    writes.push(write);
                     next = if bytes_left > 0 { commands.try_recv().ok() } else { None };
                 }
             }
         }
-        match taken.is_empty() && log_writer.is_done() {
+        match writes.is_empty() && log_writer.is_done() {
             true => {
                 pause = log_writer.maintain(&engine);
                 maintained = Instant::now();
             }
             false => {
-                state.counts.add_waiting(-(taken.len() as i64));
-                let full = log_writer.round(&engine, state, taken);
+                state.counts.add_waiting(-(writes.len() as i64));
+                let full = log_writer.round(&engine, state, writes);
                 // A busy disk needs maintenance too, above all when it is full.
                 let is_due = full
                     || pause == Some(Duration::ZERO)
@@ -68,7 +68,7 @@ pub(super) fn run(
 
 pub(super) struct LogWriter {
     disk: Box<dyn DiskWriter>,
-    /// LongWrite values, written piece by piece between other writes.
+    /// Long values, written piece by piece between other writes.
     long: VecDeque<LongWrite>,
     /// The bytes of the current round.
     bytes: Vec<u8>,
@@ -129,12 +129,12 @@ impl LogWriter {
         &mut self,
         engine: &Arc<Engine>,
         state: &JournalState,
-        taken: Vec<Write>,
+        writes: Vec<Write>,
     ) -> bool {
         self.bytes.clear();
-        let mut checked = Vec::with_capacity(taken.len());
+        let mut checked = Vec::with_capacity(writes.len());
         let mut written = HashMap::new();
-        for write in taken {
+        for write in writes {
             match write.what {
                 WriteKind::Put { ref staged, .. }
                     if staged.reservation().length() > PIECE_BYTES as u64 =>

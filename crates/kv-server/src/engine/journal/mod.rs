@@ -84,7 +84,7 @@ pub(crate) enum LoadKind {
 }
 
 /// The result of a load.
-pub(crate) enum Loaded {
+pub(crate) enum LoadResult {
     /// The value, in memory and pinned, if the key exists.
     Value(Option<Arc<PinnedValue>>),
     Facts(Option<kv_store::Facts>),
@@ -96,7 +96,7 @@ pub(crate) enum Loaded {
 /// An open data directory: what the threads need, before the engine exists.
 pub(crate) struct OpenDisk {
     disk: Disk,
-    disk: Box<dyn DiskWriter>,
+    writer: Box<dyn DiskWriter>,
     readers: Vec<kv_disk::Reader>,
     /// The number of this run, which no earlier run had.
     pub(crate) epoch: u64,
@@ -113,12 +113,12 @@ impl OpenDisk {
         let mut writer = disk.writer()?;
         let epoch = writer.begin_run(min_epoch)?;
         let readers = (0..LOADERS).map(|_| disk.reader()).collect::<Result<_, _>>()?;
-        Ok(OpenDisk { disk, disk: wrap(Box::new(writer)), readers, epoch })
+        Ok(OpenDisk { disk, writer: wrap(Box::new(writer)), readers, epoch })
     }
 
     /// Starts the threads.
     pub(crate) fn start(self, engine: &Arc<Engine>) -> std::io::Result<Journal> {
-        let OpenDisk { disk, disk, readers, .. } = self;
+        let OpenDisk { disk, writer, readers, .. } = self;
         let (commands, queued) = channel();
         let (loads, to_load) = channel();
         let mut threads = Vec::new();
@@ -127,8 +127,9 @@ impl OpenDisk {
         let (weak, state) = (Arc::downgrade(engine), Arc::new(JournalState::default()));
         let writer_state = state.clone();
         let log_writer = spawn("wirelane-writer".to_owned());
-        threads
-            .push(log_writer.spawn(move || log_writer::run(&weak, &writer_state, &queued, disk))?);
+        threads.push(
+            log_writer.spawn(move || log_writer::run(&weak, &writer_state, &queued, writer))?,
+        );
         let to_load = Arc::new(Mutex::new(to_load));
         for (number, reader) in readers.into_iter().enumerate() {
             let (weak, state) = (Arc::downgrade(engine), state.clone());

@@ -115,7 +115,7 @@ impl DiskReader for FakeDisk {
         let mut state = self.0.lock().unwrap();
         let (value, during_read) = (state.content.value(key), state.during_read.take());
         drop(state);
-        let taken = value.map(|(facts, bytes)| {
+        let read = value.map(|(facts, bytes)| {
             let wanted = sink.begin(&facts);
             if wanted {
                 sink.bytes(0, &bytes);
@@ -125,7 +125,7 @@ impl DiskReader for FakeDisk {
         if let Some(during_read) = during_read {
             during_read();
         }
-        Ok(taken)
+        Ok(read)
     }
 
     fn list(&mut self, _: &[u8], _: &[u8], _: (usize, usize), _: u64) -> Result<Listing, Error> {

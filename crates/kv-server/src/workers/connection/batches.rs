@@ -223,7 +223,7 @@ impl Connection {
                 (flag.at, flag.sequence),
             )
         {
-            self.pinned_reads.hold(flag.sequence, &mut draft, context);
+            self.pinned_reads.add(flag.sequence, &mut draft, context);
             self.watch.flag_set();
             context.recycle_sent(draft);
             return true;
@@ -234,7 +234,7 @@ impl Connection {
             return true;
         };
         if let Some(flag) = flag {
-            self.pinned_reads.hold(flag.sequence, &mut draft, context);
+            self.pinned_reads.add(flag.sequence, &mut draft, context);
         }
         let max_pieces = self.link.caps().max_pieces;
         let receive_buffer = client.receive_buffer();

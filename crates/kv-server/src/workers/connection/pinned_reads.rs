@@ -58,7 +58,7 @@ impl PinnedReads {
 
     /// Takes the pins of values that a draft leaves in place.
     #[inline]
-    pub(super) fn hold(&mut self, sequence: u64, draft: &mut Draft, context: &mut WorkerContext) {
+    pub(super) fn add(&mut self, sequence: u64, draft: &mut Draft, context: &mut WorkerContext) {
         if draft.in_place.pins.is_empty() {
             return;
         }
