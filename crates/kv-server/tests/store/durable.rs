@@ -185,7 +185,7 @@ impl Faults {
 
 impl DiskWriter for FaultyDisk {
     fn row_info(&mut self, key: &[u8]) -> Result<Option<RowInfo>, Error> {
-        self.disk.known(key)
+        self.disk.row_info(key)
     }
 
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
@@ -219,7 +219,7 @@ impl DiskWriter for FaultyDisk {
     }
 
     fn clean_up(&mut self, now: u64) -> Result<Option<Duration>, Error> {
-        self.disk.tidy(now)
+        self.disk.clean_up(now)
     }
 }
 
