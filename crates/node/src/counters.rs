@@ -1,4 +1,4 @@
-//! Counters of ports and devices, and the table of what they mean.
+//! Counters of ports and devices, and the table of their metrics.
 
 mod sample;
 mod table;
@@ -15,20 +15,20 @@ use crate::{Seen, Tree};
 pub use sample::{Sample, samples};
 pub use table::TABLE;
 
-/// A counter as it was read: the one form that it has from its file to its metric. What it means is in [`TABLE`], and for
+/// A counter as it was read, used from its file to its metric. Its meaning is in [`TABLE`], and for
 /// statistics of net devices in [`STATISTICS`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Recorded")]
+#[serde(from = "CounterRecord")]
 pub struct Counter {
     /// The file's name; for a statistic, the driver's.
     pub name: String,
     /// Its folder.
     pub folder: Folder,
-    /// What it reads, in the file's unit.
+    /// Its value, in the file's unit.
     pub value: Seen<u64>,
 }
 
-/// Where a counter's file is.
+/// The folder of a counter's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Folder {
@@ -38,43 +38,43 @@ pub enum Folder {
     HwCounters,
     /// `counters_ext/`: the 64-bit ones of kernels before 4.5.
     CountersExt,
-    /// No folder: the net device's statistics, by ethtool.
+    /// Not a folder: statistics of the net device, from ethtool.
     Ethtool,
 }
 
-/// One counter: which file, what it means, and how to read it.
+/// The meaning of a counter file.
 #[derive(Debug, Clone, Copy)]
 pub struct Meaning {
     /// The file's folder: drivers have a `link_downed` of their own.
     pub folder: Folder,
     /// The file's name.
     pub file: &'static str,
-    /// The metric, without prefix: its name, unit, and whether it counts up or is a gauge.
+    /// The metric, without prefix: its name, unit and kind.
     pub row: Row,
-    /// What one of the file's units is of the metric's: 4 where the file counts words of four bytes.
+    /// The factor from the file's unit to the metric's: 4 if the file counts words of four bytes.
     pub scale: u64,
-    /// How many bits the hardware has for it: there it saturates. 0: never in practice.
+    /// The width of the hardware counter in bits, at which it saturates; 0: never in practice.
     pub bits: u32,
 }
 
 impl Counter {
-    /// What it reads, if it is a number.
+    /// Its value, if it is a number.
     pub fn number(&self) -> Option<u64> {
         self.value.value().copied()
     }
 
-    /// What it reads in its metric's unit: in bytes, where the file counts words of four bytes.
+    /// Its value in its metric's unit: in bytes, if the file counts words of four bytes.
     pub fn scaled(&self) -> Option<u64> {
         let scale = self.meaning().map_or(1, |meaning| meaning.scale);
         self.number().map(|value| value.saturating_mul(scale))
     }
 
-    /// Whether it is at the largest value that its hardware holds, and counts no more.
+    /// Whether it is at the maximum of its hardware, and counts no more.
     pub fn is_saturated(&self) -> bool {
         self.meaning().zip(self.number()).is_some_and(|(meaning, value)| meaning.is_full(value))
     }
 
-    /// Whether it only grows, and is lower than it was: it wrapped, or was reset. Of a counter without a row nobody knows.
+    /// Whether it only grows, and is lower than before: it wrapped, or was reset. False for counters without a row.
     pub fn went_back(&self, before: &Counter) -> bool {
         let is_lower = before.number().zip(self.number()).is_some_and(|(then, now)| now < then);
         is_lower && self.row().is_some_and(|row| row.kind() == metric::Kind::Counter)
@@ -88,8 +88,8 @@ impl Counter {
         }
     }
 
-    /// Whether the driver does not have it: the file is gone, or the kernel says that there is no performance management
-    /// behind it (`N/A (no PMA)`).
+    /// Whether the driver does not have it: the file is missing, or reports that there is no performance management
+    /// agent (`N/A (no PMA)`).
     pub fn is_missing(&self) -> bool {
         match &self.value {
             Seen::Absent => true,
@@ -104,9 +104,9 @@ impl Counter {
     }
 }
 
-/// A counter as it was written: recordings of 0.1 have `fault` where there is no value.
+/// A counter in JSON: recordings of 0.1 have `fault` if there is no value.
 #[derive(Deserialize)]
-struct Recorded {
+struct CounterRecord {
     name: String,
     folder: Folder,
     #[serde(default = "absent")]
@@ -114,8 +114,8 @@ struct Recorded {
     fault: Option<String>,
 }
 
-impl From<Recorded> for Counter {
-    fn from(Recorded { name, folder, value, fault }: Recorded) -> Self {
+impl From<CounterRecord> for Counter {
+    fn from(CounterRecord { name, folder, value, fault }: CounterRecord) -> Self {
         let value = fault.map_or(value, |fault| Seen::refused(&fault));
         Counter { name, folder, value }
     }
@@ -126,7 +126,7 @@ fn absent() -> Seen<u64> {
 }
 
 impl Meaning {
-    /// Whether this is the largest value that the hardware holds.
+    /// Whether this is the maximum value of the hardware.
     pub fn is_full(&self, value: u64) -> bool {
         match self.bits {
             0 => false,
@@ -138,22 +138,22 @@ impl Meaning {
 
 /// A file's row of the table.
 pub fn meaning(folder: Folder, file: &str) -> Option<&'static Meaning> {
-    place(folder, file).map(|at| &TABLE[at])
+    table_index(folder, file).map(|at| &TABLE[at])
 }
 
-/// Where a file's row is in the table.
-fn place(folder: Folder, file: &str) -> Option<usize> {
-    static PLACES: LazyLock<HashMap<(Folder, &str), usize>> = LazyLock::new(|| {
+/// The index of a file's row in the table.
+fn table_index(folder: Folder, file: &str) -> Option<usize> {
+    static INDICES: LazyLock<HashMap<(Folder, &str), usize>> = LazyLock::new(|| {
         TABLE.iter().enumerate().map(|(at, row)| ((row.folder, row.file), at)).collect()
     });
-    PLACES.get(&(folder, file)).copied()
+    INDICES.get(&(folder, file)).copied()
 }
 
 impl Folder {
     /// Folders that a port has, in the order in which they are read.
     pub const OF_PORTS: [Folder; 3] = [Folder::Counters, Folder::CountersExt, Folder::HwCounters];
 
-    /// What it is called.
+    /// The name of the folder.
     pub fn name(self) -> &'static str {
         match self {
             Folder::Counters => "counters",
@@ -164,15 +164,17 @@ impl Folder {
     }
 }
 
-/// Reads the counters in a folder of a port or device: those that are wanted.
+/// Reads the selected counters in a folder of a port or device.
 pub(crate) fn read<'t, F: Files<'t>>(
     tree: &'t Tree,
-    of: &str,
+    owner: &str,
     folder: Folder,
     wanted: &mut dyn FnMut(Folder, &str) -> bool,
 ) -> Vec<Counter> {
-    let Some(files) = F::open(tree, format!("{of}/{}", folder.name())) else { return Vec::new() };
-    let mut names = files.names(MAX);
+    let Some(files) = F::open(tree, format!("{owner}/{}", folder.name())) else {
+        return Vec::new();
+    };
+    let mut names = files.names(MAX_COUNTERS);
     names.retain(|name| is_counter(name) && wanted(folder, name));
     let counter = |name: String| {
         let value = files.text(&name).parse(|text| text.parse().ok());
@@ -181,14 +183,14 @@ pub(crate) fn read<'t, F: Files<'t>>(
     names.into_iter().map(counter).collect()
 }
 
-/// Names may have spaces and commas (hfi1). `lifespan` is a setting: how old a value may be.
+/// Names may have spaces and commas (hfi1). `lifespan` is a setting: the maximum age of values.
 fn is_counter(name: &str) -> bool {
-    name != "lifespan" && name.len() <= LONGEST_NAME && !name.contains(char::is_control)
+    name != "lifespan" && name.len() <= MAX_NAME_BYTES && !name.contains(char::is_control)
 }
 
-/// hfi1 has some hundreds.
-const MAX: usize = 4096;
-const LONGEST_NAME: usize = 128;
+/// hfi1 has hundreds.
+const MAX_COUNTERS: usize = 4096;
+const MAX_NAME_BYTES: usize = 128;
 
 #[cfg(test)]
 mod tests {
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_stand_still_at_what_their_hardware_holds() {
+    fn counters_saturate_at_their_width() {
         let full = |name, value| counter(Folder::Counters, name, value).is_saturated();
         assert!(full("symbol_error", 65535) && !full("symbol_error", 65534));
         assert!(full("link_downed", 255) && full("local_link_integrity_errors", 15));
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_counter_is_read_again_also_from_recordings_of_0_1() {
+    fn counters_are_parsed_also_from_recordings_of_0_1() {
         let odd = Counter { value: Seen::odd("many"), ..counter(Folder::Counters, "a", 1) };
         let refused = Counter { value: Seen::Refused(22), ..odd.clone() };
         let absent = Counter { value: Seen::Absent, ..odd.clone() };
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_is_no_counter() {
+    fn settings_are_not_counters() {
         assert!(is_counter("Pio Reserved 30") && is_counter("CceMiscInt,32"));
         assert!(!is_counter("lifespan") && !is_counter("a\nb"));
     }

@@ -1,4 +1,4 @@
-//! Statistics of net devices, by ethtool's names, and what they mean: [`STATISTICS`] is the table, [`statistic`] looks into it.
+//! Statistics of net devices (ethtool) and their meaning: [`STATISTICS`] is the table, [`statistic`] finds a row.
 
 mod table;
 
@@ -10,26 +10,26 @@ use metric::Row;
 
 pub use table::STATISTICS;
 
-/// A statistic: how drivers call it, and what it means.
+/// A statistic: the driver's name and its metric.
 #[derive(Debug, Clone, Copy)]
 pub struct Statistic {
-    /// The driver's name for it, in which `#` stands for a number: `rx_prio#_pause`.
+    /// The driver's name, with `#` for a number: `rx_prio#_pause`.
     pub name: &'static str,
     /// The metric, without prefix.
     pub row: Row,
-    /// The metric's labels, in which a value of `#` stands for the number of the name.
+    /// The metric's labels, with `#` for the number in the name.
     pub labels: &'static [(&'static str, &'static str)],
-    /// How many of the driver's units make one of the metric's: a million, where it counts microseconds.
+    /// The number of the driver's units in one of the metric's: a million, if it counts microseconds.
     pub per: u32,
 }
 
 impl Statistic {
-    /// What the driver's number is in the metric's unit.
+    /// Converts the driver's value to the metric's unit.
     pub fn scaled(&self, value: u64) -> f64 {
         value as f64 / f64::from(self.per)
     }
 
-    /// The labels of the metric, with the number that was in the name.
+    /// The labels of the metric, with the number in the name.
     fn labels(&self, number: &str) -> Labels {
         let value = |value: &str| value.replace('#', number);
         self.labels.iter().map(|(label, text)| (*label, value(text))).collect()
@@ -39,7 +39,7 @@ impl Statistic {
 /// Names and values of a metric's labels.
 pub type Labels = Vec<(&'static str, String)>;
 
-/// What a driver's name for a statistic means; nothing, if it is not known.
+/// The row for a driver's name of a statistic, with its labels; `None` if it is not known.
 pub fn statistic(name: &str) -> Option<(&'static Statistic, Labels)> {
     static KNOWN: LazyLock<HashMap<&str, &Statistic>> =
         LazyLock::new(|| STATISTICS.iter().map(|known| (known.name, known)).collect());
@@ -58,11 +58,11 @@ fn pattern(name: &str) -> Option<(Cow<'_, str>, &str)> {
     let (before, rest) = name.split_at(start);
     let after = rest.trim_start_matches(is_digit);
     let number = &rest[..rest.len() - after.len()];
-    (number.len() <= LONGEST_NUMBER).then(|| (format!("{before}#{after}").into(), number))
+    (number.len() <= MAX_DIGITS).then(|| (format!("{before}#{after}").into(), number))
 }
 
-/// Of a priority or a lane.
-const LONGEST_NUMBER: usize = 3;
+/// Digits of a priority or lane.
+const MAX_DIGITS: usize = 3;
 
 #[cfg(test)]
 mod tests {
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    fn told(name: &str) -> Option<String> {
+    fn metric(name: &str) -> Option<String> {
         let (statistic, labels) = statistic(name)?;
         let labels: Vec<String> =
             labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn direction_and_priority_become_labels_whatever_the_driver_calls_them() {
+    fn direction_and_priority_become_labels_for_every_driver() {
         let pause = "port_priority_pause_frames_total{direction=receive,priority=3}";
         for name in [
             "rx_prio3_pause",
@@ -86,17 +86,17 @@ mod tests {
             "rx_priority_3_xoff.nic",
             "rx_pause_prio_3",
         ] {
-            assert_eq!(told(name).as_deref(), Some(pause), "{name}");
+            assert_eq!(metric(name).as_deref(), Some(pause), "{name}");
         }
         assert_eq!(
-            told("rx_err_lane_2_phy").as_deref(),
+            metric("rx_err_lane_2_phy").as_deref(),
             Some("port_wire_lane_corrections_total{lane=2}")
         );
-        assert_eq!(told("link_down_events_phy").as_deref(), Some("port_wire_link_downs_total{}"));
+        assert_eq!(metric("link_down_events_phy").as_deref(), Some("port_wire_link_downs_total{}"));
     }
 
     #[test]
-    fn names_of_queues_and_unknown_ones_mean_nothing() {
+    fn names_of_queues_and_unknown_ones_have_no_metric() {
         for name in [
             "rx_prio_pause",
             "rx_prioA_pause",
@@ -106,12 +106,12 @@ mod tests {
             "rx_prio3_pause_x",
             "rx_prio#_pause",
         ] {
-            assert_eq!(told(name), None, "{name}");
+            assert_eq!(metric(name), None, "{name}");
         }
     }
 
     #[test]
-    fn durations_are_seconds_and_percents_are_parts() {
+    fn durations_are_seconds_and_percentages_are_ratios() {
         let scaled =
             |name: &str, value| statistic(name).map(|(statistic, _)| statistic.scaled(value));
         assert_eq!(scaled("rx_prio3_pause_duration", 1_500_000), Some(1.5));
@@ -120,11 +120,11 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_once_and_a_metric_has_one_meaning_and_one_set_of_labels() {
+    fn names_are_unique_and_a_metric_has_one_meaning_and_one_set_of_labels() {
         let mut names = BTreeSet::new();
         let mut known: BTreeMap<&str, &Statistic> = BTreeMap::new();
         for row in STATISTICS {
-            assert!(names.insert(row.name), "{} stands twice", row.name);
+            assert!(names.insert(row.name), "duplicate {}", row.name);
             assert!(!row.name.contains(|letter: char| letter.is_ascii_digit()), "{}", row.name);
             let first = known.entry(row.row.name()).or_insert(row);
             let labels =

@@ -1,11 +1,11 @@
-//! What counters are as metrics.
+//! Converts counters to metrics.
 
 use std::collections::{HashMap, HashSet};
 
 use metric::{Row, Value};
 
 use super::table::SUMS;
-use super::{Counter, Folder, Labels, TABLE, place, statistic};
+use super::{Counter, Folder, Labels, TABLE, statistic, table_index};
 
 /// A metric's value.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,40 +24,40 @@ impl Sample {
     }
 }
 
-/// What the counters of one port or device are as metrics: each once and in the metric's unit. Where two files have one
-/// metric, the row that stands first in the table counts; what no file has as a whole is added up. Counters without a
+/// Converts the counters of one port or device to metrics, each once and in the metric's unit. If two files have the same
+/// metric, the first row of the table is used; totals that no file has are summed. Counters without a
 /// value or without a row have no sample.
 pub fn samples<'c>(counters: impl IntoIterator<Item = &'c Counter>) -> Vec<Sample> {
     let mut parts: HashMap<&'c str, u64> = HashMap::new();
-    let mut of_files: Vec<(usize, u64)> = Vec::new();
-    let mut of_driver: Vec<Sample> = Vec::new();
+    let mut from_files: Vec<(usize, u64)> = Vec::new();
+    let mut from_ethtool: Vec<Sample> = Vec::new();
     for counter in counters {
         let Some(value) = counter.number() else { continue };
         if counter.folder == Folder::Ethtool {
-            of_driver.extend(statistic_sample(&counter.name, value));
+            from_ethtool.extend(statistic_sample(&counter.name, value));
             continue;
         }
         if counter.folder == Folder::HwCounters && is_part(&counter.name) {
             parts.insert(&counter.name, value);
         }
-        if let Some(at) = place(counter.folder, &counter.name) {
-            of_files.push((at, value.saturating_mul(TABLE[at].scale)));
+        if let Some(at) = table_index(counter.folder, &counter.name) {
+            from_files.push((at, value.saturating_mul(TABLE[at].scale)));
         }
     }
-    of_files.sort_unstable();
+    from_files.sort_unstable();
     let mut known: HashSet<&str> = HashSet::new();
-    let mut samples: Vec<Sample> = Vec::with_capacity(of_files.len() + of_driver.len());
-    samples.extend(of_files.into_iter().map(|(at, value)| Sample::whole(TABLE[at].row, value)));
+    let mut samples: Vec<Sample> = Vec::with_capacity(from_files.len() + from_ethtool.len());
+    samples.extend(from_files.into_iter().map(|(at, value)| Sample::whole(TABLE[at].row, value)));
     samples.retain(|sample| known.insert(sample.row.name()));
     let missing = SUMS.iter().filter(|sum| !known.contains(sum.row.name()));
     samples.extend(missing.filter_map(|sum| {
-        let values = sum.of.iter().map(|file| parts.get(file).copied());
+        let values = sum.files.iter().map(|file| parts.get(file).copied());
         values.sum::<Option<u64>>().map(|total| Sample::whole(sum.row, total))
     }));
-    // A driver with two names for one series would cost Prometheus the whole scrape.
+    // Prometheus rejects a whole scrape with a duplicate series, as from a driver with two names for one statistic.
     let mut series: HashSet<(&str, Labels)> = HashSet::new();
-    of_driver.retain(|sample| series.insert((sample.row.name(), sample.labels.clone())));
-    samples.extend(of_driver);
+    from_ethtool.retain(|sample| series.insert((sample.row.name(), sample.labels.clone())));
+    samples.extend(from_ethtool);
     samples
 }
 
@@ -71,7 +71,7 @@ fn statistic_sample(name: &str, value: u64) -> Option<Sample> {
 }
 
 fn is_part(file: &str) -> bool {
-    SUMS.iter().any(|sum| sum.of.contains(&file))
+    SUMS.iter().any(|sum| sum.files.contains(&file))
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_told_once_whatever_files_a_driver_has() {
+    fn bytes_are_exported_once_for_every_driver() {
         use Folder::{Counters, CountersExt, HwCounters};
         let bytes = |counts: &[(Folder, &'static str, u64)]| {
             let counters: Vec<Counter> =
@@ -92,7 +92,7 @@ mod tests {
             let name = "port_receive_bytes_total";
             let mut found = samples(&counters).into_iter().filter(|known| known.row.name() == name);
             let first = found.next().map(|sample| sample.value);
-            assert_eq!(found.next(), None, "told once");
+            assert_eq!(found.next(), None, "once");
             first.map(|value| match value {
                 Value::Whole(value) => value,
                 Value::Real(value) => panic!("{value} is not exact"),
@@ -106,10 +106,10 @@ mod tests {
         );
         let old =
             [(Counters, "port_rcv_data", u32::MAX.into()), (CountersExt, "port_rcv_data_64", 7)];
-        assert_eq!(bytes(&old), Some(28), "the wide one of an old kernel");
+        assert_eq!(bytes(&old), Some(28), "the 64-bit one of an old kernel");
         let both = [(HwCounters, "ip4InOctets", 3), (HwCounters, "ip6InOctets", 4)];
         assert_eq!(bytes(&both), Some(7), "irdma has no total");
-        assert_eq!(bytes(&both[..1]), None, "half of it is not known");
+        assert_eq!(bytes(&both[..1]), None, "one half is not known");
         assert_eq!(bytes(&[(HwCounters, "rcvd_pkts", 1)]), None, "rxe counts no bytes");
     }
 

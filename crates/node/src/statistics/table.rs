@@ -1,20 +1,19 @@
-//! The table of what drivers of net devices count, by ethtool's names.
+//! The table of known statistics of net devices, by ethtool's names.
 //!
-//! A metric is named by one rule: `port_wire_…` for what the physical layer counts, `port_priority_…` for what is
-//! counted by priority, `port_pcie_…` for the path from the card to the host. Whether something came in or went out
-//! is a label.
+//! Names of metrics: `port_wire_…` for counters of the physical layer, `port_priority_…` for counters per
+//! priority, `port_pcie_…` for the path from the card to the host. The direction is a label.
 //!
-//! The same name means the same in every driver that has it, and no driver has two names for one metric: that is why
-//! mlx5's `rx_global_pause` is missing (it is `rx_pause_ctrl_phy`), and bnxt's `rx_bytes` (mlx5 has another).
+//! A name has the same meaning in every driver, and no driver has two names for one metric: so
+//! mlx5's `rx_global_pause` is missing (it is `rx_pause_ctrl_phy`), and bnxt's `rx_bytes` (mlx5's differs).
 
 use metric::Row;
 
 use super::Statistic;
 
-/// Every statistic that is known.
+/// All known statistics.
 #[rustfmt::skip]
 pub const STATISTICS: &[Statistic] = &[
-    // mlx5 (drivers/net/ethernet/mellanox/mlx5/core/en_stats.c). Pause is counted only for what is switched on.
+    // mlx5 (drivers/net/ethernet/mellanox/mlx5/core/en_stats.c). Pause is counted only where it is enabled.
     count("rx_prio#_pause", PRIORITY_PAUSES, RECEIVE_PRIORITY),
     count("tx_prio#_pause", PRIORITY_PAUSES, TRANSMIT_PRIORITY),
     micros("rx_prio#_pause_duration", PRIORITY_PAUSE_TIME, RECEIVE_PRIORITY),
@@ -72,7 +71,7 @@ pub const STATISTICS: &[Statistic] = &[
     count("module_bus_stuck", MODULE_EVENTS, &[("event", "bus_stuck")]),
     count("module_high_temp", MODULE_EVENTS, &[("event", "high_temperature")]),
     count("module_bad_shorted", MODULE_EVENTS, &[("event", "bad_or_shorted")]),
-    // mlx4 (en_ethtool.c). In which unit it tells how long, its source does not say.
+    // mlx4 (en_ethtool.c). The unit of its durations is not documented, so they are left out.
     count("rx_pause_prio_#", PRIORITY_PAUSES, RECEIVE_PRIORITY),
     count("tx_pause_prio_#", PRIORITY_PAUSES, TRANSMIT_PRIORITY),
     count("rx_pause_transition_prio_#", PRIORITY_PAUSE_TRANSITIONS, RECEIVE_PRIORITY),
@@ -106,7 +105,7 @@ pub const STATISTICS: &[Statistic] = &[
     count("rx_fec_corrected_blocks", WIRE_FEC_BLOCKS, &[("outcome", "corrected")]),
     count("rx_fec_uncorrectable_blocks", WIRE_FEC_BLOCKS, &[("outcome", "uncorrectable")]),
     count("link_down_events", WIRE_LINK_DOWNS, &[]),
-    // ice (ice_ethtool.c). Of the two frames of a pause, the one that begins it.
+    // ice (ice_ethtool.c). Of the two frames of a pause, the one that starts it.
     count("rx_priority_#_xoff.nic", PRIORITY_PAUSES, RECEIVE_PRIORITY),
     count("tx_priority_#_xoff.nic", PRIORITY_PAUSES, TRANSMIT_PRIORITY),
     count("link_xoff_rx.nic", GLOBAL_PAUSES, RECEIVE),
@@ -148,7 +147,7 @@ const GLOBAL_PAUSE_TRANSITIONS: Row = Row::counter(
 const PAUSE_STORMS: Row = Row::counter(
     "port_pause_storms_total",
     "",
-    "Times that the card told others to pause for too long: the machine does not take packets",
+    "Times the card sent pause frames for too long: the host does not drain packets",
 );
 const PRIORITY_BYTES: Row =
     Row::counter("port_priority_bytes_total", "bytes", "Bytes of one priority on the wire");
@@ -157,61 +156,61 @@ const PRIORITY_PACKETS: Row =
 const PRIORITY_DISCARDS: Row = Row::counter(
     "port_priority_discards_total",
     "",
-    "Packets of one priority thrown away at the port",
+    "Packets of one priority discarded at the port",
 );
 const PRIORITY_BUFFER_DISCARDS: Row = Row::counter(
     "port_priority_buffer_discards_total",
     "",
-    "Packets of one priority thrown away since its buffer was full",
+    "Packets of one priority discarded because its buffer was full",
 );
 const PRIORITY_CONGESTION_DISCARDS: Row = Row::counter(
     "port_priority_congestion_discards_total",
     "",
-    "Packets of one priority thrown away early, to tell of congestion",
+    "Packets of one priority discarded early to signal congestion",
 );
 const PRIORITY_MARKED: Row = Row::counter(
     "port_priority_marked_packets_total",
     "",
-    "Packets of one priority that the card marked for congestion",
+    "Packets of one priority that the card ECN-marked",
 );
 const CLASS_DISCARDS: Row = Row::counter(
     "port_class_discards_total",
     "",
-    "Packets of one class of service thrown away at the port",
+    "Packets of one class of service discarded at the port",
 );
 const OUT_OF_BUFFER: Row = Row::counter(
     "port_netdev_out_of_buffer_total",
     "",
-    "Packets of the net device dropped since it had no receive buffer posted",
+    "Packets of the net device dropped because it had no receive buffer posted",
 );
 const DEVICE_OUT_OF_BUFFER: Row = Row::counter(
     "port_device_out_of_buffer_total",
     "",
-    "Times that the card's own queues had no buffer",
+    "Times the card's own queues had no buffer",
 );
 const STEERING_MISSES: Row = Row::counter(
     "port_steering_missed_packets_total",
     "",
-    "Packets dropped since no rule of the card matched them",
+    "Packets dropped because no rule of the card matched them",
 );
 const BUFFER_NEARLY_FULL: Row = Row::counter(
     "port_receive_buffer_nearly_full_total",
     "",
-    "Times that the port's receive buffer was nearly full",
+    "Times the port's receive buffer was nearly full",
 );
 const WIRE_BYTES: Row =
-    Row::counter("port_wire_bytes_total", "bytes", "Bytes on the wire, of RDMA and all else");
+    Row::counter("port_wire_bytes_total", "bytes", "Bytes on the wire, RDMA and other");
 const WIRE_PACKETS: Row =
-    Row::counter("port_wire_packets_total", "", "Packets on the wire, of RDMA and all else");
+    Row::counter("port_wire_packets_total", "", "Packets on the wire, RDMA and other");
 const WIRE_DISCARDS: Row = Row::counter(
     "port_wire_discards_total",
     "",
-    "Packets thrown away at the port for want of room or link",
+    "Packets discarded at the port because of missing buffers or link",
 );
 const WIRE_ERRORS: Row =
     Row::counter("port_wire_errors_total", "", "Packets that failed at the port");
 const WIRE_SYMBOL_ERRORS: Row =
-    Row::counter("port_wire_symbol_errors_total", "", "Packets that an invalid symbol has damaged");
+    Row::counter("port_wire_symbol_errors_total", "", "Packets with an invalid symbol");
 const WIRE_PCS_SYMBOL_ERRORS: Row = Row::counter(
     "port_wire_pcs_symbol_errors_total",
     "",
@@ -230,11 +229,11 @@ const WIRE_FEC_BLOCKS: Row = Row::counter(
     "Blocks with errors, by whether they could be corrected",
 );
 const WIRE_CRC_ERRORS: Row =
-    Row::counter("port_wire_crc_errors_total", "", "Packets with a wrong checksum of their frame");
+    Row::counter("port_wire_crc_errors_total", "", "Packets with a wrong frame check sequence");
 const WIRE_LINK_DOWNS: Row =
-    Row::counter("port_wire_link_downs_total", "", "Times that the link went down");
+    Row::counter("port_wire_link_downs_total", "", "Times the link went down");
 const WIRE_FAULTS: Row =
-    Row::counter("port_wire_faults_total", "", "Faults of the link, by the end that saw them");
+    Row::counter("port_wire_faults_total", "", "Link faults, by the end that detected them");
 const PCIE_STALLED: Row = Row::gauge(
     "port_pcie_stalled_ratio",
     "ratio",
@@ -248,7 +247,7 @@ const PCIE_STALLED_TIME: Row = Row::counter(
 const PCIE_OVERFLOWS: Row = Row::counter(
     "port_pcie_overflow_packets_total",
     "",
-    "Packets dropped since PCIe did not take them in time",
+    "Packets dropped because PCIe did not accept them in time",
 );
 const PCIE_SIGNAL_ERRORS: Row = Row::counter(
     "port_pcie_signal_errors_total",
@@ -256,11 +255,11 @@ const PCIE_SIGNAL_ERRORS: Row = Row::counter(
     "PCIe links that had to recover, or PCIe packets with errors",
 );
 const RDMA_BYTES: Row =
-    Row::counter("port_rdma_bytes_total", "bytes", "Bytes of RDMA, by the net device's driver");
+    Row::counter("port_rdma_bytes_total", "bytes", "RDMA bytes, from the net device's driver");
 const RDMA_PACKETS: Row =
-    Row::counter("port_rdma_packets_total", "", "Packets of RDMA, by the net device's driver");
+    Row::counter("port_rdma_packets_total", "", "RDMA packets, from the net device's driver");
 const MODULE_EVENTS: Row =
-    Row::counter("port_module_events_total", "", "What befell the cable or transceiver, by event");
+    Row::counter("port_module_events_total", "", "Events of the cable or transceiver");
 
 const RECEIVE: &[(&str, &str)] = &[("direction", "receive")];
 const TRANSMIT: &[(&str, &str)] = &[("direction", "transmit")];

@@ -1,7 +1,7 @@
-//! The names that node_exporter's infiniband collector has, for dashboards and rules that were written for it.
+//! The names of node_exporter's infiniband collector, for existing dashboards and rules.
 //!
-//! Units are its too: data in bytes, rates in bytes a second. Its `lifespan_seconds` is left out: it is a setting, and always
-//! 0 there. On one machine only one of the two may be scraped under one job.
+//! Units are the same: data in bytes, rates in bytes per second. Its `lifespan_seconds` is omitted: it is a setting, and
+//! always 0. On one machine only one of the two may be scraped under one job.
 
 use metric::{Exposition, Row};
 use node::Counter;
@@ -10,7 +10,7 @@ use node::counters::Folder::{self, Counters, CountersExt, HwCounters};
 use super::{bytes_per_second, labels, prefix};
 use crate::watch::{Device, Frame, Port};
 
-/// The frame's ports by these names.
+/// The frame's ports with these names.
 pub fn expose(frame: &Frame) -> Exposition {
     let mut exposition = Exposition::new(&prefix("node_infiniband"));
     for device in &frame.devices {
@@ -32,7 +32,7 @@ fn add_info(exposition: &mut Exposition, device: &Device) {
 
 fn add_port(exposition: &mut Exposition, device: &Device, port: &Port) {
     let number = port.number.to_string();
-    let of = [("device", device.name.as_str()), ("port", number.as_str())];
+    let labels = [("device", device.name.as_str()), ("port", number.as_str())];
     let gauges = [
         (&STATE, port.state.map(u64::from)),
         (&PHYSICAL_STATE, port.phys_state.map(u64::from)),
@@ -40,12 +40,12 @@ fn add_port(exposition: &mut Exposition, device: &Device, port: &Port) {
     ];
     for (row, value) in gauges {
         if let Some(value) = value {
-            exposition.add(row, &of, value);
+            exposition.add(row, &labels, value);
         }
     }
     for counter in &port.counters {
         if let Some((row, value)) = row_of(counter).zip(counter.scaled()) {
-            exposition.add(row, &of, value);
+            exposition.add(row, &labels, value);
         }
     }
 }
@@ -58,20 +58,20 @@ fn row_of(counter: &Counter) -> Option<&'static Row> {
 }
 
 const fn counter(name: &'static str) -> Row {
-    Row::counter(name, Row::unit_in(name), "As node_exporter has it")
+    Row::counter(name, Row::unit_in(name), "Same as in node_exporter")
 }
 
-const INFO: Row = Row::gauge("info", "", "1, with what a device is");
+const INFO: Row = Row::gauge("info", "", "1, with properties of the device as labels");
 const STATE: Row =
     Row::gauge("state_id", "", "State of the port: 1 down, 2 init, 3 armed, 4 active");
 const PHYSICAL_STATE: Row = Row::gauge(
     "physical_state_id",
     "",
-    "State of the wire: 2 polling, 3 disabled, 5 up, 6 recovering",
+    "Physical state of the port: 2 polling, 3 disabled, 5 up, 6 recovering",
 );
-const RATE: Row = Row::gauge("rate_bytes_per_second", "bytes", "What the port runs at");
+const RATE: Row = Row::gauge("rate_bytes_per_second", "bytes", "Rate of the port");
 
-/// A file, and its name there.
+/// A counter file, and its metric in node_exporter.
 #[rustfmt::skip]
 const NAMES: &[(Folder, &str, Row)] = &[
     (Counters, "port_rcv_data", counter("port_data_received_bytes_total")),
