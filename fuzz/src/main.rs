@@ -83,7 +83,7 @@ fn capture(bytes: &[u8]) {
 
 /// A log of anything.
 fn error_lines(bytes: &[u8]) {
-    doctor::explain::read(&String::from_utf8_lossy(bytes));
+    doctor::explain::parse(&String::from_utf8_lossy(bytes));
 }
 
 /// Output of nccl-tests: what is read has results that JSON can hold.

@@ -1,4 +1,4 @@
-//! The machine that is examined, and questions that several checks ask.
+//! The machine under examination, and queries that several checks share.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,11 @@ use super::{Evidence, Libfabric, rates};
 pub struct Case<'n> {
     /// Its facts.
     pub node: &'n Node,
-    /// Where they were read, for the evidence.
+    /// The tree they were read from, for the evidence.
     pub tree: &'n Tree,
     /// What the user expects of it.
     pub settings: Settings,
-    /// What libfabric said, if this is the running machine and somebody asked.
+    /// The state of libfabric, if this is the running machine and libfabric was queried.
     pub libfabric: Option<&'n Libfabric>,
 }
 
@@ -38,12 +38,12 @@ impl Settings {
 }
 
 impl<'n> Case<'n> {
-    /// A machine of which the user expects nothing in particular.
-    pub fn of(node: &'n Node, tree: &'n Tree) -> Self {
+    /// A machine with default settings, without libfabric.
+    pub fn new(node: &'n Node, tree: &'n Tree) -> Self {
         Case { node, tree, settings: Settings::default(), libfabric: None }
     }
 
-    /// The devices to check. In a container that was given some, only those: it sees the host's others too.
+    /// The devices to check. In a container that was given devices, only those: it sees all devices of its host.
     pub(super) fn devices(&self) -> Vec<&'n Device> {
         let all = self.node.devices.iter();
         if self.node.host.container.is_none() || !all.clone().any(|device| self.is_given(device)) {
@@ -52,7 +52,7 @@ impl<'n> Case<'n> {
         all.filter(|device| self.is_given(device)).collect()
     }
 
-    /// Whether the device's node is there for programs to open.
+    /// Whether the device has a device node that programs can open.
     pub(super) fn is_given(&self, device: &Device) -> bool {
         let path = device.uverbs.as_ref().map(|name| format!("/dev/infiniband/{name}"));
         path.is_some_and(|path| {
@@ -70,17 +70,17 @@ impl<'n> Case<'n> {
             .flat_map(|device| device.ports.iter().map(move |port| (device, port)))
     }
 
-    /// Those that carry traffic.
+    /// Active ports of the devices to check.
     pub fn active_ports(&self) -> impl Iterator<Item = (&'n Device, &'n Port)> {
         self.ports().filter(|(_, port)| port.is_active())
     }
 
-    /// What a port runs at now, in Mb/s, if anything tells.
+    /// The current rate of a port in Mb/s, if it is known.
     pub fn rate_mbps(&self, device: &Device, port: &Port) -> Option<u64> {
-        rates::now(self, device, port).map(|told| told.mbps)
+        rates::current(self, device, port).map(|rate| rate.mbps)
     }
 
-    /// Active ports of RoCE cards, not of software.
+    /// Active RoCE ports of hardware devices.
     pub(super) fn roce_ports(&self) -> impl Iterator<Item = (&'n Device, &'n Port)> {
         self.active_ports().filter(|(device, port)| is_roce(device, port) && !is_software(device))
     }
@@ -90,29 +90,29 @@ impl<'n> Case<'n> {
         port.netdev.as_deref().and_then(|name| self.node.netdev(name))
     }
 
-    /// GPUs that compute, and that are ours to use; those that only show a console or a desktop are no concern of the
-    /// fabric.
+    /// GPUs that compute and that this machine or container may use, without those that only drive a display.
     pub(super) fn gpus(&self) -> Vec<&'n Gpu> {
         let gpus = self.node.gpus.iter().filter(|gpu| self.computes(gpu));
         gpus.filter(|gpu| self.is_given_gpu(gpu)).collect()
     }
 
-    /// A container sees every GPU of its host, and uses those whose nodes it was given.
+    /// A container sees every GPU of its host, and can use those whose device nodes it was given.
     fn is_given_gpu(&self, gpu: &Gpu) -> bool {
         if self.node.host.container.is_none() || gpu.vendor.as_deref() != Some("NVIDIA") {
             return true;
         }
-        let told = self.tree.text(&format!("/proc/driver/nvidia/gpus/{}/information", gpu.pci));
-        let minor = told.into_value().and_then(|text| {
+        let information =
+            self.tree.text(&format!("/proc/driver/nvidia/gpus/{}/information", gpu.pci));
+        let minor = information.into_value().and_then(|text| {
             text.lines().find_map(|line| line.strip_prefix("Device Minor:")?.trim().parse().ok())
         });
-        // Where the driver does not tell, its numbers are in PCI order, as ours are.
+        // Without this file: the driver numbers GPUs in PCI order, as we do.
         let path = format!("/dev/nvidia{}", minor.unwrap_or(gpu.index));
         let mut nodes = self.node.char_devices.iter();
         nodes.any(|file| file.path == path && file.node.value().is_some())
     }
 
-    /// By driver and class: cards for screens, and AMD's and Intel's within CPUs, are VGA controllers.
+    /// By driver and class: graphics cards, and AMD's and Intel's GPUs within CPUs, are VGA controllers.
     fn computes(&self, gpu: &Gpu) -> bool {
         let Some(function) = self.function(gpu.pci) else { return false };
         let class = function.class.value().map(|class| class >> 8);
@@ -126,23 +126,24 @@ impl<'n> Case<'n> {
         }
     }
 
-    /// Whether a virtual function may wait here without link and address: on a host, for a pod or virtual machine.
+    /// Whether the device may be without link and address: a virtual function on a host, reserved for a pod or virtual
+    /// machine.
     pub(super) fn may_be_idle(&self, device: &Device) -> bool {
         is_virtual(device) && self.node.host.container.is_none()
     }
 
-    /// The devices to check that are EFA: only libfabric drives them.
+    /// EFA devices to check: only libfabric drives them.
     pub(super) fn efa_devices(&self) -> Vec<&'n Device> {
         self.devices().into_iter().filter(|device| is_efa(device)).collect()
     }
 
-    /// Whether all devices to check are EFA, which needs less of the kernel than others.
-    pub(super) fn is_efa_alone(&self) -> bool {
+    /// Whether all devices to check are EFA, which needs fewer kernel modules.
+    pub(super) fn is_efa_only(&self) -> bool {
         let devices = self.devices();
         !devices.is_empty() && devices.iter().all(|device| is_efa(device))
     }
 
-    /// A PCI function.
+    /// The PCI function with this address.
     pub(crate) fn function(&self, address: Address) -> Option<&'n Function> {
         self.node.pci.get(&address)
     }
@@ -154,7 +155,7 @@ impl<'n> Case<'n> {
         others.filter(|other| model.is_some() && self.model(other) == model).collect()
     }
 
-    /// What tells a model: its PCI identity, and its driver's name for it. A virtual function is none of a card.
+    /// The model: PCI vendor, PCI device and board ID. A virtual function differs from its card.
     pub(super) fn model(&self, device: &Device) -> Option<String> {
         let function = self.function(device.pci?)?;
         let (vendor, model) = (function.vendor.value()?, function.device.value()?);
@@ -162,7 +163,7 @@ impl<'n> Case<'n> {
         Some(format!("{vendor:04x}:{model:04x} {board}"))
     }
 
-    /// Devices of the same card: the same image, or the same slot.
+    /// Devices of the same card: with the same system image GUID, or in the same slot.
     pub(super) fn same_card(&self, device: &Device) -> Vec<&'n Device> {
         let image = device.sys_image_guid.value().filter(|guid| !guid.is_zero());
         let slot = |device: &Device| device.pci.map(|pci| (pci.domain, pci.bus, pci.device));
@@ -174,7 +175,7 @@ impl<'n> Case<'n> {
         others.filter(same).collect()
     }
 
-    /// A file as evidence.
+    /// A file and its value as evidence.
     pub(super) fn file(&self, path: impl Into<String>) -> Evidence {
         let path = path.into();
         let seen = self.tree.text(&path);
@@ -199,12 +200,12 @@ impl<'n> Case<'n> {
             .map(|seconds| seconds as f64 / 3600.0)
     }
 
-    /// The machine has GPUs whose memory cards could reach by themselves.
+    /// Whether the machine has GPUs and RDMA cards, so that GPUDirect is possible.
     pub(super) fn moves_gpu_memory(&self) -> bool {
         !self.gpus().is_empty() && self.devices().iter().any(|device| device.pci.is_some())
     }
 
-    /// Network functions and bridges above the devices to check and the GPUs, each once.
+    /// The PCI functions of the devices to check, of the GPUs, and of all bridges above them, without duplicates.
     pub(super) fn functions_with_hops(&self) -> Vec<&'n Function> {
         let ends = self.devices().into_iter().filter_map(|device| device.pci);
         let ends: Vec<Address> = ends.chain(self.gpus().into_iter().map(|gpu| gpu.pci)).collect();
@@ -215,18 +216,18 @@ impl<'n> Case<'n> {
     }
 }
 
-/// What a port is called: `mlx5_0 port 1`.
+/// The name of a port: `mlx5_0 port 1`.
 pub(crate) fn port_name(device: &Device, port: &Port) -> String {
     format!("{} port {}", device.name, port.number)
 }
 
-/// RDMA over Ethernet with GIDs; iWARP has none that matter.
+/// Whether the port is RoCE: RDMA over Ethernet, but not iWARP.
 pub fn is_roce(device: &Device, port: &Port) -> bool {
     port.link_layer == Seen::Value(LinkLayer::Ethernet)
         && device.node_type != Seen::Value(NodeType::Rnic)
 }
 
-/// No card: rxe, siw.
+/// Whether the device is software: rxe, siw.
 pub(crate) fn is_software(device: &Device) -> bool {
     device.role == Role::Software
 }
@@ -235,24 +236,24 @@ fn is_efa(device: &Device) -> bool {
     device.driver.as_deref() == Some("efa")
 }
 
-/// A virtual function of a card.
+/// Whether the device is a virtual function.
 pub(super) fn is_virtual(device: &Device) -> bool {
     matches!(device.role, Role::Virtual { .. })
 }
 
-/// Whether the port refuses to tell its counters, all of them: another manager has the function.
+/// Whether the driver refuses all counters of the port: the function belongs to another manager.
 pub(super) fn is_restricted(port: &Port) -> bool {
     let mut counters = port.counters.iter();
     counters.clone().any(|counter| matches!(counter.value, Seen::Refused(_)))
         && !counters.any(|counter| counter.value.value().is_some())
 }
 
-/// Mb/s for people.
+/// Formats a rate: `100 Gb/s`.
 pub fn gbps(mbps: u64) -> String {
     format!("{} Gb/s", mbps as f64 / 1000.0)
 }
 
-/// A count for people: `1 time`, `2 times`.
+/// Formats a count: `1 time`, `2 times`.
 pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -1,38 +1,38 @@
-//! Whether a machine is ready for production: a checklist, answered by the checks.
+//! A checklist for machines in production, evaluated from the checks.
 
 use serde::Serialize;
 
 use super::{Case, Finding, Report, Verdict};
 
-/// A line of the list.
+/// An item of the list.
 #[derive(Debug, Clone, Serialize)]
 pub struct Item {
-    /// What should be so.
+    /// What should be true.
     pub title: &'static str,
-    /// Whether it is.
+    /// Whether it is true.
     pub state: State,
-    /// Why not, or how it is known.
+    /// The finding that decided.
     pub because: Option<String>,
-    /// The checks that tell; `wirelane doctor CHECK` says more.
+    /// The checks that decide; `wirelane doctor CHECK` prints details.
     pub checks: &'static [&'static str],
 }
 
-/// Whether a line of the list is done.
+/// Whether an item is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It is so.
+    /// It is true.
     Done,
-    /// It is not so.
+    /// It is false.
     NotDone,
-    /// It cannot be told from here.
+    /// It cannot be determined here.
     CannotTell,
-    /// It means nothing on this machine.
+    /// It does not apply to this machine.
     DoesNotApply,
 }
 
-/// Goes through the list. A report of all checks is enough to tell.
-pub fn go_through(case: &Case<'_>, report: &Report) -> Vec<Item> {
+/// Evaluates the list from a report of all checks.
+pub fn evaluate(case: &Case<'_>, report: &Report) -> Vec<Item> {
     let first = Item {
         title: "RDMA device present",
         state: if case.node.devices.is_empty() { State::NotDone } else { State::Done },
@@ -48,33 +48,33 @@ pub fn go_through(case: &Case<'_>, report: &Report) -> Vec<Item> {
 struct ChecklistRow {
     title: &'static str,
     checks: &'static [&'static str],
-    /// The least verdict that leaves it undone.
-    undone_from: Verdict,
+    /// The mildest verdict with which it is not done.
+    not_done_from: Verdict,
 }
 
 impl ChecklistRow {
     fn check(&self, report: &Report) -> Item {
-        let of_line = |finding: &&Finding| self.checks.contains(&finding.check);
+        let decides = |finding: &&Finding| self.checks.contains(&finding.check);
         let worst = report
             .findings
             .iter()
-            .filter(of_line)
+            .filter(decides)
             .max_by_key(|finding| self.weight(finding.verdict));
         let state = match worst.map(|finding| finding.verdict) {
             None => State::DoesNotApply,
             Some(Verdict::Unknown) => State::CannotTell,
-            Some(verdict) if verdict >= self.undone_from => State::NotDone,
+            Some(verdict) if verdict >= self.not_done_from => State::NotDone,
             Some(_) => State::Done,
         };
         let because = worst.map(|finding| format!("{}: {}", finding.subject(), finding.summary));
         Item { title: self.title, state, because, checks: self.checks }
     }
 
-    /// What is undone weighs more than what cannot be told, and that more than what is done.
+    /// Not done weighs more than unknown, and unknown more than done.
     fn weight(&self, verdict: Verdict) -> (u8, Verdict) {
         match verdict {
             Verdict::Unknown => (1, verdict),
-            verdict if verdict >= self.undone_from => (2, verdict),
+            verdict if verdict >= self.not_done_from => (2, verdict),
             verdict => (0, verdict),
         }
     }
@@ -83,44 +83,44 @@ impl ChecklistRow {
 const fn row(
     title: &'static str,
     checks: &'static [&'static str],
-    undone_from: Verdict,
+    not_done_from: Verdict,
 ) -> ChecklistRow {
-    ChecklistRow { title, checks, undone_from }
+    ChecklistRow { title, checks, not_done_from }
 }
 
 const ROWS: &[ChecklistRow] = &[
     row("ports active", &["ports"], Verdict::Warning),
     row(
-        "kernel modules loaded, device nodes open to this user",
+        "kernel modules loaded, device nodes accessible to this user",
         &["modules", "rights"],
         Verdict::Warning,
     ),
-    row("libfabric there, where it is needed", &["libfabric"], Verdict::Warning),
-    row("memory may be locked without limit", &["memlock"], Verdict::Warning),
+    row("libfabric usable, if needed", &["libfabric"], Verdict::Warning),
+    row("locked memory unlimited", &["memlock"], Verdict::Warning),
     row("GUIDs assigned", &["guid"], Verdict::Warning),
     row("RoCE v2 address on every RoCE port", &["gid"], Verdict::Warning),
-    row("packets of 4096 bytes (MTU)", &["mtu"], Verdict::Note),
+    row("RoCE MTU 4096", &["mtu"], Verdict::Note),
     row("links at their full rate", &["rate", "link-errors"], Verdict::Warning),
     row("PCIe at full width and speed, no errors", &["pcie", "aer"], Verdict::Warning),
     row("lossless: PFC or pause, and ECN", &["flow-control", "ecn", "congestion"], Verdict::Note),
-    row("IOMMU passes through, no ACS in the way", &["iommu", "acs"], Verdict::Note),
-    row("GPUs reached directly, on the card's NUMA node", &["gpudirect", "numa"], Verdict::Warning),
-    row("one firmware for each model", &["versions"], Verdict::Note),
+    row("IOMMU in passthrough mode, ACS off", &["iommu", "acs"], Verdict::Note),
+    row("GPUDirect works, GPUs on the card's NUMA node", &["gpudirect", "numa"], Verdict::Warning),
+    row("same firmware on cards of a model", &["versions"], Verdict::Note),
     row("CPUs at full speed", &["governor", "idle"], Verdict::Note),
-    row("packet filter lets RoCE in", &["firewall"], Verdict::Warning),
-    row("control group's limits are large enough", &["cgroup"], Verdict::Warning),
-    row("counters can be read, for monitoring", &["restricted", "saturated"], Verdict::Note),
-    row("next to nothing lost", &["losses"], Verdict::Warning),
-    row("kernel's log without complaint", &["kernel-log"], Verdict::Warning),
+    row("firewall accepts RoCE", &["firewall"], Verdict::Warning),
+    row("cgroup limits large enough", &["cgroup"], Verdict::Warning),
+    row("counters readable, for monitoring", &["restricted", "saturated"], Verdict::Note),
+    row("packet loss below 0.01 %", &["losses"], Verdict::Warning),
+    row("no errors in the kernel log", &["kernel-log"], Verdict::Warning),
 ];
 
 impl State {
-    /// As it is written for people.
+    /// The name in text.
     pub fn name(self) -> &'static str {
         match self {
             State::Done => "done",
             State::NotDone => "not done",
-            State::CannotTell => "cannot tell",
+            State::CannotTell => "unknown",
             State::DoesNotApply => "does not apply",
         }
     }
@@ -132,15 +132,15 @@ mod tests {
     use crate::{CHECKS, check};
 
     #[test]
-    fn every_line_asks_for_checks_that_are_there() {
-        for line in ROWS {
-            for name in line.checks {
-                assert!(check(name).is_some(), "{name} of {:?}", line.title);
+    fn every_row_names_existing_checks() {
+        for row in ROWS {
+            for name in row.checks {
+                assert!(check(name).is_some(), "{name} of {:?}", row.title);
             }
         }
-        let asked = |name: &&str| ROWS.iter().any(|row| row.checks.contains(name));
-        let left: Vec<&str> =
-            CHECKS.iter().map(|check| check.name).filter(|name| !asked(name)).collect();
-        assert_eq!(left, ["gid-tables", "read-request", "bond", "netns", "hugepages"]);
+        let used = |name: &&str| ROWS.iter().any(|row| row.checks.contains(name));
+        let unused: Vec<&str> =
+            CHECKS.iter().map(|check| check.name).filter(|name| !used(name)).collect();
+        assert_eq!(unused, ["gid-tables", "read-request", "bond", "netns", "hugepages"]);
     }
 }

@@ -1,46 +1,46 @@
-//! What a check found.
+//! Findings of checks.
 
 use serde::Serialize;
 
-/// How bad it is, the best first.
+/// The severity of a finding, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// As it should be.
+    /// No fault.
     Ok,
-    /// Worth knowing, and no fault.
+    /// Not a fault, but worth knowing.
     Note,
-    /// It cannot be told from here.
+    /// Cannot be determined here.
     Unknown,
-    /// It works, and not as well as it should.
+    /// It works, but not as well as it should.
     Warning,
-    /// It does not work, or will not.
+    /// It does not work, or will fail.
     Problem,
 }
 
-/// A finding: of what, how bad, what was read, and what to do.
+/// A finding: subjects, verdict, evidence, reason and fix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The check that made it.
     pub check: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub verdict: Verdict,
     /// Devices, ports, PCI functions, or `host`.
     pub subjects: Vec<String>,
     /// One line.
     pub summary: String,
-    /// What was read.
+    /// The values that were read.
     pub evidence: Vec<Evidence>,
     /// Why it matters.
     pub why: &'static str,
-    /// What to do: commands and sentences, a line each.
+    /// The fix: commands and sentences, one per line.
     pub fix: Vec<String>,
 }
 
-/// One thing that was read.
+/// A value that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Evidence {
-    /// The file, or the command or library that was asked.
+    /// The file, command or library.
     pub source: String,
     /// The value as read, on one line.
     pub value: String,
@@ -55,8 +55,8 @@ impl Finding {
         Finding {
             check: "",
             verdict,
-            subjects: vec![plain(&subject.into())],
-            summary: plain(&summary.into()),
+            subjects: vec![one_line(&subject.into())],
+            summary: one_line(&summary.into()),
             evidence: Vec::new(),
             why: "",
             fix: Vec::new(),
@@ -83,50 +83,50 @@ impl Finding {
         Finding::new(Verdict::Problem, subject, summary)
     }
 
-    /// With something that was read.
+    /// Adds evidence.
     pub(super) fn read(mut self, evidence: Evidence) -> Self {
         self.evidence.push(evidence);
         self
     }
 
-    /// With several.
+    /// Adds several values as evidence.
     pub(super) fn read_all(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
         self.evidence.extend(evidence);
         self
     }
 
-    /// With a line of what to do.
+    /// Adds a line to the fix.
     pub(super) fn fix(mut self, line: impl Into<String>) -> Self {
-        self.fix.push(plain(&line.into()));
+        self.fix.push(one_line(&line.into()));
         self
     }
 
-    /// Whether it says the same of something else.
-    pub(super) fn tells_the_same(&self, other: &Finding) -> bool {
+    /// Whether both have the same verdict and summary, for whatever subjects.
+    pub(super) fn has_same_message(&self, other: &Finding) -> bool {
         self.verdict == other.verdict && self.summary == other.summary
     }
 
-    /// Takes in what is the same of something else.
-    pub(super) fn join(&mut self, other: Finding) {
-        take_in(&mut self.subjects, other.subjects);
-        take_in(&mut self.evidence, other.evidence);
-        take_in_order(&mut self.fix, other.fix);
+    /// Adds the subjects, evidence and fix of a finding with the same message.
+    pub(super) fn merge(&mut self, other: Finding) {
+        add_missing(&mut self.subjects, other.subjects);
+        add_missing(&mut self.evidence, other.evidence);
+        add_missing_in_order(&mut self.fix, other.fix);
     }
 
     /// Its subjects on one line.
     pub fn subject(&self) -> String {
         match self.subjects.len() {
-            0..=MAX_NAMED => self.subjects.join(", "),
+            0..=MAX_SUBJECTS => self.subjects.join(", "),
             many => {
                 let (named, rest) =
-                    (self.subjects[..MAX_NAMED - 1].join(", "), many - (MAX_NAMED - 1));
+                    (self.subjects[..MAX_SUBJECTS - 1].join(", "), many - (MAX_SUBJECTS - 1));
                 format!("{named} and {rest} more")
             }
         }
     }
 }
 
-fn take_in<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
+fn add_missing<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
     for one in more {
         if !all.contains(&one) {
             all.push(one);
@@ -134,8 +134,8 @@ fn take_in<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
     }
 }
 
-/// The same, but what is new stands before what both have behind it: commands before general words.
-fn take_in_order(all: &mut Vec<String>, more: Vec<String>) {
+/// Adds missing lines before the lines that both have in common after them: commands stay before general advice.
+fn add_missing_in_order(all: &mut Vec<String>, more: Vec<String>) {
     let mut place = all.len();
     for line in more.into_iter().rev() {
         match all.iter().position(|known| *known == line) {
@@ -147,12 +147,12 @@ fn take_in_order(all: &mut Vec<String>, more: Vec<String>) {
 
 impl Evidence {
     pub(super) fn new(source: impl Into<String>, value: impl AsRef<str>) -> Self {
-        Evidence { source: plain(&source.into()), value: plain(value.as_ref()) }
+        Evidence { source: one_line(&source.into()), value: one_line(value.as_ref()) }
     }
 }
 
 impl Verdict {
-    /// As it is written in JSON and for people.
+    /// The name in JSON and in text.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Ok => "ok",
@@ -164,37 +164,36 @@ impl Verdict {
     }
 }
 
-/// On one line, without what a terminal would obey: files may hold anything.
-pub fn plain(text: &str) -> String {
-    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut letters = one_line.chars().filter(|letter| !letter.is_control());
-    let mut line: String = letters.by_ref().take(LONGEST).collect();
+/// The text on one line, without control characters: files may contain anything.
+pub fn one_line(text: &str) -> String {
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut letters = joined.chars().filter(|letter| !letter.is_control());
+    let mut line: String = letters.by_ref().take(MAX_LINE_CHARS).collect();
     if letters.next().is_some() {
         line.push('…');
     }
     line
 }
 
-/// More subjects than these are counted.
-const MAX_NAMED: usize = 4;
-/// The longest line.
-const LONGEST: usize = 400;
+/// Further subjects are counted, not named.
+const MAX_SUBJECTS: usize = 4;
+const MAX_LINE_CHARS: usize = 400;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_cannot_write_on_the_terminal() {
-        assert_eq!(plain("a\u{1b}[31mb\n\tc\u{7}"), "a[31mb c");
-        assert_eq!(plain(&"x".repeat(1000)).chars().count(), LONGEST + 1);
+    fn control_characters_are_removed_and_long_text_is_cut() {
+        assert_eq!(one_line("a\u{1b}[31mb\n\tc\u{7}"), "a[31mb c");
+        assert_eq!(one_line(&"x".repeat(1000)).chars().count(), MAX_LINE_CHARS + 1);
     }
 
     #[test]
-    fn commands_of_all_stand_before_general_words() {
+    fn merged_commands_stay_before_general_advice() {
         let finding = |command: &str| Finding::note("x", "same").fix(command).fix("In general: …");
         let mut one = finding("first");
-        one.join(finding("second"));
+        one.merge(finding("second"));
         assert_eq!(one.fix, ["first", "second", "In general: …"]);
     }
 
@@ -202,7 +201,7 @@ mod tests {
     fn many_subjects_are_counted() {
         let mut finding = Finding::note("mlx5_0", "same");
         for number in 1..8 {
-            finding.join(Finding::note(format!("mlx5_{number}"), "same"));
+            finding.merge(Finding::note(format!("mlx5_{number}"), "same"));
         }
         assert_eq!(finding.subject(), "mlx5_0, mlx5_1, mlx5_2 and 5 more");
     }

@@ -1,18 +1,18 @@
-//! What is wrong with a machine's fabric: checks, each with a verdict, the evidence it read, why it matters, and
+//! Checks of a machine's fabric. Each finding has a verdict, the evidence that was read, the reason why it matters, and
 //! the exact fix.
 //!
-//! One check, one file in `checks/`, one line in [`CHECKS`]. A check looks at a [`Case`] and gives findings;
-//! it is silent where it does not apply. It has no list of boards: what a link should be follows from its other
-//! end, its cable and its neighbours, or is unknown. What is usual on a healthy machine is at most a note.
+//! Each check is one file in `checks/` and one line in [`CHECKS`]. A check reads a [`Case`] and returns findings;
+//! none if it does not apply. There is no list of boards: the expected rate of a link follows from the link partner,
+//! the cable and other ports of the same model, or is unknown. What is common on healthy machines is at most a note.
 //!
-//! It only reads: nothing is changed, sent or loaded here. What settings should be stands in [`limits`], which `change`
-//! and `jobs` use too.
+//! This crate only reads: it changes, sends and loads nothing. The expected values of settings are in [`limits`], which
+//! `change` and `jobs` use too.
 //!
-//! Start at [`examine`]. Two machines are compared by [`peer`], two times of one by [`since`], and
-//! [`checklist`] asks whether a machine is ready for production.
+//! Start at [`run_checks`]. [`peer`] compares two machines, [`since`] compares a machine with an earlier snapshot, and
+//! [`checklist`] tests whether a machine is ready for production.
 #![cfg_attr(
     test,
-    allow(clippy::disallowed_methods, reason = "tests make the files that they read")
+    allow(clippy::disallowed_methods, reason = "tests create the files that they read")
 )]
 
 pub mod capture;
@@ -33,31 +33,30 @@ pub mod watch;
 
 pub use case::{Case, Settings, gbps, is_roce};
 pub use checks::CHECKS;
-pub use finding::plain as one_line;
-pub use finding::{Evidence, Finding, Verdict};
+pub use finding::{Evidence, Finding, Verdict, one_line};
 pub use libfabric::Libfabric;
 pub use report::{Counts, Report};
 
-/// One thing that is looked at.
+/// A check.
 #[derive(Debug, Clone, Copy)]
 pub struct Check {
-    /// What it is asked for by: `memlock`.
+    /// Its name on the command line: `memlock`.
     pub name: &'static str,
-    /// What it looks at, in a line.
+    /// What should be true, in one line.
     pub title: &'static str,
     /// Why it matters.
     pub why: &'static str,
-    /// The looking.
+    /// The function that makes the findings.
     pub(crate) run: fn(&Case<'_>) -> Vec<Finding>,
 }
 
-/// The check of a name.
+/// The check with this name.
 pub fn check(name: &str) -> Option<&'static Check> {
     CHECKS.iter().find(|check| check.name == name)
 }
 
-/// Looks at a machine, with these checks or, if none is named, with all that apply.
-pub fn examine(case: &Case<'_>, only: &[&Check]) -> Report {
+/// Runs these checks on a machine; if none is named, all that apply.
+pub fn run_checks(case: &Case<'_>, only: &[&Check]) -> Report {
     let chosen: Vec<&Check> = match only {
         [] if case.node.devices.is_empty() => {
             CHECKS.iter().filter(|check| WITHOUT_DEVICES.contains(&check.name)).collect()
@@ -65,25 +64,25 @@ pub fn examine(case: &Case<'_>, only: &[&Check]) -> Report {
         [] => CHECKS.iter().collect(),
         named => named.to_vec(),
     };
-    let findings = chosen.into_iter().flat_map(|check| check.look(case)).collect();
+    let findings = chosen.into_iter().flat_map(|check| check.findings(case)).collect();
     Report::new(case, findings)
 }
 
-/// What tells why there is no device where there should be one.
+/// Checks that find the reason for a missing device.
 const WITHOUT_DEVICES: [&str; 2] = ["modules", "libfabric"];
 
 impl Check {
-    /// Its findings; those that differ only in their subject are one.
-    pub fn look(&self, case: &Case<'_>) -> Vec<Finding> {
-        let mut told: Vec<Finding> = Vec::new();
+    /// Runs the check. Findings that differ only in their subject are merged.
+    pub fn findings(&self, case: &Case<'_>) -> Vec<Finding> {
+        let mut findings: Vec<Finding> = Vec::new();
         for mut finding in (self.run)(case) {
             finding.check = self.name;
             finding.why = self.why;
-            match told.iter_mut().find(|earlier| earlier.tells_the_same(&finding)) {
-                Some(earlier) => earlier.join(finding),
-                None => told.push(finding),
+            match findings.iter_mut().find(|earlier| earlier.has_same_message(&finding)) {
+                Some(earlier) => earlier.merge(finding),
+                None => findings.push(finding),
             }
         }
-        told
+        findings
     }
 }

@@ -1,65 +1,65 @@
-//! What libfabric says on the running machine. The program asks it and hands the answer in: nothing here loads a
+//! The state of libfabric on the running machine. The program queries it and passes the result: nothing here loads a
 //! library.
 
-/// What the user says of libfabric, and what it answered.
+/// The user's settings for libfabric, and its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Libfabric {
     /// The provider that the settings name.
     pub provider: Option<String>,
-    /// The file that the user names.
-    pub named: Option<String>,
-    /// What it answered.
+    /// The library file that the user names.
+    pub library_file: Option<String>,
+    /// The result of the query.
     pub answer: Answer,
 }
 
-/// What libfabric answered.
+/// The result of querying libfabric.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Nobody has a use for it, and so it was not loaded; why.
-    NotAsked(String),
+    /// Not loaded, since it is not needed; the reason.
+    NotQueried(String),
     /// It cannot be used.
-    Off {
+    Unavailable {
         /// Why.
         reason: String,
         /// What to do.
         fix: String,
     },
-    /// It is there.
-    Here(Here),
+    /// It was loaded.
+    Loaded(Library),
 }
 
-/// A libfabric that answered.
+/// A libfabric that was loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Here {
+pub struct Library {
     /// `1.17`.
     pub version: String,
-    /// Where it was loaded from.
+    /// The file it was loaded from.
     pub file: String,
-    /// Its providers of reliable datagrams, each once: `efa`, `tcp;ofi_rxm`.
+    /// Its providers of reliable datagrams, without duplicates: `efa`, `tcp;ofi_rxm`.
     pub providers: Vec<String>,
-    /// What links go by, or why they do not go by libfabric.
+    /// The provider that links use, or why they do not use libfabric.
     pub links: Result<Choice, String>,
-    /// What `--transport ofi` takes, and why; or why nothing.
-    pub alone: String,
+    /// The provider that `--transport ofi` uses, and why; or why there is none.
+    pub transport_ofi: String,
 }
 
-/// What links go by.
+/// The provider that links use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// The provider.
     pub provider: String,
     /// Why this one.
     pub why: String,
-    /// Whether libfabric keeps its registrations in a cache, which links have no use for.
-    pub keeps_registrations: bool,
+    /// Whether libfabric caches its memory registrations, which links cannot use.
+    pub caches_registrations: bool,
 }
 
 impl Libfabric {
-    /// What it is, if it answered.
-    pub(super) fn here(&self) -> Option<&Here> {
+    /// The library, if it was loaded.
+    pub(super) fn library(&self) -> Option<&Library> {
         match &self.answer {
-            Answer::Here(here) => Some(here),
-            Answer::NotAsked(_) | Answer::Off { .. } => None,
+            Answer::Loaded(library) => Some(library),
+            Answer::NotQueried(_) | Answer::Unavailable { .. } => None,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! A port's rate now, and the rate it should have. There is no list of boards: cable, neighbours and the other end decide.
+//! The current rate of a port, and the rate it should have. There is no list of boards: the link partner, the cable and
+//! other ports of the same model decide.
 
 use node::answers::Ethtool;
 use node::{Device, LinkLayer, Port, Seen};
@@ -6,102 +7,102 @@ use node::{Device, LinkLayer, Port, Seen};
 use super::case::{Case, gbps, is_software, is_virtual, port_name};
 use super::{Evidence, Verdict};
 
-/// A rate in Mb/s, and what it follows from.
+/// A rate in Mb/s and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KnownRate {
     pub(crate) mbps: u64,
-    pub(super) by: String,
+    pub(super) source: String,
     pub(super) evidence: Evidence,
 }
 
-/// What it should run at, and how bad it is when it does not.
+/// The rate a port should have, and the verdict if it is slower.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Expected {
-    pub(super) told: KnownRate,
+pub(super) struct ExpectedRate {
+    pub(super) rate: KnownRate,
     pub(super) verdict: Verdict,
 }
 
-/// What is known of a port's rate beside the file that tells it.
+/// What is known of a port's rate besides its file `rate`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Standing {
-    /// Where the port's own file is vague: what it runs at, if the net device tells. Else the file is right.
-    pub(crate) instead: Option<Option<u64>>,
-    /// What it should run at, in Mb/s, and what that follows from.
+pub(crate) struct RateStatus {
+    /// If the port's own file is imprecise: the rate of the net device, if known. `None`: the file is right.
+    pub(crate) netdev_mbps: Option<Option<u64>>,
+    /// The expected rate in Mb/s, and its source.
     pub(crate) expected: Option<(u64, String)>,
 }
 
-/// For monitoring. What is worth no more than a note is no expectation: that a card could do more than its cable's
-/// other end, or that a virtual function is slower than others, is true of many machines for as long as they live.
-pub(crate) fn standing(case: &Case<'_>, device: &Device, port: &Port) -> Standing {
-    let mbps = now(case, device, port).map(|told| told.mbps);
-    let judged = mbps.filter(|_| port.is_active() && !is_software(device));
-    let expected = judged.and_then(|mbps| expected(case, device, port, mbps));
-    let firm = expected.filter(|expected| expected.verdict != Verdict::Note);
-    Standing {
-        instead: is_vague(device, port).then_some(mbps),
-        expected: firm.map(|expected| (expected.told.mbps, expected.told.by)),
+/// For monitoring. An expectation that is only worth a note is left out: that a card could do more than its link
+/// partner, or that a virtual function is slower than others, is permanently true on many machines.
+pub(crate) fn status(case: &Case<'_>, device: &Device, port: &Port) -> RateStatus {
+    let mbps = current(case, device, port).map(|rate| rate.mbps);
+    let checked = mbps.filter(|_| port.is_active() && !is_software(device));
+    let expected = checked.and_then(|mbps| expected(case, device, port, mbps));
+    let reliable = expected.filter(|expected| expected.verdict != Verdict::Note);
+    RateStatus {
+        netdev_mbps: is_imprecise(device, port).then_some(mbps),
+        expected: reliable.map(|expected| (expected.rate.mbps, expected.rate.source)),
     }
 }
 
-/// What a port that is active runs at.
-pub(crate) fn now(case: &Case<'_>, device: &Device, port: &Port) -> Option<KnownRate> {
-    if is_vague(device, port) {
-        return by_netdev(case, port);
+/// The current rate of an active port.
+pub(crate) fn current(case: &Case<'_>, device: &Device, port: &Port) -> Option<KnownRate> {
+    if is_imprecise(device, port) {
+        return netdev_rate(case, port);
     }
     let rate = port.rate.value()?;
     Some(KnownRate {
         mbps: rate.mbps,
-        by: "the port".to_owned(),
+        source: "the port".to_owned(),
         evidence: case.port_file(device, port, "rate"),
     })
 }
 
-/// mlx4 calls every speed of Ethernet but 40 and 56 Gb/s `10 Gb/sec (1X QDR)`.
-fn is_vague(device: &Device, port: &Port) -> bool {
+/// mlx4 reports every Ethernet speed except 40 and 56 Gb/s as `10 Gb/sec (1X QDR)`.
+fn is_imprecise(device: &Device, port: &Port) -> bool {
     let mlx4 = device.driver.as_deref().is_some_and(|driver| driver.starts_with("mlx4"));
     let ten = port.rate.value().is_none_or(|rate| rate.mbps == 10_000);
     mlx4 && ten && port.link_layer == Seen::Value(LinkLayer::Ethernet)
 }
 
-fn by_netdev(case: &Case<'_>, port: &Port) -> Option<KnownRate> {
+fn netdev_rate(case: &Case<'_>, port: &Port) -> Option<KnownRate> {
     let netdev = case.netdev(port)?;
-    let told = |mbps: u32, source: String| KnownRate {
+    let rate = |mbps: u32, file: String| KnownRate {
         mbps: u64::from(mbps),
-        by: netdev.name.clone(),
-        evidence: Evidence::new(source, mbps.to_string()),
+        source: netdev.name.clone(),
+        evidence: Evidence::new(file, mbps.to_string()),
     };
     if let Some(mbps) = netdev.speed_mbps {
-        return Some(told(mbps, format!("/sys/class/net/{}/speed", netdev.name)));
+        return Some(rate(mbps, format!("/sys/class/net/{}/speed", netdev.name)));
     }
     let mbps = ethtool(case, port)?.speed_mbps?;
-    Some(told(mbps, format!("ethtool {}: speed", netdev.name)))
+    Some(rate(mbps, format!("ethtool {}: speed", netdev.name)))
 }
 
-/// What it should run at, by the best evidence there is.
+/// The rate the port should have, by the best evidence there is.
 pub(super) fn expected(
     case: &Case<'_>,
     device: &Device,
     port: &Port,
-    now: u64,
-) -> Option<Expected> {
+    now_mbps: u64,
+) -> Option<ExpectedRate> {
     by_user(case)
-        .or_else(|| by_partner(case, port))
+        .or_else(|| by_link_partner(case, port))
         .or_else(|| by_cable(case, port))
-        .or_else(|| by_neighbour(case, device, port, now))
-        .or_else(|| by_modes(case, port))
+        .or_else(|| by_same_model(case, device, port, now_mbps))
+        .or_else(|| by_supported_modes(case, port))
 }
 
-fn by_user(case: &Case<'_>) -> Option<Expected> {
+fn by_user(case: &Case<'_>) -> Option<ExpectedRate> {
     let mbps = case.settings.expect_rate_mbps?;
     let evidence = Evidence::new("expected rate", gbps(mbps));
-    Some(Expected {
-        told: KnownRate { mbps, by: "the user".to_owned(), evidence },
+    Some(ExpectedRate {
+        rate: KnownRate { mbps, source: "the user".to_owned(), evidence },
         verdict: Verdict::Problem,
     })
 }
 
-/// The best speed that both ends can have.
-fn by_partner(case: &Case<'_>, port: &Port) -> Option<Expected> {
+/// The best speed that both ends support.
+fn by_link_partner(case: &Case<'_>, port: &Port) -> Option<ExpectedRate> {
     let modes = ethtool(case, port)?.modes.as_ref()?;
     let both = modes.partner_mbps.iter().filter(|mbps| modes.supported_mbps.contains(mbps)).max();
     let mbps = *both?;
@@ -109,37 +110,42 @@ fn by_partner(case: &Case<'_>, port: &Port) -> Option<Expected> {
         format!("ethtool {}: link partner's modes", port.netdev.as_deref()?),
         list(&modes.partner_mbps),
     );
-    Some(Expected {
-        told: KnownRate { mbps: mbps.into(), by: "the other end of the link".to_owned(), evidence },
+    Some(ExpectedRate {
+        rate: KnownRate { mbps: mbps.into(), source: "the link partner".to_owned(), evidence },
         verdict: Verdict::Problem,
     })
 }
 
-/// What the cable is made for, if the port can have that.
-fn by_cable(case: &Case<'_>, port: &Port) -> Option<Expected> {
+/// The nominal rate of the cable, as far as the port supports it.
+fn by_cable(case: &Case<'_>, port: &Port) -> Option<ExpectedRate> {
     let ethtool = ethtool(case, port)?;
     let module = ethtool.module.as_ref()?;
-    let made_for = module.nominal_mbps?;
+    let nominal_mbps = module.nominal_mbps?;
     let supported =
         ethtool.modes.as_ref().map(|modes| modes.supported_mbps.as_slice()).unwrap_or_default();
     let mbps = match supported {
-        [] => made_for,
-        speeds => *speeds.iter().filter(|mbps| **mbps <= made_for).max()?,
+        [] => nominal_mbps,
+        speeds => *speeds.iter().filter(|mbps| **mbps <= nominal_mbps).max()?,
     };
     let identity = [&module.form, &module.vendor, &module.part]
         .map(|word| word.as_deref().unwrap_or_default());
     let evidence = Evidence::new(
         format!("ethtool {}: module", port.netdev.as_deref()?),
-        format!("{} made for {}", identity.join(" ").trim(), gbps(made_for.into())),
+        format!("{} rated for {}", identity.join(" ").trim(), gbps(nominal_mbps.into())),
     );
-    Some(Expected {
-        told: KnownRate { mbps: mbps.into(), by: "the cable".to_owned(), evidence },
+    Some(ExpectedRate {
+        rate: KnownRate { mbps: mbps.into(), source: "the cable".to_owned(), evidence },
         verdict: Verdict::Warning,
     })
 }
 
-/// The fastest sibling or card of the same model, if it is faster.
-fn by_neighbour(case: &Case<'_>, device: &Device, port: &Port, at: u64) -> Option<Expected> {
+/// The fastest other port of the device or of a card of the same model, if it is faster.
+fn by_same_model(
+    case: &Case<'_>,
+    device: &Device,
+    port: &Port,
+    now_mbps: u64,
+) -> Option<ExpectedRate> {
     let own = device
         .ports
         .iter()
@@ -151,33 +157,35 @@ fn by_neighbour(case: &Case<'_>, device: &Device, port: &Port, at: u64) -> Optio
     let faster = own
         .chain(twins)
         .filter(|(_, other)| same_kind(other))
-        .filter_map(|(device, other)| Some((port_name(device, other), now(case, device, other)?)))
-        .filter(|(_, told)| told.mbps > at)
-        .max_by_key(|(_, told)| told.mbps)?;
-    let (name, told) = faster;
+        .filter_map(|(device, other)| {
+            Some((port_name(device, other), current(case, device, other)?))
+        })
+        .filter(|(_, rate)| rate.mbps > now_mbps)
+        .max_by_key(|(_, rate)| rate.mbps)?;
+    let (name, rate) = faster;
     let verdict = if is_virtual(device) { Verdict::Note } else { Verdict::Warning };
-    Some(Expected {
-        told: KnownRate { by: format!("{name}, of the same model,"), ..told },
+    Some(ExpectedRate {
+        rate: KnownRate { source: format!("{name}, same model"), ..rate },
         verdict,
     })
 }
 
-/// What the card could do with what is plugged in: worth a note, since the other end may not be able to.
-fn by_modes(case: &Case<'_>, port: &Port) -> Option<Expected> {
+/// The best speed that the card supports: worth a note, since the link partner may not support it.
+fn by_supported_modes(case: &Case<'_>, port: &Port) -> Option<ExpectedRate> {
     let modes = ethtool(case, port)?.modes.as_ref()?;
     let mbps = *modes.supported_mbps.iter().max()?;
     let evidence = Evidence::new(
         format!("ethtool {}: supported modes", port.netdev.as_deref()?),
         list(&modes.supported_mbps),
     );
-    Some(Expected {
-        told: KnownRate { mbps: mbps.into(), by: "the card".to_owned(), evidence },
+    Some(ExpectedRate {
+        rate: KnownRate { mbps: mbps.into(), source: "the card".to_owned(), evidence },
         verdict: Verdict::Note,
     })
 }
 
 fn ethtool<'c>(case: &Case<'c>, port: &Port) -> Option<&'c Ethtool> {
-    // A bond's own modes say nothing of its members' wires.
+    // A bond's own modes are not those of its members' links.
     let netdev = case.netdev(port).filter(|netdev| netdev.bonding.is_none())?;
     case.tree.answers().ethtool()?.get(&netdev.name)
 }

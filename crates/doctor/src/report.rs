@@ -4,31 +4,31 @@ use serde::Serialize;
 
 use super::{CHECKS, Case, Finding, Verdict};
 
-/// What the doctor says of a machine.
+/// The findings on a machine.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The machine's name.
     pub host: Option<String>,
-    /// RDMA devices here, by name.
+    /// Names of its RDMA devices.
     pub devices: Vec<String>,
-    /// How many findings there are of each verdict.
+    /// The number of findings of each verdict.
     pub counts: Counts,
-    /// The worst first; of equals in the order of checks.
+    /// The worst first; equal ones in the order of checks.
     pub findings: Vec<Finding>,
 }
 
-/// How many findings of each verdict.
+/// The number of findings of each verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Of what does not work.
+    /// Problems.
     pub problem: usize,
-    /// Of what could be better.
+    /// Warnings.
     pub warning: usize,
-    /// Of what cannot be told.
+    /// Findings that cannot be determined.
     pub unknown: usize,
-    /// Of what is worth knowing.
+    /// Notes.
     pub note: usize,
-    /// Of what is as it should be.
+    /// No fault.
     pub ok: usize,
 }
 
@@ -41,17 +41,17 @@ impl Report {
             counts: Counts::default(),
             findings,
         };
-        report.settle();
+        report.sort_and_count();
         report
     }
 
-    /// Takes in more findings.
+    /// Adds findings.
     pub fn add(&mut self, more: Vec<Finding>) {
         self.findings.extend(more);
-        self.settle();
+        self.sort_and_count();
     }
 
-    fn settle(&mut self) {
+    fn sort_and_count(&mut self) {
         let place = |finding: &Finding| CHECKS.iter().position(|check| check.name == finding.check);
         self.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.verdict), place(finding)));
         let count =
@@ -70,12 +70,12 @@ impl Report {
         self.findings.iter().find(|finding| finding.check == check)
     }
 
-    /// Whether anything does not work, or with `strict` could be better.
+    /// Whether there is a problem, or with `strict` a warning.
     pub fn is_bad(&self, strict: bool) -> bool {
         self.counts.problem > 0 || (strict && self.counts.warning > 0)
     }
 
-    /// In one line.
+    /// The summary in one line.
     pub fn line(&self) -> String {
         let first = self.findings.first().filter(|first| first.verdict >= Verdict::Warning);
         let first = first.map(|first| format!("; first: {}: {}", first.subject(), first.summary));
@@ -93,13 +93,13 @@ impl Report {
             (warning, "warning", "warnings"),
             (note, "note", "notes"),
             (ok, "ok", "ok"),
-            (unknown, "not known", "not known"),
+            (unknown, "unknown", "unknown"),
         ] {
             if count > 0 {
                 parts.push(format!("{count} {}", if count == 1 { one } else { many }));
             }
         }
-        let worst = first.unwrap_or_else(|| "; healthy as far as can be seen".to_owned());
+        let worst = first.unwrap_or_else(|| "; no fault found".to_owned());
         format!("{devices}: {}{worst}", parts.join(", "))
     }
 }

@@ -1,4 +1,4 @@
-//! What has changed since an earlier snapshot of the same machine.
+//! Changes since an earlier snapshot of the same machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,50 +6,50 @@ use node::{Device, Node, Port};
 use serde::Serialize;
 
 use super::case::port_name;
-use super::finding::plain;
+use super::finding::one_line;
 use super::{Finding, Report, Verdict};
 
-/// Everything that is different.
+/// All differences.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Since {
-    /// Facts: devices that came and went, states, rates, versions.
+pub struct Comparison {
+    /// Facts: devices added and removed, states, rates, versions.
     pub changes: Vec<Change>,
-    /// Counters that moved, by how much.
-    pub counters: Vec<Moved>,
-    /// Findings that were not there then.
+    /// Counters that changed.
+    pub counters: Vec<CounterChange>,
+    /// Findings that are new.
     pub new: Vec<Finding>,
-    /// Findings that are no more.
+    /// Findings that are no longer there.
     pub gone: Vec<Finding>,
 }
 
-/// A fact that changed; `None` is: not there.
+/// A fact that changed; `None`: absent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Of what: `mlx5_0 port 1`.
+    /// The subject: `mlx5_0 port 1`.
     pub subject: String,
-    /// Which fact: `rate`.
+    /// The fact: `rate`.
     pub fact: &'static str,
-    /// Then.
+    /// The earlier value.
     pub before: Option<String>,
-    /// Now.
+    /// The current value.
     pub after: Option<String>,
 }
 
-/// A counter that moved.
+/// A counter that changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Moved {
-    /// Of what.
+pub struct CounterChange {
+    /// The port.
     pub subject: String,
     /// The counter's file.
     pub counter: String,
-    /// Then.
+    /// The earlier value.
     pub before: u64,
-    /// Now. Less than then: it was set back.
+    /// The current value; if it is lower, the counter was reset.
     pub after: u64,
 }
 
-/// Compares two looks.
-pub fn compare(before: (&Node, &Report), now: (&Node, &Report)) -> Since {
+/// Compares two snapshots.
+pub fn compare(before: (&Node, &Report), now: (&Node, &Report)) -> Comparison {
     let (facts_then, facts_now) = (facts(before.0), facts(now.0));
     let keys: BTreeSet<&(String, &'static str)> =
         facts_then.keys().chain(facts_now.keys()).collect();
@@ -58,23 +58,23 @@ pub fn compare(before: (&Node, &Report), now: (&Node, &Report)) -> Since {
         let (subject, fact) = key.clone();
         (before != after).then_some(Change { subject, fact, before, after })
     });
-    Since {
-        changes: whole_devices(changes.collect()),
-        counters: moved(before.0, now.0),
+    Comparison {
+        changes: merge_devices(changes.collect()),
+        counters: counter_changes(before.0, now.0),
         new: only_in(now.1, before.1),
         gone: only_in(before.1, now.1),
     }
 }
 
-/// A device that came or went is one change, not one for each of its facts.
-fn whole_devices(changes: Vec<Change>) -> Vec<Change> {
-    let whole: Vec<String> = changes
+/// A device that was added or removed is one change, not one for each of its facts.
+fn merge_devices(changes: Vec<Change>) -> Vec<Change> {
+    let devices: Vec<String> = changes
         .iter()
         .filter(|change| change.fact == DEVICE)
         .map(|change| change.subject.clone())
         .collect();
     let part_of = |subject: &str| {
-        whole.iter().any(|name| subject == name || subject.starts_with(&format!("{name} ")))
+        devices.iter().any(|name| subject == name || subject.starts_with(&format!("{name} ")))
     };
     changes
         .into_iter()
@@ -86,7 +86,7 @@ fn facts(node: &Node) -> BTreeMap<(String, &'static str), String> {
     let mut facts = BTreeMap::new();
     let mut put = |subject: &str, fact, value: Option<String>| {
         if let Some(value) = value {
-            facts.insert((subject.to_owned(), fact), plain(&value));
+            facts.insert((subject.to_owned(), fact), one_line(&value));
         }
     };
     put("host", "kernel", node.host.kernel.value().cloned());
@@ -100,7 +100,7 @@ fn facts(node: &Node) -> BTreeMap<(String, &'static str), String> {
             link.and_then(|link| Some(format!("{} GT/s x{}", link.speed_gts?, link.width?)));
         put(&device.name, "PCIe link", width);
         for port in &device.ports {
-            for (fact, value) in of_port(port) {
+            for (fact, value) in port_facts(port) {
                 put(&port_name(device, port), fact, value);
             }
         }
@@ -114,7 +114,7 @@ fn facts(node: &Node) -> BTreeMap<(String, &'static str), String> {
     facts
 }
 
-fn of_port(port: &Port) -> Vec<(&'static str, Option<String>)> {
+fn port_facts(port: &Port) -> Vec<(&'static str, Option<String>)> {
     let gids: Vec<String> =
         port.gids.iter().map(|gid| format!("{} {}", gid.index, gid.gid)).collect();
     vec![
@@ -128,22 +128,21 @@ fn of_port(port: &Port) -> Vec<(&'static str, Option<String>)> {
     ]
 }
 
-fn moved(before: &Node, now: &Node) -> Vec<Moved> {
+fn counter_changes(before: &Node, now: &Node) -> Vec<CounterChange> {
     let then = counters(before);
-    let moved = counters(now).into_iter().filter_map(|((subject, counter), after)| {
+    let changed = counters(now).into_iter().filter_map(|((subject, counter), after)| {
         let before = *then.get(&(subject.clone(), counter.clone()))?;
-        (before != after).then_some(Moved { subject, counter, before, after })
+        (before != after).then_some(CounterChange { subject, counter, before, after })
     });
-    moved.collect()
+    changed.collect()
 }
 
 fn counters(node: &Node) -> BTreeMap<(String, String), u64> {
     let of_port = |(device, port): (&Device, &Port)| -> Vec<((String, String), u64)> {
         let name = port_name(device, port);
-        let known = port
-            .counters
-            .iter()
-            .filter_map(|counter| Some(((name.clone(), plain(&counter.name)), counter.number()?)));
+        let known = port.counters.iter().filter_map(|counter| {
+            Some(((name.clone(), one_line(&counter.name)), counter.number()?))
+        });
         known.collect()
     };
     let ports =
@@ -151,7 +150,8 @@ fn counters(node: &Node) -> BTreeMap<(String, String), u64> {
     ports.flat_map(of_port).collect()
 }
 
-/// Faults of the one that the other does not have. A summary may hold numbers that move, so it does not count.
+/// Faults of one report that the other does not have. Summaries are not compared, since they may contain changing
+/// numbers.
 fn only_in(one: &Report, other: &Report) -> Vec<Finding> {
     let key = |finding: &Finding| (finding.check, finding.verdict, finding.subjects.clone());
     let known: Vec<_> = other.findings.iter().map(key).collect();

@@ -1,6 +1,6 @@
-//! Which RDMA device each GPU should use: the nearest, and shared out fairly.
+//! Assigns an RDMA device to each GPU: the nearest one, evenly distributed.
 //!
-//! It depends on the machine alone, so that every process of a job on it comes to the same.
+//! The result depends on the machine alone, so that every process of a job on it gets the same.
 
 use std::collections::BTreeMap;
 
@@ -14,34 +14,33 @@ pub struct Assignment {
     pub gpu: u32,
     /// The device: `mlx5_0`.
     pub device: String,
-    /// Its port that carries traffic.
+    /// Its active port.
     pub port: u32,
-    /// What lies between them.
+    /// The distance between them.
     pub distance: Distance,
-    /// Why this one.
+    /// Why this device.
     pub reason: String,
 }
 
-/// A device for each GPU; none where no device has a port that carries traffic.
+/// Assigns a device to each GPU; to none if no device has an active port.
 ///
-/// GPUs with the least to choose from come first, so that none is left with what others could have done
-/// without.
+/// GPUs with the fewest candidates choose first, so that others do not take their only one.
 pub fn assign(node: &Node) -> Vec<Assignment> {
     let candidates: Vec<Candidate> =
-        node.devices.iter().filter_map(|device| of(device, node)).collect();
+        node.devices.iter().filter_map(|device| candidate(device, node)).collect();
     let mut order: Vec<(&Gpu, Vec<&Candidate>)> =
         node.gpus.iter().map(|gpu| (gpu, nearest(node, gpu, &candidates))).collect();
     order.sort_by_key(|(gpu, near)| (near.len(), gpu.index));
-    let mut taken: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut gpus_of: BTreeMap<&str, u32> = BTreeMap::new();
     let mut assigned: Vec<Assignment> = Vec::new();
     for (gpu, near) in &order {
-        let count = |candidate: &&&Candidate| taken.get(candidate.device.name.as_str()).copied();
+        let count = |candidate: &&&Candidate| gpus_of.get(candidate.device.name.as_str()).copied();
         let Some(chosen) = near.iter().min_by_key(|candidate| count(candidate).unwrap_or(0)) else {
             continue;
         };
         let distance = node.distance(gpu.pci, chosen.pci);
         let reason = reason(near, chosen, distance, count(&chosen).unwrap_or(0));
-        *taken.entry(&chosen.device.name).or_default() += 1;
+        *gpus_of.entry(&chosen.device.name).or_default() += 1;
         let (device, port) = (chosen.device.name.clone(), chosen.port);
         assigned.push(Assignment { gpu: gpu.index, device, port, distance, reason });
     }
@@ -57,8 +56,8 @@ struct Candidate<'n> {
     mbps: u64,
 }
 
-/// What a device carries is no more than its port and its slot do.
-fn of<'n>(device: &'n Device, node: &Node) -> Option<Candidate<'n>> {
+/// A device with an active port. Its rate is limited by its port and by its slot.
+fn candidate<'n>(device: &'n Device, node: &Node) -> Option<Candidate<'n>> {
     let pci = device.pci?;
     let port = device.ports.iter().find(|port| port.is_active())?;
     let slot = node.pci.get(&pci).and_then(|function| function.link.gbps().0);
@@ -67,7 +66,7 @@ fn of<'n>(device: &'n Device, node: &Node) -> Option<Candidate<'n>> {
     Some(Candidate { device, pci, port: port.number, mbps })
 }
 
-/// The nearest; of several, those that carry about as much as the best of them. In PCI order.
+/// The nearest candidates; of several, those with at least 90 % of the best rate. In PCI order.
 fn nearest<'c, 'n>(node: &Node, gpu: &Gpu, all: &'c [Candidate<'n>]) -> Vec<&'c Candidate<'n>> {
     let distance = |candidate: &Candidate| node.distance(gpu.pci, candidate.pci);
     let least = all.iter().map(distance).min();
@@ -79,20 +78,20 @@ fn nearest<'c, 'n>(node: &Node, gpu: &Gpu, all: &'c [Candidate<'n>]) -> Vec<&'c 
     near
 }
 
-fn reason(near: &[&Candidate], chosen: &Candidate, distance: Distance, before: u32) -> String {
-    let what = match distance {
+fn reason(near: &[&Candidate], chosen: &Candidate, distance: Distance, gpus: u32) -> String {
+    let place = match distance {
         Distance::Same => "on the same card",
         Distance::OneSwitch => "behind the same PCIe switch",
         Distance::Switches => "behind the same PCIe switches",
         Distance::HostBridge => "below the same host bridge",
         Distance::NumaNode => "on the same NUMA node",
-        Distance::System => "on another NUMA node, and none is nearer",
-        Distance::Unknown => "this machine does not tell what is near",
+        Distance::System => "on another NUMA node; none is nearer",
+        Distance::Unknown => "distances are not known on this machine",
     };
     match near.iter().filter(|other| other.device.name != chosen.device.name).count() {
-        0 => what.to_owned(),
-        others if before == 0 => format!("{what}, as are {others} more; no GPU has it yet"),
-        others => format!("{what}, as are {others} more; none has fewer GPUs"),
+        0 => place.to_owned(),
+        others if gpus == 0 => format!("{place}, as are {others} more; no other GPU uses it"),
+        others => format!("{place}, as are {others} more; none has fewer GPUs"),
     }
 }
 
@@ -126,8 +125,8 @@ mod tests {
         assert_eq!(names, expected.map(|name| [name, name]).concat());
     }
 
-    /// The machine with eight of each, with only these left.
-    fn left(gpus: &[u32], devices: &[&str]) -> Vec<String> {
+    /// The devices assigned on a machine with eight GPUs and NICs that is reduced to these.
+    fn reduced(gpus: &[u32], devices: &[&str]) -> Vec<String> {
         let mut node = read("ndr8");
         node.gpus.retain(|gpu| gpus.contains(&gpu.index));
         node.devices.retain(|device| devices.contains(&device.name.as_str()));
@@ -135,10 +134,12 @@ mod tests {
     }
 
     #[test]
-    fn nics_that_are_equally_near_are_shared_out() {
-        assert_eq!(left(&[0, 1], &["mlx5_2", "mlx5_3"]), ["mlx5_2", "mlx5_3"]);
-        assert_eq!(left(&[0, 2], &["mlx5_2", "mlx5_3"]), ["mlx5_3", "mlx5_2"], "who has one first");
-        assert_eq!(left(&[0, 1], &["mlx5_2", "mlx5_8"]), ["mlx5_2", "mlx5_2"], "not the slower");
+    fn equally_near_nics_are_distributed() {
+        assert_eq!(reduced(&[0, 1], &["mlx5_2", "mlx5_3"]), ["mlx5_2", "mlx5_3"]);
+        let crossed = reduced(&[0, 2], &["mlx5_2", "mlx5_3"]);
+        assert_eq!(crossed, ["mlx5_3", "mlx5_2"], "the GPU with one candidate chooses first");
+        let slow = reduced(&[0, 1], &["mlx5_2", "mlx5_8"]);
+        assert_eq!(slow, ["mlx5_2", "mlx5_2"], "not the slower one");
     }
 
     #[test]

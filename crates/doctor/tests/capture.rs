@@ -1,12 +1,12 @@
-//! By which way packets of a device can be had.
-#![allow(clippy::disallowed_methods, reason = "a test makes the files that it reads")]
+//! The method to capture packets of a device.
+#![allow(clippy::disallowed_methods, reason = "a test creates the files that it reads")]
 #![allow(missing_docs, reason = "a test")]
 
 use doctor::capture::{Method, Tools, choose};
 use node::{Node, Tree};
 use serde_json::{Value, json};
 
-/// A machine with one device of this driver and link layer; rxe and siw are no cards.
+/// A machine with one device of this driver and link layer; rxe and siw are software.
 fn node(driver: &str, link_layer: &str) -> Node {
     let software = matches!(driver, "rxe" | "siw");
     let folder = match software {
@@ -49,11 +49,11 @@ fn read(snapshot: &Value) -> Node {
     Node::read(&Tree::at(file.path()).expect("a snapshot"))
 }
 
-fn way(driver: &str, link_layer: &str, tools: Tools) -> Result<Method, String> {
+fn method(driver: &str, link_layer: &str, tools: Tools) -> Result<Method, String> {
     let node = node(driver, link_layer);
-    let place = choose(&node, None, None).expect("a port");
-    assert_eq!(place.port.number, 2, "the active one");
-    Method::of(place, tools).map_err(|refusal| refusal.to_string())
+    let port = choose(&node, None, None).expect("a port");
+    assert_eq!(port.port.number, 2, "the active one");
+    Method::new(port, tools).map_err(|refusal| refusal.to_string())
 }
 
 const NONE: Tools = Tools { ibdump: false, sniffer: false };
@@ -62,30 +62,30 @@ const BOTH: Tools = Tools { ibdump: true, sniffer: true };
 #[test]
 fn software_devices_are_captured_on_their_net_device() {
     let expected = |iwarp| Ok(Method::NetDevice { netdev: "v0".into(), iwarp });
-    assert_eq!(way("rxe", "Ethernet", NONE), expected(false));
-    assert_eq!(way("siw", "Ethernet", BOTH), expected(true));
+    assert_eq!(method("rxe", "Ethernet", NONE), expected(false));
+    assert_eq!(method("siw", "Ethernet", BOTH), expected(true));
 }
 
 #[test]
 fn mellanox_cards_are_captured_by_ibdump_and_others_by_the_sniffer() {
-    let words = |way: Result<Method, String>| match way {
+    let command = |method: Result<Method, String>| match method {
         Ok(Method::Program { program, arguments }) => format!("{program} {}", arguments.join(" ")),
         other => panic!("{other:?}"),
     };
     let ibdump = "ibdump -d dev0 -i 2 -s -w -";
-    assert_eq!(words(way("mlx5_core", "InfiniBand", BOTH)), ibdump);
-    assert_eq!(words(way("mlx4_core", "Ethernet", BOTH)), ibdump);
+    assert_eq!(command(method("mlx5_core", "InfiniBand", BOTH)), ibdump);
+    assert_eq!(command(method("mlx4_core", "Ethernet", BOTH)), ibdump);
     let sniffer = Tools { ibdump: false, sniffer: true };
     let tcpdump = "tcpdump -i dev0 -U -w - udp port 4791";
-    assert_eq!(words(way("mlx5_core", "Ethernet", sniffer)), tcpdump);
-    assert_eq!(words(way("bnxt_re", "Ethernet", BOTH)), tcpdump);
+    assert_eq!(command(method("mlx5_core", "Ethernet", sniffer)), tcpdump);
+    assert_eq!(command(method("bnxt_re", "Ethernet", BOTH)), tcpdump);
 }
 
 #[test]
-fn where_there_is_no_way_the_reason_and_the_fix_are_told() {
-    let why = |driver, layer, tools| way(driver, layer, tools).expect_err("no way");
+fn refusals_have_reason_and_fix() {
+    let why = |driver, layer, tools| method(driver, layer, tools).expect_err("no method");
     let bypass = why("mlx5_core", "Ethernet", NONE);
-    assert!(bypass.contains("past the kernel") && bypass.contains("ibdump"), "{bypass}");
+    assert!(bypass.contains("bypass the kernel") && bypass.contains("ibdump"), "{bypass}");
     assert!(why("mlx5_core", "InfiniBand", NONE).contains("ibdump"));
     assert!(why("irdma", "Ethernet", NONE).contains("tcpdump"));
     let efa = why("efa", "Unknown", BOTH);
@@ -93,13 +93,13 @@ fn where_there_is_no_way_the_reason_and_the_fix_are_told() {
 }
 
 #[test]
-fn wrong_names_are_told_with_those_that_are_there() {
+fn unknown_names_are_refused_with_the_existing_ones() {
     let node = node("rxe", "Ethernet");
-    let why = |device, port| choose(&node, device, port).expect_err("no place").to_string();
-    assert_eq!(why(Some("mlx5_0"), None), "there is no RDMA device \"mlx5_0\"; there: dev0");
+    let why = |device, port| choose(&node, device, port).expect_err("no port").to_string();
+    assert_eq!(why(Some("mlx5_0"), None), "no RDMA device \"mlx5_0\"; devices: dev0");
     assert_eq!(why(Some("dev0"), Some(3)), "dev0 has no port 3");
-    assert_eq!(choose(&node, Some("dev0"), Some(1)).expect("a place").port.number, 1);
+    assert_eq!(choose(&node, Some("dev0"), Some(1)).expect("a port").port.number, 1);
     let empty = read(&json!({"format": "wirelane snapshot 1", "files": {}}));
     let nothing = choose(&empty, None, None).expect_err("nothing").to_string();
-    assert_eq!(nothing, "there is no RDMA device here");
+    assert_eq!(nothing, "no RDMA device found");
 }

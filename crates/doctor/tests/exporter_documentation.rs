@@ -1,5 +1,5 @@
-//! docs/exporter.md lists every metric, as the rows say.
-#![allow(clippy::disallowed_methods, reason = "a test makes the files that it reads")]
+//! docs/exporter.md lists every metric of the rows.
+#![allow(clippy::disallowed_methods, reason = "a test creates the files that it reads")]
 #![allow(missing_docs, reason = "a test")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,20 +9,21 @@ use doctor::watch::rows;
 use metric::Row;
 use node::counters::{STATISTICS, TABLE};
 
-/// What stands between the marks is made of the rows; `WIRELANE_GOLDEN=write` renews it.
+/// The text between the marks is generated from the rows; `WIRELANE_GOLDEN=write` updates it.
 #[test]
 fn the_documentation_lists_the_same() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/exporter.md");
     let text = std::fs::read_to_string(&path).expect("the documentation");
-    let made = [("own", own()), ("counters", counters()), ("statistics", statistics())];
-    let made = made.iter().fold(text.clone(), |text, (name, table)| replaced(&text, name, table));
+    let tables = [("own", own()), ("counters", counters()), ("statistics", statistics())];
+    let generated =
+        tables.iter().fold(text.clone(), |text, (name, table)| replaced(&text, name, table));
     if std::env::var_os("WIRELANE_GOLDEN").is_some_and(|value| value == "write") {
-        std::fs::write(&path, &made).expect("is written");
+        std::fs::write(&path, &generated).expect("is written");
         return;
     }
     assert_eq!(
-        text, made,
-        "docs/exporter.md is not as the rows are; renew it by WIRELANE_GOLDEN=write cargo nextest run -p ops documentation"
+        text, generated,
+        "docs/exporter.md differs from the rows; update it: WIRELANE_GOLDEN=write cargo nextest run -p wirelane-doctor documentation"
     );
 }
 
@@ -44,7 +45,7 @@ fn own() -> String {
     lines.chain(rows::OWN.iter().map(|row| line("wirelane", row, ""))).collect()
 }
 
-/// Each metric once, with all files that tell it.
+/// Each metric once, with all its files.
 fn counters() -> String {
     let mut files: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for row in TABLE {
@@ -52,8 +53,8 @@ fn counters() -> String {
         let file = format!("`{}/{}`{words}", row.folder.name(), row.file);
         files.entry(row.row.name()).or_default().push(file);
     }
-    let mut told = BTreeSet::new();
-    let rows = TABLE.iter().filter(|row| told.insert(row.row.name()));
+    let mut listed = BTreeSet::new();
+    let rows = TABLE.iter().filter(|row| listed.insert(row.row.name()));
     rows.map(|row| line("rdma", &row.row, &format!(" | {}", files[row.row.name()].join(", "))))
         .collect()
 }
@@ -63,8 +64,8 @@ fn statistics() -> String {
     for known in STATISTICS {
         names.entry(known.row.name()).or_default().push(format!("`{}`", known.name));
     }
-    let mut told = BTreeSet::new();
-    let rows = STATISTICS.iter().filter(|known| told.insert(known.row.name()));
+    let mut listed = BTreeSet::new();
+    let rows = STATISTICS.iter().filter(|known| listed.insert(known.row.name()));
     rows.map(|known| {
         let labels: Vec<&str> = known.labels.iter().map(|(name, _)| *name).collect();
         let more = format!(" | {} | {}", labels.join(", "), names[known.row.name()].join(", "));

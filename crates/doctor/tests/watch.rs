@@ -1,23 +1,23 @@
-//! A machine that changes while it is watched.
-#![allow(clippy::disallowed_methods, reason = "a test makes the files that it reads")]
+//! A machine that changes while it is monitored.
+#![allow(clippy::disallowed_methods, reason = "a test creates the files that it reads")]
 #![allow(missing_docs, reason = "a test")]
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use doctor::watch::{Frame, RdmaLook, RdmaWatch, Settings, exposition};
+use doctor::watch::{Frame, RdmaSample, RdmaWatch, Settings, exposition};
 use node::Tree;
 use tempfile::TempDir;
 
-/// A folder that looks like a machine with one card.
+/// A folder with the files of a machine with one card.
 struct Machine {
     root: TempDir,
-    began: Instant,
+    started: Instant,
 }
 
 impl Machine {
     fn new() -> Machine {
-        let machine = Machine { root: TempDir::new().expect("a folder"), began: Instant::now() };
+        let machine = Machine { root: TempDir::new().expect("a folder"), started: Instant::now() };
         machine.plug_in("mlx5_0", "4096");
         machine
     }
@@ -52,14 +52,14 @@ impl Machine {
         RdmaWatch::new(Tree::at(self.root.path()).expect("a tree"), settings)
     }
 
-    /// A look, so many seconds after the beginning.
-    fn look(&self, watch: &mut RdmaWatch, seconds: u64) -> RdmaLook {
-        watch.look(self.began + Duration::from_secs(seconds))
+    /// A sample, this many seconds after the start.
+    fn sample(&self, watch: &mut RdmaWatch, seconds: u64) -> RdmaSample {
+        watch.sample(self.started + Duration::from_secs(seconds))
     }
 }
 
-fn text(looked: RdmaLook) -> String {
-    let frame = Frame { devices: looked.devices, gone: looked.gone, ..Frame::default() };
+fn text(sample: RdmaSample) -> String {
+    let frame = Frame { devices: sample.devices, gone: sample.gone, ..Frame::default() };
     exposition::expose(&frame).to_string()
 }
 
@@ -69,39 +69,39 @@ fn has(text: &str, line: &str) {
 }
 
 #[test]
-fn a_device_that_goes_away_is_told_and_costs_only_itself() {
+fn a_removed_device_is_reported_and_others_are_not_affected() {
     let machine = Machine::new();
     machine.plug_in("mlx5_1", "1");
     let mut watch = machine.watch(Settings::default());
-    machine.look(&mut watch, 0);
+    machine.sample(&mut watch, 0);
     machine.unplug("mlx5_0");
-    let gone = text(machine.look(&mut watch, 5));
+    let gone = text(machine.sample(&mut watch, 5));
     has(&gone, "rdma_device_present{device=\"mlx5_0\"} 0");
     has(&gone, "rdma_device_present{device=\"mlx5_1\"} 1");
     has(&gone, "rdma_port_receive_bytes_total{device=\"mlx5_1\",port=\"1\"} 4");
     assert!(!gone.contains("rdma_port_state{device=\"mlx5_0\""), "{gone}");
     machine.plug_in("mlx5_0", "2");
-    let back = text(machine.look(&mut watch, 10));
+    let back = text(machine.sample(&mut watch, 10));
     has(&back, "rdma_device_present{device=\"mlx5_0\"} 1");
     has(&back, "rdma_port_receive_bytes_total{device=\"mlx5_0\",port=\"1\"} 8");
     has(&back, "rdma_counters_went_back_total{device=\"mlx5_0\",port=\"1\"} 0");
 }
 
 #[test]
-fn a_counter_that_wraps_stands_still_or_is_refused_is_marked() {
+fn wrapped_saturated_and_refused_counters_are_reported() {
     let machine = Machine::new();
     let mut watch = machine.watch(Settings::default());
-    let first = text(machine.look(&mut watch, 0));
+    let first = text(machine.sample(&mut watch, 0));
     has(&first, "rdma_out_of_buffer_drops_total{device=\"mlx5_0\",port=\"1\"} 9");
     has(&first, "rdma_counters_went_back_total{device=\"mlx5_0\",port=\"1\"} 0");
     machine.put("mlx5_0", "ports/1/hw_counters/out_of_buffer", "2");
     machine.put("mlx5_0", "ports/1/counters/symbol_error", "65535");
-    // Whatever is no file answers as a counter does that the driver does not have.
+    // A file that is not regular is refused like a counter that the driver does not have.
     let refused = machine.path("mlx5_0", "ports/1/counters/port_rcv_data");
     std::fs::remove_file(&refused).expect("gone");
     let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
     rustix::fs::mknodat(rustix::fs::CWD, &refused, fifo, mode, 0).expect("a fifo");
-    let second = text(machine.look(&mut watch, 5));
+    let second = text(machine.sample(&mut watch, 5));
     has(&second, "rdma_out_of_buffer_drops_total{device=\"mlx5_0\",port=\"1\"} 2");
     has(&second, "rdma_counters_went_back_total{device=\"mlx5_0\",port=\"1\"} 1");
     let of = "device=\"mlx5_0\",port=\"1\",counter";
@@ -111,7 +111,7 @@ fn a_counter_that_wraps_stands_still_or_is_refused_is_marked() {
         &format!("rdma_counters_unreadable{{{of}=\"port_rcv_data\",reason=\"EINVAL\"}} 1"),
     );
     assert!(!second.contains("port_receive_bytes"), "missing is missing:\n{second}");
-    let third = text(machine.look(&mut watch, 10));
+    let third = text(machine.sample(&mut watch, 10));
     has(&third, "rdma_counters_went_back_total{device=\"mlx5_0\",port=\"1\"} 1");
 }
 
@@ -119,20 +119,20 @@ fn a_counter_that_wraps_stands_still_or_is_refused_is_marked() {
 fn facts_are_read_again_when_a_link_changes_and_every_minute() {
     let machine = Machine::new();
     let mut watch = machine.watch(Settings::default());
-    let firmware = |looked: RdmaLook| looked.devices[0].firmware.clone();
-    assert_eq!(firmware(machine.look(&mut watch, 0)).as_deref(), Some("28.41.1000"));
+    let firmware = |sample: RdmaSample| sample.devices[0].firmware.clone();
+    assert_eq!(firmware(machine.sample(&mut watch, 0)).as_deref(), Some("28.41.1000"));
     machine.put("mlx5_0", "fw_ver", "28.42.1000");
-    assert_eq!(firmware(machine.look(&mut watch, 5)).as_deref(), Some("28.41.1000"));
+    assert_eq!(firmware(machine.sample(&mut watch, 5)).as_deref(), Some("28.41.1000"));
     machine.put("mlx5_0", "ports/1/rate", "200 Gb/sec (4X HDR)");
-    let changed = machine.look(&mut watch, 10);
+    let changed = machine.sample(&mut watch, 10);
     assert_eq!(changed.devices[0].ports[0].rate_mbps, Some(200_000));
     assert_eq!(firmware(changed).as_deref(), Some("28.42.1000"));
     machine.put("mlx5_0", "fw_ver", "28.43.1000");
-    assert_eq!(firmware(machine.look(&mut watch, 71)).as_deref(), Some("28.43.1000"));
+    assert_eq!(firmware(machine.sample(&mut watch, 71)).as_deref(), Some("28.43.1000"));
 }
 
 #[test]
-fn only_what_is_wanted_is_read_and_what_is_too_much_is_counted() {
+fn only_selected_counters_are_read_and_excess_ones_are_counted() {
     let machine = Machine::new();
     machine.plug_in("rxe0", "1");
     for number in 0..9 {
@@ -141,12 +141,12 @@ fn only_what_is_wanted_is_read_and_what_is_too_much_is_counted() {
     let mut settings = Settings { max_unlisted: 3, ..Settings::default() };
     settings.devices.include = vec!["mlx5_*".parse().expect("a pattern")];
     settings.counters.exclude = vec!["rdma_port_*_bytes_total".parse().expect("a pattern")];
-    let told = text(machine.look(&mut machine.watch(settings), 0));
-    assert!(!told.contains("rxe0") && !told.contains("bytes_total"), "{told}");
-    has(&told, "rdma_symbol_errors_total{device=\"mlx5_0\",port=\"1\"} 3");
-    has(&told, "rdma_unlisted_counters_total{device=\"mlx5_0\",counter=\"Pio Reserved 1\"} 1");
-    assert!(!told.contains("Pio Reserved 2"), "the port has one already:\n{told}");
-    has(&told, "wirelane_exporter_counters_left_out{device=\"mlx5_0\"} 7");
+    let text = text(machine.sample(&mut machine.watch(settings), 0));
+    assert!(!text.contains("rxe0") && !text.contains("bytes_total"), "{text}");
+    has(&text, "rdma_symbol_errors_total{device=\"mlx5_0\",port=\"1\"} 3");
+    has(&text, "rdma_unlisted_counters_total{device=\"mlx5_0\",counter=\"Pio Reserved 1\"} 1");
+    assert!(!text.contains("Pio Reserved 2"), "the port has one already:\n{text}");
+    has(&text, "wirelane_exporter_counters_left_out{device=\"mlx5_0\"} 7");
 }
 
 fn tree(name: &str) -> Tree {
@@ -154,27 +154,27 @@ fn tree(name: &str) -> Tree {
     Tree::at(&trees.join(format!("{name}.json"))).expect("a tree")
 }
 
-fn first_look(name: &str) -> RdmaLook {
-    RdmaWatch::new(tree(name), Settings::default()).look(Instant::now())
+fn first_sample(name: &str) -> RdmaSample {
+    RdmaWatch::new(tree(name), Settings::default()).sample(Instant::now())
 }
 
 #[test]
-fn a_slow_link_has_an_expectation_and_a_card_that_could_do_more_has_none() {
+fn a_slow_link_has_an_expected_rate_and_a_faster_card_has_none() {
     let expected = |name: &str| {
-        let looked = first_look(name);
-        let ports = looked.devices.iter().flat_map(|device| &device.ports);
+        let sample = first_sample(name);
+        let ports = sample.devices.iter().flat_map(|device| &device.ports);
         ports.filter_map(|port| Some((port.rate_mbps?, port.expected_mbps?))).collect::<Vec<_>>()
     };
     assert!(expected("cx3-10g").iter().any(|(now, then)| now < then), "a bad cable");
     assert!(expected("cx3-40g").iter().all(|(now, then)| now >= then), "a good one");
-    assert_eq!(expected("rxe"), [], "software runs at what its net device does");
+    assert_eq!(expected("rxe"), [], "software has the rate of its net device");
 }
 
 #[test]
-fn a_virtual_function_names_its_card() {
-    let looked = first_look("vf-zero-guid");
+fn a_virtual_function_has_its_physical_function() {
+    let sample = first_sample("vf-zero-guid");
     let function =
-        looked.devices.iter().find(|device| device.function.as_deref() == Some("virtual"));
+        sample.devices.iter().find(|device| device.function.as_deref() == Some("virtual"));
     let card = function.and_then(|device| device.physical_function.as_deref());
-    assert!(card.is_some(), "{:?}", looked.devices);
+    assert!(card.is_some(), "{:?}", sample.devices);
 }

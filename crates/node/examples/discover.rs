@@ -1,9 +1,9 @@
-//! How long it takes to read a machine: `cargo run --release -p wirelane-node --example discover -- TREE.json`.
+//! Measures how long reading a machine takes: `cargo run --release -p wirelane-node --example discover -- TREE.json`.
 //!
-//! The tree is unpacked into a folder, and the folder made this process's root (which needs root's rights), so that
-//! each file is found, opened and read as on the machine itself. Without an argument this machine is read.
-#![allow(clippy::disallowed_methods, reason = "it writes what it found")]
-#![allow(clippy::print_stdout, reason = "the answer of a program")]
+//! The tree is unpacked into a folder, which becomes this process's root (this needs root), so that
+//! each file is opened and read as on the machine itself. Without an argument this machine is read.
+#![allow(clippy::disallowed_methods, reason = "it unpacks the tree")]
+#![allow(clippy::print_stdout, reason = "the output of a program")]
 
 use std::path::Path;
 use std::time::Instant;
@@ -30,7 +30,7 @@ fn main() -> Result<(), Failed> {
     times.sort_by_key(|(time, _)| *time);
     let (time, node) = &times[ROUNDS / 2];
     println!(
-        "{} RDMA devices, {} GPUs, {} PCI functions, {} net devices: {:.1} ms (median of {ROUNDS}, {:.1} at most)",
+        "{} RDMA devices, {} GPUs, {} PCI functions, {} net devices: {:.1} ms (median of {ROUNDS}, max {:.1})",
         node.devices.len(),
         node.gpus.len(),
         node.pci.len(),
@@ -39,14 +39,14 @@ fn main() -> Result<(), Failed> {
         times[ROUNDS - 1].0.as_secs_f64() * 1e3
     );
     if tree.is_some() {
-        // Back out, so that the folder can be removed.
+        // Leaves the folder, so that it can be removed.
         rustix::process::fchdir(&outside)?;
         rustix::process::chroot(".")?;
     }
     Ok(())
 }
 
-/// Writes a tree's files, links and folders below a folder. What refuses to be read cannot be written: it is left
+/// Writes a tree's files, links and folders below a folder. Files that refuse to be read are left
 /// empty.
 fn unpack(tree: &Path, folder: &Path) -> Result<(), Failed> {
     let document: serde_json::Value = serde_json::from_slice(&std::fs::read(tree)?)?;

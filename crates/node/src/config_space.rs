@@ -1,16 +1,16 @@
-//! A PCI function's configuration space, as far as its file may be read.
+//! The configuration space of a PCI function.
 //!
-//! Anyone reads its first 64 bytes, root all of it.
+//! Anyone may read its first 64 bytes, root all of it.
 
-use crate::tree::Halves;
+use crate::tree::ReadU16;
 use crate::{Acs, Seen, Tree};
 
-/// What matters of it, with zeros between; refused where only root may read more than the header.
+/// The relevant parts, with zeros between; refused if only the header is readable.
 pub(crate) fn read(tree: &Tree, path: &str) -> Seen<Vec<u8>> {
     let parts = tree.parts(path, |read| {
         read(HEADER);
-        max_read_request_by(read);
-        acs_by(read);
+        find_max_read_request(read);
+        find_acs(read);
     });
     parts.and_then(|bytes| match bytes.len() {
         0..=HEADER => Seen::Refused(rustix::io::Errno::ACCESS.raw_os_error()),
@@ -18,23 +18,23 @@ pub(crate) fn read(tree: &Tree, path: &str) -> Seen<Vec<u8>> {
     })
 }
 
-/// The most bytes that it asks for in one read: three bits of Device Control (PCIe 7.5.3.4).
+/// The maximum read request size: three bits of Device Control (PCIe 7.5.3.4).
 pub(crate) fn max_read_request(config: &[u8]) -> Option<u32> {
-    max_read_request_by(&mut |at| half(config, at))
+    find_max_read_request(&mut |at| u16_at(config, at))
 }
 
 /// Access control, which is an extended capability (PCIe 7.7.11).
 pub(crate) fn acs(config: &[u8]) -> Seen<Acs> {
-    acs_by(&mut |at| half(config, at)).map_or(Seen::Absent, Seen::Value)
+    find_acs(&mut |at| u16_at(config, at)).map_or(Seen::Absent, Seen::Value)
 }
 
-fn max_read_request_by(read: &mut Halves) -> Option<u32> {
+fn find_max_read_request(read: &mut ReadU16) -> Option<u32> {
     let at = capability(read)?;
     let code = u32::from(read(at + 8)? >> 12 & 7);
     (code <= 5).then(|| 128 << code)
 }
 
-fn acs_by(read: &mut Halves) -> Option<Acs> {
+fn find_acs(read: &mut ReadU16) -> Option<Acs> {
     let at = extended(read, ACS)?;
     let control = read(at + 6)?;
     let bit = |bit: u32| control >> bit & 1 == 1;
@@ -46,10 +46,10 @@ fn acs_by(read: &mut Halves) -> Option<Acs> {
     })
 }
 
-/// Where the PCI Express capability is, in the list that begins at 0x34.
-fn capability(read: &mut Halves) -> Option<usize> {
+/// The offset of the PCI Express capability, in the list that starts at 0x34.
+fn capability(read: &mut ReadU16) -> Option<usize> {
     let mut at = read(0x34)? & 0xfc;
-    // The list has room for no more; one in a ring ends here too.
+    // The list cannot be longer; this also ends a loop.
     for _ in 0..48 {
         let place = usize::from(at);
         if place < HEADER {
@@ -64,8 +64,8 @@ fn capability(read: &mut Halves) -> Option<usize> {
     None
 }
 
-/// Where an extended capability is, in the list that begins at 0x100.
-fn extended(read: &mut Halves, wanted: u16) -> Option<usize> {
+/// The offset of an extended capability, in the list that starts at 0x100.
+fn extended(read: &mut ReadU16, wanted: u16) -> Option<usize> {
     let mut at = 0x100;
     for _ in 0..512 {
         if read(at)? == wanted {
@@ -79,12 +79,12 @@ fn extended(read: &mut Halves, wanted: u16) -> Option<usize> {
     None
 }
 
-fn half(config: &[u8], at: usize) -> Option<u16> {
+fn u16_at(config: &[u8], at: usize) -> Option<u16> {
     let bytes = config.get(at..at + 2)?;
     Some(u16::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// What anyone may read.
+/// The bytes that anyone may read.
 const HEADER: usize = 64;
 /// The id of the PCI Express capability.
 const PCI_EXPRESS: u8 = 0x10;
@@ -95,7 +95,7 @@ const ACS: u16 = 0x000d;
 mod tests {
     use super::*;
 
-    /// A function with the PCI Express capability at 0x60 and access control at 0x150, behind another.
+    /// A function with the PCI Express capability at 0x60 and access control at 0x150, each second in its list.
     fn config(device_control: u16, acs_control: u16) -> Vec<u8> {
         let mut config = vec![0; 4096];
         let mut put = |at: usize, bytes: &[u8]| config[at..at + bytes.len()].copy_from_slice(bytes);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_registers_are_found_in_their_lists() {
+    fn registers_are_found_in_their_lists() {
         let config = config(0x5936, 0x001d);
         assert_eq!(max_read_request(&config), Some(4096));
         let all = Acs {
@@ -122,9 +122,9 @@ mod tests {
         assert_eq!(acs(&config), Seen::Value(all));
     }
 
-    /// As a file of the kernel: all of it for root, the header for others.
+    /// Like a file of the kernel: all of it for root, the header for others.
     #[test]
-    fn of_a_file_only_what_matters_is_read() {
+    fn only_relevant_parts_of_a_file_are_read() {
         let whole = config(0x5936, 0x001d);
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("root"), &whole).expect("a file");
@@ -140,12 +140,12 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_lead_nowhere_end() {
-        let mut ring = config(0, 0);
-        ring[0x41] = 0x40;
-        ring[0x102..0x104].copy_from_slice(&[0x02, 0x10]);
-        assert_eq!(max_read_request(&ring), None);
-        assert_eq!(acs(&ring), Seen::Absent);
+    fn lists_with_a_loop_end() {
+        let mut looped = config(0, 0);
+        looped[0x41] = 0x40;
+        looped[0x102..0x104].copy_from_slice(&[0x02, 0x10]);
+        assert_eq!(max_read_request(&looped), None);
+        assert_eq!(acs(&looped), Seen::Absent);
         assert_eq!(max_read_request(&[0xff; 65]), None);
         assert_eq!(acs(&[0xff; 4096]), Seen::Absent);
     }

@@ -6,22 +6,22 @@ use serde::Serialize;
 
 use crate::counters::Folder;
 use crate::name::is_name;
-use crate::port::{self, Of};
-use crate::tree::Kept;
+use crate::port::{self, PortDevice};
+use crate::tree::CachedFolder;
 use crate::{Address, Counter, Guid, NetDev, Port, Seen, Tree, counters, pci};
 
-/// A device of `/sys/class/infiniband`, whatever its driver and its name.
+/// A device of `/sys/class/infiniband`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Device {
     /// `mlx5_0`, `rocep59s0f0`.
     pub name: String,
     /// The driver of the card below it: `mlx5_core`; of software, `rxe` or `siw`.
     pub driver: Option<String>,
-    /// What kind of node it is on its fabric.
+    /// Its kind of node on the fabric.
     pub node_type: Seen<NodeType>,
-    /// Names it for ever; zero on functions that nobody gave one.
+    /// Its permanent identifier; zero on functions without one.
     pub node_guid: Seen<Guid>,
-    /// Names the card, which may have several devices.
+    /// The identifier of the card, which may have several devices.
     pub sys_image_guid: Seen<Guid>,
     /// The card's firmware.
     pub firmware: Seen<String>,
@@ -29,17 +29,17 @@ pub struct Device {
     pub hca_type: Seen<String>,
     /// The board's name: `MT_0000000838`.
     pub board_id: Seen<String>,
-    /// What its administrator calls it.
+    /// A description set by the administrator.
     pub node_desc: Seen<String>,
-    /// Where it is plugged in; software is nowhere.
+    /// Its PCI address; software has none.
     pub pci: Option<Address>,
-    /// Its NUMA node, if the machine tells.
+    /// Its NUMA node, if known.
     pub numa_node: Option<u32>,
-    /// The CPUs near it, as the kernel writes them: `0-15,32-47`.
+    /// Its local CPUs, as the kernel writes them: `0-15,32-47`.
     pub local_cpus: Option<String>,
     /// Physical function, virtual function of one, or unknown.
     pub role: Role,
-    /// The name of its node in `/dev/infiniband`, by which programs use it: `uverbs0`.
+    /// The name of its device node in `/dev/infiniband`: `uverbs0`.
     pub uverbs: Option<String>,
     /// From the first.
     pub ports: Vec<Port>,
@@ -47,7 +47,7 @@ pub struct Device {
     pub counters: Vec<Counter>,
 }
 
-/// What kind of node it is on its fabric.
+/// The kind of a node on the fabric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum NodeType {
     /// InfiniBand and RoCE.
@@ -73,32 +73,32 @@ pub enum NodeType {
     Unspecified,
 }
 
-/// What a device is of its card.
+/// The kind of a device's function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// A card of its own; with how many virtual functions there are and could be, if it can have any.
+    /// A physical function, with its number of virtual functions if it supports them.
     Physical {
-        /// Now.
+        /// The current number.
         vfs: Option<u32>,
-        /// At most.
+        /// The maximum number.
         vfs_max: Option<u32>,
     },
-    /// A virtual function of the card at this address.
+    /// A virtual function.
     Virtual {
-        /// The card.
+        /// Its physical function.
         of: Address,
         /// Its number on the card.
         number: Option<u32>,
     },
-    /// No card: rxe, siw.
+    /// Software: rxe, siw.
     Software,
-    /// The tree does not tell.
+    /// Not known.
     Unknown,
 }
 
 impl Device {
-    /// Where its files are.
+    /// The folder of its files.
     pub fn folder(&self) -> String {
         format!("/sys/class/infiniband/{}", self.name)
     }
@@ -124,7 +124,7 @@ impl NodeType {
 pub(crate) fn read_all(tree: &Tree, netdevs: &[NetDev]) -> Vec<Device> {
     let uverbs = read_uverbs(tree);
     let names = tree.list(CLASS);
-    let names = names.iter().filter(|name| is_name(name)).take(MAX);
+    let names = names.iter().filter(|name| is_name(name)).take(MAX_DEVICES);
     names.map(|name| read(tree, netdevs, &uverbs, name)).collect()
 }
 
@@ -138,7 +138,7 @@ fn read(tree: &Tree, netdevs: &[NetDev], uverbs: &BTreeMap<String, String>, name
     let pci = card.as_deref().filter(|_| software.is_none()).and_then(pci::address_in);
     let near = pci.map_or_else(|| format!("{folder}/device"), Address::folder);
     let siblings = netdevs.iter().filter(|netdev| pci.is_some() && netdev.pci == pci).collect();
-    let of = Of {
+    let port_device = PortDevice {
         folder: &folder,
         node_type: node_type.value().copied(),
         parent: parent.as_deref(),
@@ -146,7 +146,7 @@ fn read(tree: &Tree, netdevs: &[NetDev], uverbs: &BTreeMap<String, String>, name
     };
     Device {
         name: name.to_owned(),
-        ports: port::read_all(tree, &of, netdevs),
+        ports: port::read_all(tree, &port_device, netdevs),
         node_type,
         node_guid: text("node_guid").parse(Guid::parse),
         sys_image_guid: text("sys_image_guid").parse(Guid::parse),
@@ -166,12 +166,17 @@ fn read(tree: &Tree, netdevs: &[NetDev], uverbs: &BTreeMap<String, String>, name
         numa_node: pci::read_numa_node(tree, &near),
         local_cpus: one_line(tree.text(&format!("{near}/local_cpulist"))).into_value(),
         uverbs: uverbs.get(name).cloned(),
-        counters: counters::read::<Kept<'_>>(tree, &folder, Folder::HwCounters, &mut |_, _| true),
+        counters: counters::read::<CachedFolder<'_>>(
+            tree,
+            &folder,
+            Folder::HwCounters,
+            &mut |_, _| true,
+        ),
     }
 }
 
-/// The driver of a device that is no card. Only rxe names what it stands on in a file; kernels before 5.12
-/// hang either below the net device's own card.
+/// The driver of a software device. Only rxe has a file with its net device; before Linux 5.12
+/// both are below the net device's card.
 fn software(tree: &Tree, folder: &str, has_parent: bool, has_card: bool) -> Option<&'static str> {
     if has_parent {
         return Some("rxe");
@@ -212,18 +217,18 @@ fn read_uverbs(tree: &Tree) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Text that fits into a line of a terminal. Drivers with nothing to say leave the line empty.
+/// Text of one short line. An empty line counts as absent.
 fn one_line(text: Seen<String>) -> Seen<String> {
     text.and_then(|text| match text.as_str() {
         "" => Seen::Absent,
-        long if long.len() > LONGEST_LINE || long.contains(char::is_control) => Seen::odd(long),
+        long if long.len() > MAX_LINE_BYTES || long.contains(char::is_control) => Seen::odd(long),
         _ => Seen::Value(text),
     })
 }
 
 const CLASS: &str = "/sys/class/infiniband";
 const VERBS_CLASS: &str = "/sys/class/infiniband_verbs";
-/// No machine has more, with all its virtual functions.
-const MAX: usize = 4096;
-/// The longest is a node's description, of 64 bytes.
-const LONGEST_LINE: usize = 128;
+/// No machine has more, including virtual functions.
+const MAX_DEVICES: usize = 4096;
+/// The longest is a node description of 64 bytes.
+const MAX_LINE_BYTES: usize = 128;

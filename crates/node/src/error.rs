@@ -1,10 +1,10 @@
-//! Why a tree cannot be read at all.
+//! The error of opening a tree.
 
 use std::error::Error as Cause;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A root that is not there, or neither a folder nor a snapshot.
+/// A root that does not exist, or is neither a folder nor a snapshot.
 #[derive(Debug)]
 pub struct Error {
     path: PathBuf,

@@ -1,29 +1,29 @@
-//! Fuzz targets: everything that parses outside bytes. Each takes any bytes, and panics only if
-//! something is wrong.
+//! Fuzz targets: everything that parses external data. Each takes any bytes, and panics only on
+//! a bug.
 
 use crate::{Node, Tree};
 
-/// What netlink answers.
+/// Netlink messages.
 pub fn netlink(bytes: &[u8]) {
     crate::answers::fuzz_netlink(bytes);
 }
 
-/// What a cable says of itself.
+/// The EEPROM of a cable.
 pub fn cable(bytes: &[u8]) {
     crate::answers::fuzz_cable(bytes);
 }
 
-/// A snapshot, and everything that is read in it; what is read once more from what was kept is the same.
+/// A snapshot and all its facts; a second snapshot of it gives the same facts.
 pub fn snapshot(bytes: &[u8]) {
     let Ok(tree) = Tree::parse(bytes) else { return };
     let json = |tree: &Tree| serde_json::to_string(&Node::read(tree)).expect("facts are JSON");
     let first = json(&tree);
-    let kept = tree.snapshot(&crate::About::default()).expect("a snapshot is JSON");
-    let again = Tree::parse(kept.as_bytes()).expect("what was written is read");
+    let copy = tree.snapshot(&crate::About::default()).expect("a snapshot is JSON");
+    let again = Tree::parse(copy.as_bytes()).expect("a snapshot is parsed");
     assert_eq!(json(&again), first);
 }
 
-/// The same, with the bytes as a file's contents and as names, which no fuzzer would put into JSON.
+/// The same, with the bytes as contents and names of files, so that the fuzzer need not produce JSON.
 pub fn tree(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let mut lines = text.lines();
@@ -58,9 +58,9 @@ pub fn texts(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    /// The listeners open; `cargo xtask fuzz` tries more.
+    /// A short run; `cargo xtask fuzz` tries more.
     #[test]
-    fn random_bytes_hurt_nobody() {
+    fn random_bytes_do_not_panic() {
         let mut state = 1u64;
         let mut random = || {
             state ^= state << 13;
@@ -71,16 +71,15 @@ mod tests {
         for _ in 0..300 {
             let length = random() as usize % 400;
             let bytes: Vec<u8> = (0..length).map(|_| random() as u8).collect();
-            for listener in
-                [super::netlink, super::cable, super::snapshot, super::tree, super::texts]
+            for target in [super::netlink, super::cable, super::snapshot, super::tree, super::texts]
             {
-                listener(&bytes);
+                target(&bytes);
             }
         }
     }
 
     #[test]
-    fn a_tree_with_wild_contents_is_the_same_from_its_snapshot() {
+    fn a_tree_with_odd_contents_is_the_same_from_its_snapshot() {
         super::tree(
             b"/sys/class/infiniband/a\xff/ports/1/state\n4: ACTIVE\n\
               /sys/class/infiniband/b@\n/sys/devices/x/infiniband/b\n\

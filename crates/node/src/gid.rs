@@ -6,28 +6,28 @@ use serde::{Serialize, Serializer};
 
 use crate::{Seen, Tree};
 
-/// 64 bits that name a node or port for ever: `f452:1403:007b:e0e0`.
+/// A permanent 64-bit identifier of a node or port: `f452:1403:007b:e0e0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Guid(pub u64);
 
 /// An entry of a port's GID table; empty entries are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Gid {
-    /// Where it is in the table.
+    /// Its index in the table.
     pub index: u32,
     /// The address.
     pub gid: Ipv6Addr,
-    /// Which protocol it is for. EINVAL when its net device is in another network namespace.
+    /// Its protocol. EINVAL if its net device is in another network namespace.
     #[serde(rename = "type")]
     pub kind: Seen<GidType>,
-    /// Its net device; on InfiniBand there is none.
+    /// Its net device; none on InfiniBand.
     pub netdev: Seen<String>,
 }
 
-/// Which protocol a GID is for.
+/// The protocol of a GID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum GidType {
-    /// InfiniBand, or RoCE v1 on Ethernet: the kernel has one word for both.
+    /// InfiniBand, or RoCE v1 on Ethernet: the kernel has one name for both.
     #[serde(rename = "IB/RoCE v1")]
     IbOrRoceV1,
     /// RoCE v2: UDP port 4791.
@@ -36,19 +36,19 @@ pub enum GidType {
 }
 
 impl Gid {
-    /// The IPv4 address in it, if it is one.
+    /// Its IPv4 address, if it contains one.
     pub fn ipv4(&self) -> Option<std::net::Ipv4Addr> {
         self.gid.to_ipv4_mapped()
     }
 
-    /// Whether it is good on its own link alone (`fe80::/10`).
+    /// Whether it is link-local (`fe80::/10`).
     pub fn is_link_local(&self) -> bool {
         self.gid.is_unicast_link_local()
     }
 }
 
 impl GidType {
-    /// As the kernel writes it.
+    /// The kernel's name.
     pub fn name(self) -> &'static str {
         match self {
             GidType::IbOrRoceV1 => "IB/RoCE v1",
@@ -62,7 +62,7 @@ impl GidType {
 }
 
 impl Guid {
-    /// Whether no one has given it: some functions then cannot register memory.
+    /// Whether none was assigned: some functions then cannot register memory.
     pub fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -88,10 +88,9 @@ impl Serialize for Guid {
     }
 }
 
-/// A port's GID table: the entries that are not empty, and how many there are in all.
+/// A port's GID table: the entries that are not empty, and the number of all entries.
 ///
-/// A table has up to 256 entries and most are empty, so that only an entry's address is read until it is
-/// known to be one.
+/// A table has up to 256 entries, most of them empty: type and net device are read only for the others.
 pub(crate) fn read_table(tree: &Tree, port: &str) -> (Vec<Gid>, u32) {
     let indices: Vec<u32> =
         tree.list(&format!("{port}/gids")).iter().filter_map(|name| name.parse().ok()).collect();
@@ -115,11 +114,11 @@ fn parse_gid(text: &str) -> Option<Ipv6Addr> {
     text.parse().ok()
 }
 
-/// Nothing, or a subnet's prefix with nobody in it.
+/// Zero, or a subnet prefix without an interface ID.
 fn is_empty(gid: Ipv6Addr) -> bool {
     let [prefix @ .., e, f, g, h] = gid.segments();
-    let nobody = [e, f, g, h] == [0; 4];
-    nobody && (prefix == [0; 4] || prefix == [0xfe80, 0, 0, 0])
+    let no_interface = [e, f, g, h] == [0; 4];
+    no_interface && (prefix == [0; 4] || prefix == [0xfe80, 0, 0, 0])
 }
 
 #[cfg(test)]
@@ -127,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_entries_are_told_from_addresses() {
+    fn empty_entries_are_recognized() {
         let empty = |text| parse_gid(text).map(is_empty);
         assert_eq!(empty("0000:0000:0000:0000:0000:0000:0000:0000"), Some(true));
         assert_eq!(empty("fe80:0000:0000:0000:0000:0000:0000:0000"), Some(true));
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn guids_as_kernels_write_them() {
+    fn guids_are_parsed_and_formatted() {
         assert_eq!(Guid::parse("f452:1403:007b:e0e0"), Some(Guid(0xf452_1403_007b_e0e0)));
         assert_eq!(Guid(0xf452_1403_007b_e0e0).to_string(), "f452:1403:007b:e0e0");
         for wrong in ["", "f452:1403:007b", "f452:1403:007b:zzzz", "f4521403:007b:e0e0"] {

@@ -1,34 +1,34 @@
-//! GPUs, and how far they are from RDMA devices.
+//! GPUs, and their distance to RDMA devices.
 
 use serde::{Serialize, Serializer};
 
 use crate::{Address, Function, Node, Tree, pci, product};
 
-/// A GPU that sysfs shows; what NVML knows of it is in the answers.
+/// A GPU in sysfs; values from NVML are in the answers.
 #[derive(Debug, Clone, Serialize)]
 pub struct Gpu {
     /// Its number in PCI order, which NCCL and NVML use too.
     pub index: u32,
-    /// Where it is.
+    /// Its PCI address.
     pub pci: Address,
     /// `NVIDIA`, `AMD`.
     pub vendor: Option<String>,
-    /// The model, if it is one that is known here.
+    /// The model, if known.
     pub model: Option<String>,
     /// Its driver.
     pub driver: Option<String>,
-    /// Its NUMA node, if the machine tells.
+    /// Its NUMA node, if known.
     pub numa_node: Option<u32>,
 }
 
-/// What lies between two PCI functions, nearest first.
+/// The distance between two PCI functions, nearest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distance {
     /// The same card.
     Same,
     /// One PCIe switch (`PIX`).
     OneSwitch,
-    /// Several PCIe switches, and no root (`PXB`).
+    /// Several PCIe switches, without a root complex (`PXB`).
     Switches,
     /// A root complex (`PHB`).
     HostBridge,
@@ -36,12 +36,12 @@ pub enum Distance {
     NumaNode,
     /// The link between NUMA nodes (`SYS`).
     System,
-    /// The machine does not tell.
+    /// Not known.
     Unknown,
 }
 
 impl Distance {
-    /// The word that `nvidia-smi topo` has for it.
+    /// The name in `nvidia-smi topo`.
     pub fn name(self) -> &'static str {
         match self {
             Distance::Same => "SELF",
@@ -62,7 +62,7 @@ impl Serialize for Distance {
 }
 
 impl Node {
-    /// What lies between two PCI functions.
+    /// The distance between two PCI functions.
     pub fn distance(&self, one: Address, other: Address) -> Distance {
         let (Some(a), Some(b)) = (self.pci.get(&one), self.pci.get(&other)) else {
             return Distance::Unknown;
@@ -72,7 +72,7 @@ impl Node {
         }
         if let Some(meet) = a.above.iter().position(|hop| b.above.contains(hop)) {
             let there = b.above.iter().position(|hop| *hop == a.above[meet]);
-            // A switch has a port below for each: more ports on the way are more switches.
+            // A switch has one downstream port for each: more ports on the path are more switches.
             let one_switch = meet <= 1 && there.is_some_and(|there| there <= 1);
             return if one_switch { Distance::OneSwitch } else { Distance::Switches };
         }
@@ -82,14 +82,14 @@ impl Node {
         match (a.numa_node, b.numa_node) {
             (Some(one), Some(other)) if one == other => Distance::NumaNode,
             (Some(_), Some(_)) => Distance::System,
-            // A machine of one node often names none.
+            // Machines with one node often do not report it.
             _ if self.host.numa_nodes.len() == 1 => Distance::NumaNode,
             _ => Distance::Unknown,
         }
     }
 }
 
-/// What a function is of: bus and slot, of a virtual one its card's.
+/// The card of a function: its bus and slot, for a virtual function those of its physical one.
 fn card(function: &Function) -> (u32, u8, u8) {
     let address = function.physical_function.unwrap_or(function.address);
     (address.domain, address.bus, address.device)
@@ -105,8 +105,8 @@ pub(crate) fn read_all(tree: &Tree) -> Vec<Gpu> {
     (0..).zip(addresses).map(|(index, address)| read(tree, index, address)).collect()
 }
 
-/// Chips that only drive a screen (ASPEED, Matrox) are of other vendors; Intel's in a CPU are of the
-/// first class of displays, and its cards of others.
+/// Display controllers of servers (ASPEED, Matrox) have other vendors; Intel's GPUs in CPUs are VGA
+/// controllers, and its cards have other classes.
 fn is_gpu(tree: &Tree, address: Address) -> bool {
     let read = |name: &str| tree.hex(&format!("{}/{name}", address.folder())).into_value();
     let class = read("class").map(|class| class >> 8);
@@ -145,5 +145,5 @@ const VGA: u64 = 0x0300;
 const DISPLAY_3D: u64 = 0x0302;
 const DISPLAY_OTHER: u64 = 0x0380;
 const ACCELERATOR: u64 = 0x1200;
-/// Functions that are looked at most.
+/// More functions than this are not read.
 const MAX_FUNCTIONS: usize = 8192;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::{Seen, Tree};
 pub use cpus::cpu_list;
 
-/// The machine: what runs on what.
+/// Hardware and operating system of the machine.
 #[derive(Debug, Clone, Serialize)]
 pub struct Host {
     /// Its name.
@@ -18,13 +18,13 @@ pub struct Host {
     pub kernel: Seen<String>,
     /// `ID` and `VERSION_ID` of os-release: `debian 12`.
     pub system: Option<String>,
-    /// `x86_64`, `aarch64`; of another machine's tree unknown unless a file tells.
+    /// `x86_64`, `aarch64`; in a snapshot only if a file has it.
     pub architecture: Option<String>,
-    /// Maker and model of the machine (DMI).
+    /// Vendor and model of the machine (DMI).
     pub product: Option<String>,
-    /// Words of the kernel's command line that matter to the fabric; no others are kept.
+    /// Kernel arguments that are relevant for the fabric; others are not stored.
     pub kernel_arguments: Vec<String>,
-    /// Seconds since the machine started.
+    /// Seconds since boot.
     pub uptime_s: Option<u64>,
     /// Its CPUs.
     pub cpus: Cpus,
@@ -32,33 +32,33 @@ pub struct Host {
     pub numa_nodes: Vec<NumaNode>,
     /// Bytes of memory.
     pub memory_bytes: Option<u64>,
-    /// Large pages of each size.
+    /// Huge pages of each size.
     pub huge_pages: Vec<HugePages>,
-    /// The signs of a container, if this is one: `kubernetes`, `docker`.
+    /// The kind of container, if this is one: `kubernetes`, `docker`.
     pub container: Option<String>,
 }
 
 /// The CPUs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Cpus {
-    /// How many are online.
+    /// The number of CPUs online.
     pub online: Option<u32>,
     /// The model's name.
     pub model: Option<String>,
-    /// Who made them, as /proc/cpuinfo has it: `GenuineIntel`, `AuthenticAMD`.
+    /// Their vendor, as in /proc/cpuinfo: `GenuineIntel`, `AuthenticAMD`.
     pub vendor: Option<String>,
-    /// How many run under each governor; empty where there is no cpufreq.
+    /// The number of CPUs with each governor; empty without cpufreq.
     pub governors: Vec<Governor>,
-    /// The idle states that are on, and how long each takes to leave, in microseconds.
+    /// The enabled idle states and their exit latencies in microseconds.
     pub idle_states: BTreeMap<String, u32>,
 }
 
-/// A frequency governor and how many CPUs it has.
+/// A frequency governor and its number of CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Governor {
     /// `performance`, `powersave`.
     pub name: String,
-    /// How many.
+    /// The number of CPUs.
     pub cpus: u32,
 }
 
@@ -71,18 +71,18 @@ pub struct NumaNode {
     pub cpus: Seen<String>,
     /// Bytes of its memory.
     pub memory_bytes: Option<u64>,
-    /// How far each node is, by the kernel's measure (10: itself).
+    /// The distance to each node, in the kernel's unit (10: itself).
     pub distances: Vec<u32>,
 }
 
-/// Large pages of one size.
+/// Huge pages of one size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HugePages {
     /// Bytes of one page.
     pub size_bytes: u64,
-    /// How many there are.
+    /// The number of pages.
     pub total: Seen<u64>,
-    /// How many nobody uses.
+    /// The number of free pages.
     pub free: Seen<u64>,
 }
 
@@ -104,12 +104,12 @@ pub(crate) fn read(tree: &Tree) -> Host {
     }
 }
 
-/// How many CPUs are online.
+/// The number of CPUs online.
 pub(crate) fn online_cpus(tree: &Tree) -> Option<u32> {
     cpus::online(tree).map(|online| online.len() as u32)
 }
 
-/// The first of several files that is there.
+/// The first of several files that exists.
 fn first(tree: &Tree, paths: &[&str]) -> Seen<String> {
     let texts = paths.iter().map(|path| tree.text(path));
     texts.into_iter().find(|text| !text.is_absent()).unwrap_or(Seen::Absent)
@@ -125,7 +125,7 @@ fn system(tree: &Tree) -> Option<String> {
     Some(value("VERSION_ID").map_or(id.clone(), |version| format!("{id} {version}")))
 }
 
-/// Kernels before 6.1 have no file for it; what CPUs say of themselves tells as well.
+/// Before Linux 6.1 there is no file for it; it then follows from the field names of /proc/cpuinfo.
 fn architecture(tree: &Tree) -> Option<String> {
     if let Seen::Value(architecture) = tree.text("/proc/sys/kernel/arch") {
         return Some(architecture);
@@ -149,7 +149,7 @@ fn product(tree: &Tree) -> Option<String> {
     Some(model.trim_end_matches('\0').to_owned())
 }
 
-/// The tree keeps no words but those that matter.
+/// The tree contains only relevant arguments.
 fn kernel_arguments(tree: &Tree) -> Vec<String> {
     let line = tree.text("/proc/cmdline").into_value().unwrap_or_default();
     line.split_whitespace().map(str::to_owned).collect()
@@ -159,7 +159,7 @@ fn uptime(tree: &Tree) -> Option<u64> {
     tree.text("/proc/uptime").into_value()?.split('.').next()?.parse().ok()
 }
 
-/// The bytes of a line such as `MemTotal:  131072 kB`, which may have words before it.
+/// The bytes of a line such as `MemTotal:  131072 kB`, with or without a prefix.
 fn kilobytes(tree: &Tree, path: &str, name: &str) -> Option<u64> {
     let text = tree.text(path).into_value()?;
     let rest = text.lines().find_map(|line| Some(line.split_once(name)?.1))?;
@@ -197,7 +197,7 @@ fn huge_pages(tree: &Tree) -> Vec<HugePages> {
     all
 }
 
-/// By what container runtimes leave in the file system; no secret is read.
+/// By files of container runtimes; no secret is read.
 fn container(tree: &Tree) -> Option<String> {
     let signs = [
         ("/var/run/secrets/kubernetes.io", "kubernetes"),

@@ -1,15 +1,15 @@
-//! Facts about one host: its RDMA devices, what they are plugged into, and what this process may do
+//! Facts about one host: its RDMA devices, their PCI functions, and what this process may do
 //! with them.
 //!
-//! Everything is read once from a [`Tree`], which is this machine, a folder that looks like one, or a
-//! snapshot of one. What no file tells (netlink, ioctl and NVML answers) is in the tree's [`Answers`]. It
-//! has no opinions: whether a fact is good or bad is said elsewhere. What could not be read is a value too
-//! ([`Seen`]), and one bad device never hides the others.
+//! Everything is read once from a [`Tree`]: this machine, a folder with its files, or a
+//! snapshot. Facts that are in no file (netlink, ioctl and NVML answers) are in the tree's [`Answers`].
+//! Nothing is evaluated here: that is the doctor's task. What could not be read is a value too
+//! ([`Seen`]), and one faulty device never affects the others.
 //!
 //! Start at [`Node`].
 #![cfg_attr(
     test,
-    allow(clippy::disallowed_methods, reason = "tests make the files that they read")
+    allow(clippy::disallowed_methods, reason = "tests create the files that they read")
 )]
 
 pub mod answers;

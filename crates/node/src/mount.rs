@@ -1,37 +1,37 @@
-//! File systems that are mounted.
+//! Mounted file systems.
 
 use serde::Serialize;
 
 use crate::Tree;
 
-/// A file system and where it is mounted.
+/// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mount {
-    /// Where.
+    /// The mount point.
     pub point: String,
     /// `ext4`, `nfs4`.
     pub kind: String,
-    /// What: `/dev/sda1`, `10.0.0.1:/data`.
+    /// The source: `/dev/sda1`, `10.0.0.1:/data`.
     pub source: String,
-    /// Whether a block device is below it.
+    /// Whether it is on a block device.
     pub on_disk: bool,
     /// The file system's own options, in the kernel's order: `proto=rdma`.
     pub options: Vec<String>,
 }
 
 impl Mount {
-    /// Everything that this process sees mounted, in the order of mounting.
+    /// All mounts in this process's namespace, in the order of mounting.
     pub fn read_all(tree: &Tree) -> Vec<Mount> {
         let table = tree.text("/proc/self/mountinfo").into_value().unwrap_or_default();
-        table.lines().take(MAX).filter_map(parse).collect()
+        table.lines().take(MAX_MOUNTS).filter_map(parse).collect()
     }
 
-    /// The mount that a path is in: of those above it the longest, and of equals the last.
-    pub fn holding<'m>(mounts: &'m [Mount], path: &str) -> Option<&'m Mount> {
-        mounts.iter().filter(|mount| mount.holds(path)).max_by_key(|mount| mount.point.len())
+    /// The mount that contains a path: the longest mount point, and of equal ones the last.
+    pub fn containing<'m>(mounts: &'m [Mount], path: &str) -> Option<&'m Mount> {
+        mounts.iter().filter(|mount| mount.contains(path)).max_by_key(|mount| mount.point.len())
     }
 
-    /// The mount that is seen at this point.
+    /// The mount that is visible at this mount point.
     pub fn at<'m>(mounts: &'m [Mount], point: &str) -> Option<&'m Mount> {
         mounts.iter().rev().find(|mount| mount.point == point)
     }
@@ -45,7 +45,7 @@ impl Mount {
         self.options.iter().find_map(|option| value(option).map(|at| &option[at..]))
     }
 
-    fn holds(&self, path: &str) -> bool {
+    fn contains(&self, path: &str) -> bool {
         let below = path.strip_prefix(self.point.trim_end_matches('/'));
         below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
@@ -63,7 +63,7 @@ fn parse(line: &str) -> Option<Mount> {
     Some(Mount { point, kind, source, on_disk: major != "0", options })
 }
 
-/// Blanks and backslashes are written as three octal digits.
+/// Blanks and backslashes are escaped as three octal digits.
 fn unescaped(word: &str) -> String {
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word.as_bytes();
@@ -85,7 +85,7 @@ fn unescaped(word: &str) -> String {
 }
 
 /// A host of many pods has thousands.
-const MAX: usize = 100_000;
+const MAX_MOUNTS: usize = 100_000;
 
 #[cfg(test)]
 mod tests {
@@ -98,23 +98,23 @@ mod tests {
 ";
 
     #[test]
-    fn the_kernels_table_is_read() {
+    fn mountinfo_is_parsed() {
         let dir = tempfile::tempdir().expect("a folder");
         std::fs::create_dir_all(dir.path().join("proc/self")).expect("a folder");
         std::fs::write(dir.path().join("proc/self/mountinfo"), TABLE).expect("a file");
         let mounts = Mount::read_all(&Tree::at(dir.path()).expect("a tree"));
         assert_eq!(mounts.len(), 3);
-        let nfs = Mount::holding(&mounts, "/mnt/my data/x").expect("a mount");
+        let nfs = Mount::containing(&mounts, "/mnt/my data/x").expect("a mount");
         assert_eq!((nfs.kind.as_str(), nfs.source.as_str()), ("nfs4", "10.0.0.1:/data"));
         assert_eq!((nfs.option("proto"), nfs.option("pro")), (Some("rdma"), None));
-        let holder = |path| Mount::holding(&mounts, path).map(|mount| mount.point.as_str());
-        assert_eq!(holder("/srv"), Some("/srv"));
-        assert_eq!(holder("/srvx"), Some("/"), "another name that begins so");
+        let mount_point = |path| Mount::containing(&mounts, path).map(|mount| mount.point.as_str());
+        assert_eq!(mount_point("/srv"), Some("/srv"));
+        assert_eq!(mount_point("/srvx"), Some("/"), "a longer name with the same prefix");
         assert!(mounts[1].on_disk && !mounts[0].on_disk);
     }
 
     #[test]
-    fn lines_that_make_no_sense_are_left_out() {
+    fn invalid_lines_are_skipped() {
         for line in ["", " - ", "1 2 3 - a", "1 2 0:1 / /x rw - nfs", "\\04 - \\"] {
             assert_eq!(parse(line), None, "{line}");
         }

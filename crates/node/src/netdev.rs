@@ -14,31 +14,31 @@ pub struct NetDev {
     pub name: String,
     /// Its driver.
     pub driver: Option<String>,
-    /// Where it is plugged in.
+    /// Its PCI address.
     pub pci: Option<Address>,
-    /// Which port of its card it is, from 0.
+    /// Its port number on the card, from 0.
     pub dev_port: Option<u32>,
-    /// What is below it, by number: 1 Ethernet, 32 InfiniBand, 772 loopback.
+    /// Its hardware type: 1 Ethernet, 32 InfiniBand, 772 loopback.
     pub arp_type: Seen<u32>,
-    /// The longest packet.
+    /// The MTU.
     pub mtu: Seen<u32>,
-    /// Its speed in Mb/s, if it is up and tells.
+    /// Its speed in Mb/s, if it is up and known.
     pub speed_mbps: Option<u32>,
     /// `up`, `down`, `unknown`, as the kernel writes it.
     pub operstate: Seen<String>,
-    /// Whether there is a wire with someone at its other end.
+    /// Whether it has a carrier.
     pub carrier: Option<bool>,
-    /// How often the wire came and went.
+    /// The number of carrier changes.
     pub carrier_changes: Option<u64>,
     /// Its hardware address.
     pub address: Seen<String>,
-    /// Addresses with the length of their network's part, where they are known.
+    /// Addresses with their prefix lengths, if known.
     pub ips: Vec<(IpAddr, u8)>,
     /// IPoIB: `datagram` or `connected`.
     pub ipoib_mode: Option<String>,
-    /// The bond or bridge that it is in.
+    /// The bond or bridge that it belongs to.
     pub master: Option<String>,
-    /// If it is a bond.
+    /// The bond's settings, if it is one.
     pub bonding: Option<Bonding>,
     /// Bytes received and sent.
     pub bytes: (Seen<u64>, Seen<u64>),
@@ -56,7 +56,7 @@ pub struct Bonding {
 /// Every net device of this network namespace.
 pub(crate) fn read_all(tree: &Tree) -> Vec<NetDev> {
     let names = tree.list(CLASS);
-    let names = names.iter().filter(|name| is_name(name)).take(MAX);
+    let names = names.iter().filter(|name| is_name(name)).take(MAX_NETDEVS);
     names.filter_map(|name| read(tree, name)).collect()
 }
 
@@ -71,7 +71,7 @@ fn read(tree: &Tree, name: &str) -> Option<NetDev> {
     let card = tree.real(&format!("{folder}/device")).into_value();
     let bytes = |name: &str| tree.number(&format!("{folder}/statistics/{name}"));
     let bonding = if card.is_none() { read_bonding(tree, &folder) } else { None };
-    // Only cards have a speed; a bond's is the sum of its members'.
+    // Only cards and bonds have a speed; a bond's is the sum of its members'.
     let has_speed = card.is_some() || bonding.is_some();
     Some(NetDev {
         name: name.to_owned(),
@@ -105,8 +105,8 @@ fn addresses(tree: &Tree, name: &str) -> Vec<(IpAddr, u8)> {
         .collect()
 }
 
-/// Kernels before 3.15 have the port's number in `dev_id`. It is asked for only there: others write a line
-/// into their log when it is read.
+/// Kernels before 3.15 have the port number in `dev_id`. It is read only there: later ones log a warning when it is
+/// read.
 fn read_dev_port(tree: &Tree, folder: &str) -> Option<u32> {
     match tree.number(&format!("{folder}/dev_port")) {
         Seen::Value(port) => Some(port),
@@ -122,15 +122,15 @@ fn read_bonding(tree: &Tree, folder: &str) -> Option<Bonding> {
     let members = tree.text(&format!("{folder}/bonding/slaves")).into_value().unwrap_or_default();
     let members = members.split_whitespace().filter(|name| is_name(name)).map(str::to_owned);
     let plain = |text: &str| (!text.contains(char::is_control)).then(|| text.to_owned());
-    Some(Bonding { mode: mode.parse(plain), members: members.take(MAX).collect() })
+    Some(Bonding { mode: mode.parse(plain), members: members.take(MAX_NETDEVS).collect() })
 }
 
-/// `-1` is unknown, and so is what some drivers make of it: 4294967295.
+/// `-1` is unknown; some drivers write it as 4294967295.
 fn parse_speed(text: &str) -> Option<u32> {
     text.parse().ok().filter(|speed| (1..u32::MAX).contains(speed))
 }
 
-/// Six bytes, or twenty of InfiniBand.
+/// Six bytes, or twenty on InfiniBand.
 fn is_hardware_address(text: &str) -> bool {
     text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':')
 }
@@ -138,15 +138,15 @@ fn is_hardware_address(text: &str) -> bool {
 const CLASS: &str = "/sys/class/net";
 /// ARPHRD_INFINIBAND.
 const INFINIBAND: u32 = 32;
-/// Net devices that are read at most; a node with thousands of pods has as many.
-const MAX: usize = 16384;
+/// More are not read; a node with thousands of pods has as many.
+const MAX_NETDEVS: usize = 16384;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_speed_that_is_unknown_is_none() {
+    fn an_unknown_speed_is_none() {
         let speed = |text| parse_speed(text);
         assert_eq!([speed("100000"), speed("-1"), speed("0")], [Some(100_000), None, None]);
         assert_eq!(speed("4294967295"), None);

@@ -10,7 +10,7 @@ use crate::{
 };
 use crate::{device, gpu, host, netdev, pci, process, system};
 
-/// One host. Every command is a view of it.
+/// One host.
 #[derive(Debug, Clone, Serialize)]
 pub struct Node {
     /// The machine itself.
@@ -21,15 +21,15 @@ pub struct Node {
     pub netdevs: Vec<NetDev>,
     /// GPUs, in the order of their PCI addresses.
     pub gpus: Vec<Gpu>,
-    /// The PCI functions of all these, EFA devices that have no driver, and everything above them.
+    /// The PCI functions of all these, of EFA devices without a driver, and the bridges above them.
     pub pci: BTreeMap<Address, Function>,
     /// The IOMMU.
     pub iommu: Iommu,
-    /// Kernel modules that matter.
+    /// Kernel modules that are relevant for RDMA.
     pub modules: Vec<Module>,
     /// Device nodes that programs open.
     pub char_devices: Vec<CharDevice>,
-    /// How GPU memory can be reached.
+    /// How RDMA devices can access GPU memory.
     pub gpu_direct: GpuDirect,
     /// What this process may do.
     pub process: Process,
@@ -60,12 +60,12 @@ impl Node {
         }
     }
 
-    /// The RDMA device of a name.
+    /// The RDMA device with this name.
     pub fn device(&self, name: &str) -> Option<&Device> {
         self.devices.iter().find(|device| device.name == name)
     }
 
-    /// The net device of a name.
+    /// The net device with this name.
     pub fn netdev(&self, name: &str) -> Option<&NetDev> {
         self.netdevs.iter().find(|netdev| netdev.name == name)
     }

@@ -1,4 +1,4 @@
-//! What devices are plugged into: PCI functions and the links up to the root.
+//! PCI functions, and the links up to the root.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,95 +23,95 @@ pub struct Address {
 /// A PCI function.
 #[derive(Debug, Clone, Serialize)]
 pub struct Function {
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// Who made it.
+    /// The vendor ID.
     pub vendor: Seen<u16>,
-    /// Which model.
+    /// The device ID.
     pub device: Seen<u16>,
-    /// Who sells it.
+    /// The subsystem vendor ID.
     pub subsystem_vendor: Seen<u16>,
-    /// As what.
+    /// The subsystem device ID.
     pub subsystem_device: Seen<u16>,
-    /// What it is: `0x020700`.
+    /// The class: `0x020700`.
     pub class: Seen<u32>,
-    /// Who made it, in words.
+    /// The name of the vendor.
     pub vendor_name: Option<String>,
-    /// Which model, in words.
+    /// The name of the product.
     pub product_name: Option<String>,
     /// Its driver.
     pub driver: Option<String>,
-    /// Its link to what is above it.
+    /// Its upstream link.
     pub link: PciLink,
-    /// Its NUMA node, if the machine tells.
+    /// Its NUMA node, if known.
     pub numa_node: Option<u32>,
-    /// The IOMMU's group that it is in.
+    /// Its IOMMU group.
     pub iommu_group: Option<String>,
-    /// What is above it, up to the root port: the nearest first.
+    /// The bridges above it, up to the root port: the nearest first.
     pub above: Vec<Address>,
-    /// The host bridge above all of these: `pci0000:3a`.
+    /// The host bridge above these: `pci0000:3a`.
     pub host_bridge: Option<String>,
     /// Of a virtual function: the physical one.
     pub physical_function: Option<Address>,
     /// Of a physical function: its virtual ones, by number.
     pub virtual_functions: BTreeMap<u32, Address>,
-    /// How many virtual functions it could have.
+    /// The maximum number of virtual functions.
     pub virtual_functions_max: Option<u32>,
-    /// The most that it asks for in one read, in bytes; from its configuration space.
+    /// The maximum read request size in bytes; from its configuration space.
     pub max_read_request: Option<u32>,
-    /// Access control, where configuration space is readable (root) and the function has it.
+    /// Access control, if the configuration space is readable (root) and the function has it.
     pub acs: Seen<Acs>,
-    /// Errors that it has reported, by kind.
+    /// Errors that it has reported (AER).
     pub errors: Vec<ErrorCount>,
 }
 
-/// A PCIe link, now and at most at this end.
+/// The current and maximum speed and width of a PCIe link, at this end.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PciLink {
-    /// Transfers per second and lane now, in GT/s.
+    /// The current speed per lane, in GT/s.
     pub speed_gts: Option<f64>,
-    /// Lanes now.
+    /// The current number of lanes.
     pub width: Option<u32>,
-    /// GT/s at most.
+    /// The maximum speed per lane, in GT/s.
     pub max_speed_gts: Option<f64>,
-    /// Lanes at most.
+    /// The maximum number of lanes.
     pub max_width: Option<u32>,
 }
 
-/// Access control services: bits that send traffic between devices up to the root.
+/// Access control services: bits that redirect traffic between devices to the root complex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[allow(clippy::struct_excessive_bools, reason = "bits of one register, each with its own name")]
 pub struct Acs {
-    /// A device's own address is checked.
+    /// The requester ID of devices is validated.
     pub source_validation: bool,
-    /// Requests between devices go up to the root.
+    /// Requests between devices are redirected to the root complex.
     pub request_redirect: bool,
-    /// Answers between devices go up to the root.
+    /// Completions between devices are redirected to the root complex.
     pub completion_redirect: bool,
-    /// Requests are forwarded up.
+    /// Requests are forwarded upstream.
     pub upstream_forwarding: bool,
 }
 
 /// Errors of one kind (AER).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorCount {
-    /// How bad: `correctable`, `nonfatal`, `fatal`.
+    /// `correctable`, `nonfatal`, `fatal`.
     pub severity: &'static str,
-    /// The kernel's name of it: `RxErr`.
+    /// The kernel's name: `RxErr`.
     pub name: String,
-    /// How many.
+    /// The number of errors.
     pub count: u64,
 }
 
 impl Address {
-    /// Reads `0000:3b:00.0`.
+    /// Parses `0000:3b:00.0`.
     pub fn parse(text: &str) -> Option<Self> {
         let (domain, rest) = text.split_once(':')?;
         let (bus, rest) = rest.split_once(':')?;
         let (device, function) = rest.split_once('.')?;
-        let hex = |text: &str, most: usize| {
+        let hex = |text: &str, max_digits: usize| {
             let good = !text.is_empty()
-                && text.len() <= most
+                && text.len() <= max_digits
                 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
             good.then(|| u32::from_str_radix(text, 16).ok())?
         };
@@ -124,31 +124,31 @@ impl Address {
         (address.device < 32 && address.function < 8).then_some(address)
     }
 
-    /// Where its files are.
+    /// The folder of its files.
     pub fn folder(self) -> String {
         format!("/sys/bus/pci/devices/{self}")
     }
 }
 
 impl Function {
-    /// Whether it is an EFA device, with or without its driver.
+    /// Whether it is an EFA device, with or without a driver.
     pub fn is_efa(&self) -> bool {
         self.vendor == Seen::Value(AMAZON) && self.device.value().is_some_and(is_efa)
     }
 }
 
 impl PciLink {
-    /// What it carries, in Gb/s, after the line code; now, and at most.
+    /// The current and maximum rate in Gb/s, without line coding.
     pub fn gbps(&self) -> (Option<f64>, Option<f64>) {
-        (payload(self.speed_gts, self.width), payload(self.max_speed_gts, self.max_width))
+        (data_rate(self.speed_gts, self.width), data_rate(self.max_speed_gts, self.max_width))
     }
 }
 
-/// Up to 5 GT/s a byte takes ten bits, above a block of 128 takes 130 (and flits of PCIe 6 none to speak of).
-fn payload(speed_gts: Option<f64>, width: Option<u32>) -> Option<f64> {
+/// Up to 5 GT/s the coding is 8b/10b, above 128b/130b (the overhead of PCIe 6 flits is negligible).
+fn data_rate(speed_gts: Option<f64>, width: Option<u32>) -> Option<f64> {
     let speed = speed_gts?;
-    let code = if speed <= 5.0 { 0.8 } else { 128.0 / 130.0 };
-    Some(speed * code * f64::from(width?))
+    let coding = if speed <= 5.0 { 0.8 } else { 128.0 / 130.0 };
+    Some(speed * coding * f64::from(width?))
 }
 
 impl fmt::Display for Address {
@@ -163,12 +163,12 @@ impl Serialize for Address {
     }
 }
 
-/// These functions, everything above them, and the cards of those that are virtual.
-pub(crate) fn read_with_hops(tree: &Tree, of: &[Address]) -> BTreeMap<Address, Function> {
+/// Reads these functions, the bridges above them, and the physical functions of virtual ones.
+pub(crate) fn read_with_hops(tree: &Tree, leaves: &[Address]) -> BTreeMap<Address, Function> {
     let mut functions = BTreeMap::new();
-    let mut left: Vec<Address> = of.to_vec();
+    let mut left: Vec<Address> = leaves.to_vec();
     while let Some(address) = left.pop() {
-        if functions.contains_key(&address) || functions.len() == MAX {
+        if functions.contains_key(&address) || functions.len() == MAX_FUNCTIONS {
             continue;
         }
         let Some(function) = read(tree, address) else { continue };
@@ -179,10 +179,10 @@ pub(crate) fn read_with_hops(tree: &Tree, of: &[Address]) -> BTreeMap<Address, F
     functions
 }
 
-/// EFA devices. One that no driver has taken is in no other list.
+/// EFA devices. Those without a driver are in no other list.
 pub(crate) fn find_efa(tree: &Tree) -> Vec<Address> {
     let names = tree.list("/sys/bus/pci/devices");
-    let addresses = names.iter().filter_map(|name| Address::parse(name)).take(MAX);
+    let addresses = names.iter().filter_map(|name| Address::parse(name)).take(MAX_FUNCTIONS);
     let is_efa = |address: &Address| {
         let id = |name: &str| tree.hex(&format!("{}/{name}", address.folder())).and_then(short);
         id("vendor") == Seen::Value(AMAZON) && id("device").value().is_some_and(is_efa)
@@ -197,13 +197,13 @@ fn is_efa(device: &u16) -> bool {
 
 fn read(tree: &Tree, address: Address) -> Option<Function> {
     let folder = address.folder();
-    let place = tree.real(&folder).into_value()?;
+    let real = tree.real(&folder).into_value()?;
     let number = |name: &str| tree.hex(&format!("{folder}/{name}"));
     let id = |name: &str| number(name).and_then(short);
     let (vendor, device) = (id("vendor"), id("device"));
     let names = product::names(vendor.value().copied(), device.value().copied());
     let config = config_space::read(tree, &format!("{folder}/config"));
-    let mut above = addresses_in(&place);
+    let mut above = addresses_in(&real);
     above.pop();
     above.reverse();
     Some(Function {
@@ -220,7 +220,7 @@ fn read(tree: &Tree, address: Address) -> Option<Function> {
         numa_node: read_numa_node(tree, &folder),
         iommu_group: tree.link_name(&format!("{folder}/iommu_group")).into_value(),
         above,
-        host_bridge: host_bridge_in(&place),
+        host_bridge: host_bridge_in(&real),
         physical_function: read_physical_function(tree, address),
         virtual_functions: read_virtual_functions(tree, address),
         virtual_functions_max: tree.number(&format!("{folder}/sriov_totalvfs")).into_value(),
@@ -238,7 +238,7 @@ fn read_link(tree: &Tree, folder: &str) -> PciLink {
     let speed = |name: &str| tree.text(&format!("{folder}/{name}")).parse(parse_speed).into_value();
     let width = |name: &str| {
         let width: Option<u32> = tree.number(&format!("{folder}/{name}")).into_value();
-        // Functions with no link of their own say 0, some 63 or 255.
+        // Functions without a link of their own report 0, some 63 or 255.
         width.filter(|width| (1..=32).contains(width))
     };
     PciLink {
@@ -249,23 +249,23 @@ fn read_link(tree: &Tree, folder: &str) -> PciLink {
     }
 }
 
-/// Reads `32.0 GT/s PCIe`, and `8 GT/s` of older kernels.
+/// Parses `32.0 GT/s PCIe`, and `8 GT/s` of older kernels.
 fn parse_speed(text: &str) -> Option<f64> {
     let (number, _) = text.split_once(" GT/s")?;
     number.parse().ok().filter(|speed| (1.0..=1000.0).contains(speed))
 }
 
-/// The NUMA node of what is in this folder; `-1` is none known.
+/// The NUMA node of the device in this folder; `-1` is unknown.
 pub(crate) fn read_numa_node(tree: &Tree, folder: &str) -> Option<u32> {
     tree.number(&format!("{folder}/numa_node")).into_value()
 }
 
-/// The card of a virtual function.
+/// The physical function of a virtual one.
 pub(crate) fn read_physical_function(tree: &Tree, address: Address) -> Option<Address> {
     tree.real(&format!("{}/physfn", address.folder())).into_value().as_deref().and_then(address_in)
 }
 
-/// The virtual functions of a card, by number.
+/// The virtual functions of a physical one, by number.
 pub(crate) fn read_virtual_functions(tree: &Tree, address: Address) -> BTreeMap<u32, Address> {
     let folder = address.folder();
     let count: Seen<u32> = tree.number(&format!("{folder}/sriov_numvfs"));
@@ -280,7 +280,7 @@ pub(crate) fn read_virtual_functions(tree: &Tree, address: Address) -> BTreeMap<
     numbers.collect()
 }
 
-/// Errors that the kernel has counted; kinds with none are left out.
+/// Errors that the kernel has counted, without kinds that have none.
 fn read_errors(tree: &Tree, folder: &str) -> Vec<ErrorCount> {
     let severities = ["correctable", "nonfatal", "fatal"].into_iter();
     severities
@@ -291,18 +291,18 @@ fn read_errors(tree: &Tree, folder: &str) -> Vec<ErrorCount> {
         .collect()
 }
 
-/// Reads lines of `RxErr 0`; the totals add nothing.
+/// Parses lines such as `RxErr 0`, without totals.
 fn parse_errors(severity: &'static str, text: &str) -> Vec<ErrorCount> {
     let count = |line: &str| {
         let (name, count) = line.trim().rsplit_once(' ')?;
         let count: u64 = count.parse().ok()?;
-        let kept = count > 0 && !name.starts_with("TOTAL_") && name.len() <= LONGEST_ERROR;
+        let kept = count > 0 && !name.starts_with("TOTAL_") && name.len() <= MAX_ERROR_NAME_BYTES;
         kept.then(|| ErrorCount { severity, name: name.trim().to_owned(), count })
     };
     text.lines().filter_map(count).take(MAX_ERRORS).collect()
 }
 
-/// The function that a path is of or below: the last one in it.
+/// The last function in a path.
 pub(crate) fn address_in(path: &str) -> Option<Address> {
     path.rsplit('/').find_map(Address::parse)
 }
@@ -312,7 +312,7 @@ fn addresses_in(path: &str) -> Vec<Address> {
     path.split('/').filter_map(Address::parse).collect()
 }
 
-/// The part of a path that names a host bridge; on some machines it is not the first.
+/// The host bridge in a path; on some machines it is not the first part.
 fn host_bridge_in(path: &str) -> Option<String> {
     let is_bridge = |name: &&str| {
         let bus = name.strip_prefix("pci").and_then(|bus| bus.split_once(':'));
@@ -321,20 +321,20 @@ fn host_bridge_in(path: &str) -> Option<String> {
     path.split('/').find(is_bridge).map(str::to_owned)
 }
 
-/// Amazon's number among makers of PCI devices.
+/// Amazon's PCI vendor ID.
 const AMAZON: u16 = 0x1d0f;
-/// Functions that are read at most: a large machine has hundreds, with virtual ones thousands.
-const MAX: usize = 8192;
+/// More are not read: a large machine has hundreds, with virtual ones thousands.
+const MAX_FUNCTIONS: usize = 8192;
 /// Kinds of errors of one severity; PCIe has fewer than 32.
 const MAX_ERRORS: usize = 64;
-const LONGEST_ERROR: usize = 64;
+const MAX_ERROR_NAME_BYTES: usize = 64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn addresses_as_kernels_write_them() {
+    fn addresses_are_parsed_and_formatted() {
         let text = "0000:3b:02.6";
         assert_eq!(Address::parse(text).map(|address| address.to_string()).as_deref(), Some(text));
         assert_eq!(Address::parse("10000:01:00.0").map(|address| address.domain), Some(0x10000));
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn speeds_as_kernels_write_them() {
+    fn speeds_are_parsed() {
         assert_eq!(parse_speed("32.0 GT/s PCIe"), Some(32.0));
         assert_eq!(parse_speed("8 GT/s"), Some(8.0));
         for wrong in ["Unknown", "Unknown speed", "", "NaN GT/s", "-1 GT/s"] {
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_tells_what_is_above() {
+    fn bridges_are_found_in_a_path() {
         let path =
             "/sys/devices/LNXSYSTM:00/pci0000:3a/0000:3a:00.0/0000:3b:02.6/infiniband/mlx5_4";
         assert_eq!(address_in(path), Address::parse("0000:3b:02.6"));
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_that_were_counted_are_kept() {
+    fn counted_errors_are_parsed() {
         let text = "RxErr 3\nBadTLP 0\nReplay Num Rollover 1\nTOTAL_ERR_COR 4\nodd\n";
         let errors = parse_errors("correctable", text);
         let named: Vec<_> = errors.iter().map(|error| (error.name.as_str(), error.count)).collect();
@@ -370,15 +370,15 @@ mod tests {
     }
 
     #[test]
-    fn what_a_link_carries_is_less_than_its_transfers() {
+    fn the_data_rate_of_a_link_excludes_line_coding() {
         let link = PciLink {
             speed_gts: Some(32.0),
             width: Some(8),
             max_speed_gts: Some(5.0),
             max_width: None,
         };
-        let (now, most) = link.gbps();
+        let (now, max) = link.gbps();
         assert!(now.is_some_and(|gbps| (252.0..252.1).contains(&gbps)), "{now:?}");
-        assert_eq!(most, None);
+        assert_eq!(max, None);
     }
 }

@@ -3,64 +3,64 @@
 use serde::Serialize;
 
 use crate::status::PortStatus;
-use crate::tree::Kept;
+use crate::tree::CachedFolder;
 use crate::{Counter, Gid, NetDev, NodeType, Rate, Seen, Tree, gid};
 
-/// A port: what it is connected to, and how.
+/// A port.
 #[derive(Debug, Clone, Serialize)]
 pub struct Port {
     /// From 1.
     pub number: u32,
-    /// Whether it carries traffic.
+    /// The logical state.
     pub state: Seen<PortState>,
-    /// Whether there is a wire with someone at its other end.
+    /// The physical state.
     pub phys_state: Seen<PhysState>,
-    /// What it runs at; of a port that is down, what the driver makes up.
+    /// The current rate; of a port that is down, a value of the driver without meaning.
     pub rate: Seen<Rate>,
     /// InfiniBand, Ethernet, or (EFA) neither.
     pub link_layer: Seen<LinkLayer>,
-    /// InfiniBand: its address, given by the subnet manager; 0 when there is none.
+    /// InfiniBand: its LID, assigned by the subnet manager; 0 if there is none.
     pub lid: Seen<u32>,
-    /// InfiniBand: the subnet manager's address; 0 when there is none.
+    /// InfiniBand: the LID of the subnet manager; 0 if there is none.
     pub sm_lid: Seen<u32>,
-    /// What the port can do, as a mask (PortInfo).
+    /// The capability mask of the port (PortInfo).
     pub cap_mask: Seen<u64>,
-    /// The net device of the port, by its GIDs, by its parent, or by its number on the card.
+    /// The net device of the port: from its GIDs, its parent, or its number on the card.
     pub netdev: Option<String>,
-    /// The largest packet now. On RoCE by the net device's MTU; elsewhere unknown to files.
+    /// The active MTU. On RoCE it follows from the net device's MTU; elsewhere no file has it.
     pub active_mtu: Option<u32>,
     /// The GID table without its empty entries.
     pub gids: Vec<Gid>,
-    /// How many entries the GID table has.
+    /// The number of entries of the GID table.
     pub gid_table_len: u32,
     /// Partition keys that are set, without the empty entries.
     pub pkeys: Vec<u16>,
-    /// Counters as their files tell, `counters/` first.
+    /// Counters, `counters/` first.
     pub counters: Vec<Counter>,
 }
 
-/// Whether a port carries traffic.
+/// The logical state of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[allow(missing_docs, reason = "the field's own names, with no more to say of them")]
+#[allow(missing_docs, reason = "the names of the specification")]
 pub enum PortState {
     Nop,
     Down,
-    /// Physically up, with no subnet manager yet.
+    /// Physically up, but not configured by a subnet manager.
     Init,
     Armed,
     Active,
     ActiveDefer,
 }
 
-/// Whether there is a wire with someone at its other end.
+/// The physical state of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[allow(missing_docs, reason = "the field's own names, with no more to say of them")]
+#[allow(missing_docs, reason = "the names of the specification")]
 pub enum PhysState {
     Sleep,
-    /// Looks for a partner and finds none.
+    /// No link partner found.
     Polling,
-    /// Switched off at this end.
+    /// Disabled at this end.
     Disabled,
     PortConfigurationTraining,
     LinkUp,
@@ -69,9 +69,9 @@ pub enum PhysState {
     Unknown,
 }
 
-/// What is below the transport.
+/// The link layer of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[allow(missing_docs, reason = "the field's own names, with no more to say of them")]
+#[allow(missing_docs, reason = "the names of the specification")]
 pub enum LinkLayer {
     InfiniBand,
     Ethernet,
@@ -80,48 +80,48 @@ pub enum LinkLayer {
 }
 
 impl Port {
-    /// Whether it carries traffic now.
+    /// Whether it is active.
     pub fn is_active(&self) -> bool {
         self.state == Seen::Value(PortState::Active)
     }
 
-    /// The counter of a name, whatever folder it is in.
+    /// The counter with this name, in any folder.
     pub fn counter(&self, name: &str) -> Option<&Counter> {
         self.counters.iter().find(|counter| counter.name == name)
     }
 }
 
-/// What a port's device tells of it.
-pub(crate) struct Of<'d> {
+/// The facts of a port's device.
+pub(crate) struct PortDevice<'d> {
     /// `/sys/class/infiniband/mlx5_0`.
     pub(crate) folder: &'d str,
     pub(crate) node_type: Option<NodeType>,
-    /// The net device below it, of software that has one.
+    /// Of a software device: its net device.
     pub(crate) parent: Option<&'d str>,
     /// Net devices of the same PCI function.
     pub(crate) siblings: Vec<&'d NetDev>,
 }
 
 /// A device's ports, from the first.
-pub(crate) fn read_all(tree: &Tree, of: &Of, netdevs: &[NetDev]) -> Vec<Port> {
-    let names = tree.list(&format!("{}/ports", of.folder));
+pub(crate) fn read_all(tree: &Tree, device: &PortDevice, netdevs: &[NetDev]) -> Vec<Port> {
+    let names = tree.list(&format!("{}/ports", device.folder));
     let numbers = names.iter().filter_map(|name| name.parse().ok()).take(MAX_PORTS);
-    numbers.filter_map(|number| read(tree, of, netdevs, number)).collect()
+    numbers.filter_map(|number| read(tree, device, netdevs, number)).collect()
 }
 
-fn read(tree: &Tree, of: &Of, netdevs: &[NetDev], number: u32) -> Option<Port> {
-    let ports = format!("{}/ports", of.folder);
+fn read(tree: &Tree, device: &PortDevice, netdevs: &[NetDev], number: u32) -> Option<Port> {
+    let ports = format!("{}/ports", device.folder);
     let folder = format!("{ports}/{number}");
-    let status = PortStatus::read::<Kept<'_>>(tree, &ports, number, &mut |_, _| true)?;
+    let status = PortStatus::read::<CachedFolder<'_>>(tree, &ports, number, &mut |_, _| true)?;
     let text = |name: &str| tree.text(&format!("{folder}/{name}"));
     let hex = |name: &str| tree.hex(&format!("{folder}/{name}"));
     let lid = |name: &str| hex(name).map(|lid| u32::try_from(lid).unwrap_or(u32::MAX));
     let (gids, gid_table_len) = gid::read_table(tree, &folder);
     let link_layer = text("link_layer").parse(LinkLayer::parse);
-    let netdev = netdev_of(of, number, link_layer.value().copied(), &gids);
+    let netdev = netdev_of(device, number, link_layer.value().copied(), &gids);
     let mtu = netdevs.iter().find(|known| Some(&known.name) == netdev.as_ref());
     let is_roce = link_layer == Seen::Value(LinkLayer::Ethernet)
-        && of.node_type == Some(NodeType::ChannelAdapter);
+        && device.node_type == Some(NodeType::ChannelAdapter);
     Some(Port {
         number,
         state: status.state,
@@ -140,30 +140,36 @@ fn read(tree: &Tree, of: &Of, netdevs: &[NetDev], number: u32) -> Option<Port> {
     })
 }
 
-/// The net device of a port: what its GIDs name, else what software stands on, else the one of the same
-/// number on the same card (a ConnectX-3 has both ports' on one PCI function).
-fn netdev_of(of: &Of, number: u32, layer: Option<LinkLayer>, gids: &[Gid]) -> Option<String> {
+/// The net device of a port: the one its GIDs name, else the parent of a software device, else the one with the same
+/// number on the same card (a ConnectX-3 has both ports on one PCI function).
+fn netdev_of(
+    device: &PortDevice,
+    number: u32,
+    layer: Option<LinkLayer>,
+    gids: &[Gid],
+) -> Option<String> {
     let by_gid = gids.iter().find_map(|gid| gid.netdev.value().cloned());
-    by_gid.or_else(|| of.parent.map(str::to_owned)).or_else(|| {
+    by_gid.or_else(|| device.parent.map(str::to_owned)).or_else(|| {
         let arp_type = match layer? {
             LinkLayer::InfiniBand => IPOIB,
             LinkLayer::Ethernet => ETHERNET,
             LinkLayer::Unknown => return None,
         };
-        let mut same = of.siblings.iter().filter(|netdev| netdev.arp_type == Seen::Value(arp_type));
+        let mut same =
+            device.siblings.iter().filter(|netdev| netdev.arp_type == Seen::Value(arp_type));
         same.find(|netdev| netdev.dev_port.unwrap_or(0) + 1 == number)
             .map(|netdev| netdev.name.clone())
     })
 }
 
-/// The largest packet of RoCE that fits with all its headers (the kernel's `iboe_get_mtu`).
+/// The largest RoCE MTU that fits with all headers (the kernel's `iboe_get_mtu`).
 fn roce_mtu(netdev_mtu: u32) -> Option<u32> {
-    let room = netdev_mtu.checked_sub(ROCE_HEADERS)?;
-    [4096, 2048, 1024, 512, 256].into_iter().find(|mtu| *mtu <= room)
+    let payload = netdev_mtu.checked_sub(ROCE_HEADERS)?;
+    [4096, 2048, 1024, 512, 256].into_iter().find(|mtu| *mtu <= payload)
 }
 
-/// Subnet managers fill the table from its front, and on InfiniBand each entry is asked of the firmware: a
-/// long run of empty ones is taken for its end.
+/// Subnet managers fill the table from the start, and on InfiniBand each entry is a query to the firmware: many empty
+/// entries in a row are taken for its end.
 fn read_pkeys(tree: &Tree, folder: &str) -> Vec<u16> {
     let mut pkeys = Vec::new();
     let mut empty = 0;
@@ -177,7 +183,7 @@ fn read_pkeys(tree: &Tree, folder: &str) -> Vec<u16> {
                 empty = 0;
             }
         }
-        if empty == EMPTY_PKEYS {
+        if empty == MAX_EMPTY_PKEYS {
             break;
         }
     }
@@ -198,7 +204,7 @@ impl PortState {
         })
     }
 
-    /// As the kernel writes it.
+    /// The kernel's name.
     pub fn name(self) -> &'static str {
         match self {
             PortState::Nop => "NOP",
@@ -237,7 +243,7 @@ impl LinkLayer {
         })
     }
 
-    /// As the kernel writes it.
+    /// The kernel's name.
     pub fn name(self) -> &'static str {
         match self {
             LinkLayer::InfiniBand => "InfiniBand",
@@ -253,8 +259,8 @@ const ETHERNET: u32 = 1;
 const IPOIB: u32 = 32;
 /// GRH 40, UDP 8, BTH 12, XRC 4, atomic 28, ICRC 4.
 const ROCE_HEADERS: u32 = 96;
-/// So many empty entries of the partition table in a row are its end.
-const EMPTY_PKEYS: u32 = 8;
+/// This many empty entries in a row are taken for the end of the partition table.
+const MAX_EMPTY_PKEYS: u32 = 8;
 /// No device has more; a switch has up to 254.
 const MAX_PORTS: usize = 256;
 
@@ -263,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_as_kernels_write_them() {
+    fn states_are_parsed() {
         assert_eq!(PortState::parse("4: ACTIVE"), Some(PortState::Active));
         assert_eq!(PortState::parse("5: ACTIVE_DEFER"), Some(PortState::ActiveDefer));
         assert_eq!(PortState::parse("9: <unknown>"), None);
@@ -273,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_of_roce_fits_the_net_device() {
+    fn the_roce_mtu_fits_the_net_device() {
         let cases =
             [(1500, Some(1024)), (4200, Some(4096)), (9000, Some(4096)), (4100, Some(2048))];
         for (netdev, expected) in cases.into_iter().chain([(68, None), (352, Some(256))]) {

@@ -1,68 +1,68 @@
-//! What this process may do.
+//! The user, capabilities and limits of this process.
 
 use serde::Serialize;
 
 use crate::{Seen, Tree};
 
-/// This process: who it is, and its limits. Of another machine's tree, the process that took the snapshot.
+/// This process; in a snapshot, the process that took it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Process {
     /// The effective user.
     pub uid: Option<u32>,
     /// The effective group, and the others.
     pub groups: Vec<u32>,
-    /// What it may do beyond its user's rights.
+    /// Its capabilities.
     pub capabilities: Option<Capabilities>,
-    /// Whether it is in the user namespace that the machine started with; elsewhere the kernel does not count its
-    /// capabilities where limits are checked. `None`: not known.
+    /// Whether it is in the initial user namespace; in others its capabilities have no effect on
+    /// limits. `None`: not known.
     pub initial_user_namespace: Option<bool>,
-    /// How much memory it may lock.
+    /// The limit on locked memory.
     pub memlock: Option<Limit>,
-    /// How many files it may have open.
+    /// The limit on open files.
     pub open_files: Option<Limit>,
-    /// The memory that its cgroup may use, if there is a limit.
+    /// The memory limit of its cgroup, if there is one.
     pub cgroup_memory_bytes: Option<u64>,
-    /// RDMA resources that its cgroup may use, as the kernel writes them (`rdma.max`).
+    /// The RDMA limits of its cgroup, as the kernel writes them (`rdma.max`).
     pub cgroup_rdma: Seen<String>,
     /// The name of its network namespace, as /proc/self/ns/net links to it.
     pub network_namespace: Option<String>,
 }
 
-/// Capabilities, as /proc/self/status has them.
+/// Capabilities, as in /proc/self/status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
-    /// In force.
+    /// Effective.
     pub effective: u64,
-    /// Could be taken.
+    /// Permitted.
     pub permitted: u64,
-    /// Could ever be had.
+    /// The bounding set.
     pub bounding: u64,
-    /// Given to programs that are started.
+    /// Inherited by programs that are started.
     pub ambient: u64,
 }
 
 /// A limit, soft and hard; `None` is unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Limit {
-    /// In force.
+    /// The effective limit.
     pub soft: Option<u64>,
-    /// As far as the process may raise it.
+    /// The limit up to which the process may raise it.
     pub hard: Option<u64>,
 }
 
 impl Process {
     /// Whether memory may be locked beyond the limit.
     pub fn can_lock(&self) -> bool {
-        self.counts() && self.capabilities.is_some_and(Capabilities::can_lock)
+        self.is_initial_namespace() && self.capabilities.is_some_and(Capabilities::can_lock)
     }
 
     /// Whether hard limits may be raised.
     pub fn can_raise_limits(&self) -> bool {
-        self.counts() && self.capabilities.is_some_and(Capabilities::can_raise_limits)
+        self.is_initial_namespace() && self.capabilities.is_some_and(Capabilities::can_raise_limits)
     }
 
-    /// Whether its capabilities count where limits are checked.
-    fn counts(&self) -> bool {
+    /// Whether its capabilities have an effect on limits.
+    fn is_initial_namespace(&self) -> bool {
         self.initial_user_namespace != Some(false)
     }
 }
@@ -73,7 +73,7 @@ impl Capabilities {
         self.effective >> IPC_LOCK & 1 == 1
     }
 
-    /// Whether a program of this process could ever have the right to lock memory beyond the limit.
+    /// Whether a program of this process could get the capability to lock memory beyond the limit.
     pub fn could_lock(self) -> bool {
         self.bounding >> IPC_LOCK & 1 == 1
     }
@@ -101,7 +101,7 @@ pub(crate) fn read(tree: &Tree) -> Process {
         initial_user_namespace: tree
             .text("/proc/self/uid_map")
             .into_value()
-            .map(|map| is_all(&map)),
+            .map(|map| is_identity_map(&map)),
         memlock: limit(&limits, "Max locked memory"),
         open_files: limit(&limits, "Max open files"),
         cgroup_memory_bytes: cgroup.memory(tree),
@@ -114,12 +114,12 @@ fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
-/// Whether a map of users is `0 0 4294967295`: all, each as itself.
-fn is_all(map: &str) -> bool {
+/// Whether a UID map is `0 0 4294967295`: all users map to themselves.
+fn is_identity_map(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// The effective one first, the others once each.
+/// The effective group first, then the others, without duplicates.
 fn groups(status: &str) -> Vec<u32> {
     let own = field(status, "Gid:").and_then(|ids| ids.split_whitespace().nth(1));
     let others = field(status, "Groups:").unwrap_or_default().split_whitespace();
@@ -153,7 +153,7 @@ fn limit(limits: &str, name: &str) -> Option<Limit> {
     Some(Limit { soft: bound()?, hard: bound()? })
 }
 
-/// Where this process's limits are, for each of the two versions of cgroups.
+/// The folders with this process's limits, for both cgroup versions.
 struct Cgroup {
     /// Folders with the files of version 2, the innermost first.
     unified: Vec<String>,
@@ -183,16 +183,16 @@ impl Cgroup {
         }
     }
 
-    /// The least of all limits on the way up.
+    /// The lowest limit of the cgroup and those above it.
     fn memory(&self, tree: &Tree) -> Option<u64> {
         let unified = self.unified.iter().map(|folder| format!("{folder}/memory.max"));
         let first = self.memory.iter().map(|folder| format!("{folder}/memory.limit_in_bytes"));
         let limits = unified.chain(first).filter_map(|file| tree.number(&file).into_value());
-        // Version 1 writes "no limit" as a number near the largest.
+        // Version 1 writes "no limit" as a number near the maximum.
         limits.filter(|limit: &u64| *limit < 1 << 62).min()
     }
 
-    /// The innermost that says something.
+    /// The limits of the innermost cgroup that has them.
     fn rdma(&self, tree: &Tree) -> Seen<String> {
         let folders = self.unified.iter().chain(&self.rdma);
         let mut texts = folders.map(|folder| tree.text(&format!("{folder}/rdma.max")));
@@ -200,10 +200,10 @@ impl Cgroup {
     }
 }
 
-/// A cgroup's folder and those above it. A container sees its own as the root, whatever its path is called.
+/// A cgroup's folder and those above it. In a container its own cgroup is the root, whatever its path is.
 fn upwards(mount: &str, path: &str) -> Vec<String> {
     let names: Vec<&str> =
-        path.split('/').filter(|name| !name.is_empty() && *name != "..").take(DEEPEST).collect();
+        path.split('/').filter(|name| !name.is_empty() && *name != "..").take(MAX_DEPTH).collect();
     let folder = |depth: usize| match depth {
         0 => mount.to_owned(),
         _ => format!("{mount}/{}", names[..depth].join("/")),
@@ -211,15 +211,15 @@ fn upwards(mount: &str, path: &str) -> Vec<String> {
     (0..=names.len()).rev().map(folder).collect()
 }
 
-/// Deeper cgroups are looked at from here up.
-const DEEPEST: usize = 32;
+/// Deeper cgroups are ignored.
+const MAX_DEPTH: usize = 32;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn limits_and_capabilities_as_the_kernel_writes_them() {
+    fn limits_and_capabilities_are_parsed() {
         let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
                       Max locked memory         8388608              unlimited            bytes\n";
         let memlock = Limit { soft: Some(8_388_608), hard: None };
@@ -233,14 +233,14 @@ mod tests {
     }
 
     #[test]
-    fn a_user_namespace_is_told_by_its_map() {
-        assert!(is_all("         0          0 4294967295"));
-        assert!(!is_all("0 1000 1"));
-        assert!(!is_all("0 1000 1\n1 100000 65536"));
+    fn the_initial_user_namespace_has_an_identity_map() {
+        assert!(is_identity_map("         0          0 4294967295"));
+        assert!(!is_identity_map("0 1000 1"));
+        assert!(!is_identity_map("0 1000 1\n1 100000 65536"));
     }
 
     #[test]
-    fn a_cgroup_is_looked_at_with_those_above_it() {
+    fn a_cgroup_is_read_with_those_above_it() {
         let folders = upwards("/sys/fs/cgroup", "/kubepods.slice/pod1");
         let expected = ["/kubepods.slice/pod1", "/kubepods.slice", ""];
         assert_eq!(folders, expected.map(|path| format!("/sys/fs/cgroup{path}")));

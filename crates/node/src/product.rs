@@ -1,9 +1,9 @@
-//! Names of vendors and products that a fabric is made of.
+//! Names of vendors and products of fabrics.
 //!
-//! The whole list of PCI ids would be larger than the rest of this program, and a node need not have one as a
-//! file. What is not here is shown by its numbers.
+//! The whole list of PCI IDs would be larger than the rest of this program, and a node may not have it as a
+//! file. Unlisted ones are printed as numbers.
 
-/// In words, as far as they are known.
+/// The names, as far as they are known.
 #[derive(Default)]
 pub(crate) struct Names {
     pub(crate) vendor: Option<&'static str>,
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cards_of_the_field_have_names() {
+    fn common_cards_have_names() {
         let named = |vendor, device| names(Some(vendor), Some(device)).product;
         assert_eq!(named(0x15b3, 0x1021), Some("ConnectX-7"));
         assert_eq!(named(0x10de, 0x2335), Some("H200 SXM 141GB"));
@@ -186,15 +186,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_listed_has_none() {
+    fn unlisted_ids_have_no_names() {
         assert!(names(None, Some(1)).product.is_none());
         assert!(names(Some(0x0002), Some(1)).vendor.is_none());
     }
 
     #[test]
-    fn a_product_stands_once_and_by_a_known_vendor() {
+    fn products_are_unique_and_have_a_known_vendor() {
         let keys: Vec<_> = PRODUCTS.iter().map(|(vendor, device, _)| (*vendor, *device)).collect();
-        assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "in the order of their numbers");
+        assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "in numeric order");
         assert!(keys.iter().all(|(vendor, _)| VENDORS.iter().any(|(known, _)| known == vendor)));
     }
 }

@@ -1,21 +1,21 @@
-//! A port's speed, as sysfs writes it: `100 Gb/sec (4X EDR)`.
+//! A port's rate, as in sysfs: `100 Gb/sec (4X EDR)`.
 
 use serde::{Serialize, Serializer};
 
-/// What a port runs at.
+/// The rate of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Rate {
     /// In Mb/s, so that 2.5 Gb/s is a whole number.
     pub mbps: u64,
-    /// How many lanes, as the kernel says; on Ethernet a manner of speaking.
+    /// The number of lanes as reported by the kernel; on Ethernet without meaning.
     pub width: u32,
-    /// The InfiniBand name of the speed of one lane; old kernels name none.
+    /// The InfiniBand speed of one lane; old kernels do not report it.
     pub speed: Option<LaneSpeed>,
 }
 
 /// The speed of one lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the field's own names, with no more to say of them")]
+#[allow(missing_docs, reason = "the names of the specification")]
 pub enum LaneSpeed {
     Sdr,
     Ddr,
@@ -34,7 +34,7 @@ impl Rate {
         self.mbps as f64 / 1000.0
     }
 
-    /// Reads `%d[.5] Gb/sec (%dX[ SPEED])`.
+    /// Parses `%d[.5] Gb/sec (%dX[ SPEED])`.
     pub fn parse(text: &str) -> Option<Self> {
         let (number, rest) = text.split_once(" Gb/sec (")?;
         let (width, speed) = rest.strip_suffix(')')?.split_once('X')?;
@@ -75,7 +75,7 @@ impl LaneSpeed {
         LaneSpeed::Xdr,
     ];
 
-    /// As the kernel writes it.
+    /// The kernel's name.
     pub fn name(self) -> &'static str {
         match self {
             LaneSpeed::Sdr => "SDR",
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_as_kernels_write_them() {
+    fn rates_are_parsed() {
         let rate = |text| Rate::parse(text).map(|rate| (rate.mbps, rate.width, rate.speed));
         assert_eq!(rate("100 Gb/sec (4X EDR)"), Some((100_000, 4, Some(LaneSpeed::Edr))));
         assert_eq!(rate("2.5 Gb/sec (1X SDR)"), Some((2500, 1, Some(LaneSpeed::Sdr))));

@@ -3,19 +3,19 @@
 use rustix::io::Errno;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A fact. Missing is missing, never zero.
+/// The result of reading a fact. A missing value is never zero.
 ///
-/// In JSON a value stands as itself, an absent one is `null`, and the others are objects:
+/// In JSON a value is written as itself, an absent one as `null`, and the others as objects:
 /// `{"refused": "EINVAL"}`, `{"odd": "N/A (no PMA)"}`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Seen<T> {
-    /// It is there, and this is it.
+    /// The value.
     Value(T),
-    /// Nothing of that name is there.
+    /// There is no file with that name.
     Absent,
-    /// It is there, and reading it failed with this error number.
+    /// Reading it failed with this error number.
     Refused(i32),
-    /// It was read, and is not what it should be. The text is cut to a short line.
+    /// It was read, but is not valid. The text is cut to a short line.
     Odd(String),
 }
 
@@ -28,7 +28,7 @@ impl<T> Seen<T> {
         }
     }
 
-    /// The value by itself, if there is one.
+    /// The value, if there is one.
     pub fn into_value(self) -> Option<T> {
         match self {
             Seen::Value(value) => Some(value),
@@ -36,17 +36,17 @@ impl<T> Seen<T> {
         }
     }
 
-    /// Whether nothing of that name is there.
+    /// Whether there is no file with that name.
     pub fn is_absent(&self) -> bool {
         matches!(self, Seen::Absent)
     }
 
-    /// Another view of the value.
+    /// Converts the value.
     pub fn map<U>(self, view: impl FnOnce(T) -> U) -> Seen<U> {
         self.and_then(|value| Seen::Value(view(value)))
     }
 
-    /// What the value leads to.
+    /// Converts the value to another result.
     pub fn and_then<U>(self, next: impl FnOnce(T) -> Seen<U>) -> Seen<U> {
         match self {
             Seen::Value(value) => next(value),
@@ -58,7 +58,7 @@ impl<T> Seen<T> {
 }
 
 impl Seen<String> {
-    /// The text read as something; what cannot be is odd.
+    /// Parses the text; what cannot be parsed is odd.
     pub fn parse<U>(self, parse: impl FnOnce(&str) -> Option<U>) -> Seen<U> {
         self.and_then(|text| match parse(&text) {
             Some(value) => Seen::Value(value),
@@ -68,13 +68,13 @@ impl Seen<String> {
 }
 
 impl<T> Seen<T> {
-    /// What was read in place of a value, cut to what fits in a line.
+    /// An invalid value, cut to a short line.
     pub fn odd(text: &str) -> Self {
         let line = text.lines().next().unwrap_or_default();
-        Seen::Odd(line.chars().filter(|letter| !letter.is_control()).take(LINE).collect())
+        Seen::Odd(line.chars().filter(|letter| !letter.is_control()).take(MAX_ODD_CHARS).collect())
     }
 
-    /// A read that failed with the error of this name (`EINVAL`); any other text is odd.
+    /// A read that failed with the error with this name (`EINVAL`); any other text is odd.
     pub(crate) fn refused(name: &str) -> Self {
         let by_number = || name.strip_prefix("errno ")?.parse().ok();
         let known = ERRNO_NAMES.iter().find(|(_, known)| *known == name);
@@ -84,7 +84,7 @@ impl<T> Seen<T> {
         }
     }
 
-    /// In a word, for a label: why there is no value.
+    /// Why there is no value, as one word for a label.
     pub fn fault(&self) -> Option<String> {
         match self {
             Seen::Value(_) => None,
@@ -94,11 +94,11 @@ impl<T> Seen<T> {
         }
     }
 
-    /// In words, for people: why there is no value.
+    /// Why there is no value, as text.
     pub fn why_not(&self) -> Option<String> {
         match self {
             Seen::Value(_) => None,
-            Seen::Absent => Some("not there".to_owned()),
+            Seen::Absent => Some("not found".to_owned()),
             Seen::Refused(errno) => Some(format!("cannot be read ({})", errno_name(*errno))),
             Seen::Odd(text) => Some(format!("reads {text:?}")),
         }
@@ -122,19 +122,19 @@ fn reason<S: Serializer>(serializer: S, name: &str, text: &str) -> Result<S::Ok,
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Seen<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match Option::<Written<T>>::deserialize(deserializer)? {
+        Ok(match Option::<Present<T>>::deserialize(deserializer)? {
             None => Seen::Absent,
-            Some(Written::Value(value)) => Seen::Value(value),
-            Some(Written::Refused { refused }) => Seen::refused(&refused),
-            Some(Written::Odd { odd }) => Seen::odd(&odd),
+            Some(Present::Value(value)) => Seen::Value(value),
+            Some(Present::Refused { refused }) => Seen::refused(&refused),
+            Some(Present::Odd { odd }) => Seen::odd(&odd),
         })
     }
 }
 
-/// What stands in JSON where there is something.
+/// A result other than absent, in JSON.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written<T> {
+enum Present<T> {
     Value(T),
     Refused { refused: String },
     Odd { odd: String },
@@ -145,7 +145,7 @@ fn errno_name(errno: i32) -> String {
     name.map_or_else(|| format!("errno {errno}"), |(_, name)| (*name).to_owned())
 }
 
-/// The errors that reading sysfs gives; others are written by number.
+/// Errors of reading sysfs; others are written as a number.
 const ERRNO_NAMES: [(Errno, &str); 11] = [
     (Errno::PERM, "EPERM"),
     (Errno::IO, "EIO"),
@@ -159,14 +159,14 @@ const ERRNO_NAMES: [(Errno, &str); 11] = [
     (Errno::NOTSUP, "EOPNOTSUPP"),
     (Errno::TIMEDOUT, "ETIMEDOUT"),
 ];
-const LINE: usize = 80;
+const MAX_ODD_CHARS: usize = 80;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn json_tells_a_value_from_the_reasons_for_none() {
+    fn json_of_values_and_of_missing_ones() {
         let json = |seen: Seen<u64>| serde_json::to_string(&seen).expect("serialises");
         assert_eq!(json(Seen::Value(7)), "7");
         assert_eq!(json(Seen::Absent), "null");

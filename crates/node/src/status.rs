@@ -1,30 +1,30 @@
-//! What changes of a port from moment to moment: its state, its rate and its counters.
+//! State, rate and counters of a port.
 //!
-//! This is the one reader of these files. [`crate::Node`] reads them once and keeps them; [`crate::watch`] reads them as
-//! they are now, and only the counters that are wanted.
+//! This is the only reader of these files. [`crate::Node`] reads them once, with the cache; [`crate::watch`] reads them
+//! each time, and only selected counters.
 
 use crate::counters::{self, Counter, Folder};
 use crate::port::{PhysState, PortState};
 use crate::tree::Files;
 use crate::{Rate, Seen, Tree};
 
-/// A port at one moment.
+/// A sample of a port.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortStatus {
     /// From 1.
     pub number: u32,
-    /// Whether it carries traffic.
+    /// The logical state.
     pub state: Seen<PortState>,
-    /// Whether there is a cable with a peer at its other end.
+    /// The physical state.
     pub phys_state: Seen<PhysState>,
-    /// What it runs at.
+    /// The current rate.
     pub rate: Seen<Rate>,
     /// `counters/` first, then the driver's.
     pub counters: Vec<Counter>,
 }
 
 impl PortStatus {
-    /// Reads the port in `ports`; nothing, where its folder is gone.
+    /// Reads the port in `ports`; `None` if its folder does not exist.
     pub(crate) fn read<'t, F: Files<'t>>(
         tree: &'t Tree,
         ports: &str,

@@ -1,4 +1,4 @@
-//! What the kernel has for the fabric: modules, device nodes, the IOMMU, GPUDirect.
+//! Kernel modules, device nodes, the IOMMU and GPUDirect.
 
 use std::collections::BTreeMap;
 
@@ -6,41 +6,41 @@ use serde::Serialize;
 
 use crate::{FileNode, Seen, Tree};
 
-/// A kernel module that matters to the fabric.
+/// A kernel module that is relevant for the fabric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Module {
     /// `ib_uverbs`.
     pub name: String,
-    /// Its version, where it has one of its own.
+    /// Its version, if it has one of its own.
     pub version: Option<String>,
 }
 
-/// A node of `/dev/infiniband`, or of a GPU.
+/// A device node in `/dev/infiniband`, or of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CharDevice {
     /// `/dev/infiniband/uverbs0`.
     pub path: String,
-    /// Its rights and numbers.
+    /// Its permissions and numbers.
     pub node: Seen<FileNode>,
 }
 
 /// The IOMMU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Iommu {
-    /// Kinds of groups by group: `DMA`, `DMA-FQ`, `identity`. Empty: there is no IOMMU, or it is off.
+    /// Types of groups by group: `DMA`, `DMA-FQ`, `identity`. Empty: there is no IOMMU, or it is off.
     pub groups: BTreeMap<String, Seen<String>>,
 }
 
-/// How GPU memory can be reached by NICs.
+/// How NICs can access GPU memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GpuDirect {
-    /// The version of a peer memory module that is loaded, by its file: `nvidia_peermem`, `nv_mem`, `nv_mem_nc`.
+    /// The versions of loaded peer memory modules by name: `nvidia_peermem`, `nv_mem`, `nv_mem_nc`.
     pub peer_memory: BTreeMap<String, String>,
     /// Whether NVIDIA's modules are the open ones, which DMA-BUF needs.
     pub open_modules: Option<bool>,
 }
 
-/// The IOMMU's groups. Kernels before 4.19 do not tell their kind.
+/// The IOMMU's groups. Kernels before 4.19 do not have their type.
 pub(crate) fn read_iommu(tree: &Tree) -> Iommu {
     const FOLDER: &str = "/sys/kernel/iommu_groups";
     let kind = |group: String| {
@@ -50,7 +50,7 @@ pub(crate) fn read_iommu(tree: &Tree) -> Iommu {
     Iommu { groups: tree.list(FOLDER).into_iter().map(kind).collect() }
 }
 
-/// Modules that matter.
+/// Relevant modules that are loaded.
 pub(crate) fn read_modules(tree: &Tree) -> Vec<Module> {
     let loaded = tree.list("/sys/module").into_iter();
     let module = |name: String| {
@@ -60,7 +60,7 @@ pub(crate) fn read_modules(tree: &Tree) -> Vec<Module> {
     loaded.filter(|name| MODULES.contains(&name.as_str())).map(module).collect()
 }
 
-/// Nodes that programs open.
+/// Device nodes that programs open.
 pub(crate) fn read_char_devices(tree: &Tree) -> Vec<CharDevice> {
     let of_infiniband = tree.list("/dev/infiniband").into_iter().filter(|name| {
         let kinds = ["uverbs", "umad", "issm", "ucm", "rdma_cm"];
@@ -75,7 +75,7 @@ pub(crate) fn read_char_devices(tree: &Tree) -> Vec<CharDevice> {
     paths.map(|path| CharDevice { node: tree.node(&path), path }).collect()
 }
 
-/// How GPU memory can be reached.
+/// How NICs can access GPU memory.
 pub(crate) fn read_gpu_direct(tree: &Tree) -> GpuDirect {
     let files = [
         ("nvidia_peermem", "/sys/module/nvidia_peermem/version"),
@@ -93,7 +93,7 @@ pub(crate) fn read_gpu_direct(tree: &Tree) -> GpuDirect {
     }
 }
 
-/// Modules that matter to the fabric: the stack, its drivers, its users, and GPUs.
+/// Relevant modules: the RDMA stack, its drivers, its users, and GPUs.
 const MODULES: &[&str] = &[
     "amdgpu",
     "bnxt_en",

@@ -1,5 +1,5 @@
-//! Trees that nobody should have: nothing hangs or panics, and good devices beside bad ones are still shown.
-#![allow(clippy::disallowed_methods, reason = "a test makes the files that it reads")]
+//! Malformed trees: nothing hangs or panics, and valid devices are still read.
+#![allow(clippy::disallowed_methods, reason = "a test creates the files that it reads")]
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::Path;
 use node::{Node, PortState, Seen, Tree};
 use rustix::fs::{CWD, FileType, Mode};
 
-/// A machine with one good device, `good0`, in a folder.
+/// A folder of a machine with one valid device, `good0`.
 fn machine() -> tempfile::TempDir {
     let root = tempfile::tempdir().expect("a folder");
     write(root.path(), "sys/class/infiniband/good0/node_type", b"1: CA\n");
@@ -32,7 +32,7 @@ fn fifo(path: &Path) {
     rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR, 0).expect("a fifo");
 }
 
-/// Reads the machine, and again from its snapshot, which tells the same; the good device is there.
+/// Reads the machine, and again from its snapshot with the same result; the valid device is found.
 #[track_caller]
 fn read(root: &Path) -> Node {
     let tree = Tree::at(root).expect("a tree");
@@ -50,7 +50,7 @@ fn read(root: &Path) -> Node {
 }
 
 #[test]
-fn links_to_nowhere_in_rings_and_out_of_the_root() {
+fn dangling_and_looped_links_and_links_out_of_the_root() {
     let root = machine();
     let class = root.path().join("sys/class/infiniband");
     symlink("../../devices/gone", class.join("bad0")).expect("a link");
@@ -89,12 +89,12 @@ fn a_folder_for_a_file_and_a_file_for_a_folder() {
 }
 
 #[test]
-fn contents_that_are_too_long_no_text_or_absurd() {
+fn contents_that_are_too_long_binary_or_invalid() {
     let root = machine();
     let port = "sys/class/infiniband/good0/ports/1";
     write(root.path(), &format!("{port}/counters/symbol_error"), &vec![b'1'; 10 << 20]);
     write(root.path(), &format!("{port}/counters/link_downed"), &[0xff, 0xfe, 0]);
-    let absurd = [
+    let invalid = [
         "99999999999999999999999999999999",
         "-1",
         "0x",
@@ -107,7 +107,7 @@ fn contents_that_are_too_long_no_text_or_absurd() {
         "1e308 Gb/sec (4X EDR)",
         "99999999999 Gb/sec (99999999999X)",
     ];
-    for (number, contents) in absurd.iter().enumerate() {
+    for (number, contents) in invalid.iter().enumerate() {
         for file in ["state", "phys_state", "rate", "lid", "sm_lid", "link_layer", "cap_mask"] {
             let path = format!("sys/class/infiniband/bad{number}/ports/1/{file}");
             write(root.path(), &path, contents.as_bytes());
@@ -134,14 +134,14 @@ fn contents_that_are_too_long_no_text_or_absurd() {
     write(root.path(), "proc/self/cgroup", "0::/../../../..\n1:memory:/a/../b\n".as_bytes());
     write(root.path(), "sys/devices/system/cpu/online", b"0-4294967295\n");
     let node = read(root.path());
-    assert_eq!(node.devices.len(), 1 + absurd.len());
+    assert_eq!(node.devices.len(), 1 + invalid.len());
     let counters = &node.device("good0").expect("good").ports[0].counters;
     let odd = counters.iter().filter(|counter| matches!(counter.value, Seen::Odd(_))).count();
     assert_eq!(odd, 2, "{counters:?}");
 }
 
 #[test]
-fn fifos_and_sockets_are_not_waited_for() {
+fn fifos_and_sockets_do_not_block() {
     let root = machine();
     fifo(&root.path().join("sys/class/infiniband/good0/fw_ver"));
     fifo(&root.path().join("sys/class/infiniband/good0/ports/1/phys_state"));
@@ -154,7 +154,7 @@ fn fifos_and_sockets_are_not_waited_for() {
 }
 
 #[test]
-fn names_that_are_no_text_and_thousands_of_them() {
+fn names_that_are_not_utf8_and_thousands_of_them() {
     let root = machine();
     let class = root.path().join("sys/class/infiniband");
     fs::create_dir(class.join(OsStr::from_bytes(b"bad\xff0"))).expect("a folder");
@@ -171,10 +171,9 @@ fn names_that_are_no_text_and_thousands_of_them() {
     assert!(node.devices.iter().all(|device| !device.name.contains(['\n', '\u{fffd}'])));
 }
 
-/// Snapshots that a person or an enemy wrote.
-/// A few hundred links that look like a hundred million files.
+/// A few hundred links that form a hundred million paths.
 #[test]
-fn few_links_that_look_like_many_devices_come_to_an_end() {
+fn links_that_form_endless_paths_are_limited() {
     let mut links = serde_json::Map::new();
     (0..4000).for_each(|n| {
         links.insert(format!("/sys/class/infiniband/d{n}"), "/d".into());
@@ -193,7 +192,7 @@ fn few_links_that_look_like_many_devices_come_to_an_end() {
 }
 
 #[test]
-fn snapshots_with_wrong_types_deep_links_and_lies() {
+fn snapshots_with_wrong_types_and_deep_links() {
     let snapshot = |text: &str| {
         let file = tempfile::NamedTempFile::new().expect("a file");
         fs::write(file.path(), text).expect("is written");
@@ -212,7 +211,7 @@ fn snapshots_with_wrong_types_deep_links_and_lies() {
     ] {
         assert!(snapshot(&wrong).is_err(), "{}", &wrong[..wrong.len().min(100)]);
     }
-    // Links that grow with every step, lead to themselves, or to nothing that begins with a slash.
+    // Links that grow with every step, point to themselves, or to relative paths.
     let long = "/x".repeat(5000);
     let links = with(&format!(
         r#""links": {{"/sys/class/infiniband/a": "/sys/class/infiniband/a/a/a/a/a/a",

@@ -1,5 +1,5 @@
-//! What the trees of machines in `trees/` tell, each by a fact that a reader can check in its files.
-#![allow(clippy::disallowed_methods, reason = "a test makes the files that it reads")]
+//! Facts of the trees in `trees/`, which can be checked in their files.
+#![allow(clippy::disallowed_methods, reason = "a test creates the files that it reads")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn every_tree_is_read() {
 }
 
 #[test]
-fn a_snapshot_of_a_tree_tells_the_same() {
+fn a_snapshot_of_a_tree_has_the_same_facts() {
     for name in ["ndr8", "pod", "hfi1", "rxe", "restricted-pf"] {
         let tree = Tree::at(&folder().join(format!("{name}.json"))).expect("a tree");
         let first = serde_json::to_value(Node::read(&tree)).expect("JSON");
@@ -62,11 +62,11 @@ fn the_cable_is_in_port_2() {
     assert_eq!(down.state, Seen::Value(PortState::Down));
     assert!(up.is_active() && up.lid == Seen::Value(0x3a4));
     assert_eq!((down.netdev.as_deref(), up.netdev.as_deref()), (Some("ib0"), Some("ib1")));
-    assert_eq!(up.active_mtu, None, "no file tells it on InfiniBand");
+    assert_eq!(up.active_mtu, None, "no file has it on InfiniBand");
 }
 
 #[test]
-fn two_net_devices_of_one_function_go_to_their_ports() {
+fn two_net_devices_of_one_function_are_assigned_to_their_ports() {
     for (tree, mbps) in [("cx3-40g", 40_000), ("cx3-10g", 10_000)] {
         let node = node(tree);
         let ports = &node.devices[0].ports;
@@ -77,7 +77,7 @@ fn two_net_devices_of_one_function_go_to_their_ports() {
 }
 
 #[test]
-fn roce_has_four_gids_and_its_packets_fit_the_net_device() {
+fn gids_and_mtu_of_roce() {
     let roce = node("mlx5-roce");
     let port = &roce.devices[0].ports[0];
     let gids: Vec<_> = port.gids.iter().map(|gid| (gid.index, gid.kind.clone())).collect();
@@ -94,7 +94,7 @@ fn roce_has_four_gids_and_its_packets_fit_the_net_device() {
 #[test]
 fn eight_gpus_are_one_switch_from_their_nics() {
     let node = node("ndr8");
-    assert_eq!((node.devices.len(), node.gpus.len()), (9, 8), "a screen's chip is no GPU");
+    assert_eq!((node.devices.len(), node.gpus.len()), (9, 8), "a display controller is not a GPU");
     let nic = |number: usize| node.devices[number].pci.expect("a card");
     for (number, gpu) in node.gpus.iter().enumerate() {
         assert_eq!(node.distance(gpu.pci, nic(number)), Distance::OneSwitch);
@@ -125,7 +125,7 @@ fn gpus_of_a_virtual_machine_share_a_host_bridge_with_their_nic() {
 }
 
 #[test]
-fn an_efa_device_is_seen_whether_or_not_a_driver_has_it() {
+fn an_efa_device_is_found_with_and_without_a_driver() {
     assert_eq!(node("efa").pci.values().filter(|function| function.is_efa()).count(), 4);
     let json = r#"{
         "format": "wirelane snapshot 1",
@@ -147,7 +147,7 @@ fn an_efa_device_is_seen_whether_or_not_a_driver_has_it() {
 }
 
 #[test]
-fn counters_that_are_missing_or_odd_are_not_zero() {
+fn missing_and_odd_counters_are_not_zero() {
     let bnxt = node("bnxt");
     let port = &bnxt.devices[0].ports[0];
     assert_eq!(port.counter("port_rcv_data"), None);
@@ -169,7 +169,7 @@ fn counters_that_are_missing_or_odd_are_not_zero() {
 }
 
 #[test]
-fn counters_with_odd_names_are_kept() {
+fn counters_with_unusual_names_are_read() {
     let node = node("hfi1");
     let port = &node.devices[0].ports[0];
     assert_eq!(port.counter("CceMiscInt,32").map(|counter| &counter.value), Some(&Seen::Value(3)));
@@ -178,7 +178,7 @@ fn counters_with_odd_names_are_kept() {
 }
 
 #[test]
-fn a_pod_sees_which_function_is_its_own() {
+fn a_pod_has_its_own_function() {
     let node = node("pod");
     let own = node.device("mlx5_4").expect("its own");
     assert_eq!(own.role, Role::Virtual { of: address("0000:3b:00.0"), number: Some(4) });
@@ -207,7 +207,7 @@ fn software_has_no_card() {
 }
 
 #[test]
-fn access_control_and_narrow_links_are_seen_at_their_hop() {
+fn access_control_and_narrow_links_are_read_at_their_hop() {
     let iommu = node("iommu");
     let downstream = &iommu.pci[&address("0000:17:00.0")];
     assert!(downstream.acs.value().is_some_and(|acs| acs.request_redirect));
@@ -216,25 +216,25 @@ fn access_control_and_narrow_links_are_seen_at_their_hop() {
     assert_eq!((link.width, link.max_width), (Some(8), Some(16)));
     let user = node("memlock");
     let card = user.devices[0].pci.expect("a card");
-    assert_eq!(user.pci[&card].acs, Seen::Refused(13), "only root reads all of it");
+    assert_eq!(user.pci[&card].acs, Seen::Refused(13), "only root may read all of it");
     assert_eq!(user.process.memlock.and_then(|limit| limit.soft), Some(65536));
 }
 
 #[test]
-fn a_machine_with_no_rdma_has_no_device() {
+fn a_machine_without_rdma_has_no_device() {
     let node = node("empty");
     assert!(node.devices.is_empty() && node.gpus.is_empty());
     assert_eq!(node.netdevs.len(), 2);
 }
 
 #[test]
-fn every_statistic_that_a_tree_has_of_its_net_devices_is_known() {
+fn every_net_device_statistic_of_the_trees_is_known() {
     for (name, netdev, priority) in [
         ("mlx5-roce", "ens1np0", "rx_prio3_pause"),
         ("bnxt", "ens2f0np0", "rx_pfc_ena_frames_pri3"),
     ] {
         let tree = Tree::at(&folder().join(format!("{name}.json"))).expect("a tree");
-        let counts = NicWatch::new().look(&tree, netdev, Instant::now());
+        let counts = NicWatch::new().sample(&tree, netdev, Instant::now());
         assert!(
             counts.iter().any(|known| known.name == priority && known.number() > Some(0)),
             "{counts:?}"
@@ -242,25 +242,25 @@ fn every_statistic_that_a_tree_has_of_its_net_devices_is_known() {
         let mut series = BTreeSet::new();
         for Counter { name, .. } in counts {
             let (statistic, labels) = statistic(&name).unwrap_or_else(|| panic!("{name}"));
-            assert!(series.insert((statistic.row.name(), labels)), "{name} is told twice");
+            assert!(series.insert((statistic.row.name(), labels)), "duplicate {name}");
         }
     }
 }
 
 #[test]
-fn a_tree_tells_how_much_of_the_machine_is_used_and_by_whom() {
+fn usage_and_holders_of_a_tree() {
     let tree = Tree::at(&folder().join("ndr8.json")).expect("a tree");
     let usage = Usage::read(&tree);
     assert!(usage.load1.is_some_and(|load| load > 1.0) && usage.cpu_seconds.len() == 8);
     assert!(usage.memory_bytes["locked"] > 0 && usage.memory_bytes.contains_key("available"));
-    let holders = watch::holders(&tree).expect("it tells").list;
+    let holders = watch::holders(&tree).expect("an answer").list;
     let pods: BTreeSet<_> = holders.iter().filter_map(|holder| holder.pod.as_deref()).collect();
     assert_eq!((holders.len(), holders[0].resources["qp"], pods.len()), (6, 56, 1));
-    let gpus = &tree.answers().nvml().expect("it tells").gpus;
+    let gpus = &tree.answers().nvml().expect("an answer").gpus;
     for gpu in gpus {
         let reading = &gpu.reading;
         assert_eq!(Some(reading.nvlinks.len() as u32), gpu.nvlinks);
-        assert_eq!(reading.throttle.len(), 9, "every reason, whether it holds or not");
+        assert_eq!(reading.throttle.len(), 9, "every reason, active or not");
         assert!(reading.power_mw < reading.power_limit_mw);
     }
 }

@@ -37,7 +37,7 @@ impl Proof {
         cm_ids: Option<Vec<CmId>>,
         node: &Node,
     ) -> Result<Proof, Refusal> {
-        let mount = Mount::holding(mounts, path)
+        let mount = Mount::containing(mounts, path)
             .ok_or_else(|| Refusal(format!("{path}: this machine tells nothing of its mounts")))?;
         if !matches!(mount.kind.as_str(), "nfs" | "nfs4") {
             return Err(Refusal(format!(

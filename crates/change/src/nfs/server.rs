@@ -51,7 +51,7 @@ impl Serving {
             Seen::Value(_) => return Err(Refusal(format!("{dir} is no folder: name one"))),
             _ => return Err(Refusal(format!("there is no folder {dir}: make it first"))),
         }
-        let below = Mount::holding(mounts, dir);
+        let below = Mount::containing(mounts, dir);
         let exports = |mount: &Mount| mount.options.iter().any(|option| option == "nfs_export=on");
         match below {
             Some(mount) if mount.kind == "overlay" && !exports(mount) => Err(Refusal(format!(

@@ -1,7 +1,7 @@
 //! Whether packets get in. Whose rules they are, and for which addresses, only their administrator knows: so it is
 //! advice, as commands of the firewall service that is used here.
 
-use doctor::limits::firewall::{ROCE_PORT, applies_to, lets_roce_in};
+use doctor::limits::firewall::{ROCE_PORT, accepts_roce, applies_to};
 use node::Tree;
 
 use super::{Ask, Refusal};
@@ -12,7 +12,7 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
     match ask.tree.answers().firewall() {
         Some(rules) if rules.drops_by_default == Some(false) => return Ok(()),
         Some(rules) if rules.readable => {
-            let drops_roce = soft && !lets_roce_in(rules);
+            let drops_roce = soft && !accepts_roce(rules);
             if drops_roce {
                 let why = "the packet filter drops soft-RoCE: UDP port 4791 is not let in";
                 plan.advise("firewall", why, service(ask.tree).open("udp", &ROCE_PORT.to_string()));

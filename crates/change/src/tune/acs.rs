@@ -9,7 +9,7 @@ use super::Ask;
 use crate::Plan;
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
-    let case = Case::of(ask.node, ask.tree);
+    let case = Case::new(ask.node, ask.tree);
     let redirecting = |address: &Address| {
         let function = ask.node.pci.get(address);
         function.is_some_and(

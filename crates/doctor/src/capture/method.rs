@@ -1,4 +1,4 @@
-//! The method by which a port's packets can be captured.
+//! How a port's packets can be captured.
 
 use std::fmt;
 
@@ -7,36 +7,36 @@ use serde::Serialize;
 
 use super::PacketKind;
 
-/// The port whose packets are wanted.
+/// The port to capture.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'n> {
+pub struct CapturePort<'n> {
     /// The device.
     pub device: &'n Device,
     /// The port.
     pub port: &'n Port,
 }
 
-/// Programs that can capture, as far as they are here.
+/// Installed programs that can capture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tools {
-    /// Mellanox's own.
+    /// ibdump of Mellanox.
     pub ibdump: bool,
     /// tcpdump, with a libpcap that lists this RDMA device.
     pub sniffer: bool,
 }
 
-/// How packets can be had.
+/// How packets are captured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "way", rename_all = "snake_case")]
 pub enum Method {
-    /// By a socket of our own on the net device: the kernel sees the packets of software devices.
+    /// With a packet socket on the net device: packets of software devices pass through the kernel.
     NetDevice {
         /// `eth0`.
         netdev: String,
-        /// Whether the device speaks iWARP, over TCP.
+        /// Whether the device is iWARP, over TCP.
         iwarp: bool,
     },
-    /// By a program that has the card copy its packets, and writes a capture to its output.
+    /// With a program that makes the card copy its packets, and writes a capture to its stdout.
     Program {
         /// Its name.
         program: String,
@@ -45,41 +45,41 @@ pub enum Method {
     },
 }
 
-/// Why packets cannot be had, and what would help.
+/// Why packets cannot be captured, and what would help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal(String);
 
-/// The port to capture: of the device that is named, else of the first one that has an active port.
+/// Selects the port to capture: of the named device, else of the first device with an active port.
 pub fn choose<'n>(
     node: &'n Node,
     device: Option<&str>,
     port: Option<u32>,
-) -> Result<Place<'n>, Refusal> {
+) -> Result<CapturePort<'n>, Refusal> {
     let names: Vec<&str> = node.devices.iter().map(|device| device.name.as_str()).collect();
     let fits = |known: &&Device| device.is_none_or(|name| known.name == name);
-    let mut places = Vec::new();
+    let mut candidates = Vec::new();
     for device in node.devices.iter().filter(fits) {
         let ports =
             device.ports.iter().filter(|known| port.is_none_or(|port| known.number == port));
-        places.extend(ports.map(|port| Place { device, port }));
+        candidates.extend(ports.map(|port| CapturePort { device, port }));
     }
-    let active = places.iter().find(|place| place.port.is_active());
-    active.or(places.first()).copied().ok_or_else(|| match (device, port) {
-        _ if names.is_empty() => Refusal("there is no RDMA device here".to_owned()),
+    let active = candidates.iter().find(|candidate| candidate.port.is_active());
+    active.or(candidates.first()).copied().ok_or_else(|| match (device, port) {
+        _ if names.is_empty() => Refusal("no RDMA device found".to_owned()),
         (Some(name), Some(port)) if names.contains(&name) => {
             Refusal(format!("{name} has no port {port}"))
         }
         (Some(name), _) => {
-            Refusal(format!("there is no RDMA device {name:?}; there: {}", names.join(", ")))
+            Refusal(format!("no RDMA device {name:?}; devices: {}", names.join(", ")))
         }
         (None, _) => Refusal("no device has that port".to_owned()),
     })
 }
 
 impl Method {
-    /// How a port's packets can be had with these programs.
-    pub fn of(place: Place<'_>, tools: Tools) -> Result<Method, Refusal> {
-        let Place { device, port } = place;
+    /// The method for a port, with these programs.
+    pub fn new(port: CapturePort<'_>, tools: Tools) -> Result<Method, Refusal> {
+        let CapturePort { device, port } = port;
         let name = &device.name;
         let driver = device.driver.as_deref().unwrap_or("unknown");
         let layer = port.link_layer.value().copied();
@@ -91,7 +91,7 @@ impl Method {
         }
         if driver == "efa" || layer == Some(LinkLayer::Unknown) {
             return Err(Refusal(format!(
-                "{name}: EFA gives no copy of its packets to anybody: {COUNT}"
+                "{name}: packets of EFA cannot be captured: {ALTERNATIVES}"
             )));
         }
         let mellanox = matches!(driver, "mlx4_core" | "mlx5_core");
@@ -102,7 +102,7 @@ impl Method {
         if layer == Some(LinkLayer::Ethernet) && tools.sniffer {
             return Ok(Method::program("tcpdump", &["-i", name, "-U", "-w", "-", "udp port 4791"]));
         }
-        Err(Refusal(format!("{name}: {}", lacking(driver, mellanox, layer))))
+        Err(Refusal(format!("{name}: {}", missing_tools(driver, mellanox, layer))))
     }
 
     fn program(program: &str, arguments: &[&str]) -> Method {
@@ -110,28 +110,28 @@ impl Method {
         Method::Program { program: program.to_owned(), arguments }
     }
 
-    /// What it sees and what it does not.
-    pub fn sees(&self) -> &'static str {
+    /// Which packets it captures.
+    pub fn coverage(&self) -> &'static str {
         match self {
             Method::NetDevice { iwarp: false, .. } => {
-                "RoCE packets of this device in both directions: it is software, and the kernel sees them. \
-                 Not what two queue pairs of one device send to each other"
+                "RoCE packets of this software device in both directions, \
+                 except packets between two queue pairs of the same device"
             }
             Method::NetDevice { iwarp: true, .. } => {
-                "all TCP packets of the net device, iWARP's among them"
+                "all TCP packets of the net device, including iWARP"
             }
             Method::Program { program, .. } if program == "ibdump" => {
-                "packets that the card copies to ibdump in both directions. Bursts of more than 4096 lose some, \
-                 in silence; retransmitted and multicast packets may be missing"
+                "packets that the card copies to ibdump in both directions. Bursts of more than 4096 packets are \
+                 silently truncated; retransmitted and multicast packets may be missing"
             }
             Method::Program { .. } => {
-                "RoCE v2 packets that the card copies to libpcap's sniffer; whether sent ones are among them \
-                 depends on the driver. A fast link loses some"
+                "RoCE v2 packets that the card copies to libpcap's sniffer; whether this includes sent packets \
+                 depends on the driver. Some are lost on a fast link"
             }
         }
     }
 
-    /// Whether a packet of a net device is one that was asked for.
+    /// Whether a packet of the net device belongs to the capture.
     pub fn wants(&self, kind: PacketKind) -> bool {
         match self {
             Method::NetDevice { iwarp: true, .. } => kind == PacketKind::Tcp,
@@ -141,23 +141,25 @@ impl Method {
     }
 }
 
-fn lacking(driver: &str, mellanox: bool, layer: Option<LinkLayer>) -> String {
-    let bypass =
-        "hardware moves its packets past the kernel, so that a capture on the net device sees none";
+fn missing_tools(driver: &str, mellanox: bool, layer: Option<LinkLayer>) -> String {
+    let bypass = "its packets bypass the kernel, so that a capture on the net device sees none";
     match (mellanox, layer) {
         (true, Some(LinkLayer::Ethernet)) => {
             format!(
-                "{bypass}; install ibdump (in MLNX_OFED and DOCA), or tcpdump with a libpcap that knows RDMA devices"
+                "{bypass}; install ibdump (in MLNX_OFED and DOCA), or tcpdump with a libpcap that supports RDMA devices"
             )
         }
         (true, _) => {
-            "InfiniBand is captured by ibdump (in MLNX_OFED and DOCA), which is not here".to_owned()
+            "capturing InfiniBand needs ibdump (in MLNX_OFED and DOCA), which is not installed"
+                .to_owned()
         }
         (false, Some(LinkLayer::Ethernet)) => {
-            format!("{bypass}; install tcpdump with a libpcap that knows RDMA devices. {COUNT}")
+            format!(
+                "{bypass}; install tcpdump with a libpcap that supports RDMA devices; or: {ALTERNATIVES}"
+            )
         }
         (false, _) => {
-            format!("no known method captures packets of the driver {driver}: {COUNT}")
+            format!("no known method captures packets of the driver {driver}: {ALTERNATIVES}")
         }
     }
 }
@@ -170,6 +172,6 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// What helps without packets.
-const COUNT: &str =
-    "a switch that mirrors the port sees them, and `wirelane devices --json` has the counters";
+/// What helps without a capture on the host.
+const ALTERNATIVES: &str =
+    "mirror the port on the switch, or use the counters of `wirelane devices --json`";

@@ -1,14 +1,14 @@
-//! Capturing an RDMA device's packets: the method, what it sees, and the file they are written to.
+//! Capturing packets of an RDMA device: the method, what it covers, and the capture file.
 //!
-//! Hardware moves packets past the kernel, so that ordinary captures see nothing. The method
-//! depends on the device: [`choose`] takes a port, [`Method::of`] says how its packets can be captured, or why they
-//! cannot. [`Parser`] reads a capture piece by piece, [`Writer`] writes one, [`PacketKind`] tells packets apart.
-//! Sockets and programs are the caller's.
+//! Packets of hardware devices bypass the kernel, so that ordinary captures see nothing. The method
+//! depends on the device: [`choose`] selects a port, [`Method::new`] returns how its packets can be captured, or why they
+//! cannot. [`Parser`] parses a capture incrementally, [`Writer`] writes one, [`PacketKind`] classifies packets.
+//! The caller opens sockets and runs programs.
 
 mod method;
 mod packet_kind;
 mod pcap;
 
-pub use method::{Method, Place, Refusal, Tools, choose};
+pub use method::{CapturePort, Method, Refusal, Tools, choose};
 pub use packet_kind::{Counts, PacketKind};
-pub use pcap::{Header, Packet, Parser, Writer, damaged};
+pub use pcap::{Header, Packet, Parser, Writer, invalid_data};

@@ -1,8 +1,8 @@
-//! What a captured packet is.
+//! The kind of a captured packet.
 
 use serde::Serialize;
 
-/// What a packet is, by its headers.
+/// The kind of a packet, by its headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacketKind {
     /// UDP to port 4791.
@@ -17,10 +17,10 @@ pub enum PacketKind {
     Other,
 }
 
-/// How many packets there were, by kind.
+/// The number of packets, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// All of them.
+    /// All packets.
     pub packets: u64,
     /// RoCE v2.
     pub roce_v2: u64,
@@ -33,8 +33,8 @@ pub struct Counts {
 }
 
 impl PacketKind {
-    /// What a packet of this link type is; what is cut short is something else.
-    pub fn of(link_type: u32, bytes: &[u8]) -> PacketKind {
+    /// The kind of a packet of this link type; truncated packets are `Other`.
+    pub fn new(link_type: u32, bytes: &[u8]) -> PacketKind {
         match link_type {
             ETHERNET => ethernet(bytes).unwrap_or(PacketKind::Other),
             INFINIBAND | ERF => PacketKind::InfiniBand,
@@ -44,7 +44,7 @@ impl PacketKind {
 }
 
 impl Counts {
-    /// One more.
+    /// Counts a packet.
     pub fn add(&mut self, kind: PacketKind) {
         self.packets += 1;
         match kind {
@@ -75,11 +75,11 @@ impl Counts {
 
 fn ethernet(bytes: &[u8]) -> Option<PacketKind> {
     let mut at = 12;
-    let mut ether_type = half(bytes, at)?;
-    // A tag of a VLAN, and one of a provider's before it.
+    let mut ether_type = be16(bytes, at)?;
+    // A VLAN tag, and a provider's tag before it.
     while matches!(ether_type, 0x8100 | 0x88a8) && at < 20 {
         at += 4;
-        ether_type = half(bytes, at)?;
+        ether_type = be16(bytes, at)?;
     }
     let rest = bytes.get(at + 2..)?;
     match ether_type {
@@ -92,8 +92,8 @@ fn ethernet(bytes: &[u8]) -> Option<PacketKind> {
 
 fn ipv4(bytes: &[u8]) -> Option<PacketKind> {
     let length = usize::from(bytes.first()? & 15) * 4;
-    // Only the first piece of a packet has the ports.
-    let first = half(bytes, 6)? & 0x1fff == 0;
+    // Only the first fragment has the ports.
+    let first = be16(bytes, 6)? & 0x1fff == 0;
     if first { transport(*bytes.get(9)?, bytes.get(length..)?) } else { None }
 }
 
@@ -104,18 +104,18 @@ fn ipv6(bytes: &[u8]) -> Option<PacketKind> {
 fn transport(protocol: u8, bytes: &[u8]) -> Option<PacketKind> {
     match protocol {
         6 => Some(PacketKind::Tcp),
-        17 if half(bytes, 2)? == ROCE_PORT => Some(PacketKind::RoceV2),
+        17 if be16(bytes, 2)? == ROCE_PORT => Some(PacketKind::RoceV2),
         _ => None,
     }
 }
 
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
+fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
 }
 
 /// The UDP port of RoCE v2.
 const ROCE_PORT: u16 = 4791;
-/// Link types: Ethernet, InfiniBand, and Endace's, in which ibdump writes InfiniBand.
+/// Link types: Ethernet, InfiniBand, and ERF (Endace), in which ibdump writes InfiniBand.
 const ETHERNET: u32 = 1;
 const INFINIBAND: u32 = 247;
 const ERF: u32 = 197;
@@ -138,11 +138,11 @@ mod tests {
     }
 
     fn kind(frame: &[u8]) -> PacketKind {
-        PacketKind::of(ETHERNET, frame)
+        PacketKind::new(ETHERNET, frame)
     }
 
     #[test]
-    fn packets_are_told_apart_by_their_headers() {
+    fn packets_are_classified_by_their_headers() {
         let v4 = frame(&[&[8, 0], &ip(17, 4791)[..]].concat());
         assert_eq!(kind(&v4), PacketKind::RoceV2);
         let tagged = frame(&[&[0x81, 0, 0, 5, 8, 0], &ip(17, 4791)[..]].concat());
@@ -155,18 +155,18 @@ mod tests {
         v6[2 + 6] = 17;
         v6.extend([0, 1, 0x12, 0xb7]);
         assert_eq!(kind(&frame(&v6)), PacketKind::RoceV2);
-        assert_eq!(PacketKind::of(247, &[]), PacketKind::InfiniBand);
+        assert_eq!(PacketKind::new(247, &[]), PacketKind::InfiniBand);
     }
 
     #[test]
-    fn a_later_piece_of_a_packet_has_no_ports() {
+    fn later_fragments_have_no_ports() {
         let mut packet = ip(17, 4791);
         packet[7] = 8;
         assert_eq!(kind(&frame(&[&[8, 0], &packet[..]].concat())), PacketKind::Other);
     }
 
     #[test]
-    fn nothing_that_is_cut_short_is_read_beyond_its_end() {
+    fn truncated_packets_are_other() {
         let whole = frame(&[&[0x81, 0, 0, 5, 8, 0], &ip(17, 4791)[..]].concat());
         for length in 0..whole.len() - 4 {
             assert_eq!(kind(&whole[..length]), PacketKind::Other, "{length}");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_told_in_a_line() {
+    fn counts_as_text() {
         let mut counts = Counts::default();
         assert_eq!(counts.text(), "0 packets");
         for kind in [PacketKind::RoceV2, PacketKind::Other, PacketKind::RoceV2, PacketKind::Tcp] {

@@ -1,18 +1,17 @@
-//! Capture files as Wireshark reads them: a header of 24 bytes, then packets with 16 bytes before each.
+//! Capture files in pcap format: a header of 24 bytes, then packets with a record header of 16 bytes each.
 //!
-//! A reader takes what other programs write: either byte order, micro- or nanoseconds. We write nanoseconds
-//! in the byte order of most machines.
+//! The parser accepts either byte order, micro- and nanoseconds. The writer uses nanoseconds and little endian.
 
 use std::io::{self, Write};
 
-/// What a file says of its packets.
+/// The header of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// What a packet begins with: 1 is Ethernet.
+    /// The link type of its packets: 1 is Ethernet.
     pub link_type: u32,
     /// Whether times are in nanoseconds; else in microseconds.
     pub nanoseconds: bool,
-    /// Whether numbers have their highest byte first.
+    /// Whether numbers are big endian.
     big_endian: bool,
 }
 
@@ -23,17 +22,17 @@ pub struct Packet {
     pub seconds: u32,
     /// And nanoseconds.
     pub nanoseconds: u32,
-    /// How long it was on the wire.
+    /// Its length on the wire.
     pub length: u32,
-    /// As much of it as was kept.
+    /// The captured bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Reads a capture that comes in pieces.
+/// Parses a capture incrementally.
 #[derive(Debug, Default)]
 pub struct Parser {
     header: Option<Header>,
-    left: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 /// Writes a capture.
@@ -44,29 +43,29 @@ pub struct Writer<W> {
 }
 
 impl Parser {
-    /// What the file says of its packets, once that much of it has come.
+    /// The header of the file, once it was received.
     pub fn header(&self) -> Option<Header> {
         self.header
     }
 
-    /// Takes another piece, and gives the packets that are whole now.
+    /// Adds bytes, and returns the packets that are complete.
     pub fn feed(&mut self, piece: &[u8]) -> io::Result<Vec<Packet>> {
-        self.left.extend_from_slice(piece);
+        self.buffer.extend_from_slice(piece);
         let mut at = 0;
         let mut packets = Vec::new();
         let header = match self.header {
             Some(header) => header,
-            None if self.left.len() < HEADER => return Ok(packets),
+            None if self.buffer.len() < HEADER => return Ok(packets),
             None => {
                 at = HEADER;
-                *self.header.insert(Header::parse(&self.left[..HEADER])?)
+                *self.header.insert(Header::parse(&self.buffer[..HEADER])?)
             }
         };
-        while let Some(packet) = header.packet(&self.left[at..])? {
+        while let Some(packet) = header.packet(&self.buffer[at..])? {
             at += RECORD + packet.bytes.len();
             packets.push(packet);
         }
-        self.left.drain(..at);
+        self.buffer.drain(..at);
         Ok(packets)
     }
 }
@@ -79,22 +78,22 @@ impl Header {
             NANOSECONDS => (true, false),
             _ if magic == MICROSECONDS.swap_bytes() => (false, true),
             _ if magic == NANOSECONDS.swap_bytes() => (true, true),
-            _ => return Err(damaged("it does not begin as a capture does")),
+            _ => return Err(invalid_data("not a pcap capture: unknown magic number")),
         };
-        // The upper half is of no matter here: how checksums of frames are kept.
+        // The upper half has the length of the frame check sequence, which is not used.
         let link_type = number(bytes, 20, big_endian) & 0xffff;
         Ok(Header { link_type, nanoseconds, big_endian })
     }
 
-    /// The packet that these bytes begin with, if it is whole.
+    /// The packet at the start of these bytes, if it is complete.
     fn packet(self, bytes: &[u8]) -> io::Result<Option<Packet>> {
         if bytes.len() < RECORD {
             return Ok(None);
         }
         let field = |at| number(bytes, at, self.big_endian);
         let kept = field(8) as usize;
-        if kept > LONGEST {
-            return Err(damaged("a packet is longer than any"));
+        if kept > MAX_PACKET_BYTES {
+            return Err(invalid_data("a packet exceeds the maximum length"));
         }
         let Some(rest) = bytes.get(RECORD..RECORD + kept) else { return Ok(None) };
         let scale = if self.nanoseconds { 1 } else { 1000 };
@@ -108,13 +107,13 @@ impl Header {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a capture of packets of this link type.
-    pub fn begin(mut to: W, link_type: u32) -> io::Result<Self> {
+    /// Starts a capture of packets of this link type.
+    pub fn start(mut to: W, link_type: u32) -> io::Result<Self> {
         let mut header = Vec::with_capacity(HEADER);
         header.extend(NANOSECONDS.to_le_bytes());
         header.extend([2, 0, 4, 0]); // Version 2.4,
         header.extend([0; 8]); // times in UTC,
-        header.extend((LONGEST as u32).to_le_bytes());
+        header.extend((MAX_PACKET_BYTES as u32).to_le_bytes());
         header.extend(link_type.to_le_bytes());
         to.write_all(&header)?;
         Ok(Writer { to, written: HEADER as u64 })
@@ -123,7 +122,7 @@ impl<W: Write> Writer<W> {
     /// Writes one packet.
     pub fn write(&mut self, packet: &Packet) -> io::Result<()> {
         let kept =
-            u32::try_from(packet.bytes.len()).map_err(|_| damaged("a packet is too long"))?;
+            u32::try_from(packet.bytes.len()).map_err(|_| invalid_data("a packet is too long"))?;
         let mut record = [0; RECORD];
         let fields = [packet.seconds, packet.nanoseconds, kept, packet.length];
         for (field, bytes) in fields.iter().zip(record.chunks_exact_mut(4)) {
@@ -135,29 +134,29 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// How long the file would be with this packet.
+    /// The length of the file with this packet.
     pub fn length_with(&self, packet: &Packet) -> u64 {
         self.written + (RECORD + packet.bytes.len()) as u64
     }
 
-    /// How long the file is.
+    /// The length of the file.
     pub fn length(&self) -> u64 {
         self.written
     }
 
-    /// Writes out what is held back, and gives the file.
-    pub fn end(mut self) -> io::Result<W> {
+    /// Flushes and returns the output.
+    pub fn finish(mut self) -> io::Result<W> {
         self.to.flush()?;
         Ok(self.to)
     }
 }
 
-/// What is no capture.
-pub fn damaged(why: &str) -> io::Error {
+/// The error of an invalid capture.
+pub fn invalid_data(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.to_owned())
 }
 
-/// The caller has seen that there are four bytes.
+/// The caller has checked that there are four bytes.
 fn number(bytes: &[u8], at: usize, big_endian: bool) -> u32 {
     let four = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
     if big_endian { u32::from_be_bytes(four) } else { u32::from_le_bytes(four) }
@@ -167,8 +166,8 @@ const HEADER: usize = 24;
 const RECORD: usize = 16;
 const MICROSECONDS: u32 = 0xa1b2_c3d4;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
-/// What tcpdump and Wireshark take for the longest packet.
-const LONGEST: usize = 262_144;
+/// The limit of tcpdump and Wireshark.
+const MAX_PACKET_BYTES: usize = 262_144;
 
 #[cfg(test)]
 mod tests {
@@ -180,18 +179,18 @@ mod tests {
     }
 
     fn written(packets: &[Packet]) -> Vec<u8> {
-        let mut writer = Writer::begin(Vec::new(), 1).expect("begins");
+        let mut writer = Writer::start(Vec::new(), 1).expect("starts");
         for packet in packets {
             writer.write(packet).expect("writes");
         }
         let length = writer.length();
-        let bytes = writer.end().expect("ends");
+        let bytes = writer.finish().expect("finishes");
         assert_eq!(bytes.len() as u64, length);
         bytes
     }
 
     #[test]
-    fn what_is_written_is_read_in_whatever_pieces() {
+    fn a_written_capture_is_parsed_in_pieces_of_any_size() {
         let packets = [packet(0), packet(60), packet(9014)];
         let bytes = written(&packets);
         for size in [1, 7, 16, 100, bytes.len()] {
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn microseconds_and_the_other_byte_order_are_read() {
+    fn microseconds_and_big_endian_are_parsed() {
         let mut file = Vec::new();
         for number in [MICROSECONDS, 0x0002_0004, 0, 0, 65535, 247, 1, 2, 3, 4] {
             file.extend(number.to_be_bytes());
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_capture_is_refused_and_takes_no_memory() {
+    fn an_invalid_capture_is_refused() {
         assert!(Parser::default().feed(&[0; 24]).is_err());
         let mut endless = written(&[packet(4)]);
         endless[24 + 8..24 + 12].copy_from_slice(&u32::MAX.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Bridges that send traffic between a GPU and a card up to the root.
+//! PCIe bridges that redirect traffic between a GPU and a card to the root complex.
 
 use node::{Acs, Seen};
 
@@ -7,9 +7,9 @@ use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "acs",
-    title: "PCIe switches let GPUs and cards talk directly",
-    why: "Access control services (ACS) on a PCIe switch send what a card and a GPU below it say \
-          to each other up to the root and back. GPUDirect then fails with a local protection \
+    title: "PCIe switches do not redirect traffic between GPUs and cards (ACS)",
+    why: "Access control services (ACS) on a PCIe switch redirect traffic between a card and a GPU \
+          below it to the root complex and back. GPUDirect then fails with a local protection \
           error (status 4, vendor error 81), or is slow.",
     run,
 };
@@ -23,10 +23,10 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
         findings.push(match &function.acs {
             Seen::Value(acs) if redirects(*acs) => redirecting(&name, &source, *acs),
             Seen::Value(acs) => {
-                Finding::ok(name, "ACS redirects nothing").read(Evidence::new(source, words(*acs)))
+                Finding::ok(name, "ACS redirects nothing").read(Evidence::new(source, flags(*acs)))
             }
             Seen::Absent if case.tree.exists(&source) => Finding::ok(name, "has no ACS"),
-            other => Finding::unknown(name, "whether ACS is on needs root to read")
+            other => Finding::unknown(name, "reading whether ACS is on requires root")
                 .read(Evidence::new(source, other.why_not().unwrap_or_default()))
                 .fix("Run the doctor as root."),
         });
@@ -35,16 +35,16 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
 }
 
 fn redirecting(name: &str, source: &str, acs: Acs) -> Finding {
-    Finding::problem(name, "ACS is on at a bridge between a GPU and an RDMA card")
-        .read(Evidence::new(source, words(acs)))
-        .fix(format!("setpci -s {name} ECAP_ACS+0x6.w=0000 (as root; lost at restart)"))
+    Finding::problem(name, "ACS is on at a PCIe bridge between a GPU and an RDMA card")
+        .read(Evidence::new(source, flags(acs)))
+        .fix(format!("setpci -s {name} ECAP_ACS+0x6.w=0000 (as root; lost at reboot)"))
         .fix(
-            "To keep it so: switch ACS off in the firmware set-up. Virtual machines with their \
-             own devices need it on.",
+            "Permanently: disable ACS in the firmware setup. Virtual machines with passed-through \
+             devices need it on.",
         )
 }
 
-fn words(acs: Acs) -> String {
+fn flags(acs: Acs) -> String {
     let sign = |on: bool| if on { '+' } else { '-' };
     format!(
         "ACSCtl: SrcValid{} ReqRedir{} CmpltRedir{} UpstreamFwd{}",

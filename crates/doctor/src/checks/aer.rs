@@ -1,4 +1,4 @@
-//! PCIe errors as functions count them.
+//! PCIe error counters (AER).
 
 use node::{ErrorCount, Function};
 
@@ -6,43 +6,43 @@ use crate::{Case, Check, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "aer",
-    title: "PCIe functions count no errors",
-    why: "Advanced error reporting counts what went wrong on a PCIe link. Corrected errors cost \
-          time when they are many; the others lose data or the device.",
+    title: "PCIe functions report no errors (AER)",
+    why: "Advanced error reporting (AER) counts errors of a PCIe link. Many corrected errors cost \
+          bandwidth; the others lose data or the device.",
     run,
 };
 
 fn run(case: &Case<'_>) -> Vec<Finding> {
     case.functions_with_hops()
         .into_iter()
-        .filter_map(|function| of_function(case, function))
+        .filter_map(|function| check_function(case, function))
         .collect()
 }
 
-fn of_function(case: &Case<'_>, function: &Function) -> Option<Finding> {
+fn check_function(case: &Case<'_>, function: &Function) -> Option<Finding> {
     let name = name(case, function);
-    let of = |severity: &str| -> Vec<&ErrorCount> {
-        // A request that nobody understands is what looking for devices looks like.
-        let usual = |error: &&ErrorCount| {
+    let errors = |severity: &str| -> Vec<&ErrorCount> {
+        // Scanning for devices causes unsupported requests.
+        let counts = |error: &&ErrorCount| {
             error.count > 0 && !error.name.starts_with("TOTAL") && error.name != "UnsupReq"
         };
-        function.errors.iter().filter(|error| error.severity == severity).filter(usual).collect()
+        function.errors.iter().filter(|error| error.severity == severity).filter(counts).collect()
     };
-    let (fatal, nonfatal, corrected) = (of("fatal"), of("nonfatal"), of("correctable"));
+    let (fatal, nonfatal, corrected) = (errors("fatal"), errors("nonfatal"), errors("correctable"));
     let total: u64 = corrected.iter().fold(0, |sum, error| sum.saturating_add(error.count));
     let many = match case.hours_up() {
-        Some(hours) => total >= MANY && total as f64 > hours * AN_HOUR,
-        None => total >= 10 * MANY,
+        Some(hours) => total >= MIN_MANY && total as f64 > hours * MAX_PER_HOUR,
+        None => total >= 10 * MIN_MANY,
     };
     let (finding, file) = match () {
         () if !fatal.is_empty() => {
-            (Finding::problem(name, format!("fatal PCIe errors: {}", words(&fatal))), "fatal")
+            (Finding::problem(name, format!("fatal PCIe errors: {}", list(&fatal))), "fatal")
         }
         () if !nonfatal.is_empty() => {
-            (Finding::warning(name, format!("PCIe errors: {}", words(&nonfatal))), "nonfatal")
+            (Finding::warning(name, format!("PCIe errors: {}", list(&nonfatal))), "nonfatal")
         }
         () if many => (
-            Finding::warning(name, format!("many corrected PCIe errors: {}", words(&corrected))),
+            Finding::warning(name, format!("many corrected PCIe errors: {}", list(&corrected))),
             "correctable",
         ),
         () if function.errors.is_empty() => return None,
@@ -50,12 +50,12 @@ fn of_function(case: &Case<'_>, function: &Function) -> Option<Finding> {
     };
     let file = case.file(format!("{}/aer_dev_{file}", function.address.folder()));
     Some(finding.read(file).fix(
-        "Reseat the card and its riser, update firmware of machine and card, then try another \
+        "Reseat the card and its riser, update the firmware of machine and card, then try another \
          slot.",
     ))
 }
 
-/// By the device's name where it has one.
+/// The name of the device or GPU, or else the PCI address.
 fn name(case: &Case<'_>, function: &Function) -> String {
     let device = case.node.devices.iter().find(|device| device.pci == Some(function.address));
     let gpu = case.node.gpus.iter().find(|gpu| gpu.pci == function.address);
@@ -66,7 +66,7 @@ fn name(case: &Case<'_>, function: &Function) -> String {
     }
 }
 
-fn words(errors: &[&ErrorCount]) -> String {
+fn list(errors: &[&ErrorCount]) -> String {
     errors
         .iter()
         .map(|error| format!("{} {}", error.count, error.name))
@@ -74,5 +74,6 @@ fn words(errors: &[&ErrorCount]) -> String {
         .join(", ")
 }
 
-const MANY: u64 = 100;
-const AN_HOUR: f64 = 10.0;
+/// Fewer corrected errors than this are not reported.
+const MIN_MANY: u64 = 100;
+const MAX_PER_HOUR: f64 = 10.0;

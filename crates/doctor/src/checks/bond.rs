@@ -1,4 +1,4 @@
-//! Bonds of Ethernet ports that carry RoCE.
+//! Bonds of RoCE ports.
 
 use node::{Device, NetDev, Seen};
 
@@ -7,17 +7,17 @@ use crate::{Case, Check, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "bond",
-    title: "bonds are of a kind that RoCE can use, with all members up",
-    why: "A card joins its two ports into one RDMA device for bonds of three modes only. In \
-          others, RoCE stays on single ports, and what the bond promises is not there for it.",
+    title: "bonds have a mode that RoCE supports, and all members are up",
+    why: "A card joins its two ports into one RDMA device for three bond modes only. In other \
+          modes RoCE uses the single ports, without the bandwidth and failover of the bond.",
     run,
 };
 
 fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.node.netdevs.iter().filter_map(|netdev| of_bond(case, netdev)).collect()
+    case.node.netdevs.iter().filter_map(|netdev| check_bond(case, netdev)).collect()
 }
 
-fn of_bond(case: &Case<'_>, bond: &NetDev) -> Option<Finding> {
+fn check_bond(case: &Case<'_>, bond: &NetDev) -> Option<Finding> {
     let bonding = bond.bonding.as_ref()?;
     let members: Vec<&NetDev> =
         bonding.members.iter().filter_map(|name| case.node.netdev(name)).collect();
@@ -35,7 +35,7 @@ fn of_bond(case: &Case<'_>, bond: &NetDev) -> Option<Finding> {
     }
     let mode = bonding.mode.value().map(String::as_str).unwrap_or_default();
     let file = case.file(format!("/sys/class/net/{}/bonding/mode", bond.name));
-    let known = mode.is_empty() || MODES.iter().any(|name| mode.starts_with(name));
+    let supported = mode.is_empty() || MODES.iter().any(|name| mode.starts_with(name));
     let down: Vec<&str> = members
         .iter()
         .filter(|member| is_down(member))
@@ -46,23 +46,24 @@ fn of_bond(case: &Case<'_>, bond: &NetDev) -> Option<Finding> {
         .any(|card| card.ports.iter().any(|port| port.netdev.as_deref() == Some(&bond.name)));
     let name = &*bond.name;
     Some(match () {
-        () if !known => Finding::warning(name, format!("mode {mode} is none that RoCE can use"))
-            .read(file)
-            .fix("Use 802.3ad, active-backup or balance-xor."),
+        () if !supported => {
+            Finding::warning(name, format!("RoCE does not support bond mode {mode}"))
+                .read(file)
+                .fix("Use 802.3ad, active-backup or balance-xor.")
+        }
         () if !down.is_empty() => {
-            Finding::warning(name, format!("of the bond {} is down", down.join(", ")))
+            Finding::warning(name, format!("bond members are down: {}", down.join(", ")))
                 .read_all(
                     down.iter()
                         .map(|member| case.file(format!("/sys/class/net/{member}/operstate"))),
                 )
-                .fix("Look at its cable and at the switch's port.")
+                .fix("Check the cable and the switch port.")
         }
-        () if !joined => Finding::note(
-            name,
-            "its members are RDMA devices of their own: RoCE does not use the bond",
-        )
-        .read(file),
-        () => Finding::ok(name, format!("carries RoCE, mode {mode}")).read(file),
+        () if !joined => {
+            Finding::note(name, "its members are separate RDMA devices: RoCE does not use the bond")
+                .read(file)
+        }
+        () => Finding::ok(name, format!("used by RoCE, mode {mode}")).read(file),
     })
 }
 

@@ -1,27 +1,27 @@
-//! RDMA resources that the control group allows.
+//! RDMA limits of the cgroup.
 
 use crate::{Case, Check, Evidence, Finding, Verdict};
 
 pub(super) const CHECK: Check = Check {
     name: "cgroup",
-    title: "the control group allows enough RDMA resources",
-    why: "A control group may limit how many devices a container opens and how many queue pairs, \
-          regions and queues it makes. At the limit, creating one fails with EAGAIN, which \
-          programs report as anything but a limit.",
+    title: "the cgroup allows enough RDMA resources",
+    why: "A cgroup may limit how often a container opens devices, and how many queue pairs, memory \
+          regions and completion queues it creates. At the limit, creation fails with EAGAIN, and \
+          programs rarely report that a limit is the cause.",
     run,
 };
 
 fn run(case: &Case<'_>) -> Vec<Finding> {
     let Some(text) = case.node.process.cgroup_rdma.value() else { return Vec::new() };
-    let findings: Vec<Finding> = text.lines().filter_map(of_line).collect();
+    let findings: Vec<Finding> = text.lines().filter_map(check_line).collect();
     if findings.is_empty() {
-        return vec![Finding::ok("host", "no limit on RDMA resources")];
+        return vec![Finding::ok("host", "the cgroup does not limit RDMA resources")];
     }
     findings
 }
 
 /// `mlx5_0 hca_handle=2 hca_object=2000`, or `max` for either.
-fn of_line(line: &str) -> Option<Finding> {
+fn check_line(line: &str) -> Option<Finding> {
     let (device, limits) = line.split_once(' ')?;
     let limit = |name: &str| -> Option<u64> {
         limits
@@ -31,26 +31,20 @@ fn of_line(line: &str) -> Option<Finding> {
     let (handles, objects) = (limit("hca_handle"), limit("hca_object"));
     let verdict = match (handles, objects) {
         (Some(0), _) | (_, Some(0)) => Verdict::Problem,
-        (_, Some(objects)) if objects < FEW => Verdict::Warning,
+        (_, Some(objects)) if objects < MIN_OBJECTS => Verdict::Warning,
         (None, None) => return None,
         _ => Verdict::Ok,
     };
-    let word =
-        |limit: Option<u64>| limit.map_or("any number of".to_owned(), |limit| limit.to_string());
-    let summary = format!(
-        "this control group may open it {} times and have {} objects",
-        word(handles),
-        word(objects)
-    );
+    let text = |limit: Option<u64>| limit.map_or("max".to_owned(), |limit| limit.to_string());
+    let summary =
+        format!("the cgroup limits: hca_handle {}, hca_object {}", text(handles), text(objects));
     let finding = Finding::new(verdict, device, summary).read(Evidence::new("rdma.max", line));
     Some(if verdict == Verdict::Ok {
         finding
     } else {
-        finding.fix(
-            "Raise `rdma.max` of the control group, or leave it out of the container's settings.",
-        )
+        finding.fix("Raise `rdma.max` of the cgroup, or remove it from the container's settings.")
     })
 }
 
-/// One process of a large job makes more.
-const FEW: u64 = 1000;
+/// One process of a large job creates more objects.
+const MIN_OBJECTS: u64 = 1000;

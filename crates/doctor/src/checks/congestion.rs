@@ -1,4 +1,4 @@
-//! Counters that contradict the congestion control settings.
+//! Counters of ignored or missing congestion notifications.
 
 use node::{Device, Port};
 
@@ -7,18 +7,18 @@ use crate::{Case, Check, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "congestion",
-    title: "nobody asked this host to slow down in vain",
-    why: "A peer that receives marked packets asks their sender to slow down. Requests that are \
-          ignored, or never sent, mean that one end has congestion control off while the network \
-          counts on it.",
+    title: "congestion notifications are sent and not ignored",
+    why: "A receiver of ECN-marked packets sends congestion notification packets (CNPs), which make \
+          the sender slow down. CNPs that are ignored or never sent mean that congestion control is \
+          off at one end, although the network relies on it.",
     run,
 };
 
 fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.ports().filter_map(|(device, port)| of_port(case, device, port)).collect()
+    case.ports().filter_map(|(device, port)| check_port(case, device, port)).collect()
 }
 
-fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
+fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
     let name = port_name(device, port);
     let count =
         |names: &[&str]| names.iter().find_map(|name| port.counter(name)?.value.value().copied());
@@ -30,26 +30,26 @@ fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
         return Some(
             Finding::warning(
                 name,
-                format!("{ignored} requests to slow down were ignored: ECN is off at this end"),
+                format!("{ignored} CNPs were ignored: ECN is off at this end"),
             )
             .read(file(counter))
             .fix(
-                "Switch on ECN's reaction point for RoCE's priority: `wirelane doctor ecn` shows \
-                 where.",
+                "Enable ECN's reaction point for RoCE's priority: `wirelane doctor ecn` prints the \
+                 files.",
             ),
         );
     }
-    let (marked, told) = (count(&["np_ecn_marked_roce_packets"]), count(&["np_cnp_sent"]));
-    if let (Some(marked), Some(0)) = (marked.filter(|count| *count > 0), told) {
+    let (marked, sent) = (count(&["np_ecn_marked_roce_packets"]), count(&["np_cnp_sent"]));
+    if let (Some(marked), Some(0)) = (marked.filter(|count| *count > 0), sent) {
         return Some(
-            Finding::warning(name, format!("{marked} marked packets came, and no sender was told"))
+            Finding::warning(name, format!("{marked} marked packets received, but no CNP sent"))
                 .read(file("np_ecn_marked_roce_packets"))
                 .read(file("np_cnp_sent"))
                 .fix(
-                    "Switch on ECN's notification point for RoCE's priority: `wirelane doctor \
-                     ecn` shows where.",
+                    "Enable ECN's notification point for RoCE's priority: `wirelane doctor ecn` \
+                     prints the files.",
                 ),
         );
     }
-    ignored.or(marked).map(|_| Finding::ok(name, "no request to slow down was ignored"))
+    ignored.or(marked).map(|_| Finding::ok(name, "no congestion notification was ignored"))
 }

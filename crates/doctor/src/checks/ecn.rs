@@ -1,4 +1,4 @@
-//! Congestion control by ECN, where the driver has files for it.
+//! Congestion control with ECN, if the driver has files for it.
 
 use node::{Device, Port, Seen};
 
@@ -8,22 +8,22 @@ use crate::{Case, Check, Finding};
 pub(super) const CHECK: Check = Check {
     name: "ecn",
     title: "RoCE ports slow down when switches mark packets",
-    why: "Switches mark packets when queues grow (ECN); the receiver tells the sender, which \
+    why: "Switches mark packets when queues grow (ECN); the receiver notifies the sender, which \
           slows down. An end that does not take part is slowed by pauses and drops instead, and \
-          makes others wait. Each end has two switches, one for telling and one for obeying, per \
-          priority.",
+          delays others. Each end has two settings per priority: the notification point (np) and \
+          the reaction point (rp).",
     run,
 };
 
 fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.roce_ports().filter_map(|(device, port)| of_port(case, device, port)).collect()
+    case.roce_ports().filter_map(|(device, port)| check_port(case, device, port)).collect()
 }
 
-/// Only NVIDIA's own driver package has these files; elsewhere nothing is said.
-fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
+/// Only NVIDIA's own driver package has these files; without them there is no finding.
+fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
     let netdev = port.netdev.as_deref()?;
     let folder = format!("/sys/class/net/{netdev}/ecn");
-    let on = |part: &str| -> Option<u8> {
+    let enabled = |part: &str| -> Option<u8> {
         let bit = |priority: u8| match case
             .tree
             .number::<u8>(&format!("{folder}/{part}/enable/{priority}"))
@@ -33,26 +33,26 @@ fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
         };
         (0..8).map(bit).try_fold(0, |mask, bit| Some(mask | bit?))
     };
-    let (telling, obeying) = (on("roce_np")?, on("roce_rp")?);
+    let (notification, reaction) = (enabled("roce_np")?, enabled("roce_rp")?);
     let lossless =
         case.tree.answers().dcb().and_then(|all| all.get(netdev)?.pfc_enabled).unwrap_or(0);
     let name = port_name(device, port);
-    let left_out = lossless & !obeying;
-    let finding = match (telling, obeying) {
-        (0, 0) => Finding::note(name, "takes no part in congestion control by ECN"),
-        _ if left_out != 0 => Finding::warning(
+    let without_ecn = lossless & !reaction;
+    let finding = match (notification, reaction) {
+        (0, 0) => Finding::note(name, "ECN is off"),
+        _ if without_ecn != 0 => Finding::warning(
             name,
-            "ECN is off on a priority that has PFC: it will pause instead of slowing down",
+            "ECN is off on a priority with PFC: the port pauses instead of slowing down",
         ),
         (0, _) => Finding::warning(
             name,
-            "does not tell senders of marked packets (ECN, notification point)",
+            "does not notify senders of marked packets (ECN notification point is off)",
         ),
         (_, 0) => Finding::warning(
             name,
-            "does not slow down when told of marked packets (ECN, reaction point)",
+            "does not react to congestion notifications (ECN reaction point is off)",
         ),
-        _ => return Some(Finding::ok(name, "takes part in congestion control by ECN")),
+        _ => return Some(Finding::ok(name, "ECN is on")),
     };
     let priority = if lossless == 0 { 3 } else { lossless.trailing_zeros() };
     Some(

@@ -1,14 +1,14 @@
-//! Whether the packet filter lets RoCE and its connections in.
+//! Whether the firewall accepts RoCE.
 
-use crate::limits::firewall::{applies_to, lets_roce_in};
+use crate::limits::firewall::{accepts_roce, applies_to};
 use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "firewall",
-    title: "the packet filter lets RoCE in",
-    why: "RoCE v2 is UDP to port 4791. A card takes such packets itself, before any filter; \
-          soft-RoCE gets them from the kernel, after it. Programs also meet over TCP first, at \
-          ports of their own.",
+    title: "the firewall accepts RoCE",
+    why: "RoCE v2 is UDP to port 4791. A card receives such packets itself, before the firewall; \
+          soft-RoCE receives them from the kernel, after it. Programs also connect over TCP first, \
+          on ports of their own.",
     run,
 };
 
@@ -18,33 +18,32 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     }
     let Some(firewall) = case.tree.answers().firewall() else { return Vec::new() };
     if !firewall.readable {
-        return vec![Finding::unknown("host", "the packet filter's rules need root to read")];
+        return vec![Finding::unknown("host", "reading the firewall's rules requires root")];
     }
     let evidence = Evidence::new(
         &*firewall.program,
         match firewall.drops_by_default {
             Some(true) => {
-                format!("drops what no rule lets in; UDP let in: {}", ranges(&firewall.udp_let_in))
+                format!("drops by default; UDP ports accepted: {}", ranges(&firewall.udp_let_in))
             }
-            Some(false) => "lets in what no rule drops".to_owned(),
+            Some(false) => "accepts by default".to_owned(),
             None => "default not known".to_owned(),
         },
     );
-    let open = lets_roce_in(firewall);
+    let open = accepts_roce(firewall);
     let soft = case.devices().into_iter().any(applies_to);
     let finding = match firewall.drops_by_default {
         None => return Vec::new(),
-        Some(true) if !open && soft => Finding::problem(
-            "host",
-            "the packet filter drops soft-RoCE: UDP port 4791 is not let in",
-        ),
+        Some(true) if !open && soft => {
+            Finding::problem("host", "the firewall drops soft-RoCE: UDP port 4791 is not accepted")
+        }
         Some(true) if !open => Finding::note(
             "host",
-            "the packet filter drops by default; RoCE of cards is not affected, TCP connections \
-             of programs are",
+            "the firewall drops by default: this affects TCP connections of programs, but not RoCE \
+             of cards",
         ),
         Some(_) => {
-            return vec![Finding::ok("host", "the packet filter lets RoCE in").read(evidence)];
+            return vec![Finding::ok("host", "the firewall accepts RoCE").read(evidence)];
         }
     };
     vec![
@@ -59,8 +58,8 @@ fn ranges(ranges: &[(u16, u16)]) -> String {
     if ranges.is_empty() {
         return "none".to_owned();
     }
-    let word = |(from, to): &(u16, u16)| {
+    let range = |(from, to): &(u16, u16)| {
         if from == to { from.to_string() } else { format!("{from}-{to}") }
     };
-    ranges.iter().map(word).collect::<Vec<_>>().join(", ")
+    ranges.iter().map(range).collect::<Vec<_>>().join(", ")
 }

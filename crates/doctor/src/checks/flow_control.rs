@@ -1,4 +1,4 @@
-//! Pause frames, for the whole port or per priority.
+//! Pause frames: global, or per priority (PFC).
 
 use node::answers::{Dcb, Ethtool};
 use node::{Device, Port};
@@ -9,19 +9,18 @@ use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "flow-control",
-    title: "RoCE ports are paused rather than overrun",
-    why: "RoCE was made for networks that lose nothing. Priority flow control (PFC) on the \
-          priority of RoCE, or pause frames for the whole port, keep switches from dropping; \
-          without either, a burst costs retransmissions unless the network's congestion control \
-          is good. Both at once work against each other.",
+    title: "RoCE ports have flow control: PFC or global pause",
+    why: "RoCE was designed for lossless networks. Priority flow control (PFC) on the priority of \
+          RoCE, or global pause, keep switches from dropping packets; without either, a burst costs \
+          retransmissions unless the network's congestion control is good. Both together conflict.",
     run,
 };
 
 fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.roce_ports().filter_map(|(device, port)| of_port(case, device, port)).collect()
+    case.roce_ports().filter_map(|(device, port)| check_port(case, device, port)).collect()
 }
 
-fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
+fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
     let netdev = port.netdev.as_deref()?;
     let dcb = case.tree.answers().dcb().and_then(|all| all.get(netdev));
     let ethtool = case.tree.answers().ethtool().and_then(|all| all.get(netdev));
@@ -29,13 +28,13 @@ fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
     let pause = ethtool.and_then(|ethtool| ethtool.pause);
     let name = port_name(device, port);
     if pfc.is_none() && pause.is_none() {
-        return Some(Finding::unknown(name, "whether the port pauses is not known"));
+        return Some(Finding::unknown(name, "the flow control of the port is not known"));
     }
     let pauses = pause.is_some_and(|pause| pause.rx || pause.tx);
     let finding = match (pfc.unwrap_or(0), pauses) {
-        (0, false) => none(name, netdev, pfc.is_none()),
-        (0, true) => Finding::ok(name, "pause frames are on for the whole port"),
-        (_, true) => Finding::warning(name, "PFC and pause frames for the whole port are both on")
+        (0, false) => no_flow_control(name, netdev, pfc.is_none()),
+        (0, true) => Finding::ok(name, "global pause is on"),
+        (_, true) => Finding::warning(name, "PFC and global pause are both on")
             .fix(format!("ethtool -A {netdev} rx off tx off")),
         (mask, false) => by_priority(name, netdev, mask, dcb),
     };
@@ -43,19 +42,19 @@ fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
     Some(finding.read_all(evidence(netdev, dcb, ethtool)))
 }
 
-fn none(name: String, netdev: &str, pfc_unknown: bool) -> Finding {
+fn no_flow_control(name: String, netdev: &str, pfc_unknown: bool) -> Finding {
     if pfc_unknown {
-        return Finding::unknown(name, "pause frames are off, and whether PFC is on is not known");
+        return Finding::unknown(name, "global pause is off; whether PFC is on is not known");
     }
-    Finding::note(name, "neither PFC nor pause frames: the network may drop RoCE packets")
+    Finding::note(name, "neither PFC nor global pause: the network may drop RoCE packets")
         .fix(format!(
-            "A lossless network: PFC on RoCE's priority at every hop, e.g. `dcb pfc set dev \
+            "Lossless network: enable PFC on RoCE's priority at every hop, e.g. `dcb pfc set dev \
              {netdev} prio-pfc all:off {PRIORITY}:on`."
         ))
-        .fix("A lossy one by design (congestion control alone): nothing to do.")
+        .fix("Lossy network by design (congestion control only): nothing to do.")
 }
 
-/// PFC acts by priority, and a packet's priority comes from its VLAN tag or its DSCP.
+/// PFC works per priority, and a packet's priority comes from its VLAN tag or its DSCP.
 fn by_priority(name: String, netdev: &str, mask: u8, dcb: Option<&Dcb>) -> Finding {
     let priorities: Vec<String> =
         (0..8).filter(|bit| mask >> bit & 1 == 1).map(|bit: u8| bit.to_string()).collect();
@@ -64,23 +63,23 @@ fn by_priority(name: String, netdev: &str, mask: u8, dcb: Option<&Dcb>) -> Findi
         return Finding::warning(
             name,
             format!(
-                "PFC is on for priority {}, and packets without a VLAN tag have priority 0",
+                "PFC is on for priority {}, but packets without a VLAN tag have priority 0",
                 priorities.join(", ")
             ),
         )
         .fix(format!(
-            "Tell priorities by DSCP: `mlnx_qos -i {netdev} --trust dscp`, or `dcb app add dev \
+            "Map DSCP to priorities: `mlnx_qos -i {netdev} --trust dscp`, or `dcb app add dev \
              {netdev} dscp-prio {DSCP}:{PRIORITY}`."
         ))
         .fix(format!(
-            "Then give RoCE that DSCP: NCCL_IB_TC={TRAFFIC_CLASS}, \
+            "Then set that DSCP for RoCE: NCCL_IB_TC={TRAFFIC_CLASS}, \
              UCX_IB_TRAFFIC_CLASS={TRAFFIC_CLASS}."
         ));
     }
     Finding::ok(name, format!("PFC is on for priority {}", priorities.join(", ")))
 }
 
-/// A port that has to stop others for seconds is stuck behind a receiver that does not drain.
+/// A port that pauses its peers for seconds has a receiver that does not drain its queues.
 fn storm(finding: Finding, ethtool: Option<&Ethtool>) -> Finding {
     let statistics = ethtool.map(|ethtool| &ethtool.statistics);
     let events = statistics.and_then(|all| all.get(STORM)).copied().unwrap_or(0);
@@ -88,9 +87,9 @@ fn storm(finding: Finding, ethtool: Option<&Ethtool>) -> Finding {
         return finding;
     }
     let name = finding.subject();
-    Finding::warning(name, format!("a pause storm was cut off here: {STORM} {events}")).fix(
-        "This host stopped the network for too long: look for a process that hangs with its \
-         queues full, and at PCIe errors.",
+    Finding::warning(name, format!("a pause storm was stopped here: {STORM} {events}")).fix(
+        "This host paused the network for too long: look for a process that hangs with full \
+         queues, and for PCIe errors.",
     )
 }
 
@@ -104,8 +103,8 @@ fn evidence(netdev: &str, dcb: Option<&Dcb>, ethtool: Option<&Ethtool>) -> Vec<E
         evidence.push(Evidence::new(format!("dcb {netdev}: trust"), trust));
     }
     if let Some(pause) = ethtool.and_then(|ethtool| ethtool.pause) {
-        let word = |on| if on { "on" } else { "off" };
-        let value = format!("rx {}, tx {}", word(pause.rx), word(pause.tx));
+        let state = |on| if on { "on" } else { "off" };
+        let value = format!("rx {}, tx {}", state(pause.rx), state(pause.tx));
         evidence.push(Evidence::new(format!("ethtool {netdev}: pause"), value));
     }
     evidence

@@ -1,4 +1,4 @@
-//! Whether one GID index means the same on every port.
+//! Whether a GID index has the same meaning on every port.
 
 use node::{Device, GidType, Port, Seen};
 
@@ -7,9 +7,9 @@ use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "gid-tables",
-    title: "a GID index means the same on every port",
-    why: "Some programs take one index for all ports of a machine. Indices follow the order in \
-          which addresses came, differ between cards and hosts, and drift when addresses change.",
+    title: "a GID index has the same meaning on every port",
+    why: "Some programs use one GID index for all ports of a machine. Indices follow the order in \
+          which addresses were added, differ between cards and hosts, and change with addresses.",
     run,
 };
 
@@ -27,18 +27,18 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     if rest.iter().all(|(.., other)| other == index) {
         return vec![Finding::ok(
             "host",
-            format!("RoCE v2 with an address is GID {index} on all ports"),
+            format!("RoCE v2 with an IPv4 address is GID {index} on all ports"),
         )];
     }
     let evidence = first.iter().map(|(_, device, port, index)| {
         let path = format!("{}/ports/{}/gid_attrs/types/{index}", device.folder(), port.number);
-        Evidence::new(path, "RoCE v2, the first with an address")
+        Evidence::new(path, "RoCE v2, the first with an IPv4 address")
     });
     let finding = Finding::note("host", "RoCE v2 is at different GID indices on different ports")
         .read_all(evidence);
     vec![finding.fix(
-        "Set no NCCL_IB_GID_INDEX: NCCL from 2.21 chooses by itself; `wirelane env` says what to \
-         set.",
+        "Do not set NCCL_IB_GID_INDEX: NCCL 2.21 and later choose the GID; `wirelane env` prints \
+         what to set.",
     )]
 }
 

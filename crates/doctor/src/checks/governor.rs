@@ -1,4 +1,4 @@
-//! CPUs that save power.
+//! CPU frequency governors.
 
 use crate::limits::cpus::GOVERNOR;
 use crate::{Case, Check, Evidence, Finding};
@@ -6,9 +6,8 @@ use crate::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "governor",
     title: "CPUs run at full speed",
-    why: "A CPU that waits for completions looks idle to a governor that saves power, and \
-          is slowed down: latencies grow and vary, and benchmarks complain of conflicting \
-          frequencies.",
+    why: "To a power-saving governor a CPU that waits for completions looks idle, and is slowed \
+          down: latencies grow and vary, and benchmarks report conflicting CPU frequencies.",
     run,
 };
 
@@ -17,12 +16,12 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     if governors.is_empty() {
         return Vec::new();
     }
-    let words: Vec<String> = governors
+    let counts: Vec<String> = governors
         .iter()
-        .map(|governor| format!("{} of {}", governor.cpus, governor.name))
+        .map(|governor| format!("{}: {} CPUs", governor.name, governor.cpus))
         .collect();
     let evidence =
-        Evidence::new("/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", words.join(", "));
+        Evidence::new("/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", counts.join(", "));
     if governors.iter().all(|governor| governor.name == GOVERNOR) {
         return vec![
             Finding::ok("host", format!("all CPUs have the governor {GOVERNOR}")).read(evidence),
@@ -36,12 +35,12 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     vec![
         Finding::note(
             "host",
-            format!("CPUs save power (governor {}): latencies will vary", others.join(", ")),
+            format!("CPU governor {}: latencies will vary", others.join(", ")),
         )
         .read(evidence)
         .fix(
-            "cpupower frequency-set -g performance; `wirelane tune plan --profile latency` shows \
-             it with the rest.",
+            "cpupower frequency-set -g performance; `wirelane tune plan --profile latency` includes \
+             it.",
         ),
     ]
 }

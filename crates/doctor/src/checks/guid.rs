@@ -8,17 +8,17 @@ use crate::{Case, Check, Finding};
 pub(super) const CHECK: Check = Check {
     name: "guid",
     title: "every device has a GUID",
-    why: "A virtual function that nobody gave a GUID is there and looks usable, but registering \
-          memory or making a queue pair on it fails.",
+    why: "A virtual function without a GUID exists and looks usable, but registering memory or \
+          creating a queue pair on it fails.",
     run,
 };
 
 fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.devices().into_iter().filter_map(|device| of_device(case, device)).collect()
+    case.devices().into_iter().filter_map(|device| check_device(case, device)).collect()
 }
 
-/// InfiniBand and RoCE alone: EFA and iWARP work without a GUID.
-fn of_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
+/// InfiniBand and RoCE only: EFA and iWARP work without a GUID.
+fn check_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
     if device.node_type != Seen::Value(NodeType::ChannelAdapter) {
         return None;
     }
@@ -27,7 +27,7 @@ fn of_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
         return Some(Finding::ok(&*device.name, "has a GUID"));
     }
     let in_use = case.node.host.container.is_some() || device.ports.iter().any(Port::is_active);
-    let summary = "GUID is zero: nobody has given one";
+    let summary = "GUID is zero: none was assigned";
     let finding = if in_use || !is_virtual(device) {
         Finding::problem(&*device.name, summary)
     } else {
@@ -37,17 +37,17 @@ fn of_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
     Some(
         finding
             .fix(
-                "Kubernetes on InfiniBand: ib-sriov-cni with ib-kubernetes gives GUIDs; ask for \
+                "Kubernetes on InfiniBand: ib-sriov-cni with ib-kubernetes assigns GUIDs; set \
                  `infinibandGUID` in the network.",
             )
             .fix(
-                "By hand on the host: `ip link set PF vf NUMBER node_guid GUID port_guid GUID`, \
-                 then bind the function's driver again.",
+                "Manually on the host: `ip link set PF vf NUMBER node_guid GUID port_guid GUID`, \
+                 then rebind the function's driver.",
             ),
     )
 }
 
-/// Zero, or made of a hardware address that is zero.
+/// Zero, or derived from a zero MAC address.
 fn is_unset(guid: Guid) -> bool {
     guid.is_zero() || guid.0 == 0x0000_00ff_fe00_0000
 }

@@ -1,13 +1,12 @@
-//! Large pages, which cards translate faster.
+//! Huge pages.
 
 use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "hugepages",
-    title: "large pages that were set aside can still be had",
-    why: "A card that finds addresses in a few large pages misses its cache less. Programs that \
-          ask for reserved large pages fail, or fall back to small ones, when others hold all of \
-          them.",
+    title: "reserved huge pages are free",
+    why: "With huge pages a card has fewer translation cache misses. Programs that request reserved \
+          huge pages fail, or fall back to small ones, when other programs use all of them.",
     run,
 };
 
@@ -16,15 +15,15 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
         let (total, free) = (*pages.total.value()?, *pages.free.value()?);
         let size = format!("{} KiB", pages.size_bytes >> 10);
         let folder = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", pages.size_bytes >> 10);
-        let evidence = Evidence::new(folder, format!("{total} in all, {free} free"));
+        let evidence = Evidence::new(folder, format!("{total} total, {free} free"));
         Some(match (total, free) {
             (0, _) => {
-                Finding::ok("host", format!("no pages of {size} are set aside")).read(evidence)
+                Finding::ok("host", format!("no huge pages of {size} are reserved")).read(evidence)
             }
-            (_, 0) => Finding::note("host", format!("all {total} pages of {size} are taken"))
+            (_, 0) => Finding::note("host", format!("all {total} huge pages of {size} are in use"))
                 .read(evidence)
-                .fix("sysctl vm.nr_hugepages=NUMBER, or end what holds them."),
-            _ => Finding::ok("host", format!("{free} of {total} pages of {size} are free"))
+                .fix("sysctl vm.nr_hugepages=NUMBER, or stop programs that use them."),
+            _ => Finding::ok("host", format!("{free} of {total} huge pages of {size} are free"))
                 .read(evidence),
         })
     });

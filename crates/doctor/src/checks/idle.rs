@@ -1,13 +1,13 @@
-//! Idle states that take long to leave.
+//! CPU idle states with a long exit latency.
 
 use crate::limits::cpus::LONG_IDLE_US;
 use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "idle",
-    title: "CPUs wake up soon",
-    why: "A CPU in a deep idle state takes up to hundreds of microseconds to come back; an \
-          interrupt that ends a wait for a completion pays for it.",
+    title: "CPUs wake up quickly from idle states",
+    why: "A CPU in a deep idle state takes up to hundreds of microseconds to wake up, which adds to \
+          the latency of every interrupt for a completion.",
     run,
 };
 
@@ -15,24 +15,27 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     let states = &case.node.host.cpus.idle_states;
     let deepest = states.iter().max_by_key(|(_, microseconds)| **microseconds);
     let Some((name, microseconds)) = deepest else { return Vec::new() };
-    let words: Vec<String> =
+    let latencies: Vec<String> =
         states.iter().map(|(name, latency)| format!("{name} {latency} µs")).collect();
-    let evidence = Evidence::new("/sys/devices/system/cpu/cpu0/cpuidle", words.join(", "));
+    let evidence = Evidence::new("/sys/devices/system/cpu/cpu0/cpuidle", latencies.join(", "));
     if *microseconds < LONG_IDLE_US {
         return vec![
             Finding::ok(
                 "host",
-                format!("the deepest idle state, {name}, is left in {microseconds} µs"),
+                format!("the deepest idle state, {name}, has an exit latency of {microseconds} µs"),
             )
             .read(evidence),
         ];
     }
     vec![
-        Finding::note("host", format!("idle state {name} takes {microseconds} µs to leave"))
-            .read(evidence)
-            .fix(
-                "For the lowest latency: `wirelane tune plan --profile latency`; programs that \
-                 spin do not notice.",
-            ),
+        Finding::note(
+            "host",
+            format!("idle state {name} has an exit latency of {microseconds} µs"),
+        )
+        .read(evidence)
+        .fix(
+            "For the lowest latency: `wirelane tune plan --profile latency`. Programs that \
+                 busy-poll are not affected.",
+        ),
     ]
 }

@@ -1,17 +1,17 @@
-//! Whether the IOMMU translates what devices read and write.
+//! Whether the IOMMU translates accesses of devices.
 
 use node::{Address, Seen};
 
-use crate::limits::iommu::{KERNEL_ARGUMENTS, PASSED_THROUGH, kernel_argument, translates};
+use crate::limits::iommu::{KERNEL_ARGUMENTS, PASSTHROUGH_TYPE, kernel_argument, translates};
 use crate::{Case, Check, Evidence, Finding, Verdict};
 
 pub(super) const CHECK: Check = Check {
     name: "iommu",
-    title: "the IOMMU passes devices' accesses through",
-    why: "With the IOMMU translating, every access of a card is looked up, and accesses between \
-          cards and GPUs fail or go round by the CPU: NCCL then ends with \
-          IBV_WC_LOC_PROT_ERR (4), vendor error 81 (0x51), or crawls over TCP. Without GPUs it \
-          costs some speed and nothing breaks.",
+    title: "the IOMMU is in passthrough mode",
+    why: "If the IOMMU translates, every access of a card needs a lookup, and accesses between \
+          cards and GPUs fail or are routed through the CPU: NCCL then fails with \
+          IBV_WC_LOC_PROT_ERR (4), vendor error 81 (0x51), or is slow over TCP. Without GPUs it \
+          costs some bandwidth, but nothing fails.",
     run,
 };
 
@@ -24,29 +24,29 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
         return off(case, &functions);
     }
     if functions.is_empty() {
-        return machine(case);
+        return without_devices(case);
     }
-    functions.iter().map(|(name, address)| of_function(case, name, *address)).collect()
+    functions.iter().map(|(name, address)| check_function(case, name, *address)).collect()
 }
 
-/// No groups: there is no IOMMU, or it is off; or the tree does not have them.
+/// No groups: there is no IOMMU, it is off, or the tree does not contain it.
 fn off(case: &Case<'_>, functions: &[(String, Address)]) -> Vec<Finding> {
     if functions.is_empty() && case.node.devices.is_empty() && !case.tree.exists("/sys/kernel") {
-        return vec![Finding::unknown("host", "nothing here tells of an IOMMU")];
+        return vec![Finding::unknown("host", "whether there is an IOMMU is not known")];
     }
     let groups = Evidence::new("/sys/kernel/iommu_groups", "no groups");
     vec![Finding::ok("host", "there is no IOMMU, or it is off").read(groups)]
 }
 
-/// No device to check: what the machine does.
-fn machine(case: &Case<'_>) -> Vec<Finding> {
+/// No device to check: the state of the machine.
+fn without_devices(case: &Case<'_>) -> Vec<Finding> {
     let groups = &case.node.iommu.groups;
     let translating =
         groups.iter().find(|(_, kind)| kind.value().is_some_and(|kind| translates(kind)));
     let (group, state) = match translating {
         Some((group, _)) => (group, "translates"),
         None => match groups.iter().next() {
-            Some((group, _)) => (group, "passes through"),
+            Some((group, _)) => (group, "is in passthrough mode"),
             None => return Vec::new(),
         },
     };
@@ -55,7 +55,7 @@ fn machine(case: &Case<'_>) -> Vec<Finding> {
     vec![Finding::note("host", summary).read(case.file(type_file(group)))]
 }
 
-fn of_function(case: &Case<'_>, name: &str, address: Address) -> Finding {
+fn check_function(case: &Case<'_>, name: &str, address: Address) -> Finding {
     let Some(group) = case.function(address).and_then(|function| function.iommu_group.as_ref())
     else {
         return Finding::ok(name, "in no IOMMU group: not translated");
@@ -63,16 +63,18 @@ fn of_function(case: &Case<'_>, name: &str, address: Address) -> Finding {
     let file = case.file(type_file(group));
     match case.node.iommu.groups.get(group) {
         Some(Seen::Value(kind)) if translates(kind) => translating(case, name, kind).read(file),
-        Some(Seen::Value(kind)) if kind == PASSED_THROUGH => {
-            Finding::ok(name, "the IOMMU passes it through (identity)").read(file)
+        Some(Seen::Value(kind)) if kind == PASSTHROUGH_TYPE => {
+            Finding::ok(name, "the IOMMU is in passthrough mode (identity)").read(file)
         }
         Some(Seen::Value(kind)) => Finding::note(
             name,
-            format!("its IOMMU group is {kind}: a virtual machine or another program holds it"),
+            format!(
+                "its IOMMU group has type {kind}: a virtual machine or another program uses it"
+            ),
         )
         .read(file),
         Some(Seen::Absent) | None => by_arguments(case, name).read(file),
-        Some(_) => Finding::unknown(name, "the kind of its IOMMU group cannot be read").read(file),
+        Some(_) => Finding::unknown(name, "the type of its IOMMU group cannot be read").read(file),
     }
 }
 
@@ -80,24 +82,23 @@ fn translating(case: &Case<'_>, name: &str, kind: &str) -> Finding {
     let verdict = if case.moves_gpu_memory() { Verdict::Problem } else { Verdict::Note };
     let finding = Finding::new(verdict, name, format!("the IOMMU translates accesses ({kind})"));
     let argument = kernel_argument(&case.node.host);
-    finding
-        .fix(format!("Add `{argument}` to the kernel's command line and restart the machine."))
-        .fix(
-            "OpenShift: `wirelane k8s machineconfig` prints the MachineConfig; it restarts the \
-             nodes.",
-        )
+    finding.fix(format!("Add `{argument}` to the kernel command line and reboot.")).fix(
+        "OpenShift: `wirelane k8s machineconfig` prints the MachineConfig; applying it reboots \
+             the nodes.",
+    )
 }
 
-/// Kernels before 4.19 tell no kind; what they were started with is a hint, since another default may be built in.
+/// Kernels before 4.19 have no file `type`. Their command line is only a hint, since the built-in default may differ.
 fn by_arguments(case: &Case<'_>, name: &str) -> Finding {
     let arguments = &case.node.host.kernel_arguments;
     let evidence = Evidence::new("/proc/cmdline", arguments.join(" "));
-    let through = arguments.iter().any(|argument| KERNEL_ARGUMENTS.contains(&argument.as_str()));
-    let finding = if through {
-        Finding::ok(name, "the kernel was told to pass devices through")
+    let passthrough =
+        arguments.iter().any(|argument| KERNEL_ARGUMENTS.contains(&argument.as_str()));
+    let finding = if passthrough {
+        Finding::ok(name, "passthrough mode is set on the kernel command line")
     } else {
-        Finding::unknown(name, "this kernel does not tell whether the IOMMU translates")
-            .fix("Look for \"Default domain type\" in the kernel's log: `dmesg | grep -i iommu`.")
+        Finding::unknown(name, "this kernel does not report whether the IOMMU translates")
+            .fix("Look for \"Default domain type\" in the kernel log: `dmesg | grep -i iommu`.")
     };
     finding.read(evidence)
 }

@@ -1,4 +1,4 @@
-//! Packets that were lost, and connections that gave up.
+//! Lost packets, and operations that exceeded their retries.
 
 use node::{Device, Port};
 
@@ -7,18 +7,18 @@ use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "losses",
-    title: "next to no packet is lost or sent again",
-    why: "RDMA sends again from the first packet that was lost, so that one loss in ten thousand \
-          already costs much of a link. A few over the life of a machine are usual: a job that \
-          was killed leaves some behind.",
+    title: "packet loss is below 0.01 %",
+    why: "RDMA retransmits from the first lost packet on, so that one loss in ten thousand packets \
+          already costs much of a link's bandwidth. A few losses over the uptime of a machine are \
+          normal: a killed job causes some.",
     run,
 };
 
 fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.ports().filter_map(|(device, port)| of_port(case, device, port)).collect()
+    case.ports().filter_map(|(device, port)| check_port(case, device, port)).collect()
 }
 
-fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
+fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
     let name = port_name(device, port);
     let known = |names: &'static [&'static str]| {
         names.iter().filter_map(|name| {
@@ -27,31 +27,41 @@ fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
         })
     };
     let lost: Vec<(&str, u64)> = known(LOST).collect();
-    let given_up: Vec<(&str, u64)> = known(GIVEN_UP).collect();
-    if lost.is_empty() && given_up.is_empty() {
+    let failed: Vec<(&str, u64)> = known(RETRIES_EXCEEDED).collect();
+    if lost.is_empty() && failed.is_empty() {
         return None;
     }
     let total: u64 = lost.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count));
-    let ended: u64 = given_up.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count));
+    let failures: u64 = failed.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count));
     let packets: u64 = known(PACKETS).fold(0, |sum, (_, count)| sum.saturating_add(count));
     let evidence = lost
         .iter()
-        .chain(&given_up)
+        .chain(&failed)
         .filter(|(_, count)| *count > 0)
         .map(|(counter, _)| file(case, device, port, counter));
     let finding = match () {
-        () if packets > 0 && total as f64 / packets as f64 > TOO_MANY && total >= FEW => Finding::warning(
+        () if packets > 0 && total as f64 / packets as f64 > MAX_LOSS && total >= MIN_LOST => {
+            Finding::warning(
+                name,
+                format!("{total} of {packets} packets lost or late, more than 0.01 %"),
+            )
+            .fix(
+                "Check drops and pauses of the switches on the path, `wirelane doctor flow-control \
+                 ecn mtu`, and cables.",
+            )
+            .fix(
+                "To see whether it continues: `wirelane snapshot FILE`, then later `wirelane doctor \
+                 --since FILE`.",
+            )
+        }
+        () if failures > 0 => Finding::note(
             name,
-            format!("{total} packets lost or late of {packets}, more than 0.01 %"),
+            format!("{failures} operations exceeded their retries since the driver was loaded"),
         )
-        .fix("Look at the switches' drops and pauses on the way, at `wirelane doctor flow-control \
-              ecn mtu`, and at cables.")
-        .fix("Whether it goes on: `wirelane snapshot FILE`, then later `wirelane doctor --since \
-              FILE`."),
-        () if ended > 0 => Finding::note(name, format!("{ended} operations were given up after \
-             all retries since the counters began"))
-            .fix("Peers that went away leave such counts. Whether it goes on: `wirelane snapshot \
-                  FILE`, then later `wirelane doctor --since FILE`."),
+        .fix(
+            "Peers that disconnect cause such counts. To see whether it continues: `wirelane \
+             snapshot FILE`, then later `wirelane doctor --since FILE`.",
+        ),
         () => return Some(Finding::ok(name, format!("{total} packets lost or late"))),
     };
     Some(finding.read_all(evidence))
@@ -61,12 +71,12 @@ fn file(case: &Case<'_>, device: &Device, port: &Port, counter: &str) -> Evidenc
     case.port_file(device, port, &format!("hw_counters/{counter}"))
 }
 
-/// The share that a healthy network stays below.
-const TOO_MANY: f64 = 1e-4;
-/// As many come of one killed job.
-const FEW: u64 = 100;
+/// The loss ratio that a healthy network stays below.
+const MAX_LOSS: f64 = 1e-4;
+/// Fewer are not reported: one killed job can cause them.
+const MIN_LOST: u64 = 100;
 
-/// A packet that did not come in time or in order, by each driver's names.
+/// Packets that did not arrive in time or in order, by each driver's names.
 const LOST: &[&str] = &[
     "out_of_sequence",
     "packet_seq_err",
@@ -85,8 +95,8 @@ const LOST: &[&str] = &[
     "completer_retry_err",
 ];
 
-/// An operation that ended with an error after all retries.
-const GIVEN_UP: &[&str] = &[
+/// Operations that failed after all retries.
+const RETRIES_EXCEEDED: &[&str] = &[
     "req_transport_retries_exceeded",
     "req_rnr_retries_exceeded",
     "sq_num_tree",
@@ -97,7 +107,7 @@ const GIVEN_UP: &[&str] = &[
     "retry_rnr_exceeded_err",
 ];
 
-/// Packets in all, by each driver's names.
+/// All packets, by each driver's names.
 const PACKETS: &[&str] = &[
     "port_rcv_packets",
     "port_xmit_packets",

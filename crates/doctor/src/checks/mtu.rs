@@ -1,4 +1,4 @@
-//! The largest packet of RoCE ports.
+//! The MTU of RoCE ports.
 
 use node::{Device, Port};
 
@@ -8,33 +8,33 @@ use crate::{Case, Check, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "mtu",
-    title: "RoCE ports may send packets of 4096 bytes",
-    why: "A RoCE packet carries the largest of 256, 512, 1024, 2048 and 4096 bytes that fits in \
-          the net device's MTU with its headers: 1024 at 1500, 4096 from 4200 on. Larger ones \
-          need fewer headers and interrupts, and both ends and every switch between must have \
-          them.",
+    title: "RoCE ports have an MTU of 4096 bytes",
+    why: "The RoCE MTU is the largest of 256, 512, 1024, 2048 and 4096 bytes that fits in the net \
+          device's MTU with its headers: 1024 at 1500, 4096 from 4200 on. Larger packets need fewer \
+          headers and interrupts; both ends and every switch between must support them.",
     run,
 };
 
 fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.roce_ports().filter_map(|(device, port)| of_port(case, device, port)).collect()
+    case.roce_ports().filter_map(|(device, port)| check_port(case, device, port)).collect()
 }
 
-fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
+fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
     let name = port_name(device, port);
     let mtu = port.active_mtu?;
     let netdev = port.netdev.as_deref()?;
-    let twin = case.same_model(device).into_iter().flat_map(|twin| &twin.ports);
-    let larger = twin.filter(|other| other.is_active()).filter_map(|other| other.active_mtu).max();
+    let same_model = case.same_model(device).into_iter().flat_map(|other| &other.ports);
+    let larger =
+        same_model.filter(|other| other.is_active()).filter_map(|other| other.active_mtu).max();
     let finding = match larger {
-        _ if mtu >= LARGEST_PACKET => Finding::ok(name, format!("packets of {mtu} bytes")),
+        _ if mtu >= LARGEST_PACKET => Finding::ok(name, format!("RoCE MTU {mtu}")),
         Some(larger) if larger > mtu => Finding::warning(
             name,
-            format!("packets of {mtu} bytes, and {larger} on another port of the same model"),
+            format!("RoCE MTU {mtu}, but {larger} on another port of the same model"),
         ),
         _ => Finding::warning(
             name,
-            format!("packets of {mtu} bytes; {LARGEST_PACKET} need an MTU of {MIN} or more"),
+            format!("RoCE MTU {mtu}; {LARGEST_PACKET} needs a net device MTU of {MIN} or more"),
         ),
     };
     let finding = finding.read(case.file(format!("/sys/class/net/{netdev}/mtu")));
@@ -42,7 +42,7 @@ fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
         return Some(finding);
     }
     Some(finding.fix(format!(
-        "ip link set {netdev} mtu {WANTED}, at both ends, after the switches between have it (or \
-         {MIN})."
+        "ip link set {netdev} mtu {WANTED} (or {MIN}) at both ends, after setting it on the switches \
+         between."
     )))
 }

@@ -1,13 +1,13 @@
-//! Whether devices belong to one network namespace or to all.
+//! Whether devices are shared between network namespaces.
 
 use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "netns",
     title: "how devices are shared between network namespaces",
-    why: "In shared mode every container sees every device; in exclusive mode a device is seen in \
-          one network namespace alone. Device plugins for shared devices do not start in \
-          exclusive mode, and isolation needs it.",
+    why: "In shared mode every container sees every device; in exclusive mode a device is visible \
+          in one network namespace only. Device plugins for shared devices do not start in \
+          exclusive mode; isolation needs it.",
     run,
 };
 
@@ -15,10 +15,10 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     let Some(exclusive) = case.tree.answers().rdma().and_then(|rdma| rdma.exclusive_netns) else {
         return Vec::new();
     };
-    let word = if exclusive { "exclusive" } else { "shared" };
-    let evidence = Evidence::new("rdma netlink: netns mode", word);
+    let mode = if exclusive { "exclusive" } else { "shared" };
+    let evidence = Evidence::new("rdma netlink: netns mode", mode);
     let summary = if exclusive {
-        "exclusive: devices of other network namespaces are not seen here"
+        "exclusive: devices of other network namespaces are not visible here"
     } else {
         "shared: every network namespace sees every device"
     };

@@ -1,4 +1,4 @@
-//! GPUs and cards of different NUMA nodes.
+//! GPUs without a card on their NUMA node.
 
 use node::{Device, Gpu, Port};
 
@@ -8,8 +8,8 @@ use crate::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "numa",
     title: "each GPU has an RDMA card on its own NUMA node",
-    why: "What goes from a GPU to a card of another NUMA node crosses the link between \
-          CPUs, which is slower, shared, and on some machines not open to GPUDirect at all.",
+    why: "Traffic between a GPU and a card on another NUMA node crosses the link between CPUs, \
+          which is slower, shared, and on some machines does not support GPUDirect at all.",
     run,
 };
 
@@ -19,18 +19,19 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     }
     let cards: Vec<&Device> =
         case.devices().into_iter().filter(|device| !is_software(device)).collect();
-    let mut findings: Vec<Finding> = cards.iter().filter_map(|card| nowhere(case, card)).collect();
+    let mut findings: Vec<Finding> =
+        cards.iter().filter_map(|card| unknown_node(case, card)).collect();
     let known = cards.into_iter().filter(|card| card.numa_node.is_some());
     let (active, idle): (Vec<&Device>, Vec<&Device>) =
         known.partition(|card| card.ports.iter().any(Port::is_active));
     if !active.is_empty() {
         findings
-            .extend(case.gpus().into_iter().filter_map(|gpu| of_gpu(case, gpu, &active, &idle)));
+            .extend(case.gpus().into_iter().filter_map(|gpu| check_gpu(case, gpu, &active, &idle)));
     }
     findings
 }
 
-fn of_gpu(case: &Case<'_>, gpu: &Gpu, active: &[&Device], idle: &[&Device]) -> Option<Finding> {
+fn check_gpu(case: &Case<'_>, gpu: &Gpu, active: &[&Device], idle: &[&Device]) -> Option<Finding> {
     let node = gpu.numa_node?;
     let name = format!("GPU {}", gpu.index);
     let near = |cards: &[&Device]| cards.iter().any(|card| card.numa_node == Some(node));
@@ -53,27 +54,27 @@ fn of_gpu(case: &Case<'_>, gpu: &Gpu, active: &[&Device], idle: &[&Device]) -> O
             .read(case.file(format!("{}/numa_node", gpu.pci.folder())))
             .read_all(nearest.pci.map(|card| case.file(format!("{}/numa_node", card.folder()))))
             .fix(
-                "Put a card into a slot of that CPU, or bring up the one that is there; \
-                 `wirelane topo` shows the map.",
+                "Install a card in a slot of that CPU, or bring up the one that is there; \
+                 `wirelane topo` prints the topology.",
             ),
     )
 }
 
-/// The firmware does not say where the card is.
-fn nowhere(case: &Case<'_>, card: &Device) -> Option<Finding> {
+/// The firmware does not report the NUMA node of the card.
+fn unknown_node(case: &Case<'_>, card: &Device) -> Option<Finding> {
     let address = card.pci.filter(|_| card.numa_node.is_none())?;
     let file = case.file(format!("{}/numa_node", address.folder()));
-    let told = file.value == "-1";
-    told.then(|| {
-        Finding::note(&*card.name, "the firmware does not say which NUMA node it is on")
+    let is_unknown = file.value == "-1";
+    is_unknown.then(|| {
+        Finding::note(&*card.name, "the firmware does not report its NUMA node")
             .read(file)
             .read(Evidence::new(
                 "/sys/devices/system/node",
                 format!("{} nodes", case.node.host.numa_nodes.len()),
             ))
             .fix(
-                "Pin programs by hand: `numactl --cpunodebind`; look in the firmware set-up for \
-                 NUMA settings.",
+                "Pin programs manually: `numactl --cpunodebind`; check the NUMA settings in the \
+                 firmware setup.",
             )
     })
 }
@@ -87,9 +88,8 @@ mod tests {
 
     use super::*;
 
-    /// GPUs that are spoken of, in a pod of a host with eight cards and eight GPUs that was given the first two cards and
-    /// these GPU nodes.
-    fn spoken_of(nodes: &[&str], files: &[(&str, &str)]) -> Vec<String> {
+    /// The subjects of findings in a pod that was given the first two of eight cards and these GPU nodes.
+    fn subjects(nodes: &[&str], files: &[(&str, &str)]) -> Vec<String> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees/ndr8.json");
         let text = std::fs::read_to_string(path).expect("a tree");
         let mut json: Value = serde_json::from_str(&text).expect("JSON");
@@ -105,21 +105,21 @@ mod tests {
         std::fs::write(file.path(), json.to_string()).expect("is written");
         let tree = Tree::at(file.path()).expect("a tree");
         let node = Node::read(&tree);
-        let findings = run(&Case::of(&node, &tree));
+        let findings = run(&Case::new(&node, &tree));
         findings.iter().map(Finding::subject).collect()
     }
 
     #[test]
-    fn a_pod_hears_of_the_gpus_it_was_given() {
-        assert_eq!(spoken_of(&["/dev/nvidia0", "/dev/nvidia1"], &[]), ["GPU 0", "GPU 1"]);
-        assert_eq!(spoken_of(&[], &[]), [""; 0]);
+    fn in_a_pod_only_its_own_gpus_are_checked() {
+        assert_eq!(subjects(&["/dev/nvidia0", "/dev/nvidia1"], &[]), ["GPU 0", "GPU 1"]);
+        assert_eq!(subjects(&[], &[]), [""; 0]);
     }
 
     #[test]
-    fn the_driver_knows_the_numbers_of_its_nodes() {
+    fn minor_numbers_come_from_the_driver() {
         let file = |address: &str| format!("/proc/driver/nvidia/gpus/{address}/information");
         let (first, last) = (file("0000:1b:00.0"), file("0000:e0:00.0"));
-        let told = [(&*first, "Device Minor: \t 7\n"), (&*last, "Device Minor: \t 0\n")];
-        assert_eq!(spoken_of(&["/dev/nvidia7"], &told), ["GPU 0"]);
+        let files = [(&*first, "Device Minor: \t 7\n"), (&*last, "Device Minor: \t 0\n")];
+        assert_eq!(subjects(&["/dev/nvidia7"], &files), ["GPU 0"]);
     }
 }

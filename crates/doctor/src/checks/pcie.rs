@@ -1,18 +1,18 @@
-//! PCIe links, hop by hop, against what both of their ends can do.
+//! Width and speed of PCIe links, hop by hop, compared with what both ends support.
 
 use std::collections::BTreeSet;
 
 use node::{Address, Device, Function, PciLink};
 
 use crate::case::{gbps, is_restricted, is_software};
-use crate::{Case, Check, Finding};
+use crate::{Case, Check, Finding, Verdict};
 
 pub(super) const CHECK: Check = Check {
     name: "pcie",
-    title: "every PCIe link up to the root has the width and speed that both its ends can have",
-    why: "A card whose slot came up narrower or slower cannot carry its port's rate, and nothing \
-          of it shows on the port. The slot may be below a switch, so every hop counts. A card \
-          that could do more than its slot is no fault.",
+    title: "every PCIe link up to the root has the width and speed that both ends support",
+    why: "A card whose PCIe link trained narrower or slower cannot reach its port's rate, and the \
+          port does not show it. The slot may be below a switch, so every hop is checked. A card \
+          that supports more than its slot is not a fault.",
     run,
 };
 
@@ -20,7 +20,8 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     let mut seen = BTreeSet::new();
     let mut findings = Vec::new();
     for device in case.devices().into_iter().filter(|device| !is_software(device)) {
-        let Some(function) = device.pci.and_then(|address| case.function(own(case, address)))
+        let Some(function) =
+            device.pci.and_then(|address| case.function(link_address(case, address)))
         else {
             continue;
         };
@@ -30,14 +31,14 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
             .filter_map(|(child, parent)| degraded(case, &device.name, child, parent, need, true))
             .collect();
         if hops.is_empty() {
-            findings.push(whole(case, device, function, need));
+            findings.push(not_degraded(case, device, function, need));
         }
         findings.extend(hops);
     }
     for gpu in case.gpus() {
         let Some(function) = case.function(gpu.pci) else { continue };
         let name = format!("GPU {}", gpu.index);
-        // A GPU that has nothing to do slows its own link down; that it is narrow is a fault at any time.
+        // An idle GPU lowers the speed of its link, but not the width.
         let hops = hops(case, function).filter(|(child, _)| seen.insert(child.address));
         findings.extend(hops.filter_map(|(child, parent)| {
             degraded(case, &name, child, parent, None, child.address != function.address)
@@ -46,13 +47,13 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     findings
 }
 
-/// A virtual function has its card's link.
-fn own(case: &Case<'_>, address: Address) -> Address {
+/// The function that has the link: of a virtual function, its physical function.
+fn link_address(case: &Case<'_>, address: Address) -> Address {
     case.function(address).and_then(|function| function.physical_function).unwrap_or(address)
 }
 
-/// Links from a function to the root, each with its lower and upper end. Of what is above a function every second
-/// is the inside of a switch, which is no link.
+/// Links from a function to the root, each with its lower and upper end. Every second pair of functions is inside a
+/// switch, without a link.
 fn hops<'c>(
     case: &Case<'c>,
     from: &'c Function,
@@ -69,7 +70,7 @@ fn hops<'c>(
 
 fn degraded(
     case: &Case<'_>,
-    of: &str,
+    subject: &str,
     child: &Function,
     parent: &Function,
     need: Option<f64>,
@@ -79,8 +80,8 @@ fn degraded(
     let best = PciLink {
         speed_gts: now.speed_gts,
         width: now.width,
-        max_speed_gts: both(now.max_speed_gts, parent.link.max_speed_gts),
-        max_width: both(now.max_width, parent.link.max_width),
+        max_speed_gts: lower(now.max_speed_gts, parent.link.max_speed_gts),
+        max_width: lower(now.max_width, parent.link.max_width),
     };
     let narrow = is_less(now.width.map(f64::from), best.max_width.map(f64::from));
     let slow = with_speed && is_less(now.speed_gts, best.max_speed_gts);
@@ -88,40 +89,44 @@ fn degraded(
         return None;
     }
     let summary = format!(
-        "the PCIe link below {} runs at {}, and both ends can do {}",
+        "the PCIe link below {} runs at {}, but both ends support {}",
         parent.address,
-        words(now.speed_gts, now.width),
-        words(best.max_speed_gts, best.max_width)
+        link_text(now.speed_gts, now.width),
+        link_text(best.max_speed_gts, best.max_width)
     );
-    let (carries, _) = now.gbps();
-    let holds_back = matches!((carries, need), (Some(carries), Some(need)) if carries < need);
-    let finding =
-        if holds_back { Finding::problem(of, summary) } else { Finding::warning(of, summary) };
+    let (rate, _) = now.gbps();
+    let limits_port = matches!((rate, need), (Some(rate), Some(need)) if rate < need);
+    let verdict = if limits_port { Verdict::Problem } else { Verdict::Warning };
+    let finding = Finding::new(verdict, subject, summary);
     let files = [child, parent].into_iter().flat_map(|function| evidence(case, function));
     Some(finding.read_all(files).fix("Reseat the card and its riser, then try another slot.").fix(
         format!(
-            "Look at the slot's settings in the firmware set-up, and at `lspci -vv -s {}` \
-             (LnkSta).",
+            "Check the slot's settings in the firmware setup, and `lspci -vv -s {}` (LnkSta).",
             child.address
         ),
     ))
 }
 
-/// All links are as good as their ends; whether that is enough for the port is another question.
-fn whole(case: &Case<'_>, device: &Device, function: &Function, need: Option<f64>) -> Finding {
-    let (carries, _) = function.link.gbps();
+/// All links run as their ends support; the slot may still be slower than the port.
+fn not_degraded(
+    case: &Case<'_>,
+    device: &Device,
+    function: &Function,
+    need: Option<f64>,
+) -> Finding {
+    let (rate, _) = function.link.gbps();
     let files = evidence(case, function);
     let restricted = device.ports.iter().any(is_restricted);
-    match (carries, need) {
-        (Some(carries), Some(need)) if carries < need && !restricted => {
+    match (rate, need) {
+        (Some(rate), Some(need)) if rate < need && !restricted => {
             let summary = format!(
-                "its slot carries {carries:.0} Gb/s, less than the port's {}",
+                "its slot has {rate:.0} Gb/s, less than the port's {}",
                 gbps((need * 1000.0) as u64)
             );
             Finding::note(&*device.name, summary).read_all(files)
         }
         (Some(_), _) => {
-            Finding::ok(&*device.name, "PCIe links are as wide and fast as their ends allow")
+            Finding::ok(&*device.name, "PCIe links have the width and speed that both ends support")
                 .read_all(files)
         }
         (None, _) => {
@@ -141,19 +146,19 @@ fn need_gbps(device: &Device) -> Option<f64> {
     active.filter_map(|port| Some(port.rate.value()?.gbps())).max_by(f64::total_cmp)
 }
 
-fn both<T: PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
+fn lower<T: PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(if other < one { other } else { one }),
         _ => None,
     }
 }
 
-/// Zero is what functions without a link of their own say.
+/// Functions without a link of their own report zero.
 fn is_less(now: Option<f64>, best: Option<f64>) -> bool {
     matches!((now, best), (Some(now), Some(best)) if now > 0.0 && now < best)
 }
 
-fn words(speed_gts: Option<f64>, width: Option<u32>) -> String {
+fn link_text(speed_gts: Option<f64>, width: Option<u32>) -> String {
     let speed = speed_gts.map_or("? GT/s".to_owned(), |speed| format!("{speed} GT/s"));
     format!("{speed} x{}", width.map_or("?".to_owned(), |width| width.to_string()))
 }

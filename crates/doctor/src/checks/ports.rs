@@ -1,4 +1,4 @@
-//! Ports that carry no traffic.
+//! Ports that are not active.
 
 use node::{Device, LinkLayer, PhysState, Port, PortState, Seen};
 
@@ -7,43 +7,44 @@ use crate::{Case, Check, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "ports",
-    title: "each port carries traffic, or another of its card does",
-    why: "Only an ACTIVE port moves data. Programs that take port 1 by habit fail where the cable \
-          is on port 2, and an InfiniBand port stays in INIT until a subnet manager gives it an \
-          address.",
+    title: "each port is active, or another port of its card is",
+    why: "Only an ACTIVE port transfers data. Programs that always use port 1 fail if the cable is \
+          on port 2, and an InfiniBand port stays in INIT until a subnet manager assigns its LID.",
     run,
 };
 
 fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.devices().into_iter().flat_map(|device| of_device(case, device)).collect()
+    case.devices().into_iter().flat_map(|device| check_device(case, device)).collect()
 }
 
-fn of_device(case: &Case<'_>, device: &Device) -> Vec<Finding> {
+fn check_device(case: &Case<'_>, device: &Device) -> Vec<Finding> {
     if device.ports.is_empty() {
-        let finding =
-            Finding::problem(&*device.name, "the device has no port: its driver did not start it");
-        let finding = finding.fix("Look for its errors: `wirelane doctor kernel-log`, `dmesg`.");
+        let finding = Finding::problem(
+            &*device.name,
+            "the device has no port: its driver failed to start it",
+        );
+        let finding = finding.fix("Look for errors: `wirelane doctor kernel-log`, `dmesg`.");
         return vec![finding];
     }
-    device.ports.iter().map(|port| of_port(case, device, port)).collect()
+    device.ports.iter().map(|port| check_port(case, device, port)).collect()
 }
 
-fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
+fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
     let name = port_name(device, port);
     let finding = match &port.state {
         Seen::Value(PortState::Active | PortState::ActiveDefer) => {
             return active(case, device, port);
         }
         Seen::Value(PortState::Init) => {
-            waiting(&name, "INIT: the link is up, and no subnet manager has answered")
+            waiting(&name, "INIT: the link is up, but no subnet manager has answered")
         }
         Seen::Value(PortState::Armed) => {
-            waiting(&name, "ARMED: the subnet manager has not finished with this port")
+            waiting(&name, "ARMED: the subnet manager has not activated this port")
         }
         Seen::Value(_) => down(case, device, port),
         other => {
             let why = other.why_not().unwrap_or_default();
-            Finding::unknown(name, format!("the port's state {why}"))
+            Finding::unknown(name, format!("the state of the port: {why}"))
         }
     };
     let finding = finding.read(case.port_file(device, port, "state"));
@@ -64,19 +65,16 @@ fn active(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
 fn waiting(name: &str, summary: &str) -> Finding {
     Finding::problem(name, summary)
         .fix(
-            "Start a subnet manager on the fabric: in the switch, or `systemctl start opensm` on \
+            "Start a subnet manager on the fabric: on the switch, or `systemctl start opensm` on \
              one host.",
         )
-        .fix(
-            "With one running: look at its log for this port's GUID, and at the partition it puts \
-             it in.",
-        )
+        .fix("If one is running: check its log for this port's GUID, and the port's partition.")
 }
 
 fn down(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
     let name = port_name(device, port);
     if let Some(active) = active_sibling(case, device, port) {
-        let summary = format!("no link here; the card's cable is on {active}");
+        let summary = format!("no link; the card's cable is on {active}");
         return Finding::note(name, summary).fix(format!("Use {active}."));
     }
     let cause = cause(port);
@@ -91,11 +89,11 @@ fn down(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
     fixes(finding, device, port)
 }
 
-/// Whether nothing says that this card ought to have a link: others of other models do the work.
+/// Whether the card may be unused on purpose: no card of its model is active, but cards of other models are.
 fn is_spare(case: &Case<'_>, device: &Device) -> bool {
     let active = |device: &Device| device.ports.iter().any(Port::is_active);
-    let twins = case.same_model(device).into_iter().any(active);
-    !twins && case.devices().into_iter().any(active)
+    let same_model = case.same_model(device).into_iter().any(active);
+    !same_model && case.devices().into_iter().any(active)
 }
 
 fn active_sibling(case: &Case<'_>, device: &Device, port: &Port) -> Option<String> {
@@ -112,12 +110,12 @@ fn active_sibling(case: &Case<'_>, device: &Device, port: &Port) -> Option<Strin
 
 fn cause(port: &Port) -> &'static str {
     match port.phys_state {
-        Seen::Value(PhysState::Polling) => "it looks for a partner and finds none",
-        Seen::Value(PhysState::Disabled) => "it is switched off, or nothing is plugged in",
+        Seen::Value(PhysState::Polling) => "polling, no link partner found",
+        Seen::Value(PhysState::Disabled) => "disabled, or no cable is plugged in",
         Seen::Value(PhysState::PortConfigurationTraining | PhysState::LinkErrorRecovery) => {
-            "it is trying to agree with its partner"
+            "link training with the partner"
         }
-        Seen::Value(PhysState::LinkUp) => "there is a link, and it is not in use",
+        Seen::Value(PhysState::LinkUp) => "the physical link is up, but not in use",
         _ => "no link",
     }
 }
@@ -132,11 +130,11 @@ fn fixes(finding: Finding, device: &Device, port: &Port) -> Finding {
     }
     if is_virtual(device) {
         return finding.fix(
-            "On the host: `ip link set PF vf NUMBER state enable`, and look at the card's own \
-             link.",
+            "On the host: `ip link set PF vf NUMBER state enable`, and check the link of the \
+             physical function.",
         );
     }
     finding
-        .fix("Check cable and transceiver, and that the switch's port is enabled.")
+        .fix("Check the cable, the transceiver, and that the switch port is enabled.")
         .fix("Unused on purpose: nothing to do.")
 }

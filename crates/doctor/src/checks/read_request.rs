@@ -1,4 +1,4 @@
-//! How much a card asks for in one read of memory.
+//! The PCIe maximum read request size of cards.
 
 use crate::case::{is_software, is_virtual};
 use crate::limits::pcie::{MIN_READ_REQUEST, READ_REQUEST};
@@ -6,9 +6,9 @@ use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "read-request",
-    title: "cards ask for enough in one read of memory",
-    why: "A card that sends reads memory in requests of at most this size. Where firmware set it \
-          very small, requests take more of the link than data does.",
+    title: "the PCIe read request size of cards is large enough",
+    why: "To send data, a card reads memory in PCIe requests of at most this size. If firmware set \
+          it very small, headers take a large part of the PCIe link.",
     run,
 };
 
@@ -23,12 +23,12 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
             format!("MaxReadReq {bytes} bytes"),
         );
         let finding = if bytes < MIN_READ_REQUEST {
-            Finding::note(&*device.name, format!("reads memory in requests of {bytes} bytes")).fix(format!(
-                "Firmware set-up: PCIe Max Read Request {READ_REQUEST}; `wirelane tune plan` shows \
+            Finding::note(&*device.name, format!("PCIe read requests of {bytes} bytes")).fix(format!(
+                "Firmware setup: PCIe Max Read Request {READ_REQUEST}; `wirelane tune plan` prints \
                  the command for this card."
             ))
         } else {
-            Finding::ok(&*device.name, format!("reads memory in requests of {bytes} bytes"))
+            Finding::ok(&*device.name, format!("PCIe read requests of {bytes} bytes"))
         };
         Some(finding.read(evidence))
     });

@@ -1,4 +1,4 @@
-//! Whether this user may open the devices' nodes.
+//! Whether this user may open the device nodes.
 
 use node::{Device, FileNode, Seen};
 
@@ -7,9 +7,9 @@ use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "rights",
-    title: "this user may open the nodes of /dev/infiniband",
-    why: "Programs use a device by its node /dev/infiniband/uverbsN. A container sees every \
-          device of its host, and can use only those whose nodes it was given.",
+    title: "this user may open the device nodes in /dev/infiniband",
+    why: "Programs use a device through its node /dev/infiniband/uverbsN. A container sees every \
+          device of its host, but can use only those whose device nodes it was given.",
     run,
 };
 
@@ -18,48 +18,48 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
         && case.node.char_devices.is_empty()
         && !case.tree.exists("/dev/infiniband")
     {
-        return vec![Finding::unknown("host", "the tree has no /dev, so rights cannot be told")];
+        return vec![Finding::unknown("host", "the tree has no /dev: permissions are not known")];
     }
     let mut findings: Vec<Finding> =
-        case.node.devices.iter().filter_map(|device| of_device(case, device)).collect();
-    findings.extend(strays(case));
+        case.node.devices.iter().filter_map(|device| check_device(case, device)).collect();
+    findings.extend(nodes_without_device(case));
     findings
 }
 
-fn of_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
+fn check_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
     let path = format!("/dev/infiniband/{}", device.uverbs.as_deref()?);
     let node = case.tree.node(&path);
-    let Seen::Value(node) = node else { return Some(not_given(case, device, &path, &node)) };
-    let evidence = Evidence::new(&*path, rights(&node));
+    let Seen::Value(node) = node else { return Some(missing_node(case, device, &path, &node)) };
+    let evidence = Evidence::new(&*path, permissions(&node));
     Some(match may_open(&case.node.process, &node) {
-        Some(true) => Finding::ok(&*device.name, "its node can be opened").read(evidence),
+        Some(true) => Finding::ok(&*device.name, "its device node can be opened").read(evidence),
         None => {
-            Finding::unknown(&*device.name, "whose rights are meant is not known").read(evidence)
+            Finding::unknown(&*device.name, "the user of this snapshot is not known").read(evidence)
         }
         Some(false) => {
-            let who = case.node.process.uid.unwrap_or_default();
-            Finding::problem(&*device.name, format!("user {who} may not open its node"))
+            let uid = case.node.process.uid.unwrap_or_default();
+            Finding::problem(&*device.name, format!("user {uid} may not open its device node"))
                 .read(evidence)
                 .fix(format!("chmod 0666 {path}"))
                 .fix(
-                    "To keep it so: a udev rule `KERNEL==\"uverbs*\", MODE=\"0666\"` (rdma-core \
-                     brings one).",
+                    "Permanently: a udev rule `KERNEL==\"uverbs*\", MODE=\"0666\"` (rdma-core \
+                     installs one).",
                 )
         }
     })
 }
 
-fn not_given(case: &Case<'_>, device: &Device, path: &str, node: &Seen<FileNode>) -> Finding {
+fn missing_node(case: &Case<'_>, device: &Device, path: &str, node: &Seen<FileNode>) -> Finding {
     let evidence = Evidence::new(path, node.why_not().unwrap_or_default());
     let in_container = case.node.host.container.is_some();
     if in_container && case.node.devices.iter().any(|device| case.is_given(device)) {
-        let summary = "seen from this container, and not given to it";
+        let summary = "visible in this container, but not assigned to it";
         return Finding::note(&*device.name, summary).read(evidence);
     }
     if in_container {
         return Finding::problem(
             &*device.name,
-            "this container was given no RDMA device, though it sees some",
+            "no RDMA device is assigned to this container, although it sees some",
         )
         .read(evidence)
         .fix(
@@ -68,29 +68,29 @@ fn not_given(case: &Case<'_>, device: &Device, path: &str, node: &Seen<FileNode>
         )
         .fix("Docker and podman: `--device /dev/infiniband`.");
     }
-    Finding::problem(&*device.name, "it has no node in /dev/infiniband")
+    Finding::problem(&*device.name, "it has no device node in /dev/infiniband")
         .read(evidence)
         .fix("udevadm trigger --subsystem-match=infiniband_verbs")
 }
 
-/// Nodes whose device is not seen: it is in another network namespace.
-fn strays(case: &Case<'_>) -> Vec<Finding> {
+/// Device nodes whose device is not visible: it is in another network namespace.
+fn nodes_without_device(case: &Case<'_>) -> Vec<Finding> {
     let known: Vec<&str> =
         case.node.devices.iter().filter_map(|device| device.uverbs.as_deref()).collect();
     let nodes =
         case.node.char_devices.iter().filter_map(|file| file.path.strip_prefix("/dev/infiniband/"));
-    let strays = nodes.filter(|name| name.starts_with("uverbs") && !known.contains(name));
-    strays
+    let unknown = nodes.filter(|name| name.starts_with("uverbs") && !known.contains(name));
+    unknown
         .map(|name| {
             Finding::note(
                 name,
-                "the node is here and its device is not: it belongs to another network namespace",
+                "a device node without a visible device: it belongs to another network namespace",
             )
             .read(case.file(format!("/sys/class/infiniband_verbs/{name}/ibdev")))
         })
         .collect()
 }
 
-fn rights(node: &FileNode) -> String {
+fn permissions(node: &FileNode) -> String {
     format!("mode {:04o}, user {}, group {}", node.mode & 0o7777, node.uid, node.gid)
 }

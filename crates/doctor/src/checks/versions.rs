@@ -9,9 +9,8 @@ use crate::{Case, Check, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "versions",
-    title: "cards of one model have one firmware",
-    why: "Faults that come and go with the card are hard to find when each has a firmware of its \
-          own.",
+    title: "cards of one model have the same firmware",
+    why: "Faults that depend on the card are hard to find if cards have different firmware.",
     run,
 };
 
@@ -25,11 +24,11 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     models
         .into_iter()
         .filter(|(_, cards)| cards.len() > 1)
-        .map(|(model, cards)| of_model(case, &model, &cards))
+        .map(|(model, cards)| check_model(case, &model, &cards))
         .collect()
 }
 
-fn of_model(case: &Case<'_>, model: &str, cards: &[&Device]) -> Finding {
+fn check_model(case: &Case<'_>, model: &str, cards: &[&Device]) -> Finding {
     let mut versions: Vec<&str> =
         cards.iter().filter_map(|card| card.firmware.value()).map(String::as_str).collect();
     versions.sort_unstable();
@@ -44,6 +43,6 @@ fn of_model(case: &Case<'_>, model: &str, cards: &[&Device]) -> Finding {
             format!("cards {name} have different firmware: {}", several.join(", ")),
         )
         .read_all(cards.iter().map(|card| case.file(format!("{}/fw_ver", card.folder()))))
-        .fix("Bring all to the newest: `mlxfwmanager -u`, or the vendor's tool; then restart."),
+        .fix("Update all to the newest: `mlxfwmanager -u`, or the vendor's tool; then reboot."),
     }
 }

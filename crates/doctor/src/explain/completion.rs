@@ -1,38 +1,38 @@
-//! Status and syndrome of a completion, wherever in a line they stand.
+//! Finds the status and syndrome of a completion in a line.
 
 use serde::Serialize;
 
-use super::scan::{Number, begins, number_after};
+use super::scan::{Number, has_word_start, number_after};
 use super::{Status, Subject, Syndrome};
 
 /// A completion that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Completion {
-    /// What the verbs say.
+    /// The verbs status.
     pub status: Status,
-    /// What the vendor adds.
+    /// The vendor's syndrome.
     pub vendor: Option<Syndrome>,
     /// The device, if the line names it.
     pub device: Option<String>,
 }
 
-/// The completion that a line tells of.
+/// The failed completion that a line reports.
 pub(super) fn read(line: &str) -> Option<Completion> {
     let lower = line.to_lowercase();
     let status = *status(line, &lower)?;
     if status.number == 0 {
         return None;
     }
-    let vendor = vendor(&lower).map(Syndrome::of);
+    let vendor = vendor(&lower).map(Syndrome::new);
     Some(Completion { status, vendor, device: device(line) })
 }
 
-/// By C's name, by UCX's and the kernel's syndrome of mlx5, by number, by words.
+/// By its C name, by the mlx5 syndrome that UCX and the kernel print, by number, by words.
 fn status(line: &str, lower: &str) -> Option<&'static Status> {
     Status::named_in(line)
         .or_else(|| by_mlx5(lower))
         .or_else(|| by_number(lower))
-        .or_else(|| Status::worded_in(lower).filter(|_| has_any(lower, OF_VERBS)))
+        .or_else(|| Status::described_in(lower).filter(|_| has_any(lower, VERBS_WORDS)))
 }
 
 fn by_mlx5(lower: &str) -> Option<&'static Status> {
@@ -45,10 +45,10 @@ fn by_mlx5(lower: &str) -> Option<&'static Status> {
 }
 
 fn by_number(lower: &str) -> Option<&'static Status> {
-    // A number alone is not enough: many things have a status.
-    let about_work = has_any(lower, OF_WORK)
+    // A number alone is not enough: many programs print a status.
+    let is_completion = has_any(lower, COMPLETION_WORDS)
         || (lower.contains("completion") && has_any(lower, &["mlx", "opcode", "qp_num", "qpn"]));
-    if !about_work {
+    if !is_completion {
         return None;
     }
     let words = ["failed status", "status", "with error"];
@@ -57,14 +57,14 @@ fn by_number(lower: &str) -> Option<&'static Status> {
 }
 
 fn has_any(lower: &str, words: &[&str]) -> bool {
-    words.iter().any(|word| begins(lower, word))
+    words.iter().any(|word| has_word_start(lower, word))
 }
 
-/// Words that only a completion has beside its status.
-const OF_WORK: &[&str] =
+/// Words that appear next to a status only in completions.
+const COMPLETION_WORDS: &[&str] =
     &["syndrom", "synd ", "vendor err", "vendor_err", "wr_id", "cqe", "ibv_", "net/ib"];
-/// Words without which `remote access` or `response timeout` is of something else.
-const OF_VERBS: &[&str] = &[
+/// Without one of these words, `remote access` or `response timeout` is not about verbs.
+const VERBS_WORDS: &[&str] = &[
     "cq",
     "flush",
     "ibv",
@@ -128,20 +128,20 @@ impl Completion {
         let mut meaning = vec![self.status.meaning.to_owned()];
         if let Some(vendor) = &self.vendor {
             if let Some(words) = vendor.meaning {
-                meaning.push(format!("Cards of mlx4 and mlx5 mean by {}: {words}.", vendor.hex));
+                meaning.push(format!("On mlx4 and mlx5 cards {} means: {words}.", vendor.hex));
             }
-            meaning.extend(vendor.mix_up().map(str::to_owned));
+            meaning.extend(vendor.common_mistake().map(str::to_owned));
         }
         meaning
     }
 
-    /// What decides on the causes.
+    /// What the error is about, which selects the causes.
     pub(super) fn subject(&self, line: &str) -> Subject {
         let broadcom = self.device.as_deref().is_some_and(|name| name.starts_with("bnxt"))
             || line.contains("bnxt");
         let vendor = self.vendor.as_ref().map(|vendor| vendor.decimal);
         match (self.status.number, vendor) {
-            // bnxt_re says so when GID 0, which is link-local RoCE v1, was chosen.
+            // bnxt_re reports this when GID 0 was chosen, which is link-local RoCE v1.
             (12, Some(0xa)) => Subject::WrongGid,
             (12, _) if broadcom => Subject::WrongGid,
             _ => self.status.subject,

@@ -1,7 +1,7 @@
-//! Numbers of libfabric's EFA provider (`prov_errno`): up to 15 the device's, from 4096 the provider's.
+//! Error numbers of libfabric's EFA provider (`prov_errno`): up to 15 from the device, from 4096 on from the provider.
 
 use super::Subject;
-use super::scan::{begins, number, number_after, stands};
+use super::scan::{has_word, has_word_start, number, number_after};
 
 pub(super) fn read(line: &str) -> Option<(String, Vec<String>, Subject)> {
     let lower = line.to_lowercase();
@@ -10,7 +10,7 @@ pub(super) fn read(line: &str) -> Option<(String, Vec<String>, Subject)> {
         .or_else(|| at_the_end(&lower));
     let row = match number {
         Some(number) => TABLE.iter().find(|row| row.0 == number)?,
-        // Everyday words are EFA's only where the line is.
+        // Common words count only if the line is about EFA.
         None if !is_named(&lower) => return None,
         None => TABLE.iter().rev().find(|row| lower.contains(&row.1.to_lowercase()))?,
     };
@@ -19,8 +19,8 @@ pub(super) fn read(line: &str) -> Option<(String, Vec<String>, Subject)> {
 }
 
 fn is_named(lower: &str) -> bool {
-    stands(lower, "efa")
-        || begins(lower, "fi_")
+    has_word(lower, "efa")
+        || has_word_start(lower, "fi_")
         || ["libfabric", "net/ofi"].iter().any(|word| lower.contains(word))
 }
 
@@ -36,7 +36,7 @@ fn at_the_end(lower: &str) -> Option<u32> {
 type Row = (u32, &'static str, Subject, &'static str);
 
 const TABLE: &[Row] = &[
-    (1, "flushed", Subject::Flushed, "The queue pair was taken down with work in it."),
+    (1, "flushed", Subject::Flushed, "The queue pair was closed with work requests in it."),
     (
         2,
         "internal error of the queue pair",
@@ -47,39 +47,39 @@ const TABLE: &[Row] = &[
         3,
         "unsupported operation",
         Subject::LocalUse,
-        "This device cannot do the operation; older instances have no RDMA write, or no read.",
+        "This device does not support the operation; older instances have no RDMA write, or no read.",
     ),
     (
         4,
         "invalid address handle",
         Subject::EfaPeer,
-        "The address of the peer is not one of this device's handles: it was made on another \
-         device, or taken down.",
+        "The address handle of the peer is not valid on this device: it was created on another \
+         device, or destroyed.",
     ),
     (
         5,
         "invalid local key",
         Subject::LocalProtection,
-        "Memory at this end is not registered, or not all of it.",
+        "Local memory is not registered, or only in part.",
     ),
-    (6, "message too long", Subject::LocalUse, "The message is longer than the device takes."),
+    (6, "message too long", Subject::LocalUse, "The message is longer than the device supports."),
     (
         7,
         "remote key not registered",
         Subject::RemoteAccess,
-        "The peer's memory is not registered, or not all of it.",
+        "The peer's memory is not registered, or only in part.",
     ),
     (
         8,
         "connection reset by the peer",
         Subject::EfaPeer,
-        "The peer took the connection down, or its process ended.",
+        "The peer closed the connection, or its process ended.",
     ),
     (
         9,
         "bad queue pair number",
         Subject::EfaPeer,
-        "The peer's queue pair is gone: its process ended or started anew.",
+        "The peer's queue pair does not exist: its process ended or was restarted.",
     ),
     (10, "receiver not ready", Subject::NotReady, "The peer has no receive posted."),
     (
@@ -94,21 +94,31 @@ const TABLE: &[Row] = &[
         Subject::RemoteUse,
         "The peer's device answered with something unexpected.",
     ),
-    (13, "unresponsive receiver", Subject::EfaPeer, "The peer answered before and does no more."),
-    (14, "no handle at the peer", Subject::EfaPeer, "The peer does not know this end's address."),
+    (
+        13,
+        "unresponsive receiver",
+        Subject::EfaPeer,
+        "The peer answered before, but does not answer now.",
+    ),
+    (14, "no handle at the peer", Subject::EfaPeer, "The peer does not know the local address."),
     (15, "unreachable peer", Subject::EfaReach, "The peer never answered."),
-    (4105, "out of memory", Subject::Registration, "Memory could not be had or locked."),
+    (4105, "out of memory", Subject::Registration, "Memory could not be allocated or locked."),
     (
         4113,
         "handshake could not be sent",
         Subject::EfaPeer,
-        "The first words to the peer could not be sent.",
+        "The first message to the peer could not be sent.",
     ),
-    (4124, "unresponsive receiver", Subject::EfaPeer, "The peer answered before and does no more."),
+    (
+        4124,
+        "unresponsive receiver",
+        Subject::EfaPeer,
+        "The peer answered before, but does not answer now.",
+    ),
     (
         4126,
         "unresponsive receiver, no handshake",
         Subject::EfaPeer,
-        "The peer's device answers, and its process does not.",
+        "The peer's device answers, but its process does not.",
     ),
 ];

@@ -1,9 +1,9 @@
-//! What an error line means: who wrote it, what its numbers say, and what may have caused it.
+//! Explains error lines: which program printed them, what their numbers mean, and possible causes.
 //!
-//! [`read`] is pure and takes any text: it finds the lines it knows. [`explain`] adds the causes, looks for each that
-//! can be seen on a machine by the doctor's checks, and puts first what it found.
+//! [`parse`] is pure and takes any text: it finds the lines it knows. [`explain`] adds the causes, runs the doctor's
+//! checks for them on a machine, and sorts those that were found first.
 //!
-//! A completion's status and the vendor's syndrome are decoded wherever they stand (`completion.rs`); everything
+//! Status and vendor syndrome of a completion are decoded anywhere in a line (`completion.rs`); everything
 //! else is a table of phrases (`phrase/`). Causes are a table too (`cause/`).
 
 mod cause;
@@ -27,130 +27,130 @@ pub use status::Status;
 pub use subject::Subject;
 pub use vendor::Syndrome;
 
-/// A line that is known.
+/// A known error line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Reading {
-    /// The line, without what a terminal would obey.
+pub struct ErrorLine {
+    /// The line, without control characters.
     pub line: String,
-    /// How many lines say the same.
+    /// The number of lines with the same error.
     pub times: usize,
-    /// Who wrote it.
+    /// The program that printed it.
     pub source: Source,
-    /// What it says, in one line.
+    /// The error in one line.
     pub title: String,
-    /// What that means.
+    /// What it means.
     pub meaning: Vec<String>,
     /// Status and syndrome, if the line has them.
     pub completion: Option<Completion>,
-    /// What it is about, which decides on the causes.
+    /// What it is about, which selects the causes.
     pub subject: Subject,
 }
 
-/// A line with its causes, the likeliest first.
+/// A line with its possible causes, the likeliest first.
 #[derive(Debug, Clone, Serialize)]
-pub struct Explained {
+pub struct Explanation {
     /// The line.
     #[serde(flatten)]
-    pub reading: Reading,
-    /// What may have caused it.
-    pub causes: Vec<Suspect>,
+    pub error: ErrorLine,
+    /// Possible causes.
+    pub causes: Vec<PossibleCause>,
 }
 
-/// A cause, and what this machine says of it.
+/// A possible cause, and whether it was found on this machine.
 #[derive(Debug, Clone, Serialize)]
-pub struct Suspect {
+pub struct PossibleCause {
     /// The cause.
     pub cause: &'static str,
-    /// What to do about it.
+    /// The fix.
     pub fix: &'static str,
-    /// The doctor's check that looks for it.
+    /// The doctor's check for it.
     pub check: Option<&'static str>,
-    /// Whether it is so on the machine that was looked at.
+    /// Whether the check found it.
     pub state: State,
-    /// What the check found.
+    /// The findings of the check.
     pub findings: Vec<Finding>,
 }
 
-/// Whether a cause is seen on this machine.
+/// Whether a cause was found on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It is so here.
+    /// Found on this machine.
     Seen,
-    /// It cannot be told from here.
+    /// Cannot be determined here.
     CannotTell,
-    /// It is not so here; the other end may differ.
+    /// Not found on this machine; the other end may differ.
     NotHere,
 }
 
-/// What is known of a log that is read line by line, however long it is.
+/// Collects the known errors of a log, line by line, with bounded memory.
 #[derive(Debug, Default)]
-pub struct Log {
-    readings: Vec<Reading>,
+pub struct LogParser {
+    errors: Vec<ErrorLine>,
 }
 
-impl Log {
-    /// The next line; what is too long is cut. Of very many different things the first are kept.
+impl LogParser {
+    /// Parses the next line. Long lines are cut; of very many different errors the first are kept.
     pub fn add(&mut self, line: &str) {
-        let Some(reading) = read_line(cut(line)) else { return };
-        let same = |earlier: &Reading| {
+        let Some(error) = parse_line(cut(line)) else { return };
+        let same = |earlier: &ErrorLine| {
             (earlier.subject, earlier.source, &earlier.title)
-                == (reading.subject, reading.source, &reading.title)
+                == (error.subject, error.source, &error.title)
         };
-        match self.readings.iter().position(same) {
-            Some(earlier) => self.readings[earlier].times += 1,
-            None if self.readings.len() < MAX_READINGS => self.readings.push(reading),
+        match self.errors.iter().position(same) {
+            Some(earlier) => self.errors[earlier].times += 1,
+            None if self.errors.len() < MAX_ERRORS => self.errors.push(error),
             None => {}
         }
     }
 
-    /// The lines that are known, each once, in their order.
-    pub fn into_readings(self) -> Vec<Reading> {
-        self.readings
+    /// The known errors without duplicates, in order of appearance.
+    pub fn into_errors(self) -> Vec<ErrorLine> {
+        self.errors
     }
 }
 
-/// The lines of a text that are known, each once, in their order. Any text will do.
-pub fn read(text: &str) -> Vec<Reading> {
-    let mut log = Log::default();
+/// The known errors of any text, without duplicates, in order of appearance.
+pub fn parse(text: &str) -> Vec<ErrorLine> {
+    let mut log = LogParser::default();
     text.lines().for_each(|line| log.add(line));
-    log.into_readings()
+    log.into_errors()
 }
 
-/// Readings with their causes, each looked for on this machine.
-pub fn explain(readings: Vec<Reading>, case: &Case<'_>) -> Vec<Explained> {
-    readings
+/// Adds the possible causes to errors, each checked on this machine.
+pub fn explain(errors: Vec<ErrorLine>, case: &Case<'_>) -> Vec<Explanation> {
+    errors
         .into_iter()
-        .map(|reading| Explained { causes: suspects(reading.subject, case), reading })
+        .map(|error| Explanation { causes: possible_causes(error.subject, case), error })
         .collect()
 }
 
-fn read_line(line: &str) -> Option<Reading> {
+fn parse_line(line: &str) -> Option<ErrorLine> {
     let source = source::of(line);
     if let Some(completion) = completion::read(line) {
-        return Some(Reading {
+        return Some(ErrorLine {
             title: completion.title(),
             meaning: completion.meaning(),
             subject: completion.subject(line),
-            ..Reading::bare(line, source, Some(completion))
+            ..ErrorLine::bare(line, source, Some(completion))
         });
     }
     if let Some((title, meaning, subject)) = xid::read(line).or_else(|| efa::read(line)) {
-        return Some(Reading { title, meaning, subject, ..Reading::bare(line, source, None) });
+        return Some(ErrorLine { title, meaning, subject, ..ErrorLine::bare(line, source, None) });
     }
     let phrase = phrase::find(line)?;
-    Some(Reading {
+    Some(ErrorLine {
         title: phrase.title.to_owned(),
         meaning: vec![phrase.meaning.to_owned()],
         subject: phrase.subject,
-        ..Reading::bare(line, source, None)
+        ..ErrorLine::bare(line, source, None)
     })
 }
 
-impl Reading {
+impl ErrorLine {
     fn bare(line: &str, source: Source, completion: Option<Completion>) -> Self {
         let line = crate::one_line(line);
-        Reading {
+        ErrorLine {
             line,
             times: 1,
             source,
@@ -162,35 +162,38 @@ impl Reading {
     }
 }
 
-/// Causes with what this machine says of them: those that stand first whatever is found, then those that are seen.
-fn suspects(subject: Subject, case: &Case<'_>) -> Vec<Suspect> {
-    let mut ranked: Vec<(bool, Suspect)> =
-        subject.causes().iter().map(|cause| (!cause.first, suspect(cause, case))).collect();
-    ranked.sort_by_key(|(later, suspect)| (*later, suspect.state));
-    ranked.into_iter().map(|(_, suspect)| suspect).collect()
+/// Those that are always first, then those that were found on this machine.
+fn possible_causes(subject: Subject, case: &Case<'_>) -> Vec<PossibleCause> {
+    let mut ranked: Vec<(bool, PossibleCause)> = subject
+        .causes()
+        .iter()
+        .map(|cause| (!cause.is_always_first, check_cause(cause, case)))
+        .collect();
+    ranked.sort_by_key(|(later, cause)| (*later, cause.state));
+    ranked.into_iter().map(|(_, cause)| cause).collect()
 }
 
-fn suspect(cause: &Cause, case: &Case<'_>) -> Suspect {
+fn check_cause(cause: &Cause, case: &Case<'_>) -> PossibleCause {
     let mut findings =
-        cause.check.and_then(check).map(|check| check.look(case)).unwrap_or_default();
+        cause.check.and_then(check).map(|check| check.findings(case)).unwrap_or_default();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
     let state = match findings.first().map(|finding| finding.verdict) {
         None | Some(Verdict::Unknown) => State::CannotTell,
-        Some(verdict) if verdict >= cause.from => State::Seen,
+        Some(verdict) if verdict >= cause.min_verdict => State::Seen,
         Some(_) => State::NotHere,
     };
-    Suspect { cause: cause.text, fix: cause.fix, check: cause.check, state, findings }
+    PossibleCause { cause: cause.text, fix: cause.fix, check: cause.check, state, findings }
 }
 
 /// The beginning of a line that is too long.
 fn cut(line: &str) -> &str {
-    line.char_indices().nth(LONGEST_LINE).map_or(line, |(end, _)| &line[..end])
+    line.char_indices().nth(MAX_LINE_CHARS).map_or(line, |(end, _)| &line[..end])
 }
 
-/// Letters of a line that are looked at.
-const LONGEST_LINE: usize = 4096;
-/// Different things that are told of one text.
-const MAX_READINGS: usize = 64;
+/// Longer lines are cut.
+const MAX_LINE_CHARS: usize = 4096;
+/// Different errors of one text.
+const MAX_ERRORS: usize = 64;
 
 #[cfg(test)]
 mod tests;

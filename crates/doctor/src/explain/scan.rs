@@ -1,43 +1,43 @@
-//! Finding numbers in lines.
+//! Finds words and numbers in lines.
 
-/// What stands behind a word, in whatever case it is written.
+/// The text after a word, in lower case.
 pub(super) fn after<'l>(lower: &'l str, word: &str) -> Option<&'l str> {
     lower.find(word).map(|at| &lower[at + word.len()..])
 }
 
-/// Whether a word begins somewhere in the text: not in the midst of another, as `efa` in `default`.
-pub(super) fn begins(lower: &str, word: &str) -> bool {
+/// Whether a word of the text starts with this one; `efa` within `default` does not count.
+pub(super) fn has_word_start(lower: &str, word: &str) -> bool {
     lower.match_indices(word).any(|(at, _)| is_edge(lower[..at].chars().next_back(), word))
 }
 
-/// Whether a word stands in the text by itself.
-pub(super) fn stands(lower: &str, word: &str) -> bool {
+/// Whether the text contains the whole word.
+pub(super) fn has_word(lower: &str, word: &str) -> bool {
     lower.match_indices(word).any(|(at, _)| {
         is_edge(lower[..at].chars().next_back(), word)
             && lower[at + word.len()..].chars().next().is_none_or(|next| !next.is_alphanumeric())
     })
 }
 
-/// A word that begins with a sign has no letters to be in the midst of.
+/// Whether a word starts here. One that starts with a punctuation mark may follow anything.
 fn is_edge(before: Option<char>, word: &str) -> bool {
     !word.starts_with(char::is_alphanumeric)
         || before.is_none_or(|letter| !letter.is_alphanumeric())
 }
 
-/// The number behind a word, as `=12`, ` 12`, `: 0x51`.
+/// The number after a word, as `=12`, ` 12`, `: 0x51`.
 pub(super) fn number_after(lower: &str, word: &str) -> Option<Number> {
     let rest = after(lower, word)?.trim_start_matches([' ', '=', ':', '(']);
     number(rest)
 }
 
-/// A number, and how it was written.
+/// A number and its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Number {
     pub(super) value: u32,
     pub(super) is_hex: bool,
 }
 
-/// The number that a text begins with.
+/// The number at the start of a text.
 pub(super) fn number(text: &str) -> Option<Number> {
     let (digits, radix) = match text.strip_prefix("0x") {
         Some(hex) => (hex, 16),
@@ -53,11 +53,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_not_found_in_the_midst_of_others() {
-        assert!(begins("aer: uncorrected error", "uncorrect"));
-        assert!(!begins("aer: uncorrected error", "corrected"));
-        assert!(stands("fi_addr_efa://", "efa") && !stands("by default", "efa"));
-        assert!(!stands("symlink downloaded", "link down"));
+    fn words_are_not_found_within_others() {
+        assert!(has_word_start("aer: uncorrected error", "uncorrect"));
+        assert!(!has_word_start("aer: uncorrected error", "corrected"));
+        assert!(has_word("fi_addr_efa://", "efa") && !has_word("by default", "efa"));
+        assert!(!has_word("symlink downloaded", "link down"));
     }
 
     #[test]

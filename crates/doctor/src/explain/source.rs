@@ -1,8 +1,8 @@
-//! Who wrote a line.
+//! Which program printed a line.
 
 use serde::Serialize;
 
-/// Who wrote a line.
+/// The program that printed a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "names of programs")]
@@ -17,7 +17,7 @@ pub enum Source {
     Verbs,
 }
 
-/// Who wrote it, by the words that only one uses.
+/// The program, recognized by words that only it uses.
 pub(super) fn of(line: &str) -> Source {
     let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
     match () {
@@ -58,7 +58,7 @@ pub(super) fn of(line: &str) -> Source {
 }
 
 impl Source {
-    /// For people.
+    /// The name in text.
     pub fn name(self) -> &'static str {
         match self {
             Source::Nccl => "NCCL",

@@ -7,7 +7,7 @@ use super::Subject;
 /// A status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// As `ibv_poll_cq` has it.
+    /// The number in `ibv_wc.status`.
     pub number: u32,
     /// `IBV_WC_RETRY_EXC_ERR`.
     pub name: &'static str,
@@ -15,10 +15,10 @@ pub struct Status {
     pub meaning: &'static str,
     #[serde(skip)]
     pub(super) subject: Subject,
-    /// As libibverbs and UCX write it in words, in small letters.
+    /// Descriptions by libibverbs and UCX, in lower case.
     #[serde(skip)]
     words: &'static [&'static str],
-    /// As the card of mlx5 numbers it, which UCX and the kernel print.
+    /// The mlx5 syndrome, which UCX and the kernel print.
     #[serde(skip)]
     mlx5: Option<u32>,
 }
@@ -40,15 +40,15 @@ impl Status {
                 next.is_none_or(|letter| letter != '_' && !letter.is_ascii_alphanumeric())
             })
         };
-        // The prefix may be missing; a bare SUCCESS or GENERAL_ERR is too common a word.
+        // The prefix may be missing; but SUCCESS or GENERAL_ERR without it is too common.
         let bare = |status: &Status| status.name.trim_start_matches("IBV_WC_");
         TABLE.iter().skip(1).find(|status| {
             whole_word(status.name) || (bare(status).len() > 10 && whole_word(bare(status)))
         })
     }
 
-    /// The status whose words are in the line, which is in small letters.
-    pub(super) fn worded_in(lower: &str) -> Option<&'static Status> {
+    /// The status whose description is in the line, which is in lower case.
+    pub(super) fn described_in(lower: &str) -> Option<&'static Status> {
         TABLE.iter().find(|status| status.words.iter().any(|words| lower.contains(words)))
     }
 }
@@ -72,8 +72,8 @@ const TABLE: &[Status] = &[
         Some(0x01),
         Subject::LocalUse,
         &["local length error", "local length"],
-        "A message did not fit: the receive posted here is shorter than what came, or a send is \
-         longer than the port allows.",
+        "A message did not fit: the local receive is shorter than the message, or a send is longer \
+         than the port allows.",
     ),
     row(
         2,
@@ -81,7 +81,7 @@ const TABLE: &[Status] = &[
         Some(0x02),
         Subject::LocalUse,
         &["local qp operation"],
-        "This end's queue pair found a work request that it cannot execute.",
+        "The local queue pair found a work request that it cannot execute.",
     ),
     row(
         3,
@@ -89,7 +89,7 @@ const TABLE: &[Status] = &[
         None,
         Subject::LocalUse,
         &["local ee context operation"],
-        "An end-to-end context failed here; only reliable datagrams have such.",
+        "A local end-to-end context failed; only reliable datagrams have them.",
     ),
     row(
         4,
@@ -97,8 +97,8 @@ const TABLE: &[Status] = &[
         Some(0x04),
         Subject::LocalProtection,
         &["local protection"],
-        "The card could not read or write memory at this end: the key, the range, or the path to \
-         the memory is wrong.",
+        "The card could not access local memory: the key, the range, or the path to the memory is \
+         wrong.",
     ),
     row(
         5,
@@ -106,8 +106,8 @@ const TABLE: &[Status] = &[
         Some(0x05),
         Subject::Flushed,
         &["work request flushed", "wr flush"],
-        "The queue pair had failed before; this one was thrown away with it. It follows from an \
-         earlier error, here or at the peer.",
+        "The queue pair had failed before, and its remaining work requests were flushed. The cause \
+         is an earlier error, here or at the peer.",
     ),
     row(
         6,
@@ -123,7 +123,7 @@ const TABLE: &[Status] = &[
         Some(0x10),
         Subject::Other,
         &["bad response"],
-        "The peer answered with something that fits no request.",
+        "The peer's response matches no request.",
     ),
     row(
         8,
@@ -131,7 +131,7 @@ const TABLE: &[Status] = &[
         Some(0x11),
         Subject::LocalProtection,
         &["local access error", "local access"],
-        "What came could not be written at this end: memory is not registered for it.",
+        "Received data could not be written to local memory: it is not registered for that.",
     ),
     row(
         9,
@@ -139,7 +139,7 @@ const TABLE: &[Status] = &[
         Some(0x12),
         Subject::RemoteUse,
         &["remote invalid request", "remote invalid rd request", "remote inval"],
-        "The peer's card did not understand or not allow the request.",
+        "The peer's card does not support or not allow the request.",
     ),
     row(
         10,
@@ -147,7 +147,7 @@ const TABLE: &[Status] = &[
         Some(0x13),
         Subject::RemoteAccess,
         &["remote access"],
-        "The peer's memory may not be reached so: wrong key, range or rights there.",
+        "The peer's memory does not allow this access: wrong key, range or access rights.",
     ),
     row(
         11,
@@ -155,7 +155,7 @@ const TABLE: &[Status] = &[
         Some(0x14),
         Subject::RemoteUse,
         &["remote operation error", "remote qp", "remote op"],
-        "The peer's card could not finish the operation.",
+        "The peer's card could not complete the operation.",
     ),
     row(
         12,
@@ -163,8 +163,8 @@ const TABLE: &[Status] = &[
         Some(0x15),
         Subject::RetryExceeded,
         &["transport retry count", "transport retry exceeded"],
-        "The peer did not answer, however often it was asked: packets or answers are lost on the \
-         way.",
+        "The peer did not acknowledge packets after all retries: packets or acknowledgements are \
+         lost on the path.",
     ),
     row(
         13,
@@ -172,7 +172,7 @@ const TABLE: &[Status] = &[
         Some(0x16),
         Subject::NotReady,
         &["rnr retry", "receiver not ready"],
-        "The peer answered that it had no receive posted, until this end gave up.",
+        "The peer had no receive posted, until the retries were exhausted.",
     ),
     row(
         14,
@@ -180,7 +180,7 @@ const TABLE: &[Status] = &[
         None,
         Subject::LocalUse,
         &["local rdd violation"],
-        "Reliable datagram domains do not fit.",
+        "Reliable datagram domains do not match.",
     ),
     row(
         15,
@@ -196,7 +196,7 @@ const TABLE: &[Status] = &[
         Some(0x22),
         Subject::RemoteUse,
         &["aborted error", "remote aborted", "operation aborted"],
-        "The peer gave the operation up.",
+        "The peer aborted the operation.",
     ),
     row(
         17,
@@ -221,7 +221,7 @@ const TABLE: &[Status] = &[
         None,
         Subject::RetryExceeded,
         &["response timeout"],
-        "The peer did not answer in time.",
+        "The peer did not respond in time.",
     ),
     row(
         21,
@@ -229,7 +229,7 @@ const TABLE: &[Status] = &[
         None,
         Subject::Other,
         &["ibv_wc_general"],
-        "Something else went wrong; the vendor's syndrome is all that is told.",
+        "Another error; only the vendor's syndrome has details.",
     ),
     row(
         22,
@@ -245,6 +245,6 @@ const TABLE: &[Status] = &[
         None,
         Subject::LocalUse,
         &["tm rendezvous"],
-        "A rendezvous by tag matching must be finished by software.",
+        "A tag matching rendezvous must be completed in software.",
     ),
 ];

@@ -2,71 +2,71 @@
 
 use serde::Serialize;
 
-/// What an error is about; it decides on the causes.
+/// What an error is about; it selects the causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
-    /// The card could not reach memory at this end.
+    /// The card could not access local memory.
     LocalProtection,
     /// The peer did not answer.
     RetryExceeded,
-    /// An address that does not work here was chosen.
+    /// A GID that does not work here was chosen.
     WrongGid,
-    /// An earlier error is the matter.
+    /// A consequence of an earlier error.
     Flushed,
     /// The peer had no receive posted.
     NotReady,
-    /// The peer's memory may not be reached so.
+    /// The peer's memory does not allow the access.
     RemoteAccess,
-    /// The peer's card refused.
+    /// The peer's card refused the request.
     RemoteUse,
-    /// A work request that does not fit.
+    /// An invalid work request.
     LocalUse,
     /// Memory could not be registered.
     Registration,
     /// GPU memory could not be registered.
     GpuRegistration,
-    /// GPU memory is not reached directly.
+    /// GPUDirect is not used.
     NoGpuDirect,
-    /// A queue could not be made.
+    /// A queue could not be created.
     Creation,
     /// No device can be used.
     NoDevice,
-    /// Something else than RDMA is used.
+    /// A fallback is used instead of RDMA.
     Fallback,
     /// A library is missing.
     NoLibrary,
-    /// The path to the peer's address was not found.
+    /// The peer's address could not be resolved.
     NoAnswer,
     /// The TCP connection before RDMA.
     OutOfBand,
-    /// EFA: the peer is gone.
+    /// EFA: the peer no longer answers.
     EfaPeer,
-    /// EFA: the peer was never reached.
+    /// EFA: the peer never answered.
     EfaReach,
     /// The card failed.
     CardHealth,
-    /// The card is dead until it is reset.
+    /// The card has failed until it is reset.
     DeviceFatal,
     /// A cable or transceiver has an error.
     Cable,
-    /// The slot gives the card too little power.
+    /// The slot provides too little power.
     SlotPower,
     /// The card refused a command of its driver.
     Command,
-    /// A function that may not tell its counters.
+    /// A function whose counters may not be read.
     Restricted,
-    /// Errors of a PCIe link.
+    /// PCIe errors.
     Pcie,
-    /// Errors of a PCIe link that were corrected.
+    /// Corrected PCIe errors.
     PcieCorrected,
-    /// The IOMMU stopped an access.
+    /// The IOMMU blocked an access.
     IommuFault,
-    /// A GPU's error.
+    /// A GPU error.
     Gpu,
     /// A port went down.
     PortDown,
-    /// CPUs change their speed.
+    /// CPUs change their frequency.
     Frequency,
     /// None of these.
     Other,

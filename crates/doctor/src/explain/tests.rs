@@ -3,17 +3,17 @@
 use super::*;
 
 #[track_caller]
-fn one(text: &str) -> Reading {
-    let mut readings = read(text);
-    assert_eq!(readings.len(), 1, "{text}: {readings:?}");
-    readings.remove(0)
+fn one(text: &str) -> ErrorLine {
+    let mut errors = parse(text);
+    assert_eq!(errors.len(), 1, "{text}: {errors:?}");
+    errors.remove(0)
 }
 
 #[track_caller]
 fn completion(line: &str, source: Source, status: u32, vendor: Option<u32>) {
-    let reading = one(line);
-    assert_eq!(reading.source, source, "{line}");
-    let completion = reading.completion.unwrap_or_else(|| panic!("no completion in {line}"));
+    let error = one(line);
+    assert_eq!(error.source, source, "{line}");
+    let completion = error.completion.unwrap_or_else(|| panic!("no completion in {line}"));
     let found = completion.vendor.map(|vendor| vendor.decimal);
     assert_eq!((completion.status.number, found), (status, vendor), "{line}");
 }
@@ -97,7 +97,7 @@ fn completions_of_every_program() {
 }
 
 #[test]
-fn lines_that_have_no_completion() {
+fn lines_without_a_completion() {
     let cases = [
         (
             "ibvwrap.c:262 NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, \
@@ -220,33 +220,29 @@ fn lines_that_have_no_completion() {
         ),
     ];
     for (line, source, subject) in cases {
-        let reading = one(line);
-        assert_eq!((reading.source, reading.subject), (source, subject), "{line}: {reading:?}");
+        let error = one(line);
+        assert_eq!((error.source, error.subject), (source, subject), "{line}: {error:?}");
     }
 }
 
 #[test]
-fn both_bases_are_shown_and_the_mix_up_told() {
+fn vendor_errors_are_printed_in_both_bases() {
     let decimal = one("NET/IB : Got completion with status=4 vendor err 81");
     let hex = one("Local protection on mlx5_0 (synd 0x4 vend 0x51 hw_synd 0/0)");
-    for reading in [decimal, hex] {
-        assert!(reading.title.contains("81 = 0x51"), "{}", reading.title);
-        assert!(
-            reading.meaning.iter().any(|line| line.contains("not 0x81")),
-            "{:?}",
-            reading.meaning
-        );
+    for error in [decimal, hex] {
+        assert!(error.title.contains("81 = 0x51"), "{}", error.title);
+        assert!(error.meaning.iter().any(|line| line.contains("not 0x81")), "{:?}", error.meaning);
     }
 }
 
 #[test]
-fn the_same_line_is_told_once() {
+fn repeated_lines_are_counted() {
     let log = "NET/IB : Got completion with status=5 vendor err 249\n".repeat(500);
     assert_eq!(one(&log).times, 500);
 }
 
 #[test]
-fn what_is_nobodys_error_is_not_known() {
+fn other_lines_are_not_recognized() {
     for line in [
         "",
         "hello world",
@@ -272,33 +268,33 @@ fn what_is_nobodys_error_is_not_known() {
         "DMAR: Using default domain",
         "\u{0}\u{1b}[31m",
     ] {
-        assert_eq!(read(line), [], "{line}");
+        assert_eq!(parse(line), [], "{line}");
     }
 }
 
 #[test]
 fn an_error_at_the_end_of_a_long_log_is_found() {
-    let mut log = Log::default();
+    let mut log = LogParser::default();
     for step in 0..20_000 {
         log.add(&format!("step {step}: loss 0.{step}"));
     }
     log.add("NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus.");
-    assert_eq!(log.into_readings().len(), 1);
-    // After as many different ones as are kept, equal ones still count.
-    let mut log = Log::default();
+    assert_eq!(log.into_errors().len(), 1);
+    // When the limit of different errors is reached, repeated ones still count.
+    let mut log = LogParser::default();
     for number in 0..200 {
         log.add(&format!("NVRM: Xid (PCI:0): {number}, x"));
     }
     log.add("NVRM: Xid (PCI:0): 0, x");
-    assert_eq!(log.into_readings()[0].times, 2);
+    assert_eq!(log.into_errors()[0].times, 2);
 }
 
 #[test]
-fn any_text_is_read_in_bounds() {
+fn any_text_is_parsed_with_bounded_memory() {
     let long = format!("vendor err {} status={}", "9".repeat(100_000), "8".repeat(100_000));
-    assert_eq!(read(&long), []);
+    assert_eq!(parse(&long), []);
     let many: String =
         (0..5000).map(|number| format!("NVRM: Xid (PCI:0): {number}, x\n")).collect();
-    assert_eq!(read(&many).len(), MAX_READINGS);
-    assert_eq!(read(&"ü(".repeat(100_000)), []);
+    assert_eq!(parse(&many).len(), MAX_ERRORS);
+    assert_eq!(parse(&"ü(".repeat(100_000)), []);
 }

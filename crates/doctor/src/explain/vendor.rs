@@ -1,4 +1,4 @@
-//! The vendor's own number beside a status. NCCL prints it in decimal, UCX and perftest in hexadecimal.
+//! The vendor's syndrome of a completion. NCCL prints it in decimal, UCX and perftest in hexadecimal.
 
 use serde::Serialize;
 
@@ -11,12 +11,12 @@ pub struct Syndrome {
     pub decimal: u32,
     /// `0x51`.
     pub hex: String,
-    /// What it is known to mean.
+    /// Its meaning, if known.
     pub meaning: Option<&'static str>,
 }
 
 impl Syndrome {
-    pub(super) fn of(number: Number) -> Self {
+    pub(super) fn new(number: Number) -> Self {
         let row = TABLE.iter().find(|(value, _)| *value == number.value);
         Syndrome {
             decimal: number.value,
@@ -25,8 +25,8 @@ impl Syndrome {
         }
     }
 
-    /// What people mix up: 81 is 0x51, and 0x81 is 129.
-    pub(super) fn mix_up(&self) -> Option<&'static str> {
+    /// A note on numbers that are often confused: 81 is 0x51, and 0x81 is 129.
+    pub(super) fn common_mistake(&self) -> Option<&'static str> {
         match self.decimal {
             0x51 => Some(
                 "81 in decimal is 0x51. It is not 0x81, which is 129 in decimal and means that \
@@ -41,12 +41,12 @@ impl Syndrome {
     }
 }
 
-/// Cards of mlx4 and mlx5; other makers have numbers of their own.
+/// For mlx4 and mlx5 cards; other vendors have different numbers.
 const TABLE: &[(u32, &str)] = &[
-    (0x51, "local protection fault: the card's access to memory at this end was refused"),
-    (0x81, "retries exceeded: no answer came"),
+    (0x51, "local protection fault: the card's access to local memory was refused"),
+    (0x81, "retries exceeded: the peer did not answer"),
     (0x88, "the peer's card refused access to its memory"),
     (0x89, "the peer's queue pair failed the operation"),
     (0x8a, "the peer's card found the request invalid"),
-    (0xf9, "thrown away after an earlier error"),
+    (0xf9, "flushed after an earlier error"),
 ];

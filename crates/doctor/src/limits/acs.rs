@@ -6,13 +6,13 @@ use node::{Acs, Address};
 
 use crate::Case;
 
-/// Whether it sends traffic between devices below a bridge up to the root.
+/// Whether it redirects traffic between devices below a bridge to the root complex.
 pub fn redirects(acs: Acs) -> bool {
     acs.request_redirect || acs.completion_redirect || acs.upstream_forwarding
 }
 
-/// Bridges between a GPU and a card below the same switch. Where the path passes the root, ACS of bridges changes
-/// nothing.
+/// Bridges between a GPU and a card below the same switch. Where the path passes the root complex, ACS makes no
+/// difference.
 pub fn bridges(case: &Case<'_>) -> BTreeSet<Address> {
     let mut bridges = BTreeSet::new();
     let cards: Vec<_> =

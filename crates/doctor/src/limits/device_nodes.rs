@@ -2,7 +2,7 @@
 
 use node::{FileNode, Process};
 
-/// Whether a process may read and write a device node; `None`: it is not known who the process is.
+/// Whether a process may read and write a device node; `None`: its user is not known.
 pub fn may_open(process: &Process, file: &FileNode) -> Option<bool> {
     let uid = process.uid?;
     let overrides =

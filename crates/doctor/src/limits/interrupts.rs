@@ -1,7 +1,6 @@
 //! Interrupts of a device: on CPUs of its own NUMA node.
 
-/// Whether an interrupt that may come to these CPUs comes only to those near the device; both as the kernel writes
-/// them, `0-3,8`.
+/// Whether all CPUs of an interrupt's affinity are local to the device; both are lists as the kernel writes them, `0-3,8`.
 pub fn are_near(affinity: &str, local_cpus: &str) -> bool {
     let (Some(cpus), Some(local)) = (node::cpu_list(affinity), node::cpu_list(local_cpus)) else {
         return false;
@@ -14,7 +13,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_compared_by_their_cpus() {
+    fn cpu_lists_are_compared_as_sets() {
         assert!(are_near("1,3-4", "0-7"));
         assert!(are_near("0-7", "0-3,4-7"));
         assert!(!are_near("0-8", "0-7"));

@@ -9,11 +9,11 @@ use crate::Verdict;
 pub struct NeededModule {
     /// `ib_uverbs`.
     pub name: &'static str,
-    /// What programs use of it.
+    /// What programs use it for.
     pub used_for: &'static str,
     /// What does not work without it.
     pub without: &'static str,
-    /// How bad that is.
+    /// The verdict if it is missing.
     pub verdict: Verdict,
 }
 
@@ -21,24 +21,24 @@ pub struct NeededModule {
 pub const NEEDED: [NeededModule; 2] = [
     NeededModule {
         name: "ib_uverbs",
-        used_for: "programs use devices by /dev/infiniband/uverbsN",
+        used_for: "programs use devices through /dev/infiniband/uverbsN",
         without: "no program can open a device",
         verdict: Verdict::Problem,
     },
     NeededModule {
         name: RDMA_UCM,
-        used_for: "programs connect by /dev/infiniband/rdma_cm",
-        without: "programs that connect by rdma_cm (NFS, iSER, many others) cannot",
+        used_for: "programs connect through /dev/infiniband/rdma_cm",
+        without: "programs that connect with rdma_cm (NFS, iSER, many others) cannot",
         verdict: Verdict::Warning,
     },
 ];
 
-/// Connections by address, which EFA does not have.
+/// The connection manager, which EFA does not support.
 pub const RDMA_UCM: &str = "rdma_ucm";
 
-/// The module that tools and subnet managers need on InfiniBand, and what they use of it.
+/// The module that tools and subnet managers need on InfiniBand, and what they use it for.
 pub const INFINIBAND_TOOLS: (&str, &str) =
-    ("ib_umad", "tools and subnet managers talk to InfiniBand by /dev/infiniband/umadN");
+    ("ib_umad", "tools and subnet managers use InfiniBand through /dev/infiniband/umadN");
 
 /// Whether a port of the host is InfiniBand.
 pub fn has_infiniband(node: &Node) -> bool {

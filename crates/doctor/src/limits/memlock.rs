@@ -1,35 +1,35 @@
-//! How much memory a process may lock: all that it registers with a device.
+//! The limit on locked memory (memlock).
 //!
 //! RDMA locks the memory it registers. Kubernetes sets no limit, so a container has its runtime's (8 MiB). The capability
-//! IPC_LOCK lifts the limit, but in a container only root has it in force, and the kernel asks for it in the machine's
-//! first user namespace: in another one (rootless podman, `hostUsers: false`) it has no effect.
+//! IPC_LOCK lifts the limit, but in a container it is effective only for root, and the kernel requires it in the initial
+//! user namespace: in another one (rootless podman, `hostUsers: false`) it has no effect.
 
 use node::{Limit, Node};
 
-/// What decides how much memory a process may lock.
+/// What determines how much memory a process may lock.
 #[derive(Debug, Clone)]
 pub struct MemlockState {
     /// The effective user.
     pub uid: u32,
-    /// Its capabilities in force.
+    /// Its effective capabilities.
     pub effective: u64,
-    /// Whether IPC_LOCK is in force, for the process or the program that it starts.
+    /// Whether IPC_LOCK is effective, for the process or the program that it starts.
     pub has_ipc_lock: bool,
-    /// Whether IPC_LOCK could ever be had.
+    /// Whether IPC_LOCK is in the bounding set.
     pub may_have_ipc_lock: bool,
     /// Whether capabilities of files are ignored (`allowPrivilegeEscalation: false`).
     pub no_new_privileges: bool,
     /// Whether this is a container.
     pub is_container: bool,
-    /// Whether its user namespace is the machine's first, where alone IPC_LOCK counts.
+    /// Whether its user namespace is the initial one: only there IPC_LOCK has an effect.
     pub is_initial_user_namespace: bool,
     /// The limit.
     pub limit: Limit,
 }
 
 impl MemlockState {
-    /// Of the process that read the node; nothing, where it is not known who it is.
-    pub fn of(node: &Node) -> Option<MemlockState> {
+    /// The state of the process that read the node; `None` if its user or limit is not known.
+    pub fn new(node: &Node) -> Option<MemlockState> {
         let process = &node.process;
         let held = process.capabilities;
         Some(MemlockState {
@@ -44,12 +44,12 @@ impl MemlockState {
         })
     }
 
-    /// How many bytes may be locked now; `None`: any amount.
+    /// The bytes that may be locked; `None`: unlimited.
     pub fn bytes(&self) -> Option<u64> {
         self.limit.soft.filter(|_| !(self.has_ipc_lock && self.is_initial_user_namespace))
     }
 
-    /// The warning for a job whose limit was raised as far as possible; `None`: it may lock any amount.
+    /// The warning for a job whose limit was raised as far as possible; `None`: unlimited.
     pub fn warning(&self) -> Option<String> {
         let bytes = self.bytes()?;
         Some(format!(
@@ -62,7 +62,7 @@ impl MemlockState {
         ))
     }
 
-    /// What raises the limit here, the best first.
+    /// Fixes for this process, the best first.
     pub fn fixes(&self) -> Vec<&'static str> {
         if !self.is_initial_user_namespace {
             return [&[USER_NAMESPACE][..], &RUNTIME_FIXES, &HOST_FIXES].concat();
@@ -74,24 +74,24 @@ impl MemlockState {
             (0, false, _) => {
                 "Add `capabilities: {add: [IPC_LOCK]}` to the container's securityContext."
             }
-            (0, true, _) => "IPC_LOCK was taken from this process: raise the runtime's limit.",
+            (0, true, _) => "IPC_LOCK was dropped by this process: raise the runtime's limit.",
             (_, true, false) => {
-                "IPC_LOCK was given, and is in force for root alone: run as user 0, or give the program the file \
-                 capability: `setcap cap_ipc_lock=+ep PROGRAM`."
+                "The container has IPC_LOCK, but it is effective only for root: run as user 0, or give the program the \
+                 file capability: `setcap cap_ipc_lock=+ep PROGRAM`."
             }
             (_, true, true) => {
-                "IPC_LOCK is in force for root alone, and `allowPrivilegeEscalation: false` forbids file \
+                "IPC_LOCK is effective only for root, and `allowPrivilegeEscalation: false` disables file \
                  capabilities: run as user 0."
             }
             (_, false, _) => {
-                "IPC_LOCK alone would not help a user other than root: the runtime's limit must be raised."
+                "IPC_LOCK alone has no effect for users other than root: raise the runtime's limit."
             }
         };
         [&[capability][..], &RUNTIME_FIXES].concat()
     }
 }
 
-/// Bytes for people.
+/// Formats a number of bytes: `8 MiB`.
 pub fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
@@ -102,7 +102,7 @@ pub fn size(bytes: u64) -> String {
 }
 
 /// Below this limit most programs cannot start.
-pub const MIN: u64 = 1 << 30;
+pub const MIN_BYTES: u64 = 1 << 30;
 
 /// Lines of a file in /etc/security/limits.d that lift the limit of users who log in.
 pub const LIMITS_LINES: [&str; 2] = ["* - memlock unlimited", "root - memlock unlimited"];
@@ -113,7 +113,7 @@ pub const SYSTEMD_LINES: [&str; 2] = ["[Manager]", "DefaultLimitMEMLOCK=infinity
 /// A file in /etc/crio/crio.conf.d that lifts the limit of containers.
 pub const CRIO_FILE: &str = "[crio.runtime]\ndefault_ulimits = [\"memlock=-1:-1\"]\n";
 
-/// What lifts the limit of containers, by their runtime.
+/// Fixes for containers, by their runtime.
 pub const RUNTIME_FIXES: [&str; 2] = [
     "containerd: a drop-in with `[Service]`, `LimitMEMLOCK=infinity` for containerd.service, then restart it.",
     "CRI-O: `[crio.runtime]`, `default_ulimits = [\"memlock=-1:-1\"]` in /etc/crio/crio.conf.d/ (OpenShift: `wirelane \
@@ -148,36 +148,38 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_is_not_root_is_told_that_ipc_lock_does_not_reach_it() {
-        let said = pod(1000).warning().expect("a warning");
+    fn a_pod_without_root_is_warned_that_ipc_lock_is_not_effective() {
+        let warning = pod(1000).warning().expect("a warning");
         for word in ["user 1000", "8 MiB", "CapEff 0000000000000000", "setcap", "LimitMEMLOCK"] {
-            assert!(said.contains(word), "{word}: {said}");
+            assert!(warning.contains(word), "{word}: {warning}");
         }
         let bound = MemlockState { no_new_privileges: true, ..pod(1000) };
         assert!(!bound.warning().expect("a warning").contains("setcap"));
     }
 
     #[test]
-    fn root_without_the_capability_is_told_to_add_it() {
+    fn root_without_the_capability_should_add_it() {
         let root = MemlockState { may_have_ipc_lock: false, ..pod(0) };
         assert!(root.warning().expect("a warning").contains("{add: [IPC_LOCK]}"));
     }
 
     #[test]
-    fn root_of_a_user_namespace_is_told_that_its_capability_does_not_count() {
+    fn root_of_a_user_namespace_is_warned_that_ipc_lock_has_no_effect() {
         let rootless = MemlockState {
             effective: u64::MAX,
             has_ipc_lock: true,
             is_initial_user_namespace: false,
             ..pod(0)
         };
-        let said = rootless.warning().expect("a warning");
-        assert!(said.contains("user namespace") && said.contains("--ulimit memlock"), "{said}");
-        assert!(!said.contains("{add: [IPC_LOCK]}"), "{said}");
+        let warning = rootless.warning().expect("a warning");
+        for word in ["user namespace", "--ulimit memlock"] {
+            assert!(warning.contains(word), "{word}: {warning}");
+        }
+        assert!(!warning.contains("{add: [IPC_LOCK]}"), "{warning}");
     }
 
     #[test]
-    fn a_job_that_may_lock_everything_has_no_warning() {
+    fn a_job_without_limit_has_no_warning() {
         let unlimited = Limit { soft: None, hard: None };
         assert_eq!(MemlockState { limit: unlimited, ..pod(1000) }.warning(), None);
         assert_eq!(MemlockState { has_ipc_lock: true, ..pod(0) }.warning(), None);

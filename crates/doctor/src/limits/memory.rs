@@ -5,15 +5,15 @@ use node::Host;
 /// Bytes of the huge pages that memory pools use.
 pub const HUGE_PAGE: u64 = 2 << 20;
 
-/// How many pages of [`HUGE_PAGE`] a host should have: for the store's default pool, and at most an eighth of the
-/// memory. Not known, where the memory's size is not.
+/// The number of pages of [`HUGE_PAGE`] a host should have: enough for the store's default pool, and at most an eighth of
+/// the memory. `None` if the size of the memory is not known.
 pub fn huge_pages(host: &Host) -> Option<u64> {
-    Some(POOL.min(host.memory_bytes? / 8) / HUGE_PAGE)
+    Some(POOL_BYTES.min(host.memory_bytes? / 8) / HUGE_PAGE)
 }
 
-/// `vm.zone_reclaim_mode` as it should be. Otherwise a full NUMA node is emptied before another is used, and programs
-/// wait for it.
+/// The expected `vm.zone_reclaim_mode`. With others, the kernel reclaims memory of a full NUMA node before it uses another
+/// one, and programs wait.
 pub const ZONE_RECLAIM_MODE: u64 = 0;
 
 /// The store's default pool.
-const POOL: u64 = 1 << 30;
+const POOL_BYTES: u64 = 1 << 30;

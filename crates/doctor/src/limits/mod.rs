@@ -1,8 +1,7 @@
-//! What the settings of a machine should be, and how each is tested.
+//! The expected values of a machine's settings, and how each is tested.
 //!
-//! Checks give their verdicts by these values, `change` proposes by them, and `jobs` warns by them: a limit stands here
-//! and nowhere else. Nothing is read or changed here; every function is given the facts. One file per subject: start at
-//! the one whose name you look for.
+//! Checks, the proposals of `change` and the warnings of `jobs` all use these values: a limit is defined here and nowhere
+//! else. Nothing is read or changed here; every function takes the facts. One file per subject.
 
 pub mod acs;
 pub mod cpus;

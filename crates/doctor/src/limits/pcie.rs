@@ -1,7 +1,7 @@
-//! Reads of memory over PCIe.
+//! The PCIe maximum read request size (MaxReadReq).
 
-/// Requests of fewer bytes take more of the link than data does: what cards come with.
+/// The default of cards. With smaller requests, headers take a large part of the link.
 pub const MIN_READ_REQUEST: u32 = 512;
 
-/// The size to set for throughput: a card that fetches memory in small pieces does not fill a fast link.
+/// The size to set for throughput: with small requests a card does not fill a fast link.
 pub const READ_REQUEST: u32 = 4096;

@@ -1,4 +1,4 @@
-//! A lossless priority for RoCE: priority flow control (PFC), and packets that get their priority by DSCP.
+//! A lossless priority for RoCE: priority flow control (PFC), with priorities from DSCP.
 
 use node::answers::Dcb;
 
@@ -8,7 +8,7 @@ pub const PRIORITY: u8 = 3;
 /// The DSCP of that priority.
 pub const DSCP: u8 = 26;
 
-/// [`DSCP`] with ECN, as NCCL, UCX and rdma_cm are given it.
+/// [`DSCP`] with ECN, as set for NCCL, UCX and rdma_cm.
 pub const TRAFFIC_CLASS: u8 = DSCP << 2 | ECN;
 
 /// What is missing, if something is.
@@ -17,9 +17,9 @@ pub fn missing(dcb: &Dcb) -> Option<&'static str> {
     let trust = dcb.trust.as_deref() == Some("dscp");
     match (pfc, trust) {
         (true, true) => None,
-        (false, true) => Some("no pause frames for RoCE's priority"),
-        (true, false) => Some("priorities are not told by DSCP"),
-        (false, false) => Some("no pause frames for RoCE's priority, nor is it told by DSCP"),
+        (false, true) => Some("PFC is off for RoCE's priority"),
+        (true, false) => Some("priorities do not follow DSCP"),
+        (false, false) => Some("PFC is off for RoCE's priority, and priorities do not follow DSCP"),
     }
 }
 

@@ -1,11 +1,11 @@
-//! InfiniBand between two ends: one fabric, one partition.
+//! InfiniBand ports of two machines: the same fabric, and a common partition.
 
 use node::Port;
 
 use super::{End, PortKind, gid_evidence};
 use crate::{Evidence, Finding};
 
-/// What stands between InfiniBand ports of the two.
+/// Findings on pairs of InfiniBand ports.
 pub(super) fn compare(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Finding> {
     let pairs: Vec<_> =
         pairs.iter().filter(|(one, _)| one.kind == PortKind::InfiniBand).copied().collect();
@@ -34,7 +34,7 @@ pub(super) fn compare(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Finding> {
         let (one, other) = one_fabric[0];
         return vec![Finding::ok(
             format!("{} – {}", one.name, other.name),
-            "on one InfiniBand fabric, in one partition",
+            "on the same InfiniBand fabric, in a common partition",
         )];
     }
     let keys = |end: &End<'_>| {
@@ -52,15 +52,15 @@ pub(super) fn compare(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Finding> {
     ]
 }
 
-/// Bit 15 is full membership; two limited members cannot talk. Unknown keys are no reason to complain.
+/// Bit 15 is full membership; two limited members cannot communicate. Unknown keys are accepted.
 fn share_partition(one: &Port, other: &Port) -> bool {
-    let talks = |key: &u16| {
+    let matches = |key: &u16| {
         other
             .pkeys
             .iter()
             .any(|theirs| key & 0x7fff == theirs & 0x7fff && (key | theirs) & 0x8000 != 0)
     };
-    one.pkeys.is_empty() || other.pkeys.is_empty() || one.pkeys.iter().any(talks)
+    one.pkeys.is_empty() || other.pkeys.is_empty() || one.pkeys.iter().any(matches)
 }
 
 /// The upper half of an InfiniBand port's GID.

@@ -1,4 +1,4 @@
-//! Two machines that should talk: whether their fabrics fit together.
+//! Compares two machines: whether their RDMA ports can communicate.
 
 mod infiniband;
 mod roce;
@@ -11,16 +11,15 @@ use node::{Device, LinkLayer, Node, NodeType, Port, Seen};
 use super::case::{gbps, is_roce, port_name};
 use super::{Case, Evidence, Finding, rates};
 
-/// Why comparing matters: what a finding says that no check has made.
-const WHY: &str = "Each end may be healthy by itself, and the two not fit: another \
-                              link layer, another version of RoCE, another subnet, another size \
-                              of packets. Connections between them then time out.";
+/// The reason in these findings, which belong to no check.
+const WHY: &str = "Two machines without faults may still not match: different link layers, RoCE versions, subnets or \
+                   MTUs. Connections between them then time out.";
 
 /// Compares this machine with another.
 pub fn compare(ours: &Case<'_>, theirs: &Case<'_>) -> Vec<Finding> {
     let (here, there) = (ends(ours), ends(theirs));
     if here.is_empty() || there.is_empty() {
-        return vec![named(nobody(ours, &here, &there))];
+        return vec![named(no_active_port(ours, &here, &there))];
     }
     let pairs: Vec<(&End<'_>, &End<'_>)> =
         here.iter().flat_map(|one| there.iter().map(move |other| (one, other))).collect();
@@ -37,7 +36,7 @@ pub fn compare(ours: &Case<'_>, theirs: &Case<'_>) -> Vec<Finding> {
     findings.into_iter().map(named).collect()
 }
 
-/// An active port, with what the other end must fit.
+/// An active port, with the properties that both ends must have in common.
 struct End<'n> {
     name: String,
     kind: PortKind,
@@ -46,7 +45,7 @@ struct End<'n> {
     networks: Vec<(IpAddr, u8)>,
 }
 
-/// Ports of different kinds cannot talk.
+/// Ports of different kinds cannot communicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum PortKind {
     InfiniBand,
@@ -60,7 +59,7 @@ fn ends<'n>(case: &Case<'n>) -> Vec<End<'n>> {
         name: port_name(device, port),
         kind: kind(device, port),
         port,
-        mbps: rates::now(case, device, port).map(|told| told.mbps),
+        mbps: rates::current(case, device, port).map(|rate| rate.mbps),
         networks: case.netdev(port).map(|netdev| netdev.ips.clone()).unwrap_or_default(),
     };
     case.active_ports().map(end).collect()
@@ -75,13 +74,13 @@ fn kind(device: &Device, port: &Port) -> PortKind {
     }
 }
 
-fn nobody(ours: &Case<'_>, here: &[End<'_>], there: &[End<'_>]) -> Finding {
-    let which = match (here.is_empty(), there.is_empty()) {
+fn no_active_port(ours: &Case<'_>, here: &[End<'_>], there: &[End<'_>]) -> Finding {
+    let machine = match (here.is_empty(), there.is_empty()) {
         (true, true) => "neither machine has",
         (true, false) => "this machine does not have",
         _ => "the peer does not have",
     };
-    let finding = Finding::problem("peer", format!("{which} an active RDMA port"));
+    let finding = Finding::problem("peer", format!("{machine} an active RDMA port"));
     let devices: Vec<&str> = ours.node.devices.iter().map(|device| device.name.as_str()).collect();
     finding
         .read(Evidence::new("devices here", devices.join(", ")))
@@ -116,10 +115,10 @@ fn rates_differ(pairs: &[(&End<'_>, &End<'_>)]) -> Option<Finding> {
     }
     let finding = Finding::note(
         "peer",
-        format!("{} here and {} there: the slower end sets the pace", gbps(here), gbps(there)),
+        format!("{} here, {} there: the slower end limits", gbps(here), gbps(there)),
     );
     Some(finding.fix(
-        "On such pairs congestion control matters: `wirelane doctor flow-control ecn` at both \
+        "Congestion control matters for such pairs: run `wirelane doctor flow-control ecn` at both \
          ends.",
     ))
 }
@@ -133,7 +132,7 @@ fn versions(ours: &Node, theirs: &Node) -> Vec<Finding> {
     };
     let (here, there) = (firmware(ours), firmware(theirs));
     let models: BTreeSet<&String> = here.iter().map(|(model, _)| model).collect();
-    let of = |all: &BTreeSet<(String, String)>, model: &str| {
+    let versions_of = |all: &BTreeSet<(String, String)>, model: &str| {
         all.iter()
             .filter(|(other, _)| other == model)
             .map(|(_, version)| version.clone())
@@ -141,7 +140,7 @@ fn versions(ours: &Node, theirs: &Node) -> Vec<Finding> {
     };
     let mut findings: Vec<Finding> = Vec::new();
     for model in models {
-        let (ours, theirs) = (of(&here, model), of(&there, model));
+        let (ours, theirs) = (versions_of(&here, model), versions_of(&there, model));
         if !theirs.is_empty() && ours != theirs {
             let list =
                 |versions: BTreeSet<String>| versions.into_iter().collect::<Vec<_>>().join(", ");
@@ -173,11 +172,11 @@ fn gid_evidence(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Evidence> {
             .iter()
             .filter(|gid| !gid.is_link_local() || end.kind == PortKind::InfiniBand);
         let gids: Vec<String> = gids
-            .take(MAX_SHOWN)
+            .take(MAX_GIDS)
             .map(|gid| format!("{} {}", gid.gid, gid.kind.value().map_or("", |kind| kind.name())))
             .collect();
         let value = if gids.is_empty() { "none".to_owned() } else { gids.join(", ") };
-        evidence.push(Evidence::new(format!("{place}, {}: addresses", end.name), value));
+        evidence.push(Evidence::new(format!("{place}, {}: GIDs", end.name), value));
     }
     evidence
 }
@@ -199,4 +198,5 @@ fn named(mut finding: Finding) -> Finding {
     finding
 }
 
-const MAX_SHOWN: usize = 4;
+/// GIDs listed as evidence.
+const MAX_GIDS: usize = 4;

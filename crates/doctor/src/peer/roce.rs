@@ -1,4 +1,4 @@
-//! RoCE between two ends: a common version, a common subnet, one size of packets.
+//! RoCE ports of two machines: a common version, a common subnet, the same MTU.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -8,74 +8,74 @@ use node::GidType;
 use super::{End, PortKind, gid_evidence};
 use crate::{Evidence, Finding};
 
-/// What stands between RoCE ports of the two.
+/// Findings on pairs of RoCE ports.
 pub(super) fn compare(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Finding> {
     let roce: Vec<_> =
         pairs.iter().filter(|(one, _)| one.kind == PortKind::Roce).copied().collect();
     if roce.is_empty() {
         return Vec::new();
     }
-    let fitting: Vec<_> = roce
+    let same_version: Vec<_> = roce
         .iter()
         .filter(|(one, other)| !versions_of(one).is_disjoint(&versions_of(other)))
         .copied()
         .collect();
-    if fitting.is_empty() {
+    if same_version.is_empty() {
         let finding =
-            Finding::problem("peer", "no common version of RoCE among addresses of both ends");
+            Finding::problem("peer", "no common RoCE version among the GIDs of both ends");
         return vec![
             finding
                 .read_all(gid_evidence(&roce))
-                .fix("Give both ends' net devices addresses; RoCE v2 needs a card that has it."),
+                .fix("Give the net devices of both ends IP addresses; RoCE v2 needs a card that supports it."),
         ];
     }
-    let near: Vec<_> = fitting
+    let same_subnet: Vec<_> = same_version
         .iter()
         .filter(|(one, other)| common_network(one, other).is_some())
         .copied()
         .collect();
-    if near.is_empty() {
-        let known = fitting
+    if same_subnet.is_empty() {
+        let known = same_version
             .iter()
             .any(|(one, other)| !one.networks.is_empty() && !other.networks.is_empty());
         let finding = if known {
             Finding::warning(
                 "peer",
-                "no RoCE port of the two machines is in the same subnet: only RoCE v2 over a \
-                 router can connect them",
+                "no RoCE ports of the two machines are in the same subnet: they need a router for \
+                 RoCE v2",
             )
         } else {
             Finding::unknown("peer", "the subnets of RoCE ports are not known at both ends")
         };
-        return vec![finding.read_all(gid_evidence(&fitting)).fix(
-            "Give both ends addresses of one subnet, or check that routers carry UDP port 4791 \
+        return vec![finding.read_all(gid_evidence(&same_version)).fix(
+            "Give both ends addresses of one subnet, or check that routers forward UDP port 4791 \
              between them.",
         )];
     }
-    near.into_iter().map(|(one, other)| mtu(one, other)).collect()
+    same_subnet.into_iter().map(|(one, other)| compare_mtu(one, other)).collect()
 }
 
-/// Ports in one subnet: their packets should have one size.
-fn mtu(one: &End<'_>, other: &End<'_>) -> Finding {
+/// Ports in one subnet should have the same MTU.
+fn compare_mtu(one: &End<'_>, other: &End<'_>) -> Finding {
     let subject = format!("{} – {}", one.name, other.name);
     let evidence = [("here", one), ("there", other)].map(|(place, end)| {
         let mtu = end.port.active_mtu.map_or("not known".to_owned(), |mtu| mtu.to_string());
-        Evidence::new(format!("{place}, {}: packet size", end.name), mtu)
+        Evidence::new(format!("{place}, {}: MTU", end.name), mtu)
     });
     let network = common_network(one, other).unwrap_or_default();
     match (one.port.active_mtu, other.port.active_mtu) {
         (Some(here), Some(there)) if here != there => Finding::warning(
             subject,
-            format!("packets of {here} bytes here and {there} there, in one subnet {network}"),
+            format!("RoCE MTU {here} here, {there} there, in the same subnet {network}"),
         )
         .read_all(evidence)
-        .fix("Give both net devices one MTU: `ip link set NETDEV mtu 9000`."),
-        _ => Finding::ok(subject, format!("in one subnet, {network}, with packets of one size"))
+        .fix("Set the same MTU on both net devices: `ip link set NETDEV mtu 9000`."),
+        _ => Finding::ok(subject, format!("in the same subnet {network}, with the same MTU"))
             .read_all(evidence),
     }
 }
 
-/// Which RoCE versions the port has addresses for.
+/// The RoCE versions of the port's GIDs.
 fn versions_of(end: &End<'_>) -> BTreeSet<&'static str> {
     let usable = end.port.gids.iter().filter(|gid| !gid.is_link_local());
     usable.filter_map(|gid| gid.kind.value().copied().map(GidType::name)).collect()

@@ -1,4 +1,4 @@
-//! What a path can carry: the port's rate less what headers take, and each PCIe link above the card.
+//! The bandwidth limits of a path: the port's rate without headers, and each PCIe link above the card.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,7 +6,7 @@ use report::{Cap, Operation, Point, Rail, Transport};
 
 use super::{PortSide, Side};
 
-/// What caps a measurement, the lowest first; empty where nothing is known to.
+/// The limits of a measurement, the lowest first; empty if none is known.
 pub(super) fn of(point: &Point, here: &Side, there: Option<&Side>) -> Vec<Cap> {
     let mut caps = match point.transport {
         Transport::Verbs => verbs(point, here, there),
@@ -14,82 +14,86 @@ pub(super) fn of(point: &Point, here: &Side, there: Option<&Side>) -> Vec<Cap> {
         Transport::Shm | Transport::Ofi => Vec::new(),
     };
     if point.both_ways {
-        // Links of today carry as much each way at once.
+        // Links are full duplex.
         for cap in &mut caps {
             cap.gbps *= 2.0;
-            cap.evidence.push_str(", twice: both ways");
+            cap.evidence.push_str(", doubled: both directions");
         }
     }
     caps.sort_by(|one, other| one.gbps.total_cmp(&other.gbps));
     caps
 }
 
-/// Rails add up; so does what caps each.
+/// The rates of rails add up.
 fn verbs(point: &Point, here: &Side, there: Option<&Side>) -> Vec<Cap> {
-    let mut lines = Vec::new();
+    let mut links = Vec::new();
     let mut slots = Vec::new();
     for rail in &point.rails {
         let ends = [here.port(&rail.here), there.and_then(|side| side.port(&rail.there))];
         let ends = ends.into_iter().flatten();
-        lines.push(line(point, rail, ends.clone()));
+        links.push(link(point, rail, ends.clone()));
         slots.extend(ends.flat_map(pcie));
     }
     let mut caps = slots;
-    if !lines.is_empty()
-        && let Some(lines) = lines.into_iter().collect::<Option<Vec<Cap>>>()
+    if !links.is_empty()
+        && let Some(links) = links.into_iter().collect::<Option<Vec<Cap>>>()
     {
-        caps.push(together(lines));
+        caps.push(sum(links));
     }
     caps
 }
 
-fn together(lines: Vec<Cap>) -> Cap {
-    let join = |text: fn(&Cap) -> &str| lines.iter().map(text).collect::<Vec<_>>().join(" + ");
+fn sum(links: Vec<Cap>) -> Cap {
+    let join = |text: fn(&Cap) -> &str| links.iter().map(text).collect::<Vec<_>>().join(" + ");
     Cap {
         what: join(|cap| &cap.what),
-        gbps: lines.iter().map(|cap| cap.gbps).sum(),
+        gbps: links.iter().map(|cap| cap.gbps).sum(),
         evidence: join(|cap| &cap.evidence),
     }
 }
 
-/// The slower of both ports, less headers.
-fn line<'s>(
+/// The rate of the slower port, without headers.
+fn link<'s>(
     point: &Point,
     rail: &Rail,
     ends: impl Iterator<Item = &'s PortSide> + Clone,
 ) -> Option<Cap> {
-    let told = ends.clone().filter_map(|port| port.data_mbps);
-    let mbps = told.chain(rail.rate_mbps).min()?;
+    let known = ends.clone().filter_map(|port| port.data_mbps);
+    let mbps = known.chain(rail.rate_mbps).min()?;
     let mtu = rail.mtu?;
     let is_ethernet = ends.clone().next().is_none_or(|port| port.is_ethernet);
-    let left = payload(point.size_bytes, mtu.into(), is_ethernet, point.operation);
+    let ratio = payload_ratio(point.size_bytes, mtu.into(), is_ethernet, point.operation);
     let rate = ends.map(|port| port.rate.as_str()).next().unwrap_or("its rate");
     Some(Cap {
         what: format!("the link {} – {}", rail.here, rail.there),
-        gbps: mbps as f64 / 1e3 * left,
-        evidence: format!("{rate}; headers at MTU {mtu} leave {:.1} %", left * 100.0),
+        gbps: mbps as f64 / 1e3 * ratio,
+        evidence: format!("{rate}; {:.1} % without headers at MTU {mtu}", ratio * 100.0),
     })
 }
 
-/// What part of the link's bits is payload. A message is cut into packets of the MTU, each with its headers; the first has
-/// where it goes.
-fn payload(size: u64, mtu: u64, is_ethernet: bool, operation: Operation) -> f64 {
-    let each = if is_ethernet { ROCE_V2 + ETHERNET_BETWEEN } else { INFINIBAND };
-    let once = if operation == Operation::Send { 0 } else { RETH };
+/// The payload's part of the link's bits. A message is split into packets of the MTU, each with headers; the first one
+/// also has the remote address.
+fn payload_ratio(size: u64, mtu: u64, is_ethernet: bool, operation: Operation) -> f64 {
+    let per_packet = if is_ethernet { ROCE_V2 + ETHERNET_FRAMING } else { INFINIBAND };
+    let per_message = if operation == Operation::Send { 0 } else { RETH };
     let packets = size.div_ceil(mtu).max(1);
-    size as f64 / (size + packets * each + once) as f64
+    size as f64 / (size + packets * per_packet + per_message) as f64
 }
 
 fn pcie(port: &PortSide) -> impl Iterator<Item = Cap> + '_ {
-    let left = PCIE_PAYLOAD;
     port.hops.iter().map(move |hop| Cap {
         what: format!("{} ({})", hop.what, port.name),
-        gbps: hop.gbps * left,
-        evidence: format!("{}; packets' headers leave about {:.0} %", hop.evidence, left * 100.0),
+        gbps: hop.gbps * PCIE_PAYLOAD_RATIO,
+        evidence: pcie_evidence(&hop.evidence),
     })
 }
 
-/// The net devices at both ends, if it goes from one host to another.
+/// The PCIe link with the part that headers leave.
+pub(super) fn pcie_evidence(link: &str) -> String {
+    format!("{link}; about {:.0} % without headers", PCIE_PAYLOAD_RATIO * 100.0)
+}
+
+/// The net devices at both ends, if they are different hosts.
 fn tcp(point: &Point, here: &Side, there: Option<&Side>) -> Vec<Cap> {
     let Some(peer) = point.rails.first().and_then(|rail| address(&rail.there)) else {
         return Vec::new();
@@ -100,39 +104,39 @@ fn tcp(point: &Point, here: &Side, there: Option<&Side>) -> Vec<Cap> {
     let ends = [here.towards(peer), there.and_then(|side| side.with_address(peer))];
     let cap = |netdev: &super::NetSide| {
         let (mbps, mtu) = (netdev.mbps?, netdev.mtu?);
-        let left = f64::from(mtu.saturating_sub(TCP_IP)) / f64::from(mtu + ETHERNET_AROUND);
+        let ratio = f64::from(mtu.saturating_sub(TCP_IP)) / f64::from(mtu + ETHERNET_OVERHEAD);
         Some(Cap {
             what: format!("the link of {}", netdev.name),
-            gbps: mbps as f64 / 1e3 * left,
+            gbps: mbps as f64 / 1e3 * ratio,
             evidence: format!(
-                "{} Gb/s; headers at MTU {mtu} leave {:.1} %",
+                "{} Gb/s; {:.1} % without headers at MTU {mtu}",
                 mbps as f64 / 1e3,
-                left * 100.0
+                ratio * 100.0
             ),
         })
     };
     ends.into_iter().flatten().filter_map(cap).collect()
 }
 
-/// Of `10.0.0.7:50052`.
+/// The IP address of `10.0.0.7:50052`.
 fn address(text: &str) -> Option<IpAddr> {
     text.parse::<SocketAddr>().ok().map(|address| address.ip().to_canonical())
 }
 
-/// Ethernet 14, IPv4 20, UDP 8, BTH 12, and the checksum behind the data 4 (IBTA annex A17).
+/// Ethernet 14, IPv4 20, UDP 8, BTH 12, and ICRC 4 (IBTA annex A17).
 const ROCE_V2: u64 = 58;
-/// The frame's own checksum, the preamble, and the gap before the next (IEEE 802.3).
-const ETHERNET_BETWEEN: u64 = 24;
-/// LRH 8, BTH 12, and two checksums 4 + 2 (IBTA 5.2).
+/// Frame check sequence, preamble and inter-packet gap (IEEE 802.3).
+const ETHERNET_FRAMING: u64 = 24;
+/// LRH 8, BTH 12, ICRC 4 and VCRC 2 (IBTA 5.2).
 const INFINIBAND: u64 = 26;
-/// Where a write goes, or a read comes from (IBTA 9.3).
+/// The remote address of a write or read (IBTA 9.3).
 const RETH: u64 = 16;
-/// IPv4 20, TCP 20, time stamps 12.
+/// IPv4 20, TCP 20, timestamps 12.
 const TCP_IP: u32 = 52;
-/// Header, checksum, preamble and gap.
-const ETHERNET_AROUND: u32 = 38;
-/// Of packets of 256 bytes with some 26 of headers and the link's own traffic.
-pub(super) const PCIE_PAYLOAD: f64 = 0.88;
+/// Header, frame check sequence, preamble and gap.
+const ETHERNET_OVERHEAD: u32 = 38;
+/// For packets of 256 bytes with about 26 bytes of headers, and the link's own traffic.
+pub(super) const PCIE_PAYLOAD_RATIO: f64 = 0.88;
 
 #[cfg(test)]
 mod tests {
@@ -140,11 +144,12 @@ mod tests {
 
     #[test]
     fn headers_take_more_of_short_packets() {
-        let left =
-            |size, mtu, ethernet| (payload(size, mtu, ethernet, Operation::Write) * 1000.0).round();
-        assert_eq!(left(1 << 20, 4096, true), 980.0);
-        assert_eq!(left(1 << 20, 1024, true), 926.0);
-        assert_eq!(left(1 << 20, 4096, false), 994.0);
-        assert_eq!(left(64, 4096, true), 395.0);
+        let permille = |size, mtu, ethernet| {
+            (payload_ratio(size, mtu, ethernet, Operation::Write) * 1000.0).round()
+        };
+        assert_eq!(permille(1 << 20, 4096, true), 980.0);
+        assert_eq!(permille(1 << 20, 1024, true), 926.0);
+        assert_eq!(permille(1 << 20, 4096, false), 994.0);
+        assert_eq!(permille(64, 4096, true), 395.0);
     }
 }

@@ -1,22 +1,23 @@
-//! What counters that moved say about a path.
+//! Counters that increased during a measurement.
 
 use node::counters::{Meaning, TABLE};
 use report::Point;
 
-/// What both ends sent again, by their counters; none where they have none.
+/// Retransmissions of both ends; `None` if they have no such counters.
 pub fn retransmissions(point: &Point) -> Option<u64> {
     let both = || point.counters.iter().chain(&point.peer_counters);
     both().next()?;
-    Some(both().filter(|(name, _)| is_one_of(name, AGAIN)).map(|(_, count)| count).sum())
+    Some(both().filter(|(name, _)| is_one_of(name, RETRANSMISSIONS)).map(|(_, count)| count).sum())
 }
 
-/// Counters that moved and should not have, with what they mean.
+/// Error counters that increased, with their meaning.
 pub(super) fn bad(point: &Point) -> Vec<(String, u64, &'static Meaning)> {
     let ends = [("here", &point.counters), ("there", &point.peer_counters)];
-    let moved = ends
+    let increased = ends
         .into_iter()
         .flat_map(|(end, counters)| counters.iter().map(move |(name, count)| (end, name, *count)));
-    let bad = moved.filter(|(_, name, _)| is_one_of(name, AGAIN) || is_one_of(name, LOST));
+    let bad = increased
+        .filter(|(_, name, _)| is_one_of(name, RETRANSMISSIONS) || is_one_of(name, LOSSES));
     bad.filter_map(|(end, name, count)| Some((format!("{name} {end}"), count, meaning(name)?)))
         .collect()
 }
@@ -25,7 +26,7 @@ fn meaning(name: &str) -> Option<&'static Meaning> {
     TABLE.iter().find(|row| Some(row.row.name()) == metric(name))
 }
 
-/// Of `mlx5_0 port 1 out_of_sequence_packets_total`.
+/// The metric in `mlx5_0 port 1 out_of_sequence_packets_total`.
 fn metric(name: &str) -> Option<&str> {
     name.rsplit(' ').next()
 }
@@ -34,8 +35,8 @@ fn is_one_of(name: &str, metrics: &[&str]) -> bool {
     metric(name).is_some_and(|metric| metrics.contains(&metric))
 }
 
-/// Something was sent again.
-const AGAIN: &[&str] = &[
+/// Retransmissions.
+const RETRANSMISSIONS: &[&str] = &[
     "completer_retries_total",
     "local_ack_timeout_errors_total",
     "packet_sequence_errors_total",
@@ -45,8 +46,8 @@ const AGAIN: &[&str] = &[
     "timeout_retransmits_total",
 ];
 
-/// Something was lost, dropped, or held up.
-const LOST: &[&str] = &[
+/// Lost, dropped or delayed packets.
+const LOSSES: &[&str] = &[
     "out_of_buffer_drops_total",
     "out_of_sequence_packets_total",
     "out_of_sequence_drops_total",
@@ -64,8 +65,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_one_of_the_table() {
-        for name in AGAIN.iter().chain(LOST) {
+    fn every_name_is_in_the_table() {
+        for name in RETRANSMISSIONS.iter().chain(LOSSES) {
             assert!(TABLE.iter().any(|row| row.row.name() == *name), "{name}");
         }
     }

@@ -1,20 +1,20 @@
-//! Every pair of several hosts: which rounds they are measured in, and which link or host is slow.
+//! Measurements of every pair of several hosts: in which rounds, and which link or host is slow.
 
 use report::{Failed, Matrix, SlowHost, SlowLink};
 
-/// What a pair gave, by the places of its hosts: from one towards the other.
+/// The result of a pair in one direction; hosts by their index.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
-    /// Who measured.
+pub struct PairResult {
+    /// The host that measured.
     pub from: usize,
-    /// Towards whom.
+    /// Its peer.
     pub to: usize,
-    /// Its bandwidth and its latency, or why there are none.
+    /// Bandwidth in Gb/s and latency in µs, or the error.
     pub measurements: Result<(f64, Option<f64>), String>,
 }
 
-/// Rounds of pairs, each pair of so many hosts once, in no round a host twice: nobody is measured while it measures
-/// something else. As at a tournament, one stays and the others go round.
+/// Rounds in which each pair of hosts is measured once, and no host twice in a round (round-robin tournament): a host is
+/// never in two measurements at the same time.
 pub fn rounds(hosts: usize) -> Vec<Vec<(usize, usize)>> {
     let places = hosts.next_multiple_of(2);
     let rounds = places.saturating_sub(1);
@@ -30,8 +30,8 @@ pub fn rounds(hosts: usize) -> Vec<Vec<(usize, usize)>> {
     (0..rounds).map(pairs).collect()
 }
 
-/// The matrix, with what is slow in it: far below the median, which one bad link among many does not move.
-pub fn matrix(hosts: &[String], measured: &[Measured]) -> Matrix {
+/// The matrix of results, with slow links and hosts: those far below the median.
+pub fn matrix(hosts: &[String], results: &[PairResult]) -> Matrix {
     let count = hosts.len();
     let mut matrix = Matrix {
         hosts: hosts.to_vec(),
@@ -39,7 +39,7 @@ pub fn matrix(hosts: &[String], measured: &[Measured]) -> Matrix {
         latency_us: vec![vec![None; count]; count],
         ..Matrix::default()
     };
-    for Measured { from, to, measurements } in measured {
+    for PairResult { from, to, measurements } in results {
         match measurements {
             Ok((gbps, latency)) => {
                 matrix.gbps[*from][*to] = Some(*gbps);
@@ -53,20 +53,20 @@ pub fn matrix(hosts: &[String], measured: &[Measured]) -> Matrix {
         }
     }
     matrix.median_gbps = median(matrix.gbps.iter().flatten().flatten().copied().collect());
-    if let Some(usual) = matrix.median_gbps.filter(|usual| *usual > 0.0) {
-        blame(&mut matrix, usual);
+    if let Some(median) = matrix.median_gbps.filter(|median| *median > 0.0) {
+        find_slow(&mut matrix, median);
     }
     matrix
 }
 
-/// Hosts all of whose links are slow, then slow links of the others.
-fn blame(matrix: &mut Matrix, usual: f64) {
+/// Finds hosts all of whose links are slow, then slow links of the other hosts.
+fn find_slow(matrix: &mut Matrix, median_gbps: f64) {
     let count = matrix.hosts.len();
     let slower = |one: usize, other: usize| {
         let directions = [matrix.gbps[one][other], matrix.gbps[other][one]];
         directions.into_iter().flatten().min_by(f64::total_cmp)
     };
-    let is_slow = |gbps: f64| gbps < SLOW * usual;
+    let is_slow = |gbps: f64| gbps < SLOW * median_gbps;
     let links_of = |host: usize| {
         (0..count).filter(move |other| *other != host).filter_map(move |other| slower(host, other))
     };
@@ -75,7 +75,8 @@ fn blame(matrix: &mut Matrix, usual: f64) {
         .collect();
     let slow_hosts = bad.iter().filter_map(|host| {
         let gbps = median(links_of(*host).collect())?;
-        Some(SlowHost { host: matrix.hosts[*host].clone(), gbps, part_of_median: gbps / usual })
+        let part_of_median = gbps / median_gbps;
+        Some(SlowHost { host: matrix.hosts[*host].clone(), gbps, part_of_median })
     });
     let slow_hosts: Vec<SlowHost> = slow_hosts.collect();
     let mut slow_links = Vec::new();
@@ -93,7 +94,7 @@ fn blame(matrix: &mut Matrix, usual: f64) {
                 from: matrix.hosts[from].clone(),
                 to: matrix.hosts[to].clone(),
                 gbps,
-                part_of_median: gbps / usual,
+                part_of_median: gbps / median_gbps,
             });
         }
     }
@@ -111,7 +112,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// Of the median: links of one fabric differ by less.
+/// Links below this part of the median are slow: links of one fabric differ by less.
 const SLOW: f64 = 0.6;
 
 #[cfg(test)]
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pair_meets_once_and_nobody_is_in_two_places() {
+    fn every_pair_is_measured_once_and_no_host_twice_in_a_round() {
         for hosts in 2..9 {
             let rounds = rounds(hosts);
             let mut met = BTreeSet::new();
@@ -137,17 +138,17 @@ mod tests {
         assert!(rounds(0).is_empty() && rounds(1).iter().all(Vec::is_empty));
     }
 
-    /// Four hosts at 10 Gb/s, but for what a test makes slow.
+    /// Four hosts at 10 Gb/s, except where `slow` returns a rate.
     fn mesh(slow: impl Fn(usize, usize) -> Option<f64>) -> Matrix {
         let hosts = ["a", "b", "c", "d"].map(str::to_owned);
-        let mut measured = Vec::new();
+        let mut results = Vec::new();
         for from in 0..4 {
             for to in (0..4).filter(|to| *to != from) {
                 let measurements = Ok((slow(from, to).unwrap_or(10.0), Some(5.0)));
-                measured.push(Measured { from, to, measurements });
+                results.push(PairResult { from, to, measurements });
             }
         }
-        matrix(&hosts, &measured)
+        matrix(&hosts, &results)
     }
 
     #[test]
@@ -168,9 +169,9 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_kept_with_its_reason() {
+    fn failed_pairs_have_their_error() {
         let hosts = ["a", "b"].map(str::to_owned);
-        let failed = Measured { from: 0, to: 1, measurements: Err("refused".to_owned()) };
+        let failed = PairResult { from: 0, to: 1, measurements: Err("refused".to_owned()) };
         let matrix = matrix(&hosts, &[failed]);
         assert_eq!((matrix.median_gbps, matrix.failed[0].why.as_str()), (None, "refused"));
     }

@@ -1,8 +1,8 @@
-//! Whether a measured result is normal: what the path should give, what part of that was reached, and what likely limits it,
-//! with evidence.
+//! Evaluates measured results: the expected bandwidth of the path, which part of it was reached, and likely limits with
+//! evidence.
 //!
-//! What it should give is worked out from what both ends tell of themselves ([`Side`]): ports, MTU, PCIe links. On the
-//! same host there is no link rate to compare with, and no verdict. Start at [`judge`].
+//! The expected bandwidth follows from the ports, MTU and PCIe links of both ends ([`Side`]). On the
+//! same host there is no link rate to compare with, and no verdict. Start at [`evaluate`].
 
 mod caps;
 mod counters;
@@ -13,13 +13,13 @@ mod side;
 mod targets;
 
 pub use counters::retransmissions;
-pub use mesh::{Measured, matrix, rounds};
-pub use side::{Hop, NetSide, PortSide, Side, Trouble};
+pub use mesh::{PairResult, matrix, rounds};
+pub use side::{Hop, NetSide, PortSide, Side, SideFinding};
 
 use report::{Cap, Point, Test, Transport, Verdict};
 
-/// The verdict on a run. The best point says what was reached; what is known of both ends, what should be.
-pub fn judge(points: &[Point], here: &Side, there: Option<&Side>) -> Verdict {
+/// The verdict on a run: its best point, compared with what both ends should reach.
+pub fn evaluate(points: &[Point], here: &Side, there: Option<&Side>) -> Verdict {
     let Some(best) = best(points) else {
         return Verdict { summary: "nothing was measured".to_owned(), ..Verdict::default() };
     };
@@ -46,7 +46,7 @@ pub fn judge(points: &[Point], here: &Side, there: Option<&Side>) -> Verdict {
     }
 }
 
-/// The most bandwidth, or the least latency.
+/// The point with the highest bandwidth, or the lowest latency.
 pub fn best(points: &[Point]) -> Option<&Point> {
     let latency = |point: &Point| point.latency.as_ref().map_or(u64::MAX, |spread| spread.p50_ns);
     let gbps = |point: &Point| point.gbps.unwrap_or(0.0);
@@ -58,12 +58,12 @@ pub fn best(points: &[Point]) -> Option<&Point> {
     }
 }
 
-/// Of many small messages it is their number that counts.
+/// The bandwidth; in rate tests also the message rate.
 fn reached(best: &Point) -> String {
     let gbps = best.gbps.unwrap_or(0.0);
     match (best.test, best.messages_per_second) {
         (Test::Rate, Some(rate)) => {
-            format!("{:.3} million operations a second, {gbps:.2} Gb/s", rate / 1e6)
+            format!("{:.3} million operations per second, {gbps:.2} Gb/s", rate / 1e6)
         }
         _ => format!("{gbps:.2} Gb/s"),
     }
@@ -73,11 +73,11 @@ fn bandwidth(best: &Point, cap: Option<&Cap>, part: Option<f64>) -> String {
     let reached = reached(best);
     match (cap, part) {
         (Some(cap), Some(part)) => format!(
-            "{reached}, {:.0} % of the {:.2} Gb/s that {} should give{}",
+            "{reached}, {:.0} % of the {:.2} Gb/s expected of {}{}",
             part * 100.0,
             cap.gbps,
             cap.what,
-            if part < GOOD { "" } else { ": as it should be" }
+            if part < GOOD { "" } else { ": OK" }
         ),
         _ => reached,
     }
@@ -91,7 +91,7 @@ fn latency(best: &Point) -> String {
             spread.p99_ns as f64 / 1e3,
             best.size_bytes
         ),
-        None => "nothing was timed".to_owned(),
+        None => "no latency was measured".to_owned(),
     }
 }
 
@@ -104,7 +104,7 @@ fn no_rate(transport: Transport) -> &'static str {
     }
 }
 
-/// From here on a result is as it should be.
+/// From this part of the expected bandwidth on, a result is OK.
 const GOOD: f64 = 0.9;
 
 #[cfg(test)]

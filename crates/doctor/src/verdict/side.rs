@@ -1,4 +1,4 @@
-//! What is known of one end of a measurement. It is sent to the other end, so it is small and has no secrets.
+//! The facts of one end of a measurement. They are sent to the other end, so they are small and contain no secrets.
 
 use std::net::IpAddr;
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::case::{is_software, port_name};
 use crate::rates;
-use crate::{Case, Verdict, examine};
+use crate::{Case, Verdict, run_checks};
 
-/// One end: ports, net devices, and what is wrong with them.
+/// One end: ports, net devices, and the doctor's findings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Side {
     /// The host's name.
@@ -18,12 +18,13 @@ pub struct Side {
     pub is_virtual: bool,
     /// CPUs online.
     pub cpus: Option<u32>,
-    /// RDMA ports that carry traffic.
+    /// Active RDMA ports.
     pub ports: Vec<PortSide>,
     /// Net devices with addresses.
     pub netdevs: Vec<NetSide>,
-    /// What the doctor says is wrong.
-    pub troubles: Vec<Trouble>,
+    /// The doctor's warnings and problems.
+    #[serde(rename = "troubles")]
+    pub findings: Vec<SideFinding>,
 }
 
 /// An RDMA port.
@@ -31,11 +32,11 @@ pub struct Side {
 pub struct PortSide {
     /// `mlx5_0 port 1`.
     pub name: String,
-    /// Whether the CPU does a card's work: rxe, siw.
+    /// Whether it is software: rxe, siw.
     pub is_software: bool,
-    /// Whether its cable carries Ethernet.
+    /// Whether its link layer is Ethernet.
     pub is_ethernet: bool,
-    /// Bits a second that its line carries, in Mb/s, line code taken off.
+    /// The rate of its link in Mb/s, without line coding.
     pub data_mbps: Option<u64>,
     /// The rate as text.
     pub rate: String,
@@ -50,7 +51,7 @@ pub struct PortSide {
 pub struct Hop {
     /// `PCIe 0000:3b:00.0`.
     pub what: String,
-    /// What it carries after its line code.
+    /// Its rate without line coding.
     pub gbps: f64,
     /// `8 GT/s x16`.
     pub evidence: String,
@@ -61,33 +62,34 @@ pub struct Hop {
 pub struct NetSide {
     /// `eth0`.
     pub name: String,
-    /// Its addresses and how many bits name their subnets.
+    /// Its addresses and prefix lengths.
     pub ips: Vec<(IpAddr, u8)>,
-    /// Its speed, if it tells.
+    /// Its speed, if known.
     pub mbps: Option<u64>,
-    /// The longest packet.
+    /// Its MTU.
     pub mtu: Option<u32>,
 }
 
-/// Something that the doctor found.
+/// A finding of the doctor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trouble {
+pub struct SideFinding {
     /// The check.
     pub check: String,
     /// Devices, ports, or `host`.
     pub subjects: Vec<String>,
     /// One line.
     pub summary: String,
-    /// What to do.
+    /// The first line of the fix.
     pub fix: Option<String>,
 }
 
 impl Side {
-    /// Of a machine.
-    pub fn of(case: &Case<'_>) -> Side {
-        let ports = case.active_ports().take(MAX).map(|(device, port)| port_of(case, device, port));
+    /// The facts of a machine.
+    pub fn new(case: &Case<'_>) -> Side {
+        let ports = case.active_ports().take(MAX_PORTS);
+        let ports = ports.map(|(device, port)| port_side(case, device, port));
         let netdevs = case.node.netdevs.iter().filter(|netdev| !netdev.ips.is_empty());
-        let netdevs = netdevs.take(MAX).map(|netdev| NetSide {
+        let netdevs = netdevs.take(MAX_PORTS).map(|netdev| NetSide {
             name: netdev.name.clone(),
             ips: netdev.ips.iter().copied().take(MAX_ADDRESSES).collect(),
             mbps: netdev.speed_mbps.map(u64::from),
@@ -99,11 +101,11 @@ impl Side {
             cpus: case.node.host.cpus.online,
             ports: ports.collect(),
             netdevs: netdevs.collect(),
-            troubles: troubles(case),
+            findings: findings(case),
         }
     }
 
-    /// From what the other end says of itself; nothing where it says something else.
+    /// Parses the facts that the other end sent; `None` if they are not valid.
     pub fn parse(about: &serde_json::Value) -> Option<Side> {
         serde_json::from_value(about.clone()).ok()
     }
@@ -118,7 +120,7 @@ impl Side {
         self.netdevs.iter().find(|netdev| netdev.ips.iter().any(|(ip, _)| *ip == address))
     }
 
-    /// The net device by which an address of a neighbour is reached: its narrowest subnet has it.
+    /// The net device that reaches an address directly: the one with the longest matching prefix.
     pub(super) fn towards(&self, address: IpAddr) -> Option<&NetSide> {
         let reach = |netdev: &NetSide| {
             let fit = netdev.ips.iter().filter(|(ip, bits)| is_within(address, *ip, *bits));
@@ -129,24 +131,24 @@ impl Side {
     }
 }
 
-fn port_of(case: &Case<'_>, device: &Device, port: &Port) -> PortSide {
-    let told = rates::now(case, device, port);
+fn port_side(case: &Case<'_>, device: &Device, port: &Port) -> PortSide {
+    let rate = rates::current(case, device, port);
     let speed = port.rate.value().and_then(|rate| rate.speed);
     let is_ethernet = port.link_layer == Seen::Value(LinkLayer::Ethernet);
-    let coded = if is_ethernet { 1.0 } else { line_code(speed) };
+    let coding = if is_ethernet { 1.0 } else { line_coding(speed) };
     PortSide {
         name: port_name(device, port),
         is_software: is_software(device),
         is_ethernet,
-        data_mbps: told.as_ref().map(|told| (told.mbps as f64 * coded) as u64),
+        data_mbps: rate.as_ref().map(|rate| (rate.mbps as f64 * coding) as u64),
         rate: port.rate.value().map_or_else(|| "unknown".to_owned(), ToString::to_string),
         hops: hops(case, device),
         netdev: port.netdev.clone(),
     }
 }
 
-/// What is left of InfiniBand's rate: the older speeds are named by their signals, with ten bits to a byte.
-fn line_code(speed: Option<LaneSpeed>) -> f64 {
+/// The data part of InfiniBand's rate: the older speeds are signalling rates, with 8b/10b or 64b/66b coding.
+fn line_coding(speed: Option<LaneSpeed>) -> f64 {
     match speed {
         Some(LaneSpeed::Sdr | LaneSpeed::Ddr | LaneSpeed::Qdr) => 0.8,
         Some(LaneSpeed::Fdr) => 64.0 / 66.0,
@@ -154,8 +156,8 @@ fn line_code(speed: Option<LaneSpeed>) -> f64 {
     }
 }
 
-/// From the card up to the root. Of what is above a function every second is the inside of a switch, which is no link; a
-/// virtual function has its card's.
+/// PCIe links from the card up to the root. Every second pair of functions is inside a switch, without a link; a virtual
+/// function has the link of its physical function.
 fn hops(case: &Case<'_>, device: &Device) -> Vec<Hop> {
     let Some(address) = device.pci else { return Vec::new() };
     let own = case.function(address).and_then(|function| function.physical_function);
@@ -175,26 +177,26 @@ fn hops(case: &Case<'_>, device: &Device) -> Vec<Hop> {
 }
 
 fn is_virtual(case: &Case<'_>) -> bool {
-    let told = case.tree.text("/proc/cpuinfo").into_value();
+    let cpuinfo = case.tree.text("/proc/cpuinfo").into_value();
     let flags = |text: &String| {
         text.lines().any(|line| {
             line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor")
         })
     };
-    told.as_ref().is_some_and(flags) || case.tree.exists("/sys/hypervisor/type")
+    cpuinfo.as_ref().is_some_and(flags) || case.tree.exists("/sys/hypervisor/type")
 }
 
-fn troubles(case: &Case<'_>) -> Vec<Trouble> {
-    let report = examine(case, &[]);
+fn findings(case: &Case<'_>) -> Vec<SideFinding> {
+    let report = run_checks(case, &[]);
     let bad = report.findings.iter().filter(|finding| finding.verdict >= Verdict::Warning);
-    let slows = bad.filter(|finding| SLOWING.contains(&finding.check));
-    let trouble = |finding: &crate::Finding| Trouble {
+    let slowing = bad.filter(|finding| SLOWING_CHECKS.contains(&finding.check));
+    let side_finding = |finding: &crate::Finding| SideFinding {
         check: finding.check.to_owned(),
         subjects: finding.subjects.iter().take(MAX_ADDRESSES).cloned().collect(),
         summary: finding.summary.clone(),
         fix: finding.fix.first().cloned(),
     };
-    slows.take(MAX_TROUBLES).map(trouble).collect()
+    slowing.take(MAX_FINDINGS).map(side_finding).collect()
 }
 
 fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
@@ -211,8 +213,8 @@ fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
     }
 }
 
-/// Checks whose findings cost speed.
-const SLOWING: &[&str] = &[
+/// Checks whose findings reduce bandwidth or raise latency.
+const SLOWING_CHECKS: &[&str] = &[
     "rate",
     "pcie",
     "mtu",
@@ -229,18 +231,18 @@ const SLOWING: &[&str] = &[
     "bond",
     "aer",
 ];
-/// All of it must fit a card of 64 KiB.
-const MAX: usize = 32;
+/// Ports and net devices. A side must fit in a hello message of 64 KiB, as with the limits below.
+const MAX_PORTS: usize = 32;
 const MAX_ADDRESSES: usize = 8;
 const MAX_HOPS: usize = 4;
-const MAX_TROUBLES: usize = 16;
+const MAX_FINDINGS: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn subnets_tell_by_which_device_a_neighbour_is_reached() {
+    fn the_longest_prefix_selects_the_net_device() {
         let netdev = |name: &str, ip: &str, bits| NetSide {
             name: name.to_owned(),
             ips: vec![(ip.parse().expect("an address"), bits)],
@@ -259,8 +261,8 @@ mod tests {
     }
 
     #[test]
-    fn every_check_that_slows_is_one() {
-        for name in SLOWING {
+    fn slowing_checks_exist() {
+        for name in SLOWING_CHECKS {
             assert!(crate::check(name).is_some(), "{name}");
         }
     }

@@ -1,47 +1,51 @@
-//! What to expect of a fabric by default: notes, never failures.
+//! Default targets for latency, jitter and loss: missed ones are notes, never failures.
 
 use report::{Point, Test, Transport};
 
 use super::Side;
 
-/// Targets that were missed, and what to think of that.
+/// Targets that were missed, and why they may not apply.
 pub(super) fn notes(points: &[Point], here: &Side, there: Option<&Side>) -> Vec<String> {
-    let mut notes: Vec<String> = points.iter().flat_map(of_point).collect();
-    let mut wrong = points.iter().filter(|point| point.verified == Some(false));
-    if let Some(point) = wrong.next() {
-        notes.insert(0, format!("bytes arrived that are not those sent, at {} bytes: look at the kernel's log and at memory", point.size_bytes));
+    let mut notes: Vec<String> = points.iter().flat_map(missed_targets).collect();
+    let mut corrupted = points.iter().filter(|point| point.verified == Some(false));
+    if let Some(point) = corrupted.next() {
+        let size = point.size_bytes;
+        notes.insert(
+            0,
+            format!("received data differs from sent data, at {size} bytes: check the kernel log and memory"),
+        );
     }
     if !notes.is_empty()
-        && let Some(why) = excuse(points, here, there)
+        && let Some(why) = why_not_applicable(points, here, there)
     {
         notes.push(why);
     }
     notes
 }
 
-fn of_point(point: &Point) -> Vec<String> {
+fn missed_targets(point: &Point) -> Vec<String> {
     let mut notes = Vec::new();
     let size = point.size_bytes;
     if let (Test::Latency, Some(spread)) = (point.test, &point.latency)
-        && size <= SMALL
+        && size <= SMALL_BYTES
     {
-        let (most, words) = match point.transport {
-            // Its providers are cards or software, and do not say which.
+        let (max_ns, text) = match point.transport {
+            // Providers of ofi are hardware or software, and do not report which.
             Transport::Tcp | Transport::Ofi => (TCP_NS, "1 ms, the target for TCP"),
             Transport::Verbs | Transport::Shm => (RDMA_NS, "10 µs, the target for RDMA"),
         };
-        if spread.p50_ns > most {
+        if spread.p50_ns > max_ns {
             let us = spread.p50_ns as f64 / 1e3;
-            notes.push(format!("latency at {size} bytes is {us:.1} µs, more than {words}"));
+            notes.push(format!("latency at {size} bytes is {us:.1} µs, more than {text}"));
         }
-        if spread.jitter_ns > JITTER_NS {
+        if spread.jitter_ns > MAX_JITTER_NS {
             let us = spread.jitter_ns as f64 / 1e3;
             notes.push(format!(
                 "jitter (p99 − p50) at {size} bytes is {us:.1} µs, more than the target of 1 µs"
             ));
         }
     }
-    if let Some(ratio) = point.loss_ratio.filter(|ratio| *ratio > LOSS) {
+    if let Some(ratio) = point.loss_ratio.filter(|ratio| *ratio > MAX_LOSS) {
         let percent = ratio * 100.0;
         notes.push(format!(
             "{percent:.3} % of datagrams of {size} bytes were lost, more than the target of 0.01 %"
@@ -50,21 +54,20 @@ fn of_point(point: &Point) -> Vec<String> {
     notes
 }
 
-/// Why targets for cards do not fit here.
-fn excuse(points: &[Point], here: &Side, there: Option<&Side>) -> Option<String> {
+/// Why targets for hardware do not apply here.
+fn why_not_applicable(points: &[Point], here: &Side, there: Option<&Side>) -> Option<String> {
     let rails = points.iter().flat_map(|point| &point.rails);
     let mut ports = rails.filter_map(|rail| here.port(&rail.here));
     if ports.any(|port| port.is_software) {
-        return Some("soft-RoCE is the CPU's work: targets are made for cards".to_owned());
+        return Some("soft-RoCE is software: the targets are for hardware".to_owned());
     }
     let is_virtual = here.is_virtual || there.is_some_and(|side| side.is_virtual);
-    is_virtual
-        .then(|| "this is a virtual machine: its CPUs come and go as its host likes".to_owned())
+    is_virtual.then(|| "this is a virtual machine: its host schedules its CPUs".to_owned())
 }
 
-/// Targets for latency are for small messages.
-const SMALL: u64 = 4096;
+/// The targets for latency are for small messages.
+const SMALL_BYTES: u64 = 4096;
 const RDMA_NS: u64 = 10_000;
 const TCP_NS: u64 = 1_000_000;
-const JITTER_NS: u64 = 1000;
-const LOSS: f64 = 0.0001;
+const MAX_JITTER_NS: u64 = 1000;
+const MAX_LOSS: f64 = 0.0001;

@@ -1,4 +1,4 @@
-//! Runs as people have them, and what is said of each.
+//! Typical runs and their verdicts.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ fn point(test: Test, transport: Transport, size: u64, gbps: f64) -> Point {
     Point::new(&outcome, "a", "b", "")
 }
 
-fn words(verdict: &Verdict) -> String {
+fn text(verdict: &Verdict) -> String {
     verdict
         .likely
         .iter()
@@ -67,13 +67,13 @@ fn words(verdict: &Verdict) -> String {
 }
 
 #[test]
-fn a_full_line_is_as_it_should_be() {
+fn a_full_link_is_ok() {
     let ends = side(port("mlx5_0 port 1", 100_000, 126.0));
     let run = [point(Test::Bandwidth, Transport::Verbs, 65536, 96.5)];
-    let verdict = judge(&run, &ends, Some(&ends));
+    let verdict = evaluate(&run, &ends, Some(&ends));
     let part = verdict.part.expect("a part");
     assert!((0.97..1.0).contains(&part), "{verdict:?}");
-    assert!(verdict.summary.ends_with("as it should be"), "{}", verdict.summary);
+    assert!(verdict.summary.ends_with(": OK"), "{}", verdict.summary);
     assert!(verdict.likely.is_empty() && verdict.notes.is_empty(), "{verdict:?}");
 }
 
@@ -82,17 +82,17 @@ fn the_slower_end_and_the_narrow_slot_are_named() {
     let wide = side(port("mlx5_0 port 1", 100_000, 126.0));
     let slow = side(port("mlx5_0 port 1", 40_000, 126.0));
     let run = [point(Test::Bandwidth, Transport::Verbs, 65536, 38.0)];
-    let verdict = judge(&run, &wide, Some(&slow));
+    let verdict = evaluate(&run, &wide, Some(&slow));
     assert!(verdict.should_give_gbps.expect("a cap") < 40.0, "{verdict:?}");
     let narrow = side(port("mlx5_0 port 1", 100_000, 31.5));
     let run = [point(Test::Bandwidth, Transport::Verbs, 65536, 27.0)];
-    let verdict = judge(&run, &wide, Some(&narrow));
-    assert!(words(&verdict).contains("PCIe link of 0000:3b:00.0"), "{verdict:?}");
-    assert!(verdict.part.expect("a part") > 0.95, "it gives what its slot does");
+    let verdict = evaluate(&run, &wide, Some(&narrow));
+    assert!(text(&verdict).contains("PCIe link of 0000:3b:00.0"), "{verdict:?}");
+    assert!(verdict.part.expect("a part") > 0.95, "it reaches the rate of its slot");
 }
 
 #[test]
-fn a_guide_that_calls_fifteen_percent_normal_is_contradicted() {
+fn twelve_percent_of_the_link_has_likely_limits() {
     let ends = side(port("mlx5_0 port 1", 100_000, 126.0));
     let mut slow = point(Test::Bandwidth, Transport::Verbs, 65536, 12.0);
     slow.counters = BTreeMap::from([
@@ -100,36 +100,36 @@ fn a_guide_that_calls_fifteen_percent_normal_is_contradicted() {
         ("mlx5_0 port 1 packet_sequence_errors_total".to_owned(), 7),
     ]);
     assert_eq!(retransmissions(&slow), Some(7));
-    let verdict = judge(&[slow], &ends, Some(&ends));
+    let verdict = evaluate(&[slow], &ends, Some(&ends));
     assert!(verdict.summary.contains("12 % of the"), "{}", verdict.summary);
-    assert!(words(&verdict).contains("went up by 7"), "{verdict:?}");
+    assert!(text(&verdict).contains("increased by 7"), "{verdict:?}");
 }
 
 #[test]
-fn small_messages_and_few_of_them_are_the_users_own_doing() {
+fn small_messages_and_low_depth_are_likely_limits() {
     let ends = side(port("mlx5_0 port 1", 100_000, 126.0));
     let small = [point(Test::Bandwidth, Transport::Verbs, 64, 2.0)];
-    assert!(words(&judge(&small, &ends, Some(&ends))).contains("messages are small"));
+    assert!(text(&evaluate(&small, &ends, Some(&ends))).contains("messages are small"));
     let mut shallow = point(Test::Bandwidth, Transport::Verbs, 8192, 20.0);
     shallow.depth = 1;
-    assert!(words(&judge(&[shallow], &ends, Some(&ends))).contains("too little is in flight"));
+    assert!(text(&evaluate(&[shallow], &ends, Some(&ends))).contains("too few bytes in flight"));
 }
 
 #[test]
-fn within_a_host_nothing_is_judged() {
+fn on_the_same_host_there_is_no_expected_bandwidth() {
     let run = [point(Test::Bandwidth, Transport::Shm, 65536, 50.0)];
-    let verdict = judge(&run, &Side::default(), None);
+    let verdict = evaluate(&run, &Side::default(), None);
     assert_eq!((verdict.part, verdict.should_give_gbps), (None, None));
-    assert!(words(&verdict).contains("no link rate to compare with"), "{verdict:?}");
+    assert!(text(&verdict).contains("no link rate to compare with"), "{verdict:?}");
     let mut loopback = point(Test::Bandwidth, Transport::Tcp, 65536, 20.0);
     loopback.rails[0].there = "127.0.0.1:50052".to_owned();
-    let verdict = judge(&[loopback], &Side::default(), None);
+    let verdict = evaluate(&[loopback], &Side::default(), None);
     assert_eq!(verdict.part, None);
-    assert!(words(&verdict).contains("one thread moves the bytes"), "{verdict:?}");
+    assert!(text(&verdict).contains("one thread transfers all data"), "{verdict:?}");
 }
 
 #[test]
-fn tcp_is_judged_by_the_net_devices_of_both_ends() {
+fn the_net_devices_of_both_ends_limit_tcp() {
     let netdev = |ip: &str, mbps| NetSide {
         name: "eth0".to_owned(),
         ips: vec![(ip.parse().expect("an address"), 24)],
@@ -140,15 +140,15 @@ fn tcp_is_judged_by_the_net_devices_of_both_ends() {
     let there = Side { netdevs: vec![netdev("10.0.0.2", 10_000)], ..Side::default() };
     let mut run = point(Test::Bandwidth, Transport::Tcp, 65536, 9.4);
     run.rails[0].there = "10.0.0.2:50052".to_owned();
-    let verdict = judge(&[run], &here, Some(&there));
+    let verdict = evaluate(&[run], &here, Some(&there));
     assert!((9.4..9.5).contains(&verdict.should_give_gbps.expect("a cap")), "{verdict:?}");
 }
 
 #[test]
-fn targets_are_notes_and_software_is_excused() {
+fn missed_targets_are_notes() {
     let mut ends = side(port("mlx5_0 port 1", 100_000, 126.0));
     let good = point(Test::Latency, Transport::Verbs, 8, 1.0);
-    let good_verdict = judge(std::slice::from_ref(&good), &ends, Some(&ends));
+    let good_verdict = evaluate(std::slice::from_ref(&good), &ends, Some(&ends));
     assert!(good_verdict.notes.is_empty(), "{good_verdict:?}");
     let mut slow = good;
     if let Some(spread) = &mut slow.latency {
@@ -156,8 +156,10 @@ fn targets_are_notes_and_software_is_excused() {
     }
     slow.loss_ratio = Some(0.01);
     let run = [slow];
-    let text = words(&judge(&run, &ends, Some(&ends)));
-    assert!(text.contains("10 µs") && text.contains("1 µs") && text.contains("0.01 %"), "{text}");
+    let notes = text(&evaluate(&run, &ends, Some(&ends)));
+    for target in ["10 µs", "1 µs", "0.01 %"] {
+        assert!(notes.contains(target), "{target}: {notes}");
+    }
     ends.ports[0].is_software = true;
-    assert!(words(&judge(&run, &ends, Some(&ends))).contains("soft-RoCE"));
+    assert!(text(&evaluate(&run, &ends, Some(&ends))).contains("soft-RoCE"));
 }

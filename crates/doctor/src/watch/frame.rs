@@ -1,21 +1,21 @@
-//! One reading of a machine.
+//! One sample of a machine.
 
 use node::Counter;
 use node::answers::{Holder, NvmlGpu};
 use node::watch::Usage;
 use serde::{Deserialize, Serialize};
 
-/// One look. Written as a line of JSON it is what `top --record` keeps; what is not known is left out.
+/// One sample. `top --record` writes it as a line of JSON, without unknown values.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Frame {
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub at_ms: u64,
-    /// What the machine is called.
+    /// The host name.
     pub host: Option<String>,
     /// RDMA devices, in the order of their names.
     pub devices: Vec<Device>,
-    /// Devices that were there since the watch began, and are not there now.
+    /// Devices that were present since the watch started, and are not now.
     pub gone: Vec<String>,
     /// NVIDIA's GPUs, in NVML's order.
     pub gpus: Vec<NvmlGpu>,
@@ -23,13 +23,13 @@ pub struct Frame {
     pub gpu_driver: Option<String>,
     /// CPUs and memory.
     pub usage: Option<Usage>,
-    /// Who holds RDMA resources, where that was asked for.
+    /// Processes with RDMA resources, if requested.
     pub holders: Vec<Holder>,
-    /// The store that runs on this machine, if one was named.
+    /// A store on this machine, if requested.
     pub store: Option<Store>,
-    /// A peer that is probed, if one was named.
+    /// A peer that is probed, if requested.
     pub probe: Option<Probe>,
-    /// How each collector fared.
+    /// The last run of each collector.
     pub runs: Vec<Run>,
 }
 
@@ -51,15 +51,15 @@ pub struct Device {
     pub pci: Option<String>,
     /// Its NUMA node.
     pub numa_node: Option<u32>,
-    /// `physical`, `virtual`, `software`; nothing where the machine does not tell.
+    /// `physical`, `virtual`, `software`; `None` if not known.
     pub function: Option<String>,
-    /// Of a virtual function: the RDMA device of its card if that is here, else the card's PCI address.
+    /// Of a virtual function: the RDMA device of its physical function if that is visible, else its PCI address.
     pub physical_function: Option<String>,
     /// Counters of the device as a whole.
     pub counters: Vec<Counter>,
-    /// How many counters of it and its ports were not read, since the driver has too many that have no name here.
+    /// The number of counters of it and its ports that were not read: more unlisted ones than the limit.
     pub left_out: u64,
-    /// How often one of the device's own counters was lower than in the look before: it wrapped, or was reset.
+    /// How often one of the device's own counters was lower than in the sample before: it wrapped, or was reset.
     pub went_back: u64,
     /// From the first.
     pub ports: Vec<Port>,
@@ -79,64 +79,64 @@ pub struct Port {
     pub state: Option<u32>,
     /// The kernel's number: 5 is up.
     pub phys_state: Option<u32>,
-    /// What it runs at.
+    /// The current rate.
     pub rate_mbps: Option<u64>,
-    /// What it should run at, by the doctor's rule.
+    /// The expected rate, as in the doctor's check `rate`.
     pub expected_mbps: Option<u64>,
-    /// What that follows from: `the cable`.
+    /// The source of the expected rate: `the cable`.
     pub expected_by: Option<String>,
-    /// Its counters: `counters/` first, then the driver's, then those of its net device by ethtool.
+    /// Its counters: `counters/` first, then the driver's, then those of its net device from ethtool.
     pub counters: Vec<Counter>,
-    /// How often one of them was lower than in the look before: it wrapped, or was reset.
+    /// How often one of them was lower than in the sample before: it wrapped, or was reset.
     pub went_back: u64,
 }
 
-/// A store of ours on this machine, by what its `/metrics` says: names without prefix and labels, values added up.
+/// A Wirelane store on this machine, from its `/metrics`: names without prefix and labels, values summed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Store {
-    /// Where it was asked.
+    /// The address of its metrics.
     pub address: String,
-    /// Its numbers by name: `store_hits_total`.
+    /// Its values by name: `store_hits_total`.
     pub numbers: std::collections::BTreeMap<String, f64>,
-    /// Links that are up, by the kind of lane in use: `tcp`.
+    /// Links that are up, by transport: `tcp`.
     pub links: std::collections::BTreeMap<String, f64>,
 }
 
-/// Small messages to a peer and back, since the frame before.
+/// Round trips of small messages to a peer, since the frame before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Probe {
-    /// Where it listens.
+    /// The address of the peer.
     pub peer: String,
-    /// The kind of lane that they use, while there is a link: `verbs`.
+    /// The transport of the link, while it is up: `verbs`.
     pub lane: Option<String>,
     /// Why there is no link, or why it ended.
     pub why: Option<String>,
-    /// How many were to be answered.
+    /// The number of messages sent.
     pub sent: u64,
-    /// Those that were not answered in time.
+    /// Messages that were not answered in time.
     pub lost: u64,
     /// p50 of the round trip, in nanoseconds.
     pub median_ns: Option<u64>,
     /// p99 of the round trip, in nanoseconds.
     pub p99_ns: Option<u64>,
-    /// By how many nanoseconds one differs from the one before, on the average.
+    /// The average difference between consecutive round trips, in nanoseconds.
     pub jitter_ns: Option<u64>,
 }
 
-/// How a collector fared.
+/// The last run of a collector.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Run {
     /// `rdma`, `gpu`, `host`, `processes`, `store`.
     pub collector: String,
-    /// Whether it got what there is; that there is none counts as done.
+    /// Whether it succeeded; an absent device or library is a success.
     pub success: bool,
-    /// How long it took.
+    /// Its duration.
     pub seconds: f64,
-    /// How long ago that was: within its interval, a collector's last result is used again.
+    /// Its age: within its interval, a collector's last result is reused.
     pub age_seconds: f64,
-    /// Why it failed.
+    /// The error, if it failed.
     pub why: Option<String>,
 }

@@ -3,24 +3,24 @@
 use std::convert::Infallible;
 use std::str::FromStr;
 
-/// What is wanted: everything, or what `include` names; and nothing that `exclude` names.
+/// Selects everything, or names that match `include`, without names that match `exclude`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct List {
     /// Empty: everything.
     pub include: Vec<Pattern>,
-    /// Stronger than `include`.
+    /// Takes precedence over `include`.
     pub exclude: Vec<Pattern>,
 }
 
-/// A name in which `*` stands for any letters and `?` for one.
+/// A name in which `*` matches any characters and `?` matches one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(String);
 
 impl List {
-    /// Whether something of these names is wanted: one of them is included, and none is excluded.
+    /// Whether something with these names is selected: one of them is included, and none is excluded.
     pub fn wants(&self, names: &[&str]) -> bool {
         let any = |patterns: &[Pattern]| {
-            patterns.iter().any(|pattern| names.iter().any(|name| pattern.fits(name)))
+            patterns.iter().any(|pattern| names.iter().any(|name| pattern.matches(name)))
         };
         (self.include.is_empty() || any(&self.include)) && !any(&self.exclude)
     }
@@ -35,12 +35,12 @@ impl FromStr for Pattern {
 }
 
 impl Pattern {
-    /// Whether a name is as the pattern says, as a whole.
-    pub fn fits(&self, name: &str) -> bool {
+    /// Whether the pattern matches the whole name.
+    pub fn matches(&self, name: &str) -> bool {
         let (pattern, name): (Vec<char>, Vec<char>) =
             (self.0.chars().collect(), name.chars().collect());
         let (mut p, mut n) = (0, 0);
-        // Where the last `*` is, and how much of the name it covers up to now: only that one ever covers more.
+        // The position of the last `*`, and the end of what it matches so far: only that one is extended.
         let mut star: Option<(usize, usize)> = None;
         while n < name.len() {
             match pattern.get(p) {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_and_question_marks_stand_for_letters() {
+    fn stars_and_question_marks_match_characters() {
         for (text, name) in [
             ("mlx5_*", "mlx5_10"),
             ("*", ""),
@@ -84,17 +84,17 @@ mod tests {
             ("port_*_bytes_total", "port_receive_bytes_total"),
             ("Pio Reserved *", "Pio Reserved 30"),
         ] {
-            assert!(pattern(text).fits(name), "{text} {name}");
+            assert!(pattern(text).matches(name), "{text} {name}");
         }
         for (text, name) in [("mlx5_?", "mlx5_10"), ("mlx5", "mlx5_0"), ("", "a"), ("a*b", "abc")] {
-            assert!(!pattern(text).fits(name), "{text} {name}");
+            assert!(!pattern(text).matches(name), "{text} {name}");
         }
         let long = "a".repeat(4000);
-        assert!(!pattern(&"a*".repeat(40)).fits(&format!("{long}b{long}").replace('a', "c")));
+        assert!(!pattern(&"a*".repeat(40)).matches(&format!("{long}b{long}").replace('a', "c")));
     }
 
     #[test]
-    fn what_is_excluded_is_not_wanted_though_it_is_included() {
+    fn exclude_takes_precedence_over_include() {
         let list = List { include: vec![pattern("rdma*")], exclude: vec![pattern("*bytes")] };
         assert!(list.wants(&["x", "rdma_packets"]) && !list.wants(&["x"]));
         assert!(!list.wants(&["rdma_bytes"]) && List::default().wants(&["anything"]));

@@ -1,8 +1,8 @@
-//! A machine that is watched: its ports, GPUs and CPUs from moment to moment.
+//! Monitoring of a machine: periodic samples of its ports, GPUs and CPUs.
 //!
-//! A [`Frame`] is one look, and everything that watches is a view of frames: the exporter's text, `wirelane top`, and what
-//! it records. Facts that stay (firmware, cables, which port belongs to which net device) are read now and then, numbers each
-//! time. What could not be read is in the frame as a fault, and hides nothing else.
+//! A [`Frame`] is one sample; the exporter's text, `wirelane top` and its recordings are views of frames. Constant facts
+//! (firmware, cables, which port belongs to which net device) are read once a minute, values each
+//! time. What could not be read is a fault in the frame, and does not affect the rest.
 //!
 //! Start at [`Frame`]; the names of all metrics are in `rows.rs`.
 
@@ -15,4 +15,4 @@ pub mod rows;
 pub use frame::{Device, Frame, Port, Probe, Run, Store};
 pub use list::{List, Pattern};
 pub use node::answers::Holder;
-pub use rdma::{RdmaLook, RdmaWatch, Settings};
+pub use rdma::{RdmaSample, RdmaWatch, Settings};

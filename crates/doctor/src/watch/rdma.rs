@@ -1,26 +1,26 @@
-//! RDMA devices, read again and again.
+//! Periodic samples of RDMA devices.
 //!
-//! Numbers are read with every look. What stays (firmware, which port belongs to which net device, what it should run at)
-//! is read with the rest of the machine, at first, then every minute, and when devices or their links change.
+//! Counters, states and rates are read with every sample. Constant facts (firmware, which port belongs to which net device,
+//! the expected rate) are read at the start, then every minute, and when devices or their links change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use node::counters::{Folder, meaning};
-use node::watch::{Choice, DeviceLook, NicWatch};
+use node::watch::{DeviceSample, NicWatch, Select};
 use node::{Counter, Node, PhysState, PortStatus, Role, Seen, Tree};
 
 use super::{Device, List, Port};
 use crate::{Case, rates};
 
-/// What is watched of them.
+/// What is sampled.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Devices, by name.
     pub devices: List,
-    /// Counters, by their file's name, or their metric's with or without `rdma_`.
+    /// Counters, by file name, or by metric name with or without `rdma_`.
     pub counters: List,
-    /// How many counters of one device may have no row in the table; hfi1 has hundreds.
+    /// The maximum number of counters of one device without a row in the table; hfi1 has hundreds.
     pub max_unlisted: usize,
 }
 
@@ -30,48 +30,48 @@ impl Default for Settings {
     }
 }
 
-/// Watches the RDMA devices of a machine.
+/// Samples the RDMA devices of a machine.
 #[derive(Debug)]
 pub struct RdmaWatch {
     tree: Tree,
     settings: Settings,
     facts: BTreeMap<String, Facts>,
-    read: Option<Instant>,
-    /// Devices, ports, states and rates: when they change, facts may have.
+    facts_read_at: Option<Instant>,
+    /// Devices, ports, states and rates: when they change, the facts are read again.
     shape: Vec<Shape>,
     before: Vec<Device>,
     known: BTreeSet<String>,
     nics: NicWatch,
 }
 
-/// What was seen in one look.
+/// One sample.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct RdmaLook {
+pub struct RdmaSample {
     /// In the order of their names.
     pub devices: Vec<Device>,
-    /// Names of devices that were there since the watch began, and are not there now.
+    /// Names of devices that were present since the watch started, and are not now.
     pub gone: Vec<String>,
 }
 
-/// What stays of a device.
+/// Constant facts of a device.
 #[derive(Debug, Default)]
 struct Facts {
     /// Without counters, states and rates.
     device: Device,
-    /// By port: what it runs at, where its own file does not tell.
+    /// By port: its rate, if its own file is imprecise.
     rates: BTreeMap<u32, Option<u64>>,
 }
 
 type Shape = (String, Vec<(u32, Option<u32>, Option<u64>)>);
 
 impl RdmaWatch {
-    /// Of this machine.
+    /// A watch of this machine.
     pub fn new(tree: Tree, settings: Settings) -> RdmaWatch {
         RdmaWatch {
             tree,
             settings,
             facts: BTreeMap::new(),
-            read: None,
+            facts_read_at: None,
             shape: Vec::new(),
             before: Vec::new(),
             known: BTreeSet::new(),
@@ -79,78 +79,80 @@ impl RdmaWatch {
         }
     }
 
-    /// Looks anew.
-    pub fn look(&mut self, now: Instant) -> RdmaLook {
-        self.forgive_who_came_back();
-        let mut chooser = Chooser { settings: &self.settings, unlisted: BTreeMap::new() };
-        let looks = node::watch::look(&self.tree, &mut chooser);
-        let unlisted = chooser.unlisted;
-        self.read_facts(&looks, now);
-        let mut devices: Vec<Device> = looks.iter().map(|look| self.device(look)).collect();
+    /// Takes a sample.
+    pub fn sample(&mut self, now: Instant) -> RdmaSample {
+        self.retry_returned_devices();
+        let mut selection = Selection { settings: &self.settings, unlisted: BTreeMap::new() };
+        let samples = node::watch::sample(&self.tree, &mut selection);
+        let unlisted = selection.unlisted;
+        self.read_facts(&samples, now);
+        let mut devices: Vec<Device> = samples.iter().map(|sample| self.device(sample)).collect();
         for device in &mut devices {
             let seen = unlisted.get(&device.name).copied().unwrap_or(0);
             device.left_out = seen.saturating_sub(self.settings.max_unlisted) as u64;
         }
         self.add_statistics(&mut devices, now);
-        self.count_what_went_back(&mut devices);
+        self.count_decreases(&mut devices);
         let here: BTreeSet<String> = devices.iter().map(|device| device.name.clone()).collect();
         let gone = self.known.difference(&here).cloned().collect();
         self.known.extend(here);
         self.before.clone_from(&devices);
-        RdmaLook { devices, gone }
+        RdmaSample { devices, gone }
     }
 
-    /// A device that was gone has a new driver behind its files, which may have what the old one refused.
-    fn forgive_who_came_back(&mut self) {
+    /// Retries refused files of missing devices: after they return, another driver may provide them.
+    fn retry_returned_devices(&mut self) {
         let here: BTreeSet<&str> = self.before.iter().map(|device| device.name.as_str()).collect();
         for name in self.known.iter().filter(|name| !here.contains(name.as_str())) {
-            self.tree.forgive(&format!("/sys/class/infiniband/{name}"));
+            self.tree.retry_refused(&format!("/sys/class/infiniband/{name}"));
         }
     }
 
-    fn read_facts(&mut self, looks: &[DeviceLook], now: Instant) {
-        let shape: Vec<Shape> = looks.iter().map(shape).collect();
-        let old = self.read.is_none_or(|read| now.saturating_duration_since(read) >= FACTS_LAST);
+    fn read_facts(&mut self, samples: &[DeviceSample], now: Instant) {
+        let shape: Vec<Shape> = samples.iter().map(shape).collect();
+        let old = self
+            .facts_read_at
+            .is_none_or(|read| now.saturating_duration_since(read) >= FACTS_INTERVAL);
         if !old && shape == self.shape {
             return;
         }
         let node = Node::read(&self.tree);
         self.facts = facts(&node, &self.tree);
-        // Thousands of looks that nobody will ask for again.
-        self.tree.renew();
-        self.read = Some(now);
+        // Drops thousands of cached files that are not read again.
+        self.tree.clear_cache();
+        self.facts_read_at = Some(now);
         self.shape = shape;
     }
 
-    fn device(&self, look: &DeviceLook) -> Device {
+    fn device(&self, sample: &DeviceSample) -> Device {
         let unknown = Facts::default();
-        let facts = self.facts.get(&look.name).unwrap_or(&unknown);
+        let facts = self.facts.get(&sample.name).unwrap_or(&unknown);
         Device {
-            name: look.name.clone(),
-            counters: look.counters.clone(),
-            ports: look.ports.iter().map(|port| self.port(facts, port)).collect(),
+            name: sample.name.clone(),
+            counters: sample.counters.clone(),
+            ports: sample.ports.iter().map(|port| self.port(facts, port)).collect(),
             ..facts.device.clone()
         }
     }
 
-    fn port(&self, facts: &Facts, look: &PortStatus) -> Port {
-        let known = facts.device.ports.iter().find(|port| port.number == look.number);
-        let rate = look.rate.value().map(|rate| rate.mbps);
+    fn port(&self, facts: &Facts, status: &PortStatus) -> Port {
+        let known = facts.device.ports.iter().find(|port| port.number == status.number);
+        let rate = status.rate.value().map(|rate| rate.mbps);
         Port {
-            number: look.number,
-            state: look.state.value().map(|state| *state as u32),
-            phys_state: phys_state(&look.phys_state),
-            rate_mbps: facts.rates.get(&look.number).copied().unwrap_or(rate),
-            counters: look.counters.clone(),
+            number: status.number,
+            state: status.state.value().map(|state| *state as u32),
+            phys_state: phys_state(&status.phys_state),
+            rate_mbps: facts.rates.get(&status.number).copied().unwrap_or(rate),
+            counters: status.counters.clone(),
             ..known.cloned().unwrap_or_default()
         }
     }
 
-    /// What the drivers of the ports' net devices count.
+    /// Adds the ethtool statistics of the ports' net devices.
     fn add_statistics(&mut self, devices: &mut [Device], now: Instant) {
         for port in devices.iter_mut().flat_map(|device| &mut device.ports) {
             let Some(netdev) = &port.netdev else { continue };
-            let mut found = self.nics.look(&self.tree, netdev, now);
+            let mut found = self.nics.sample(&self.tree, netdev, now);
             found.retain(|counter| {
                 let row = counter.row();
                 row.is_some_and(|row| is_wanted(&self.settings.counters, &counter.name, row.name()))
@@ -159,7 +161,7 @@ impl RdmaWatch {
         }
     }
 
-    fn count_what_went_back(&self, devices: &mut [Device]) {
+    fn count_decreases(&self, devices: &mut [Device]) {
         for device in devices {
             let Some(before) = self.before.iter().find(|before| before.name == device.name) else {
                 continue;
@@ -175,13 +177,13 @@ impl RdmaWatch {
     }
 }
 
-/// What is wanted, and how many counters of each device have no row.
-struct Chooser<'s> {
+/// Selects devices and counters, and counts those without a row.
+struct Selection<'s> {
     settings: &'s Settings,
     unlisted: BTreeMap<String, usize>,
 }
 
-impl Choice for Chooser<'_> {
+impl Select for Selection<'_> {
     fn device(&mut self, name: &str) -> bool {
         self.settings.devices.wants(&[name])
     }
@@ -203,7 +205,7 @@ fn is_wanted(list: &List, file: &str, metric: &str) -> bool {
     *list == List::default() || list.wants(&[file, metric, &format!("rdma_{metric}")])
 }
 
-fn shape(device: &DeviceLook) -> Shape {
+fn shape(device: &DeviceSample) -> Shape {
     let port = |port: &PortStatus| {
         let state = port.state.value().map(|state| *state as u32);
         (port.number, state, port.rate.value().map(|rate| rate.mbps))
@@ -212,22 +214,22 @@ fn shape(device: &DeviceLook) -> Shape {
 }
 
 fn facts(node: &Node, tree: &Tree) -> BTreeMap<String, Facts> {
-    let case = Case::of(node, tree);
+    let case = Case::new(node, tree);
     node.devices.iter().map(|device| (device.name.clone(), facts_of(&case, device))).collect()
 }
 
 fn facts_of(case: &Case<'_>, device: &node::Device) -> Facts {
     let mut rates = BTreeMap::new();
     let ports = device.ports.iter().map(|port| {
-        let standing = rates::standing(case, device, port);
-        rates.extend(standing.instead.map(|rate| (port.number, rate)));
-        let (mbps, by) = standing.expected.unzip();
+        let status = rates::status(case, device, port);
+        rates.extend(status.netdev_mbps.map(|rate| (port.number, rate)));
+        let (mbps, source) = status.expected.unzip();
         Port {
             number: port.number,
             netdev: port.netdev.clone(),
             link_layer: port.link_layer.value().map(|layer| layer.name().to_owned()),
             expected_mbps: mbps,
-            expected_by: by,
+            expected_by: source,
             ..Port::default()
         }
     });
@@ -257,23 +259,23 @@ fn function(role: &Role) -> Option<&'static str> {
     }
 }
 
-/// The card of a virtual function: by its RDMA device, if that is here, which a pod does not see.
+/// The physical function of a virtual one: its RDMA device if visible (not in a pod), else its PCI address.
 fn physical_function(node: &Node, role: &Role) -> Option<String> {
     let Role::Virtual { of, .. } = role else { return None };
     let card = node.devices.iter().find(|device| device.pci == Some(*of));
     Some(card.map_or_else(|| of.to_string(), |card| card.name.clone()))
 }
 
-/// The kernel's number; of one that it does not name, nothing.
+/// The kernel's number; `None` if it is unknown.
 fn phys_state(state: &Seen<PhysState>) -> Option<u32> {
     let known = state.value().filter(|state| **state != PhysState::Unknown);
     known.map(|state| *state as u32 + 1)
 }
 
-/// How many counters are lower than before. Numbers that may go down, or of which that is not known, do not count.
+/// The number of counters that are lower than before. Gauges and unlisted counters do not count.
 fn went_back(before: &[Counter], now: &[Counter]) -> u64 {
     let counters = now.iter().enumerate().filter(|(at, counter)| {
-        // Mostly the same files, in the same order.
+        // Usually the same files in the same order.
         let same = |known: &&Counter| known.name == counter.name && known.folder == counter.folder;
         let before = before.get(*at).filter(same).or_else(|| before.iter().find(same));
         before.is_some_and(|before| counter.went_back(before))
@@ -281,5 +283,5 @@ fn went_back(before: &[Counter], now: &[Counter]) -> u64 {
     counters.count() as u64
 }
 
-/// Cables are changed and firmware is burnt while the machine runs, though seldom.
-const FACTS_LAST: Duration = Duration::from_secs(60);
+/// Cables and firmware may change while the machine runs.
+const FACTS_INTERVAL: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
-//! Two machines that should talk, and one machine at two times.
+//! Two machines that are compared, and one machine at two times.
 
 use doctor::checklist::{self, State};
-use doctor::{Case, Finding, Verdict, examine, peer, since};
+use doctor::{Case, Finding, Verdict, peer, run_checks, since};
 use node::{Node, Tree};
 use serde_json::{Value, json};
 
@@ -9,11 +9,11 @@ use crate::{changed, report, tree};
 
 fn compare(ours: &Tree, theirs: &Tree) -> Vec<Finding> {
     let (here, there) = (Node::read(ours), Node::read(theirs));
-    peer::compare(&Case::of(&here, ours), &Case::of(&there, theirs))
+    peer::compare(&Case::new(&here, ours), &Case::new(&there, theirs))
 }
 
 #[track_caller]
-fn says(findings: &[Finding], verdict: Verdict, words: &str) {
+fn has(findings: &[Finding], verdict: Verdict, words: &str) {
     let found = findings
         .iter()
         .any(|finding| finding.verdict == verdict && finding.summary.contains(words));
@@ -21,44 +21,44 @@ fn says(findings: &[Finding], verdict: Verdict, words: &str) {
 }
 
 #[track_caller]
-fn is_well(findings: &[Finding]) {
+fn has_no_fault(findings: &[Finding]) {
     assert!(findings.iter().all(|finding| finding.verdict == Verdict::Ok), "{findings:#?}");
 }
 
 #[test]
-fn a_machine_fits_itself() {
-    is_well(&compare(&tree("mlx5-roce"), &tree("mlx5-roce")));
-    is_well(&compare(&tree("ndr8"), &tree("ndr8")));
+fn a_machine_matches_itself() {
+    has_no_fault(&compare(&tree("mlx5-roce"), &tree("mlx5-roce")));
+    has_no_fault(&compare(&tree("ndr8"), &tree("ndr8")));
 }
 
 #[test]
-fn ends_that_do_not_fit() {
+fn machines_that_do_not_match() {
     let roce = tree("mlx5-roce");
-    says(
+    has(
         &compare(&roce, &tree("empty")),
         Verdict::Problem,
         "the peer does not have an active RDMA port",
     );
-    says(&compare(&roce, &tree("cx3-port2")), Verdict::Problem, "no common link layer");
-    says(&compare(&roce, &tree("siw")), Verdict::Problem, "no common link layer");
-    says(&compare(&roce, &tree("mtu")), Verdict::Warning, "in one subnet");
-    says(&compare(&roce, &tree("roce-no-ip")), Verdict::Problem, "no common version of RoCE");
-    says(&compare(&roce, &tree("bnxt")), Verdict::Warning, "is in the same subnet");
+    has(&compare(&roce, &tree("cx3-port2")), Verdict::Problem, "no common link layer");
+    has(&compare(&roce, &tree("siw")), Verdict::Problem, "no common link layer");
+    has(&compare(&roce, &tree("mtu")), Verdict::Warning, "in the same subnet");
+    has(&compare(&roce, &tree("roce-no-ip")), Verdict::Problem, "no common RoCE version");
+    has(&compare(&roce, &tree("bnxt")), Verdict::Warning, "are in the same subnet");
 }
 
 #[test]
-fn infiniband_needs_one_fabric_and_one_partition() {
+fn infiniband_needs_the_same_fabric_and_a_common_partition() {
     let ours = tree("cx3-port2");
     let port = "/sys/class/infiniband/mlx4_0/ports/2";
     let limited = changed("cx3-port2", |json| {
         json["files"][format!("{port}/pkeys/0")] = Value::from("0x8001\n")
     });
-    says(&compare(&ours, &limited), Verdict::Problem, "no common partition");
+    has(&compare(&ours, &limited), Verdict::Problem, "no common partition");
     let elsewhere = changed("cx3-port2", |json| {
         json["files"][format!("{port}/gids/0")] =
             Value::from("fec0:0000:0000:0001:f452:1403:007b:e0e2\n");
     });
-    says(&compare(&ours, &elsewhere), Verdict::Problem, "different subnet prefixes");
+    has(&compare(&ours, &elsewhere), Verdict::Problem, "different subnet prefixes");
 }
 
 #[test]
@@ -68,12 +68,12 @@ fn versions_are_compared() {
         json["files"]["/proc/sys/kernel/osrelease"] = Value::from("6.8.0\n");
     });
     let findings = compare(&tree("mlx5-roce"), &newer);
-    says(&findings, Verdict::Note, "different firmware of MT4125");
-    says(&findings, Verdict::Note, "different kernels");
+    has(&findings, Verdict::Note, "different firmware of MT4125");
+    has(&findings, Verdict::Note, "different kernels");
 }
 
 #[test]
-fn what_changed_since_then() {
+fn changes_since_a_snapshot() {
     let (then, now) = (
         tree("mlx5-roce"),
         changed("mlx5-roce", |json| {
@@ -88,19 +88,19 @@ fn what_changed_since_then() {
     let facts: Vec<&str> = since.changes.iter().map(|change| change.fact).collect();
     assert_eq!(facts, ["rate"], "{:?}", since.changes);
     assert_eq!(since.changes[0].after.as_deref(), Some("25 Gb/s (1X EDR)"));
-    let moved: Vec<(&str, u64, u64)> = since
+    let counters: Vec<(&str, u64, u64)> = since
         .counters
         .iter()
-        .map(|moved| (moved.counter.as_str(), moved.before, moved.after))
+        .map(|change| (change.counter.as_str(), change.before, change.after))
         .collect();
-    assert_eq!(moved, [("link_downed", 0, 2)]);
+    assert_eq!(counters, [("link_downed", 0, 2)]);
     let new: Vec<&str> = since.new.iter().map(|finding| finding.check).collect();
     assert_eq!(new, ["rate", "link-errors"]);
     assert!(since.gone.is_empty());
 }
 
 #[test]
-fn devices_come_and_go_as_a_whole() {
+fn an_added_or_removed_device_is_one_change() {
     let (then, now) = (tree("ndr8"), tree("mlx5-roce"));
     let (before, after) = (Node::read(&then), Node::read(&now));
     let since = since::compare((&before, &report(&then)), (&after, &report(&now)));
@@ -116,8 +116,8 @@ fn the_checklist_of_a_machine_in_production() {
     let state = |name: &str, title: &str| {
         let tree = tree(name);
         let node = Node::read(&tree);
-        let case = Case::of(&node, &tree);
-        let items = checklist::go_through(&case, &examine(&case, &[]));
+        let case = Case::new(&node, &tree);
+        let items = checklist::evaluate(&case, &run_checks(&case, &[]));
         let item = items.into_iter().find(|item| item.title.contains(title));
         item.unwrap_or_else(|| panic!("no line {title}")).state
     };
@@ -127,5 +127,5 @@ fn the_checklist_of_a_machine_in_production() {
     assert_eq!(state("ndr8", "GPUs"), State::Done);
     assert_eq!(state("mlx5-roce", "GPUs"), State::DoesNotApply);
     assert_eq!(state("empty", "device present"), State::NotDone);
-    assert_eq!(state("memlock", "packet filter"), State::CannotTell);
+    assert_eq!(state("memlock", "firewall"), State::CannotTell);
 }

@@ -1,20 +1,20 @@
-//! Error lines, with causes looked for on a machine.
+//! Error lines, with causes checked on a machine.
 
 use doctor::Case;
-use doctor::explain::{Explained, State, explain, read};
+use doctor::explain::{Explanation, State, explain, parse};
 use node::Node;
 
 use crate::tree;
 
-fn on(name: &str, line: &str) -> Explained {
+fn on(name: &str, line: &str) -> Explanation {
     let tree = tree(name);
     let node = Node::read(&tree);
-    let case = Case::of(&node, &tree);
-    explain(read(line), &case).into_iter().next().unwrap_or_else(|| panic!("{line} is not known"))
+    let case = Case::new(&node, &tree);
+    explain(parse(line), &case).into_iter().next().unwrap_or_else(|| panic!("{line} is not known"))
 }
 
 #[test]
-fn a_protection_error_names_iommu_and_acs_first_wherever_it_is_read() {
+fn for_a_protection_error_iommu_and_acs_are_always_first() {
     let lines = [
         "IBV_WC_LOC_PROT_ERR(4) vendor_err=81",
         "NCCL WARN NET/IB : Got completion from peer 10.0.0.1<1> with status=4 opcode=0 len=0 \
@@ -36,7 +36,7 @@ fn a_protection_error_names_iommu_and_acs_first_wherever_it_is_read() {
 }
 
 #[test]
-fn the_iommus_state_is_shown_with_its_file() {
+fn the_state_of_the_iommu_has_its_file_as_evidence() {
     let seen = on("iommu", "IBV_WC_LOC_PROT_ERR(4) vendor_err=81");
     let iommu = &seen.causes[0];
     assert_eq!((iommu.check, iommu.state), (Some("iommu"), State::Seen));
@@ -52,7 +52,7 @@ fn the_iommus_state_is_shown_with_its_file() {
 }
 
 #[test]
-fn what_is_seen_comes_before_what_is_usual() {
+fn causes_found_on_the_machine_come_first() {
     let explained = on("mtu", "Failed status 12: wr_id 0 syndrom 0x81");
     assert_eq!((explained.causes[0].check, explained.causes[0].state), (Some("mtu"), State::Seen));
     let explained = on("roce-no-ip", "Failed status 12: wr_id 0 syndrom 0x81");
@@ -65,7 +65,7 @@ fn what_is_seen_comes_before_what_is_usual() {
 }
 
 #[test]
-fn what_is_only_worth_knowing_is_no_cause() {
+fn a_note_is_not_a_cause() {
     let explained = on("cx3-port2", "Failed status 12: wr_id 0 syndrom 0x81");
     let ports = explained.causes.iter().find(|cause| cause.check == Some("ports"));
     assert_eq!(ports.map(|cause| cause.state), Some(State::NotHere));

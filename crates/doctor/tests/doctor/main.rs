@@ -1,5 +1,5 @@
-//! What the doctor says of whole machines: those that are well, and those with a fault that was put there.
-#![allow(clippy::disallowed_methods, reason = "a test makes the files that it reads")]
+//! Findings on whole machines: without faults, and with one that the test adds.
+#![allow(clippy::disallowed_methods, reason = "a test creates the files that it reads")]
 #![allow(missing_docs, reason = "a test")]
 
 mod compared;
@@ -9,11 +9,11 @@ mod planted;
 
 use std::path::{Path, PathBuf};
 
-use doctor::{Case, Report, Settings, Verdict, examine};
+use doctor::{Case, Report, Settings, Verdict, run_checks};
 use node::{About, Node, Tree};
 use serde_json::Value;
 
-/// Something that is not as it should be: which check, how bad, and of what.
+/// A fault: check, verdict and subject.
 type Fault<'f> = (&'f str, Verdict, &'f str);
 
 const PROBLEM: Verdict = Verdict::Problem;
@@ -44,16 +44,16 @@ fn report(tree: &Tree) -> Report {
 
 fn report_with(tree: &Tree, settings: Settings) -> Report {
     let node = Node::read(tree);
-    examine(&Case { settings, ..Case::of(&node, tree) }, &[])
+    run_checks(&Case { settings, ..Case::new(&node, tree) }, &[])
 }
 
-/// What people are told of.
+/// Findings that are printed by default.
 fn faults(report: &Report) -> Vec<(&str, Verdict, String)> {
-    let told = report
+    let printed = report
         .findings
         .iter()
         .filter(|finding| ![Verdict::Ok, Verdict::Unknown].contains(&finding.verdict));
-    told.map(|finding| (finding.check, finding.verdict, finding.subject())).collect()
+    printed.map(|finding| (finding.check, finding.verdict, finding.subject())).collect()
 }
 
 #[track_caller]
@@ -72,16 +72,12 @@ fn healthy_machines_have_no_fault() {
         let report = report(&tree(name));
         assert_eq!(faults(&report), [], "{name}");
         assert!(!report.is_bad(true), "{name}");
-        assert!(
-            report.line().ends_with("healthy as far as can be seen"),
-            "{name}: {}",
-            report.line()
-        );
+        assert!(report.line().ends_with("no fault found"), "{name}: {}", report.line());
     }
 }
 
 #[test]
-fn what_is_worth_knowing_is_no_fault() {
+fn notes_are_not_faults() {
     let cable: &[Fault<'_>] = &[("ports", NOTE, "mlx4_0 port 1")];
     let given: &[Fault<'_>] = &[("rights", NOTE, "mlx5_0, mlx5_1, mlx5_2 and 2 more")];
     let restricted: &[Fault<'_>] =
@@ -96,7 +92,7 @@ fn what_is_worth_knowing_is_no_fault() {
 }
 
 #[test]
-fn broken_machines_have_just_their_fault() {
+fn faulty_machines_have_only_their_fault() {
     let port = "mlx5_0 port 1";
     let cases: &[(&str, &[Fault<'_>])] = &[
         ("cx3-10g", &[("rate", PROBLEM, "mlx4_0 port 2"), ("ports", NOTE, "mlx4_0 port 1")]),
@@ -130,7 +126,7 @@ fn broken_machines_have_just_their_fault() {
 }
 
 #[test]
-fn every_tree_is_one_of_these() {
+fn every_tree_is_tested() {
     let known = [
         "bnxt",
         "cx3-10g",
@@ -162,12 +158,12 @@ fn every_tree_is_one_of_these() {
     let names: Vec<String> =
         names.map(|name| name.to_string_lossy().trim_end_matches(".json").to_owned()).collect();
     for name in names {
-        assert!(known.contains(&name.as_str()), "say here what the doctor finds on {name}");
+        assert!(known.contains(&name.as_str()), "add the findings on {name} here");
     }
 }
 
 #[test]
-fn without_rdma_there_is_nothing_to_find() {
+fn without_rdma_there_are_no_findings() {
     let report = report(&tree("empty"));
     assert!(report.devices.is_empty());
     has(&report, &[]);
@@ -185,14 +181,14 @@ fn the_worst_comes_first() {
 }
 
 #[test]
-fn a_snapshot_of_a_tree_is_judged_the_same() {
+fn a_snapshot_of_a_tree_has_the_same_findings() {
     for name in ["ndr8", "pod", "iommu", "saturated", "cx3-10g"] {
         let first = tree(name);
-        let whole = serde_json::to_value(report(&first)).expect("JSON");
+        let expected = serde_json::to_value(report(&first)).expect("JSON");
         let copy = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(copy.path(), snapshot(&first)).expect("is written");
         let again = Tree::at(copy.path()).expect("the copy");
-        assert_eq!(whole, serde_json::to_value(report(&again)).expect("JSON"), "{name}");
+        assert_eq!(expected, serde_json::to_value(report(&again)).expect("JSON"), "{name}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Faults that are put into healthy machines, one at a time: each is found, and nothing else.
+//! Faults that are added to healthy machines, one at a time: each is found, and nothing else.
 
 use doctor::{Report, Settings};
 use node::Tree;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{Fault, NOTE, PROBLEM, WARNING, changed, has, report, report_with};
 
-/// A tree with these files in it, by the paths that are asked for.
+/// A tree with these files added.
 fn with_files(name: &str, files: &[(&str, &str)]) -> Tree {
     changed(name, |json| {
         for (path, text) in files {
@@ -41,11 +41,11 @@ fn of_port(name: &str) -> String {
 }
 
 #[test]
-fn a_port_that_is_down_alone_is_a_problem_and_beside_others_of_another_model_a_warning() {
+fn a_down_port_is_a_problem_or_a_warning_if_other_models_are_active() {
     let down: &[(&str, &str)] =
         &[(&of_port("state"), "1: DOWN\n"), (&of_port("phys_state"), "2: Polling\n")];
     files_give("mlx5-roce", down, &[("ports", PROBLEM, ROCE)]);
-    // One of eight of a model is missed.
+    // One of eight cards of a model.
     files_give("ndr8", down, &[("ports", PROBLEM, ROCE)]);
     let spare = "/sys/class/infiniband/mlx5_8/ports/1";
     let files =
@@ -57,11 +57,11 @@ fn a_port_that_is_down_alone_is_a_problem_and_beside_others_of_another_model_a_w
 }
 
 #[test]
-fn a_slow_link_is_as_bad_as_who_tells_of_it() {
+fn the_verdict_on_a_slow_link_depends_on_the_evidence() {
     let slow: &[(&str, &str)] = &[(&of_port("rate"), "200 Gb/sec (4X HDR)\n")];
     // Seven others of the model run at 400.
     files_give("ndr8", slow, &[("rate", WARNING, ROCE)]);
-    // Nothing tells of a single card what its InfiniBand link should be.
+    // The expected InfiniBand rate of a single card is not known.
     files_give(
         "saturated",
         slow,
@@ -69,7 +69,7 @@ fn a_slow_link_is_as_bad_as_who_tells_of_it() {
     );
     let one_lane: &[(&str, &str)] = &[(&of_port("rate"), "100 Gb/sec (1X NDR)\n")];
     files_give("ndr8", one_lane, &[("rate", WARNING, ROCE)]);
-    // On Ethernet the other end tells; without it the cable; without both the card, which is a note.
+    // On Ethernet the link partner decides; without it the cable; without both the card, which is a note.
     let fast = json!({"supported_mbps": [10000, 100_000, 200_000], "advertised_mbps": [], "partner_mbps": [100_000, 200_000]});
     answer_gives("mlx5-roce", "/ethtool/ens1np0/modes", fast, &[("rate", PROBLEM, ROCE)]);
     let silent = json!({"supported_mbps": [10000, 100_000, 200_000], "advertised_mbps": [], "partner_mbps": []});
@@ -87,7 +87,7 @@ fn a_slow_link_is_as_bad_as_who_tells_of_it() {
 }
 
 #[test]
-fn the_users_word_counts_first() {
+fn the_rate_of_the_user_takes_precedence() {
     let tree = crate::tree("mlx5-roce");
     let expecting = |mbps| report_with(&tree, Settings::default().expect_rate_mbps(Some(mbps)));
     has(&expecting(200_000), &[("rate", PROBLEM, ROCE)]);
@@ -95,7 +95,7 @@ fn the_users_word_counts_first() {
 }
 
 #[test]
-fn an_mlx4_that_says_ten_is_not_believed() {
+fn ten_gigabit_of_mlx4_is_not_trusted() {
     let tree = changed("cx3-10g", |json| {
         json["answers"]["ethtool"] = json!({});
         json["files"]["/sys/class/net/enp3s0d1/speed"] = Value::from("25000\n");
@@ -104,7 +104,7 @@ fn an_mlx4_that_says_ten_is_not_believed() {
 }
 
 #[test]
-fn pcie_below_a_switch_and_slots_that_are_merely_small() {
+fn degraded_pcie_links_and_slots_that_are_slow_by_design() {
     let card = "/sys/bus/pci/devices/0000:38:00.0";
     let slow = [(format!("{card}/current_link_speed"), "2.5 GT/s PCIe\n")];
     files_give("mlx5-roce", &[(&slow[0].0, slow[0].1)], &[("pcie", PROBLEM, "mlx5_0")]);
@@ -119,7 +119,7 @@ fn pcie_below_a_switch_and_slots_that_are_merely_small() {
     let small: Vec<(&str, &str)> =
         small.iter().map(|(path, text)| (path.as_str(), *text)).collect();
     files_give("mlx5-roce", &small, &[("pcie", NOTE, "mlx5_0")]);
-    // A GPU at rest has slowed its link down.
+    // An idle GPU has lowered its link speed.
     files_give(
         "iommu",
         &[("/sys/bus/pci/devices/0000:1b:00.0/current_link_speed", "2.5 GT/s PCIe\n")],
@@ -143,7 +143,7 @@ fn translation_without_gpus_is_a_note() {
 }
 
 #[test]
-fn counters_that_tell_of_congestion_and_loss() {
+fn counters_of_congestion_and_loss() {
     files_give(
         "mlx5-roce",
         &[(&of_port("hw_counters/rp_cnp_ignored"), "7\n")],
@@ -178,7 +178,7 @@ fn counters_that_tell_of_congestion_and_loss() {
 }
 
 #[test]
-fn flow_control_at_odds_with_itself() {
+fn conflicting_flow_control() {
     let both = json!({"autonegotiation": false, "rx": true, "tx": true});
     answer_gives("mlx5-roce", "/ethtool/ens1np0/pause", both, &[("flow-control", WARNING, ROCE)]);
     answer_gives(
@@ -196,14 +196,14 @@ fn flow_control_at_odds_with_itself() {
 }
 
 #[test]
-fn ecn_that_is_off_where_the_driver_tells() {
-    let with = |obeying: &str| {
+fn ecn_that_is_off() {
+    let with = |reaction: &str| {
         changed("mlx5-roce", |json| {
             for priority in 0..8 {
                 let file =
                     |part: &str| format!("/sys/class/net/ens1np0/ecn/{part}/enable/{priority}");
                 json["files"][file("roce_np")] = Value::from("1\n");
-                json["files"][file("roce_rp")] = Value::from(obeying);
+                json["files"][file("roce_rp")] = Value::from(reaction);
             }
         })
     };
@@ -212,7 +212,7 @@ fn ecn_that_is_off_where_the_driver_tells() {
 }
 
 #[test]
-fn the_packet_filter_matters_to_soft_roce() {
+fn the_firewall_affects_soft_roce() {
     let closed = json!({"program": "nft", "readable": true, "drops_by_default": true, "udp_let_in": [[53, 53]], "tcp_let_in": []});
     answer_gives("rxe", "/firewall", closed.clone(), &[("firewall", PROBLEM, "host")]);
     answer_gives("mlx5-roce", "/firewall", closed, &[("firewall", NOTE, "host")]);
@@ -221,7 +221,7 @@ fn the_packet_filter_matters_to_soft_roce() {
 }
 
 #[test]
-fn lines_of_the_kernels_log() {
+fn lines_of_the_kernel_log() {
     let with = |kind: &str, text: &str| json!([{"at_us": 1, "kind": kind, "text": text}]);
     for (kind, text, verdict) in [
         (
@@ -261,7 +261,7 @@ fn lines_of_the_kernels_log() {
 }
 
 #[test]
-fn errors_that_functions_count() {
+fn pcie_error_counters() {
     let file = |name: &str| format!("/sys/bus/pci/devices/0000:38:00.0/aer_dev_{name}");
     files_give("mlx5-roce", &[(&file("fatal"), "DLP 1\n")], &[("aer", PROBLEM, "mlx5_0")]);
     files_give("mlx5-roce", &[(&file("nonfatal"), "CmpltTO 2\n")], &[("aer", WARNING, "mlx5_0")]);
@@ -275,7 +275,7 @@ fn errors_that_functions_count() {
 }
 
 #[test]
-fn nodes_that_this_user_may_not_open() {
+fn device_nodes_that_this_user_may_not_open() {
     let tree = changed("memlock", |json| {
         json["nodes"]["/dev/infiniband/uverbs0"]["mode"] = json!(0o020_600);
     });
@@ -286,14 +286,14 @@ fn nodes_that_this_user_may_not_open() {
     });
     let report = report(&tree);
     assert!(
-        report.findings[0].summary.contains("given no RDMA device"),
+        report.findings[0].summary.contains("no RDMA device is assigned"),
         "{:?}",
         report.findings[0]
     );
 }
 
 #[test]
-fn modules_that_are_missing() {
+fn missing_modules() {
     let without = |gone: &str| {
         changed("mlx5-roce", |json| {
             let folders = json["folders"].as_object_mut().expect("folders");
@@ -301,12 +301,12 @@ fn modules_that_are_missing() {
         })
     };
     has(&report(&without("rdma_ucm")), &[("modules", WARNING, "host")]);
-    // The class of device nodes shows that this one is there, if only built into the kernel.
+    // The class shows that this one is built into the kernel.
     has(&report(&without("ib_uverbs")), &[]);
 }
 
 #[test]
-fn what_a_control_group_allows() {
+fn limits_of_the_cgroup() {
     let file = "/sys/fs/cgroup/user.slice/user-0.slice/session-4.scope/rdma.max";
     files_give("mlx5-roce", &[(file, "mlx5_0 hca_handle=max hca_object=max\n")], &[]);
     files_give(
@@ -322,7 +322,7 @@ fn what_a_control_group_allows() {
 }
 
 #[test]
-fn what_the_machine_does_with_its_cpus_is_a_note() {
+fn governor_and_idle_states_are_notes() {
     let cpu = "/sys/devices/system/cpu/cpu0";
     files_give(
         "mlx5-roce",
@@ -337,7 +337,7 @@ fn what_the_machine_does_with_its_cpus_is_a_note() {
 }
 
 #[test]
-fn firmware_that_differs_and_a_gpu_far_from_cards() {
+fn different_firmware_and_a_gpu_without_a_near_card() {
     files_give(
         "ndr8",
         &[("/sys/class/infiniband/mlx5_3/fw_ver", "28.39.1002\n")],
@@ -352,7 +352,7 @@ fn firmware_that_differs_and_a_gpu_far_from_cards() {
 }
 
 #[test]
-fn a_port_without_an_address_is_a_fault_only_where_it_should_have_one() {
+fn a_port_without_an_address_is_a_note_if_it_may_be_unused() {
     let member = |master: &str| {
         changed("roce-no-ip", |json| {
             json["links"][format!("{NETDEV}/master")] =
@@ -385,8 +385,8 @@ const CARD: &str = "/sys/devices/pci0000:37/0000:37:01.0/0000:38:00.0";
 const NETDEV: &str = "/sys/devices/pci0000:37/0000:37:01.0/0000:38:00.0/net/ens1np0";
 
 #[test]
-fn a_virtual_function_on_a_host_may_wait_without_link_and_address() {
-    // The same port, now of a virtual function of the card beside it.
+fn a_virtual_function_on_a_host_may_be_without_link_and_address() {
+    // The same port, now of a virtual function of the card next to it.
     let virtual_one = |name: &str, files: &[(&str, &str)]| {
         changed(name, |json| {
             json["links"][format!("{CARD}/physfn")] =
@@ -434,7 +434,7 @@ fn only_gpus_that_compute_make_translation_a_problem() {
 }
 
 #[test]
-fn efa_needs_less_of_the_kernel_than_others() {
+fn efa_needs_fewer_kernel_modules() {
     let closed = "NVRM version: NVIDIA UNIX Kernel Module for x86_64  550.90.07\n";
     let efa = |module: &str| {
         changed("efa", |json| {
@@ -454,7 +454,7 @@ fn efa_needs_less_of_the_kernel_than_others() {
 }
 
 #[test]
-fn a_capability_of_a_user_namespace_does_not_lift_the_limit() {
+fn ipc_lock_has_no_effect_in_a_user_namespace() {
     let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
                   Max locked memory         8388608              8388608              bytes     \n";
     let with = |map: &str| {
@@ -462,7 +462,7 @@ fn a_capability_of_a_user_namespace_does_not_lift_the_limit() {
     };
     has(&with("         0          0 4294967295\n"), &[]);
     has(&with("         0       1000          1\n"), &[("memlock", PROBLEM, "host")]);
-    // Where the map is not known, the capability is believed.
+    // If the map is not known, the capability counts.
     has(&report(&with_files("mlx5-roce", &[("/proc/self/limits", limits)])), &[]);
 }
 
@@ -493,14 +493,14 @@ fn an_ipv6_fabric_is_a_note_and_foreign_addresses_are_a_problem() {
 }
 
 #[test]
-fn a_user_whose_limit_could_be_raised_is_warned() {
+fn a_limit_that_can_be_raised_is_a_warning() {
     let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
                   Max locked memory         8388608              unlimited            bytes     \n";
     files_give("memlock", &[("/proc/self/limits", limits)], &[("memlock", WARNING, "host")]);
 }
 
 #[test]
-fn bonds_of_a_kind_that_roce_cannot_use() {
+fn bond_modes_without_roce_support() {
     let with_mode = |mode: &str| {
         with_files(
             "mlx5-roce",
@@ -516,7 +516,7 @@ fn bonds_of_a_kind_that_roce_cannot_use() {
 }
 
 #[test]
-fn a_slow_slot_is_named_by_what_is_above_it() {
+fn a_degraded_link_is_named_by_the_bridge_above_it() {
     let card = "/sys/bus/pci/devices/0000:38:00.0";
     let tree = with_files("mlx5-roce", &[(&format!("{card}/current_link_width"), "4\n")]);
     let report = report(&tree);

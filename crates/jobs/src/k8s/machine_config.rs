@@ -66,7 +66,7 @@ fn kernel_arguments(
     }
     let groups = &node.iommu.groups;
     if !groups.is_empty()
-        && groups.values().all(|kind| *kind == Seen::Value(iommu::PASSED_THROUGH.to_owned()))
+        && groups.values().all(|kind| *kind == Seen::Value(iommu::PASSTHROUGH_TYPE.to_owned()))
     {
         notes.push("this node's IOMMU passes through already".to_owned());
     }

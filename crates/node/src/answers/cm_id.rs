@@ -1,6 +1,6 @@
-//! Connections and listeners of the RDMA connection manager, as netlink tells (RDMA_NL_NLDEV).
+//! Connections and listeners of the RDMA connection manager, from netlink (RDMA_NL_NLDEV).
 //!
-//! They are read on request and kept in no snapshot: they contain other hosts' addresses.
+//! They are read on request and not stored in snapshots: they contain other hosts' addresses.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,27 +14,27 @@ use super::rdma;
 pub struct CmId {
     /// The RDMA device.
     pub device: String,
-    /// `LISTEN`, `CONNECT`, as the kernel calls it.
+    /// The kernel's name: `LISTEN`, `CONNECT`.
     pub state: &'static str,
-    /// Its process; 0 where the kernel itself holds it.
+    /// Its process; 0 if it belongs to the kernel.
     pub pid: u32,
-    /// The kernel's module that holds it.
+    /// The kernel module that owns it.
     pub module: Option<String>,
-    /// Here.
+    /// The local address.
     pub local: Option<SocketAddr>,
-    /// There.
+    /// The peer's address.
     pub peer: Option<SocketAddr>,
 }
 
-/// All of them; nothing, where the kernel has no RDMA or does not tell.
-pub(super) fn ask() -> Option<Vec<CmId>> {
+/// All of them; `None` if the kernel has no RDMA or does not answer.
+pub(super) fn query() -> Option<Vec<CmId>> {
     let devices = rdma::devices(&mut Socket::rdma().ok()?)?;
     let mut found = Vec::new();
     for device in devices {
         let index = netlink::attribute(rdma::DEVICE_INDEX, &device.index.to_ne_bytes());
-        // A socket of its own: one that was given up in the middle of an answer gives the rest of it first.
+        // A new socket each time: after a timeout, the rest of the old answer would come first.
         let bodies = Socket::rdma()
-            .and_then(|mut socket| socket.ask(rdma::kind(CM_ID_GET), Want::All, &index));
+            .and_then(|mut socket| socket.query(rdma::kind(CM_ID_GET), Want::All, &index));
         for body in bodies.unwrap_or_default() {
             found.extend(parse(&device.name, &body));
         }
@@ -64,20 +64,20 @@ fn address(value: &[u8]) -> Option<SocketAddr> {
     let [f0, f1, p0, p1, rest @ ..] = value else { return None };
     let ip: IpAddr = match u16::from_ne_bytes([*f0, *f1]) {
         INET => (*rest.first_chunk::<4>()?).into(),
-        // Behind the flow's label.
+        // After the flow label.
         INET6 => (*rest.get(4..)?.first_chunk::<16>()?).into(),
         _ => return None,
     };
     Some(SocketAddr::new(ip, u16::from_be_bytes([*p0, *p1])))
 }
 
-/// Whatever the bytes are.
+/// Parses any bytes.
 #[cfg(any(test, feature = "fuzz"))]
 pub(super) fn fuzz(body: &[u8]) {
     assert!(parse("a", body).iter().all(|id| id.device == "a"));
 }
 
-/// `enum rdma_cm_state`, by the names that `rdma` prints.
+/// `enum rdma_cm_state`, with the names that `rdma` prints.
 const STATES: [&str; 11] = [
     "IDLE",
     "ADDR_QUERY",
@@ -108,7 +108,7 @@ mod tests {
     use crate::answers::netlink::attribute;
 
     #[test]
-    fn a_connection_of_the_kernel_as_it_tells_it() {
+    fn a_connection_of_the_kernel_is_parsed() {
         let v4 = [&INET.to_ne_bytes()[..], &20049_u16.to_be_bytes(), &[10, 77, 0, 2], &[0; 8]];
         let entry = [
             attribute(STATE, &[5]),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_cut_short_is_none() {
+    fn a_truncated_address_is_ignored() {
         let v6 = [&INET6.to_ne_bytes()[..], &[0x4e, 0x51], &[0; 4], &[0; 15], &[1]].concat();
         assert_eq!(address(&v6), "[::1]:20049".parse().ok());
         assert_eq!((address(&v6[..20]), address(&[2, 0, 1]), address(&[])), (None, None, None));

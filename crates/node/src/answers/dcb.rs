@@ -1,4 +1,4 @@
-//! Flow control per priority, by DCB netlink.
+//! Flow control per priority, from DCB netlink.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use super::netlink::{self, Socket, Want};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Dcb {
-    /// Priorities with pause frames of their own (PFC), one bit each.
+    /// Priorities with PFC, one bit each.
     pub pfc_enabled: Option<u8>,
-    /// How many priorities can have them.
+    /// The number of priorities that can have PFC.
     pub pfc_capacity: Option<u8>,
-    /// Where a packet's priority is taken from: `pcp` or `dscp`.
+    /// The source of a packet's priority: `pcp` or `dscp`.
     pub trust: Option<String>,
-    /// Priorities by DSCP, where the table tells.
+    /// Priorities by DSCP, as far as the table has them.
     pub dscp_to_priority: BTreeMap<u8, u8>,
 }
 
-/// Of these net devices, those whose driver has it.
-pub(super) fn ask(netdevs: &[Interface]) -> Option<BTreeMap<String, Dcb>> {
+/// The settings of those net devices whose driver has them.
+pub(super) fn query(netdevs: &[Interface]) -> Option<BTreeMap<String, Dcb>> {
     let mut socket = Socket::route().ok()?;
     let mut all = BTreeMap::new();
     for netdev in netdevs {
         let name = netlink::attribute(NAME, &[netdev.name.as_bytes(), &[0]].concat());
         let request = [&[0, IEEE_GET, 0, 0], &name[..]].concat();
-        let answers = socket.ask(GET_DCB, Want::One, &request).unwrap_or_default();
+        let answers = socket.query(GET_DCB, Want::One, &request).unwrap_or_default();
         if let Some(dcb) = answers.iter().find_map(|body| parse(body)) {
             all.insert(netdev.name.clone(), dcb);
         }
@@ -48,7 +48,7 @@ fn parse(body: &[u8]) -> Option<Dcb> {
             _ => None,
         })
         .collect();
-    // Drivers go by DSCP as soon as the table has a row of it, and by the VLAN's priority until then.
+    // Drivers use DSCP if the table has a row for it, else the VLAN's priority.
     let trust = if dscp_to_priority.is_empty() { "pcp" } else { "dscp" };
     Some(Dcb {
         pfc_capacity: pfc.and_then(|pfc| pfc.first().copied()),
@@ -58,7 +58,7 @@ fn parse(body: &[u8]) -> Option<Dcb> {
     })
 }
 
-/// Whatever the bytes are.
+/// Parses any bytes.
 #[cfg(any(test, feature = "fuzz"))]
 pub(super) fn fuzz(body: &[u8]) {
     parse(body);

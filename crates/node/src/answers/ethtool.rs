@@ -1,4 +1,4 @@
-//! What ethtool reports of a net device.
+//! Facts of net devices from ethtool.
 
 mod driver;
 pub(super) mod eeprom;
@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Interface;
 use driver::{Driver, DriverSocket};
-pub(crate) use statistics::{Asked, Names};
+pub(crate) use statistics::{EthtoolSocket, StatisticNames};
 
-/// A net device's answers; what its driver does not tell is `None`.
+/// The facts of a net device; `None` for what its driver does not report.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ethtool {
@@ -25,28 +25,28 @@ pub struct Ethtool {
     pub speed_mbps: Option<u32>,
     /// Whether the speed is negotiated.
     pub autonegotiation: Option<bool>,
-    /// Speeds that the port can have, that it tells its partner, and that its partner tells.
+    /// Speeds that the port supports, that it advertises, and that its link partner advertises.
     pub modes: Option<LinkModes>,
     /// Receive and transmit rings.
     pub rings: Option<Rings>,
-    /// How interrupts are held back.
+    /// Interrupt coalescing.
     pub coalescing: Option<Coalescing>,
     /// Pause frames for the whole port.
     pub pause: Option<Pause>,
-    /// What is plugged into the port.
+    /// The cable or transceiver.
     pub module: Option<PluggableModule>,
-    /// What the driver counts, by its own names: those that [`crate::counters::statistic`] knows.
+    /// The driver's statistics that [`crate::counters::statistic`] knows, by its own names.
     pub statistics: BTreeMap<String, u64>,
 }
 
 /// Speeds in Mb/s, ascending, each once.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkModes {
-    /// What the port can do with what is plugged in.
+    /// Supported with the plugged cable or transceiver.
     pub supported_mbps: Vec<u32>,
-    /// What it tells its partner.
+    /// Advertised to the link partner.
     pub advertised_mbps: Vec<u32>,
-    /// What its partner tells; empty if it tells nothing.
+    /// Advertised by the link partner; empty if not known.
     pub partner_mbps: Vec<u32>,
 }
 
@@ -63,58 +63,58 @@ pub struct Rings {
     pub tx_max: u32,
 }
 
-/// How interrupts are held back.
+/// Interrupt coalescing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coalescing {
-    /// Microseconds that a received packet waits at most.
+    /// The maximum delay of a received packet, in microseconds.
     pub rx_usecs: u32,
-    /// Microseconds that a sent packet's completion waits at most.
+    /// The maximum delay of a sent packet's completion, in microseconds.
     pub tx_usecs: u32,
-    /// Whether the driver chooses for receiving.
+    /// Whether the driver adapts the delay for receiving.
     pub adaptive_rx: bool,
-    /// Whether the driver chooses for sending.
+    /// Whether the driver adapts the delay for sending.
     pub adaptive_tx: bool,
 }
 
 /// Pause frames for the whole port (802.3x).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
-    /// Whether both ends agree on it.
+    /// Whether it is negotiated.
     pub autonegotiation: bool,
-    /// Whether we stop when told.
+    /// Whether the port obeys pause frames.
     pub rx: bool,
-    /// Whether we tell others to stop.
+    /// Whether the port sends pause frames.
     pub tx: bool,
 }
 
-/// A cable or transceiver; its serial number is not kept.
+/// A cable or transceiver, without its serial number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PluggableModule {
     /// `QSFP28`.
     pub form: Option<String>,
-    /// Who made it.
+    /// Its vendor.
     pub vendor: Option<String>,
     /// Its part number.
     pub part: Option<String>,
     /// Its length in metres, of a cable.
     pub length_m: Option<u32>,
-    /// What it is made for, in Mb/s.
+    /// Its nominal rate, in Mb/s.
     pub nominal_mbps: Option<u32>,
 }
 
-/// Of these net devices, those that tell something.
-pub(super) fn ask(netdevs: &[Interface]) -> Option<BTreeMap<String, Ethtool>> {
+/// The facts of those net devices that have any.
+pub(super) fn query(netdevs: &[Interface]) -> Option<BTreeMap<String, Ethtool>> {
     let socket = DriverSocket::open()?;
     let one = |netdev: &Interface| {
         let driver = socket.driver(&netdev.name)?;
-        let told = of(&driver);
-        (told != Ethtool::default()).then(|| (netdev.name.clone(), told))
+        let facts = read(&driver);
+        (facts != Ethtool::default()).then(|| (netdev.name.clone(), facts))
     };
     Some(netdevs.iter().filter_map(one).collect())
 }
 
-fn of(driver: &Driver<'_>) -> Ethtool {
+fn read(driver: &Driver<'_>) -> Ethtool {
     let (name, firmware) = driver.identity().unwrap_or_default();
     let link = driver.link_settings();
     Ethtool {
@@ -159,11 +159,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn asking_what_is_not_there_or_tells_nothing_is_no_answer() {
+    fn missing_net_devices_have_no_facts() {
         let netdev = |name: &str| Interface { name: name.to_owned(), index: 1, addresses: vec![] };
         let none = netdev("no-such-device");
         let long = netdev("a-name-that-is-longer-than-any");
-        assert_eq!(ask(&[none, long]), Some(BTreeMap::new()));
-        ask(&[netdev("lo")]).expect("asked");
+        assert_eq!(query(&[none, long]), Some(BTreeMap::new()));
+        query(&[netdev("lo")]).expect("an answer");
     }
 }

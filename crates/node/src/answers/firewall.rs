@@ -1,4 +1,4 @@
-//! The packet filter's rules, as its own program lists them.
+//! The firewall's rules, from `nft` or `iptables-save`.
 
 mod iptables;
 mod nft;
@@ -7,40 +7,40 @@ use serde::{Deserialize, Serialize};
 
 use super::program;
 
-/// What `nft` or `iptables-save` says.
+/// The relevant rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Firewall {
-    /// The program that was asked: `nft` or `iptables-save`.
+    /// The program that was run: `nft` or `iptables-save`.
     pub program: String,
-    /// Whether it answered; it needs root.
+    /// Whether it succeeded; it needs root.
     pub readable: bool,
-    /// Whether packets that come to us are dropped unless a rule lets them in.
+    /// Whether incoming packets are dropped unless a rule accepts them.
     pub drops_by_default: Option<bool>,
-    /// Ports of UDP that a rule lets in, as ranges.
+    /// UDP ports that a rule accepts, as ranges.
     pub udp_let_in: Vec<(u16, u16)>,
-    /// Ports of TCP that a rule lets in, as ranges.
+    /// TCP ports that a rule accepts, as ranges.
     pub tcp_let_in: Vec<(u16, u16)>,
 }
 
-/// The tables of nft are those of most systems; where they are empty, the older ones may be in use.
-pub(super) fn ask() -> Option<Firewall> {
+/// Most systems use nft; if its tables are empty, iptables may be in use.
+pub(super) fn query() -> Option<Firewall> {
     let nft = program::run("nft", &["-j", "list", "ruleset"]).map(|output| {
         let rules = output.succeeded.then(|| nft::parse(&output.text)).flatten();
-        Firewall::of("nft", rules)
+        Firewall::new("nft", rules)
     });
-    if nft.as_ref().is_some_and(|nft| !nft.readable || nft.says_something()) {
+    if nft.as_ref().is_some_and(|nft| !nft.readable || nft.has_rules()) {
         return nft;
     }
     let iptables = program::run("iptables-save", &[]).map(|output| {
         let rules = output.succeeded.then(|| iptables::parse(&output.text));
-        Firewall::of("iptables-save", rules)
+        Firewall::new("iptables-save", rules)
     });
-    iptables.filter(|iptables| nft.is_none() || iptables.says_something()).or(nft)
+    iptables.filter(|iptables| nft.is_none() || iptables.has_rules()).or(nft)
 }
 
 impl Firewall {
-    fn of(program: &str, rules: Option<Rules>) -> Self {
+    fn new(program: &str, rules: Option<Rules>) -> Self {
         let program = program.to_owned();
         match rules {
             None => Firewall { program, ..Firewall::default() },
@@ -54,14 +54,14 @@ impl Firewall {
         }
     }
 
-    fn says_something(&self) -> bool {
+    fn has_rules(&self) -> bool {
         self.drops_by_default == Some(true)
             || !self.udp_let_in.is_empty()
             || !self.tcp_let_in.is_empty()
     }
 }
 
-/// What matters of all rules.
+/// The relevant parts of all rules.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Rules {
     drops_by_default: bool,
@@ -70,7 +70,7 @@ struct Rules {
 }
 
 impl Rules {
-    fn let_in(&mut self, protocol: &str, ports: Vec<(u16, u16)>) {
+    fn accept(&mut self, protocol: &str, ports: Vec<(u16, u16)>) {
         let list = match protocol {
             "udp" => &mut self.udp,
             "tcp" => &mut self.tcp,
@@ -80,7 +80,7 @@ impl Rules {
     }
 }
 
-/// Whatever the text is.
+/// Parses any text.
 #[cfg(any(test, feature = "fuzz"))]
 pub(super) fn fuzz(text: &str) {
     nft::parse(text);
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nft_drops_by_default_and_lets_in_roce() {
+    fn nft_drops_by_default_and_accepts_roce() {
         let text = r#"{"nftables": [{"metainfo": {}},
             {"chain": {"family": "inet", "table": "filter", "name": "input", "hook": "input", "policy": "drop"}},
             {"rule": {"family": "inet", "table": "filter", "chain": "input", "expr": [

@@ -1,6 +1,6 @@
-//! Processes that hold RDMA resources, by the kernel's resource tracking (netlink, RDMA_NL_NLDEV).
+//! Processes with RDMA resources, from the kernel's resource tracking (netlink, RDMA_NL_NLDEV).
 //!
-//! Only how many is kept, of each kind: no number of a queue pair, no key, no address.
+//! Only the number of each kind is stored: no queue pair numbers, keys or addresses.
 
 mod process;
 
@@ -13,59 +13,60 @@ use serde::{Deserialize, Serialize};
 use super::netlink::{self, Socket, Want};
 use super::rdma;
 
-/// Those who hold RDMA resources.
+/// Processes with RDMA resources.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Holders {
     /// By device, then by process.
     pub list: Vec<Holder>,
-    /// Why it is not all, if it is not.
+    /// Why the list is incomplete, if it is.
     pub why: Option<String>,
 }
 
-/// A process, and how much of a device it holds.
+/// A process and its resources of a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Holder {
     /// The RDMA device.
     pub device: String,
-    /// The process; 0 where the kernel itself is the holder, or it cannot be seen from here.
+    /// The process; 0 if it is the kernel, or not visible in this namespace.
     pub pid: u32,
-    /// The process's name, or the kernel module's.
+    /// The name of the process or kernel module.
     pub command: Option<String>,
-    /// The pod's UID, of a process in one.
+    /// The UID of its pod.
     pub pod: Option<String>,
-    /// The container's id, of a process in one.
+    /// The ID of its container.
     pub container: Option<String>,
-    /// How many of each kind: `qp`, `cq`, `mr`, `pd`, `cm_id`, `ctx`, `srq`.
+    /// The number of each kind: `qp`, `cq`, `mr`, `pd`, `cm_id`, `ctx`, `srq`.
     pub resources: BTreeMap<String, u64>,
-    /// Bytes of memory that it has registered.
+    /// Bytes of registered memory.
     pub registered_bytes: Option<u64>,
 }
 
-/// Nothing, where the kernel has no RDMA or does not tell.
-pub(crate) fn ask() -> Option<Holders> {
-    let until = Instant::now() + PATIENCE;
+/// `None` if the kernel has no RDMA or does not answer.
+pub(crate) fn query() -> Option<Holders> {
+    let deadline = Instant::now() + TIMEOUT;
     let devices = rdma::devices(&mut Socket::rdma().ok()?)?;
     let mut tally = Tally::default();
-    let why = devices.iter().filter_map(|device| tally.ask(device, until)).last();
-    let crowd = tally.0.len();
-    let crowded = || format!("{crowd} hold something, and only {MAX_HOLDERS} are told");
-    let list = tally.0.into_iter().take(MAX_HOLDERS).map(|(who, holds)| holder(who, holds));
-    Some(Holders { list: list.collect(), why: (crowd > MAX_HOLDERS).then(crowded).or(why) })
+    let why = devices.iter().filter_map(|device| tally.query(device, deadline)).last();
+    let total = tally.0.len();
+    let incomplete = || format!("only {MAX_HOLDERS} of {total} processes are listed");
+    let list = tally.0.into_iter().take(MAX_HOLDERS);
+    let list = list.map(|(owner, resources)| holder(owner, resources)).collect();
+    Some(Holders { list, why: (total > MAX_HOLDERS).then(incomplete).or(why) })
 }
 
-/// Whatever the bytes are.
+/// Parses any bytes.
 #[cfg(any(test, feature = "fuzz"))]
 pub(super) fn fuzz(body: &[u8]) {
     let mut tally = Tally::default();
     KINDS.iter().for_each(|kind| tally.add("a", kind, body));
-    for (who, holds) in tally.0 {
-        assert!(holds.resources.values().all(|count| *count > 0), "{}", who.device);
+    for (owner, resources) in tally.0 {
+        assert!(resources.counts.values().all(|count| *count > 0), "{}", owner.device);
     }
 }
 
-/// What `/proc/PID/cgroup` holds, whatever it is.
+/// Parses any text as `/proc/PID/cgroup`.
 #[cfg(any(test, feature = "fuzz"))]
 pub(super) fn fuzz_cgroup(text: &str) {
     let workload = process::workload(text);
@@ -73,34 +74,34 @@ pub(super) fn fuzz_cgroup(text: &str) {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Who {
+struct Owner {
     device: String,
     pid: u32,
     module: Option<String>,
 }
 
 #[derive(Debug, Default)]
-struct Holds {
-    resources: BTreeMap<&'static str, u64>,
-    registered: Option<u64>,
+struct Resources {
+    counts: BTreeMap<&'static str, u64>,
+    registered_bytes: Option<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Tally(BTreeMap<Who, Holds>);
+struct Tally(BTreeMap<Owner, Resources>);
 
 impl Tally {
-    /// Asks for every kind, and gives why something is missing. A kind that the kernel does not know is none.
-    fn ask(&mut self, device: &rdma::Device, until: Instant) -> Option<String> {
+    /// Queries every kind, and returns why something is missing. Kinds that the kernel does not know are skipped.
+    fn query(&mut self, device: &rdma::Device, deadline: Instant) -> Option<String> {
         let index = netlink::attribute(rdma::DEVICE_INDEX, &device.index.to_ne_bytes());
         let mut why = None;
         for kind in KINDS {
-            // A socket of its own: one that was given up in the middle of an answer gives the rest of it first.
-            let asked = match Socket::rdma() {
-                _ if Instant::now() > until => Err(Errno::TIMEDOUT),
-                Ok(mut socket) => socket.ask(rdma::kind(kind.command), Want::All, &index),
+            // A new socket each time: after a timeout, the rest of the old answer would come first.
+            let answer = match Socket::rdma() {
+                _ if Instant::now() > deadline => Err(Errno::TIMEDOUT),
+                Ok(mut socket) => socket.query(rdma::kind(kind.command), Want::All, &index),
                 Err(errno) => Err(errno),
             };
-            match asked {
+            match answer {
                 Ok(bodies) => bodies.iter().for_each(|body| self.add(&device.name, kind, body)),
                 Err(Errno::INVAL | Errno::OPNOTSUPP) => {}
                 Err(errno) => why = Some(format!("{} of {}: {errno}", kind.name, device.name)),
@@ -109,62 +110,66 @@ impl Tally {
         why
     }
 
-    /// One message: a table of entries, each with who holds it.
-    fn add(&mut self, device: &str, kind: &Kind, body: &[u8]) {
+    /// One message: a table of entries, each with its owner.
+    fn add(&mut self, device: &str, kind: &ResourceKind, body: &[u8]) {
         let table = netlink::find(body, kind.table).unwrap_or_default();
         for (_, entry) in netlink::attributes(table) {
-            let who = Who {
+            let owner = Owner {
                 device: device.to_owned(),
                 pid: netlink::find(entry, PID).and_then(netlink::number).unwrap_or(0),
                 module: netlink::find(entry, KERNEL_NAME).and_then(netlink::text),
             };
-            let holds = self.0.entry(who).or_default();
-            *holds.resources.entry(kind.name).or_default() += 1;
+            let resources = self.0.entry(owner).or_default();
+            *resources.counts.entry(kind.name).or_default() += 1;
             if let Some(length) = netlink::find(entry, REGION_LENGTH).and_then(netlink::long) {
-                holds.registered = Some(holds.registered.unwrap_or(0).saturating_add(length));
+                let registered = resources.registered_bytes.unwrap_or(0);
+                resources.registered_bytes = Some(registered.saturating_add(length));
             }
         }
     }
 }
 
-fn holder(who: Who, holds: Holds) -> Holder {
-    let process = if who.pid == 0 { process::Process::default() } else { process::read(who.pid) };
+fn holder(owner: Owner, resources: Resources) -> Holder {
+    let process = match owner.pid {
+        0 => process::Process::default(),
+        pid => process::read(pid),
+    };
     Holder {
-        device: who.device,
-        pid: who.pid,
-        command: who.module.or(process.command),
+        device: owner.device,
+        pid: owner.pid,
+        command: owner.module.or(process.command),
         pod: process.workload.pod,
         container: process.workload.container,
-        resources: holds.resources.into_iter().map(|(kind, n)| (kind.to_owned(), n)).collect(),
-        registered_bytes: holds.registered,
+        resources: resources.counts.into_iter().map(|(kind, n)| (kind.to_owned(), n)).collect(),
+        registered_bytes: resources.registered_bytes,
     }
 }
 
-/// A kind of resource: what it is called, the command that asks for all of them, and the table of the answer.
-struct Kind {
+/// A kind of resource: its name, the command to list all of them, and the table of the answer.
+struct ResourceKind {
     name: &'static str,
     command: u16,
     table: u16,
 }
 
 /// Older kernels do not know the last two.
-const KINDS: &[Kind] = &[
-    Kind { name: "qp", command: 10, table: 19 },
-    Kind { name: "cm_id", command: 11, table: 30 },
-    Kind { name: "cq", command: 12, table: 35 },
-    Kind { name: "mr", command: 13, table: 40 },
-    Kind { name: "pd", command: 14, table: 46 },
-    Kind { name: "ctx", command: 22, table: 86 },
-    Kind { name: "srq", command: 23, table: 88 },
+const KINDS: &[ResourceKind] = &[
+    ResourceKind { name: "qp", command: 10, table: 19 },
+    ResourceKind { name: "cm_id", command: 11, table: 30 },
+    ResourceKind { name: "cq", command: 12, table: 35 },
+    ResourceKind { name: "mr", command: 13, table: 40 },
+    ResourceKind { name: "pd", command: 14, table: 46 },
+    ResourceKind { name: "ctx", command: 22, table: 86 },
+    ResourceKind { name: "srq", command: 23, table: 88 },
 ];
 
 const PID: u16 = 28;
 const KERNEL_NAME: u16 = 29;
 const REGION_LENGTH: u16 = 45;
 
-/// All devices together. A kind of one device has its own limit in `netlink`.
-const PATIENCE: Duration = Duration::from_secs(4);
-/// Of a machine with more, only so many are read.
+/// For all devices together. A query for one kind of one device has its own timeout in `netlink`.
+const TIMEOUT: Duration = Duration::from_secs(4);
+/// Further ones are not listed.
 const MAX_HOLDERS: usize = 4096;
 
 #[cfg(test)]
@@ -187,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_and_kernel_modules_are_counted_apart() {
+    fn processes_and_kernel_modules_are_counted_separately() {
         let qps = table(
             19,
             &[
@@ -203,17 +208,17 @@ mod tests {
         tally.add("mlx5_0", &KINDS[0], &qps);
         tally.add("mlx5_0", &KINDS[3], &regions);
         let list: Vec<Holder> =
-            tally.0.into_iter().map(|(who, holds)| holder(who, holds)).collect();
+            tally.0.into_iter().map(|(owner, resources)| holder(owner, resources)).collect();
         let [gone, kernel, process] = &list[..] else { panic!("{list:?}") };
         assert_eq!((gone.pid, gone.command.as_deref(), gone.resources["qp"]), (0, None, 1));
         assert_eq!((kernel.pid, kernel.command.as_deref()), (0, Some("ib_core")));
         assert_eq!((process.resources["qp"], process.resources["mr"]), (2, 2));
         assert_eq!(process.registered_bytes, Some(4096 + (1 << 40)));
-        assert_eq!(kernel.registered_bytes, None, "it has none, which is not zero bytes");
+        assert_eq!(kernel.registered_bytes, None, "none is not zero bytes");
     }
 
     #[test]
     fn a_kernel_with_no_rdma_gives_no_answer_or_an_empty_one() {
-        assert!(ask().is_none_or(|holders| holders.list.len() <= MAX_HOLDERS));
+        assert!(query().is_none_or(|holders| holders.list.len() <= MAX_HOLDERS));
     }
 }

@@ -1,4 +1,4 @@
-//! Net devices' addresses, by rtnetlink.
+//! Addresses of net devices, from rtnetlink.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use super::netlink::{self, Socket, Want};
 pub struct Interface {
     /// `eth0`.
     pub name: String,
-    /// Its number in this network namespace.
+    /// Its index in this network namespace.
     pub index: u32,
     /// In the kernel's order.
     pub addresses: Vec<InterfaceAddress>,
@@ -22,14 +22,14 @@ pub struct Interface {
 pub struct InterfaceAddress {
     /// The address.
     pub address: IpAddr,
-    /// How many bits of it name the network.
+    /// The length of the network prefix in bits.
     pub prefix: u8,
 }
 
-pub(super) fn ask() -> Option<Vec<Interface>> {
+pub(super) fn query() -> Option<Vec<Interface>> {
     let mut socket = Socket::route().ok()?;
-    let links = socket.ask(GET_LINK, Want::All, &[0; LINK_HEADER]).ok()?;
-    let addresses = socket.ask(GET_ADDRESS, Want::All, &[0; ADDRESS_HEADER]).unwrap_or_default();
+    let links = socket.query(GET_LINK, Want::All, &[0; LINK_HEADER]).ok()?;
+    let addresses = socket.query(GET_ADDRESS, Want::All, &[0; ADDRESS_HEADER]).unwrap_or_default();
     let mut interfaces: Vec<Interface> = links.iter().filter_map(|body| interface(body)).collect();
     for (index, address) in addresses.iter().filter_map(|body| address(body)) {
         let owner = interfaces.iter_mut().find(|interface| interface.index == index);
@@ -44,7 +44,7 @@ fn interface(body: &[u8]) -> Option<Interface> {
     Some(Interface { name, index: netlink::number(&header[4..])?, addresses: Vec::new() })
 }
 
-/// Which interface an address is of, and the address. Of the two ends of a wire the near one is ours.
+/// The interface index and the address; on point-to-point links the local address.
 fn address(body: &[u8]) -> Option<(u32, InterfaceAddress)> {
     let (header, rest) = body.split_first_chunk::<ADDRESS_HEADER>()?;
     let value = netlink::find(rest, ADDRESS_LOCAL).or_else(|| netlink::find(rest, ADDRESS))?;
@@ -56,7 +56,7 @@ fn address(body: &[u8]) -> Option<(u32, InterfaceAddress)> {
     Some((netlink::number(&header[4..])?, InterfaceAddress { address, prefix: header[1] }))
 }
 
-/// Whatever the bytes are.
+/// Parses any bytes.
 #[cfg(any(test, feature = "fuzz"))]
 pub(super) fn fuzz(body: &[u8]) {
     interface(body);
@@ -79,13 +79,13 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_loopback_with_its_address() {
-        let interfaces = ask().expect("every kernel has rtnetlink");
+        let interfaces = query().expect("every kernel has rtnetlink");
         let loopback = interfaces.iter().find(|interface| interface.name == "lo").expect("lo");
         assert!(loopback.addresses.iter().all(|address| address.address.is_loopback()));
     }
 
     #[test]
-    fn an_address_as_the_kernel_tells_it() {
+    fn an_address_is_parsed() {
         let header = [INET, 24, 0, 0, 7, 0, 0, 0];
         let body = [&header[..], &netlink::attribute(ADDRESS_LOCAL, &[10, 77, 0, 1])].concat();
         let (index, address) = address(&body).expect("an address");

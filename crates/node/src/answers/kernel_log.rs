@@ -1,4 +1,4 @@
-//! Lines of the kernel's log that say something of the fabric.
+//! Lines of the kernel log about the fabric.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// What was found in the kernel's log.
+/// Relevant lines of the kernel log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KernelLog {
@@ -19,15 +19,15 @@ pub struct KernelLog {
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// Microseconds since the machine started.
+    /// Microseconds since boot.
     pub at_us: u64,
-    /// What it is of.
+    /// Its kind.
     pub kind: LogKind,
-    /// The line as it is, without control characters.
+    /// The line, without control characters.
     pub text: String,
 }
 
-/// What a line is of.
+/// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogKind {
@@ -39,12 +39,12 @@ pub enum LogKind {
     Xid,
     /// A link went up or down.
     Link,
-    /// The IOMMU stopped an access (`DMAR`, `AMD-Vi`, `arm-smmu` faults).
+    /// The IOMMU blocked an access (`DMAR`, `AMD-Vi`, `arm-smmu` faults).
     Iommu,
 }
 
-/// Every record there is, without waiting for one to come.
-pub(crate) fn ask() -> Option<KernelLog> {
+/// Reads all records without blocking.
+pub(crate) fn query() -> Option<KernelLog> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let log = match rustix::fs::openat(CWD, "/dev/kmsg", flags, Mode::empty()) {
         Ok(log) => log,
@@ -53,12 +53,12 @@ pub(crate) fn ask() -> Option<KernelLog> {
         }
     };
     let mut newest = Newest::default();
-    let mut record = [0; LONGEST_RECORD];
+    let mut record = [0; MAX_RECORD_BYTES];
     for _ in 0..MAX_RECORDS {
         match rustix::io::read(&log, &mut record) {
             Ok(0) | Err(Errno::AGAIN) => break,
             Ok(length) => newest.extend(parse(&record[..length])),
-            // Overwritten before we read it, or interrupted: the next is another.
+            // Overwritten before it was read, or interrupted: continue with the next.
             Err(Errno::PIPE | Errno::INTR | Errno::INVAL) => {}
             Err(errno) => {
                 return Some(KernelLog { refused: Some(errno.raw_os_error()), lines: vec![] });
@@ -68,7 +68,7 @@ pub(crate) fn ask() -> Option<KernelLog> {
     Some(KernelLog { refused: None, lines: newest.in_order() })
 }
 
-/// The newest lines of each kind, so that a flood of one does not wash away the others.
+/// The newest lines of each kind, so that a flood of one kind does not displace others.
 #[derive(Default)]
 struct Newest([VecDeque<LogLine>; 5]);
 
@@ -84,7 +84,7 @@ impl Extend<LogLine> for Newest {
     fn extend<T: IntoIterator<Item = LogLine>>(&mut self, lines: T) {
         for line in lines {
             let kept = &mut self.0[line.kind as usize];
-            if kept.len() == MAX_OF_A_KIND {
+            if kept.len() == MAX_LINES_PER_KIND {
                 kept.pop_front();
             }
             kept.push_back(line);
@@ -92,13 +92,13 @@ impl Extend<LogLine> for Newest {
     }
 }
 
-/// A record such as `6,339,5140900,-;mlx5_core 0000:3b:00.0: …`, if it is of the fabric.
+/// Parses a record such as `6,339,5140900,-;mlx5_core 0000:3b:00.0: …`, if it is about the fabric.
 fn parse(record: &[u8]) -> Option<LogLine> {
     let record = String::from_utf8_lossy(record);
     let (head, text) = record.lines().next()?.split_once(';')?;
     let kind = classify(text)?;
     let at_us = head.split(',').nth(2)?.parse().ok()?;
-    let text = text.chars().filter(|letter| !letter.is_control()).take(LONGEST_LINE).collect();
+    let text = text.chars().filter(|letter| !letter.is_control()).take(MAX_LINE_CHARS).collect();
     Some(LogLine { at_us, kind, text })
 }
 
@@ -123,8 +123,8 @@ fn classify(text: &str) -> Option<LogKind> {
     }
 }
 
-/// At every start the kernel tells of the ports that watch for errors (`AER: enabled with IRQ 122`,
-/// `DPC: error containment capabilities`): those are none.
+/// The kernel's messages at boot (`AER: enabled with IRQ 122`, `DPC: error containment capabilities`) are not
+/// errors.
 fn is_pcie_error(lower: &str) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
     has(&["pcie bus error", "pcie error"])
@@ -132,13 +132,13 @@ fn is_pcie_error(lower: &str) -> bool {
         || (has(&["dpc:"]) && has(&["containment event", "error detected", "recover"]))
 }
 
-/// Whatever the bytes are.
+/// Parses any bytes.
 #[cfg(any(test, feature = "fuzz"))]
 pub(super) fn fuzz(record: &[u8]) {
     parse(record);
 }
 
-/// What a driver says when its card is not well.
+/// Words of drivers about an unhealthy card.
 const HEALTH: &[&str] = &[
     "health",
     "syndrome",
@@ -152,7 +152,7 @@ const HEALTH: &[&str] = &[
     "high temperature",
 ];
 
-/// Who speaks of the fabric.
+/// Names of drivers.
 const DRIVERS: &[&str] = &[
     "mlx4_",
     "mlx5_",
@@ -175,10 +175,10 @@ const DRIVERS: &[&str] = &[
     "infiniband",
 ];
 
-const LONGEST_RECORD: usize = 8192;
-const LONGEST_LINE: usize = 400;
-const MAX_OF_A_KIND: usize = 200;
-/// The kernel's largest buffer has no more; one that is written as fast as we read ends here.
+const MAX_RECORD_BYTES: usize = 8192;
+const MAX_LINE_CHARS: usize = 400;
+const MAX_LINES_PER_KIND: usize = 200;
+/// More than the kernel's largest buffer has: a limit if it is written as fast as it is read.
 const MAX_RECORDS: usize = 200_000;
 
 #[cfg(test)]
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_matter_are_told_from_others() {
+    fn lines_are_classified() {
         let kind = |text: &str| classify(text);
         for (text, expected) in [
             ("NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.", LogKind::Xid),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_gives_its_time_and_its_text_alone() {
+    fn time_and_text_of_a_record_are_parsed() {
         let record = b"3,12,5140900,-;mlx5_core 0000:3b:00.0: poll_health: fatal\x07 error\n SUBSYSTEM=pci\n";
         let line = parse(record).expect("a line");
         assert_eq!((line.at_us, line.kind), (5_140_900, LogKind::Health));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_one_kind_leaves_the_others() {
+    fn a_flood_of_one_kind_does_not_displace_others() {
         let line = |at_us, kind| LogLine { at_us, kind, text: String::new() };
         let mut newest = Newest::default();
         newest.extend([line(0, LogKind::Xid)]);

@@ -1,7 +1,7 @@
-//! What is in no file: answers of netlink, ioctls, NVML and other programs.
+//! Facts that are in no file: answers of netlink, ioctls, NVML and other programs.
 //!
-//! On a running machine each group is asked for when it is first wanted, and once. In a snapshot they are as
-//! they were then; a bare tree has none. Unknown is `None`, never a default.
+//! On a running machine each group is queried once, when it is first needed. A snapshot has the answers of
+//! its time; a folder has none. Unknown is `None`, never a default.
 
 mod cm_id;
 mod dcb;
@@ -23,20 +23,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use cm_id::CmId;
 pub use dcb::Dcb;
-pub(crate) use ethtool::{Asked as AskedEthtool, Names as EthtoolNames};
 pub use ethtool::{Coalescing, Ethtool, LinkModes, Pause, PluggableModule, Rings};
+pub(crate) use ethtool::{EthtoolSocket, StatisticNames};
 pub use firewall::Firewall;
 pub use gpu_reading::{GpuReading, NvLink};
 pub use holders::{Holder, Holders};
 pub use interface::{Interface, InterfaceAddress};
 pub use kernel_log::{KernelLog, LogKind, LogLine};
-pub use nvml::{Nvml, NvmlGpu, XidsBy};
+pub use nvml::{Nvml, NvmlGpu, XidSource};
 pub use rdma::{RdmaLink, RdmaSystem};
 
-/// What was asked of the kernel and of libraries.
+/// Answers of the kernel, of libraries and of programs.
 #[derive(Debug, Default)]
 pub struct Answers {
-    /// Whether what is not known yet can be asked for.
+    /// Whether missing answers are queried.
     live: bool,
     rdma: OnceCell<Option<RdmaSystem>>,
     holders: OnceCell<Option<Holders>>,
@@ -53,72 +53,72 @@ impl Answers {
         Answers { live: true, ..Answers::default() }
     }
 
-    /// Forgets what was told, so that it is asked for anew; but not of GPUs, whose library takes seconds to start and
-    /// which [`crate::watch::GpuWatch`] watches.
-    pub(crate) fn renew(&mut self) {
+    /// Clears the answers, so that they are queried again; except those of NVML, which takes seconds to start
+    /// ([`crate::watch::GpuWatch`] samples GPUs).
+    pub(crate) fn clear(&mut self) {
         if self.live {
             let nvml = std::mem::take(&mut self.nvml);
             *self = Answers { nvml, ..Answers::live() };
         }
     }
 
-    /// The RDMA subsystem, by netlink.
+    /// The RDMA subsystem, from netlink.
     pub fn rdma(&self) -> Option<&RdmaSystem> {
-        self.rdma.get_or_init(|| if self.live { rdma::ask() } else { None }).as_ref()
+        self.rdma.get_or_init(|| if self.live { rdma::query() } else { None }).as_ref()
     }
 
-    /// Who holds RDMA resources, by netlink.
+    /// Processes with RDMA resources, from netlink.
     pub fn holders(&self) -> Option<&Holders> {
-        self.holders.get_or_init(|| if self.live { holders::ask() } else { None }).as_ref()
+        self.holders.get_or_init(|| if self.live { holders::query() } else { None }).as_ref()
     }
 
-    /// Connections and listeners of RDMA as they are now: never kept, and known of the running machine alone.
+    /// Current connections and listeners of RDMA: never cached, and only on the running machine.
     pub fn cm_ids(&self) -> Option<Vec<CmId>> {
-        if self.live { cm_id::ask() } else { None }
+        if self.live { cm_id::query() } else { None }
     }
 
-    /// Net devices and their addresses, by netlink.
+    /// Net devices and their addresses, from netlink.
     pub fn interfaces(&self) -> Option<&Vec<Interface>> {
-        self.interfaces.get_or_init(|| if self.live { interface::ask() } else { None }).as_ref()
+        self.interfaces.get_or_init(|| if self.live { interface::query() } else { None }).as_ref()
     }
 
-    /// Net devices by name, as their drivers tell by ethtool.
+    /// Facts from ethtool, by net device.
     pub fn ethtool(&self) -> Option<&BTreeMap<String, Ethtool>> {
         self.ethtool
-            .get_or_init(|| if self.live { ethtool::ask(self.netdevs()) } else { None })
+            .get_or_init(|| if self.live { ethtool::query(self.netdevs()) } else { None })
             .as_ref()
     }
 
-    /// Net devices by name: flow control per priority.
+    /// Flow control per priority, by net device.
     pub fn dcb(&self) -> Option<&BTreeMap<String, Dcb>> {
-        self.dcb.get_or_init(|| if self.live { dcb::ask(self.netdevs()) } else { None }).as_ref()
+        self.dcb.get_or_init(|| if self.live { dcb::query(self.netdevs()) } else { None }).as_ref()
     }
 
-    /// The net devices whose drivers are asked: a host of thousands of pods has as many that tell nothing.
+    /// The net devices whose drivers are queried: a host with thousands of pods has as many without facts.
     fn netdevs(&self) -> &[Interface] {
         let all = self.interfaces().map_or(&[][..], Vec::as_slice);
-        &all[..all.len().min(MAX_ASKED)]
+        &all[..all.len().min(MAX_NETDEVS)]
     }
 
-    /// NVIDIA GPUs, by NVML.
+    /// NVIDIA GPUs, from NVML.
     pub fn nvml(&self) -> Option<&Nvml> {
-        self.nvml.get_or_init(|| if self.live { nvml::ask() } else { None }).as_ref()
+        self.nvml.get_or_init(|| if self.live { nvml::query() } else { None }).as_ref()
     }
 
-    /// Lines of the kernel's log that matter.
+    /// Relevant lines of the kernel log.
     pub fn kernel_log(&self) -> Option<&KernelLog> {
-        self.kernel_log.get_or_init(|| if self.live { kernel_log::ask() } else { None }).as_ref()
+        self.kernel_log.get_or_init(|| if self.live { kernel_log::query() } else { None }).as_ref()
     }
 
-    /// The packet filter's rules.
+    /// The firewall's rules.
     pub fn firewall(&self) -> Option<&Firewall> {
-        self.firewall.get_or_init(|| if self.live { firewall::ask() } else { None }).as_ref()
+        self.firewall.get_or_init(|| if self.live { firewall::query() } else { None }).as_ref()
     }
 }
 
 impl Serialize for Answers {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let kept = Kept {
+        let document = AnswersDocument {
             rdma: self.rdma().cloned(),
             holders: self.holders().cloned(),
             interfaces: self.interfaces().cloned(),
@@ -128,28 +128,28 @@ impl Serialize for Answers {
             kernel_log: self.kernel_log().cloned(),
             firewall: self.firewall().cloned(),
         };
-        kept.serialize(serializer)
+        document.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Answers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let kept = Kept::deserialize(deserializer)?;
+        let document = AnswersDocument::deserialize(deserializer)?;
         Ok(Answers {
             live: false,
-            rdma: kept.rdma.into(),
-            holders: kept.holders.into(),
-            interfaces: kept.interfaces.into(),
-            ethtool: kept.ethtool.into(),
-            dcb: kept.dcb.into(),
-            nvml: kept.nvml.into(),
-            kernel_log: kept.kernel_log.into(),
-            firewall: kept.firewall.into(),
+            rdma: document.rdma.into(),
+            holders: document.holders.into(),
+            interfaces: document.interfaces.into(),
+            ethtool: document.ethtool.into(),
+            dcb: document.dcb.into(),
+            nvml: document.nvml.into(),
+            kernel_log: document.kernel_log.into(),
+            firewall: document.firewall.into(),
         })
     }
 }
 
-/// Messages of netlink, whatever they are.
+/// Parses any bytes as netlink messages.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) fn fuzz_netlink(bytes: &[u8]) {
     for body in netlink::messages(bytes).map(|message| message.body()).chain([bytes]) {
@@ -162,13 +162,13 @@ pub(crate) fn fuzz_netlink(bytes: &[u8]) {
     }
 }
 
-/// A cable's memory, whatever it is.
+/// Parses any bytes as a cable's EEPROM.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) fn fuzz_cable(bytes: &[u8]) {
     ethtool::eeprom::parse(bytes);
 }
 
-/// What programs and the kernel's log say, whatever it is.
+/// Parses any bytes as output of programs and of the kernel log.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) fn fuzz_texts(bytes: &[u8]) {
     kernel_log::fuzz(bytes);
@@ -178,10 +178,10 @@ pub(crate) fn fuzz_texts(bytes: &[u8]) {
     }
 }
 
-/// As a snapshot holds them.
+/// The answers in a snapshot.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Kept {
+struct AnswersDocument {
     rdma: Option<RdmaSystem>,
     holders: Option<Holders>,
     interfaces: Option<Vec<Interface>>,
@@ -192,14 +192,14 @@ struct Kept {
     firewall: Option<Firewall>,
 }
 
-const MAX_ASKED: usize = 512;
+const MAX_NETDEVS: usize = 512;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn renewal_forgets_all_but_gpus() {
+    fn clear_removes_all_but_gpus() {
         let gpus = Nvml { driver: Some("550.90.07".to_owned()), ..Nvml::default() };
         let mut answers = Answers {
             live: true,
@@ -207,11 +207,12 @@ mod tests {
             rdma: Some(RdmaSystem::default()).into(),
             ..Answers::default()
         };
-        answers.renew();
-        assert_eq!(answers.nvml(), Some(&gpus), "asked once in a life");
-        assert!(answers.rdma.get().is_none(), "asked for anew when it is wanted");
-        let mut kept = Answers { rdma: Some(RdmaSystem::default()).into(), ..Answers::default() };
-        kept.renew();
-        assert!(kept.rdma().is_some(), "of a snapshot there is no other answer");
+        answers.clear();
+        assert_eq!(answers.nvml(), Some(&gpus), "queried once");
+        assert!(answers.rdma.get().is_none(), "queried again when needed");
+        let mut snapshot =
+            Answers { rdma: Some(RdmaSystem::default()).into(), ..Answers::default() };
+        snapshot.clear();
+        assert!(snapshot.rdma().is_some(), "a snapshot keeps its answers");
     }
 }

@@ -1,7 +1,7 @@
-//! Netlink: requests, and what comes back.
+//! Netlink requests and answers.
 //!
-//! Reading is apart from asking: [`messages`] and [`attributes`] take any bytes, end at the first that makes no
-//! sense, and are fuzzed. A question is over after [`PATIENCE`], whatever the kernel says or does not say.
+//! Parsing is separate from the socket: [`messages`] and [`attributes`] take any bytes, stop at the first invalid
+//! ones, and are fuzzed. A request ends after [`TIMEOUT`], whether or not the kernel answers.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ pub(super) struct Socket {
     sequence: u32,
 }
 
-/// Whether one thing is wanted or all of its kind.
+/// Whether one object is requested or all of its kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Want {
     One,
@@ -25,12 +25,12 @@ pub(super) enum Want {
 }
 
 impl Socket {
-    /// To the RDMA subsystem, where there is one.
+    /// To the RDMA subsystem, if the kernel has it.
     pub(super) fn rdma() -> Result<Self, Errno> {
         Socket::open(Some(rustix::net::netlink::RDMA))
     }
 
-    /// To the network. Its protocol's number is zero, which is written as none.
+    /// To the network (NETLINK_ROUTE, protocol 0, which is `None`).
     pub(super) fn route() -> Result<Self, Errno> {
         Socket::open(None)
     }
@@ -42,13 +42,13 @@ impl Socket {
             SocketFlags::CLOEXEC,
             protocol,
         )?;
-        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(TIMEOUT))?;
         rustix::net::bind(&socket, &SocketAddrNetlink::new(0, 0))?;
         Ok(Socket { socket, sequence: 0 })
     }
 
-    /// Asks, and gives the body of each message that answers.
-    pub(super) fn ask(
+    /// Sends a request, and returns the body of each answer.
+    pub(super) fn query(
         &mut self,
         kind: u16,
         want: Want,
@@ -57,16 +57,16 @@ impl Socket {
         self.sequence += 1;
         let request = request(kind, want, self.sequence, body);
         rustix::net::send(&self.socket, &request, SendFlags::empty())?;
-        let until = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let (mut buffer, mut answers, mut total) = (vec![0; BUFFER], Vec::new(), 0);
-        while Instant::now() < until {
+        while Instant::now() < deadline {
             let (length, whole) =
                 rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::TRUNC)?;
             total += whole;
             if whole > length || total > MAX_BYTES {
                 return Err(Errno::MSGSIZE);
             }
-            // What answers an earlier question that was given up is not for us.
+            // Skips late answers to an earlier request.
             let ours =
                 messages(&buffer[..length]).filter(|message| message.sequence == self.sequence);
             for message in ours {
@@ -96,7 +96,7 @@ fn request(kind: u16, want: Want, sequence: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// An attribute, to be put into a request.
+/// An attribute of a request.
 pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(((ATTRIBUTE + value.len()) as u16).to_ne_bytes());
@@ -106,7 +106,7 @@ pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// One message of those that came together.
+/// One message of a datagram.
 pub(super) struct Message<'b> {
     kind: u16,
     sequence: u32,
@@ -119,7 +119,7 @@ impl<'b> Message<'b> {
         self.body
     }
 
-    /// An error message tells the error's number, and an acknowledgement is an error of number zero.
+    /// The error number of an error message; zero is an acknowledgement.
     fn error(&self) -> Result<(), Errno> {
         match self.body.first_chunk().map(|number| i32::from_ne_bytes(*number)) {
             Some(0) => Ok(()),
@@ -129,7 +129,7 @@ impl<'b> Message<'b> {
     }
 }
 
-/// The messages in what came, up to the first that is none.
+/// The messages of a datagram, up to the first invalid one.
 pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -143,7 +143,7 @@ pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// Kinds and values of attributes, up to the first that is none.
+/// Kinds and values of attributes, up to the first invalid one.
 pub(super) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -151,7 +151,7 @@ pub(super) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
         let length = usize::from(u16::from_ne_bytes([l0, l1]));
         let value = rest.get(ATTRIBUTE..length)?;
         rest = rest.get(aligned(length)..).unwrap_or_default();
-        // The two highest bits say how it is written, which we know.
+        // The two highest bits are flags (nested, network byte order).
         Some((u16::from_ne_bytes([k0, k1]) & 0x3fff, value))
     })
 }
@@ -161,7 +161,7 @@ pub(super) fn find(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
 }
 
-/// A value as text, which ends at a zero.
+/// A value as zero-terminated text.
 pub(super) fn text(value: &[u8]) -> Option<String> {
     let text = value.split(|byte| *byte == 0).next()?;
     let text = str::from_utf8(text).ok()?;
@@ -182,9 +182,9 @@ fn aligned(length: usize) -> usize {
     length.next_multiple_of(4)
 }
 
-/// A machine that is busy answers within this; one that does not is not asked again.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// The kernel sends no more at a time.
+/// A busy machine answers within this time.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// The kernel's datagrams are not larger.
 const BUFFER: usize = 64 << 10;
 /// More than a thousand net devices with all their attributes.
 const MAX_BYTES: usize = 16 << 20;
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_request_is_parsed() {
         let body = [attribute(1, b"eth0\0"), attribute(2, &7u32.to_ne_bytes())].concat();
         let bytes = request(78, Want::One, 9, &body);
         let read: Vec<(u16, u32, Vec<u8>)> = messages(&bytes)
@@ -215,18 +215,18 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_lie_end_the_reading() {
+    fn invalid_lengths_end_parsing() {
         let body = attribute(1, b"eth0\0");
         for length in [0u16, 3, 200] {
-            let mut lying = body.clone();
-            lying[..2].copy_from_slice(&length.to_ne_bytes());
-            assert_eq!(attributes(&lying).count(), 0, "{length}");
+            let mut invalid = body.clone();
+            invalid[..2].copy_from_slice(&length.to_ne_bytes());
+            assert_eq!(attributes(&invalid).count(), 0, "{length}");
         }
         let bytes = request(1, Want::All, 1, &body);
         for length in [0u32, 15, u32::MAX] {
-            let mut lying = bytes.clone();
-            lying[..4].copy_from_slice(&length.to_ne_bytes());
-            assert_eq!(messages(&lying).count(), 0, "{length}");
+            let mut invalid = bytes.clone();
+            invalid[..4].copy_from_slice(&length.to_ne_bytes());
+            assert_eq!(messages(&invalid).count(), 0, "{length}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! NVIDIA's GPUs, by NVML.
+//! NVIDIA's GPUs, from NVML.
 //!
-//! Its calls may take seconds, since GPUs that nobody uses have to wake up, and cannot be interrupted. So whoever asks does
-//! it on a thread that may be left alone.
+//! Its calls may take seconds, since idle GPUs have to wake up, and cannot be interrupted. So callers use a thread that
+//! they can abandon.
 
 mod links;
 mod raw;
@@ -22,25 +22,25 @@ pub(crate) use raw::identity;
 pub struct Nvml {
     /// The kernel driver's version.
     pub driver: Option<String>,
-    /// The CUDA version that the driver serves, `12.8`.
+    /// The CUDA version that the driver supports, `12.8`.
     pub cuda: Option<String>,
     /// In NVML's order.
     pub gpus: Vec<NvmlGpu>,
-    /// Who counts XIDs; nobody, where they are not watched or cannot be.
-    pub xids_by: Option<XidsBy>,
+    /// The source of XID counts; `None` if they are not counted.
+    pub xids_by: Option<XidSource>,
 }
 
-/// Who tells of XIDs.
+/// The source of XID counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum XidsBy {
-    /// NVML, as they happen: those that it calls critical.
+pub enum XidSource {
+    /// Events of NVML, for critical XIDs.
     Events,
-    /// The kernel's log.
+    /// The kernel log.
     KernelLog,
 }
 
-/// One GPU. What it does not tell is `None`.
+/// One GPU. Unknown values are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NvmlGpu {
@@ -50,36 +50,36 @@ pub struct NvmlGpu {
     pub name: Option<String>,
     /// `GPU-…`.
     pub uuid: Option<String>,
-    /// Where it is, as sysfs writes it: `0000:1b:00.0`.
+    /// Its PCI address as in sysfs: `0000:1b:00.0`.
     pub pci: Option<String>,
     /// Bytes of its memory.
     pub memory_bytes: Option<u64>,
-    /// Whether the driver stays loaded with nobody there.
+    /// Whether the driver stays loaded without clients (persistence mode).
     pub persistence: Option<bool>,
-    /// How many NVLinks are up.
+    /// The number of NVLinks that are up.
     pub nvlinks: Option<u32>,
-    /// What it does at the moment.
+    /// Its current values.
     pub reading: GpuReading,
 }
 
-/// Nothing, where there is no library or no driver, or it takes too long.
-pub(super) fn ask() -> Option<Nvml> {
-    let (tell, told) = mpsc::channel();
-    let socket = move || {
-        let _ = tell.send(start().and_then(|library| look(&library)));
+/// `None` if there is no library or no driver, or it takes too long.
+pub(super) fn query() -> Option<Nvml> {
+    let (send, result) = mpsc::channel();
+    let run = move || {
+        let _ = send.send(start().and_then(|library| sample(&library)));
     };
-    std::thread::Builder::new().name("nvml".to_owned()).spawn(socket).ok()?;
-    told.recv_timeout(PATIENCE).ok()?.ok()
+    std::thread::Builder::new().name("nvml".to_owned()).spawn(run).ok()?;
+    result.recv_timeout(TIMEOUT).ok()?.ok()
 }
 
 /// Loads the library and starts it, which wakes up every GPU.
 pub(crate) fn start() -> Result<nvml_wrapper::Nvml, NvmlError> {
-    // The name without a number is there only with the development files.
+    // The name without a number exists only with the development files.
     nvml_wrapper::Nvml::builder().lib_path("libnvidia-ml.so.1".as_ref()).init()
 }
 
-/// One look at every GPU.
-pub(crate) fn look(library: &nvml_wrapper::Nvml) -> Result<Nvml, NvmlError> {
+/// Takes a sample of every GPU.
+pub(crate) fn sample(library: &nvml_wrapper::Nvml) -> Result<Nvml, NvmlError> {
     let cuda = library.sys_cuda_driver_version().ok();
     let count = library.device_count()?.min(MAX_GPUS);
     Ok(Nvml {
@@ -90,7 +90,7 @@ pub(crate) fn look(library: &nvml_wrapper::Nvml) -> Result<Nvml, NvmlError> {
     })
 }
 
-/// One that cannot be asked is there all the same.
+/// A GPU that cannot be queried is listed too.
 fn gpu(library: &nvml_wrapper::Nvml, index: u32) -> NvmlGpu {
     let Ok(device) = library.device_by_index(index) else {
         return NvmlGpu { index, ..NvmlGpu::default() };
@@ -112,7 +112,7 @@ fn gpu(library: &nvml_wrapper::Nvml, index: u32) -> NvmlGpu {
     }
 }
 
-/// Eight GPUs that nothing keeps awake take this long at worst.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Eight idle GPUs take this long in the worst case.
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// No machine has more.
 pub(crate) const MAX_GPUS: u32 = 256;

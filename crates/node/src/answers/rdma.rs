@@ -1,14 +1,14 @@
-//! The RDMA subsystem, by netlink (RDMA_NL_NLDEV).
+//! The RDMA subsystem, from netlink (RDMA_NL_NLDEV).
 
 use serde::{Deserialize, Serialize};
 
 use super::netlink::{self, Socket, Want};
 
-/// What `rdma system` and `rdma link` say.
+/// The facts that `rdma system` and `rdma link` print.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RdmaSystem {
-    /// Whether a device belongs to one network namespace; else all namespaces see all devices.
+    /// Whether each device belongs to one network namespace; else all namespaces see all devices.
     pub exclusive_netns: Option<bool>,
     /// Every port that this network namespace sees.
     pub links: Vec<RdmaLink>,
@@ -32,15 +32,15 @@ pub struct RdmaLink {
     pub netdev: Option<String>,
 }
 
-/// Nothing, where the kernel has no RDMA or does not tell.
-pub(super) fn ask() -> Option<RdmaSystem> {
+/// `None` if the kernel has no RDMA or does not answer.
+pub(super) fn query() -> Option<RdmaSystem> {
     let mut socket = Socket::rdma().ok()?;
     let devices = devices(&mut socket)?;
-    let system = socket.ask(kind(SYSTEM_GET), Want::One, &[]).unwrap_or_default();
+    let system = socket.query(kind(SYSTEM_GET), Want::One, &[]).unwrap_or_default();
     let mut links = Vec::new();
     for device in devices {
         let index = netlink::attribute(DEVICE_INDEX, &device.index.to_ne_bytes());
-        let ports = socket.ask(kind(PORT_GET), Want::All, &index).unwrap_or_default();
+        let ports = socket.query(kind(PORT_GET), Want::All, &index).unwrap_or_default();
         links.extend(ports.iter().filter_map(|body| device.link(body)));
     }
     Some(RdmaSystem { exclusive_netns: system.iter().find_map(|body| is_exclusive(body)), links })
@@ -48,11 +48,11 @@ pub(super) fn ask() -> Option<RdmaSystem> {
 
 /// Every device that this network namespace sees.
 pub(super) fn devices(socket: &mut Socket) -> Option<Vec<Device>> {
-    let bodies = socket.ask(kind(GET), Want::All, &[]).ok()?;
+    let bodies = socket.query(kind(GET), Want::All, &[]).ok()?;
     Some(bodies.iter().filter_map(|body| Device::parse(body)).take(MAX_DEVICES).collect())
 }
 
-/// A device, as the dump of all of them tells.
+/// A device in the list of all devices.
 pub(super) struct Device {
     pub(super) index: u32,
     pub(super) name: String,
@@ -86,7 +86,7 @@ fn is_exclusive(body: &[u8]) -> Option<bool> {
     netlink::find(body, NETNS_MODE)?.first().map(|shared| *shared == 0)
 }
 
-/// Whatever the bytes are.
+/// Parses any bytes.
 #[cfg(any(test, feature = "fuzz"))]
 pub(super) fn fuzz(body: &[u8]) {
     is_exclusive(body);
@@ -122,7 +122,7 @@ mod tests {
     use crate::answers::netlink::attribute;
 
     #[test]
-    fn a_port_as_the_kernel_tells_it() {
+    fn a_port_is_parsed() {
         let device =
             [attribute(1, &[3, 0, 0, 0]), attribute(2, b"rxe0\0"), attribute(67, b"roce\0")];
         let port = [

@@ -21,7 +21,7 @@ pub(super) fn read(tree: &Tree) -> Cpus {
     }
 }
 
-/// The numbers of those that are online.
+/// The numbers of the CPUs online.
 pub(super) fn online(tree: &Tree) -> Option<Vec<u32>> {
     cpu_list(&tree.text(&format!("{FOLDER}/online")).into_value()?)
 }
@@ -37,7 +37,7 @@ fn governors(tree: &Tree, online: &[u32]) -> Vec<Governor> {
     counts.into_iter().map(|(name, cpus)| Governor { name, cpus }).collect()
 }
 
-/// Of the first CPU; all have the same.
+/// The states of the first CPU; all have the same.
 fn idle_states(tree: &Tree) -> BTreeMap<String, u32> {
     let folder = format!("{FOLDER}/cpu0/cpuidle");
     let state = |state: String| {
@@ -49,7 +49,7 @@ fn idle_states(tree: &Tree) -> BTreeMap<String, u32> {
     tree.list(&folder).into_iter().filter_map(state).collect()
 }
 
-/// The numbers in a list as the kernel writes it: `0-3,8`. Nothing, if it is none or longer than any machine's.
+/// The numbers in a CPU list of the kernel: `0-3,8`. `None` if it is invalid or too long.
 pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
     let mut all = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
@@ -64,7 +64,7 @@ pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
 }
 
 const FOLDER: &str = "/sys/devices/system/cpu";
-/// What Linux can be built for.
+/// The maximum of Linux.
 const MAX_CPUS: u32 = 8192;
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_cpus_are_counted_and_absurd_ones_refused() {
+    fn cpu_lists_are_parsed_and_invalid_ones_refused() {
         assert_eq!(cpu_list("0-3,8\n"), Some(vec![0, 1, 2, 3, 8]));
         assert_eq!(cpu_list(""), Some(vec![]));
         for wrong in ["3-1", "0-4294967295", "x", "1,-2", &"0-8000,".repeat(100_000)] {

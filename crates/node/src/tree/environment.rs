@@ -1,39 +1,39 @@
-//! Variables of the environment that tell of the fabric. The program hands them in: nothing here asks for them.
+//! Environment variables that are relevant for the fabric. The program passes them: nothing here reads the environment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::scrub;
 
-/// Those variables that may be kept. One that looks like a secret is named in `scrubbed` instead.
+/// The variables that may be stored. Those that look like a secret are only named in `scrubbed`.
 pub(super) fn keep(
     variables: impl IntoIterator<Item = (String, String)>,
     scrubbed: &mut BTreeSet<String>,
 ) -> BTreeMap<String, String> {
     let mut kept = BTreeMap::new();
-    for (name, value) in variables.into_iter().filter(|(name, _)| is_of_the_fabric(name)) {
-        if scrub::is_secret(&format!("{name}={value}")) || value.len() > LONGEST {
+    for (name, value) in variables.into_iter().filter(|(name, _)| is_relevant(name)) {
+        if scrub::is_secret(&format!("{name}={value}")) || value.len() > MAX_VALUE_BYTES {
             scrubbed.insert(format!("${name}"));
-        } else if kept.len() < MAX {
+        } else if kept.len() < MAX_VARIABLES {
             kept.insert(name, value);
         }
     }
     kept
 }
 
-fn is_of_the_fabric(name: &str) -> bool {
+fn is_relevant(name: &str) -> bool {
     let prefixes = ["PCIDEVICE_", "SRIOVNETWORK_", "NCCL_", "UCX_", "FI_", "OMPI_MCA_"];
     name == "CUDA_VISIBLE_DEVICES" || prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
-const MAX: usize = 4096;
-const LONGEST: usize = 64 << 10;
+const MAX_VARIABLES: usize = 4096;
+const MAX_VALUE_BYTES: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn of_the_environment_only_what_is_of_the_fabric_and_no_secret_is_kept() {
+    fn only_relevant_variables_without_secrets_are_stored() {
         let variables = [
             ("NCCL_IB_HCA", "=mlx5_0:1"),
             ("UCX_IB_PKEY", "0x8001"),

@@ -1,35 +1,35 @@
-//! The files of one folder, read in one of two ways: through the tree's looks, or as they are now.
+//! The files of one folder, read through the tree's cache or without it.
 
-use super::{Fresh, Tree};
+use super::{FreshFolder, Tree};
 use crate::Seen;
 
 /// A folder of small files.
 pub(crate) trait Files<'t>: Sized {
-    /// The folder; nothing, where it is known not to be there.
+    /// Opens the folder; `None` if it is known to be missing.
     fn open(tree: &'t Tree, path: String) -> Option<Self>;
 
-    /// The names in it, in the same order each time; at most so many.
-    fn names(&self, most: usize) -> Vec<String>;
+    /// At most `max` of its names, always in the same order.
+    fn names(&self, max: usize) -> Vec<String>;
 
-    /// A file's text, without the white space around it.
+    /// The text of a file, trimmed.
     fn text(&self, name: &str) -> Seen<String>;
 }
 
-/// Files that are read once and kept, as a snapshot needs it.
+/// Files that are read once and cached, as a snapshot needs it.
 #[derive(Debug)]
-pub(crate) struct Kept<'t> {
+pub(crate) struct CachedFolder<'t> {
     tree: &'t Tree,
     path: String,
 }
 
-impl<'t> Files<'t> for Kept<'t> {
+impl<'t> Files<'t> for CachedFolder<'t> {
     fn open(tree: &'t Tree, path: String) -> Option<Self> {
-        Some(Kept { tree, path })
+        Some(CachedFolder { tree, path })
     }
 
-    fn names(&self, most: usize) -> Vec<String> {
+    fn names(&self, max: usize) -> Vec<String> {
         let mut names = self.tree.list(&self.path);
-        names.truncate(most);
+        names.truncate(max);
         names
     }
 
@@ -38,18 +38,18 @@ impl<'t> Files<'t> for Kept<'t> {
     }
 }
 
-impl<'t> Files<'t> for Fresh<'t> {
+impl<'t> Files<'t> for FreshFolder<'t> {
     fn open(tree: &'t Tree, path: String) -> Option<Self> {
-        Fresh::open(tree, path)
+        FreshFolder::open(tree, path)
     }
 
-    fn names(&self, most: usize) -> Vec<String> {
-        let mut names = Fresh::names(self, most);
+    fn names(&self, max: usize) -> Vec<String> {
+        let mut names = FreshFolder::names(self, max);
         names.sort_unstable();
         names
     }
 
     fn text(&self, name: &str) -> Seen<String> {
-        Fresh::text(self, name)
+        FreshFolder::text(self, name)
     }
 }

@@ -1,7 +1,7 @@
-//! Files of a file system, as a machine has them under `/`.
+//! Files of a file system.
 //!
-//! A folder other than `/` may hold anything: links out of it, fifos, endless files. So links are followed
-//! here, inside the root; files are opened without waiting, and only regular ones are read.
+//! A folder other than `/` may contain anything: links out of it, fifos, endless files. So links are resolved
+//! here, inside the root; files are opened without blocking, and only regular ones are read.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,9 +16,9 @@ use super::{FileNode, Place, sort_names};
 /// The root that paths are under.
 #[derive(Debug)]
 pub(super) struct Folder {
-    /// `None`: the machine's own root, where the kernel follows links.
+    /// `None`: the machine's own root, where the kernel resolves links.
     root: Option<PathBuf>,
-    /// The root, opened, where the kernel can look inside it.
+    /// The opened root, for `openat2`.
     handle: Option<OwnedFd>,
     host_sys: Option<PathBuf>,
 }
@@ -40,20 +40,20 @@ impl Folder {
 
     /// A whole file, if it is not too long.
     pub(super) fn read(&self, path: &str) -> Result<Vec<u8>, Errno> {
-        let bytes = self.head(path, LONGEST + 1)?;
-        if bytes.len() as u64 > LONGEST { Err(Errno::FBIG) } else { Ok(bytes) }
+        let bytes = self.head(path, MAX_FILE_BYTES + 1)?;
+        if bytes.len() as u64 > MAX_FILE_BYTES { Err(Errno::FBIG) } else { Ok(bytes) }
     }
 
     /// The first bytes of a file.
-    pub(super) fn head(&self, path: &str, most: u64) -> Result<Vec<u8>, Errno> {
+    pub(super) fn head(&self, path: &str, max: u64) -> Result<Vec<u8>, Errno> {
         let mut bytes = Vec::new();
-        // A file of /sys answers with a page at most, and one of /proc as it is read: by its end alone.
-        self.open(path)?.take(most).read_to_end(&mut bytes).map_err(number)?;
+        // Files of /sys and /proc report no length: read to the end.
+        self.open(path)?.take(max).read_to_end(&mut bytes).map_err(errno)?;
         Ok(bytes)
     }
 
-    /// Opened without waiting; only a regular file is. Of a folder that somebody made the kind is looked at first: opening
-    /// a device can do something (a tape is wound back), which the machine's own files do not.
+    /// Opens a regular file without blocking. Outside the machine's own root the file type is checked first, since opening a
+    /// device may have side effects (a tape is rewound).
     pub(super) fn open(&self, path: &str) -> Result<File, Errno> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         let place = self.place(path)?;
@@ -72,8 +72,8 @@ impl Folder {
         }
     }
 
-    /// A folder, to look at what is in it again and again. The kernel follows links inside the root by itself and at once, where
-    /// it can: since 5.6, and where no filter of system calls forbids it.
+    /// Opens a folder, to read its files repeatedly. The kernel resolves links inside the root (`openat2`), if it is 5.6 or
+    /// later and no seccomp filter forbids it.
     pub(super) fn open_folder(&self, path: &str) -> Result<OwnedFd, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         if let Some(handle) = &self.handle {
@@ -86,9 +86,9 @@ impl Folder {
         rustix::fs::openat(CWD, self.place(path)?, flags, Mode::empty())
     }
 
-    /// Names that are not text are left out: no file of ours is called so.
+    /// The names in a folder; those that are not UTF-8 are left out.
     pub(super) fn names(&self, path: &str) -> Result<Vec<String>, Errno> {
-        let entries = std::fs::read_dir(self.place(path)?).map_err(number)?;
+        let entries = std::fs::read_dir(self.place(path)?).map_err(errno)?;
         let names =
             entries.take(MAX_NAMES).filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let mut names: Vec<String> = names.collect();
@@ -101,7 +101,7 @@ impl Folder {
             Some(root) => walk(root, path).map(|(virtual_path, _)| virtual_path),
             None => {
                 let place = self.place(path)?;
-                let real = std::fs::canonicalize(&place).map_err(number);
+                let real = std::fs::canonicalize(&place).map_err(errno);
                 let real = real.or_else(|errno| namespace(&place).ok_or(errno))?;
                 self.seen_from_root(&real).ok_or(Errno::ILSEQ)
             }
@@ -123,7 +123,7 @@ impl Folder {
         if let Some(root) = &self.root {
             return walk(root, path).map(|(_, place)| place);
         }
-        // Limits are this process's own, which its own cgroup tells.
+        // Limits are those of this process, in its own cgroup.
         if let Some(sys) = &self.host_sys
             && let Some(rest) = path.strip_prefix("/sys/")
             && !rest.starts_with("fs/cgroup")
@@ -133,7 +133,7 @@ impl Folder {
         Ok(PathBuf::from(path))
     }
 
-    /// A path of the file system as this tree's: the host's `/sys` is `/sys` wherever it is mounted.
+    /// A path of the file system as a path of this tree: the host's `/sys` is `/sys` wherever it is mounted.
     fn seen_from_root(&self, real: &Path) -> Option<String> {
         let real = match &self.host_sys {
             Some(sys) => match real.strip_prefix(std::fs::canonicalize(sys).ok()?) {
@@ -146,7 +146,7 @@ impl Folder {
     }
 }
 
-/// Follows `path` from `root` and never out of it: what it is called from there, and where it is.
+/// Resolves `path` inside `root`: its path from there, and its path in the file system.
 fn walk(root: &Path, path: &str) -> Result<(String, Place), Errno> {
     let mut left: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
     let mut names: Vec<String> = Vec::new();
@@ -169,7 +169,7 @@ fn walk(root: &Path, path: &str) -> Result<(String, Place), Errno> {
         if links > MAX_LINKS {
             return Err(Errno::LOOP);
         }
-        let target = std::fs::read_link(&place).map_err(number)?;
+        let target = std::fs::read_link(&place).map_err(errno)?;
         let target = target.to_str().ok_or(Errno::ILSEQ)?;
         names.pop();
         if target.starts_with('/') {
@@ -180,7 +180,7 @@ fn walk(root: &Path, path: &str) -> Result<(String, Place), Errno> {
     Ok((format!("/{}", names.join("/")), under(root, &names)))
 }
 
-/// Where a namespace's link leads, which is no path: `/proc/self/ns/net:[4026531840]`.
+/// The target of a namespace link, which is not a path: `/proc/self/ns/net:[4026531840]`.
 fn namespace(place: &Path) -> Option<PathBuf> {
     let folder = place.parent().filter(|folder| folder.ends_with("ns"))?;
     Some(folder.join(std::fs::read_link(place).ok()?))
@@ -192,16 +192,14 @@ fn under(root: &Path, names: &[String]) -> Place {
     place
 }
 
-fn number(error: std::io::Error) -> Errno {
+fn errno(error: std::io::Error) -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
 
-/// Longer files are not what they say: the longest that is read for its facts is the kernel's `config.gz`-less
-/// `/proc/net` tables and `modules.builtin`, all below this.
-pub(super) const LONGEST: u64 = 1 << 20;
-/// More links than the kernel follows.
+/// No file that is read is longer, not even `modules.builtin`.
+pub(super) const MAX_FILE_BYTES: u64 = 1 << 20;
+/// As in the kernel.
 const MAX_LINKS: usize = 40;
-/// The most names that a folder is asked for.
 const MAX_NAMES: usize = 65536;
 
 #[cfg(test)]
@@ -228,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn links_in_a_ring_end() {
+    fn a_loop_of_links_is_refused() {
         let (dir, folder) = folder();
         symlink("b", dir.path().join("a")).expect("a link");
         symlink("a", dir.path().join("b")).expect("a link");
@@ -236,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_not_read() {
+    fn only_regular_files_of_limited_length_are_read() {
         let (dir, folder) = folder();
         std::fs::create_dir(dir.path().join("dir")).expect("a folder");
         let fifo = dir.path().join("fifo");
@@ -248,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_in_names_are_in_their_order() {
+    fn names_are_sorted_by_their_numbers() {
         let (dir, folder) = folder();
         for name in ["mlx5_10", "mlx5_2", "mlx5_1", "ib0"] {
             std::fs::write(dir.path().join(name), "").expect("a file");

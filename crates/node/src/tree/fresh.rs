@@ -1,7 +1,7 @@
-//! Reads that are not kept, for callers that read the same folder again and again.
+//! Uncached reads, for callers that read the same folder repeatedly.
 //!
-//! Small files, read as they are now. A folder is opened once for all its files, and each file costs an open, a read and
-//! a close. What was refused with EINVAL is remembered by the tree all the same, and not asked again.
+//! For small files. A folder is opened once for all its files, and each file costs an open, a read and
+//! a close. The tree still remembers files that were refused with EINVAL, and does not read them again.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -9,48 +9,48 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Source, Tree, seen};
+use super::{Source, Tree, to_seen};
 use crate::Seen;
 
-/// A folder that is looked into now.
+/// A folder whose files are read without the cache.
 #[derive(Debug)]
-pub(crate) struct Fresh<'t> {
+pub(crate) struct FreshFolder<'t> {
     tree: &'t Tree,
     path: String,
-    /// Of a file system: the folder. A snapshot is as it was.
+    /// The opened folder; `None` in a snapshot.
     handle: Option<OwnedFd>,
     /// Names of files here that were refused with EINVAL before.
     refused: BTreeSet<String>,
 }
 
-impl<'t> Fresh<'t> {
-    /// The folder, if it is there.
-    pub(crate) fn open(tree: &'t Tree, path: String) -> Option<Fresh<'t>> {
-        let refused = tree.looks.borrow().refused_in(&path);
+impl<'t> FreshFolder<'t> {
+    /// Opens the folder, if it exists.
+    pub(crate) fn open(tree: &'t Tree, path: String) -> Option<FreshFolder<'t>> {
+        let refused = tree.cache.borrow().refused_in(&path);
         let handle = match &tree.source {
-            Source::Kept(_) => None,
+            Source::Snapshot(_) => None,
             Source::Folder(folder) => Some(folder.open_folder(&path).ok()?),
         };
-        Some(Fresh { tree, path, handle, refused })
+        Some(FreshFolder { tree, path, handle, refused })
     }
 
-    /// The names in it, in no order; at most so many, and none that are not text.
-    pub(crate) fn names(&self, most: usize) -> Vec<String> {
-        let Some(handle) = &self.handle else { return self.kept_names(most) };
+    /// At most `max` of its names, unordered, without those that are not UTF-8.
+    pub(crate) fn names(&self, max: usize) -> Vec<String> {
+        let Some(handle) = &self.handle else { return self.snapshot_names(max) };
         let Ok(entries) = Dir::read_from(handle) else { return Vec::new() };
         let entries = entries.map_while(Result::ok);
         let names = entries.filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
-        names.filter(|name| name != "." && name != "..").take(most).collect()
+        names.filter(|name| name != "." && name != "..").take(max).collect()
     }
 
-    fn kept_names(&self, most: usize) -> Vec<String> {
-        let Source::Kept(kept) = &self.tree.source else { return Vec::new() };
-        let mut names = kept.resolve_names(&self.path).into_value().unwrap_or_default();
-        names.truncate(most);
+    fn snapshot_names(&self, max: usize) -> Vec<String> {
+        let Source::Snapshot(files) = &self.tree.source else { return Vec::new() };
+        let mut names = files.resolve_names(&self.path).into_value().unwrap_or_default();
+        names.truncate(max);
         names
     }
 
-    /// A short file's text, without the white space around it.
+    /// The text of a short file, trimmed.
     pub(crate) fn text(&self, name: &str) -> Seen<String> {
         if self.refused.contains(name) {
             return Seen::Refused(Errno::INVAL.raw_os_error());
@@ -58,15 +58,15 @@ impl<'t> Fresh<'t> {
         let path = || format!("{}/{name}", self.path);
         let bytes = match (&self.handle, &self.tree.source) {
             (Some(handle), _) => match read_short(handle, name) {
-                // A link, which leads to where the tree allows.
+                // A link, which the tree resolves.
                 Err(Errno::LOOP) => self.tree.read(&path()),
-                other => seen(other),
+                other => to_seen(other),
             },
-            (None, Source::Kept(kept)) => kept.resolve_file(&path()),
+            (None, Source::Snapshot(files)) => files.resolve_file(&path()),
             (None, Source::Folder(_)) => Seen::Absent,
         };
         if bytes == Seen::Refused(Errno::INVAL.raw_os_error()) {
-            self.tree.looks.borrow_mut().keep_file(&path(), &bytes);
+            self.tree.cache.borrow_mut().store_file(&path(), &bytes);
         }
         bytes.and_then(|bytes| match String::from_utf8(bytes) {
             Ok(text) => Seen::Value(text.trim().to_owned()),
@@ -75,15 +75,15 @@ impl<'t> Fresh<'t> {
     }
 }
 
-/// A file of /sys answers with all it has at once. What has more is not a number or a state.
+/// Reads with one call, which is enough for files of /sys. Longer files are not numbers or states.
 fn read_short(folder: &OwnedFd, name: &str) -> Result<Vec<u8>, Errno> {
     let flags =
         OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NOFOLLOW;
     let file = rustix::fs::openat(folder, name, flags, Mode::empty())?;
-    let mut buffer = [0; LONGEST];
+    let mut buffer = [0; MAX_FILE_BYTES];
     match rustix::io::read(&file, &mut buffer) {
-        Ok(LONGEST) => Err(Errno::FBIG),
-        // A number is never empty: a fifo that nobody writes to is, and is none.
+        Ok(MAX_FILE_BYTES) => Err(Errno::FBIG),
+        // A fifo without a writer reads as empty.
         Ok(0) if !is_regular(&file) => Err(Errno::INVAL),
         Ok(length) => Ok(buffer[..length].to_vec()),
         Err(Errno::AGAIN) => Err(Errno::INVAL),
@@ -96,5 +96,5 @@ fn is_regular(file: &OwnedFd) -> bool {
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
 }
 
-/// More than any number, state or rate has.
-const LONGEST: usize = 256;
+/// More than any number, state or rate needs.
+const MAX_FILE_BYTES: usize = 256;

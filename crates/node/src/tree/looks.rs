@@ -1,7 +1,7 @@
-//! What was read, by path: the memory of a tree, and the files of a snapshot.
+//! Results of reads, by path: the cache of a tree, and the files of a snapshot.
 //!
-//! A snapshot that the program took has each answer under the path that was asked for. One that a person wrote
-//! needs no more than files and links: a path goes through links, and what a folder holds is told by
+//! A snapshot that the program took has each result under the requested path. One that was written by hand
+//! needs only files and links: links in a path are resolved, and the names in a folder follow from
 //! the paths below it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,27 +12,27 @@ use serde::{Deserialize, Serialize};
 use super::FileNode;
 use crate::Seen;
 
-/// Answers by path, one map for each way of asking. What is in none is not there.
+/// Results by path, one map for each kind of read. What is in none does not exist.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Looks {
-    files: BTreeMap<String, Kept<Contents>>,
-    links: BTreeMap<String, Kept<String>>,
-    folders: BTreeMap<String, Kept<Vec<String>>>,
-    nodes: BTreeMap<String, Kept<FileNode>>,
+pub(super) struct FileCache {
+    files: BTreeMap<String, Cached<Contents>>,
+    links: BTreeMap<String, Cached<String>>,
+    folders: BTreeMap<String, Cached<Vec<String>>>,
+    nodes: BTreeMap<String, Cached<FileNode>>,
 }
 
-/// An answer: a value as it is, or `{"refused": 22}`, `{"odd": "…"}`, `{"absent": true}`.
+/// A result: a value as itself, or `{"refused": 22}`, `{"odd": "…"}`, `{"absent": true}`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
-enum Kept<T> {
+enum Cached<T> {
     Refused { refused: i32 },
     Odd { odd: String },
     Absent { absent: bool },
     Value(T),
 }
 
-/// What a file holds: text, or `{"hex": "…"}`.
+/// The contents of a file: text, or `{"hex": "…"}`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Contents {
@@ -40,49 +40,50 @@ enum Contents {
     Bytes { hex: String },
 }
 
-impl Looks {
-    /// What was kept for just this path.
+impl FileCache {
+    /// The cached result of exactly this path.
     pub(super) fn file(&self, path: &str) -> Option<Seen<Vec<u8>>> {
-        self.files.get(path).map(|kept| kept.seen().and_then(Contents::into_bytes))
+        self.files.get(path).map(|cached| cached.to_seen().and_then(Contents::into_bytes))
     }
 
     pub(super) fn names(&self, path: &str) -> Option<Seen<Vec<String>>> {
-        self.folders.get(path).map(Kept::seen)
+        self.folders.get(path).map(Cached::to_seen)
     }
 
     pub(super) fn real(&self, path: &str) -> Option<Seen<String>> {
-        self.links.get(path).map(Kept::seen)
+        self.links.get(path).map(Cached::to_seen)
     }
 
     pub(super) fn node(&self, path: &str) -> Option<Seen<FileNode>> {
-        self.nodes.get(path).map(Kept::seen)
+        self.nodes.get(path).map(Cached::to_seen)
     }
 
-    pub(super) fn keep_file(&mut self, path: &str, seen: &Seen<Vec<u8>>) {
-        self.files.insert(path.to_owned(), Kept::of(seen.clone().map(Contents::of)));
+    pub(super) fn store_file(&mut self, path: &str, seen: &Seen<Vec<u8>>) {
+        self.files.insert(path.to_owned(), Cached::new(seen.clone().map(Contents::new)));
     }
 
-    pub(super) fn keep_names(&mut self, path: &str, seen: &Seen<Vec<String>>) {
-        self.folders.insert(path.to_owned(), Kept::of(seen.clone()));
+    pub(super) fn store_names(&mut self, path: &str, seen: &Seen<Vec<String>>) {
+        self.folders.insert(path.to_owned(), Cached::new(seen.clone()));
     }
 
-    pub(super) fn keep_real(&mut self, path: &str, seen: &Seen<String>) {
-        self.links.insert(path.to_owned(), Kept::of(seen.clone()));
+    pub(super) fn store_real(&mut self, path: &str, seen: &Seen<String>) {
+        self.links.insert(path.to_owned(), Cached::new(seen.clone()));
     }
 
-    pub(super) fn keep_node(&mut self, path: &str, seen: &Seen<FileNode>) {
-        self.nodes.insert(path.to_owned(), Kept::of(seen.clone()));
+    pub(super) fn store_node(&mut self, path: &str, seen: &Seen<FileNode>) {
+        self.nodes.insert(path.to_owned(), Cached::new(seen.clone()));
     }
 
     pub(super) fn files_read(&self) -> usize {
-        self.files.values().filter(|kept| matches!(kept, Kept::Value(_))).count()
+        self.files.values().filter(|cached| matches!(cached, Cached::Value(_))).count()
     }
 
-    /// Keeps only files that were refused with EINVAL.
-    pub(super) fn forget(&mut self) {
+    /// Removes everything except files that were refused with EINVAL.
+    pub(super) fn clear(&mut self) {
         let einval = Errno::INVAL.raw_os_error();
         let mut files = std::mem::take(self).files;
-        files.retain(|_, kept| matches!(kept, Kept::Refused { refused } if *refused == einval));
+        let is_einval = |cached: &Cached<Contents>| matches!(cached, Cached::Refused { refused } if *refused == einval);
+        files.retain(|_, cached| is_einval(cached));
         self.files = files;
     }
 
@@ -92,73 +93,74 @@ impl Looks {
         let below = format!("{folder}/");
         let files = self.files.range(below.clone()..);
         let files = files.take_while(|(path, _)| path.starts_with(&below));
-        let refused = files
-            .filter(|(_, kept)| matches!(kept, Kept::Refused { refused } if *refused == einval));
+        let refused = files.filter(
+            |(_, cached)| matches!(cached, Cached::Refused { refused } if *refused == einval),
+        );
         refused.map(|(path, _)| path[below.len()..].to_owned()).collect()
     }
 
-    /// Forgets files below a path.
-    pub(super) fn forgive(&mut self, path: &str) {
+    /// Removes files below a path.
+    pub(super) fn remove_below(&mut self, path: &str) {
         let below = format!("{path}/");
         self.files.retain(|path, _| !path.starts_with(&below));
     }
 
-    /// The same as a file system would answer: by way of links, and with folders made of what is in them.
+    /// Like a file system: resolves links, and lists folders by the paths in them.
     pub(super) fn resolve_file(&self, path: &str) -> Seen<Vec<u8>> {
         self.file(path).unwrap_or_else(|| {
-            self.by_links(path).and_then(|path| self.file(&path).unwrap_or(Seen::Absent))
+            self.resolve_links(path).and_then(|path| self.file(&path).unwrap_or(Seen::Absent))
         })
     }
 
     pub(super) fn resolve_names(&self, path: &str) -> Seen<Vec<String>> {
         self.names(path).unwrap_or_else(|| {
-            self.by_links(path)
+            self.resolve_links(path)
                 .and_then(|path| self.names(&path).unwrap_or_else(|| self.names_below(&path)))
         })
     }
 
-    /// Where a link leads is there, though nothing is known of it: a driver's folder that nobody looked into.
+    /// The target of a link exists, even if nothing below it was read, such as a driver's folder.
     pub(super) fn resolve_real(&self, path: &str) -> Seen<String> {
-        // A snapshot that the program took answers for the path that was asked for, whatever is on its way.
-        if let Some(asked) = self.real(path) {
-            return asked.and_then(|target| self.by_links(&target));
+        // A snapshot that the program took has the result for the requested path.
+        if let Some(cached) = self.real(path) {
+            return cached.and_then(|target| self.resolve_links(&target));
         }
         self.follow(path).and_then(|(path, by_link)| {
-            if by_link || self.is_there(&path) { Seen::Value(path) } else { Seen::Absent }
+            if by_link || self.exists(&path) { Seen::Value(path) } else { Seen::Absent }
         })
     }
 
     pub(super) fn resolve_node(&self, path: &str) -> Seen<FileNode> {
         self.node(path).unwrap_or_else(|| {
-            self.by_links(path).and_then(|path| self.node(&path).unwrap_or(Seen::Absent))
+            self.resolve_links(path).and_then(|path| self.node(&path).unwrap_or(Seen::Absent))
         })
     }
 
-    fn by_links(&self, path: &str) -> Seen<String> {
+    fn resolve_links(&self, path: &str) -> Seen<String> {
         self.follow(path).map(|(path, _)| path)
     }
 
-    /// Where links lead, a part of the path at a time, and whether the path as a whole is a link's end.
+    /// Resolves links, one component at a time; also returns whether the last component was a link.
     fn follow(&self, path: &str) -> Seen<(String, bool)> {
         let mut path = path.trim_end_matches('/').to_owned();
         let mut by_link = false;
         for _ in 0..MAX_LINKS {
-            if path.len() > LONGEST_PATH {
+            if path.len() > MAX_PATH_BYTES {
                 return Seen::Refused(Errno::NAMETOOLONG.raw_os_error());
             }
             let linked = ends(&path).find_map(|end| {
                 let link = self.links.get(&path[..end])?;
-                // What the program took has paths that are no links too: they lead to themselves.
-                let elsewhere = !matches!(link, Kept::Value(target) if *target == path[..end]);
+                // A snapshot of the program also has paths that are not links: they point to themselves.
+                let elsewhere = !matches!(link, Cached::Value(target) if *target == path[..end]);
                 elsewhere.then_some((end, link))
             });
             path = match linked {
                 None => return Seen::Value((path, by_link)),
-                Some((end, Kept::Value(target))) => {
+                Some((end, Cached::Value(target))) => {
                     by_link = end == path.len();
                     format!("{target}{}", &path[end..])
                 }
-                Some((_, other)) => return other.seen::<String>().map(|target| (target, true)),
+                Some((_, other)) => return other.to_seen::<String>().map(|target| (target, true)),
             };
         }
         Seen::Refused(Errno::LOOP.raw_os_error())
@@ -179,17 +181,17 @@ impl Looks {
         Seen::Value(names)
     }
 
-    fn is_there(&self, path: &str) -> bool {
-        let here = |path: &str| {
-            self.files.get(path).is_some_and(Kept::is_there)
-                || self.folders.get(path).is_some_and(Kept::is_there)
-                || self.nodes.get(path).is_some_and(Kept::is_there)
-                || self.links.get(path).is_some_and(Kept::is_there)
+    fn exists(&self, path: &str) -> bool {
+        let is_cached = |path: &str| {
+            self.files.get(path).is_some_and(Cached::is_present)
+                || self.folders.get(path).is_some_and(Cached::is_present)
+                || self.nodes.get(path).is_some_and(Cached::is_present)
+                || self.links.get(path).is_some_and(Cached::is_present)
         };
-        here(path) || self.paths_from(&format!("{path}/")).next().is_some()
+        is_cached(path) || self.paths_from(&format!("{path}/")).next().is_some()
     }
 
-    /// Every path of something that is there and whose path begins so.
+    /// Every path of something that exists and starts with `start`.
     fn paths_from<'l>(&'l self, start: &'l str) -> impl Iterator<Item = &'l str> {
         let files = from(&self.files, start);
         files
@@ -199,53 +201,53 @@ impl Looks {
     }
 }
 
-/// Where each name of the path ends, the first name first.
+/// The end of each component of the path, in order.
 fn ends(path: &str) -> impl Iterator<Item = usize> {
     let inner = path.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0);
     inner.chain([path.len()])
 }
 
 fn from<'l, T>(
-    map: &'l BTreeMap<String, Kept<T>>,
+    map: &'l BTreeMap<String, Cached<T>>,
     start: &'l str,
 ) -> impl Iterator<Item = &'l str> {
     map.range(start.to_owned()..)
         .take_while(move |(path, _)| path.starts_with(start))
-        .filter(|(_, kept)| kept.is_there())
+        .filter(|(_, cached)| cached.is_present())
         .map(|(path, _)| path.as_str())
 }
 
-impl<T> Kept<T> {
-    fn of(seen: Seen<T>) -> Self {
+impl<T> Cached<T> {
+    fn new(seen: Seen<T>) -> Self {
         match seen {
-            Seen::Value(value) => Kept::Value(value),
-            Seen::Absent => Kept::Absent { absent: true },
-            Seen::Refused(refused) => Kept::Refused { refused },
-            Seen::Odd(odd) => Kept::Odd { odd },
+            Seen::Value(value) => Cached::Value(value),
+            Seen::Absent => Cached::Absent { absent: true },
+            Seen::Refused(refused) => Cached::Refused { refused },
+            Seen::Odd(odd) => Cached::Odd { odd },
         }
     }
 
-    fn is_there(&self) -> bool {
-        !matches!(self, Kept::Absent { .. })
+    fn is_present(&self) -> bool {
+        !matches!(self, Cached::Absent { .. })
     }
 }
 
-impl<T: Clone> Kept<T> {
-    fn seen<U>(&self) -> Seen<U>
+impl<T: Clone> Cached<T> {
+    fn to_seen<U>(&self) -> Seen<U>
     where
         T: Into<U>,
     {
         match self {
-            Kept::Value(value) => Seen::Value(value.clone().into()),
-            Kept::Absent { .. } => Seen::Absent,
-            Kept::Refused { refused } => Seen::Refused(*refused),
-            Kept::Odd { odd } => Seen::Odd(odd.clone()),
+            Cached::Value(value) => Seen::Value(value.clone().into()),
+            Cached::Absent { .. } => Seen::Absent,
+            Cached::Refused { refused } => Seen::Refused(*refused),
+            Cached::Odd { odd } => Seen::Odd(odd.clone()),
         }
     }
 }
 
 impl Contents {
-    fn of(bytes: Vec<u8>) -> Self {
+    fn new(bytes: Vec<u8>) -> Self {
         match String::from_utf8(bytes) {
             Ok(text) => Contents::Text(text),
             Err(error) => Contents::Bytes {
@@ -273,20 +275,20 @@ impl Contents {
 }
 
 const MAX_LINKS: usize = 40;
-/// As the kernel has it.
-const LONGEST_PATH: usize = 4096;
+/// As in the kernel (`PATH_MAX`).
+const MAX_PATH_BYTES: usize = 4096;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn looks(json: &str) -> Looks {
-        serde_json::from_str(json).expect("looks")
+    fn cache(json: &str) -> FileCache {
+        serde_json::from_str(json).expect("a cache")
     }
 
     #[test]
-    fn a_tree_of_files_and_links_answers_like_a_file_system() {
-        let looks = looks(
+    fn files_and_links_are_resolved_like_a_file_system() {
+        let cache = cache(
             r#"{"files": {
                   "/sys/devices/pci0000:00/0000:3b:00.0/infiniband/mlx5_0/ports/1/state": "4: ACTIVE\n",
                   "/sys/devices/pci0000:00/0000:3b:00.0/infiniband/mlx5_0/ports/1/gid_attrs/types/0": {"refused": 22},
@@ -297,33 +299,33 @@ mod tests {
         );
         let device = "/sys/class/infiniband/mlx5_0";
         assert_eq!(
-            looks.resolve_file(&format!("{device}/ports/1/state")),
+            cache.resolve_file(&format!("{device}/ports/1/state")),
             Seen::Value(b"4: ACTIVE\n".to_vec())
         );
         assert_eq!(
-            looks.resolve_file(&format!("{device}/ports/1/gid_attrs/types/0")),
+            cache.resolve_file(&format!("{device}/ports/1/gid_attrs/types/0")),
             Seen::Refused(22)
         );
         assert_eq!(
-            looks.resolve_file(&format!("{device}/device/config")),
+            cache.resolve_file(&format!("{device}/device/config")),
             Seen::Value(vec![0xb3, 0x15, 0, 0xff])
         );
         assert_eq!(
-            looks.resolve_names("/sys/class/infiniband"),
+            cache.resolve_names("/sys/class/infiniband"),
             Seen::Value(vec!["mlx5_0".to_owned()])
         );
         let names = vec!["device".to_owned(), "ports".to_owned()];
-        assert_eq!(looks.resolve_names(device), Seen::Value(names));
+        assert_eq!(cache.resolve_names(device), Seen::Value(names));
         assert_eq!(
-            looks.resolve_real(&format!("{device}/device")),
+            cache.resolve_real(&format!("{device}/device")),
             Seen::Value("/sys/devices/pci0000:00/0000:3b:00.0".to_owned())
         );
-        assert_eq!(looks.resolve_file("/sys/class/infiniband/mlx5_1/fw_ver"), Seen::Absent);
+        assert_eq!(cache.resolve_file("/sys/class/infiniband/mlx5_1/fw_ver"), Seen::Absent);
     }
 
     #[test]
-    fn links_in_a_ring_end() {
-        let looks = looks(r#"{"links": {"/a": "/b/x", "/b": "/a/y"}}"#);
-        assert_eq!(looks.resolve_file("/a"), Seen::Refused(40));
+    fn a_loop_of_links_is_refused() {
+        let cache = cache(r#"{"links": {"/a": "/b/x", "/b": "/a/y"}}"#);
+        assert_eq!(cache.resolve_file("/a"), Seen::Refused(40));
     }
 }

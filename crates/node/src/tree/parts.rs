@@ -1,7 +1,7 @@
-//! A file of which only parts are read.
+//! Partial reads of a file.
 //!
-//! A PCI function's configuration space has 4 KiB, and each word that is read is asked of the hardware: all of it,
-//! of every function up to the root, takes longer than everything else that is read on a machine.
+//! A PCI function's configuration space has 4 KiB, and each word is read from the hardware: reading all of it,
+//! for every function up to the root, takes longer than all other reads together.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -11,38 +11,37 @@ use rustix::io::Errno;
 use super::folder::Folder;
 use super::{Seen, Tree};
 
-/// What is read of a file: two bytes at a place, if they are there.
-pub(crate) type Halves<'r> = dyn FnMut(usize) -> Option<u16> + 'r;
+/// Reads two bytes of a file at an offset, if they exist.
+pub(crate) type ReadU16<'r> = dyn FnMut(usize) -> Option<u16> + 'r;
 
 impl Tree {
-    /// The file with what `walk` reads of it, and zeros between. It is kept like any other, so that a snapshot has
-    /// those parts.
-    pub(crate) fn parts(&self, path: &str, walk: impl FnOnce(&mut Halves)) -> Seen<Vec<u8>> {
-        if let Some(seen) = self.looks.borrow().file(path) {
+    /// The file with the parts that `walk` reads, and zeros between. It is cached like any other, so that a snapshot has
+    /// these parts.
+    pub(crate) fn parts(&self, path: &str, walk: impl FnOnce(&mut ReadU16)) -> Seen<Vec<u8>> {
+        if let Some(seen) = self.cache.borrow().file(path) {
             return seen;
         }
         let read = |folder: &Folder| parts(&folder.open(path)?, walk);
-        let seen = self.ask(read, |kept| kept.resolve_file(path));
-        self.looks.borrow_mut().keep_file(path, &seen);
+        let seen = self.query(read, |files| files.resolve_file(path));
+        self.cache.borrow_mut().store_file(path, &seen);
         seen
     }
 }
 
-fn parts(file: &File, walk: impl FnOnce(&mut Halves)) -> Result<Vec<u8>, Errno> {
+fn parts(file: &File, walk: impl FnOnce(&mut ReadU16)) -> Result<Vec<u8>, Errno> {
     let mut image = Vec::new();
-    let mut half = |at: usize| {
+    let mut read_u16 = |at: usize| {
         let mut bytes = [0; 2];
         file.read_exact_at(&mut bytes, at as u64).ok()?;
-        let end = at.checked_add(2).filter(|end| *end <= LONGEST)?;
+        let end = at.checked_add(2).filter(|end| *end <= CONFIG_SPACE_BYTES)?;
         if image.len() < end {
             image.resize(end, 0);
         }
         image[at..end].copy_from_slice(&bytes);
         Some(u16::from_le_bytes(bytes))
     };
-    walk(&mut half);
+    walk(&mut read_u16);
     Ok(image)
 }
 
-/// Configuration space ends here.
-const LONGEST: usize = 4096;
+const CONFIG_SPACE_BYTES: usize = 4096;

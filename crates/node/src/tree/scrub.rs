@@ -1,17 +1,16 @@
-//! What of a file is not kept: secrets, and what is too long to be of use.
+//! Removes secrets, and long parts that are not needed, from files.
 //!
-//! It is taken away as a file is read, so that a running machine and its snapshot say the same, and
-//! nothing above can pass on by mistake what it never had.
+//! This happens when a file is read, so that a running machine and its snapshot give the same results, and
+//! no caller can pass on a secret by mistake.
 
-/// What is left of a file, and whether something was taken away that may be a secret.
+/// The remaining bytes of a file, and whether something was removed that may be a secret.
 pub(super) struct Scrubbed {
     pub(super) bytes: Vec<u8>,
     pub(super) withheld: bool,
 }
 
-/// How much of a file is enough, where it is endless for no use: each CPU has its paragraph or line, and each
-/// interrupt a number.
-pub(super) fn enough(path: &str) -> Option<u64> {
+/// The bytes that are read of long files with a paragraph or line for each CPU.
+pub(super) fn max_bytes(path: &str) -> Option<u64> {
     match path {
         "/proc/cpuinfo" => Some(16 << 10),
         "/proc/stat" => Some(1 << 10),
@@ -19,7 +18,7 @@ pub(super) fn enough(path: &str) -> Option<u64> {
     }
 }
 
-/// Whether a file is never read, whatever it holds: environments of processes, serial numbers, keys.
+/// Whether a file is never read: environments of processes, serial numbers, keys.
 pub(super) fn is_withheld(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     match name {
@@ -30,24 +29,24 @@ pub(super) fn is_withheld(path: &str) -> bool {
     }
 }
 
-/// A file as it may be kept.
+/// Removes secrets from a file.
 pub(super) fn scrub(path: &str, bytes: Vec<u8>) -> Scrubbed {
     match path {
         "/proc/cmdline" => command_line(&bytes),
         "/proc/cpuinfo" => Scrubbed { bytes: up_to(bytes, b"\n\n"), withheld: false },
         // All CPUs together.
         "/proc/stat" => Scrubbed { bytes: up_to(bytes, b"\n"), withheld: false },
-        // The kernel's files hold no secrets but those above; names such as `pkeys` are no such.
+        // Other files of the kernel contain no secrets; `pkeys` are none.
         _ if path.starts_with("/sys/") || path.starts_with("/proc/") => {
             Scrubbed { bytes, withheld: false }
         }
-        // A pod's: they may hold whole manifests, with passwords.
+        // A pod's annotations may contain whole manifests, with passwords.
         _ if path.ends_with("/annotations") => annotations(&bytes),
         _ => settings(bytes),
     }
 }
 
-/// What tells of a pod's networks.
+/// The networks of a pod.
 fn annotations(bytes: &[u8]) -> Scrubbed {
     let text = String::from_utf8_lossy(bytes);
     let (kept, other): (Vec<&str>, Vec<&str>) =
@@ -55,22 +54,22 @@ fn annotations(bytes: &[u8]) -> Scrubbed {
     Scrubbed { bytes: (kept.join("\n") + "\n").into_bytes(), withheld: !other.is_empty() }
 }
 
-/// The words that matter to the fabric.
+/// The arguments that are relevant for the fabric.
 fn command_line(bytes: &[u8]) -> Scrubbed {
     let text = String::from_utf8_lossy(bytes);
     let (kept, other): (Vec<&str>, Vec<&str>) =
-        text.split_whitespace().partition(|word| is_of_the_fabric(word));
+        text.split_whitespace().partition(|word| is_relevant(word));
     Scrubbed { bytes: kept.join(" ").into_bytes(), withheld: !other.is_empty() }
 }
 
-fn is_of_the_fabric(word: &str) -> bool {
+fn is_relevant(word: &str) -> bool {
     let name = word.split('=').next().unwrap_or_default();
     // A module's parameters: `ib_core.netns_mode=0`.
     let module = name.split_once('.').map(|(module, _)| module);
     ARGUMENTS.contains(&name) || module.is_some_and(|module| MODULES.contains(&module))
 }
 
-/// What stands before the mark, and its first byte.
+/// The bytes before the mark, and its first byte.
 fn up_to(mut bytes: Vec<u8>, mark: &[u8]) -> Vec<u8> {
     if let Some(end) = bytes.windows(mark.len()).position(|window| window == mark) {
         bytes.truncate(end + 1);
@@ -78,9 +77,9 @@ fn up_to(mut bytes: Vec<u8>, mark: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Lines whose name or value looks like a secret lose their value.
+/// Removes the values of lines that look like a secret.
 fn settings(bytes: Vec<u8>) -> Scrubbed {
-    // What is no text cannot be looked through, and of a key every line is secret.
+    // Binary data cannot be searched, and every line of a key is secret.
     let Some(text) = std::str::from_utf8(&bytes).ok().filter(|text| !text.contains("-----BEGIN"))
     else {
         return Scrubbed { bytes: Vec::new(), withheld: true };
@@ -97,7 +96,7 @@ fn without_value(line: &str) -> &str {
     line.split_inclusive(['=', ':', ' ']).next().unwrap_or_default().trim_end()
 }
 
-/// Whether a setting, `NAME=value`, looks as if it held a secret.
+/// Whether a setting, `NAME=value`, looks like a secret.
 pub(super) fn is_secret(setting: &str) -> bool {
     let lower = setting.to_ascii_lowercase();
     let named = SECRET_WORDS.iter().any(|word| lower.contains(word));
@@ -126,7 +125,7 @@ const SECRET_WORDS: &[&str] = &[
     "-----begin",
 ];
 
-/// The kernel's own arguments that matter to the fabric.
+/// Kernel arguments that are relevant for the fabric.
 const ARGUMENTS: &[&str] = &[
     "amd_iommu",
     "default_hugepagesz",
@@ -164,7 +163,7 @@ const ARGUMENTS: &[&str] = &[
     "tsc",
 ];
 
-/// Modules whose parameters matter.
+/// Modules whose parameters are relevant.
 const MODULES: &[&str] = &[
     "arm-smmu",
     "bnxt_en",
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_command_line_only_what_matters_is_kept() {
+    fn only_relevant_kernel_arguments_are_stored() {
         let line = "BOOT_IMAGE=/vmlinuz root=UUID=17 ro rd.luks.key=/k iommu=pt intel_iommu=on \
                     ib_core.netns_mode=0 ds=nocloud;token=abc isolcpus=2-7 quiet\n";
         let (kept, withheld) = scrubbed("/proc/cmdline", line);
@@ -222,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_pod_only_its_networks_and_of_keys_nothing_is_kept() {
+    fn of_a_pod_only_its_networks_and_of_keys_nothing_is_stored() {
         let file = "k8s.v1.cni.cncf.io/network-status=\"[]\"\nlast-applied=\"{DB_PASS: hunter}\"\n";
         let kept = "k8s.v1.cni.cncf.io/network-status=\"[]\"\n".to_owned();
         assert_eq!(scrubbed("/etc/podinfo/annotations", file), (kept, true));

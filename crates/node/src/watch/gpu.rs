@@ -1,4 +1,4 @@
-//! NVIDIA's GPUs, read anew each time.
+//! Samples of NVIDIA's GPUs.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -9,76 +9,74 @@ use nvml_wrapper::error::NvmlError;
 use super::xids::Xids;
 use crate::answers::{Nvml, nvml};
 
-/// What looking at GPUs gave.
+/// The result of a sample.
 #[derive(Debug, Clone, PartialEq)]
-pub enum GpuLook {
-    /// They are there.
+pub enum GpuSample {
+    /// The GPUs.
     Gpus(Nvml),
-    /// There are none, and why: that there is no library or no driver is an answer, and no fault.
+    /// There are none; the reason. A missing library or driver is not a fault.
     NoGpus(String),
-    /// They should be there, and NVML fails or does not answer.
+    /// NVML fails or does not answer.
     Failed(String),
 }
 
-/// Watches the GPUs of this machine. NVML is started once and lives on a thread of its own: a call of it that hangs costs
-/// what it would have told, and holds up nobody.
+/// Samples the GPUs of this machine. NVML is started once and runs on a thread of its own: a call that hangs costs
+/// its result, but does not block the caller.
 #[derive(Debug)]
 pub struct GpuWatch {
-    asks: Sender<()>,
-    answers: Receiver<GpuLook>,
-    /// Since when an answer has been owed.
-    owed: Option<Instant>,
+    requests: Sender<()>,
+    samples: Receiver<GpuSample>,
+    /// The time of a request that is not answered yet.
+    pending_since: Option<Instant>,
 }
 
 impl GpuWatch {
-    /// Begins to watch; NVML is started by the first look.
+    /// Starts a watch; NVML is started by the first sample.
     pub fn open() -> GpuWatch {
         let mut session = Session::default();
-        GpuWatch::of(move || session.look())
+        GpuWatch::with_sampler(move || session.sample())
     }
 
-    /// On a thread that ends when nobody asks any more.
-    fn of(mut look: impl FnMut() -> GpuLook + Send + 'static) -> GpuWatch {
-        let (asks, asked) = mpsc::channel();
-        let (tell, answers) = mpsc::channel();
-        let answer = move || {
-            while asked.recv().is_ok() && tell.send(look()).is_ok() {}
+    /// Runs the sampler on a thread that ends with the watch.
+    fn with_sampler(mut sample: impl FnMut() -> GpuSample + Send + 'static) -> GpuWatch {
+        let (requests, requested) = mpsc::channel();
+        let (send, samples) = mpsc::channel();
+        let serve = move || {
+            while requested.recv().is_ok() && send.send(sample()).is_ok() {}
         };
-        // With no thread nobody answers, which a look then says.
-        let _ = std::thread::Builder::new().name("gpu watch".to_owned()).spawn(answer);
-        GpuWatch { asks, answers, owed: None }
+        // If the thread cannot be started, the first sample fails.
+        let _ = std::thread::Builder::new().name("gpu watch".to_owned()).spawn(serve);
+        GpuWatch { requests, samples, pending_since: None }
     }
 
-    /// One look, for which `patience` is the most that is waited. While an earlier look has not been answered nothing is
-    /// waited for; what comes too late is thrown away.
-    pub fn look(&mut self, patience: Duration) -> GpuLook {
-        if let Some(since) = self.owed {
-            if self.answers.try_recv().is_err() {
-                return silent(since);
+    /// Takes a sample within `timeout`. While an earlier request is not answered, it fails immediately; a late
+    /// result is dropped.
+    pub fn sample(&mut self, timeout: Duration) -> GpuSample {
+        if let Some(since) = self.pending_since {
+            if self.samples.try_recv().is_err() {
+                return no_answer(since);
             }
-            self.owed = None;
+            self.pending_since = None;
         }
         let now = Instant::now();
-        if self.asks.send(()).is_err() {
-            return GpuLook::Failed("the thread that asks NVML has ended".to_owned());
+        if self.requests.send(()).is_err() {
+            return GpuSample::Failed(THREAD_ENDED.to_owned());
         }
-        match self.answers.recv_timeout(patience) {
-            Ok(look) => look,
+        match self.samples.recv_timeout(timeout) {
+            Ok(sample) => sample,
             Err(RecvTimeoutError::Timeout) => {
-                self.owed = Some(now);
-                silent(now)
+                self.pending_since = Some(now);
+                no_answer(now)
             }
-            Err(RecvTimeoutError::Disconnected) => {
-                GpuLook::Failed("the thread that asks NVML has ended".to_owned())
-            }
+            Err(RecvTimeoutError::Disconnected) => GpuSample::Failed(THREAD_ENDED.to_owned()),
         }
     }
 }
 
-fn silent(since: Instant) -> GpuLook {
+fn no_answer(since: Instant) -> GpuSample {
     let seconds = since.elapsed().as_secs_f64();
-    GpuLook::Failed(format!(
-        "NVML has not answered for {seconds:.1} s; the kernel's log may tell which GPU hangs"
+    GpuSample::Failed(format!(
+        "NVML has not answered for {seconds:.1} s; check the kernel log for a GPU that hangs"
     ))
 }
 
@@ -86,8 +84,8 @@ fn silent(since: Instant) -> GpuLook {
 #[derive(Debug, Default)]
 struct Session {
     started: Option<Started>,
-    /// Why it could not be, and when it is tried again.
-    off: Option<(GpuLook, Instant)>,
+    /// The last failure, and when to try again.
+    failure: Option<(GpuSample, Instant)>,
 }
 
 #[derive(Debug)]
@@ -97,33 +95,33 @@ struct Started {
 }
 
 impl Session {
-    fn look(&mut self) -> GpuLook {
-        if let Some((why, until)) = &self.off
+    fn sample(&mut self) -> GpuSample {
+        if let Some((why, until)) = &self.failure
             && Instant::now() < *until
         {
             return why.clone();
         }
-        let look = self.try_look().unwrap_or_else(|error| why_not(&error));
-        self.off = None;
-        if !matches!(look, GpuLook::Gpus(_)) {
-            // A driver that was exchanged is found again only by starting anew.
+        let sample = self.try_sample().unwrap_or_else(|error| failure(&error));
+        self.failure = None;
+        if !matches!(sample, GpuSample::Gpus(_)) {
+            // After a driver was replaced, NVML must be restarted.
             self.started = None;
-            self.off = Some((look.clone(), Instant::now() + TRY_AGAIN));
+            self.failure = Some((sample.clone(), Instant::now() + RETRY_INTERVAL));
         }
-        look
+        sample
     }
 
-    fn try_look(&mut self) -> Result<GpuLook, NvmlError> {
+    fn try_sample(&mut self) -> Result<GpuSample, NvmlError> {
         let started = match &mut self.started {
             Some(started) => started,
             none => none.insert(Started::new()?),
         };
-        let mut found = nvml::look(&started.library)?;
+        let mut found = nvml::sample(&started.library)?;
         if found.gpus.is_empty() {
-            return Ok(GpuLook::NoGpus("NVML finds no GPU".to_owned()));
+            return Ok(GpuSample::NoGpus("NVML found no GPU".to_owned()));
         }
-        found.xids_by = started.xids.tell(&mut found.gpus);
-        Ok(GpuLook::Gpus(found))
+        found.xids_by = started.xids.add_counts(&mut found.gpus);
+        Ok(GpuSample::Gpus(found))
     }
 }
 
@@ -134,18 +132,21 @@ impl Started {
     }
 }
 
-fn why_not(error: &NvmlError) -> GpuLook {
+fn failure(error: &NvmlError) -> GpuSample {
     match error {
-        NvmlError::LibloadingError(why) => GpuLook::NoGpus(format!("there is no NVML: {why}")),
-        NvmlError::DriverNotLoaded | NvmlError::LibraryNotFound => {
-            GpuLook::NoGpus(format!("NVML finds no driver: {error}"))
+        NvmlError::LibloadingError(why) => {
+            GpuSample::NoGpus(format!("NVML is not installed: {why}"))
         }
-        _ => GpuLook::Failed(format!("NVML fails: {error}")),
+        NvmlError::DriverNotLoaded | NvmlError::LibraryNotFound => {
+            GpuSample::NoGpus(format!("NVML found no driver: {error}"))
+        }
+        _ => GpuSample::Failed(format!("NVML failed: {error}")),
     }
 }
 
-/// A driver may be loaded, or come back, while we run.
-const TRY_AGAIN: Duration = Duration::from_secs(60);
+const THREAD_ENDED: &str = "the thread that queries NVML has ended";
+/// A driver may be loaded while the watch runs.
+const RETRY_INTERVAL: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
@@ -153,59 +154,62 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    fn found(driver: &str) -> GpuLook {
-        GpuLook::Gpus(Nvml { driver: Some(driver.to_owned()), ..Nvml::default() })
+    fn found(driver: &str) -> GpuSample {
+        GpuSample::Gpus(Nvml { driver: Some(driver.to_owned()), ..Nvml::default() })
     }
 
     #[test]
-    fn each_look_is_asked_anew() {
+    fn each_sample_is_a_new_query() {
         let mut number = 0;
-        let mut watch = GpuWatch::of(move || {
+        let mut watch = GpuWatch::with_sampler(move || {
             number += 1;
             found(&number.to_string())
         });
-        assert_eq!(watch.look(LONG), found("1"));
-        assert_eq!(watch.look(LONG), found("2"));
+        assert_eq!(watch.sample(LONG), found("1"));
+        assert_eq!(watch.sample(LONG), found("2"));
     }
 
     #[test]
-    fn a_call_that_hangs_is_told_and_waited_for_once() {
-        let (go_on, hold) = mpsc::channel::<&str>();
-        let (tell, answered) = mpsc::channel();
-        let mut watch = GpuWatch::of(move || {
-            let look = hold.recv().map_or_else(|_| found("none"), found);
-            let _ = tell.send(());
-            look
+    fn a_call_that_hangs_fails_and_is_waited_for_once() {
+        let (release, blocked) = mpsc::channel::<&str>();
+        let (notify, answered) = mpsc::channel();
+        let mut watch = GpuWatch::with_sampler(move || {
+            let sample = blocked.recv().map_or_else(|_| found("none"), found);
+            let _ = notify.send(());
+            sample
         });
-        let failed = |look| matches!(look, GpuLook::Failed(why) if why.contains("not answered"));
-        assert!(failed(watch.look(Duration::ZERO)));
-        // Were it waited for again, the test would not end.
-        assert!(failed(watch.look(LONG)));
-        go_on.send("late").expect("the thread is there");
+        let failed =
+            |sample| matches!(sample, GpuSample::Failed(why) if why.contains("not answered"));
+        assert!(failed(watch.sample(Duration::ZERO)));
+        // If it were waited for again, the test would not end.
+        assert!(failed(watch.sample(LONG)));
+        release.send("late").expect("the thread is there");
         answered.recv().expect("the thread is there");
-        go_on.send("now").expect("the thread is there");
-        // Between its answer and its arrival there is a moment.
-        let look = loop {
-            match watch.look(LONG) {
-                look @ GpuLook::Gpus(_) => break look,
+        release.send("now").expect("the thread is there");
+        // The answer takes a moment to arrive.
+        let sample = loop {
+            match watch.sample(LONG) {
+                sample @ GpuSample::Gpus(_) => break sample,
                 _ => std::thread::yield_now(),
             }
         };
-        assert_eq!(look, found("now"), "what came too late is not told");
+        assert_eq!(sample, found("now"), "the late result is dropped");
     }
 
     #[test]
-    fn a_thread_that_is_gone_is_told() {
-        let mut watch = GpuWatch::of(|| panic!("a library that fails"));
-        assert!(matches!(watch.look(LONG), GpuLook::Failed(why) if why.contains("ended")));
-        assert!(matches!(watch.look(LONG), GpuLook::Failed(why) if why.contains("ended")));
+    fn a_thread_that_ended_is_reported() {
+        let mut watch = GpuWatch::with_sampler(|| panic!("a library that fails"));
+        assert!(matches!(watch.sample(LONG), GpuSample::Failed(why) if why.contains("ended")));
+        assert!(matches!(watch.sample(LONG), GpuSample::Failed(why) if why.contains("ended")));
     }
 
     #[test]
-    fn a_machine_without_nvml_says_so_and_one_with_it_tells_its_gpus() {
-        match GpuWatch::open().look(LONG) {
-            GpuLook::Gpus(found) => assert!(!found.gpus.is_empty()),
-            GpuLook::NoGpus(why) | GpuLook::Failed(why) => assert!(why.contains("NVML"), "{why}"),
+    fn this_machine_has_gpus_or_a_reason_for_none() {
+        match GpuWatch::open().sample(LONG) {
+            GpuSample::Gpus(found) => assert!(!found.gpus.is_empty()),
+            GpuSample::NoGpus(why) | GpuSample::Failed(why) => {
+                assert!(why.contains("NVML"), "{why}")
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
-//! What changes from moment to moment, read anew with each call.
+//! Samples of values that change: each call reads them again.
 //!
-//! Each kind is read on its own, since each may be slow or hang: the caller decides what waits for what.
+//! Each kind is read separately, since each may be slow or hang.
 
 mod gpu;
 mod holders;
@@ -9,13 +9,13 @@ mod rdma;
 mod usage;
 mod xids;
 
-pub use gpu::{GpuLook, GpuWatch};
+pub use gpu::{GpuSample, GpuWatch};
 pub use holders::holders;
 pub use nic::NicWatch;
-pub use rdma::{Choice, DeviceLook, look};
+pub use rdma::{DeviceSample, Select, sample};
 pub use usage::Usage;
 
-/// A line of the kernel's log, whatever it is.
+/// Parses any line of the kernel log.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) fn fuzz_line(line: &str) {
     xids::parse(line);

@@ -1,44 +1,45 @@
-//! Statistics of net devices, read anew each time.
+//! Samples of net device statistics.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::answers::{AskedEthtool, EthtoolNames};
+use crate::answers::{EthtoolSocket, StatisticNames};
 use crate::counters::{Counter, Folder};
 use crate::{Seen, Tree};
 
-/// Watches statistics of net devices. Their names are asked for now and then, their values each time.
+/// Samples the statistics of net devices. Their names are queried every minute, their values each time.
 #[derive(Debug, Default)]
 pub struct NicWatch {
-    /// Opened when it is first needed: what is no running machine needs none.
-    socket: Option<AskedEthtool>,
-    names: HashMap<String, Known>,
+    /// Opened when first needed: only the running machine needs one.
+    socket: Option<EthtoolSocket>,
+    names: HashMap<String, CachedNames>,
 }
 
 #[derive(Debug)]
-struct Known {
-    names: EthtoolNames,
+struct CachedNames {
+    names: StatisticNames,
     until: Instant,
 }
 
 impl NicWatch {
-    /// Of this machine, or of any tree.
+    /// A watch of any tree.
     pub fn new() -> NicWatch {
         NicWatch::default()
     }
 
-    /// What a net device's driver counts and [`crate::counters::statistic`] knows, by the driver's names. Of a snapshot, as it
-    /// was then; nothing, where the net device is gone or its driver tells nothing.
-    pub fn look(&mut self, tree: &Tree, netdev: &str, now: Instant) -> Vec<Counter> {
-        let found = if tree.is_live() { self.ask(netdev, now) } else { kept(tree, netdev) };
+    /// The statistics of a net device's driver that [`crate::counters::statistic`] knows, by the driver's names; empty if
+    /// the net device does not exist or its driver has none.
+    pub fn sample(&mut self, tree: &Tree, netdev: &str, now: Instant) -> Vec<Counter> {
+        let found =
+            if tree.is_live() { self.query(netdev, now) } else { from_snapshot(tree, netdev) };
         let counter =
             |(name, value)| Counter { name, folder: Folder::Ethtool, value: Seen::Value(value) };
         found.unwrap_or_default().into_iter().map(counter).collect()
     }
 
-    fn ask(&mut self, netdev: &str, now: Instant) -> Option<Vec<(String, u64)>> {
+    fn query(&mut self, netdev: &str, now: Instant) -> Option<Vec<(String, u64)>> {
         if self.socket.is_none() {
-            self.socket = AskedEthtool::open();
+            self.socket = EthtoolSocket::open();
         }
         let socket = self.socket.as_ref()?;
         if let Some(known) = self.names.get(netdev).filter(|known| now < known.until)
@@ -46,26 +47,27 @@ impl NicWatch {
         {
             return Some(values);
         }
-        // There are none yet, they are old, or there are others now.
+        // No names yet, or they are outdated.
         self.names.remove(netdev);
         let names = socket.names(netdev)?;
         let values = socket.values(netdev, &names);
         if self.names.len() < MAX_NETDEVS {
-            self.names.insert(netdev.to_owned(), Known { names, until: now + NAMES_LAST });
+            let until = now + NAMES_INTERVAL;
+            self.names.insert(netdev.to_owned(), CachedNames { names, until });
         }
         values
     }
 }
 
-fn kept(tree: &Tree, netdev: &str) -> Option<Vec<(String, u64)>> {
+fn from_snapshot(tree: &Tree, netdev: &str) -> Option<Vec<(String, u64)>> {
     let ethtool = tree.answers().ethtool()?.get(netdev)?;
     Some(ethtool.statistics.iter().map(|(name, value)| (name.clone(), *value)).collect())
 }
 
-/// As many names with another meaning can come when flow control is changed: as many for the whole port as for one
+/// When flow control changes, the same number of statistics may have other names: for the whole port or for one
 /// priority.
-const NAMES_LAST: Duration = Duration::from_secs(60);
-/// Net devices come and go; ports do not become more than this.
+const NAMES_INTERVAL: Duration = Duration::from_secs(60);
+/// Net devices may be created repeatedly; there are no more ports than this.
 const MAX_NETDEVS: usize = 1024;
 
 #[cfg(test)]
@@ -73,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_tells_what_it_was_given_and_a_net_device_that_is_not_there_nothing() {
+    fn snapshots_have_their_statistics_and_missing_net_devices_none() {
         let document = serde_json::json!({
             "format": "wirelane snapshot 1",
             "answers": {"ethtool": {"eth0": {"statistics": {"rx_prio3_pause": 7}}}},
@@ -81,13 +83,16 @@ mod tests {
         let tree = Tree::parse(document.to_string().as_bytes()).expect("a tree");
         let mut watch = NicWatch::new();
         let now = Instant::now();
-        let found = watch.look(&tree, "eth0", now);
+        let found = watch.sample(&tree, "eth0", now);
         assert_eq!(
             (found.len(), found[0].name.as_str(), found[0].number()),
             (1, "rx_prio3_pause", Some(7))
         );
-        assert!(watch.look(&tree, "eth1", now).is_empty());
-        assert!(watch.look(&Tree::live(None), "no-such-device", now).is_empty());
-        assert!(watch.look(&Tree::live(None), "lo", now).is_empty(), "it counts nothing of ours");
+        assert!(watch.sample(&tree, "eth1", now).is_empty());
+        assert!(watch.sample(&Tree::live(None), "no-such-device", now).is_empty());
+        assert!(
+            watch.sample(&Tree::live(None), "lo", now).is_empty(),
+            "it has no known statistics"
+        );
     }
 }

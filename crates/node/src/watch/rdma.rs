@@ -1,16 +1,16 @@
-//! State, rate and counters of RDMA devices, read anew each time.
+//! Samples of state, rate and counters of RDMA devices.
 //!
-//! No look is kept, and no file is read that nobody wants. A device that goes away in the middle of a look has fewer files
-//! than it had, and costs nobody else's.
+//! Nothing is cached, and only selected files are read. A device that is removed during a sample has fewer files,
+//! and does not affect others.
 
 use crate::counters::{self, Folder};
 use crate::name::is_name;
-use crate::tree::{Fresh, sort_names};
+use crate::tree::{FreshFolder, sort_names};
 use crate::{Counter, PortStatus, Tree};
 
-/// A device at this moment, without the counters that its driver does not have.
+/// A sample of a device, without the counters that its driver does not have.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DeviceLook {
+pub struct DeviceSample {
     /// `mlx5_0`.
     pub name: String,
     /// From the first.
@@ -19,46 +19,46 @@ pub struct DeviceLook {
     pub counters: Vec<Counter>,
 }
 
-/// Which devices and counters are wanted; others are not read.
-pub trait Choice {
-    /// Whether a device is.
+/// Selects the devices and counters to read.
+pub trait Select {
+    /// Whether a device is read.
     fn device(&mut self, name: &str) -> bool;
 
-    /// Whether a counter of the device is.
+    /// Whether a counter of the device is read.
     fn counter(&mut self, device: &str, folder: Folder, name: &str) -> bool;
 }
 
-/// Looks at all devices that are wanted, in the order of their names.
-pub fn look(tree: &Tree, choice: &mut impl Choice) -> Vec<DeviceLook> {
-    let Some(class) = Fresh::open(tree, CLASS.to_owned()) else { return Vec::new() };
+/// Reads all selected devices, in the order of their names.
+pub fn sample(tree: &Tree, select: &mut impl Select) -> Vec<DeviceSample> {
+    let Some(class) = FreshFolder::open(tree, CLASS.to_owned()) else { return Vec::new() };
     let mut names = class.names(MAX_DEVICES);
     sort_names(&mut names);
-    let mut left = MAX_FILES;
-    let wanted = names.into_iter().filter(|name| is_name(name));
+    let mut files_left = MAX_FILES;
+    let valid = names.into_iter().filter(|name| is_name(name));
     let mut devices = Vec::new();
-    for name in wanted {
-        if choice.device(&name) && left > 0 {
-            let mut looker = Looker { tree, choice, device: &name, left: &mut left };
-            let ports = looker.ports();
-            let counters = looker.counters();
-            devices.push(DeviceLook { name, ports, counters });
+    for name in valid {
+        if select.device(&name) && files_left > 0 {
+            let mut sampler = Sampler { tree, select, device: &name, files_left: &mut files_left };
+            let ports = sampler.ports();
+            let counters = sampler.counters();
+            devices.push(DeviceSample { name, ports, counters });
         }
     }
     devices
 }
 
-struct Looker<'l, C> {
+struct Sampler<'l, S> {
     tree: &'l Tree,
-    choice: &'l mut C,
+    select: &'l mut S,
     device: &'l str,
-    /// How many more files there may be: links can make few look like many.
-    left: &'l mut usize,
+    /// Remaining files: with links, few files can have endless paths.
+    files_left: &'l mut usize,
 }
 
-impl<C: Choice> Looker<'_, C> {
+impl<S: Select> Sampler<'_, S> {
     fn ports(&mut self) -> Vec<PortStatus> {
         let path = format!("{CLASS}/{}/ports", self.device);
-        let Some(folder) = Fresh::open(self.tree, path.clone()) else { return Vec::new() };
+        let Some(folder) = FreshFolder::open(self.tree, path.clone()) else { return Vec::new() };
         let names = folder.names(MAX_PORTS);
         let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
         numbers.sort_unstable();
@@ -68,7 +68,7 @@ impl<C: Choice> Looker<'_, C> {
     fn port(&mut self, ports: &str, number: u32) -> Option<PortStatus> {
         let tree = self.tree;
         let wanted = &mut |folder, name: &str| self.wants(folder, name);
-        let mut port = PortStatus::read::<Fresh<'_>>(tree, ports, number, wanted)?;
+        let mut port = PortStatus::read::<FreshFolder<'_>>(tree, ports, number, wanted)?;
         port.counters.retain(|counter| !counter.is_missing());
         Some(port)
     }
@@ -77,20 +77,21 @@ impl<C: Choice> Looker<'_, C> {
     fn counters(&mut self) -> Vec<Counter> {
         let (tree, path) = (self.tree, format!("{CLASS}/{}", self.device));
         let wanted = &mut |folder, name: &str| self.wants(folder, name);
-        let mut counters = counters::read::<Fresh<'_>>(tree, &path, Folder::HwCounters, wanted);
+        let mut counters =
+            counters::read::<FreshFolder<'_>>(tree, &path, Folder::HwCounters, wanted);
         counters.retain(|counter| !counter.is_missing());
         counters
     }
 
     fn wants(&mut self, folder: Folder, name: &str) -> bool {
-        let wanted = *self.left > 0 && self.choice.counter(self.device, folder, name);
-        *self.left -= usize::from(wanted);
+        let wanted = *self.files_left > 0 && self.select.counter(self.device, folder, name);
+        *self.files_left -= usize::from(wanted);
         wanted
     }
 }
 
 const CLASS: &str = "/sys/class/infiniband";
-/// No machine has more, with all its virtual functions.
+/// No machine has more, including virtual functions.
 const MAX_DEVICES: usize = 4096;
 /// No device has more; a switch has up to 254.
 const MAX_PORTS: usize = 256;
@@ -107,7 +108,7 @@ mod tests {
 
     struct All;
 
-    impl Choice for All {
+    impl Select for All {
         fn device(&mut self, name: &str) -> bool {
             name != "unwanted"
         }
@@ -123,13 +124,13 @@ mod tests {
         fs::write(path, text).expect("a file");
     }
 
-    fn number(devices: &[DeviceLook], counter: &str) -> Option<Seen<u64>> {
+    fn number(devices: &[DeviceSample], counter: &str) -> Option<Seen<u64>> {
         let mut counters = devices[0].ports[0].counters.iter();
         counters.find(|known| known.name == counter).map(|known| known.value.clone())
     }
 
     #[test]
-    fn numbers_are_as_they_are_now_and_what_is_refused_is_not_asked_again() {
+    fn counters_are_read_again_except_refused_ones() {
         let dir = tempfile::tempdir().expect("a folder");
         let root = dir.path();
         put(root, "mlx5_0/ports/1/state", "4: ACTIVE\n");
@@ -140,16 +141,16 @@ mod tests {
         put(root, "mlx5_0/ports/1/hw_counters/out_of_buffer", "many\n");
         put(root, "unwanted/ports/1/state", "4: ACTIVE\n");
         let refused = root.join("sys/class/infiniband/mlx5_0/ports/1/hw_counters/restricted");
-        // Whatever is no file answers as a counter does that the driver does not have.
+        // A file that is not regular is refused like a counter that the driver does not have.
         let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
         rustix::fs::mknodat(rustix::fs::CWD, &refused, fifo, mode, 0).expect("a fifo");
         let mut tree = Tree::at(root).expect("a tree");
-        let first = look(&tree, &mut All);
+        let first = sample(&tree, &mut All);
         assert_eq!(first.len(), 1, "{first:?}");
         assert_eq!(first[0].ports[0].state, Seen::Value(PortState::Active));
         assert_eq!(first[0].ports[0].rate.value().map(|rate| rate.mbps), Some(100_000));
         assert_eq!(number(&first, "port_rcv_data"), Some(Seen::Value(7)));
-        assert_eq!(number(&first, "symbol_error"), None, "the driver says that it has none");
+        assert_eq!(number(&first, "symbol_error"), None, "the driver does not have it");
         assert_eq!(number(&first, "unwanted"), None);
         assert_eq!(number(&first, "out_of_buffer"), Some(Seen::Odd("many".to_owned())));
         assert_eq!(number(&first, "restricted"), Some(Seen::Refused(22)));
@@ -157,18 +158,18 @@ mod tests {
         fs::remove_file(&refused).expect("gone");
         fs::write(&refused, "2\n").expect("a file");
         put(root, "mlx5_0/ports/1/counters/port_rcv_data", "8\n");
-        let second = look(&tree, &mut All);
+        let second = sample(&tree, &mut All);
         assert_eq!(number(&second, "port_rcv_data"), Some(Seen::Value(8)));
         assert_eq!(number(&second, "restricted"), Some(Seen::Refused(22)), "never read again");
-        tree.forgive("/sys/class/infiniband/mlx5_0");
-        assert_eq!(number(&look(&tree, &mut All), "restricted"), Some(Seen::Value(2)));
+        tree.retry_refused("/sys/class/infiniband/mlx5_0");
+        assert_eq!(number(&sample(&tree, &mut All), "restricted"), Some(Seen::Value(2)));
     }
 
     #[test]
-    fn a_snapshot_is_looked_at_too() {
+    fn a_snapshot_can_be_sampled() {
         let trees = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trees");
         let tree = Tree::at(&trees.join("ndr8.json")).expect("a tree");
-        let devices = look(&tree, &mut All);
+        let devices = sample(&tree, &mut All);
         assert_eq!(devices.len(), 9);
         assert!(devices.iter().all(|device| device.ports[0].counters.len() > 40));
     }

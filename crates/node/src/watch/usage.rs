@@ -1,4 +1,4 @@
-//! CPUs and memory in use.
+//! Usage of CPUs and memory.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::Tree;
 
-/// One look at CPUs and memory.
+/// A sample of CPUs and memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// How many CPUs are online.
+    /// The number of CPUs online.
     pub cpus: Option<u32>,
-    /// Seconds of all CPUs since the start, by what they did: `user`, `system`, `idle`, `iowait`. What guests
-    /// used is in `user` and `nice`, so that all together are the time that has passed.
+    /// Seconds of all CPUs since boot, by mode: `user`, `system`, `idle`, `iowait`. Time of virtual machines is included
+    /// in `user` and `nice`, so that the sum is the elapsed time.
     pub cpu_seconds: BTreeMap<String, f64>,
-    /// Tasks that want to run, over the last minute.
+    /// Load average over one minute.
     pub load1: Option<f64>,
     /// Bytes of memory by kind: `total`, `available`, `free`, `cached`, `locked`.
     pub memory_bytes: BTreeMap<String, u64>,
 }
 
 impl Usage {
-    /// Looks once.
+    /// Takes a sample.
     pub fn read(tree: &Tree) -> Usage {
         let text = |path: &str| tree.text(path).into_value().unwrap_or_default();
         Usage {
@@ -63,7 +63,7 @@ fn memory_bytes(meminfo: &str) -> BTreeMap<String, u64> {
     kilobytes.chain(pages).filter_map(one).collect()
 }
 
-/// What CPUs do, in the order of the line.
+/// CPU modes, in the order of the line.
 const MODES: &[&str] = &["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
 
 const MEMORY: &[(&str, &str)] = &[
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_and_memory_as_the_kernel_tells_them() {
+    fn cpus_and_memory_are_parsed() {
         let usage = Usage::read(&tree(serde_json::json!({
             "/proc/stat": "cpu  6400 100 800 90000 50 0 20 30 400 0\ncpu0 6400 100 800 90000\n",
             "/proc/loadavg": "0.52 0.40 0.31 2/311 4242\n",
@@ -103,7 +103,7 @@ mod tests {
         let ticks = rustix::param::clock_ticks_per_second() as f64;
         assert_eq!(usage.cpu_seconds["idle"], 90000.0 / ticks);
         assert_eq!(usage.cpu_seconds["steal"], 30.0 / ticks);
-        assert_eq!(usage.cpu_seconds.len(), 8, "guests are users already");
+        assert_eq!(usage.cpu_seconds.len(), 8, "guest time is part of user time");
         let memory = [("free", 512 << 10), ("locked", 8 << 10), ("total", 1 << 20)];
         let pages = [("hugepages_free", 2 << 20), ("hugepages_total", 6 << 20)];
         let expected = memory.into_iter().chain(pages).map(|(kind, size)| (kind.to_owned(), size));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_or_makes_no_sense_is_left_out() {
+    fn missing_and_invalid_values_are_left_out() {
         assert_eq!(Usage::read(&tree(serde_json::json!({}))), Usage::default());
         let odd = Usage::read(&tree(serde_json::json!({
             "/proc/stat": "cpu  5 x 7\n",
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_tells_all_of_it() {
+    fn this_machine_has_all_values() {
         let usage = Usage::read(&Tree::live(None));
         assert!(usage.cpus.is_some_and(|cpus| cpus > 0) && usage.load1.is_some());
         assert!(usage.cpu_seconds["idle"] >= 0.0 && usage.memory_bytes["total"] > 0);

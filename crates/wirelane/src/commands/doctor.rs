@@ -90,12 +90,15 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Failure> {
     can_look(&tree)?;
     let node = Node::read(&tree);
     let libfabric = libfabric::look(global, &tree, &only)?;
-    let case =
-        Case { settings: args.settings(), libfabric: libfabric.as_ref(), ..Case::of(&node, &tree) };
-    let mut report = doctor::examine(&case, &only);
+    let case = Case {
+        settings: args.settings(),
+        libfabric: libfabric.as_ref(),
+        ..Case::new(&node, &tree)
+    };
+    let mut report = doctor::run_checks(&case, &only);
     let since = args.since.as_deref().map(|path| changed(path, &case, &only)).transpose()?;
     let peer = args.peer.as_deref().map(|host| compare(host, &case, &mut report)).transpose()?;
-    let checklist = args.checklist.then(|| checklist::go_through(&case, &report));
+    let checklist = args.checklist.then(|| checklist::evaluate(&case, &report));
     let document = Document { report: &report, peer, since, checklist };
     args.show(&document)?;
     Ok(args.verdict(&document))
@@ -160,19 +163,19 @@ fn can_look(tree: &Tree) -> Result<(), Failure> {
 fn compare(host: &str, ours: &Case<'_>, report: &mut Report) -> Result<document::Peer, Failure> {
     let tree = peer::fetch(host)?;
     let node = Node::read(&tree);
-    let theirs = Case { settings: ours.settings, ..Case::of(&node, &tree) };
+    let theirs = Case { settings: ours.settings, ..Case::new(&node, &tree) };
     report.add(doctor::peer::compare(ours, &theirs));
-    let own = doctor::examine(&theirs, &[]);
+    let own = doctor::run_checks(&theirs, &[]);
     Ok(document::Peer { name: host.to_owned(), summary: own.line(), counts: own.counts })
 }
 
 /// Compared is what files tell: nobody asked libfabric then.
-fn changed(path: &Path, now: &Case<'_>, only: &[&Check]) -> Result<since::Since, Failure> {
+fn changed(path: &Path, now: &Case<'_>, only: &[&Check]) -> Result<since::Comparison, Failure> {
     let tree = Tree::at(path).map_err(|error| Failure::failed(format!("--since {error}")))?;
     let before = Node::read(&tree);
-    let then = Case { settings: now.settings, ..Case::of(&before, &tree) };
-    let earlier = doctor::examine(&then, only);
-    let report = doctor::examine(&Case { libfabric: None, ..*now }, only);
+    let then = Case { settings: now.settings, ..Case::new(&before, &tree) };
+    let earlier = doctor::run_checks(&then, only);
+    let report = doctor::run_checks(&Case { libfabric: None, ..*now }, only);
     Ok(since::compare((&before, &earlier), (now.node, &report)))
 }
 

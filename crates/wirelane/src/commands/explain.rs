@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal, Read};
 
 use clap::Args;
 use doctor::Case;
-use doctor::explain::{self, Explained, Log, Reading, State, Suspect};
+use doctor::explain::{self, ErrorLine, Explanation, LogParser, PossibleCause, State};
 use node::Node;
 use serde::Serialize;
 
@@ -34,12 +34,12 @@ pub(crate) struct ExplainArgs {
 }
 
 pub(crate) fn run(_global: &Global, args: &ExplainArgs) -> Result<Exit, Failure> {
-    let readings =
-        if args.line.is_empty() { from_stdin()? } else { explain::read(&args.line.join(" ")) };
+    let errors =
+        if args.line.is_empty() { from_stdin()? } else { explain::parse(&args.line.join(" ")) };
     let tree = args.host.tree()?;
     let node = Node::read(&tree);
-    let case = Case::of(&node, &tree);
-    let explained = explain::explain(readings, &case);
+    let case = Case::new(&node, &tree);
+    let explained = explain::explain(errors, &case);
     if args.json {
         output::json(&Document { format: "wirelane explain 1", explained: &explained })?;
     } else if explained.is_empty() {
@@ -60,22 +60,22 @@ pub(crate) fn run(_global: &Global, args: &ExplainArgs) -> Result<Exit, Failure>
 }
 
 /// To the end, line by line: the error that matters may be the last of a long log.
-fn from_stdin() -> Result<Vec<Reading>, Failure> {
+fn from_stdin() -> Result<Vec<ErrorLine>, Failure> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
         output::note("Paste the lines, then press Ctrl-D.");
     }
     let mut input = stdin.lock().take(LONGEST_LOG);
-    let readings =
+    let errors =
         read_log(&mut input).map_err(|error| Failure::failed(format!("read stdin: {error}")))?;
     if input.limit() == 0 {
         output::warning(&"only the first 64 GiB of the text were looked at");
     }
-    Ok(readings)
+    Ok(errors)
 }
 
-fn read_log(input: &mut impl BufRead) -> std::io::Result<Vec<Reading>> {
-    let mut log = Log::default();
+fn read_log(input: &mut impl BufRead) -> std::io::Result<Vec<ErrorLine>> {
+    let mut log = LogParser::default();
     let mut line = Vec::new();
     while input.take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 {
         log.add(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']));
@@ -84,42 +84,41 @@ fn read_log(input: &mut impl BufRead) -> std::io::Result<Vec<Reading>> {
         }
         line.clear();
     }
-    Ok(log.into_readings())
+    Ok(log.into_errors())
 }
 
 #[derive(Serialize)]
 struct Document<'d> {
     format: &'static str,
-    explained: &'d [Explained],
+    explained: &'d [Explanation],
 }
 
-fn render(explained: &Explained, rdma: bool, paint: Paint) -> String {
-    let reading = &explained.reading;
-    let times =
-        if reading.times > 1 { format!("  ({} lines)", reading.times) } else { String::new() };
-    let mut text = format!("{}: {}{times}\n", reading.source.name(), paint.strong(&reading.title));
-    for sentence in &reading.meaning {
+fn render(explained: &Explanation, rdma: bool, paint: Paint) -> String {
+    let error = &explained.error;
+    let times = if error.times > 1 { format!("  ({} lines)", error.times) } else { String::new() };
+    let mut text = format!("{}: {}{times}\n", error.source.name(), paint.strong(&error.title));
+    for sentence in &error.meaning {
         text.push_str(&paragraph("  ", sentence));
     }
     if !explained.causes.is_empty() {
         text.push_str("  Causes, the likeliest first:\n");
     }
-    for (number, suspect) in explained.causes.iter().enumerate() {
-        text.push_str(&cause(number + 1, suspect, rdma, paint));
+    for (number, possible) in explained.causes.iter().enumerate() {
+        text.push_str(&cause(number + 1, possible, rdma, paint));
     }
     text
 }
 
-fn cause(number: usize, suspect: &Suspect, rdma: bool, paint: Paint) -> String {
-    let state = match (suspect.state, suspect.check) {
+fn cause(number: usize, possible: &PossibleCause, rdma: bool, paint: Paint) -> String {
+    let state = match (possible.state, possible.check) {
         (State::Seen, _) => paint.bad("  SEEN HERE"),
         (State::NotHere, _) => paint.good("  not here"),
         (State::CannotTell, Some(_)) if rdma => paint.faint("  cannot be told from here"),
         (State::CannotTell, _) => String::new(),
     };
-    let mut text = format!("  {number}. {}{state}\n", suspect.cause);
+    let mut text = format!("  {number}. {}{state}\n", possible.cause);
     // The worst that the check found is its answer; the others are the doctor's matter.
-    if let Some(finding) = suspect.findings.first() {
+    if let Some(finding) = possible.findings.first() {
         text.push_str(&paragraph(
             "       ",
             &format!("{}: {}", finding.subject(), finding.summary),
@@ -127,8 +126,8 @@ fn cause(number: usize, suspect: &Suspect, rdma: bool, paint: Paint) -> String {
         let shown = finding.evidence.len().min(MAX_SHOWN);
         text.push_str(&evidence(&finding.evidence[..shown], "             "));
     }
-    if suspect.state != State::NotHere {
-        text.push_str(&paragraph("       fix:  ", suspect.fix));
+    if possible.state != State::NotHere {
+        text.push_str(&paragraph("       fix:  ", possible.fix));
     }
     text
 }

@@ -61,8 +61,8 @@ pub(crate) fn run(_global: &Global, args: &SnapshotArgs) -> Result<Exit, Failure
 fn look(tree: &Tree) -> Node {
     let node = Node::read(tree);
     Usage::read(tree);
-    let case = doctor::Case::of(&node, tree);
-    doctor::examine(&case, &doctor::CHECKS.iter().collect::<Vec<_>>());
+    let case = doctor::Case::new(&node, tree);
+    doctor::run_checks(&case, &doctor::CHECKS.iter().collect::<Vec<_>>());
     // What hosts are compared by.
     jobs::inventory::Table::new(&[(String::new(), Ok(case))]);
     let environment = tree.environment();

@@ -8,10 +8,10 @@ mod collector;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use doctor::watch::{Frame, RdmaLook, RdmaWatch, Run, Settings};
+use doctor::watch::{Frame, RdmaSample, RdmaWatch, Run, Settings};
 use node::Tree;
 use node::answers::{Holders, Nvml};
-use node::watch::{GpuLook, GpuWatch, Usage};
+use node::watch::{GpuSample, GpuWatch, Usage};
 
 use crate::output::Failure;
 use collector::{Asked, Collector};
@@ -50,7 +50,7 @@ impl Default for Plan {
 /// The collectors.
 #[derive(Debug)]
 pub(crate) struct Watcher {
-    rdma: Collector<RdmaLook>,
+    rdma: Collector<RdmaSample>,
     gpu: Option<Collector<Gpus>>,
     host: Option<Collector<Machine>>,
     processes: Option<Collector<Holders>>,
@@ -149,9 +149,9 @@ fn wait<T: Send + Sync + 'static>(
     told
 }
 
-fn rdma(tree: Tree, plan: &Plan) -> Result<Collector<RdmaLook>, Failure> {
+fn rdma(tree: Tree, plan: &Plan) -> Result<Collector<RdmaSample>, Failure> {
     let mut watch = RdmaWatch::new(tree, plan.rdma.clone());
-    Collector::start("rdma", plan.rdma_every, move || Ok(watch.look(Instant::now())))
+    Collector::start("rdma", plan.rdma_every, move || Ok(watch.sample(Instant::now())))
 }
 
 fn gpu(tree: Tree, plan: &Plan) -> Result<Collector<Gpus>, Failure> {
@@ -159,10 +159,10 @@ fn gpu(tree: Tree, plan: &Plan) -> Result<Collector<Gpus>, Failure> {
     let mut watch = tree.is_live().then(GpuWatch::open);
     let look = move || match &mut watch {
         None => Ok(Gpus { nvml: tree.answers().nvml().cloned().unwrap_or_default(), none: None }),
-        Some(watch) => match watch.look(LONGEST) {
-            GpuLook::Gpus(nvml) => Ok(Gpus { nvml, none: None }),
-            GpuLook::NoGpus(why) => Ok(Gpus { nvml: Nvml::default(), none: Some(why) }),
-            GpuLook::Failed(why) => Err(why),
+        Some(watch) => match watch.sample(LONGEST) {
+            GpuSample::Gpus(nvml) => Ok(Gpus { nvml, none: None }),
+            GpuSample::NoGpus(why) => Ok(Gpus { nvml: Nvml::default(), none: Some(why) }),
+            GpuSample::Failed(why) => Err(why),
         },
     };
     Collector::start("gpu", plan.gpu_every, look)
@@ -170,7 +170,7 @@ fn gpu(tree: Tree, plan: &Plan) -> Result<Collector<Gpus>, Failure> {
 
 fn host(mut tree: Tree, plan: &Plan) -> Result<Collector<Machine>, Failure> {
     let look = move || {
-        tree.renew();
+        tree.clear_cache();
         let name = tree.text("/proc/sys/kernel/hostname").into_value();
         Ok(Machine { name, usage: Usage::read(&tree) })
     };

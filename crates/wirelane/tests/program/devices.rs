@@ -124,7 +124,7 @@ fn a_bare_tree_will_do() {
     std::fs::write(port.join("counters/port_rcv_data"), "N/A (no PMA)\n").expect("a file");
     let root = folder.path().to_str().expect("a plain path");
     let text = printed(&["devices", "--root", root]);
-    assert!(text.contains("port 1  ACTIVE, not there  reads \"not a rate\""), "{text}");
+    assert!(text.contains("port 1  ACTIVE, not found  reads \"not a rate\""), "{text}");
     let answer = json(&printed(&["devices", "--json", "--root", root]));
     let port = &answer["devices"][0]["ports"][0];
     assert_eq!(port["phys_state"], Value::Null);

@@ -75,7 +75,7 @@ fn what_is_expected_decides_on_the_exit_code() {
 #[test]
 fn a_log_from_elsewhere_is_not_judged_by_this_machine() {
     let text = ends(&read("sample-2x2-dual-40g.log", &[]), 0);
-    assert!(text.contains("give a snapshot") && !text.contains("efficiency"), "{text}");
+    assert!(text.contains("pass a snapshot") && !text.contains("efficiency"), "{text}");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_log_is_read_from_stdin() {
 fn one_rank_of_pytorch_on_a_gpu_is_read_and_says_nothing_of_links() {
     let output = run(&["bench", "torch", "--read", &log("torch-2.11-nccl-one-rank.log")]);
     let text = ends(&output, 0);
-    for words in ["PyTorch 2.11.0+cu130, NCCL 2.28.9", "NVIDIA H200", "one rank alone"] {
+    for words in ["PyTorch 2.11.0+cu130, NCCL 2.28.9", "NVIDIA H200", "only one rank"] {
         assert!(text.contains(words), "{text}");
     }
 }

@@ -148,7 +148,8 @@ fn the_doctor_tells_what_libfabric_has_and_why_links_do_not_use_it() {
     let finding = doctor(wirelane(&[]));
     assert_eq!((&finding["check"], &finding["verdict"]), (&"libfabric".into(), &"ok".into()));
     let summary = finding["summary"].as_str().expect("a line");
-    let words = " is here, links do not use it: there is no EFA device, and neither ofi_provider";
+    let words =
+        " is available, but links do not use it: there is no EFA device, and neither ofi_provider";
     assert!(summary.starts_with("libfabric 1.") && summary.contains(words), "{summary}");
     let read = &finding["evidence"][0];
     assert!(read["source"].as_str().is_some_and(|file| file.contains("libfabric")), "{read}");
@@ -171,7 +172,7 @@ fn the_doctor_judges_the_provider_that_settings_name() {
     };
     let tcp = named("tcp");
     let summary = tcp["summary"].as_str().expect("a line");
-    assert!(tcp["verdict"] == "ok" && summary.contains("links take tcp"), "{tcp}");
+    assert!(tcp["verdict"] == "ok" && summary.contains("links use tcp"), "{tcp}");
     assert!(summary.ends_with("as requested"), "{tcp}");
     let efa = named("efa");
     let summary = efa["summary"].as_str().expect("a line");
@@ -192,7 +193,7 @@ fn the_doctor_leaves_libfabric_alone_unless_it_is_asked_for() {
     assert!(!finding["evidence"].to_string().contains("providers"), "{finding}");
     let missing = doctor(without_libfabric(&[]));
     let summary = missing["summary"].as_str().expect("a line");
-    assert!(summary.starts_with("libfabric is asked for, and off: /nowhere/"), "{missing}");
+    assert!(summary.starts_with("libfabric is requested, but unavailable: /nowhere/"), "{missing}");
     assert_eq!(
         (&missing["verdict"], &missing["evidence"][0]["source"]),
         (&"warning".into(), &"libfabric by name".into())
@@ -252,8 +253,7 @@ fn with_an_efa_device_the_doctor_asks_libfabric_and_what_is_missing_is_a_problem
         findings.filter(|one| one["check"] == "libfabric").cloned().collect()
     };
     let findings = told(&without_libfabric(&doctor).output().expect("it runs"));
-    let words =
-        "EFA devices cannot be used, libfabric is off: /nowhere/libfabric.so.1 cannot be loaded";
+    let words = "EFA devices need libfabric, which is unavailable: /nowhere/libfabric.so.1 cannot be loaded";
     assert!(
         findings[0]["summary"].as_str().is_some_and(|line| line.starts_with(words)),
         "{findings:?}"
@@ -262,7 +262,7 @@ fn with_an_efa_device_the_doctor_asks_libfabric_and_what_is_missing_is_a_problem
     assert_eq!(findings[1]["subjects"][0], "rdmap0s6", "{findings:?}");
     if cfg!(feature = "external-tests") {
         let findings = told(&run(&doctor));
-        let words = "has no provider efa here; it has ";
+        let words = "has no provider efa; it has ";
         assert!(
             findings[0]["summary"].as_str().is_some_and(|line| line.contains(words)),
             "{findings:?}"

@@ -1,33 +1,32 @@
-//! EFA devices: what is known of those that work, and those that have no driver.
+//! EFA devices: the facts of those with a driver, and those without.
 
 use node::{Device, Function, Module};
 
 use crate::{Case, Evidence, Finding};
 
-/// EFA devices that no driver has taken.
+/// EFA devices that are bound to no driver.
 pub(super) fn without_driver(case: &Case<'_>) -> Vec<Finding> {
     let functions = case.node.pci.values();
-    let left = functions.filter(|function| function.is_efa() && function.driver.is_none());
-    left.map(|function| untaken(case, function)).collect()
+    let unbound = functions.filter(|function| function.is_efa() && function.driver.is_none());
+    unbound.map(|function| unbound_function(case, function)).collect()
 }
 
-fn untaken(case: &Case<'_>, function: &Function) -> Finding {
+fn unbound_function(case: &Case<'_>, function: &Function) -> Finding {
     let folder = function.address.folder();
-    let finding =
-        Finding::problem(function.address.to_string(), "an EFA device without its driver")
-            .read_all(["vendor", "device"].map(|name| case.file(format!("{folder}/{name}"))))
-            .read(Evidence::new(format!("{folder}/driver"), "not there"));
+    let finding = Finding::problem(function.address.to_string(), "EFA device without a driver")
+        .read_all(["vendor", "device"].map(|name| case.file(format!("{folder}/{name}"))))
+        .read(Evidence::new(format!("{folder}/driver"), "not found"));
     match module(case) {
         Some(_) => finding.fix(
-            "The module efa is loaded and did not take it: `dmesg | grep -i efa` says why; then restart.",
+            "The module efa is loaded but not bound to it: see `dmesg | grep -i efa` for the reason; then reboot.",
         ),
         None => finding.fix("modprobe efa").fix(
-            "Kernels have it from 5.2 on; where there is none, EFA's installer brings it (`efa_installer.sh`).",
+            "Linux 5.2 and later include it; otherwise EFA's installer has it (`efa_installer.sh`).",
         ),
     }
 }
 
-/// A device's model, versions and state, for those who compare two hosts.
+/// A device's model, versions and state, to compare hosts.
 pub(super) fn facts(case: &Case<'_>, device: &Device) -> Finding {
     let function = device.pci.and_then(|address| case.function(address));
     let model = function.and_then(|function| function.device.value());
@@ -41,8 +40,8 @@ pub(super) fn facts(case: &Case<'_>, device: &Device) -> Finding {
         device.firmware.value().map(|version| format!("firmware {version}")),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().chain(states).collect();
-    let done = [done(device, "read"), done(device, "write")].join(", ");
-    let finding = Finding::ok(&*device.name, format!("{}; {done}", parts.join(", ")));
+    let usage = [usage(device, "read"), usage(device, "write")].join(", ");
+    let finding = Finding::ok(&*device.name, format!("{}; {usage}", parts.join(", ")));
     finding.read_all(files(case, device))
 }
 
@@ -52,14 +51,15 @@ fn files(case: &Case<'_>, device: &Device) -> Vec<Evidence> {
         .ports
         .iter()
         .flat_map(|port| counters.iter().map(move |name| case.port_file(device, port, name)));
-    let of_device = ["/sys/module/efa/version".to_owned(), format!("{}/fw_ver", device.folder())];
-    of_device.into_iter().map(|path| case.file(path)).chain(of_ports).collect()
+    let check_device =
+        ["/sys/module/efa/version".to_owned(), format!("{}/fw_ver", device.folder())];
+    check_device.into_iter().map(|path| case.file(path)).chain(of_ports).collect()
 }
 
-/// No file tells whether a device reads and writes remote memory itself, or libfabric does it by messages: older
-/// devices count writes, too, and always none. That it has done so its counters tell.
-fn done(device: &Device, what: &str) -> String {
-    let names = match what {
+/// No file shows whether a device does RDMA reads and writes itself, or libfabric emulates them with messages: older
+/// devices have the counters too, always 0. Counters above 0 show that it did.
+fn usage(device: &Device, operation: &str) -> String {
+    let names = match operation {
         "read" => ["rdma_read_wrs", "rdma_read_resp_bytes"],
         _ => ["rdma_write_wrs", "rdma_write_recv_bytes"],
     };
@@ -67,9 +67,9 @@ fn done(device: &Device, what: &str) -> String {
     let counts =
         ports.flat_map(|port| names.iter().filter_map(|name| port.counter(name)?.value.value()));
     match counts.max().copied() {
-        None => format!("RDMA {what}s not counted"),
-        Some(0) => format!("no RDMA {what} seen yet"),
-        Some(_) => format!("RDMA {what}s seen"),
+        None => format!("RDMA {operation}s not counted"),
+        Some(0) => format!("no RDMA {operation} counted yet"),
+        Some(_) => format!("RDMA {operation}s counted"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! libfabric, by which EFA devices are used: whether it is there, what it offers, and what links make of it.
+//! libfabric, which EFA devices need: whether it can be loaded, its providers, and which one links use.
 
 mod copies;
 mod efa;
@@ -6,142 +6,148 @@ mod environment;
 
 use node::Device;
 
-use crate::libfabric::{Answer, Here, Libfabric};
+use crate::libfabric::{Answer, Libfabric, Library};
 use crate::{Case, Check, Evidence, Finding, Verdict};
 use copies::Copies;
 
 pub(super) const CHECK: Check = Check {
     name: "libfabric",
-    title: "EFA devices have their driver, and a libfabric that links can use",
-    why: "EFA has no queue pairs of the usual kind: MPI, NCCL and Wirelane reach it by libfabric and its \
-          provider efa alone, and without one of them go over TCP. Elsewhere libfabric is not needed: \
-          verbs is better wherever both can be had.",
+    title: "EFA devices have a driver, and a libfabric that links can use",
+    why: "EFA has no reliable connected queue pairs: MPI, NCCL and Wirelane use it only through libfabric's \
+          provider efa, and fall back to TCP without it. Elsewhere libfabric is not needed: verbs is better \
+          wherever both are available.",
     run,
 };
 
 fn run(case: &Case<'_>) -> Vec<Finding> {
-    let look = Look { case, devices: case.efa_devices(), copies: Copies::find(case.tree) };
+    let copies = Copies::find(case.tree);
+    let check = LibfabricCheck { case, devices: case.efa_devices(), copies };
     let mut findings = efa::without_driver(case);
-    findings.push(look.library());
-    findings.extend(look.devices.iter().map(|device| efa::facts(case, device)));
-    findings.extend(look.copies.at_odds(case).filter(|_| look.is_needed()));
-    findings.extend(environment::look(&look));
+    findings.push(check.library_finding());
+    findings.extend(check.devices.iter().map(|device| efa::facts(case, device)));
+    findings.extend(check.copies.different_versions(case).filter(|_| check.is_needed()));
+    findings.extend(environment::findings(&check));
     findings
 }
 
-/// What the parts of this check look at.
-struct Look<'l, 'n> {
+/// The input of this check.
+struct LibfabricCheck<'l, 'n> {
     case: &'l Case<'n>,
     devices: Vec<&'n Device>,
     copies: Copies,
 }
 
-impl<'l> Look<'l, '_> {
+impl<'l> LibfabricCheck<'l, '_> {
     /// Whether there are devices that only libfabric drives.
     fn has_efa(&self) -> bool {
         !self.devices.is_empty()
     }
 
-    /// Whether devices or settings ask for it.
+    /// Whether devices or settings need it.
     fn is_needed(&self) -> bool {
-        let asks = |told: &Libfabric| told.provider.is_some() || told.named.is_some();
-        self.has_efa() || self.case.libfabric.is_some_and(asks)
+        let requested =
+            |state: &Libfabric| state.provider.is_some() || state.library_file.is_some();
+        self.has_efa() || self.case.libfabric.is_some_and(requested)
     }
 
-    /// libfabric, if it answered.
-    fn here(&self) -> Option<&'l Here> {
-        self.case.libfabric.and_then(Libfabric::here)
+    /// The library, if it was loaded.
+    fn library(&self) -> Option<&'l Library> {
+        self.case.libfabric.and_then(Libfabric::library)
     }
 
-    /// The library, and what links make of it.
-    fn library(&self) -> Finding {
-        let finding = match self.case.libfabric.map(|told| &told.answer) {
-            None => self.not_asked(),
-            Some(Answer::NotAsked(why)) => self.not_needed(why),
-            Some(Answer::Off { reason, fix }) => self.off(reason, fix),
-            Some(Answer::Here(here)) => return self.of(here),
+    /// The finding on the library.
+    fn library_finding(&self) -> Finding {
+        let finding = match self.case.libfabric.map(|state| &state.answer) {
+            None => self.not_queried(),
+            Some(Answer::NotQueried(why)) => self.not_needed(why),
+            Some(Answer::Unavailable { reason, fix }) => self.unavailable(reason, fix),
+            Some(Answer::Loaded(library)) => return self.loaded(library),
         };
-        finding.read_all(self.wishes()).read_all(self.copies.evidence())
+        finding.read_all(self.requested_settings()).read_all(self.copies.evidence())
     }
 
-    /// What the user says of it.
-    fn wishes(&self) -> impl Iterator<Item = Evidence> {
-        let named = self.case.libfabric.and_then(|told| told.named.as_deref());
-        let provider = self.wish().map(|name| Evidence::new("transport.ofi_provider", name));
-        provider.into_iter().chain(named.map(|file| Evidence::new("libfabric by name", file)))
+    /// The user's settings as evidence.
+    fn requested_settings(&self) -> impl Iterator<Item = Evidence> {
+        let file = self.case.libfabric.and_then(|state| state.library_file.as_deref());
+        let provider = self.requested_provider();
+        let provider = provider.map(|name| Evidence::new("transport.ofi_provider", name));
+        provider.into_iter().chain(file.map(|file| Evidence::new("libfabric by name", file)))
     }
 
-    /// Of another machine only its files are known.
-    fn not_asked(&self) -> Finding {
+    /// In a snapshot only files are known.
+    fn not_queried(&self) -> Finding {
         if !self.has_efa() {
             return self.not_needed("there is no EFA device");
         }
-        let told = "what libfabric offers is told on the running machine alone";
-        Finding::unknown("host", format!("{told}; {}", self.copies.words()))
+        let why = "libfabric's providers are known only on the running machine";
+        Finding::unknown("host", format!("{why}; {}", self.copies.summary()))
     }
 
     fn not_needed(&self, why: &str) -> Finding {
-        let by_verbs = if self.case.devices().is_empty() { "" } else { "; devices go by verbs" };
-        let summary = format!("libfabric is not needed: {why}{by_verbs}; {}", self.copies.words());
+        let verbs = if self.case.devices().is_empty() { "" } else { "; devices use verbs" };
+        let summary = format!("libfabric is not needed: {why}{verbs}; {}", self.copies.summary());
         Finding::ok("host", summary)
     }
 
-    fn off(&self, reason: &str, fix: &str) -> Finding {
+    fn unavailable(&self, reason: &str, fix: &str) -> Finding {
         let (verdict, head) = match (self.has_efa(), self.is_needed()) {
-            (true, _) => (Verdict::Problem, "EFA devices cannot be used, libfabric is off"),
-            (false, true) => (Verdict::Warning, "libfabric is asked for, and off"),
-            (false, false) => (Verdict::Ok, "libfabric is off, and not needed"),
+            (true, _) => (Verdict::Problem, "EFA devices need libfabric, which is unavailable"),
+            (false, true) => (Verdict::Warning, "libfabric is requested, but unavailable"),
+            (false, false) => (Verdict::Ok, "libfabric is unavailable, but not needed"),
         };
         Finding::new(verdict, "host", format!("{head}: {reason}")).fix(fix)
     }
 
-    /// One that answered.
-    fn of(&self, here: &Here) -> Finding {
-        let name = format!("libfabric {}", here.version);
-        let has = here.providers.join(", ");
-        let finding = match &here.links {
+    /// The finding on a loaded library.
+    fn loaded(&self, library: &Library) -> Finding {
+        let name = format!("libfabric {}", library.version);
+        let providers = library.providers.join(", ");
+        let finding = match &library.links {
             Ok(choice) => {
-                let words = format!("{name}: links take {}: {}", choice.provider, choice.why);
-                Finding::ok("host", words)
+                let summary = format!("{name}: links use {}: {}", choice.provider, choice.why);
+                Finding::ok("host", summary)
             }
-            Err(_) if self.has_efa() && !here.providers.iter().any(|name| name == "efa") => {
-                let words = format!("{name} has no provider efa here; it has {has}");
-                self.with_fixes(Finding::problem("host", words))
+            Err(_) if self.has_efa() && !library.providers.iter().any(|name| name == "efa") => {
+                let summary = format!("{name} has no provider efa; it has {providers}");
+                self.with_fixes(Finding::problem("host", summary))
             }
             Err(why) => {
-                let words = format!("{name} is here, links do not use it: {why}");
-                match self.wish() {
-                    Some(_) => self.with_fixes(Finding::warning("host", words)),
-                    None => Finding::ok("host", words),
+                let summary = format!("{name} is available, but links do not use it: {why}");
+                match self.requested_provider() {
+                    Some(_) => self.with_fixes(Finding::warning("host", summary)),
+                    None => Finding::ok("host", summary),
                 }
             }
         };
-        let finding = finding.read(Evidence::new(&*here.file, format!("{name}, providers {has}")));
-        let finding = finding.read(Evidence::new("transport ofi", &here.alone));
-        finding.read_all(self.wishes()).read_all(self.hiding())
+        finding
+            .read(Evidence::new(&*library.file, format!("{name}, providers {providers}")))
+            .read(Evidence::new("transport ofi", &library.transport_ofi))
+            .read_all(self.requested_settings())
+            .read_all(self.hiding())
     }
 
     /// The provider that the settings name.
-    fn wish(&self) -> Option<&'l str> {
-        self.case.libfabric.and_then(|told| told.provider.as_deref())
+    fn requested_provider(&self) -> Option<&'l str> {
+        self.case.libfabric.and_then(|state| state.provider.as_deref())
     }
 
-    /// What hides the provider that is wanted here.
+    /// The variable that hides the provider that is needed here, as evidence.
     fn hiding(&self) -> Option<Evidence> {
-        let wanted = if self.has_efa() { "efa" } else { self.wish()?.split(';').next()? };
-        environment::hiding(wanted, self.case)
+        let provider =
+            if self.has_efa() { "efa" } else { self.requested_provider()?.split(';').next()? };
+        environment::hiding(provider, self.case)
     }
 
-    /// How a provider comes to be there.
+    /// Adds fixes for a missing provider.
     fn with_fixes(&self, finding: Finding) -> Finding {
         let finding = match self.hiding() {
-            Some(_) => finding.fix("FI_PROVIDER hides it: `unset FI_PROVIDER`, or name it there."),
+            Some(_) => finding.fix("FI_PROVIDER hides it: `unset FI_PROVIDER`, or add it there."),
             None if self.has_efa() => finding.fix(
-                "Install EFA's own libfabric by its installer (`efa_installer.sh`): a system's may be built \
+                "Install EFA's own libfabric with its installer (`efa_installer.sh`): the distribution's may be built \
                  without efa.",
             ),
             None => finding,
         };
-        finding.fix("What keeps it away: `FI_LOG_LEVEL=info fi_info -t FI_EP_RDM`, `wirelane doctor rights`.")
+        finding.fix("To find the reason: `FI_LOG_LEVEL=info fi_info -t FI_EP_RDM`, `wirelane doctor rights`.")
     }
 }

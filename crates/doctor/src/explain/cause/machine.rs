@@ -1,159 +1,157 @@
-//! Devices, buses and what is installed.
+//! Devices, PCIe and installed software.
 
-use super::{Cause, first, hinted_by, seen_by, told};
+use super::{Cause, always_first, on_note, on_warning, unchecked};
 
 pub(super) const NO_DEVICE: &[Cause] = &[
-    seen_by("ports", "no port is active", "Bring the link up."),
-    seen_by(
+    on_warning("ports", "no port is active", "Bring the link up."),
+    on_warning(
         "rights",
-        "this process may not open the device, or was not given it",
+        "this process may not open the device, or the device is not assigned to its container",
         "Request the device plugin's resource; check /dev/infiniband.",
     ),
-    seen_by(
+    on_warning(
         "modules",
         "a kernel module is not loaded",
         "modprobe ib_uverbs, and the card's RDMA driver.",
     ),
-    seen_by(
+    on_warning(
         "memlock",
-        "memory could not be locked, so the device was given up",
+        "memory could not be locked, so the device was not used",
         "`ulimit -l unlimited`.",
     ),
-    hinted_by("gid", "no port has an address that can be used", "Address the net device."),
-    told(
-        "the settings rule it out",
-        "Look at NCCL_IB_DISABLE, NCCL_IB_HCA (names match by prefix; `=` makes them exact), \
+    on_note("gid", "no port has a usable GID", "Give the net device an IP address."),
+    unchecked(
+        "settings exclude it",
+        "Check NCCL_IB_DISABLE, NCCL_IB_HCA (names match by prefix; `=` makes them exact), \
          NCCL_NET, UCX_NET_DEVICES, UCX_TLS.",
     ),
-    told(
+    unchecked(
         "libibverbs or the card's library is not in the container",
         "Install rdma-core's libibverbs1 and ibverbs-providers.",
     ),
-    told(
-        "it is EFA, which NCCL reaches by its plugin alone",
-        "Install aws-ofi-nccl (libnccl-net.so); NCCL_IB_HCA is not for it.",
+    unchecked(
+        "it is EFA, which NCCL supports only through a plugin",
+        "Install aws-ofi-nccl (libnccl-net.so); NCCL_IB_HCA does not apply.",
     ),
 ];
 
 pub(super) const NO_LIBRARY: &[Cause] = &[
-    told(
+    unchecked(
         "rdma-core is not installed",
         "apt install libibverbs1 ibverbs-providers; dnf install libibverbs. Wirelane's own \
          discovery does not need it.",
     ),
-    told(
-        "the library is in a place that is not searched",
-        "LD_LIBRARY_PATH, or /etc/ld.so.conf.d.",
+    unchecked(
+        "the library is in a folder that is not searched",
+        "Set LD_LIBRARY_PATH, or add the folder to /etc/ld.so.conf.d.",
     ),
 ];
 
 pub(super) const CARD: &[Cause] = &[
-    hinted_by(
+    on_note(
         "kernel-log",
         "the card's firmware failed",
-        "Update the firmware; restart with power off; then replace the card.",
+        "Update the firmware; power-cycle the machine; then replace the card.",
     ),
-    hinted_by("aer", "the PCIe link to the card has errors", "Reseat the card and its riser."),
-    seen_by("pcie", "the PCIe link came up badly", "Reseat the card; try another slot."),
-    seen_by(
+    on_note("aer", "the PCIe link to the card has errors", "Reseat the card and its riser."),
+    on_warning("pcie", "the PCIe link is degraded", "Reseat the card; try another slot."),
+    on_warning(
         "versions",
-        "driver and firmware do not fit",
-        "Bring both to versions that belong together.",
+        "driver and firmware do not match",
+        "Install versions that are released together.",
     ),
 ];
 
 pub(super) const DEVICE_FATAL: &[Cause] = &[
-    hinted_by(
+    on_note(
         "kernel-log",
         "the card's firmware failed",
-        "Reset the card (`mlxfwreset -d DEVICE reset`, or restart with power off), then update its \
-         firmware. If it comes again, have the card replaced (RMA).",
+        "Reset the card (`mlxfwreset -d DEVICE reset`, or power-cycle the machine), then update its \
+         firmware. If the error recurs, have the card replaced (RMA).",
     ),
-    hinted_by("aer", "the PCIe link to the card was lost", "Reseat the card and its riser."),
-    told(
-        "someone reset the card, or took its driver away, while the program ran",
-        "Look at the kernel's log of that time; start the program anew.",
+    on_note("aer", "the PCIe link to the card was lost", "Reseat the card and its riser."),
+    unchecked(
+        "the card was reset, or its driver unloaded, while the program ran",
+        "Check the kernel log of that time; restart the program.",
     ),
 ];
 
 pub(super) const CABLE: &[Cause] = &[
-    hinted_by(
+    on_note(
         "kernel-log",
         "the transceiver is too hot, worn or badly seated",
-        "Look at its temperature (`ethtool -m NETDEV`) and the air around; reseat it, then replace \
-         it.",
+        "Check its temperature (`ethtool -m NETDEV`) and the airflow; reseat it, then replace it.",
     ),
-    seen_by("ports", "the link is down for it", "Replace the cable or transceiver."),
-    told(
-        "a cable of a kind that the card does not take",
-        "Compare with the vendor's list of cables for the card and its firmware.",
+    on_warning("ports", "the link is down because of it", "Replace the cable or transceiver."),
+    unchecked(
+        "the card does not support this kind of cable",
+        "Check the vendor's list of cables for the card and its firmware.",
     ),
 ];
 
 pub(super) const SLOT_POWER: &[Cause] = &[
-    told(
-        "the slot is of a smaller kind than the card wants, or its firmware says so",
-        "Use a slot of 75 W; look at the firmware set-up and update it.",
+    unchecked(
+        "the slot provides less power than the card needs, or its firmware reports so",
+        "Use a slot with 75 W; check the firmware setup and update the firmware.",
     ),
-    told(
-        "the card wants its extra power cable",
-        "Look into the card's manual: some models have a connector for it.",
+    unchecked(
+        "the card needs its auxiliary power cable",
+        "See the card's manual: some models have a connector for it.",
     ),
 ];
 
-pub(super) const RESTRICTED: &[Cause] = &[hinted_by(
+pub(super) const RESTRICTED: &[Cause] = &[on_note(
     "restricted",
-    "a monitoring program reads counters of a function that another manager has",
-    "Leave these functions out: node_exporter has `--collector.infiniband.device-exclude`. \
-     Wirelane asks once and remembers.",
+    "a monitoring program reads counters of a function that belongs to another manager",
+    "Exclude these functions: node_exporter has `--collector.infiniband.device-exclude`. \
+     Wirelane tries once and remembers.",
 )];
 
 pub(super) const PCIE: &[Cause] = &[
-    hinted_by(
+    on_note(
         "aer",
         "a bad contact, riser or cable",
         "Reseat the card and its riser; then try another slot.",
     ),
-    seen_by(
+    on_warning(
         "pcie",
-        "the link came up narrower or slower",
-        "Reseat the card; look at the slot's settings.",
+        "the link trained narrower or slower",
+        "Reseat the card; check the slot's settings.",
     ),
-    told(
-        "power management of the link",
-        "pcie_aspm=off on the kernel's command line shows whether it is that.",
+    unchecked(
+        "power management of the link (ASPM)",
+        "Test with pcie_aspm=off on the kernel command line.",
     ),
 ];
 
 pub(super) const IOMMU: &[Cause] = &[
-    first(
+    always_first(
         "iommu",
-        "the IOMMU translates, and something reaches past what was mapped: GPUDirect does",
-        "`iommu=pt` on the kernel's command line.",
+        "the IOMMU translates, and a device accesses memory that is not mapped, as GPUDirect does",
+        "Add `iommu=pt` to the kernel command line.",
     ),
-    told(
-        "the card was reset or its driver went while work was in flight",
-        "Look at the lines before.",
+    unchecked(
+        "the card was reset or its driver unloaded with work in flight",
+        "Check the lines before.",
     ),
-    seen_by(
+    on_warning(
         "gpudirect",
-        "the peer memory module does not fit the GPU's driver",
+        "the peer memory module does not match the GPU driver",
         "Reload nvidia-peermem after each driver update.",
     ),
 ];
 
 pub(super) const GPU: &[Cause] = &[
-    hinted_by(
+    on_note(
         "kernel-log",
         "the GPU or its link failed",
-        "Look at the lines before; a lost GPU needs a restart, one that does it again a \
-         replacement.",
+        "Check the lines before; a lost GPU needs a reboot, and a replacement if it recurs.",
     ),
-    seen_by("pcie", "the GPU's PCIe link came up badly", "Reseat it."),
-    hinted_by("aer", "its PCIe link has errors", "Reseat it; update firmware."),
+    on_warning("pcie", "the GPU's PCIe link is degraded", "Reseat it."),
+    on_note("aer", "its PCIe link has errors", "Reseat it; update firmware."),
 ];
 
 pub(super) const FREQUENCY: &[Cause] = &[
-    hinted_by("governor", "a governor that saves power", "cpupower frequency-set -g performance."),
-    hinted_by("idle", "deep idle states", "`wirelane tune plan --profile latency`."),
+    on_note("governor", "a power-saving governor", "cpupower frequency-set -g performance."),
+    on_note("idle", "deep idle states", "`wirelane tune plan --profile latency`."),
 ];

@@ -1,4 +1,4 @@
-//! What causes errors, and which of the doctor's checks looks for it.
+//! Causes of errors, and the doctor's checks for them.
 
 mod machine;
 mod memory;
@@ -13,28 +13,28 @@ pub(super) struct Cause {
     pub(super) text: &'static str,
     pub(super) check: Option<&'static str>,
     pub(super) fix: &'static str,
-    /// From which verdict on the check's finding speaks for it.
-    pub(super) from: Verdict,
-    /// It stands first whatever is found on this machine.
-    pub(super) first: bool,
+    /// The mildest verdict of the check that indicates this cause.
+    pub(super) min_verdict: Verdict,
+    /// Whether it is listed first, whatever is found on this machine.
+    pub(super) is_always_first: bool,
 }
 
-/// A fault that the check finds.
-const fn seen_by(check: &'static str, text: &'static str, fix: &'static str) -> Cause {
-    Cause { text, check: Some(check), fix, from: Verdict::Warning, first: false }
+/// A cause that a warning of the check indicates.
+const fn on_warning(check: &'static str, text: &'static str, fix: &'static str) -> Cause {
+    Cause { text, check: Some(check), fix, min_verdict: Verdict::Warning, is_always_first: false }
 }
 
-/// Something that is a fault only beside such an error.
-const fn hinted_by(check: &'static str, text: &'static str, fix: &'static str) -> Cause {
-    Cause { from: Verdict::Note, ..seen_by(check, text, fix) }
+/// A cause that a note of the check indicates, given such an error.
+const fn on_note(check: &'static str, text: &'static str, fix: &'static str) -> Cause {
+    Cause { min_verdict: Verdict::Note, ..on_warning(check, text, fix) }
 }
 
-const fn first(check: &'static str, text: &'static str, fix: &'static str) -> Cause {
-    Cause { first: true, ..hinted_by(check, text, fix) }
+const fn always_first(check: &'static str, text: &'static str, fix: &'static str) -> Cause {
+    Cause { is_always_first: true, ..on_note(check, text, fix) }
 }
 
-const fn told(text: &'static str, fix: &'static str) -> Cause {
-    Cause { text, check: None, fix, from: Verdict::Problem, first: false }
+const fn unchecked(text: &'static str, fix: &'static str) -> Cause {
+    Cause { text, check: None, fix, min_verdict: Verdict::Problem, is_always_first: false }
 }
 
 impl Subject {

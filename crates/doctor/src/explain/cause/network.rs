@@ -1,165 +1,168 @@
 //! Peers that do not answer.
 
-use super::{Cause, hinted_by, seen_by, told};
+use super::{Cause, on_note, on_warning, unchecked};
 
 pub(super) const RETRY_EXCEEDED: &[Cause] = &[
-    hinted_by(
+    on_note(
         "gid",
-        "the wrong GID: a link-local one, RoCE v1, or one of another network",
-        "Set no fixed GID index; `wirelane env` says what to set, `wirelane devices` shows the \
-         table.",
+        "the wrong GID: link-local, RoCE v1, or of another network",
+        "Do not set a fixed GID index; `wirelane env` prints what to set, `wirelane devices` the \
+         GID table.",
     ),
-    seen_by(
+    on_warning(
         "ports",
         "the port or the path to the peer is down",
-        "Look at cables, switches and routes; `wirelane doctor --peer HOST` compares both ends.",
+        "Check cables, switches and routes; `wirelane doctor --peer HOST` compares both ends.",
     ),
-    hinted_by(
+    on_note(
         "mtu",
         "packets larger than the path's MTU",
-        "Give both ends and every switch between one MTU.",
+        "Set the same MTU at both ends and on every switch between.",
     ),
-    hinted_by(
+    on_note(
         "losses",
         "packets are dropped between the hosts",
-        "Look at the switches' drops, at PFC and ECN.",
+        "Check the switches' drops, PFC and ECN.",
     ),
-    hinted_by(
+    on_note(
         "flow-control",
         "the network is not lossless",
-        "PFC on RoCE's priority at every hop, and NCCL_IB_TC or UCX_IB_TRAFFIC_CLASS to match.",
+        "Enable PFC on RoCE's priority at every hop, and set NCCL_IB_TC or UCX_IB_TRAFFIC_CLASS \
+         to match.",
     ),
-    seen_by(
+    on_warning(
         "firewall",
-        "a packet filter or an ACL of a switch drops UDP port 4791",
-        "Let it in, at both ends and between.",
+        "a firewall or a switch ACL drops UDP port 4791",
+        "Accept it at both ends and between.",
     ),
-    hinted_by("link-errors", "a bad cable", "Reseat, then replace it."),
-    told(
+    on_note("link-errors", "a bad cable", "Reseat it, then replace it."),
+    unchecked(
         "the peer's process ended or hangs",
-        "Look at the peer's log first: this may only be the echo.",
+        "Check the peer's log first: this may be a consequence.",
     ),
-    told(
+    unchecked(
         "the two ports are on rails that are not connected",
-        "NCCL_CROSS_NIC=0 keeps to one rail.",
+        "NCCL_CROSS_NIC=0 uses one rail.",
     ),
 ];
 
 pub(super) const WRONG_GID: &[Cause] = &[
-    hinted_by(
+    on_note(
         "gid",
         "GID 0 was chosen, which is link-local RoCE v1, or an entry of another network namespace",
-        "IPv6-only fabrics: NCCL_IB_ADDR_FAMILY=AF_INET6. Else set no fixed index; `wirelane env` \
-         says what to set.",
+        "IPv6-only fabrics: NCCL_IB_ADDR_FAMILY=AF_INET6. Otherwise do not set a fixed GID index; \
+         `wirelane env` prints what to set.",
     ),
-    hinted_by(
+    on_note(
         "gid-tables",
         "one GID index was set for ports whose tables differ",
         "Unset NCCL_IB_GID_INDEX.",
     ),
-    seen_by(
+    on_warning(
         "netns",
         "the net device is in another network namespace",
-        "Give the pod the port's net device, or the host's network.",
+        "Give the pod the port's net device, or use the host's network.",
     ),
-    hinted_by(
+    on_note(
         "mtu",
         "packets larger than the path's MTU",
-        "Give both ends and every switch between one MTU.",
+        "Set the same MTU at both ends and on every switch between.",
     ),
 ];
 
 pub(super) const FLUSHED: &[Cause] = &[
-    told(
+    unchecked(
         "an earlier error, here or at the peer",
-        "Look for the first line with another status, in the logs of both ends, and explain that \
-         one.",
+        "Find the first line with another status in the logs of both ends, and explain that one.",
     ),
-    seen_by(
+    on_warning(
         "acs",
         "ACS on a PCIe switch, if the first error was a protection error",
-        "Switch ACS off in the firmware set-up.",
+        "Disable ACS in the firmware setup.",
     ),
-    hinted_by("kernel-log", "the card or the bus failed", "Look at the kernel's log of that time."),
+    on_note("kernel-log", "the card or its PCIe link failed", "Check the kernel log of that time."),
 ];
 
 pub(super) const NOT_READY: &[Cause] = &[
-    told(
-        "the peer's program is too slow, or hangs, and posts no receives",
-        "Look at the peer: is it stopped, swapping, in a debugger, or at another point of the \
+    unchecked(
+        "the peer's program is too slow or hangs, and posts no receives",
+        "Check the peer: is it stopped, swapping, in a debugger, or at another point of the \
          program?",
     ),
-    told(
-        "retries for this are set too low",
-        "Set rnr_retry to 7, which is for ever; UCX: UCX_RC_RNR_RETRY_COUNT.",
+    unchecked(
+        "rnr_retry is set too low",
+        "Set rnr_retry to 7, which retries forever; UCX: UCX_RC_RNR_RETRY_COUNT.",
     ),
 ];
 
 pub(super) const NO_ANSWER: &[Cause] = &[
-    hinted_by(
+    on_note(
         "gid",
-        "the wrong GID: the card asked on the wrong network",
-        "Set no fixed GID index; `wirelane env` says what to set.",
+        "the wrong GID: the address was resolved on the wrong network",
+        "Do not set a fixed GID index; `wirelane env` prints what to set.",
     ),
-    told(
+    unchecked(
         "the peer's address is not in a network that this port reaches",
-        "`wirelane doctor --peer HOST` compares subnets; on rails that are not connected \
+        "`wirelane doctor --peer HOST` compares subnets; for rails that are not connected set \
          NCCL_CROSS_NIC=0.",
     ),
-    seen_by("ports", "a port is down at one end", "Bring the link up."),
-    seen_by(
+    on_warning("ports", "a port is down at one end", "Bring the link up."),
+    on_warning(
         "netns",
-        "the net device is in another network namespace, so nobody answers ARP",
+        "the net device is in another network namespace, so that ARP is not answered",
         "Give the pod the port's net device.",
     ),
-    told("on InfiniBand: the subnet manager does not answer", "`sminfo`; look at its log."),
+    unchecked("on InfiniBand: the subnet manager does not answer", "Run `sminfo`; check its log."),
 ];
 
 pub(super) const OUT_OF_BAND: &[Cause] = &[
-    told(
-        "the server is not running, or has served its one client",
-        "Start the server first; perftest serves one run.",
+    unchecked(
+        "the server is not running, or has already served its one client",
+        "Start the server first; a perftest server serves one run.",
     ),
-    seen_by(
+    on_warning(
         "firewall",
-        "a packet filter drops TCP port 18515",
-        "Let it in, or choose another port with -p at both ends.",
+        "a firewall drops TCP port 18515",
+        "Accept it, or choose another port with -p at both ends.",
     ),
-    told(
-        "the name or address is that of another network",
-        "Name the server by an address that this host reaches: `ping`, `ip route get`.",
+    unchecked(
+        "the name or address belongs to another network",
+        "Use an address of the server that this host can reach: `ping`, `ip route get`.",
     ),
 ];
 
 pub(super) const EFA_PEER: &[Cause] = &[
-    told(
+    unchecked(
         "the peer's process ended or hangs",
-        "Look at the peer's log first: this may only be the echo.",
+        "Check the peer's log first: this may be a consequence.",
     ),
-    told(
-        "the instances' security group does not let all traffic of the group in and out",
-        "A rule for all traffic from and to the group itself, in both directions.",
+    unchecked(
+        "the instances' security group does not allow all traffic within the group",
+        "Add a rule for all traffic from and to the group itself, in both directions.",
     ),
-    hinted_by(
+    on_note(
         "losses",
         "packets were lost for too long",
-        "Look at retrans_timeout_events and unresponsive_remote_events.",
+        "Check the counters retrans_timeout_events and unresponsive_remote_events.",
     ),
 ];
 
 pub(super) const EFA_REACH: &[Cause] = &[
-    told(
-        "the instances' security group does not let all traffic of the group in and out",
-        "A rule for all traffic from and to the group itself, in both directions.",
+    unchecked(
+        "the instances' security group does not allow all traffic within the group",
+        "Add a rule for all traffic from and to the group itself, in both directions.",
     ),
-    told(
-        "the two are in different subnets or availability zones",
-        "EFA's traffic is not routed: put them into one subnet.",
+    unchecked(
+        "the instances are in different subnets or availability zones",
+        "EFA traffic is not routed: put them into one subnet.",
     ),
-    told("the address is stale", "A restarted peer has another address: exchange addresses anew."),
+    unchecked(
+        "the address is stale",
+        "A restarted peer has another address: exchange addresses again.",
+    ),
 ];
 
 pub(super) const PORT: &[Cause] = &[
-    seen_by("ports", "the link is down", "Check cable, transceiver and the switch's port."),
-    hinted_by("link-errors", "the link comes and goes", "Reseat, then replace the cable."),
+    on_warning("ports", "the link is down", "Check cable, transceiver and switch port."),
+    on_note("link-errors", "the link is flapping", "Reseat the cable, then replace it."),
 ];

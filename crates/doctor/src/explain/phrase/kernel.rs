@@ -1,151 +1,155 @@
-//! What the kernel prints.
+//! Lines of the kernel.
 
 use super::{Phrase, row};
 use crate::explain::Subject;
-use crate::explain::scan::stands;
+use crate::explain::scan::has_word;
 
 pub(super) const TABLE: &[Phrase] = &[
     row(
         &["access_reg(0x805)"],
         Subject::Restricted,
         "a function may not read this register (0x805)",
-        "Counters of a port are asked for on a function that another manager has; syndrome \
-         0x9a6171 says so. It is harmless, and each attempt is another line.",
+        "A program reads port counters of a function that belongs to another manager (syndrome \
+         0x9a6171). It is harmless, but each attempt logs another line.",
     ),
     row(
         &["0x9a6171"],
         Subject::Restricted,
         "a function may not read this register",
-        "Counters of a port are asked for on a function that another manager has. It is harmless, \
-         and each attempt is another line.",
+        "A program reads port counters of a function that belongs to another manager. It is \
+         harmless, but each attempt logs another line.",
     ),
     row(
         &["device's health", "compromised"],
         Subject::CardHealth,
         "the card's firmware does not answer",
-        "The driver asks the card every so often whether it is well, and it is not: everything on \
-         it fails from now on.",
+        "The driver's periodic health check of the card failed: all operations on it fail from now \
+         on.",
     ),
     row(
         &["port module event[error]"],
         Subject::Cable,
         "the cable or transceiver has an error",
-        "The card's driver says which: too hot, not readable, of a kind that it does not take, or \
-         drawing more power than the port gives. The link may go or be slower.",
+        "The driver prints the reason: too hot, not readable, an unsupported type, or drawing more \
+         power than the port provides. The link may go down or be slower.",
     ),
     row(
         &["insufficient power on the pcie slot"],
         Subject::SlotPower,
-        "the PCIe slot gives the card less power than it may need",
-        "The slot says that it has fewer watts than the card asks for with all its ports and \
-         active cables; the card may shut down transceivers, or itself, under load.",
+        "the PCIe slot provides less power than the card may need",
+        "The slot reports fewer watts than the card needs with all its ports and active cables; \
+         under load the card may shut down transceivers, or itself.",
     ),
     row(
         &["mlx5_core", "assert"],
         Subject::CardHealth,
         "the card's firmware failed an assertion",
-        "Its own error state follows in the lines around.",
+        "The lines around it have the firmware's error state.",
     ),
     row(
         &["mlx5_core", "health"],
         Subject::CardHealth,
-        "the driver complains of the card's health",
-        "Its own error state follows in the lines around.",
+        "the driver reports an unhealthy card",
+        "The lines around it have the firmware's error state.",
     ),
     row(
         &["mlx5_core", "unhealthy"],
         Subject::CardHealth,
-        "the driver complains of the card's health",
-        "Its own error state follows in the lines around.",
+        "the driver reports an unhealthy card",
+        "The lines around it have the firmware's error state.",
     ),
     row(
         &["mlx5_core", "timeout"],
         Subject::CardHealth,
         "the card's firmware did not answer a command",
-        "The firmware hangs, or the bus to it does.",
+        "The firmware or the PCIe link hangs.",
     ),
     row(
         &["mlx5_core", "syndrome"],
         Subject::Command,
         "the card's firmware refused a command",
-        "The driver asked for something that this function may not have, or that does not fit; \
-         the syndrome is for the vendor's support.",
+        "The driver requested something that this function may not use, or that is invalid; the \
+         syndrome is for the vendor's support.",
     ),
     row(
         &["efa", "failed to process command"],
         Subject::Command,
         "the EFA device refused a command",
-        "A limit of the device, or its state.",
+        "A limit of the device was reached, or its state does not allow the command.",
     ),
     row(
         &["aer:", "uncorrect"],
         Subject::Pcie,
-        "PCIe errors that were not corrected",
-        "Something was lost on a PCIe link; the device may be gone.",
+        "uncorrected PCIe errors",
+        "Data was lost on a PCIe link; the device may be unavailable.",
     ),
     row(
         &["severity=uncorrect"],
         Subject::Pcie,
-        "PCIe errors that were not corrected",
-        "Something was lost on a PCIe link; the device may be gone.",
+        "uncorrected PCIe errors",
+        "Data was lost on a PCIe link; the device may be unavailable.",
     ),
     row(
         &["dpc:", "containment event"],
         Subject::Pcie,
-        "a PCIe port shut its link after an error (DPC)",
-        "What is below the port is cut off until its link is brought up again; the device may be \
-         gone.",
+        "a PCIe port disabled its link after an error (DPC)",
+        "Devices below the port are disconnected until its link is up again; they may be \
+         unavailable.",
     ),
     row(
         &["aer:", "corrected"],
         Subject::PcieCorrected,
-        "PCIe errors that were corrected",
-        "A link repeats what came wrong. Now and then it means nothing; many mean a bad contact.",
+        "corrected PCIe errors",
+        "The link retransmits corrupted packets. A few are harmless; many indicate a bad contact.",
     ),
     row(
         &["severity=correct"],
         Subject::PcieCorrected,
-        "PCIe errors that were corrected",
-        "A link repeats what came wrong. Now and then it means nothing; many mean a bad contact.",
+        "corrected PCIe errors",
+        "The link retransmits corrupted packets. A few are harmless; many indicate a bad contact.",
     ),
-    row(&["aer:", "error"], Subject::Pcie, "PCIe errors", "Something went wrong on a PCIe link."),
-    row(&["aer:", "fatal"], Subject::Pcie, "PCIe errors", "Something went wrong on a PCIe link."),
-    row(&["aer:", "recover"], Subject::Pcie, "PCIe errors", "Something went wrong on a PCIe link."),
-    row(&["pcie bus error"], Subject::Pcie, "PCIe errors", "Something went wrong on a PCIe link."),
+    row(&["aer:", "error"], Subject::Pcie, "PCIe errors", "An error occurred on a PCIe link."),
+    row(&["aer:", "fatal"], Subject::Pcie, "PCIe errors", "An error occurred on a PCIe link."),
+    row(&["aer:", "recover"], Subject::Pcie, "PCIe errors", "An error occurred on a PCIe link."),
+    row(&["pcie bus error"], Subject::Pcie, "PCIe errors", "An error occurred on a PCIe link."),
     row(
         &["dmar", "fault"],
         Subject::IommuFault,
-        "the IOMMU stopped an access (Intel)",
-        "A device reached for an address that it has no mapping for.",
+        "the IOMMU blocked an access (Intel)",
+        "A device accessed an address that is not mapped for it.",
     ),
     row(
         &["amd-vi", "io_page_fault"],
         Subject::IommuFault,
-        "the IOMMU stopped an access (AMD)",
-        "A device reached for an address that it has no mapping for.",
+        "the IOMMU blocked an access (AMD)",
+        "A device accessed an address that is not mapped for it.",
     ),
     row(
         &["amd-vi", "fault"],
         Subject::IommuFault,
-        "the IOMMU stopped an access (AMD)",
-        "A device reached for an address that it has no mapping for.",
+        "the IOMMU blocked an access (AMD)",
+        "A device accessed an address that is not mapped for it.",
     ),
     row(
         &["arm-smmu", "fault"],
         Subject::IommuFault,
-        "the IOMMU stopped an access (Arm)",
-        "A device reached for an address that it has no mapping for.",
+        "the IOMMU blocked an access (Arm)",
+        "A device accessed an address that is not mapped for it.",
     ),
 ];
 
-pub(super) const LINK_DOWN: Phrase =
-    row(&[], Subject::PortDown, "a link went down", "The wire, or its other end, is gone.");
+pub(super) const LINK_DOWN: Phrase = row(
+    &[],
+    Subject::PortDown,
+    "a link went down",
+    "The cable or the link partner is disconnected.",
+);
 
-/// `link down` of a driver or a net device that the line names.
+/// Whether the line reports `link down` and names a driver or net device.
 pub(super) fn is_link_down(lower: &str) -> bool {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    let told = ["link down", "link is down"].iter().any(|words| stands(lower, words));
-    told && lower.split(|letter| !is_part(letter)).any(is_card)
+    let is_down = ["link down", "link is down"].iter().any(|words| has_word(lower, words));
+    is_down && lower.split(|letter| !is_part(letter)).any(is_card)
 }
 
 /// Whether a word is the name of a driver or a net device.
@@ -155,12 +159,12 @@ fn is_card(word: &str) -> bool {
         || NETDEVS.iter().any(|kind| word.strip_prefix(kind).is_some_and(is_numbered))
 }
 
-/// How the names of drivers of network cards begin.
+/// Prefixes of the names of network drivers.
 const DRIVERS: &[&str] = &[
     "bnxt_", "cxgb4", "e1000", "efa", "hfi1", "hns3", "hns_roce", "i40e", "igb", "ionic", "irdma",
     "ixgbe", "mana", "mlx4_", "mlx5_", "qede", "tg3",
 ];
 
-/// How the names of net devices and RDMA devices begin, before a number.
+/// Prefixes of the names of net devices and RDMA devices, before a number.
 const NETDEVS: &[&str] =
     &["bond", "eno", "enp", "ens", "eth", "ib", "ibp", "ibs", "ocp", "rdmap", "rocep"];

@@ -1,30 +1,27 @@
-//! What programs print.
+//! Lines of programs.
 
 use super::{Phrase, row};
 use crate::explain::Subject;
 
 pub(super) const TABLE: &[Phrase] = &[
-    // NCCL and other users of verbs.
+    // NCCL and other programs that use verbs.
     row(
         &["ibv_modify_qp", "110"],
         Subject::NoAnswer,
         "a queue pair could not be connected: timed out (110)",
-        "The card looked for the path to the peer's address (ARP, or the subnet manager's answer) \
-         and got none.",
+        "Resolving the peer's address (ARP, or a query to the subnet manager) got no answer.",
     ),
     row(
         &["ibv_modify_qp", "timed out"],
         Subject::NoAnswer,
         "a queue pair could not be connected: timed out",
-        "The card looked for the path to the peer's address (ARP, or the subnet manager's answer) \
-         and got none.",
+        "Resolving the peer's address (ARP, or a query to the subnet manager) got no answer.",
     ),
     row(
         &["modify qp to rtr", "timed out"],
         Subject::NoAnswer,
         "a queue pair could not be connected: timed out",
-        "The card looked for the path to the peer's address (ARP, or the subnet manager's answer) \
-         and got none.",
+        "Resolving the peer's address (ARP, or a query to the subnet manager) got no answer.",
     ),
     row(
         &["ibv_modify_qp", "unreachable"],
@@ -36,51 +33,51 @@ pub(super) const TABLE: &[Phrase] = &[
         &["ibv_modify_qp", "no such device"],
         Subject::WrongGid,
         "a queue pair could not be connected: no such device",
-        "The address that was chosen belongs to no net device here: an entry of another network \
-         namespace, or an empty one.",
+        "The chosen GID belongs to no net device here: it is empty, or of another network \
+         namespace.",
     ),
     row(
         &["ibv_modify_qp", "invalid argument"],
         Subject::WrongGid,
         "a queue pair could not be connected: invalid argument",
-        "An attribute does not fit the port: the GID's index, the packet size, or the peer's kind \
-         of address.",
+        "An attribute is not valid for the port: the GID index, the MTU, or the type of the peer's \
+         address.",
     ),
     row(
         &["ibv_modify_qp"],
         Subject::NoAnswer,
         "a queue pair could not be connected",
-        "The card could not find the path to the peer's address.",
+        "The peer's address could not be resolved.",
     ),
     row(
         &["modify qp"],
         Subject::NoAnswer,
         "a queue pair could not be connected",
-        "The card could not find the path to the peer's address.",
+        "The peer's address could not be resolved.",
     ),
     row(
         &["ibv_reg_mr", "fail"],
         Subject::Registration,
         "memory could not be registered",
-        "The kernel refused to pin the memory, or the card to take it.",
+        "The kernel refused to pin the memory, or the card refused to register it.",
     ),
     row(
         &["ibv_reg_dmabuf_mr"],
         Subject::GpuRegistration,
-        "GPU memory could not be registered by DMA-BUF",
-        "The kernel, the card's driver or the GPU's driver cannot give GPU memory to the card.",
+        "GPU memory could not be registered with DMA-BUF",
+        "The kernel, the card's driver or the GPU driver does not support DMA-BUF for GPU memory.",
     ),
     row(
         &["couldn't allocate mr"],
         Subject::Registration,
         "memory could not be registered",
-        "The kernel refused to pin the memory, or the card to take it.",
+        "The kernel refused to pin the memory, or the card refused to register it.",
     ),
     row(
         &["reg_mr", "cannot allocate memory"],
         Subject::Registration,
         "memory could not be registered",
-        "The kernel refused to pin the memory, or the card to take it.",
+        "The kernel refused to pin the memory, or the card refused to register it.",
     ),
     row(
         &["cannot lock memory"],
@@ -92,37 +89,37 @@ pub(super) const TABLE: &[Phrase] = &[
         &["raise memlock"],
         Subject::Registration,
         "memory could not be registered",
-        "The limit on locked memory is too low for it.",
+        "The limit on locked memory is too low.",
     ),
     row(
         &["ibv_create_qp", "fail"],
         Subject::Creation,
-        "a queue pair could not be made",
-        "The card or a limit refuses another one, or one of this size.",
+        "a queue pair could not be created",
+        "A limit of the card or of the cgroup is reached, or the requested size is too large.",
     ),
     row(
         &["ibv_create_cq", "fail"],
         Subject::Creation,
-        "a completion queue could not be made",
-        "Its memory could not be pinned, or the card refuses another one.",
+        "a completion queue could not be created",
+        "Its memory could not be pinned, or a limit of the card is reached.",
     ),
     row(
         &["couldn't create qp"],
         Subject::Creation,
-        "a queue pair could not be made",
-        "The card or a limit refuses another one, or one of this size.",
+        "a queue pair could not be created",
+        "A limit of the card or of the cgroup is reached, or the requested size is too large.",
     ),
     row(
         &["couldn't create cq"],
         Subject::Creation,
-        "a completion queue could not be made",
-        "Its memory could not be pinned, or the card refuses another one.",
+        "a completion queue could not be created",
+        "Its memory could not be pinned, or a limit of the card is reached.",
     ),
     row(
         &["net/ib", "no device found"],
         Subject::NoDevice,
         "NCCL found no RDMA device",
-        "No device with an active port could be opened, so NCCL will go over TCP.",
+        "No device with an active port could be opened, so that NCCL uses TCP.",
     ),
     row(
         &["no ib devices found"],
@@ -145,50 +142,50 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &["libibverbs.so", "cannot open"],
         Subject::NoLibrary,
-        "libibverbs is not there",
-        "The library by which programs use RDMA is not installed, or not found.",
+        "libibverbs is missing",
+        "The library that programs use for RDMA is not installed, or not found.",
     ),
     row(
         &["failed to open libibverbs"],
         Subject::NoLibrary,
-        "libibverbs is not there",
-        "The library by which programs use RDMA is not installed, or not found.",
+        "libibverbs is missing",
+        "The library that programs use for RDMA is not installed, or not found.",
     ),
     row(
         &["rdma is off"],
         Subject::NoDevice,
-        "Wirelane found no RDMA to use",
-        "It goes over shared memory or TCP instead; the line says why.",
+        "Wirelane does not use RDMA",
+        "It uses shared memory or TCP instead; the line has the reason.",
     ),
     row(
         &["rdma: off"],
         Subject::NoDevice,
-        "Wirelane found no RDMA to use",
-        "It goes over shared memory or TCP instead; the line says why.",
+        "Wirelane does not use RDMA",
+        "It uses shared memory or TCP instead; the line has the reason.",
     ),
     row(
         &["using network socket"],
         Subject::Fallback,
-        "NCCL goes over TCP",
-        "It found no RDMA device that it can use, or was told not to.",
+        "NCCL uses TCP",
+        "It found no usable RDMA device, or RDMA is disabled in its settings.",
     ),
     row(
         &["net/socket", "using"],
         Subject::Fallback,
-        "NCCL goes over TCP",
-        "It found no RDMA device that it can use, or was told not to.",
+        "NCCL uses TCP",
+        "It found no usable RDMA device, or RDMA is disabled in its settings.",
     ),
     row(
         &["via net/socket"],
         Subject::Fallback,
-        "NCCL goes over TCP",
-        "It found no RDMA device that it can use, or was told not to.",
+        "NCCL uses TCP",
+        "It found no usable RDMA device, or RDMA is disabled in its settings.",
     ),
     row(
         &["gpu direct rdma disabled"],
         Subject::NoGpuDirect,
         "NCCL does not use GPUDirect",
-        "GPU memory is copied through the host's memory first.",
+        "GPU memory is copied through host memory first.",
     ),
     row(
         &["async", "port error"],
@@ -200,72 +197,73 @@ pub(super) const TABLE: &[Phrase] = &[
         &["got async event", "fatal"],
         Subject::CardHealth,
         "the card failed",
-        "The driver told the program that its device is gone.",
+        "The driver reported a fatal error of the device to the program.",
     ),
     row(
         &["async fatal event", "local catastrophic error"],
         Subject::DeviceFatal,
-        "the card failed: it is dead until it is reset",
-        "The driver told the program that its device is gone; nothing on it works from now on.",
+        "the card failed: it must be reset",
+        "The driver reported a fatal error of the device to the program; all operations on it fail \
+         from now on.",
     ),
     row(
         &["ibv_event_device_fatal"],
         Subject::DeviceFatal,
-        "the card failed: it is dead until it is reset",
-        "The driver told the program that its device is gone; nothing on it works from now on.",
+        "the card failed: it must be reset",
+        "The driver reported a fatal error of the device to the program; all operations on it fail \
+         from now on.",
     ),
     row(
         &["async fatal event"],
         Subject::Flushed,
         "a queue pair failed",
-        "The card told the program that a queue pair is in error; the first error stands \
-         elsewhere.",
+        "The card reported a queue pair in the error state to the program; look for the first error \
+         in other lines.",
     ),
     // perftest.
     row(
         &["unable to init the socket connection"],
         Subject::OutOfBand,
         "perftest could not reach its peer over TCP",
-        "Before RDMA the two ends exchange addresses over TCP, port 18515 unless told otherwise.",
+        "Before RDMA both ends exchange addresses over TCP, port 18515 by default.",
     ),
     row(
         &["couldn't connect to", ":18515"],
         Subject::OutOfBand,
         "perftest could not reach its peer over TCP",
-        "Before RDMA the two ends exchange addresses over TCP, port 18515 unless told otherwise.",
+        "Before RDMA both ends exchange addresses over TCP, port 18515 by default.",
     ),
     row(
         &["conflicting cpu frequency"],
         Subject::Frequency,
-        "CPUs change their speed",
-        "Times are measured in cycles, and cycles change their length: latencies printed are not \
-         to be trusted.",
+        "CPUs change their frequency",
+        "perftest measures time in CPU cycles, whose length changes: printed latencies are not \
+         reliable.",
     ),
     row(
         &["couldn't get device attributes"],
         Subject::NoDevice,
-        "the device cannot be asked",
-        "It was listed, and this process may not open it or its driver does not answer.",
+        "the device cannot be queried",
+        "It was listed, but this process may not open it, or its driver does not answer.",
     ),
     // UCX and Open MPI.
     row(
         &["no usable transports"],
         Subject::NoDevice,
         "UCX found no transport",
-        "None of the devices and transports that it was told to use is here.",
+        "None of the devices and transports in its settings is available.",
     ),
     row(
         &["network device", "is not available"],
         Subject::NoDevice,
-        "UCX was told of a device that is not here",
-        "UCX_NET_DEVICES names one, with its port, that this process does not have.",
+        "UCX is configured with a device that is not available",
+        "UCX_NET_DEVICES names a device and port that this process does not have.",
     ),
     row(
         &["ucx", "error no ", " transport to"],
         Subject::NoDevice,
-        "no transport between the two ends",
-        "Nothing that both ends have connects them: one has no RDMA device that it can use, or \
-         UCX_TLS and UCX_NET_DEVICES rule it out at one end.",
+        "no common transport between the two ends",
+        "One end has no usable RDMA device, or UCX_TLS and UCX_NET_DEVICES exclude it at one end.",
     ),
     row(
         &["ucx", "destination is unreachable"],
@@ -276,51 +274,51 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &["no openfabrics", "initializing"],
         Subject::Fallback,
-        "Open MPI's old openib part does not start",
-        "It is not what carries data today; UCX is (`--mca pml ucx --mca btl ^openib`).",
+        "Open MPI's old openib component does not start",
+        "Open MPI uses UCX today (`--mca pml ucx --mca btl ^openib`).",
     ),
     // libfabric.
     row(
         &["provider efa output empty list"],
         Subject::NoDevice,
-        "libfabric's EFA provider found nothing",
-        "No EFA device is here, or none with what was asked for.",
+        "libfabric's EFA provider found no device",
+        "There is no EFA device, or none with the requested capabilities.",
     ),
     row(
         &["fi_getinfo", "no data available"],
         Subject::NoDevice,
         "libfabric found no provider",
-        "Nothing here has what was asked for.",
+        "No provider has the requested capabilities.",
     ),
     row(
         &["unresponsive receiver"],
         Subject::EfaPeer,
         "the peer does not answer",
-        "The peer's process, or the path to it, is gone.",
+        "The peer's process ended, or the path to it is down.",
     ),
     row(
         &["completion with error at"],
         Subject::Other,
         "an operation failed",
-        "Its status stands in the next line.",
+        "The next line has its status.",
     ),
     // Wirelane's own.
     row(
         &["the peer or the path to it is gone"],
         Subject::RetryExceeded,
         "a lane of Wirelane lost its peer",
-        "The peer did not answer, however often it was asked; the link makes another lane where it can.",
+        "The peer did not acknowledge packets after all retries; the link opens another lane if possible.",
     ),
     row(
         &["the device refused local memory or failed"],
         Subject::LocalProtection,
         "a lane of Wirelane failed at this end",
-        "The card could not read or write memory at this end, or failed itself.",
+        "The card could not access local memory, or failed itself.",
     ),
     row(
         &["the peer posted no receive in time"],
         Subject::NotReady,
         "a lane of Wirelane found its peer not ready",
-        "The peer had no receive posted until this end gave up.",
+        "The peer had no receive posted, until the retries were exhausted.",
     ),
 ];

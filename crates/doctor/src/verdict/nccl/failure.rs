@@ -1,22 +1,22 @@
-//! A run that failed: what its lines say, explained as `wirelane explain` does.
+//! A run that failed: its error lines, explained as `wirelane explain` does.
 
 use report::nccl::Run;
 use report::{Likely, Verdict};
 
 use crate::Case;
-use crate::explain::{self, Explained, Reading, State};
+use crate::explain::{self, ErrorLine, Explanation, State};
 
-pub(super) fn judge(run: &Run, node: Option<&Case<'_>>) -> Verdict {
-    let readings = explain::read(&run.complaints.join("\n"));
+pub(super) fn evaluate(run: &Run, node: Option<&Case<'_>>) -> Verdict {
+    let errors = explain::parse(&run.complaints.join("\n"));
     let mut likely: Vec<Likely> = match node {
-        Some(case) => explain::explain(readings, case).iter().map(explained).collect(),
-        None => readings.iter().map(read).collect(),
+        Some(case) => explain::explain(errors, case).iter().map(with_cause).collect(),
+        None => errors.iter().map(without_cause).collect(),
     };
     if let Some(wrong) = run.collective.wrong.filter(|wrong| *wrong > 0) {
         likely.insert(0, Likely {
-            what: "what was computed is wrong".to_owned(),
-            evidence: format!("{wrong} values are not what they should be"),
-            fix: Some("the kernel's log may tell of errors of GPUs (Xid) or of memory: `dmesg | wirelane explain`".to_owned()),
+            what: "the results are wrong".to_owned(),
+            evidence: format!("{wrong} values differ from the expected ones"),
+            fix: Some("check the kernel log for errors of GPUs (Xid) or memory: `dmesg | wirelane explain`".to_owned()),
         });
     }
     let first = run.complaints.first().map(String::as_str);
@@ -28,24 +28,24 @@ pub(super) fn judge(run: &Run, node: Option<&Case<'_>>) -> Verdict {
     Verdict { summary, likely, ..Verdict::default() }
 }
 
-/// With the likeliest cause: one that is seen on the node before others.
-fn explained(explained: &Explained) -> Likely {
-    let causes = explained.causes.iter();
+/// With the likeliest cause; those found on the node come first.
+fn with_cause(explanation: &Explanation) -> Likely {
+    let causes = explanation.causes.iter();
     let likeliest = causes
-        .filter(|suspect| suspect.state != State::NotHere)
-        .min_by_key(|suspect| suspect.state);
+        .filter(|possible| possible.state != State::NotHere)
+        .min_by_key(|possible| possible.state);
     Likely {
-        fix: likeliest.map(|suspect| format!("{}: {}", suspect.cause, suspect.fix)),
-        ..read(&explained.reading)
+        fix: likeliest.map(|possible| format!("{}: {}", possible.cause, possible.fix)),
+        ..without_cause(&explanation.error)
     }
 }
 
-fn read(reading: &Reading) -> Likely {
+fn without_cause(error: &ErrorLine) -> Likely {
     Likely {
-        what: reading.title.clone(),
-        evidence: reading.line.clone(),
+        what: error.title.clone(),
+        evidence: error.line.clone(),
         fix: Some(
-            "`wirelane explain` on the node that said it looks for the cause there".to_owned(),
+            "run `wirelane explain` on the node that printed it, to find the cause".to_owned(),
         ),
     }
 }

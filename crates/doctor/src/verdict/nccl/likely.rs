@@ -1,4 +1,4 @@
-//! What likely limits a run, the most likely first.
+//! Likely limits of a run, the most likely first.
 
 use report::Likely;
 use report::nccl::Run;
@@ -7,7 +7,7 @@ use super::Transferred;
 use super::ports::Ports;
 use crate::{Case, Finding, Verdict, check};
 
-/// Between nodes.
+/// Of a run on several nodes.
 pub(super) fn between(
     run: &Run,
     node: Option<&Case<'_>>,
@@ -16,32 +16,32 @@ pub(super) fn between(
 ) -> Vec<Likely> {
     let mut likely = Vec::new();
     if let Some(tcp) = tcp(run, transferred, ports) {
-        // What RDMA lacks does not matter where it is not used.
+        // Findings on RDMA do not matter if it is not used.
         likely.push(tcp);
-        likely.extend(node.into_iter().flat_map(|case| found(case, &WHY_NOT_RDMA)));
+        likely.extend(node.into_iter().flat_map(|case| findings(case, &RDMA_CHECKS)));
         return likely;
     }
     likely.extend(no_gpu_direct(run, node));
     likely.extend(ports.and_then(idle_rails));
-    likely.extend(ports.into_iter().flat_map(Ports::narrow_slots).map(|(slot, lines)| Likely {
+    likely.extend(ports.into_iter().flat_map(Ports::narrow_slots).map(|(slot, links)| Likely {
         what: format!("the {}", slot.what),
         evidence: format!(
-            "{}: {:.1} Gb/s, and its lines could carry {lines:.1}",
+            "{}: {:.1} Gb/s, but its links have {links:.1}",
             slot.evidence, slot.gbps
         ),
         fix: Some("see `wirelane doctor pcie`: another slot may be wider".to_owned()),
     }));
-    likely.extend(node.into_iter().flat_map(|case| found(case, &SLOWING)));
+    likely.extend(node.into_iter().flat_map(|case| findings(case, &SLOWING_CHECKS)));
     likely
 }
 
-/// Within a node: GPUs that go through the host's memory.
+/// Of a run on one node: GPUs that communicate through host memory.
 pub(super) fn within(run: &Run) -> Vec<Likely> {
     let channels = run.heard.channels;
     let staged = (channels.shared_memory > 0 && channels.peer == 0).then(|| Likely {
-        what: "GPUs do not reach each other: all goes through the host's memory".to_owned(),
-        evidence: format!("{} channels go via SHM, none via P2P", channels.shared_memory),
-        fix: Some("see `wirelane topo`; ACS, the IOMMU or NCCL_P2P_DISABLE may forbid it, and some GPUs cannot".to_owned()),
+        what: "no P2P between GPUs: data is copied through host memory".to_owned(),
+        evidence: format!("{} channels via SHM, none via P2P", channels.shared_memory),
+        fix: Some("see `wirelane topo`; ACS, the IOMMU or NCCL_P2P_DISABLE may prevent it, and some GPUs do not support it".to_owned()),
     });
     staged.into_iter().collect()
 }
@@ -52,13 +52,13 @@ fn tcp(run: &Run, transferred: Option<&Transferred>, ports: Option<&Ports>) -> O
     let idle = ports.is_some() && transferred.is_some_and(Transferred::is_idle);
     let evidence = if run.heard.is_tcp() {
         match run.heard.channels.socket {
-            0 => "it says that its network is Socket".to_owned(),
-            channels => format!("{channels} channels go via NET/Socket"),
+            0 => "NCCL reports network Socket".to_owned(),
+            channels => format!("{channels} channels via NET/Socket"),
         }
     } else if disabled {
         "NCCL_IB_DISABLE is set".to_owned()
     } else if idle {
-        "the RDMA ports of this node transferred nothing meanwhile".to_owned()
+        "the RDMA ports of this node transferred nothing during the run".to_owned()
     } else {
         return None;
     };
@@ -66,26 +66,26 @@ fn tcp(run: &Run, transferred: Option<&Transferred>, ports: Option<&Ports>) -> O
         what: "TCP, not RDMA".to_owned(),
         evidence,
         fix: Some(
-            "`wirelane env` says which ports NCCL should use and why others are dropped".to_owned(),
+            "`wirelane env` prints which ports NCCL should use, and why not others".to_owned(),
         ),
     })
 }
 
 fn no_gpu_direct(run: &Run, node: Option<&Case<'_>>) -> Option<Likely> {
-    let heard = run.heard.gpu_direct();
-    let check = check("gpudirect").filter(|_| heard != Some(true));
-    let findings = node.zip(check).map(|(case, check)| check.look(case)).unwrap_or_default();
+    let logged = run.heard.gpu_direct();
+    let check = check("gpudirect").filter(|_| logged != Some(true));
+    let findings = node.zip(check).map(|(case, check)| check.findings(case)).unwrap_or_default();
     let bad = findings.into_iter().find(|finding| finding.verdict >= Verdict::Warning);
-    if heard != Some(false) && bad.is_none() {
+    if logged != Some(false) && bad.is_none() {
         return None;
     }
-    let said = (heard == Some(false)).then(|| match run.heard.channels.staged {
-        0 => "NCCL says that GPU Direct RDMA is disabled".to_owned(),
-        channels => format!("{channels} channels go by NICs without GDRDMA"),
+    let from_log = (logged == Some(false)).then(|| match run.heard.channels.staged {
+        0 => "NCCL reports that GPU Direct RDMA is disabled".to_owned(),
+        channels => format!("{channels} channels use NICs without GDRDMA"),
     });
-    let seen =
+    let from_check =
         bad.as_ref().map(|finding| format!("`wirelane doctor gpudirect`: {}", finding.summary));
-    let evidence: Vec<String> = said.into_iter().chain(seen).collect();
+    let evidence: Vec<String> = from_log.into_iter().chain(from_check).collect();
     Some(Likely {
         what: "no GPUDirect".to_owned(),
         evidence: evidence.join("; "),
@@ -102,19 +102,19 @@ fn idle_rails(ports: &Ports) -> Option<Likely> {
             ports.used_count(),
             ports.used_count() + ports.idle.len()
         ),
-        evidence: format!("{} is active and carries nothing", ports.idle.join(", ")),
-        fix: Some("`wirelane env` names all that can be used, in NCCL_IB_HCA".to_owned()),
+        evidence: format!("active but idle: {}", ports.idle.join(", ")),
+        fix: Some("`wirelane env` sets NCCL_IB_HCA to all usable ports".to_owned()),
     })
 }
 
-/// What these checks of the doctor find.
-fn found(case: &Case<'_>, checks: &[&str]) -> Vec<Likely> {
-    let looked = checks.iter().filter_map(|name| check(name)).flat_map(|check| check.look(case));
-    let bad = looked.filter(|finding| finding.verdict >= Verdict::Warning);
-    bad.map(|finding| told(&finding)).take(MAX_FOUND).collect()
+/// Warnings and problems of these checks.
+fn findings(case: &Case<'_>, checks: &[&str]) -> Vec<Likely> {
+    let all = checks.iter().filter_map(|name| check(name)).flat_map(|check| check.findings(case));
+    let bad = all.filter(|finding| finding.verdict >= Verdict::Warning);
+    bad.map(|finding| from_finding(&finding)).take(MAX_FINDINGS).collect()
 }
 
-fn told(finding: &Finding) -> Likely {
+fn from_finding(finding: &Finding) -> Likely {
     Likely {
         what: format!("{}: {}", finding.subject(), finding.summary),
         evidence: format!("`wirelane doctor {}`", finding.check),
@@ -122,8 +122,8 @@ fn told(finding: &Finding) -> Likely {
     }
 }
 
-/// Checks whose findings make NCCL slow, the costliest first.
-const SLOWING: [&str; 12] = [
+/// Checks whose findings make NCCL slow, the most costly first.
+const SLOWING_CHECKS: [&str; 12] = [
     "rate",
     "pcie",
     "iommu",
@@ -137,20 +137,20 @@ const SLOWING: [&str; 12] = [
     "mtu",
     "governor",
 ];
-/// Checks whose findings keep NCCL from RDMA.
-const WHY_NOT_RDMA: [&str; 6] = ["ports", "modules", "rights", "memlock", "gid", "iommu"];
+/// Checks whose findings prevent RDMA.
+const RDMA_CHECKS: [&str; 6] = ["ports", "modules", "rights", "memlock", "gid", "iommu"];
 
-const GPU_DIRECT: &str = "modprobe nvidia-peermem, or NVIDIA's open kernel modules, which give DMA-BUF; see \
+const GPU_DIRECT: &str = "modprobe nvidia-peermem, or install NVIDIA's open kernel modules for DMA-BUF; see \
                           `wirelane doctor gpudirect`";
-const MAX_FOUND: usize = 4;
+const MAX_FINDINGS: usize = 4;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_check_is_one() {
-        for name in SLOWING.iter().chain(&WHY_NOT_RDMA) {
+    fn every_check_exists() {
+        for name in SLOWING_CHECKS.iter().chain(&RDMA_CHECKS) {
             assert!(check(name).is_some(), "{name}");
         }
     }

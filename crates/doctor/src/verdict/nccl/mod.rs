@@ -1,8 +1,8 @@
-//! Whether a run of NCCL is what the machine should give, and what holds it back if not.
+//! Evaluates a run of NCCL: whether it reaches the bandwidth of the machine, and likely limits if not.
 //!
-//! Between nodes it is judged by the ports of one of them: by what they transferred, where that was counted, else by the bus
-//! bandwidth, which is what a ring sends over them. Within a node bytes go by NVLink or PCIe, and there is nothing to compare
-//! with. Start at [`judge`].
+//! A run on several nodes is compared with the ports of one of them: by the bytes they transferred, if counted, else by the
+//! bus bandwidth, which is what a ring sends over them. Within a node data uses NVLink or PCIe, and there is nothing to
+//! compare with. Start at [`evaluate`].
 
 mod failure;
 mod likely;
@@ -17,34 +17,38 @@ use super::Side;
 use crate::Case;
 use ports::Ports;
 
-/// What a node's ports transferred while a run went on.
+/// The bytes that a node's ports transferred during a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Transferred {
     /// Bytes of each port, `mlx5_0 port 1`: sent or received, whichever is more.
     pub bytes: BTreeMap<String, u64>,
-    /// All ports together, in the second in which it was most.
+    /// The highest rate of all ports together, over one second.
     pub busiest_gbps: f64,
 }
 
 impl Transferred {
-    /// Whether no port transferred more than what setting up takes.
+    /// Whether no port transferred more than connection setup needs.
     fn is_idle(&self) -> bool {
-        self.bytes.values().all(|bytes| *bytes < SET_UP)
+        self.bytes.values().all(|bytes| *bytes < SETUP_BYTES)
     }
 }
 
-/// Judges a run by what is known of one of its nodes, and fills in what of its ports was used.
-pub fn judge(run: &mut Run, node: Option<&Case<'_>>, transferred: Option<&Transferred>) -> Verdict {
+/// Evaluates a run with the facts of one of its nodes, and fills in its link rate and efficiency.
+pub fn evaluate(
+    run: &mut Run,
+    node: Option<&Case<'_>>,
+    transferred: Option<&Transferred>,
+) -> Verdict {
     if run.collective.rows.is_empty() {
-        return failure::judge(run, node);
+        return failure::evaluate(run, node);
     }
     let mut verdict = match (run.collective.ranks, run.collective.hosts.len()) {
-        (Some(1), _) => alone(),
+        (Some(1), _) => one_rank(),
         (_, 1) => within(run),
         _ => between(run, node, transferred),
     };
     if run.has_failed() {
-        let failed = failure::judge(run, node);
+        let failed = failure::evaluate(run, node);
         verdict.summary = format!("{}; {}", failed.summary, verdict.summary);
         verdict.likely.splice(..0, failed.likely);
     }
@@ -55,11 +59,11 @@ pub fn judge(run: &mut Run, node: Option<&Case<'_>>, transferred: Option<&Transf
     verdict
 }
 
-fn alone() -> Verdict {
+fn one_rank() -> Verdict {
     Verdict {
-        summary: "one rank alone: nothing goes anywhere, and its bus bandwidth is 0 by definition"
+        summary: "only one rank: nothing is transferred, and the bus bandwidth is 0 by definition"
             .to_owned(),
-        notes: vec![ALONE.to_owned()],
+        notes: vec![ONE_RANK.to_owned()],
         ..Verdict::default()
     }
 }
@@ -75,7 +79,7 @@ fn within(run: &Run) -> Verdict {
 }
 
 fn between(run: &mut Run, node: Option<&Case<'_>>, transferred: Option<&Transferred>) -> Verdict {
-    let side = node.map(Side::of);
+    let side = node.map(Side::new);
     let ports = side.as_ref().and_then(|side| Ports::used(run, side, transferred));
     let mut notes = Vec::new();
     let reached_gbps = match transferred {
@@ -104,7 +108,7 @@ fn between(run: &mut Run, node: Option<&Case<'_>>, transferred: Option<&Transfer
     }
 }
 
-/// What of the bus bandwidth a node's ports carry.
+/// The part of the bus bandwidth that a node's ports transfer.
 fn port_share(run: &Run, notes: &mut Vec<String>) -> Option<f64> {
     let Some(operation) = run.operation() else {
         notes.push(RING.to_owned());
@@ -112,7 +116,7 @@ fn port_share(run: &Run, notes: &mut Vec<String>) -> Option<f64> {
     };
     let share = operation.port_share(run.collective.ranks.unwrap_or(0), run.ranks_on_a_host());
     if share.is_none() {
-        notes.push(format!("what ports carry of {operation} is not known from its table alone"));
+        notes.push(format!("the traffic on ports of {operation} does not follow from its table"));
     }
     share
 }
@@ -130,7 +134,7 @@ fn remarks(run: &Run, node: Option<&Case<'_>>, has_ports: bool, part: Option<f64
     let name = node.and_then(|case| case.node.host.name.value());
     if let Some(name) = name.filter(|name| !took_part(run, name)) {
         remarks.push(format!(
-            "judged by the ports of {name}, which is not among those that took part ({})",
+            "compared with the ports of {name}, which is not one of the run's hosts ({})",
             run.collective.hosts.join(", ")
         ));
     }
@@ -140,7 +144,7 @@ fn remarks(run: &Run, node: Option<&Case<'_>>, has_ports: bool, part: Option<f64
     remarks
 }
 
-/// Whether a host of this name took part. Programs tell names without their domain.
+/// Whether a host with this name took part. Programs print names without their domain.
 pub fn took_part(run: &Run, name: &str) -> bool {
     let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
     let hosts = &run.collective.hosts;
@@ -156,9 +160,9 @@ fn summary(
     let measurements = measurements(run);
     let measurements = match ports.zip(part) {
         Some((ports, part)) => {
-            let end = if (GOOD..=1.0).contains(&part) { ": as it should be" } else { "" };
+            let end = if (GOOD..=1.0).contains(&part) { ": OK" } else { "" };
             format!(
-                "{measurements}; {:.0} % of the {:.1} Gb/s that {} should give{end}",
+                "{measurements}; {:.0} % of the {:.1} Gb/s expected of {}{end}",
                 part * 100.0,
                 ports.should_give_gbps(),
                 ports.name()
@@ -175,30 +179,30 @@ fn summary(
 fn measurements(run: &Run) -> String {
     let best = run.peak().map_or(0.0, |(_, peak)| peak);
     let average = run.average().unwrap_or(0.0);
-    format!("{best:.2} GB/s of bus bandwidth at best, {average:.2} on the average")
+    format!("bus bandwidth {best:.2} GB/s peak, {average:.2} GB/s average")
 }
 
 fn reached(run: &Run, share: f64) -> Option<f64> {
     run.peak().map(|(_, gigabytes)| gigabytes * 8.0 * share)
 }
 
-/// From here on a run is as it should be: NCCL's own protocol takes its part of what a line gives.
+/// From this part of the expected bandwidth on, a run is OK: NCCL's own protocol has overhead.
 const GOOD: f64 = 0.85;
 
-/// Bytes that setting up may take.
-const SET_UP: u64 = 1 << 20;
+/// Bytes that connection setup may need.
+const SETUP_BYTES: u64 = 1 << 20;
 
-const ALONE: &str = "two ranks or more say something of links; where mpirun started several, the program was built without MPI=1";
-const WITHIN: &str = "all ranks are on one node: bytes go by NVLink, PCIe or the host's memory, and no port of the fabric \
-                      is used";
-const RING: &str = "the log does not say which operation it measured; it is taken for one that goes round in a ring";
-const NO_PORTS: &str = "no ports of a node that took part are known: run this there, or give a snapshot of one \
-                        (`wirelane snapshot`), and it says what part of them was used";
-const MORE: &str = "more than ports carry: NVLink switches (NVLS) and switches of the network (SHARP) reduce on the way, and a \
-                    tree sends less than a ring, so that the bus bandwidth can pass the line's rate; or NVLink joins the \
-                    nodes. NCCL_DEBUG=INFO tells which";
-const MORE_BY_SWITCHES: &str = "more than ports carry: NCCL says that switches reduce on the way (NVLS, SHARP) or that NVLink \
-                                joins the nodes, so that not all of the bus bandwidth goes over ports";
+const ONE_RANK: &str = "run two ranks or more to measure links; if mpirun started several, the program was built without MPI=1";
+const WITHIN: &str =
+    "all ranks are on one node: data uses NVLink, PCIe or host memory, and no port of the fabric";
+const RING: &str = "the log does not name the operation; a ring operation is assumed";
+const NO_PORTS: &str = "the ports of the nodes are not known: run this on a node of the run, or pass a snapshot of one \
+                        (`wirelane snapshot`), to compare with its link rate";
+const MORE: &str = "more than the link rate: NVLink switches (NVLS) and network switches (SHARP) reduce data on the path, and a \
+                    tree sends less than a ring, so that the bus bandwidth can exceed the link rate; or NVLink connects the \
+                    nodes. NCCL_DEBUG=INFO shows which";
+const MORE_BY_SWITCHES: &str = "more than the link rate: NCCL reports that switches reduce data on the path (NVLS, SHARP) or that \
+                                NVLink connects the nodes, so that not all of the bus bandwidth uses ports";
 
 #[cfg(test)]
 mod stories;

@@ -1,61 +1,61 @@
-//! The ports of a node that a run used, and what they should give.
+//! The ports of a node that a run used, and their expected bandwidth.
 
 use report::Cap;
 use report::nccl::Run;
 
 use super::Transferred;
-use crate::verdict::caps::PCIE_PAYLOAD;
+use crate::verdict::caps::{PCIE_PAYLOAD_RATIO, pcie_evidence};
 use crate::verdict::{PortSide, Side};
 
 /// Ports that were used.
 pub(super) struct Ports {
     used: Vec<PortSide>,
-    /// Active ports that were not.
+    /// Active ports that were not used.
     pub(super) idle: Vec<String>,
 }
 
 impl Ports {
-    /// By what NCCL says it uses, else by what ports transferred, else all that are active. None: the node has none whose rate is
-    /// known.
+    /// The ports that NCCL names, else those that transferred data, else all active ones. `None` if the node has no port
+    /// with a known rate.
     pub(super) fn used(run: &Run, side: &Side, transferred: Option<&Transferred>) -> Option<Ports> {
-        let told: Vec<PortSide> =
+        let known: Vec<PortSide> =
             side.ports.iter().filter(|port| port.data_mbps.is_some()).cloned().collect();
-        let most = transferred
+        let max_bytes = transferred
             .and_then(|transferred| transferred.bytes.values().max())
             .copied()
             .unwrap_or(0);
         let named = |port: &PortSide| run.heard.ports.contains(&port.name.replace(" port ", ":"));
-        let moved = |port: &PortSide| {
+        let is_busy = |port: &PortSide| {
             let bytes =
                 transferred.and_then(|transferred| transferred.bytes.get(&port.name)).copied();
-            bytes.unwrap_or(0) > most / IDLE
+            bytes.unwrap_or(0) > max_bytes / IDLE_DIVISOR
         };
-        let (used, idle): (Vec<PortSide>, Vec<PortSide>) = if told.iter().any(named) {
-            told.into_iter().partition(named)
-        } else if most > 0 {
-            told.into_iter().partition(moved)
+        let (used, idle): (Vec<PortSide>, Vec<PortSide>) = if known.iter().any(named) {
+            known.into_iter().partition(named)
+        } else if max_bytes > 0 {
+            known.into_iter().partition(is_busy)
         } else {
-            (told, Vec::new())
+            (known, Vec::new())
         };
         let idle = idle.into_iter().map(|port| port.name).collect();
         (!used.is_empty()).then_some(Ports { used, idle })
     }
 
-    /// What their lines carry together.
+    /// The sum of their link rates.
     pub(super) fn rate_gbps(&self) -> f64 {
-        self.used.iter().map(line).sum()
+        self.used.iter().map(link_gbps).sum()
     }
 
-    /// The same, where no card's slot is narrower than its lines.
+    /// The same, limited by PCIe where a card's slot is slower than its links.
     pub(super) fn should_give_gbps(&self) -> f64 {
         let cards = self.cards();
         cards
             .iter()
-            .map(|card| slot(card).map_or(lines(card), |slot| slot.gbps.min(lines(card))))
+            .map(|card| slot(card).map_or(links_gbps(card), |slot| slot.gbps.min(links_gbps(card))))
             .sum()
     }
 
-    /// What caps them, the lowest first.
+    /// Their limits, the lowest first.
     pub(super) fn caps(&self) -> Vec<Cap> {
         let all = Cap {
             what: self.name(),
@@ -81,16 +81,16 @@ impl Ports {
         }
     }
 
-    /// How many.
+    /// The number of used ports.
     pub(super) fn used_count(&self) -> usize {
         self.used.len()
     }
 
-    /// Slots that are narrower than their card's lines.
+    /// Slots that are slower than their card's links, with the rate of these.
     pub(super) fn narrow_slots(&self) -> Vec<(Cap, f64)> {
         let cards = self.cards();
-        let slots = cards.iter().filter_map(|card| Some((slot(card)?, lines(card))));
-        slots.filter(|(slot, lines)| slot.gbps < *lines).collect()
+        let slots = cards.iter().filter_map(|card| Some((slot(card)?, links_gbps(card))));
+        slots.filter(|(slot, links)| slot.gbps < *links).collect()
     }
 
     /// Ports of one card share its slot.
@@ -107,12 +107,12 @@ impl Ports {
     }
 }
 
-fn line(port: &PortSide) -> f64 {
+fn link_gbps(port: &PortSide) -> f64 {
     port.data_mbps.unwrap_or(0) as f64 / 1e3
 }
 
-fn lines(card: &[&PortSide]) -> f64 {
-    card.iter().map(|port| line(port)).sum()
+fn links_gbps(card: &[&PortSide]) -> f64 {
+    card.iter().map(|port| link_gbps(port)).sum()
 }
 
 /// The narrowest PCIe link above a card.
@@ -121,14 +121,10 @@ fn slot(card: &[&PortSide]) -> Option<Cap> {
         card.first()?.hops.iter().min_by(|one, other| one.gbps.total_cmp(&other.gbps))?;
     Some(Cap {
         what: format!("{} ({})", narrowest.what, card.first()?.name.split(' ').next()?),
-        gbps: narrowest.gbps * PCIE_PAYLOAD,
-        evidence: format!(
-            "{}; packets' headers leave about {:.0} %",
-            narrowest.evidence,
-            PCIE_PAYLOAD * 100.0
-        ),
+        gbps: narrowest.gbps * PCIE_PAYLOAD_RATIO,
+        evidence: pcie_evidence(&narrowest.evidence),
     })
 }
 
-/// A port that transferred less than this part of the busiest one was not used.
-const IDLE: u64 = 50;
+/// A port that transferred less than the busiest one's bytes divided by this was not used.
+const IDLE_DIVISOR: u64 = 50;

@@ -1,4 +1,4 @@
-//! Logs and machines as people have them, and what is said of each.
+//! Typical logs and machines, and their verdicts.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ macro_rules! log {
     };
 }
 
-/// A log judged by a machine of `node`'s trees.
-fn judged(log: &str, tree: &str, transferred: Option<&Transferred>) -> (Run, Verdict) {
+/// The verdict on a log with one of `node`'s trees.
+fn verdict_on(log: &str, tree: &str, transferred: Option<&Transferred>) -> (Run, Verdict) {
     let trees = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees");
     let tree = Tree::at(&trees.join(format!("{tree}.json"))).expect("a tree");
     let node = Node::read(&tree);
-    let case = Case::of(&node, &tree);
+    let case = Case::new(&node, &tree);
     let mut run = read(log).expect("a log");
-    let verdict = judge(&mut run, Some(&case), transferred);
+    let verdict = evaluate(&mut run, Some(&case), transferred);
     (run, verdict)
 }
 
@@ -31,9 +31,9 @@ fn whats(verdict: &Verdict) -> Vec<&str> {
 /// Two nodes, two GPUs and two 40 Gb/s ports each, NVIDIA's closed modules and no nvidia-peermem.
 #[test]
 fn the_40g_cluster_lacks_gpu_direct() {
-    let (run, verdict) = judged(log!("sample-2x2-dual-40g.log"), "cx3-gpus", None);
+    let (run, verdict) = verdict_on(log!("sample-2x2-dual-40g.log"), "cx3-gpus", None);
     assert!(
-        verdict.summary.starts_with("no GPUDirect: 3.66 GB/s of bus bandwidth at best, 3.27"),
+        verdict.summary.starts_with("no GPUDirect: bus bandwidth 3.66 GB/s peak, 3.27"),
         "{}",
         verdict.summary
     );
@@ -43,75 +43,80 @@ fn the_40g_cluster_lacks_gpu_direct() {
     assert_eq!(run.collective.link_gbps, Some(80.0));
     let efficiency = run.collective.efficiency.expect("ports are known");
     assert!((efficiency - 3.66 * 8.0 / 80.0).abs() < 1e-9, "{efficiency}");
-    // Both ports are behind one slot, which carries less than two lines.
+    // Both ports share one slot, which is slower than the two links.
     assert!(verdict.caps[0].what.starts_with("PCIe link of 0000:03:00.0"), "{:?}", verdict.caps);
     assert!((55.0..56.0).contains(&verdict.should_give_gbps.expect("a cap")));
     assert!(whats(&verdict)[1].contains("PCIe link"), "{:?}", whats(&verdict));
 }
 
 #[test]
-fn without_a_node_nccls_own_lines_tell() {
+fn without_a_node_the_log_shows_the_limit() {
     let mut run = read(log!("sample-mpirun-debug.log")).expect("a log");
-    let verdict = judge(&mut run, None, None);
-    assert!(verdict.summary.starts_with("no GPUDirect: 3.66 GB/s"), "{}", verdict.summary);
-    assert_eq!(verdict.likely[0].evidence, "3 channels go by NICs without GDRDMA");
+    let verdict = evaluate(&mut run, None, None);
+    assert!(
+        verdict.summary.starts_with("no GPUDirect: bus bandwidth 3.66 GB/s"),
+        "{}",
+        verdict.summary
+    );
+    assert_eq!(verdict.likely[0].evidence, "3 channels use NICs without GDRDMA");
     assert_eq!((verdict.part, run.collective.efficiency), (None, None));
     assert!(
-        verdict.notes.iter().any(|note| note.contains("give a snapshot")),
+        verdict.notes.iter().any(|note| note.contains("pass a snapshot")),
         "{:?}",
         verdict.notes
     );
 }
 
 #[test]
-fn tcp_is_the_verdict_before_all_others() {
-    let (_, verdict) = judged(log!("sample-tcp.log"), "cx3-gpus", None);
+fn tcp_comes_before_other_limits() {
+    let (_, verdict) = verdict_on(log!("sample-tcp.log"), "cx3-gpus", None);
     assert_eq!(whats(&verdict)[0], "TCP, not RDMA");
     assert!(!whats(&verdict).contains(&"no GPUDirect"), "{:?}", whats(&verdict));
     let nothing =
         Transferred { bytes: [("mlx4_0 port 1".to_owned(), 4096)].into(), busiest_gbps: 0.0 };
-    let (_, verdict) = judged(log!("sample-2x2-dual-40g.log"), "cx3-gpus", Some(&nothing));
+    let (_, verdict) = verdict_on(log!("sample-2x2-dual-40g.log"), "cx3-gpus", Some(&nothing));
     assert_eq!(whats(&verdict)[0], "TCP, not RDMA", "by the ports' counters");
 }
 
 #[test]
-fn one_of_two_rails_is_told_by_what_ports_transferred() {
+fn an_idle_rail_is_found_by_transferred_bytes() {
     let bytes = [("mlx4_0 port 1".to_owned(), 80 << 30), ("mlx4_0 port 2".to_owned(), 1000)];
     let transferred = Transferred { bytes: bytes.into(), busiest_gbps: 29.0 };
-    let (run, verdict) = judged(log!("sample-2x2-dual-40g.log"), "cx3-gpus", Some(&transferred));
+    let (run, verdict) =
+        verdict_on(log!("sample-2x2-dual-40g.log"), "cx3-gpus", Some(&transferred));
     assert_eq!(run.collective.link_gbps, Some(40.0));
     assert_eq!(verdict.reached_gbps, Some(29.0));
     assert_eq!(
         run.collective.efficiency,
         Some(29.0 / 40.0),
-        "what ports transferred, over their rate"
+        "transferred bytes over the link rate"
     );
     assert!(whats(&verdict).contains(&"1 of 2 rails are used"), "{:?}", whats(&verdict));
 }
 
 #[test]
-fn a_narrow_link_and_an_iommu_are_named() {
-    let (_, narrow) = judged(log!("sample-2x2-dual-40g.log"), "pcie-narrow", None);
+fn a_narrow_pcie_link_and_the_iommu_are_limits() {
+    let (_, narrow) = verdict_on(log!("sample-2x2-dual-40g.log"), "pcie-narrow", None);
     assert!(
         whats(&narrow).iter().any(|what| what.contains("runs at 32 GT/s x8")),
         "{:?}",
         whats(&narrow)
     );
-    let (_, iommu) = judged(log!("sample-2x2-dual-40g.log"), "iommu", None);
+    let (_, iommu) = verdict_on(log!("sample-2x2-dual-40g.log"), "iommu", None);
     assert!(
         iommu.likely.iter().any(|likely| likely.evidence.contains("doctor iommu")),
         "{iommu:?}"
     );
     assert!(
-        iommu.notes.iter().any(|note| note.contains("not among those that took part")),
+        iommu.notes.iter().any(|note| note.contains("not one of the run's hosts")),
         "{iommu:?}"
     );
 }
 
 #[test]
-fn more_than_the_line_is_explained_and_not_capped() {
+fn more_than_the_link_rate_is_explained() {
     let text = log!("sample-2x2-dual-40g.log").replace("3.66", "15.2");
-    let (run, verdict) = judged(&text, "cx3-gpus", None);
+    let (run, verdict) = verdict_on(&text, "cx3-gpus", None);
     assert!(run.collective.efficiency.expect("known") > 1.5);
     assert!(verdict.part.expect("known") > 2.0 && verdict.likely.is_empty());
     assert!(
@@ -121,39 +126,33 @@ fn more_than_the_line_is_explained_and_not_capped() {
 }
 
 #[test]
-fn a_run_that_is_as_it_should_be_has_no_likely_limit() {
+fn a_run_that_is_ok_has_no_likely_limit() {
     let text = log!("sample-2x2-dual-40g.log").replace("3.66", "6.60");
-    let (_, verdict) = judged(&text, "cx3-gpus", None);
-    assert!(
-        verdict.summary.ends_with("as it should be") && verdict.likely.is_empty(),
-        "{verdict:?}"
-    );
+    let (_, verdict) = verdict_on(&text, "cx3-gpus", None);
+    assert!(verdict.summary.ends_with(": OK") && verdict.likely.is_empty(), "{verdict:?}");
 }
 
 #[test]
-fn on_one_node_no_port_is_judged() {
-    let (run, verdict) = judged(log!("sample-v2.10-alltoall.log"), "cx3-gpus", None);
+fn on_one_node_there_is_no_expected_bandwidth() {
+    let (run, verdict) = verdict_on(log!("sample-v2.10-alltoall.log"), "cx3-gpus", None);
     assert_eq!((verdict.part, run.collective.efficiency), (None, None));
     assert!(verdict.notes[0].contains("NVLink"), "{verdict:?}");
-    let (_, alone) = judged(log!("v2.19.6-check.log"), "cx3-gpus", None);
-    assert!(alone.summary.contains("0 by definition"), "{}", alone.summary);
+    let (_, one_rank) = verdict_on(log!("v2.19.6-check.log"), "cx3-gpus", None);
+    assert!(one_rank.summary.contains("0 by definition"), "{}", one_rank.summary);
 }
 
 #[test]
 fn a_failure_is_explained() {
-    let (_, verdict) = judged(log!("sample-failed.log"), "cx3-gpus", None);
+    let (_, verdict) = verdict_on(log!("sample-failed.log"), "cx3-gpus", None);
     assert!(verdict.summary.starts_with("the run failed: "), "{}", verdict.summary);
     assert!(verdict.likely[0].evidence.contains("status=12"), "{verdict:?}");
     assert!(verdict.likely[0].fix.is_some());
-    let (_, verdict) = judged(log!("v2.19.6-fail.log"), "cx3-gpus", None);
+    let (_, verdict) = verdict_on(log!("v2.19.6-fail.log"), "cx3-gpus", None);
     assert_eq!(
         verdict.summary,
         "the run failed: Invalid number of GPUs: 2 requested but only 1 were found."
     );
     let wrong = log!("sample-2x2-dual-40g.log").replace("values : 0 OK", "values : 12 FAILED");
-    let (_, verdict) = judged(&wrong, "cx3-gpus", None);
-    assert!(
-        verdict.summary.starts_with("the run failed: what was computed is wrong"),
-        "{verdict:?}"
-    );
+    let (_, verdict) = verdict_on(&wrong, "cx3-gpus", None);
+    assert!(verdict.summary.starts_with("the run failed: the results are wrong"), "{verdict:?}");
 }

@@ -19,36 +19,36 @@ pub(super) fn expose(gpus: &[NvmlGpu], driver: Option<&str>, own: &mut Expositio
             ("driver", driver),
         ]);
         own.add(&rows::GPU_INFO, &all, true);
-        let of = labels([("gpu", Some(&index)), ("uuid", gpu.uuid.as_deref())]);
-        Of { own, of: &of }.reading(&gpu.reading);
+        let labels = labels([("gpu", Some(&index)), ("uuid", gpu.uuid.as_deref())]);
+        GpuSamples { own, labels: &labels }.add_reading(&gpu.reading);
     }
 }
 
-/// One GPU's samples.
-struct Of<'e> {
+/// Adds the samples of one GPU.
+struct GpuSamples<'e> {
     own: &'e mut Exposition,
-    of: &'e [(&'static str, &'e str)],
+    labels: &'e [(&'static str, &'e str)],
 }
 
-impl Of<'_> {
-    fn reading(&mut self, now: &GpuReading) {
-        self.measures(now);
-        self.by_name(now);
+impl GpuSamples<'_> {
+    fn add_reading(&mut self, now: &GpuReading) {
+        self.add_values(now);
+        self.add_by_name(now);
         for (fan, percent) in now.fans_percent.iter().enumerate() {
-            self.with("fan", &fan.to_string(), &rows::GPU_FAN, part(*percent));
+            self.add_labelled("fan", &fan.to_string(), &rows::GPU_FAN, ratio(*percent));
         }
         for (number, link) in &now.nvlinks {
-            self.nvlink(&number.to_string(), link);
+            self.add_nvlink(&number.to_string(), link);
         }
     }
 
-    fn measures(&mut self, now: &GpuReading) {
+    fn add_values(&mut self, now: &GpuReading) {
         let whole = |number: Option<u64>| number.map(Value::from);
         let small = |number: Option<u32>| number.map(|number| Value::from(u64::from(number)));
         let thousandths =
             |number: Option<u64>| number.map(|number| Value::Real(number as f64 / 1e3));
-        let percent = |number: Option<u32>| number.map(part);
-        let measures: [(&Row, Option<Value>); 20] = [
+        let percent = |number: Option<u32>| number.map(ratio);
+        let values: [(&Row, Option<Value>); 20] = [
             (&rows::GPU_TEMPERATURE, small(now.temperature_c)),
             (&rows::GPU_MEMORY_TEMPERATURE, small(now.memory_temperature_c)),
             (&rows::GPU_SLOWDOWN_TEMPERATURE, small(now.slowdown_temperature_c)),
@@ -70,63 +70,69 @@ impl Of<'_> {
             (&rows::GPU_PERFORMANCE_STATE, small(now.performance_state)),
             (&rows::GPU_PROCESSES, small(now.compute_processes)),
         ];
-        for (row, value) in measures {
+        for (row, value) in values {
             if let Some(value) = value {
-                self.own.add(row, self.of, value);
+                self.own.add(row, self.labels, value);
             }
         }
     }
 
-    fn by_name(&mut self, now: &GpuReading) {
+    fn add_by_name(&mut self, now: &GpuReading) {
         for (row, clocks) in
             [(&rows::GPU_CLOCK, &now.clocks_mhz), (&rows::GPU_CLOCK_MAX, &now.max_clocks_mhz)]
         {
             for (clock, mhz) in clocks {
-                self.with("clock", clock, row, u64::from(*mhz) * 1_000_000);
+                self.add_labelled("clock", clock, row, u64::from(*mhz) * 1_000_000);
             }
         }
-        for (reason, holds) in &now.throttle {
-            self.with("reason", reason, &rows::GPU_THROTTLED, *holds);
+        for (reason, is_active) in &now.throttle {
+            self.add_labelled("reason", reason, &rows::GPU_THROTTLED, *is_active);
         }
         for (xid, times) in &now.xids {
-            self.with("xid", &xid.to_string(), &rows::GPU_XIDS, *times);
+            self.add_labelled("xid", &xid.to_string(), &rows::GPU_XIDS, *times);
         }
-        self.ecc("boot", &now.ecc_volatile);
-        self.ecc("life", &now.ecc_aggregate);
-        for (cause, rows_replaced) in &now.remapped_rows {
-            self.with("cause", cause, &rows::GPU_REMAPPED, *rows_replaced);
+        self.add_ecc("boot", &now.ecc_volatile);
+        self.add_ecc("life", &now.ecc_aggregate);
+        for (cause, count) in &now.remapped_rows {
+            self.add_labelled("cause", cause, &rows::GPU_REMAPPED, *count);
         }
     }
 
-    fn ecc(&mut self, since: &str, errors: &BTreeMap<String, u64>) {
+    fn add_ecc(&mut self, since: &str, errors: &BTreeMap<String, u64>) {
         for (kind, count) in errors {
-            let labels = [self.of, &[("kind", kind.as_str()), ("since", since)]].concat();
+            let labels = [self.labels, &[("kind", kind.as_str()), ("since", since)]].concat();
             self.own.add(&rows::GPU_ECC, &labels, *count);
         }
     }
 
-    fn nvlink(&mut self, number: &str, link: &NvLink) {
+    fn add_nvlink(&mut self, number: &str, link: &NvLink) {
         if let Some(active) = link.active {
-            self.with("link", number, &rows::GPU_NVLINK_ACTIVE, active);
+            self.add_labelled("link", number, &rows::GPU_NVLINK_ACTIVE, active);
         }
         if let Some(bytes) = link.receive_bytes {
-            self.with("link", number, &rows::GPU_NVLINK_RECEIVE, bytes);
+            self.add_labelled("link", number, &rows::GPU_NVLINK_RECEIVE, bytes);
         }
         if let Some(bytes) = link.transmit_bytes {
-            self.with("link", number, &rows::GPU_NVLINK_TRANSMIT, bytes);
+            self.add_labelled("link", number, &rows::GPU_NVLINK_TRANSMIT, bytes);
         }
         for (kind, count) in &link.errors {
-            let labels = [self.of, &[("link", number), ("kind", kind.as_str())]].concat();
+            let labels = [self.labels, &[("link", number), ("kind", kind.as_str())]].concat();
             self.own.add(&rows::GPU_NVLINK_ERRORS, &labels, *count);
         }
     }
 
-    fn with(&mut self, label: &'static str, name: &str, row: &Row, value: impl Into<Value>) {
-        let labels = [self.of, &[(label, name)]].concat();
+    fn add_labelled(
+        &mut self,
+        label: &'static str,
+        name: &str,
+        row: &Row,
+        value: impl Into<Value>,
+    ) {
+        let labels = [self.labels, &[(label, name)]].concat();
         self.own.add(row, &labels, value);
     }
 }
 
-fn part(percent: u32) -> Value {
+fn ratio(percent: u32) -> Value {
     Value::Real(f64::from(percent) / 100.0)
 }

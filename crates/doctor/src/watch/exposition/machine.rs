@@ -26,7 +26,7 @@ pub(super) fn expose(frame: &Frame, rdma: &mut Exposition, own: &mut Exposition)
 
 fn add_holder(rdma: &mut Exposition, holder: &Holder) {
     let pid = holder.pid.to_string();
-    let of = labels([
+    let owner = labels([
         ("device", Some(&holder.device)),
         ("pid", Some(&pid)),
         ("command", holder.command.as_deref()),
@@ -34,17 +34,17 @@ fn add_holder(rdma: &mut Exposition, holder: &Holder) {
         ("container", holder.container.as_deref()),
     ]);
     for (kind, count) in &holder.resources {
-        let labels = [&of[..], &[("kind", kind.as_str())]].concat();
+        let labels = [&owner[..], &[("kind", kind.as_str())]].concat();
         rdma.add(&rows::PROCESS_RESOURCES, &labels, *count);
     }
     if let Some(bytes) = holder.registered_bytes {
-        rdma.add(&rows::PROCESS_REGISTERED, &of, bytes);
+        rdma.add(&rows::PROCESS_REGISTERED, &owner, bytes);
     }
 }
 
 fn add_run(own: &mut Exposition, run: &Run) {
-    let of = [("collector", run.collector.as_str())];
-    own.add(&rows::SUCCESS, &of, run.success);
-    own.add(&rows::DURATION, &of, run.seconds);
-    own.add(&rows::AGE, &of, run.age_seconds);
+    let labels = [("collector", run.collector.as_str())];
+    own.add(&rows::SUCCESS, &labels, run.success);
+    own.add(&rows::DURATION, &labels, run.seconds);
+    own.add(&rows::AGE, &labels, run.age_seconds);
 }

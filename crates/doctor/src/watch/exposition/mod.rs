@@ -1,6 +1,6 @@
 //! A frame as text for Prometheus.
 //!
-//! A label that has no value is left out, in every metric: Prometheus takes an empty one for missing. What is not known has
+//! Labels without a value are omitted: to Prometheus an empty label is the same as a missing one. Unknown values have
 //! no sample. The label `counter` is the file's name.
 
 mod gpu;
@@ -14,44 +14,44 @@ use metric::{Exposition, Prefix};
 
 use super::Frame;
 
-/// What a frame tells, by prefix.
+/// The samples of a frame, by prefix.
 #[derive(Debug)]
-pub struct Exposed {
+pub struct FrameExposition {
     /// `rdma_…`: devices and ports.
     pub rdma: Exposition,
     /// `wirelane_…`: the rest.
     pub own: Exposition,
 }
 
-/// All that a frame tells.
-pub fn expose(frame: &Frame) -> Exposed {
+/// All samples of a frame.
+pub fn expose(frame: &Frame) -> FrameExposition {
     let mut rdma = Exposition::new(&prefix("rdma"));
     let mut own = Exposition::new(&Prefix::default());
     port::expose(frame, &mut rdma, &mut own);
     gpu::expose(&frame.gpus, frame.gpu_driver.as_deref(), &mut own);
     machine::expose(frame, &mut rdma, &mut own);
-    Exposed { rdma, own }
+    FrameExposition { rdma, own }
 }
 
-impl fmt::Display for Exposed {
+impl fmt::Display for FrameExposition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.rdma, self.own)
     }
 }
 
 fn prefix(word: &'static str) -> Prefix {
-    word.parse().expect("a constant prefix is a word")
+    word.parse().expect("a constant prefix is valid")
 }
 
 /// Labels that have a value.
 fn labels<'l, const N: usize>(
     labels: [(&'static str, Option<&'l str>); N],
 ) -> Vec<(&'static str, &'l str)> {
-    let there = labels.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    there.filter(|(_, value)| !value.is_empty()).collect()
+    let present = labels.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    present.filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// Megabits as the bytes that they are.
+/// Converts Mb/s to bytes per second.
 fn bytes_per_second(mbps: u64) -> u64 {
     mbps.saturating_mul(1_000_000 / 8)
 }

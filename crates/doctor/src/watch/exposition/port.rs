@@ -18,15 +18,15 @@ pub(super) fn expose(frame: &Frame, rdma: &mut Exposition, own: &mut Exposition)
             add_port(rdma, device, port);
             add_info(own, device, port);
         }
-        let of = [("device", device.name.as_str())];
-        add_counters(rdma, &of, &device.counters, device.went_back);
-        own.add(&rows::LEFT_OUT, &of, device.left_out);
+        let labels = [("device", device.name.as_str())];
+        add_counters(rdma, &labels, &device.counters, device.went_back);
+        own.add(&rows::LEFT_OUT, &labels, device.left_out);
     }
 }
 
 fn add_port(rdma: &mut Exposition, device: &Device, port: &Port) {
     let number = port.number.to_string();
-    let of = [("device", device.name.as_str()), ("port", number.as_str())];
+    let labels = [("device", device.name.as_str()), ("port", number.as_str())];
     let gauges = [
         (&rows::PORT_STATE, port.state.map(u64::from)),
         (&rows::PORT_PHYSICAL_STATE, port.phys_state.map(u64::from)),
@@ -35,10 +35,10 @@ fn add_port(rdma: &mut Exposition, device: &Device, port: &Port) {
     ];
     for (row, value) in gauges {
         if let Some(value) = value {
-            rdma.add(row, &of, value);
+            rdma.add(row, &labels, value);
         }
     }
-    add_counters(rdma, &of, &port.counters, port.went_back);
+    add_counters(rdma, &labels, &port.counters, port.went_back);
 }
 
 fn add_info(own: &mut Exposition, device: &Device, port: &Port) {
@@ -62,29 +62,34 @@ fn add_info(own: &mut Exposition, device: &Device, port: &Port) {
 }
 
 /// Counters of a port, or of a device as a whole.
-fn add_counters(rdma: &mut Exposition, of: &[(&str, &str)], counters: &[Counter], went_back: u64) {
+fn add_counters(
+    rdma: &mut Exposition,
+    owner: &[(&str, &str)],
+    counters: &[Counter],
+    went_back: u64,
+) {
     for Sample { row, labels, value } in node::counters::samples(counters) {
         let own = labels.iter().map(|(name, value)| (*name, value.as_str()));
-        let labels: Vec<(&str, &str)> = of.iter().copied().chain(own).collect();
+        let labels: Vec<(&str, &str)> = owner.iter().copied().chain(own).collect();
         rdma.add(&row, &labels, value);
     }
     for counter in counters.iter().filter(|counter| counter.folder != Folder::Ethtool) {
-        add_counter(rdma, of, counters, counter);
+        add_counter(rdma, owner, counters, counter);
     }
     if !counters.is_empty() {
-        rdma.add(&rows::COUNTER_WENT_BACK, of, went_back);
+        rdma.add(&rows::COUNTER_WENT_BACK, owner, went_back);
     }
 }
 
-/// What is to be said of one file besides its metric.
+/// The metrics about one counter file: unreadable, saturated, unlisted.
 fn add_counter(
     rdma: &mut Exposition,
-    of: &[(&str, &str)],
+    owner: &[(&str, &str)],
     counters: &[Counter],
     counter: &Counter,
 ) {
     let with = |more: &[(&'static str, &str)], row: &Row, value: u64, rdma: &mut Exposition| {
-        let labels: Vec<(&str, &str)> = of.iter().chain(more).copied().collect();
+        let labels: Vec<(&str, &str)> = owner.iter().chain(more).copied().collect();
         rdma.add(row, &labels, value);
     };
     if let Some(fault) = &counter.value.fault() {
@@ -102,7 +107,7 @@ fn add_counter(
     }
 }
 
-/// A file's name; with its folder, where another folder of the port has a file of that name.
+/// The file's name; with its folder if another folder of the port has a file of that name.
 fn name_among(counters: &[Counter], counter: &Counter) -> String {
     let same = counters.iter().filter(|other| other.name == counter.name).count();
     if same > 1 {

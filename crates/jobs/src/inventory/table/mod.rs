@@ -214,7 +214,7 @@ mod tests {
         let tree = |name: &&str| Tree::at(&trees.join(format!("{name}.json"))).expect("a tree");
         let trees: Vec<Tree> = names.iter().map(tree).collect();
         let nodes: Vec<Node> = trees.iter().map(Node::read).collect();
-        let case = |(tree, node)| Ok(Case::of(node, tree));
+        let case = |(tree, node)| Ok(Case::new(node, tree));
         let cases = trees.iter().zip(&nodes).map(case);
         let names = names.iter().enumerate().map(|(at, name)| format!("{name}.{at}"));
         Table::new(&names.zip(cases).collect::<Vec<_>>())

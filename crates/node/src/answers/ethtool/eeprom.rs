@@ -1,10 +1,10 @@
-//! What a cable or transceiver has written about itself: SFF-8472 (SFP), SFF-8636 and SFF-8436 (QSFP), CMIS
+//! The EEPROM of a cable or transceiver: SFF-8472 (SFP), SFF-8636 and SFF-8436 (QSFP), CMIS
 //! (QSFP-DD, OSFP). Serial numbers are not read.
 
 use super::PluggableModule;
 use super::driver::text;
 
-/// The first byte says which of the standards the rest follows. Any bytes give an answer, or none.
+/// Parses any bytes. The first byte has the standard of the rest.
 pub(crate) fn parse(memory: &[u8]) -> Option<PluggableModule> {
     let (form, layout) = match *memory.first()? {
         0x03 => ("SFP", Layout::Sfp),
@@ -39,7 +39,7 @@ enum Layout {
 }
 
 impl Layout {
-    /// Only cables have a length; of a transceiver the same byte tells how far it reaches.
+    /// The length of a cable; for a transceiver the same byte is its range.
     fn length(&self, memory: &[u8]) -> Option<u32> {
         let byte = |at: usize| memory.get(at).copied();
         let metres = match self {
@@ -56,17 +56,17 @@ impl Layout {
         (metres > 0).then_some(metres)
     }
 
-    /// The rate on the wire of all lanes, as the round number that people call it by.
+    /// The nominal rate of all lanes.
     fn nominal(&self, memory: &[u8]) -> Option<u32> {
         let byte = |at: usize| memory.get(at).map(|byte| u32::from(*byte));
-        // In units of 100 Mb/s; 255 means that another byte has it, in units of 250.
+        // In units of 100 Mb/s; 255 means that another byte has it, in units of 250 Mb/s.
         let lane = |short: usize, long: usize| match byte(short)? {
             0xff => Some(byte(long)? * 250),
             rate => Some(rate * 100),
         };
         match self {
             Layout::Sfp => round(lane(12, 66)?),
-            // Modules of four lanes with four levels give their symbols' rate, which is half of it.
+            // PAM4 modules with four lanes report their symbol rate, which is half of it.
             Layout::Qsfp if is_200_gigabit(byte(192)?) => Some(200_000),
             Layout::Qsfp => round(lane(140, 222)? * 4),
             Layout::Cmis => None,
@@ -74,17 +74,17 @@ impl Layout {
     }
 }
 
-/// Connectors that cannot be taken off: copper pigtail, no separable connector.
+/// Connectors that cannot be separated: copper pigtail, no separable connector.
 fn is_cable(connector: u8) -> bool {
     matches!(connector, 0x21 | 0x23)
 }
 
-/// Codes of SFF-8024, table 4-4, that stand for 200 Gb/s in four lanes.
+/// Codes of SFF-8024, table 4-4, for 200 Gb/s in four lanes.
 fn is_200_gigabit(code: u32) -> bool {
     matches!(code, 0x30..=0x33 | 0x40..=0x43 | 0x46)
 }
 
-/// The speed that a rate on the wire carries: it is up to a tenth more.
+/// The nominal speed for a signalling rate, which is up to a tenth higher.
 fn round(mbps: u32) -> Option<u32> {
     let speeds = [1000, 10_000, 14_000, 25_000, 40_000, 50_000, 56_000, 100_000, 200_000, 400_000];
     speeds.into_iter().find(|speed| (*speed..=speed + speed / 10).contains(&mbps))
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn short_and_unknown_memory_is_no_module_or_one_that_tells_little() {
+    fn short_and_unknown_memory_is_accepted() {
         assert_eq!(parse(&[]), None);
         assert_eq!(parse(&[0xff; 256]), None);
         assert_eq!(parse(&[0x11]).expect("a module").vendor, None);

@@ -1,6 +1,6 @@
-//! Speeds by the kernel's numbers of link modes.
+//! Speeds of the kernel's link modes.
 
-/// The speeds in Mb/s of the modes whose bits are set, ascending, each once.
+/// The speeds in Mb/s of the modes whose bits are set, ascending, without duplicates.
 pub(super) fn speeds(mask: &[u32]) -> Vec<u32> {
     let bits = (0..mask.len() * 32).filter(|bit| mask[bit / 32] >> (bit % 32) & 1 == 1);
     let mut speeds: Vec<u32> = bits.filter_map(speed).collect();
@@ -9,7 +9,7 @@ pub(super) fn speeds(mask: &[u32]) -> Vec<u32> {
     speeds
 }
 
-/// Bits that are no speed (autonegotiation, kinds of ports, FEC) are in no row.
+/// Bits without a speed (autonegotiation, port types, FEC) are in no row.
 fn speed(bit: usize) -> Option<u32> {
     let row = SPEEDS.iter().find(|(first, last, _)| (*first..=*last).contains(&bit));
     row.map(|(_, _, mbps)| *mbps)

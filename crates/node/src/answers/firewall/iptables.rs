@@ -1,10 +1,10 @@
-//! What `iptables-save` writes: the rules as they would be typed.
+//! The output of `iptables-save`.
 
 use super::Rules;
 
 pub(super) fn parse(text: &str) -> Rules {
     let mut rules = Rules::default();
-    // Other tables' chains have the same names and decide nothing.
+    // Chains of other tables have the same names, but do not filter.
     let filter = text.lines().skip_while(|line| line.trim() != "*filter").skip(1);
     for line in filter.take_while(|line| !line.starts_with('*')) {
         if line.starts_with(":INPUT DROP") {
@@ -13,17 +13,17 @@ pub(super) fn parse(text: &str) -> Rules {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             ["-A", "INPUT", "-j", "DROP" | "REJECT", ..] => rules.drops_by_default = true,
-            ["-A", _, ..] => accept(&words, &mut rules),
+            ["-A", _, ..] => add_rule(&words, &mut rules),
             _ => {}
         }
     }
     rules
 }
 
-fn accept(words: &[&str], rules: &mut Rules) {
+fn add_rule(words: &[&str], rules: &mut Rules) {
     let after =
         |names: &[&str]| words.windows(2).find(|pair| names.contains(&pair[0])).map(|pair| pair[1]);
-    // A negation lets in what we cannot say.
+    // A negated condition is not evaluated.
     if after(&["-j"]) != Some("ACCEPT") || words.contains(&"!") {
         return;
     }
@@ -32,5 +32,5 @@ fn accept(words: &[&str], rules: &mut Rules) {
         let (first, last) = text.split_once(':').unwrap_or((text, text));
         Some((first.parse().ok()?, last.parse().ok()?))
     };
-    rules.let_in(after(&["-p"]).unwrap_or_default(), ports.filter_map(range).collect());
+    rules.accept(after(&["-p"]).unwrap_or_default(), ports.filter_map(range).collect());
 }

@@ -1,4 +1,4 @@
-//! What `nft -j list ruleset` writes: a list of chains and rules.
+//! The output of `nft -j list ruleset`: a list of chains and rules.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub(super) fn parse(text: &str) -> Option<Rules> {
                 && chain["table"] == rule["table"]
                 && chain["family"] == rule["family"]
         });
-        // A rule without a condition that drops is what a chain ends with.
+        // An unconditional drop at the end of a chain.
         let condition = has("match") || has("vmap") || has("jump") || has("limit");
         if is_of_input && !condition && (has("drop") || has("reject")) {
             rules.drops_by_default = true;
@@ -45,10 +45,10 @@ fn ports(condition: &Value, rules: &mut Rules) {
     match payload["protocol"].as_str().unwrap_or_default() {
         // The transport's port, whichever it is.
         "th" => {
-            rules.let_in("udp", ranges.clone());
-            rules.let_in("tcp", ranges);
+            rules.accept("udp", ranges.clone());
+            rules.accept("tcp", ranges);
         }
-        protocol => rules.let_in(protocol, ranges),
+        protocol => rules.accept(protocol, ranges),
     }
 }
 

@@ -1,9 +1,9 @@
-//! What a process is called, and which container and pod it is in.
+//! The name, container and pod of a process.
 
 use std::fs::File;
 use std::io::Read;
 
-/// Of a process that is gone, or of another user, nothing.
+/// The facts of a process; empty if it ended or belongs to another user.
 #[derive(Debug, Default)]
 pub(super) struct Process {
     pub(super) command: Option<String>,
@@ -17,7 +17,7 @@ pub(super) struct Workload {
     pub(super) container: Option<String>,
 }
 
-/// A process that this machine has now: not by a tree, for a snapshot keeps only how much is held.
+/// Reads a running process. It does not use a tree, since snapshots store only the numbers of resources.
 pub(super) fn read(pid: u32) -> Process {
     let command = text(&format!("/proc/{pid}/comm"));
     let command = command.map(|name| name.chars().filter(|letter| !letter.is_control()).collect());
@@ -30,16 +30,16 @@ pub(super) fn read(pid: u32) -> Process {
 
 fn text(path: &str) -> Option<String> {
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(LONGEST).read_to_end(&mut bytes).ok()?;
+    File::open(path).ok()?.take(MAX_FILE_BYTES).read_to_end(&mut bytes).ok()?;
     String::from_utf8(bytes).ok()
 }
 
-/// By the lines of `/proc/PID/cgroup`: of version 1 one for each controller, not all of which name the container.
+/// Parses `/proc/PID/cgroup`: version 1 has a line for each controller, not all of which name the container.
 pub(super) fn workload(cgroup: &str) -> Workload {
     let paths = cgroup.lines().filter_map(|line| line.splitn(3, ':').nth(2));
     let mut found = Workload::default();
     for path in paths {
-        let workload = of_path(path);
+        let workload = parse_path(path);
         if workload.pod.is_some() {
             return workload;
         }
@@ -50,14 +50,14 @@ pub(super) fn workload(cgroup: &str) -> Workload {
     found
 }
 
-/// The innermost that the path names: a cluster in containers has both inside others.
-fn of_path(path: &str) -> Workload {
+/// The innermost pod and container of the path: those of a cluster in containers are nested.
+fn parse_path(path: &str) -> Workload {
     let last = |find: fn(&str) -> Option<String>| path.rsplit('/').find_map(find);
     Workload { pod: last(pod), container: last(container) }
 }
 
-/// `pod8f5c…` of the driver cgroupfs, `kubepods-burstable-pod8f5c_….slice` of systemd, which allows no dash in it. Before
-/// containerd 1.4 on systemd, all of it and the container were one name.
+/// `pod8f5c…` of the driver cgroupfs, `kubepods-burstable-pod8f5c_….slice` of systemd, which allows no dash in it. With
+/// systemd and containerd before 1.4, pod and container are one name.
 fn pod(segment: &str) -> Option<String> {
     let name = segment.split(':').next()?;
     let name = name.strip_suffix(".slice").unwrap_or(name);
@@ -66,7 +66,7 @@ fn pod(segment: &str) -> Option<String> {
         None => name.strip_prefix("kubepods")?.split_once("-pod")?.1,
     };
     let uid = uid.replace('_', "-");
-    // That of a pod whose manifest is a file on the node is a hash with no dashes.
+    // The UID of a static pod is a hash without dashes.
     let length = uid.bytes().filter(u8::is_ascii_hexdigit).count();
     let is_uid = length == 32 && uid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     is_uid.then_some(uid)
@@ -74,19 +74,18 @@ fn pod(segment: &str) -> Option<String> {
 
 /// `cri-containerd-ID.scope`, `crio-ID.scope`, `docker-ID.scope`, `libpod-ID.scope`, or the id alone.
 fn container(segment: &str) -> Option<String> {
-    // The process that watches a container, beside it.
+    // The monitor process of a container.
     if segment.contains("conmon") {
         return None;
     }
     let name = segment.strip_suffix(".scope").unwrap_or(segment);
     let id = name.rsplit(['-', ':']).next()?;
-    let is_id = id.len() == ID && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_id = id.len() == CONTAINER_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_id.then(|| id.to_owned())
 }
 
-const ID: usize = 64;
-/// More than any process's cgroups.
-const LONGEST: u64 = 64 << 10;
+const CONTAINER_ID_BYTES: usize = 64;
+const MAX_FILE_BYTES: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_that_are_in_no_pod() {
+    fn containers_without_a_pod() {
         for cgroup in [
             "0::/system.slice/docker-CONTAINER.scope\n",
             "4:devices:/docker/CONTAINER\n0::/\n",
@@ -140,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_whose_manifest_is_a_file_has_a_hash_for_its_uid() {
+    fn the_uid_of_a_static_pod_is_a_hash() {
         let hash = "3b2a5f0c8d1e4796a0b1c2d3e4f50617";
         let cgroup = format!("0::/kubepods/burstable/pod{hash}/{CONTAINER}\n");
         assert_eq!(workload(&cgroup).pod.as_deref(), Some(hash));
     }
 
     #[test]
-    fn what_is_no_container_is_none() {
+    fn other_cgroups_have_no_container() {
         for cgroup in [
             "",
             "0::/\n",

@@ -19,13 +19,13 @@ use nvml_wrapper::sys_exports::field_id::{
 use super::raw;
 use crate::answers::NvLink;
 
-/// All that the GPU has, up or not; none, on one that has no NVLink.
+/// All NVLinks of the GPU, up or not.
 pub(super) fn read(device: &Device<'_>) -> BTreeMap<u32, NvLink> {
     let state = |link| Some((link, device.link_wrapper_for(link).is_active().ok()?));
     (0..MAX_LINKS).map_while(state).map(|(link, up)| (link, read_one(device, link, up))).collect()
 }
 
-/// What is counted has other names since Blackwell, and had others before Hopper.
+/// The fields differ before Hopper and since Blackwell.
 fn read_one(device: &Device<'_>, link: u32, active: bool) -> NvLink {
     let [received, sent] = raw::fields(device, link, KIBIBYTES);
     let mut one = NvLink {
@@ -69,7 +69,7 @@ fn old_errors(device: &Device<'_>, link: u32) -> BTreeMap<String, u64> {
     kinds.into_iter().filter_map(count).collect()
 }
 
-/// Data received and sent, without what the link adds to it.
+/// Data received and sent, without protocol overhead.
 const KIBIBYTES: [u32; 2] =
     [NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX];
 

@@ -1,7 +1,7 @@
-//! What NVML has and its wrapper does not offer: fields of one NVLink, and telling GPUs apart without asking them.
+//! NVML calls that its wrapper does not offer: fields of one NVLink, and the identity of a GPU without a query.
 //!
-//! Unsafe here: NVML's function for fields writes into an array that it is given with its length, and each number is in a
-//! union. The wrapper keeps the library and the device's handle valid for as long as its `Device` lives.
+//! Unsafe here: NVML's function for fields writes into an array of the given length, and each number is in a
+//! union. The wrapper keeps the library and the device's handle valid as long as its `Device` lives.
 #![allow(
     unsafe_code,
     reason = "calls nvmlDeviceGetFieldValues, and reads the union that it fills in"
@@ -10,7 +10,7 @@
 use nvml_wrapper::Device;
 use nvml_wrapper_sys::bindings::{nvmlFieldValue_t, nvmlValue_t};
 
-/// Fields of a GPU, or of its link of that number; `None` for those that it does not have.
+/// Fields of a GPU, or of its link with that number; `None` for those that it does not have.
 pub(super) fn fields<const N: usize>(
     device: &Device<'_>,
     link: u32,
@@ -25,16 +25,16 @@ pub(super) fn fields<const N: usize>(
         nvmlReturn: 0,
         value: nvmlValue_t { ullVal: 0 },
     });
-    let Ok(ask) = &device.nvml().lib().nvmlDeviceGetFieldValues else { return [None; N] };
+    let Ok(get_fields) = &device.nvml().lib().nvmlDeviceGetFieldValues else { return [None; N] };
     // SAFETY: the handle is valid while `device` lives, which keeps the library loaded too; `values` has `N` entries, and
     // NVML fills in those alone.
-    let outcome = unsafe { ask(device.handle(), N as i32, values.as_mut_ptr()) };
+    let outcome = unsafe { get_fields(device.handle(), N as i32, values.as_mut_ptr()) };
     if outcome == SUCCESS { values.map(|value| number(&value)) } else { [None; N] }
 }
 
-/// The same for a GPU in every event of it, even when it no longer answers.
+/// Identifies a GPU in events, even if it no longer answers.
 pub(crate) fn identity(device: &Device<'_>) -> usize {
-    // SAFETY: the handle is not used, but only compared.
+    // SAFETY: the handle is only compared.
     unsafe { device.handle() }.addr()
 }
 
@@ -67,7 +67,7 @@ const SUCCESS: u32 = 0;
 mod tests {
     use super::*;
 
-    /// As NVML does it: some of the eight bytes are written over.
+    /// Overwrites some of the eight bytes, as NVML does.
     fn field(kind: u32, outcome: u32, written: &[u8]) -> Option<u64> {
         let mut bytes = [0; 8];
         bytes[..written.len()].copy_from_slice(written);
@@ -84,12 +84,12 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_read_by_its_tag_and_only_if_it_was_given() {
+    fn fields_are_read_by_their_type() {
         assert_eq!(field(0, 0, &61.9f64.to_ne_bytes()), Some(61));
         assert_eq!(field(0, 0, &f64::NAN.to_ne_bytes()), None);
         assert_eq!(field(1, 0, &7u32.to_ne_bytes()), Some(7));
         assert_eq!(field(3, 0, &u64::MAX.to_ne_bytes()), Some(u64::MAX));
-        assert_eq!(field(5, 0, &(-2i32).to_ne_bytes()), None, "below zero is none of ours");
+        assert_eq!(field(5, 0, &(-2i32).to_ne_bytes()), None, "negative");
         assert_eq!(field(6, 0, &3u16.to_ne_bytes()), Some(3));
         assert_eq!(field(3, 3, &7u64.to_ne_bytes()), None, "not supported");
         assert_eq!(field(99, 0, &7u64.to_ne_bytes()), None, "of a newer library");

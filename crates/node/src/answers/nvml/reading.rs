@@ -1,4 +1,4 @@
-//! Everything that NVML reports of a GPU at this moment.
+//! Reads the current values of a GPU from NVML.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use nvml_wrapper::sys_exports::field_id;
 use super::{links, raw};
 use crate::answers::GpuReading;
 
-/// One look. It takes 40 ms, for which PCIe's traffic is measured.
+/// Reads all values. It takes 40 ms, in which PCIe traffic is measured.
 pub(super) fn read(device: &Device<'_>) -> GpuReading {
     let memory = device.memory_info().ok();
     let memory = memory.as_ref();
@@ -23,7 +23,7 @@ pub(super) fn read(device: &Device<'_>) -> GpuReading {
     let rows = [("correctable", corrected), ("uncorrectable", uncorrected)];
     GpuReading {
         temperature_c: device.temperature(TemperatureSensor::Gpu).ok(),
-        // A GPU that has no such sensor says that its memory has 0 °C.
+        // A GPU without this sensor reports 0 °C.
         memory_temperature_c: memory_temperature
             .and_then(|celsius| u32::try_from(celsius).ok())
             .filter(|celsius| *celsius > 0),
@@ -67,7 +67,7 @@ fn clocks(read: impl Fn(Clock) -> Option<u32>) -> BTreeMap<String, u32> {
     known(all.map(|(name, clock)| (name, read(clock))))
 }
 
-/// Every reason that this GPU knows, whether it holds or not.
+/// Every reason that this GPU supports, and whether it is active.
 fn throttle(device: &Device<'_>) -> BTreeMap<String, bool> {
     let Ok(now) = device.current_throttle_reasons() else { return BTreeMap::new() };
     let supported = device.supported_throttle_reasons().unwrap_or(now);
@@ -75,7 +75,7 @@ fn throttle(device: &Device<'_>) -> BTreeMap<String, bool> {
     reasons.map(|(name, reason)| ((*name).to_owned(), now.contains(*reason))).collect()
 }
 
-/// Thousands of bytes in a second.
+/// NVML reports kilobytes per second.
 fn pcie(device: &Device<'_>, direction: PcieUtilCounter) -> Option<u64> {
     device.pcie_throughput(direction).ok().map(|kilobytes| u64::from(kilobytes) * 1000)
 }
@@ -92,7 +92,7 @@ fn fans(device: &Device<'_>) -> Vec<u32> {
 
 fn performance_state(state: PerformanceState) -> Option<u32> {
     let number = state.as_c();
-    (number <= SLOWEST).then_some(number)
+    (number <= SLOWEST_STATE).then_some(number)
 }
 
 fn known<T>(all: impl IntoIterator<Item = (&'static str, Option<T>)>) -> BTreeMap<String, T> {
@@ -122,5 +122,5 @@ const REASONS: &[(&str, ThrottleReasons)] = &[
 ];
 
 const MAX_FANS: u32 = 16;
-/// Behind it is NVML's number for an unknown state.
-const SLOWEST: u32 = 15;
+/// Larger numbers are unknown states.
+const SLOWEST_STATE: u32 = 15;

@@ -146,7 +146,7 @@ fn judge(points: &[Point], there: Option<&Side>) -> Verdict {
     let rdma: Vec<Point> =
         bandwidths.iter().filter(|point| point.transport == Transport::Verbs).cloned().collect();
     let judged = if rdma.is_empty() { &bandwidths } else { &rdma };
-    verdict::judge(judged, &facts::side(), there)
+    verdict::evaluate(judged, &facts::side(), there)
 }
 
 /// A row for each way: two measurements beside those of TCP.

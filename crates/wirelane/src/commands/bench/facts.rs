@@ -14,7 +14,7 @@ use node::{Node, Tree};
 pub(super) fn side() -> Side {
     let tree = Tree::live(None);
     let node = Node::read(&tree);
-    Side::of(&Case::of(&node, &tree))
+    Side::new(&Case::new(&node, &tree))
 }
 
 /// Its name, without looking at anything else.

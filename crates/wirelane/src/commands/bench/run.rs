@@ -130,7 +130,7 @@ pub(super) fn finish(
     expect: Option<&Expect>,
     output: &OutputArgs,
 ) -> Result<Exit, Failure> {
-    let mut verdict = verdict::judge(&document.points, here, there);
+    let mut verdict = verdict::evaluate(&document.points, here, there);
     if let Some(expect) = expect {
         verdict.expectation = Some(expect.judge(&document.points, &verdict)?);
     }

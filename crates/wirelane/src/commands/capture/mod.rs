@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use doctor::capture::{Method, Place, Tools, choose};
+use doctor::capture::{CapturePort, Method, Tools, choose};
 use node::{Node, Role};
 use serde::Serialize;
 
@@ -70,7 +70,7 @@ pub(crate) fn run(_global: &Global, args: &CaptureArgs) -> Result<Exit, Failure>
     let no = |refusal: doctor::capture::Refusal| Failure::no(format!("capture: {refusal}"));
     let place = choose(&node, args.device.as_deref(), args.port).map_err(no)?;
     let tools = if tree.is_live() { tools(place) } else { Tools::default() };
-    let way = Method::of(place, tools).map_err(no)?;
+    let way = Method::new(place, tools).map_err(no)?;
     let mut report = Report::new(place, &way);
     if args.dry_run {
         report.print(args.json)?;
@@ -95,7 +95,7 @@ pub(crate) fn run(_global: &Global, args: &CaptureArgs) -> Result<Exit, Failure>
 }
 
 /// Which programs could be of use for this device.
-fn tools(place: Place<'_>) -> Tools {
+fn tools(place: CapturePort<'_>) -> Tools {
     if place.device.role == Role::Software {
         return Tools::default();
     }
@@ -201,9 +201,9 @@ struct CaptureReport {
 }
 
 impl<'r> Report<'r> {
-    fn new(place: Place<'r>, way: &'r Method) -> Self {
+    fn new(place: CapturePort<'r>, way: &'r Method) -> Self {
         let (device, port) = (place.device.name.as_str(), place.port.number);
-        Report { device, port, way, sees: way.sees(), capture: None }
+        Report { device, port, way, sees: way.coverage(), capture: None }
     }
 
     fn ends(&mut self, to: &Path, recording: &Recording, ended_by: Ending, dropped: Option<u64>) {

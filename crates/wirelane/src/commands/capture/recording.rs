@@ -85,7 +85,7 @@ impl Recording {
         }
         let State::Writing { writer, link_type } = &mut self.state else { return Ok(None) };
         for packet in packets {
-            let kind = PacketKind::of(*link_type, &packet.bytes);
+            let kind = PacketKind::new(*link_type, &packet.bytes);
             if !way.wants(kind) {
                 continue;
             }
@@ -103,7 +103,7 @@ impl Recording {
 
     fn open(&mut self, link_type: u32) -> io::Result<()> {
         if let State::Waiting(sink) = std::mem::replace(&mut self.state, State::Gone) {
-            let writer = Writer::begin(sink, link_type)?;
+            let writer = Writer::start(sink, link_type)?;
             self.state = State::Writing { writer, link_type };
         }
         Ok(())
@@ -123,7 +123,7 @@ impl Recording {
     /// Writes out what is held back. A capture without packets is a capture too.
     pub(super) fn close(mut self) -> Result<(), Failure> {
         let ended = self.open(ETHERNET).and_then(|()| match self.state {
-            State::Writing { writer, .. } => writer.end().map(drop),
+            State::Writing { writer, .. } => writer.finish().map(drop),
             State::Waiting(_) | State::Gone => Ok(()),
         });
         match ended {

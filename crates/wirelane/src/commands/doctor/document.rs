@@ -1,7 +1,7 @@
 //! What the doctor prints as JSON; `docs/doctor.md` shows it by example.
 
 use doctor::checklist::Item;
-use doctor::since::Since;
+use doctor::since::Comparison;
 use doctor::{Check, Counts, Report};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 pub(super) struct Document<'d> {
     pub(super) report: &'d Report,
     pub(super) peer: Option<Peer>,
-    pub(super) since: Option<Since>,
+    pub(super) since: Option<Comparison>,
     pub(super) checklist: Option<Vec<Item>>,
 }
 

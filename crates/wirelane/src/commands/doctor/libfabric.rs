@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use doctor::Check;
-use doctor::libfabric::{Answer, Choice, Here, Libfabric};
+use doctor::libfabric::{Answer, Choice, Libfabric, Library};
 use fabric::ofi::{self, Survey};
 use node::Tree;
 
@@ -30,10 +30,10 @@ pub(super) fn look(
     let is_wanted = asked || calls.any() || global.libfabric.is_some();
     let answer = match is_wanted {
         true => ask(global.libfabric.clone(), calls.clone())?,
-        false => Answer::NotAsked(UNASKED.to_owned()),
+        false => Answer::NotQueried(UNASKED.to_owned()),
     };
-    let named = global.libfabric.as_ref().map(|file| file.display().to_string());
-    Ok(Some(Libfabric { provider: calls.provider, named, answer }))
+    let library_file = global.libfabric.as_ref().map(|file| file.display().to_string());
+    Ok(Some(Libfabric { provider: calls.provider, library_file, answer }))
 }
 
 /// A file of settings that is wrong is no reason to look at nothing, unless the user has named it.
@@ -88,8 +88,8 @@ impl Calls {
                 }
             });
         }
-        let keeps_registrations = ofi::caches_registrations(&name);
-        Ok(Choice { provider: name, why: choice.why, keeps_registrations })
+        let caches_registrations = ofi::caches_registrations(&name);
+        Ok(Choice { provider: name, why: choice.why, caches_registrations })
     }
 }
 
@@ -97,16 +97,16 @@ impl Calls {
 fn ask(file: Option<PathBuf>, calls: Calls) -> Result<Answer, Failure> {
     let waiting = || "asking libfabric…".to_owned();
     let answer = within(LIMIT, waiting, move || match ofi::survey(file.as_deref()) {
-        Ok(survey) => Answer::Here(here(&survey, &calls)),
-        Err(off) => Answer::Off { reason: off.to_string(), fix: off.fix().to_owned() },
+        Ok(survey) => Answer::Loaded(library(&survey, &calls)),
+        Err(off) => Answer::Unavailable { reason: off.to_string(), fix: off.fix().to_owned() },
     })?;
-    Ok(answer.unwrap_or_else(|| Answer::Off {
+    Ok(answer.unwrap_or_else(|| Answer::Unavailable {
         reason: format!("it has not answered within {} s", LIMIT.as_secs()),
         fix: "see where `fi_info -t FI_EP_RDM` hangs, and what the kernel's log says".to_owned(),
     }))
 }
 
-fn here(survey: &Survey, calls: &Calls) -> Here {
+fn library(survey: &Survey, calls: &Calls) -> Library {
     let (major, minor) = survey.version;
     let mut providers: Vec<String> = Vec::new();
     for provider in &survey.providers {
@@ -114,12 +114,12 @@ fn here(survey: &Survey, calls: &Calls) -> Here {
             providers.push(provider.name.clone());
         }
     }
-    Here {
+    Library {
         version: format!("{major}.{minor}"),
         file: survey.file.display().to_string(),
         providers,
         links: calls.links(survey),
-        alone: choice(survey, calls.provider.as_deref()),
+        transport_ofi: choice(survey, calls.provider.as_deref()),
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
 
     fn links(calls: &Calls, names: &[&str]) -> Result<(String, bool), String> {
         let choice = calls.links(&survey(names))?;
-        Ok((format!("{}: {}", choice.provider, choice.why), choice.keeps_registrations))
+        Ok((format!("{}: {}", choice.provider, choice.why), choice.caches_registrations))
     }
 
     const EFA: Calls = Calls { provider: None, has_efa: true, rdma: true };
@@ -177,9 +177,9 @@ mod tests {
 
     #[test]
     fn each_provider_is_told_once() {
-        let here = here(&survey(&["efa", "efa", "shm"]), &EFA);
+        let library = library(&survey(&["efa", "efa", "shm"]), &EFA);
         assert_eq!(
-            (&*here.version, here.providers),
+            (&*library.version, library.providers),
             ("1.22", vec!["efa".to_owned(), "shm".to_owned()])
         );
     }

@@ -1,7 +1,7 @@
 //! What the doctor prints for people: the worst first.
 
 use doctor::checklist::{Item, State};
-use doctor::since::{Change, Moved, Since};
+use doctor::since::{Change, Comparison, CounterChange};
 use doctor::{Evidence, Finding, Verdict};
 
 use super::document::Document;
@@ -88,8 +88,8 @@ fn not_known(findings: &[Finding], paint: Paint) -> String {
     text
 }
 
-fn changes(since: &Since, paint: Paint) -> String {
-    let Since { changes, counters, new, gone } = since;
+fn changes(since: &Comparison, paint: Paint) -> String {
+    let Comparison { changes, counters, new, gone } = since;
     if changes.is_empty() && counters.is_empty() && new.is_empty() && gone.is_empty() {
         return "Nothing has changed since then.\n\n".to_owned();
     }
@@ -120,10 +120,11 @@ fn changes(since: &Since, paint: Paint) -> String {
     text
 }
 
-fn counter(Moved { subject, counter, before, after }: &Moved) -> [String; 3] {
+fn counter(change: &CounterChange) -> [String; 3] {
+    let CounterChange { subject, counter, before, after } = change;
     let by = match after.checked_sub(*before) {
         Some(more) => format!("+{more}"),
-        None => format!("{before} then, {after} now: it was set back"),
+        None => format!("{before} then, {after} now: it was reset"),
     };
     [subject.clone(), counter.clone(), by]
 }
@@ -146,7 +147,7 @@ fn list(items: &[Item], paint: Paint) -> String {
     let (done, undone, unknown) =
         (count(State::Done), count(State::NotDone), count(State::CannotTell));
     text.push_str(&format!(
-        "{done} done, {undone} not done, {unknown} cannot be told; `wirelane doctor` has fixes\n"
+        "{done} done, {undone} not done, {unknown} unknown; `wirelane doctor` prints fixes\n"
     ));
     text
 }

@@ -66,5 +66,5 @@ fn compare(hosts: &[Host], found: &[Result<(Tree, Node), String>]) -> Table {
 
 fn case(found: &Result<(Tree, Node), String>) -> Result<Case<'_>, String> {
     let (tree, node) = found.as_ref().map_err(Clone::clone)?;
-    Ok(Case::of(node, tree))
+    Ok(Case::new(node, tree))
 }

@@ -46,8 +46,8 @@ impl Question {
             self.troubles.iter().map(|trouble| format!("! {}", trouble.words())).collect();
         for xid in &self.xids {
             let line = format!("NVRM: Xid (PCI:0000:00:00): {xid}, ");
-            for reading in doctor::explain::read(&line) {
-                lines.push(format!("! Xid {xid}: {}", reading.meaning.join(" ")));
+            for error in doctor::explain::parse(&line) {
+                lines.push(format!("! Xid {xid}: {}", error.meaning.join(" ")));
             }
         }
         if lines.is_empty() {
@@ -69,8 +69,8 @@ pub(super) fn ask(host: &HostArgs, question: &Question) -> Vec<String> {
         }
     };
     let node = Node::read(&tree);
-    let case = Case::of(&node, &tree);
-    let findings = question.checks().into_iter().flat_map(|check| check.look(&case));
+    let case = Case::new(&node, &tree);
+    let findings = question.checks().into_iter().flat_map(|check| check.findings(&case));
     let mut findings: Vec<Finding> =
         findings.filter(|finding| question.subject(finding).is_some()).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));

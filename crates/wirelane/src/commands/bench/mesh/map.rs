@@ -75,7 +75,7 @@ const CELL: usize = 10;
 
 #[cfg(test)]
 mod tests {
-    use doctor::verdict::{Measured, matrix};
+    use doctor::verdict::{PairResult, matrix};
 
     use super::*;
 
@@ -85,7 +85,7 @@ mod tests {
         let mut measured = Vec::new();
         for (from, to) in [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)] {
             let gbps = if from + to == 3 { 1.0 } else { 10.0 };
-            measured.push(Measured { from, to, measurements: Ok((gbps, None)) });
+            measured.push(PairResult { from, to, measurements: Ok((gbps, None)) });
         }
         let matrix = matrix(&hosts, &measured);
         assert!(

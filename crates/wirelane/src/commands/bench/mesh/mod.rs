@@ -8,7 +8,7 @@ mod map;
 use std::time::Duration;
 
 use clap::Args;
-use doctor::verdict::{self, Measured};
+use doctor::verdict::{self, PairResult};
 use measure::{Client, Transports};
 use report::{Limit, Operation, Plan, Point, RunKind, Test, Transport, Verdict};
 
@@ -148,7 +148,7 @@ fn pair(
     names: &[String],
     targets: &[Target],
     ways: &Transports,
-) -> (Vec<Point>, Vec<Measured>) {
+) -> (Vec<Point>, Vec<PairResult>) {
     let (mut points, mut measured) = (Vec::new(), Vec::new());
     let mut latency = None;
     for (from, to) in [(one, other), (other, one)] {
@@ -166,7 +166,7 @@ fn pair(
             }
             Ok((gbps.unwrap_or(0.0), latency))
         })();
-        measured.push(Measured { from, to, measurements });
+        measured.push(PairResult { from, to, measurements });
     }
     (points, measured)
 }

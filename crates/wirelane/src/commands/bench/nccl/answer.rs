@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use doctor::Case;
-use doctor::verdict::nccl::{Transferred, judge, took_part};
+use doctor::verdict::nccl::{Transferred, evaluate, took_part};
 use node::Node;
 use report::nccl::{self, Run};
 use report::{Document, Test};
@@ -67,12 +67,12 @@ impl AnswerArgs {
     ) -> Result<Exit, Failure> {
         let tree = self.host.tree()?;
         let node = Node::read(&tree);
-        let case = Case::of(&node, &tree);
+        let case = Case::new(&node, &tree);
         // A log from elsewhere says nothing of this machine's ports.
         let is_named = self.host.root != Path::new("/");
         let name = node.host.name.value().map_or("", String::as_str);
         let is_known = is_named || ended.is_some() || took_part(&run, name);
-        let mut verdict = judge(&mut run, is_known.then_some(&case), transferred);
+        let mut verdict = evaluate(&mut run, is_known.then_some(&case), transferred);
         if let Some(expect) = &self.expect {
             verdict.expectation = Some(expect.judge(&[], &verdict)?);
         }
