@@ -6,7 +6,7 @@
 
 mod caps;
 mod counters;
-mod likely;
+mod likely_limits;
 mod mesh;
 pub mod nccl;
 mod side;
@@ -33,7 +33,7 @@ pub fn evaluate(points: &[Point], here: &Side, there: Option<&Side>) -> Verdict 
     if should_give_gbps.is_none() {
         notes.push(no_rate(best.transport).to_owned());
     }
-    let likely = likely::of(best, &caps, part, here, there);
+    let likely = likely_limits::of(best, &caps, part, here, there);
     Verdict {
         summary: bandwidth(best, caps.first(), part),
         should_give_gbps,

@@ -5,7 +5,7 @@
 mod compared;
 mod explained;
 mod libfabric;
-mod planted;
+mod single_faults;
 
 use std::path::{Path, PathBuf};
 

@@ -4,11 +4,11 @@
 //! restricted functions repeatedly floods the kernel log), and a snapshot consists of what was
 //! read. Paths are those of the machine itself: `/sys/class/infiniband/mlx5_0/fw_ver`.
 
+mod cache;
 mod environment;
 mod files;
 mod folder;
 mod fresh;
-mod looks;
 mod parts;
 mod scrub;
 mod snapshot;
@@ -22,10 +22,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::answers::Answers;
 use crate::{Error, Seen};
+use cache::FileCache;
 pub(crate) use files::{CachedFolder, Files};
 use folder::Folder;
 pub(crate) use fresh::FreshFolder;
-use looks::FileCache;
 pub(crate) use parts::ReadU16;
 pub use snapshot::{About, SnapshotError};
 

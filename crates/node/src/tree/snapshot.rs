@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::looks::FileCache;
+use super::cache::FileCache;
 use crate::Error;
 use crate::answers::Answers;
 

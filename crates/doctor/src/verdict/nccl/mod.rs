@@ -5,7 +5,7 @@
 //! compare with. Start at [`evaluate`].
 
 mod failure;
-mod likely;
+mod likely_limits;
 mod ports;
 
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ fn within(run: &Run) -> Verdict {
     Verdict {
         summary: measurements(run),
         reached_gbps: reached(run, 1.0),
-        likely: likely::within(run),
+        likely: likely_limits::within(run),
         notes: vec![WITHIN.to_owned()],
         ..Verdict::default()
     }
@@ -93,7 +93,7 @@ fn between(run: &mut Run, node: Option<&Case<'_>>, transferred: Option<&Transfer
     let part = reached_gbps.zip(should_give_gbps).map(|(reached, should)| reached / should);
     let likely = match part {
         Some(part) if part >= GOOD => Vec::new(),
-        _ => likely::between(run, node, transferred, ports.as_ref()),
+        _ => likely_limits::between(run, node, transferred, ports.as_ref()),
     };
     notes.extend(remarks(run, node, ports.is_some(), part));
     Verdict {
@@ -205,4 +205,4 @@ const MORE_BY_SWITCHES: &str = "more than the link rate: NCCL reports that switc
                                 NVLink connects the nodes, so that not all of the bus bandwidth uses ports";
 
 #[cfg(test)]
-mod stories;
+mod tests;
