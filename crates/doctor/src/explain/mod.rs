@@ -126,7 +126,7 @@ pub fn explain(errors: Vec<ErrorLine>, case: &Case<'_>) -> Vec<Explanation> {
 }
 
 fn parse_line(line: &str) -> Option<ErrorLine> {
-    let source = source::of(line);
+    let source = source::detect(line);
     if let Some(completion) = completion::read(line) {
         return Some(ErrorLine {
             title: completion.title(),

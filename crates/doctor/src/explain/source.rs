@@ -18,7 +18,7 @@ pub enum Source {
 }
 
 /// The program, recognized by words that only it uses.
-pub(super) fn of(line: &str) -> Source {
+pub(super) fn detect(line: &str) -> Source {
     let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
     match () {
         () if line.trim_start().starts_with("wirelane") => Source::Wirelane,

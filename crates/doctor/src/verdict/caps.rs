@@ -7,7 +7,7 @@ use report::{Cap, Operation, Point, Rail, Transport};
 use super::{PortSide, Side};
 
 /// The limits of a measurement, the lowest first; empty if none is known.
-pub(super) fn of(point: &Point, here: &Side, there: Option<&Side>) -> Vec<Cap> {
+pub(super) fn find(point: &Point, here: &Side, there: Option<&Side>) -> Vec<Cap> {
     let mut caps = match point.transport {
         Transport::Verbs => verbs(point, here, there),
         Transport::Tcp => tcp(point, here, there),

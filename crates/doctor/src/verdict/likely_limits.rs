@@ -6,7 +6,7 @@ use super::{GOOD, Side, counters};
 use crate::limits;
 
 /// The likely limits, with evidence. A path that reaches its expected bandwidth has none, except a slow slot.
-pub(super) fn of(
+pub(super) fn find(
     point: &Point,
     caps: &[Cap],
     part: Option<f64>,
