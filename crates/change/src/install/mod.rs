@@ -4,7 +4,7 @@
 //! through [`apply()`](crate::apply()) like any others. What somebody else wrote, or changed since we did, is kept.
 
 mod files;
-mod kept;
+mod foreign;
 
 use std::fmt;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::{Change, Plan};
-pub use kept::{KeptFile, keep};
+pub use foreign::{KeptFile, keep};
 
 /// Something to install.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

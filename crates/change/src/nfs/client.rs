@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use node::{Mount, Node, Tree};
 
-use super::{MODULE, Refusal, Source, WHY_MODULE, module_file, ready};
+use super::{MODULE, Refusal, Source, WHY_MODULE, module_file, requirements};
 use crate::{Change, Plan};
 
 /// What shall be mounted.
@@ -42,9 +42,9 @@ pub fn plan(
     mounting: &Mounting,
     route: Option<Route>,
 ) -> Result<Plan, Refusal> {
-    ready::has_program(tree, "mount.nfs", "nfs-common")?;
-    let ports = ready::active_ports(node)?;
-    ready::has_module(tree)?;
+    requirements::has_program(tree, "mount.nfs", "nfs-common")?;
+    let ports = requirements::active_ports(node)?;
+    requirements::has_module(tree)?;
     if let Some(route) = route {
         uses_rdma(node, &ports, &mounting.source, route)?;
     }
@@ -61,7 +61,7 @@ fn uses_rdma(
     route: Route,
 ) -> Result<(), Refusal> {
     let has = |(_, port): &(&node::Device, &node::Port)| {
-        ready::addresses(node, port).iter().any(|(address, _)| *address == route.from)
+        requirements::addresses(node, port).iter().any(|(address, _)| *address == route.from)
     };
     if ports.iter().any(has) {
         return Ok(());
@@ -71,7 +71,7 @@ fn uses_rdma(
          the fabric",
         source.host,
         route.from,
-        ready::told(node, ports)
+        requirements::told(node, ports)
     )))
 }
 

@@ -7,7 +7,7 @@
 pub mod client;
 mod clients;
 pub mod proof;
-mod ready;
+mod requirements;
 pub mod server;
 mod source;
 

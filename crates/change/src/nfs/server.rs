@@ -6,7 +6,7 @@ use doctor::limits::firewall::ROCE_PORT;
 use node::answers::CmId;
 use node::{Device, Mount, Node, NodeType, Port, Role, Seen, Tree};
 
-use super::{Clients, HEAD, MODULE, Refusal, WHY_MODULE, clients, module_file, ready};
+use super::{Clients, HEAD, MODULE, Refusal, WHY_MODULE, clients, module_file, requirements};
 use crate::setup::firewall::{self, FirewallService};
 use crate::{Change, Plan};
 
@@ -27,10 +27,10 @@ pub struct Serving {
 
 /// The steps, and what is left to a person.
 pub fn plan(node: &Node, tree: &Tree, serving: &Serving) -> Result<Plan, Refusal> {
-    ready::has_program(tree, "rpc.nfsd", "nfs-kernel-server")?;
-    ready::has_program(tree, "exportfs", "nfs-kernel-server")?;
-    let ports = ready::active_ports(node)?;
-    ready::has_module(tree)?;
+    requirements::has_program(tree, "rpc.nfsd", "nfs-kernel-server")?;
+    requirements::has_program(tree, "exportfs", "nfs-kernel-server")?;
+    let ports = requirements::active_ports(node)?;
+    requirements::has_module(tree)?;
     has_address(node, tree, &ports)?;
     serving.is_port_free(tree)?;
     serving.shuts_nobody_out(tree)?;
@@ -148,7 +148,7 @@ impl Serving {
     /// Clients come from the fabric's addresses.
     fn advise_of_networks(&self, node: &Node, ports: &[(&Device, &Port)], plan: &mut Plan) {
         let known: Vec<_> =
-            ports.iter().flat_map(|(_, port)| ready::addresses(node, port)).collect();
+            ports.iter().flat_map(|(_, port)| requirements::addresses(node, port)).collect();
         let near = |address, prefix| {
             let first = clients::first(address, prefix);
             known.iter().any(|(ours, of)| {
@@ -160,7 +160,7 @@ impl Serving {
             if !known.is_empty() && !near(address, prefix) {
                 let why = format!(
                     "{name} is in no network of an RDMA port ({}): clients come from their addresses on the fabric",
-                    ready::told(node, ports)
+                    requirements::told(node, ports)
                 );
                 plan.advise("clients", why, Vec::new());
             }
@@ -213,13 +213,13 @@ fn advise_of_root(mounts: &[Mount], plan: &mut Plan) {
 /// Without an address, nobody can connect; of a tree addresses are not known.
 fn has_address(node: &Node, tree: &Tree, ports: &[(&Device, &Port)]) -> Result<(), Refusal> {
     let known = tree.answers().interfaces().is_some();
-    let any = ports.iter().any(|(_, port)| !ready::addresses(node, port).is_empty());
+    let any = ports.iter().any(|(_, port)| !requirements::addresses(node, port).is_empty());
     if any || !known {
         return Ok(());
     }
     Err(Refusal(format!(
         "no active RDMA port has an IP address ({}), by which clients would connect: give its net device one",
-        ready::told(node, ports)
+        requirements::told(node, ports)
     )))
 }
 

@@ -13,7 +13,7 @@ mod ipoib;
 mod network_service;
 mod openmpi;
 mod packages;
-mod rights;
+mod permissions;
 mod roce;
 
 use std::fmt;
@@ -78,7 +78,7 @@ pub const ITEMS: &[Item] = &[
     ours("packages", "rdma-core, perftest, ethtool; for mpi Open MPI and UCX", packages::propose),
     of_tune("modules", "modules that RDMA programs need, now and at each start"),
     of_tune("memlock", "how much memory users and services may lock"),
-    ours("group", "who may open the nodes of /dev/infiniband", rights::propose),
+    ours("group", "who may open the nodes of /dev/infiniband", permissions::propose),
     ours("ipoib", "datagram or connected mode, where one is given", ipoib::propose),
     ours("address", "addresses of fabric ports, where some are given", address::propose),
     of_tune("mtu", "packets of 4096 bytes on RoCE"),

@@ -4,7 +4,7 @@ use node::NetDev;
 use node::answers::Coalescing;
 
 use super::rings::ETHTOOL;
-use super::{Ask, Profile, kept, udev};
+use super::{Ask, Profile, persistent, udev};
 use crate::{Change, Plan, State, Target};
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
@@ -44,7 +44,7 @@ fn set(plan: &mut Plan, netdev: &NetDev, why: String, wanted: [Option<&str>; 4])
     let target = Target::Coalescing { netdev: name.clone() };
     let wanted = State::Values(wanted.map(|value| value.map(str::to_owned)).to_vec());
     plan.step("coalescing", why, Change { target, wanted }, false);
-    plan.step("coalescing", kept::WHY, kept::rule("coalescing", name, rule), false);
+    plan.step("coalescing", persistent::WHY, persistent::rule("coalescing", name, rule), false);
 }
 
 fn is_adaptive(now: Coalescing) -> bool {

@@ -3,7 +3,7 @@
 use doctor::limits::cpus::GOVERNOR;
 use node::Seen;
 
-use super::{Ask, kept};
+use super::{Ask, persistent};
 use crate::{Change, Plan};
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
@@ -16,7 +16,7 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     let paths = files.into_iter().map(|(path, _)| path).collect();
     plan.step("governor", why, Change::values(paths, GOVERNOR), false);
     let line = format!("w {FOLDER}/cpu*/cpufreq/scaling_governor - - - - {GOVERNOR}");
-    plan.step("governor", kept::WHY, kept::values("governor", &[line]), false);
+    plan.step("governor", persistent::WHY, persistent::values("governor", &[line]), false);
 }
 
 /// Files of CPUs whose driver has the governor, with what they hold.

@@ -2,7 +2,7 @@
 
 use doctor::limits::memory::{HUGE_PAGE, huge_pages};
 
-use super::{Ask, kept};
+use super::{Ask, persistent};
 use crate::{Change, Plan};
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
@@ -23,7 +23,7 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
         return;
     }
     plan.step("hugepages", why, Change::value("/proc/sys/vm/nr_hugepages", &*value), true);
-    plan.step("hugepages", kept::WHY, kept::sysctl("vm.nr_hugepages", &value), true);
+    plan.step("hugepages", persistent::WHY, persistent::sysctl("vm.nr_hugepages", &value), true);
 }
 
 /// The size of page that `vm.nr_hugepages` counts.

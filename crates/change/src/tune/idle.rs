@@ -5,7 +5,7 @@
 
 use doctor::limits::cpus::LATENCY_IDLE_US;
 
-use super::{Ask, Profile, kept};
+use super::{Ask, Profile, persistent};
 use crate::{Change, Plan};
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
@@ -24,7 +24,7 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     states.dedup();
     let line = |state: &&str| format!("w {FOLDER}/cpu*/cpuidle/{state}/disable - - - - 1");
     let lines: Vec<String> = states.iter().map(line).collect();
-    plan.step("cstates", kept::WHY, kept::values("cstates", &lines), false);
+    plan.step("cstates", persistent::WHY, persistent::values("cstates", &lines), false);
 }
 
 /// Files by which deep states that are on are switched off, the state's name, and how long waking takes.

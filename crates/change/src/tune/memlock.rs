@@ -2,7 +2,7 @@
 
 use doctor::limits::memlock::{LIMITS_LINES, RUNTIME_FIXES, SYSTEMD_LINES};
 
-use super::{Ask, kept};
+use super::{Ask, persistent};
 use crate::Plan;
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
@@ -11,10 +11,10 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
         return;
     }
     let lines = LIMITS_LINES.map(str::to_owned);
-    let limits = kept::file("/etc/security/limits.d/90-wirelane-memlock.conf", &lines);
+    let limits = persistent::file("/etc/security/limits.d/90-wirelane-memlock.conf", &lines);
     plan.step("memlock", "users who log in may register memory of any size", limits, true);
     let lines = SYSTEMD_LINES.map(str::to_owned);
-    let services = kept::file("/etc/systemd/system.conf.d/90-wirelane-memlock.conf", &lines);
+    let services = persistent::file("/etc/systemd/system.conf.d/90-wirelane-memlock.conf", &lines);
     plan.step("memlock", "services too, after `systemctl daemon-reexec`", services, true);
 }
 

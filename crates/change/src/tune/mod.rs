@@ -9,15 +9,15 @@ mod coalescing;
 mod counters;
 mod flow_control;
 mod governor;
+mod gpu;
 mod huge_pages;
 mod idle;
 mod interrupts;
-mod kept;
 mod memlock;
 mod modules;
 mod mtu;
 mod ordering;
-mod persistence;
+mod persistent;
 mod read_request;
 mod rings;
 mod sysctl;
@@ -96,7 +96,7 @@ pub const ITEMS: &[Item] = &[
     device("pfc", "PFC, trust and DSCP of RoCE: advice", flow_control::propose),
     device("ordering", "PCIe relaxed ordering: advice", ordering::propose),
     device("acs", "PCIe access control off: advice", acs::propose),
-    host("gpu", "NVIDIA's driver stays loaded: advice", persistence::propose),
+    host("gpu", "NVIDIA's driver stays loaded: advice", gpu::propose),
     device("counters", "optional counters: advice", counters::propose),
 ];
 

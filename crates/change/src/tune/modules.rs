@@ -2,7 +2,7 @@
 
 use doctor::limits::kernel_modules::{INFINIBAND_TOOLS, NEEDED, has_infiniband};
 
-use super::{Ask, kept};
+use super::{Ask, persistent};
 use crate::{Change, Plan};
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
@@ -14,8 +14,8 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
         plan.step("modules", *why, Change::module(*name), true);
     }
     let names: Vec<String> = wanted.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let file = kept::file("/etc/modules-load.d/wirelane.conf", &names);
-    plan.step("modules", kept::WHY, file, true);
+    let file = persistent::file("/etc/modules-load.d/wirelane.conf", &names);
+    plan.step("modules", persistent::WHY, file, true);
 }
 
 fn wanted(ask: &Ask<'_>) -> Vec<(&'static str, &'static str)> {

@@ -2,7 +2,7 @@
 
 use doctor::limits::mtu::{LARGEST_PACKET, MIN, WANTED, is_enough};
 
-use super::{Ask, kept, udev};
+use super::{Ask, persistent, udev};
 use crate::{Change, Plan};
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
@@ -24,7 +24,7 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
         let file = format!("/sys/class/net/{name}/mtu");
         plan.step("mtu", why, Change::value(file, WANTED.to_string()), true);
         let rule = format!("{}, ATTR{{mtu}}=\"{WANTED}\"", udev::net(netdev));
-        plan.step("mtu", kept::WHY, kept::rule("mtu", name, rule), true);
+        plan.step("mtu", persistent::WHY, persistent::rule("mtu", name, rule), true);
         raised.push(name);
     }
     if !raised.is_empty() {

@@ -2,7 +2,7 @@
 
 use doctor::limits::pcie::READ_REQUEST;
 
-use super::{Ask, Profile, kept, udev};
+use super::{Ask, Profile, persistent, udev};
 use crate::{Change, Plan, State, Target};
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
@@ -23,7 +23,7 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
             "{}, RUN+=\"/usr/bin/setpci -s {address} CAP_EXP+8.w=5000:7000\"",
             udev::pci(address)
         );
-        let file = kept::rule("maxread", &address.to_string(), rule);
-        plan.step("maxread", kept::WHY, file, false);
+        let file = persistent::rule("maxread", &address.to_string(), rule);
+        plan.step("maxread", persistent::WHY, file, false);
     }
 }

@@ -2,7 +2,7 @@
 
 use doctor::limits::queues::are_largest;
 
-use super::{Ask, Profile, kept, udev};
+use super::{Ask, Profile, persistent, udev};
 use crate::{Change, Plan, State, Target};
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
@@ -25,7 +25,7 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
         let wanted = State::Values(vec![Some(rx), Some(tx)]);
         let target = Target::Rings { netdev: name.clone() };
         plan.step("rings", why, Change { target, wanted }, false);
-        plan.step("rings", kept::WHY, kept::rule("rings", name, rule), false);
+        plan.step("rings", persistent::WHY, persistent::rule("rings", name, rule), false);
     }
 }
 

@@ -3,7 +3,7 @@
 use doctor::limits::memory::ZONE_RECLAIM_MODE;
 use doctor::limits::queues::SOCKET_BUFFER;
 
-use super::{Ask, Profile, kept};
+use super::{Ask, Profile, persistent};
 use crate::{Change, Plan};
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
@@ -36,7 +36,7 @@ fn propose_buffers(ask: &Ask<'_>, plan: &mut Plan) {
 
 fn set(plan: &mut Plan, name: &str, value: &str, why: &str) {
     plan.step("sysctl", why, Change::value(path(name), value), true);
-    plan.step("sysctl", kept::WHY, kept::sysctl(name, value), true);
+    plan.step("sysctl", persistent::WHY, persistent::sysctl(name, value), true);
 }
 
 fn numbers(ask: &Ask<'_>, name: &str) -> Vec<u64> {
