@@ -1,35 +1,40 @@
-//! Making a plan, all or nothing.
+//! Applies a plan, all or nothing.
 
-use super::record::Planned;
-use super::{Error, Journal, Machine, Outlook, Plan, State, Step};
+use super::record::PlannedChange;
+use super::{Error, Journal, Machine, Plan, State, Step, StepStatus};
 
-/// What was done.
+/// What was applied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Applied {
-    /// Numbers of the changes that were made.
+pub struct ApplyOutcome {
+    /// Numbers of the applied changes.
     pub made: Vec<u64>,
-    /// How many were so already.
+    /// Number of steps whose target was in the wanted state.
     pub already: usize,
-    /// What only a running machine has, left out in a tree.
+    /// Targets that only a running machine has, left out in a tree.
     pub left_out: Vec<String>,
 }
 
-/// Makes the steps of a plan that are not so already. Everything is read first, and refused if something could
-/// not be reverted; each change is in the journal before it is made; if one fails, those made before it are
-/// reverted. `now` is in seconds since 1970.
-pub fn apply(machine: &Machine, plan: &Plan, command: &str, now: u64) -> Result<Applied, Error> {
+/// Applies the steps of a plan whose target is not in the wanted state. All targets are read first, and an unreadable one is
+/// refused, since it could not be reverted; each change is in the journal before it is applied; if one fails, those before it
+/// are reverted. `now` is in seconds since 1970.
+pub fn apply(
+    machine: &Machine,
+    plan: &Plan,
+    command: &str,
+    now: u64,
+) -> Result<ApplyOutcome, Error> {
     let (applied, to_do) = sort(machine, plan)?;
     if to_do.is_empty() {
         return Ok(applied);
     }
     needs_root(machine, &to_do)?;
     let mut journal = Journal::open(machine, now)?;
-    // Another run may have made changes until it gave the lock back.
+    // Another run may have made changes until it released the lock.
     let (mut applied, to_do) = sort(machine, plan)?;
     let run = journal.next_id();
     for (step, before) in to_do {
         let folders = step.change.target.missing_folders(machine);
-        let planned = Planned {
+        let planned = PlannedChange {
             run,
             command: command.to_owned(),
             boot: machine.boot(),
@@ -39,7 +44,7 @@ pub fn apply(machine: &Machine, plan: &Plan, command: &str, now: u64) -> Result<
             before,
             folders,
         };
-        match make(machine, &mut journal, planned) {
+        match apply_change(machine, &mut journal, planned) {
             Ok(id) => applied.made.push(id),
             Err(error) => return Err(revert_run(machine, &mut journal, run, &step.item, error)),
         }
@@ -47,19 +52,19 @@ pub fn apply(machine: &Machine, plan: &Plan, command: &str, now: u64) -> Result<
     Ok(applied)
 }
 
-/// Steps, with what is there now.
+/// Steps to apply, with the current states of their targets.
 type ToDo<'p> = Vec<(&'p Step, State)>;
 
-/// What is to be done, and what is not.
-fn sort<'p>(machine: &Machine, plan: &'p Plan) -> Result<(Applied, ToDo<'p>), Error> {
-    let mut applied = Applied::default();
+/// Splits the steps into those to apply and those that are not.
+fn sort<'p>(machine: &Machine, plan: &'p Plan) -> Result<(ApplyOutcome, ToDo<'p>), Error> {
+    let mut applied = ApplyOutcome::default();
     let mut to_do = Vec::new();
-    for (step, outlook) in plan.outlooks(&machine.look()?) {
-        match outlook {
-            Outlook::Already => applied.already += 1,
-            Outlook::LiveOnly => applied.left_out.push(step.change.target.name()),
-            Outlook::From(before) => to_do.push((step, before)),
-            Outlook::Unreadable(error) => {
+    for (step, status) in plan.statuses(&machine.reader()?) {
+        match status {
+            StepStatus::AlreadySet => applied.already += 1,
+            StepStatus::LiveOnly => applied.left_out.push(step.change.target.name()),
+            StepStatus::ChangeFrom(before) => to_do.push((step, before)),
+            StepStatus::Unreadable(error) => {
                 let refused = Error::refused(format!("nothing was changed: {error}"));
                 return Err(refused.caused_by(error).of_item(&step.item));
             }
@@ -68,7 +73,7 @@ fn sort<'p>(machine: &Machine, plan: &'p Plan) -> Result<(Applied, ToDo<'p>), Er
     Ok((applied, to_do))
 }
 
-/// Only root may change the running machine: said for everything at once, before anything is touched.
+/// Only root may change the running machine. Checked for all steps before anything is changed.
 fn needs_root(machine: &Machine, to_do: &[(&Step, State)]) -> Result<(), Error> {
     if !machine.is_live() || rustix::process::geteuid().is_root() {
         return Ok(());
@@ -80,17 +85,21 @@ fn needs_root(machine: &Machine, to_do: &[(&Step, State)]) -> Result<(), Error> 
     )))
 }
 
-/// Writes down, makes, and looks whether it is so: a kernel may take a value and do otherwise.
-fn make(machine: &Machine, journal: &mut Journal, planned: Planned) -> Result<u64, Error> {
+/// Records a change, applies it, and reads it back: a kernel may accept a value and set another.
+fn apply_change(
+    machine: &Machine,
+    journal: &mut Journal,
+    planned: PlannedChange,
+) -> Result<u64, Error> {
     let (change, folders) = (planned.change.clone(), planned.folders.clone());
     let id = journal.begin(planned)?;
-    machine.make_folders(&folders)?;
+    machine.create_folders(&folders)?;
     change.target.set(machine, &change.wanted)?;
-    let now = machine.look()?.at(&change.target)?;
+    let now = machine.reader()?.read(&change.target)?;
     if !now.satisfies(&change.wanted) {
         let shown = super::before_and_after(&change.wanted, &now);
         return Err(Error::failed(format!(
-            "{}: it was set, and is not so: {shown}",
+            "{}: read back another value after setting it: {shown}",
             change.target.name()
         )));
     }
@@ -98,7 +107,7 @@ fn make(machine: &Machine, journal: &mut Journal, planned: Planned) -> Result<u6
     Ok(id)
 }
 
-/// Reverts a run whose step failed, and says what became of it.
+/// Reverts a run whose step failed, and returns the error with the result of that.
 fn revert_run(
     machine: &Machine,
     journal: &mut Journal,
@@ -110,7 +119,7 @@ fn revert_run(
         journal.entries().iter().filter(|entry| entry.planned.run == run).cloned().collect();
     let mut stuck = Vec::new();
     for entry in entries.iter().rev() {
-        let back = super::revert::set_back(machine, entry)
+        let back = super::revert::restore(machine, entry)
             .and_then(|()| journal.reverted(entry.id, &format!("a later step failed: {error}")));
         if let Err(error) = back {
             stuck.push(error.to_string());

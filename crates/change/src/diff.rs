@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::{Change, State, Target};
 
-/// The lines of a change from what is there now.
+/// The difference between the current state and the wanted one, in lines.
 pub fn diff(change: &Change, now: &State) -> Vec<String> {
-    // The line itself says more than that it is not there.
+    // Its state is only present or absent; the line itself is more useful.
     if let Target::Line { line, .. } = &change.target {
         return vec![format!("+ {line}")];
     }
@@ -26,9 +26,10 @@ fn brief(state: &State) -> String {
         State::Absent => "no file".to_owned(),
         State::File { content, .. } => format!("{} bytes", content.bytes().len()),
         State::Values(values) => {
-            let mut told: Vec<&str> = values.iter().map(|v| v.as_deref().unwrap_or("-")).collect();
-            told.dedup();
-            match told.as_slice() {
+            let mut unique: Vec<&str> =
+                values.iter().map(|v| v.as_deref().unwrap_or("-")).collect();
+            unique.dedup();
+            match unique.as_slice() {
                 [] => "nothing".to_owned(),
                 few if few.len() <= 4 => few.join(" "),
                 many => format!("{} and others", many[0]),
@@ -37,7 +38,7 @@ fn brief(state: &State) -> String {
     }
 }
 
-/// Values that change; equal changes of many parts stand together.
+/// Values that change; equal changes of several parts are grouped.
 fn values(parts: &[String], now: &[Option<String>], wanted: &[Option<String>]) -> Vec<String> {
     let mut groups: BTreeMap<(Option<&str>, &str), Vec<&str>> = BTreeMap::new();
     for ((part, now), wanted) in parts.iter().zip(now).zip(wanted) {
@@ -66,7 +67,7 @@ fn text(state: &State) -> String {
     }
 }
 
-/// Lines that differ, without those that are the same at the beginning and at the end.
+/// Lines that differ, without the common lines at the beginning and at the end.
 fn lines(now: &str, wanted: &str) -> Vec<String> {
     let (mut now, mut wanted): (Vec<_>, Vec<_>) = (now.lines().collect(), wanted.lines().collect());
     let same = now.iter().zip(&wanted).take_while(|(one, other)| one == other).count();
@@ -87,15 +88,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_lines_that_differ_are_shown() {
+    fn only_lines_that_differ_are_listed() {
         let change = Change::file("/etc/x", "same\nnew\nend\n");
-        let shown = diff(&change, &State::text("same\nold\nend\n"));
-        assert_eq!(shown, ["- old", "+ new"]);
+        let lines = diff(&change, &State::text("same\nold\nend\n"));
+        assert_eq!(lines, ["- old", "+ new"]);
         assert_eq!(diff(&change, &State::Absent), ["+ same", "+ new", "+ end"]);
     }
 
     #[test]
-    fn many_files_with_the_same_change_stand_together() {
+    fn files_with_the_same_change_are_grouped() {
         let paths = (0..3).map(|cpu| format!("cpu{cpu}")).collect();
         let change = Change::values(paths, "performance");
         let now =

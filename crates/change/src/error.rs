@@ -1,9 +1,9 @@
-//! What went wrong while a machine was changed, or before.
+//! Errors of planning and changing.
 
 use std::fmt;
 use std::io;
 
-/// Why something could not be done. The text names the thing, the cause and the fix.
+/// Why a change failed or was refused. The text names the thing, the cause and the fix.
 #[derive(Debug)]
 pub struct Error {
     refused: bool,
@@ -13,23 +13,23 @@ pub struct Error {
 }
 
 impl Error {
-    /// The machine did not allow it.
+    /// A call failed; something may have been changed.
     pub(super) fn failed(text: impl Into<String>) -> Self {
         Error { refused: false, text: text.into(), item: None, cause: None }
     }
 
-    /// It was not tried: nothing was changed.
+    /// It was refused before anything was changed.
     pub(super) fn refused(text: impl Into<String>) -> Self {
         Error { refused: true, ..Error::failed(text) }
     }
 
-    /// A call that failed on something.
+    /// A failed call on an object.
     pub(super) fn call(what: &str, on: &str, error: impl Into<io::Error>) -> Self {
         let error = error.into();
         Error::failed(format!("{what} {on}: {error}")).caused_by(error)
     }
 
-    /// The same, with what caused it.
+    /// The same, with its cause.
     pub(super) fn caused_by(
         self,
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -37,17 +37,17 @@ impl Error {
         Error { cause: Some(cause.into()), ..self }
     }
 
-    /// The same, with the item of the plan that is to blame.
+    /// The same, with the item of the plan that failed.
     pub(super) fn of_item(self, item: &str) -> Self {
         Error { item: Some(item.to_owned()), ..self }
     }
 
-    /// Whether nothing was changed.
+    /// Whether it was refused before anything was changed.
     pub fn is_refusal(&self) -> bool {
         self.refused
     }
 
-    /// The item of the plan without which the rest could be done.
+    /// The item of the plan that failed; the rest can be applied without it.
     pub fn item(&self) -> Option<&str> {
         self.item.as_deref()
     }

@@ -1,8 +1,8 @@
-//! Rings and interrupt coalescing of a net device, set by the ioctl that the program `ethtool` uses.
+//! Ring sizes and interrupt coalescing of a net device, set by the ioctl that the program `ethtool` uses.
 //!
 //! Unsafe here: one ioctl, SIOCETHTOOL. It takes a structure with the device's name and a pointer to a second
-//! one, whose first word says what is asked and by that how long it is. Both live on our stack for the
-//! length of the call, and the second is as long as the kernel's own for the two commands that are used.
+//! one, whose first word is the command, which determines its length. Both live on our stack for the
+//! duration of the call, and the second is as long as the kernel's own for the two commands that are used.
 #![allow(unsafe_code, reason = "calls SIOCETHTOOL")]
 
 use std::os::fd::AsRawFd;
@@ -13,20 +13,20 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::{Error, State};
 
-/// Some words of one of the kernel's structures.
-pub(super) trait Words {
-    /// What it is called in errors.
+/// One of the kernel's structures, as 32-bit words.
+pub(super) trait EthtoolStruct {
+    /// Its name in errors.
     const NAME: &'static str;
-    /// Commands to read and to set it.
+    /// The commands that read and set it.
     const COMMANDS: (u32, u32);
-    /// How many words the structure has.
+    /// Its length in words.
     const LENGTH: usize;
-    /// Where our values are in it, in the target's order.
-    const PLACES: &'static [usize];
-    /// Which of them are `on` and `off`.
+    /// The indices of our values, in the target's order.
+    const INDICES: &'static [usize];
+    /// The number of leading values that are `on` or `off`.
     const SWITCHES: usize;
-    /// As answers hold them.
-    fn answered(answer: &Ethtool) -> Option<Vec<u32>>;
+    /// The values in a driver's answer.
+    fn values(answer: &Ethtool) -> Option<Vec<u32>>;
 }
 
 /// `struct ethtool_ringparam`.
@@ -35,26 +35,26 @@ pub(super) enum Rings {}
 /// `struct ethtool_coalesce`.
 pub(super) enum Coalescing {}
 
-impl Words for Rings {
+impl EthtoolStruct for Rings {
     const NAME: &'static str = "ring sizes";
     const COMMANDS: (u32, u32) = (0x10, 0x11);
     const LENGTH: usize = 9;
-    const PLACES: &'static [usize] = &[5, 8];
+    const INDICES: &'static [usize] = &[5, 8];
     const SWITCHES: usize = 0;
 
-    fn answered(answer: &Ethtool) -> Option<Vec<u32>> {
+    fn values(answer: &Ethtool) -> Option<Vec<u32>> {
         answer.rings.map(|rings| vec![rings.rx, rings.tx])
     }
 }
 
-impl Words for Coalescing {
+impl EthtoolStruct for Coalescing {
     const NAME: &'static str = "interrupt coalescing";
     const COMMANDS: (u32, u32) = (0x0e, 0x0f);
     const LENGTH: usize = 23;
-    const PLACES: &'static [usize] = &[10, 11, 1, 5];
+    const INDICES: &'static [usize] = &[10, 11, 1, 5];
     const SWITCHES: usize = 2;
 
-    fn answered(answer: &Ethtool) -> Option<Vec<u32>> {
+    fn values(answer: &Ethtool) -> Option<Vec<u32>> {
         let found = answer.coalescing?;
         Some(vec![
             found.adaptive_rx.into(),
@@ -65,32 +65,32 @@ impl Words for Coalescing {
     }
 }
 
-/// What the driver tells.
-pub(super) fn read<W: Words>(tree: &Tree, netdev: &str) -> Result<State, Error> {
+/// The values that the driver reports.
+pub(super) fn read<W: EthtoolStruct>(tree: &Tree, netdev: &str) -> Result<State, Error> {
     let answer = tree.answers().ethtool().and_then(|answers| answers.get(netdev));
-    let words = answer
-        .and_then(W::answered)
-        .ok_or_else(|| Error::failed(format!("{netdev}: its driver tells no {}", W::NAME)))?;
-    let shown = words.iter().enumerate().map(|(place, word)| Some(shown::<W>(place, *word)));
-    Ok(State::Values(shown.collect()))
+    let words = answer.and_then(W::values).ok_or_else(|| {
+        Error::failed(format!("{netdev}: its driver does not report {}", W::NAME))
+    })?;
+    let values = words.iter().enumerate().map(|(place, word)| Some(format_word::<W>(place, *word)));
+    Ok(State::Values(values.collect()))
 }
 
-/// Sets those values that are given; all else stays as the driver tells it.
-pub(super) fn set<W: Words>(netdev: &str, values: &[Option<String>]) -> Result<(), Error> {
-    let mut words = [0; MAX];
+/// Sets the given values; all others keep the value that the driver reports.
+pub(super) fn set<W: EthtoolStruct>(netdev: &str, values: &[Option<String>]) -> Result<(), Error> {
+    let mut words = [0; MAX_WORDS];
     words[0] = W::COMMANDS.0;
-    ask::<W>(netdev, &mut words, "read")?;
+    ioctl::<W>(netdev, &mut words, "read")?;
     for (at, value) in values.iter().enumerate() {
-        let (Some(place), Some(value)) = (W::PLACES.get(at), value) else { continue };
+        let (Some(place), Some(value)) = (W::INDICES.get(at), value) else { continue };
         words[*place] = word(value).ok_or_else(|| {
-            Error::failed(format!("{netdev}: {value:?} is no value of {}", W::NAME))
+            Error::failed(format!("{netdev}: {value:?} is not a value of {}", W::NAME))
         })?;
     }
     words[0] = W::COMMANDS.1;
-    ask::<W>(netdev, &mut words, "set")
+    ioctl::<W>(netdev, &mut words, "set")
 }
 
-fn shown<W: Words>(place: usize, word: u32) -> String {
+fn format_word<W: EthtoolStruct>(place: usize, word: u32) -> String {
     match (place < W::SWITCHES, word) {
         (true, 0) => "off".to_owned(),
         (true, _) => "on".to_owned(),
@@ -106,8 +106,12 @@ fn word(value: &str) -> Option<u32> {
     }
 }
 
-fn ask<W: Words>(netdev: &str, words: &mut [u32; MAX], verb: &str) -> Result<(), Error> {
-    const { assert!(W::LENGTH <= MAX) }
+fn ioctl<W: EthtoolStruct>(
+    netdev: &str,
+    words: &mut [u32; MAX_WORDS],
+    verb: &str,
+) -> Result<(), Error> {
+    const { assert!(W::LENGTH <= MAX_WORDS) }
     let call =
         |error: std::io::Error| Error::call(verb, &format!("{} of {netdev}", W::NAME), error);
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
@@ -123,10 +127,10 @@ fn ask<W: Words>(netdev: &str, words: &mut [u32; MAX], verb: &str) -> Result<(),
     let mut request = libc::ifreq { ifr_name: name, ifr_ifru: data };
     // SAFETY: `request` is a whole `ifreq` with a name that ends in a zero (checked above), and its pointer is
     // to `words`, which outlives the call and is at least as long as the structure that its command names:
-    // `Words::LENGTH` is that length, and the assertion above keeps it within `MAX`.
+    // `EthtoolStruct::LENGTH` is that length, and the assertion above keeps it within `MAX_WORDS`.
     let answer = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
     if answer == 0 { Ok(()) } else { Err(call(std::io::Error::last_os_error())) }
 }
 
-/// Words of the longest structure.
-const MAX: usize = 24;
+/// Length of the longest structure.
+const MAX_WORDS: usize = 24;

@@ -1,31 +1,31 @@
-//! A folder that is exported to a client by NFS, as the kernel's server knows it now.
+//! A folder that the kernel's NFS server exports to a client.
 //!
-//! `exportfs` is given this one export alone: to have it read all files again would also make what an
-//! administrator has only begun to write.
+//! `exportfs` is called for this export only: re-reading all files would also apply an
+//! administrator's unfinished edits.
 
 use node::Tree;
 
 use super::{Error, State, program};
 
-/// The options by which it is exported, of those that we set; or that it is not.
+/// Those of its options that we set; or that it is not exported.
 pub(super) fn read(tree: &Tree, dir: &str, client: &str) -> State {
     let table = tree.text(TABLE).into_value().unwrap_or_default();
     let options = table.lines().find_map(|line| options(line, dir, client));
     State::all(options.unwrap_or_else(|| NOT_EXPORTED.to_owned()), 1)
 }
 
-/// Exports it by these options, or not at all.
+/// Exports it with these options, or unexports it.
 pub(super) fn set(dir: &str, client: &str, options: Option<&str>) -> Result<(), Error> {
-    let what = format!("{}:{dir}", bracketed(client));
+    let export = format!("{}:{dir}", bracketed(client));
     match options {
         Some(options) if options != NOT_EXPORTED => {
-            program::run("exportfs", &["-o", options, &what])
+            program::run("exportfs", &["-o", options, &export])
         }
-        _ => program::run("exportfs", &["-u", &what]),
+        _ => program::run("exportfs", &["-u", &export]),
     }
 }
 
-/// Folders that are exported to anybody.
+/// All exported folders.
 pub(super) fn dirs(tree: &Tree) -> Vec<String> {
     let table = tree.text(TABLE).into_value().unwrap_or_default();
     let mut dirs: Vec<String> =
@@ -34,7 +34,7 @@ pub(super) fn dirs(tree: &Tree) -> Vec<String> {
     dirs
 }
 
-/// Of a line `/srv<TAB>10.0.0.0/24(rw,sync,wdelay,…)` of this folder and client: ours of its options.
+/// From a line `/srv<TAB>10.0.0.0/24(rw,sync,wdelay,…)` for this folder and client: those options that we set.
 fn options(line: &str, dir: &str, client: &str) -> Option<String> {
     let (of, rest) = line.split_once('\t')?;
     let (to, options) = rest.trim_end().strip_suffix(')')?.rsplit_once('(')?;
@@ -51,7 +51,7 @@ fn options(line: &str, dir: &str, client: &str) -> Option<String> {
     Some(ours.join(","))
 }
 
-/// Addresses of IPv6 are in brackets where a colon follows.
+/// IPv6 addresses are in brackets where a colon follows.
 fn bracketed(client: &str) -> String {
     match client.split_once('/') {
         Some((address, prefix)) if address.contains(':') => format!("[{address}]/{prefix}"),
@@ -62,10 +62,10 @@ fn bracketed(client: &str) -> String {
 
 pub(super) const NOT_EXPORTED: &str = "not exported";
 
-/// Where `exportfs` and `rpc.mountd` keep what is exported.
+/// The export table of `exportfs` and `rpc.mountd`.
 const TABLE: &str = "/var/lib/nfs/etab";
 
-/// Options that we set; the table has all others too, by their defaults.
+/// Options that we set; the table also lists all others, with their defaults.
 const OURS: [&str; 8] = [
     "rw",
     "ro",
@@ -85,7 +85,7 @@ mod tests {
         no_subtree_check,secure_locks,acl,no_pnfs,fsid=1,anonuid=65534,sec=sys,rw,root_squash)";
 
     #[test]
-    fn ours_are_picked_out_of_the_tables_options() {
+    fn only_our_options_are_read_from_the_table() {
         let found = options(LINE, "/data", "10.77.0.0/24");
         assert_eq!(found.as_deref(), Some("rw,sync,root_squash,no_subtree_check,fsid=1"));
         assert_eq!(options(LINE, "/data", "10.77.0.1"), None);

@@ -1,18 +1,18 @@
-//! Changes to a machine: planned, shown as a diff, made, written down in one journal, and reverted.
+//! Changes to a machine: planned, displayed as a diff, applied, recorded in one journal, and reverted.
 //!
-//! This is the only crate that changes a machine. It decides nothing about what a setting should be (that is
-//! `doctor::limits`), asks nobody, prints nothing, and changes nothing that it could not revert.
+//! This is the only crate that changes a machine. It does not decide what a setting should be (that is
+//! `doctor::limits`), does not prompt or print, and changes nothing that it could not revert.
 //!
-//! A [`Target`] is a thing on a machine that can be read, set and set back; a [`State`] is what it was or shall
-//! be; a [`Change`] is both. A [`Plan`] is changes with their reasons, and advice for what is better done by a
-//! person. [`apply()`] reads every old state first, writes it to the [`Journal`] before each change, and reverts
-//! everything if one fails: nothing stays half made. [`revert()`] does the same later, also after a crash
-//! in the middle, and leaves alone what somebody else has changed since.
+//! A [`Target`] is a thing on a machine that can be read, set and restored; a [`State`] is its old or wanted
+//! state; a [`Change`] is a target and its wanted state. A [`Plan`] is changes with their reasons, and advice for what an
+//! administrator should do. [`apply()`] reads every old state first, writes it to the [`Journal`] before each change, and reverts
+//! everything if one fails: a plan is never applied in part. [`revert()`] reverts later, also after a crash
+//! during `apply()`, and skips what was changed again since.
 //!
-//! Every command that changes a machine goes through here, so that one journal has all changes. Changes are made
-//! on a [`Machine`]: the running one, or a folder that looks like one.
+//! Every command that changes a machine uses this crate, so that one journal has all changes. Changes are applied
+//! to a [`Machine`]: the running one, or a folder with the same file tree.
 //!
-//! Start at [`Plan`]; [`tune`], [`setup`], [`install`] and [`nfs`] make plans.
+//! Start at [`Plan`]; [`tune`], [`setup`], [`install`] and [`nfs`] build plans.
 
 mod apply;
 mod diff;
@@ -40,15 +40,15 @@ mod state;
 mod target;
 pub mod tune;
 
-pub use apply::{Applied, apply};
+pub use apply::{ApplyOutcome, apply};
 pub use diff::{before_and_after, diff};
 pub use error::Error;
 pub use journal::Journal;
 pub use machine::Machine;
 pub use packages::Packager;
-pub use plan::{Advice, Outlook, Plan, Step};
-pub use reader::Look;
-pub use record::{Entry, History, Planned, Standing};
-pub use revert::{Manner, Outcome, Pick, RevertOutcome, revert};
+pub use plan::{Advice, Plan, Step, StepStatus};
+pub use reader::Reader;
+pub use record::{ChangeStatus, Entry, History, PlannedChange};
+pub use revert::{Pick, RevertMode, RevertOutcome, RevertReport, revert};
 pub use state::{Content, State};
 pub use target::{Change, Target};

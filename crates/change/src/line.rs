@@ -1,30 +1,30 @@
-//! A line of ours in a file that is somebody else's, as /etc/fstab.
+//! A line of ours in a file of others, such as /etc/fstab.
 
-use super::{Content, Error, Look, Machine, State, Target};
+use super::{Content, Error, Machine, Reader, State, Target};
 
-/// Whether it is there.
-pub(super) fn read(look: &Look<'_>, path: &str, line: &str) -> Result<State, Error> {
-    let there = text(look, path)?.lines().any(|known| known == line);
+/// Whether the file contains it.
+pub(super) fn read(reader: &Reader<'_>, path: &str, line: &str) -> Result<State, Error> {
+    let there = text(reader, path)?.lines().any(|known| known == line);
     Ok(State::all(if there { THERE } else { NOT_THERE }, 1))
 }
 
-/// Adds it at the end, or removes it; all else stays as it is.
+/// Appends it, or removes it; other lines are unchanged.
 pub(super) fn set(
     machine: &Machine,
     path: &str,
     line: &str,
     wanted: Option<&str>,
 ) -> Result<(), Error> {
-    let text = text(&machine.look()?, path)?;
+    let text = text(&machine.reader()?, path)?;
     let text = if wanted == Some(THERE) { with(&text, line) } else { without(&text, line) };
     machine.set_file(path, &State::text(text))
 }
 
-fn text(look: &Look<'_>, path: &str) -> Result<String, Error> {
-    match look.at(&Target::File { path: path.to_owned() })? {
+fn text(reader: &Reader<'_>, path: &str) -> Result<String, Error> {
+    match reader.read(&Target::File { path: path.to_owned() })? {
         State::File { content: Content::Text(text), .. } => Ok(text),
         State::Absent => Ok(String::new()),
-        _ => Err(Error::failed(format!("{path} is no text: a line cannot be put there"))),
+        _ => Err(Error::failed(format!("{path} is not a text file: no line can be added to it"))),
     }
 }
 
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_added_is_taken_away_and_others_lines_stay() {
+    fn an_added_line_is_removed_and_other_lines_stay() {
         let fstab = "# mine\n/dev/sda1 / ext4 defaults 0 1\n";
         let added = with(fstab, "a:/d /m nfs rdma 0 0");
         assert_eq!(without(&added, "a:/d /m nfs rdma 0 0"), fstab);

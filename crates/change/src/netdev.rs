@@ -1,4 +1,4 @@
-//! A net device's addresses, its virtual LANs, and whether it is up: read by netlink and from /sys, set by `ip`.
+//! A net device's addresses, its VLANs, and whether it is up: read over netlink and from /sys, set with `ip`.
 
 use std::net::IpAddr;
 
@@ -7,10 +7,10 @@ use node::Tree;
 use super::program::run;
 use super::{Error, State};
 
-/// Whether it has an address. What is not there, as a virtual LAN that is about to be made, has none.
+/// Whether it has an address. A missing device, such as a VLAN that a step before creates, has none.
 pub(super) fn read_address(tree: &Tree, netdev: &str, address: &str) -> Result<State, Error> {
     let interfaces = tree.answers().interfaces().ok_or_else(|| {
-        Error::failed(format!("the addresses of {netdev} are told by the running machine alone"))
+        Error::failed(format!("the addresses of {netdev} are known only on a running machine"))
     })?;
     let wanted = parse(address)?;
     let mut known = interfaces.iter().filter(|known| known.name == netdev);
@@ -25,7 +25,7 @@ pub(super) fn set_address(netdev: &str, address: &str, wanted: Option<&str>) -> 
     run("ip", &["address", verb, address, "dev", netdev])
 }
 
-/// Whether it is up, as its administrator wants it: the wire may be out all the same.
+/// Whether it is administratively up; there may still be no carrier.
 pub(super) fn read_link(tree: &Tree, netdev: &str) -> State {
     let flags = tree.hex(&format!("/sys/class/net/{netdev}/flags")).into_value();
     State::Values(vec![flags.map(|flags| if flags & 1 == 1 { UP } else { DOWN }.to_owned())])
@@ -35,13 +35,13 @@ pub(super) fn set_link(netdev: &str, wanted: Option<&str>) -> Result<(), Error> 
     run("ip", &["link", "set", "dev", netdev, wanted.unwrap_or(UP)])
 }
 
-/// Whether there is a net device of this virtual LAN.
+/// Whether the VLAN device exists.
 pub(super) fn read_vlan(tree: &Tree, netdev: &str, id: u16) -> State {
     let there = tree.exists(&format!("/sys/class/net/{netdev}.{id}"));
     State::all(if there { THERE } else { NOT_THERE }, 1)
 }
 
-/// Made, it is up at once: it is nothing of its own to decide.
+/// A new VLAN device is also set up.
 pub(super) fn set_vlan(netdev: &str, id: u16, wanted: Option<&str>) -> Result<(), Error> {
     let name = format!("{netdev}.{id}");
     if wanted != Some(THERE) {
@@ -56,7 +56,7 @@ fn parse(text: &str) -> Result<(IpAddr, u8), Error> {
     let parts = text.split_once('/').and_then(|(address, prefix)| {
         Some((address.parse::<IpAddr>().ok()?, prefix.parse::<u8>().ok()?))
     });
-    parts.ok_or_else(|| Error::failed(format!("{text:?} is no address with its network's bits")))
+    parts.ok_or_else(|| Error::failed(format!("{text:?} is not of the form ADDRESS/PREFIX")))
 }
 
 pub(super) const THERE: &str = "there";

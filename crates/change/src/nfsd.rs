@@ -1,8 +1,8 @@
 //! The kernel's NFS server: whether it runs, and whether it listens for RDMA.
 //!
-//! A listener can be added while it runs; none can be taken away but by stopping all of it. So taking back
-//! stops it if it did not run before, and else starts it anew, which its other clients feel: that is done
-//! only where the user asked for that.
+//! A listener can be added while it runs, and removed only by stopping the server. So a revert
+//! stops it if it did not run before, and restarts it otherwise. A restart delays its other clients, so it is done
+//! only where the user allowed it.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Error, Machine, State, export, program};
 
-/// What its parts are called.
+/// The names of its parts.
 pub(super) fn parts(port: u16) -> Vec<String> {
     vec!["nfsd".into(), "mountd".into(), format!("RDMA port {port}"), FOLDER.into()]
 }
 
-/// As it shall be.
+/// The wanted state.
 pub(super) fn wanted() -> State {
     let words = [Some(RUNS), Some(RUNS), Some(LISTENS), None];
     State::Values(words.map(|word| word.map(str::to_owned)).to_vec())
 }
 
-/// As it is.
+/// The current state.
 pub(super) fn read(tree: &Tree, port: u16) -> State {
     let word = |is: bool, yes: &str, no: &str| Some((if is { yes } else { no }).to_owned());
     State::Values(vec![
@@ -33,20 +33,20 @@ pub(super) fn read(tree: &Tree, port: u16) -> State {
     ])
 }
 
-/// Makes it so. `dirs` are exported by the caller; all others are somebody else's.
+/// Sets its state. `dirs` are exported by us; all others were exported by others.
 pub(super) fn set(
     machine: &Machine,
     port: u16,
     dirs: &[String],
     values: &[Option<String>],
 ) -> Result<(), Error> {
-    let tree = &machine.look()?.tree;
+    let tree = &machine.reader()?.tree;
     let is = |part: usize, word: &str| values.get(part).and_then(Option::as_deref) == Some(word);
     if is(0, RUNS) {
         if threads(tree) == 0 {
-            start(tree, Serve::of_new())?;
+            start(tree, NfsdOptions::for_new())?;
         }
-        return match ports(&machine.look()?.tree).contains(&("rdma".into(), port)) {
+        return match ports(&machine.reader()?.tree).contains(&("rdma".into(), port)) {
             listens if listens == is(2, LISTENS) => Ok(()),
             false => listen(machine, port),
             true => restart(machine, dirs),
@@ -56,14 +56,14 @@ pub(super) fn set(
         let others = others(tree, dirs);
         if !others.is_empty() {
             return Err(Error::failed(format!(
-                "nfsd serves {} too, by other commands than ours, so it is not stopped",
+                "nfsd also serves {}, which wirelane does not export: nfsd is not stopped",
                 others.join(", ")
             )));
         }
         stop(tree)?;
     }
     if is(1, STOPPED) {
-        mountds(tree).into_iter().try_for_each(end)?;
+        mountds(tree).into_iter().try_for_each(terminate)?;
     }
     if is(3, NOT_MOUNTED) && tree.exists(THREADS) {
         program::run("umount", &[FOLDER])?;
@@ -71,7 +71,7 @@ pub(super) fn set(
     Ok(())
 }
 
-/// Folders that are exported and not ours.
+/// Exported folders that are not ours.
 pub(super) fn others(tree: &Tree, dirs: &[String]) -> Vec<String> {
     export::dirs(tree).into_iter().filter(|dir| !dirs.contains(dir)).collect()
 }
@@ -79,53 +79,57 @@ pub(super) fn others(tree: &Tree, dirs: &[String]) -> Vec<String> {
 fn listen(machine: &Machine, port: u16) -> Result<(), Error> {
     machine.set_value(PORTS, &format!("rdma {port}")).map_err(|error| {
         Error::failed(format!(
-            "nfsd does not listen for RDMA at port {port}: {error}; `rdma resource show cm_id` shows whether \
-             another program has the port, and the kernel's log why else"
+            "nfsd cannot listen for RDMA on port {port}: {error}; check with `rdma resource show cm_id` whether \
+             another program uses the port, and read the kernel's log"
         ))
     })
 }
 
-/// Without the listener, since the file that has asked for one is gone by now.
+/// Restarts it without the listener: the file that configures one is removed before.
 fn restart(machine: &Machine, dirs: &[String]) -> Result<(), Error> {
-    let tree = &machine.look()?.tree;
+    let tree = &machine.reader()?.tree;
     let others = others(tree, dirs);
     if !others.is_empty() && !machine.may_restart() {
         return Err(Error::refused(format!(
-            "nfsd also serves {}: its RDMA listener goes only by restarting it, which holds up its clients for \
+            "nfsd also serves {}: its RDMA listener is removed only by a restart, which delays its clients for \
              seconds; `wirelane nfs remove --restart-nfsd` allows that",
             others.join(", ")
         )));
     }
-    let serve = Serve::as_now(tree);
+    let serve = NfsdOptions::as_running(tree);
     stop(tree)?;
     start(tree, serve)
 }
 
-/// How it is started where systemd does not do it.
-struct Serve {
+/// The options of `rpc.nfsd`, where systemd does not start it.
+struct NfsdOptions {
     threads: Option<u32>,
     port: Option<u16>,
     version_3: bool,
 }
 
-impl Serve {
-    /// As its settings say. Version 3 needs rpcbind; without it the whole start would fail.
-    fn of_new() -> Serve {
-        Serve { threads: None, port: None, version_3: Path::new("/run/rpcbind.sock").exists() }
+impl NfsdOptions {
+    /// The configured defaults. Version 3 needs rpcbind; without it the start would fail.
+    fn for_new() -> NfsdOptions {
+        NfsdOptions {
+            threads: None,
+            port: None,
+            version_3: Path::new("/run/rpcbind.sock").exists(),
+        }
     }
 
-    /// As it runs.
-    fn as_now(tree: &Tree) -> Serve {
+    /// The options of the running server.
+    fn as_running(tree: &Tree) -> NfsdOptions {
         let versions = tree.text("/proc/fs/nfsd/versions").into_value().unwrap_or_default();
         let tcp = ports(tree).into_iter().find(|(kind, _)| kind == "tcp");
-        Serve {
+        NfsdOptions {
             threads: Some(threads(tree)),
             port: tcp.map(|(_, port)| port),
             version_3: versions.split_whitespace().any(|version| version == "+3"),
         }
     }
 
-    fn words(&self) -> Vec<String> {
+    fn arguments(&self) -> Vec<String> {
         let mut words = Vec::new();
         if !self.version_3 {
             words.extend(["-N".to_owned(), "3".to_owned()]);
@@ -136,11 +140,11 @@ impl Serve {
     }
 }
 
-fn start(tree: &Tree, serve: Serve) -> Result<(), Error> {
+fn start(tree: &Tree, serve: NfsdOptions) -> Result<(), Error> {
     if has_systemd(tree) {
         return program::run("systemctl", &["start", "nfs-server"]);
     }
-    let words = serve.words();
+    let words = serve.arguments();
     program::run("rpc.nfsd", &words.iter().map(String::as_str).collect::<Vec<_>>())?;
     if mountds(tree).is_empty() {
         let words: &[&str] = if serve.version_3 { &[] } else { &["-N", "3"] };
@@ -153,7 +157,7 @@ fn stop(tree: &Tree) -> Result<(), Error> {
     if has_systemd(tree) {
         program::run("systemctl", &["stop", "nfs-server"])?;
     }
-    // Systemd does not stop threads that it did not start.
+    // systemd does not stop threads that it did not start.
     program::run("rpc.nfsd", &["0"])
 }
 
@@ -165,7 +169,7 @@ fn threads(tree: &Tree) -> u32 {
     tree.number(THREADS).into_value().unwrap_or(0)
 }
 
-/// Kinds and ports that it listens at.
+/// Transports and ports that it listens on.
 fn ports(tree: &Tree) -> Vec<(String, u16)> {
     let list = tree.text(PORTS).into_value().unwrap_or_default();
     let port = |line: &str| {
@@ -175,7 +179,7 @@ fn ports(tree: &Tree) -> Vec<(String, u16)> {
     list.lines().filter_map(port).collect()
 }
 
-/// The processes that answer who may mount what.
+/// The process IDs of `rpc.mountd`.
 fn mountds(tree: &Tree) -> Vec<i32> {
     let is = |pid: &String| {
         let name = tree.text(&format!("/proc/{pid}/comm")).into_value();
@@ -185,12 +189,12 @@ fn mountds(tree: &Tree) -> Vec<i32> {
     numbers.filter(is).filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// Ends a process, and waits a little until it is gone.
-fn end(pid: i32) -> Result<(), Error> {
+/// Terminates a process, and waits up to 5 s for its end.
+fn terminate(pid: i32) -> Result<(), Error> {
     let Some(process) = Pid::from_raw(pid) else { return Ok(()) };
     match kill_process(process, Signal::TERM) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-        Err(errno) => return Err(Error::call("end", &format!("rpc.mountd ({pid})"), errno)),
+        Err(errno) => return Err(Error::call("terminate", &format!("rpc.mountd ({pid})"), errno)),
     }
     for _ in 0..100 {
         if !Path::new(&format!("/proc/{pid}")).exists() {
@@ -198,7 +202,7 @@ fn end(pid: i32) -> Result<(), Error> {
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    Err(Error::failed(format!("rpc.mountd ({pid}) does not end")))
+    Err(Error::failed(format!("rpc.mountd ({pid}) does not exit after SIGTERM")))
 }
 
 const FOLDER: &str = "/proc/fs/nfsd";
@@ -228,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_rdma_is_not_what_is_wanted() {
+    fn a_server_without_rdma_is_not_in_the_wanted_state() {
         let (_dir, tree) = tree(&[
             ("proc/fs/nfsd/threads", "8\n"),
             ("proc/fs/nfsd/portlist", "tcp 2049\ntcp 2049\n"),
@@ -237,11 +241,11 @@ mod tests {
         ]);
         let now = read(&tree, 20049);
         assert!(!now.satisfies(&wanted()), "{now:?}");
-        assert_eq!(Serve::as_now(&tree).words(), ["-N", "3", "-p", "2049", "8"]);
+        assert_eq!(NfsdOptions::as_running(&tree).arguments(), ["-N", "3", "-p", "2049", "8"]);
     }
 
     #[test]
-    fn one_that_listens_is_and_none_is_none() {
+    fn a_listening_server_is_in_the_wanted_state_and_a_stopped_one_is_not() {
         let (_dir, listening) = tree(&[
             ("proc/fs/nfsd/threads", "8\n"),
             ("proc/fs/nfsd/portlist", "rdma 20049\ntcp 2049\n"),
@@ -255,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn exports_of_others_are_known() {
+    fn exports_of_others_are_found() {
         let table = "/data\t10.0.0.1(rw)\n/home\t10.0.0.1(rw)\n/home\t10.0.0.2(rw)\n";
         let (_dir, tree) = tree(&[("var/lib/nfs/etab", table)]);
         assert_eq!(others(&tree, &["/data".to_owned()]), ["/home"]);

@@ -1,7 +1,7 @@
-//! Packages of the system: which are installed, and by whom they are installed and removed.
+//! Packages of the system: reads which are installed, installs and removes them.
 //!
-//! What a package brings along is found out before anything is installed, so that the journal knows it and taking
-//! back removes exactly that. Nothing is ever removed that others need, and nothing is replaced by another version,
+//! Dependencies are resolved before anything is installed, so that they are in the journal and a revert
+//! removes exactly what was installed. No package that others need is removed, and none is replaced by another version,
 //! since that could not be reverted.
 
 use std::collections::BTreeSet;
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::program::{ask, run_within};
+use super::program::{output, run_within};
 use super::{Change, Error, State, Target};
 
-/// Who installs packages on this system.
+/// The package manager of a system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Packager {
@@ -32,20 +32,20 @@ impl Packager {
         }
     }
 
-    /// Packages that are to be there, with all that they bring along, as far as that is told. An error is a reason
-    /// why it should not be done here: a name that nobody has, or a package that would be replaced or removed.
+    /// Installs packages and their dependencies, which are known with apt only. An error is a reason
+    /// not to install them: an unknown name, or a package that would be replaced or removed.
     pub fn change(self, names: &[String]) -> Result<Change, Error> {
         let mut all = names.to_vec();
         if self == Packager::Apt {
             let missing = missing(self, names)?;
-            let brought = rehearse_install(&missing)?;
-            all.extend(brought.into_iter().filter(|name| !names.contains(name)));
+            let installed = simulate_install(&missing)?;
+            all.extend(installed.into_iter().filter(|name| !names.contains(name)));
         }
         Ok(Packager::change_of(self, names, all))
     }
 
-    /// The same where nobody can be asked: a tree.
-    pub fn change_unasked(self, names: &[String]) -> Change {
+    /// The same for a tree, without the dependencies.
+    pub fn change_for_tree(self, names: &[String]) -> Change {
         Packager::change_of(self, names, names.to_vec())
     }
 
@@ -58,18 +58,18 @@ impl Packager {
 /// Which of them are installed.
 pub(super) fn read(by: Packager, names: &[String]) -> Result<State, Error> {
     let words: Vec<&str> = names.iter().map(String::as_str).collect();
-    let said = match by {
+    let output = match by {
         Packager::Apt => {
             let format = ["-W", "-f", "${Package} ${db:Status-Abbrev}\n"];
-            ask("dpkg-query", &[&format[..], &words].concat())?
+            output("dpkg-query", &[&format[..], &words].concat())?
         }
-        Packager::Dnf => ask("rpm", &[&["-q", "--qf", "%{NAME} ii\n"][..], &words].concat())?,
+        Packager::Dnf => output("rpm", &[&["-q", "--qf", "%{NAME} ii\n"][..], &words].concat())?,
     };
-    let state = |name: &String| Some(state(&said.text, name).to_owned());
+    let state = |name: &String| Some(state(&output.stdout, name).to_owned());
     Ok(State::Values(names.iter().map(state).collect()))
 }
 
-/// Installs and removes what is not as it shall be. The first `asked` of the names bring the others.
+/// Installs and removes packages. The first `asked` of the names are requested, the others are their dependencies.
 pub(super) fn set(
     by: Packager,
     names: &[String],
@@ -99,7 +99,7 @@ fn install(by: Packager, names: &[&str]) -> Result<(), Error> {
         Packager::Apt => ("apt-get", INSTALL_APT),
         Packager::Dnf => ("dnf", INSTALL_DNF),
     };
-    run_within(LIMIT, program, &[arguments, names].concat())
+    run_within(TIMEOUT, program, &[arguments, names].concat())
 }
 
 fn remove(by: Packager, names: &[&str], how: &str) -> Result<(), Error> {
@@ -107,22 +107,26 @@ fn remove(by: Packager, names: &[&str], how: &str) -> Result<(), Error> {
         return Ok(());
     }
     if by == Packager::Dnf {
-        // Not by dnf: rpm removes these alone, or says who needs them.
-        return run_within(LIMIT, "rpm", &[&["-e"][..], names].concat());
+        // Not with dnf: rpm removes only these, or fails if others need them.
+        return run_within(TIMEOUT, "rpm", &[&["-e"][..], names].concat());
     }
-    let said = ask("apt-get", &[&["-s", how][..], names].concat())?;
-    let rehearsed = Rehearsal::parse(&said.text);
-    let others: Vec<&str> =
-        rehearsed.removed.iter().map(String::as_str).filter(|name| !names.contains(name)).collect();
-    if !said.succeeded || !others.is_empty() {
+    let output = output("apt-get", &[&["-s", how][..], names].concat())?;
+    let simulation = Simulation::parse(&output.stdout);
+    let others: Vec<&str> = simulation
+        .removed
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !names.contains(name))
+        .collect();
+    if !output.succeeded || !others.is_empty() {
         return Err(Error::failed(format!(
-            "packages {} stay, since others need them: {}{}; remove those first",
+            "packages {} are not removed, since others need them: {}{}; remove those first",
             names.join(" "),
             others.join(" "),
-            said.complaint.trim()
+            output.stderr.trim()
         )));
     }
-    run_within(LIMIT, "apt-get", &[&["--yes", LOCK[0], LOCK[1], how][..], names].concat())
+    run_within(TIMEOUT, "apt-get", &[&["--yes", LOCK[0], LOCK[1], how][..], names].concat())
 }
 
 fn missing(by: Packager, names: &[String]) -> Result<Vec<String>, Error> {
@@ -131,66 +135,66 @@ fn missing(by: Packager, names: &[String]) -> Result<Vec<String>, Error> {
     Ok(missing.map(|(name, _)| name.clone()).collect())
 }
 
-/// All packages that would come.
-fn rehearse_install(names: &[String]) -> Result<BTreeSet<String>, Error> {
+/// All packages that would be installed.
+fn simulate_install(names: &[String]) -> Result<BTreeSet<String>, Error> {
     if names.is_empty() {
         return Ok(BTreeSet::new());
     }
     let words: Vec<&str> = names.iter().map(String::as_str).collect();
-    let said = ask("apt-get", &[&["-s"][..], INSTALL_APT, &words].concat())?;
-    if !said.succeeded {
-        let why = said.complaint.lines().find(|line| line.starts_with("E:"));
+    let output = output("apt-get", &[&["-s"][..], INSTALL_APT, &words].concat())?;
+    if !output.succeeded {
+        let why = output.stderr.lines().find(|line| line.starts_with("E:"));
         return Err(Error::refused(format!(
-            "apt-get cannot install {}: {}; `apt-get update` fetches the lists anew",
+            "apt-get cannot install {}: {}; try `apt-get update`",
             names.join(" "),
-            why.unwrap_or(&said.complaint).trim_start_matches("E: ").trim()
+            why.unwrap_or(&output.stderr).trim_start_matches("E: ").trim()
         )));
     }
-    let rehearsed = Rehearsal::parse(&said.text);
-    let told = |what: &str, names: &BTreeSet<String>| {
+    let simulation = Simulation::parse(&output.stdout);
+    let refused = |verb: &str, names: &BTreeSet<String>| {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         Error::refused(format!(
-            "installing would {what} {}, which could not be reverted",
+            "installing would {verb} {}, which could not be reverted",
             names.join(" ")
         ))
     };
     match () {
-        () if !rehearsed.removed.is_empty() => Err(told("remove", &rehearsed.removed)),
-        () if !rehearsed.replaced.is_empty() => Err(told("replace", &rehearsed.replaced)),
-        () => Ok(rehearsed.installed),
+        () if !simulation.removed.is_empty() => Err(refused("remove", &simulation.removed)),
+        () if !simulation.replaced.is_empty() => Err(refused("replace", &simulation.replaced)),
+        () => Ok(simulation.installed),
     }
 }
 
-/// What `apt-get -s` says that it would do.
+/// What `apt-get -s` would do.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Rehearsal {
+struct Simulation {
     installed: BTreeSet<String>,
     /// By another version.
     replaced: BTreeSet<String>,
     removed: BTreeSet<String>,
 }
 
-impl Rehearsal {
+impl Simulation {
     /// `Inst NAME (VERSION …)`, `Inst NAME [OLD] (VERSION …)`, `Remv NAME [OLD]`, `Purg NAME [OLD]`.
-    fn parse(text: &str) -> Rehearsal {
-        let mut rehearsal = Rehearsal::default();
+    fn parse(text: &str) -> Simulation {
+        let mut simulation = Simulation::default();
         for line in text.lines() {
             let mut words = line.split_whitespace();
             let (verb, name, next) = (words.next(), words.next(), words.next());
             let Some(name) = name else { continue };
             let list = match (verb, next) {
-                (Some("Inst"), Some(next)) if next.starts_with('[') => &mut rehearsal.replaced,
-                (Some("Inst"), _) => &mut rehearsal.installed,
-                (Some("Remv" | "Purg"), _) => &mut rehearsal.removed,
+                (Some("Inst"), Some(next)) if next.starts_with('[') => &mut simulation.replaced,
+                (Some("Inst"), _) => &mut simulation.installed,
+                (Some("Remv" | "Purg"), _) => &mut simulation.removed,
                 _ => continue,
             };
             list.insert(name.to_owned());
         }
-        rehearsal
+        simulation
     }
 }
 
-/// What a list of `NAME STATUS` lines says of a package, of whichever architecture.
+/// The state of a package in a list of `NAME STATUS` lines, of any architecture.
 fn state(list: &str, name: &str) -> &'static str {
     let of_it = |line: &str| {
         let (known, status) = line.split_once(' ')?;
@@ -214,28 +218,28 @@ const NOT_INSTALLED: &str = "not installed";
 const LOCK: [&str; 2] = ["-o", "DPkg::Lock::Timeout=60"];
 const INSTALL_APT: &[&str] = &["--yes", LOCK[0], LOCK[1], "--no-install-recommends", "install"];
 const INSTALL_DNF: &[&str] = &["--assumeyes", "--setopt=install_weak_deps=False", "install"];
-/// Fetching may take a while.
-const LIMIT: Duration = Duration::from_secs(1200);
+/// Downloads may take long.
+const TIMEOUT: Duration = Duration::from_secs(1200);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_apt_would_do_is_read_from_its_rehearsal() {
+    fn the_output_of_apts_simulation_is_parsed() {
         let text = "NOTE: This is only a simulation!\n\
                     Inst libevent-2.1-7 (2.1.12 Debian:12 [amd64])\n\
                     Inst libc6 [2.36-9] (2.36-10 Debian:12 [amd64]) []\n\
                     Remv mpich [4.0.2-3]\n\
                     Conf libevent-2.1-7 (2.1.12 Debian:12 [amd64])\n";
-        let rehearsed = Rehearsal::parse(text);
-        assert_eq!(rehearsed.installed, ["libevent-2.1-7".to_owned()].into());
-        assert_eq!(rehearsed.replaced, ["libc6".to_owned()].into());
-        assert_eq!(rehearsed.removed, ["mpich".to_owned()].into());
+        let simulation = Simulation::parse(text);
+        assert_eq!(simulation.installed, ["libevent-2.1-7".to_owned()].into());
+        assert_eq!(simulation.replaced, ["libc6".to_owned()].into());
+        assert_eq!(simulation.removed, ["mpich".to_owned()].into());
     }
 
     #[test]
-    fn a_package_is_installed_or_has_left_its_settings_or_is_not_there() {
+    fn a_package_is_installed_or_has_only_settings_or_is_not_installed() {
         let list = "rdma-core ii \nopenmpi-bin rc \nlibfoo hi \nhalf iU \n";
         let states = ["rdma-core", "openmpi-bin", "libfoo", "half", "perftest"];
         let states = states.map(|name| state(list, name));

@@ -1,50 +1,50 @@
-//! What shall be changed, and why.
+//! What is to be changed, and why.
 
 use serde::Serialize;
 
-use super::{Change, Error, Look, State};
+use super::{Change, Error, Reader, State};
 
-/// Changes with their reasons, and advice for what is better done by a person.
+/// Changes with their reasons, and advice for what an administrator should do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// In the order in which they are made.
+    /// In the order in which they are applied.
     pub steps: Vec<Step>,
-    /// What is not done by itself.
+    /// What is not done automatically.
     pub advice: Vec<Advice>,
 }
 
 /// One change and its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// What it belongs to: `mtu`. A command that applies plans leaves it out by `--skip mtu`.
+    /// The item that it belongs to: `mtu`. `--skip mtu` leaves it out.
     pub item: String,
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// What.
+    /// The change.
     pub change: Change,
-    /// Whether it was ever made and reverted on the hardware that it is for.
+    /// Whether it has been applied and reverted on the hardware that it is for.
     pub proven: bool,
 }
 
-/// Something that a person should decide and do.
+/// Something that an administrator should decide and do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Advice {
-    /// What it belongs to: `acs`.
+    /// The item that it belongs to: `acs`.
     pub item: String,
-    /// Why it should be done, and why it is not done here.
+    /// Why it should be done, and why it is not done automatically.
     pub why: String,
-    /// How, word for word.
+    /// The commands to run.
     pub commands: Vec<String>,
 }
 
 /// What a step would do now.
 #[derive(Debug)]
-pub enum Outlook {
-    /// It is so already.
-    Already,
-    /// It would be changed from this.
-    From(State),
-    /// Only the running machine has it, and this is a tree.
+pub enum StepStatus {
+    /// The target is in the wanted state.
+    AlreadySet,
+    /// It would be changed from this state.
+    ChangeFrom(State),
+    /// Only a running machine has the target, and this is a tree.
     LiveOnly,
     /// It cannot be read, and so could not be reverted.
     Unreadable(Error),
@@ -61,21 +61,21 @@ impl Plan {
         self.advice.push(Advice { item: item.to_owned(), why: why.into(), commands });
     }
 
-    /// What each step would do on this machine.
-    pub fn outlooks(&self, look: &Look<'_>) -> Vec<(&Step, Outlook)> {
-        self.steps.iter().map(|step| (step, step.outlook(look))).collect()
+    /// The steps, with what each would do on this machine.
+    pub fn statuses(&self, reader: &Reader<'_>) -> Vec<(&Step, StepStatus)> {
+        self.steps.iter().map(|step| (step, step.status(reader))).collect()
     }
 }
 
 impl Step {
     /// What it would do on this machine.
-    pub fn outlook(&self, look: &Look<'_>) -> Outlook {
+    pub fn status(&self, reader: &Reader<'_>) -> StepStatus {
         let target = &self.change.target;
-        match look.at(target) {
-            Ok(now) if now.satisfies(&self.change.wanted) => Outlook::Already,
-            _ if target.is_live_only() && !look.is_live() => Outlook::LiveOnly,
-            Ok(now) => Outlook::From(now),
-            Err(error) => Outlook::Unreadable(error),
+        match reader.read(target) {
+            Ok(now) if now.satisfies(&self.change.wanted) => StepStatus::AlreadySet,
+            _ if target.is_live_only() && !reader.is_live() => StepStatus::LiveOnly,
+            Ok(now) => StepStatus::ChangeFrom(now),
+            Err(error) => StepStatus::Unreadable(error),
         }
     }
 }

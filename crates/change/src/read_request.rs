@@ -1,4 +1,4 @@
-//! The most that a PCI function asks for in one read: three bits of its configuration space.
+//! The maximum read request size of a PCI function: three bits of its configuration space.
 //!
 //! PCI Express Base Specification, 7.5.3.4: bits 14:12 of Device Control, which is at 8 in the PCI Express
 //! capability (number 0x10); 0 is 128 bytes, each step doubles, 5 is 4096.
@@ -7,7 +7,7 @@ use node::Tree;
 
 use super::{Error, Machine, State};
 
-/// What it is now.
+/// Its current value.
 pub(super) fn read(tree: &Tree, pci: &str) -> Result<State, Error> {
     let (_, control) = register(tree, pci)?;
     Ok(State::all(bytes(control).to_string(), 1))
@@ -17,20 +17,23 @@ pub(super) fn read(tree: &Tree, pci: &str) -> Result<State, Error> {
 pub(super) fn set(machine: &Machine, pci: &str, wanted: Option<&str>) -> Result<(), Error> {
     let steps = wanted.and_then(|bytes| STEPS.iter().position(|step| step == &bytes));
     let step = steps.and_then(|step| u16::try_from(step).ok()).ok_or_else(|| {
-        Error::failed(format!("{pci}: a read request has one of {} bytes", STEPS.join(", ")))
+        Error::failed(format!(
+            "{pci}: the read request size must be one of {} bytes",
+            STEPS.join(", ")
+        ))
     })?;
-    let (at, control) = register(&machine.look()?.tree, pci)?;
+    let (at, control) = register(&machine.reader()?.tree, pci)?;
     let control = control & !(7 << 12) | step << 12;
     machine.set_bytes(&file(pci), at, &control.to_le_bytes())
 }
 
-/// Where Device Control is, and what it holds.
+/// The offset of Device Control, and its content.
 fn register(tree: &Tree, pci: &str) -> Result<(u64, u16), Error> {
     let config = tree.bytes(&file(pci)).into_value().unwrap_or_default();
     let byte = |at: usize| config.get(at).copied();
     let found = || {
         let mut at = usize::from(byte(0x34)?);
-        // A list of at most 48 entries fits; a ring in it would be endless.
+        // At most 48 entries fit; a cycle in the list would be endless.
         for _ in 0..48 {
             if at < 0x40 {
                 return None;
@@ -45,7 +48,7 @@ fn register(tree: &Tree, pci: &str) -> Result<(u64, u16), Error> {
     };
     found().ok_or_else(|| {
         let why =
-            if config.len() <= 64 { "only root reads all of it" } else { "it has no PCIe part" };
+            if config.len() <= 64 { "only root can read all of it" } else { "no PCIe capability" };
         Error::failed(format!("{}: {why}, so it could not be reverted", file(pci)))
     })
 }

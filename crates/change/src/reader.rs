@@ -1,22 +1,22 @@
-//! A look at a machine: what things on it are now.
+//! Reads the current state of targets on a machine.
 
 use node::Tree;
 
 use super::{Error, Machine, State, Target};
 
-/// A fresh look. What was read once is not read again, so a look is taken anew after each change.
+/// Reads targets. It caches what it has read, so a new reader is needed after each change.
 #[derive(Debug)]
-pub struct Look<'m> {
-    /// For values, and for what drivers answer.
+pub struct Reader<'m> {
+    /// For values, and for answers of drivers.
     pub(super) tree: Tree,
-    /// For files, which a tree may tell without their secrets; `None`: a snapshot has what it has.
+    /// For files: a tree may leave out secrets in them. `None`: files are read from the snapshot.
     pub(super) machine: Option<&'m Machine>,
 }
 
-impl Look<'_> {
-    /// A look at a snapshot, to plan for its machine.
-    pub fn kept(tree: Tree) -> Look<'static> {
-        Look { tree, machine: None }
+impl Reader<'_> {
+    /// A reader of a snapshot, to plan for its machine.
+    pub fn of_snapshot(tree: Tree) -> Reader<'static> {
+        Reader { tree, machine: None }
     }
 
     /// Whether this is the running machine.
@@ -24,8 +24,8 @@ impl Look<'_> {
         self.tree.is_live()
     }
 
-    /// What something is now.
-    pub fn at(&self, target: &Target) -> Result<State, Error> {
+    /// The current state of a target.
+    pub fn read(&self, target: &Target) -> Result<State, Error> {
         target.read(self)
     }
 }

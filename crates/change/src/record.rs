@@ -1,15 +1,15 @@
-//! What the journal holds: lines as they are written, entries as they are read.
+//! The content of the journal: lines as written, entries as read.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Change, Error, Look, Machine, State, Target, nfsd};
+use super::{Change, Error, Machine, Reader, State, Target, nfsd};
 
 /// A line of the journal. Lines are only ever added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JournalLine {
     /// The journal's version.
     pub(super) v: u32,
-    /// Which change it is about.
+    /// The change that it belongs to.
     pub(super) id: u64,
     /// When, in seconds since 1970.
     pub(super) at: u64,
@@ -21,140 +21,144 @@ pub(super) struct JournalLine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(super) enum Event {
-    /// It is about to be made: the line is on the disk before anything is touched.
-    Planned(Box<Planned>),
-    /// It was made.
+    /// It is about to be applied: the line is on the disk before anything is changed.
+    Planned(Box<PlannedChange>),
+    /// It was applied.
     Done,
-    /// It was reverted, or had nothing left to revert.
+    /// It was reverted, or there was nothing left to revert.
     Reverted {
         /// Why.
         why: String,
     },
 }
 
-/// Everything that taking back needs.
+/// A change with all that is needed to revert it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Planned {
-    /// The first change of the same run: one command, one run.
+pub struct PlannedChange {
+    /// The first change of the same run; a command is one run.
     pub run: u64,
     /// The command: `tune apply`.
     pub command: String,
-    /// Which start of the machine it was.
+    /// The boot ID of the machine.
     pub boot: Option<String>,
-    /// What it belongs to: `mtu`.
+    /// The item that it belongs to: `mtu`.
     pub item: String,
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// What was to be changed, and to what.
+    /// The target and its wanted state.
     #[serde(flatten)]
     pub change: Change,
-    /// What it was.
+    /// The old state.
     pub before: State,
-    /// Folders that were made for it, the outermost first.
+    /// Folders that were created for it, the outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<String>,
 }
 
-/// A change as the journal tells it.
+/// A change as recorded in the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
     /// Its number.
     pub id: u64,
-    /// When it was begun, in seconds since 1970.
+    /// When it was started, in seconds since 1970.
     pub at: u64,
-    /// What it was.
+    /// The change.
     #[serde(flatten)]
-    pub planned: Planned,
-    /// Whether it was made to the end.
+    pub planned: PlannedChange,
+    /// Whether it was applied completely.
     pub done: bool,
     /// When and why it was reverted.
     pub reverted: Option<(u64, String)>,
 }
 
-/// How a change stands today.
+/// The current status of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
-    /// As we made it.
+pub enum ChangeStatus {
+    /// The target is in the wanted state.
     InForce,
-    /// As it was before, by somebody else's hand.
+    /// The target is in its old state again, not by us.
     Undone,
-    /// Somebody has changed it since, to this.
+    /// The target was changed since, to this.
     Changed(State),
-    /// Gone with a restart of the machine.
+    /// Lost by a restart of the machine.
     Restarted,
-    /// It was begun and cut off: it may be made in part.
+    /// It was interrupted: it may be applied in part.
     CutOff,
-    /// We took it back.
+    /// It was reverted.
     Reverted,
     /// It cannot be read.
     Unknown(String),
 }
 
 impl Entry {
-    /// How it stands today; the look must be a fresh one.
-    pub fn standing(&self, machine: &Machine, look: &Look<'_>) -> Standing {
+    /// Its current status; the reader must be a new one.
+    pub fn status(&self, machine: &Machine, reader: &Reader<'_>) -> ChangeStatus {
         if self.reverted.is_some() {
-            return Standing::Reverted;
+            return ChangeStatus::Reverted;
         }
-        let now = match look.at(&self.planned.change.target) {
+        let now = match reader.read(&self.planned.change.target) {
             Ok(now) => now,
-            Err(error) => return Standing::Unknown(error.to_string()),
+            Err(error) => return ChangeStatus::Unknown(error.to_string()),
         };
-        if self.is_gone_with_restart(machine, &now) {
-            return Standing::Restarted;
+        if self.is_lost_by_restart(machine, &now) {
+            return ChangeStatus::Restarted;
         }
-        self.standing_at(now)
+        self.status_for(now)
     }
 
-    /// What others are served by the same service, if taking this back would restart or stop it.
-    pub fn disturbs(&self, look: &Look<'_>) -> Vec<String> {
+    /// What else is served by the same service, if reverting this would restart or stop it.
+    pub fn disturbed_exports(&self, reader: &Reader<'_>) -> Vec<String> {
         match &self.planned.change.target {
-            Target::Nfsd { dirs, .. } if self.reverted.is_none() => nfsd::others(&look.tree, dirs),
+            Target::Nfsd { dirs, .. } if self.reverted.is_none() => {
+                nfsd::others(&reader.tree, dirs)
+            }
             _ => Vec::new(),
         }
     }
 
-    /// How it stands if its target is so.
-    pub(super) fn standing_at(&self, now: State) -> Standing {
-        let Planned { before, change, .. } = &self.planned;
+    /// Its status if its target is in this state.
+    pub(super) fn status_for(&self, now: State) -> ChangeStatus {
+        let PlannedChange { before, change, .. } = &self.planned;
         let wanted = &change.wanted;
         match now {
             State::Values(parts) if parts.iter().all(Option::is_none) => {
-                Standing::Changed(State::Values(parts))
+                ChangeStatus::Changed(State::Values(parts))
             }
-            now if now.without_gone(before).satisfies(before) => Standing::Undone,
-            now if !self.done && now.without_gone(before).is_between(before, wanted) => {
-                Standing::CutOff
+            now if now.fill_missing_from(before).satisfies(before) => ChangeStatus::Undone,
+            now if !self.done
+                && now.fill_missing_from(before).is_partial_change(before, wanted) =>
+            {
+                ChangeStatus::CutOff
             }
-            now if now.without_gone(wanted).satisfies(wanted) => Standing::InForce,
-            now => Standing::Changed(now),
+            now if now.fill_missing_from(wanted).satisfies(wanted) => ChangeStatus::InForce,
+            now => ChangeStatus::Changed(now),
         }
     }
 
-    /// Whether the machine was started again since, and what was set is not so any more. What a file of ours has set
+    /// Whether the machine was restarted since, and the target is not in the wanted state any more. What a file of ours has set
     /// again is in force, and can be reverted.
-    pub(super) fn is_gone_with_restart(&self, machine: &Machine, now: &State) -> bool {
-        let Planned { boot, change, .. } = &self.planned;
+    pub(super) fn is_lost_by_restart(&self, machine: &Machine, now: &State) -> bool {
+        let PlannedChange { boot, change, .. } = &self.planned;
         !change.target.survives_restart()
             && *boot != machine.boot()
-            && !now.without_gone(&change.wanted).satisfies(&change.wanted)
+            && !now.fill_missing_from(&change.wanted).satisfies(&change.wanted)
     }
 }
 
-/// What a journal tells.
+/// The content of a journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct History {
     /// The oldest first.
     pub entries: Vec<Entry>,
-    /// Whether a piece of a line is at its end: a run was cut off before the change of that line was begun.
+    /// Whether it ends in a partial line: a run was interrupted before the change of that line was started.
     pub cut_off: bool,
-    /// How many of its bytes are whole lines.
+    /// Length of its complete lines.
     #[serde(skip)]
-    pub(super) whole: usize,
+    pub(super) complete_bytes: usize,
 }
 
-/// Reads a journal. Its last line may be a piece; every other must be right.
+/// Parses a journal. Its last line may be partial; all others must be valid.
 pub(super) fn read(bytes: &[u8]) -> Result<History, Error> {
     let mut history = History::default();
     for (number, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -164,20 +168,20 @@ pub(super) fn read(bytes: &[u8]) -> Result<History, Error> {
         }
         let read = serde_json::from_slice::<JournalLine>(line).map_err(|error| {
             Error::refused(format!(
-                "line {} of the journal is damaged ({error}): nothing is changed until it is mended or moved away",
+                "line {} of the journal is damaged ({error}): nothing is changed until it is repaired or moved away",
                 number + 1
             ))
         })?;
-        fold(&mut history.entries, read, number + 1)?;
-        history.whole += line.len();
+        add_line(&mut history.entries, read, number + 1)?;
+        history.complete_bytes += line.len();
     }
     Ok(history)
 }
 
-fn fold(entries: &mut Vec<Entry>, line: JournalLine, number: usize) -> Result<(), Error> {
+fn add_line(entries: &mut Vec<Entry>, line: JournalLine, number: usize) -> Result<(), Error> {
     if line.v != VERSION {
         return Err(Error::refused(format!(
-            "line {number} of the journal is of version {}, and this program knows {VERSION}: use a newer one",
+            "line {number} of the journal has version {}, this program supports {VERSION}: use a newer program",
             line.v
         )));
     }
@@ -192,7 +196,7 @@ fn fold(entries: &mut Vec<Entry>, line: JournalLine, number: usize) -> Result<()
         (Event::Reverted { why }, Some(entry)) => entry.reverted = Some((line.at, why)),
         (Event::Planned(_), Some(_)) | (_, None) => {
             return Err(Error::refused(format!(
-                "line {number} of the journal tells of change {} out of order: it is damaged",
+                "line {number} of the journal is damaged: change {} is out of order",
                 line.id
             )));
         }
@@ -209,7 +213,7 @@ mod tests {
 
     fn planned(id: u64) -> String {
         let change = Change::value("/sys/class/net/eth0/mtu", "9000");
-        let planned = Planned {
+        let planned = PlannedChange {
             run: id,
             command: "tune apply".into(),
             boot: None,
@@ -224,12 +228,15 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_of_a_line_at_the_end_is_told_and_left_out() {
+    fn a_partial_line_at_the_end_is_reported_and_left_out() {
         let (first, second) = (planned(1), planned(2));
         let cut = format!("{first}{}", &second[..second.len() - 20]);
         let history = read(cut.as_bytes()).expect("readable");
-        assert_eq!((history.entries.len(), history.cut_off, history.whole), (1, true, first.len()));
-        // Whole but for its end: it was not on the disk for certain, so its change was not begun.
+        assert_eq!(
+            (history.entries.len(), history.cut_off, history.complete_bytes),
+            (1, true, first.len())
+        );
+        // Complete except for the newline: it may not have been on the disk, so its change was not started.
         let history = read(format!("{first}{}", second.trim_end()).as_bytes()).expect("readable");
         assert_eq!((history.entries.len(), history.cut_off), (1, true));
         let zeros = [first.as_bytes(), &[0; 40]].concat();

@@ -1,4 +1,4 @@
-//! The state of a target: what it was, is or shall be.
+//! The state of a target: old, current or wanted.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Nothing of that name is there.
+    /// It does not exist.
     Absent,
-    /// A file. What is not said of rights and owner stays as it is.
+    /// A file. A mode or owner of `None` is left unchanged.
     File {
         /// Its bytes.
         content: Content,
-        /// Its rights.
+        /// Its mode.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
-        /// Who owns it: user and group.
+        /// Its user and group.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         owner: Option<(u32, u32)>,
     },
-    /// One value for each part of the target. As found, `None` is not there; as wanted, it stays as it is.
+    /// One value for each part of the target. `None` is a missing part in a current state, and an unchanged part in a wanted one.
     Values(Vec<Option<String>>),
 }
 
@@ -34,7 +34,7 @@ pub enum Content {
 }
 
 impl State {
-    /// A file of this text, with the rights that it has or those of any file.
+    /// A file with this text; its mode is unchanged, or the default for a new file.
     pub fn text(text: impl Into<String>) -> State {
         State::File { content: Content::Text(text.into()), mode: None, owner: None }
     }
@@ -44,7 +44,7 @@ impl State {
         State::Values(vec![Some(value.into()); parts])
     }
 
-    /// Whether what was found is what is wanted.
+    /// Whether this current state is the wanted one.
     pub fn satisfies(&self, wanted: &State) -> bool {
         match (self, wanted) {
             (State::Absent, State::Absent) => true,
@@ -62,8 +62,8 @@ impl State {
         }
     }
 
-    /// The same, with what is gone taken from another: a part that is not there any more stands in no one's way.
-    pub(super) fn without_gone(&self, other: &State) -> State {
+    /// The same, with missing parts taken from another state: a part that no longer exists is ignored in comparisons.
+    pub(super) fn fill_missing_from(&self, other: &State) -> State {
         match (self, other) {
             (State::Values(found), State::Values(other)) if found.len() == other.len() => {
                 let part = |(found, other): (&Option<String>, &Option<String>)| {
@@ -75,8 +75,8 @@ impl State {
         }
     }
 
-    /// Whether each part is as it was or as it shall be: where a change was cut off in the middle.
-    pub fn is_between(&self, before: &State, wanted: &State) -> bool {
+    /// Whether each part is in its old or wanted state, as after an interrupted change.
+    pub fn is_partial_change(&self, before: &State, wanted: &State) -> bool {
         let (State::Values(found), State::Values(before), State::Values(wanted)) =
             (self, before, wanted)
         else {
@@ -88,8 +88,8 @@ impl State {
 }
 
 impl Content {
-    /// Bytes as they were read.
-    pub fn of(bytes: Vec<u8>) -> Content {
+    /// Text if the bytes are UTF-8.
+    pub fn from_bytes(bytes: Vec<u8>) -> Content {
         match String::from_utf8(bytes) {
             Ok(text) => Content::Text(text),
             Err(error) => Content::Bytes(error.into_bytes()),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_otherwise_is_satisfied_by_anything() {
+    fn an_unspecified_part_is_satisfied_by_any_value() {
         let found = values(&[Some("on"), Some("8")]);
         assert!(found.satisfies(&values(&[Some("on"), None])));
         assert!(!found.satisfies(&values(&[Some("off"), None])));
@@ -122,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn a_change_cut_off_in_the_middle_is_between() {
+    fn an_interrupted_change_is_a_partial_change() {
         let (before, wanted) = (values(&[Some("a"), Some("a")]), values(&[Some("b"), Some("b")]));
-        assert!(values(&[Some("b"), Some("a")]).is_between(&before, &wanted));
-        assert!(!values(&[Some("b"), Some("c")]).is_between(&before, &wanted));
+        assert!(values(&[Some("b"), Some("a")]).is_partial_change(&before, &wanted));
+        assert!(!values(&[Some("b"), Some("c")]).is_partial_change(&before, &wanted));
     }
 
     #[test]
-    fn a_file_of_other_rights_is_another_only_if_they_are_wanted() {
+    fn a_mode_is_compared_only_if_it_is_wanted() {
         let file = |mode| State::File { content: Content::Text("x".into()), mode, owner: None };
         assert!(file(Some(0o600)).satisfies(&file(None)));
         assert!(!file(Some(0o600)).satisfies(&file(Some(0o644))));

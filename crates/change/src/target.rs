@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use super::ethtool::{self, Coalescing, Rings};
 use super::{
-    Content, Error, Look, Machine, Packager, State, export, line, mount, netdev, nfsd, packages,
+    Content, Error, Machine, Packager, Reader, State, export, line, mount, netdev, nfsd, packages,
     program, read_request,
 };
 
-/// A thing on a machine. A new kind defines here how it is read and how it is set: planning, the
-/// journal and taking back follow from these.
+/// A thing on a machine. A new kind defines here how it is read and set; planning, the journal and
+/// reverting follow from these.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Target {
-    /// A file that is ours as a whole.
+    /// A file that is written by us completely.
     File {
-        /// Where.
+        /// Its path.
         path: String,
     },
     /// Files of /sys or /proc with one value each, which are set together.
     Values {
-        /// Where.
+        /// Their paths.
         paths: Vec<String>,
     },
     /// Whether a kernel module is loaded.
@@ -31,58 +31,58 @@ pub enum Target {
         /// `ib_uverbs`.
         name: String,
     },
-    /// How many packets a net device's rings hold: receive, send.
+    /// The sizes of a net device's rings, in packets: receive, send.
     Rings {
         /// `eth0`.
         netdev: String,
     },
-    /// How a net device holds interrupts back: adaptive when receiving, when sending; microseconds of both.
+    /// Interrupt coalescing of a net device: adaptive receive, adaptive send; microseconds of both.
     Coalescing {
         /// `eth0`.
         netdev: String,
     },
-    /// The most that a PCI function asks for in one read, in bytes.
+    /// The maximum read request size of a PCI function, in bytes.
     ReadRequest {
         /// `0000:3b:00.0`.
         pci: String,
     },
-    /// A line of ours in a file that is somebody else's.
+    /// A line of ours in a file of others.
     Line {
-        /// Where.
+        /// The file.
         path: String,
         /// The whole line.
         line: String,
     },
-    /// How a folder is exported by NFS: its options.
+    /// The options of an NFS export.
     Export {
-        /// Which folder.
+        /// The folder.
         dir: String,
-        /// To whom.
+        /// The client.
         client: String,
     },
     /// The kernel's NFS server: whether it runs, whether it listens for RDMA.
     Nfsd {
         /// The port for RDMA.
         port: u16,
-        /// Folders that are ours; all others are exported by somebody else.
+        /// Folders exported by us; all others were exported by others.
         dirs: Vec<String>,
     },
-    /// What is mounted somewhere by NFS.
+    /// An NFS mount.
     Mount {
         /// `10.0.0.1:/data`.
         source: String,
-        /// Where.
+        /// The mount point.
         point: String,
-        /// By which options.
+        /// The mount options.
         options: String,
     },
     /// Which packages are installed.
     Packages {
-        /// Who installs them.
+        /// The package manager.
         by: Packager,
-        /// Those that are asked for, then those that they bring.
+        /// The requested packages, then their dependencies.
         names: Vec<String>,
-        /// How many are asked for.
+        /// Number of requested packages.
         asked: usize,
     },
     /// Whether a net device has an address.
@@ -97,7 +97,7 @@ pub enum Target {
         /// `eth0`.
         netdev: String,
     },
-    /// Whether a net device has a virtual LAN on it, called `eth0.100`.
+    /// Whether a net device has a VLAN device on it, called `eth0.100`.
     Vlan {
         /// `eth0`.
         netdev: String,
@@ -106,12 +106,12 @@ pub enum Target {
     },
 }
 
-/// A thing, and what it shall be.
+/// A target and its wanted state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// What is changed.
+    /// The target.
     pub target: Target,
-    /// To what.
+    /// Its wanted state.
     pub wanted: State,
 }
 
@@ -132,51 +132,51 @@ impl Change {
         Change::values(vec![path.into()], value)
     }
 
-    /// A module that is loaded.
+    /// Loads a kernel module.
     pub fn module(name: impl Into<String>) -> Change {
         Change { target: Target::Module { name: name.into() }, wanted: State::all(LOADED, 1) }
     }
 
-    /// A line of ours in a file that is somebody else's.
+    /// A line of ours in a file of others.
     pub fn line(path: impl Into<String>, line: impl Into<String>) -> Change {
         let target = Target::Line { path: path.into(), line: line.into() };
         Change { target, wanted: State::all(line::THERE, 1) }
     }
 
-    /// A folder that is exported by these options.
+    /// Exports a folder with these options.
     pub fn export(dir: &str, client: &str, options: &str) -> Change {
         let target = Target::Export { dir: dir.to_owned(), client: client.to_owned() };
         Change { target, wanted: State::all(options, 1) }
     }
 
-    /// An NFS server that runs and listens for RDMA; these folders are ours.
+    /// Starts the NFS server and its RDMA listener; these folders are exported by us.
     pub fn nfsd(port: u16, dirs: Vec<String>) -> Change {
         Change { target: Target::Nfsd { port, dirs }, wanted: nfsd::wanted() }
     }
 
-    /// A file system that is mounted, and by which transport: `rdma` or `tcp`.
+    /// Mounts a file system over a transport: `rdma` or `tcp`.
     pub fn mount(source: &str, point: &str, options: &str, transport: &str) -> Change {
         let target = Target::Mount {
             source: source.to_owned(),
             point: point.to_owned(),
             options: options.to_owned(),
         };
-        Change { target, wanted: State::all(mount::told(source, transport), 1) }
+        Change { target, wanted: State::all(mount::describe(source, transport), 1) }
     }
 
-    /// A net device that has this address: `10.0.0.1/24`.
+    /// Adds an address to a net device: `10.0.0.1/24`.
     pub fn address(netdev: impl Into<String>, address: impl Into<String>) -> Change {
         let target = Target::Address { netdev: netdev.into(), address: address.into() };
         Change { target, wanted: State::all(netdev::THERE, 1) }
     }
 
-    /// A net device that is up.
+    /// Sets a net device up.
     pub fn link_up(netdev: impl Into<String>) -> Change {
         let target = Target::Link { netdev: netdev.into() };
         Change { target, wanted: State::all(netdev::UP, 1) }
     }
 
-    /// A net device of a virtual LAN on another.
+    /// Adds a VLAN device to a net device.
     pub fn vlan(netdev: impl Into<String>, id: u16) -> Change {
         let target = Target::Vlan { netdev: netdev.into(), id };
         Change { target, wanted: State::all(netdev::THERE, 1) }
@@ -184,7 +184,7 @@ impl Change {
 }
 
 impl Target {
-    /// What it is called.
+    /// Its name in messages.
     pub fn name(&self) -> String {
         match self {
             Target::File { path } => path.clone(),
@@ -202,10 +202,11 @@ impl Target {
             Target::Nfsd { .. } => "NFS server".to_owned(),
             Target::Mount { point, .. } => format!("mount at {point}"),
             Target::Packages { names, asked, .. } => {
-                let (asked, brought) = names.split_at((*asked).min(names.len()));
-                let more = match brought.len() {
+                let (asked, dependencies) = names.split_at((*asked).min(names.len()));
+                let more = match dependencies.len() {
                     0 => String::new(),
-                    many => format!(" and {many} that they bring"),
+                    1 => " and 1 dependency".to_owned(),
+                    many => format!(" and {many} dependencies"),
                 };
                 format!("packages {}{more}", asked.join(" "))
             }
@@ -215,7 +216,7 @@ impl Target {
         }
     }
 
-    /// What its parts are called, in the order of their values; of a whole file there are none.
+    /// The names of its parts, in the order of their values; empty for a file.
     pub fn parts(&self) -> Vec<String> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         match self {
@@ -238,12 +239,12 @@ impl Target {
         }
     }
 
-    /// Whether it is as it was set after a restart of the machine.
+    /// Whether it keeps its state after a restart of the machine.
     pub fn survives_restart(&self) -> bool {
         matches!(self, Target::File { .. } | Target::Line { .. } | Target::Packages { .. })
     }
 
-    /// Whether only the running machine has it: no file of a tree stands for it.
+    /// Whether only the running machine has it, and no tree.
     pub fn is_live_only(&self) -> bool {
         match self {
             Target::Module { .. } | Target::Rings { .. } | Target::Coalescing { .. } => true,
@@ -255,29 +256,29 @@ impl Target {
         }
     }
 
-    /// The folders that it needs and that are not there, the outermost first.
+    /// The missing folders that it needs, the outermost first.
     pub(super) fn missing_folders(&self, machine: &Machine) -> Vec<String> {
         match self {
             Target::File { path } | Target::Line { path, .. } => machine.missing_folders(path),
-            // The point itself is a folder too.
+            // The mount point itself is a folder too.
             Target::Mount { point, .. } => machine.missing_folders(&format!("{point}/")),
             _ => Vec::new(),
         }
     }
 
-    /// What it is now.
-    pub(super) fn read(&self, look: &Look<'_>) -> Result<State, Error> {
-        let tree = &look.tree;
+    /// Its current state.
+    pub(super) fn read(&self, reader: &Reader<'_>) -> Result<State, Error> {
+        let tree = &reader.tree;
         match self {
-            Target::File { path } => match look.machine {
+            Target::File { path } => match reader.machine {
                 Some(machine) => machine.read_file(path),
-                None => read_kept_file(tree, path),
+                None => read_snapshot_file(tree, path),
             },
             Target::Values { paths } => {
                 let values = paths.iter().map(|path| match tree.text(path) {
                     Seen::Absent => Ok(None),
-                    // Some values are columns, which the kernel sets apart by tabs.
-                    seen => value(path, seen).map(|text| Some(one_space(&text))),
+                    // Some values are columns, which the kernel separates by tabs.
+                    seen => value(path, seen).map(|text| Some(normalize_spaces(&text))),
                 });
                 Ok(State::Values(values.collect::<Result<_, _>>()?))
             }
@@ -288,12 +289,12 @@ impl Target {
             Target::Rings { netdev } => ethtool::read::<Rings>(tree, netdev),
             Target::Coalescing { netdev } => ethtool::read::<Coalescing>(tree, netdev),
             Target::ReadRequest { pci } => read_request::read(tree, pci),
-            Target::Line { path, line } => line::read(look, path, line),
+            Target::Line { path, line } => line::read(reader, path, line),
             Target::Export { dir, client } => Ok(export::read(tree, dir, client)),
             Target::Nfsd { port, .. } => Ok(nfsd::read(tree, *port)),
             Target::Mount { point, .. } => Ok(mount::read(tree, point)),
-            Target::Packages { .. } if !look.is_live() => {
-                Err(Error::failed("packages are told by the running machine alone"))
+            Target::Packages { .. } if !reader.is_live() => {
+                Err(Error::failed("packages are known only on a running machine"))
             }
             Target::Packages { by, names, .. } => packages::read(*by, names),
             Target::Address { netdev, address } => netdev::read_address(tree, netdev, address),
@@ -302,7 +303,7 @@ impl Target {
         }
     }
 
-    /// Makes it so.
+    /// Sets its state.
     pub(super) fn set(&self, machine: &Machine, state: &State) -> Result<(), Error> {
         let values = match state {
             State::Values(values) => values.as_slice(),
@@ -313,11 +314,11 @@ impl Target {
             Target::File { path } => machine.set_file(path, state),
             Target::Values { paths } => {
                 let set = paths.iter().zip(values).filter_map(|(path, value)| {
-                    // What is gone, as a CPU that was taken out, has nothing to be set; the caller checks.
-                    let value = value.as_ref().filter(|_| machine.is_there(path))?;
+                    // A missing file, as of an unplugged CPU, is skipped; the caller reads the state back.
+                    let value = value.as_ref().filter(|_| machine.exists(path))?;
                     Some(machine.set_value(path, value))
                 });
-                // One that fails keeps no other from being set.
+                // A failure does not stop the others from being set.
                 let outcomes: Vec<Result<(), Error>> = set.collect();
                 outcomes.into_iter().collect()
             }
@@ -338,10 +339,10 @@ impl Target {
     }
 }
 
-fn read_kept_file(tree: &Tree, path: &str) -> Result<State, Error> {
+fn read_snapshot_file(tree: &Tree, path: &str) -> Result<State, Error> {
     let content = match tree.bytes(path) {
         Seen::Absent => return Ok(State::Absent),
-        seen => Content::of(value(path, seen)?),
+        seen => Content::from_bytes(value(path, seen)?),
     };
     let node = tree.node(path).into_value();
     let mode = node.map(|node| node.mode & 0o7777);
@@ -354,7 +355,7 @@ fn value<T>(path: &str, seen: Seen<T>) -> Result<T, Error> {
         .ok_or_else(|| Error::failed(format!("{path} {why}, so it could not be reverted")))
 }
 
-/// Loaded, or part of the kernel itself.
+/// Loaded, or built into the kernel.
 fn is_loaded(tree: &Tree, name: &str) -> bool {
     if tree.exists(&format!("/sys/module/{}", name.replace('-', "_"))) {
         return true;
@@ -365,22 +366,22 @@ fn is_loaded(tree: &Tree, name: &str) -> bool {
     built_in.value().is_some_and(|list| list.lines().any(|line| line.ends_with(&file)))
 }
 
-/// Its user may release it a moment later: connections of the kernel end in the background.
+/// Retries: the kernel closes connections that use the module in the background.
 fn unload(name: &str) -> Result<(), Error> {
-    for _ in 0..UNLOADS {
+    for _ in 0..UNLOAD_RETRIES {
         if program::run("modprobe", &["-r", name]).is_ok() {
             return Ok(());
         }
-        std::thread::sleep(Duration::from_millis(300));
+        std::thread::sleep(UNLOAD_PAUSE);
     }
     program::run("modprobe", &["-r", name])
 }
 
-/// Tries to unload a module, but for the last one.
-const UNLOADS: usize = 9;
+const UNLOAD_RETRIES: usize = 9;
+const UNLOAD_PAUSE: Duration = Duration::from_millis(300);
 const LOADED: &str = "loaded";
 const NOT_LOADED: &str = "not loaded";
 
-fn one_space(text: &str) -> String {
+fn normalize_spaces(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

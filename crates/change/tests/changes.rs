@@ -1,4 +1,4 @@
-//! Changes made in a tree and reverted.
+//! Changes applied to a tree and reverted.
 #![allow(missing_docs, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -7,11 +7,11 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use change::{
-    Change, Journal, Machine, Manner, Pick, Plan, RevertOutcome, Standing, State, Target, apply,
-    revert,
+    Change, ChangeStatus, Journal, Machine, Pick, Plan, RevertMode, RevertOutcome, State, Target,
+    apply, revert,
 };
 
-/// A tree with a few files, and what it was.
+/// A tree with a few files.
 struct Tree {
     folder: tempfile::TempDir,
     machine: Machine,
@@ -42,7 +42,7 @@ impl Tree {
         fs::read_to_string(self.path(path)).expect("a file")
     }
 
-    /// Every file and folder but the journal's, with contents and rights.
+    /// Every file and folder but the journal's, with content and mode.
     fn contents(&self) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
         let mut found = BTreeMap::new();
         walk(self.folder.path(), &mut found);
@@ -50,19 +50,19 @@ impl Tree {
         found
     }
 
-    fn standings(&self) -> Vec<Standing> {
+    fn statuses(&self) -> Vec<ChangeStatus> {
         let history = Journal::read(&self.machine).expect("a journal");
-        let look = self.machine.look().expect("a look");
-        history.entries.iter().map(|entry| entry.standing(&self.machine, &look)).collect()
+        let reader = self.machine.reader().expect("a reader");
+        history.entries.iter().map(|entry| entry.status(&self.machine, &reader)).collect()
     }
 
     fn revert(&self, pick: Pick, force: bool) -> Vec<RevertOutcome> {
-        let manner = Manner::default().force(force);
-        let outcomes = revert(&self.machine, &pick, manner, 2).expect("reverts");
-        outcomes.into_iter().map(|outcome| outcome.fate).collect()
+        let mode = RevertMode::default().force(force);
+        let outcomes = revert(&self.machine, &pick, mode, 2).expect("reverts");
+        outcomes.into_iter().map(|outcome| outcome.outcome).collect()
     }
 
-    /// The journal's lines, to be put back otherwise.
+    /// The journal's path and lines.
     fn journal(&self) -> (PathBuf, Vec<String>) {
         let journal = self.path("/var/lib/wirelane/changes");
         let text = fs::read_to_string(&journal).expect("a journal");
@@ -90,7 +90,7 @@ fn plan(changes: impl IntoIterator<Item = Change>) -> Plan {
     plan
 }
 
-fn usual() -> Plan {
+fn three_changes() -> Plan {
     plan([
         Change::value(MTU, "9000"),
         Change::file(LIMITS, "* - memlock unlimited\n"),
@@ -105,28 +105,37 @@ fn everything_is_as_it_was_after_revert() {
     let old = fs::Permissions::from_mode(0o640);
     fs::set_permissions(tree.path("/etc/sysctl.d/90-wirelane.conf"), old).expect("rights");
     let before = tree.contents();
-    let applied = apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    let applied = apply(&tree.machine, &three_changes(), "tune apply", 1).expect("applies");
     assert_eq!(applied.made, [1, 2, 3]);
     assert_eq!(tree.text(MTU), "9000\n");
     assert_eq!(tree.text(LIMITS), "* - memlock unlimited\n");
     let mode = |path| fs::metadata(tree.path(path)).expect("a file").permissions().mode() & 0o777;
-    assert_eq!(mode("/etc/sysctl.d/90-wirelane.conf"), 0o640, "rights stay as they were");
+    assert_eq!(mode("/etc/sysctl.d/90-wirelane.conf"), 0o640, "the mode is unchanged");
     assert_eq!((mode(LIMITS), mode("/var/lib/wirelane/changes")), (0o644, 0o600));
-    assert_eq!(tree.standings(), [Standing::InForce, Standing::InForce, Standing::InForce]);
+    assert_eq!(
+        tree.statuses(),
+        [ChangeStatus::InForce, ChangeStatus::InForce, ChangeStatus::InForce]
+    );
 
-    let fates = tree.revert(Pick::Last, false);
-    assert!(fates.iter().all(|fate| matches!(fate, RevertOutcome::Reverted(_))), "{fates:?}");
-    assert_eq!(tree.contents(), before, "files, rights and folders");
-    assert_eq!(tree.standings(), [Standing::Reverted, Standing::Reverted, Standing::Reverted]);
+    let outcomes = tree.revert(Pick::Last, false);
+    assert!(
+        outcomes.iter().all(|outcome| matches!(outcome, RevertOutcome::Reverted(_))),
+        "{outcomes:?}"
+    );
+    assert_eq!(tree.contents(), before, "files, modes and folders");
+    assert_eq!(
+        tree.statuses(),
+        [ChangeStatus::Reverted, ChangeStatus::Reverted, ChangeStatus::Reverted]
+    );
     assert!(tree.revert(Pick::All, false).is_empty(), "nothing is left to revert");
 }
 
 #[test]
-fn a_file_with_a_secret_comes_back_with_it() {
+fn a_file_with_a_secret_is_restored_completely() {
     let tree = Tree::new();
     let theirs = "# theirs\npassword = abc\n";
     fs::write(tree.path("/etc/sysctl.d/90-wirelane.conf"), theirs).expect("a file");
-    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    apply(&tree.machine, &three_changes(), "tune apply", 1).expect("applies");
     tree.revert(Pick::All, false);
     assert_eq!(tree.text("/etc/sysctl.d/90-wirelane.conf"), theirs);
 }
@@ -134,17 +143,17 @@ fn a_file_with_a_secret_comes_back_with_it() {
 #[test]
 fn a_second_run_changes_nothing() {
     let tree = Tree::new();
-    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
-    let again = apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    apply(&tree.machine, &three_changes(), "tune apply", 1).expect("applies");
+    let again = apply(&tree.machine, &three_changes(), "tune apply", 1).expect("applies");
     assert_eq!((again.made.len(), again.already), (0, 3));
-    assert_eq!(tree.standings().len(), 3);
+    assert_eq!(tree.statuses().len(), 3);
 }
 
 #[test]
-fn a_step_that_fails_takes_the_others_back() {
+fn a_failed_step_reverts_the_others() {
     let tree = Tree::new();
     let before = tree.contents();
-    let mut changes = usual();
+    let mut changes = three_changes();
     changes.step("bad", "why", Change::value("/sys/class/net/eth0/gone", "1"), false);
     let error = apply(&tree.machine, &changes, "tune apply", 1).expect_err("fails");
     assert!(!error.is_refusal());
@@ -154,11 +163,11 @@ fn a_step_that_fails_takes_the_others_back() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_before_anything_is_touched() {
+fn an_unreadable_target_is_refused_before_anything_is_changed() {
     let tree = Tree::new();
     fs::create_dir(tree.path("/etc/a-folder")).expect("a folder");
     let before = tree.contents();
-    let mut changes = usual();
+    let mut changes = three_changes();
     changes.step("bad", "why", Change::file("/etc/a-folder", "x"), false);
     let error = apply(&tree.machine, &changes, "tune apply", 1).expect_err("refused");
     assert!(error.is_refusal() && error.to_string().contains("/etc/a-folder"), "{error}");
@@ -167,15 +176,15 @@ fn what_cannot_be_read_is_refused_before_anything_is_touched() {
 }
 
 #[test]
-fn what_somebody_changed_since_is_left_unless_forced() {
+fn a_target_that_was_changed_since_is_skipped_unless_forced() {
     let tree = Tree::new();
-    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    apply(&tree.machine, &three_changes(), "tune apply", 1).expect("applies");
     fs::write(tree.path(MTU), "4200\n").expect("a file");
-    assert_eq!(tree.standings()[0], Standing::Changed(State::all("4200", 1)));
-    let fates = tree.revert(Pick::All, false);
+    assert_eq!(tree.statuses()[0], ChangeStatus::Changed(State::all("4200", 1)));
+    let outcomes = tree.revert(Pick::All, false);
     assert!(
-        matches!(&fates[2], RevertOutcome::Left(why) if why.contains("9000 → 4200")),
-        "{fates:?}"
+        matches!(&outcomes[2], RevertOutcome::Left(why) if why.contains("9000 → 4200")),
+        "{outcomes:?}"
     );
     assert_eq!(tree.text(MTU), "4200\n");
     assert!(!tree.path(LIMITS).exists(), "the others are reverted");
@@ -184,19 +193,19 @@ fn what_somebody_changed_since_is_left_unless_forced() {
 }
 
 #[test]
-fn a_net_device_that_went_has_nothing_to_take_back() {
+fn a_removed_net_device_has_nothing_to_revert() {
     let tree = Tree::new();
     apply(&tree.machine, &plan([Change::value(MTU, "9000")]), "tune apply", 1).expect("applies");
     fs::remove_file(tree.path(MTU)).expect("is there");
-    let fates = tree.revert(Pick::All, false);
-    assert_eq!(fates, [RevertOutcome::Nothing("it is not there any more".into())]);
+    let outcomes = tree.revert(Pick::All, false);
+    assert_eq!(outcomes, [RevertOutcome::Nothing("it no longer exists".into())]);
 }
 
 #[test]
-fn an_old_file_comes_back_though_its_folder_went() {
+fn an_old_file_is_restored_even_if_its_folder_was_removed() {
     let tree = Tree::new();
     fs::write(tree.path("/etc/sysctl.d/90-wirelane.conf"), "older\n").expect("a file");
-    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    apply(&tree.machine, &three_changes(), "tune apply", 1).expect("applies");
     fs::remove_dir_all(tree.path("/etc/sysctl.d")).expect("is there");
     assert!(matches!(tree.revert(Pick::Numbers(vec![3]), false)[0], RevertOutcome::Left(_)));
     assert!(matches!(tree.revert(Pick::Numbers(vec![3]), true)[0], RevertOutcome::Reverted(_)));
@@ -204,22 +213,25 @@ fn an_old_file_comes_back_though_its_folder_went() {
 }
 
 #[test]
-fn two_runs_over_the_same_thing_are_reverted_newest_first() {
+fn two_runs_on_the_same_target_are_reverted_newest_first() {
     let tree = Tree::new();
     let set = |value: &str| {
         apply(&tree.machine, &plan([Change::value(MTU, value)]), "tune apply", 1).expect("applies");
     };
     set("4200");
     set("9000");
-    assert_eq!(tree.standings(), [Standing::Changed(State::all("9000", 1)), Standing::InForce]);
-    let rehearsal = Manner::default().rehearse(true);
-    let told = revert(&tree.machine, &Pick::All, rehearsal, 2).expect("rehearses");
-    assert_eq!(told.iter().map(|outcome| outcome.id).collect::<Vec<_>>(), [2, 1]);
-    assert!(
-        told.iter().all(|outcome| matches!(outcome.fate, RevertOutcome::Reverted(_))),
-        "{told:?}"
+    assert_eq!(
+        tree.statuses(),
+        [ChangeStatus::Changed(State::all("9000", 1)), ChangeStatus::InForce]
     );
-    assert_eq!(tree.text(MTU), "9000\n", "a rehearsal changes nothing");
+    let dry_run = RevertMode::default().dry_run(true);
+    let reports = revert(&tree.machine, &Pick::All, dry_run, 2).expect("a dry run");
+    assert_eq!(reports.iter().map(|outcome| outcome.id).collect::<Vec<_>>(), [2, 1]);
+    assert!(
+        reports.iter().all(|outcome| matches!(outcome.outcome, RevertOutcome::Reverted(_))),
+        "{reports:?}"
+    );
+    assert_eq!(tree.text(MTU), "9000\n", "a dry run changes nothing");
     tree.revert(Pick::Last, false);
     assert_eq!(tree.text(MTU), "4200\n");
     tree.revert(Pick::Last, false);
@@ -227,11 +239,11 @@ fn two_runs_over_the_same_thing_are_reverted_newest_first() {
 }
 
 #[test]
-fn a_run_that_was_cut_off_is_reverted() {
+fn an_interrupted_run_is_reverted() {
     let tree = Tree::new();
     let before = tree.contents();
-    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
-    // As a crash leaves it: the second change was begun and not made, the third's line is a piece.
+    apply(&tree.machine, &three_changes(), "tune apply", 1).expect("applies");
+    // As after a crash: the second change was started and not applied, the third's line is partial.
     let (journal, lines) = tree.journal();
     fs::write(&journal, lines[..3].join("\n") + "\n" + &lines[4][..30]).expect("a file");
     fs::remove_file(tree.path("/etc/sysctl.d/90-wirelane.conf")).expect("is there");
@@ -239,14 +251,14 @@ fn a_run_that_was_cut_off_is_reverted() {
     let half = tree.path(&format!("{folder}/.{name}.wirelane"));
     fs::rename(tree.path(LIMITS), half).expect("is there");
     assert!(Journal::read(&tree.machine).expect("readable").cut_off);
-    assert_eq!(tree.standings(), [Standing::InForce, Standing::Undone]);
+    assert_eq!(tree.statuses(), [ChangeStatus::InForce, ChangeStatus::Undone]);
     tree.revert(Pick::Last, false);
     assert_eq!(tree.contents(), before, "the folders too");
-    assert!(!Journal::read(&tree.machine).expect("readable").cut_off, "mended");
+    assert!(!Journal::read(&tree.machine).expect("readable").cut_off, "repaired");
 }
 
 #[test]
-fn many_values_half_set_are_known_as_cut_off() {
+fn a_partly_set_list_of_values_is_reported_as_interrupted() {
     let tree = Tree::new();
     let paths: Vec<String> = (0..3).map(|cpu| format!("/sys/cpu{cpu}")).collect();
     for path in &paths {
@@ -257,7 +269,7 @@ fn many_values_half_set_are_known_as_cut_off() {
     let (journal, lines) = tree.journal();
     fs::write(&journal, lines[0].clone() + "\n").expect("a file");
     fs::write(tree.path(&paths[2]), "powersave\n").expect("a file");
-    assert_eq!(tree.standings(), [Standing::CutOff]);
+    assert_eq!(tree.statuses(), [ChangeStatus::CutOff]);
     tree.revert(Pick::All, false);
     assert!(paths.iter().all(|path| tree.text(path) == "powersave\n"));
 }
@@ -266,21 +278,21 @@ fn many_values_half_set_are_known_as_cut_off() {
 fn a_second_run_at_the_same_time_is_refused() {
     let tree = Tree::new();
     let held = Journal::open(&tree.machine, 1).expect("opens");
-    let error = apply(&tree.machine, &usual(), "tune apply", 1).expect_err("locked");
+    let error = apply(&tree.machine, &three_changes(), "tune apply", 1).expect_err("locked");
     assert!(error.is_refusal() && error.to_string().contains("another wirelane"), "{error}");
     drop(held);
-    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    apply(&tree.machine, &three_changes(), "tune apply", 1).expect("applies");
 }
 
 #[test]
-fn links_lead_nowhere_outside_of_the_tree() {
+fn links_do_not_lead_out_of_the_tree() {
     let tree = Tree::new();
     let outside = tempfile::tempdir().expect("a folder");
     fs::write(outside.path().join("mtu"), "1500\n").expect("a file");
     fs::create_dir(tree.path("/etc/security")).expect("a folder");
     symlink(outside.path(), tree.path("/etc/security/limits.d")).expect("a link");
     symlink(outside.path().join("mtu"), tree.path("/sys/mtu")).expect("a link");
-    let error = apply(&tree.machine, &usual(), "tune apply", 1).expect_err("leads out");
+    let error = apply(&tree.machine, &three_changes(), "tune apply", 1).expect_err("leads out");
     assert!(error.to_string().contains("Everything was reverted"), "{error}");
     assert!(apply(&tree.machine, &plan([Change::value("/sys/mtu", "9000")]), "t", 1).is_err());
     assert_eq!(fs::read_to_string(outside.path().join("mtu")).expect("a file"), "1500\n");
@@ -288,11 +300,11 @@ fn links_lead_nowhere_outside_of_the_tree() {
 }
 
 #[test]
-fn a_file_that_is_a_link_is_not_written_over() {
+fn a_file_that_is_a_link_is_not_overwritten() {
     let tree = Tree::new();
     fs::write(tree.path("/etc/elsewhere"), "theirs\n").expect("a file");
     symlink("../elsewhere", tree.path("/etc/sysctl.d/90-wirelane.conf")).expect("a link");
-    let error = apply(&tree.machine, &usual(), "tune apply", 1).expect_err("a link");
+    let error = apply(&tree.machine, &three_changes(), "tune apply", 1).expect_err("a link");
     assert!(error.to_string().contains("is a link"), "{error}");
     assert_eq!(tree.text("/etc/elsewhere"), "theirs\n");
 }
@@ -319,7 +331,7 @@ fn the_read_request_changes_three_bits() {
 }
 
 #[test]
-fn what_only_a_running_machine_has_is_left_out_in_a_tree() {
+fn targets_of_running_machines_are_left_out_in_a_tree() {
     let tree = Tree::new();
     let plan = plan([Change::module("ib_uverbs")]);
     let applied = apply(&tree.machine, &plan, "tune apply", 1).expect("applies");
@@ -335,27 +347,27 @@ fn a_snapshot_can_be_planned_for_and_not_changed() {
 }
 
 #[test]
-fn what_a_file_of_ours_set_again_after_a_restart_is_reverted_too() {
+fn a_value_that_a_file_of_ours_set_again_after_a_restart_is_reverted() {
     let tree = Tree::new();
     apply(&tree.machine, &plan([Change::value(MTU, "9000")]), "tune apply", 1).expect("applies");
     let (journal, lines) = tree.journal();
     let lines: Vec<String> =
         lines.iter().map(|line| line.replace("\"boot\":null", "\"boot\":\"earlier\"")).collect();
     fs::write(&journal, lines.join("\n") + "\n").expect("a file");
-    assert_eq!(tree.standings(), [Standing::InForce]);
+    assert_eq!(tree.statuses(), [ChangeStatus::InForce]);
     assert!(matches!(tree.revert(Pick::All, false)[..], [RevertOutcome::Reverted(_)]));
     assert_eq!(tree.text(MTU), "1500\n");
 }
 
 #[test]
-fn what_is_gone_keeps_nothing_else_from_being_reverted() {
+fn a_missing_part_does_not_stop_the_others_from_being_reverted() {
     let tree = Tree::new();
     let cpus: Vec<String> = (0..3).map(|cpu| format!("/sys/devices/cpu{cpu}")).collect();
     cpus.iter().for_each(|cpu| fs::write(tree.path(cpu), "powersave\n").expect("a file"));
     let change = Change::values(cpus.clone(), "performance");
     apply(&tree.machine, &plan([change]), "tune apply", 1).expect("applies");
     fs::remove_file(tree.path(&cpus[1])).expect("a file");
-    assert_eq!(tree.standings(), [Standing::InForce]);
+    assert_eq!(tree.statuses(), [ChangeStatus::InForce]);
     assert!(matches!(tree.revert(Pick::All, false)[..], [RevertOutcome::Reverted(_)]));
     assert_eq!([tree.text(&cpus[0]), tree.text(&cpus[2])], ["powersave\n", "powersave\n"]);
 }
@@ -363,16 +375,16 @@ fn what_is_gone_keeps_nothing_else_from_being_reverted() {
 #[test]
 fn a_journal_that_others_can_write_is_not_trusted() {
     let tree = Tree::new();
-    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    apply(&tree.machine, &three_changes(), "tune apply", 1).expect("applies");
     let (journal, _) = tree.journal();
     fs::set_permissions(&journal, fs::Permissions::from_mode(0o666)).expect("rights");
     let error = Journal::read(&tree.machine).expect_err("not ours");
     assert!(error.is_refusal() && error.to_string().contains("not trusted"), "{error}");
-    assert!(revert(&tree.machine, &Pick::All, Manner::default(), 2).is_err());
+    assert!(revert(&tree.machine, &Pick::All, RevertMode::default(), 2).is_err());
 }
 
 #[test]
-fn the_running_machine_is_known_by_any_name() {
+fn the_running_machine_is_recognized_by_any_path() {
     let same = Machine::at(Path::new("/proc/self/root")).expect("the root");
     assert!(same.is_live() && !Tree::new().machine.is_live());
 }

@@ -1,4 +1,4 @@
-//! What hosts of both families need for jobs on the fabric.
+//! Setup plans for hosts of both distribution families.
 #![allow(missing_docs, reason = "a test")]
 
 mod card;
@@ -12,7 +12,7 @@ use card::{CARD, snapshot};
 
 const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";
 
-/// A RoCE card with its net device down, on a system of this os-release.
+/// A RoCE card with its net device down, on a system with this os-release.
 fn machine(os_release: &str) -> Value {
     let files = json!({
         "/etc/os-release": os_release,
@@ -45,12 +45,12 @@ fn with(mut machine: Value, files: &[(&str, &str)]) -> Value {
     machine
 }
 
-fn planned(snapshot: &Value, wish: &SetupRequest) -> Result<Plan, Refusal> {
+fn planned(snapshot: &Value, request: &SetupRequest) -> Result<Plan, Refusal> {
     let tree = card::tree(snapshot);
-    setup::plan(&Node::read(&tree), &tree, wish)
+    setup::plan(&Node::read(&tree), &tree, request)
 }
 
-/// What a plan does for an address.
+/// A plan for an address.
 fn addressed(snapshot: &Value, address: &str) -> Plan {
     let addresses = vec![address.parse().expect("an address")];
     let only = vec!["address".to_owned()];
@@ -84,7 +84,7 @@ fn advice<'p>(plan: &'p Plan, item: &str) -> Vec<&'p str> {
 }
 
 #[test]
-fn each_family_has_its_names_for_packages() {
+fn each_family_has_its_own_package_names() {
     let plan = planned(&debian(), &SetupRequest::of(Purpose::Mpi)).expect("a plan");
     let (by, names) = packages(&plan);
     assert_eq!(by, Packager::Apt);
@@ -104,7 +104,7 @@ fn each_family_has_its_names_for_packages() {
 }
 
 #[test]
-fn modules_limits_and_the_mtu_are_those_of_tune() {
+fn modules_limits_and_mtu_are_those_of_tune() {
     let plan = planned(&debian(), &SetupRequest::of(Purpose::Rdma)).expect("a plan");
     for path in [
         "module rdma_ucm",
@@ -126,7 +126,7 @@ fn modules_limits_and_the_mtu_are_those_of_tune() {
 }
 
 #[test]
-fn a_host_whose_card_is_not_there_yet_gets_packages_modules_and_limits() {
+fn a_host_without_a_card_gets_packages_modules_and_limits() {
     let mut bare = debian();
     bare["links"] = json!({});
     let plan = planned(&bare, &SetupRequest::of(Purpose::Rdma)).expect("a plan");
@@ -136,7 +136,7 @@ fn a_host_whose_card_is_not_there_yet_gets_packages_modules_and_limits() {
 }
 
 #[test]
-fn networkd_keeps_an_address_in_a_file_of_ours() {
+fn networkd_gets_a_file_for_an_address() {
     let service = format!("{WANTS}/systemd-networkd.service");
     let vendor = "/etc/systemd/network/20-uplink.network";
     let machine = with(debian(), &[(&service, "x"), (vendor, "[Match]\nName=eno1\n")]);
@@ -160,7 +160,7 @@ fn networkd_keeps_an_address_in_a_file_of_ours() {
 }
 
 #[test]
-fn network_manager_keeps_an_address_in_a_keyfile_that_only_root_reads() {
+fn network_manager_gets_a_keyfile_that_only_root_can_read() {
     let service = format!("{WANTS}/NetworkManager.service");
     let plan = addressed(&with(rocky(), &[(&service, "x")]), "mlx5_0:1=10.0.0.1/24");
     let file = "/etc/NetworkManager/system-connections/wirelane-eth0.nmconnection";
@@ -175,7 +175,7 @@ fn network_manager_keeps_an_address_in_a_keyfile_that_only_root_reads() {
 }
 
 #[test]
-fn ifupdown_keeps_an_address_where_it_reads_our_folder() {
+fn ifupdown_gets_a_file_where_it_reads_interfaces_d() {
     let service = format!("{WANTS}/networking.service");
     let main = (
         "/etc/network/interfaces",
@@ -193,13 +193,13 @@ fn ifupdown_keeps_an_address_where_it_reads_our_folder() {
     assert_eq!(
         names(&plan),
         ["link eth0", "address 10.0.0.1/24 of eth0"],
-        "no file that nobody reads"
+        "no file that is not read"
     );
     assert!(advice(&plan, "address")[0].contains("does not read the files of interfaces.d"));
 }
 
 #[test]
-fn where_it_is_not_certain_who_keeps_addresses_it_is_advice() {
+fn with_an_unknown_network_service_persistent_addresses_are_advice() {
     let both =
         [format!("{WANTS}/NetworkManager.service"), format!("{WANTS}/systemd-networkd.service")];
     let machine = with(debian(), &[(&both[0], "x"), (&both[1], "x")]);
@@ -212,7 +212,7 @@ fn where_it_is_not_certain_who_keeps_addresses_it_is_advice() {
 }
 
 #[test]
-fn a_device_that_somebody_else_sets_is_left_alone() {
+fn a_device_with_other_settings_is_not_changed() {
     let cases = [
         (
             "systemd-networkd.service",
@@ -241,7 +241,7 @@ fn a_device_that_somebody_else_sets_is_left_alone() {
 }
 
 #[test]
-fn addresses_that_cannot_be_meant_are_wrong_use() {
+fn impossible_addresses_are_refused() {
     let refused = |machine: &Value, address: &str| {
         let addresses = vec![address.parse().expect("an address")];
         planned(machine, &SetupRequest { addresses, ..SetupRequest::of(Purpose::Rdma) })
@@ -256,7 +256,7 @@ fn addresses_that_cannot_be_meant_are_wrong_use() {
     taken["answers"] = json!({"interfaces": [
         {"name": "eth1", "index": 3, "addresses": [{"address": "10.0.0.1", "prefix": 24}]}]});
     let refusal = refused(&taken, "mlx5_0=10.0.0.1/24").expect_err("another's");
-    assert!(refusal.to_string().contains("eth1 has this address"), "{refusal}");
+    assert!(refusal.to_string().contains("eth1 already has this address"), "{refusal}");
     let mut bridged = debian();
     bridged["files"]["/sys/class/net/br0/type"] = json!("1\n");
     bridged["links"][format!("{CARD}/net/eth0/master")] = json!("/sys/class/net/br0");
@@ -265,22 +265,25 @@ fn addresses_that_cannot_be_meant_are_wrong_use() {
 }
 
 #[test]
-fn connections_by_roce_v1_are_set_to_v2() {
+fn connections_over_roce_v1_are_set_to_v2() {
     let file = "/sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode";
-    let wish = SetupRequest { only: vec!["roce".to_owned()], ..SetupRequest::of(Purpose::Rdma) };
-    let plan = planned(&with(debian(), &[(file, "IB/RoCE v1\n")]), &wish).expect("a plan");
+    let request = SetupRequest { only: vec!["roce".to_owned()], ..SetupRequest::of(Purpose::Rdma) };
+    let plan = planned(&with(debian(), &[(file, "IB/RoCE v1\n")]), &request).expect("a plan");
     assert_eq!(plan.steps[0].change.wanted, State::all("RoCE v2", 1));
     assert!(advice(&plan, "roce")[0].contains("something on this machine sets v1"));
-    let plan = planned(&with(debian(), &[(file, "RoCE v2\n")]), &wish).expect("a plan");
+    let plan = planned(&with(debian(), &[(file, "RoCE v2\n")]), &request).expect("a plan");
     assert!(plan.steps.is_empty() && plan.advice.is_empty());
-    assert!(planned(&debian(), &wish).expect("a plan").advice.is_empty(), "as new kernels begin");
+    assert!(
+        planned(&debian(), &request).expect("a plan").advice.is_empty(),
+        "the default of new kernels"
+    );
     let old = with(debian(), &[("/proc/sys/kernel/osrelease", "3.10.0-1160.el7.x86_64\n")]);
-    let plan = planned(&old, &wish).expect("a plan");
+    let plan = planned(&old, &request).expect("a plan");
     assert_eq!(plan.advice[0].commands, ["cma_roce_mode -d mlx5_0 -p 1 -m 2"]);
 }
 
 #[test]
-fn the_mtu_of_ipoib_follows_its_mode_and_comes_back_with_it() {
+fn the_mtu_of_ipoib_follows_its_mode() {
     let ipoib = with(
         rocky(),
         &[
@@ -289,22 +292,22 @@ fn the_mtu_of_ipoib_follows_its_mode_and_comes_back_with_it() {
             ("/sys/class/net/ib0/mtu", "65520\n"),
         ],
     );
-    let wish = |mode| SetupRequest {
+    let request = |mode| SetupRequest {
         ipoib: Some(mode),
         only: vec!["ipoib".to_owned()],
         ..SetupRequest::of(Purpose::Rdma)
     };
-    let plan = planned(&ipoib, &wish(IpoibMode::Datagram)).expect("a plan");
+    let plan = planned(&ipoib, &request(IpoibMode::Datagram)).expect("a plan");
     let rule = "/etc/udev/rules.d/90-wirelane-ipoib-ib0.rules";
     assert_eq!(names(&plan), ["/sys/class/net/ib0/mtu", "/sys/class/net/ib0/mode", rule]);
     assert!(text(&plan, rule).contains("ATTR{mode}=\"datagram\", ATTR{mtu}=\"2044\""));
-    assert!(planned(&ipoib, &wish(IpoibMode::Connected)).expect("a plan").steps.is_empty());
-    let refusal = planned(&debian(), &wish(IpoibMode::Connected)).expect_err("no IPoIB");
+    assert!(planned(&ipoib, &request(IpoibMode::Connected)).expect("a plan").steps.is_empty());
+    let refusal = planned(&debian(), &request(IpoibMode::Connected)).expect_err("no IPoIB");
     assert!(matches!(refusal, Refusal::WrongUse(_)), "{refusal}");
 }
 
 #[test]
-fn nodes_that_only_root_may_open_are_given_to_the_group() {
+fn device_nodes_of_root_are_given_to_the_group() {
     let nodes = |groups: &str| {
         let mut machine = with(debian(), &[("/etc/group", groups)]);
         machine["nodes"]["/dev/infiniband/uverbs0"] =
@@ -328,34 +331,35 @@ fn nodes_that_only_root_may_open_are_given_to_the_group() {
 }
 
 #[test]
-fn the_firewall_is_told_in_the_words_of_whoever_keeps_it() {
-    let wish =
+fn firewall_advice_uses_the_commands_of_the_service_in_use() {
+    let request =
         SetupRequest { only: vec!["firewall".to_owned()], ..SetupRequest::of(Purpose::Rdma) };
     let service = format!("{WANTS}/firewalld.service");
-    let plan = planned(&with(rocky(), &[(&service, "x")]), &wish).expect("a plan");
+    let plan = planned(&with(rocky(), &[(&service, "x")]), &request).expect("a plan");
     assert!(plan.steps.is_empty());
     assert!(plan.advice[0].commands[0].starts_with("firewall-cmd --permanent --zone=trusted"));
-    let plan =
-        planned(&with(debian(), &[("/etc/ufw/ufw.conf", "ENABLED=yes\n")]), &wish).expect("a plan");
+    let plan = planned(&with(debian(), &[("/etc/ufw/ufw.conf", "ENABLED=yes\n")]), &request)
+        .expect("a plan");
     assert!(plan.advice[0].commands[0].starts_with("ufw allow from"), "{:?}", plan.advice);
     let mut open = debian();
     open["answers"] =
         json!({"firewall": {"program": "nft", "readable": true, "drops_by_default": false}});
-    assert!(planned(&open, &wish).expect("a plan").advice.is_empty());
+    assert!(planned(&open, &request).expect("a plan").advice.is_empty());
 }
 
 #[test]
-fn another_system_and_another_item_are_refused() {
+fn unknown_systems_and_items_are_refused() {
     let refusal =
         planned(&machine("ID=arch\n"), &SetupRequest::of(Purpose::Rdma)).expect_err("unknown");
     assert!(
         matches!(&refusal, Refusal::UnknownSystem(text) if text.contains("\"arch\"")),
         "{refusal}"
     );
-    let wish = SetupRequest { only: vec!["speed".to_owned()], ..SetupRequest::of(Purpose::Rdma) };
-    let refusal = planned(&debian(), &wish).expect_err("no such item");
+    let request =
+        SetupRequest { only: vec!["speed".to_owned()], ..SetupRequest::of(Purpose::Rdma) };
+    let refusal = planned(&debian(), &request).expect_err("no such item");
     assert!(
-        matches!(&refusal, Refusal::WrongUse(text) if text.contains("choose of packages, ")),
+        matches!(&refusal, Refusal::WrongUse(text) if text.contains("items: packages, ")),
         "{refusal}"
     );
 }

@@ -1,16 +1,16 @@
-//! What is worth changing on a few machines.
+//! Tuning plans of several machines.
 #![allow(missing_docs, reason = "a test")]
 
 mod card;
 
 use change::tune::{self, Choice, Profile};
-use change::{Change, Look, Outlook, Plan, State, Target};
+use change::{Change, Plan, Reader, State, StepStatus, Target};
 use node::Node;
 use serde_json::{Value, json};
 
 use card::{CARD, snapshot, tree};
 
-/// Two NUMA nodes, a RoCE card on the second one with its MTU as it came, and a GPU's worth of questions.
+/// Two NUMA nodes, and a RoCE card with the default MTU on the second one.
 fn machine() -> Value {
     let mut config = [0u8; 256];
     config[0x34] = 0x60;
@@ -61,7 +61,7 @@ fn planned(snapshot: &Value, profile: Profile, choice: &Choice) -> Plan {
     tune::plan(&Node::read(&tree), &tree, profile, choice).expect("a plan")
 }
 
-/// What a plan does to a target of this name.
+/// The wanted state of the target with this name.
 fn wanted<'p>(plan: &'p Plan, name: &str) -> Option<&'p State> {
     let step = plan.steps.iter().find(|step| step.change.target.name() == name);
     step.map(|step| &step.change.wanted)
@@ -79,7 +79,7 @@ fn items(plan: &Plan) -> Vec<&str> {
 }
 
 #[test]
-fn for_throughput_packets_rings_and_reads_are_large() {
+fn the_throughput_profile_raises_mtu_rings_and_read_requests() {
     let plan = planned(&machine(), Profile::Throughput, &Choice::default());
     assert_eq!(
         items(&plan),
@@ -92,14 +92,14 @@ fn for_throughput_packets_rings_and_reads_are_large() {
     assert_eq!(wanted(&plan, "largest read request of 0000:3b:00.0").cloned(), one("4096"));
     assert_eq!(wanted(&plan, "/proc/sys/vm/nr_hugepages").cloned(), one("512"));
     assert_eq!(wanted(&plan, "/proc/sys/net/core/rmem_max").cloned(), one("67108864"));
-    assert_eq!(wanted(&plan, "/proc/sys/net/core/wmem_max"), None, "it is larger already");
+    assert_eq!(wanted(&plan, "/proc/sys/net/core/wmem_max"), None, "it is already larger");
     assert_eq!(wanted(&plan, "/proc/sys/net/ipv4/tcp_rmem").cloned(), one("4096 131072 67108864"));
     assert_eq!(wanted(&plan, "/proc/irq/40/smp_affinity_list").cloned(), one("2-3"));
-    assert_eq!(wanted(&plan, "/proc/irq/41/smp_affinity_list"), None, "it is near already");
+    assert_eq!(wanted(&plan, "/proc/irq/41/smp_affinity_list"), None, "it is already near");
 }
 
 #[test]
-fn pages_are_set_only_where_the_setting_counts_pages_of_that_size() {
+fn huge_pages_are_set_only_where_the_default_size_is_2_mib() {
     let mut machine = machine();
     machine["files"]["/proc/meminfo"] =
         json!("MemTotal:       503316480 kB\nHugepagesize:   524288 kB\n");
@@ -109,7 +109,7 @@ fn pages_are_set_only_where_the_setting_counts_pages_of_that_size() {
 }
 
 #[test]
-fn a_bridge_and_what_is_no_roce_keep_their_mtu() {
+fn the_mtu_of_bridges_and_of_other_devices_than_roce_is_unchanged() {
     let mut bridged = machine();
     bridged["files"]["/sys/class/net/br0/mtu"] = json!("1500\n");
     bridged["links"][format!("{CARD}/net/eth0/master")] = json!("/sys/class/net/br0");
@@ -123,7 +123,7 @@ fn a_bridge_and_what_is_no_roce_keep_their_mtu() {
 }
 
 #[test]
-fn for_latency_cpus_stay_awake_and_interrupts_come_at_once() {
+fn the_latency_profile_disables_idle_states_and_coalescing() {
     let plan = planned(&machine(), Profile::Latency, &Choice::default());
     let deep = "/sys/devices/system/cpu/cpu0/cpuidle/state3/disable and 3 more";
     assert_eq!(wanted(&plan, deep), Some(&State::all("1", 4)));
@@ -133,7 +133,7 @@ fn for_latency_cpus_stay_awake_and_interrupts_come_at_once() {
 }
 
 #[test]
-fn what_is_set_now_is_set_after_a_restart_too() {
+fn settings_are_applied_again_after_a_restart() {
     let plan = planned(&machine(), Profile::Throughput, &Choice::default());
     let at_card =
         "ACTION==\"add\", SUBSYSTEM==\"net\", KERNELS==\"0000:3b:00.0\", ATTR{dev_port}==\"0\"";
@@ -161,7 +161,7 @@ fn what_is_set_now_is_set_after_a_restart_too() {
 }
 
 #[test]
-fn what_a_person_must_decide_is_advice_with_the_command() {
+fn decisions_of_the_administrator_are_advice_with_commands() {
     let plan = planned(&machine(), Profile::Throughput, &Choice::default());
     let commands = |item: &str| {
         let advice = plan.advice.iter().find(|advice| advice.item == item);
@@ -175,7 +175,7 @@ fn what_a_person_must_decide_is_advice_with_the_command() {
 }
 
 #[test]
-fn what_is_so_already_is_not_proposed() {
+fn settings_in_the_wanted_state_are_not_proposed() {
     let mut tuned = machine();
     let files = &mut tuned["files"];
     files[format!("{CARD}/net/eth0/mtu")] = json!("4200\n");
@@ -203,7 +203,7 @@ fn a_machine_without_rdma_has_host_items_only() {
 }
 
 #[test]
-fn one_item_or_device_can_be_chosen_and_a_wrong_name_is_told() {
+fn items_and_devices_can_be_selected_and_unknown_names_are_refused() {
     let only = Choice::default().only(&["mtu".into()]);
     assert_eq!(items(&planned(&machine(), Profile::Throughput, &only)), ["mtu"]);
     let skip = Choice::default().skip(&["mtu".into()]);
@@ -221,11 +221,11 @@ fn one_item_or_device_can_be_chosen_and_a_wrong_name_is_told() {
     let wrong = refused(Choice::default().only(&["speed".into()]));
     assert!(wrong.contains("\"speed\"") && wrong.contains("governor"), "{wrong}");
     let wrong = refused(Choice::default().devices(&["mlx5_9".into()]));
-    assert!(wrong.contains("\"mlx5_9\"; there: mlx5_0"), "{wrong}");
+    assert!(wrong.contains("\"mlx5_9\"; RDMA devices: mlx5_0"), "{wrong}");
 }
 
 #[test]
-fn in_a_container_limits_and_modules_are_the_hosts() {
+fn in_a_container_limits_and_modules_are_not_changed() {
     let mut pod = machine();
     pod["files"]["/.dockerenv"] = json!("");
     let plan = planned(&pod, Profile::Throughput, &Choice::default());
@@ -235,24 +235,24 @@ fn in_a_container_limits_and_modules_are_the_hosts() {
 }
 
 #[test]
-fn the_outlook_on_a_snapshot_tells_what_would_change() {
+fn the_status_of_steps_on_a_snapshot_is_known() {
     let plan = planned(&machine(), Profile::Throughput, &Choice::default());
-    let look = Look::kept(tree(&machine()));
-    let outlook = |name: &str| {
+    let reader = Reader::of_snapshot(tree(&machine()));
+    let status = |name: &str| {
         let step = plan.steps.iter().find(|step| step.change.target.name() == name);
-        step.expect("a step").outlook(&look)
+        step.expect("a step").status(&reader)
     };
-    let from = |name: &str| match outlook(name) {
-        Outlook::From(state) => Some(state),
+    let from = |name: &str| match status(name) {
+        StepStatus::ChangeFrom(state) => Some(state),
         _ => None,
     };
     assert_eq!(from("/sys/class/net/eth0/mtu"), Some(State::all("1500", 1)));
-    assert!(matches!(outlook("module ib_uverbs"), Outlook::Already));
-    assert!(matches!(outlook("module rdma_ucm"), Outlook::LiveOnly));
+    assert!(matches!(status("module ib_uverbs"), StepStatus::AlreadySet));
+    assert!(matches!(status("module rdma_ucm"), StepStatus::LiveOnly));
     assert_eq!(from("/etc/modules-load.d/wirelane.conf"), Some(State::Absent));
     let unknown =
         Change { target: Target::Rings { netdev: "eth9".into() }, wanted: State::all("1", 2) };
     let mut other = Plan::default();
     other.step("rings", "why", unknown, false);
-    assert!(matches!(other.steps[0].outlook(&look), Outlook::LiveOnly));
+    assert!(matches!(other.steps[0].status(&reader), StepStatus::LiveOnly));
 }

@@ -1,4 +1,4 @@
-//! The files: what each is, where it goes, and its text, which is in `deploy/`.
+//! The files to install: description, path, and text, which is in `deploy/`.
 
 use super::Part;
 
@@ -14,7 +14,7 @@ pub(super) fn of(part: Part) -> impl Iterator<Item = &'static File> {
     FILES.iter().filter(move |file| file.part == part)
 }
 
-/// What units name the program by.
+/// The path of the program in the units.
 pub(super) const PROGRAM: &str = "/usr/bin/wirelane";
 
 const FILES: &[File] = &[
@@ -26,7 +26,7 @@ const FILES: &[File] = &[
     },
     File {
         part: Part::Exporter,
-        what: "its flags, yours to change",
+        what: "its flags, for you to edit",
         path: "/etc/default/wirelane-exporter",
         text: include_str!("../../deploy/systemd/wirelane-exporter.default"),
     },
@@ -38,7 +38,7 @@ const FILES: &[File] = &[
     },
     File {
         part: Part::Serve,
-        what: "its flags, yours to change",
+        what: "its flags, for you to edit",
         path: "/etc/default/wirelane",
         text: include_str!("../../deploy/systemd/wirelane.default"),
     },
@@ -50,13 +50,13 @@ const FILES: &[File] = &[
     },
     File {
         part: Part::Prometheus,
-        what: "an example of what to scrape, to copy from",
+        what: "an example of scrape jobs, to copy from",
         path: "/etc/prometheus/wirelane-example.yml",
         text: include_str!("../../deploy/prometheus/prometheus.yml"),
     },
     File {
         part: Part::Grafana,
-        what: "where Grafana finds the dashboards",
+        what: "the location of the dashboards, for Grafana",
         path: "/etc/grafana/provisioning/dashboards/wirelane.yaml",
         text: include_str!("../../deploy/grafana/provisioning.yaml"),
     },

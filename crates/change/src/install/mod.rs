@@ -1,7 +1,7 @@
-//! What belongs beside the program on a machine: units, alert rules, dashboards, and flags for the units.
+//! Files to install besides the program: units, their flags, alert rules and dashboards.
 //!
-//! A [`Part`] is what one wants to have; its files are rows of `FILES`. [`plan`] makes changes of them, which go
-//! through [`apply()`](crate::apply()) like any others. What somebody else wrote, or changed since we did, is kept.
+//! A [`Part`] is what to install; its files are rows of `FILES`. [`plan`] returns changes for
+//! [`apply()`](crate::apply()). Files that we did not write, or that were changed since, are left unchanged.
 
 mod files;
 mod foreign;
@@ -12,7 +12,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::{Change, Plan};
-pub use foreign::{KeptFile, keep};
+pub use foreign::{KeptFile, skip_foreign_files};
 
 /// Something to install.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -22,25 +22,25 @@ pub enum Part {
     Exporter,
     /// The unit of the store.
     Serve,
-    /// Alert rules, and an example of what to scrape.
+    /// Alert rules, and an example of scrape jobs.
     Prometheus,
     /// Dashboards.
     Grafana,
 }
 
-/// Where the program is, as a unit has it.
+/// The path of the program in a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program(String);
 
 /// Why a path cannot be a unit's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnfitProgram(String);
+pub struct InvalidProgram(String);
 
 impl Part {
-    /// All there are.
+    /// All parts.
     pub const ALL: [Part; 4] = [Part::Exporter, Part::Serve, Part::Prometheus, Part::Grafana];
 
-    /// As it is typed.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Part::Exporter => "exporter",
@@ -50,7 +50,7 @@ impl Part {
         }
     }
 
-    /// The unit that it brings.
+    /// Its unit.
     pub fn unit(self) -> Option<&'static str> {
         match self {
             Part::Exporter => Some("wirelane-exporter"),
@@ -59,7 +59,7 @@ impl Part {
         }
     }
 
-    /// What a person does when its files are there, word for word.
+    /// The commands to run after its files are installed.
     fn commands(self) -> Vec<String> {
         match self {
             Part::Exporter | Part::Serve => {
@@ -76,50 +76,50 @@ impl Part {
 
     fn why(self) -> &'static str {
         match self {
-            Part::Exporter | Part::Serve => "the unit is there, and does not run yet",
+            Part::Exporter | Part::Serve => "the unit is installed, but not started",
             Part::Prometheus => {
-                "nobody's prometheus.yml is changed: add `/etc/prometheus/rules/*.rules.yml` to its rule_files, and jobs \
+                "prometheus.yml is not changed: add `/etc/prometheus/rules/*.rules.yml` to its rule_files, and jobs \
                  as in /etc/prometheus/wirelane-example.yml"
             }
-            Part::Grafana => "Grafana reads dashboards that are provisioned when it starts",
+            Part::Grafana => "Grafana reads provisioned dashboards at its start",
         }
     }
 }
 
 impl Program {
-    /// A path that a unit can have without quoting, absolute.
-    pub fn at(path: &str) -> Result<Program, UnfitProgram> {
+    /// An absolute path that needs no quoting in a unit.
+    pub fn at(path: &str) -> Result<Program, InvalidProgram> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
         if path.starts_with('/') && path.chars().all(plain) {
             return Ok(Program(path.to_owned()));
         }
-        Err(UnfitProgram(format!(
-            "{path:?} cannot stand in a unit: give an absolute path of letters, digits and ._+-"
+        Err(InvalidProgram(format!(
+            "{path:?} is not valid in a unit: pass an absolute path of letters, digits and ._+-"
         )))
     }
 
-    /// Where the running program is, if a service can see it: units here have no homes and a /tmp of their own.
-    pub fn running(path: &str) -> Result<Program, UnfitProgram> {
+    /// The path of the running program, if a service can access it: the units have no access to homes and a private /tmp.
+    pub fn running(path: &str) -> Result<Program, InvalidProgram> {
         let hidden = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
         if let Some(folder) = hidden.iter().find(|folder| Path::new(path).starts_with(folder)) {
-            return Err(UnfitProgram(format!(
-                "this program is {path}, and the units see nothing of {folder}: copy it to /usr/local/bin and run it \
-                 from there, or give the absolute path where it will be"
+            return Err(InvalidProgram(format!(
+                "this program is {path}, but the units have no access to {folder}: copy it to /usr/local/bin and run it \
+                 from there, or pass the absolute path where it will be"
             )));
         }
         Program::at(path)
     }
 }
 
-impl fmt::Display for UnfitProgram {
+impl fmt::Display for InvalidProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for UnfitProgram {}
+impl std::error::Error for InvalidProgram {}
 
-/// The files of these parts, and what is to be done then.
+/// The files of these parts, and the commands to run then as advice.
 pub fn plan(parts: &[Part], program: &Program) -> Plan {
     let mut plan = Plan::default();
     for part in Part::ALL.into_iter().filter(|part| parts.contains(part)) {
@@ -137,9 +137,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_no_service_could_start_is_refused() {
+    fn a_program_that_services_cannot_access_is_refused() {
         assert!(Program::running("/usr/local/bin/wirelane").is_ok());
-        assert!(Program::at("/home/me/wirelane").is_ok(), "who says so may have opened it");
+        assert!(
+            Program::at("/home/me/wirelane").is_ok(),
+            "an explicit path is not checked for access"
+        );
         for wrong in
             ["/home/me/wirelane", "/tmp/x/wirelane", "/opt/a b/wirelane", "wirelane", "/o%n"]
         {

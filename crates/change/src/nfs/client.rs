@@ -1,4 +1,4 @@
-//! A client: what it takes to mount a folder of another host by RDMA.
+//! A client: the steps to mount a folder of another host over RDMA.
 
 use std::net::IpAddr;
 
@@ -7,26 +7,26 @@ use node::{Mount, Node, Tree};
 use super::{MODULE, Refusal, Source, WHY_MODULE, module_file, requirements};
 use crate::{Change, Plan};
 
-/// What shall be mounted.
+/// A mount to plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mounting {
-    /// What.
+pub struct MountRequest {
+    /// The host and its folder.
     pub source: Source,
-    /// Where.
+    /// The mount point.
     pub point: String,
     /// The server's port for RDMA.
     pub port: u16,
     /// NFS's version: `4.2`.
     pub version: String,
-    /// Connections, where there shall be several.
+    /// The number of connections (`nconnect`).
     pub connections: Option<u8>,
-    /// Whether nothing may be written.
+    /// Whether it is mounted read-only.
     pub read_only: bool,
     /// Whether it is mounted again after a restart.
     pub persist: bool,
 }
 
-/// How the server is reached: its address, and ours towards it.
+/// The addresses of the server, and of this host towards it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
     /// The server's.
@@ -35,11 +35,11 @@ pub struct Route {
     pub from: IpAddr,
 }
 
-/// The steps. `route` is not known for a tree.
+/// Plans the steps. `route` is `None` for a tree.
 pub fn plan(
     node: &Node,
     tree: &Tree,
-    mounting: &Mounting,
+    mounting: &MountRequest,
     route: Option<Route>,
 ) -> Result<Plan, Refusal> {
     requirements::has_program(tree, "mount.nfs", "nfs-common")?;
@@ -53,7 +53,7 @@ pub fn plan(
     Ok(mounting.steps())
 }
 
-/// A route from an address that is no RDMA port's cannot be taken by RDMA.
+/// Refuses a route from an address that no RDMA port has.
 fn uses_rdma(
     node: &Node,
     ports: &[(&node::Device, &node::Port)],
@@ -67,16 +67,16 @@ fn uses_rdma(
         return Ok(());
     }
     Err(Refusal(format!(
-        "{} is reached from {}, which is no address of an active RDMA port ({}): name the server by its address on \
+        "{} is reached from {}, which is no address of an active RDMA port ({}): use the server's address on \
          the fabric",
         source.host,
         route.from,
-        requirements::told(node, ports)
+        requirements::describe_addresses(node, ports)
     )))
 }
 
-impl Mounting {
-    /// As `mount -o` takes them.
+impl MountRequest {
+    /// The options of `mount -o`.
     pub fn options(&self) -> String {
         let mut options = format!("rdma,port={},vers={}", self.port, self.version);
         if let Some(connections) = self.connections {
@@ -93,18 +93,18 @@ impl Mounting {
         let mut plan = Plan::default();
         plan.step("module", WHY_MODULE, Change::module(MODULE), true);
         if self.persist {
-            plan.step("module", KEPT, module_file("client"), true);
+            plan.step("module", PERSISTENT, module_file("client"), true);
         }
         let mount = Change::mount(&source, &self.point, &options, "rdma");
         plan.step("mount", format!("mount -o {options}"), mount, true);
         if self.persist {
             let line = format!("{source} {} nfs {options},_netdev,nofail 0 0", self.point);
-            plan.step("fstab", KEPT, Change::line("/etc/fstab", line), true);
+            plan.step("fstab", PERSISTENT, Change::line("/etc/fstab", line), true);
         }
         plan
     }
 
-    /// Whether nothing stands in the way: another mount at the point, or one that would share its connection.
+    /// Checks for another mount at the point, and for one that would share its connection.
     fn is_free(&self, mounts: &[Mount], route: Option<Route>) -> Result<(), Refusal> {
         let there = Mount::at(mounts, &self.point);
         let ours = |mount: &Mount| {
@@ -114,7 +114,7 @@ impl Mounting {
             Some(mount) if ours(mount) => return Ok(()),
             Some(Mount { source, kind, .. }) => {
                 return Err(Refusal(format!(
-                    "{} is taken: {source} ({kind}) is mounted there; unmount it, or choose another folder",
+                    "{} is in use: {source} ({kind}) is mounted there; unmount it, or choose another folder",
                     self.point
                 )));
             }
@@ -133,7 +133,7 @@ impl Mounting {
         match mounts.iter().find(shares) {
             None => Ok(()),
             Some(mount) => Err(Refusal(format!(
-                "{} is mounted from the same server by {} at {}: for one server and version Linux has one connection, \
+                "{} is mounted from the same server over {} at {}: Linux has one connection per server and version, \
                  so this mount would use it too; unmount that one, or choose version {} of NFS",
                 mount.source,
                 mount.option("proto").unwrap_or("tcp"),
@@ -144,14 +144,14 @@ impl Mounting {
     }
 }
 
-const KEPT: &str = "the same after a restart";
+const PERSISTENT: &str = "the same after a restart";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn mounting() -> Mounting {
-        Mounting {
+    fn mounting() -> MountRequest {
+        MountRequest {
             source: "10.0.0.1:/data".parse().expect("fit"),
             point: "/mnt/data".to_owned(),
             port: 20049,
@@ -169,26 +169,26 @@ mod tests {
     }
 
     #[test]
-    fn options_are_those_that_mount_by_rdma() {
+    fn options_select_rdma() {
         assert_eq!(mounting().options(), "rdma,port=20049,vers=4.2");
-        let more = Mounting { connections: Some(4), read_only: true, ..mounting() };
+        let more = MountRequest { connections: Some(4), read_only: true, ..mounting() };
         assert_eq!(more.options(), "rdma,port=20049,vers=4.2,nconnect=4,ro");
     }
 
     #[test]
-    fn a_restart_is_outlived_only_on_demand() {
-        let items = |mounting: Mounting| {
+    fn a_mount_persists_only_on_request() {
+        let items = |mounting: MountRequest| {
             let steps = mounting.steps().steps;
             steps.iter().map(|step| step.change.target.name()).collect::<Vec<_>>()
         };
         assert_eq!(items(mounting()), ["module rpcrdma", "mount at /mnt/data"]);
-        let kept = items(Mounting { persist: true, ..mounting() });
+        let kept = items(MountRequest { persist: true, ..mounting() });
         assert_eq!(kept[1], "/etc/modules-load.d/wirelane-nfs-client.conf");
         assert_eq!(kept[3], "line of /etc/fstab");
     }
 
     #[test]
-    fn a_mount_by_tcp_of_the_same_server_and_version_would_carry_it() {
+    fn a_mount_over_tcp_of_the_same_server_and_version_is_refused() {
         let tcp = "rw,vers=4.2,proto=tcp,addr=10.0.0.1";
         let route =
             Route { to: "10.0.0.1".parse().expect("IP"), from: "10.0.0.2".parse().expect("IP") };
@@ -196,13 +196,13 @@ mod tests {
         let error =
             mounting().is_free(std::slice::from_ref(&by_name), Some(route)).expect_err("shared");
         assert!(error.to_string().contains("choose version 4.1"), "{error}");
-        assert!(mounting().is_free(&[by_name], None).is_ok(), "of a tree no address is known");
+        assert!(mounting().is_free(&[by_name], None).is_ok(), "no address is known in a tree");
         let old = mount("/home", "10.0.0.1:/home", "nfs4", "vers=4.1,proto=tcp");
         assert!(mounting().is_free(&[old], None).is_ok(), "another version has its own");
     }
 
     #[test]
-    fn what_is_mounted_there_already_is_in_the_way_unless_it_is_the_same() {
+    fn another_mount_at_the_point_is_refused_and_the_same_is_accepted() {
         let other = mount("/mnt/data", "/dev/sda1", "ext4", "rw");
         let error = mounting().is_free(&[other], None).expect_err("taken").to_string();
         assert!(error.contains("/dev/sda1 (ext4) is mounted there"), "{error}");

@@ -1,11 +1,11 @@
-//! Who may mount: named hosts and networks, never everybody.
+//! The clients that may mount: named hosts and networks, never all hosts.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
 use super::InvalidArgument;
 
-/// Hosts, networks and netgroups, each as /etc/exports has it.
+/// Hosts, networks and netgroups, in the syntax of /etc/exports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clients(Vec<String>);
 
@@ -15,7 +15,7 @@ impl Clients {
         &self.0
     }
 
-    /// Those that are networks or addresses, with how many bits name the network.
+    /// Those that are networks or addresses, with the length of the network prefix.
     pub(super) fn networks(&self) -> impl Iterator<Item = (&str, IpAddr, u8)> {
         self.0.iter().filter_map(|name| {
             let (address, prefix) = network(name)?.ok()?;
@@ -35,48 +35,53 @@ impl FromStr for Clients {
                 names.push(name.to_owned());
             }
         }
-        if names.len() > MAX {
-            return Err(InvalidArgument(format!("more than {MAX} clients: name their network")));
+        if names.len() > MAX_CLIENTS {
+            return Err(InvalidArgument(format!(
+                "more than {MAX_CLIENTS} clients: name their network"
+            )));
         }
         Ok(Clients(names))
     }
 }
 
 fn check(name: &str) -> Result<(), InvalidArgument> {
-    let unfit = |why: String| Err(InvalidArgument(format!("client {name:?}: {why}")));
+    let invalid = |why: String| Err(InvalidArgument(format!("client {name:?}: {why}")));
     if name.contains(['*', '?', '[']) {
-        return unfit(
-            "everybody who fits could mount it: name hosts (a,b) or a network (10.0.0.0/24)".into(),
+        return invalid(
+            "patterns are not accepted: name hosts (a,b) or a network (10.0.0.0/24)".into(),
         );
     }
     match network(name) {
         Some(Ok((_, 0))) => {
-            return unfit("that is everybody: name hosts or a smaller network".into());
+            return invalid("this would be all hosts: name hosts or a smaller network".into());
         }
         Some(Ok((address, prefix))) => {
             let first = first(address, prefix);
             if first != address {
-                return unfit(format!(
-                    "no network begins there: say {first}/{prefix}, or {address} alone"
+                return invalid(format!(
+                    "this is not the first address of a network: write {first}/{prefix}, or {address}"
                 ));
             }
             return Ok(());
         }
         Some(Err(())) => {
-            return unfit("after an address and / comes the number of the network's bits".into());
+            return invalid("not of the form ADDRESS/PREFIX".into());
         }
         None => {}
     }
     let host = name.strip_prefix('@').unwrap_or(name);
     let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
-    if host.is_empty() || host.len() > LONGEST || host.starts_with('-') || !host.chars().all(plain)
+    if host.is_empty()
+        || host.len() > MAX_NAME_BYTES
+        || host.starts_with('-')
+        || !host.chars().all(plain)
     {
-        return unfit("no name of a host, address or network (10.0.0.0/24)".into());
+        return invalid("not a host name, address or network (10.0.0.0/24)".into());
     }
     Ok(())
 }
 
-/// An address or a network; an address that stands alone has all its bits.
+/// An address or a network; an address without a prefix has the full length.
 fn network(name: &str) -> Option<Result<(IpAddr, u8), ()>> {
     let (address, prefix) = match name.split_once('/') {
         Some((address, prefix)) => (address, Some(prefix)),
@@ -96,19 +101,19 @@ fn network(name: &str) -> Option<Result<(IpAddr, u8), ()>> {
 pub(super) fn first(address: IpAddr, prefix: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0);
+            let mask = u32::MAX_CLIENTS.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0);
             std::net::Ipv4Addr::from_bits(v4.to_bits() & mask).into()
         }
         IpAddr::V6(v6) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(prefix.min(128))).unwrap_or(0);
+            let mask = u128::MAX_CLIENTS.checked_shl(128 - u32::from(prefix.min(128))).unwrap_or(0);
             std::net::Ipv6Addr::from_bits(v6.to_bits() & mask).into()
         }
     }
 }
 
-const MAX: usize = 256;
-/// Of a name in DNS.
-const LONGEST: usize = 253;
+const MAX_CLIENTS: usize = 256;
+/// The limit of DNS.
+const MAX_NAME_BYTES: usize = 253;
 
 #[cfg(test)]
 mod tests {
@@ -126,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn everybody_is_refused_however_it_is_said() {
+    fn patterns_and_all_hosts_are_refused() {
         for text in ["*", "*.example.org", "0.0.0.0/0", "::/0", "a,*", "node[0-9]", "host?"] {
             assert!(text.parse::<Clients>().is_err(), "{text}");
         }
     }
 
     #[test]
-    fn what_would_break_out_of_the_line_is_refused() {
+    fn invalid_clients_are_refused() {
         for text in [
             "",
             "a,,b",
@@ -149,6 +154,6 @@ mod tests {
             assert!(text.parse::<Clients>().is_err(), "{text:?}");
         }
         let error = "10.0.0.7/24".parse::<Clients>().expect_err("no network");
-        assert!(error.to_string().contains("say 10.0.0.0/24, or 10.0.0.7 alone"), "{error}");
+        assert!(error.to_string().contains("write 10.0.0.0/24, or 10.0.0.7"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 //! NFS over RDMA: what a server and a client need, as plans, and whether a mount really uses RDMA.
 //!
-//! Pure: [`server::plan`] and [`client::plan`] look at facts and either give a [`Plan`](crate::Plan) or
-//! say in a line why not ([`Refusal`]); [`proof`] checks what is mounted. Changes are made by
+//! Pure: [`server::plan`] and [`client::plan`] read facts and return a [`Plan`](crate::Plan) or
+//! a [`Refusal`] with the reason; [`proof`] checks a mount. Changes are applied by
 //! [`apply()`](crate::apply()) and reverted by [`revert()`](crate::revert()).
 
 pub mod client;
@@ -13,10 +13,10 @@ mod source;
 
 use std::fmt;
 
-pub use client::Mounting;
+pub use client::MountRequest;
 pub use clients::Clients;
 pub use proof::Proof;
-pub use server::Serving;
+pub use server::ExportRequest;
 pub use source::Source;
 
 use crate::Change;
@@ -33,7 +33,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// What was typed and cannot be meant.
+/// An invalid argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidArgument(String);
 
@@ -45,51 +45,51 @@ impl fmt::Display for InvalidArgument {
 
 impl std::error::Error for InvalidArgument {}
 
-/// Where NFS over RDMA listens (RFC 5667, 7; IANA `nfsrdma`).
+/// The port of NFS over RDMA (RFC 5667, 7; IANA `nfsrdma`).
 pub const PORT: u16 = 20049;
 
-/// A path that stands in exports, fstab and mountinfo as it is: absolute, plain, no end but its name.
+/// A path that needs no quoting in exports, fstab and mountinfo: absolute, without special characters or a trailing slash.
 pub fn folder(text: &str) -> Result<String, InvalidArgument> {
-    let unfit = |why: &str| Err(InvalidArgument(format!("{text:?} {why}")));
+    let invalid = |why: &str| Err(InvalidArgument(format!("{text:?} {why}")));
     if !text.starts_with('/') {
-        return unfit("is no path from the root: begin it with /");
+        return invalid("is not an absolute path");
     }
-    if text.len() > LONGEST_PATH {
-        return unfit("is longer than any path");
+    if text.len() > MAX_PATH_BYTES {
+        return invalid("is too long for a path");
     }
     if text.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
-        return unfit(
-            "has a blank in it, which /etc/exports and /etc/fstab cannot tell from its end",
+        return invalid(
+            "contains white space, which separates fields in /etc/exports and /etc/fstab",
         );
     }
     if text.contains(['"', '\'', '\\', '#', '(', ')', ',', '*', '?', '[', '%']) {
-        return unfit("has a letter in it that means something else in /etc/exports");
+        return invalid("contains a character with a special meaning in /etc/exports");
     }
     if text.split('/').any(|name| matches!(name, "." | "..")) {
-        return unfit("contains . or ..: name the folder itself");
+        return invalid("contains . or ..: name the folder itself");
     }
     let names: Vec<&str> = text.split('/').filter(|name| !name.is_empty()).collect();
     Ok(format!("/{}", names.join("/")))
 }
 
-/// A file that loads the module with the machine.
-fn module_file(whose: &str) -> Change {
+/// A file that loads the module at boot.
+fn module_file(role: &str) -> Change {
     let text = format!("{HEAD}{MODULE}\n");
-    Change::file(format!("/etc/modules-load.d/wirelane-nfs-{whose}.conf"), text)
+    Change::file(format!("/etc/modules-load.d/wirelane-nfs-{role}.conf"), text)
 }
 
-/// The transport of both ends; `svcrdma` and `xprtrdma` are other names of it.
+/// The transport of client and server; `svcrdma` and `xprtrdma` are aliases.
 const MODULE: &str = "rpcrdma";
-const WHY_MODULE: &str = "the kernel's RPC over RDMA, of both ends";
+const WHY_MODULE: &str = "the kernel's RPC over RDMA, for client and server";
 const HEAD: &str = "# Written by `wirelane nfs`; `wirelane nfs remove` reverts it.\n";
-const LONGEST_PATH: usize = 1024;
+const MAX_PATH_BYTES: usize = 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn paths_that_other_files_would_misread_are_refused() {
+    fn paths_that_would_need_quoting_are_refused() {
         assert_eq!(folder("/srv//data/"), Ok("/srv/data".to_owned()));
         assert_eq!(folder("/"), Ok("/".to_owned()));
         for path in ["srv", "", "/a b", "/a\n*(rw)", "/a\"", "/a/../b", "/a(rw)", "/a#", "/a\\040b"]

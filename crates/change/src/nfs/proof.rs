@@ -1,4 +1,4 @@
-//! Whether a mount uses RDMA: what the kernel's table of mounts says, and the connection itself.
+//! Whether a mount uses RDMA: from the kernel's mount table, and the connection itself.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::{MODULE, PORT, Refusal};
 
-/// What is known of a mount.
+/// The facts of a mount, and whether it uses RDMA.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Proof {
-    /// Where it is.
+    /// The mount point.
     pub mountpoint: String,
     /// `10.0.0.1:/data`.
     pub source: String,
@@ -23,26 +23,27 @@ pub struct Proof {
     pub server: Option<IpAddr>,
     /// Its port for RDMA.
     pub port: u16,
-    /// The connections of RDMA to it; `None`: not known.
+    /// The RDMA connections to it; `None`: not known.
     pub connections: Option<Vec<CmId>>,
     /// Why it is not RDMA, if it is not.
     pub why_not: Option<String>,
 }
 
 impl Proof {
-    /// What is known of the mount that holds a path.
+    /// Checks the mount that contains a path.
     pub fn of(
         mounts: &[Mount],
         path: &str,
         cm_ids: Option<Vec<CmId>>,
         node: &Node,
     ) -> Result<Proof, Refusal> {
-        let mount = Mount::containing(mounts, path)
-            .ok_or_else(|| Refusal(format!("{path}: this machine tells nothing of its mounts")))?;
+        let mount = Mount::containing(mounts, path).ok_or_else(|| {
+            Refusal(format!("{path}: the mount table of this machine cannot be read"))
+        })?;
         if !matches!(mount.kind.as_str(), "nfs" | "nfs4") {
             return Err(Refusal(format!(
-                "{path} is no NFS: it is on {} ({}), mounted at {}; `wirelane nfs client apply HOST:/DIR {path}` mounts \
-                 by RDMA",
+                "{path} is not on NFS: it is on {} ({}), mounted at {}; `wirelane nfs client apply HOST:/DIR {path}` mounts \
+                 over RDMA",
                 mount.source, mount.kind, mount.point
             )));
         }
@@ -77,7 +78,7 @@ impl Proof {
             let server = self.server.map_or_else(|| "its server".to_owned(), |ip| ip.to_string());
             return none.then(|| {
                 format!(
-                    "proto=rdma, yet no RDMA connection to {server}, port {}, is open",
+                    "proto=rdma, but no RDMA connection to {server}, port {}, is open",
                     self.port
                 )
             });
@@ -90,8 +91,8 @@ impl Proof {
         Some(match before {
             _ if node.devices.is_empty() => format!("proto={proto}: there is no RDMA device here"),
             Some(before) => format!(
-                "proto={proto}: {} of the same server and version was mounted so first, and Linux has one connection \
-                 for both; unmount both, then mount by `wirelane nfs client apply`",
+                "proto={proto}: {} of the same server and version was mounted first, and Linux uses one connection \
+                 for both; unmount both, then mount with `wirelane nfs client apply`",
                 before.point
             ),
             None => format!(
@@ -151,11 +152,11 @@ mod tests {
             idle.why_not.expect("a reason").contains("no RDMA connection to 10.0.0.1, port 20049")
         );
         let unknown = Proof::of(&[rdma], "/m", None, &node()).expect("NFS");
-        assert_eq!(unknown.why_not, None, "what is not known is no reason");
+        assert_eq!(unknown.why_not, None, "unknown connections are no reason");
     }
 
     #[test]
-    fn tcp_is_told_with_its_reason() {
+    fn tcp_is_reported_with_its_reason() {
         let tcp = mount("/m", "nfs4", "vers=4.2,proto=tcp,addr=10.0.0.1");
         let reason = |mounts: &[Mount]| {
             Proof::of(mounts, "/m", None, &node()).expect("NFS").why_not.expect("a reason")
@@ -169,9 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_nfs_is_said_so() {
+    fn a_mount_that_is_not_nfs_is_refused() {
         let error =
             Proof::of(&[mount("/", "ext4", "rw")], "/m", None, &node()).expect_err("no NFS");
-        assert!(error.to_string().starts_with("/m is no NFS: it is on"), "{error}");
+        assert!(error.to_string().starts_with("/m is not on NFS: it is on"), "{error}");
     }
 }

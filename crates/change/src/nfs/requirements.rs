@@ -1,4 +1,4 @@
-//! What both ends need before anything is planned: nfs-utils, the module, an RDMA port that carries traffic.
+//! What client and server need: nfs-utils, the module, an active RDMA port.
 
 use std::net::IpAddr;
 
@@ -6,18 +6,18 @@ use node::{Device, Node, Port, Seen, Tree};
 
 use super::{MODULE, Refusal};
 
-/// Whether one of nfs-utils' programs is there.
+/// Checks that a program of nfs-utils is installed.
 pub(super) fn has_program(tree: &Tree, name: &str, debian: &str) -> Result<(), Refusal> {
     let there = |folder: &&str| tree.exists(&format!("{folder}/{name}"));
     if ["/usr/sbin", "/sbin", "/usr/local/sbin"].iter().any(there) {
         return Ok(());
     }
     Err(Refusal(format!(
-        "{name} of nfs-utils is not here: install it (Debian: apt install {debian}; RHEL: dnf install nfs-utils)"
+        "{name} of nfs-utils is not installed: install it (Debian: apt install {debian}; RHEL: dnf install nfs-utils)"
     )))
 }
 
-/// Whether the kernel has the transport, where that can be told.
+/// Checks that the kernel has the transport, where that can be determined.
 pub(super) fn has_module(tree: &Tree) -> Result<(), Refusal> {
     if tree.exists(&format!("/sys/module/{MODULE}")) {
         return Ok(());
@@ -28,7 +28,7 @@ pub(super) fn has_module(tree: &Tree) -> Result<(), Refusal> {
     let names = |list: &Seen<String>| list.value().is_some_and(|text| text.contains(&file));
     match list("modules.dep") {
         listed if names(&listed) || names(&list("modules.builtin")) => Ok(()),
-        // Too long to be read, or not readable: loading it will tell.
+        // Too long to be read, or not readable: loading it will fail if it is missing.
         Seen::Refused(_) | Seen::Odd(_) => Ok(()),
         _ => Err(Refusal(format!(
             "this kernel ({kernel}) has no module {MODULE}: install the rest of its modules (Debian: linux-image-amd64 \
@@ -37,11 +37,11 @@ pub(super) fn has_module(tree: &Tree) -> Result<(), Refusal> {
     }
 }
 
-/// The ports that carry traffic, at least one.
+/// The active ports, at least one.
 pub(super) fn active_ports(node: &Node) -> Result<Vec<(&Device, &Port)>, Refusal> {
     if node.devices.is_empty() {
         return Err(Refusal(
-            "there is no RDMA device here: `wirelane doctor` says why; soft-RoCE can be made by `rdma link add \
+            "there is no RDMA device here: `wirelane doctor` finds the reason; to create a soft-RoCE device: `rdma link add \
              rxe0 type rxe netdev DEVICE`"
                 .to_owned(),
         ));
@@ -52,14 +52,14 @@ pub(super) fn active_ports(node: &Node) -> Result<Vec<(&Device, &Port)>, Refusal
     if active.is_empty() {
         let names: Vec<&str> = node.devices.iter().map(|device| device.name.as_str()).collect();
         return Err(Refusal(format!(
-            "no port of {} is active: `wirelane doctor` says why",
+            "no port of {} is active: `wirelane doctor` finds the reason",
             names.join(", ")
         )));
     }
     Ok(active)
 }
 
-/// Addresses of a port, by its net device and by its GIDs: those of virtual LANs and bonds are in the GIDs alone.
+/// Addresses of a port, from its net device and its GIDs: those of VLANs and bonds are only in the GIDs.
 pub(super) fn addresses(node: &Node, port: &Port) -> Vec<(IpAddr, Option<u8>)> {
     let netdev = port.netdev.as_deref().and_then(|name| node.netdev(name));
     let mut found: Vec<(IpAddr, Option<u8>)> = netdev
@@ -77,13 +77,13 @@ pub(super) fn addresses(node: &Node, port: &Port) -> Vec<(IpAddr, Option<u8>)> {
 }
 
 /// `rxe0: 10.77.0.1, rxe1: none`.
-pub(super) fn told(node: &Node, ports: &[(&Device, &Port)]) -> String {
-    let told = |(device, port): &(&Device, &Port)| {
+pub(super) fn describe_addresses(node: &Node, ports: &[(&Device, &Port)]) -> String {
+    let describe = |(device, port): &(&Device, &Port)| {
         let addresses = addresses(node, port);
         let addresses: Vec<String> =
             addresses.iter().map(|(address, _)| address.to_string()).collect();
         let addresses = if addresses.is_empty() { "none".to_owned() } else { addresses.join(" ") };
         format!("{}: {addresses}", device.name)
     };
-    ports.iter().map(told).collect::<Vec<_>>().join(", ")
+    ports.iter().map(describe).collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-//! A server: what it takes to serve a folder by RDMA.
+//! A server: the steps to serve a folder over RDMA.
 
 use std::collections::BTreeSet;
 
@@ -10,75 +10,75 @@ use super::{Clients, HEAD, MODULE, Refusal, WHY_MODULE, clients, module_file, re
 use crate::setup::firewall::{self, FirewallService};
 use crate::{Change, Plan};
 
-/// What shall be served.
+/// An export to plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Serving {
+pub struct ExportRequest {
     /// The folder.
     pub dir: String,
-    /// Who may mount it.
+    /// The clients that may mount it.
     pub clients: Clients,
     /// The port for RDMA.
     pub port: u16,
-    /// Whether nothing may be written.
+    /// Whether it is exported read-only.
     pub read_only: bool,
-    /// Whether root of a client is root here too.
+    /// Whether root of a client is root here too (`no_root_squash`).
     pub trust_root: bool,
 }
 
-/// The steps, and what is left to a person.
-pub fn plan(node: &Node, tree: &Tree, serving: &Serving) -> Result<Plan, Refusal> {
+/// Plans the steps, and advice for the administrator.
+pub fn plan(node: &Node, tree: &Tree, serving: &ExportRequest) -> Result<Plan, Refusal> {
     requirements::has_program(tree, "rpc.nfsd", "nfs-kernel-server")?;
     requirements::has_program(tree, "exportfs", "nfs-kernel-server")?;
     let ports = requirements::active_ports(node)?;
     requirements::has_module(tree)?;
     has_address(node, tree, &ports)?;
     serving.is_port_free(tree)?;
-    serving.shuts_nobody_out(tree)?;
+    serving.keeps_current_clients(tree)?;
     let mounts = Mount::read_all(tree);
-    let options = serving.options(serving.below(tree, &mounts)?);
+    let options = serving.options(serving.mount_of(tree, &mounts)?);
     let mut plan = serving.steps(&options);
     serving.advise(node, tree, &ports, &mut plan);
     advise_of_root(&mounts, &mut plan);
     Ok(plan)
 }
 
-impl Serving {
-    /// The file system that holds the folder, where it is known.
-    fn below<'m>(&self, tree: &Tree, mounts: &'m [Mount]) -> Result<Option<&'m Mount>, Refusal> {
+impl ExportRequest {
+    /// The mount that contains the folder, where it is known.
+    fn mount_of<'m>(&self, tree: &Tree, mounts: &'m [Mount]) -> Result<Option<&'m Mount>, Refusal> {
         let dir = &self.dir;
         match tree.node(dir) {
-            Seen::Value(node) if node.mode & KIND == FOLDER => {}
-            Seen::Value(_) => return Err(Refusal(format!("{dir} is no folder: name one"))),
-            _ => return Err(Refusal(format!("there is no folder {dir}: make it first"))),
+            Seen::Value(node) if node.mode & TYPE_MASK == FOLDER => {}
+            Seen::Value(_) => return Err(Refusal(format!("{dir} is not a folder"))),
+            _ => return Err(Refusal(format!("there is no folder {dir}: create it first"))),
         }
         let below = Mount::containing(mounts, dir);
         let exports = |mount: &Mount| mount.options.iter().any(|option| option == "nfs_export=on");
         match below {
             Some(mount) if mount.kind == "overlay" && !exports(mount) => Err(Refusal(format!(
-                "{dir} is on an overlay ({}), which cannot be served by NFS: choose a folder on a disk",
+                "{dir} is on an overlay ({}), which NFS cannot export: choose a folder on a disk",
                 mount.point
             ))),
             below => Ok(below),
         }
     }
 
-    /// As /etc/exports has them, in the order in which the server's table tells them.
+    /// The options in /etc/exports, in the order of the server's export table.
     fn options(&self, below: Option<&Mount>) -> String {
         let access = if self.read_only { "ro" } else { "rw" };
         let root = if self.trust_root { "no_root_squash" } else { "root_squash" };
         let mut options = format!("{access},sync,{root},no_subtree_check");
-        // What has no disk has no number that stays the same, by which clients could know it again.
-        let nameless = |mount: &Mount| !mount.on_disk && !matches!(&*mount.kind, "btrfs" | "zfs");
-        if below.is_some_and(nameless) {
-            options += &format!(",fsid={}", number(&self.dir));
+        // A file system without a disk has no persistent ID, which clients need.
+        let needs_fsid = |mount: &Mount| !mount.on_disk && !matches!(&*mount.kind, "btrfs" | "zfs");
+        if below.is_some_and(needs_fsid) {
+            options += &format!(",fsid={}", fsid(&self.dir));
         }
         options
     }
 
-    /// The listener comes last of what others feel: nothing before it needs nfsd stopped to be reverted. The file
-    /// that asks for it at the next start comes behind, so that taking back starts nfsd without it.
+    /// The listener comes after the exports: reverting those does not stop nfsd. The file
+    /// that configures the listener comes last, so that it is reverted first and nfsd restarts without the listener.
     fn steps(&self, options: &str) -> Plan {
-        let Serving { dir, clients, port, .. } = self;
+        let ExportRequest { dir, clients, port, .. } = self;
         let mut plan = Plan::default();
         plan.step("module", WHY_MODULE, Change::module(MODULE), true);
         plan.step("module", "the same after a restart", module_file("server"), true);
@@ -86,10 +86,10 @@ impl Serving {
             clients.names().iter().map(|name| format!("{name}({options})")).collect();
         let file = self.exports();
         let text = format!("{HEAD}{dir} {}\n", to.join(" "));
-        plan.step("exports", "who may mount it, by which rights", Change::file(file, text), true);
+        plan.step("exports", "clients and their access", Change::file(file, text), true);
         for client in clients.names() {
             let change = Change::export(dir, client, options);
-            plan.step("exports", "the running server is told", change, true);
+            plan.step("exports", "the running server exports it", change, true);
         }
         let nfsd = Change::nfsd(*port, vec![dir.clone()]);
         plan.step("server", "nfsd runs and listens for RDMA", nfsd, true);
@@ -99,13 +99,13 @@ impl Serving {
         plan
     }
 
-    /// The file that tells who may mount it.
+    /// The file with the export.
     fn exports(&self) -> String {
         format!("/etc/exports.d/wirelane-{}.exports", file_name(&self.dir))
     }
 
-    /// A running server goes on to serve those that a new list leaves out: they are taken away first, and in order.
-    fn shuts_nobody_out(&self, tree: &Tree) -> Result<(), Refusal> {
+    /// Refuses a list that leaves out current clients: a running server would still serve them, so they must be removed first.
+    fn keeps_current_clients(&self, tree: &Tree) -> Result<(), Refusal> {
         let text = tree.text(&self.exports()).into_value().unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("{} ", self.dir)));
         let served = line.unwrap_or_default().split(' ').filter_map(|word| word.split('(').next());
@@ -115,7 +115,7 @@ impl Serving {
         match left_out.is_empty() {
             true => Ok(()),
             false => Err(Refusal(format!(
-                "{} is served to {} too: `wirelane nfs remove {}` first, or name them as well",
+                "{} is also exported to {}: run `wirelane nfs remove {}` first, or name them as well",
                 self.dir,
                 left_out.join(", "),
                 self.dir
@@ -125,11 +125,11 @@ impl Serving {
 
     fn is_port_free(&self, tree: &Tree) -> Result<(), Refusal> {
         let all = tree.answers().cm_ids().unwrap_or_default();
-        let Some(other) = taken(&all, self.port) else { return Ok(()) };
+        let Some(other) = other_listener(&all, self.port) else { return Ok(()) };
         let name = tree.text(&format!("/proc/{}/comm", other.pid)).into_value();
         let who = other.module.clone().or(name).unwrap_or_else(|| "another program".to_owned());
         Err(Refusal(format!(
-            "port {} for RDMA is taken by {who} (process {}): end it, or choose another port",
+            "RDMA port {} is used by {who} (process {}): stop it, or choose another port",
             self.port, other.pid
         )))
     }
@@ -140,12 +140,12 @@ impl Serving {
         self.advise_of_firewall(tree, ports, plan);
         let wanted = "/etc/systemd/system/multi-user.target.wants/nfs-server.service";
         if tree.exists("/run/systemd/system") && !tree.exists(wanted) {
-            let why = "nfs-server does not start with the machine";
+            let why = "nfs-server does not start at boot";
             plan.advise("server", why, vec!["systemctl enable nfs-server".to_owned()]);
         }
     }
 
-    /// Clients come from the fabric's addresses.
+    /// Clients connect from their addresses on the fabric.
     fn advise_of_networks(&self, node: &Node, ports: &[(&Device, &Port)], plan: &mut Plan) {
         let known: Vec<_> =
             ports.iter().flat_map(|(_, port)| requirements::addresses(node, port)).collect();
@@ -159,20 +159,20 @@ impl Serving {
         for (name, address, prefix) in self.clients.networks() {
             if !known.is_empty() && !near(address, prefix) {
                 let why = format!(
-                    "{name} is in no network of an RDMA port ({}): clients come from their addresses on the fabric",
-                    requirements::told(node, ports)
+                    "{name} is in no network of an RDMA port ({}): clients connect from their addresses on the fabric",
+                    requirements::describe_addresses(node, ports)
                 );
                 plan.advise("clients", why, Vec::new());
             }
         }
     }
 
-    /// With root squashed, who writes must have rights of its own.
+    /// With root squashed, users that write need their own permissions.
     fn advise_of_rights(&self, tree: &Tree, plan: &mut Plan) {
         let Some(node) = tree.node(&self.dir).into_value() else { return };
         if !self.trust_root && !self.read_only && node.uid == 0 && node.mode & 0o002 == 0 {
             let why = format!(
-                "root of a client is nobody here, and {} is root's: give it to the user who shall write there",
+                "root of a client is nobody here, and {} belongs to root: give it to the user that writes there",
                 self.dir
             );
             plan.advise("rights", why, vec![format!("chown USER {}", self.dir)]);
@@ -195,22 +195,22 @@ impl Serving {
             }
         }
         let commands = open.iter().flat_map(|(by, port)| service.open(by, &port.to_string()));
-        let why = "the packet filter may drop clients: cards take RoCE before it, but soft-RoCE (UDP 4791), iWARP and \
-                   mounts by TCP come through it";
+        let why = "the packet filter may drop clients: RoCE of cards bypasses it, but soft-RoCE (UDP 4791), iWARP and \
+                   mounts over TCP do not";
         plan.advise("firewall", why, commands.collect());
     }
 }
 
-/// NFS 4 shows clients a tree that begins at the server's root.
+/// NFS 4 presents one tree to clients, from the server's root.
 fn advise_of_root(mounts: &[Mount], plan: &mut Plan) {
     if Mount::at(mounts, "/").is_some_and(|root| root.kind == "overlay") {
-        let why = "NFS 4 shows a tree from / on, which is an overlay here and cannot be served: clients may be told that \
-                   there is no such folder, unless rootdir in [exports] of /etc/nfs.conf names another beginning";
+        let why = "NFS 4 presents a tree from /, which is an overlay here and cannot be exported: clients may get \
+                   `No such file or directory` unless rootdir in [exports] of /etc/nfs.conf names another root";
         plan.advise("root", why, Vec::new());
     }
 }
 
-/// Without an address, nobody can connect; of a tree addresses are not known.
+/// Without an address, clients cannot connect; in a tree addresses are not known.
 fn has_address(node: &Node, tree: &Tree, ports: &[(&Device, &Port)]) -> Result<(), Refusal> {
     let known = tree.answers().interfaces().is_some();
     let any = ports.iter().any(|(_, port)| !requirements::addresses(node, port).is_empty());
@@ -218,26 +218,26 @@ fn has_address(node: &Node, tree: &Tree, ports: &[(&Device, &Port)]) -> Result<(
         return Ok(());
     }
     Err(Refusal(format!(
-        "no active RDMA port has an IP address ({}), by which clients would connect: give its net device one",
-        requirements::told(node, ports)
+        "no active RDMA port has an IP address ({}), which clients need to connect: add one to its net device",
+        requirements::describe_addresses(node, ports)
     )))
 }
 
-/// Who listens for RDMA at a port, if it is not NFS itself.
-fn taken(ids: &[CmId], port: u16) -> Option<&CmId> {
+/// Another program than NFS that listens for RDMA on a port.
+fn other_listener(ids: &[CmId], port: u16) -> Option<&CmId> {
     let listens =
         |id: &&CmId| id.state == "LISTEN" && id.local.is_some_and(|local| local.port() == port);
     ids.iter().filter(listens).find(|id| id.module.as_deref() != Some(MODULE))
 }
 
-/// A folder as a file's name: `/srv/data` is `srv-data`; a dash of its own is doubled, so that no two are one.
+/// A folder as a file name: `/srv/data` is `srv-data`; a dash is doubled, so that names are unique.
 fn file_name(dir: &str) -> String {
     let name = dir.trim_matches('/').replace('-', "--").replace('/', "-");
     if name.is_empty() { "root".to_owned() } else { name }
 }
 
-/// A number for a file system that has none: always the same for a folder (FNV-1a, twice).
-fn number(dir: &str) -> String {
+/// An ID for a file system that has none, derived from the folder's path (FNV-1a, twice).
+fn fsid(dir: &str) -> String {
     let hash = |seed: u64| {
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         dir.bytes().fold(0xcbf2_9ce4_8422_2325 ^ seed, step)
@@ -247,8 +247,8 @@ fn number(dir: &str) -> String {
     format!("{a}-{b}-{c}-{d}-{e}")
 }
 
-/// The kind in a file's mode, and a folder's.
-const KIND: u32 = 0o170_000;
+/// `S_IFMT` and `S_IFDIR`.
+const TYPE_MASK: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
 
 #[cfg(test)]
@@ -256,8 +256,8 @@ mod tests {
     use super::*;
     use crate::State;
 
-    fn serving() -> Serving {
-        Serving {
+    fn serving() -> ExportRequest {
+        ExportRequest {
             dir: "/srv/data".to_owned(),
             clients: "10.0.0.0/24,node7".parse().expect("fit"),
             port: 20049,
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_listener_comes_behind_the_exports_and_its_file_last() {
+    fn the_listener_comes_after_the_exports_and_its_file_last() {
         let plan = serving().steps(&serving().options(None));
         let names: Vec<String> = plan.steps.iter().map(|step| step.change.target.name()).collect();
         assert_eq!(
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_without_a_disk_is_given_a_number() {
+    fn a_file_system_without_a_disk_gets_an_fsid() {
         let mount = |kind: &str, on_disk| Mount {
             point: "/srv".into(),
             kind: kind.into(),
@@ -306,11 +306,11 @@ mod tests {
         assert_eq!(serving().options(Some(&mount("tmpfs", false))), options, "the same each time");
         assert!(!serving().options(Some(&mount("ext4", true))).contains("fsid"));
         assert!(!serving().options(Some(&mount("btrfs", false))).contains("fsid"));
-        assert_ne!(number("/a"), number("/b"));
+        assert_ne!(fsid("/a"), fsid("/b"));
     }
 
     #[test]
-    fn a_port_that_another_program_listens_at_is_taken() {
+    fn another_program_that_listens_on_the_port_is_found() {
         let id = |state, module: Option<&str>| CmId {
             device: "rxe0".to_owned(),
             state,
@@ -319,9 +319,11 @@ mod tests {
             local: "0.0.0.0:20049".parse().ok(),
             peer: None,
         };
-        assert!(taken(&[id("LISTEN", None)], 20049).is_some());
-        assert!(taken(&[id("LISTEN", None)], 20050).is_none());
-        assert!(taken(&[id("LISTEN", Some("rpcrdma")), id("CONNECT", None)], 20049).is_none());
+        assert!(other_listener(&[id("LISTEN", None)], 20049).is_some());
+        assert!(other_listener(&[id("LISTEN", None)], 20050).is_none());
+        assert!(
+            other_listener(&[id("LISTEN", Some("rpcrdma")), id("CONNECT", None)], 20049).is_none()
+        );
     }
 
     #[test]

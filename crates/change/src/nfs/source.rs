@@ -1,4 +1,4 @@
-//! What is mounted: a host and a folder of it.
+//! The source of a mount: a host and its folder.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use super::{InvalidArgument, folder};
 pub struct Source {
     /// A name or an address, without brackets.
     pub host: String,
-    /// From the server's root.
+    /// The path on the server.
     pub dir: String,
 }
 
@@ -18,20 +18,20 @@ impl FromStr for Source {
     type Err = InvalidArgument;
 
     fn from_str(text: &str) -> Result<Self, InvalidArgument> {
-        let unfit = || InvalidArgument(format!("{text:?} is no HOST:/DIR"));
+        let invalid = || InvalidArgument(format!("{text:?} is not of the form HOST:/DIR"));
         let (host, dir) = match text.strip_prefix('[') {
-            Some(rest) => rest.split_once("]:").ok_or_else(unfit)?,
+            Some(rest) => rest.split_once("]:").ok_or_else(invalid)?,
             None => text
                 .split_once(":/")
                 .map(|(host, _)| (host, &text[host.len() + 1..]))
-                .ok_or_else(unfit)?,
+                .ok_or_else(invalid)?,
         };
         let plain = |letter: char| {
             letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_' | ':' | '%')
         };
         if host.is_empty() || host.starts_with('-') || host.len() > 253 || !host.chars().all(plain)
         {
-            return Err(unfit());
+            return Err(invalid());
         }
         Ok(Source { host: host.to_owned(), dir: folder(dir)? })
     }

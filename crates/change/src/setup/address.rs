@@ -1,4 +1,4 @@
-//! Addresses of fabric ports: set now, and kept by the network service of this machine.
+//! Addresses of fabric ports: set now, and after a restart by the network service of this machine.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -7,90 +7,96 @@ use node::{Device, NetDev};
 use serde::Serialize;
 
 use super::network_service::{Interface, NetworkService};
-use super::{Ask, KEPT, Refusal};
+use super::{Context, PERSISTENT, Refusal};
 use crate::{Change, Plan};
 
-/// An address that a port shall have: `[HOST/]PORT[@VLAN]=ADDRESS/PREFIX`, where PORT is an RDMA device (`mlx5_0`),
+/// An address for a port: `[HOST/]PORT[@VLAN]=ADDRESS/PREFIX`, where PORT is an RDMA device (`mlx5_0`),
 /// one port of it (`mlx5_0:2`), or a net device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AddressOf {
+pub struct PortAddress {
     /// The host that it is for, where several are set up.
     pub host: Option<String>,
     /// The RDMA device or net device.
     pub name: String,
     /// The port of the RDMA device.
     pub port: Option<u32>,
-    /// The virtual LAN on it.
+    /// The VLAN on it.
     pub vlan: Option<u16>,
     /// The address.
     pub address: IpAddr,
-    /// How many bits of it name the network.
+    /// The length of the network prefix, in bits.
     pub prefix: u8,
 }
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
-    let interfaces = interfaces(ask)?;
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refusal> {
+    let interfaces = interfaces(context)?;
     if interfaces.is_empty() {
         return Ok(());
     }
-    match NetworkService::of(ask.tree) {
-        Ok(service) => kept_by(service, ask, plan, interfaces),
+    match NetworkService::of(context.tree) {
+        Ok(service) => set_by(service, context, plan, interfaces),
         Err(why) => {
             for interface in &interfaces {
-                now(plan, interface);
+                set_now(plan, interface);
                 let why =
-                    format!("{}: {why}: gone after a restart unless you keep it", interface.name);
-                plan.advise("address", why, NetworkService::all_ways(interface));
+                    format!("{}: {why}: lost at a restart unless you configure it", interface.name);
+                plan.advise("address", why, NetworkService::all_commands(interface));
             }
         }
     }
     Ok(())
 }
 
-/// What nobody else sets is set now and kept; two who set the same would fight.
-fn kept_by(service: NetworkService, ask: &Ask<'_>, plan: &mut Plan, interfaces: Vec<Interface>) {
+/// Addresses of devices without other settings are set now and after a restart; other devices get advice, to avoid conflicting
+/// settings.
+fn set_by(
+    service: NetworkService,
+    context: &Context<'_>,
+    plan: &mut Plan,
+    interfaces: Vec<Interface>,
+) {
     let mut free = Vec::new();
     for interface in interfaces {
-        match service.taken(ask.tree, &interface) {
+        match service.existing_settings(context.tree, &interface) {
             None => free.push(interface),
             Some(why) => {
-                let why = format!("{}: {why}; give it its address there", interface.name);
+                let why = format!("{}: {why}; add the address there", interface.name);
                 let lines = interface.addresses.iter().map(|address| format!("address {address}"));
                 plan.advise("address", why, lines.collect());
             }
         }
     }
-    free.iter().for_each(|interface| now(plan, interface));
+    free.iter().for_each(|interface| set_now(plan, interface));
     for change in service.files(&free) {
-        plan.step("address", KEPT, change, false);
+        plan.step("address", PERSISTENT, change, false);
     }
     if !free.is_empty() {
-        let why = format!("{} reads new files at the next start; to have it now", service.name());
-        plan.advise("address", why, service.read_now(&free));
+        let why = format!("{} reads new files at the next boot; to apply them now", service.name());
+        plan.advise("address", why, service.reload_commands(&free));
     }
 }
 
-/// For the running machine.
-fn now(plan: &mut Plan, interface: &Interface) {
+/// Steps for the running machine.
+fn set_now(plan: &mut Plan, interface: &Interface) {
     let up = Change::link_up(interface.parent.as_ref().unwrap_or(&interface.name));
-    // Once, though several virtual LANs are on it.
+    // Once, even if several VLANs are on it.
     if plan.steps.iter().all(|step| step.change != up) {
-        plan.step("address", "nothing passes while the link is down", up, true);
+        plan.step("address", "the link must be up", up, true);
     }
     if let (Some(parent), Some(id)) = (&interface.parent, interface.vlan) {
-        plan.step("address", format!("VLAN {id} was asked for"), Change::vlan(parent, id), true);
+        plan.step("address", format!("VLAN {id} is requested"), Change::vlan(parent, id), true);
     }
     for address in &interface.addresses {
         let change = Change::address(&interface.name, address);
-        plan.step("address", "it was asked for", change, true);
+        plan.step("address", "the address is requested", change, true);
     }
 }
 
-/// The net devices that are to have addresses, each once.
-fn interfaces(ask: &Ask<'_>) -> Result<Vec<Interface>, Refusal> {
+/// The net devices to set addresses on, each once.
+fn interfaces(context: &Context<'_>) -> Result<Vec<Interface>, Refusal> {
     let mut found: Vec<Interface> = Vec::new();
-    for wanted in &ask.wish.addresses {
-        let interface = wanted.interface(ask)?;
+    for wanted in &context.request.addresses {
+        let interface = wanted.interface(context)?;
         match found.iter_mut().find(|known| known.name == interface.name) {
             Some(known) => known.addresses.extend(interface.addresses),
             None => found.push(interface),
@@ -99,27 +105,27 @@ fn interfaces(ask: &Ask<'_>) -> Result<Vec<Interface>, Refusal> {
     Ok(found)
 }
 
-impl AddressOf {
-    /// As it is typed on the host itself.
+impl PortAddress {
+    /// The argument without the host.
     pub fn without_host(&self) -> String {
         let port = self.port.map_or_else(String::new, |port| format!(":{port}"));
         let vlan = self.vlan.map_or_else(String::new, |vlan| format!("@{vlan}"));
         format!("{}{port}{vlan}={}/{}", self.name, self.address, self.prefix)
     }
 
-    fn interface(&self, ask: &Ask<'_>) -> Result<Interface, Refusal> {
-        let netdev = self.netdev(ask)?;
-        self.check_owner(ask, netdev)?;
+    fn interface(&self, context: &Context<'_>) -> Result<Interface, Refusal> {
+        let netdev = self.netdev(context)?;
+        self.check_owner(context, netdev)?;
         let name = match self.vlan {
             Some(id) => format!("{}.{id}", netdev.name),
             None => netdev.name.clone(),
         };
-        if name.len() > LONGEST_NAME {
+        if name.len() > MAX_NAME_BYTES {
             return Err(self.wrong(&format!(
-                "{name} is longer than a net device's name may be ({LONGEST_NAME})"
+                "{name} is longer than the limit for net device names ({MAX_NAME_BYTES})"
             )));
         }
-        let mode = ask.wish.ipoib.map(|mode| mode.name().to_owned());
+        let mode = context.request.ipoib.map(|mode| mode.name().to_owned());
         Ok(Interface {
             parent: self.vlan.map(|_| netdev.name.clone()),
             vlan: self.vlan,
@@ -130,38 +136,44 @@ impl AddressOf {
         })
     }
 
-    fn netdev<'a>(&self, ask: &Ask<'a>) -> Result<&'a NetDev, Refusal> {
-        let netdev = match ask.node.device(&self.name) {
-            Some(device) => self.netdev_of(ask, device)?,
-            None => ask.node.netdev(&self.name).ok_or_else(|| {
+    fn netdev<'a>(&self, context: &Context<'a>) -> Result<&'a NetDev, Refusal> {
+        let netdev = match context.node.device(&self.name) {
+            Some(device) => self.netdev_of(context, device)?,
+            None => context.node.netdev(&self.name).ok_or_else(|| {
                 let names: Vec<&str> =
-                    ask.node.devices.iter().map(|device| device.name.as_str()).collect();
+                    context.node.devices.iter().map(|device| device.name.as_str()).collect();
                 let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
                 self.wrong(&format!(
-                    "there is neither an RDMA device nor a net device {:?}; RDMA devices: {there}",
+                    "no RDMA device or net device {:?}; RDMA devices: {there}",
                     self.name
                 ))
             })?,
         };
-        // A bond's members have no addresses of their own, nor have a bridge's.
+        // Members of a bond or a bridge have no addresses.
         let Some(master) = &netdev.master else { return Ok(netdev) };
-        match ask.node.netdev(master) {
+        match context.node.netdev(master) {
             Some(bond) if bond.bonding.is_some() => Ok(bond),
-            _ => Err(self.wrong(&format!("{} is a part of {master}: name that one", netdev.name))),
+            _ => {
+                Err(self.wrong(&format!("{} is a member of {master}: name that one", netdev.name)))
+            }
         }
     }
 
-    fn netdev_of<'a>(&self, ask: &Ask<'a>, device: &'a Device) -> Result<&'a NetDev, Refusal> {
+    fn netdev_of<'a>(
+        &self,
+        context: &Context<'a>,
+        device: &'a Device,
+    ) -> Result<&'a NetDev, Refusal> {
         let ports =
             device.ports.iter().filter(|port| self.port.is_none_or(|number| port.number == number));
         let mut names: Vec<&str> = ports.filter_map(|port| port.netdev.as_deref()).collect();
         names.dedup();
         match names.as_slice() {
-            [name] => ask
+            [name] => context
                 .node
                 .netdev(name)
-                .ok_or_else(|| self.wrong(&format!("its net device {name} is not here"))),
-            [] => Err(self.wrong(&format!("{} has no net device here", self.name))),
+                .ok_or_else(|| self.wrong(&format!("its net device {name} is missing"))),
+            [] => Err(self.wrong(&format!("{} has no net device", self.name))),
             many => Err(self.wrong(&format!(
                 "{0} has several ports ({1}): name one, as {0}:1",
                 self.name,
@@ -170,12 +182,12 @@ impl AddressOf {
         }
     }
 
-    fn check_owner(&self, ask: &Ask<'_>, netdev: &NetDev) -> Result<(), Refusal> {
+    fn check_owner(&self, context: &Context<'_>, netdev: &NetDev) -> Result<(), Refusal> {
         let vlan = self.vlan.map(|id| format!("{}.{id}", netdev.name));
         let own = vlan.as_deref().unwrap_or(&netdev.name);
-        let mut others = ask.node.netdevs.iter().filter(|other| other.name != own);
+        let mut others = context.node.netdevs.iter().filter(|other| other.name != own);
         match others.find(|other| other.ips.iter().any(|(ip, _)| *ip == self.address)) {
-            Some(other) => Err(self.wrong(&format!("{} has this address", other.name))),
+            Some(other) => Err(self.wrong(&format!("{} already has this address", other.name))),
             None => Ok(()),
         }
     }
@@ -185,7 +197,7 @@ impl AddressOf {
     }
 }
 
-impl FromStr for AddressOf {
+impl FromStr for PortAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -213,7 +225,7 @@ impl FromStr for AddressOf {
             return Err(form());
         }
         let (address, prefix) = address.split_once('/').ok_or_else(form)?;
-        let parsed = AddressOf {
+        let parsed = PortAddress {
             host,
             name: name.to_owned(),
             port,
@@ -226,11 +238,11 @@ impl FromStr for AddressOf {
     }
 }
 
-impl AddressOf {
-    /// An address that a host can have.
+impl PortAddress {
+    /// Checks that a host can have this address.
     fn check(&self) -> Result<(), String> {
         if self.vlan.is_some_and(|id| !(1..=4094).contains(&id)) {
-            return Err("a VLAN has a number from 1 to 4094".to_owned());
+            return Err("a VLAN ID is 1 to 4094".to_owned());
         }
         let special = self.address.is_unspecified()
             || self.address.is_multicast()
@@ -243,7 +255,7 @@ impl AddressOf {
         };
         match () {
             () if self.prefix == 0 || self.prefix > longest => {
-                Err(format!("a prefix has 1 to {longest} bits"))
+                Err(format!("the prefix length is 1 to {longest}"))
             }
             () if special || !fits => Err(format!("no host can have the address {}", self.address)),
             () => Ok(()),
@@ -251,14 +263,14 @@ impl AddressOf {
     }
 }
 
-/// Neither the network itself nor everybody in it.
+/// Neither the network address nor the broadcast address.
 fn is_host(address: u32, prefix: u8) -> bool {
     let host = u32::MAX.checked_shr(prefix.into()).unwrap_or(0);
     address & host != 0 && address & host != host
 }
 
-/// IFNAMSIZ without its end.
-const LONGEST_NAME: usize = 15;
+/// IFNAMSIZ without the terminating zero.
+const MAX_NAME_BYTES: usize = 15;
 
 #[cfg(test)]
 mod tests {
@@ -266,15 +278,15 @@ mod tests {
 
     #[test]
     fn an_address_names_its_port_and_may_name_host_and_vlan() {
-        let plain: AddressOf = "mlx5_0=10.0.0.1/24".parse().expect("an address");
+        let plain: PortAddress = "mlx5_0=10.0.0.1/24".parse().expect("an address");
         assert_eq!((plain.name.as_str(), plain.prefix, plain.port), ("mlx5_0", 24, None));
-        let full: AddressOf = "gpu01/mlx4_0:2@100=fd00::1/64".parse().expect("an address");
+        let full: PortAddress = "gpu01/mlx4_0:2@100=fd00::1/64".parse().expect("an address");
         assert_eq!(full.host.as_deref(), Some("gpu01"));
         assert_eq!((full.port, full.vlan, full.prefix), (Some(2), Some(100), 64));
     }
 
     #[test]
-    fn what_no_host_can_have_is_refused() {
+    fn addresses_that_no_host_can_have_are_refused() {
         for wrong in [
             "mlx5_0",
             "mlx5_0=10.0.0.1",
@@ -291,8 +303,8 @@ mod tests {
             "mlx5_0=0.0.0.0/32",
             "eth0;reboot=10.0.0.1/24",
         ] {
-            assert!(wrong.parse::<AddressOf>().is_err(), "{wrong}");
+            assert!(wrong.parse::<PortAddress>().is_err(), "{wrong}");
         }
-        assert!("mlx5_0=10.0.0.0/31".parse::<AddressOf>().is_ok(), "a wire has two ends");
+        assert!("mlx5_0=10.0.0.0/31".parse::<PortAddress>().is_ok(), "a point-to-point link");
     }
 }

@@ -1,4 +1,4 @@
-//! Which family of systems this is: packages have other names in each.
+//! The distribution family: packages have other names in each.
 
 use node::{Seen, Tree};
 use serde::Serialize;
@@ -6,37 +6,37 @@ use serde::Serialize;
 use super::Refusal;
 use crate::Packager;
 
-/// A family of systems.
+/// A family of distributions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
-    /// Debian, Ubuntu and those made from them.
+    /// Debian, Ubuntu and derivatives.
     Debian,
     /// Red Hat Enterprise Linux, Fedora, CentOS, Rocky, Alma and the like.
     RedHat,
 }
 
 impl Family {
-    /// By os-release: its own name first, then those it says it is like.
+    /// From os-release: `ID` first, then `ID_LIKE`.
     pub(super) fn of(tree: &Tree) -> Result<Family, Refusal> {
         let texts = ["/etc/os-release", "/usr/lib/os-release"].map(|path| tree.text(path));
         let Some(text) = texts.into_iter().find_map(Seen::into_value) else {
             return Err(Refusal::UnknownSystem(format!(
-                "there is no /etc/os-release, so what system this is cannot be told; {KNOWN}"
+                "there is no /etc/os-release to identify this system; {KNOWN}"
             )));
         };
         let (id, like) = (value(&text, "ID"), value(&text, "ID_LIKE"));
         let known = std::iter::once(id).chain(like.split_whitespace()).find_map(named);
         known.ok_or_else(|| {
             Refusal::UnknownSystem(format!(
-                "this system is {:?}, whose packages are not known; {KNOWN}. `wirelane tune plan` does what needs \
-                 no packages",
-                if id.is_empty() { "of no name" } else { id }
+                "this system is {:?}, which is not supported; {KNOWN}. `wirelane tune plan` works without \
+                 packages",
+                if id.is_empty() { "unnamed" } else { id }
             ))
         })
     }
 
-    /// Who installs its packages.
+    /// Its package manager.
     pub(super) fn packager(self) -> Packager {
         match self {
             Family::Debian => Packager::Apt,
@@ -59,7 +59,7 @@ fn value<'t>(text: &'t str, name: &str) -> &'t str {
     text.lines().find_map(of_it).unwrap_or_default().trim_matches(['"', '\''])
 }
 
-const KNOWN: &str = "known are Debian's family (debian, ubuntu, and what is like them) and Red Hat's (rhel, fedora, \
+const KNOWN: &str = "supported are Debian's family (debian, ubuntu and derivatives) and Red Hat's (rhel, fedora, \
                      centos, rocky, almalinux, ol)";
 
 #[cfg(test)]

@@ -1,37 +1,41 @@
-//! Whether packets get in. Whose rules they are, and for which addresses, only their administrator knows: so it is
-//! advice, as commands of the firewall service that is used here.
+//! Whether the firewall accepts packets. Which addresses to allow is the administrator's decision: so it is
+//! advice, as commands of the firewall service in use.
 
 use doctor::limits::firewall::{ROCE_PORT, accepts_roce, applies_to};
 use node::Tree;
 
-use super::{Ask, Refusal};
+use super::{Context, Refusal};
 use crate::Plan;
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
-    let soft = ask.node.devices.iter().any(applies_to);
-    match ask.tree.answers().firewall() {
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refusal> {
+    let soft = context.node.devices.iter().any(applies_to);
+    match context.tree.answers().firewall() {
         Some(rules) if rules.drops_by_default == Some(false) => return Ok(()),
         Some(rules) if rules.readable => {
             let drops_roce = soft && !accepts_roce(rules);
             if drops_roce {
-                let why = "the packet filter drops soft-RoCE: UDP port 4791 is not let in";
-                plan.advise("firewall", why, service(ask.tree).open("udp", &ROCE_PORT.to_string()));
+                let why = "the packet filter drops soft-RoCE: UDP port 4791 is not accepted";
+                plan.advise(
+                    "firewall",
+                    why,
+                    service(context.tree).open("udp", &ROCE_PORT.to_string()),
+                );
             }
         }
-        // A tree, or somebody who may not read the rules.
-        _ if service(ask.tree) == FirewallService::Tables => return Ok(()),
+        // A tree, or a user who may not read the rules.
+        _ if service(context.tree) == FirewallService::Tables => return Ok(()),
         _ => {}
     }
-    plan.advise("firewall", PROGRAMS, service(ask.tree).trust());
+    plan.advise("firewall", PROGRAMS, service(context.tree).trust());
     Ok(())
 }
 
-/// Who keeps the rules.
+/// The service that manages the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FirewallService {
     Firewalld,
     Ufw,
-    /// Nobody: rules are the kernel's own.
+    /// None: rules are set with nft or iptables.
     Tables,
 }
 
@@ -46,7 +50,7 @@ pub(crate) fn service(tree: &Tree) -> FirewallService {
 }
 
 impl FirewallService {
-    /// What lets a port in.
+    /// Commands that accept packets to a port.
     pub(crate) fn open(self, protocol: &str, port: &str) -> Vec<String> {
         match self {
             FirewallService::Firewalld => vec![
@@ -60,7 +64,7 @@ impl FirewallService {
         }
     }
 
-    /// Jobs meet over TCP at ports that the kernel chooses: so whole networks are let in, not ports.
+    /// Commands that accept all packets of a network: jobs connect over TCP to ports that the kernel chooses.
     fn trust(self) -> Vec<String> {
         match self {
             FirewallService::Firewalld => vec![
@@ -79,5 +83,5 @@ impl FirewallService {
     }
 }
 
-const PROGRAMS: &str = "RoCE of cards passes no packet filter, but programs meet over TCP first, MPI at ports of the \
-                        kernel's choice: let the hosts of your jobs in by their network";
+const PROGRAMS: &str = "RoCE of cards bypasses the packet filter, but programs connect over TCP first, MPI to ports that the \
+                        kernel chooses: accept the network of your jobs' hosts";

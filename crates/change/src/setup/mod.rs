@@ -1,10 +1,10 @@
-//! What a host needs for jobs on the fabric, kept over a restart: as a plan.
+//! What a host needs for jobs on the fabric, also after a restart: as a plan.
 //!
-//! An [`Item`] is one such thing, a row of [`ITEMS`]. Some are here, a file each; those that `tune` knows already are
-//! asked of it, so that both write the same files. Only what is certain and can be reverted is a step; the rest is
+//! An [`Item`] is one such thing, a row of [`ITEMS`]. Some have a file here; those that `tune` has too are
+//! taken from it, so that both write the same files. Only what is certain and can be reverted is a step; the rest is
 //! advice with its commands. Nothing is changed here: see [`apply()`](crate::apply()).
 //!
-//! Start at [`plan`]; what is asked for is a [`SetupRequest`].
+//! Start at [`plan`]; its input is a [`SetupRequest`].
 
 mod address;
 mod family;
@@ -23,11 +23,11 @@ use serde::Serialize;
 
 use crate::Plan;
 use crate::tune::{self, Profile};
-pub use address::AddressOf;
+pub use address::PortAddress;
 pub use family::Family;
 pub use ipoib::IpoibMode;
 
-/// What the host is to be ready for.
+/// What the host is set up for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -37,36 +37,36 @@ pub enum Purpose {
     Mpi,
 }
 
-/// What is asked for.
+/// What to set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetupRequest {
-    /// What for.
+    /// The purpose.
     pub purpose: Purpose,
-    /// What rings and interrupts are to be good at.
+    /// What rings and interrupts are tuned for.
     pub profile: Profile,
-    /// These items and no others; empty: all.
+    /// Only these items; empty: all.
     pub only: Vec<String>,
     /// Not these items.
     pub skip: Vec<String>,
     /// Addresses of fabric ports.
-    pub addresses: Vec<AddressOf>,
-    /// How IPoIB is to send.
+    pub addresses: Vec<PortAddress>,
+    /// The IPoIB mode; `None`: unchanged.
     pub ipoib: Option<IpoibMode>,
 }
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// What was asked for cannot be meant.
+    /// Wrong use: unknown items, or impossible addresses.
     WrongUse(String),
-    /// This machine is not one that we know.
+    /// The operating system is not supported.
     UnknownSystem(String),
 }
 
 /// One thing that a host needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Item {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
     /// What it does.
     pub what: &'static str,
@@ -77,12 +77,12 @@ pub struct Item {
 pub const ITEMS: &[Item] = &[
     ours("packages", "rdma-core, perftest, ethtool; for mpi Open MPI and UCX", packages::propose),
     of_tune("modules", "modules that RDMA programs need, now and at each start"),
-    of_tune("memlock", "how much memory users and services may lock"),
+    of_tune("memlock", "limit of locked memory, for users and services"),
     ours("group", "who may open the nodes of /dev/infiniband", permissions::propose),
     ours("ipoib", "datagram or connected mode, where one is given", ipoib::propose),
     ours("address", "addresses of fabric ports, where some are given", address::propose),
     of_tune("mtu", "packets of 4096 bytes on RoCE"),
-    ours("roce", "connections of RDMA CM by RoCE v2", roce::propose),
+    ours("roce", "RDMA CM connections over RoCE v2", roce::propose),
     of_tune("rings", "receive and send rings at most (throughput)"),
     of_tune("coalescing", "when interrupts come"),
     of_tune("irq", "interrupts near the device"),
@@ -93,7 +93,7 @@ pub const ITEMS: &[Item] = &[
 
 #[derive(Debug, Clone, Copy)]
 enum Propose {
-    Ours(fn(&Ask<'_>, &mut Plan) -> Result<(), Refusal>),
+    Ours(fn(&Context<'_>, &mut Plan) -> Result<(), Refusal>),
     /// The item of the same name.
     Tune,
 }
@@ -101,7 +101,7 @@ enum Propose {
 const fn ours(
     name: &'static str,
     what: &'static str,
-    propose: fn(&Ask<'_>, &mut Plan) -> Result<(), Refusal>,
+    propose: fn(&Context<'_>, &mut Plan) -> Result<(), Refusal>,
 ) -> Item {
     Item { name, what, propose: Propose::Ours(propose) }
 }
@@ -111,16 +111,16 @@ const fn of_tune(name: &'static str, what: &'static str) -> Item {
 }
 
 /// What is to be changed on this host.
-pub fn plan(node: &Node, tree: &Tree, wish: &SetupRequest) -> Result<Plan, Refusal> {
-    wish.check()?;
-    let ask = Ask { node, tree, wish, family: Family::of(tree)? };
+pub fn plan(node: &Node, tree: &Tree, request: &SetupRequest) -> Result<Plan, Refusal> {
+    request.check()?;
+    let context = Context { node, tree, request, family: Family::of(tree)? };
     let mut plan = Plan::default();
-    for item in ITEMS.iter().filter(|item| wish.has(item)) {
+    for item in ITEMS.iter().filter(|item| request.has(item)) {
         match item.propose {
-            Propose::Ours(propose) => propose(&ask, &mut plan)?,
+            Propose::Ours(propose) => propose(&context, &mut plan)?,
             Propose::Tune => {
                 let Plan { steps, advice } =
-                    tune::propose(node, tree, wish.profile, |name| name == item.name);
+                    tune::propose(node, tree, request.profile, |name| name == item.name);
                 plan.steps.extend(steps);
                 plan.advice.extend(advice);
             }
@@ -130,7 +130,7 @@ pub fn plan(node: &Node, tree: &Tree, wish: &SetupRequest) -> Result<Plan, Refus
 }
 
 impl Purpose {
-    /// As it is typed.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Purpose::Rdma => "rdma",
@@ -140,7 +140,7 @@ impl Purpose {
 }
 
 impl SetupRequest {
-    /// What is always done for a purpose.
+    /// All items for a purpose, with default settings.
     pub fn of(purpose: Purpose) -> SetupRequest {
         let (only, skip, addresses) = (Vec::new(), Vec::new(), Vec::new());
         SetupRequest { purpose, profile: Profile::Throughput, only, skip, addresses, ipoib: None }
@@ -155,7 +155,7 @@ impl SetupRequest {
         let unknown = |name: &&String| ITEMS.iter().all(|item| item.name != name.as_str());
         let Some(name) = self.only.iter().chain(&self.skip).find(unknown) else { return Ok(()) };
         let names: Vec<&str> = ITEMS.iter().map(|item| item.name).collect();
-        Err(Refusal::WrongUse(format!("there is no item {name:?}: choose of {}", names.join(", "))))
+        Err(Refusal::WrongUse(format!("unknown item {name:?}; items: {}", names.join(", "))))
     }
 }
 
@@ -169,19 +169,19 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// What items look at.
-struct Ask<'a> {
+/// The facts that items read.
+struct Context<'a> {
     node: &'a Node,
     tree: &'a Tree,
-    wish: &'a SetupRequest,
+    request: &'a SetupRequest,
     family: Family,
 }
 
-/// A file of ours with these lines, which makes a setting again after a restart.
-fn kept(lines: &[String]) -> String {
+/// The text of a file that applies a setting again after a restart.
+fn persistent_file(lines: &[String]) -> String {
     let begin = "# Written by `wirelane setup`; `wirelane revert` reverts it.";
     [&[begin.to_owned()], lines].concat().join("\n") + "\n"
 }
 
-/// Why such a file is in a plan.
-const KEPT: &str = "the same after a restart";
+/// The reason for such a file in a plan.
+const PERSISTENT: &str = "the same after a restart";

@@ -1,14 +1,14 @@
-//! What MPI needs that is no package.
+//! What MPI needs besides packages.
 
-use super::{Ask, Family, Purpose, Refusal};
+use super::{Context, Family, Purpose, Refusal};
 use crate::Plan;
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
-    if ask.wish.purpose != Purpose::Mpi {
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refusal> {
+    if context.request.purpose != Purpose::Mpi {
         return Ok(());
     }
-    if ask.family == Family::RedHat {
-        let why = "Open MPI is not on the path here until its module is loaded";
+    if context.family == Family::RedHat {
+        let why = "Open MPI is not on the PATH until its module is loaded";
         plan.advise(
             "openmpi",
             why,
@@ -19,7 +19,7 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
         "openmpi",
         SSH,
         vec![
-            "ssh-keygen -t ed25519    # where there is no key yet".to_owned(),
+            "ssh-keygen -t ed25519    # if there is no key yet".to_owned(),
             "ssh-copy-id HOST".to_owned(),
             "wirelane hosts check --hosts HOST,HOST".to_owned(),
         ],
@@ -28,4 +28,4 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
 }
 
 const SSH: &str =
-    "jobs start on other hosts by ssh, by keys and without questions; keys are yours to make";
+    "jobs start on other hosts over ssh, with keys and without prompts; create the keys yourself";

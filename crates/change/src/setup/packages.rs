@@ -1,24 +1,28 @@
-//! Packages that RDMA and MPI need, by their names in each family.
+//! Packages that RDMA and MPI need, with their names in each distribution family.
 
 use doctor::limits::kernel_modules::has_infiniband;
 
-use super::{Ask, Family, Purpose, Refusal};
+use super::{Context, Family, Purpose, Refusal};
 use crate::Plan;
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
-    if ask.node.host.container.is_some() {
-        plan.advise("packages", CONTAINER, vec![ask.family.packager().install(&names(ask))]);
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refusal> {
+    if context.node.host.container.is_some() {
+        plan.advise(
+            "packages",
+            CONTAINER,
+            vec![context.family.packager().install(&names(context))],
+        );
         return Ok(());
     }
-    let (names, packager) = (names(ask), ask.family.packager());
-    let change = match ask.tree.is_live() {
+    let (names, packager) = (names(context), context.family.packager());
+    let change = match context.tree.is_live() {
         true => packager.change(&names),
-        false => Ok(packager.change_unasked(&names)),
+        false => Ok(packager.change_for_tree(&names)),
     };
-    // Not run on a machine of Red Hat's family.
-    let proven = ask.family == Family::Debian;
+    // Not tested on a machine of Red Hat's family.
+    let proven = context.family == Family::Debian;
     match change {
-        Ok(change) => plan.step("packages", why(ask.wish.purpose), change, proven),
+        Ok(change) => plan.step("packages", why(context.request.purpose), change, proven),
         Err(error) => plan.advise("packages", error.to_string(), vec![packager.install(&names)]),
     }
     Ok(())
@@ -26,25 +30,25 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
 
 fn why(purpose: Purpose) -> &'static str {
     match purpose {
-        Purpose::Rdma => "libraries and drivers of RDMA programs, and tools to try them",
+        Purpose::Rdma => "libraries and drivers for RDMA programs, and test tools",
         Purpose::Mpi => {
-            "libraries and drivers of RDMA programs, tools to try them, and Open MPI with UCX"
+            "libraries and drivers for RDMA programs, test tools, and Open MPI with UCX"
         }
     }
 }
 
-fn names(ask: &Ask<'_>) -> Vec<String> {
-    let mut names = match ask.family {
+fn names(context: &Context<'_>) -> Vec<String> {
+    let mut names = match context.family {
         Family::Debian => DEBIAN.to_vec(),
         Family::RedHat => RED_HAT.to_vec(),
     };
-    if has_infiniband(ask.node) {
+    if has_infiniband(context.node) {
         names.push("infiniband-diags");
     }
-    if ask.wish.purpose == Purpose::Mpi {
-        names.extend(match ask.family {
+    if context.request.purpose == Purpose::Mpi {
+        names.extend(match context.family {
             Family::Debian => ["openmpi-bin", "ucx-utils"].as_slice(),
-            // UCX itself has no RDMA in it there.
+            // The package ucx has no RDMA transports there.
             Family::RedHat => &["openmpi", "ucx", "ucx-ib", "ucx-rdmacm"],
         });
     }
@@ -63,4 +67,4 @@ const DEBIAN: [&str; 7] = [
 const RED_HAT: [&str; 6] =
     ["rdma-core", "libibverbs-utils", "librdmacm-utils", "perftest", "iproute", "ethtool"];
 
-const CONTAINER: &str = "what a container has belongs into its image";
+const CONTAINER: &str = "install packages in the container's image";

@@ -1,13 +1,13 @@
-//! Which RoCE the connections of RDMA CM use. Version 1 has no IP header: routers do not pass it, and switches
-//! that tell traffic by DSCP do not see it.
+//! The RoCE version of RDMA CM connections. Version 1 has no IP header: routers do not forward it, and switches
+//! cannot classify it by DSCP.
 
 use node::{Device, GidType, Port, Seen};
 
-use super::{Ask, Refusal};
+use super::{Context, Refusal};
 use crate::{Change, Plan};
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
-    let ports = ask
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refusal> {
+    let ports = context
         .node
         .devices
         .iter()
@@ -17,12 +17,12 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
             "/sys/kernel/config/rdma_cm/{}/ports/{}/default_roce_mode",
             device.name, port.number
         );
-        match ask.tree.text(&file).into_value() {
+        match context.tree.text(&file).into_value() {
             Some(mode) if mode == V2 => {}
             Some(_) => set(plan, device, file),
-            None if is_old(ask) => {
+            None if is_old(context) => {
                 let why = format!(
-                    "{}: kernels before 4.12 connect by RoCE v1 unless they are told at each start",
+                    "{}: kernels before 4.12 connect over RoCE v1 unless v2 is set at each boot",
                     device.name
                 );
                 plan.advise(
@@ -31,7 +31,7 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
                     vec![format!("cma_roce_mode -d {} -p {} -m 2", device.name, port.number)],
                 );
             }
-            // Newer ones connect by version 2, unless somebody has told them otherwise, which would be readable.
+            // Newer kernels default to version 2; another setting would be readable.
             None => {}
         }
     }
@@ -39,10 +39,10 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
 }
 
 fn set(plan: &mut Plan, device: &Device, file: String) {
-    let why = format!("connections of {} are made by RoCE v1, which no router passes", device.name);
+    let why = format!("{} connects over RoCE v1, which is not routable", device.name);
     plan.step("roce", why, Change::value(file, V2), false);
     let why = format!(
-        "{}: kernels begin with RoCE v2, so something on this machine sets v1, and will again after a restart: find it",
+        "{}: the kernel's default is RoCE v2, so something on this machine sets v1, and will again after a restart: find it",
         device.name
     );
     plan.advise("roce", why, vec![
@@ -56,8 +56,8 @@ fn has_both(port: &Port) -> bool {
     has(GidType::IbOrRoceV1) && has(GidType::RoceV2)
 }
 
-fn is_old(ask: &Ask<'_>) -> bool {
-    let Some(kernel) = ask.node.host.kernel.value() else { return false };
+fn is_old(context: &Context<'_>) -> bool {
+    let Some(kernel) = context.node.host.kernel.value() else { return false };
     let mut numbers = kernel.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
     match (numbers.next(), numbers.next()) {
         (Some(major), Some(minor)) => (major, minor) < (4, 12),

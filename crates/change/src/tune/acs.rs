@@ -1,17 +1,17 @@
-//! PCIe access control sends traffic between a GPU and a NIC up to the root and back. Switching it off takes a
-//! wall down between virtual machines, so it is advice and never done by itself.
+//! PCIe access control services (ACS) redirect traffic between a GPU and a NIC through the root complex. Without ACS virtual
+//! machines are not isolated, so switching it off is advice and never done automatically.
 
 use doctor::Case;
 use doctor::limits::acs;
 use node::{Address, Seen};
 
-use super::Ask;
+use super::Context;
 use crate::Plan;
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
-    let case = Case::new(ask.node, ask.tree);
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
+    let case = Case::new(context.node, context.tree);
     let redirecting = |address: &Address| {
-        let function = ask.node.pci.get(address);
+        let function = context.node.pci.get(address);
         function.is_some_and(
             |function| matches!(&function.acs, Seen::Value(acs) if acs::redirects(*acs)),
         )
@@ -21,9 +21,9 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
         return;
     }
     let why = format!(
-        "{} PCIe bridges send traffic between GPUs and NICs by the root: GPUDirect is slow or fails. \
-         Only where no virtual machine has a device of its own; it is gone with a restart, so set it in the \
-         BIOS if that has a switch for it",
+        "ACS of {} PCIe bridges redirects traffic between GPUs and NICs through the root complex: GPUDirect is slow or fails. \
+         Switch it off only where no device is assigned to a virtual machine; the command is lost at a restart, so prefer \
+         a BIOS setting",
         bridges.len()
     );
     let command = |address: &Address| format!("setpci -s {address} ECAP_ACS+0x6.w=0000");

@@ -4,41 +4,43 @@ use node::NetDev;
 use node::answers::Coalescing;
 
 use super::rings::ETHTOOL;
-use super::{Ask, Profile, persistent, udev};
+use super::{Context, Profile, persistent, udev};
 use crate::{Change, Plan, State, Target};
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
-    for (_, netdev) in ask.cards() {
-        let answer = ask.tree.answers().ethtool().and_then(|answers| answers.get(&netdev.name));
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
+    for (_, netdev) in context.cards() {
+        let answer = context.tree.answers().ethtool().and_then(|answers| answers.get(&netdev.name));
         let Some(now) = answer.and_then(|answer| answer.coalescing) else { continue };
-        match ask.profile {
-            Profile::Latency if now.rx_usecs > 0 || is_adaptive(now) => at_once(plan, netdev, now),
-            Profile::Throughput if !is_adaptive(now) && can_adapt(netdev) => adapt(plan, netdev),
+        match context.profile {
+            Profile::Latency if now.rx_usecs > 0 || is_adaptive(now) => disable(plan, netdev, now),
+            Profile::Throughput if !is_adaptive(now) && can_adapt(netdev) => {
+                enable_adaptive(plan, netdev)
+            }
             Profile::Latency | Profile::Throughput => {}
         }
     }
 }
 
-fn at_once(plan: &mut Plan, netdev: &NetDev, now: Coalescing) {
+fn disable(plan: &mut Plan, netdev: &NetDev, now: Coalescing) {
     let why = format!(
-        "{} holds interrupts back for up to {} µs; programs that poll do not notice",
+        "{} delays interrupts for up to {} µs; no effect on programs that poll",
         netdev.name, now.rx_usecs
     );
-    // A driver that cannot adapt is not told not to.
+    // Adaptive mode is set only where the driver has it.
     let off = is_adaptive(now).then_some("off");
     set(plan, netdev, why, [off, off, Some("0"), Some("0")]);
 }
 
-fn adapt(plan: &mut Plan, netdev: &NetDev) {
-    let why = format!("the driver of {} knows best when many packets come", netdev.name);
+fn enable_adaptive(plan: &mut Plan, netdev: &NetDev) {
+    let why = format!("{} has adaptive coalescing off, its driver supports it", netdev.name);
     set(plan, netdev, why, [Some("on"), Some("on"), None, None]);
 }
 
 fn set(plan: &mut Plan, netdev: &NetDev, why: String, wanted: [Option<&str>; 4]) {
     let name = &netdev.name;
-    let words = wanted.iter().zip(WORDS);
+    let named = wanted.iter().zip(ARGUMENTS);
     let arguments: Vec<String> =
-        words.filter_map(|(value, word)| Some(format!("{word} {}", (*value)?))).collect();
+        named.filter_map(|(value, name)| Some(format!("{name} {}", (*value)?))).collect();
     let arguments = arguments.join(" ");
     let rule = format!("{}, RUN+=\"{ETHTOOL} -C $name {arguments}\"", udev::net(netdev));
     let target = Target::Coalescing { netdev: name.clone() };
@@ -55,6 +57,6 @@ fn can_adapt(netdev: &NetDev) -> bool {
     netdev.driver.as_deref().is_some_and(|driver| ADAPTIVE.contains(&driver))
 }
 
-/// Drivers that can adapt in both directions.
+/// Drivers with adaptive coalescing in both directions.
 const ADAPTIVE: [&str; 2] = ["ice", "mlx5_core"];
-const WORDS: [&str; 4] = ["adaptive-rx", "adaptive-tx", "rx-usecs", "tx-usecs"];
+const ARGUMENTS: [&str; 4] = ["adaptive-rx", "adaptive-tx", "rx-usecs", "tx-usecs"];

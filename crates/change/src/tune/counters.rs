@@ -1,11 +1,12 @@
-//! Counters that are off until somebody asks: what congestion control sees. Setting them replaces the whole
-//! list, so that others' choice would be lost: advice.
+//! Optional counters of congestion control, which are off by default. Setting them replaces the whole
+//! list and would discard counters that others enabled: so it is advice.
 
-use super::Ask;
+use super::Context;
 use crate::Plan;
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
-    let mlx5 = ask.devices.iter().filter(|device| device.driver.as_deref() == Some("mlx5_core"));
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
+    let mlx5 =
+        context.devices.iter().filter(|device| device.driver.as_deref() == Some("mlx5_core"));
     let mut commands = Vec::new();
     for device in mlx5 {
         for port in &device.ports {
@@ -20,5 +21,5 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
 }
 
 const WANTED: &str = "cc_rx_ce_pkts,cc_rx_cnp_pkts,cc_tx_cnp_pkts";
-const WHY: &str = "marked packets and congestion notices are counted only when asked for (kernel 5.16 and later). \
-                   `set` replaces the list: add what the first command shows. Gone with a restart";
+const WHY: &str = "ECN-marked packets and CNPs are counted only when enabled (kernel 5.16 and later). \
+                   `set` replaces the list: add what the first command prints. Lost at a restart";

@@ -1,24 +1,24 @@
-//! A lossless priority for RoCE. Every switch and both ends must agree on it, which no machine knows alone, and
-//! half of it is worse than none: so it is advice.
+//! A lossless priority for RoCE. Every switch and both ends must have the same settings, which cannot be checked on one
+//! machine, and a partial configuration is worse than none: so it is advice.
 
 use doctor::limits::pfc::{self, DSCP, PRIORITY, TRAFFIC_CLASS};
 use node::NetDev;
 
-use super::{Ask, Role};
+use super::{Context, Role};
 use crate::Plan;
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
-    for (device, port, netdev) in ask.roce() {
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
+    for (device, port, netdev) in context.roce() {
         if device.role == Role::Software {
             continue;
         }
-        let dcb = ask.tree.answers().dcb().and_then(|answers| answers.get(&netdev.name));
+        let dcb = context.tree.answers().dcb().and_then(|answers| answers.get(&netdev.name));
         let missing = match dcb {
             Some(dcb) => pfc::missing(dcb),
-            None => Some("its flow control cannot be read here"),
+            None => Some("its flow control cannot be read"),
         };
         let Some(missing) = missing else { continue };
-        let mut commands = commands(ask, netdev);
+        let mut commands = commands(context, netdev);
         commands.push(format!(
             "echo {TRAFFIC_CLASS} > /sys/kernel/config/rdma_cm/{0}/ports/{1}/default_roce_tos    # after mkdir /sys/kernel/config/rdma_cm/{0}",
             device.name, port.number
@@ -35,10 +35,10 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     }
 }
 
-/// By the program that is there; iproute2's otherwise.
-fn commands(ask: &Ask<'_>, netdev: &NetDev) -> Vec<String> {
+/// Commands of `mlnx_qos` where it is installed, else of iproute2.
+fn commands(context: &Context<'_>, netdev: &NetDev) -> Vec<String> {
     let name = &netdev.name;
-    if ask.tree.exists("/usr/bin/mlnx_qos") {
+    if context.tree.exists("/usr/bin/mlnx_qos") {
         return vec![format!("mlnx_qos -i {name} --trust dscp --pfc 0,0,0,1,0,0,0,0")];
     }
     vec![

@@ -1,27 +1,27 @@
-//! CPUs at full clock: a CPU that speeds up first answers late.
+//! CPUs at full clock: a CPU that has to raise its clock first adds latency.
 
 use doctor::limits::cpus::GOVERNOR;
 use node::Seen;
 
-use super::{Ask, persistent};
+use super::{Context, persistent};
 use crate::{Change, Plan};
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
-    let files = files(ask);
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
+    let files = files(context);
     let other = files.iter().filter(|(_, governor)| governor != GOVERNOR).count();
     if other == 0 {
         return;
     }
-    let why = format!("{other} of {} CPUs change their clock with their load", files.len());
+    let why = format!("{other} of {} CPUs scale their clock with load", files.len());
     let paths = files.into_iter().map(|(path, _)| path).collect();
     plan.step("governor", why, Change::values(paths, GOVERNOR), false);
     let line = format!("w {FOLDER}/cpu*/cpufreq/scaling_governor - - - - {GOVERNOR}");
     plan.step("governor", persistent::WHY, persistent::values("governor", &[line]), false);
 }
 
-/// Files of CPUs whose driver has the governor, with what they hold.
-fn files(ask: &Ask<'_>) -> Vec<(String, String)> {
-    let tree = ask.tree;
+/// Governor files of the CPUs whose driver has the wanted governor, with their content.
+fn files(context: &Context<'_>) -> Vec<(String, String)> {
+    let tree = context.tree;
     let governor = |name: String| {
         name.strip_prefix("cpu")?.parse::<u32>().ok()?;
         let folder = format!("{FOLDER}/{name}/cpufreq");

@@ -1,21 +1,21 @@
-//! NVIDIA's driver unloads a GPU that nobody uses, and the next program waits seconds for it.
+//! NVIDIA's driver unloads an unused GPU, and the next program waits seconds for it.
 
-use super::Ask;
+use super::Context;
 use crate::Plan;
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
-    let Some(nvml) = ask.tree.answers().nvml() else { return };
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
+    let Some(nvml) = context.tree.answers().nvml() else { return };
     let off = nvml.gpus.iter().filter(|gpu| gpu.persistence == Some(false)).count();
     if off == 0 {
         return;
     }
-    let why = format!("the driver unloads {off} of {} GPUs when nobody uses them", nvml.gpus.len());
+    let why = format!("the driver unloads {off} of {} GPUs when unused", nvml.gpus.len());
     plan.advise(
         "gpu",
         why,
         vec![
             "systemctl enable --now nvidia-persistenced".to_owned(),
-            "nvidia-smi -pm 1    # where there is no such service; until the next start".to_owned(),
+            "nvidia-smi -pm 1    # without that service; until the next boot".to_owned(),
         ],
     );
 }

@@ -1,22 +1,22 @@
-//! No deep sleep of CPUs: waking from it takes longer than a message takes over the wire.
+//! No deep idle states of CPUs: leaving one takes longer than a message takes over the wire.
 //!
-//! `/dev/cpu_dma_latency` would need a program that holds it open for ever, and a kernel argument a restart;
-//! each idle state can be switched off by a file, which is read, set and set back like any other.
+//! `/dev/cpu_dma_latency` would need a program that keeps it open forever, and a kernel argument a restart;
+//! each idle state can be switched off by a file, which is read, set and restored like any other.
 
 use doctor::limits::cpus::LATENCY_IDLE_US;
 
-use super::{Ask, Profile, persistent};
+use super::{Context, Profile, persistent};
 use crate::{Change, Plan};
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
-    let deep = deep_states(ask);
-    if ask.profile != Profile::Latency || deep.is_empty() {
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
+    let deep = deep_states(context);
+    if context.profile != Profile::Latency || deep.is_empty() {
         return;
     }
     let slowest = deep.iter().map(|(_, _, latency)| *latency).max().unwrap_or_default();
     let paths: Vec<String> = deep.iter().map(|(path, ..)| path.clone()).collect();
     let why = format!(
-        "waking from the deepest sleep takes {slowest} µs, a message over the wire 1 to 3; costs power"
+        "leaving the deepest idle state takes {slowest} µs, a message over the wire 1 to 3; costs power"
     );
     plan.step("cstates", why, Change::values(paths, "1"), false);
     let mut states: Vec<&str> = deep.iter().map(|(_, state, _)| state.as_str()).collect();
@@ -27,9 +27,9 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     plan.step("cstates", persistent::WHY, persistent::values("cstates", &lines), false);
 }
 
-/// Files by which deep states that are on are switched off, the state's name, and how long waking takes.
-fn deep_states(ask: &Ask<'_>) -> Vec<(String, String, u32)> {
-    let tree = ask.tree;
+/// Enabled deep idle states: the file that disables each, its name, and its exit latency in µs.
+fn deep_states(context: &Context<'_>) -> Vec<(String, String, u32)> {
+    let tree = context.tree;
     let mut found = Vec::new();
     for cpu in tree.list(FOLDER) {
         if cpu.strip_prefix("cpu").is_none_or(|number| number.parse::<u32>().is_err()) {

@@ -1,18 +1,18 @@
-//! Interrupts on CPUs near the device: on others they cross the link between NUMA nodes.
+//! Interrupts on CPUs of the device's NUMA node: elsewhere they cross the link between NUMA nodes.
 
 use doctor::limits::interrupts::are_near;
 
-use super::Ask;
+use super::Context;
 use crate::{Change, Plan};
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
-    if ask.node.host.numa_nodes.len() < 2 {
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
+    if context.node.host.numa_nodes.len() < 2 {
         return;
     }
-    let mut moved = false;
-    for device in &ask.devices {
+    let mut any_far = false;
+    for device in &context.devices {
         let (Some(pci), Some(cpus)) = (device.pci, &device.local_cpus) else { continue };
-        let far: Vec<String> = files(ask, &pci.folder())
+        let far: Vec<String> = files(context, &pci.folder())
             .into_iter()
             .filter(|(_, now)| !are_near(now, cpus))
             .map(|(path, _)| path)
@@ -20,14 +20,15 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
         if far.is_empty() {
             continue;
         }
-        moved = true;
-        let why = format!("{} interrupts of {} may come to far CPUs", far.len(), device.name);
+        any_far = true;
+        let why =
+            format!("{} interrupts of {} may run on remote NUMA nodes", far.len(), device.name);
         plan.step("irq", why, Change::values(far, cpus.as_str()), false);
     }
-    if moved {
+    if any_far {
         plan.advise(
             "irq",
-            KEPT,
+            NOT_PERSISTENT,
             vec![
                 "systemctl disable --now irqbalance".to_owned(),
                 "wirelane tune apply --only irq --yes    # after each start".to_owned(),
@@ -36,15 +37,15 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     }
 }
 
-/// The device's interrupts and the CPUs that each may come to.
-fn files(ask: &Ask<'_>, folder: &str) -> Vec<(String, String)> {
+/// The affinity files of the device's interrupts, with their CPUs.
+fn files(context: &Context<'_>, folder: &str) -> Vec<(String, String)> {
     let interrupt = |number: String| {
         number.parse::<u32>().ok()?;
         let path = format!("/proc/irq/{number}/smp_affinity_list");
-        ask.tree.text(&path).into_value().map(|now| (path, now))
+        context.tree.text(&path).into_value().map(|now| (path, now))
     };
-    ask.tree.list(&format!("{folder}/msi_irqs")).into_iter().filter_map(interrupt).collect()
+    context.tree.list(&format!("{folder}/msi_irqs")).into_iter().filter_map(interrupt).collect()
 }
 
-const KEPT: &str = "interrupts have other numbers after a restart, so no file keeps this; and irqbalance, \
-                    if it runs, moves them again";
+const NOT_PERSISTENT: &str = "interrupt numbers change at a restart, so no file keeps this setting; irqbalance, \
+                              if it runs, moves them again";

@@ -1,12 +1,12 @@
-//! How much memory may be locked: memory that a NIC reads and writes must be.
+//! The limit of locked memory: memory that a NIC reads and writes must be locked.
 
 use doctor::limits::memlock::{LIMITS_LINES, RUNTIME_FIXES, SYSTEMD_LINES};
 
-use super::{Ask, persistent};
+use super::{Context, persistent};
 use crate::Plan;
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
-    if ask.is_container() {
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
+    if context.is_container() {
         plan.advise("memlock", CONTAINER, RUNTIME_FIXES.map(str::to_owned).to_vec());
         return;
     }
@@ -18,4 +18,4 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     plan.step("memlock", "services too, after `systemctl daemon-reexec`", services, true);
 }
 
-const CONTAINER: &str = "a container has the limit of its runtime, which is set on the host";
+const CONTAINER: &str = "the limit of a container is set by its runtime, on the host";

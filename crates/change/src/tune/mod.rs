@@ -1,7 +1,7 @@
 //! Settings that make the fabric faster: what is worth changing on a host, as a plan.
 //!
-//! An [`Item`] is one such setting; each is a file here, and a row of [`ITEMS`]. It looks at the facts of the
-//! host and adds steps, each with its reason, for now and for after a restart, or advice where a person must
+//! An [`Item`] is one such setting; each has a file here, and a row of [`ITEMS`]. It reads the facts of the
+//! host and adds steps, each with its reason, for now and for after a restart, or advice where an administrator must
 //! decide. Nothing is changed here: see [`apply()`](crate::apply()).
 
 mod acs;
@@ -31,59 +31,59 @@ use serde::Serialize;
 
 use crate::Plan;
 
-/// What the machine is to be good at.
+/// What the machine is tuned for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// Short answers: CPUs that never sleep deeply, interrupts at once.
+    /// Low latency: no deep idle states, no interrupt coalescing.
     Latency,
-    /// Many bytes: large rings and reads, interrupts held back.
+    /// High throughput: large rings and reads, interrupt coalescing.
     Throughput,
 }
 
 /// One thing that can be tuned.
 #[derive(Debug, Clone, Copy)]
 pub struct Item {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
     /// What it does.
     pub what: &'static str,
-    /// Where it is of use.
+    /// Where it applies.
     scope: Scope,
     propose: Propose,
 }
 
-/// Where an item is of use.
+/// Where an item applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     /// On any host.
     Host,
     /// On a host with RDMA devices, for all of them.
     Fabric,
-    /// For each RDMA device by itself.
+    /// For each RDMA device.
     Device,
 }
 
-/// What may be tuned of a machine; the default is all of it.
+/// Which items and devices to tune; the default is all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Choice {
-    /// These items and no others.
+    /// Only these items; empty: all.
     pub only: Vec<String>,
-    /// Not these.
+    /// Not these items.
     pub skip: Vec<String>,
-    /// What belongs to these RDMA devices, and no others.
+    /// Only settings of these RDMA devices; empty: all.
     pub devices: Vec<String>,
 }
 
-/// A choice that cannot be meant.
+/// A choice with an unknown item or device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownName(String);
 
 /// Everything that can be tuned, in the order of a plan.
 pub const ITEMS: &[Item] = &[
     fabric("modules", "modules that RDMA programs need", modules::propose),
-    fabric("memlock", "how much memory may be locked", memlock::propose),
+    fabric("memlock", "limit of locked memory", memlock::propose),
     host("hugepages", "large pages for memory pools", huge_pages::propose),
     host("sysctl", "socket buffers and NUMA reclaim", sysctl::propose),
     host("governor", "CPUs at full clock", governor::propose),
@@ -100,19 +100,19 @@ pub const ITEMS: &[Item] = &[
     device("counters", "optional counters: advice", counters::propose),
 ];
 
-type Propose = fn(&Ask<'_>, &mut Plan);
+type Propose = fn(&Context<'_>, &mut Plan);
 
-/// Of use on any host.
+/// Applies to any host.
 const fn host(name: &'static str, what: &'static str, propose: Propose) -> Item {
     Item { name, what, scope: Scope::Host, propose }
 }
 
-/// Of use where there are RDMA devices.
+/// Applies to a host with RDMA devices.
 const fn fabric(name: &'static str, what: &'static str, propose: Propose) -> Item {
     Item { name, what, scope: Scope::Fabric, propose }
 }
 
-/// Of use for each RDMA device.
+/// Applies to each RDMA device.
 const fn device(name: &'static str, what: &'static str, propose: Propose) -> Item {
     Item { name, what, scope: Scope::Device, propose }
 }
@@ -127,32 +127,33 @@ pub fn plan(
     choice.check(node)?;
     let chosen =
         |device: &&Device| choice.devices.is_empty() || choice.devices.contains(&device.name);
-    let ask = Ask { node, tree, profile, devices: node.devices.iter().filter(chosen).collect() };
+    let context =
+        Context { node, tree, profile, devices: node.devices.iter().filter(chosen).collect() };
     let mut plan = Plan::default();
     let items = ITEMS.iter().filter(|item| choice.has(item));
-    for item in items.filter(|item| item.scope == Scope::Host || !ask.devices.is_empty()) {
-        (item.propose)(&ask, &mut plan);
+    for item in items.filter(|item| item.scope == Scope::Host || !context.devices.is_empty()) {
+        (item.propose)(&context, &mut plan);
     }
     Ok(plan)
 }
 
-/// What some items propose on a host that is being prepared: its devices need not be there yet.
+/// The steps of some items for a host that is being set up: its devices may be missing yet.
 pub(crate) fn propose(
     node: &Node,
     tree: &Tree,
     profile: Profile,
     is_chosen: impl Fn(&str) -> bool,
 ) -> Plan {
-    let ask = Ask { node, tree, profile, devices: node.devices.iter().collect() };
+    let context = Context { node, tree, profile, devices: node.devices.iter().collect() };
     let mut plan = Plan::default();
     for item in ITEMS.iter().filter(|item| is_chosen(item.name)) {
-        (item.propose)(&ask, &mut plan);
+        (item.propose)(&context, &mut plan);
     }
     plan
 }
 
 impl Choice {
-    /// These items and no others.
+    /// Only these items.
     pub fn only(mut self, items: &[String]) -> Choice {
         self.only = items.to_vec();
         self
@@ -164,39 +165,36 @@ impl Choice {
         self
     }
 
-    /// What belongs to these RDMA devices, and no others.
+    /// Only settings of these RDMA devices.
     pub fn devices(mut self, names: &[String]) -> Choice {
         self.devices = names.to_vec();
         self
     }
 
-    /// With a device named, only items of devices are meant, unless an item is named too.
+    /// With a device named, only items of devices are selected, unless an item is named too.
     fn has(&self, item: &Item) -> bool {
         let named = |names: &[String]| names.iter().any(|name| name == item.name);
-        let meant = self.devices.is_empty() || item.scope == Scope::Device;
-        (if self.only.is_empty() { meant } else { named(&self.only) }) && !named(&self.skip)
+        let in_scope = self.devices.is_empty() || item.scope == Scope::Device;
+        (if self.only.is_empty() { in_scope } else { named(&self.only) }) && !named(&self.skip)
     }
 
     fn check(&self, node: &Node) -> Result<(), UnknownName> {
-        let known = |name: &&String| ITEMS.iter().all(|item| item.name != name.as_str());
-        if let Some(name) = self.only.iter().chain(&self.skip).find(known) {
+        let unknown = |name: &&String| ITEMS.iter().all(|item| item.name != name.as_str());
+        if let Some(name) = self.only.iter().chain(&self.skip).find(unknown) {
             let names: Vec<&str> = ITEMS.iter().map(|item| item.name).collect();
-            return Err(UnknownName(format!(
-                "there is no item {name:?}: choose of {}",
-                names.join(", ")
-            )));
+            return Err(UnknownName(format!("unknown item {name:?}; items: {}", names.join(", "))));
         }
         if let Some(name) = self.devices.iter().find(|name| node.device(name).is_none()) {
             let names: Vec<&str> = node.devices.iter().map(|device| device.name.as_str()).collect();
             let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(UnknownName(format!("there is no RDMA device {name:?}; there: {there}")));
+            return Err(UnknownName(format!("no RDMA device {name:?}; RDMA devices: {there}")));
         }
         Ok(())
     }
 }
 
 impl Profile {
-    /// As it is typed.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Profile::Latency => "latency",
@@ -213,17 +211,17 @@ impl fmt::Display for UnknownName {
 
 impl std::error::Error for UnknownName {}
 
-/// What items look at.
-struct Ask<'a> {
+/// The facts that items read.
+struct Context<'a> {
     node: &'a Node,
     tree: &'a Tree,
     profile: Profile,
-    /// Those that are to be tuned.
+    /// The devices to tune.
     devices: Vec<&'a Device>,
 }
 
-impl<'a> Ask<'a> {
-    /// Ports of RoCE with their devices and net devices, each net device once.
+impl<'a> Context<'a> {
+    /// RoCE ports with their devices and net devices, each net device once.
     fn roce(&self) -> Vec<(&'a Device, &'a Port, &'a NetDev)> {
         let mut found: Vec<(&Device, &Port, &NetDev)> = Vec::new();
         for device in &self.devices {
@@ -240,7 +238,7 @@ impl<'a> Ask<'a> {
         found
     }
 
-    /// Net devices of cards: software has no rings and no interrupts.
+    /// Net devices of cards: software devices have no rings and no interrupts.
     fn cards(&self) -> Vec<(&'a Device, &'a NetDev)> {
         let mut found: Vec<(&Device, &NetDev)> = Vec::new();
         for device in self.devices.iter().filter(|device| device.role != Role::Software) {
@@ -267,7 +265,7 @@ impl<'a> Ask<'a> {
         found
     }
 
-    /// Whether this is a container, whose limits and modules are the host's to give.
+    /// Whether this is a container: its limits and modules are set on the host.
     fn is_container(&self) -> bool {
         self.node.host.container.is_some()
     }

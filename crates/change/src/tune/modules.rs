@@ -2,14 +2,14 @@
 
 use doctor::limits::kernel_modules::{INFINIBAND_TOOLS, NEEDED, has_infiniband};
 
-use super::{Ask, persistent};
+use super::{Context, persistent};
 use crate::{Change, Plan};
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
-    if ask.is_container() {
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
+    if context.is_container() {
         return;
     }
-    let wanted = wanted(ask);
+    let wanted = wanted(context);
     for (name, why) in &wanted {
         plan.step("modules", *why, Change::module(*name), true);
     }
@@ -18,10 +18,10 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     plan.step("modules", persistent::WHY, file, true);
 }
 
-fn wanted(ask: &Ask<'_>) -> Vec<(&'static str, &'static str)> {
+fn wanted(context: &Context<'_>) -> Vec<(&'static str, &'static str)> {
     let mut wanted: Vec<_> = NEEDED.iter().map(|module| (module.name, module.used_for)).collect();
-    // One file for all of the machine, whichever devices are tuned.
-    if has_infiniband(ask.node) {
+    // One file for the whole machine, whichever devices are tuned.
+    if has_infiniband(context.node) {
         wanted.push(INFINIBAND_TOOLS);
     }
     wanted

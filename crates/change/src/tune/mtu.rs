@@ -1,22 +1,22 @@
-//! RoCE sends packets of 4096 bytes only where the net device's MTU leaves room for their headers.
+//! RoCE sends packets of 4096 bytes only where the net device's MTU has space for their headers.
 
 use doctor::limits::mtu::{LARGEST_PACKET, MIN, WANTED, is_enough};
 
-use super::{Ask, persistent, udev};
+use super::{Context, persistent, udev};
 use crate::{Change, Plan};
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
     let mut raised: Vec<&str> = Vec::new();
-    for (device, port, netdev) in ask.roce() {
-        // A bond's members take its MTU. Bridges and the like have one of their own, which is not ours to say.
-        let master = netdev.master.as_deref().and_then(|name| ask.node.netdev(name));
+    for (device, port, netdev) in context.roce() {
+        // A bond's members take its MTU. Bridges have their own, which is not changed.
+        let master = netdev.master.as_deref().and_then(|name| context.node.netdev(name));
         let netdev = master.filter(|master| master.bonding.is_some()).unwrap_or(netdev);
         let Some(mtu) = netdev.mtu.value().filter(|mtu| !is_enough(**mtu)) else { continue };
         let name = &netdev.name;
         if raised.contains(&name.as_str()) {
             continue;
         }
-        let now = port.active_mtu.map_or("few".to_owned(), |mtu| mtu.to_string());
+        let now = port.active_mtu.map_or("too few".to_owned(), |mtu| mtu.to_string());
         let why = format!(
             "{} sends packets of {now} bytes: {name} has MTU {mtu}, and {LARGEST_PACKET} need {MIN}",
             device.name
@@ -35,7 +35,7 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     }
 }
 
-const OTHERS: &str = "the switch and the other end must pass packets of 9000 bytes too: try it. A network \
-                      manager that sets an MTU of its own must be told";
+const OTHERS: &str = "the switch and the other end must pass packets of 9000 bytes too: test it. A network \
+                      manager that sets the MTU must be changed too";
 /// IPv4 20, ICMP 8.
 const PING_HEADERS: u32 = 28;

@@ -1,10 +1,10 @@
-//! Relaxed ordering of PCIe writes. It is a setting of the firmware and of programs, so it is advice.
+//! Relaxed ordering of PCIe writes. It is set in the firmware and in programs, so it is advice.
 
-use super::Ask;
+use super::Context;
 use crate::Plan;
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
-    let cards = ask.physical();
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
+    let cards = context.physical();
     let mlx5 = cards.iter().filter(|(device, _)| device.driver.as_deref() == Some("mlx5_core"));
     let query: Vec<String> =
         mlx5.map(|(_, address)| format!("mlxconfig -d {address} query PCI_WR_ORDERING")).collect();
@@ -19,5 +19,5 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     plan.advise("ordering", WHY, commands);
 }
 
-const WHY: &str = "writes that need not keep their order fill the link better, above all on AMD and in virtual \
-                   machines; it is set in the card's firmware, for the next start, and asked for by programs";
+const WHY: &str = "relaxed ordering raises the throughput of PCIe writes, above all on AMD and in virtual \
+                   machines; it is enabled in the card's firmware, from the next boot on, and requested by programs";

@@ -1,21 +1,21 @@
-//! PCIe reads of 4096 bytes: a NIC that fetches memory in small pieces does not fill a fast link.
+//! PCIe reads of 4096 bytes: with small read requests a NIC cannot saturate a fast link.
 
 use doctor::limits::pcie::READ_REQUEST;
 
-use super::{Ask, Profile, persistent, udev};
+use super::{Context, Profile, persistent, udev};
 use crate::{Change, Plan, State, Target};
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
-    if ask.profile != Profile::Throughput {
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
+    if context.profile != Profile::Throughput {
         return;
     }
-    for (device, address) in ask.physical() {
-        let function = ask.node.pci.get(&address);
+    for (device, address) in context.physical() {
+        let function = context.node.pci.get(&address);
         let Some(now) = function.and_then(|function| function.max_read_request) else { continue };
         if now >= READ_REQUEST {
             continue;
         }
-        let why = format!("{} asks for {now} bytes a read over PCIe", device.name);
+        let why = format!("{} reads at most {now} bytes per PCIe request", device.name);
         let target = Target::ReadRequest { pci: address.to_string() };
         let change = Change { target, wanted: State::all(READ_REQUEST.to_string(), 1) };
         plan.step("maxread", why, change, false);

@@ -1,24 +1,24 @@
-//! Rings at their largest: a burst that finds the ring full is dropped.
+//! Rings at their maximum size: packets that find the ring full are dropped.
 
 use doctor::limits::queues::are_largest;
 
-use super::{Ask, Profile, persistent, udev};
+use super::{Context, Profile, persistent, udev};
 use crate::{Change, Plan, State, Target};
 
-pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
-    if ask.profile != Profile::Throughput {
+pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
+    if context.profile != Profile::Throughput {
         return;
     }
-    for (_, netdev) in ask.cards() {
+    for (_, netdev) in context.cards() {
         let name = &netdev.name;
-        let answer = ask.tree.answers().ethtool().and_then(|answers| answers.get(name));
+        let answer = context.tree.answers().ethtool().and_then(|answers| answers.get(name));
         let Some(rings) = answer.and_then(|answer| answer.rings) else { continue };
         if are_largest(rings) {
             continue;
         }
         let (rx, tx) = (rings.rx_max.to_string(), rings.tx_max.to_string());
         let why = format!(
-            "rings of {name} hold {} and {} packets of {rx} and {tx}; its link is down for a moment",
+            "rings of {name} have {} and {} entries, at most {rx} and {tx}; its link goes down briefly",
             rings.rx, rings.tx
         );
         let rule = format!("{}, RUN+=\"{ETHTOOL} -G $name rx {rx} tx {tx}\"", udev::net(netdev));
@@ -29,5 +29,5 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     }
 }
 
-/// udev wants the whole path.
+/// udev needs the full path.
 pub(super) const ETHTOOL: &str = "/usr/sbin/ethtool";

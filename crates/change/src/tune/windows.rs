@@ -1,8 +1,8 @@
-//! The same for Windows, as a PowerShell script to be read and run there. It has not been run by us.
+//! The same settings for Windows, as a PowerShell script to be read and run there. It has not been tested.
 
 use super::Profile;
 
-/// A script for the adapters of these names; `'*'` is not among them, so that nobody tunes all by mistake.
+/// A script for the adapters with these names; without names, for those with RDMA enabled.
 pub fn script(profile: Profile, adapters: &[String]) -> String {
     let names = match adapters {
         [] => "(Get-NetAdapterRdma | Where-Object Enabled).Name".to_owned(),
@@ -18,7 +18,7 @@ pub fn script(profile: Profile, adapters: &[String]) -> String {
         .replace("{moderation}", moderation)
 }
 
-/// In single quotes, where PowerShell reads nothing but a doubled quote. It takes curly quotes for straight ones.
+/// In single quotes, where PowerShell interprets only a doubled quote. It treats curly quotes as straight ones.
 fn quoted(name: &str) -> String {
     let mut text = String::from("'");
     for letter in name.chars().filter(|letter| !letter.is_control()) {
@@ -31,11 +31,11 @@ fn quoted(name: &str) -> String {
 }
 
 const SCRIPT: &str = r#"# RDMA on Windows Server, profile {profile}. Not run on Windows by its authors: read it, then run it as administrator.
-# Adapters are switched off and on for a moment. What it changes stays over restarts.
+# Adapters are briefly switched off. The changes persist across restarts.
 $adapters = @({adapters})
 if (-not $adapters) { throw 'no adapter with RDMA: Get-NetAdapterRdma lists them' }
 
-# What is there now, to go back to.
+# The current settings, to restore them later.
 Get-NetAdapterRdma | Format-Table Name, Enabled
 Get-NetAdapterAdvancedProperty -Name $adapters -RegistryKeyword '*JumboPacket', '*FlowControl', '*InterruptModeration' |
     Format-Table Name, RegistryKeyword, RegistryValue
@@ -48,12 +48,12 @@ Set-NetOffloadGlobalSetting -NetworkDirect Enabled
 # Frames of 9014 bytes: an MTU of 9000 and the Ethernet header. The switch must pass them.
 Set-NetAdapterAdvancedProperty -Name $adapters -RegistryKeyword '*JumboPacket' -RegistryValue 9014
 
-# Interrupts spread over CPUs, and held back or not.
+# Interrupts spread over CPUs, with or without moderation.
 Enable-NetAdapterRss -Name $adapters
 Set-NetAdapterAdvancedProperty -Name $adapters -DisplayName 'Interrupt Moderation' -DisplayValue {moderation}
 
-# A lossless priority 3 for RDMA (SMB Direct by its port), as the switches must have it too. Pause frames for the
-# whole port must be off for that.
+# A lossless priority 3 for RDMA (SMB Direct, by its port); the switches must have the same. It requires pause frames for the
+# whole port to be off.
 Install-WindowsFeature -Name Data-Center-Bridging
 Set-NetQosDcbxSetting -Willing $false -Confirm:$false
 Set-NetAdapterAdvancedProperty -Name $adapters -RegistryKeyword '*FlowControl' -RegistryValue 0
@@ -72,14 +72,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_quoted_so_that_they_stay_names() {
+    fn names_are_quoted() {
         let script = script(Profile::Latency, &["SLOT 4'; Remove-Item C:\\".to_owned()]);
         assert!(script.contains("@('SLOT 4''; Remove-Item C:\\')"), "{script}");
         assert!(script.contains("Not run on Windows") && script.contains("'Disabled'"));
     }
 
     #[test]
-    fn without_names_those_with_rdma_are_meant() {
+    fn without_names_adapters_with_rdma_are_selected() {
         assert!(
             script(Profile::Throughput, &[]).contains("Get-NetAdapterRdma | Where-Object Enabled")
         );

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 pub(crate) const CARD: &str = "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0";
 
-/// These files, those of the card below its folder, and the links that lead to it.
+/// These files, the files of the card in its folder, and the links to it.
 pub(crate) fn snapshot(mut files: Value, card: &Value) -> Value {
     let of_card = json!({
         "vendor": "0x15b3\n", "device": "0x1017\n",

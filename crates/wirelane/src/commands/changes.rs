@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use change::{Entry, Journal, Machine, Standing, State, before_and_after};
+use change::{ChangeStatus, Entry, Journal, Machine, State, before_and_after};
 use clap::Args;
 use serde::Serialize;
 
@@ -30,10 +30,10 @@ pub(crate) struct ChangesArgs {
 pub(crate) fn run(_global: &Global, args: &ChangesArgs) -> Result<Exit, Failure> {
     let machine = Machine::at(&args.root).map_err(refused)?;
     let history = Journal::read(&machine).map_err(refused)?;
-    let look = machine.look().map_err(refused)?;
+    let reader = machine.reader().map_err(refused)?;
     let changes = history.entries.iter().map(|entry| ChangeReport {
         name: entry.planned.change.target.name(),
-        standing: entry.standing(&machine, &look),
+        standing: entry.standing(&machine, &reader),
         entry,
     });
     let changes: Vec<ChangeReport<'_>> = changes.collect();
@@ -61,11 +61,11 @@ struct ChangeReport<'e> {
     name: String,
     #[serde(flatten)]
     entry: &'e Entry,
-    standing: Standing,
+    standing: ChangeStatus,
 }
 
 fn text(changes: &[ChangeReport<'_>], all: bool) -> String {
-    let shown = changes.iter().filter(|change| all || change.standing != Standing::Reverted);
+    let shown = changes.iter().filter(|change| all || change.standing != ChangeStatus::Reverted);
     let mut text = String::new();
     let mut run = 0;
     for change in shown {
@@ -92,15 +92,15 @@ fn text(changes: &[ChangeReport<'_>], all: bool) -> String {
     text
 }
 
-fn told(standing: &Standing) -> String {
+fn told(standing: &ChangeStatus) -> String {
     match standing {
-        Standing::InForce => "in force".to_owned(),
-        Standing::Undone => "undone by somebody else".to_owned(),
-        Standing::Changed(State::Absent) => "removed since by somebody else".to_owned(),
-        Standing::Changed(_) => "changed since by somebody else".to_owned(),
-        Standing::Restarted => "gone with a restart".to_owned(),
-        Standing::CutOff => "cut off in the middle: revert it".to_owned(),
-        Standing::Reverted => "reverted".to_owned(),
-        Standing::Unknown(why) => format!("unknown: {why}"),
+        ChangeStatus::InForce => "in force".to_owned(),
+        ChangeStatus::Undone => "undone by somebody else".to_owned(),
+        ChangeStatus::Changed(State::Absent) => "removed since by somebody else".to_owned(),
+        ChangeStatus::Changed(_) => "changed since by somebody else".to_owned(),
+        ChangeStatus::Restarted => "gone with a restart".to_owned(),
+        ChangeStatus::CutOff => "cut off in the middle: revert it".to_owned(),
+        ChangeStatus::Reverted => "reverted".to_owned(),
+        ChangeStatus::Unknown(why) => format!("unknown: {why}"),
     }
 }

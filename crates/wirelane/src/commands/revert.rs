@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use change::{Machine, Manner, Outcome, Pick, RevertOutcome, revert};
+use change::{Machine, Pick, RevertMode, RevertOutcome, RevertReport, revert};
 use clap::Args;
 use serde::Deserialize;
 
@@ -65,8 +65,8 @@ impl RevertOptions {
 
     /// Reverts these changes, and prints what became of each.
     pub(crate) fn revert(&self, machine: &Machine, pick: &Pick) -> Result<Exit, Failure> {
-        let manner = Manner::default().force(self.force).rehearse(self.dry_run);
-        let outcomes = revert(machine, pick, manner, now()).map_err(refused)?;
+        let mode = RevertMode::default().force(self.force).dry_run(self.dry_run);
+        let outcomes = revert(machine, pick, mode, now()).map_err(refused)?;
         print(&outcomes, self)
     }
 }
@@ -102,7 +102,7 @@ fn elsewhere(args: &RevertArgs, list: &str) -> Result<Exit, Failure> {
 }
 
 fn one_host(told: &HostAnswer, rehearsed: bool) -> String {
-    let outcomes = told.answer.as_ref().map(Vec::<Outcome>::deserialize);
+    let outcomes = told.answer.as_ref().map(Vec::<RevertReport>::deserialize);
     let said = match (outcomes, &told.error) {
         (Some(Ok(outcomes)), _) => text(&outcomes, rehearsed),
         (_, Some(error)) => format!("{error}\n"),
@@ -111,27 +111,29 @@ fn one_host(told: &HostAnswer, rehearsed: bool) -> String {
     format!("{}\n{said}", told.host)
 }
 
-fn print(outcomes: &[Outcome], options: &RevertOptions) -> Result<Exit, Failure> {
+fn print(outcomes: &[RevertReport], options: &RevertOptions) -> Result<Exit, Failure> {
     if options.json {
         output::json(&outcomes)?;
     } else {
         output::answer(&text(outcomes, options.dry_run))?;
     }
-    let failed =
-        outcomes.iter().filter(|outcome| matches!(outcome.fate, RevertOutcome::Failed(_))).count();
+    let failed = outcomes
+        .iter()
+        .filter(|outcome| matches!(outcome.outcome, RevertOutcome::Failed(_)))
+        .count();
     if failed > 0 {
         return Err(Failure::failed(format!("revert: {failed} changes could not be reverted")));
     }
-    let left = outcomes.iter().any(|outcome| matches!(outcome.fate, RevertOutcome::Left(_)));
+    let left = outcomes.iter().any(|outcome| matches!(outcome.outcome, RevertOutcome::Left(_)));
     Ok(if left { Exit::No } else { Exit::Done })
 }
 
-fn text(outcomes: &[Outcome], rehearsed: bool) -> String {
+fn text(outcomes: &[RevertReport], rehearsed: bool) -> String {
     if outcomes.is_empty() {
         return "nothing to revert\n".to_owned();
     }
     let taken = if rehearsed { "would be reverted" } else { "reverted" };
-    let line = |Outcome { id, target, fate }: &Outcome| match fate {
+    let line = |RevertReport { id, target, outcome }: &RevertReport| match outcome {
         RevertOutcome::Reverted(values) => format!("{id:4}  {target}  {taken}: {values}\n"),
         RevertOutcome::Nothing(why) => format!("{id:4}  {target}  nothing to do: {why}\n"),
         RevertOutcome::Left(why) => format!("{id:4}  {target}  left: {why}\n"),

@@ -160,7 +160,7 @@ fn packages_come_and_exactly_those_go_again() {
     let apply = ["setup", "rdma", "apply", "--only", "packages", "--yes", "--json"];
     let applied = answer(&sandboxed(WIRELANE, &apply));
     let name = applied["steps"][0]["name"].as_str().expect("a name");
-    assert!(name.ends_with(" and 1 that they bring"), "{name}");
+    assert!(name.ends_with(" and 1 dependency"), "{name}");
     let told = installed();
     assert!(told.contains("librdma-test1 ii") && told.contains("rdma-core ii"), "{told}");
     assert_eq!(told.lines().count(), 8, "{told}");

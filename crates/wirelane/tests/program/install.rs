@@ -118,13 +118,13 @@ fn what_others_wrote_or_changed_is_kept_unless_forced() {
     };
     let text = apply(&[]);
     assert!(text.contains("kept: /etc/systemd/system/wirelane-exporter.service"), "{text}");
-    assert!(text.contains("it was there before us") && text.contains("- mine"), "{text}");
+    assert!(text.contains("it existed before") && text.contains("- mine"), "{text}");
     assert_eq!(machine.text(UNIT), "mine\n");
     machine.write(FLAGS, "WIRELANE_EXPORTER_FLAGS=\"--listen 10.0.0.1:9878\"\n");
     let text = apply(&["--json"]);
     let kept = &json(&text)["kept"];
     assert_eq!(kept[1]["path"], "/etc/default/wirelane-exporter");
-    assert_eq!(kept[1]["why"], "it was changed since we wrote it");
+    assert_eq!(kept[1]["why"], "it was changed since it was installed");
     apply(&["--force"]);
     assert!(machine.text(UNIT).contains("ExecStart="));
     machine.done(&["revert", "--last"]);
@@ -156,7 +156,7 @@ fn a_program_that_no_unit_could_start_is_wrong_use() {
     assert!(there.starts_with("/tmp"), "where units have a folder of their own");
     let output = Command::new(there).args(["install", "plan"]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("the units see nothing of /tmp:"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the units have no access to /tmp:"), "{}", stderr(&output));
     let (code, _, error) =
         machine.told(&["install", "apply", "--start", "--program", "/usr/bin/wirelane"]);
     assert!(code == Some(2) && error.contains("not for a folder"), "{error}");

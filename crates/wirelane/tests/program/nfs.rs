@@ -157,7 +157,10 @@ fn a_list_that_leaves_out_who_is_served_is_refused() {
     assert_eq!(apply("a,b,c").0, Some(0));
     let (code, _, error) = apply("a,c");
     assert_eq!(code, Some(1), "{error}");
-    assert!(error.contains("served to b too: `wirelane nfs remove /srv/data` first"), "{error}");
+    assert!(
+        error.contains("also exported to b: run `wirelane nfs remove /srv/data` first"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -177,8 +180,8 @@ fn what_is_missing_is_said_in_a_line_with_its_fix() {
     let root = path_of(&machine);
     let path = |path: &str| machine.path().join(path);
     let at = |dir| ["nfs", "server", "plan", dir, "--clients", "a"];
-    assert!(refused(&at("/srv/none"), root).contains("there is no folder /srv/none: make it"));
-    assert!(refused(&at("/etc/fstab"), root).contains("/etc/fstab is no folder"));
+    assert!(refused(&at("/srv/none"), root).contains("there is no folder /srv/none: create it"));
+    assert!(refused(&at("/etc/fstab"), root).contains("/etc/fstab is not a folder"));
     let overlay = "24 1 0:9 / / rw - overlay overlay rw\n";
     fs::write(path("proc/self/mountinfo"), overlay).expect("a file");
     assert!(refused(&SERVER, root).contains("is on an overlay"));
@@ -227,7 +230,10 @@ fn what_is_no_nfs_does_not_use_rdma() {
     let path = folder.path().to_str().expect("a plain path");
     let (code, text, error) = told(&["nfs", "verify", path]);
     assert_eq!((code, text.as_str()), (Some(1), ""));
-    assert!(error.contains("is no NFS: it is on") && error.contains("nfs client apply"), "{error}");
+    assert!(
+        error.contains("is not on NFS: it is on") && error.contains("nfs client apply"),
+        "{error}"
+    );
     let (code, _, error) = told(&["nfs", "verify", "/nowhere/at/all"]);
     assert!(code == Some(3) && error.contains("/nowhere/at/all"), "{error}");
 }

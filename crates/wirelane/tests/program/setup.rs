@@ -151,7 +151,7 @@ fn what_is_not_known_or_cannot_be_meant_is_said() {
         assert_eq!(code, Some(2), "{more:?}: {error}");
         error
     };
-    assert!(wrong(&["--only", "speed"]).contains("choose of packages, "));
+    assert!(wrong(&["--only", "speed"]).contains("items: packages, "));
     assert!(wrong(&["--address", "mlx5_0=10.0.0.1/24"]).contains("RDMA devices: rxe0"));
     assert!(wrong(&["--address", "rxe0=10.0.0.1"]).contains("as mlx5_0=10.0.0.1/24"));
     assert!(wrong(&["--address", "a/rxe0=10.0.0.1/24"]).contains("--hosts does not name it"));

@@ -150,7 +150,7 @@ fn what_somebody_changed_since_is_left_and_the_exit_code_says_so() {
     fs::write(&mtu, "4500\n").expect("a file");
     let (code, text, _) = told(&["revert", "--last", "--root", root]);
     assert_eq!(code, Some(1));
-    assert!(text.contains("left: somebody has changed it since: 9000 → 4500"), "{text}");
+    assert!(text.contains("left: it was changed again since: 9000 → 4500"), "{text}");
     let (code, text, _) = told(&["revert", "1", "--force", "--root", root]);
     assert_eq!(
         (code, fs::read_to_string(&mtu).expect("a file").as_str()),

@@ -1,8 +1,8 @@
-//! ifupdown: stanzas of /etc/network/interfaces and of the files that it reads. `man interfaces`.
+//! ifupdown: stanzas of /etc/network/interfaces and of the files that it includes. `man interfaces`.
 
 use node::Tree;
 
-use super::super::kept;
+use super::super::persistent_file;
 use super::Interface;
 use crate::Change;
 
@@ -24,7 +24,7 @@ pub(super) fn reads_folder(tree: &Tree) -> bool {
 }
 
 /// The file that has a stanza for the device already.
-pub(super) fn taken(tree: &Tree, netdev: &str) -> Option<String> {
+pub(super) fn existing_settings(tree: &Tree, netdev: &str) -> Option<String> {
     let names = tree.list(FOLDER).into_iter().filter(|name| !name.starts_with(OURS));
     let files = names.map(|name| format!("{FOLDER}/{name}"));
     let mut files = std::iter::once(MAIN.to_owned()).chain(files);
@@ -43,7 +43,7 @@ fn names_device(line: &str, netdev: &str) -> bool {
     stanza && words.any(|word| word == netdev)
 }
 
-/// A name with a dot is a virtual LAN to ifupdown, and its files may have none in theirs.
+/// A device name with a dot is a VLAN to ifupdown; its file names must not have dots.
 pub(super) fn file(interface: &Interface) -> Change {
     let name = &interface.name;
     let mut lines = vec![format!("auto {name}")];
@@ -52,7 +52,7 @@ pub(super) fn file(interface: &Interface) -> Change {
         lines.push(format!("iface {name} {family} static"));
         lines.push(format!("    address {address}"));
     }
-    Change::file(format!("{FOLDER}/{OURS}{}", name.replace('.', "-")), kept(&lines))
+    Change::file(format!("{FOLDER}/{OURS}{}", name.replace('.', "-")), persistent_file(&lines))
 }
 
 const MAIN: &str = "/etc/network/interfaces";

@@ -8,20 +8,20 @@ use node::Tree;
 
 use crate::Change;
 
-/// A net device with the addresses that it shall have.
+/// A net device with its wanted addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Interface {
     pub(super) name: String,
-    /// Of a virtual LAN: what it is on, and its number.
+    /// Of a VLAN: its parent device, and its ID.
     pub(super) parent: Option<String>,
     pub(super) vlan: Option<u16>,
-    /// Of IPoIB: its mode.
+    /// Of IPoIB: the mode.
     pub(super) ipoib: Option<String>,
     pub(super) is_bond: bool,
     pub(super) addresses: Vec<String>,
 }
 
-/// Who sets addresses.
+/// A service that sets addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NetworkService {
     Networkd,
@@ -33,21 +33,21 @@ const ALL: [NetworkService; 3] =
     [NetworkService::Networkd, NetworkService::NetworkManager, NetworkService::Ifupdown];
 
 impl NetworkService {
-    /// The one that this machine has; or why that is not certain.
+    /// The one that this machine uses; or why it cannot be determined.
     pub(super) fn of(tree: &Tree) -> Result<NetworkService, String> {
         if tree.list("/etc/netplan").iter().any(|name| name.ends_with(".yaml")) {
-            return Err("netplan makes the settings here from files of its own".to_owned());
+            return Err("netplan generates the settings here from its own files".to_owned());
         }
         let found: Vec<NetworkService> = ALL
             .into_iter()
-            .filter(|service| service.signs().iter().any(|sign| tree.exists(sign)))
+            .filter(|service| service.markers().iter().any(|path| tree.exists(path)))
             .collect();
         match found.as_slice() {
             [NetworkService::Ifupdown] if !ifupdown::reads_folder(tree) => {
                 Err("/etc/network/interfaces does not read the files of interfaces.d".to_owned())
             }
             [service] => Ok(*service),
-            [] => Err("who sets addresses at a start is not known here".to_owned()),
+            [] => Err("no service that sets addresses at boot was found".to_owned()),
             many => {
                 let names: Vec<&str> = many.iter().map(|service| service.name()).collect();
                 Err(format!("{} are both in use here", names.join(" and ")))
@@ -63,8 +63,8 @@ impl NetworkService {
         }
     }
 
-    /// That it runs, or is started with the machine.
-    fn signs(self) -> [&'static str; 2] {
+    /// Files that exist if it runs, or is started at boot.
+    fn markers(self) -> [&'static str; 2] {
         match self {
             NetworkService::Networkd => [
                 "/run/systemd/netif/state",
@@ -81,20 +81,20 @@ impl NetworkService {
         }
     }
 
-    /// Why the device is somebody else's to set, if it is.
-    pub(super) fn taken(self, tree: &Tree, interface: &Interface) -> Option<String> {
+    /// Settings that exist for the device already, if any.
+    pub(super) fn existing_settings(self, tree: &Tree, interface: &Interface) -> Option<String> {
         if interface.is_bond {
-            return Some("a bond is made by settings of its own".to_owned());
+            return Some("a bond has its own settings".to_owned());
         }
         let names = [Some(&interface.name), interface.parent.as_ref()];
         names.into_iter().flatten().find_map(|netdev| match self {
-            NetworkService::Networkd => networkd::taken(tree, netdev),
-            NetworkService::NetworkManager => network_manager::taken(tree, netdev),
-            NetworkService::Ifupdown => ifupdown::taken(tree, netdev),
+            NetworkService::Networkd => networkd::existing_settings(tree, netdev),
+            NetworkService::NetworkManager => network_manager::existing_settings(tree, netdev),
+            NetworkService::Ifupdown => ifupdown::existing_settings(tree, netdev),
         })
     }
 
-    /// The files that keep their addresses.
+    /// The files that set their addresses at boot.
     pub(super) fn files(self, interfaces: &[Interface]) -> Vec<Change> {
         match self {
             NetworkService::Networkd => networkd::files(interfaces),
@@ -105,8 +105,8 @@ impl NetworkService {
         }
     }
 
-    /// The commands that make it read them before the next start.
-    pub(super) fn read_now(self, interfaces: &[Interface]) -> Vec<String> {
+    /// The commands that make it read them before the next boot.
+    pub(super) fn reload_commands(self, interfaces: &[Interface]) -> Vec<String> {
         let each = interfaces.iter();
         match self {
             NetworkService::Networkd => vec!["networkctl reload".to_owned()],
@@ -123,14 +123,14 @@ impl NetworkService {
         }
     }
 
-    /// The ways to keep it by hand, where it is not certain which is right.
-    pub(super) fn all_ways(interface: &Interface) -> Vec<String> {
+    /// Commands and settings for every service, where it is not certain which one is used.
+    pub(super) fn all_commands(interface: &Interface) -> Vec<String> {
         let name = &interface.name;
         let each = |before: &str, between: &str| {
-            let words = interface.addresses.iter().map(|address| format!("{before}{address}"));
-            words.collect::<Vec<_>>().join(between)
+            let addresses = interface.addresses.iter().map(|address| format!("{before}{address}"));
+            addresses.collect::<Vec<_>>().join(between)
         };
-        // A dot begins the next part of a path there.
+        // netplan separates the parts of a key by dots.
         let key = name.replace('.', "\\.");
         let (nmcli, netplan) = match (&interface.parent, interface.vlan, &interface.ipoib) {
             (Some(parent), Some(id), _) => (
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_knows_what_kind_of_device_it_is() {
+    fn every_command_fits_the_kind_of_device() {
         let plain = Interface {
             name: "eth0".to_owned(),
             parent: None,
@@ -179,7 +179,7 @@ mod tests {
             is_bond: false,
             addresses: vec!["10.0.0.1/24".to_owned(), "fd00::1/64".to_owned()],
         };
-        let [nmcli, netplan, ifupdown, networkd] = &NetworkService::all_ways(&plain)[..] else {
+        let [nmcli, netplan, ifupdown, networkd] = &NetworkService::all_commands(&plain)[..] else {
             panic!()
         };
         assert!(nmcli.contains("type ethernet ifname eth0 ip4 10.0.0.1/24 ip6 fd00::1/64"));
@@ -191,11 +191,15 @@ mod tests {
             ipoib: Some("datagram".to_owned()),
             ..plain.clone()
         };
-        assert!(NetworkService::all_ways(&ipoib)[0].contains("type infiniband ifname ib0 "));
+        assert!(NetworkService::all_commands(&ipoib)[0].contains("type infiniband ifname ib0 "));
         let (name, parent) = ("eth0.7".to_owned(), Some("eth0".to_owned()));
         let vlan = Interface { name, parent, vlan: Some(7), ..plain };
-        let ways = NetworkService::all_ways(&vlan);
-        assert!(ways[0].contains("type vlan dev eth0 id 7 ifname eth0.7 "), "{}", ways[0]);
-        assert!(ways[1].contains("vlans.eth0\\.7='{id: 7, link: eth0, addresses: "), "{}", ways[1]);
+        let commands = NetworkService::all_commands(&vlan);
+        assert!(commands[0].contains("type vlan dev eth0 id 7 ifname eth0.7 "), "{}", commands[0]);
+        assert!(
+            commands[1].contains("vlans.eth0\\.7='{id: 7, link: eth0, addresses: "),
+            "{}",
+            commands[1]
+        );
     }
 }

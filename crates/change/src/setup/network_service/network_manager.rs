@@ -1,20 +1,20 @@
-//! NetworkManager: a keyfile for each connection, readable by root alone. `man nm-settings-keyfile`.
+//! NetworkManager: a keyfile for each connection, readable only by root. `man nm-settings-keyfile`.
 
 use node::{Seen, Tree};
 
-use super::super::kept;
+use super::super::persistent_file;
 use super::Interface;
 use super::networkd::fits;
 use crate::{Change, Content, State, Target};
 
-/// The settings that the device has already, or what keeps NetworkManager from it.
-pub(super) fn taken(tree: &Tree, netdev: &str) -> Option<String> {
+/// The settings that the device has already, or the reason why NetworkManager does not manage it.
+pub(super) fn existing_settings(tree: &Tree, netdev: &str) -> Option<String> {
     let folders =
         ["/etc/NetworkManager/system-connections", "/run/NetworkManager/system-connections"];
     for folder in folders {
         match tree.names(folder) {
             Seen::Refused(_) => {
-                return Some(format!("{folder} is readable by root alone: run it again with sudo"));
+                return Some(format!("{folder} is readable only by root: run it again with sudo"));
             }
             seen => {
                 let names = seen.into_value().unwrap_or_default().into_iter();
@@ -37,12 +37,12 @@ pub(super) fn taken(tree: &Tree, netdev: &str) -> Option<String> {
     unmanaged(tree, netdev)
 }
 
-/// Whether NetworkManager was told to leave the device alone.
+/// Whether NetworkManager is configured not to manage the device.
 fn unmanaged(tree: &Tree, netdev: &str) -> Option<String> {
     let folder = "/etc/NetworkManager/conf.d";
     let files = tree.list(folder).into_iter().map(|name| format!("{folder}/{name}"));
     let mut files = files.chain(["/etc/NetworkManager/NetworkManager.conf".to_owned()]);
-    let may_mean = |device: &str| match device.trim().strip_prefix("interface-name:") {
+    let may_match = |device: &str| match device.trim().strip_prefix("interface-name:") {
         Some(pattern) => fits(pattern.trim_start_matches('='), netdev),
         None => !device.trim().is_empty(),
     };
@@ -50,11 +50,11 @@ fn unmanaged(tree: &Tree, netdev: &str) -> Option<String> {
         let text = tree.text(path).into_value().unwrap_or_default();
         let mut lists =
             text.lines().filter_map(|line| line.trim().strip_prefix("unmanaged-devices"));
-        lists.any(|list| list.trim_start_matches(['+', '=', ' ']).split([';', ',']).any(may_mean))
+        lists.any(|list| list.trim_start_matches(['+', '=', ' ']).split([';', ',']).any(may_match))
     };
     files
         .find(leaves)
-        .map(|path| format!("{path} tells NetworkManager to leave devices alone, perhaps this one"))
+        .map(|path| format!("{path} excludes devices from NetworkManager, perhaps this one"))
 }
 
 fn has_line(tree: &Tree, path: &str, line: &str) -> bool {
@@ -66,8 +66,8 @@ pub(super) fn path(interface: &Interface) -> String {
 }
 
 pub(super) fn file(interface: &Interface) -> Change {
-    let content = Content::Text(kept(&lines(interface)));
-    // NetworkManager takes no keyfile that others may read.
+    let content = Content::Text(persistent_file(&lines(interface)));
+    // NetworkManager ignores a keyfile that others may read.
     let wanted = State::File { content, mode: Some(0o600), owner: None };
     Change { target: Target::File { path: path(interface) }, wanted }
 }
@@ -98,7 +98,7 @@ fn lines(interface: &Interface) -> Vec<String> {
     lines
 }
 
-/// The fabric is nobody's way to the world.
+/// The fabric never gets the default route.
 fn family(section: &str, addresses: &[&String], without: &str) -> Vec<String> {
     let method = if addresses.is_empty() { without } else { "manual" };
     let mut lines =

@@ -1,14 +1,14 @@
-//! systemd-networkd: the first file whose match fits, by name, sets a device. `man systemd.network`.
+//! systemd-networkd: the first matching file, in the order of names, sets a device. `man systemd.network`.
 
 use node::Tree;
 
-use super::super::kept;
+use super::super::persistent_file;
 use super::Interface;
 use crate::Change;
 
-/// The file that sets the device already, or may.
-pub(super) fn taken(tree: &Tree, netdev: &str) -> Option<String> {
-    // Files of the system's own in /usr/lib are named to come after ours.
+/// A file that sets the device already, or may.
+pub(super) fn existing_settings(tree: &Tree, netdev: &str) -> Option<String> {
+    // Files of the distribution in /usr/lib come after ours in the order of names.
     for folder in ["/etc/systemd/network", "/run/systemd/network"] {
         let names = tree.list(folder).into_iter();
         for name in names.filter(|name| name.ends_with(".network") && !name.starts_with(OURS)) {
@@ -22,7 +22,7 @@ pub(super) fn taken(tree: &Tree, netdev: &str) -> Option<String> {
     None
 }
 
-/// A file that names devices by anything but their names may mean any of them.
+/// A file that matches devices by anything but their names may match any device.
 fn may_match(text: &str, netdev: &str) -> bool {
     let mut lines = text.lines().map(str::trim);
     let in_match = lines.by_ref().skip_while(|line| *line != "[Match]").skip(1);
@@ -34,7 +34,7 @@ fn may_match(text: &str, netdev: &str) -> bool {
     names.iter().flat_map(|names| names.split_whitespace()).any(|pattern| fits(pattern, netdev))
 }
 
-/// Whether a pattern of a shell fits; one with more than stars may.
+/// Whether a shell pattern matches; true for a pattern with more than stars.
 pub(super) fn fits(pattern: &str, name: &str) -> bool {
     if pattern.contains(['[', '?', '!', '{', '\\']) {
         return true;
@@ -50,7 +50,7 @@ pub(super) fn fits(pattern: &str, name: &str) -> bool {
     left.ends_with(end)
 }
 
-/// A virtual LAN has a file that makes it, and a line in the file of what it is on.
+/// A VLAN has a file that creates it, and a line in the file of its parent.
 pub(super) fn files(interfaces: &[Interface]) -> Vec<Change> {
     let mut files: Vec<Change> = interfaces.iter().filter_map(vlan).collect();
     let own = interfaces.iter().map(|interface| &interface.name);
@@ -76,7 +76,7 @@ fn vlan(interface: &Interface) -> Option<Change> {
     Some(file(&format!("{name}.netdev"), &lines.map(str::to_owned)))
 }
 
-/// The start of the machine does not wait for the fabric.
+/// Booting does not wait for the fabric.
 fn network(name: &str) -> Vec<String> {
     let link = ["[Link]", "RequiredForOnline=no", "[Network]", "LinkLocalAddressing=ipv6"];
     let mut lines = vec!["[Match]".to_owned(), format!("Name={name}")];
@@ -85,7 +85,7 @@ fn network(name: &str) -> Vec<String> {
 }
 
 fn file(name: &str, lines: &[String]) -> Change {
-    Change::file(format!("/etc/systemd/network/{OURS}{name}"), kept(lines))
+    Change::file(format!("/etc/systemd/network/{OURS}{name}"), persistent_file(lines))
 }
 
 const OURS: &str = "10-wirelane-";
@@ -95,12 +95,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_match_by_name_fits_its_names_alone() {
+    fn a_match_by_name_matches_only_its_names() {
         let by_name = "[Match]\nName=en* eth0\n\n[Network]\nDHCP=yes\nName=ib0\n";
         assert!(may_match(by_name, "ens1f0np0") && may_match(by_name, "eth0"));
         assert!(!may_match(by_name, "ib0"));
-        assert!(may_match("[Match]\nType=ether\n", "ib0"), "by kind: it may be meant");
+        assert!(may_match("[Match]\nType=ether\n", "ib0"), "a match by type may match");
         assert!(fits("*", "x") && fits("en*np*", "ens1f0np0") && !fits("en*np1", "ens1f0np0"));
-        assert!(fits("ens[12]", "ib0"), "it may, which is enough to leave it alone");
+        assert!(fits("ens[12]", "ib0"), "an unsupported pattern may match");
     }
 }

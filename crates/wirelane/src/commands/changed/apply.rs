@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use change::{Applied, Look, Machine, Plan};
+use change::{ApplyOutcome, Machine, Plan, Reader};
 use clap::Args;
 use node::Tree;
 use serde::Serialize;
@@ -44,7 +44,7 @@ pub(crate) trait PlanView: Serialize {
     fn changes(&self) -> usize;
 
     /// Adds what was done, for JSON.
-    fn set_applied(&mut self, applied: &Applied);
+    fn set_applied(&mut self, applied: &ApplyOutcome);
 }
 
 /// What `apply` does with a plan.
@@ -75,12 +75,12 @@ impl PlanTarget {
     pub(crate) fn show<V: PlanView>(
         &self,
         tree: Tree,
-        view: impl FnOnce(&Look<'_>) -> V,
+        view: impl FnOnce(&Reader<'_>) -> V,
     ) -> Result<Exit, Failure> {
         let view = if self.root.is_file() {
-            view(&Look::kept(tree))
+            view(&Reader::of_snapshot(tree))
         } else {
-            view(&self.machine()?.look().map_err(refused)?)
+            view(&self.machine()?.reader().map_err(refused)?)
         };
         print(&view, self.json)?;
         Ok(Exit::Done)
@@ -94,7 +94,7 @@ impl Application<'_> {
         machine: &Machine,
         plan: &Plan,
         view: &impl PlanView,
-    ) -> Result<Applied, Failure> {
+    ) -> Result<ApplyOutcome, Failure> {
         if !self.json {
             print(view, false)?;
         }
@@ -105,7 +105,11 @@ impl Application<'_> {
     }
 
     /// Prints what was done.
-    pub(crate) fn tell(&self, mut view: impl PlanView, applied: &Applied) -> Result<Exit, Failure> {
+    pub(crate) fn tell(
+        &self,
+        mut view: impl PlanView,
+        applied: &ApplyOutcome,
+    ) -> Result<Exit, Failure> {
         if self.json {
             view.set_applied(applied);
             output::json(&view)?;

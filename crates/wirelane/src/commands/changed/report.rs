@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use change::{Advice, Applied, Look, Outlook, Plan, State, Step, Target, diff};
+use change::{Advice, ApplyOutcome, Plan, Reader, State, Step, StepStatus, Target, diff};
 use serde::Serialize;
 
 use super::apply::PlanView;
@@ -63,17 +63,17 @@ impl PlanView for Report<'_> {
         self.count(Status::ToDo)
     }
 
-    fn set_applied(&mut self, applied: &Applied) {
-        let Applied { made, already, left_out } = applied.clone();
+    fn set_applied(&mut self, applied: &ApplyOutcome) {
+        let ApplyOutcome { made, already, left_out } = applied.clone();
         self.applied = Some(AppliedReport { made, already, left_out });
     }
 }
 
 impl<'p> Report<'p> {
-    pub(crate) fn new(plan: &'p Plan, look: &Look<'_>) -> Self {
-        let steps = plan.outlooks(look).into_iter();
+    pub(crate) fn new(plan: &'p Plan, reader: &Reader<'_>) -> Self {
+        let steps = plan.statuses(reader).into_iter();
         Report {
-            steps: steps.map(|(step, outlook)| StepReport::new(step, outlook)).collect(),
+            steps: steps.map(|(step, status)| StepReport::new(step, status)).collect(),
             advice: &plan.advice,
             applied: None,
         }
@@ -131,13 +131,13 @@ impl<'p> Report<'p> {
 }
 
 impl<'p> StepReport<'p> {
-    fn new(step: &'p Step, outlook: Outlook) -> Self {
+    fn new(step: &'p Step, step_status: StepStatus) -> Self {
         let change = &step.change;
-        let (status, now, error) = match outlook {
-            Outlook::Already => (Status::Already, Some(change.wanted.clone()), None),
-            Outlook::From(now) => (Status::ToDo, Some(now), None),
-            Outlook::LiveOnly => (Status::LiveOnly, None, None),
-            Outlook::Unreadable(error) => (Status::Unreadable, None, Some(error.to_string())),
+        let (status, now, error) = match step_status {
+            StepStatus::AlreadySet => (Status::Already, Some(change.wanted.clone()), None),
+            StepStatus::ChangeFrom(now) => (Status::ToDo, Some(now), None),
+            StepStatus::LiveOnly => (Status::LiveOnly, None, None),
+            StepStatus::Unreadable(error) => (Status::Unreadable, None, Some(error.to_string())),
         };
         StepReport {
             item: &step.item,
@@ -190,7 +190,7 @@ pub(crate) fn write_diff(text: &mut String, diff: &[String]) {
 }
 
 /// What was done, in a line.
-pub(crate) fn applied(applied: &Applied) -> String {
+pub(crate) fn applied(applied: &ApplyOutcome) -> String {
     let left_out = match applied.left_out.len() {
         0 => String::new(),
         many => format!("; {many} left out in a tree"),

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use change::install::{self, KeptFile, Part, Program};
-use change::{Applied, Machine, Plan};
+use change::{ApplyOutcome, Machine, Plan};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
@@ -91,8 +91,8 @@ pub(crate) fn run(_global: &Global, args: &InstallArgs) -> Result<Exit, Failure>
 fn show(options: &InstallOptions) -> Result<Exit, Failure> {
     let machine = apply::machine(&options.root)?;
     let (plan, kept) = options.plan(&machine)?;
-    let look = machine.look().map_err(refused)?;
-    let report = InstallReport { kept: &kept, plan: report::Report::new(&plan, &look) };
+    let reader = machine.reader().map_err(refused)?;
+    let report = InstallReport { kept: &kept, plan: report::Report::new(&plan, &reader) };
     apply::print(&report, options.json)?;
     Ok(Exit::Done)
 }
@@ -104,8 +104,8 @@ fn apply(args: &InstallApplyArgs) -> Result<Exit, Failure> {
         start::check(&machine)?;
     }
     let (plan, kept) = options.plan(&machine)?;
-    let look = machine.look().map_err(refused)?;
-    let report = InstallReport { kept: &kept, plan: report::Report::new(&plan, &look) };
+    let reader = machine.reader().map_err(refused)?;
+    let report = InstallReport { kept: &kept, plan: report::Report::new(&plan, &reader) };
     let application = Application {
         name: "install apply",
         command: &options.command(),
@@ -143,7 +143,7 @@ impl InstallOptions {
         let mut plan = install::plan(&self.parts(), &self.program()?);
         let kept = match self.force {
             true => Vec::new(),
-            false => install::keep(machine, &mut plan).map_err(refused)?,
+            false => install::skip_foreign_files(machine, &mut plan).map_err(refused)?,
         };
         Ok((plan, kept))
     }
@@ -173,7 +173,7 @@ impl PlanView for InstallReport<'_> {
         self.plan.changes()
     }
 
-    fn set_applied(&mut self, applied: &Applied) {
+    fn set_applied(&mut self, applied: &ApplyOutcome) {
         self.plan.set_applied(applied);
     }
 

@@ -4,7 +4,7 @@ use std::net::ToSocketAddrs;
 use std::time::Duration;
 
 use change::nfs::client::{self, Route};
-use change::nfs::{Mounting, PORT, Source, folder};
+use change::nfs::{MountRequest, PORT, Source, folder};
 use clap::Args;
 
 use super::COMMAND;
@@ -88,8 +88,8 @@ fn route(host: &str) -> Result<Route, Failure> {
 }
 
 impl ClientOptions {
-    fn mounting(&self) -> Mounting {
-        Mounting {
+    fn mounting(&self) -> MountRequest {
+        MountRequest {
             source: self.source.clone(),
             point: self.point.clone(),
             port: self.port,

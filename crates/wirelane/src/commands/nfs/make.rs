@@ -76,7 +76,7 @@ impl EndArgs {
         apply: Option<bool>,
     ) -> Result<Exit, Failure> {
         match apply {
-            None => self.target.show(here.tree, |look| report::Report::new(plan, look)),
+            None => self.target.show(here.tree, |reader| report::Report::new(plan, reader)),
             Some(yes) => self.apply(plan, &here.node, command, yes),
         }
     }
@@ -88,7 +88,7 @@ impl EndArgs {
                 "this is a container: modules, mounts and the NFS server are its host's; run it on the host",
             ));
         }
-        let report = report::Report::new(plan, &machine.look().map_err(refused)?);
+        let report = report::Report::new(plan, &machine.reader().map_err(refused)?);
         let application = Application { name: command, command, yes, json: self.target.json };
         let applied = application.make(&machine, plan, &report)?;
         application.tell(report, &applied)

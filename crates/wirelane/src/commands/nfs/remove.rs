@@ -57,12 +57,13 @@ impl RemoveArgs {
 
 /// Said before anything is touched.
 fn disturbs_nobody(machine: &Machine, picked: &[&Entry]) -> Result<(), Failure> {
-    let look = machine.look().map_err(refused)?;
+    let reader = machine.reader().map_err(refused)?;
     let goes = |dir: &String| {
         let is_it = |entry: &&Entry| matches!(&entry.planned.change.target, Target::Export { dir: of, .. } if of == dir);
         picked.iter().any(is_it)
     };
-    let mut others: Vec<String> = picked.iter().flat_map(|entry| entry.disturbs(&look)).collect();
+    let mut others: Vec<String> =
+        picked.iter().flat_map(|entry| entry.disturbed_exports(&reader)).collect();
     others.retain(|dir| !goes(dir));
     if others.is_empty() {
         return Ok(());

@@ -1,6 +1,6 @@
 //! `wirelane nfs server`.
 
-use change::nfs::{Clients, PORT, Serving, folder, server};
+use change::nfs::{Clients, ExportRequest, PORT, folder, server};
 use clap::Args;
 
 use super::COMMAND;
@@ -48,8 +48,8 @@ pub(super) fn run(args: &ServerArgs) -> Result<Exit, Failure> {
 }
 
 impl ServerOptions {
-    fn serving(&self) -> Serving {
-        Serving {
+    fn serving(&self) -> ExportRequest {
+        ExportRequest {
             dir: self.dir.clone(),
             clients: self.clients.clone(),
             port: self.port,

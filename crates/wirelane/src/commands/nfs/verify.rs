@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use change::nfs::Proof;
-use change::{self, Change, Machine, Manner, Outcome, Pick, Plan, RevertOutcome};
+use change::{self, Change, Machine, Pick, Plan, RevertMode, RevertOutcome, RevertReport};
 use clap::Args;
 use node::{Mount, Node, Tree};
 use serde::Serialize;
@@ -152,9 +152,9 @@ fn compare(
     let applied = change::apply(&machine, &plan, &command, now()).map_err(said)?;
     let below = path.strip_prefix(&proof.mountpoint).unwrap_or(Path::new(""));
     let speed = measure(&Path::new(&point).join(below), size, stop);
-    let manner = Manner::default();
-    let back = change::revert(&machine, &Pick::Numbers(applied.made), manner, now());
-    let stays = |outcome: Outcome| match outcome.fate {
+    let mode = RevertMode::default();
+    let back = change::revert(&machine, &Pick::Numbers(applied.made), mode, now());
+    let stays = |outcome: RevertReport| match outcome.outcome {
         RevertOutcome::Left(why) | RevertOutcome::Failed(why) => Some(why),
         RevertOutcome::Reverted(_) | RevertOutcome::Nothing(_) => None,
     };

@@ -1,6 +1,6 @@
 //! What can be typed after `wirelane setup`.
 
-use change::setup::{self, AddressOf, IpoibMode, Purpose, SetupRequest};
+use change::setup::{self, IpoibMode, PortAddress, Purpose, SetupRequest};
 use clap::{Args, Subcommand, ValueEnum};
 use jobs::inventory::Host;
 
@@ -46,7 +46,7 @@ pub(super) struct SetupOptions {
 
     /// An address for a fabric port, as mlx5_0=10.0.0.1/24; may be repeated
     #[arg(long, value_name = "DEVICE=ADDRESS", long_help = ADDRESS_HELP)]
-    address: Vec<AddressOf>,
+    address: Vec<PortAddress>,
 
     /// How IP over InfiniBand sends, where the driver has both
     #[arg(long, value_name = "MODE")]

@@ -30,7 +30,7 @@ pub(crate) fn run(_global: &Global, args: &SetupArgs) -> Result<Exit, Failure> {
 
 fn show(task: &Task<'_>) -> Result<Exit, Failure> {
     let Planned { plan, node, tree } = plan(task)?;
-    task.options.target.show(tree, |look| SetupReport::new(task.purpose, &node, &plan, look))
+    task.options.target.show(tree, |reader| SetupReport::new(task.purpose, &node, &plan, reader))
 }
 
 fn apply(task: &Task<'_>, yes: bool) -> Result<Exit, Failure> {
@@ -41,7 +41,7 @@ fn apply(task: &Task<'_>, yes: bool) -> Result<Exit, Failure> {
             "this is a container: modules, limits and devices are its host's; run it on the host",
         ));
     }
-    let report = SetupReport::new(task.purpose, &node, &plan, &machine.look().map_err(refused)?);
+    let report = SetupReport::new(task.purpose, &node, &plan, &machine.reader().map_err(refused)?);
     let application = Application {
         name: "setup apply",
         command: &format!("setup {} apply", task.purpose.name()),

@@ -1,7 +1,7 @@
 //! A plan for people and as JSON.
 
 use change::setup::Purpose;
-use change::{Applied, Look, Plan};
+use change::{ApplyOutcome, Plan, Reader};
 use node::Node;
 use serde::Serialize;
 
@@ -27,13 +27,13 @@ impl<'p> SetupReport<'p> {
         purpose: Purpose,
         node: &'p Node,
         plan: &'p Plan,
-        look: &Look<'_>,
+        reader: &Reader<'_>,
     ) -> SetupReport<'p> {
         SetupReport {
             purpose,
             system: node.host.system.as_deref(),
             rdma: !node.devices.is_empty(),
-            plan: report::Report::new(plan, look),
+            plan: report::Report::new(plan, reader),
             to_decide: plan.advice.len(),
         }
     }
@@ -59,7 +59,7 @@ impl PlanView for SetupReport<'_> {
         self.plan.changes()
     }
 
-    fn set_applied(&mut self, applied: &Applied) {
+    fn set_applied(&mut self, applied: &ApplyOutcome) {
         self.plan.set_applied(applied);
     }
 }

@@ -93,7 +93,7 @@ fn print_windows(options: &TuneOptions) -> Result<Exit, Failure> {
 
 fn show(options: &TuneOptions) -> Result<Exit, Failure> {
     let Planned { plan, no_rdma, tree, .. } = options.plan()?;
-    options.target.show(tree, |look| TuneReport::new(&plan, look, options.profile(), no_rdma))
+    options.target.show(tree, |reader| TuneReport::new(&plan, reader, options.profile(), no_rdma))
 }
 
 fn apply(args: &ApplyArgs<TuneOptions>) -> Result<Exit, Failure> {
@@ -105,8 +105,8 @@ fn apply(args: &ApplyArgs<TuneOptions>) -> Result<Exit, Failure> {
             "this is a container: its settings and files are its host's; run it on the host",
         ));
     }
-    let look = machine.look().map_err(refused)?;
-    let report = TuneReport::new(&plan, &look, options.profile(), no_rdma);
+    let reader = machine.reader().map_err(refused)?;
+    let report = TuneReport::new(&plan, &reader, options.profile(), no_rdma);
     let application = Application {
         name: "tune apply",
         command: &format!("tune apply --profile {}", options.profile().name()),

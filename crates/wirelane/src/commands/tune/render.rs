@@ -1,7 +1,7 @@
 //! A plan for people and as JSON.
 
 use change::tune::Profile;
-use change::{Applied, Look, Plan};
+use change::{ApplyOutcome, Plan, Reader};
 use serde::Serialize;
 
 use crate::commands::changed::apply::PlanView;
@@ -20,9 +20,14 @@ pub(super) struct TuneReport<'p> {
 }
 
 impl<'p> TuneReport<'p> {
-    pub(super) fn new(plan: &'p Plan, look: &Look<'_>, profile: Profile, no_rdma: bool) -> Self {
+    pub(super) fn new(
+        plan: &'p Plan,
+        reader: &Reader<'_>,
+        profile: Profile,
+        no_rdma: bool,
+    ) -> Self {
         let to_decide = plan.advice.len();
-        TuneReport { profile, rdma: !no_rdma, plan: report::Report::new(plan, look), to_decide }
+        TuneReport { profile, rdma: !no_rdma, plan: report::Report::new(plan, reader), to_decide }
     }
 
     fn summary(&self) -> String {
@@ -54,7 +59,7 @@ impl PlanView for TuneReport<'_> {
         self.plan.changes()
     }
 
-    fn set_applied(&mut self, applied: &Applied) {
+    fn set_applied(&mut self, applied: &ApplyOutcome) {
         self.plan.set_applied(applied);
     }
 }
