@@ -196,7 +196,7 @@ const SORTS: [Sort; 4] = [
 #[cfg(test)]
 mod tests {
     use super::super::rail::RailKind;
-    use super::super::trial::Machine;
+    use super::super::test_machine::Machine;
     use super::*;
 
     const V1: &str = "IB/RoCE v1";

@@ -137,12 +137,12 @@ const MAX_FOLDERS: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial;
+    use super::super::test_machine;
     use super::*;
     use serde_json::json;
 
     fn of(files: serde_json::Value, variables: &[(&str, &str)]) -> Library {
-        Library::find(&trial::tree(files), &trial::environment(variables), None)
+        Library::find(&test_machine::tree(files), &test_machine::environment(variables), None)
     }
 
     #[test]

@@ -17,11 +17,11 @@ mod plan;
 mod rail;
 mod resolve;
 mod route;
+#[cfg(test)]
+mod scenarios;
 mod setting;
 #[cfg(test)]
-mod stories;
-#[cfg(test)]
-mod trial;
+mod test_machine;
 mod usable;
 mod version;
 

@@ -68,7 +68,7 @@ const MAX: usize = 20_000;
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial;
+    use super::super::test_machine;
     use super::*;
     use serde_json::json;
 
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_then_the_least_metric() {
-        let tree = trial::tree(json!({ "/proc/net/route": V4, "/proc/net/ipv6_route": V6 }));
+        let tree = test_machine::tree(json!({ "/proc/net/route": V4, "/proc/net/ipv6_route": V6 }));
         let via = |peer: &str| toward(&tree, peer.parse().expect("an address"));
         assert_eq!(via("10.0.3.4").as_deref(), Some("eth0"));
         assert_eq!(via("192.168.1.9").as_deref(), Some("ib1"));
@@ -103,8 +103,9 @@ mod tests {
 
     #[test]
     fn garbage_leads_nowhere() {
-        let tree =
-            trial::tree(json!({ "/proc/net/route": "eth0 zz\n\u{7f}\neth0 0 0 1 0 0 x 0\n" }));
+        let tree = test_machine::tree(
+            json!({ "/proc/net/route": "eth0 zz\n\u{7f}\neth0 0 0 1 0 0 x 0\n" }),
+        );
         assert_eq!(toward(&tree, IpAddr::from([10, 0, 0, 1])), None);
     }
 }

@@ -1,6 +1,6 @@
 //! A command line, each part with its reason.
 
-use super::planned::Reason;
+use super::planned_launch::Reason;
 
 #[derive(Debug, Default)]
 pub(super) struct Arguments {

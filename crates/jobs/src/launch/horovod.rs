@@ -2,9 +2,9 @@
 
 use super::arguments::Arguments;
 use super::job::Job;
-use super::planned::{Head, Launch, OnHost, Refusal};
+use super::job_transport::Settled;
+use super::planned_launch::{Head, Launch, OnHost, Refusal};
 use super::ranks;
-use super::settled::Settled;
 use super::site::Site;
 use super::tag::Tag;
 use super::tools::Tools;

@@ -1,6 +1,6 @@
 //! Advice in common guides that is wrong, and why.
 
-use super::planned::Reason;
+use super::planned_launch::Reason;
 use super::{Framework, openmpi};
 
 /// What people type who followed a guide, by framework.

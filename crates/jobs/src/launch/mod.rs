@@ -12,11 +12,11 @@
 mod arguments;
 mod horovod;
 mod job;
+mod job_transport;
 mod mistakes;
 mod openmpi;
-mod planned;
+mod planned_launch;
 mod ranks;
-mod settled;
 mod site;
 mod tag;
 mod tensorflow;
@@ -24,7 +24,7 @@ mod tools;
 mod torch;
 
 pub use job::{Framework, Job};
-pub use planned::{Head, Launch, OnHost, Reason, Refusal};
+pub use planned_launch::{Head, Launch, OnHost, Reason, Refusal};
 pub use site::Site;
 pub use tag::{Tag, Tagged};
 pub use tools::{Mpi, Tools, Torch};
@@ -33,7 +33,7 @@ pub(crate) use torch::torchrun;
 /// Works out what runs where. `here` is what the machine has that `mpirun` or `horovodrun` would run on.
 pub fn plan(job: &Job, here: &Tools, sites: &[Site]) -> Result<Launch, Refusal> {
     ranks::check(job, sites)?;
-    let settled = settled::settle(job, sites)?;
+    let settled = job_transport::settle(job, sites)?;
     match job.framework {
         Framework::Mpi => openmpi::plan(job, here, sites, settled),
         Framework::Torch => torch::plan(job, sites, &settled),

@@ -1,8 +1,8 @@
 //! What each host's ranks are given, whatever starts them.
 
 use super::job::Job;
-use super::planned::{OnHost, Refusal};
-use super::settled::Settled;
+use super::job_transport::Settled;
+use super::planned_launch::{OnHost, Refusal};
 use super::site::Site;
 use crate::job::Setting;
 

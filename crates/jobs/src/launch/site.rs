@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use node::{Node, Tree};
 
-use super::planned::Refusal;
+use super::planned_launch::Refusal;
 use super::tools::Tools;
 use crate::job::Network;
 

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::job::Job;
-use super::planned::{Launch, Reason, Refusal};
+use super::job_transport::Settled;
+use super::planned_launch::{Launch, Reason, Refusal};
 use super::ranks;
-use super::settled::Settled;
 use super::site::Site;
 use crate::job::Mode;
 

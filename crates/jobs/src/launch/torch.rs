@@ -2,9 +2,9 @@
 
 use super::arguments::Arguments;
 use super::job::Job;
-use super::planned::{Launch, Refusal};
+use super::job_transport::Settled;
+use super::planned_launch::{Launch, Refusal};
 use super::ranks;
-use super::settled::Settled;
 use super::site::Site;
 use super::tools::Torch;
 use crate::job::Mode;

@@ -7,19 +7,19 @@
 //! Start at [`prove`].
 
 mod amount;
+mod counter_sample;
 mod host;
-mod look;
 mod net;
 mod port;
 #[cfg(test)]
-mod stories;
+mod scenarios;
 
 use serde::Serialize;
 
 use crate::job::Mode;
 pub use amount::Amount;
+pub use counter_sample::Look;
 pub use host::HostProof;
-pub use look::Look;
 pub use net::NetTransferred;
 pub use port::{Operations, PortTransferred};
 

@@ -4,7 +4,7 @@ use node::{NetDev, Node, Port, Seen};
 use serde::Serialize;
 
 use super::amount::Amount;
-use super::look::Look;
+use super::counter_sample::Look;
 
 /// What a net device transferred between two looks.
 #[derive(Debug, Clone, Serialize)]

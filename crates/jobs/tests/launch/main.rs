@@ -1,8 +1,8 @@
 //! Jobs planned for the machines in `node`'s trees, beside what is known to be right.
 
-mod known;
+mod golden;
+mod host_settings;
 mod refused;
-mod told;
 
 use std::path::Path;
 

@@ -67,7 +67,7 @@ const FILES: [&str; 3] =
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::trial;
+    use super::super::super::test_machine;
     use super::*;
     use serde_json::json;
 
@@ -77,7 +77,7 @@ mod tests {
 
     fn claims(path: &str, text: &str) -> Claims {
         let mut claims = Claims::default();
-        gather(&trial::tree(json!({ path: text })), &mut claims);
+        gather(&test_machine::tree(json!({ path: text })), &mut claims);
         claims
     }
 

@@ -8,9 +8,9 @@ mod transport;
 
 use super::arguments::Arguments;
 use super::job::Job;
-use super::planned::{Head, Launch, OnHost, Refusal};
+use super::job_transport::{self, FabricKind, Settled};
+use super::planned_launch::{Head, Launch, OnHost, Refusal};
 use super::ranks;
-use super::settled::{self, FabricKind, Settled};
 use super::site::Site;
 use super::tools::{Mpi, Tools};
 use crate::job::{Mode, Version};
@@ -140,7 +140,7 @@ fn own(
         kind: FabricKind::Roce | FabricKind::InfiniBand | FabricKind::SoftRoce,
     } = transport
     {
-        let mut ports = settled::ports(site, plan);
+        let mut ports = job_transport::ports(site, plan);
         if let (Some((device, _)), None) = (ports.next(), ports.next()) {
             set("FI_VERBS_DEVICE_NAME", device.name.clone());
         }

@@ -1,8 +1,8 @@
 //! How Open MPI moves data: by UCX, by libfabric, by Omni-Path's own library, or over TCP.
 
 use super::super::arguments::Arguments;
-use super::super::planned::Refusal;
-use super::super::settled::FabricKind;
+use super::super::job_transport::FabricKind;
+use super::super::planned_launch::Refusal;
 use super::super::site::Site;
 use super::Series;
 use crate::job::Network;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use node::{LinkLayer, Port};
 
 use super::job::Job;
-use super::planned::Refusal;
+use super::planned_launch::Refusal;
 use super::site::Site;
 use crate::job::{self, Mode, Plan, Request, Verdict};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use node::Node;
 
-use super::trial::{Machine, environment};
+use super::test_machine::{Machine, environment};
 use super::{Format, Mode, Plan, Refusal, Request, Verdict, Version, plan};
 
 const V2: &str = "RoCE v2";
