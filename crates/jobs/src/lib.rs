@@ -1,10 +1,10 @@
-//! Jobs on hosts of a fabric: which hosts there are, what runs on each, with which environment, and whether RDMA moved its data.
+//! Jobs on hosts of a fabric: the hosts, what runs on each, with which environment, and whether RDMA transferred its data.
 //!
-//! Everything here is worked out; nothing is started, sent or written: that is the caller's. Facts come from [`node`], verdicts
+//! This crate only plans: starting, sending and writing is done by the caller. Facts come from [`node`], verdicts
 //! about hosts from [`doctor`].
 //!
-//! [`job`] makes a job's environment, [`inventory`] reads which hosts a job has, [`launch`] plans a job on them, [`proof`] says what
-//! transferred a job's data, [`k8s`] writes manifests.
+//! [`job`] plans a job's environment, [`inventory`] parses the list of hosts, [`launch`] plans a job on them, [`proof`] determines
+//! what transferred a job's data, [`k8s`] writes manifests.
 //!
 //! Start at [`job::Plan`], the environment of a job on one host; [`launch::Launch`] is a job on several.
 

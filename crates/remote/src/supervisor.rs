@@ -10,7 +10,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use jobs::job::shell_word;
-use jobs::proof::Look;
+use jobs::proof::CounterSample;
 
 use super::error::Error;
 use super::shell::Shell;
@@ -35,7 +35,7 @@ pub enum SupervisorEvent {
     /// The file that it ran has ended with this code.
     Exit(i32),
     /// The values of the host's counters.
-    Counters(Look),
+    Counters(CounterSample),
     /// Its output is closed: it has ended, or the connection was lost.
     Closed,
 }
@@ -214,7 +214,7 @@ impl Reader {
                 self.counters = Some(String::new());
                 None
             }
-            ("counters-end", _) => Some(SupervisorEvent::Counters(Look::parse(
+            ("counters-end", _) => Some(SupervisorEvent::Counters(CounterSample::parse(
                 &self.counters.take().unwrap_or_default(),
             ))),
             _ => None,
@@ -238,7 +238,7 @@ fn script(job: &str, folder: &str) -> String {
         "job={}\ndir={}\nread_counters() {{\n  {}\n}}\n{SUPERVISOR}",
         shell_word(job),
         shell_word(folder),
-        Look::COMMAND
+        CounterSample::COMMAND
     )
 }
 
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(next(&rx), SupervisorEvent::Exit(7));
         supervisor.read_counters();
         let SupervisorEvent::Counters(counters) = next(&rx) else { panic!("counters") };
-        assert_ne!(counters, Look::default(), "there is a net device at least");
+        assert_ne!(counters, CounterSample::default(), "there is a net device at least");
         assert!(Path::new(&folder).is_dir());
         supervisor.end();
         assert_eq!(next(&rx), SupervisorEvent::Closed);

@@ -1,17 +1,17 @@
-//! The allocation of Slurm's that a process runs in.
+//! The Slurm allocation that a process runs in.
 
 use super::environment::{SLURM, slurm_hosts};
 
-/// Whose number and hosts a process was told by variables.
+/// A Slurm allocation, from variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocation {
-    /// The job's number.
+    /// The job ID.
     pub job: String,
     hosts: Vec<String>,
 }
 
 impl Allocation {
-    /// The one that we run in, if we do. `get` gives a variable's value.
+    /// The allocation that we run in, if any. `get` returns a variable's value.
     pub fn of(get: impl Fn(&str) -> Option<String>) -> Option<Allocation> {
         let job = get("SLURM_JOB_ID")?;
         let list = SLURM.iter().find_map(|name| get(name))?;
@@ -19,7 +19,7 @@ impl Allocation {
         is_number.then_some(Allocation { job, hosts: slurm_hosts(&list).ok()? })
     }
 
-    /// Whether a host is one of it, by the name that Slurm has for it.
+    /// Whether it contains a host, by Slurm's name for it.
     pub fn has(&self, host: &str) -> bool {
         self.hosts.iter().any(|other| other == host)
     }
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn its_hosts_are_known_by_name() {
+    fn it_contains_its_hosts_by_name() {
         let allocation = of("17", "gpu[001-003],login").expect("an allocation");
         assert!(allocation.has("gpu002") && allocation.has("login"));
         assert!(!allocation.has("gpu004") && !allocation.has("gpu[001-003]"));

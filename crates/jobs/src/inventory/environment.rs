@@ -1,52 +1,58 @@
-//! What a scheduler told the processes that it started, by variables.
+//! Hosts from the variables of a scheduler.
 
 use super::range::{expand, words};
-use super::{Host, Inventory, Wrong, number, within_limit};
+use super::{Host, Inventory, InventoryError, number, within_limit};
 
-/// Hosts that a scheduler named.
+/// Where a scheduler lists the hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum HostSource {
     /// In the variables themselves.
     Hosts {
-        /// Which variable.
+        /// The variable.
         variable: &'static str,
         /// The hosts.
         inventory: Inventory,
     },
     /// In a host file, whose path a variable has.
     File {
-        /// Which variable.
+        /// The variable.
         variable: &'static str,
         /// The host file.
         path: String,
     },
 }
 
-/// What the variables say, if a scheduler set any. `get` gives a variable's value.
+/// The hosts of a scheduler's variables, if any are set. `get` returns a variable's value.
 ///
-/// A Kubernetes Job with indices tells its pods only their own number (`JOB_COMPLETION_INDEX`), never how many there are:
+/// An indexed Kubernetes Job sets only the index of a pod (`JOB_COMPLETION_INDEX`), not the number of pods:
 /// it has to set `WIRELANE_HOSTS`.
-pub fn environment(get: impl Fn(&str) -> Option<String>) -> Result<Option<Found>, Wrong> {
+pub fn environment(
+    get: impl Fn(&str) -> Option<String>,
+) -> Result<Option<HostSource>, InventoryError> {
     let get = |name: &str| get(name).filter(|value| !value.trim().is_empty());
     if let Some(list) = get(OWN) {
         let inventory = Inventory::from_list(&list)?;
-        return Ok(Some(Found::Hosts { variable: OWN, inventory }));
+        return Ok(Some(HostSource::Hosts { variable: OWN, inventory }));
     }
     for variable in SLURM {
         if let Some(list) = get(variable) {
             let inventory = slurm(&list, get("SLURM_TASKS_PER_NODE"), get("SLURM_GPUS_PER_NODE"))?;
-            return Ok(Some(Found::Hosts { variable, inventory }));
+            return Ok(Some(HostSource::Hosts { variable, inventory }));
         }
     }
-    let file = |variable: &&'static str| Some(Found::File { variable, path: get(variable)? });
+    let file = |variable: &&'static str| Some(HostSource::File { variable, path: get(variable)? });
     Ok(FILES.iter().find_map(file))
 }
 
-fn slurm(list: &str, tasks: Option<String>, gpus: Option<String>) -> Result<Inventory, Wrong> {
+fn slurm(
+    list: &str,
+    tasks: Option<String>,
+    gpus: Option<String>,
+) -> Result<Inventory, InventoryError> {
     let mut hosts: Vec<Host> = slurm_hosts(list)?.into_iter().map(Host::named).collect();
     if let Some(tasks) = tasks {
         let tasks = tasks_per_node(&tasks)?;
-        // Within a step it is of the step's hosts, which may be fewer: then it tells nothing of the job's.
+        // Within a step it is for the step's hosts, which may be fewer: then it is ignored.
         let tasks = if tasks.len() == hosts.len() { tasks } else { Vec::new() };
         for (host, tasks) in hosts.iter_mut().zip(tasks) {
             host.slots = Some(tasks);
@@ -57,8 +63,8 @@ fn slurm(list: &str, tasks: Option<String>, gpus: Option<String>) -> Result<Inve
     Inventory::new(hosts)
 }
 
-/// `gpu[001-032],login` name by name.
-pub(super) fn slurm_hosts(list: &str) -> Result<Vec<String>, Wrong> {
+/// The names in `gpu[001-032],login`.
+pub(super) fn slurm_hosts(list: &str) -> Result<Vec<String>, InventoryError> {
     let mut hosts = Vec::new();
     for word in words(list) {
         hosts.extend(expand(word.trim())?);
@@ -67,14 +73,16 @@ pub(super) fn slurm_hosts(list: &str) -> Result<Vec<String>, Wrong> {
     Ok(hosts)
 }
 
-/// `4(x2),3` is 4, 4 and 3: one number a host.
-fn tasks_per_node(text: &str) -> Result<Vec<u32>, Wrong> {
+/// `4(x2),3` is 4, 4 and 3: one number per host.
+fn tasks_per_node(text: &str) -> Result<Vec<u32>, InventoryError> {
     let mut tasks = Vec::new();
     for word in text.split(',') {
         let repeated = word.trim().strip_suffix(')').and_then(|word| word.split_once("(x"));
         let (count, times) = repeated.unwrap_or((word.trim(), "1"));
         let (Some(count), Some(times)) = (number(count), number(times)) else {
-            return Err(Wrong::new(format!("has {text:?} for tasks, which is no 4(x2),3")));
+            return Err(InventoryError::new(format!(
+                "has {text:?} for tasks, which is not of the form 4(x2),3"
+            )));
         };
         within_limit(tasks.len().saturating_add(times as usize))?;
         tasks.extend(std::iter::repeat_n(count, times as usize));
@@ -82,15 +90,15 @@ fn tasks_per_node(text: &str) -> Result<Vec<u32>, Wrong> {
     Ok(tasks)
 }
 
-/// `4`, `a100:4` or `a100:2,v100:2`. What is written otherwise is not known.
+/// `4`, `a100:4` or `a100:2,v100:2`; `None` for other forms.
 fn gpus_per_node(text: &str) -> Option<u32> {
     let count = |word: &str| number(word.rsplit(':').next()?.trim());
     text.split(',').map(count).try_fold(0_u32, |sum, count| sum.checked_add(count?))
 }
 
-/// Our own variable, for jobs that are started by other means.
+/// Our own variable, for other ways to start jobs.
 const OWN: &str = "WIRELANE_HOSTS";
-/// Of an allocation; the second is what older ones have.
+/// Variables of an allocation; the second is for older versions.
 pub(super) const SLURM: [&str; 2] = ["SLURM_JOB_NODELIST", "SLURM_NODELIST"];
 /// Host files: the MPI operator of Kubernetes sets the first for Open MPI, the next two for Intel MPI and MPICH.
 const FILES: [&str; 4] =
@@ -100,7 +108,7 @@ const FILES: [&str; 4] =
 mod tests {
     use super::*;
 
-    fn found(variables: &[(&str, &str)]) -> Result<Option<Found>, Wrong> {
+    fn found(variables: &[(&str, &str)]) -> Result<Option<HostSource>, InventoryError> {
         environment(|name| {
             let (_, value) = variables.iter().find(|(other, _)| *other == name)?;
             Some((*value).to_owned())
@@ -108,7 +116,7 @@ mod tests {
     }
 
     fn hosts(variables: &[(&str, &str)]) -> Vec<(String, Option<u32>, Option<u32>)> {
-        let Ok(Some(Found::Hosts { inventory, .. })) = found(variables) else {
+        let Ok(Some(HostSource::Hosts { inventory, .. })) = found(variables) else {
             panic!("no hosts in {variables:?}")
         };
         inventory.hosts.into_iter().map(|host| (host.name, host.slots, host.gpus)).collect()
@@ -128,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_none_are_refused_and_those_of_a_step_are_left() {
+    fn invalid_numbers_are_refused_and_those_of_a_step_are_ignored() {
         for tasks in ["4(x", "x", "4()", "-4", "4(x4294967295)", "0(x2)"] {
             let job = [("SLURM_JOB_NODELIST", "n[1-2]"), ("SLURM_TASKS_PER_NODE", tasks)];
             assert!(found(&job).is_err(), "{tasks}");
@@ -142,13 +150,13 @@ mod tests {
     #[test]
     fn the_mpi_operator_has_a_host_file() {
         let job = [("OMPI_MCA_orte_default_hostfile", "/etc/mpi/hostfile")];
-        let Ok(Some(Found::File { variable, path })) = found(&job) else { panic!("no file") };
+        let Ok(Some(HostSource::File { variable, path })) = found(&job) else { panic!("no file") };
         let expected = ("OMPI_MCA_orte_default_hostfile", "/etc/mpi/hostfile");
         assert_eq!((variable, path.as_str()), expected);
     }
 
     #[test]
-    fn what_is_said_to_us_comes_first_and_nothing_is_nothing() {
+    fn our_own_variable_comes_first_and_no_variable_is_no_hosts() {
         let job = [("WIRELANE_HOSTS", "a:2"), ("SLURM_JOB_NODELIST", "n[1-2]")];
         assert_eq!(hosts(&job), [("a".to_owned(), Some(2), None)]);
         assert_eq!(found(&[]), Ok(None));

@@ -1,22 +1,22 @@
-//! MPI host files: one host a line, `node1 slots=4 max_slots=8` or `node1:4`, and comments.
+//! MPI host files: one host per line, `node1 slots=4 max_slots=8` or `node1:4`, and comments.
 
-use super::{Host, Inventory, Wrong, list, number};
+use super::{Host, Inventory, InventoryError, list, number};
 
 impl Inventory {
-    /// Reads a host file of Open MPI, MPICH or Intel MPI. A host on several lines has the slots of all of them.
-    pub fn from_file(text: &str) -> Result<Self, Wrong> {
+    /// Parses a host file of Open MPI, MPICH or Intel MPI. The slots of a host on several lines are added up.
+    pub fn from_file(text: &str) -> Result<Self, InventoryError> {
         let mut hosts = Vec::new();
         for (at, line) in text.lines().enumerate() {
-            hosts.extend(read_line(line).map_err(|wrong| wrong.on_line(at + 1))?);
+            hosts.extend(read_line(line).map_err(|error| error.on_line(at + 1))?);
             if hosts.len() > MAX_ENTRIES {
-                return Err(Wrong::new(format!("has more than {MAX_ENTRIES} entries")));
+                return Err(InventoryError::new(format!("has more than {MAX_ENTRIES} entries")));
             }
         }
-        Inventory::with_repeated(hosts)
+        Inventory::with_repeats(hosts)
     }
 }
 
-fn read_line(line: &str) -> Result<Vec<Host>, Wrong> {
+fn read_line(line: &str) -> Result<Vec<Host>, InventoryError> {
     let line = line.split('#').next().unwrap_or_default();
     // Some write `slots = 4`.
     let line = line.replace(" =", "=").replace("= ", "=");
@@ -35,14 +35,14 @@ fn read_line(line: &str) -> Result<Vec<Host>, Wrong> {
             ("max_slots" | "max-slots" | "slots_max", Some(_)) => {}
             _ => {
                 let shown: String = word.chars().take(40).collect();
-                return Err(Wrong::new(format!("has {shown:?}; write `HOST slots=4`")));
+                return Err(InventoryError::new(format!("has {shown:?}; write `HOST slots=4`")));
             }
         }
     }
     Ok(hosts)
 }
 
-/// Schedulers write one line a process.
+/// Schedulers write one line per process.
 const MAX_ENTRIES: usize = 1 << 16;
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn host_files_as_they_are_found() {
+    fn common_host_files_are_parsed() {
         let text =
             "# two nodes\nnode1 slots=4 max_slots=8\r\n\n  node2:2  # the small one\nnode3\n";
         let expected = [("node1", Some(4)), ("node2", Some(2)), ("node3", None)];
@@ -66,20 +66,20 @@ mod tests {
     }
 
     #[test]
-    fn a_line_a_process_adds_up() {
+    fn lines_of_one_host_add_up() {
         assert_eq!(slots("a\nb\na\na\n"), [("a".to_owned(), Some(3)), ("b".to_owned(), None)]);
         assert_eq!(slots("a slots=2\na\n"), [("a".to_owned(), Some(3))]);
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
-        let wrong = |text: &str| Inventory::from_file(text).unwrap_err().to_string();
-        assert_eq!(wrong("a\nb slot=4"), "line 2 has \"slot=4\"; write `HOST slots=4`");
-        assert!(wrong("a slots=x").starts_with("line 1 "));
-        assert!(wrong("a b").starts_with("line 1 "));
-        assert!(wrong("\n\n^a").starts_with("line 3 has \"^a\""));
-        assert_eq!(wrong("# nobody\n"), "names no host");
-        assert!(wrong("a slots=0").contains("0 slots"));
-        assert!(wrong(&"n[1-4096]\n".repeat(5000)).contains("more than"));
+    fn errors_name_the_line() {
+        let error = |text: &str| Inventory::from_file(text).unwrap_err().to_string();
+        assert_eq!(error("a\nb slot=4"), "line 2 has \"slot=4\"; write `HOST slots=4`");
+        assert!(error("a slots=x").starts_with("line 1 "));
+        assert!(error("a b").starts_with("line 1 "));
+        assert!(error("\n\n^a").starts_with("line 3 has \"^a\""));
+        assert_eq!(error("# no hosts\n"), "names no host");
+        assert!(error("a slots=0").contains("0 slots"));
+        assert!(error(&"n[1-4096]\n".repeat(5000)).contains("more than"));
     }
 }

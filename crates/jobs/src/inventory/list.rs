@@ -1,13 +1,13 @@
-//! Hosts in one line: `a:4,b:4`, `gpu[001-032]:8`.
+//! A list of hosts: `a:4,b:4`, `gpu[001-032]:8`.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use super::range::{expand, words};
-use super::{Host, Inventory, Wrong, number, within_limit};
+use super::{Host, Inventory, InventoryError, number, within_limit};
 
 impl Inventory {
-    /// Reads hosts between commas, each with its slots behind a colon if it has any.
-    pub fn from_list(text: &str) -> Result<Self, Wrong> {
+    /// Parses hosts separated by commas, each with optional slots after a colon.
+    pub fn from_list(text: &str) -> Result<Self, InventoryError> {
         let mut hosts = Vec::new();
         for word in words(text) {
             hosts.extend(named(word.trim())?);
@@ -17,8 +17,8 @@ impl Inventory {
     }
 }
 
-/// The hosts that one word names.
-pub(super) fn named(word: &str) -> Result<Vec<Host>, Wrong> {
+/// The hosts of one list item.
+pub(super) fn named(word: &str) -> Result<Vec<Host>, InventoryError> {
     let (name, slots) = parts(word)?;
     let names = match address(name) {
         Some(address) => vec![address],
@@ -27,8 +27,8 @@ pub(super) fn named(word: &str) -> Result<Vec<Host>, Wrong> {
     Ok(names.into_iter().map(|name| Host { slots, ..Host::named(name) }).collect())
 }
 
-/// The name, and the number behind its colon. An IPv6 address has colons of its own.
-fn parts(word: &str) -> Result<(&str, Option<u32>), Wrong> {
+/// The name, and the number after its colon. An IPv6 address contains colons itself.
+fn parts(word: &str) -> Result<(&str, Option<u32>), InventoryError> {
     if word.parse::<IpAddr>().is_ok() {
         return Ok((word, None));
     }
@@ -38,11 +38,13 @@ fn parts(word: &str) -> Result<(&str, Option<u32>), Wrong> {
     };
     match number(slots) {
         Some(slots) => Ok((name, Some(slots))),
-        None => Err(Wrong::new(format!("has {word:?}; write HOST:SLOTS, such as node1:4"))),
+        None => {
+            Err(InventoryError::new(format!("has {word:?}; write HOST:SLOTS, such as node1:4")))
+        }
     }
 }
 
-/// An address, also in brackets, where a number of slots follows it.
+/// An address, or one in brackets, as needed if slots follow.
 fn address(name: &str) -> Option<String> {
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
     if let Some(bare) = bare {
@@ -65,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_as_people_type_them() {
+    fn common_lists_are_parsed() {
         assert_eq!(read("a:4,b:4"), "a=4 b=4");
         assert_eq!(read("a, me@b.example , 10.0.0.7:2"), "a me@b.example 10.0.0.7=2");
         assert_eq!(read("gpu[001-002,040]:8,cpu1"), "gpu001=8 gpu002=8 gpu040=8 cpu1");
@@ -74,9 +76,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused() {
-        for odd in ["", ",", "a,,b", "a:", "a:b", "a:-1", "a:+1", "a:0", "a:5000", "a,a", "a b"] {
-            assert!(Inventory::from_list(odd).is_err(), "{odd:?}");
+    fn invalid_lists_are_refused() {
+        for invalid in ["", ",", "a,,b", "a:", "a:b", "a:-1", "a:+1", "a:0", "a:5000", "a,a", "a b"]
+        {
+            assert!(Inventory::from_list(invalid).is_err(), "{invalid:?}");
         }
         assert!(Inventory::from_list("a:99999999999").is_err());
         assert!(Inventory::from_list("n[1-3],n[3-5]").is_err());

@@ -1,14 +1,14 @@
-//! Names with ranges in brackets, as Slurm writes many hosts in few words: `gpu[001-032,040]`.
+//! Names with ranges in brackets, as in Slurm: `gpu[001-032,040]`.
 
-use super::{Wrong, within_limit};
+use super::{InventoryError, within_limit};
 
-/// The names that one word stands for. A word without brackets is a name.
-pub(super) fn expand(word: &str) -> Result<Vec<String>, Wrong> {
+/// Expands the ranges of one item. An item without brackets is a name.
+pub(super) fn expand(word: &str) -> Result<Vec<String>, InventoryError> {
     let mut names = vec![String::new()];
     let mut rest = word;
     while let Some((before, after)) = rest.split_once('[') {
         let Some((ranges, after)) = after.split_once(']') else {
-            return Err(Wrong::new(format!("has {word:?}, whose bracket is not closed")));
+            return Err(InventoryError::new(format!("has {word:?}, with an unclosed bracket")));
         };
         let numbers = numbers(ranges)?;
         within_limit(names.len().saturating_mul(numbers.len()))?;
@@ -20,12 +20,12 @@ pub(super) fn expand(word: &str) -> Result<Vec<String>, Wrong> {
         rest = after;
     }
     if rest.contains(']') {
-        return Err(Wrong::new(format!("has {word:?}, whose bracket is not opened")));
+        return Err(InventoryError::new(format!("has {word:?}, with an unopened bracket")));
     }
     Ok(names.into_iter().map(|name| name + rest).collect())
 }
 
-/// Words between commas, but for commas in brackets.
+/// Items separated by commas, except for commas in brackets.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_usize;
     text.split(move |letter| {
@@ -38,15 +38,16 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `001-003,7` is 001, 002, 003 and 7: as wide as the first of a range is written.
-fn numbers(ranges: &str) -> Result<Vec<String>, Wrong> {
+/// `001-003,7` is 001, 002, 003 and 7: padded to the width of the first number of a range.
+fn numbers(ranges: &str) -> Result<Vec<String>, InventoryError> {
     let mut numbers = Vec::new();
     for range in ranges.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let odd = || Wrong::new(format!("has [{range}], which is no range of numbers"));
-        let (low, high) = (number(first).ok_or_else(odd)?, number(last).ok_or_else(odd)?);
+        let invalid =
+            || InventoryError::new(format!("has [{range}], which is not a range of numbers"));
+        let (low, high) = (number(first).ok_or_else(invalid)?, number(last).ok_or_else(invalid)?);
         if high < low {
-            return Err(odd());
+            return Err(invalid());
         }
         within_limit(numbers.len().saturating_add((high - low) as usize))?;
         numbers.extend((low..=high).map(|number| format!("{number:0width$}", width = first.len())));
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_as_slurm_writes_them() {
+    fn slurms_ranges_are_expanded() {
         assert_eq!(expanded("cpu1"), "cpu1");
         assert_eq!(expanded("gpu[001-003,040]"), "gpu001 gpu002 gpu003 gpu040");
         assert_eq!(expanded("n[9-11]"), "n9 n10 n11");
@@ -79,22 +80,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_is_refused() {
-        for odd in ["n[", "n]", "n[1", "n[]", "n[a-b]", "n[3-1]", "n[1-2-3]", "n[-1]", "n[[1]]"] {
-            assert!(expand(odd).is_err(), "{odd}");
+    fn invalid_ranges_are_refused() {
+        for invalid in ["n[", "n]", "n[1", "n[]", "n[a-b]", "n[3-1]", "n[1-2-3]", "n[-1]", "n[[1]]"]
+        {
+            assert!(expand(invalid).is_err(), "{invalid}");
         }
     }
 
     #[test]
-    fn a_short_word_cannot_name_a_million_hosts() {
-        for odd in ["n[0-999999999]", "n[1-100]m[1-100]", "n[0-18446744073709551615]"] {
-            assert!(expand(odd).is_err(), "{odd}");
+    fn the_number_of_names_is_limited() {
+        for invalid in ["n[0-999999999]", "n[1-100]m[1-100]", "n[0-18446744073709551615]"] {
+            assert!(expand(invalid).is_err(), "{invalid}");
         }
         assert!(expand(&"[1-9]".repeat(1000)).is_err());
     }
 
     #[test]
-    fn commas_in_brackets_part_no_words() {
+    fn commas_in_brackets_do_not_separate_items() {
         assert_eq!(words("a[1,2],b,c[3]").collect::<Vec<_>>(), ["a[1,2]", "b", "c[3]"]);
     }
 }

@@ -1,8 +1,8 @@
-//! Ports of one fabric: those of another cannot reach the job's other hosts, and a library that is given them tries.
+//! Keeps the ports of one fabric: ports of another cannot reach the job's other hosts, and libraries would try.
 //!
-//! A fabric is known by the networks of its ports, never by their place in a list. On InfiniBand the subnet
-//! manager gives each port the prefix of its subnet. On Ethernet nothing names the fabric: there the rates and,
-//! where they are known, the addresses of the other hosts tell.
+//! A fabric is identified by the networks of its ports, never by their order. On InfiniBand the subnet
+//! manager gives each port the prefix of its subnet. On Ethernet nothing names the fabric: it is derived from the rates and,
+//! where they are known, the addresses of the other hosts.
 
 use std::net::IpAddr;
 
@@ -10,53 +10,53 @@ use node::Node;
 
 use super::network::Network;
 use super::rail::{Rail, RailKind};
-use super::resolve::Resolved;
-use super::usable::is_here;
+use super::resolve::Selection;
+use super::usable::is_in_namespace;
 
-impl Resolved<'_> {
-    /// Of all that works, what is of one fabric.
+impl Selection<'_> {
+    /// Drops ports of other fabrics.
     pub(super) fn keep_one_fabric(&mut self, node: &Node, peers: &[IpAddr]) {
         self.keep_one_subnet();
-        let note = self.keep_like_ethernet(node, peers);
-        let Some(best) = self.widest() else { return };
+        let note = self.keep_one_ethernet(node, peers);
+        let Some(best) = self.fastest_kind() else { return };
         let other = |rail: &Rail| {
-            format!("{}, and {} is wider: they cannot be mixed", rail.kind.name(), best.name())
+            format!("{}, and {} is faster: they cannot be mixed", rail.kind.name(), best.name())
         };
         self.drop_where(|rail| rail.kind != best, other);
         self.notes.extend(note.filter(|_| best == RailKind::Roce));
     }
 
-    /// The kind with the most Gb/s in all.
-    fn widest(&self) -> Option<RailKind> {
+    /// The kind with the highest total rate.
+    fn fastest_kind(&self) -> Option<RailKind> {
         let total = |kind: RailKind| gbps(self.rails.iter().filter(|rail| rail.kind == kind));
         let kinds = self.rails.iter().map(|rail| rail.kind);
         kinds.max_by(|one, other| total(*one).total_cmp(&total(*other)).then(other.cmp(one)))
     }
 
-    /// InfiniBand: the subnet with the most Gb/s, then the most ports, then the first name.
+    /// InfiniBand: keeps the subnet with the highest total rate, then the most ports, then the first name.
     fn keep_one_subnet(&mut self) {
         let is_infiniband = |rail: &Rail| rail.kind == RailKind::InfiniBand;
         let rails = || self.rails.iter().filter(|rail| is_infiniband(rail));
-        let of = |subnet: Subnet| rails().filter(move |rail| Subnet::of(rail) == subnet);
+        let rails_of = |subnet: Subnet| rails().filter(move |rail| Subnet::of(rail) == subnet);
         let best = rails().max_by(|one, other| {
             let (a, b) = (Subnet::of(one), Subnet::of(other));
-            gbps(of(a))
-                .total_cmp(&gbps(of(b)))
-                .then(of(a).count().cmp(&of(b).count()))
+            gbps(rails_of(a))
+                .total_cmp(&gbps(rails_of(b)))
+                .then(rails_of(a).count().cmp(&rails_of(b).count()))
                 .then(other.name().cmp(&one.name()))
         });
         let Some(best) = best.map(Subnet::of) else { return };
         let why = |rail: &Rail| {
-            format!("of another fabric: {}, and {} is wider", Subnet::of(rail).name(), best.name())
+            format!("in another fabric: {}, and {} is faster", Subnet::of(rail).name(), best.name())
         };
         self.drop_where(|rail| is_infiniband(rail) && Subnet::of(rail) != best, why);
     }
 
-    /// RoCE: what leads to the peers and all of the same rate, which are rails of the same fabric; where
-    /// addresses do not tell, what is about as fast as the fastest. Answers with what a person should know.
-    fn keep_like_ethernet(&mut self, node: &Node, peers: &[IpAddr]) -> Option<String> {
+    /// RoCE: keeps ports that lead to the peers and all of the same rate, which are rails of the same fabric; where
+    /// addresses do not show it, ports with at least half of the highest rate. Returns a note for the user.
+    fn keep_one_ethernet(&mut self, node: &Node, peers: &[IpAddr]) -> Option<String> {
         let is_roce = |rail: &Rail| rail.kind == RailKind::Roce;
-        // A port without an address is of no use, however fast, and will be dropped for that.
+        // A port without an address cannot be used, and is dropped for that later.
         let counts = |rail: &&Rail| is_roce(rail) && has_address(node, rail);
         let rails: Vec<Rail> = self.rails.iter().filter(counts).copied().collect();
         let fastest = rails.iter().filter_map(mbps).max().unwrap_or(0);
@@ -66,13 +66,13 @@ impl Resolved<'_> {
         if leading.iter().all(is_slow) {
             let why = |rail: &Rail| {
                 format!(
-                    "{} Gb/s, less than half of what others have ({} Gb/s): taken for another network",
+                    "{} Gb/s, less than half of the fastest port ({} Gb/s): assumed to be another network",
                     rail.gbps(),
                     fastest as f64 / 1000.0
                 )
             };
             self.drop_where(|rail| is_roce(rail) && is_slow(rail), why);
-            return unsure(&rails, &leading, peers);
+            return uncertainty(&rails, &leading, peers);
         }
         let is_like = |rail: &Rail| leading.iter().any(|one| mbps(one) == mbps(rail));
         let names = names(&leading);
@@ -86,26 +86,26 @@ impl Resolved<'_> {
     }
 }
 
-/// Where the peers' addresses do not tell which ports lead to them.
-fn unsure(rails: &[Rail], leading: &[Rail], peers: &[IpAddr]) -> Option<String> {
-    const FIX: &str = "the peers' addresses on the fabric, or NCCL_IB_HCA, would tell";
+/// A note where the peers' addresses do not show which ports lead to them.
+fn uncertainty(rails: &[Rail], leading: &[Rail], peers: &[IpAddr]) -> Option<String> {
+    const FIX: &str = "pass the peers' addresses on the fabric, or set NCCL_IB_HCA";
     if !leading.is_empty() {
         return Some(format!(
-            "WARNING: the peers' addresses are in a network of {} alone, which is much slower than the other ports \
-             and taken for the management network: the faster are used. Should they not lead to the peers: {FIX}",
+            "WARNING: the peers' addresses are in a network of {} only, which is much slower than the other ports \
+             and assumed to be the management network: the faster ports are used. If they do not lead to the peers: {FIX}",
             names(leading)
         ));
     }
     (rails.len() > 1 && !peers.is_empty()).then(|| {
-        format!("no RoCE port is in a network of the peers: whether all ports lead to them is not known; {FIX}")
+        format!("no RoCE port is in a network of the peers: it is unknown whether all ports lead to them; {FIX}")
     })
 }
 
-/// A subnet of InfiniBand. Omni-Path says that it is InfiniBand too, and cannot talk to it.
+/// An InfiniBand subnet. Omni-Path ports report InfiniBand too, and cannot connect to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Subnet {
     is_omni_path: bool,
-    /// The first half of the port's first GID; `None`: the port does not tell.
+    /// The first half of the port's first GID; `None`: unknown.
     prefix: Option<Network>,
 }
 
@@ -120,22 +120,22 @@ impl Subnet {
         let kind = if self.is_omni_path { "Omni-Path" } else { "InfiniBand" };
         match self.prefix {
             Some(prefix) => format!("{kind} subnet {prefix}"),
-            None => format!("an {kind} subnet that is not known"),
+            None => format!("an unknown {kind} subnet"),
         }
     }
 }
 
-/// Whether a peer is in a network of the port's own.
+/// Whether a peer is in a network of the port.
 fn leads(node: &Node, rail: &Rail, peers: &[IpAddr]) -> bool {
-    let here = rail.port.gids.iter().filter(|gid| is_here(node, gid));
-    let netdevs = here.filter_map(|gid| node.netdev(gid.netdev.value()?));
+    let gids = rail.port.gids.iter().filter(|gid| is_in_namespace(node, gid));
+    let netdevs = gids.filter_map(|gid| node.netdev(gid.netdev.value()?));
     let networks = netdevs.flat_map(|netdev| &netdev.ips);
     let mut networks = networks.filter_map(|(address, prefix)| Network::of(*address, *prefix));
     networks.any(|network| peers.iter().any(|peer| network.contains(*peer)))
 }
 
 fn has_address(node: &Node, rail: &Rail) -> bool {
-    rail.port.gids.iter().any(|gid| is_here(node, gid) && !gid.is_link_local())
+    rail.port.gids.iter().any(|gid| is_in_namespace(node, gid) && !gid.is_link_local())
 }
 
 fn mbps(rail: &Rail) -> Option<u64> {

@@ -1,11 +1,11 @@
-//! A plan as text that something else reads.
+//! A plan as text for another program.
 
 use std::fmt::Write;
 
 use super::plan::Plan;
 use super::setting::Setting;
 
-/// The format that the reader needs.
+/// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// A shell, by `eval`.
@@ -17,15 +17,15 @@ pub enum Format {
 }
 
 impl Plan {
-    /// The settings that this reader knows, and the hints as comments.
+    /// The settings that the reader of this format knows, and the hints as comments.
     pub fn text(&self, format: Format) -> String {
         let mut text = String::new();
         for setting in &self.settings {
-            let Some((name, value)) = format.written(setting) else { continue };
-            // The user's own is in the environment, and stays there.
+            let Some((name, value)) = format.assignment(setting) else { continue };
+            // The user's setting is in the environment, and stays there.
             let _ = match setting.is_users {
                 true => writeln!(text, "# {name} is set already"),
-                false => writeln!(text, "{}{name}{}{value}", format.before(), format.between()),
+                false => writeln!(text, "{}{name}{}{value}", format.prefix(), format.separator()),
             };
         }
         for hint in &self.hints {
@@ -36,15 +36,15 @@ impl Plan {
 }
 
 impl Format {
-    fn before(self) -> &'static str {
+    fn prefix(self) -> &'static str {
         if self == Format::Sh { "export " } else { "" }
     }
 
-    fn between(self) -> &'static str {
+    fn separator(self) -> &'static str {
         if self == Format::Mca { " = " } else { "=" }
     }
 
-    fn written(self, setting: &Setting) -> Option<(String, String)> {
+    fn assignment(self, setting: &Setting) -> Option<(String, String)> {
         let name = &setting.name;
         match self {
             Format::Sh => is_shell_name(name).then(|| (name.clone(), shell_word(&setting.value))),
@@ -58,13 +58,13 @@ impl Format {
     }
 }
 
-/// Whether a shell can export it: a dash cannot be in a name.
+/// Whether a shell can export it: a name cannot have a dash.
 fn is_shell_name(name: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     name.bytes().all(letter) && name.bytes().next().is_some_and(|first| !first.is_ascii_digit())
 }
 
-/// One word for every POSIX shell, whatever it holds. To zsh `=name` is where the program `name` lies.
+/// Quotes a value as one word for every POSIX shell. zsh expands `=name` to the path of the program `name`.
 pub fn shell_word(value: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.,:/=@%+".contains(&byte);
     if !value.is_empty() && !value.starts_with('=') && value.bytes().all(plain) {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_shell_knows_are_left_out() {
+    fn names_that_a_shell_cannot_export_are_left_out() {
         assert!(is_shell_name("NCCL_IB_HCA") && is_shell_name("_x1"));
         for name in ["PCIDEVICE_NVIDIA_COM_MLNX-RDMA", "1A", "", "A B", "a=b"] {
             assert!(!is_shell_name(name), "{name}");

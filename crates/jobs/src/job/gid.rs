@@ -1,8 +1,8 @@
-//! Which GID NCCL uses on RoCE: by the kind of address, never by a place in a table.
+//! Which GID NCCL uses on RoCE: selected by the kind of address, never by a table index.
 //!
-//! Places differ from card to card and from host to host, and drift when addresses change. NCCL from 2.21 on
-//! looks for a family, a range and a protocol version; what it will find is worked out here by its own rule,
-//! and the rule is given a range where it would find another pod's address.
+//! Indices differ between cards and hosts, and change with the addresses. NCCL from 2.21 on
+//! selects by family, range and protocol version; its rule is simulated here,
+//! and a range is set where it would select another pod's address.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -11,98 +11,102 @@ use node::{Gid, GidType, Node, Seen};
 
 use super::network::Network;
 use super::rail::Rail;
-use super::usable::is_here;
+use super::usable::is_in_namespace;
 
-/// A kind of address: its family and RoCE's version. One holds for all devices of a job's rank.
+/// A kind of address: its family and RoCE's version. One kind applies to all devices of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Sort {
+pub(super) struct AddressKind {
     pub(super) is_v6: bool,
     pub(super) version: u8,
 }
 
-/// What NCCL is given.
+/// How NCCL selects GIDs.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Policy {
-    /// To look for such an address, in this range if there is one.
-    Sort(Sort, Option<Network>),
-    /// To take this place of every table: an NCCL that knows no better.
-    Index(u32, Sort),
+pub(super) enum GidPolicy {
+    /// By the kind of address, in this range if there is one.
+    ByAddress(AddressKind, Option<Network>),
+    /// By this index in every table, for an older NCCL.
+    Index(u32, AddressKind),
 }
 
-/// The kind of address that most rails have; `None` where none has one that leads beyond its own link.
-pub(super) fn common(node: &Node, rails: &[&Rail]) -> Option<Sort> {
-    let having = |sort: &Sort| rails.iter().filter(|rail| has(node, rail, *sort)).count();
+/// The kind of address that most rails have; `None` if all addresses are link-local.
+pub(super) fn common(node: &Node, rails: &[&Rail]) -> Option<AddressKind> {
+    let having = |kind: &AddressKind| rails.iter().filter(|rail| has(node, rail, *kind)).count();
     // The first of equals: `max_by_key` would take the last.
-    let best = SORTS.iter().rev().max_by_key(|sort| having(sort))?;
+    let best = ADDRESS_KINDS.iter().rev().max_by_key(|kind| having(kind))?;
     (having(best) > 0).then_some(*best)
 }
 
-pub(super) fn has(node: &Node, rail: &Rail, sort: Sort) -> bool {
-    candidates(node, rail, sort).next().is_some()
+pub(super) fn has(node: &Node, rail: &Rail, kind: AddressKind) -> bool {
+    candidates(node, rail, kind).next().is_some()
 }
 
-/// What to tell NCCL; an error is a table of what each device has.
+/// Chooses the settings of NCCL; an error includes a table of the GIDs of each device.
 pub(super) fn decide(
     node: &Node,
     rails: &[&Rail],
-    sort: Sort,
-    chooses: bool,
+    kind: AddressKind,
+    selects_by_address: bool,
     peers: &[IpAddr],
-) -> Result<Policy, String> {
-    if !chooses {
-        return by_index(node, rails, sort);
+) -> Result<GidPolicy, String> {
+    if !selects_by_address {
+        return by_index(node, rails, kind);
     }
-    let finds = |range: Option<&Network>| {
+    let selects_ours = |range: Option<&Network>| {
         rails.iter().all(|rail| {
-            let index = nccl_finds(&rail.port.gids, sort, range);
-            candidates(node, rail, sort).any(|gid| gid.index == index)
+            let index = nccl_index(&rail.port.gids, kind, range);
+            candidates(node, rail, kind).any(|gid| gid.index == index)
         })
     };
-    let ranges = ranges(node, rails, sort);
+    let ranges = ranges(node, rails, kind);
     let leads = |range: &&Network| peers.iter().any(|peer| range.contains(*peer));
-    let is_ambiguous = rails.iter().any(|rail| candidates(node, rail, sort).nth(1).is_some());
-    let to_peers = ranges.iter().filter(leads).find(|range| finds(Some(range)));
-    if finds(None) {
-        return Ok(Policy::Sort(sort, to_peers.filter(|_| is_ambiguous).copied()));
+    let is_ambiguous = rails.iter().any(|rail| candidates(node, rail, kind).nth(1).is_some());
+    let to_peers = ranges.iter().filter(leads).find(|range| selects_ours(Some(range)));
+    if selects_ours(None) {
+        return Ok(GidPolicy::ByAddress(kind, to_peers.filter(|_| is_ambiguous).copied()));
     }
-    match to_peers.or_else(|| ranges.iter().find(|range| finds(Some(range)))) {
-        Some(range) => Ok(Policy::Sort(sort, Some(*range))),
+    match to_peers.or_else(|| ranges.iter().find(|range| selects_ours(Some(range)))) {
+        Some(range) => Ok(GidPolicy::ByAddress(kind, Some(*range))),
         None => Err(format!(
-            "NCCL would take a GID that is not of this network namespace, and no range of addresses \
-             tells them apart:\n{}",
+            "NCCL would select a GID of another network namespace, and no address range \
+             excludes it:\n{}",
             table(node, rails)
         )),
     }
 }
 
-/// One number holds for all devices, so it must be the same on all.
-fn by_index(node: &Node, rails: &[&Rail], sort: Sort) -> Result<Policy, String> {
-    let index = |rail: &&Rail| candidates(node, rail, sort).next().map(|gid| gid.index);
+/// One index applies to all devices, so it must be the same on all.
+fn by_index(node: &Node, rails: &[&Rail], kind: AddressKind) -> Result<GidPolicy, String> {
+    let index = |rail: &&Rail| candidates(node, rail, kind).next().map(|gid| gid.index);
     let mut indices: Vec<u32> = rails.iter().filter_map(index).collect();
     indices.dedup();
     match indices.as_slice() {
-        [index] => Ok(Policy::Index(*index, sort)),
+        [index] => Ok(GidPolicy::Index(*index, kind)),
         _ => Err(format!(
-            "this NCCL takes one GID index for all devices (NCCL_IB_GID_INDEX), and theirs differ; use NCCL 2.21 \
+            "this NCCL uses one GID index for all devices (NCCL_IB_GID_INDEX), and theirs differ; use NCCL 2.21 \
              or newer, or fewer devices:\n{}",
             table(node, rails)
         )),
     }
 }
 
-/// GIDs that may be used: of this network namespace, good beyond their own link, and of this kind.
-fn candidates<'n>(node: &'n Node, rail: &Rail<'n>, sort: Sort) -> impl Iterator<Item = &'n Gid> {
+/// Usable GIDs: of this network namespace, not link-local, and of this kind.
+fn candidates<'n>(
+    node: &'n Node,
+    rail: &Rail<'n>,
+    kind: AddressKind,
+) -> impl Iterator<Item = &'n Gid> {
     let gids = rail.port.gids.iter();
     gids.filter(move |gid| {
-        is_here(node, gid) && !gid.is_link_local() && Sort::of(gid) == Some(sort)
+        is_in_namespace(node, gid) && !gid.is_link_local() && AddressKind::of(gid) == Some(kind)
     })
 }
 
-/// The networks of the addresses that may be used; of an address whose network is unknown, itself alone.
-fn ranges(node: &Node, rails: &[&Rail], sort: Sort) -> Vec<Network> {
+/// The networks of the usable addresses; for an address with an unknown network, only itself.
+fn ranges(node: &Node, rails: &[&Rail], kind: AddressKind) -> Vec<Network> {
     let mut ranges: Vec<Network> = Vec::new();
     for rail in rails {
-        for gid in candidates(node, rail, sort) {
+        for gid in candidates(node, rail, kind) {
             let address = address(gid);
             let netdev = gid.netdev.value().and_then(|name| node.netdev(name));
             let known = netdev.and_then(|netdev| netdev.ips.iter().find(|(ip, _)| *ip == address));
@@ -115,30 +119,31 @@ fn ranges(node: &Node, rails: &[&Rail], sort: Sort) -> Vec<Network> {
     ranges
 }
 
-/// NCCL's own rule (`ncclIbGetGidIndex`): it begins with the first place and goes on to one of the wanted family if
-/// that has another, and among those of the family to a valid one of the wanted version.
-fn nccl_finds(gids: &[Gid], sort: Sort, range: Option<&Network>) -> u32 {
+/// NCCL's rule (`ncclIbGetGidIndex`): it starts with index 0, moves on to the wanted family if that one has
+/// another, and within the family to a valid GID of the wanted version.
+fn nccl_index(gids: &[Gid], kind: AddressKind, range: Option<&Network>) -> u32 {
     let matches = |gid: &Gid| range.is_none_or(|range| range.contains(address(gid)));
-    let of_family = |gid: &Gid| gid.ipv4().is_none() == sort.is_v6;
+    let of_family = |gid: &Gid| gid.ipv4().is_none() == kind.is_v6;
     let is_valid = |gid: &Gid| !gid.is_link_local();
-    let mut taken = gids.iter().find(|gid| gid.index == 0);
+    let mut selected = gids.iter().find(|gid| gid.index == 0);
     for gid in gids.iter().filter(|gid| gid.index > 0 && of_family(gid) && matches(gid)) {
-        // An empty first place counts as one of IPv6.
-        let family_differs = taken.map_or(!sort.is_v6, |taken| !of_family(taken));
+        // An empty index 0 counts as IPv6.
+        let family_differs = selected.map_or(!kind.is_v6, |selected| !of_family(selected));
         let better = is_valid(gid)
-            && version(gid) == Some(sort.version)
-            && taken.is_none_or(|taken| version(taken) != version(gid) || !is_valid(taken));
+            && version(gid) == Some(kind.version)
+            && selected
+                .is_none_or(|selected| version(selected) != version(gid) || !is_valid(selected));
         if family_differs || better {
-            taken = Some(gid);
+            selected = Some(gid);
         }
     }
-    taken.map_or(0, |gid| gid.index)
+    selected.map_or(0, |gid| gid.index)
 }
 
 fn table(node: &Node, rails: &[&Rail]) -> String {
     let mut text = String::new();
     for rail in rails {
-        for gid in rail.port.gids.iter().filter(|gid| is_here(node, gid)) {
+        for gid in rail.port.gids.iter().filter(|gid| is_in_namespace(node, gid)) {
             let kind = gid.kind.value().map_or("?", |kind| kind.name());
             let netdev = gid.netdev.value().map_or("?", String::as_str);
             let _ = writeln!(
@@ -165,32 +170,32 @@ fn version(gid: &Gid) -> Option<u8> {
     }
 }
 
-impl Policy {
-    /// Which addresses connections are made between.
-    pub(super) fn sort(&self) -> Sort {
+impl GidPolicy {
+    /// The kind of address of the connections.
+    pub(super) fn kind(&self) -> AddressKind {
         match self {
-            Policy::Sort(sort, _) | Policy::Index(_, sort) => *sort,
+            GidPolicy::ByAddress(kind, _) | GidPolicy::Index(_, kind) => *kind,
         }
     }
 }
 
-impl Sort {
+impl AddressKind {
     fn of(gid: &Gid) -> Option<Self> {
-        Some(Sort { is_v6: gid.ipv4().is_none(), version: version(gid)? })
+        Some(AddressKind { is_v6: gid.ipv4().is_none(), version: version(gid)? })
     }
 
-    /// The word that NCCL has for the family.
+    /// NCCL's name of the family.
     pub(super) fn family(self) -> &'static str {
         if self.is_v6 { "AF_INET6" } else { "AF_INET" }
     }
 }
 
 /// The best first.
-const SORTS: [Sort; 4] = [
-    Sort { is_v6: false, version: 2 },
-    Sort { is_v6: true, version: 2 },
-    Sort { is_v6: false, version: 1 },
-    Sort { is_v6: true, version: 1 },
+const ADDRESS_KINDS: [AddressKind; 4] = [
+    AddressKind { is_v6: false, version: 2 },
+    AddressKind { is_v6: true, version: 2 },
+    AddressKind { is_v6: false, version: 1 },
+    AddressKind { is_v6: true, version: 1 },
 ];
 
 #[cfg(test)]
@@ -202,17 +207,27 @@ mod tests {
     const V1: &str = "IB/RoCE v1";
     const V2: &str = "RoCE v2";
 
-    /// What a job with all RoCE devices of the machine would be told.
-    fn policy(machine: &Machine, chooses: bool, peers: &[&str]) -> Result<Policy, String> {
+    /// The policy for a job with all RoCE devices of the machine.
+    fn policy(
+        machine: &Machine,
+        selects_by_address: bool,
+        peers: &[&str],
+    ) -> Result<GidPolicy, String> {
         let node = Node::read(&machine.tree());
         let of = |device| Rail { device, port: &device.ports[0], kind: RailKind::Roce };
         let rails: Vec<Rail> = node.devices.iter().map(of).collect();
         let rails: Vec<&Rail> = rails.iter().collect();
         let peers: Vec<IpAddr> = peers.iter().map(|peer| peer.parse().expect("a peer")).collect();
-        decide(&node, &rails, common(&node, &rails).expect("an address"), chooses, &peers)
+        decide(
+            &node,
+            &rails,
+            common(&node, &rails).expect("an address"),
+            selects_by_address,
+            &peers,
+        )
     }
 
-    fn usual(machine: Machine, device: &str, netdev: &str, ip: &str, from: u32) -> Machine {
+    fn four_gids(machine: Machine, device: &str, netdev: &str, ip: &str, from: u32) -> Machine {
         machine
             .gid(device, from, "fe80::1", V1, Some(netdev))
             .gid(device, from + 1, "fe80::1", V2, Some(netdev))
@@ -222,21 +237,21 @@ mod tests {
 
     fn two(from: u32) -> Machine {
         let machine = Machine::default().roce("mlx5_0", 0, "eth1").roce("mlx5_1", 1, "eth2");
-        let machine = usual(machine, "mlx5_0", "eth1", "::ffff:10.1.0.5", 0);
-        usual(machine, "mlx5_1", "eth2", "::ffff:10.2.0.5", from)
+        let machine = four_gids(machine, "mlx5_0", "eth1", "::ffff:10.1.0.5", 0);
+        four_gids(machine, "mlx5_1", "eth2", "::ffff:10.2.0.5", from)
     }
 
     #[test]
     fn four_gids_each_need_no_index() {
-        let v2 = Sort { is_v6: false, version: 2 };
-        assert_eq!(policy(&two(0), true, &[]), Ok(Policy::Sort(v2, None)));
+        let v2 = AddressKind { is_v6: false, version: 2 };
+        assert_eq!(policy(&two(0), true, &[]), Ok(GidPolicy::ByAddress(v2, None)));
     }
 
     #[test]
     fn an_old_nccl_gets_an_index_only_if_it_is_the_same_everywhere() {
         assert_eq!(
             policy(&two(0), false, &[]),
-            Ok(Policy::Index(3, Sort { is_v6: false, version: 2 }))
+            Ok(GidPolicy::Index(3, AddressKind { is_v6: false, version: 2 }))
         );
         let refused = policy(&two(2), false, &[]).expect_err("they differ");
         assert!(
@@ -246,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fabric_of_ipv6_alone_is_told_so() {
+    fn an_ipv6_fabric_selects_ipv6() {
         let machine = Machine::default()
             .roce("bnxt_re0", 0, "eth1")
             .gid("bnxt_re0", 0, "fe80::1", V1, Some("eth1"))
@@ -255,60 +270,60 @@ mod tests {
             .gid("bnxt_re0", 3, "fd00::5", V2, Some("eth1"));
         assert_eq!(
             policy(&machine, true, &[]),
-            Ok(Policy::Sort(Sort { is_v6: true, version: 2 }, None))
+            Ok(GidPolicy::ByAddress(AddressKind { is_v6: true, version: 2 }, None))
         );
     }
 
     #[test]
-    fn another_pods_address_before_ours_is_kept_out_by_a_range() {
+    fn another_pods_address_before_ours_is_excluded_by_a_range() {
         let machine = Machine::default()
             .roce("mlx5_0", 0, "net1")
             .gid("mlx5_0", 0, "fe80::1", V1, Some("net1"))
             .gid("mlx5_0", 2, "::ffff:10.9.0.7", V2, Some("other0"))
             .gid("mlx5_0", 4, "::ffff:10.1.0.5", V2, Some("net1"))
             .address("net1", "10.1.0.5", 16);
-        let v2 = Sort { is_v6: false, version: 2 };
+        let v2 = AddressKind { is_v6: false, version: 2 };
         let range = Network::of(IpAddr::from([10, 1, 0, 0]), 16);
-        assert_eq!(policy(&machine, true, &[]), Ok(Policy::Sort(v2, range)));
+        assert_eq!(policy(&machine, true, &[]), Ok(GidPolicy::ByAddress(v2, range)));
     }
 
     #[test]
-    fn two_pods_in_one_network_are_told_apart_by_the_address_itself() {
+    fn in_a_shared_network_the_range_is_our_address() {
         let machine = Machine::default()
             .roce("mlx5_0", 0, "net1")
             .gid("mlx5_0", 2, "::ffff:10.1.0.4", V2, Some("other0"))
             .gid("mlx5_0", 4, "::ffff:10.1.0.5", V2, Some("net1"))
             .address("net1", "10.1.0.5", 16);
-        let v2 = Sort { is_v6: false, version: 2 };
+        let v2 = AddressKind { is_v6: false, version: 2 };
         let range = Network::of(IpAddr::from([10, 1, 0, 5]), 32);
-        assert_eq!(policy(&machine, true, &[]), Ok(Policy::Sort(v2, range)));
+        assert_eq!(policy(&machine, true, &[]), Ok(GidPolicy::ByAddress(v2, range)));
     }
 
     #[test]
-    fn of_two_addresses_the_one_in_the_peers_network_is_asked_for() {
+    fn of_two_addresses_the_one_in_the_peers_network_is_selected() {
         let machine = Machine::default()
             .roce("mlx5_0", 0, "eth1")
             .gid("mlx5_0", 0, "::ffff:10.1.0.5", V2, Some("eth1"))
             .gid("mlx5_0", 1, "::ffff:10.2.0.5", V2, Some("eth1"))
             .address("eth1", "10.1.0.5", 16)
             .address("eth1", "10.2.0.5", 16);
-        let told = |peers: &[&str]| match policy(&machine, true, peers) {
-            Ok(Policy::Sort(_, range)) => range.map(|range| range.to_string()),
+        let range = |peers: &[&str]| match policy(&machine, true, peers) {
+            Ok(GidPolicy::ByAddress(_, range)) => range.map(|range| range.to_string()),
             other => panic!("{other:?}"),
         };
-        assert_eq!(told(&[]), None);
-        assert_eq!(told(&["10.2.7.7"]).as_deref(), Some("10.2.0.0/16"));
+        assert_eq!(range(&[]), None);
+        assert_eq!(range(&["10.2.7.7"]).as_deref(), Some("10.2.0.0/16"));
     }
 
     #[test]
-    fn cards_that_speak_version_1_alone() {
+    fn cards_that_support_only_roce_v1() {
         let machine = Machine::default()
             .roce("mlx4_0", 0, "eth1")
             .gid("mlx4_0", 0, "fe80::1", V1, Some("eth1"))
             .gid("mlx4_0", 1, "::ffff:10.1.0.5", V1, Some("eth1"));
         assert_eq!(
             policy(&machine, true, &[]),
-            Ok(Policy::Sort(Sort { is_v6: false, version: 1 }, None))
+            Ok(GidPolicy::ByAddress(AddressKind { is_v6: false, version: 1 }, None))
         );
     }
 }

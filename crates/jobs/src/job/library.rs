@@ -1,4 +1,4 @@
-//! Which NCCL a job will load. A machine may hold several: the linker's, and the one of a torch wheel.
+//! Which NCCL a job will load. A machine may have several: the linker's, and that of a torch wheel.
 
 use std::collections::BTreeMap;
 
@@ -10,68 +10,71 @@ use super::version::Version;
 /// The NCCL that is assumed, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Library {
-    /// Its version; unknown is taken for one that chooses GIDs by address.
+    /// Its version; an unknown one is assumed to select GIDs by address.
     pub version: Option<Version>,
-    /// Where it is, if it was found and not told.
+    /// Its path, if it was found and not given by the user.
     pub path: Option<String>,
     /// Others that were found, with their versions.
     pub others: BTreeMap<String, Option<Version>>,
 }
 
 impl Library {
-    /// The user's word, or the one that a job would find first.
+    /// The version given by the user, or the library that a job would find first.
     pub(super) fn find(
         tree: &Tree,
         environment: &BTreeMap<String, String>,
-        told: Option<Version>,
+        given: Option<Version>,
     ) -> Self {
         let mut found = search(tree, environment);
-        if told.is_some() {
-            return Library { version: told, path: None, others: found.into_iter().collect() };
+        if given.is_some() {
+            return Library { version: given, path: None, others: found.into_iter().collect() };
         }
         let first = if found.is_empty() { None } else { Some(found.remove(0)) };
-        let version =
-            first.as_ref().and_then(|(path, version)| version.or_else(|| inside(tree, path)));
+        let version = first
+            .as_ref()
+            .and_then(|(path, version)| version.or_else(|| embedded_version(tree, path)));
         Library { version, path: first.map(|(path, _)| path), others: found.into_iter().collect() }
     }
 
-    /// Whether it takes the first GID of a family and a protocol version by itself.
-    pub(super) fn chooses_gids(&self) -> bool {
-        self.version.is_none_or(|version| version >= Version::CHOOSES_GIDS)
+    /// Whether it selects GIDs by family and protocol version.
+    pub(super) fn selects_gids_by_address(&self) -> bool {
+        self.version.is_none_or(|version| version >= Version::SELECTS_GIDS_BY_ADDRESS)
     }
 
-    /// Which NCCL is assumed, in a sentence; a second if another that is found would need other settings.
-    pub(super) fn sentences(&self) -> Vec<String> {
-        let mut said = vec![match (&self.path, self.version) {
+    /// A note on the assumed NCCL; a second one if another library was found that needs other settings.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = vec![match (&self.path, self.version) {
             (Some(path), Some(version)) => format!("NCCL {version} is assumed: {path}"),
             (Some(path), None) => {
-                format!("{path} does not tell its version: NCCL 2.21 or newer is assumed")
+                format!("the version of {path} is unknown: NCCL 2.21 or newer is assumed")
             }
-            (None, Some(version)) => format!("NCCL {version}, as you say"),
+            (None, Some(version)) => format!("NCCL {version}, as given"),
             (None, None) => "no NCCL is found: 2.21 or newer is assumed".to_owned(),
         }];
         let differs = |version: &Option<Version>| {
-            version.is_some_and(|version| (version >= Version::CHOOSES_GIDS) != self.chooses_gids())
+            version.is_some_and(|version| {
+                (version >= Version::SELECTS_GIDS_BY_ADDRESS) != self.selects_gids_by_address()
+            })
         };
         if let Some((path, Some(version))) =
             self.others.iter().find(|(_, version)| differs(version))
         {
-            said.push(format!(
-                "{path} is NCCL {version}, which needs other settings: if the job loads that one, ask for the settings of NCCL {version}"
+            notes.push(format!(
+                "{path} is NCCL {version}, which needs other settings: if the job loads that one, request the settings of NCCL {version}"
             ));
         }
-        said
+        notes
     }
 }
 
-/// In the order in which a job finds them: LD_LIBRARY_PATH, a torch wheel's own, the linker's folders.
+/// In the order in which a job finds them: LD_LIBRARY_PATH, torch wheels, the linker's folders.
 fn search(tree: &Tree, environment: &BTreeMap<String, String>) -> Vec<(String, Option<Version>)> {
     let mut found = Vec::new();
-    let told = environment.get("LD_LIBRARY_PATH").map_or("", String::as_str);
-    let told = told.split(':').filter(|folder| folder.starts_with('/')).take(MAX_FOLDERS);
-    found.extend(told.filter_map(|folder| linked(tree, folder)));
+    let listed = environment.get("LD_LIBRARY_PATH").map_or("", String::as_str);
+    let listed = listed.split(':').filter(|folder| folder.starts_with('/')).take(MAX_FOLDERS);
+    found.extend(listed.filter_map(|folder| in_folder(tree, folder)));
     found.extend(wheels(tree, environment));
-    found.extend(LINKER.iter().filter_map(|folder| linked(tree, folder)));
+    found.extend(LINKER_FOLDERS.iter().filter_map(|folder| in_folder(tree, folder)));
     let mut seen = Vec::new();
     found.retain(|(path, _): &(String, _)| {
         let is_new = !seen.contains(path);
@@ -82,13 +85,13 @@ fn search(tree: &Tree, environment: &BTreeMap<String, String>) -> Vec<(String, O
 }
 
 /// `libnccl.so.2` is a link to a file that has its version in its name.
-fn linked(tree: &Tree, folder: &str) -> Option<(String, Option<Version>)> {
+fn in_folder(tree: &Tree, folder: &str) -> Option<(String, Option<Version>)> {
     let Seen::Value(real) = tree.real(&format!("{folder}/libnccl.so.2")) else { return None };
     let version = real.rsplit_once("libnccl.so.").and_then(|(_, version)| version.parse().ok());
     Some((real, version))
 }
 
-/// A wheel's file has no version in its name; the folder of its metadata beside it has.
+/// A wheel's file has no version in its name; the folder of its metadata has.
 fn wheels(tree: &Tree, environment: &BTreeMap<String, String>) -> Vec<(String, Option<Version>)> {
     let prefixes =
         ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(|name| environment.get(name));
@@ -117,14 +120,14 @@ fn wheel_version(tree: &Tree, folder: &str) -> Option<Version> {
     })
 }
 
-/// A library says of itself `NCCL version 2.21.5+cuda12.4`; some of its messages begin alike.
-fn inside(tree: &Tree, path: &str) -> Option<Version> {
-    let said = tree.after(path, "NCCL version ");
-    said.iter().find_map(|text| text.split('+').next()?.parse().ok())
+/// A library contains the string `NCCL version 2.21.5+cuda12.4`; some of its messages have the same prefix.
+fn embedded_version(tree: &Tree, path: &str) -> Option<Version> {
+    let strings = tree.after(path, "NCCL version ");
+    strings.iter().find_map(|text| text.split('+').next()?.parse().ok())
 }
 
-/// Where distributions, CUDA and containers put libraries for the linker.
-const LINKER: [&str; 7] = [
+/// The linker's folders of distributions, CUDA and containers.
+const LINKER_FOLDERS: [&str; 7] = [
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
     "/usr/lib64",
@@ -146,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_linkers_tells_by_its_name_and_the_wheels_by_its_folder() {
+    fn the_version_is_in_the_file_name_or_in_the_wheels_folder() {
         let linker = json!({
             "/usr/lib/x86_64-linux-gnu/libnccl.so.2->": "/usr/lib/x86_64-linux-gnu/libnccl.so.2.18.5",
             "/usr/lib/x86_64-linux-gnu/libnccl.so.2.18.5": "",
@@ -158,15 +161,11 @@ mod tests {
         both[format!("{packages}/nvidia_nccl_cu12-2.27.3.dist-info/METADATA")] = json!("");
         let library = of(both, &[("VIRTUAL_ENV", "/opt/venv")]);
         assert_eq!(library.version, Some(Version(2, 27, 3)));
-        assert!(
-            library.sentences()[1].contains("settings of NCCL 2.18.5"),
-            "{:?}",
-            library.sentences()
-        );
+        assert!(library.notes()[1].contains("settings of NCCL 2.18.5"), "{:?}", library.notes());
     }
 
     #[test]
-    fn one_that_has_its_version_inside_alone() {
+    fn the_version_may_be_only_in_the_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("opt/nccl/build/lib");
         std::fs::create_dir_all(&place).expect("folders");
@@ -179,11 +178,11 @@ mod tests {
     }
 
     #[test]
-    fn none_or_one_that_does_not_tell_is_taken_for_new() {
-        assert!(of(json!({ "/etc/hostname": "a" }), &[]).chooses_gids());
-        let mute =
+    fn a_missing_or_unknown_version_is_assumed_to_be_new() {
+        assert!(of(json!({ "/etc/hostname": "a" }), &[]).selects_gids_by_address());
+        let unknown =
             of(json!({ "/opt/x/libnccl.so.2": "" }), &[("LD_LIBRARY_PATH", "relative:/opt/x")]);
-        assert_eq!((mute.path.as_deref(), mute.version), (Some("/opt/x/libnccl.so.2"), None));
-        assert!(mute.chooses_gids());
+        assert_eq!((unknown.path.as_deref(), unknown.version), (Some("/opt/x/libnccl.so.2"), None));
+        assert!(unknown.selects_gids_by_address());
     }
 }

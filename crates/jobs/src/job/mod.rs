@@ -1,8 +1,8 @@
-//! The environment that a job on this host needs, and the devices it may use.
+//! The environment that a job on this host needs, and the devices that it may use.
 //!
-//! The environment says what the platform gave ([`claim`](self)); the host's own files say what is there and
-//! works (`usable`); where they disagree nothing is made up: the plan is refused with the reason. The
-//! environment is handed in as a map, nothing is changed, and what the user set stays.
+//! The platform reports the assigned devices in the environment ([`claim`](self)); the host's files show which devices exist and
+//! work (`usable`); if they contradict each other the plan is refused with the reason. The
+//! environment is passed in as a map, nothing is changed, and the user's settings are kept.
 //!
 //! Start at [`plan()`].
 
@@ -29,6 +29,6 @@ pub use format::{Format, shell_word};
 pub use library::Library;
 pub(crate) use network::Network;
 pub use plan::{Mode, Plan, Refusal, Request, plan};
-pub use rail::{Judged, Verdict};
+pub use rail::{DeviceVerdict, Verdict};
 pub use setting::Setting;
 pub use version::Version;

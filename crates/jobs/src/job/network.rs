@@ -1,4 +1,4 @@
-//! A network: an address, and how many of its bits are meant.
+//! A network: an address and a prefix length.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,7 +11,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// The network that an address is in; a prefix longer than an address is none.
+    /// The network of an address; `None` if the prefix is longer than the address.
     pub(crate) fn of(address: IpAddr, prefix: u8) -> Option<Self> {
         let address = match address {
             IpAddr::V4(v4) => {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_hold_their_addresses() {
+    fn networks_contain_their_addresses() {
         let network =
             |address: &str, prefix| Network::of(address.parse().expect("an address"), prefix);
         let ten = network("10.4.7.9", 16).expect("a network");

@@ -1,4 +1,4 @@
-//! A job's environment, and the reasons for it.
+//! The environment of a job, with reasons.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,24 +7,24 @@ use node::{Node, Tree};
 use serde::Serialize;
 
 use super::claim::{self, Claims};
-use super::gid::{self, Policy};
+use super::gid::{self, GidPolicy};
 use super::library::Library;
-use super::rail::{Judged, Rail, RailKind};
-use super::resolve::{Resolved, resolve};
+use super::rail::{DeviceVerdict, Rail, RailKind};
+use super::resolve::{Selection, resolve};
 use super::setting::{Setting, Settings};
 use super::version::Version;
 use super::{affinity, route};
 
-/// What is wanted.
+/// The job to plan for.
 #[derive(Debug)]
 pub struct Request<'r> {
-    /// The environment that the job would have without us.
+    /// The environment of the job without our settings.
     pub environment: &'r BTreeMap<String, String>,
     /// With RDMA or without.
     pub mode: Mode,
-    /// Addresses of the other hosts; none: they are not known.
+    /// Addresses of the other hosts; empty: unknown.
     pub peers: &'r [IpAddr],
-    /// The job's NCCL, if the user knows better than what is found.
+    /// The job's NCCL, if the user gives it.
     pub nccl: Option<Version>,
 }
 
@@ -32,30 +32,30 @@ pub struct Request<'r> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// With it, or not at all.
+    /// With RDMA, or refused.
     Rdma,
-    /// Without it.
+    /// Without RDMA.
     Tcp,
-    /// With it where there is some; without it only where none was promised.
+    /// With RDMA where it can be used; without it only where the platform assigned none.
     Auto,
 }
 
-/// The environment of a job, with its reasons.
+/// The environment of a job, with reasons.
 #[derive(Debug, Serialize)]
 pub struct Plan {
-    /// How its data moves: `rdma` or `tcp`.
+    /// The transport of its data: `rdma` or `tcp`.
     pub mode: Mode,
-    /// What became of every device.
-    pub devices: Vec<Judged>,
-    /// Variables to set, and those of the user's that stay.
+    /// The verdict on every device.
+    pub devices: Vec<DeviceVerdict>,
+    /// Variables to set, and the user's own that are kept.
     pub settings: Vec<Setting>,
-    /// What else to know.
+    /// Notes for the user.
     pub notes: Vec<String>,
-    /// What is right on some hosts alone, and so is only said.
+    /// Settings that help only on some hosts, and so are not set.
     pub hints: Vec<String>,
-    /// Which NCCL it is for.
+    /// The assumed NCCL.
     pub nccl: Library,
-    /// RoCE: the family of the addresses that connections are made between, and RoCE's version.
+    /// RoCE: the address family of connections, and RoCE's version.
     #[serde(skip)]
     pub(crate) gids: Option<(&'static str, u8)>,
 }
@@ -65,13 +65,13 @@ pub struct Plan {
 pub struct Refusal {
     /// What is wrong, and what to do.
     pub reason: String,
-    /// What became of every device that was looked at.
-    pub devices: Vec<Judged>,
-    /// What else to know.
+    /// The verdict on every device that was checked.
+    pub devices: Vec<DeviceVerdict>,
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// Works out the environment of a job on this host.
+/// Plans the environment of a job on this host.
 pub fn plan(node: &Node, tree: &Tree, request: &Request) -> Result<Plan, Box<Refusal>> {
     let nccl = Library::find(tree, request.environment, request.nccl);
     let mut draft = Draft { node, tree, request, nccl, notes: Vec::new() };
@@ -79,22 +79,22 @@ pub fn plan(node: &Node, tree: &Tree, request: &Request) -> Result<Plan, Box<Ref
         return Ok(draft.tcp(Vec::new()));
     }
     let claims = claim::gather(request.environment, tree);
-    draft.notes.extend(claims.doubts.iter().cloned());
+    draft.notes.extend(claims.warnings.iter().cloned());
     let mut resolved = draft.resolve(&claims)?;
     draft.notes.append(&mut resolved.notes);
     let policy = draft.choose_gids(&mut resolved)?;
     if !resolved.rails.is_empty() {
         return Ok(draft.rdma(&resolved, policy.as_ref()));
     }
-    let devices = resolved.judged();
-    if request.mode == Mode::Rdma || resolved.is_promised {
+    let devices = resolved.verdicts();
+    if request.mode == Mode::Rdma || resolved.is_assigned {
         return Err(draft.refuse(nothing_usable(&resolved), devices));
     }
-    draft.notes.push("no RDMA device can be used here: the job goes over TCP".to_owned());
+    draft.notes.push("no RDMA device can be used here: the job uses TCP".to_owned());
     Ok(draft.tcp(devices))
 }
 
-/// A plan in the making.
+/// An unfinished plan.
 struct Draft<'d> {
     node: &'d Node,
     tree: &'d Tree,
@@ -104,46 +104,41 @@ struct Draft<'d> {
 }
 
 impl<'d> Draft<'d> {
-    fn resolve(&mut self, claims: &Claims) -> Result<Resolved<'d>, Box<Refusal>> {
-        if let Some(wrong) = claims.wrong.first() {
-            return Err(self.refuse(format!("{wrong}; mode tcp does without RDMA"), Vec::new()));
+    fn resolve(&mut self, claims: &Claims) -> Result<Selection<'d>, Box<Refusal>> {
+        if let Some(error) = claims.errors.first() {
+            return Err(self.refuse(format!("{error}; mode tcp works without RDMA"), Vec::new()));
         }
         resolve(self.node, self.tree, claims, self.request.peers).map_err(|reason| {
-            self.refuse(format!("{reason}; mode tcp does without RDMA"), Vec::new())
+            self.refuse(format!("{reason}; mode tcp works without RDMA"), Vec::new())
         })
     }
 
-    /// RoCE alone: which addresses NCCL uses. Rails that have none of the common kind are dropped.
-    fn choose_gids(&mut self, resolved: &mut Resolved) -> Result<Option<Policy>, Box<Refusal>> {
+    /// RoCE only: which addresses NCCL uses. Rails without an address of the common kind are dropped.
+    fn choose_gids(&mut self, resolved: &mut Selection) -> Result<Option<GidPolicy>, Box<Refusal>> {
         let roce = |rail: &Rail| rail.kind == RailKind::Roce;
         let rails: Vec<Rail> = resolved.rails.iter().filter(|rail| roce(rail)).copied().collect();
         if rails.is_empty() {
             return Ok(None);
         }
         let node = self.node;
-        let Some(sort) = gid::common(node, &rails.iter().collect::<Vec<_>>()) else {
-            let why = |_: &Rail| {
-                "its GIDs are good on their own link alone: its net device has no address"
-                    .to_owned()
-            };
+        let Some(kind) = gid::common(node, &rails.iter().collect::<Vec<_>>()) else {
+            let why =
+                |_: &Rail| "its GIDs are link-local: its net device has no address".to_owned();
             resolved.drop_where(roce, why);
             return Ok(None);
         };
-        let other = |rail: &Rail| roce(rail) && !gid::has(node, rail, sort);
+        let other = |rail: &Rail| roce(rail) && !gid::has(node, rail, kind);
         let why = |_: &Rail| {
-            format!(
-                "it has no address of {} for RoCE v{}, as others have",
-                sort.family(),
-                sort.version
-            )
+            format!("it has no {} address for RoCE v{}, unlike others", kind.family(), kind.version)
         };
         resolved.drop_where(other, why);
         let left: Vec<&Rail> = resolved.rails.iter().filter(|rail| roce(rail)).collect();
-        let policy = gid::decide(node, &left, sort, self.nccl.chooses_gids(), self.request.peers);
-        policy.map(Some).map_err(|reason| self.refuse(reason, resolved.judged()))
+        let policy =
+            gid::decide(node, &left, kind, self.nccl.selects_gids_by_address(), self.request.peers);
+        policy.map(Some).map_err(|reason| self.refuse(reason, resolved.verdicts()))
     }
 
-    fn rdma(mut self, resolved: &Resolved, policy: Option<&Policy>) -> Plan {
+    fn rdma(mut self, resolved: &Selection, policy: Option<&GidPolicy>) -> Plan {
         let rails = &resolved.rails;
         let verbs: Vec<Rail> = rails.iter().filter(|rail| rail.kind.is_verbs()).copied().collect();
         let interface = self.interface();
@@ -159,45 +154,45 @@ impl<'d> Draft<'d> {
         self.notes.extend(affinity::lines(self.node, rails));
         self.notes.extend(cautions(rails));
         let hints = hints(self.node, rails);
-        let sort = policy.map(Policy::sort);
-        let plan = self.end(Mode::Rdma, resolved.judged(), settings, hints);
-        Plan { gids: sort.map(|sort| (sort.family(), sort.version)), ..plan }
+        let kind = policy.map(GidPolicy::kind);
+        let plan = self.finish(Mode::Rdma, resolved.verdicts(), settings, hints);
+        Plan { gids: kind.map(|kind| (kind.family(), kind.version)), ..plan }
     }
 
-    fn tcp(self, devices: Vec<Judged>) -> Plan {
+    fn tcp(self, devices: Vec<DeviceVerdict>) -> Plan {
         let mut this = self;
         let interface = this.interface();
         let mut settings = Settings::new(this.request.environment);
         settings.tcp(this.node, interface.as_deref());
         settings.socket(interface.as_deref());
-        this.end(Mode::Tcp, devices, settings, Vec::new())
+        this.finish(Mode::Tcp, devices, settings, Vec::new())
     }
 
-    fn end(
+    fn finish(
         mut self,
         mode: Mode,
-        devices: Vec<Judged>,
+        devices: Vec<DeviceVerdict>,
         settings: Settings,
         hints: Vec<String>,
     ) -> Plan {
         self.notes.extend(settings.notes);
-        self.notes.extend(self.nccl.sentences());
+        self.notes.extend(self.nccl.notes());
         let (notes, nccl) = (self.notes, self.nccl);
         Plan { mode, devices, settings: settings.list, notes, hints, nccl, gids: None }
     }
 
-    /// The one interface that leads to all peers.
+    /// The interface that leads to all peers, if there is exactly one.
     fn interface(&mut self) -> Option<String> {
         let peers = self.request.peers;
         if peers.is_empty() {
-            self.notes.push("NCCL_SOCKET_IFNAME is left to NCCL: with the peers' addresses, the interface that leads to them would be set".to_owned());
+            self.notes.push("NCCL_SOCKET_IFNAME is left to NCCL: pass the peers' addresses to set the interface that leads to them".to_owned());
             return None;
         }
-        let mut ways: Vec<String> =
-            peers.iter().filter_map(|peer| route::toward(self.tree, *peer)).collect();
-        ways.sort();
-        ways.dedup();
-        match ways.as_slice() {
+        let mut interfaces: Vec<String> =
+            peers.iter().filter_map(|peer| route::interface_to(self.tree, *peer)).collect();
+        interfaces.sort();
+        interfaces.dedup();
+        match interfaces.as_slice() {
             [one] => Some(one.clone()),
             [] => {
                 self.notes.push(
@@ -214,15 +209,17 @@ impl<'d> Draft<'d> {
         }
     }
 
-    fn refuse(&mut self, reason: String, devices: Vec<Judged>) -> Box<Refusal> {
+    fn refuse(&mut self, reason: String, devices: Vec<DeviceVerdict>) -> Box<Refusal> {
         Box::new(Refusal { reason, devices, notes: std::mem::take(&mut self.notes) })
     }
 }
 
-fn nothing_usable(resolved: &Resolved) -> String {
-    let fix = "`wirelane doctor` says more; mode tcp does without RDMA";
-    if resolved.is_promised {
-        return format!("RDMA was given to this pod, and none of it can be used; {fix}");
+fn nothing_usable(resolved: &Selection) -> String {
+    let fix = "run `wirelane doctor` for details; mode tcp works without RDMA";
+    if resolved.is_assigned {
+        return format!(
+            "RDMA devices were assigned to this pod, and none of them can be used; {fix}"
+        );
     }
     format!("no RDMA device can be used here; {fix}")
 }
@@ -230,24 +227,24 @@ fn nothing_usable(resolved: &Resolved) -> String {
 fn efa_plugin(tree: &Tree) -> Option<String> {
     let found = EFA_PLUGIN.iter().any(|path| tree.exists(path));
     (!found).then(|| {
-        "NCCL's plugin for EFA (libnccl-net.so of aws-ofi-nccl) is not in its usual places: without it NCCL goes over TCP".to_owned()
+        "NCCL's plugin for EFA (libnccl-net.so of aws-ofi-nccl) is not in its usual folders: without it NCCL uses TCP".to_owned()
     })
 }
 
 fn cautions(rails: &[Rail]) -> Option<String> {
-    let many = rails.len() > NCCL_MAX;
-    many.then(|| format!("NCCL uses {NCCL_MAX} ports at most, and there are {}", rails.len()))
+    let many = rails.len() > NCCL_MAX_PORTS;
+    many.then(|| format!("NCCL uses at most {NCCL_MAX_PORTS} ports, and there are {}", rails.len()))
 }
 
 fn hints(node: &Node, rails: &[Rail]) -> Vec<String> {
     if !affinity::crosses_sockets(node, rails) {
         return Vec::new();
     }
-    vec!["NCCL_NET_GDR_LEVEL=SYS would let GPUs reach NICs of the other socket directly; measure before you set it".to_owned()]
+    vec!["NCCL_NET_GDR_LEVEL=SYS lets GPUs access NICs of the other socket directly; measure before you set it".to_owned()]
 }
 
 /// MAX_IB_DEVS.
-const NCCL_MAX: usize = 32;
+const NCCL_MAX_PORTS: usize = 32;
 const EFA_PLUGIN: [&str; 4] = [
     "/opt/amazon/ofi-nccl/lib/libnccl-net.so",
     "/opt/amazon/ofi-nccl/lib/x86_64-linux-gnu/libnccl-net.so",

@@ -1,9 +1,9 @@
-//! A port that a job may use, and the verdict on each that was looked at.
+//! A port that a job may use, and the verdict on each that was checked.
 
 use node::{Device, LinkLayer, Port};
 use serde::Serialize;
 
-/// A port that works here.
+/// A usable port.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rail<'n> {
     pub(super) device: &'n Device,
@@ -16,22 +16,22 @@ pub(super) struct Rail<'n> {
 pub(super) enum RailKind {
     InfiniBand,
     Roce,
-    /// Reached by libfabric and NCCL's plugin for it, never as an HCA.
+    /// Used through libfabric and NCCL's plugin for it, never as an HCA.
     Efa,
 }
 
 impl Rail<'_> {
-    /// As NCCL and UCX write it: `mlx5_4:1`.
+    /// The name in NCCL and UCX: `mlx5_4:1`.
     pub(super) fn name(&self) -> String {
         format!("{}:{}", self.device.name, self.port.number)
     }
 
-    /// Omni-Path: its ports say InfiniBand, but libraries reach them through PSM2 or OPX.
+    /// Omni-Path: its ports report InfiniBand, but libraries use them through PSM2 or OPX.
     pub(super) fn is_omni_path(&self) -> bool {
         self.device.driver.as_deref() == Some("hfi1")
     }
 
-    /// Gb/s, where the port tells.
+    /// Gb/s; 0 if unknown.
     pub(super) fn gbps(&self) -> f64 {
         self.port.rate.value().map_or(0.0, |rate| rate.gbps())
     }
@@ -55,18 +55,18 @@ impl RailKind {
     }
 }
 
-/// What became of a device or one of its ports.
+/// The verdict on a device or one of its ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Judged {
-    /// The RDMA device; of a function that has none, its address.
+pub struct DeviceVerdict {
+    /// The RDMA device; for a function without one, its address.
     pub device: String,
-    /// The port, where it came down to one.
+    /// The port, if the verdict is on one port.
     pub port: Option<u32>,
     /// Kept or dropped.
     pub verdict: Verdict,
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// The file or variable that says so.
+    /// The file or variable that it was read from.
     pub read: String,
 }
 
@@ -74,14 +74,14 @@ pub struct Judged {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is.
+    /// It may.
     Kept,
-    /// It is not.
+    /// It may not.
     Dropped,
 }
 
 impl Verdict {
-    /// In a word.
+    /// The verdict as text.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Kept => "kept",
@@ -90,9 +90,9 @@ impl Verdict {
     }
 }
 
-impl Judged {
+impl DeviceVerdict {
     pub(super) fn dropped(device: &str, why: impl Into<String>, read: impl Into<String>) -> Self {
-        Judged {
+        DeviceVerdict {
             device: device.to_owned(),
             port: None,
             verdict: Verdict::Dropped,
@@ -101,7 +101,7 @@ impl Judged {
         }
     }
 
-    pub(super) fn at(mut self, port: u32) -> Self {
+    pub(super) fn at_port(mut self, port: u32) -> Self {
         self.port = Some(port);
         self
     }

@@ -1,4 +1,4 @@
-//! Which interface leads to a peer, by the kernel's tables of routes.
+//! The interface that leads to a peer, from the kernel's routing tables.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,15 +6,15 @@ use node::Tree;
 
 use super::network::Network;
 
-/// The interface that the kernel would send a packet to `peer` by, as far as the main tables tell.
-pub(super) fn toward(tree: &Tree, peer: IpAddr) -> Option<String> {
+/// The interface that the kernel would use for packets to `peer`, according to the main tables.
+pub(super) fn interface_to(tree: &Tree, peer: IpAddr) -> Option<String> {
     let routes = match peer {
         IpAddr::V4(_) => read(tree, "/proc/net/route", parse_v4),
         IpAddr::V6(_) => read(tree, "/proc/net/ipv6_route", parse_v6),
     };
-    let leading = routes.into_iter().filter(|route| route.to.contains(peer));
-    let best = leading.min_by_key(|route| (u8::MAX - route.to.prefix(), route.metric))?;
-    // What leads to this host itself leads to no peer.
+    let matching = routes.into_iter().filter(|route| route.to.contains(peer));
+    let best = matching.min_by_key(|route| (u8::MAX - route.to.prefix(), route.metric))?;
+    // A route to this host itself leads to no peer.
     (best.interface != "lo").then_some(best.interface)
 }
 
@@ -26,11 +26,11 @@ struct Route {
 
 fn read(tree: &Tree, path: &str, parse: fn(&str) -> Option<Route>) -> Vec<Route> {
     let text = tree.text(path).into_value().unwrap_or_default();
-    text.lines().take(MAX).filter_map(parse).collect()
+    text.lines().take(MAX_ROUTES).filter_map(parse).collect()
 }
 
-/// `eth0 0000FEA9 00000000 0001 0 0 100 0000FFFF 0 0 0`: numbers as the CPU keeps them, which is with the
-/// first byte last on every machine that runs this.
+/// `eth0 0000FEA9 00000000 0001 0 0 100 0000FFFF 0 0 0`: numbers in the CPU's byte order, which is
+/// little-endian on every supported machine.
 fn parse_v4(line: &str) -> Option<Route> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let [interface, to, _gateway, flags, _count, _use, metric, mask, ..] = fields.as_slice() else {
@@ -56,15 +56,15 @@ fn parse_v6(line: &str) -> Option<Route> {
     is_usable(number(flags)?).then_some(route)
 }
 
-/// Up, and no route that only refuses.
+/// Up, and not a reject route.
 fn is_usable(flags: u32) -> bool {
     const UP: u32 = 0x1;
     const REJECT: u32 = 0x200;
     flags & UP != 0 && flags & REJECT == 0
 }
 
-/// Routes that are read at most: a router's full table is longer and tells nothing more of peers.
-const MAX: usize = 20_000;
+/// A router's full table is longer, and not needed to find peers.
+const MAX_ROUTES: usize = 20_000;
 
 #[cfg(test)]
 mod tests {
@@ -86,26 +86,22 @@ mod tests {
          00000000000000000000000000000000 00000000 00000002 00000000 80200001 lo\n";
 
     #[test]
-    fn the_longest_prefix_then_the_least_metric() {
+    fn the_longest_prefix_then_the_lowest_metric_is_used() {
         let tree = test_machine::tree(json!({ "/proc/net/route": V4, "/proc/net/ipv6_route": V6 }));
-        let via = |peer: &str| toward(&tree, peer.parse().expect("an address"));
+        let via = |peer: &str| interface_to(&tree, peer.parse().expect("an address"));
         assert_eq!(via("10.0.3.4").as_deref(), Some("eth0"));
         assert_eq!(via("192.168.1.9").as_deref(), Some("ib1"));
-        assert_eq!(
-            via("192.168.2.9").as_deref(),
-            Some("eth0"),
-            "a route that is down leads nowhere"
-        );
+        assert_eq!(via("192.168.2.9").as_deref(), Some("eth0"), "a route that is down is ignored");
         assert_eq!(via("fd00:1::9").as_deref(), Some("ib0"));
         assert_eq!(via("fd00:1::7"), None, "this host itself");
-        assert_eq!(via("fd00:2::1"), None, "the kernel's refusal at the end of the table");
+        assert_eq!(via("fd00:2::1"), None, "the kernel's reject route at the end of the table");
     }
 
     #[test]
-    fn garbage_leads_nowhere() {
+    fn invalid_lines_are_ignored() {
         let tree = test_machine::tree(
             json!({ "/proc/net/route": "eth0 zz\n\u{7f}\neth0 0 0 1 0 0 x 0\n" }),
         );
-        assert_eq!(toward(&tree, IpAddr::from([10, 0, 0, 1])), None);
+        assert_eq!(interface_to(&tree, IpAddr::from([10, 0, 0, 1])), None);
     }
 }

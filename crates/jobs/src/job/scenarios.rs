@@ -1,4 +1,4 @@
-//! Pods and hosts as people have them, and what their jobs are told.
+//! Realistic pods and hosts, and the environment of their jobs.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn pod() -> Machine {
     Machine::default().infiniband("mlx5_4", 6).infiniband("mlx5_1", 1)
 }
 
-fn asked(
+fn request(
     machine: &Machine,
     mode: Mode,
     variables: &[(&str, &str)],
@@ -32,38 +32,38 @@ fn asked(
 }
 
 fn auto(machine: &Machine, variables: &[(&str, &str)]) -> Result<Plan, Box<Refusal>> {
-    asked(machine, Mode::Auto, variables, None, &[])
+    request(machine, Mode::Auto, variables, None, &[])
 }
 
-fn set(plan: &Plan) -> BTreeMap<&str, &str> {
+fn settings(plan: &Plan) -> BTreeMap<&str, &str> {
     let ours = plan.settings.iter().filter(|setting| !setting.is_users);
     ours.map(|setting| (setting.name.as_str(), setting.value.as_str())).collect()
 }
 
 fn hca(plan: &Plan) -> Option<&str> {
-    set(plan).get("NCCL_IB_HCA").copied()
+    settings(plan).get("NCCL_IB_HCA").copied()
 }
 
-fn why<'d>(devices: &'d [super::Judged], device: &str) -> &'d str {
+fn why<'d>(devices: &'d [super::DeviceVerdict], device: &str) -> &'d str {
     let one = devices.iter().find(|one| one.device == device && one.verdict == Verdict::Dropped);
     one.map_or("", |one| &one.why)
 }
 
 #[test]
-fn a_pod_uses_what_it_was_given_and_says_why_not_the_rest() {
+fn a_pod_uses_its_assigned_devices_and_reports_why_others_are_dropped() {
     let plan = auto(&pod(), &[GIVEN]).expect("a plan");
-    let set = set(&plan);
+    let set = settings(&plan);
     assert_eq!(set["NCCL_IB_HCA"], "=mlx5_4:1");
     assert_eq!(set["UCX_NET_DEVICES"], "mlx5_4:1");
     assert_eq!(set["OMPI_MCA_pml"], "ucx");
     assert!(!set.contains_key("UCX_TLS") && !set.contains_key("NCCL_IB_ADDR_FAMILY"), "{set:?}");
     assert!(!set.contains_key("OMPI_MCA_opal_common_ucx_devices"), "{set:?}");
-    assert_eq!(why(&plan.devices, "mlx5_1"), "not among the devices that were given to this pod");
+    assert_eq!(why(&plan.devices, "mlx5_1"), "not assigned to this pod");
     assert!(plan.devices[0].why.contains("PCIDEVICE_OPENSHIFT_IO_RDMA_INFO"), "{:?}", plan.devices);
 }
 
 #[test]
-fn every_family_leads_to_the_same_device() {
+fn every_source_of_claims_leads_to_the_same_device() {
     let old = r#"{"0000:3b:02.6":{"rdma":{"uverbs":"/dev/infiniband/uverbs6"}}}"#;
     let families: [&[(&str, &str)]; 5] = [
         &[("PCIDEVICE_NVIDIA_COM_MLNX-RDMA", "0000:3b:02.6")],
@@ -93,31 +93,32 @@ fn a_subfunction_is_found_by_its_auxiliary_device() {
 }
 
 #[test]
-fn the_shared_plugin_gives_what_has_a_node() {
+fn with_the_shared_plugin_devices_with_a_node_are_used() {
     let machine = pod().without("/dev/infiniband/uverbs1");
     let plan = auto(&machine, &[]).expect("a plan");
     assert_eq!(hca(&plan), Some("=mlx5_4:1"));
-    assert!(why(&plan.devices, "mlx5_1").contains("not given"), "{:?}", plan.devices);
+    assert!(why(&plan.devices, "mlx5_1").contains("not assigned"), "{:?}", plan.devices);
 }
 
 #[test]
-fn contradictions_are_refused_whatever_the_mode() {
+fn contradictions_are_refused_in_every_rdma_mode() {
     let other_name = INFO.replace("mlx5_4", "mlx5_1");
     let other_node = INFO.replace("uverbs6", "uverbs1");
     for info in [other_name, other_node] {
         for mode in [Mode::Auto, Mode::Rdma] {
-            let refusal = asked(&pod(), mode, &[(GIVEN.0, &info)], None, &[]).expect_err("refused");
-            assert!(refusal.reason.contains("says that 0000:3b:02.6 has"), "{}", refusal.reason);
+            let refusal =
+                request(&pod(), mode, &[(GIVEN.0, &info)], None, &[]).expect_err("refused");
+            assert!(refusal.reason.contains("claims that 0000:3b:02.6 has"), "{}", refusal.reason);
         }
-        assert!(asked(&pod(), Mode::Tcp, &[(GIVEN.0, &info)], None, &[]).is_ok());
+        assert!(request(&pod(), Mode::Tcp, &[(GIVEN.0, &info)], None, &[]).is_ok());
     }
 }
 
 #[test]
-fn a_promise_that_does_not_hold_is_refused_and_not_worked_around() {
+fn an_assigned_device_that_cannot_be_used_is_refused() {
     let gone = Machine::default().infiniband("mlx5_1", 1);
     let refusal = auto(&gone, &[GIVEN]).expect_err("refused");
-    assert!(refusal.reason.contains("none of it can be used"), "{}", refusal.reason);
+    assert!(refusal.reason.contains("none of them can be used"), "{}", refusal.reason);
     assert!(why(&refusal.devices, "mlx5_4").contains("not in this pod"), "{:?}", refusal.devices);
     let down = pod().file("/sys/class/infiniband/mlx5_4/ports/1/state", "1: DOWN\n");
     let refusal = auto(&down, &[GIVEN]).expect_err("refused");
@@ -127,7 +128,7 @@ fn a_promise_that_does_not_hold_is_refused_and_not_worked_around() {
 }
 
 #[test]
-fn a_function_for_plain_packets_promises_nothing() {
+fn a_function_without_rdma_does_not_require_rdma() {
     let machine = Machine::default().file("/sys/bus/pci/devices/0000:5e:00.2/vendor", "0x8086");
     let vfio = r#"{"0000:5e:00.2":{"vfio":{"mount":"/dev/vfio/9"}}}"#;
     for given in
@@ -135,30 +136,30 @@ fn a_function_for_plain_packets_promises_nothing() {
     {
         let plan = auto(&machine, &[given]).expect("a plan");
         assert_eq!(plan.mode, Mode::Tcp);
-        assert_eq!(set(&plan)["NCCL_IB_DISABLE"], "1");
+        assert_eq!(settings(&plan)["NCCL_IB_DISABLE"], "1");
     }
 }
 
 #[test]
-fn a_function_for_plain_packets_that_has_an_rdma_device_too() {
+fn a_function_without_claimed_rdma_may_have_an_rdma_device() {
     let given = [("PCIDEVICE_INTEL_COM_NET", "0000:3b:02.6")];
     let plain = pod().without("/dev/infiniband/uverbs6");
     assert_eq!(hca(&auto(&plain, &given).expect("a plan")), Some("=mlx5_1:1"));
     let nothing = plain.without("/dev/infiniband/uverbs1").file("/dev/null", "");
     assert_eq!(auto(&nothing, &given).expect("a plan").mode, Mode::Tcp);
     let down = pod().file("/sys/class/infiniband/mlx5_4/ports/1/state", "1: DOWN\n");
-    let refusal = auto(&down, &given).expect_err("its node is there, so it was given");
+    let refusal = auto(&down, &given).expect_err("its node exists, so it was assigned");
     assert_eq!(why(&refusal.devices, "mlx5_4"), "it is DOWN");
 }
 
 #[test]
-fn an_empty_machine_goes_over_tcp_unless_rdma_is_demanded() {
+fn an_empty_machine_uses_tcp_unless_rdma_is_required() {
     let empty = Machine::default().file("/etc/hostname", "a");
     let plan = auto(&empty, &[]).expect("a plan");
-    let set = set(&plan);
+    let set = settings(&plan);
     assert_eq!((set["NCCL_IB_DISABLE"], set["UCX_TLS"]), ("1", "tcp,sm,self"));
     assert_eq!((set["OMPI_MCA_pml"], set["OMPI_MCA_btl"]), ("ob1", "^openib,uct"));
-    let refusal = asked(&empty, Mode::Rdma, &[], None, &[]).expect_err("refused");
+    let refusal = request(&empty, Mode::Rdma, &[], None, &[]).expect_err("refused");
     assert!(refusal.reason.contains("no RDMA device can be used"), "{}", refusal.reason);
 }
 
@@ -166,23 +167,23 @@ fn an_empty_machine_goes_over_tcp_unless_rdma_is_demanded() {
 fn roce_needs_a_gid_of_this_namespace() {
     let foreign =
         Machine::default().roce("mlx5_0", 0, "net1").gid("mlx5_0", 0, "::ffff:10.1.0.5", V2, None);
-    let refusal = asked(&foreign, Mode::Rdma, &[], None, &[]).expect_err("refused");
+    let refusal = request(&foreign, Mode::Rdma, &[], None, &[]).expect_err("refused");
     assert!(why(&refusal.devices, "mlx5_0").contains("network namespace"), "{:?}", refusal.devices);
     let here = foreign.gid("mlx5_0", 3, "::ffff:10.1.0.5", V2, Some("net1"));
     let plan = auto(&here, &[]).expect("a plan");
-    assert_eq!(set(&plan)["NCCL_IB_ADDR_FAMILY"], "AF_INET");
-    assert_eq!(set(&plan)["NCCL_IB_ROCE_VERSION_NUM"], "2");
-    assert!(!set(&plan).contains_key("NCCL_IB_GID_INDEX"));
-    let old = asked(&here, Mode::Auto, &[], Some(Version(2, 18, 5)), &[]).expect("a plan");
-    assert_eq!(set(&old)["NCCL_IB_GID_INDEX"], "3");
+    assert_eq!(settings(&plan)["NCCL_IB_ADDR_FAMILY"], "AF_INET");
+    assert_eq!(settings(&plan)["NCCL_IB_ROCE_VERSION_NUM"], "2");
+    assert!(!settings(&plan).contains_key("NCCL_IB_GID_INDEX"));
+    let old = request(&here, Mode::Auto, &[], Some(Version(2, 18, 5)), &[]).expect("a plan");
+    assert_eq!(settings(&old)["NCCL_IB_GID_INDEX"], "3");
 }
 
 #[test]
-fn addresses_that_lead_nowhere_and_subnets_without_a_manager() {
+fn link_local_addresses_and_subnets_without_a_manager_are_dropped() {
     let local =
         Machine::default().roce("mlx5_0", 0, "eth1").gid("mlx5_0", 0, "fe80::1", V2, Some("eth1"));
-    let refusal = asked(&local, Mode::Rdma, &[], None, &[]).expect_err("refused");
-    assert!(why(&refusal.devices, "mlx5_0").contains("own link"), "{:?}", refusal.devices);
+    let refusal = request(&local, Mode::Rdma, &[], None, &[]).expect_err("refused");
+    assert!(why(&refusal.devices, "mlx5_0").contains("link-local"), "{:?}", refusal.devices);
     let no_manager = pod().file("/sys/class/infiniband/mlx5_4/ports/1/lid", "0x0");
     assert_eq!(hca(&auto(&no_manager, &[]).expect("a plan")), Some("=mlx5_1:1"));
 }
@@ -196,49 +197,53 @@ fn a_function_without_a_guid_is_not_used() {
 }
 
 #[test]
-fn renamed_devices_are_told_to_open_mpi() {
+fn open_mpi_is_configured_for_renamed_devices() {
     let machine = Machine::default().infiniband("ibp59s0", 0);
     let plan = auto(&machine, &[]).expect("a plan");
-    assert_eq!(set(&plan)["OMPI_MCA_opal_common_ucx_devices"], "any");
+    assert_eq!(settings(&plan)["OMPI_MCA_opal_common_ucx_devices"], "any");
 }
 
 #[test]
 fn efa_uses_its_plugin_and_is_no_hca() {
     let machine = Machine::default().efa("rdmap16s27", 0);
     let plan = auto(&machine, &[]).expect("a plan");
-    assert_eq!(set(&plan)["FI_PROVIDER"], "efa");
-    assert!(!set(&plan).keys().any(|name| name.starts_with("NCCL_IB") || name.starts_with("UCX")));
+    assert_eq!(settings(&plan)["FI_PROVIDER"], "efa");
+    assert!(
+        !settings(&plan).keys().any(|name| name.starts_with("NCCL_IB") || name.starts_with("UCX"))
+    );
     assert!(plan.notes.iter().any(|note| note.contains("libnccl-net.so")), "{:?}", plan.notes);
 }
 
 #[test]
-fn what_the_user_set_stays_and_is_said() {
+fn settings_of_the_user_are_kept_and_noted() {
     let theirs = [GIVEN, ("NCCL_IB_HCA", "mlx5_1"), ("NCCL_IB_DISABLE", "1")];
     let plan = auto(&pod(), &theirs).expect("a plan");
     assert_eq!(hca(&plan), None);
-    let said = plan.notes.join("\n");
+    let text = plan.notes.join("\n");
     assert!(
-        said.contains("\"mlx5_1\" already and stays; this host would have \"=mlx5_4:1\""),
-        "{said}"
+        text.contains(
+            "is already set to \"mlx5_1\" and is kept; for this host it would be \"=mlx5_4:1\""
+        ),
+        "{text}"
     );
-    assert!(said.contains("NCCL will not use RDMA") && said.contains("mlx5_10"), "{said}");
+    assert!(text.contains("NCCL will not use RDMA") && text.contains("mlx5_10"), "{text}");
     assert!(plan.text(Format::Sh).contains("# NCCL_IB_HCA is set already\n"));
 }
 
 #[test]
-fn the_interface_to_the_peers_is_named_only_when_it_is_one() {
+fn the_interface_to_the_peers_is_set_only_if_it_is_unique() {
     let routes = "Iface Destination\n\
         eth0 0000000A 00000000 0001 0 0 100 000000FF 0 0 0\n\
         ib0 0001A8C0 00000000 0001 0 0 200 00FFFFFF 0 0 0\n";
     let machine = pod().file("/proc/net/route", routes);
-    let told = |peers: &[&str]| {
-        let plan = asked(&machine, Mode::Auto, &[GIVEN], None, peers).expect("a plan");
-        set(&plan).get("NCCL_SOCKET_IFNAME").map(|name| (*name).to_owned())
+    let interface = |peers: &[&str]| {
+        let plan = request(&machine, Mode::Auto, &[GIVEN], None, peers).expect("a plan");
+        settings(&plan).get("NCCL_SOCKET_IFNAME").map(|name| (*name).to_owned())
     };
-    assert_eq!(told(&["10.0.0.2", "10.0.0.3"]).as_deref(), Some("=eth0"));
-    assert_eq!(told(&["10.0.0.2", "192.168.1.3"]), None);
-    assert_eq!(told(&["172.16.0.1"]), None);
-    assert_eq!(told(&[]), None);
+    assert_eq!(interface(&["10.0.0.2", "10.0.0.3"]).as_deref(), Some("=eth0"));
+    assert_eq!(interface(&["10.0.0.2", "192.168.1.3"]), None);
+    assert_eq!(interface(&["172.16.0.1"]), None);
+    assert_eq!(interface(&[]), None);
 }
 
 #[test]
@@ -263,15 +268,15 @@ fn ports_of_another_infiniband_fabric_are_left_out() {
         .rate("mlx5_2", "400 Gb/sec (4X NDR)");
     let plan = auto(&machine, &[]).expect("a plan");
     assert_eq!(hca(&plan), Some("=mlx5_1:1,mlx5_2:1"));
-    let said = why(&plan.devices, "mlx5_0");
-    assert!(said.contains("fec0:0:0:2::/64") && said.contains("fe80::/64 is wider"), "{said}");
+    let text = why(&plan.devices, "mlx5_0");
+    assert!(text.contains("fec0:0:0:2::/64") && text.contains("fe80::/64 is faster"), "{text}");
     let given = [("PCIDEVICE_A_B", "0000:3b:02.0,0000:3b:02.1")];
     let plan = auto(&machine, &given).expect("a plan");
-    assert_eq!(hca(&plan), Some("=mlx5_0:1,mlx5_1:1"), "what was given stays");
+    assert_eq!(hca(&plan), Some("=mlx5_0:1,mlx5_1:1"), "assigned devices are kept");
 }
 
 #[test]
-fn of_two_like_infiniband_fabrics_the_first_by_name() {
+fn of_two_equal_infiniband_fabrics_the_first_by_name_is_used() {
     let machine = pod().gid("mlx5_4", 0, "fe80::1", "IB/RoCE v1", None).gid(
         "mlx5_1",
         0,
@@ -282,7 +287,7 @@ fn of_two_like_infiniband_fabrics_the_first_by_name() {
     assert_eq!(hca(&auto(&machine, &[]).expect("a plan")), Some("=mlx5_1:1"));
 }
 
-/// Two rails of 100 Gb/s in networks of their own, and a port of 25 Gb/s for management.
+/// Two rails of 100 Gb/s in separate networks, and a port of 25 Gb/s for management.
 fn roce_host() -> Machine {
     let mut machine = Machine::default();
     for (name, number, netdev, address) in [
@@ -300,7 +305,7 @@ fn roce_host() -> Machine {
 }
 
 #[test]
-fn a_slow_port_beside_fast_ones_is_another_network() {
+fn a_slow_port_among_fast_ones_is_another_network() {
     let plan = auto(&roce_host(), &[]).expect("a plan");
     assert_eq!(hca(&plan), Some("=roce0:1,roce1:1"));
     assert!(why(&plan.devices, "roce2").contains("25 Gb/s, less than half"), "{:?}", plan.devices);
@@ -319,28 +324,28 @@ fn a_slow_port_beside_fast_ones_is_another_network() {
 }
 
 #[test]
-fn with_peers_the_ports_that_lead_to_them_and_their_like_stay() {
+fn with_peers_ports_that_lead_to_them_and_ports_of_the_same_rate_are_kept() {
     let to = |machine: &Machine, peer: &str| {
-        asked(machine, Mode::Auto, &[], None, &[peer]).expect("a plan")
+        request(machine, Mode::Auto, &[], None, &[peer]).expect("a plan")
     };
     let host = roce_host().rate("roce2", "50 Gb/sec (1X HDR)");
     let plan = to(&host, "10.60.0.8");
-    assert_eq!(hca(&plan), Some("=roce0:1,roce1:1"), "the second rail has a network of its own");
+    assert_eq!(hca(&plan), Some("=roce0:1,roce1:1"), "the second rail is in a separate network");
     assert!(why(&plan.devices, "roce2").contains("lead to peers (roce0:1)"), "{:?}", plan.devices);
     let plan = to(&host, "192.168.5.10");
     assert_eq!(hca(&plan), Some("=roce2:1"), "it is not much slower, and the peers are there");
 }
 
 #[test]
-fn peers_named_by_their_management_addresses_do_not_cost_the_fast_ports() {
-    let plan = asked(&roce_host(), Mode::Auto, &[], None, &["192.168.5.10"]).expect("a plan");
+fn management_addresses_of_peers_do_not_drop_the_fast_ports() {
+    let plan = request(&roce_host(), Mode::Auto, &[], None, &["192.168.5.10"]).expect("a plan");
     assert_eq!(hca(&plan), Some("=roce0:1,roce1:1"));
     assert!(
-        plan.notes.iter().any(|note| note.contains("network of roce2:1 alone")),
+        plan.notes.iter().any(|note| note.contains("network of roce2:1 only")),
         "{:?}",
         plan.notes
     );
-    let plan = asked(&roce_host(), Mode::Auto, &[], None, &["172.16.0.1"]).expect("a plan");
+    let plan = request(&roce_host(), Mode::Auto, &[], None, &["172.16.0.1"]).expect("a plan");
     assert_eq!(hca(&plan), Some("=roce0:1,roce1:1"));
     assert!(
         plan.notes.iter().any(|note| note.contains("no RoCE port is in a network")),
@@ -350,17 +355,17 @@ fn peers_named_by_their_management_addresses_do_not_cost_the_fast_ports() {
 }
 
 #[test]
-fn omni_path_is_left_to_its_own_library() {
+fn only_nccl_is_configured_for_omni_path() {
     let driver = "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:02.0/driver";
     let machine =
         Machine::default().infiniband("hfi1_0", 0).link(driver, "/sys/bus/pci/drivers/hfi1");
     let plan = auto(&machine, &[]).expect("a plan");
-    assert_eq!(set(&plan).keys().copied().collect::<Vec<_>>(), ["NCCL_IB_HCA"]);
+    assert_eq!(settings(&plan).keys().copied().collect::<Vec<_>>(), ["NCCL_IB_HCA"]);
     assert!(plan.notes.iter().any(|note| note.contains("psm2")), "{:?}", plan.notes);
 }
 
 #[test]
-fn each_reader_gets_what_it_knows() {
+fn each_format_has_the_settings_of_its_reader() {
     let plan = auto(&pod(), &[GIVEN]).expect("a plan");
     assert_eq!(plan.text(Format::NcclConf), "NCCL_IB_HCA==mlx5_4:1\n");
     assert_eq!(plan.text(Format::Mca), "pml = ucx\nosc = ucx\nbtl = ^openib\n");

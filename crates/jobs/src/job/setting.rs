@@ -1,11 +1,11 @@
-//! Variables that libraries read, and why they have their values.
+//! Variables that libraries read, with the reasons for their values.
 
 use std::collections::BTreeMap;
 
 use node::Node;
 use serde::Serialize;
 
-use super::gid::Policy;
+use super::gid::GidPolicy;
 use super::rail::{Rail, RailKind};
 
 /// One variable.
@@ -13,20 +13,20 @@ use super::rail::{Rail, RailKind};
 pub struct Setting {
     /// `NCCL_IB_HCA`; Open MPI's begin with `OMPI_MCA_`.
     pub name: String,
-    /// What it is set to, or what the user had set it to.
+    /// The value, ours or the user's.
     pub value: String,
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// The user's own, which stays; then the value is theirs.
+    /// Whether it is the user's own, which is kept.
     pub is_users: bool,
 }
 
-/// Settings in the order they are written; what is in the environment stays as it is.
+/// Settings in the order in which they are written; variables in the environment keep their value.
 #[derive(Debug)]
 pub(super) struct Settings<'e> {
     environment: &'e BTreeMap<String, String>,
     pub(super) list: Vec<Setting>,
-    /// What a value of the user's would have been.
+    /// Notes on the user's values that differ from ours.
     pub(super) notes: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ impl<'e> Settings<'e> {
         let theirs = self.environment.get(name);
         if let Some(theirs) = theirs.filter(|theirs| **theirs != ours) {
             self.notes.push(format!(
-                "{name} is set to {theirs:?} already and stays; this host would have {ours:?}"
+                "{name} is already set to {theirs:?} and is kept; for this host it would be {ours:?}"
             ));
         }
         self.list.push(Setting {
@@ -51,31 +51,27 @@ impl<'e> Settings<'e> {
         });
     }
 
-    /// Says what a setting of the user's does to the plan, if they made it.
-    fn mind(&mut self, name: &str, is_meant: impl Fn(&str) -> bool, effect: &str) {
-        if self.environment.get(name).is_some_and(|value| is_meant(value)) {
+    /// Notes the effect of a setting of the user on the plan.
+    fn note_if_set(&mut self, name: &str, applies: impl Fn(&str) -> bool, effect: &str) {
+        if self.environment.get(name).is_some_and(|value| applies(value)) {
             self.notes.push(format!("{name} is set: {effect}"));
         }
     }
 
-    /// InfiniBand and RoCE: NCCL's own transport, UCX and Open MPI by UCX.
-    pub(super) fn verbs(&mut self, rails: &[Rail], gids: Option<&Policy>) {
+    /// InfiniBand and RoCE: NCCL's own transport, UCX, and Open MPI over UCX.
+    pub(super) fn verbs(&mut self, rails: &[Rail], gids: Option<&GidPolicy>) {
         let names: Vec<String> = rails.iter().map(Rail::name).collect();
         let names = names.join(",");
-        self.set(
-            "NCCL_IB_HCA",
-            format!("={names}"),
-            "these ports and no others: `=` is an exact match",
-        );
+        self.set("NCCL_IB_HCA", format!("={names}"), "only these ports: `=` is an exact match");
         if let Some(policy) = gids {
             self.gids(policy);
         }
         let off = |value: &str| value.trim().parse() != Ok(0u32);
-        self.mind("NCCL_IB_DISABLE", off, "NCCL will not use RDMA");
-        self.mind(
+        self.note_if_set("NCCL_IB_DISABLE", off, "NCCL will not use RDMA");
+        self.note_if_set(
             "NCCL_IB_HCA",
             is_prefix,
-            "without `=` in front, mlx5_1 is mlx5_10 to mlx5_19 too",
+            "without a leading `=`, mlx5_1 also matches mlx5_10 to mlx5_19",
         );
         if rails.iter().any(Rail::is_omni_path) {
             self.notes.push(OMNI_PATH.to_owned());
@@ -84,54 +80,58 @@ impl<'e> Settings<'e> {
         }
     }
 
-    /// UCX, and Open MPI by it.
+    /// UCX, and Open MPI over it.
     fn ucx(&mut self, rails: &[Rail], names: String) {
-        self.set("UCX_NET_DEVICES", names, "these ports and no others");
-        self.set("OMPI_MCA_pml", "ucx", "Open MPI takes TCP in silence unless it is told");
+        self.set("UCX_NET_DEVICES", names, "only these ports");
+        self.set("OMPI_MCA_pml", "ucx", "otherwise Open MPI silently falls back to TCP");
         self.set("OMPI_MCA_osc", "ucx", "one-sided operations over the same transport");
-        self.set("OMPI_MCA_btl", "^openib", "Open MPI 4 would warn of it; Open MPI 5 has none");
+        self.set("OMPI_MCA_btl", "^openib", "Open MPI 4 would warn about it; Open MPI 5 has none");
         if !rails.iter().all(|rail| rail.device.name.starts_with("mlx")) {
             self.set(
                 "OMPI_MCA_opal_common_ucx_devices",
                 "any",
-                "Open MPI knows devices called mlx* alone",
+                "by default Open MPI uses only devices named mlx*",
             );
         }
     }
 
-    fn gids(&mut self, policy: &Policy) {
+    fn gids(&mut self, policy: &GidPolicy) {
         match policy {
-            Policy::Index(index, _) => {
-                self.set("NCCL_IB_GID_INDEX", index.to_string(), "the same on all these ports");
+            GidPolicy::Index(index, _) => {
+                self.set(
+                    "NCCL_IB_GID_INDEX",
+                    index.to_string(),
+                    "it is the same on all these ports",
+                );
             }
-            Policy::Sort(sort, range) => {
+            GidPolicy::ByAddress(kind, range) => {
                 self.set(
                     "NCCL_IB_ADDR_FAMILY",
-                    sort.family(),
+                    kind.family(),
                     "the family of the ports' addresses",
                 );
-                self.set("NCCL_IB_ROCE_VERSION_NUM", sort.version.to_string(), "RoCE's version");
+                self.set("NCCL_IB_ROCE_VERSION_NUM", kind.version.to_string(), "RoCE's version");
                 if let Some(range) = range {
                     self.set(
                         "NCCL_IB_ADDR_RANGE",
                         range.to_string(),
-                        "of several addresses, the one to use",
+                        "which of several addresses to use",
                     );
                 }
-                let pins = |value: &str| value.trim() != "-1";
-                let effect = "it pins a place in the GID table, which differs from host to host";
-                self.mind("NCCL_IB_GID_INDEX", pins, effect);
+                let is_fixed = |value: &str| value.trim() != "-1";
+                let effect = "it fixes an index of the GID table, which differs between hosts";
+                self.note_if_set("NCCL_IB_GID_INDEX", is_fixed, effect);
             }
         }
     }
 
-    /// EFA: libfabric, which NCCL reaches by its plugin (`libnccl-net`).
+    /// EFA: libfabric, which NCCL uses through a plugin (`libnccl-net`).
     pub(super) fn efa(&mut self) {
-        self.set("FI_PROVIDER", "efa", "EFA is reached by libfabric");
-        self.mind("NCCL_IB_HCA", |_| true, "EFA is no HCA; it is not read");
+        self.set("FI_PROVIDER", "efa", "EFA is used through libfabric");
+        self.note_if_set("NCCL_IB_HCA", |_| true, "it has no effect on EFA, which is no HCA");
     }
 
-    /// No RDMA: said to each library, so that none of them tries.
+    /// No RDMA: set for each library, so that none of them tries it.
     pub(super) fn tcp(&mut self, node: &Node, interface: Option<&str>) {
         self.set("NCCL_IB_DISABLE", "1", "no RDMA");
         self.set("UCX_TLS", ucx_without_rdma(node), "no RDMA, but shared memory and GPUs");
@@ -143,7 +143,7 @@ impl<'e> Settings<'e> {
         }
     }
 
-    /// What NCCL begins by, whatever moves the data.
+    /// NCCL's bootstrap connection, whatever transfers the data.
     pub(super) fn socket(&mut self, interface: Option<&str>) {
         if let Some(interface) = interface {
             self.set("NCCL_SOCKET_IFNAME", format!("={interface}"), "it leads to the peers");
@@ -151,7 +151,7 @@ impl<'e> Settings<'e> {
     }
 }
 
-/// Whether a user's list is matched by its beginnings.
+/// Whether a user's list matches by prefix.
 fn is_prefix(list: &str) -> bool {
     !list.trim_start_matches('^').starts_with('=')
 }
@@ -164,12 +164,12 @@ fn ucx_without_rdma(node: &Node) -> String {
     transports.join(",")
 }
 
-/// Why nothing is said to UCX and Open MPI there.
-const OMNI_PATH: &str = "Omni-Path: UCX and Open MPI are left as they are; Open MPI's way is its own \
-                         (`OMPI_MCA_pml=cm` with the MTL psm2), which it takes by itself";
+/// Why UCX and Open MPI are not configured there.
+const OMNI_PATH: &str = "Omni-Path: UCX and Open MPI are not configured; Open MPI uses its own transport by default \
+                         (`OMPI_MCA_pml=cm` with the MTL psm2)";
 
 impl RailKind {
-    /// Whether it is reached by verbs.
+    /// Whether it uses verbs.
     pub(super) fn is_verbs(self) -> bool {
         self != RailKind::Efa
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use node::Tree;
 use serde_json::{Value, json};
 
-/// A machine with these files and nothing else. What ends in `->` is a link, and a path in `/dev` is a node.
+/// A machine with these files only. A path that ends in `->` is a link, and a path in `/dev` is a node.
 pub(super) fn tree(files: Value) -> Tree {
     let (mut plain, mut links, mut nodes) = (json!({}), json!({}), json!({}));
     for (path, value) in files.as_object().expect("an object of files") {
@@ -31,7 +31,7 @@ pub(super) fn environment(variables: &[(&str, &str)]) -> BTreeMap<String, String
     variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// A host with RDMA devices, file by file.
+/// A host with RDMA devices, built from files.
 #[derive(Default)]
 pub(super) struct Machine {
     files: Value,
@@ -51,7 +51,7 @@ impl Machine {
         self
     }
 
-    /// A device with a port that is active, and its node, on the PCI function of its number in slot 3b.
+    /// A device with an active port and its node, on the PCI function of its number in slot 3b.
     fn device(self, name: &str, number: u8, layer: &str) -> Self {
         let class = format!("/sys/class/infiniband/{name}");
         let pci = format!("/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:02.{number}");
@@ -125,7 +125,7 @@ impl Machine {
         self
     }
 
-    /// Takes a file or node away.
+    /// Removes a file or node.
     pub(super) fn without(mut self, path: &str) -> Self {
         for kind in [&mut self.files, &mut self.nodes] {
             kind.as_object_mut().expect("an object").remove(path);

@@ -5,20 +5,20 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// `2.21.5`; parts that are not told are 0.
+/// `2.21.5`; missing parts are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32, pub u32, pub u32);
 
 impl Version {
-    /// The first NCCL that chooses GIDs by address and version, not by index (2.21.5).
-    pub const CHOOSES_GIDS: Version = Version(2, 21, 0);
+    /// The first NCCL that selects GIDs by address and version, not by index (2.21.5).
+    pub const SELECTS_GIDS_BY_ADDRESS: Version = Version(2, 21, 0);
 }
 
 impl FromStr for Version {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || {
+        let invalid = || {
             format!(
                 "{:?} is not a version such as 2.21.5",
                 text.chars().take(40).collect::<String>()
@@ -28,12 +28,12 @@ impl FromStr for Version {
         let number = |at: usize| match parts.get(at) {
             None => Ok(0),
             Some(part) if part.bytes().all(|byte| byte.is_ascii_digit()) => {
-                part.parse().map_err(|_| wrong())
+                part.parse().map_err(|_| invalid())
             }
-            Some(_) => Err(wrong()),
+            Some(_) => Err(invalid()),
         };
         if !(2..=3).contains(&parts.len()) {
-            return Err(wrong());
+            return Err(invalid());
         }
         Ok(Version(number(0)?, number(1)?, number(2)?))
     }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_in_their_order() {
+    fn versions_are_ordered() {
         let version = |text: &str| text.parse::<Version>();
         assert!(version("2.9.8").expect("one") < version("2.21").expect("one"));
         for text in ["2", "", "2.x", "2.1.1.1", "2.-1", "2.99999999999"] {

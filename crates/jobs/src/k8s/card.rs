@@ -1,27 +1,27 @@
-//! The cards of a node that can be shared out to pods: physical functions of one model and one link.
+//! The cards of a node that can be assigned to pods: physical functions of one model and link type.
 
 use node::{Device, LinkLayer, Node, Port, Role};
 
-/// Physical functions that a policy can name together.
+/// Physical functions that one policy can select.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Card {
-    /// The vendor's id, as policies have it: `15b3`.
+    /// The vendor ID in policies: `15b3`.
     pub vendor: String,
-    /// The model's id: `101b`.
+    /// The device ID: `101b`.
     pub device: String,
-    /// What is below the transport.
+    /// The link type.
     pub link: LinkType,
-    /// Their net devices; empty where one has none.
+    /// Their net devices; empty if one has none.
     pub pf_names: Vec<String>,
     /// Their PCI addresses.
     pub addresses: Vec<String>,
-    /// The MTU of all their net devices, if it is one.
+    /// The MTU of their net devices, if it is the same.
     pub mtu: Option<u32>,
-    /// How many virtual functions each can have at least.
+    /// The number of virtual functions that each supports.
     pub vfs_max: u32,
 }
 
-/// What is below the transport.
+/// The link type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkType {
     /// RoCE.
@@ -31,7 +31,7 @@ pub enum LinkType {
 }
 
 impl LinkType {
-    /// The operator's word.
+    /// The SR-IOV operator's name.
     pub fn name(self) -> &'static str {
         match self {
             LinkType::Ethernet => "eth",
@@ -41,12 +41,12 @@ impl LinkType {
 }
 
 impl Card {
-    /// The cards of a node, those that there are most of first, and why other devices are none.
+    /// The cards of a node, the most numerous first, and why other devices are left out.
     pub fn find(node: &Node) -> (Vec<Card>, Vec<String>) {
         let (mut cards, mut notes): (Vec<Card>, Vec<String>) = (Vec::new(), Vec::new());
         for device in &node.devices {
             match Card::of(node, device) {
-                Ok(card) => match cards.iter_mut().find(|known| known.is_like(&card)) {
+                Ok(card) => match cards.iter_mut().find(|known| known.is_same_model(&card)) {
                     Some(known) => known.join(card),
                     None => cards.push(card),
                 },
@@ -59,12 +59,12 @@ impl Card {
 
     fn of(node: &Node, device: &Device) -> Result<Card, &'static str> {
         let vfs_max = match device.role {
-            Role::Physical { vfs_max: Some(most), .. } if most > 0 => most,
+            Role::Physical { vfs_max: Some(max), .. } if max > 0 => max,
             Role::Physical { .. } => {
-                return Err("it can have no virtual functions (sriov_totalvfs)");
+                return Err("it supports no virtual functions (sriov_totalvfs)");
             }
-            Role::Virtual { .. } => return Err("it is a virtual function itself"),
-            Role::Software | Role::Unknown => return Err("it is no card"),
+            Role::Virtual { .. } => return Err("it is a virtual function"),
+            Role::Software | Role::Unknown => return Err("it is not a card"),
         };
         let address = device.pci.ok_or("it has no PCI address")?;
         let function = node.pci.get(&address).ok_or("its PCI function is not readable")?;
@@ -83,13 +83,13 @@ impl Card {
         })
     }
 
-    fn is_like(&self, other: &Card) -> bool {
-        let both = |card: &Card| (card.vendor.clone(), card.device.clone(), card.link);
-        both(self) == both(other)
+    fn is_same_model(&self, other: &Card) -> bool {
+        let model = |card: &Card| (card.vendor.clone(), card.device.clone(), card.link);
+        model(self) == model(other)
     }
 
     fn join(&mut self, other: Card) {
-        // Names select only if all have one; addresses always do.
+        // Names are used only if all have one; addresses always work.
         if self.pf_names.is_empty() || other.pf_names.is_empty() {
             self.pf_names.clear();
         } else {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn cards_that_differ_are_named_by_address_and_have_no_common_mtu() {
+    fn cards_without_common_names_and_mtu_are_selected_by_address() {
         let mut cards = card(LinkType::Ethernet, "101b", &["eth1"], 9000);
         cards.join(card(LinkType::Ethernet, "101b", &["eth2"], 9000));
         assert_eq!((cards.pf_names.len(), cards.mtu), (2, Some(9000)));

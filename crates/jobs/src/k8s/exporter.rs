@@ -1,16 +1,16 @@
-//! The exporter on every node, and who scrapes it.
+//! The exporter on every node, and its monitor.
 
 use serde_json::{Value, json};
 
-use super::security::{Needs, account};
-use super::{Image, Manifest, Name, Platform, Printed};
+use super::security::{Privileges, account};
+use super::{Image, Manifest, ManifestSet, Name, Platform};
 
-/// Where the exporter listens.
+/// The port of the exporter.
 pub const EXPORTER_PORT: u16 = 9878;
 
 /// A DaemonSet and a PodMonitor for it.
-pub fn exporter(name: &Name, namespace: &Name, image: &Image, platform: Platform) -> Printed {
-    let mut manifests = account(name, namespace, Needs::HostNetwork, platform);
+pub fn exporter(name: &Name, namespace: &Name, image: &Image, platform: Platform) -> ManifestSet {
+    let mut manifests = account(name, namespace, Privileges::HostNetwork, platform);
     let labels = json!({ "app.kubernetes.io/name": name.to_string(), "app.kubernetes.io/part-of": "wirelane" });
     let metadata =
         json!({ "labels": labels, "name": name.to_string(), "namespace": namespace.to_string() });
@@ -24,8 +24,8 @@ pub fn exporter(name: &Name, namespace: &Name, image: &Image, platform: Platform
             "updateStrategy": { "type": "RollingUpdate" },
         },
     });
-    manifests.push(Manifest::new(set).saying(
-        "In the host's network, where /sys shows the host's RDMA devices and all their counters.",
+    manifests.push(Manifest::new(set).with_comment(
+        "Uses the host network, where /sys has the host's RDMA devices and all their counters.",
     ));
     let monitor = json!({
         "apiVersion": "monitoring.coreos.com/v1",
@@ -36,8 +36,8 @@ pub fn exporter(name: &Name, namespace: &Name, image: &Image, platform: Platform
             "selector": { "matchLabels": labels },
         },
     });
-    manifests.push(Manifest::new(monitor).saying("Needs the Prometheus operator."));
-    Printed { manifests, notes: Vec::new() }
+    manifests.push(Manifest::new(monitor).with_comment("Needs the Prometheus operator."));
+    ManifestSet { manifests, notes: Vec::new() }
 }
 
 fn spec(name: &Name, image: &Image) -> Value {

@@ -1,25 +1,25 @@
-//! A job: on one node, or on several that find each other.
+//! A job on one node, or on several.
 
 use serde_json::{Value, json};
 
-use super::security::{Needs, account};
-use super::{Manifest, Platform, Printed, Workload};
+use super::security::{Privileges, account};
+use super::{Manifest, ManifestSet, Platform, Workload};
 use crate::launch;
 
-/// What is wanted.
+/// The job to write manifests for.
 #[derive(Debug)]
 pub struct JobRequest<'r> {
-    /// What runs.
+    /// The workload.
     pub workload: Workload<'r>,
     /// On one node or several.
     pub kind: JobType,
-    /// Who makes one job of several pods; `None`: the command does so by itself.
+    /// The framework that connects several pods; `None`: the command does it itself.
     pub launch: Option<PodLaunch>,
-    /// What runs the cluster.
+    /// The platform of the cluster.
     pub platform: Platform,
 }
 
-/// Who makes one job of several pods. Nobody reaches into pods for it: each starts its own part, and they find each other.
+/// The framework that connects several pods. Each pod starts its own part; no launcher executes commands in pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PodLaunch {
     /// torchrun, in every pod.
@@ -33,15 +33,15 @@ pub enum PodLaunch {
 pub enum JobType {
     /// One pod.
     Single,
-    /// So many, with names that stay.
+    /// This number of pods, with stable names.
     Multi(u32),
 }
 
 /// The job with its account.
-pub fn job(request: &JobRequest) -> Printed {
+pub fn job(request: &JobRequest) -> ManifestSet {
     let workload = &request.workload;
-    let needs = if workload.with_rdma { Needs::LockMemory } else { Needs::Nothing };
-    let mut manifests = account(workload.name, workload.namespace, needs, request.platform);
+    let privileges = if workload.with_rdma { Privileges::LockMemory } else { Privileges::None };
+    let mut manifests = account(workload.name, workload.namespace, privileges, request.platform);
     match request.kind {
         JobType::Single => manifests.push(single(workload)),
         JobType::Multi(replicas) => {
@@ -49,7 +49,7 @@ pub fn job(request: &JobRequest) -> Printed {
             manifests.push(multi(workload, replicas, request.launch));
         }
     }
-    Printed { manifests, notes: Vec::new() }
+    ManifestSet { manifests, notes: Vec::new() }
 }
 
 fn single(workload: &Workload) -> Manifest {
@@ -59,12 +59,12 @@ fn single(workload: &Workload) -> Manifest {
         "metadata": workload.metadata(),
         "spec": { "backoffLimit": 0, "template": workload.template(&[], "Never") },
     });
-    Manifest::new(object).saying(
-        "The init container brings `wirelane`; it finds the pod's devices, then runs the command.",
+    Manifest::new(object).with_comment(
+        "The init container copies `wirelane`, which finds the pod's devices and runs the command.",
     )
 }
 
-/// The pods' names, also before they are ready: ranks wait for each other by themselves.
+/// DNS names of the pods, also before they are ready: ranks wait for each other.
 fn headless(workload: &Workload) -> Value {
     json!({
         "apiVersion": "v1",
@@ -72,7 +72,7 @@ fn headless(workload: &Workload) -> Value {
         "metadata": workload.metadata(),
         "spec": {
             "clusterIP": "None",
-            "ports": [{ "name": "rendezvous", "port": RENDEZVOUS }],
+            "ports": [{ "name": "rendezvous", "port": RENDEZVOUS_PORT }],
             "publishNotReadyAddresses": true,
             "selector": workload.labels(),
         },
@@ -80,7 +80,7 @@ fn headless(workload: &Workload) -> Value {
 }
 
 fn multi(workload: &Workload, replicas: u32, launch: Option<PodLaunch>) -> Manifest {
-    let mut environment = ranks(workload, replicas);
+    let mut environment = rank_variables(workload, replicas);
     let torchrun = launch::torchrun(workload.command);
     let workload = match launch {
         Some(PodLaunch::Torch) => &Workload { command: &torchrun, ..*workload },
@@ -103,13 +103,13 @@ fn multi(workload: &Workload, replicas: u32, launch: Option<PodLaunch>) -> Manif
         },
     });
     Manifest::new(object)
-        .saying("Pod N has rank N: torchrun reads PET_*, others NODE_RANK, NNODES, MASTER_ADDR and MASTER_PORT.")
-        .saying("Rank 0 is found by its name in the headless service. The label with a pod's number needs Kubernetes 1.28.")
-        .saying("A StatefulSet starts a command again when it ends: delete it when the work is done.")
+        .with_comment("Pod N has rank N: torchrun reads PET_*, other programs NODE_RANK, NNODES, MASTER_ADDR and MASTER_PORT.")
+        .with_comment("Rank 0 is found by its name in the headless service. The pod index label needs Kubernetes 1.28.")
+        .with_comment("A StatefulSet restarts a command that ends: delete it when the job is done.")
 }
 
-/// What each rank must know of the others.
-fn ranks(workload: &Workload, replicas: u32) -> Vec<Value> {
+/// The rendezvous variables of each rank.
+fn rank_variables(workload: &Workload, replicas: u32) -> Vec<Value> {
     let first = format!("{0}-0.{0}.{1}.svc", workload.name, workload.namespace);
     let per_node = workload.gpus.max(1).to_string();
     let plain = |name: &str, value: String| json!({ "name": name, "value": value });
@@ -119,26 +119,27 @@ fn ranks(workload: &Workload, replicas: u32) -> Vec<Value> {
     };
     vec![
         plain("MASTER_ADDR", first.clone()),
-        plain("MASTER_PORT", RENDEZVOUS.to_string()),
+        plain("MASTER_PORT", RENDEZVOUS_PORT.to_string()),
         plain("NNODES", replicas.to_string()),
         rank("NODE_RANK"),
         plain("PET_MASTER_ADDR", first),
-        plain("PET_MASTER_PORT", RENDEZVOUS.to_string()),
+        plain("PET_MASTER_PORT", RENDEZVOUS_PORT.to_string()),
         plain("PET_NNODES", replicas.to_string()),
         rank("PET_NODE_RANK"),
         plain("PET_NPROC_PER_NODE", per_node),
     ]
 }
 
-/// Every pod is a worker; Kubernetes puts the pod's number in for the variable that stands before this one.
+/// Every pod is a worker; Kubernetes expands the pod's index from the variable that is defined before.
 fn tf_config(workload: &Workload, replicas: u32) -> Value {
-    let address =
-        |at: u32| format!("{0}-{at}.{0}.{1}.svc:{RENDEZVOUS}", workload.name, workload.namespace);
+    let address = |at: u32| {
+        format!("{0}-{at}.{0}.{1}.svc:{RENDEZVOUS_PORT}", workload.name, workload.namespace)
+    };
     let cluster = json!({ "worker": (0..replicas).map(address).collect::<Vec<_>>() });
     let config =
         format!(r#"{{"cluster":{cluster},"task":{{"type":"worker","index":$(NODE_RANK)}}}}"#);
     json!({ "name": "TF_CONFIG", "value": config })
 }
 
-/// torchrun's own.
-const RENDEZVOUS: u16 = 29500;
+/// torchrun's default.
+const RENDEZVOUS_PORT: u16 = 29500;

@@ -1,4 +1,4 @@
-//! MachineConfig: kernel arguments and files of OpenShift's nodes.
+//! MachineConfig: kernel arguments and files of OpenShift nodes.
 
 use std::fmt::Write;
 
@@ -6,25 +6,25 @@ use doctor::limits::{iommu, memlock};
 use node::{Node, Seen};
 use serde_json::{Value, json};
 
-use super::{Manifest, Name, Printed};
+use super::{Manifest, ManifestSet, Name};
 
-/// What is wanted.
+/// The settings of the nodes.
 #[derive(Debug)]
 pub struct MachineConfigRequest<'r> {
     /// The pool: `worker`.
     pub role: &'r Name,
-    /// Whether an IOMMU that is off shall be switched on too.
+    /// Whether to switch on an IOMMU that is off.
     pub enable_iommu: bool,
     /// Whether containers may lock any amount of memory.
     pub memlock: bool,
 }
 
-/// Pass-through for the IOMMU, by this node's architecture, and CRI-O's limit.
-pub fn machine_config(node: &Node, request: &MachineConfigRequest) -> Printed {
-    let mut printed = Printed::default();
+/// IOMMU pass-through for this node's architecture, and CRI-O's memlock limit.
+pub fn machine_config(node: &Node, request: &MachineConfigRequest) -> ManifestSet {
+    let mut set = ManifestSet::default();
     let mut spec = json!({
         "config": { "ignition": { "version": IGNITION } },
-        "kernelArguments": kernel_arguments(node, request, &mut printed.notes),
+        "kernelArguments": kernel_arguments(node, request, &mut set.notes),
     });
     if request.memlock {
         spec["config"]["storage"] = json!({ "files": [memlock_file()] });
@@ -42,13 +42,14 @@ pub fn machine_config(node: &Node, request: &MachineConfigRequest) -> Printed {
         "applying this drains and reboots every node of the pool {}, one after the other",
         request.role
     );
-    let mut manifest = Manifest::new(object).saying(format!("Careful: {warning}."));
+    let mut manifest = Manifest::new(object).with_comment(format!("Careful: {warning}."));
     if request.memlock {
-        manifest = manifest.saying("Containers started afterwards may lock any amount of memory.");
+        manifest =
+            manifest.with_comment("Containers started afterwards may lock any amount of memory.");
     }
-    printed.manifests.push(manifest);
-    printed.notes.push(warning);
-    printed
+    set.manifests.push(manifest);
+    set.notes.push(warning);
+    set
 }
 
 fn kernel_arguments(
@@ -56,34 +57,34 @@ fn kernel_arguments(
     request: &MachineConfigRequest,
     notes: &mut Vec<String>,
 ) -> Vec<&'static str> {
-    let passed_through = iommu::kernel_argument(&node.host);
+    let pass_through = iommu::kernel_argument(&node.host);
     let architecture = node.host.architecture.as_deref();
     if architecture == Some("aarch64") {
-        return vec![passed_through];
+        return vec![pass_through];
     }
     if architecture.is_none() {
-        notes.push("this node's architecture is unknown: x86_64 is assumed".to_owned());
+        notes.push("the architecture of this node is unknown: x86_64 is assumed".to_owned());
     }
     let groups = &node.iommu.groups;
     if !groups.is_empty()
         && groups.values().all(|kind| *kind == Seen::Value(iommu::PASSTHROUGH_TYPE.to_owned()))
     {
-        notes.push("this node's IOMMU passes through already".to_owned());
+        notes.push("the IOMMU of this node is already in pass-through mode".to_owned());
     }
     if !groups.is_empty() {
-        return vec![passed_through];
+        return vec![pass_through];
     }
     let is_intel = node.host.cpus.vendor.as_deref() == Some("GenuineIntel");
     match (request.enable_iommu, is_intel) {
-        (true, true) => vec!["intel_iommu=on", passed_through],
-        // AMD's is on by default, and has no argument that switches it on.
-        (true, false) => vec![passed_through],
+        (true, true) => vec!["intel_iommu=on", pass_through],
+        // AMD's is on by default, without an argument for it.
+        (true, false) => vec![pass_through],
         (false, _) => {
             notes.push(
-                "this node has no IOMMU groups: its IOMMU is off and nothing translates; it is switched on only on request"
+                "this node has no IOMMU groups: its IOMMU is off; it is switched on only on request"
                     .to_owned(),
             );
-            vec![passed_through]
+            vec![pass_through]
         }
     }
 }
@@ -97,7 +98,7 @@ fn memlock_file() -> Value {
     })
 }
 
-/// RFC 2397, every byte that is not a letter or digit escaped.
+/// A data URL (RFC 2397), with every byte escaped that is not a letter or digit.
 fn data_url(text: &str) -> String {
     let mut url = "data:text/plain;charset=utf-8,".to_owned();
     for byte in text.bytes() {
@@ -110,7 +111,7 @@ fn data_url(text: &str) -> String {
     url
 }
 
-/// Read from OpenShift 4.7 on.
+/// Supported since OpenShift 4.7.
 const IGNITION: &str = "3.2.0";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! An object for a cluster, with what a person should know of it.
+//! An object for a cluster, with comments.
 
 use serde_json::Value;
 
@@ -7,27 +7,27 @@ use super::yaml;
 /// One object.
 #[derive(Debug, Clone)]
 pub struct Manifest {
-    /// Lines above it.
+    /// Comment lines above it.
     pub comment: Vec<String>,
     /// The object itself.
     pub object: Value,
 }
 
-/// Objects, and what to say of them to who asked.
+/// Objects, with notes for the user.
 #[derive(Debug, Default)]
-pub struct Printed {
+pub struct ManifestSet {
     /// In the order in which they are applied.
     pub manifests: Vec<Manifest>,
-    /// For stderr.
+    /// Notes for stderr.
     pub notes: Vec<String>,
 }
 
-/// What runs the cluster.
+/// The platform of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Platform {
-    /// With security context constraints.
+    /// Has security context constraints.
     OpenShift,
-    /// Without.
+    /// Has none.
     Kubernetes,
 }
 
@@ -36,7 +36,7 @@ impl Manifest {
         Manifest { comment: Vec::new(), object }
     }
 
-    pub(super) fn saying(mut self, line: impl Into<String>) -> Self {
+    pub(super) fn with_comment(mut self, line: impl Into<String>) -> Self {
         self.comment.push(line.into());
         self
     }

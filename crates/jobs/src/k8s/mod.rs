@@ -1,8 +1,8 @@
-//! Manifests for Kubernetes and OpenShift, made from what was found on a node.
+//! Manifests for Kubernetes and OpenShift, from the facts of a node.
 //!
-//! Names are parsed at the listener ([`Name`], [`Image`], [`Resource`]), so that no manifest can say what nobody meant.
-//! Each kind of object is a function that gives a [`Manifest`]; what a person must know stands above it as a
-//! comment. Nothing here talks to a cluster.
+//! Names are parsed at the boundary ([`Name`], [`Image`], [`Resource`]), so that no manifest can contain other YAML.
+//! Each kind of object has a function that returns a [`Manifest`], with comments for the
+//! user. Nothing here connects to a cluster.
 //!
 //! Start at [`Manifest`], then at the file of the object you want.
 
@@ -23,7 +23,7 @@ pub use card::{Card, LinkType};
 pub use exporter::{EXPORTER_PORT, exporter};
 pub use job::{JobRequest, JobType, PodLaunch, job};
 pub use machine_config::{MachineConfigRequest, machine_config};
-pub use manifest::{Manifest, Platform, Printed, text};
+pub use manifest::{Manifest, ManifestSet, Platform, text};
 pub use name::{Image, Name, Resource, Subnet};
 pub use network::{NetworkRequest, network};
 pub use pod::Workload;

@@ -1,10 +1,10 @@
-//! Names as a cluster takes them. What is parsed here needs no further look.
+//! Names that a cluster accepts, checked once.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// A label of DNS (RFC 1123): `wirelane-job`, 63 letters at most.
+/// A DNS label (RFC 1123): `wirelane-job`, at most 63 characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name(String);
 
@@ -24,11 +24,11 @@ pub struct Resource {
 pub struct Subnet(String);
 
 impl Name {
-    /// This name with more behind it, cut to what a name may have.
-    pub(super) fn with(&self, more: &str) -> String {
-        let room = 63 - more.len() - 1;
-        let base: String = self.0.chars().take(room).collect();
-        format!("{}-{more}", base.trim_end_matches('-'))
+    /// This name with a suffix, truncated to the maximum length.
+    pub(super) fn with_suffix(&self, suffix: &str) -> String {
+        let base_length = 63 - suffix.len() - 1;
+        let base: String = self.0.chars().take(base_length).collect();
+        format!("{}-{suffix}", base.trim_end_matches('-'))
     }
 }
 
@@ -39,8 +39,8 @@ impl FromStr for Name {
         if is_label(text) {
             return Ok(Name(text.to_owned()));
         }
-        Err("a name has lower-case letters, digits and dashes, begins and ends with none of the dashes, and has \
-             63 letters at most (RFC 1123)"
+        Err("a name has lower-case letters, digits and dashes, does not begin or end with a dash, and has \
+             at most 63 characters (RFC 1123)"
             .to_owned())
     }
 }
@@ -57,21 +57,23 @@ impl FromStr for Image {
             && edge(text.bytes().next_back())
             && !text.contains("//");
         if !is_image {
-            return Err("an image is written [HOST/]PATH[:TAG][@DIGEST], without spaces".to_owned());
+            return Err(
+                "an image has the form [HOST/]PATH[:TAG][@DIGEST], without spaces".to_owned()
+            );
         }
         Ok(Image(text.to_owned()))
     }
 }
 
 impl Resource {
-    /// The name without its prefix, as the SR-IOV operator takes it: it puts its own in front.
+    /// The name without its prefix, for the SR-IOV operator, which adds its own.
     pub fn for_operator(&self, suffix: &str) -> Result<String, String> {
         let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         if self.name.bytes().all(good) {
             return Ok(format!("{}{suffix}", self.name));
         }
         Err(format!(
-            "resource {self}: the SR-IOV operator takes letters, digits and `_` alone in a resource's name"
+            "resource {self}: the SR-IOV operator accepts only letters, digits and `_` in a resource's name"
         ))
     }
 }
@@ -90,7 +92,7 @@ impl FromStr for Resource {
         let is_prefix = prefix.len() <= 253 && prefix.split('.').all(is_label);
         if !is_name || !is_prefix {
             return Err(
-                "a resource is written [PREFIX/]NAME: openshift.io/wirelane_rdma".to_owned()
+                "a resource has the form [PREFIX/]NAME: openshift.io/wirelane_rdma".to_owned()
             );
         }
         Ok(Resource { prefix: prefix.to_owned(), name: name.to_owned() })
@@ -108,7 +110,7 @@ impl FromStr for Subnet {
         });
         match parsed {
             Some(()) => Ok(Subnet(text.to_owned())),
-            None => Err("a network is written ADDRESS/BITS: 192.168.100.0/24".to_owned()),
+            None => Err("a network has the form ADDRESS/PREFIX: 192.168.100.0/24".to_owned()),
         }
     }
 }
@@ -143,7 +145,7 @@ impl fmt::Display for Subnet {
     }
 }
 
-/// The SR-IOV operator's own.
+/// The SR-IOV operator's prefix.
 const DEFAULT_PREFIX: &str = "openshift.io";
 
 #[cfg(test)]
@@ -151,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_labels_of_dns() {
+    fn names_are_dns_labels() {
         for text in ["a", "wirelane-job", "0a", &"a".repeat(63)] {
             assert!(text.parse::<Name>().is_ok(), "{text}");
         }
@@ -159,7 +161,7 @@ mod tests {
             assert!(text.parse::<Name>().is_err(), "{text}");
         }
         let long: Name = "a".repeat(63).parse().expect("a name");
-        assert_eq!(long.with("server").len(), 63);
+        assert_eq!(long.with_suffix("server").len(), 63);
     }
 
     #[test]

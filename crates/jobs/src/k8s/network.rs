@@ -1,33 +1,33 @@
-//! SriovNetwork and SriovIBNetwork: what pods attach to.
+//! SriovNetwork and SriovIBNetwork: the networks that pods attach to.
 
 use serde_json::{Value, json};
 
 use super::policy::suffix;
-use super::{Card, LinkType, Manifest, Name, Printed, Resource, Subnet};
+use super::{Card, LinkType, Manifest, ManifestSet, Name, Resource, Subnet};
 
-/// What is wanted.
+/// The networks to write.
 #[derive(Debug)]
 pub struct NetworkRequest<'r> {
-    /// The networks' name, or its beginning where there are several.
+    /// The name of the network; its prefix if there are several.
     pub name: &'r Name,
-    /// Where pods attach to it.
+    /// The namespace of the pods.
     pub namespace: &'r Name,
-    /// Where the SR-IOV operator is.
+    /// The namespace of the SR-IOV operator.
     pub operator_namespace: &'r Name,
     /// The policies' resource.
     pub resource: &'r Resource,
-    /// Where pods' addresses come from; RoCE needs addresses, InfiniBand does not.
+    /// The address range of the pods; RoCE needs addresses, InfiniBand does not.
     pub range: Option<&'r Subnet>,
-    /// Whether a pod shall see its own RDMA devices alone.
+    /// Whether a pod sees only its own RDMA devices.
     pub is_exclusive: bool,
 }
 
-/// A network for each model and link of the node.
-pub fn network(cards: &[Card], request: &NetworkRequest) -> Result<Printed, String> {
-    let mut printed = Printed::default();
+/// A network for each model and link type of the node.
+pub fn network(cards: &[Card], request: &NetworkRequest) -> Result<ManifestSet, String> {
+    let mut set = ManifestSet::default();
     if request.is_exclusive {
-        printed.manifests.push(pool(request));
-        printed.notes.push(
+        set.manifests.push(pool(request));
+        set.notes.push(
             "exclusive RDMA namespaces are set by a kernel argument: the nodes reboot".to_owned(),
         );
     }
@@ -39,7 +39,7 @@ pub fn network(cards: &[Card], request: &NetworkRequest) -> Result<Printed, Stri
             LinkType::Ethernet => "SriovNetwork",
             LinkType::InfiniBand => "SriovIBNetwork",
         };
-        printed.manifests.push(Manifest::new(json!({
+        set.manifests.push(Manifest::new(json!({
             "apiVersion": "sriovnetwork.openshift.io/v1",
             "kind": kind,
             "metadata": {
@@ -49,7 +49,7 @@ pub fn network(cards: &[Card], request: &NetworkRequest) -> Result<Printed, Stri
             "spec": spec,
         })));
     }
-    Ok(printed)
+    Ok(set)
 }
 
 fn spec(link: LinkType, request: &NetworkRequest, resource: &str) -> Result<Value, String> {
@@ -58,7 +58,7 @@ fn spec(link: LinkType, request: &NetworkRequest, resource: &str) -> Result<Valu
         (None, LinkType::InfiniBand) => json!({}),
         (None, LinkType::Ethernet) => {
             return Err(
-                "RoCE needs addresses: give a range of them, as 192.168.100.0/24".to_owned()
+                "RoCE needs addresses: pass an address range, such as 192.168.100.0/24".to_owned()
             );
         }
     };
@@ -68,7 +68,7 @@ fn spec(link: LinkType, request: &NetworkRequest, resource: &str) -> Result<Valu
         "resourceName": resource,
     });
     match link {
-        // A function without a GUID cannot register memory; its state follows nobody's by default.
+        // A function without a GUID cannot register memory; its link state is not set by default.
         LinkType::InfiniBand => {
             spec["capabilities"] = json!(json!({ "infinibandGUID": true }).to_string());
             spec["linkState"] = json!("enable");
@@ -81,7 +81,7 @@ fn spec(link: LinkType, request: &NetworkRequest, resource: &str) -> Result<Valu
     Ok(spec)
 }
 
-/// Nodes whose RDMA devices belong to one network namespace each.
+/// Nodes with RDMA devices in exclusive network namespaces.
 fn pool(request: &NetworkRequest) -> Manifest {
     let object = json!({
         "apiVersion": "sriovnetwork.openshift.io/v1",
@@ -99,5 +99,5 @@ fn pool(request: &NetworkRequest) -> Manifest {
         },
     });
     Manifest::new(object)
-        .saying("Sets ib_core.netns_mode=0 and reboots the nodes, one after the other.")
+        .with_comment("Sets ib_core.netns_mode=0 and reboots the nodes, one after the other.")
 }

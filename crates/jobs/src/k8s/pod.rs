@@ -1,36 +1,36 @@
-//! A pod that runs a command by `wirelane exec`, whatever image the command is in.
+//! A pod that runs a command with `wirelane exec`, in any image.
 
 use serde_json::{Value, json};
 
 use super::{Image, Name, Resource};
 
-/// What runs, and what it is given.
+/// A command with its resources.
 #[derive(Debug)]
 pub struct Workload<'w> {
     /// The name of the object, and of its service account.
     pub name: &'w Name,
-    /// Where it runs.
+    /// Its namespace.
     pub namespace: &'w Name,
     /// An image that has this program.
     pub image: &'w Image,
-    /// The image of the command; else the same.
+    /// The image of the command; `None`: the same.
     pub job_image: Option<&'w Image>,
     /// Whether it gets RDMA devices.
     pub with_rdma: bool,
-    /// What its devices are called.
+    /// The resource of its devices.
     pub resource: &'w Resource,
-    /// How many.
+    /// Number of devices.
     pub devices: u32,
     /// The network that they are attached to.
     pub network: &'w Name,
-    /// How many GPUs.
+    /// Number of GPUs.
     pub gpus: u32,
     /// The command.
     pub command: &'w [String],
 }
 
 impl Workload<'_> {
-    /// A pod's template: metadata and spec.
+    /// A pod template: metadata and spec.
     pub(super) fn template(&self, more_environment: &[Value], restart: &str) -> Value {
         let mut metadata = json!({ "labels": self.labels() });
         if self.with_rdma {
@@ -73,7 +73,7 @@ impl Workload<'_> {
         })
     }
 
-    /// Brings the program along, so that the command's image need not have it.
+    /// Copies the program, so that the command's image need not have it.
     fn init_container(&self) -> Value {
         json!({
             "command": ["cp", "/usr/bin/wirelane", "/wirelane/wirelane"],
@@ -114,7 +114,7 @@ impl Workload<'_> {
         container
     }
 
-    /// Devices are asked for in whole numbers, and what is asked for is what is allowed.
+    /// Devices are requested in whole numbers, with limits equal to requests.
     fn resources(&self) -> Option<Value> {
         let mut resources = json!({});
         if self.with_rdma && self.devices > 0 {
@@ -126,7 +126,7 @@ impl Workload<'_> {
         resources.as_object().is_some_and(|some| !some.is_empty()).then_some(resources)
     }
 
-    /// RDMA locks memory: IPC_LOCK allows it, and reaches root alone.
+    /// RDMA locks memory: this needs IPC_LOCK, which is effective only for root.
     fn security(&self) -> Value {
         if self.with_rdma {
             return json!({
@@ -139,7 +139,7 @@ impl Workload<'_> {
     }
 }
 
-/// What copying a file takes.
+/// Resources for copying a file.
 fn small() -> Value {
     json!({ "cpu": "100m", "memory": "64Mi" })
 }

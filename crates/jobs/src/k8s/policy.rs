@@ -2,53 +2,53 @@
 
 use serde_json::{Value, json};
 
-use super::{Card, LinkType, Manifest, Name, Printed, Resource};
+use super::{Card, LinkType, Manifest, ManifestSet, Name, Resource};
 
-/// What is wanted.
+/// The policies to write.
 #[derive(Debug)]
 pub struct PolicyRequest<'r> {
-    /// The policies' name, or its beginning where there are several.
+    /// The name of the policy; its prefix if there are several.
     pub name: &'r Name,
-    /// Where the SR-IOV operator is, which reads policies of its own namespace alone.
+    /// The namespace of the SR-IOV operator, which reads policies only there.
     pub operator_namespace: &'r Name,
-    /// What pods will ask for.
+    /// The resource that pods request.
     pub resource: &'r Resource,
-    /// Virtual functions for each card; else 8, or as many as there can be.
+    /// Virtual functions per card; `None`: 8, or the maximum if that is lower.
     pub vfs: Option<u32>,
 }
 
-/// A policy for each model and link of the node.
-pub fn policy(cards: &[Card], request: &PolicyRequest) -> Result<Printed, String> {
-    let mut printed = Printed::default();
+/// A policy for each model and link type of the node.
+pub fn policy(cards: &[Card], request: &PolicyRequest) -> Result<ManifestSet, String> {
+    let mut set = ManifestSet::default();
     for (at, card) in cards.iter().enumerate() {
         let suffix = suffix(cards, at);
         let resource = request.resource.for_operator(&suffix.replace('-', "_"))?;
-        let vfs = request.vfs.unwrap_or_else(|| card.vfs_max.min(USUAL_VFS));
+        let vfs = request.vfs.unwrap_or_else(|| card.vfs_max.min(DEFAULT_VFS));
         if vfs > card.vfs_max {
             return Err(format!(
-                "{vfs} virtual functions: {} can have {} at most",
+                "{vfs} virtual functions: {} supports at most {}",
                 card.addresses.join(", "),
                 card.vfs_max
             ));
         }
         let object = object(card, request, &format!("{}{suffix}", request.name), &resource, vfs);
-        let made = Manifest::new(object)
-            .saying(format!(
+        let manifest = Manifest::new(object)
+            .with_comment(format!(
                 "Found on one node: {} × {}:{}.",
                 card.addresses.len(),
                 card.vendor,
                 card.device
             ))
-            .saying(
-                "Making virtual functions drains the nodes that are selected, one after the other.",
+            .with_comment(
+                "Creating virtual functions drains the selected nodes, one after the other.",
             );
-        printed.manifests.push(made);
+        set.manifests.push(manifest);
     }
-    printed.notes.push("applying a policy drains the nodes that it selects".to_owned());
-    Ok(printed)
+    set.notes.push("applying a policy drains the selected nodes".to_owned());
+    Ok(set)
 }
 
-/// What tells several cards' policies and resources apart; the first, of which there are most, has the plain name.
+/// The suffix of a card's policy and resource; none for the first, most numerous one.
 pub(super) fn suffix(cards: &[Card], at: usize) -> String {
     let card = &cards[at];
     let same_link = cards.iter().filter(|other| other.link == card.link).count();
@@ -87,5 +87,5 @@ fn object(card: &Card, request: &PolicyRequest, name: &str, resource: &str, vfs:
     })
 }
 
-/// Enough for a pod per GPU, and few enough for every card to have.
-const USUAL_VFS: u32 = 8;
+/// Enough for a pod per GPU, and supported by every card.
+const DEFAULT_VFS: u32 = 8;

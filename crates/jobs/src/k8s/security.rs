@@ -1,24 +1,24 @@
-//! Who a workload is, and on OpenShift what it may do: a service account, and constraints of its own.
+//! The service account of a workload, and on OpenShift its security context constraints.
 
 use serde_json::{Value, json};
 
 use super::{Manifest, Name, Platform};
 
-/// What a workload needs beyond what everybody may.
+/// Privileges of a workload beyond the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Needs {
-    Nothing,
+pub(super) enum Privileges {
+    None,
     /// To lock memory, as root.
     LockMemory,
-    /// To see the host's network, and so its fabric.
+    /// The host network, with its fabric.
     HostNetwork,
 }
 
-/// The account, and on OpenShift constraints that allow just this, bound to it alone.
+/// The account, and on OpenShift constraints with only these privileges, bound to it.
 pub(super) fn account(
     name: &Name,
     namespace: &Name,
-    needs: Needs,
+    privileges: Privileges,
     platform: Platform,
 ) -> Vec<Manifest> {
     let account = Manifest::new(json!({
@@ -26,24 +26,24 @@ pub(super) fn account(
         "kind": "ServiceAccount",
         "metadata": { "name": name.to_string(), "namespace": namespace.to_string() },
     }));
-    if platform == Platform::Kubernetes || needs == Needs::Nothing {
+    if platform == Platform::Kubernetes || privileges == Privileges::None {
         return vec![account];
     }
-    // Constraints have no namespace, so the name carries it.
-    let constraints = namespace.with(&name.to_string().chars().take(40).collect::<String>());
+    // Constraints have no namespace, so it is part of the name.
+    let constraints = namespace.with_suffix(&name.to_string().chars().take(40).collect::<String>());
     let constraints = constraints.trim_end_matches('-').to_owned();
     vec![
         account,
-        Manifest::new(scc(&constraints, needs))
-            .saying("A cluster's administrator must apply this one."),
+        Manifest::new(scc(&constraints, privileges))
+            .with_comment("A cluster administrator must apply this one."),
         Manifest::new(role(name, namespace, &constraints)),
         Manifest::new(binding(name, namespace)),
     ]
 }
 
-fn scc(name: &str, needs: Needs) -> Value {
-    let locks = needs == Needs::LockMemory;
-    let host = needs == Needs::HostNetwork;
+fn scc(name: &str, privileges: Privileges) -> Value {
+    let locks = privileges == Privileges::LockMemory;
+    let host = privileges == Privileges::HostNetwork;
     json!({
         "allowHostDirVolumePlugin": false,
         "allowHostIPC": false,

@@ -1,29 +1,29 @@
-//! A check of the fabric from inside pods: the doctor, then bytes from one node to another.
+//! A check of the fabric in pods: the doctor, then a transfer between two nodes.
 
 use serde_json::{Value, json};
 
-use super::security::{Needs, account};
-use super::{Manifest, Platform, Printed, Workload};
+use super::security::{Privileges, account};
+use super::{Manifest, ManifestSet, Platform, Workload};
 
-/// What is wanted.
+/// The check to write manifests for.
 #[derive(Debug)]
 pub struct VerifyRequest<'r> {
-    /// As what it runs; its command is not used.
+    /// Its workload; the command is not used.
     pub workload: Workload<'r>,
-    /// What runs the cluster.
+    /// The platform of the cluster.
     pub platform: Platform,
 }
 
-/// A peer to talk to, and a Job that ends well only if the fabric is.
-pub fn verify(request: &VerifyRequest) -> Printed {
+/// A peer pod, and a Job that succeeds only if the fabric works.
+pub fn verify(request: &VerifyRequest) -> ManifestSet {
     let workload = &request.workload;
-    let needs = if workload.with_rdma { Needs::LockMemory } else { Needs::Nothing };
-    let mut manifests = account(workload.name, workload.namespace, needs, request.platform);
-    let peer = workload.name.with("peer");
+    let privileges = if workload.with_rdma { Privileges::LockMemory } else { Privileges::None };
+    let mut manifests = account(workload.name, workload.namespace, privileges, request.platform);
+    let peer = workload.name.with_suffix("peer");
     manifests.push(Manifest::new(service(workload, &peer)));
     manifests.push(server(workload, &peer));
     manifests.push(check(workload, &peer));
-    Printed { manifests, notes: vec![format!("delete the pod {peer} when the check is over")] }
+    ManifestSet { manifests, notes: vec![format!("delete the pod {peer} after the check")] }
 }
 
 fn service(workload: &Workload, peer: &str) -> Value {
@@ -33,16 +33,16 @@ fn service(workload: &Workload, peer: &str) -> Value {
         "metadata": { "labels": labels(peer), "name": peer, "namespace": workload.namespace.to_string() },
         "spec": {
             "clusterIP": "None",
-            "ports": [{ "name": "links", "port": LINKS }],
+            "ports": [{ "name": "links", "port": LINK_PORT }],
             "publishNotReadyAddresses": true,
             "selector": labels(peer),
         },
     })
 }
 
-/// Another node's end of the link.
+/// The peer, on another node.
 fn server(workload: &Workload, peer: &str) -> Manifest {
-    let listen = format!("0.0.0.0:{LINKS}");
+    let listen = format!("0.0.0.0:{LINK_PORT}");
     let command = words(&[PROGRAM, "serve", "--allow-anonymous", "--listen", &listen]);
     let mut pod =
         Workload { command: &command, job_image: None, ..copy(workload) }.template(&[], "Always");
@@ -51,14 +51,15 @@ fn server(workload: &Workload, peer: &str) -> Manifest {
     pod["metadata"]["labels"] = labels(peer);
     pod["metadata"]["name"] = json!(peer);
     pod["metadata"]["namespace"] = json!(workload.namespace.to_string());
-    Manifest::new(pod).saying("The peer of the check. It lets everybody in: delete it afterwards.")
+    Manifest::new(pod)
+        .with_comment("The peer of the check. It accepts connections without authentication: delete it afterwards.")
 }
 
 fn check(workload: &Workload, peer: &str) -> Manifest {
-    // Not `--strict`: a pod sees the whole host, whose warnings are not all its own.
+    // Not `--strict`: a pod sees the whole host, and not all its warnings concern the pod.
     let doctor = if workload.with_rdma { "doctor --require rdma" } else { "doctor" };
     let policy = if workload.with_rdma { "require" } else { "off" };
-    let address = format!("{peer}.{}.svc:{LINKS}", workload.namespace);
+    let address = format!("{peer}.{}.svc:{LINK_PORT}", workload.namespace);
     let script = format!(
         "set -e; {PROGRAM} {doctor}; {PROGRAM} connect {address} --policy {policy} --timeout 60 --seconds 5"
     );
@@ -78,7 +79,7 @@ fn check(workload: &Workload, peer: &str) -> Manifest {
         "spec": { "activeDeadlineSeconds": 600, "backoffLimit": 2, "template": template },
     });
     Manifest::new(object)
-        .saying("Succeeds only if the doctor finds no problem and the link to the peer, on another node, carries data.")
+        .with_comment("Succeeds only if the doctor finds no problem and the link to the peer, on another node, transfers data.")
 }
 
 fn copy<'w>(workload: &Workload<'w>) -> Workload<'w> {
@@ -94,5 +95,5 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 const PROGRAM: &str = "/wirelane/wirelane";
-/// Where links go by default.
-const LINKS: u16 = 50051;
+/// The default port of links.
+const LINK_PORT: u16 = 50051;

@@ -1,11 +1,11 @@
-//! YAML as manifests need it: maps, lists and plain values, keys in the order `kubectl` prints them.
+//! A YAML writer for manifests: maps, lists and plain values, keys in the order of `kubectl`.
 //!
-//! A word stands bare only if no reader of YAML 1.1 or 1.2 could take it for anything but itself; everything
-//! else is in double quotes, as JSON writes it, which is YAML too.
+//! A string is unquoted only if every parser of YAML 1.1 and 1.2 reads it as the same string; everything
+//! else is a double-quoted JSON string, which is valid YAML.
 
 use serde_json::{Map, Value};
 
-/// A document, ended by a newline.
+/// A document, with a trailing newline.
 pub(super) fn document(value: &Value) -> String {
     let mut text = String::new();
     match value {
@@ -16,19 +16,19 @@ pub(super) fn document(value: &Value) -> String {
     text
 }
 
-/// `is_begun`: the first line's indentation is written already, by the dash of a list.
-fn write_map(text: &mut String, map: &Map<String, Value>, depth: usize, is_begun: bool) {
+/// `after_dash`: the first line is already indented, by the dash of a list.
+fn write_map(text: &mut String, map: &Map<String, Value>, depth: usize, after_dash: bool) {
     for (at, (key, value)) in map.iter().enumerate() {
-        if at > 0 || !is_begun {
+        if at > 0 || !after_dash {
             indent(text, depth);
         }
-        text.push_str(&word(key));
+        text.push_str(&quote(key));
         text.push(':');
-        write_below(text, value, depth);
+        write_value(text, value, depth);
     }
 }
 
-fn write_below(text: &mut String, value: &Value, depth: usize) {
+fn write_value(text: &mut String, value: &Value, depth: usize) {
     match value {
         Value::Object(map) if !map.is_empty() => {
             text.push('\n');
@@ -48,7 +48,7 @@ fn write_list(text: &mut String, list: &[Value], depth: usize) {
         text.push_str("- ");
         match value {
             Value::Object(map) if !map.is_empty() => write_map(text, map, depth + 1, true),
-            // A list in a list is no part of any manifest here; JSON's form is right for it all the same.
+            // Manifests have no nested lists; JSON's form would be valid for them.
             other => text.push_str(&format!("{}\n", scalar(other))),
         }
     }
@@ -56,12 +56,12 @@ fn write_list(text: &mut String, list: &[Value], depth: usize) {
 
 fn scalar(value: &Value) -> String {
     match value {
-        Value::String(text) => word(text),
+        Value::String(text) => quote(text),
         other => other.to_string(),
     }
 }
 
-fn word(text: &str) -> String {
+fn quote(text: &str) -> String {
     if is_plain(text) { text.to_owned() } else { Value::from(text).to_string() }
 }
 
@@ -69,16 +69,16 @@ fn is_plain(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_./-".contains(&byte);
     let begins =
         text.bytes().next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'/');
-    let means_else = MEANS_ELSE.iter().any(|known| text.eq_ignore_ascii_case(known));
-    begins && text.bytes().all(inner) && !means_else
+    let is_reserved = RESERVED.iter().any(|known| text.eq_ignore_ascii_case(known));
+    begins && text.bytes().all(inner) && !is_reserved
 }
 
 fn indent(text: &mut String, depth: usize) {
     text.extend(std::iter::repeat_n("  ", depth));
 }
 
-/// Words that some reader takes for a boolean or for nothing.
-const MEANS_ELSE: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
+/// Strings that some parsers read as a boolean or null.
+const RESERVED: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
 
 #[cfg(test)]
 mod tests {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_otherwise_is_quoted() {
+    fn ambiguous_strings_are_quoted() {
         for text in [
             "true",
             "No",
@@ -119,11 +119,11 @@ mod tests {
             ".inf",
             "é",
         ] {
-            assert!(word(text).starts_with('"'), "{text}");
+            assert!(quote(text).starts_with('"'), "{text}");
         }
         for text in ["wirelane-job", "/dev/shm", "openshift.io/rdma", "batch/v1", "IPC_LOCK"] {
-            assert_eq!(word(text), text);
+            assert_eq!(quote(text), text);
         }
-        assert_eq!(word("a\"b\n"), r#""a\"b\n""#);
+        assert_eq!(quote("a\"b\n"), r#""a\"b\n""#);
     }
 }

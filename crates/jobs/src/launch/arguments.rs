@@ -1,4 +1,4 @@
-//! A command line, each part with its reason.
+//! A command line, with the reasons for its parts.
 
 use super::planned_launch::Reason;
 
@@ -9,13 +9,13 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// Words that are one thing, and why they are there.
+    /// Adds words that belong together, with their reason.
     pub(super) fn add(&mut self, words: &[&str], why: &str) {
         self.words.extend(words.iter().map(|word| (*word).to_owned()));
         self.reasons.push(Reason { what: words.join(" "), why: why.to_owned() });
     }
 
-    /// Words that need no reason.
+    /// Adds words without a reason.
     pub(super) fn plain<W: Into<String>>(&mut self, words: impl IntoIterator<Item = W>) {
         self.words.extend(words.into_iter().map(Into::into));
     }

@@ -1,9 +1,9 @@
-//! Horovod: horovodrun here, which reaches the hosts by itself. Kept for those who have it.
+//! Horovod: horovodrun runs here and connects to the hosts itself. For existing installations.
 
 use super::arguments::Arguments;
 use super::job::Job;
-use super::job_transport::Settled;
-use super::planned_launch::{Head, Launch, OnHost, Refusal};
+use super::job_transport::JobTransport;
+use super::planned_launch::{HostLaunch, Launch, LocalLauncher, Refusal};
 use super::ranks;
 use super::site::Site;
 use super::tag::Tag;
@@ -14,26 +14,27 @@ pub(super) fn plan(
     job: &Job,
     here: &Tools,
     sites: &[Site],
-    settled: &Settled,
+    transport: &JobTransport,
 ) -> Result<Launch, Refusal> {
     let horovodrun = here.horovodrun.clone().ok_or_else(|| Refusal {
         host: None,
-        reason: "this machine has no horovodrun in PATH; Horovod is hardly kept up any more: `wirelane launch torch` does \
-                 the same work"
+        reason: "this machine has no horovodrun in PATH; Horovod is hardly maintained any more: use `wirelane launch \
+                 torch` instead"
             .to_owned(),
     })?;
     if let Some(site) = sites.iter().find(|site| site.tools.horovodrun.is_none()) {
-        return Err(site.refuses("it has no horovodrun in PATH: Horovod must be on every host"));
+        return Err(site.refusal("it has no horovodrun in PATH: install Horovod on every host"));
     }
-    let hosts = ranks::on_hosts(job, sites, settled, |_, site| (job.command.to_vec(), gloo(site)));
+    let hosts =
+        ranks::on_hosts(job, sites, transport, |_, site| (job.command.to_vec(), gloo(site)));
     let arguments = head(horovodrun, sites, &hosts);
     let mut notes = vec![LEGACY.to_owned()];
-    notes.extend(ranks::notes(sites, settled));
+    notes.extend(ranks::notes(sites, transport));
     Ok(Launch {
         id: job.id.to_owned(),
-        mode: settled.mode,
-        way: "Horovod, by gloo and NCCL".to_owned(),
-        head: Some(Head {
+        mode: transport.mode,
+        method: "Horovod with gloo and NCCL".to_owned(),
+        head: Some(LocalLauncher {
             command: arguments.words,
             environment: vec![("WIRELANE_JOB".to_owned(), job.id.to_owned())],
             tag: Tag::Colon,
@@ -44,7 +45,7 @@ pub(super) fn plan(
     })
 }
 
-fn head(horovodrun: String, sites: &[Site], hosts: &[OnHost]) -> Arguments {
+fn head(horovodrun: String, sites: &[Site], hosts: &[HostLaunch]) -> Arguments {
     let ranks: u32 = hosts.iter().map(|host| host.slots).sum();
     let listed =
         sites.iter().zip(hosts).map(|(site, host)| format!("{}:{}", site.target, host.slots));
@@ -54,13 +55,13 @@ fn head(horovodrun: String, sites: &[Site], hosts: &[OnHost]) -> Arguments {
     to.add(&["--gloo"], "ranks find each other without MPI; data between GPUs uses NCCL");
     to.plain(["sh", "-c"]);
     to.add(
-        &[&choice(sites, hosts)],
-        "each host's own script sets its own devices: HOROVOD_HOSTNAME tells which",
+        &[&start_script(sites, hosts)],
+        "runs the script of the host, which sets its devices: HOROVOD_HOSTNAME is the host",
     );
     to
 }
 
-fn choice(sites: &[Site], hosts: &[OnHost]) -> String {
+fn start_script(sites: &[Site], hosts: &[HostLaunch]) -> String {
     let each = sites.iter().zip(hosts).map(|(site, host)| {
         let [sh, script] = host.starter();
         format!("{}) exec {sh} {script};; ", shell_word(site.target))
@@ -73,5 +74,4 @@ fn gloo(site: &Site) -> Vec<(String, String)> {
     vec![("HOROVOD_GLOO_IFACE".to_owned(), interface.to_owned())]
 }
 
-pub(super) const LEGACY: &str =
-    "Horovod is legacy: its last release knows no PyTorch from 2.1 on; torchrun does the same work";
+pub(super) const LEGACY: &str = "Horovod is legacy: its last release does not support PyTorch 2.1 or newer; use torchrun instead";

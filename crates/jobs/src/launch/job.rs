@@ -1,54 +1,54 @@
-//! A job as it was asked for.
+//! A requested job.
 
 use crate::job::{Mode, Version};
 
 /// A job to be planned.
 #[derive(Debug)]
 pub struct Job<'j> {
-    /// What tells it from others: letters and digits alone. Names folders, and is `WIRELANE_JOB` in the environment
-    /// of every process of the job. Nobody should be able to guess it.
+    /// Its ID: only letters and digits. It is part of folder names, and `WIRELANE_JOB` in the environment
+    /// of every process of the job. It should not be guessable.
     pub id: &'j str,
-    /// Who makes one job of its ranks.
+    /// The framework that connects its ranks.
     pub framework: Framework,
     /// With RDMA or without.
     pub mode: Mode,
-    /// What runs: a program and its arguments.
+    /// A program and its arguments.
     pub command: &'j [String],
-    /// The folder that it runs in, on every host; where a host has no such folder, the user's home there.
+    /// The working folder on every host; the user's home where it does not exist.
     pub directory: &'j str,
-    /// Folders with programs (`PATH` as it is here), looked into before the host's own.
+    /// Folders with programs (`PATH` of this machine), searched before the host's own.
     pub path: &'j str,
-    /// How another host is reached from here, for launchers that do it themselves: ssh by its whole path, and options; or what
-    /// stands in for it.
+    /// The command that connects to another host, for launchers that do it themselves: the full path of ssh, and options; or
+    /// a replacement.
     pub ssh: &'j [String],
-    /// Variables that the user hands on to every rank.
+    /// The user's variables for every rank.
     pub environment: &'j [(String, String)],
-    /// Where ranks find each other, on the first host; `None`: a port made of the id.
+    /// The rendezvous port on the first host; `None`: derived from the ID.
     pub port: Option<u16>,
-    /// The job's NCCL, if the user knows better than what is found.
+    /// The job's NCCL, if the user gives it.
     pub nccl: Option<Version>,
 }
 
-/// Who makes one job of its ranks.
+/// The framework that connects the ranks of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framework {
-    /// Open MPI, by mpirun.
+    /// Open MPI, with mpirun.
     Mpi,
-    /// PyTorch, by torchrun on every host.
+    /// PyTorch, with torchrun on every host.
     Torch,
-    /// TensorFlow, by `TF_CONFIG` on every host.
+    /// TensorFlow, with `TF_CONFIG` on every host.
     Tensorflow {
-        /// How many hosts, the last ones, are parameter servers.
+        /// Number of parameter servers, the last hosts.
         ps: u32,
-        /// Whether the first host coordinates and does nothing else.
+        /// Whether the first host is only the chief, and no worker.
         chief: bool,
     },
-    /// Horovod, by horovodrun.
+    /// Horovod, with horovodrun.
     Horovod,
 }
 
 impl Framework {
-    /// As users type it.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Framework::Mpi => "mpi",

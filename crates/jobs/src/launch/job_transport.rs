@@ -10,24 +10,24 @@ use super::planned_launch::Refusal;
 use super::site::Site;
 use crate::job::{self, Mode, Plan, Request, Verdict};
 
-/// What holds for all hosts, and each host's own.
+/// The transport of a job, with each host's plan.
 #[derive(Debug)]
-pub(super) struct Settled {
+pub(super) struct JobTransport {
     /// `Mode::Rdma` or `Mode::Tcp`.
     pub(super) mode: Mode,
-    /// What the ports are, where RDMA is used.
+    /// The kind of fabric, if RDMA is used.
     pub(super) kind: Option<FabricKind>,
     /// One for each host, in their order.
     pub(super) plans: Vec<Plan>,
     pub(super) notes: Vec<String>,
 }
 
-/// What ports speak: those of different kinds cannot talk to each other.
+/// A kind of fabric: ports of different kinds cannot connect to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FabricKind {
     InfiniBand,
     Roce,
-    /// RoCE by the kernel, without a card.
+    /// RoCE in the kernel, without a card.
     SoftRoce,
     OmniPath,
     Efa,
@@ -44,34 +44,34 @@ impl FabricKind {
         }
     }
 
-    fn can_talk_to(self, other: FabricKind) -> bool {
+    fn can_connect_to(self, other: FabricKind) -> bool {
         let is_roce = |kind| matches!(kind, FabricKind::Roce | FabricKind::SoftRoce);
         self == other || (is_roce(self) && is_roce(other))
     }
 }
 
-/// Works it out; with `Mode::Rdma` every host must be able to, with `Mode::Auto` one that cannot sends all over TCP.
-pub(super) fn settle(job: &Job, sites: &[Site]) -> Result<Settled, Refusal> {
-    let mut plans = each(job, sites, job.mode)?;
+/// Chooses the transport. With `Mode::Rdma` every host must support RDMA; with `Mode::Auto` one host without it makes the whole job use TCP.
+pub(super) fn choose(job: &Job, sites: &[Site]) -> Result<JobTransport, Refusal> {
+    let mut plans = plan_hosts(job, sites, job.mode)?;
     if job.mode == Mode::Tcp {
-        return Ok(Settled { mode: Mode::Tcp, kind: None, plans, notes: Vec::new() });
+        return Ok(JobTransport { mode: Mode::Tcp, kind: None, plans, notes: Vec::new() });
     }
-    let obstacle = without_rdma(sites, &plans).or_else(|| misfit(sites, &plans));
+    let obstacle = without_rdma(sites, &plans).or_else(|| mismatch(sites, &plans));
     let Some(obstacle) = obstacle else {
         let kind = kind(&sites[0], &plans[0]);
         let notes = rates(sites, &plans);
-        return Ok(Settled { mode: Mode::Rdma, kind, plans, notes });
+        return Ok(JobTransport { mode: Mode::Rdma, kind, plans, notes });
     };
     if job.mode == Mode::Rdma {
         return Err(with_fix(obstacle));
     }
-    plans = each(job, sites, Mode::Tcp)?;
-    let notes = vec![format!("the whole job goes over TCP: {obstacle}")];
-    Ok(Settled { mode: Mode::Tcp, kind: None, plans, notes })
+    plans = plan_hosts(job, sites, Mode::Tcp)?;
+    let notes = vec![format!("the whole job uses TCP: {obstacle}")];
+    Ok(JobTransport { mode: Mode::Tcp, kind: None, plans, notes })
 }
 
-impl Settled {
-    /// All goes over TCP after all, or not at all.
+impl JobTransport {
+    /// Changes the job to TCP; an error if RDMA is required.
     pub(super) fn without_rdma(
         self,
         job: &Job,
@@ -82,17 +82,22 @@ impl Settled {
             return Err(with_fix(why));
         }
         let mut notes = self.notes;
-        notes.push(format!("the whole job goes over TCP: {why}"));
-        Ok(Settled { mode: Mode::Tcp, kind: None, plans: each(job, sites, Mode::Tcp)?, notes })
+        notes.push(format!("the whole job uses TCP: {why}"));
+        Ok(JobTransport {
+            mode: Mode::Tcp,
+            kind: None,
+            plans: plan_hosts(job, sites, Mode::Tcp)?,
+            notes,
+        })
     }
 }
 
 fn with_fix(mut refusal: Refusal) -> Refusal {
-    refusal.reason.push_str("; --mode tcp goes without RDMA");
+    refusal.reason.push_str("; --mode tcp works without RDMA");
     refusal
 }
 
-fn each(job: &Job, sites: &[Site], mode: Mode) -> Result<Vec<Plan>, Refusal> {
+fn plan_hosts(job: &Job, sites: &[Site], mode: Mode) -> Result<Vec<Plan>, Refusal> {
     let plan = |(at, site): (usize, &Site)| {
         let mut environment: BTreeMap<String, String> = site.tree.environment().clone();
         environment.extend(job.environment.iter().cloned());
@@ -106,24 +111,24 @@ fn each(job: &Job, sites: &[Site], mode: Mode) -> Result<Vec<Plan>, Refusal> {
     sites.iter().enumerate().map(plan).collect()
 }
 
-/// The other hosts' addresses, on the fabric where they are known.
+/// The other hosts' addresses, on the fabric if known.
 fn peers(sites: &[Site], this: usize) -> Vec<IpAddr> {
     let others = sites.iter().enumerate().filter(|(at, _)| *at != this);
     others.filter_map(|(_, site)| site.data_address()).collect()
 }
 
-/// What became of devices that are not used.
-fn dropped(devices: &[job::Judged]) -> String {
-    let told: Vec<String> = devices
+/// The dropped devices, for a message.
+fn dropped(devices: &[job::DeviceVerdict]) -> String {
+    let listed: Vec<String> = devices
         .iter()
         .filter(|device| device.verdict == Verdict::Dropped)
-        .take(MAX_TOLD)
+        .take(MAX_LISTED)
         .map(|device| {
             let port = device.port.map(|port| format!(":{port}")).unwrap_or_default();
             format!("{}{port}: {}", device.device, device.why)
         })
         .collect();
-    if told.is_empty() { String::new() } else { format!(" ({})", told.join("; ")) }
+    if listed.is_empty() { String::new() } else { format!(" ({})", listed.join("; ")) }
 }
 
 fn without_rdma(sites: &[Site], plans: &[Plan]) -> Option<Refusal> {
@@ -132,14 +137,14 @@ fn without_rdma(sites: &[Site], plans: &[Plan]) -> Option<Refusal> {
     Some(Refusal { host: Some(site.name.to_owned()), reason })
 }
 
-/// The first host that does not fit the first of all: another kind of port, another kind of address.
-fn misfit(sites: &[Site], plans: &[Plan]) -> Option<Refusal> {
+/// The first host that differs from the first one in the kind of port or address.
+fn mismatch(sites: &[Site], plans: &[Plan]) -> Option<Refusal> {
     let (first, rest) = sites.split_first()?;
     let kind_of_first = kind(first, &plans[0]);
     for (site, plan) in rest.iter().zip(&plans[1..]) {
         let reason = match (kind_of_first, kind(site, plan)) {
-            (Some(one), Some(other)) if !one.can_talk_to(other) => Some(format!(
-                "{} there, {} on {}: they cannot talk",
+            (Some(one), Some(other)) if !one.can_connect_to(other) => Some(format!(
+                "{} there, {} on {}: they cannot connect",
                 other.name(),
                 one.name(),
                 first.name
@@ -157,30 +162,28 @@ fn misfit(sites: &[Site], plans: &[Plan]) -> Option<Refusal> {
 fn gids_differ(one: &Plan, other: &Plan, first: &str) -> Option<String> {
     let ((family, version), (other_family, other_version)) = (one.gids?, other.gids?);
     let (what, there, here) = match family == other_family {
-        false => {
-            ("the family of its GIDs' addresses is", other_family.to_owned(), family.to_owned())
-        }
+        false => ("the address family of its GIDs is", other_family.to_owned(), family.to_owned()),
         true if version == other_version => return None,
         true => ("its GIDs are for RoCE version", other_version.to_string(), version.to_string()),
     };
     Some(format!(
         "{what} {there}, on {first} {here}: connections would time out; give both hosts addresses of one kind (`wirelane \
-         devices` shows the GIDs)"
+         devices` lists the GIDs)"
     ))
 }
 
-/// Hosts of different speed work, at the slowest's.
+/// Notes on slower hosts: the job works, at the rate of the slowest.
 fn rates(sites: &[Site], plans: &[Plan]) -> Vec<String> {
     let total = |site: &Site, plan: &Plan| -> f64 {
         ports(site, plan).filter_map(|(_, port)| port.rate.value()).map(|rate| rate.gbps()).sum()
     };
     let totals: Vec<f64> = sites.iter().zip(plans).map(|(site, plan)| total(site, plan)).collect();
-    let most = totals.iter().copied().fold(0.0, f64::max);
-    let slow = sites.iter().zip(&totals).filter(|(_, total)| **total < most);
-    slow.take(MAX_TOLD)
+    let fastest = totals.iter().copied().fold(0.0, f64::max);
+    let slow = sites.iter().zip(&totals).filter(|(_, total)| **total < fastest);
+    slow.take(MAX_LISTED)
         .map(|(site, total)| {
             format!(
-                "{} has {total} Gb/s, others {most}: the job goes at the slowest's pace",
+                "{} has {total} Gb/s, others {fastest}: the slowest host limits the job",
                 site.name
             )
         })
@@ -200,7 +203,7 @@ pub(super) fn ports<'s>(
     })
 }
 
-/// A plan's ports are all of one kind.
+/// The kind of a plan's ports, which is the same for all.
 fn kind(site: &Site, plan: &Plan) -> Option<FabricKind> {
     let (device, port) = ports(site, plan).next()?;
     let driver = device.driver.as_deref();
@@ -213,5 +216,5 @@ fn kind(site: &Site, plan: &Plan) -> Option<FabricKind> {
     })
 }
 
-/// So many devices or hosts are named in one message.
-const MAX_TOLD: usize = 3;
+/// Devices or hosts listed in one message.
+const MAX_LISTED: usize = 3;

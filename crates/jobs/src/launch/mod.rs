@@ -1,13 +1,13 @@
-//! A job on several hosts: what runs here, what runs there, and why so.
+//! A job on several hosts: what runs on this machine and on each host, with reasons.
 //!
-//! Everything is worked out beforehand and nothing is started: [`plan()`] takes what is wanted ([`Job`]) and what each
-//! host is like ([`Site`]), and gives a [`Launch`] that can be printed or run as it stands, or a [`Refusal`]
+//! Nothing is started here: [`plan()`] takes the requested [`Job`] and the facts of each
+//! host ([`Site`]), and returns a [`Launch`] that can be printed or run, or a [`Refusal`]
 //! that names the host and the reason.
 //!
-//! Each host has a folder for the job and in it a script, `rank`: it sets the host's own variables and becomes the
-//! command. So every host has its own devices, and the program that starts the ranks (mpirun, horovodrun or ours) need not know.
+//! Each host has a folder for the job with a script, `rank`: it sets the host's variables and executes the
+//! command. So every host uses its own devices, and the program that starts the ranks (mpirun, horovodrun or ours) need not know them.
 //!
-//! Start at [`plan()`]; what a host has is found by [`Tools`].
+//! Start at [`plan()`]; the programs of a host are found with [`Tools`].
 
 mod arguments;
 mod horovod;
@@ -24,25 +24,25 @@ mod tools;
 mod torch;
 
 pub use job::{Framework, Job};
-pub use planned_launch::{Head, Launch, OnHost, Reason, Refusal};
+pub use planned_launch::{HostLaunch, Launch, LocalLauncher, Reason, Refusal};
 pub use site::Site;
-pub use tag::{Tag, Tagged};
+pub use tag::{Tag, TaggedLine};
 pub use tools::{Mpi, Tools, Torch};
 pub(crate) use torch::torchrun;
 
-/// Works out what runs where. `here` is what the machine has that `mpirun` or `horovodrun` would run on.
+/// Plans what runs where. `here` are the programs of this machine, where `mpirun` or `horovodrun` would run.
 pub fn plan(job: &Job, here: &Tools, sites: &[Site]) -> Result<Launch, Refusal> {
     ranks::check(job, sites)?;
-    let settled = job_transport::settle(job, sites)?;
+    let transport = job_transport::choose(job, sites)?;
     match job.framework {
-        Framework::Mpi => openmpi::plan(job, here, sites, settled),
-        Framework::Torch => torch::plan(job, sites, &settled),
-        Framework::Tensorflow { ps, chief } => tensorflow::plan(job, sites, &settled, ps, chief),
-        Framework::Horovod => horovod::plan(job, here, sites, &settled),
+        Framework::Mpi => openmpi::plan(job, here, sites, transport),
+        Framework::Torch => torch::plan(job, sites, &transport),
+        Framework::Tensorflow { ps, chief } => tensorflow::plan(job, sites, &transport, ps, chief),
+        Framework::Horovod => horovod::plan(job, here, sites, &transport),
     }
 }
 
-/// What guides say, what is wrong with it, and what is done instead by the version that is here.
+/// Wrong advice of guides, and what to use instead with the installed version.
 pub fn explain(framework: Framework, here: &Tools) -> Vec<Reason> {
     mistakes::of(framework, here.mpi.as_ref().and_then(openmpi::series))
 }

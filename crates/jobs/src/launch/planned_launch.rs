@@ -1,77 +1,78 @@
-//! A planned job: what runs where.
+//! A planned launch: what runs where.
 
 use std::fmt;
 
 use serde::Serialize;
 
 use super::tag::Tag;
-use crate::job::{Judged, Mode, shell_word};
+use crate::job::{DeviceVerdict, Mode, shell_word};
 
-/// A job, ready to be printed or run.
+/// A planned launch, ready to be printed or run.
 #[derive(Debug, Serialize)]
 pub struct Launch {
-    /// The job's id.
+    /// The job's ID.
     pub id: String,
-    /// How its data moves: `rdma` or `tcp`.
+    /// The transport of its data: `rdma` or `tcp`.
     pub mode: Mode,
-    /// By whom, in a few words: `Open MPI 4.1.4 by UCX`.
-    pub way: String,
-    /// What runs here and starts every rank; `None`: each host's `rank` script is started by us.
-    pub head: Option<Head>,
+    /// The framework and its transport: `Open MPI 4.1.4 with UCX`.
+    #[serde(rename = "way")]
+    pub method: String,
+    /// The program that runs on this machine and starts every rank; `None`: we start each host's `rank` script.
+    pub head: Option<LocalLauncher>,
     /// Every host, in the order of their ranks.
-    pub hosts: Vec<OnHost>,
-    /// What to know.
+    pub hosts: Vec<HostLaunch>,
+    /// Notes for the user.
     pub notes: Vec<String>,
-    /// Why the command line is as it is.
+    /// The reasons for the command line.
     pub explain: Vec<Reason>,
 }
 
-/// What runs here.
+/// The launcher that runs on this machine.
 #[derive(Debug, Serialize)]
-pub struct Head {
+pub struct LocalLauncher {
     /// A program and its arguments.
     pub command: Vec<String>,
-    /// Added to the environment that is here.
+    /// Variables added to the environment of this machine.
     pub environment: Vec<(String, String)>,
-    /// How it marks the lines of its ranks.
+    /// How it tags the lines of its ranks.
     pub tag: Tag,
 }
 
-/// What runs on one host.
+/// The part of a launch on one host.
 #[derive(Debug, Serialize)]
-pub struct OnHost {
-    /// What the user calls it.
+pub struct HostLaunch {
+    /// The user's name for it.
     pub host: String,
-    /// The job's folder there: made anew with mode 700 before anything starts (one that exists already is somebody
-    /// else's), and removed at the end. No two hosts have the same, since two names may be one machine.
+    /// The job's folder there: created with mode 700 before anything starts (an existing one belongs to others),
+    /// and removed at the end. It is different for each host, since two names may be one machine.
     pub folder: String,
-    /// How many ranks it has.
+    /// Number of ranks.
     pub slots: u32,
-    /// What a rank runs; started by the head, or once by us.
+    /// The command of a rank; started by the local launcher, or once by us.
     pub command: Vec<String>,
-    /// Variables that the script sets.
+    /// Variables of the script.
     pub environment: Vec<(String, String)>,
-    /// The folder that the command runs in.
+    /// The working folder of the command.
     pub directory: String,
-    /// Folders with programs, before the host's own.
+    /// Folders with programs, searched before the host's own.
     pub path: String,
-    /// What became of every device there.
-    pub devices: Vec<Judged>,
+    /// The verdict on every device there.
+    pub devices: Vec<DeviceVerdict>,
 }
 
-/// Why something is as it is.
+/// A part of a command line and its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reason {
-    /// What is typed: `--mca pml ucx`.
+    /// The arguments: `--mca pml ucx`.
     pub what: String,
-    /// Why, in a sentence or two.
+    /// The reason, in a sentence or two.
     pub why: String,
 }
 
 /// Why nothing can be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The host that prevents it; `None`: what was asked for, or this machine.
+    /// The host that prevents it; `None`: the request, or this machine.
     pub host: Option<String>,
     /// What is wrong, and what to do.
     pub reason: String,
@@ -79,7 +80,7 @@ pub struct Refusal {
 
 impl Launch {
     /// The host that a rank runs on.
-    pub fn host_of(&self, rank: u32) -> Option<&OnHost> {
+    pub fn host_of(&self, rank: u32) -> Option<&HostLaunch> {
         let mut first = 0u32;
         self.hosts.iter().find(|host| {
             first = first.saturating_add(host.slots);
@@ -88,17 +89,17 @@ impl Launch {
     }
 }
 
-impl OnHost {
+impl HostLaunch {
     /// The script's name in the job's folder.
     pub const SCRIPT: &'static str = "rank";
 
-    /// What starts a rank on the host.
+    /// The command that starts a rank on the host.
     pub fn starter(&self) -> [String; 2] {
-        // By sh: programs may be forbidden in /tmp.
+        // With sh: /tmp may be mounted noexec.
         ["sh".to_owned(), format!("{}/{}", self.folder, Self::SCRIPT)]
     }
 
-    /// The text of the script: finds the folder and the program, sets the variables, becomes the command.
+    /// The text of the script: changes to the folder, sets the variables, checks for the program and executes it.
     pub fn script(&self) -> String {
         let mut text = format!(
             "#!/bin/sh\nPATH={}:$PATH; export PATH\ncd {} 2>/dev/null || cd\n",

@@ -1,28 +1,28 @@
-//! What each host's ranks are given, whatever starts them.
+//! The environment and command of each host's ranks, for all frameworks.
 
 use super::job::Job;
-use super::job_transport::Settled;
-use super::planned_launch::{OnHost, Refusal};
+use super::job_transport::JobTransport;
+use super::planned_launch::{HostLaunch, Refusal};
 use super::site::Site;
 use crate::job::Setting;
 
-/// What can be said without looking at a fabric: the job makes sense, and every host has its program.
+/// Checks the job, and that every host has its program.
 pub(super) fn check(job: &Job, sites: &[Site]) -> Result<(), Refusal> {
     let wrong = |reason: String| Err(Refusal { host: None, reason });
     if job.id.is_empty() || !job.id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return wrong(format!("{:?} is no id of a job: letters and digits alone", job.id));
+        return wrong(format!("{:?} is not a job ID: use only letters and digits", job.id));
     }
     let Some(program) = job.command.first() else {
-        return wrong("no command: give the program and its arguments after `--`".to_owned());
+        return wrong("no command: pass the program and its arguments after `--`".to_owned());
     };
     if sites.is_empty() {
-        return wrong("no host: give some, as a:4,b:4".to_owned());
+        return wrong("no host: pass hosts, such as a:4,b:4".to_owned());
     }
     if let Some((name, _)) = job.environment.iter().find(|(name, _)| !is_name(name)) {
-        return wrong(format!("{name:?} is no name of a variable: letters, digits and `_`"));
+        return wrong(format!("{name:?} is not a variable name: use letters, digits and `_`"));
     }
     match sites.iter().find(|site| site.tools.program.is_none()) {
-        Some(site) => Err(site.refuses(format!(
+        Some(site) => Err(site.refusal(format!(
             "it has no program {program}: neither in {} nor in the folders of PATH",
             job.directory
         ))),
@@ -30,25 +30,25 @@ pub(super) fn check(job: &Job, sites: &[Site]) -> Result<(), Refusal> {
     }
 }
 
-/// Every host with the command that `each` gives it, and variables of the framework's own.
+/// Every host with the command and the framework's variables that `each` returns.
 pub(super) fn on_hosts(
     job: &Job,
     sites: &[Site],
-    settled: &Settled,
+    transport: &JobTransport,
     each: impl Fn(usize, &Site) -> (Vec<String>, Vec<(String, String)>),
-) -> Vec<OnHost> {
+) -> Vec<HostLaunch> {
     let host = |(at, site): (usize, &Site)| {
-        let plan = &settled.plans[at];
+        let plan = &transport.plans[at];
         let (command, own) = each(at, site);
-        let ours = plan.settings.iter().filter(|setting| is_told(setting));
+        let ours = plan.settings.iter().filter(|setting| is_for_script(setting));
         let ours = ours.map(|setting| (setting.name.clone(), setting.value.clone()));
         let mut environment = vec![("WIRELANE_JOB".to_owned(), job.id.to_owned())];
         environment.extend(ours);
         environment.extend(own);
-        // The user's own come last, and stay.
+        // The user's variables come last, and replace ours.
         environment.retain(|(name, _)| job.environment.iter().all(|(theirs, _)| theirs != name));
         environment.extend(job.environment.iter().cloned());
-        OnHost {
+        HostLaunch {
             host: site.name.to_owned(),
             folder: format!("/tmp/wirelane-{}-{at}", job.id),
             slots: site.ranks(),
@@ -62,29 +62,29 @@ pub(super) fn on_hosts(
     sites.iter().enumerate().map(host).collect()
 }
 
-/// Open MPI's own are said to mpirun, by what its version has; to others they mean nothing.
-fn is_told(setting: &Setting) -> bool {
+/// Open MPI's settings are arguments of mpirun instead, depending on its version; other programs ignore them.
+fn is_for_script(setting: &Setting) -> bool {
     !setting.is_users && !setting.name.starts_with("OMPI_")
 }
 
-/// What every host's plan notes, once if all say the same.
-pub(super) fn notes(sites: &[Site], settled: &Settled) -> Vec<String> {
-    let mut notes = settled.notes.clone();
-    let Some(first) = settled.plans.first() else { return notes };
-    let by_all = |note: &&String| settled.plans.iter().all(|plan| plan.notes.contains(note));
+/// The notes of all hosts' plans; a note that all have is listed once.
+pub(super) fn notes(sites: &[Site], transport: &JobTransport) -> Vec<String> {
+    let mut notes = transport.notes.clone();
+    let Some(first) = transport.plans.first() else { return notes };
+    let by_all = |note: &&String| transport.plans.iter().all(|plan| plan.notes.contains(note));
     notes.extend(first.notes.iter().filter(by_all).cloned());
-    for (site, plan) in sites.iter().zip(&settled.plans) {
+    for (site, plan) in sites.iter().zip(&transport.plans) {
         let own = plan.notes.iter().filter(|note| !by_all(note));
         notes.extend(own.map(|note| format!("{}: {note}", site.name)));
     }
     notes
 }
 
-/// Where ranks find each other: below the ports that the kernel gives out by itself, and not the same for every job.
+/// The rendezvous port: below the kernel's ephemeral ports, and different between jobs.
 pub(super) fn port(job: &Job) -> u16 {
-    let mix = |sum: u32, byte: u8| sum.wrapping_mul(31).wrapping_add(u32::from(byte));
-    let mixed = job.id.bytes().fold(7, mix) % u32::from(PORTS);
-    job.port.unwrap_or(FIRST_PORT + u16::try_from(mixed).unwrap_or(0))
+    let hash = |sum: u32, byte: u8| sum.wrapping_mul(31).wrapping_add(u32::from(byte));
+    let offset = job.id.bytes().fold(7, hash) % u32::from(PORT_COUNT);
+    job.port.unwrap_or(FIRST_PORT + u16::try_from(offset).unwrap_or(0))
 }
 
 fn is_name(name: &str) -> bool {
@@ -93,4 +93,4 @@ fn is_name(name: &str) -> bool {
 }
 
 const FIRST_PORT: u16 = 20_000;
-const PORTS: u16 = 9_000;
+const PORT_COUNT: u16 = 9_000;

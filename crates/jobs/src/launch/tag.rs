@@ -1,8 +1,8 @@
-//! Which rank printed a line: mpirun and horovodrun mark it.
+//! Which rank printed a line: mpirun and horovodrun tag it.
 
 use serde::Serialize;
 
-/// How a launcher marks lines.
+/// How a launcher tags lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tag {
@@ -12,26 +12,26 @@ pub enum Tag {
     ColonSpace,
 }
 
-/// A line with its mark taken off.
+/// A line without its tag.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Tagged<'l> {
-    /// Who printed it.
+pub struct TaggedLine<'l> {
+    /// The rank that printed it.
     pub rank: u32,
-    /// What was printed.
+    /// The line.
     pub text: &'l str,
 }
 
 impl Tag {
-    /// Takes the mark off; a line that has none is the launcher's own.
-    pub fn untag(self, line: &str) -> Option<Tagged<'_>> {
-        let (mark, rest) = line.strip_prefix('[')?.split_once(']')?;
+    /// Removes the tag; `None`: a line of the launcher itself.
+    pub fn untag(self, line: &str) -> Option<TaggedLine<'_>> {
+        let (tag, rest) = line.strip_prefix('[')?.split_once(']')?;
         let rest = rest.strip_prefix("<stdout>:").or_else(|| rest.strip_prefix("<stderr>:"))?;
         let text = match self {
             Tag::Colon => rest,
             Tag::ColonSpace => rest.strip_prefix(' ').unwrap_or(rest),
         };
-        let rank = mark.rsplit_once(',').map_or(mark, |(_, rank)| rank);
-        Some(Tagged { rank: rank.parse().ok()?, text })
+        let rank = tag.rsplit_once(',').map_or(tag, |(_, rank)| rank);
+        Some(TaggedLine { rank: rank.parse().ok()?, text })
     }
 }
 
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_launchers_mark_is_known() {
+    fn tags_of_each_launcher_are_removed() {
         for (tag, line, rank, text) in [
             (Tag::Colon, "[1,0]<stdout>:sum 6", 0, "sum 6"),
             (Tag::Colon, "[1,12]<stderr>:", 12, ""),
@@ -49,7 +49,7 @@ mod tests {
             (Tag::ColonSpace, "[prterun-a-71@1,3]<stdout>: two  words", 3, "two  words"),
             (Tag::Colon, "[7]<stdout>:epoch 1", 7, "epoch 1"),
         ] {
-            assert_eq!(tag.untag(line), Some(Tagged { rank, text }), "{line}");
+            assert_eq!(tag.untag(line), Some(TaggedLine { rank, text }), "{line}");
         }
     }
 

@@ -1,9 +1,9 @@
-//! TensorFlow: the same command on every host, which reads its part from `TF_CONFIG`.
+//! TensorFlow: the same command on every host, which reads its role from `TF_CONFIG`.
 
 use serde_json::{Map, Value, json};
 
 use super::job::Job;
-use super::job_transport::Settled;
+use super::job_transport::JobTransport;
 use super::planned_launch::{Launch, Reason, Refusal};
 use super::ranks;
 use super::site::Site;
@@ -12,31 +12,31 @@ use crate::job::Mode;
 pub(super) fn plan(
     job: &Job,
     sites: &[Site],
-    settled: &Settled,
+    transport: &JobTransport,
     ps: u32,
     chief: bool,
 ) -> Result<Launch, Refusal> {
-    let parts = parts(sites.len(), ps, chief)?;
-    let cluster = cluster(job, sites, &parts);
-    let mut hosts = ranks::on_hosts(job, sites, settled, |at, _| {
-        let (kind, index) = task(&parts, at);
+    let roles = roles(sites.len(), ps, chief)?;
+    let cluster = cluster(job, sites, &roles);
+    let mut hosts = ranks::on_hosts(job, sites, transport, |at, _| {
+        let (kind, index) = task(&roles, at);
         let config = json!({ "cluster": cluster, "task": { "type": kind, "index": index } });
         (job.command.to_vec(), vec![("TF_CONFIG".to_owned(), config.to_string())])
     });
-    // One process a host, which uses all its GPUs.
+    // One process per host, which uses all its GPUs.
     hosts.iter_mut().for_each(|host| host.slots = 1);
-    let mut notes = ranks::notes(sites, settled);
-    if settled.mode == Mode::Rdma {
+    let mut notes = ranks::notes(sites, transport);
+    if transport.mode == Mode::Rdma {
         notes.push(
-            "TensorFlow itself speaks gRPC over TCP (grpc+verbs went with version 2); RDMA is NCCL's, between GPUs of \
-             workers"
+            "TensorFlow itself uses gRPC over TCP (grpc+verbs was removed in version 2); RDMA is used by NCCL between GPUs \
+             of workers"
                 .to_owned(),
         );
     }
     Ok(Launch {
         id: job.id.to_owned(),
-        mode: settled.mode,
-        way: "TensorFlow by TF_CONFIG".to_owned(),
+        mode: transport.mode,
+        method: "TensorFlow with TF_CONFIG".to_owned(),
         head: None,
         hosts,
         notes,
@@ -49,19 +49,19 @@ pub(super) fn explain() -> Vec<Reason> {
     vec![
         reason(
             "TF_CONFIG",
-            "the same cluster on every host, and the host's own task: `MultiWorkerMirroredStrategy` and \
-             `ParameterServerStrategy` read it; addresses, not names, so that nothing depends on a resolver",
+            "the same cluster on every host, with the host's task: `MultiWorkerMirroredStrategy` and \
+             `ParameterServerStrategy` read it; it has addresses, so that no name resolution is needed",
         ),
         reason(
             "--ps N",
-            "the last N hosts are parameter servers; every other is a worker, the first of which is the chief unless \
-             --chief gives it a host of its own",
+            "the last N hosts are parameter servers; the others are workers, the first of which is the chief unless \
+             --chief reserves a host for it",
         ),
     ]
 }
 
-/// What each host does, in their order.
-fn parts(hosts: usize, ps: u32, chief: bool) -> Result<Vec<&'static str>, Refusal> {
+/// The role of each host, in their order.
+fn roles(hosts: usize, ps: u32, chief: bool) -> Result<Vec<&'static str>, Refusal> {
     let ps = usize::try_from(ps).unwrap_or(usize::MAX);
     let Some(workers) = hosts.checked_sub(ps.saturating_add(chief.into())).filter(|left| *left > 0)
     else {
@@ -78,22 +78,22 @@ fn parts(hosts: usize, ps: u32, chief: bool) -> Result<Vec<&'static str>, Refusa
         .collect())
 }
 
-fn cluster(job: &Job, sites: &[Site], parts: &[&str]) -> Value {
+fn cluster(job: &Job, sites: &[Site], roles: &[&str]) -> Value {
     let port = ranks::port(job);
     let mut cluster = Map::new();
-    for (site, part) in sites.iter().zip(parts) {
-        let tasks = cluster.entry(*part).or_insert_with(|| json!([]));
+    for (site, role) in sites.iter().zip(roles) {
+        let tasks = cluster.entry(*role).or_insert_with(|| json!([]));
         if let Some(tasks) = tasks.as_array_mut() {
-            tasks.push(json!(format!("{}:{port}", site.reached_by())));
+            tasks.push(json!(format!("{}:{port}", site.url_host())));
         }
     }
     Value::Object(cluster)
 }
 
-/// The host's part, and which of those it is.
-fn task<'p>(parts: &[&'p str], at: usize) -> (&'p str, usize) {
-    let kind = parts[at];
-    (kind, parts[..at].iter().filter(|part| **part == kind).count())
+/// The host's role, and its index among the hosts with this role.
+fn task<'p>(roles: &[&'p str], at: usize) -> (&'p str, usize) {
+    let kind = roles[at];
+    (kind, roles[..at].iter().filter(|role| **role == kind).count())
 }
 
 #[cfg(test)]
@@ -102,13 +102,13 @@ mod tests {
 
     #[test]
     fn hosts_are_chief_workers_and_servers_in_their_order() {
-        assert_eq!(parts(2, 0, false), Ok(vec!["worker", "worker"]));
-        assert_eq!(parts(2, 1, false), Ok(vec!["worker", "ps"]));
-        let all = parts(4, 1, true).expect("enough hosts");
+        assert_eq!(roles(2, 0, false), Ok(vec!["worker", "worker"]));
+        assert_eq!(roles(2, 1, false), Ok(vec!["worker", "ps"]));
+        let all = roles(4, 1, true).expect("enough hosts");
         assert_eq!(all, ["chief", "worker", "worker", "ps"]);
         assert_eq!((task(&all, 2), task(&all, 3)), (("worker", 1), ("ps", 0)));
         for (hosts, ps, chief) in [(2, 2, false), (2, 1, true), (1, u32::MAX, true)] {
-            assert!(parts(hosts, ps, chief).is_err());
+            assert!(roles(hosts, ps, chief).is_err());
         }
     }
 }

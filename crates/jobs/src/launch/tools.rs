@@ -1,11 +1,11 @@
-//! Which programs a host has, and in which versions: one question by a shell, and its answer.
+//! The programs of a host and their versions: a shell script that prints them, and its parser.
 
 use crate::job::{Version, shell_word};
 
-/// What was found on a host.
+/// The programs of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tools {
-    /// The user on that host: 0 is root.
+    /// The user ID on that host: 0 is root.
     pub uid: Option<u32>,
     /// MPI's launcher.
     pub mpi: Option<Mpi>,
@@ -13,39 +13,39 @@ pub struct Tools {
     pub torch: Option<Torch>,
     /// TensorFlow's version.
     pub tensorflow: Option<String>,
-    /// Where horovodrun is.
+    /// The path of horovodrun.
     pub horovodrun: Option<String>,
-    /// Where python3 is.
+    /// The path of python3.
     pub python: Option<String>,
-    /// Where the job's program is.
+    /// The path of the job's program.
     pub program: Option<String>,
 }
 
 /// MPI's launcher.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mpi {
-    /// Where mpirun is.
+    /// The path of mpirun.
     pub mpirun: String,
-    /// What it says it is, in its first line.
-    pub says: String,
+    /// The first line of `mpirun --version`.
+    pub version_line: String,
     /// Its version, where it is Open MPI.
     pub version: Option<Version>,
-    /// Its components, as `pml:ucx`; none: ompi_info is not there.
+    /// Its components, such as `pml:ucx`; empty: there is no ompi_info.
     pub components: Vec<String>,
 }
 
 /// PyTorch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Torch {
-    /// Its version, where it tells.
+    /// Its version, if known.
     pub version: Option<String>,
-    /// Where torchrun is; `None`: `python3 -m torch.distributed.run` is the same.
+    /// The path of torchrun; `None`: `python3 -m torch.distributed.run` is used instead.
     pub torchrun: Option<String>,
 }
 
 impl Tools {
-    /// A script for sh that looks for everything, in the folders of `path` before the host's own; `program` is looked
-    /// for as a rank in `directory` would.
+    /// A script for sh that searches for all programs, in the folders of `path` before the host's own; `program` is searched
+    /// as by a rank in `directory`.
     pub fn probe(path: &str, directory: &str, program: &str) -> String {
         format!(
             "PATH={}:$PATH; export PATH\ncd {} 2>/dev/null || cd\n{PROBE}place=$(command -v {program}) || {{ test -f {program} && place={program}; }} && echo \"program $place\"\n:\n",
@@ -55,7 +55,7 @@ impl Tools {
         )
     }
 
-    /// Reads what the script printed; what a login shell said before is passed over. `None`: it did not run.
+    /// Parses the output of the script; output of a login shell before it is skipped. `None`: it did not run.
     pub fn parse(text: &str) -> Option<Tools> {
         let mut lines = text.lines().skip_while(|line| *line != FIRST_LINE);
         lines.next()?;
@@ -67,7 +67,7 @@ impl Tools {
             match name {
                 "uid" => tools.uid = value.parse().ok(),
                 "mpirun" => mpi.mpirun = value,
-                "mpi" => mpi.says = value,
+                "mpi" => mpi.version_line = value,
                 "component" => mpi.components.push(value),
                 "torchrun" => torchrun = Some(value),
                 "torch" => torch = Some(value),
@@ -78,34 +78,34 @@ impl Tools {
                 _ => {}
             }
         }
-        mpi.version = open_mpi(&mpi.says);
+        mpi.version = open_mpi(&mpi.version_line);
         tools.mpi = (!mpi.mpirun.is_empty()).then_some(mpi);
-        let told = |version: String| Some(version).filter(|version| version != UNKNOWN);
-        tools.torch = torch.map(|version| Torch { version: told(version), torchrun });
+        let known = |version: String| Some(version).filter(|version| version != UNKNOWN);
+        tools.torch = torch.map(|version| Torch { version: known(version), torchrun });
         Some(tools)
     }
 }
 
 impl Mpi {
-    /// Whether it has a component, such as `pml:ucx`; where ompi_info is not there, it may have any.
+    /// Whether it has a component, such as `pml:ucx`; true for all if there is no ompi_info.
     pub fn has(&self, component: &str) -> bool {
         self.components.is_empty() || self.components.iter().any(|one| one == component)
     }
 }
 
 /// `mpirun (Open MPI) 4.1.4`, `mpirun (Open MPI) 5.0.11`.
-fn open_mpi(says: &str) -> Option<Version> {
-    let (_, rest) = says.split_once("(Open MPI) ")?;
+fn open_mpi(version_line: &str) -> Option<Version> {
+    let (_, rest) = version_line.split_once("(Open MPI) ")?;
     let plain = rest.split(|letter: char| !letter.is_ascii_digit() && letter != '.').next()?;
     plain.parse().ok()
 }
 
-/// Where the answer begins.
+/// The first line of the output.
 const FIRST_LINE: &str = "wirelane tools 1";
 const UNKNOWN: &str = "unknown";
 const MAX_LINES: usize = 4096;
 
-/// A version is read from a package's own notes: to import torch takes seconds.
+/// Versions are read from the package metadata, since importing torch takes seconds.
 const PROBE: &str = r#"echo 'wirelane tools 1'
 echo "uid $(id -u)"
 for tool in mpirun torchrun horovodrun python3; do
@@ -132,7 +132,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn an_answer_is_read_past_what_a_login_shell_says() {
+    fn output_of_a_login_shell_is_skipped() {
         let tools = Tools::parse(
             "Welcome!\nwirelane tools 1\nuid 0\nmpirun /usr/bin/mpirun\nmpi mpirun (Open MPI) 4.1.4\n\
              component pml:ucx\ncomponent btl:vader\ntorch unknown\npython3 /usr/bin/python3\nodd\n",
@@ -147,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn other_mpis_have_no_version_of_open_mpi() {
+    fn only_open_mpi_has_a_version() {
         assert_eq!(open_mpi("mpirun (Open MPI) 5.0.11rc1"), Some(Version(5, 0, 11)));
         assert_eq!(open_mpi("HYDRA build details:"), None);
         assert_eq!(open_mpi("Intel(R) MPI Library for Linux* OS, Version 2021.14"), None);
     }
 
     #[test]
-    fn a_shell_answers_the_probe() {
+    fn a_shell_runs_the_probe() {
         let script = Tools::probe("/nowhere/it's", "/no/such folder", "sh");
         let output = Command::new("sh").args(["-c", &script]).output().expect("sh");
         let tools = Tools::parse(&String::from_utf8_lossy(&output.stdout)).expect("an answer");

@@ -2,30 +2,31 @@
 
 use super::arguments::Arguments;
 use super::job::Job;
-use super::job_transport::Settled;
+use super::job_transport::JobTransport;
 use super::planned_launch::{Launch, Refusal};
 use super::ranks;
 use super::site::Site;
 use super::tools::Torch;
 use crate::job::Mode;
 
-pub(super) fn plan(job: &Job, sites: &[Site], settled: &Settled) -> Result<Launch, Refusal> {
-    let first = sites.first().map(Site::reached_by).unwrap_or_default();
+pub(super) fn plan(job: &Job, sites: &[Site], transport: &JobTransport) -> Result<Launch, Refusal> {
+    let first = sites.first().map(Site::url_host).unwrap_or_default();
     let version = sites.iter().map(installed).collect::<Result<Vec<_>, _>>()?;
-    let hosts = ranks::on_hosts(job, sites, settled, |at, site| {
+    let hosts = ranks::on_hosts(job, sites, transport, |at, site| {
         (command(job, sites.len(), at, site, &first).words, interface(site))
     });
     let explain = sites.first().map(|site| command(job, sites.len(), 0, site, &first).reasons);
-    let mut notes = ranks::notes(sites, settled);
-    if settled.mode == Mode::Rdma && sites.iter().all(|site| site.node.gpus.is_empty()) {
+    let mut notes = ranks::notes(sites, transport);
+    if transport.mode == Mode::Rdma && sites.iter().all(|site| site.node.gpus.is_empty()) {
         notes.push(
-            "no host has a GPU: gloo, which PyTorch takes then, goes over TCP; RDMA is NCCL's, between GPUs".to_owned(),
+            "no host has a GPU: PyTorch then uses gloo over TCP; RDMA is used by NCCL between GPUs"
+                .to_owned(),
         );
     }
     Ok(Launch {
         id: job.id.to_owned(),
-        mode: settled.mode,
-        way: format!(
+        mode: transport.mode,
+        method: format!(
             "torchrun of PyTorch {}",
             version.first().copied().unwrap_or("of unknown version")
         ),
@@ -36,7 +37,7 @@ pub(super) fn plan(job: &Job, sites: &[Site], settled: &Settled) -> Result<Launc
     })
 }
 
-/// For a pod, whose environment has the rest.
+/// For a pod, where the environment has the other arguments.
 pub(crate) fn torchrun(command: &[String]) -> Vec<String> {
     let before = ["torchrun"].into_iter().chain(is_program(command).then_some(NO_PYTHON));
     before.map(str::to_owned).chain(command.iter().cloned()).collect()
@@ -47,7 +48,7 @@ fn is_first_series(site: &Site) -> bool {
     version.is_some_and(|version| version.starts_with("1."))
 }
 
-/// No script of Python's, which torchrun would start by Python.
+/// Not a Python script, which torchrun would start with Python.
 fn is_program(command: &[String]) -> bool {
     command.first().is_some_and(|program| !program.ends_with(".py"))
 }
@@ -55,10 +56,10 @@ fn is_program(command: &[String]) -> bool {
 /// PyTorch's version there.
 fn installed<'s>(site: &'s Site) -> Result<&'s str, Refusal> {
     let torch = site.tools.torch.as_ref().ok_or_else(|| {
-        let python = site.tools.python.as_deref().unwrap_or("python3, which is not there");
-        site.refuses(format!(
-            "it has no PyTorch ({python} was asked): install torch there, or activate its environment here, if it is at \
-             the same place there"
+        let python = site.tools.python.as_deref().unwrap_or("python3, which is not installed");
+        site.refusal(format!(
+            "it has no PyTorch (checked with {python}): install torch there, or activate its environment here if it has \
+             the same path there"
         ))
     })?;
     Ok(torch.version.as_deref().unwrap_or("of unknown version"))
@@ -70,12 +71,12 @@ fn command(job: &Job, hosts: usize, at: usize, site: &Site, first: &str) -> Argu
         Some(_) => to.plain(["torchrun"]),
         None => to.plain(["python3", "-m", "torch.distributed.run"]),
     }
-    // With underscores, which every version knows; dashes came with PyTorch 2.
+    // With underscores, which every version accepts; dashes came with PyTorch 2.
     to.plain([format!("--nnodes={hosts}")]);
     to.add(
         &[&format!("--node_rank={at}")],
-        "the host's place in the list, so that rank 0 is on the first host; with --rdzv_backend=c10d torchrun would give \
-         ranks by itself and not read this",
+        "the host's index in the list, so that rank 0 is on the first host; with --rdzv_backend=c10d torchrun would assign \
+         ranks itself and ignore this",
     );
     to.add(
         &[&format!("--nproc_per_node={}", site.ranks())],
@@ -83,27 +84,27 @@ fn command(job: &Job, hosts: usize, at: usize, site: &Site, first: &str) -> Argu
     );
     to.add(
         &[&format!("--master_addr={}", first.trim_matches(['[', ']']))],
-        "the first host, by the address that the others reach it by",
+        "the first host, with its address for the others",
     );
     to.add(
         &[&format!("--master_port={}", ranks::port(job))],
-        "made of the job's id: two jobs on one host do not meet",
+        "derived from the job's ID, so that jobs on one host do not conflict",
     );
     if is_first_series(site) {
         to.add(
             &["--redirects=9:0", "--tee=9:0"],
-            "output stays where it is, said of one rank alone: torchrun of PyTorch 1 fails with Python 3.11 on its own \
-             default, which says it of all",
+            "output is not redirected, set for one rank: torchrun of PyTorch 1 fails with Python 3.11 on its \
+             default, which sets it for all",
         );
     }
     if is_program(job.command) {
-        to.add(&[NO_PYTHON], "the command is started as it is, not as a script of Python's");
+        to.add(&[NO_PYTHON], "the command is not a Python script");
     }
     to.plain(job.command.iter().cloned());
     to
 }
 
-/// gloo takes whatever the host's name leads to, which is often 127.0.1.1.
+/// By default gloo uses the address of the host name, which is often 127.0.1.1.
 fn interface(site: &Site) -> Vec<(String, String)> {
     let Some((interface, _)) = site.interface() else { return Vec::new() };
     vec![("GLOO_SOCKET_IFNAME".to_owned(), interface.to_owned())]

@@ -1,21 +1,21 @@
-//! How much was transferred, and how that is said.
+//! A transferred amount.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Bytes, and packets where no bytes are counted.
+/// Bytes, and packets of devices that do not count bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
-    /// None: nobody counts them.
+    /// `None`: no device counts them.
     pub bytes: Option<u64>,
-    /// Packets of those who count no bytes; none: all do.
+    /// Packets of devices that do not count bytes; `None`: all do.
     pub packets: Option<u64>,
 }
 
 impl Amount {
-    /// What was transferred, where each end counts what it sent and what it received: what one end sent, another received, so
-    /// that the greater of both sums is what went over the wires.
+    /// The transferred amount, from the sent and received amounts of each end: what one end sent, another received, so
+    /// the greater of both sums is the amount on the wires.
     pub(super) fn transferred(ends: impl Iterator<Item = (Amount, Amount)>) -> Amount {
         let (sent, received) = ends.fold((Amount::default(), Amount::default()), |sums, end| {
             (sums.0.and(end.0), sums.1.and(end.1))
@@ -26,7 +26,7 @@ impl Amount {
         }
     }
 
-    /// Both together.
+    /// The sum.
     pub(super) fn and(self, other: Amount) -> Amount {
         let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
             (Some(one), Some(other)) => Some(one.saturating_add(other)),
@@ -42,14 +42,18 @@ impl fmt::Display for Amount {
             (Some(bytes), None | Some(0)) => f.write_str(&in_units(bytes)),
             (None | Some(0), Some(packets)) => write!(f, "{packets} packets"),
             (Some(bytes), Some(packets)) => {
-                write!(f, "{} and {packets} packets of ports that count no bytes", in_units(bytes))
+                write!(
+                    f,
+                    "{} and {packets} packets on ports without byte counters",
+                    in_units(bytes)
+                )
             }
             (None, None) => f.write_str("nothing"),
         }
     }
 }
 
-/// In units of a thousand, as rates of links are.
+/// In decimal units, as link rates.
 fn in_units(bytes: u64) -> String {
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     let exact = bytes as f64;

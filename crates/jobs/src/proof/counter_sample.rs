@@ -1,20 +1,20 @@
-//! Counters of a host at one moment.
+//! A sample of a host's counters.
 
 use std::collections::BTreeMap;
 
 use node::Seen;
 use node::counters::{Counter, Folder};
 
-/// One look at a host.
+/// The counters of a host at one time.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Look {
+pub struct CounterSample {
     /// By device and port.
     pub(super) ports: BTreeMap<(String, u32), Vec<Counter>>,
     /// By net device.
     pub(super) netdevs: BTreeMap<String, NetCounts>,
 }
 
-/// What a net device has counted.
+/// The counters of a net device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct NetCounts {
     pub(super) sent: Option<u64>,
@@ -22,9 +22,9 @@ pub(super) struct NetCounts {
     pub(super) packets: u64,
 }
 
-impl Look {
-    /// Prints every counter as `PATH:VALUE`. What a driver refuses to tell is left out, and what is not there too. Few greps
-    /// for all of them, and more than one only where a card has so many functions that their paths are too long for one.
+impl CounterSample {
+    /// A command that prints every counter as `PATH:VALUE`, and skips unreadable and missing ones. One grep
+    /// reads all of them; xargs starts more only where the paths are too long for one.
     pub const COMMAND: &str = "printf '%s\\0' /sys/class/infiniband/*/ports/*/counters/* \
                                /sys/class/infiniband/*/ports/*/counters_ext/* \
                                /sys/class/infiniband/*/ports/*/hw_counters/* \
@@ -32,17 +32,17 @@ impl Look {
                                /sys/class/net/*/statistics/[rt]x_packets \
                                | xargs -0 grep -sH .";
 
-    /// Reads what [`COMMAND`](Self::COMMAND) printed; lines that are none of it are left out.
-    pub fn parse(text: &str) -> Look {
-        let mut look = Look::default();
+    /// Parses the output of [`COMMAND`](Self::COMMAND); other lines are ignored.
+    pub fn parse(text: &str) -> CounterSample {
+        let mut sample = CounterSample::default();
         for line in text.lines().take(MAX_LINES) {
             if let Some((path, value)) = line.rsplit_once(':')
                 && let Ok(value) = value.trim().parse()
             {
-                look.put(path, value);
+                sample.put(path, value);
             }
         }
-        look
+        sample
     }
 
     fn put(&mut self, path: &str, value: u64) {

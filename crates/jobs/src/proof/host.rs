@@ -1,79 +1,80 @@
-//! What one host's ports and net devices transferred.
+//! The transfers of one host's ports and net devices.
 
 use node::{Device, Port, Role};
 use serde::Serialize;
 
 use super::amount::Amount;
-use super::net::{NetTransferred, is_on};
-use super::port::PortTransferred;
-use super::{Look, Witness};
+use super::net::{NetDeviceTransfer, is_on};
+use super::port::PortTransfer;
+use super::{CounterSample, HostSamples};
 
-/// What a host's ports and net devices transferred.
+/// The transfers of a host's ports and net devices.
 #[derive(Debug, Serialize)]
 pub struct HostProof {
-    /// As the user calls it.
+    /// The user's name for it.
     pub name: String,
-    /// Whether one of the two looks is missing, so that nothing is known of it.
+    /// Whether one of the two samples is missing, so that its transfers are unknown.
     pub is_blind: bool,
     /// RDMA ports.
-    pub ports: Vec<PortTransferred>,
+    pub ports: Vec<PortTransfer>,
     /// Net devices.
-    pub netdevs: Vec<NetTransferred>,
-    /// Ports that were there before and not after, or the other way round.
+    pub netdevs: Vec<NetDeviceTransfer>,
+    /// Ports that appeared or disappeared during the job, or have no counters.
     pub odd: Vec<String>,
-    /// Whether RDMA goes through net devices here: rxe, siw.
+    /// Whether its RDMA uses net devices: rxe, siw.
     #[serde(skip)]
     pub(super) is_software: bool,
 }
 
 impl HostProof {
-    pub(super) fn of(witness: &Witness<'_>) -> HostProof {
+    pub(super) fn of(samples: &HostSamples<'_>) -> HostProof {
         let mut proof = HostProof {
-            name: witness.name.to_owned(),
+            name: samples.name.to_owned(),
             is_blind: true,
             ports: Vec::new(),
             netdevs: Vec::new(),
             odd: Vec::new(),
-            is_software: witness.node.devices.iter().any(|device| device.role == Role::Software),
+            is_software: samples.node.devices.iter().any(|device| device.role == Role::Software),
         };
-        if let (Some(before), Some(after)) = (witness.before, witness.after) {
+        if let (Some(before), Some(after)) = (samples.before, samples.after) {
             proof.is_blind = false;
-            proof.netdevs = NetTransferred::of(witness.node, before, after);
-            for device in &witness.node.devices {
+            proof.netdevs = NetDeviceTransfer::of(samples.node, before, after);
+            for device in &samples.node.devices {
                 for port in &device.ports {
-                    proof.look_at(witness, device, port, before, after);
+                    proof.add_port(samples, device, port, before, after);
                 }
             }
         }
         proof
     }
 
-    fn look_at(
+    fn add_port(
         &mut self,
-        witness: &Witness<'_>,
+        samples: &HostSamples<'_>,
         device: &Device,
         port: &Port,
-        before: &Look,
-        after: &Look,
+        before: &CounterSample,
+        after: &CounterSample,
     ) {
         let key = (device.name.clone(), port.number);
         let name = format!("{} port {}", device.name, port.number);
         match (before.ports.get(&key), after.ports.get(&key)) {
             (Some(before), Some(after)) => {
-                let is_here = |netdev: &&NetTransferred| {
-                    let known = witness.node.netdev(&netdev.netdev);
+                let is_on_port = |netdev: &&NetDeviceTransfer| {
+                    let known = samples.node.netdev(&netdev.netdev);
                     known.is_some_and(|netdev| is_on(netdev, port))
                 };
-                let ipoib: Vec<&NetTransferred> = self.netdevs.iter().filter(is_here).collect();
-                self.ports.push(PortTransferred::between(name, before, after, &ipoib));
+                let ipoib: Vec<&NetDeviceTransfer> =
+                    self.netdevs.iter().filter(is_on_port).collect();
+                self.ports.push(PortTransfer::between(name, before, after, &ipoib));
             }
-            (Some(_), None) => self.odd.push(format!("{name} went away while the job ran")),
-            (None, Some(_)) => self.odd.push(format!("{name} came while the job ran")),
-            (None, None) => self.odd.push(format!("{name} counts nothing")),
+            (Some(_), None) => self.odd.push(format!("{name} disappeared while the job ran")),
+            (None, Some(_)) => self.odd.push(format!("{name} appeared while the job ran")),
+            (None, None) => self.odd.push(format!("{name} has no counters")),
         }
     }
 
-    /// What each port sent and received.
+    /// The sent and received amounts of each used port.
     pub(super) fn rdma(&self) -> impl Iterator<Item = (Amount, Amount)> {
         self.ports.iter().filter(|port| port.is_used).map(|port| (port.sent, port.received))
     }
@@ -82,14 +83,14 @@ impl HostProof {
         self.ports.iter().any(|port| port.is_used)
     }
 
-    /// A line for each port that moved, and for what is odd.
+    /// A line for each used or doubtful port, and for each other problem.
     pub(super) fn lines(&self) -> Vec<String> {
-        let told = |text: &str| format!("{}: {text}", self.name);
+        let line = |text: &str| format!("{}: {text}", self.name);
         if self.is_blind {
-            return vec![told("its counters could not be read")];
+            return vec![line("its counters could not be read")];
         }
         let ports = self.ports.iter().filter(|port| port.is_used || !port.doubts.is_empty());
-        let lines = ports.map(|port| told(&port.line()));
-        lines.chain(self.odd.iter().map(|odd| told(odd))).collect()
+        let lines = ports.map(|port| line(&port.line()));
+        lines.chain(self.odd.iter().map(|odd| line(odd))).collect()
     }
 }

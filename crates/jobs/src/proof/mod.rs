@@ -1,8 +1,8 @@
-//! What transferred a job's data, by the counters of each host before and after it.
+//! What transferred a job's data, from the counters of each host before and after it.
 //!
-//! A look is what the counters of RDMA ports and net devices read, taken by [`Look::COMMAND`], which needs no program of ours
-//! where it runs. What is above or below what (IPoIB on its port, rxe on its net device) comes from the hosts' facts.
-//! Ports count for everybody: what another job moved meanwhile is in the totals, and that is said.
+//! A sample has the counters of RDMA ports and net devices. It is read with [`CounterSample::COMMAND`], which does not need
+//! our program on the host. Which device is on which (IPoIB on its port, rxe on its net device) is in the hosts' facts.
+//! Counters include other jobs on the same ports, and a note says so.
 //!
 //! Start at [`prove`].
 
@@ -18,60 +18,60 @@ use serde::Serialize;
 
 use crate::job::Mode;
 pub use amount::Amount;
-pub use counter_sample::Look;
+pub use counter_sample::CounterSample;
 pub use host::HostProof;
-pub use net::NetTransferred;
-pub use port::{Operations, PortTransferred};
+pub use net::NetDeviceTransfer;
+pub use port::{Operations, PortTransfer};
 
-/// A host that took part.
+/// A host of the job, with its counters.
 #[derive(Debug)]
-pub struct Witness<'w> {
-    /// As the user calls it.
+pub struct HostSamples<'w> {
+    /// The user's name for it.
     pub name: &'w str,
-    /// Its facts, as they were before the job.
+    /// Its facts before the job.
     pub node: &'w node::Node,
-    /// Its counters before the job; none could be read where it is missing.
-    pub before: Option<&'w Look>,
-    /// And after it.
-    pub after: Option<&'w Look>,
+    /// Its counters before the job; `None`: not readable.
+    pub before: Option<&'w CounterSample>,
+    /// Its counters after the job.
+    pub after: Option<&'w CounterSample>,
 }
 
-/// What was wanted of the job, for the reason if RDMA was not used.
+/// The mode of the job, to explain why RDMA was not used.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
-    /// With RDMA or without, as the user asked.
-    pub asked: Mode,
-    /// With RDMA or without, as it was then planned.
+pub struct ModeChoice {
+    /// The mode that the user requested.
+    pub requested: Mode,
+    /// The mode that was planned.
     pub planned: Mode,
 }
 
 /// What transferred a job's data.
 #[derive(Debug, Serialize)]
 pub struct Proof {
-    /// What RDMA transferred between the hosts; none: RDMA was not used.
+    /// What RDMA transferred between the hosts; `None`: RDMA was not used.
     pub rdma: Option<Amount>,
     /// What net devices transferred, without loopback.
     pub tcp: Amount,
-    /// Whether packets of rxe or siw are in `tcp` too, since they go through net devices.
+    /// Whether `tcp` includes packets of rxe or siw, which use net devices.
     pub tcp_has_rdma: bool,
     /// What loopback devices transferred.
     pub loopback: Amount,
-    /// Why RDMA was not used, or why that is not known.
+    /// Why RDMA was not used, or why that is unknown.
     pub why_not: Option<String>,
-    /// Whether the counters tell: not if one of several hosts could not be looked at.
+    /// Whether the result is certain: not if the counters of a host could not be read.
     pub is_known: bool,
-    /// Host by host.
+    /// One per host.
     pub hosts: Vec<HostProof>,
 }
 
-/// Compares two looks at each host.
-pub fn prove(witnesses: &[Witness<'_>], wanted: Wanted) -> Proof {
-    let hosts: Vec<HostProof> = witnesses.iter().map(HostProof::of).collect();
+/// Compares the two samples of each host.
+pub fn prove(samples: &[HostSamples<'_>], wanted: ModeChoice) -> Proof {
+    let hosts: Vec<HostProof> = samples.iter().map(HostProof::of).collect();
     let rdma = Amount::transferred(hosts.iter().flat_map(HostProof::rdma));
-    // Data goes from host to host: where one alone moved, it was somebody else's. So was all where TCP was planned.
-    let moved = hosts.iter().filter(|host| host.is_used()).count();
-    let seen = hosts.iter().filter(|host| !host.is_blind).count();
-    let is_used = moved >= seen.clamp(1, 2) && wanted.planned != Mode::Tcp;
+    // Data is transferred between hosts: traffic of only one host belongs to others, and so does all traffic of a job over TCP.
+    let used = hosts.iter().filter(|host| host.is_used()).count();
+    let readable = hosts.iter().filter(|host| !host.is_blind).count();
+    let is_used = used >= readable.clamp(1, 2) && wanted.planned != Mode::Tcp;
     let net = |is_loopback: bool| {
         let netdevs = hosts.iter().flat_map(|host| &host.netdevs);
         let those = netdevs.filter(move |netdev| netdev.is_loopback == is_loopback);
@@ -83,13 +83,13 @@ pub fn prove(witnesses: &[Witness<'_>], wanted: Wanted) -> Proof {
         tcp_has_rdma: is_used && hosts.iter().any(|host| host.is_software),
         loopback: net(true),
         why_not: (!is_used).then(|| {
-            let others = match moved {
+            let others = match used {
                 0 => String::new(),
-                _ => format!(" (ports transferred {rdma} meanwhile, of others)"),
+                _ => format!(" (other programs transferred {rdma} on the ports)"),
             };
-            why_not(witnesses, &hosts, wanted) + &others
+            why_not(samples, &hosts, wanted) + &others
         }),
-        is_known: is_used || wanted.planned == Mode::Tcp || seen == hosts.len(),
+        is_known: is_used || wanted.planned == Mode::Tcp || readable == hosts.len(),
         hosts,
     }
 }
@@ -104,16 +104,16 @@ impl Proof {
         match (&self.rdma, &self.why_not) {
             (Some(rdma), _) if self.tcp_has_rdma => {
                 format!(
-                    "RDMA transferred {rdma}; net devices, with these in it, {}{loopback}",
+                    "RDMA transferred {rdma}; net devices, including these, {}{loopback}",
                     self.tcp
                 )
             }
             (Some(rdma), _) => format!("RDMA transferred {rdma}, TCP {}{loopback}", self.tcp),
             (None, why) => {
-                let why = why.as_deref().unwrap_or("nothing tells why");
+                let why = why.as_deref().unwrap_or("the reason is unknown");
                 if !self.is_known {
                     return format!(
-                        "whether RDMA was used is not known, because {why}; TCP transferred {}{loopback}",
+                        "it is unknown whether RDMA was used, because {why}; TCP transferred {}{loopback}",
                         self.tcp
                     );
                 }
@@ -122,7 +122,7 @@ impl Proof {
         }
     }
 
-    /// What to know of each host and port, a line each.
+    /// Details of each host and port, a line each.
     pub fn details(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.hosts.iter().flat_map(HostProof::lines).collect();
         lines.push("totals include other jobs on the same ports and net devices".to_owned());
@@ -131,29 +131,29 @@ impl Proof {
 }
 
 /// The first reason that explains it.
-fn why_not(witnesses: &[Witness<'_>], hosts: &[HostProof], wanted: Wanted) -> String {
-    if wanted.asked == Mode::Tcp {
-        return "mode tcp asked for TCP".to_owned();
+fn why_not(samples: &[HostSamples<'_>], hosts: &[HostProof], wanted: ModeChoice) -> String {
+    if wanted.requested == Mode::Tcp {
+        return "mode tcp was requested".to_owned();
     }
-    if let Some(blind) = hosts.iter().find(|host| host.is_blind) {
-        return format!("{}'s counters could not be read", blind.name);
+    if let Some(unreadable) = hosts.iter().find(|host| host.is_blind) {
+        return format!("{}'s counters could not be read", unreadable.name);
     }
-    if let Some(without) = witnesses.iter().find(|witness| witness.node.devices.is_empty()) {
+    if let Some(without) = samples.iter().find(|host| host.node.devices.is_empty()) {
         return format!("{} has no RDMA device", without.name);
     }
-    let is_up = |witness: &&Witness<'_>| {
-        witness.node.devices.iter().flat_map(|device| &device.ports).any(node::Port::is_active)
+    let is_up = |host: &&HostSamples<'_>| {
+        host.node.devices.iter().flat_map(|device| &device.ports).any(node::Port::is_active)
     };
-    if let Some(down) = witnesses.iter().find(|witness| !is_up(witness)) {
+    if let Some(down) = samples.iter().find(|host| !is_up(host)) {
         return format!("no RDMA port of {} is active; see `wirelane doctor` there", down.name);
     }
     if wanted.planned == Mode::Tcp {
-        return "the job was planned over TCP, as the notes above say".to_owned();
+        return "the job was planned over TCP, see the notes above".to_owned();
     }
-    if let [only] = witnesses {
-        return format!("all processes ran on {}, where they share memory", only.name);
+    if let [only] = samples {
+        return format!("all processes ran on {}, over shared memory", only.name);
     }
-    "the RDMA counters did not move: the program used another transport, as one whose MPI or NCCL was built without RDMA; run it with \
-     UCX_LOG_LEVEL=info, or NCCL_DEBUG=INFO, which name the transport"
+    "the RDMA counters did not change: the program used another transport, for example an MPI or NCCL built without RDMA; run it with \
+     UCX_LOG_LEVEL=info or NCCL_DEBUG=INFO, which print the transport"
         .to_owned()
 }

@@ -1,14 +1,14 @@
-//! What one net device transferred.
+//! The transfer of one net device.
 
 use node::{NetDev, Node, Port, Seen};
 use serde::Serialize;
 
 use super::amount::Amount;
-use super::counter_sample::Look;
+use super::counter_sample::CounterSample;
 
-/// What a net device transferred between two looks.
+/// What a net device transferred between two samples.
 #[derive(Debug, Clone, Serialize)]
-pub struct NetTransferred {
+pub struct NetDeviceTransfer {
     /// `eth0`.
     pub netdev: String,
     /// What it sent.
@@ -18,17 +18,21 @@ pub struct NetTransferred {
     /// In both directions together.
     #[serde(skip)]
     pub(super) packets: u64,
-    /// Whether it leads nowhere but to this host.
+    /// Whether it is a loopback device.
     pub is_loopback: bool,
 }
 
-impl NetTransferred {
-    /// Those that packets leave the host by, and loopback. What lies above another (a bond, a bridge, a VLAN) would count
-    /// its packets twice; where no net device is plugged into anything, as in a network namespace, all count.
-    pub(super) fn of(node: &Node, before: &Look, after: &Look) -> Vec<NetTransferred> {
+impl NetDeviceTransfer {
+    /// Devices of cards, and loopback. A device on another one (a bond, a bridge, a VLAN) would count
+    /// packets twice; without devices of cards, as in a network namespace, all are counted.
+    pub(super) fn of(
+        node: &Node,
+        before: &CounterSample,
+        after: &CounterSample,
+    ) -> Vec<NetDeviceTransfer> {
         let is_card = |netdev: &NetDev| netdev.pci.is_some();
         let has_cards = node.netdevs.iter().any(is_card);
-        let counts = |netdev: &&NetDev| {
+        let is_counted = |netdev: &&NetDev| {
             is_loopback(netdev)
                 || is_infiniband(netdev) && netdev.bonding.is_none()
                 || if has_cards { is_card(netdev) } else { netdev.bonding.is_none() }
@@ -36,20 +40,20 @@ impl NetTransferred {
         let transferred = |netdev: &NetDev| {
             let (before, after) =
                 (before.netdevs.get(&netdev.name)?, after.netdevs.get(&netdev.name)?);
-            Some(NetTransferred {
+            Some(NetDeviceTransfer {
                 netdev: netdev.name.clone(),
-                sent: grown(before.sent, after.sent),
-                received: grown(before.received, after.received),
+                sent: difference(before.sent, after.sent),
+                received: difference(before.received, after.received),
                 packets: after.packets.saturating_sub(before.packets),
                 is_loopback: is_loopback(netdev),
             })
         };
-        node.netdevs.iter().filter(counts).filter_map(transferred).collect()
+        node.netdevs.iter().filter(is_counted).filter_map(transferred).collect()
     }
 }
 
-/// What a net device that came anew counted from 0 is all its own.
-fn grown(before: Option<u64>, after: Option<u64>) -> Amount {
+/// A lower value means that the net device was created again, and counted from 0.
+fn difference(before: Option<u64>, after: Option<u64>) -> Amount {
     let bytes = before.zip(after).map(|(before, after)| after.checked_sub(before).unwrap_or(after));
     Amount { bytes, packets: None }
 }

@@ -1,65 +1,67 @@
-//! What one RDMA port transferred.
+//! The transfer of one RDMA port.
 
 use node::counters::{self, Counter};
 use serde::Serialize;
 
 use super::amount::Amount;
-use super::net::NetTransferred;
+use super::net::NetDeviceTransfer;
 
-/// What a port transferred for RDMA between two looks.
+/// What a port transferred by RDMA between two samples.
 #[derive(Debug, Clone, Serialize)]
-pub struct PortTransferred {
+pub struct PortTransfer {
     /// `mlx5_0 port 1`.
     pub port: String,
-    /// Without what IPoIB sent through it.
+    /// Sent, without IPoIB.
     pub sent: Amount,
-    /// Without what IPoIB received through it.
+    /// Received, without IPoIB.
     pub received: Amount,
-    /// What IPoIB moved through it, in both directions together.
+    /// Bytes of IPoIB, in both directions together.
     pub ipoib_bytes: u64,
-    /// What RDMA is known to have moved, in both directions together: IPoIB's headers do not count.
+    /// Whether RDMA was used: the traffic exceeds that of IPoIB with its headers, and of management.
     #[serde(skip)]
     pub(super) is_used: bool,
-    /// By operation, where the driver counts them.
+    /// Operations by kind, if the driver counts them.
     pub operations: Vec<Operations>,
-    /// Why the results may be wrong.
+    /// Why the amounts may be wrong.
     pub doubts: Vec<String>,
 }
 
-/// How many operations of one kind.
+/// A count of operations of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Operations {
-    /// The driver's word: `rx_write_requests`.
+    /// The driver's counter: `rx_write_requests`.
     pub counter: String,
-    /// How many.
+    /// The count.
     pub count: u64,
 }
 
-impl PortTransferred {
-    /// By what its counters read before and after, and what the IPoIB devices on it transferred.
+impl PortTransfer {
+    /// From its counters before and after, and the transfers of the IPoIB devices on it.
     pub(super) fn between(
         port: String,
         before: &[Counter],
         after: &[Counter],
-        ipoib: &[&NetTransferred],
-    ) -> PortTransferred {
+        ipoib: &[&NetDeviceTransfer],
+    ) -> PortTransfer {
         let mut growth = Growth { before, after, doubts: Vec::new() };
         let sent = growth.amount("port_transmit_bytes_total", "port_transmit_packets_total");
         let received = growth.amount("port_receive_bytes_total", "port_receive_packets_total");
-        let over = ipoib.iter().fold((0, 0, 0), |sum, netdev| {
+        let ipoib = ipoib.iter().fold((0, 0, 0), |sum, netdev| {
             let bytes = |amount: Amount| amount.bytes.unwrap_or(0);
             (sum.0 + bytes(netdev.sent), sum.1 + bytes(netdev.received), sum.2 + netdev.packets)
         });
         let raw = sent.and(received);
-        let ipoib_bytes = over.0 + over.1;
-        PortTransferred {
+        let ipoib_bytes = ipoib.0 + ipoib.1;
+        PortTransfer {
             port,
-            sent: without(sent, over.0),
-            received: without(received, over.1),
+            sent: without(sent, ipoib.0),
+            received: without(received, ipoib.1),
             ipoib_bytes,
             is_used: match raw.bytes {
-                Some(bytes) => bytes > ipoib_bytes + headers(ipoib_bytes, over.2) + FEW_BYTES,
-                None => raw.packets.is_some_and(|packets| packets > over.2 + FEW_PACKETS),
+                Some(bytes) => {
+                    bytes > ipoib_bytes + headers(ipoib_bytes, ipoib.2) + MANAGEMENT_BYTES
+                }
+                None => raw.packets.is_some_and(|packets| packets > ipoib.2 + MANAGEMENT_PACKETS),
             },
             operations: growth.operations(),
             doubts: growth.doubts,
@@ -91,7 +93,7 @@ struct Growth<'g> {
 }
 
 impl Growth<'_> {
-    /// Bytes, or packets where the driver has none.
+    /// Bytes, or packets if the driver does not count bytes.
     fn amount(&mut self, bytes: &str, packets: &str) -> Amount {
         match self.metric(bytes) {
             Some(bytes) => Amount { bytes: Some(bytes), packets: None },
@@ -101,11 +103,11 @@ impl Growth<'_> {
 
     fn metric(&mut self, name: &str) -> Option<u64> {
         let (before, after) = (value(self.before, name)?, value(self.after, name)?);
-        let is_full = |counter: &Counter| {
+        let is_saturated = |counter: &Counter| {
             counter.is_saturated()
                 && counter.meaning().is_some_and(|known| known.row.name() == name)
         };
-        if self.after.iter().any(is_full) {
+        if self.after.iter().any(is_saturated) {
             self.doubts.push(format!("{name} is saturated: the real value is higher"));
         }
         if after < before {
@@ -116,15 +118,15 @@ impl Growth<'_> {
         Some(after - before)
     }
 
-    /// Those that moved.
+    /// Counters that changed.
     fn operations(&self) -> Vec<Operations> {
-        let moved = |counter: &Counter| {
+        let change = |counter: &Counter| {
             let before = self.before.iter().find(|known| known.name == counter.name)?;
             let count = counter.number()?.checked_sub(before.number()?)?;
             (count > 0).then(|| Operations { counter: counter.name.clone(), count })
         };
         let known = |counter: &&Counter| OPERATIONS.contains(&counter.name.as_str());
-        self.after.iter().filter(known).filter_map(moved).collect()
+        self.after.iter().filter(known).filter_map(change).collect()
     }
 }
 
@@ -137,12 +139,12 @@ fn without(amount: Amount, bytes: u64) -> Amount {
     Amount { bytes: amount.bytes.map(|all| all.saturating_sub(bytes)), ..amount }
 }
 
-/// What the fabric adds to packets of IPoIB: up to 80 bytes to each, and where many go as one, a tenth of them.
+/// Headers of IPoIB packets on the fabric: up to 80 bytes each, and a tenth of the bytes where packets are aggregated.
 fn headers(bytes: u64, packets: u64) -> u64 {
     bytes / 10 + packets.saturating_mul(80)
 }
 
-/// What drivers count by operation, by their own words: bnxt_re, efa, irdma, mana, mlx5, rxe.
+/// Counters of operations in bnxt_re, efa, irdma, mana, mlx5 and rxe.
 const OPERATIONS: &[&str] = &[
     "rx_write_requests",
     "rx_read_requests",
@@ -163,6 +165,6 @@ const OPERATIONS: &[&str] = &[
     "rdma_recvs",
 ];
 
-/// The fabric's own management moves so much now and then.
-const FEW_BYTES: u64 = 4096;
-const FEW_PACKETS: u64 = 16;
+/// The fabric's management causes up to this much traffic.
+const MANAGEMENT_BYTES: u64 = 4096;
+const MANAGEMENT_PACKETS: u64 = 16;

@@ -1,12 +1,12 @@
-//! Jobs as people run them, by made-up looks at their hosts.
+//! Realistic jobs, with artificial samples of their hosts.
 
 use node::{Node, Tree};
 use serde_json::{Value, json};
 
-use super::{Look, Proof, Wanted, Witness, prove};
+use super::{CounterSample, HostSamples, ModeChoice, Proof, prove};
 use crate::job::Mode;
 
-/// A host with these files and nothing else.
+/// A host with these files only.
 fn host(files: Value) -> Node {
     let document = json!({ "format": "wirelane snapshot 1", "files": files });
     let file = tempfile::NamedTempFile::new().expect("a file");
@@ -14,11 +14,11 @@ fn host(files: Value) -> Node {
     Node::read(&Tree::at(file.path()).expect("a tree"))
 }
 
-/// A look by what `PATH:VALUE` lines tell, without their common beginning.
-fn look(lines: &[(&str, u64)]) -> Look {
+/// A sample from paths without their common prefix, and values.
+fn sample(lines: &[(&str, u64)]) -> CounterSample {
     let lines: Vec<String> =
         lines.iter().map(|(path, value)| format!("/sys/class/{path}:{value}")).collect();
-    Look::parse(&lines.join("\n"))
+    CounterSample::parse(&lines.join("\n"))
 }
 
 fn infiniband() -> Node {
@@ -45,12 +45,12 @@ fn soft() -> Node {
     }))
 }
 
-const WANTED: Wanted = Wanted { asked: Mode::Auto, planned: Mode::Rdma };
+const AUTO: ModeChoice = ModeChoice { requested: Mode::Auto, planned: Mode::Rdma };
 
-/// Two hosts of one kind, each with these looks.
-fn pair(node: &Node, before: &Look, after: &Look, wanted: Wanted) -> Proof {
-    let witness = |name| Witness { name, node, before: Some(before), after: Some(after) };
-    prove(&[witness("a"), witness("b")], wanted)
+/// Two equal hosts with these samples.
+fn pair(node: &Node, before: &CounterSample, after: &CounterSample, mode: ModeChoice) -> Proof {
+    let host = |name| HostSamples { name, node, before: Some(before), after: Some(after) };
+    prove(&[host("a"), host("b")], mode)
 }
 
 const SENT: &str = "infiniband/mlx5_0/ports/1/counters/port_xmit_data";
@@ -58,13 +58,13 @@ const RECEIVED: &str = "infiniband/mlx5_0/ports/1/counters/port_rcv_data";
 
 #[test]
 fn bytes_that_ports_sent_are_what_rdma_transferred() {
-    let before = look(&[(SENT, 100), (RECEIVED, 100), ("net/eth0/statistics/tx_bytes", 5)]);
-    let after = look(&[
+    let before = sample(&[(SENT, 100), (RECEIVED, 100), ("net/eth0/statistics/tx_bytes", 5)]);
+    let after = sample(&[
         (SENT, 100 + 5_150_000_000),
         (RECEIVED, 100 + 5_150_000_000),
         ("net/eth0/statistics/tx_bytes", 5 + 1_500_000),
     ]);
-    let proof = pair(&infiniband(), &before, &after, WANTED);
+    let proof = pair(&infiniband(), &before, &after, AUTO);
     assert_eq!(proof.line(), "RDMA transferred 41.2 GB, TCP 3.0 MB");
     let details = proof.details().join("\n");
     assert!(details.contains("a: mlx5_0 port 1: sent 20.6 GB, received 20.6 GB"), "{details}");
@@ -74,7 +74,7 @@ fn bytes_that_ports_sent_are_what_rdma_transferred() {
 #[test]
 fn tcp_over_ipoib_is_not_rdma_although_it_moves_the_same_counters() {
     let ipoib = "net/ib0/statistics";
-    let before = look(&[
+    let before = sample(&[
         (SENT, 0),
         (RECEIVED, 0),
         (&format!("{ipoib}/tx_bytes"), 0),
@@ -82,7 +82,7 @@ fn tcp_over_ipoib_is_not_rdma_although_it_moves_the_same_counters() {
         (&format!("{ipoib}/tx_packets"), 0),
     ]);
     let with = |more: u64| {
-        look(&[
+        sample(&[
             (SENT, 260_000_000 + more),
             (RECEIVED, 2_000_000),
             (&format!("{ipoib}/tx_bytes"), 1_000_000_000),
@@ -90,87 +90,90 @@ fn tcp_over_ipoib_is_not_rdma_although_it_moves_the_same_counters() {
             (&format!("{ipoib}/tx_packets"), 500_000),
         ])
     };
-    let proof = pair(&infiniband(), &before, &with(0), WANTED);
-    assert!(proof.rdma.is_none(), "headers of IPoIB are no RDMA: {}", proof.line());
-    assert!(proof.line().starts_with("RDMA was not used, because the RDMA counters did not move"));
-    let proof = pair(&infiniband(), &before, &with(1_000_000_000), WANTED);
+    let proof = pair(&infiniband(), &before, &with(0), AUTO);
+    assert!(proof.rdma.is_none(), "headers of IPoIB are not RDMA: {}", proof.line());
+    assert!(
+        proof.line().starts_with("RDMA was not used, because the RDMA counters did not change")
+    );
+    let proof = pair(&infiniband(), &before, &with(1_000_000_000), AUTO);
     let line = proof.line();
     assert!(line.starts_with("RDMA transferred 8.1 GB, TCP 2.0 GB"), "{line}");
     assert!(proof.details()[0].contains("without 1.0 GB of IPoIB"), "{:?}", proof.details());
 }
 
 #[test]
-fn a_driver_without_bytes_proves_by_packets_and_operations() {
+fn without_byte_counters_packets_and_operations_are_used() {
     let counters = "infiniband/rxe0/ports/1/hw_counters";
     let at = |packets: u64, sends: u64, bytes: u64| {
-        look(&[
+        sample(&[
             (&format!("{counters}/sent_pkts"), packets),
             (&format!("{counters}/rcvd_pkts"), packets),
             (&format!("{counters}/rdma_sends"), sends),
             ("net/eth0/statistics/tx_bytes", bytes),
         ])
     };
-    let proof = pair(&soft(), &at(7, 1, 0), &at(1507, 41, 800_000), WANTED);
+    let proof = pair(&soft(), &at(7, 1, 0), &at(1507, 41, 800_000), AUTO);
     let line = proof.line();
-    assert_eq!(line, "RDMA transferred 3000 packets; net devices, with these in it, 1.6 MB");
+    assert_eq!(line, "RDMA transferred 3000 packets; net devices, including these, 1.6 MB");
     assert!(proof.details()[0].ends_with("rdma_sends 40"), "{:?}", proof.details());
-    let still = pair(&soft(), &at(7, 1, 0), &at(9, 1, 0), WANTED);
-    assert!(still.rdma.is_none(), "management alone is no use of RDMA");
+    let still = pair(&soft(), &at(7, 1, 0), &at(9, 1, 0), AUTO);
+    assert!(still.rdma.is_none(), "management traffic is not RDMA");
 }
 
 #[test]
-fn what_was_not_used_is_said_with_the_reason() {
-    let nothing = look(&[(SENT, 5), (RECEIVED, 5)]);
-    let told = |node: &Node, wanted| pair(node, &nothing, &nothing, wanted).line();
-    let asked = Wanted { asked: Mode::Tcp, planned: Mode::Tcp };
-    assert!(told(&infiniband(), asked).contains("not used, because mode tcp asked for TCP"));
-    assert!(told(&host(json!({})), WANTED).contains("because a has no RDMA device"));
+fn the_reason_is_reported_if_rdma_was_not_used() {
+    let nothing = sample(&[(SENT, 5), (RECEIVED, 5)]);
+    let line_of = |node: &Node, mode| pair(node, &nothing, &nothing, mode).line();
+    let asked = ModeChoice { requested: Mode::Tcp, planned: Mode::Tcp };
+    assert!(line_of(&infiniband(), asked).contains("not used, because mode tcp was requested"));
+    assert!(line_of(&host(json!({})), AUTO).contains("because a has no RDMA device"));
     let mut down = infiniband();
     down.devices[0].ports[0].state = node::Seen::Absent;
-    assert!(told(&down, WANTED).contains("no RDMA port of a is active"));
-    let planned = Wanted { asked: Mode::Auto, planned: Mode::Tcp };
-    assert!(told(&infiniband(), planned).contains("planned over TCP"));
+    assert!(line_of(&down, AUTO).contains("no RDMA port of a is active"));
+    let planned = ModeChoice { requested: Mode::Auto, planned: Mode::Tcp };
+    assert!(line_of(&infiniband(), planned).contains("planned over TCP"));
     let alone = infiniband();
-    let alone = Witness { name: "a", node: &alone, before: Some(&nothing), after: Some(&nothing) };
-    assert!(prove(&[alone], WANTED).line().contains("all processes ran on a"));
+    let alone =
+        HostSamples { name: "a", node: &alone, before: Some(&nothing), after: Some(&nothing) };
+    assert!(prove(&[alone], AUTO).line().contains("all processes ran on a"));
     let blind = infiniband();
-    let blind = Witness { name: "a", node: &blind, before: Some(&nothing), after: None };
-    let line = prove(&[blind], WANTED).line();
-    let unknown = "whether RDMA was used is not known, because a's counters could not be read";
+    let blind = HostSamples { name: "a", node: &blind, before: Some(&nothing), after: None };
+    let line = prove(&[blind], AUTO).line();
+    let unknown = "it is unknown whether RDMA was used, because a's counters could not be read";
     assert!(line.starts_with(unknown), "{line}");
 }
 
 #[test]
-fn what_others_moved_is_not_the_jobs() {
-    let before = look(&[(SENT, 0), (RECEIVED, 0)]);
-    let after = look(&[(SENT, 5_000_000_000), (RECEIVED, 5_000_000_000)]);
-    let asked = Wanted { asked: Mode::Tcp, planned: Mode::Tcp };
+fn traffic_of_others_is_not_the_jobs() {
+    let before = sample(&[(SENT, 0), (RECEIVED, 0)]);
+    let after = sample(&[(SENT, 5_000_000_000), (RECEIVED, 5_000_000_000)]);
+    let asked = ModeChoice { requested: Mode::Tcp, planned: Mode::Tcp };
     let line = pair(&infiniband(), &before, &after, asked).line();
-    assert!(line.starts_with("RDMA was not used, because mode tcp asked for TCP"), "{line}");
-    assert!(line.contains("ports transferred 40.0 GB meanwhile, of others"), "{line}");
+    assert!(line.starts_with("RDMA was not used, because mode tcp was requested"), "{line}");
+    assert!(line.contains("other programs transferred 40.0 GB on the ports"), "{line}");
     let node = infiniband();
-    let moved = Witness { name: "a", node: &node, before: Some(&before), after: Some(&after) };
-    let still = Witness { name: "b", node: &node, before: Some(&before), after: Some(&before) };
-    let proof = prove(&[moved, still], WANTED);
+    let moved = HostSamples { name: "a", node: &node, before: Some(&before), after: Some(&after) };
+    let still = HostSamples { name: "b", node: &node, before: Some(&before), after: Some(&before) };
+    let proof = prove(&[moved, still], AUTO);
     assert!(proof.rdma.is_none() && proof.is_known, "{}", proof.line());
 }
 
 #[test]
-fn a_counter_that_stands_still_begins_again_or_goes_away_is_told() {
-    let before = look(&[(SENT, 4_000_000_000), (RECEIVED, 9_000_000_000)]);
-    let after = look(&[(SENT, 4_294_967_295), (RECEIVED, 50_000)]);
-    let proof = pair(&infiniband(), &before, &after, WANTED);
+fn saturated_restarted_and_missing_counters_are_reported() {
+    let before = sample(&[(SENT, 4_000_000_000), (RECEIVED, 9_000_000_000)]);
+    let after = sample(&[(SENT, 4_294_967_295), (RECEIVED, 50_000)]);
+    let proof = pair(&infiniband(), &before, &after, AUTO);
     let details = proof.details().join("\n");
     assert!(details.contains("port_transmit_bytes_total is saturated"), "{details}");
     assert!(details.contains("port_receive_bytes_total restarted at 0"), "{details}");
     assert_eq!(proof.hosts[0].ports[0].received.bytes, Some(200_000), "at least this much");
-    let gone = pair(&infiniband(), &before, &Look::default(), WANTED);
-    assert!(gone.details()[0].contains("mlx5_0 port 1 went away"), "{:?}", gone.details());
+    let gone = pair(&infiniband(), &before, &CounterSample::default(), AUTO);
+    assert!(gone.details()[0].contains("mlx5_0 port 1 disappeared"), "{:?}", gone.details());
 }
 
 #[test]
-fn lines_that_are_no_counters_change_nothing() {
+fn lines_without_counters_are_ignored() {
     let text = "Warning: Permanently added\n/sys/class/net/eth0/statistics/rx_bytes:many\n\
                 /sys/class/infiniband/x/ports/one/counters/y:1\n/etc/passwd:7\n::\n";
-    assert_eq!(Look::parse(text), Look::default());
+    assert_eq!(CounterSample::parse(text), CounterSample::default());
 }

@@ -1,33 +1,39 @@
-//! Whole launches, as they are printed.
+//! Complete launches, compared with golden files.
 
 use super::*;
 use jobs::launch::{Reason, explain};
 
-/// What was printed is what the file holds; `WIRELANE_GOLDEN=write` writes it instead, to be looked through.
+/// Compares the output with a golden file; `WIRELANE_GOLDEN=write` writes the file instead, for review.
 #[track_caller]
-fn is_as_in(file: &str, printed: &str) {
+fn assert_golden(file: &str, printed: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/launch/printed").join(file);
     if std::env::var_os("WIRELANE_GOLDEN").is_some_and(|value| value == "write") {
         std::fs::write(&path, printed).expect("is written");
         return;
     }
-    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(
-        printed, known,
-        "printed/{file} is not what is printed; if what is printed is right, renew the file by \
-         WIRELANE_GOLDEN=write cargo nextest run -p wirelane-jobs --test launch known"
+        printed, expected,
+        "the output differs from printed/{file}; if the output is right, update the file with \
+         WIRELANE_GOLDEN=write cargo nextest run -p wirelane-jobs --test launch golden"
     );
 }
 
 #[track_caller]
-fn is_known(file: &str, framework: Framework, mode: Mode, tools: &Tools, machines: &[Machine]) {
+fn assert_launch(
+    file: &str,
+    framework: Framework,
+    mode: Mode,
+    tools: &Tools,
+    machines: &[Machine],
+) {
     let launch = planned(framework, mode, tools, machines).unwrap_or_else(|why| panic!("{why}"));
-    is_as_in(file, &text(&launch));
+    assert_golden(file, &text(&launch));
 }
 
-/// Every host's script, the command that runs here, and what is noted.
+/// Every host's script, the local command, and the notes.
 fn text(launch: &Launch) -> String {
-    let mut text = format!("{}, {:?}\n", launch.way, launch.mode);
+    let mut text = format!("{}, {:?}\n", launch.method, launch.mode);
     for host in &launch.hosts {
         let starter = host.starter().join(" ");
         text +=
@@ -49,21 +55,21 @@ fn paragraphs(reasons: &[Reason]) -> String {
 }
 
 #[test]
-fn open_mpi_4_by_ucx_on_roce() {
+fn open_mpi_4_over_ucx_on_roce() {
     let (four, machines) = (debian(), pair("mlx5-roce", "10.1.4.23", &debian()));
-    is_known("mpi4-roce.txt", Framework::Mpi, Mode::Auto, &four, &machines);
+    assert_launch("mpi4-roce.txt", Framework::Mpi, Mode::Auto, &four, &machines);
 }
 
 #[test]
-fn open_mpi_5_by_ucx_on_infiniband() {
+fn open_mpi_5_over_ucx_on_infiniband() {
     let (five, machines) = (five(), pair("ndr8", "10.10.0.21", &five()));
-    is_known("mpi5-infiniband.txt", Framework::Mpi, Mode::Rdma, &five, &machines);
+    assert_launch("mpi5-infiniband.txt", Framework::Mpi, Mode::Rdma, &five, &machines);
 }
 
 #[test]
 fn open_mpi_4_over_tcp() {
     let root = Tools { uid: Some(0), ..debian() };
-    is_known(
+    assert_launch(
         "mpi4-tcp.txt",
         Framework::Mpi,
         Mode::Tcp,
@@ -75,14 +81,20 @@ fn open_mpi_4_over_tcp() {
 #[test]
 fn open_mpi_4_on_soft_roce() {
     let machines = pair("rxe", "192.168.122.40", &debian());
-    is_known("mpi4-rxe.txt", Framework::Mpi, Mode::Rdma, &debian(), &machines);
+    assert_launch("mpi4-rxe.txt", Framework::Mpi, Mode::Rdma, &debian(), &machines);
 }
 
 #[test]
 fn torchrun_on_infiniband() {
     let mut machines = pair("ndr8", "10.10.0.21", &with_programs());
     machines.iter_mut().for_each(|machine| machine.slots = None);
-    is_known("torch-infiniband.txt", Framework::Torch, Mode::Auto, &with_programs(), &machines);
+    assert_launch(
+        "torch-infiniband.txt",
+        Framework::Torch,
+        Mode::Auto,
+        &with_programs(),
+        &machines,
+    );
 }
 
 #[test]
@@ -92,17 +104,17 @@ fn tensorflow_with_a_parameter_server() {
     let machines =
         [machine("a", "10.1.4.23"), machine("b", "10.1.4.24"), machine("c", "10.1.4.25")];
     let framework = Framework::Tensorflow { ps: 1, chief: false };
-    is_known("tensorflow-ps.txt", framework, Mode::Auto, &tools, &machines);
+    assert_launch("tensorflow-ps.txt", framework, Mode::Auto, &tools, &machines);
 }
 
 #[test]
-fn horovod_says_that_it_is_legacy() {
+fn horovod_is_noted_as_legacy() {
     let machines = pair("mlx5-roce", "10.1.4.23", &with_programs());
-    is_known("horovod.txt", Framework::Horovod, Mode::Auto, &with_programs(), &machines);
+    assert_launch("horovod.txt", Framework::Horovod, Mode::Auto, &with_programs(), &machines);
 }
 
 #[test]
-fn what_guides_say_is_answered() {
+fn wrong_advice_of_guides_is_explained() {
     let tensorflow = Framework::Tensorflow { ps: 0, chief: false };
     for (file, framework, tools) in [
         ("explain-mpi4.txt", Framework::Mpi, debian()),
@@ -112,7 +124,7 @@ fn what_guides_say_is_answered() {
         ("explain-tensorflow.txt", tensorflow, with_programs()),
         ("explain-horovod.txt", Framework::Horovod, with_programs()),
     ] {
-        is_as_in(file, &paragraphs(&explain(framework, &tools)));
+        assert_golden(file, &paragraphs(&explain(framework, &tools)));
     }
 }
 
@@ -120,5 +132,5 @@ fn what_guides_say_is_answered() {
 fn each_part_of_a_command_line_has_its_reason() {
     let launch =
         planned(Framework::Mpi, Mode::Auto, &debian(), &pair("irdma", "192.168.85.4", &debian()));
-    is_as_in("reasons-mpi4.txt", &paragraphs(&launch.expect("a launch").explain));
+    assert_golden("reasons-mpi4.txt", &paragraphs(&launch.expect("a launch").explain));
 }

@@ -1,9 +1,9 @@
-//! What hosts are told, where it differs.
+//! Commands and variables of the hosts, where they differ.
 
 use super::*;
 
 #[test]
-fn one_host_without_rdma_sends_the_whole_job_over_tcp() {
+fn with_one_host_without_rdma_the_whole_job_uses_tcp() {
     let machines = [
         Machine::new("a", "mlx5-roce", "10.1.4.23", &debian()),
         Machine::new("b", "empty", "10.1.4.24", &debian()),
@@ -11,7 +11,7 @@ fn one_host_without_rdma_sends_the_whole_job_over_tcp() {
     let launch = planned(Framework::Mpi, Mode::Auto, &debian(), &machines).expect("a launch");
     assert_eq!(launch.mode, Mode::Tcp);
     assert!(
-        launch.notes[0].starts_with("the whole job goes over TCP: b: no RDMA device"),
+        launch.notes[0].starts_with("the whole job uses TCP: b: no RDMA device"),
         "{:?}",
         launch.notes
     );
@@ -28,13 +28,13 @@ fn each_host_has_its_own_devices() {
     let launch = planned(Framework::Mpi, Mode::Rdma, &debian(), &machines).expect("a launch");
     assert_eq!(variable(&launch, 0, "NCCL_IB_HCA"), Some("=mlx5_0:1"));
     assert_eq!(variable(&launch, 1, "NCCL_IB_HCA"), Some("=rocep24s0:1"));
-    assert_eq!(variable(&launch, 0, "OMPI_MCA_pml"), None, "it is said to mpirun");
+    assert_eq!(variable(&launch, 0, "OMPI_MCA_pml"), None, "it is an argument of mpirun");
     assert!(head(&launch).contains("opal_common_ucx_devices any"), "{}", head(&launch));
     assert_ne!(launch.hosts[0].folder, launch.hosts[1].folder);
 }
 
 #[test]
-fn without_ucx_libfabric_is_taken() {
+fn without_ucx_libfabric_is_used() {
     let ofi = with_mpi("mpirun (Open MPI) 5.0.11", &["pml:cm", "mtl:ofi", "pml:ob1"]);
     let machines = pair("mlx5-roce", "10.1.4.23", &ofi);
     let launch = planned(Framework::Mpi, Mode::Rdma, &ofi, &machines).expect("a launch");
@@ -48,7 +48,7 @@ fn without_ucx_libfabric_is_taken() {
 }
 
 #[test]
-fn efa_and_omni_path_have_their_own_ways() {
+fn efa_and_omni_path_have_their_own_transports() {
     let machines = pair("efa", "172.31.16.90", &five());
     let launch = planned(Framework::Mpi, Mode::Rdma, &five(), &machines).expect("a launch");
     assert!(head(&launch).contains("mtl_ofi_provider_include efa"), "{}", head(&launch));
@@ -58,7 +58,7 @@ fn efa_and_omni_path_have_their_own_ways() {
 }
 
 #[test]
-fn hosts_in_no_common_network_are_told_their_own_interfaces() {
+fn hosts_without_a_common_network_get_their_own_interfaces() {
     let machines = [
         Machine::new("a", "mlx5-roce", "10.1.4.23", &five()),
         Machine::new("b", "rxe", "192.168.122.40", &five()),
@@ -70,7 +70,7 @@ fn hosts_in_no_common_network_are_told_their_own_interfaces() {
 }
 
 #[test]
-fn an_mpi_in_a_place_of_its_own_is_called_by_its_path() {
+fn an_mpi_in_an_unusual_folder_is_called_by_its_path() {
     let mut tools = five();
     tools.mpi.as_mut().expect("MPI").mpirun = "/opt/venv/bin/mpirun".to_owned();
     let machines = pair("rxe", "192.168.122.40", &tools);
@@ -90,7 +90,7 @@ fn ranks_belong_to_hosts_in_their_order() {
 }
 
 #[test]
-fn what_the_user_hands_on_stays_and_comes_last() {
+fn variables_of_the_user_come_last() {
     let machines = pair("mlx5-roce", "10.1.4.23", &debian());
     let launch = planned(Framework::Mpi, Mode::Auto, &debian(), &machines).expect("a launch");
     assert_eq!(variable(&launch, 0, "WIRELANE_JOB"), Some("3f9a"));
@@ -117,23 +117,20 @@ fn a_script_runs_its_command_in_its_folder_with_its_variables() {
             [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text")),
         )
     };
-    let (code, [said, _]) = run(&host.script());
-    let lines: Vec<&str> = said.lines().collect();
+    let (code, [stdout, _]) = run(&host.script());
+    let lines: Vec<&str> = stdout.lines().collect();
     assert_eq!((code, lines[0], lines[2]), (Some(0), "/", "it's a file"));
     let config: serde_json::Value = serde_json::from_str(lines[1]).expect("JSON");
     assert_eq!(config["task"], serde_json::json!({ "type": "worker", "index": 1 }));
     assert_eq!(config["cluster"]["worker"].as_array().map(Vec::len), Some(2));
     host.command = vec!["no-such-program".to_owned()];
-    let (code, [_, complaint]) = run(&host.script());
+    let (code, [_, stderr]) = run(&host.script());
     assert_eq!(code, Some(127));
-    assert!(
-        complaint.starts_with("wirelane: b has no program no-such-program in / or "),
-        "{complaint}"
-    );
+    assert!(stderr.starts_with("wirelane: b has no program no-such-program in / or "), "{stderr}");
 }
 
 #[test]
-fn torchrun_of_pytorch_1_is_helped_past_its_own_default() {
+fn torchrun_of_pytorch_1_gets_another_redirect_default() {
     let command = |version: &str| {
         let mut tools = with_programs();
         tools.torch.as_mut().expect("torch").version = Some(version.to_owned());

@@ -1,4 +1,4 @@
-//! Jobs planned for the machines in `node`'s trees, beside what is known to be right.
+//! Jobs planned for the machines in `node`'s trees.
 
 mod golden;
 mod host_settings;
@@ -21,7 +21,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Of a tree; its own address is the one that others reach it by.
+    /// From a tree, with its address for the other hosts.
     fn new(name: &'static str, tree: &str, address: &'static str, tools: &Tools) -> Machine {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees");
         let tree = Tree::at(&path.join(format!("{tree}.json"))).expect("a tree");
@@ -80,12 +80,12 @@ fn pair(tree: &str, address: &'static str, tools: &Tools) -> [Machine; 2] {
     [Machine::new("a", tree, address, tools), Machine::new("b", tree, address, tools)]
 }
 
-/// A host with Open MPI that has these components.
-fn with_mpi(says: &str, components: &[&str]) -> Tools {
-    let version = says.rsplit(' ').next().and_then(|version| version.parse().ok());
+/// A host with Open MPI and these components.
+fn with_mpi(version_line: &str, components: &[&str]) -> Tools {
+    let version = version_line.rsplit(' ').next().and_then(|version| version.parse().ok());
     let mpi = Mpi {
         mpirun: "/usr/bin/mpirun".to_owned(),
-        says: says.to_owned(),
+        version_line: version_line.to_owned(),
         version,
         components: components.iter().map(|name| (*name).to_owned()).collect(),
     };
@@ -116,7 +116,7 @@ fn with_programs() -> Tools {
     }
 }
 
-/// The words of what runs here.
+/// The command line of the local launcher.
 fn head(launch: &Launch) -> String {
     launch.head.as_ref().expect("something runs here").command.join(" ")
 }

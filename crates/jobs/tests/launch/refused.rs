@@ -1,4 +1,4 @@
-//! What cannot be started is said before anything is, with the host and the reason.
+//! Refusals name the host and the reason before anything is started.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn a_port_that_is_not_up_is_named_with_its_state() {
 }
 
 #[test]
-fn fabrics_that_cannot_talk_are_refused() {
+fn fabrics_that_cannot_connect_are_refused() {
     let machines = [
         Machine::new("a", "mlx5-roce", "10.1.4.23", &debian()),
         Machine::new("b", "ndr8", "10.10.0.21", &debian()),
@@ -35,12 +35,12 @@ fn fabrics_that_cannot_talk_are_refused() {
     let why = refused(Framework::Mpi, Mode::Rdma, &debian(), &machines);
     assert_eq!(
         why,
-        "b: InfiniBand there, RoCE on a: they cannot talk; --mode tcp goes without RDMA"
+        "b: InfiniBand there, RoCE on a: they cannot connect; --mode tcp works without RDMA"
     );
 }
 
 #[test]
-fn an_mpi_without_any_way_to_rdma_is_refused() {
+fn an_mpi_without_an_rdma_transport_is_refused() {
     let bare = with_mpi("mpirun (Open MPI) 5.0.11", &["pml:ob1"]);
     let machines = pair("mlx5-roce", "10.1.4.23", &bare);
     let why = refused(Framework::Mpi, Mode::Rdma, &bare, &machines);
@@ -51,7 +51,7 @@ fn an_mpi_without_any_way_to_rdma_is_refused() {
 }
 
 #[test]
-fn versions_and_kinds_of_mpi_that_do_not_fit() {
+fn different_or_unsupported_mpi_versions_are_refused() {
     let two = [
         Machine::new("a", "rxe", "192.168.122.40", &debian()),
         Machine::new("b", "rxe", "192.168.122.40", &five()),
@@ -79,14 +79,14 @@ fn a_program_that_a_host_lacks_is_named() {
 }
 
 #[test]
-fn torch_and_horovod_must_be_there() {
+fn torch_and_horovod_must_be_installed() {
     let machines = pair("mlx5-roce", "10.1.4.23", &debian());
     let bare = Tools { torch: None, horovodrun: None, ..debian() };
     let without = pair("mlx5-roce", "10.1.4.23", &bare);
     let why = refused(Framework::Torch, Mode::Auto, &debian(), &without);
-    assert!(why.starts_with("a: it has no PyTorch (/usr/bin/python3 was asked)"), "{why}");
+    assert!(why.starts_with("a: it has no PyTorch (checked with /usr/bin/python3)"), "{why}");
     let why = refused(Framework::Horovod, Mode::Auto, &bare, &machines);
-    assert!(why.contains("no horovodrun") && why.contains("launch torch"), "{why}");
+    assert!(why.contains("no horovodrun") && why.contains("torch`"), "{why}");
     let why = refused(Framework::Horovod, Mode::Auto, &debian(), &without);
     assert!(why.starts_with("a: it has no horovodrun"), "{why}");
 }

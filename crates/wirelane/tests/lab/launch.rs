@@ -29,7 +29,7 @@ fn an_mpi_program_over_verbs_is_proven_by_packets_and_one_over_tcp_is_not() {
     let folder = compiled();
     for (mode, proof) in [
         ("rdma", "RDMA transferred "),
-        ("tcp", "RDMA was not used, because mode tcp asked for TCP"),
+        ("tcp", "RDMA was not used, because mode tcp was requested"),
     ] {
         let output = launch(folder.path(), mode);
         let (printed, said) = (text(&output.stdout), text(&output.stderr));

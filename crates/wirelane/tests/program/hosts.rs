@@ -87,7 +87,7 @@ fn hosts_that_are_reached_and_one_that_is_not() {
     let (code, text, _) = check(&mut wirelane(), &["--hosts", "alpha,beta,gamma"]);
     assert_eq!(code, Some(1), "{text}");
     assert!(
-        text.contains("! mtu: gamma has 1024 in 1500, where alpha, beta have 4096 in 9000"),
+        text.contains("! mtu: gamma has 1024 in 1500, but alpha, beta have 4096 in 9000"),
         "{text}"
     );
     let (code, text, complaint) = check(&mut wirelane(), &["--hosts", "alpha,dead,beta"]);
@@ -164,7 +164,7 @@ fn hosts_come_from_files_and_schedulers_too() {
     for (arguments, words) in [
         (vec![], "no hosts are named"),
         (vec!["--hosts", "a:x"], "--hosts has \"a:x\""),
-        (vec!["--hosts=-oProxyCommand=x"], "no host's name"),
+        (vec!["--hosts=-oProxyCommand=x"], "is not a host name"),
         (vec!["--hostfile", &wrong], "line 1 has \"slot=4\""),
     ] {
         let (code, _, complaint) = of_trees(&arguments);

@@ -41,7 +41,7 @@ fn a_command_in_a_pod_gets_its_device_by_exact_name_and_the_reasons() {
     }
     let why = stderr(&output);
     assert!(why.contains("mlx5_4:1  kept"), "{why}");
-    assert!(why.contains("given by PCIDEVICE_OPENSHIFT_IO_RDMA_INFO"), "{why}");
+    assert!(why.contains("assigned by PCIDEVICE_OPENSHIFT_IO_RDMA_INFO"), "{why}");
     assert!(
         why.lines().any(|line| line.starts_with("mlx5_0 ") && line.contains("dropped")),
         "{why}"
@@ -83,7 +83,7 @@ fn what_does_not_hold_together_is_refused_with_the_reason() {
         "this host's files show mlx5_4",
     );
     let elsewhere = INFO.replace("0000:3b:02.6", "0000:99:00.1").replace("mlx5_4", "mlx5_40");
-    refused(&[("PCIDEVICE_A_B_INFO", &elsewhere)], "none of it can be used");
+    refused(&[("PCIDEVICE_A_B_INFO", &elsewhere)], "none of them can be used");
     refused(
         &[("PCIDEVICE_A_B", "../../etc/passwd")],
         "neither a PCI address nor an auxiliary device",

@@ -46,7 +46,7 @@ fn infiniband_and_roce_have_networks_of_their_own() {
     has(&text, &["kind: SriovIBNetwork", "networkNamespace: train"]);
     let output = run(&["k8s", "network", "--root", &tree("mlx5-roce")]);
     assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
-    assert!(stderr(&output).contains("give a range"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("pass an address range"), "{}", stderr(&output));
     let text = printed(&[
         "network",
         "--root",

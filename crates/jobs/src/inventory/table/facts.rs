@@ -1,4 +1,4 @@
-//! What hosts are compared by: one row a fact.
+//! The facts by which hosts are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,33 +6,39 @@ use node::{GidType, LinkLayer, Port, Seen};
 
 use doctor::{Case, gbps, is_roce};
 
-/// Something that hosts have.
+/// A fact of a host.
 pub(super) struct Fact {
-    /// As a column's head and in words.
+    /// The column header, and its name in messages.
     pub(super) name: &'static str,
-    /// Whether a job across hosts that differ in it will suffer.
+    /// Whether a difference affects a job across the hosts.
     pub(super) matters: bool,
-    /// What a host has that has none; `None`: then it is not compared, since another fact tells why.
+    /// The text for a host without it; `None`: such a host is not compared, since another fact shows why.
     pub(super) none: Option<&'static str>,
-    /// What comes of it when hosts differ.
+    /// The effect of a difference.
     pub(super) why: &'static str,
     pub(super) read: fn(&Case<'_>) -> Option<String>,
 }
 
 /// In the order of the columns.
 pub(super) const FACTS: &[Fact] = &[
-    fact("devices", true, Some("no RDMA device"), "a job uses what all of them have", devices),
-    fact("links", true, Some("no active port"), "the slowest host sets the pace of all", links),
-    fact("gid", true, None, "all need an address of one kind, on one fabric", gids),
-    fact("gid index", false, None, "so give jobs no NCCL_IB_GID_INDEX: `wirelane env`", indices),
-    fact("mtu", true, None, "one size of packets should hold for all of a fabric", mtus),
-    fact("firmware", false, None, "of one model, one version is easier to look after", firmware),
-    fact("driver", false, Some("the kernel's own"), "one is easier to look after", drivers),
-    fact("kernel", false, None, "one version is easier to look after", kernel),
-    fact("rdma-core", false, Some("none"), "programs reach RDMA devices by it", rdma_core),
-    fact("nccl", false, None, "ranks of one job must load one version", nccl),
-    fact("memlock", true, None, "who may lock little fails, or falls to TCP", memlock),
-    fact("gpus", true, Some("no GPU"), "ranks without one wait, or do not start", gpus),
+    fact("devices", true, Some("no RDMA device"), "a job uses only what all hosts have", devices),
+    fact("links", true, Some("no active port"), "the slowest host limits all", links),
+    fact("gid", true, None, "all hosts need addresses of one kind, on one fabric", gids),
+    fact(
+        "gid index",
+        false,
+        None,
+        "do not set NCCL_IB_GID_INDEX for jobs: `wirelane env`",
+        indices,
+    ),
+    fact("mtu", true, None, "a fabric should have one packet size", mtus),
+    fact("firmware", false, None, "one version per model is easier to maintain", firmware),
+    fact("driver", false, Some("the kernel's own"), "one driver is easier to maintain", drivers),
+    fact("kernel", false, None, "one version is easier to maintain", kernel),
+    fact("rdma-core", false, Some("none"), "programs use RDMA devices through it", rdma_core),
+    fact("nccl", false, None, "all ranks of a job must load the same version", nccl),
+    fact("memlock", true, None, "a job with a low limit fails, or falls back to TCP", memlock),
+    fact("gpus", true, Some("no GPU"), "ranks without a GPU wait, or do not start", gpus),
 ];
 
 const fn fact(
@@ -51,7 +57,7 @@ fn devices(case: &Case<'_>) -> Option<String> {
     counted(case.node.devices.iter().map(|device| driver(&device.driver)))
 }
 
-/// `8 InfiniBand 400 Gb/s`, of ports that carry traffic.
+/// `8 InfiniBand 400 Gb/s`, for active ports.
 fn links(case: &Case<'_>) -> Option<String> {
     counted(case.active_ports().map(|(device, port)| {
         let kind = match port.link_layer {
@@ -65,9 +71,9 @@ fn links(case: &Case<'_>) -> Option<String> {
     }))
 }
 
-/// Of RoCE, the best kind of address that a port has; of InfiniBand, the subnet.
+/// For RoCE, the best kind of address of a port; for InfiniBand, the subnet.
 fn gids(case: &Case<'_>) -> Option<String> {
-    let of = |(device, port): (_, &Port)| match port.link_layer {
+    let kind = |(device, port): (_, &Port)| match port.link_layer {
         Seen::Value(LinkLayer::InfiniBand) => {
             let mut parts = port.gids.first()?.gid.segments();
             parts[4..].fill(0);
@@ -76,18 +82,18 @@ fn gids(case: &Case<'_>) -> Option<String> {
         _ if is_roce(device, port) => Some(best(port).map_or("none", |(kind, _)| kind).to_owned()),
         _ => None,
     };
-    distinct(case.active_ports().filter_map(of))
+    distinct(case.active_ports().filter_map(kind))
 }
 
-/// Where such an address is in RoCE ports' tables.
+/// The GID index of such an address, on RoCE ports.
 fn indices(case: &Case<'_>) -> Option<String> {
     let roce = case.active_ports().filter(|(device, port)| is_roce(device, port));
     distinct(roce.filter_map(|(_, port)| Some(best(port)?.1.to_string())))
 }
 
-/// The kind and the place of the first address of the best kind: what NCCL would take by itself, IPv6 put last.
+/// The kind and index of the first address of the best kind: NCCL's default choice, with IPv6 last.
 fn best(port: &Port) -> Option<(&'static str, u32)> {
-    let sort = |gid: &node::Gid| match (gid.kind.value(), gid.ipv4().is_some()) {
+    let rank = |gid: &node::Gid| match (gid.kind.value(), gid.ipv4().is_some()) {
         _ if gid.is_link_local() => None,
         (Some(GidType::RoceV2), true) => Some((0, "v2 IPv4")),
         (Some(GidType::RoceV2), false) => Some((1, "v2 IPv6")),
@@ -95,13 +101,13 @@ fn best(port: &Port) -> Option<(&'static str, u32)> {
         (Some(GidType::IbOrRoceV1), false) => Some((3, "v1 IPv6")),
         (None, _) => None,
     };
-    let sorted = port.gids.iter().filter_map(|gid| Some((sort(gid)?, gid.index)));
-    sorted
+    let ranked = port.gids.iter().filter_map(|gid| Some((rank(gid)?, gid.index)));
+    ranked
         .min_by_key(|((order, _), index)| (*order, *index))
         .map(|((_, kind), index)| (kind, index))
 }
 
-/// What packets of RDMA have room for, and beside it what the net device's have.
+/// The RDMA MTU, with the MTU of the net device.
 fn mtus(case: &Case<'_>) -> Option<String> {
     let size = |port: &Port| {
         let netdev = port.netdev.as_deref().and_then(|name| case.node.netdev(name));
@@ -115,13 +121,13 @@ fn mtus(case: &Case<'_>) -> Option<String> {
 
 fn firmware(case: &Case<'_>) -> Option<String> {
     distinct(case.node.devices.iter().filter_map(|device| {
-        // Software has `0.0.0`, or nothing.
+        // Software devices have `0.0.0`, or nothing.
         let _ = device.pci?;
         device.firmware.value().cloned()
     }))
 }
 
-/// Versions of drivers that do not come with the kernel, which have one of their own.
+/// Versions of out-of-tree drivers; the kernel's own have none.
 fn drivers(case: &Case<'_>) -> Option<String> {
     let used: BTreeSet<&str> =
         case.node.devices.iter().filter_map(|device| device.driver.as_deref()).collect();
@@ -135,7 +141,7 @@ fn kernel(case: &Case<'_>) -> Option<String> {
     case.node.host.kernel.value().cloned()
 }
 
-/// `libibverbs.so.1` is a link to `libibverbs.so.1.14.44.0`, of rdma-core 44.0.
+/// `libibverbs.so.1` is a link to `libibverbs.so.1.14.44.0` in rdma-core 44.0.
 fn rdma_core(case: &Case<'_>) -> Option<String> {
     let real = LIBRARIES
         .iter()
@@ -155,7 +161,7 @@ fn nccl(case: &Case<'_>) -> Option<String> {
     plan.nccl.version.map(|version| version.to_string())
 }
 
-/// What a process may lock: as much as it may raise its limit to.
+/// The memory that a process may lock: its hard limit.
 fn memlock(case: &Case<'_>) -> Option<String> {
     let process = &case.node.process;
     let limit = process.memlock?;
@@ -175,7 +181,7 @@ fn gpus(case: &Case<'_>) -> Option<String> {
     counted(case.node.gpus.iter().map(name))
 }
 
-/// How many of each: `2 a, 1 b`.
+/// The count of each: `2 a, 1 b`.
 fn counted(things: impl Iterator<Item = String>) -> Option<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for thing in things {
@@ -186,7 +192,7 @@ fn counted(things: impl Iterator<Item = String>) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// Each once: `a, b`.
+/// The distinct values: `a, b`.
 fn distinct(things: impl Iterator<Item = String>) -> Option<String> {
     let things: BTreeSet<String> = things.collect();
     (!things.is_empty()).then(|| things.into_iter().collect::<Vec<_>>().join(", "))

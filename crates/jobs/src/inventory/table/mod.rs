@@ -1,8 +1,8 @@
-//! Hosts beside each other: one row a host, and where they differ.
+//! A comparison of hosts: one row per host, and their differences.
 //!
-//! A fact is a row of [`facts::FACTS`]. What most hosts have is taken for what is meant, the first host's of equals; whoever
-//! has something else is marked. Whether two hosts fit together is what `doctor --peer` says of the first that was
-//! reached and each other.
+//! A fact is a row of [`facts::FACTS`]. The most common value is assumed to be intended, or the first host's if several are
+//! equally common; hosts with another value are marked. Whether hosts fit together is checked as by `doctor --peer`, between
+//! the first reached host and each other one.
 
 mod facts;
 
@@ -13,85 +13,85 @@ use serde::Serialize;
 use doctor::{Case, Verdict, peer};
 use facts::{FACTS, Fact};
 
-/// Hosts beside each other.
+/// A comparison of hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Table {
-    /// In their order.
+    /// One per host, in their order.
     pub rows: Vec<Row>,
-    /// Where they differ, in words.
+    /// Their differences.
     pub differences: Vec<Difference>,
 }
 
-/// What is known of a host.
+/// The facts of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// Its name.
     pub host: String,
-    /// Why nothing is known of it.
+    /// Why it could not be reached.
     pub unreached: Option<String>,
-    /// One for each fact, in the order of [`Table::heads`]; none of a host that was not reached.
+    /// One for each fact, in the order of [`Table::column_names`]; empty for an unreached host.
     pub cells: Vec<Cell>,
 }
 
 /// A fact of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cell {
-    /// Which.
+    /// The name of the fact.
     pub fact: &'static str,
-    /// What it is there, if it is known or there is any.
+    /// Its value, if known.
     pub value: Option<String>,
-    /// Whether others have something else.
+    /// Whether it differs from other hosts.
     pub mark: Mark,
 }
 
-/// How a host's fact stands to those of others.
+/// How a host's fact compares to those of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
-    /// As most have it.
+    /// The most common value.
     Same,
-    /// Differs, which is worth knowing.
+    /// Differs, without effect on jobs.
     Differs,
-    /// Differs, and a job across these hosts will suffer from it.
+    /// Differs, and affects a job across these hosts.
     Matters,
 }
 
-/// Something in which hosts differ, or do not fit.
+/// A difference of hosts, or why they do not fit together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// The fact, or `fit`.
     pub fact: &'static str,
-    /// Whether a job across these hosts will suffer from it.
+    /// Whether it affects a job across these hosts.
     pub matters: bool,
-    /// Who differs.
+    /// The hosts that differ.
     pub hosts: Vec<String>,
-    /// One line.
+    /// The difference in one line.
     pub words: String,
 }
 
 impl Table {
-    /// Compares hosts; of one that was not reached there is only the reason.
+    /// Compares hosts; an unreached host has only the reason.
     pub fn new(hosts: &[(String, Result<Case<'_>, String>)]) -> Self {
         let mut rows: Vec<Row> = hosts.iter().map(row).collect();
         let mut differences = Vec::new();
         for (at, fact) in FACTS.iter().enumerate() {
             differences.extend(mark(&mut rows, at, fact));
         }
-        differences.extend(fit(hosts));
+        differences.extend(check_fit(hosts));
         Table { rows, differences }
     }
 
-    /// What the columns are called.
-    pub fn heads() -> impl Iterator<Item = &'static str> {
+    /// The column headers.
+    pub fn column_names() -> impl Iterator<Item = &'static str> {
         FACTS.iter().map(|fact| fact.name)
     }
 
-    /// Whether a job across these hosts will suffer.
+    /// Whether a difference affects a job across these hosts.
     pub fn matters(&self) -> bool {
         self.differences.iter().any(|difference| difference.matters)
     }
 
-    /// How many hosts were not reached.
+    /// Number of unreached hosts.
     pub fn unreached(&self) -> usize {
         self.rows.iter().filter(|row| row.unreached.is_some()).count()
     }
@@ -109,35 +109,36 @@ fn row((host, case): &(String, Result<Case<'_>, String>)) -> Row {
     Row { host: host.clone(), unreached, cells }
 }
 
-/// Marks hosts that differ from most, and lists the differences.
+/// Marks hosts that differ from the most common value, and returns the differences.
 fn mark(rows: &mut [Row], at: usize, fact: &Fact) -> Vec<Difference> {
     let compared = |row: &Row| row.cells.get(at).map(|cell| cell.value.clone());
     let values: Vec<Option<Option<String>>> = rows.iter().map(compared).collect();
     let values: Vec<Option<String>> =
         values.into_iter().map(|value| value?.or_else(|| fact.none.map(str::to_owned))).collect();
-    let Some(usual) = usual(&values) else { return Vec::new() };
+    let Some(common) = most_common(&values) else { return Vec::new() };
     let having = |value: &str| -> Vec<String> {
         let hosts = rows.iter().zip(&values).filter(|(_, other)| other.as_deref() == Some(value));
         hosts.map(|(row, _)| row.host.clone()).collect()
     };
-    let most = having(&usual);
-    let mut odd: Vec<&String> = values.iter().flatten().filter(|value| **value != usual).collect();
+    let most = having(&common);
+    let mut different: Vec<&String> =
+        values.iter().flatten().filter(|value| **value != common).collect();
     let mut seen = BTreeSet::new();
-    odd.retain(|value| seen.insert(*value));
+    different.retain(|value| seen.insert(*value));
     let difference = |value: &&String| {
         let hosts = having(value);
         let (who, others, name, why) = (list(&hosts), list(&most), fact.name, fact.why);
         let words = format!(
-            "{name}: {} {value}, where {} {usual}; {why}",
+            "{name}: {} {value}, but {} {common}; {why}",
             has(&who, &hosts),
             has(&others, &most)
         );
         Difference { fact: name, matters: fact.matters, hosts, words }
     };
-    let differences: Vec<Difference> = odd.iter().map(difference).collect();
+    let differences: Vec<Difference> = different.iter().map(difference).collect();
     for row in rows.iter_mut() {
-        let is_odd = differences.iter().any(|difference| difference.hosts.contains(&row.host));
-        if let Some(cell) = row.cells.get_mut(at).filter(|_| is_odd) {
+        let differs = differences.iter().any(|difference| difference.hosts.contains(&row.host));
+        if let Some(cell) = row.cells.get_mut(at).filter(|_| differs) {
             cell.mark = if fact.matters { Mark::Matters } else { Mark::Differs };
         }
     }
@@ -148,23 +149,23 @@ fn has(who: &str, hosts: &[String]) -> String {
     format!("{who} {}", if hosts.len() == 1 { "has" } else { "have" })
 }
 
-/// What most have; of equals, what the first has.
-fn usual(values: &[Option<String>]) -> Option<String> {
+/// The most common value; the first one if several are equally common.
+fn most_common(values: &[Option<String>]) -> Option<String> {
     let values: Vec<&String> = values.iter().flatten().collect();
     let having = |value: &&&String| values.iter().filter(|other| other == value).count();
-    // The last of equals is taken, so the first comes last.
+    // `max_by_key` returns the last of equals, so the order is reversed.
     values.iter().rev().max_by_key(having).map(|value| (*value).clone())
 }
 
-/// Whether the first host that was reached and each other fit together.
-fn fit(hosts: &[(String, Result<Case<'_>, String>)]) -> Vec<Difference> {
+/// Checks whether the first reached host and each other one fit together.
+fn check_fit(hosts: &[(String, Result<Case<'_>, String>)]) -> Vec<Difference> {
     let mut reached = hosts.iter().filter_map(|(host, case)| Some((host, case.as_ref().ok()?)));
     let Some((first, ours)) = reached.next() else { return Vec::new() };
-    let is_none = |case: &Case<'_>| case.active_ports().next().is_none();
+    let has_no_fabric = |case: &Case<'_>| case.active_ports().next().is_none();
     let mut found: Vec<Difference> = Vec::new();
     for (host, theirs) in reached {
-        // Where both have no fabric they fit as well as can be, and where one has none the table says so.
-        if is_none(ours) || is_none(theirs) {
+        // A host without a fabric is in the table as such.
+        if has_no_fabric(ours) || has_no_fabric(theirs) {
             continue;
         }
         let findings = peer::compare(ours, theirs).into_iter();
@@ -189,17 +190,21 @@ fn fit(hosts: &[(String, Result<Case<'_>, String>)]) -> Vec<Difference> {
     found
 }
 
-/// Hosts for people: the first few by name.
+/// The first few hosts by name, and the number of others.
 fn list(hosts: &[String]) -> String {
     match hosts.len() {
-        0..=MAX_NAMED => hosts.join(", "),
+        0..=MAX_LISTED_HOSTS => hosts.join(", "),
         many => {
-            format!("{} and {} more", hosts[..MAX_NAMED - 1].join(", "), many - MAX_NAMED + 1)
+            format!(
+                "{} and {} more",
+                hosts[..MAX_LISTED_HOSTS - 1].join(", "),
+                many - MAX_LISTED_HOSTS + 1
+            )
         }
     }
 }
 
-const MAX_NAMED: usize = 4;
+const MAX_LISTED_HOSTS: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -227,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_three_is_the_odd_one_wherever_it_stands() {
+    fn one_of_three_is_marked_whatever_its_position() {
         for names in [["mtu", "mlx5-roce", "mlx5-roce"], ["mlx5-roce", "mlx5-roce", "mtu"]] {
             let table = table(&names);
             let mtu = table.differences.iter().find(|one| one.fact == "mtu").expect("a difference");
@@ -239,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_was_not_reached_is_no_measure_for_others() {
+    fn unreached_hosts_are_not_compared() {
         let rows = [("a".to_owned(), Err("dead".to_owned())), ("b".to_owned(), Err(String::new()))];
         let table = Table::new(&rows);
         assert_eq!((table.unreached(), table.differences.len()), (2, 0));

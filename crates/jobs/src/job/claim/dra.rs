@@ -1,7 +1,7 @@
 //! The DRA driver for SR-IOV: `SRIOVNETWORK_*`, one set of variables for each device.
 //!
-//! A device's name stands in the middle of its variables with `_` for `-`, so it is taken from the one that
-//! begins with a fixed word and holds its address.
+//! A device's name is in the middle of its variables with `_` for `-`, so it is taken from the variable that
+//! has a fixed prefix and contains its address.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(super) fn gather(environment: &BTreeMap<String, String>, claims: &mut Claims
         if let Some(device) = variable.strip_prefix(DEVICE) {
             match claim(environment, variable, device, value) {
                 Ok(claim) => claims.add(claim),
-                Err(reason) => claims.wrong.push(reason),
+                Err(reason) => claims.errors.push(reason),
             }
         }
     }
@@ -20,7 +20,7 @@ pub(super) fn gather(environment: &BTreeMap<String, String>, claims: &mut Claims
     for id in list.split(',').map(str::trim).filter(|id| !id.is_empty()) {
         match DeviceId::parse(id) {
             Some(id) => claims.add(Claim::new(id, ADDRESSES)),
-            None => claims.wrong.push(not_an_address(ADDRESSES, id)),
+            None => claims.errors.push(not_an_address(ADDRESSES, id)),
         }
     }
 }
@@ -32,10 +32,10 @@ fn claim(
     address: &str,
 ) -> Result<Claim, String> {
     let id = DeviceId::parse(address.trim()).ok_or_else(|| not_an_address(variable, address))?;
-    let said = |what: &str| environment.get(&format!("{PREFIX}{device}_{what}")).cloned();
+    let value = |suffix: &str| environment.get(&format!("{PREFIX}{device}_{suffix}")).cloned();
     let mut claim = Claim::new(id, variable);
-    claim.is_vfio = said("VFIO_DEVICE").is_some();
-    let claim = claim.with_rdma(said("RDMA_DEVICE"), said("RDMA_UVERB"));
+    claim.is_vfio = value("VFIO_DEVICE").is_some();
+    let claim = claim.with_rdma(value("RDMA_DEVICE"), value("RDMA_UVERB"));
     claim.map_err(|reason| format!("{PREFIX}{device}_* {reason}"))
 }
 
@@ -65,7 +65,7 @@ mod tests {
         let environment = environment.map(|(n, v)| (n.to_owned(), v.to_owned())).into();
         let mut claims = Claims::default();
         gather(&environment, &mut claims);
-        assert!(claims.wrong.is_empty(), "{:?}", claims.wrong);
+        assert!(claims.errors.is_empty(), "{:?}", claims.errors);
         let [rdma, vfio] = claims.claims.as_slice() else { panic!("{claims:?}") };
         assert_eq!(rdma.rdma_device.as_deref(), Some("mlx5_4"));
         assert_eq!(rdma.uverbs.as_deref(), Some("uverbs4"));
@@ -74,11 +74,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn an_invalid_address_is_refused() {
         let environment =
             [("SRIOVNETWORK_PCI_ADDRESSES".to_owned(), "0000:3b:02.6,eth0".to_owned())];
         let mut claims = Claims::default();
         gather(&environment.into(), &mut claims);
-        assert_eq!(claims.wrong.len(), 1, "{claims:?}");
+        assert_eq!(claims.errors.len(), 1, "{claims:?}");
     }
 }

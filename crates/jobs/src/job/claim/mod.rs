@@ -1,7 +1,7 @@
-//! What the platform says it gave to this pod: claims, to be checked.
+//! Claims: the devices that the platform reports as assigned to this pod. They are checked later.
 //!
-//! Three families tell: the SR-IOV device plugin and the DRA driver by variables, Multus by a file. The shared
-//! device plugin, EFA's and the host itself tell nothing; then there is no claim, and what works is taken.
+//! There are three sources: the SR-IOV device plugin and the DRA driver set variables, Multus writes a file. The shared
+//! device plugin, EFA's and a plain host report nothing; then there is no claim, and all usable devices are selected.
 
 mod dra;
 mod multus;
@@ -12,41 +12,41 @@ use std::fmt;
 
 use node::{Address, Tree};
 
-/// A device that was given to this pod, as its platform tells.
+/// A device that was assigned to this pod, as reported by the platform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claim {
-    /// Which function it is.
+    /// The function.
     pub(super) id: DeviceId,
-    /// The RDMA device that it is said to have.
+    /// The claimed RDMA device.
     pub(super) rdma_device: Option<String>,
-    /// The device node that it is said to have: `uverbs4`.
+    /// The claimed device node: `uverbs4`.
     pub(super) uverbs: Option<String>,
-    /// Whether RDMA was promised; a function for plain packets is given by the same variables.
+    /// Whether RDMA was assigned; functions without RDMA are in the same variables.
     pub(super) promises_rdma: bool,
-    /// Whether it was given to a driver in user space, so that the kernel has no RDMA device of it.
+    /// Whether it was assigned to a user-space driver, so that the kernel has no RDMA device for it.
     pub(super) is_vfio: bool,
-    /// The variable or file that says so.
+    /// The variable or file with the claim.
     pub(super) source: String,
 }
 
-/// What names a function: its PCI address, or of a subfunction its auxiliary device.
+/// The ID of a function: its PCI address, or for a subfunction its auxiliary device.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DeviceId {
     Pci(Address),
     Auxiliary(String),
 }
 
-/// All claims, and what is wrong with them.
+/// All claims, with warnings and errors.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     pub(super) claims: Vec<Claim>,
-    /// Read past: something else tells the same.
-    pub(super) doubts: Vec<String>,
-    /// Nothing can be built on these.
-    pub(super) wrong: Vec<String>,
+    /// Problems that were worked around with another source.
+    pub(super) warnings: Vec<String>,
+    /// Problems for which the plan is refused.
+    pub(super) errors: Vec<String>,
 }
 
-/// Everything that the environment and Multus's file claim.
+/// All claims of the environment and of Multus's file.
 pub(super) fn gather(environment: &BTreeMap<String, String>, tree: &Tree) -> Claims {
     let mut claims = Claims::default();
     plugin::gather(environment, &mut claims);
@@ -56,13 +56,14 @@ pub(super) fn gather(environment: &BTreeMap<String, String>, tree: &Tree) -> Cla
 }
 
 impl Claims {
-    /// Adds a claim to what others say of the same function. Two that differ cannot both be right.
+    /// Adds a claim, or merges it with another on the same function. Claims that differ are an error.
     fn add(&mut self, claim: Claim) {
         let Some(known) = self.claims.iter_mut().find(|known| known.id == claim.id) else {
-            if self.claims.len() < MAX {
+            if self.claims.len() < MAX_CLAIMS {
                 self.claims.push(claim);
-            } else if self.claims.len() == MAX {
-                self.wrong.push(format!("{}: more than {MAX} devices are claimed", claim.source));
+            } else if self.claims.len() == MAX_CLAIMS {
+                self.errors
+                    .push(format!("{}: more than {MAX_CLAIMS} devices are claimed", claim.source));
             }
             return;
         };
@@ -74,8 +75,8 @@ impl Claims {
             if let (Some(one), Some(other)) = (one, other)
                 && one != other
             {
-                self.wrong.push(format!(
-                    "{}: {} says that its {what} is {one}, {} says {other}",
+                self.errors.push(format!(
+                    "{}: its {what} is {one} in {}, but {other} in {}",
                     claim.id, known.source, claim.source
                 ));
                 return;
@@ -100,11 +101,11 @@ impl Claim {
         }
     }
 
-    /// Takes what is said of its RDMA device; an empty word says nothing. Names that no device has are refused,
+    /// Adds the claimed RDMA device; an empty string is no claim. Invalid names are refused,
     /// with a reason that follows the source's name.
     fn with_rdma(mut self, device: Option<String>, uverbs: Option<String>) -> Result<Self, String> {
-        let is_said = |word: &String| !word.trim().is_empty();
-        let (device, uverbs) = (device.filter(is_said), uverbs.filter(is_said));
+        let is_set = |text: &String| !text.trim().is_empty();
+        let (device, uverbs) = (device.filter(is_set), uverbs.filter(is_set));
         if let Some(name) = device.as_deref().filter(|name| !is_device_name(name)) {
             return Err(format!("names an RDMA device {}", quoted(name)));
         }
@@ -120,7 +121,7 @@ impl Claim {
 }
 
 impl DeviceId {
-    /// Reads `0000:3b:02.6` or `mlx5_core.sf.4`.
+    /// Parses `0000:3b:02.6` or `mlx5_core.sf.4`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if let Some(address) = Address::parse(text) {
             return Some(DeviceId::Pci(address));
@@ -132,14 +133,14 @@ impl DeviceId {
                 && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         };
         let [driver, kind, number] = parts.as_slice() else { return None };
-        let good = text.len() <= LONGEST_NAME
+        let good = text.len() <= MAX_NAME_BYTES
             && word(driver)
             && word(kind)
             && number.parse::<u32>().is_ok();
         good.then(|| DeviceId::Auxiliary(text.to_owned()))
     }
 
-    /// Where its files are.
+    /// Its folder in /sys.
     pub(super) fn folder(&self) -> String {
         match self {
             DeviceId::Pci(address) => address.folder(),
@@ -157,27 +158,27 @@ impl fmt::Display for DeviceId {
     }
 }
 
-/// Whether NCCL's and UCX's lists can hold it: they part names at commas and colons.
+/// Whether it can be in NCCL's and UCX's lists, which separate names by commas and colons.
 pub(super) fn is_device_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-    !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(plain)
+    !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.bytes().all(plain)
 }
 
-/// Outside text in a message: short, in quotes, nothing that a terminal obeys.
+/// Untrusted text for a message: truncated, quoted, control characters escaped.
 pub(super) fn quoted(text: &str) -> String {
     let short: String = text.chars().take(40).collect();
     let more = if short.len() < text.len() { "…" } else { "" };
     format!("{short:?}{more}")
 }
 
-/// `uverbs4` of `/dev/infiniband/uverbs4`.
+/// `uverbs4` from `/dev/infiniband/uverbs4`.
 fn node_name(path: &str) -> Option<String> {
     let name = path.strip_prefix("/dev/infiniband/")?;
     let number = name.strip_prefix("uverbs")?;
     number.parse::<u32>().ok().map(|_| name.to_owned())
 }
 
-/// No pod has more.
-const MAX: usize = 256;
+/// More than any pod has.
+const MAX_CLAIMS: usize = 256;
 /// IB_DEVICE_NAME_MAX.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_BYTES: usize = 64;

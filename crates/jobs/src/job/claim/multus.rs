@@ -1,7 +1,7 @@
 //! Multus: the annotation `k8s.v1.cni.cncf.io/network-status`, where the pod has it as a file by the downward API.
 //!
-//! The file says the same as the variables, and more where a plugin is old. It is written again while the pod
-//! starts, so half of it or none is no reason to refuse.
+//! The file has the same claims as the variables, and more with an old plugin. It is rewritten while the pod
+//! starts, so an incomplete or missing file is not an error.
 
 use node::{Seen, Tree};
 use serde::Deserialize;
@@ -13,7 +13,7 @@ pub(super) fn gather(tree: &Tree, claims: &mut Claims) {
         let Seen::Value(text) = tree.text(path) else { continue };
         match networks(&text) {
             Ok(networks) => networks.into_iter().for_each(|network| add(path, network, claims)),
-            Err(reason) => claims.doubts.push(format!("{path} is not used: {reason}")),
+            Err(reason) => claims.warnings.push(format!("{path} is not used: {reason}")),
         }
     }
 }
@@ -37,10 +37,10 @@ struct Pci {
     rdma_device: Option<String>,
 }
 
-/// A file has the annotation alone, or all annotations: a line each, `name="value"` with the value quoted.
+/// A file has only the annotation, or all annotations: a line each, `name="value"` with the value quoted.
 fn networks(text: &str) -> Result<Vec<Network>, String> {
-    let of_all = text.lines().find_map(|line| line.strip_prefix(ANNOTATION)?.strip_prefix('='));
-    let status = match of_all {
+    let among_all = text.lines().find_map(|line| line.strip_prefix(ANNOTATION)?.strip_prefix('='));
+    let status = match among_all {
         Some(value) => {
             serde_json::from_str(value).map_err(|error| format!("{ANNOTATION}: {error}"))?
         }
@@ -48,7 +48,7 @@ fn networks(text: &str) -> Result<Vec<Network>, String> {
         None => return Ok(Vec::new()),
     };
     serde_json::from_str(&status)
-        .map_err(|error| format!("{ANNOTATION} is not as Multus writes it: {error}"))
+        .map_err(|error| format!("{ANNOTATION} is not in Multus's format: {error}"))
 }
 
 fn add(path: &str, network: Network, claims: &mut Claims) {
@@ -56,12 +56,12 @@ fn add(path: &str, network: Network, claims: &mut Claims) {
     let Some(id) = pci.address.as_deref().and_then(DeviceId::parse) else { return };
     match Claim::new(id, path).with_rdma(pci.rdma_device, None) {
         Ok(claim) => claims.add(claim),
-        Err(reason) => claims.doubts.push(format!("{path} {reason}")),
+        Err(reason) => claims.warnings.push(format!("{path} {reason}")),
     }
 }
 
 const ANNOTATION: &str = "k8s.v1.cni.cncf.io/network-status";
-/// Where manifests mount it: ours, the network resources injector's, the Kubernetes documents'.
+/// Its path in manifests: ours, the network resources injector's, the Kubernetes documentation's.
 const FILES: [&str; 3] =
     ["/etc/podnetinfo/network-status", "/etc/podnetinfo/annotations", "/etc/podinfo/annotations"];
 
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_annotation_by_itself_and_among_others() {
+    fn the_annotation_is_found_alone_and_among_others() {
         let quoted = serde_json::to_string(STATUS).expect("a string");
         let all = format!("a=\"b\"\n{ANNOTATION}={quoted}\nz=\"\"\n");
         for (path, text) in [(FILES[0], STATUS), (FILES[1], &all)] {
@@ -93,9 +93,9 @@ mod tests {
     }
 
     #[test]
-    fn half_a_file_is_read_past() {
+    fn an_incomplete_file_is_a_warning() {
         let claims = claims(FILES[0], &STATUS[..100]);
-        assert!(claims.claims.is_empty() && claims.wrong.is_empty());
-        assert_eq!(claims.doubts.len(), 1);
+        assert!(claims.claims.is_empty() && claims.errors.is_empty());
+        assert_eq!(claims.warnings.len(), 1);
     }
 }

@@ -1,8 +1,8 @@
-//! The SR-IOV device plugin: `PCIDEVICE_<PREFIX>_<RESOURCE>` is a list of ids, and with `_INFO` behind it a JSON
-//! object of what each has.
+//! The SR-IOV device plugin: `PCIDEVICE_<PREFIX>_<RESOURCE>` is a list of IDs, and with the suffix `_INFO` a JSON
+//! object with details of each.
 //!
-//! A resource may itself be called `…_INFO`, and its name may hold a dash, which no shell can read: so all
-//! variables are walked, and the value decides what it is. `rdma_dev` is in the object since v3.10.0 alone.
+//! A resource may itself be called `…_INFO`, and its name may contain a dash, which no shell can read: so all
+//! variables are checked, and the value decides what it is. `rdma_dev` is in the object only since v3.10.0.
 
 use std::collections::BTreeMap;
 
@@ -13,45 +13,46 @@ use serde_json::{Map, Value};
 use super::{Claim, Claims, DeviceId, quoted};
 
 pub(super) fn gather(environment: &BTreeMap<String, String>, claims: &mut Claims) {
-    let variables: BTreeMap<&str, Says> = environment
+    let variables: BTreeMap<&str, PluginVariable> = environment
         .iter()
         .filter(|(name, _)| name.starts_with(PREFIX))
-        .map(|(name, value)| (name.as_str(), Says::read(name, value)))
+        .map(|(name, value)| (name.as_str(), PluginVariable::read(name, value)))
         .collect();
-    for (name, says) in &variables {
-        match says {
-            Says::List(ids) => take_list(name, ids, &variables, claims),
-            Says::Info(info) => take_info(name, info, &variables, claims),
-            Says::Broken(reason) => take_broken(name, reason, &variables, claims),
+    for (name, variable) in &variables {
+        match variable {
+            PluginVariable::List(ids) => take_list(name, ids, &variables, claims),
+            PluginVariable::Info(info) => take_info(name, info, &variables, claims),
+            PluginVariable::Broken(reason) => take_broken(name, reason, &variables, claims),
         }
     }
 }
 
-/// What a variable says.
-enum Says {
+/// The content of a variable.
+enum PluginVariable {
     List(Vec<DeviceId>),
     Info(Vec<Claim>),
     Broken(String),
 }
 
-impl Says {
+impl PluginVariable {
     fn read(name: &str, value: &str) -> Self {
-        if value.len() > LONGEST {
-            return Says::Broken(format!("is longer than {LONGEST} bytes"));
+        if value.len() > MAX_VALUE_BYTES {
+            return PluginVariable::Broken(format!("is longer than {MAX_VALUE_BYTES} bytes"));
         }
         if let Ok(object) = serde_json::from_str::<Map<String, Value>>(value) {
-            return read_info(name, object).map_or_else(Says::Broken, Says::Info);
+            return read_info(name, object)
+                .map_or_else(PluginVariable::Broken, PluginVariable::Info);
         }
         let ids = value.split(',').map(str::trim).filter(|id| !id.is_empty());
         let ids: Result<Vec<DeviceId>, &str> =
             ids.map(|id| DeviceId::parse(id).ok_or(id)).collect();
         match ids {
-            Ok(ids) => Says::List(ids),
-            Err(_) if name.ends_with(INFO) => Says::Broken(format!(
+            Ok(ids) => PluginVariable::List(ids),
+            Err(_) if name.ends_with(INFO) => PluginVariable::Broken(format!(
                 "is neither a JSON object nor a list of devices: {}",
                 quoted(value)
             )),
-            Err(id) => Says::Broken(format!(
+            Err(id) => PluginVariable::Broken(format!(
                 "names {}, which is neither a PCI address nor an auxiliary device",
                 quoted(id)
             )),
@@ -59,11 +60,11 @@ impl Says {
     }
 }
 
-/// What the plugin tells of one device; providers that say nothing of RDMA are read past.
+/// The plugin's information on one device; providers other than these are ignored.
 #[derive(Deserialize)]
 struct Providers {
     rdma: Option<Rdma>,
-    /// With `mount` and `dev-mount`, or `vfio-mount` and `vfio-dev-mount` as the plugin's README has it.
+    /// Has `mount` and `dev-mount`, or `vfio-mount` and `vfio-dev-mount` as in the plugin's README.
     vfio: Option<IgnoredAny>,
 }
 
@@ -78,8 +79,9 @@ fn read_info(name: &str, object: Map<String, Value>) -> Result<Vec<Claim>, Strin
         let known = DeviceId::parse(&id).ok_or_else(|| {
             format!("names {}, which is neither a PCI address nor an auxiliary device", quoted(&id))
         })?;
-        let providers: Providers = serde_json::from_value(value)
-            .map_err(|error| format!("has a {id} that is not as the plugin writes it: {error}"))?;
+        let providers: Providers = serde_json::from_value(value).map_err(|error| {
+            format!("has an entry {id} that is not in the plugin's format: {error}")
+        })?;
         let mut claim = Claim::new(known, name);
         claim.is_vfio = providers.vfio.is_some();
         let Some(rdma) = providers.rdma else { return Ok(claim) };
@@ -89,14 +91,19 @@ fn read_info(name: &str, object: Map<String, Value>) -> Result<Vec<Claim>, Strin
     object.into_iter().map(one).collect()
 }
 
-/// A list alone is resolved by the host's files; beside an object it must name the same devices.
-fn take_list(name: &str, ids: &[DeviceId], all: &BTreeMap<&str, Says>, claims: &mut Claims) {
-    if let Some(Says::Info(info)) = all.get(format!("{name}{INFO}").as_str()) {
+/// A list without an object is resolved with the host's files; with an object it must name the same devices.
+fn take_list(
+    name: &str,
+    ids: &[DeviceId],
+    all: &BTreeMap<&str, PluginVariable>,
+    claims: &mut Claims,
+) {
+    if let Some(PluginVariable::Info(info)) = all.get(format!("{name}{INFO}").as_str()) {
         let only_here = ids.iter().find(|id| !info.iter().any(|claim| claim.id == **id));
         let only_there = info.iter().find(|claim| !ids.contains(&claim.id));
         if let Some(id) = only_here.or(only_there.map(|claim| &claim.id)) {
-            claims.wrong.push(format!(
-                "{name} and {name}{INFO} contradict each other: {id} is in one alone"
+            claims.errors.push(format!(
+                "{name} and {name}{INFO} contradict each other: {id} is only in one of them"
             ));
         }
         return;
@@ -106,38 +113,50 @@ fn take_list(name: &str, ids: &[DeviceId], all: &BTreeMap<&str, Says>, claims: &
     }
 }
 
-fn take_info(name: &str, info: &[Claim], all: &BTreeMap<&str, Says>, claims: &mut Claims) {
+fn take_info(
+    name: &str,
+    info: &[Claim],
+    all: &BTreeMap<&str, PluginVariable>,
+    claims: &mut Claims,
+) {
     for claim in info {
         claims.add(claim.clone());
     }
     let list = name.strip_suffix(INFO).and_then(|list| all.get(list));
-    if let Some(Says::Broken(reason)) = list {
+    if let Some(PluginVariable::Broken(reason)) = list {
         claims
-            .doubts
-            .push(format!("{} {reason}; {name} is used alone", name.trim_end_matches(INFO)));
+            .warnings
+            .push(format!("{} {reason}; only {name} is used", name.trim_end_matches(INFO)));
     }
 }
 
-/// The list beside a broken object tells which functions they are, and the host's files tell the rest.
-fn take_broken(name: &str, reason: &str, all: &BTreeMap<&str, Says>, claims: &mut Claims) {
+/// With a broken object, the functions are taken from the list, and the rest from the host's files.
+fn take_broken(
+    name: &str,
+    reason: &str,
+    all: &BTreeMap<&str, PluginVariable>,
+    claims: &mut Claims,
+) {
     let list = name.strip_suffix(INFO).and_then(|list| Some((list, all.get(list)?)));
-    if let Some((list, Says::List(ids))) = list
+    if let Some((list, PluginVariable::List(ids))) = list
         && !ids.is_empty()
     {
-        claims.doubts.push(format!("{name} {reason}; the devices of {list} are looked up instead"));
+        claims
+            .warnings
+            .push(format!("{name} {reason}; the devices of {list} are looked up instead"));
         return;
     }
-    if matches!(all.get(format!("{name}{INFO}").as_str()), Some(Says::Info(_))) {
-        // Said when the object is taken.
+    if matches!(all.get(format!("{name}{INFO}").as_str()), Some(PluginVariable::Info(_))) {
+        // The warning is added with the object.
         return;
     }
-    claims.wrong.push(format!("{name} {reason}"));
+    claims.errors.push(format!("{name} {reason}"));
 }
 
 const PREFIX: &str = "PCIDEVICE_";
 const INFO: &str = "_INFO";
-/// As long as Linux lets one variable be.
-const LONGEST: usize = 128 << 10;
+/// Linux's limit for one variable.
+const MAX_VALUE_BYTES: usize = 128 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -152,7 +171,7 @@ mod tests {
     }
 
     fn only(claims: &Claims) -> (&str, Option<&str>, Option<&str>) {
-        assert!(claims.wrong.is_empty(), "{:?}", claims.wrong);
+        assert!(claims.errors.is_empty(), "{:?}", claims.errors);
         let [claim] = claims.claims.as_slice() else { panic!("{:?}", claims.claims) };
         (&claim.source, claim.rdma_device.as_deref(), claim.uverbs.as_deref())
     }
@@ -171,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_plugin_names_the_node_alone_and_an_older_one_nothing() {
+    fn an_old_plugin_names_only_the_node_and_an_older_one_nothing() {
         let old = r#"{"0000:3b:02.6":{"rdma":{"uverbs":"/dev/infiniband/uverbs4"},"extraInfo":{"a":"b"}}}"#;
         let with_node = claims(&[("PCIDEVICE_INTEL_COM_A_INFO", old)]);
         assert_eq!(only(&with_node), ("PCIDEVICE_INTEL_COM_A_INFO", None, Some("uverbs4")));
@@ -187,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_that_is_called_info_is_a_list_by_its_value() {
+    fn a_resource_that_is_called_info_is_recognized_as_a_list() {
         let claims =
             claims(&[("PCIDEVICE_A_FOO_INFO", "0000:3b:02.6"), ("PCIDEVICE_A_FOO_INFO_INFO", NEW)]);
         assert_eq!(only(&claims).0, "PCIDEVICE_A_FOO_INFO_INFO");
     }
 
     #[test]
-    fn vfio_by_its_old_and_its_new_keys() {
+    fn vfio_is_recognized_by_old_and_new_keys() {
         for keys in [r#""mount":"/dev/vfio/9""#, r#""vfio-mount":"/dev/vfio/9""#] {
             let info = format!(r#"{{"0000:3b:02.6":{{"vfio":{{{keys}}}}}}}"#);
             let claims = claims(&[("PCIDEVICE_A_B_INFO", &info)]);
@@ -203,41 +222,41 @@ mod tests {
     }
 
     #[test]
-    fn broken_json_is_read_past_when_the_list_is_there_and_refused_when_not() {
+    fn broken_json_is_a_warning_with_a_list_and_an_error_without() {
         let beside =
             claims(&[("PCIDEVICE_A_B", "0000:3b:02.6"), ("PCIDEVICE_A_B_INFO", r#"{"0000"#)]);
         assert_eq!(only(&beside).0, "PCIDEVICE_A_B");
-        assert_eq!(beside.doubts.len(), 1);
+        assert_eq!(beside.warnings.len(), 1);
         for value in [r#"{"0000"#, "[]", "null", r#"{"0000:3b:02.6":7}"#, r#"{"../../etc":{}}"#] {
             let alone = claims(&[("PCIDEVICE_A_B_INFO", value)]);
-            assert_eq!(alone.wrong.len(), 1, "{value}");
+            assert_eq!(alone.errors.len(), 1, "{value}");
             assert!(alone.claims.is_empty(), "{value}");
         }
     }
 
     #[test]
-    fn an_empty_name_says_nothing() {
+    fn an_empty_name_is_no_claim() {
         let empty = NEW.replace("mlx5_4", "");
         let claims = claims(&[("PCIDEVICE_A_B_INFO", &empty)]);
         assert_eq!(only(&claims), ("PCIDEVICE_A_B_INFO", None, Some("uverbs4")));
     }
 
     #[test]
-    fn names_that_lead_elsewhere_are_refused() {
+    fn invalid_names_are_refused() {
         for (device, node) in [("mlx5_0,mlx5_1", "uverbs0"), ("../x", "uverbs0"), ("a", "../sda")] {
             let info = format!(
                 r#"{{"0000:3b:02.6":{{"rdma":{{"rdma_dev":"{device}","uverbs":"/dev/infiniband/{node}"}}}}}}"#
             );
-            let wrong = claims(&[("PCIDEVICE_A_B_INFO", &info)]).wrong;
-            let [reason] = wrong.as_slice() else { panic!("{device} {node}: {wrong:?}") };
+            let errors = claims(&[("PCIDEVICE_A_B_INFO", &info)]).errors;
+            let [reason] = errors.as_slice() else { panic!("{device} {node}: {errors:?}") };
             assert_eq!(reason.matches("PCIDEVICE_A_B_INFO").count(), 1, "{reason}");
         }
-        assert_eq!(claims(&[("PCIDEVICE_A_B", "0000:3b:02.6,/etc")]).wrong.len(), 1);
+        assert_eq!(claims(&[("PCIDEVICE_A_B", "0000:3b:02.6,/etc")]).errors.len(), 1);
     }
 
     #[test]
     fn two_variables_that_differ_are_refused() {
         let claims = claims(&[("PCIDEVICE_A_B", "0000:3b:02.7"), ("PCIDEVICE_A_B_INFO", NEW)]);
-        assert!(claims.wrong[0].contains("contradict"), "{:?}", claims.wrong);
+        assert!(claims.errors[0].contains("contradict"), "{:?}", claims.errors);
     }
 }

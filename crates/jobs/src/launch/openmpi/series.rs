@@ -1,4 +1,4 @@
-//! What differs between Open MPI 4 and 5: version 5 has another runtime below it, PRRTE, with parameters of its own.
+//! Differences between Open MPI 4 and 5: version 5 uses another runtime, PRRTE, with its own parameters.
 
 use super::super::arguments::Arguments;
 use super::super::job::Job;
@@ -16,15 +16,17 @@ impl Series {
         match mpi.version.map(|version| version.0) {
             Some(4) => Ok(Series::Four),
             Some(5..) => Ok(Series::Five),
-            Some(_) => Err(format!("{} is too old: launch knows Open MPI 4 and 5", mpi.says)),
+            Some(_) => {
+                Err(format!("{} is too old: launch supports Open MPI 4 and 5", mpi.version_line))
+            }
             None => Err(format!(
-                "{} says it is {:?}: launch knows Open MPI 4 and 5 alone; put one of them first into PATH",
-                mpi.mpirun, mpi.says
+                "{} is {:?}: launch supports only Open MPI 4 and 5; put one of them first in PATH",
+                mpi.mpirun, mpi.version_line
             )),
         }
     }
 
-    /// What shared memory is called.
+    /// The name of the shared memory BTL.
     pub(super) fn shared_memory(self) -> &'static str {
         if self == Series::Four { "vader" } else { "sm" }
     }
@@ -33,24 +35,24 @@ impl Series {
         if self == Series::Four { Tag::Colon } else { Tag::ColonSpace }
     }
 
-    /// How mpirun reaches the hosts, and how it marks their lines.
+    /// How mpirun connects to the hosts, and how it tags their lines.
     pub(in super::super) fn remote(self, job: &Job, arguments: &mut Arguments) {
         let ssh = job.ssh.join(" ");
-        let marked = |daemon: &str| format!("env WIRELANE_JOB={} {daemon}", job.id);
+        let with_job_id = |daemon: &str| format!("env WIRELANE_JOB={} {daemon}", job.id);
         let (set, start, agent, tree, daemon) = match self {
             Series::Four => (
                 "--mca",
                 ["plm", "rsh"],
                 "plm_rsh_agent",
                 "plm_rsh_no_tree_spawn",
-                ["orte_launch_agent", &marked("orted")],
+                ["orte_launch_agent", &with_job_id("orted")],
             ),
             Series::Five => (
                 "--prtemca",
                 ["plm", "ssh"],
                 "plm_ssh_agent",
                 "plm_ssh_no_tree_spawn",
-                ["prte_launch_agent", &marked("prted")],
+                ["prte_launch_agent", &with_job_id("prted")],
             ),
         };
         match self {
@@ -59,19 +61,21 @@ impl Series {
         }
         arguments.add(
             &[set, start[0], start[1]],
-            "the method by which the hosts were reached before, also where a batch system would offer another",
+            "connects to the hosts over ssh, as before, also inside a batch system",
         );
-        arguments
-            .add(&[set, agent, &ssh], "the same that looked at the hosts; it asks for no password");
+        arguments.add(
+            &[set, agent, &ssh],
+            "the ssh command that read the hosts' facts; it does not prompt for a password",
+        );
         arguments.add(
             &[set, tree, "1"],
-            "every host is reached from here: they need no keys for each other",
+            "this machine connects to every host: hosts need no ssh keys for each other",
         );
         arguments.add(
             &[set, daemon[0], daemon[1]],
-            "so that whatever is left there can be found and ended",
+            "marks the processes, so that leftover ones can be found and killed",
         );
     }
 }
 
-const TAGGED: &str = "tells which rank printed a line, and so which host";
+const TAGGED: &str = "tags each line with its rank, and so its host";

@@ -1,4 +1,4 @@
-//! How Open MPI moves data: by UCX, by libfabric, by Omni-Path's own library, or over TCP.
+//! The transport of Open MPI: UCX, libfabric, Omni-Path's own library, or TCP.
 
 use super::super::arguments::Arguments;
 use super::super::job_transport::FabricKind;
@@ -10,7 +10,7 @@ use crate::job::Network;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum MpiTransport {
     Ucx {
-        /// Whether devices are called otherwise than mlx*.
+        /// Whether some devices are not named mlx*.
         is_renamed: bool,
     },
     Ofi {
@@ -21,44 +21,47 @@ pub(in super::super) enum MpiTransport {
 }
 
 impl MpiTransport {
-    /// The best that Open MPI has in it on every host.
+    /// The best transport that Open MPI was built with on every host.
     pub(super) fn choose(kind: FabricKind, sites: &[Site]) -> Result<MpiTransport, Refusal> {
         let is_renamed = sites.iter().any(has_other_names);
         let candidates = match kind {
             FabricKind::InfiniBand | FabricKind::Roce => {
                 vec![MpiTransport::Ucx { is_renamed }, MpiTransport::Ofi { kind }]
             }
-            // UCX does not get its first packets through soft-RoCE (seen with UCX 1.13, Linux 6.12).
+            // UCX fails to connect over soft-RoCE (seen with UCX 1.13, Linux 6.12).
             FabricKind::SoftRoce => {
                 vec![MpiTransport::Ofi { kind }, MpiTransport::Ucx { is_renamed }]
             }
             FabricKind::OmniPath => vec![MpiTransport::Psm2, MpiTransport::Ofi { kind }],
             FabricKind::Efa => vec![MpiTransport::Ofi { kind }],
         };
-        let lacking = |transport: &MpiTransport| sites.iter().find(|site| !transport.is_in(site));
+        let lacking =
+            |transport: &MpiTransport| sites.iter().find(|site| !transport.is_supported_by(site));
         if let Some(transport) = candidates.iter().find(|transport| lacking(transport).is_none()) {
             return Ok(*transport);
         }
-        let names = candidates.iter().map(|transport| transport.name().trim_start_matches("by "));
+        let names = candidates.iter().map(|transport| transport.name().trim_start_matches("with "));
         let names: Vec<&str> = names.collect();
         let names = names.join(" or ");
         let site = candidates.iter().find_map(lacking);
-        let says =
-            site.and_then(|site| site.tools.mpi.as_ref()).map_or("Open MPI", |mpi| &mpi.says);
-        let reason = format!("{says} there was built without {names}, which {} needs", kind.name());
+        let version_line = site
+            .and_then(|site| site.tools.mpi.as_ref())
+            .map_or("Open MPI", |mpi| &mpi.version_line);
+        let reason =
+            format!("{version_line} there was built without {names}, which {} needs", kind.name());
         Err(Refusal { host: site.map(|site| site.name.to_owned()), reason })
     }
 
     pub(in super::super) fn name(self) -> &'static str {
         match self {
-            MpiTransport::Ucx { .. } => "by UCX",
-            MpiTransport::Ofi { .. } => "by libfabric",
-            MpiTransport::Psm2 => "by PSM2",
+            MpiTransport::Ucx { .. } => "with UCX",
+            MpiTransport::Ofi { .. } => "with libfabric",
+            MpiTransport::Psm2 => "with PSM2",
             MpiTransport::Tcp => "over TCP",
         }
     }
 
-    fn is_in(self, site: &Site) -> bool {
+    fn is_supported_by(self, site: &Site) -> bool {
         let Some(mpi) = &site.tools.mpi else { return false };
         match self {
             MpiTransport::Ucx { .. } => mpi.has("pml:ucx"),
@@ -73,15 +76,15 @@ impl MpiTransport {
             MpiTransport::Ucx { is_renamed } => ucx(is_renamed, to),
             MpiTransport::Ofi { kind } => ofi(kind, to),
             MpiTransport::Psm2 => {
-                to.add(&["--mca", "pml", "cm"], "matching is left to the card");
-                to.add(&["--mca", "mtl", "psm2"], "Omni-Path is reached by its own library");
+                to.add(&["--mca", "pml", "cm"], "the card matches messages");
+                to.add(&["--mca", "mtl", "psm2"], "Omni-Path's own library");
             }
             MpiTransport::Tcp => return tcp(series, sites, to),
         }
         if series == Series::Four {
             to.add(
                 &["--mca", "btl", "^openib"],
-                "openib alone is left out: it is the old RDMA transport, and warns; `self` and \
+                "only openib is excluded: it is the old RDMA transport, and warns; `self` and \
                  shared memory stay",
             );
         }
@@ -91,14 +94,14 @@ impl MpiTransport {
 fn ucx(is_renamed: bool, to: &mut Arguments) {
     to.add(
         &["--mca", "pml", "ucx"],
-        "UCX is the transport for InfiniBand and RoCE. It is named because Open MPI silently falls back to TCP where UCX fails, \
-         and with this it fails instead",
+        "UCX is the transport for InfiniBand and RoCE. Without this Open MPI silently falls back to TCP where UCX fails; \
+         with it the job fails instead",
     );
     to.add(&["--mca", "osc", "ucx"], "one-sided operations over the same transport");
     if is_renamed {
         to.add(
             &["--mca", "opal_common_ucx_devices", "any"],
-            "Open MPI expects devices that are called mlx*, and here some are not",
+            "by default Open MPI uses only devices named mlx*, and here some are not",
         );
     }
 }
@@ -109,36 +112,36 @@ fn ofi(kind: FabricKind, to: &mut Arguments) {
         FabricKind::OmniPath => "psm2,opx",
         FabricKind::InfiniBand | FabricKind::Roce | FabricKind::SoftRoce => "verbs;ofi_rxm",
     };
-    to.add(&["--mca", "pml", "cm"], "matching is left to libfabric");
+    to.add(&["--mca", "pml", "cm"], "libfabric matches messages");
     to.add(&["--mca", "mtl", "ofi"], "libfabric");
     to.add(
         &["--mca", "mtl_ofi_provider_include", provider],
-        "libfabric knows TCP too, and would take it in silence: this provider or none",
+        "only this provider: libfabric would silently fall back to TCP otherwise",
     );
-    to.add(&["--mca", "osc", "^ucx"], "UCX would look for devices of its own");
+    to.add(&["--mca", "osc", "^ucx"], "UCX would select devices itself");
 }
 
 fn tcp(series: Series, sites: &[Site], to: &mut Arguments) {
-    to.add(
-        &["--mca", "pml", "ob1"],
-        "Open MPI's own messages, over the transports that `btl` names",
-    );
+    to.add(&["--mca", "pml", "ob1"], "Open MPI's own messaging, over the transports of `btl`");
     let transports = format!("self,{},tcp", series.shared_memory());
     to.add(
         &["--mca", "btl", &transports],
-        "a rank itself, shared memory within a host, TCP between hosts, and nothing else: a list without `^` names all \
-         that may be used",
+        "only loopback within a rank, shared memory within a host, and TCP between hosts: a list without `^` is \
+         exhaustive",
     );
-    to.add(&["--mca", "osc", "^ucx"], "one-sided operations could else find RDMA by UCX");
+    to.add(&["--mca", "osc", "^ucx"], "one-sided operations could otherwise use RDMA through UCX");
     let has_hcoll = |site: &Site| site.tools.mpi.as_ref().is_some_and(|mpi| mpi.has("coll:hcoll"));
     if sites.iter().any(has_hcoll) {
-        to.add(&["--mca", "coll", "^hcoll"], "collective operations could else find RDMA by hcoll");
+        to.add(
+            &["--mca", "coll", "^hcoll"],
+            "collective operations could otherwise use RDMA through hcoll",
+        );
     }
     if let Some(network) = common_network(sites) {
         to.add(
             &["--mca", "btl_tcp_if_include", &network.to_string()],
-            "the network that all hosts are in: names of interfaces differ from host to host, and Open MPI would try \
-             every one, also bridges of containers",
+            "the network of all hosts: interface names differ between hosts, and Open MPI would try \
+             every interface, including container bridges",
         );
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use jobs::job::{Judged, Mode, Plan, Request, Version};
+use jobs::job::{DeviceVerdict, Mode, Plan, Request, Version};
 use node::{Node, Tree};
 
 use crate::output;
@@ -89,11 +89,11 @@ impl JobArgs {
     }
 
     /// Why each device was kept or dropped, and what else to know.
-    pub(crate) fn tell(&self, devices: &[Judged], notes: &[String]) {
+    pub(crate) fn tell(&self, devices: &[DeviceVerdict], notes: &[String]) {
         if self.quiet {
             return;
         }
-        let row = |judged: &Judged| {
+        let row = |judged: &DeviceVerdict| {
             let port = judged.port.map(|port| format!(":{port}")).unwrap_or_default();
             let device = format!("{}{port}", judged.device);
             [device, judged.verdict.name().to_owned(), judged.why.clone(), judged.read.clone()]

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use jobs::inventory::{Found, Inventory, environment};
+use jobs::inventory::{HostSource, Inventory, environment};
 
 use super::yaml;
 use crate::output::Failure;
@@ -37,8 +37,8 @@ impl NamedArgs {
             .map_err(|wrong| Failure::usage(format!("the scheduler's list of hosts {wrong}")))?;
         match found {
             None => Ok(None),
-            Some(Found::Hosts { inventory, .. }) => Ok(Some(inventory)),
-            Some(Found::File { variable, path }) => read(Path::new(&path), variable).map(Some),
+            Some(HostSource::Hosts { inventory, .. }) => Ok(Some(inventory)),
+            Some(HostSource::File { variable, path }) => read(Path::new(&path), variable).map(Some),
         }
     }
 

@@ -6,7 +6,7 @@ use jobs::inventory::{Cell, Mark, Row, Table};
 
 /// One row a host, a column for each fact that any of them has, and what differs in words.
 pub(super) fn render(table: &Table) -> String {
-    let heads: Vec<&str> = Table::heads().collect();
+    let heads: Vec<&str> = Table::column_names().collect();
     let has = |at: &usize| {
         table.rows.iter().any(|row| row.cells.get(*at).is_some_and(|cell| cell.value.is_some()))
     };

@@ -1,7 +1,7 @@
 //! `policy` and `network`: what the SR-IOV operator reads, one object for each kind of card.
 
 use clap::Args;
-use jobs::k8s::{self, Card, Name, NetworkRequest, PolicyRequest, Printed, Resource, Subnet};
+use jobs::k8s::{self, Card, ManifestSet, Name, NetworkRequest, PolicyRequest, Resource, Subnet};
 use node::Node;
 
 use crate::output;
@@ -52,7 +52,7 @@ struct OperatorArgs {
 }
 
 impl PolicyArgs {
-    pub(super) fn print(&self, node: &Node) -> Result<Printed, Failure> {
+    pub(super) fn print(&self, node: &Node) -> Result<ManifestSet, Failure> {
         let request = PolicyRequest {
             name: &self.operator.name,
             operator_namespace: &self.operator.operator_namespace,
@@ -64,7 +64,7 @@ impl PolicyArgs {
 }
 
 impl NetworkArgs {
-    pub(super) fn print(&self, node: &Node) -> Result<Printed, Failure> {
+    pub(super) fn print(&self, node: &Node) -> Result<ManifestSet, Failure> {
         let request = NetworkRequest {
             name: &self.operator.name,
             namespace: &self.namespace,

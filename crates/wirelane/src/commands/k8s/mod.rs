@@ -6,7 +6,7 @@ mod workload;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use jobs::k8s::{self, Image, MachineConfigRequest, Name, Platform, Printed};
+use jobs::k8s::{self, Image, MachineConfigRequest, ManifestSet, Name, Platform};
 use node::Node;
 
 use crate::arguments::host::HostArgs;
@@ -87,7 +87,7 @@ enum PlatformArg {
 }
 
 pub(crate) fn run(_global: &Global, args: &K8sArgs) -> Result<Exit, Failure> {
-    let printed = match &args.command {
+    let set = match &args.command {
         K8sCommand::Machineconfig(config) => {
             let MachineConfigArgs { role, enable_iommu, memlock } = config;
             let request =
@@ -105,14 +105,14 @@ pub(crate) fn run(_global: &Global, args: &K8sArgs) -> Result<Exit, Failure> {
             exporter.platform.into(),
         ),
     };
-    print(&printed)
+    print(&set)
 }
 
-fn print(printed: &Printed) -> Result<Exit, Failure> {
-    for note in &printed.notes {
+fn print(set: &ManifestSet) -> Result<Exit, Failure> {
+    for note in &set.notes {
         output::warning(note);
     }
-    output::answer(&k8s::text(&printed.manifests))?;
+    output::answer(&k8s::text(&set.manifests))?;
     Ok(Exit::Done)
 }
 

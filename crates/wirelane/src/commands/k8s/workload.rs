@@ -2,8 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use jobs::k8s::{
-    self, Image, JobRequest, JobType, Name, Platform, PodLaunch, Printed, Resource, VerifyRequest,
-    Workload,
+    self, Image, JobRequest, JobType, ManifestSet, Name, Platform, PodLaunch, Resource,
+    VerifyRequest, Workload,
 };
 use node::Node;
 
@@ -105,7 +105,7 @@ enum LaunchArg {
 }
 
 impl JobArgs {
-    pub(super) fn print(&self, node: &Node) -> Result<Printed, Failure> {
+    pub(super) fn print(&self, node: &Node) -> Result<ManifestSet, Failure> {
         if self.launch.is_some() && (self.kind == TypeArg::Single || self.command.is_empty()) {
             return Err(Failure::usage(
                 "--launch makes one job of several pods: it needs --type multi and a command",
@@ -134,7 +134,7 @@ impl JobArgs {
 }
 
 impl VerifyArgs {
-    pub(super) fn print(&self) -> Printed {
+    pub(super) fn print(&self) -> ManifestSet {
         let workload = self.workload.workload(&self.name, &[]);
         k8s::verify(&VerifyRequest { workload, platform: self.workload.platform() })
     }

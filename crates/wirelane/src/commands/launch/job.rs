@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jobs::job::{Mode, shell_word};
-use jobs::launch::{Head, Launch, OnHost};
-use jobs::proof::{Look, Proof, Wanted, Witness, prove};
+use jobs::launch::{HostLaunch, Launch, LocalLauncher};
+use jobs::proof::{CounterSample, HostSamples, ModeChoice, Proof, prove};
 use serde::Serialize;
 
 use super::gather::{self, Found};
@@ -48,8 +48,8 @@ pub(super) enum Outcome {
 /// Counters of every host before and after.
 #[derive(Default)]
 struct Looks {
-    before: Vec<Option<Look>>,
-    after: Vec<Option<Look>>,
+    before: Vec<Option<CounterSample>>,
+    after: Vec<Option<CounterSample>>,
 }
 
 impl Planned<'_> {
@@ -78,7 +78,7 @@ impl Planned<'_> {
         }
         match &self.launch.head {
             Some(_) => supervisors.run(hosts, HEAD),
-            None => (0..hosts).for_each(|host| supervisors.run(host, OnHost::SCRIPT)),
+            None => (0..hosts).for_each(|host| supervisors.run(host, HostLaunch::SCRIPT)),
         }
         let waited = supervisors.wait(None, |supervisors| self.is_over(supervisors));
         if self.awaited < hosts && waited == Waited::Done {
@@ -108,7 +108,7 @@ impl Planned<'_> {
         }
         supervisors.get_ready()?;
         for (number, host) in self.launch.hosts.iter().enumerate() {
-            supervisors.file(number, OnHost::SCRIPT, &host.script());
+            supervisors.file(number, HostLaunch::SCRIPT, &host.script());
         }
         if let Some(head) = &self.launch.head {
             supervisors.file(self.launch.hosts.len(), HEAD, &head_script(head));
@@ -133,15 +133,15 @@ impl Planned<'_> {
 
     fn proof(&self, looks: &Looks) -> Proof {
         let hosts = self.launch.hosts.iter().zip(self.found).enumerate();
-        let witnesses: Vec<Witness> = hosts
-            .map(|(number, (host, found))| Witness {
+        let samples: Vec<HostSamples> = hosts
+            .map(|(number, (host, found))| HostSamples {
                 name: &host.host,
                 node: &found.node,
                 before: looks.before.get(number).and_then(Option::as_ref),
                 after: looks.after.get(number).and_then(Option::as_ref),
             })
             .collect();
-        prove(&witnesses, Wanted { asked: self.asked, planned: self.launch.mode })
+        prove(&samples, ModeChoice { requested: self.asked, planned: self.launch.mode })
     }
 }
 
@@ -164,7 +164,7 @@ fn is_signal(code: i32) -> bool {
 }
 
 /// What starts the ranks, as a script.
-pub(super) fn head_script(head: &Head) -> String {
+pub(super) fn head_script(head: &LocalLauncher) -> String {
     let mut text = "#!/bin/sh\n".to_owned();
     for (name, value) in &head.environment {
         text.push_str(&format!("export {name}={}\n", shell_word(value)));

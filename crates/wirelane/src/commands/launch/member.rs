@@ -1,6 +1,6 @@
 //! One supervisor of a job, and how far it is.
 
-use jobs::proof::Look;
+use jobs::proof::CounterSample;
 use remote::{Error, Shell, Stream, Supervisor, SupervisorEvent};
 
 /// A supervisor's state, as its events tell it.
@@ -12,7 +12,7 @@ pub(super) struct Member {
     is_ready: bool,
     /// How what it was ordered to run has ended.
     exit: Option<i32>,
-    counters: Option<Look>,
+    counters: Option<CounterSample>,
     /// It is no more, though nobody ordered it to end.
     is_gone: bool,
     refusal: Option<String>,
@@ -94,7 +94,7 @@ impl Member {
         self.counters.is_some() || self.is_gone
     }
 
-    pub(super) fn take_counters(&mut self) -> Option<Look> {
+    pub(super) fn take_counters(&mut self) -> Option<CounterSample> {
         self.counters.take()
     }
 

@@ -1,7 +1,7 @@
 //! What would run where, and why so, as people read it.
 
 use jobs::job::Mode;
-use jobs::launch::{Launch, OnHost, Reason};
+use jobs::launch::{HostLaunch, Launch, Reason};
 
 use super::job::head_script;
 
@@ -18,13 +18,13 @@ pub(super) fn plan(launch: &Launch) -> String {
     text
 }
 
-fn on_host(host: &OnHost, is_started: bool) -> String {
+fn on_host(host: &HostLaunch, is_started: bool) -> String {
     let how = match is_started {
         true => "started once".to_owned(),
         false => format!("started {} times by what runs here", host.slots),
     };
     let (folder, script) = (&host.folder, host.script());
-    format!("\n# on {}, {how}, as {folder}/{}:\n{}", host.host, OnHost::SCRIPT, body(&script))
+    format!("\n# on {}, {how}, as {folder}/{}:\n{}", host.host, HostLaunch::SCRIPT, body(&script))
 }
 
 /// Without the line that names its interpreter.
@@ -32,12 +32,12 @@ fn body(script: &str) -> &str {
     script.strip_prefix("#!/bin/sh\n").unwrap_or(script)
 }
 
-/// Who starts it, and over what its data goes: `Open MPI 4.1.4 by UCX, over RDMA`.
+/// Who starts it, and over what its data goes: `Open MPI 4.1.4 with UCX, over RDMA`.
 pub(super) fn way(launch: &Launch) -> String {
     match launch.mode {
-        Mode::Tcp if launch.way.ends_with("TCP") => launch.way.clone(),
-        Mode::Tcp => format!("{}, over TCP", launch.way),
-        Mode::Rdma | Mode::Auto => format!("{}, over RDMA", launch.way),
+        Mode::Tcp if launch.method.ends_with("TCP") => launch.method.clone(),
+        Mode::Tcp => format!("{}, over TCP", launch.method),
+        Mode::Rdma | Mode::Auto => format!("{}, over RDMA", launch.method),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use jobs::proof::Look;
+use jobs::proof::CounterSample;
 use remote::Shell;
 
 use super::events::{Event, Events};
@@ -85,7 +85,7 @@ impl<'v> Supervisors<'v> {
     }
 
     /// The counters of the first so many hosts; those that do not answer in time are missing.
-    pub(super) fn counters(&mut self, hosts: usize) -> Vec<Option<Look>> {
+    pub(super) fn counters(&mut self, hosts: usize) -> Vec<Option<CounterSample>> {
         self.members[..hosts].iter().for_each(|member| member.supervisor().read_counters());
         self.wait(Some(LOOK), |all| all.members[..hosts].iter().all(Member::has_counters));
         self.members[..hosts].iter_mut().map(Member::take_counters).collect()
