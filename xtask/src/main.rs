@@ -18,8 +18,8 @@ mod pypi;
 mod shell;
 mod soak;
 mod test;
+mod timeout;
 mod trials;
-mod within;
 
 use std::process::ExitCode;
 

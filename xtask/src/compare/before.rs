@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::build::{self, Build};
 use super::kv::{Bench, start};
+use super::pairs::{Better, Subject, print, take_turns};
 use super::tools;
-use super::turns::{Better, Subject, print, take_turns};
 use crate::{Failed, packages};
 
 #[derive(Args)]

@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::build::PROFILE;
+use super::pairs::{Better, Subject, print, take_turns};
 use super::tools;
-use super::turns::{Better, Subject, print, take_turns};
 use crate::{Failed, packages, shell};
 
 #[derive(Args)]

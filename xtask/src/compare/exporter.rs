@@ -14,8 +14,8 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::pairs::{Better, Subject, print, take_turns};
 use super::tools;
-use super::turns::{Better, Subject, print, take_turns};
 use crate::{Failed, packages, shell};
 use tree::Ports;
 

@@ -10,8 +10,8 @@ mod exporter;
 mod fabric;
 mod kv;
 mod page;
+mod pairs;
 mod tools;
-mod turns;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};

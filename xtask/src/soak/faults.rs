@@ -5,8 +5,8 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::cable::Cable;
 use super::load::Client;
+use super::proxy::Cable;
 use super::server::Server;
 use crate::Failed;
 

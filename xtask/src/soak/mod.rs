@@ -6,9 +6,9 @@
 //! `load.rs` are the clients, `faults.rs` what is done to them, `sample.rs` what is looked at, `verdict.rs` the rules.
 
 mod abuse;
-mod cable;
 mod faults;
 mod load;
+mod proxy;
 mod sample;
 mod server;
 mod verdict;

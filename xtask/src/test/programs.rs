@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::{Failed, shell, within};
+use crate::{Failed, shell, timeout};
 
 /// A test program: those of a crate's own files, or one of its folder `tests`.
 #[derive(Debug, Clone, PartialEq)]
@@ -154,7 +154,7 @@ fn run_one(
     let failed = |error| format!("{name}: {}: {error}", file.display());
     let output = File::create(&file).map_err(failed)?;
     let both = output.try_clone().map_err(failed)?;
-    let ended = within::run(command.stdin(Stdio::null()).stdout(both).stderr(output), limit);
+    let ended = timeout::run(command.stdin(Stdio::null()).stdout(both).stderr(output), limit);
     let said = fs::read(&file).map_err(failed)?;
     let _ = fs::remove_file(&file);
     let seconds = started.elapsed().as_secs_f64();

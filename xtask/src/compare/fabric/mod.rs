@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::build::PROFILE;
+use super::pairs::{Subject, print, take_turns};
 use super::tools;
-use super::turns::{Subject, print, take_turns};
 use crate::{Failed, packages, shell};
 use rows::{HOST_ROWS, LAB_ROWS, Row};
 

@@ -1,7 +1,7 @@
 //! What is compared with what.
 
+use super::super::pairs::Better;
 use super::super::tools::{fi_pingpong, iperf3, perf, perftest, ucx};
-use super::super::turns::Better;
 use crate::Failed;
 
 pub(super) struct Row {

@@ -4,7 +4,7 @@
 //! Servers run on one CPU and clients on another, the same two for all. Values are checked wherever
 //! a generator can. Start at `plan`, which says what is compared; `contest` runs it.
 
-mod contest;
+mod comparison;
 mod disk;
 mod files;
 mod generator;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::tools::{perf, perftest};
-use super::contest::{Beside, Better, Contest, Entrant, OURS};
+use super::comparison::{Beside, Better, Contest, Entrant, OURS};
 use super::disk::{self, Data};
 use super::generator::{self, Dialect, GeneratorArgs};
 use super::server::Server;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::super::faults::flood;
 use super::super::load::Client;
-use super::abuser::Abuser;
-use super::place::Place;
+use super::offender::Abuser;
+use super::test_server::Place;
 use crate::Failed;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

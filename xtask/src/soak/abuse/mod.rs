@@ -5,9 +5,9 @@
 //! them does not matter: it would more than most of what is measured. Nothing here passes or fails: whoever uses a CPU takes it from others, so the first row is a
 //! client that does nothing wrong.
 
-mod abuser;
 mod kinds;
-mod place;
+mod offender;
+mod test_server;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::load::{Client, Done};
 use crate::Failed;
 use kinds::Kind;
-use place::Place;
+use test_server::Place;
 
 pub(super) fn run() -> Result<ExitCode, Failed> {
     let ourselves = std::process::id().to_string();
