@@ -9,7 +9,7 @@ use std::process::Command;
 
 use clap::Args;
 
-use crate::{Failed, packages, pypi, shell};
+use crate::{Failure, packages, pypi, shell};
 
 #[derive(Args)]
 pub(crate) struct DistArgs {
@@ -18,7 +18,7 @@ pub(crate) struct DistArgs {
     trial: bool,
 }
 
-pub(crate) fn run(args: &DistArgs) -> Result<(), Failed> {
+pub(crate) fn run(args: &DistArgs) -> Result<(), Failure> {
     packages::ensure(&[packages::DIST], false)?;
     let program = if args.trial { last_built()? } else { build()? };
     if !args.trial {
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &DistArgs) -> Result<(), Failed> {
 }
 
 /// The unoptimised program, against this system's glibc, without what debuggers read: packing that would take a minute.
-fn last_built() -> Result<PathBuf, Failed> {
+fn last_built() -> Result<PathBuf, Failure> {
     let program = shell::target().join("debug/wirelane");
     if !program.exists() {
         return Err(format!("{} is not there: run `cargo build`", program.display()));
@@ -54,7 +54,7 @@ fn last_built() -> Result<PathBuf, Failed> {
 }
 
 /// Builds the program against the oldest glibc we promise.
-fn build() -> Result<PathBuf, Failed> {
+fn build() -> Result<PathBuf, Failure> {
     let tools = pypi::environment("dist", TOOLS)?;
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let path = std::env::var("PATH").unwrap_or_default();
@@ -69,13 +69,13 @@ fn build() -> Result<PathBuf, Failed> {
 }
 
 /// What building will fetch first, and how much: nothing once it is there.
-pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failed> {
+pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failure> {
     let there = pypi::is_there("dist", TOOLS)?;
     Ok((!there).then(|| (format!("{} from PyPI", TOOLS.join(" and ")), "about 90 MB")))
 }
 
 /// The newest glibc symbol version the program asks for must not be newer than promised.
-fn check_glibc(program: &Path) -> Result<(), Failed> {
+fn check_glibc(program: &Path) -> Result<(), Failure> {
     let versions = shell::output(Command::new("readelf").args(["-W", "-V"]).arg(program))?;
     let newest = versions
         .split(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '_'))
@@ -99,7 +99,7 @@ fn version_numbers(version: &str) -> Option<Vec<u32>> {
 
 /// Nothing but libc's own parts is linked; verbs least of all. This system's linker adds the compiler's unwinder, which the
 /// program that is handed out has inside.
-fn check_libraries(program: &Path, trial: bool) -> Result<(), Failed> {
+fn check_libraries(program: &Path, trial: bool) -> Result<(), Failure> {
     let dynamic = shell::output(Command::new("readelf").args(["-W", "-d"]).arg(program))?;
     let libraries: Vec<&str> = dynamic
         .lines()
@@ -120,7 +120,7 @@ fn check_libraries(program: &Path, trial: bool) -> Result<(), Failed> {
 }
 
 /// Lays out the tarball's tree, with the pages and scripts the program makes of itself.
-fn stage(program: &Path, tree: &Path) -> Result<PathBuf, Failed> {
+fn stage(program: &Path, tree: &Path) -> Result<PathBuf, Failure> {
     make(tree)?;
     copy(program, &tree.join("wirelane"))?;
     for file in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
@@ -141,7 +141,7 @@ fn stage(program: &Path, tree: &Path) -> Result<PathBuf, Failed> {
     Ok(tree.to_owned())
 }
 
-fn tarball(out: &Path, name: &str) -> Result<PathBuf, Failed> {
+fn tarball(out: &Path, name: &str) -> Result<PathBuf, Failure> {
     let file = out.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
     // Nothing of this machine's users, permissions or clock goes in.
@@ -152,7 +152,7 @@ fn tarball(out: &Path, name: &str) -> Result<PathBuf, Failed> {
     Ok(file)
 }
 
-fn deb(out: &Path, tree: &Path) -> Result<PathBuf, Failed> {
+fn deb(out: &Path, tree: &Path) -> Result<PathBuf, Failure> {
     let root = out.join("deb");
     for (from, to) in DEB_FILES {
         let to = root.join(to);
@@ -198,16 +198,16 @@ fn deb(out: &Path, tree: &Path) -> Result<PathBuf, Failed> {
 }
 
 /// The program out of each package says its version.
-fn check_runs(tarball: &Path, deb: &Path) -> Result<(), Failed> {
+fn check_runs(tarball: &Path, deb: &Path) -> Result<(), Failure> {
     let scratch = tarball.with_extension("unpacked");
     make(&scratch)?;
     shell::output(Command::new("tar").arg("-xf").arg(tarball).arg("-C").arg(&scratch))?;
     let unpacked = entries(&scratch)?.first().cloned().unwrap_or_default();
     shell::output(Command::new("dpkg-deb").arg("-x").arg(deb).arg(scratch.join("deb")))?;
     for program in [unpacked.join("wirelane"), scratch.join("deb/usr/bin/wirelane")] {
-        let said = shell::output(Command::new(&program).arg("--version"))?;
-        if !said.starts_with(&format!("wirelane {VERSION}\n")) {
-            return Err(format!("{} says {said}", program.display()));
+        let output = shell::output(Command::new(&program).arg("--version"))?;
+        if !output.starts_with(&format!("wirelane {VERSION}\n")) {
+            return Err(format!("{} says {output}", program.display()));
         }
         println!("good: the program runs, unpacked at {}", program.display());
     }
@@ -220,24 +220,24 @@ fn commit_time() -> String {
     shell::output(&mut git).map_or_else(|_| "0".to_owned(), |time| time.trim().to_owned())
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failed> {
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let entries = fs::read_dir(folder).map_err(|error| failed("read", folder, &error))?;
     Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
 }
 
-fn make(folder: &Path) -> Result<(), Failed> {
+fn make(folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| failed("make", folder, &error))
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), Failed> {
+fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     fs::copy(from, to).map(drop).map_err(|error| failed("copy", from, &error))
 }
 
-fn write(file: &Path, bytes: &[u8]) -> Result<(), Failed> {
+fn write(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
     fs::write(file, bytes).map_err(|error| failed("write", file, &error))
 }
 
-fn failed(what: &str, path: &Path, error: &std::io::Error) -> Failed {
+fn failed(what: &str, path: &Path, error: &std::io::Error) -> Failure {
     format!("{what} {}: {error}", path.display())
 }
 

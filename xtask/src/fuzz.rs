@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
 
-use crate::{Failed, packages, shell};
+use crate::{Failure, packages, shell};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -49,7 +49,7 @@ const MARKS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
                      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
                      -Cllvm-args=-sanitizer-coverage-pc-table";
 
-pub(crate) fn run(args: &FuzzArgs) -> Result<(), Failed> {
+pub(crate) fn run(args: &FuzzArgs) -> Result<(), Failure> {
     packages::ensure(&[packages::FUZZ], args.yes)?;
     let targets: Vec<&str> = match args.targets.is_empty() {
         true => TARGETS.to_vec(),
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<(), Failed> {
     })
 }
 
-fn fuzz(program: &str, target: &str, seconds: u32) -> Result<(), Failed> {
+fn fuzz(program: &str, target: &str, seconds: u32) -> Result<(), Failure> {
     let folder = shell::target().join("fuzz/corpus").join(target);
     fs::create_dir_all(&folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
     let mut fuzz = Command::new(program);
@@ -83,14 +83,14 @@ fn fuzz(program: &str, target: &str, seconds: u32) -> Result<(), Failed> {
     fuzz.arg(format!("-max_total_time={seconds}"));
     // No target takes more in one piece that would be worth the time.
     fuzz.args(["-max_len=1000", "-len_control=0", "-timeout=10", "-print_final_stats=1"]);
-    let said = both_outputs(&mut fuzz)
-        .map_err(|said| format!("WIRELANE_FUZZ={target} {program}: {said}"))?;
-    let runs = said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    let output = both_outputs(&mut fuzz)
+        .map_err(|output| format!("WIRELANE_FUZZ={target} {program}: {output}"))?;
+    let runs = output.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
     println!("good: {target}, {} inputs in {seconds} s", runs.unwrap_or("?").trim());
     Ok(())
 }
 
-fn build() -> Result<String, Failed> {
+fn build() -> Result<String, Failure> {
     // For a target by name, so that build scripts are built without the marks.
     const TARGET: &str = "x86_64-unknown-linux-gnu";
     let mut cargo = shell::cargo(&["build", "--release", "--locked", "--quiet"]);
@@ -102,8 +102,8 @@ fn build() -> Result<String, Failed> {
 }
 
 /// What a program says; libFuzzer reports on stderr alone.
-fn both_outputs(command: &mut Command) -> Result<String, Failed> {
+fn both_outputs(command: &mut Command) -> Result<String, Failure> {
     let output = command.output().map_err(|error| error.to_string())?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.success() { Ok(said) } else { Err(said) }
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { Ok(text) } else { Err(text) }
 }

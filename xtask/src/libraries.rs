@@ -5,7 +5,7 @@ use std::fs;
 
 use clap::Args;
 
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 #[derive(Args)]
 pub(crate) struct LibrariesArgs {
@@ -14,7 +14,7 @@ pub(crate) struct LibrariesArgs {
     build: bool,
 }
 
-pub(crate) fn run(args: &LibrariesArgs) -> Result<(), Failed> {
+pub(crate) fn run(args: &LibrariesArgs) -> Result<(), Failure> {
     let folder = shell::target().join("package");
     let _ = fs::remove_dir_all(&folder);
     let mut cargo = shell::cargo(&["package", "--quiet", "--workspace", "--allow-dirty"]);

@@ -80,4 +80,4 @@ fn main() -> ExitCode {
 }
 
 /// What went wrong, in words. A task has no caller that could act on more.
-type Failed = String;
+type Failure = String;

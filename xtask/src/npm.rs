@@ -4,10 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 /// A folder for one `task` with these packages and nothing else; made once.
-pub(crate) fn folder(task: &str, packages: &[&str]) -> Result<PathBuf, Failed> {
+pub(crate) fn folder(task: &str, packages: &[&str]) -> Result<PathBuf, Failure> {
     let folder = place(task, packages)?;
     if is_there(task, packages)? {
         return Ok(folder);
@@ -22,11 +22,11 @@ pub(crate) fn folder(task: &str, packages: &[&str]) -> Result<PathBuf, Failed> {
     Ok(folder)
 }
 
-pub(crate) fn is_there(task: &str, packages: &[&str]) -> Result<bool, Failed> {
+pub(crate) fn is_there(task: &str, packages: &[&str]) -> Result<bool, Failure> {
     Ok(place(task, packages)?.join("ready").exists())
 }
 
-fn place(task: &str, packages: &[&str]) -> Result<PathBuf, Failed> {
+fn place(task: &str, packages: &[&str]) -> Result<PathBuf, Failure> {
     let name = packages.join("-").replace(['@', '/'], "-");
     Ok(shell::cache()?.join(task).join(name.trim_start_matches('-')))
 }

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::process::{Command, Stdio};
 
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 /// Something the system must have.
 #[derive(Debug)]
@@ -144,7 +144,7 @@ const fn need(package: &'static str, probe: &'static str, why: &'static str) -> 
 
 /// Installs what is missing: says what and how large, and on a terminal asks, unless `yes`. Where
 /// there is nobody to ask it goes on: whoever calls a task from a script wants it done.
-pub(crate) fn ensure(needs: &[&[Need]], yes: bool) -> Result<(), Failed> {
+pub(crate) fn ensure(needs: &[&[Need]], yes: bool) -> Result<(), Failure> {
     let yes = yes || shell::is_ci();
     let missing: Vec<&Need> =
         needs.iter().copied().flatten().filter(|need| !need.there()).collect();
@@ -200,7 +200,7 @@ pub(crate) fn path_with_sbin() -> String {
     format!("{path}:/usr/local/sbin:/usr/sbin:/sbin")
 }
 
-fn download_size(names: &[&str]) -> Result<u64, Failed> {
+fn download_size(names: &[&str]) -> Result<u64, Failure> {
     // Fails where the package lists were never fetched, as on a fresh machine.
     let uris = || {
         let mut apt = Command::new("apt-get");
@@ -216,7 +216,7 @@ fn download_size(names: &[&str]) -> Result<u64, Failed> {
     Ok(listed.lines().filter(|line| line.starts_with('\'')).filter_map(size).sum())
 }
 
-fn agreed() -> Result<bool, Failed> {
+fn agreed() -> Result<bool, Failure> {
     eprint!("install them? [Y/n] ");
     let _ = std::io::stderr().flush();
     let mut line = String::new();
@@ -224,7 +224,7 @@ fn agreed() -> Result<bool, Failed> {
     Ok(matches!(line.trim(), "" | "y" | "Y" | "yes"))
 }
 
-fn install(names: &[&str]) -> Result<(), Failed> {
+fn install(names: &[&str]) -> Result<(), Failure> {
     let mut arguments = vec!["install", "--yes", "--quiet", "--no-install-recommends"];
     arguments.extend(names);
     let installed = apt(&arguments).or_else(|_| {
@@ -243,20 +243,20 @@ fn install(names: &[&str]) -> Result<(), Failed> {
 }
 
 /// Fetches the package lists anew.
-pub(crate) fn update() -> Result<(), Failed> {
+pub(crate) fn update() -> Result<(), Failure> {
     eprintln!("fetching Debian's package lists");
     apt(&["update", "--quiet"])
 }
 
 /// apt-get as root. What it installs is for our tasks: no service is started.
-fn apt(arguments: &[&str]) -> Result<(), Failed> {
+fn apt(arguments: &[&str]) -> Result<(), Failure> {
     let mut words = vec!["sh", "-c", APT, "apt-get"];
     words.extend(arguments);
     as_root(&words).map_err(|error| error.replace(APT, "..."))
 }
 
 /// By sudo, where we are not root.
-fn as_root(words: &[&str]) -> Result<(), Failed> {
+fn as_root(words: &[&str]) -> Result<(), Failure> {
     let root = shell::output(Command::new("id").arg("-u"))?.trim() == "0";
     let mut command = Command::new(if root { "env" } else { "sudo" });
     shell::output(command.args(words).env("PATH", path_with_sbin())).map(drop)

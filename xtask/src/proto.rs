@@ -5,17 +5,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 /// Writes what is committed.
-pub(crate) fn run() -> Result<(), Failed> {
+pub(crate) fn run() -> Result<(), Failure> {
     generate(&committed())?;
     println!("written: {}", committed().display());
     Ok(())
 }
 
 /// What is committed is what the .proto gives.
-pub(crate) fn check() -> Result<(), Failed> {
+pub(crate) fn check() -> Result<(), Failure> {
     let fresh = shell::target().join("xtask/proto");
     let _ = fs::remove_dir_all(&fresh);
     fs::create_dir_all(&fresh).map_err(|error| format!("make {}: {error}", fresh.display()))?;
@@ -32,7 +32,7 @@ pub(crate) fn check() -> Result<(), Failed> {
     Ok(())
 }
 
-fn generate(to: &Path) -> Result<(), Failed> {
+fn generate(to: &Path) -> Result<(), Failure> {
     let mut cargo = shell::cargo(&["run", "--quiet", "--locked", "--manifest-path"]);
     cargo.args(["xtask/proto/Cargo.toml", "--target-dir"]).arg(shell::target().join("proto"));
     cargo.arg("--").arg(shell::repository().join("crates/kv-proto/proto")).arg(to);
@@ -43,7 +43,7 @@ fn committed() -> PathBuf {
     shell::repository().join("crates/kv-proto/src/generated")
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, Failed> {
+fn read(file: &Path) -> Result<Vec<u8>, Failure> {
     fs::read(file).map_err(|error| format!("read {}: {error}", file.display()))
 }
 

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 /// A Python environment for one `task` with these packages and nothing else; made once.
-pub(crate) fn environment(task: &str, packages: &[&str]) -> Result<PathBuf, Failed> {
+pub(crate) fn environment(task: &str, packages: &[&str]) -> Result<PathBuf, Failure> {
     let folder = folder(task, packages)?;
     if is_there(task, packages)? {
         return Ok(folder);
@@ -22,10 +22,10 @@ pub(crate) fn environment(task: &str, packages: &[&str]) -> Result<PathBuf, Fail
     Ok(folder)
 }
 
-pub(crate) fn is_there(task: &str, packages: &[&str]) -> Result<bool, Failed> {
+pub(crate) fn is_there(task: &str, packages: &[&str]) -> Result<bool, Failure> {
     Ok(folder(task, packages)?.join("ready").exists())
 }
 
-fn folder(task: &str, packages: &[&str]) -> Result<PathBuf, Failed> {
+fn folder(task: &str, packages: &[&str]) -> Result<PathBuf, Failure> {
     Ok(shell::cache()?.join(task).join(packages.join("-").replace("==", "-")))
 }

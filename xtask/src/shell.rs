@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::Failed;
+use crate::Failure;
 
 /// The root of this repository.
 pub(crate) fn repository() -> &'static Path {
@@ -18,7 +18,7 @@ pub(crate) fn target() -> PathBuf {
 }
 
 /// Where fetched things are kept between runs, outside every checkout.
-pub(crate) fn cache() -> Result<PathBuf, Failed> {
+pub(crate) fn cache() -> Result<PathBuf, Failure> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.filter(|folder| folder.is_absolute());
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
@@ -43,13 +43,13 @@ pub(crate) fn is_ci() -> bool {
 }
 
 /// Runs to the end with the terminal's own output.
-pub(crate) fn run(command: &mut Command) -> Result<(), Failed> {
+pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     let status = command.status().map_err(|error| not_started(command, &error))?;
     if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", shown(command))) }
 }
 
 /// Runs to the end and returns stdout; stderr is part of the failure.
-pub(crate) fn output(command: &mut Command) -> Result<String, Failed> {
+pub(crate) fn output(command: &mut Command) -> Result<String, Failure> {
     command.stdin(Stdio::null());
     let output = command.output().map_err(|error| not_started(command, &error))?;
     if !output.status.success() {
@@ -60,7 +60,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String, Failed> {
 }
 
 /// The size of our terminal, as `stty` takes it.
-pub(crate) fn terminal_size() -> Result<String, Failed> {
+pub(crate) fn terminal_size() -> Result<String, Failure> {
     let output = Command::new("stty").arg("size").stdin(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("start stty: {error}"))?;
     let said = String::from_utf8_lossy(&output.stdout);
@@ -70,7 +70,7 @@ pub(crate) fn terminal_size() -> Result<String, Failed> {
     }
 }
 
-pub(crate) fn not_started(command: &Command, error: &std::io::Error) -> Failed {
+pub(crate) fn not_started(command: &Command, error: &std::io::Error) -> Failure {
     format!("cannot start {}: {error}", shown(command))
 }
 

@@ -6,24 +6,24 @@ use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 /// Runs a command to its end, or ends it, and whatever it has started, when the time is over. It stays in our own process
 /// group, so that Ctrl-C reaches it too.
-pub(crate) fn run(command: &mut Command, limit: Duration) -> Result<(), Failed> {
+pub(crate) fn run(command: &mut Command, limit: Duration) -> Result<(), Failure> {
     let started = Instant::now();
     let mut child = command.spawn().map_err(|error| shell::not_started(command, &error))?;
     loop {
         match child.try_wait().map_err(|error| format!("wait for {:?}: {error}", child.id()))? {
             Some(status) if status.success() => return Ok(()),
             Some(status) => return Err(format!("{} ended with {status}", shell::shown(command))),
-            None if started.elapsed() < limit => sleep(LOOK),
+            None if started.elapsed() < limit => sleep(POLL_INTERVAL),
             None => return Err(end(&mut child, command, limit)),
         }
     }
 }
 
-fn end(child: &mut Child, command: &Command, limit: Duration) -> Failed {
+fn end(child: &mut Child, command: &Command, limit: Duration) -> Failure {
     // Before the first is gone: afterwards nobody knows whose the others were.
     let mut ids = descendants(child.id(), &parents());
     ids.push(child.id());
@@ -56,7 +56,7 @@ fn descendants(of: u32, parents: &HashMap<u32, u32>) -> Vec<u32> {
     children.flat_map(|child| [descendants(child, parents), vec![child]].concat()).collect()
 }
 
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
@@ -84,7 +84,7 @@ mod tests {
         let limit = Instant::now() + Duration::from_secs(30);
         while goes_on(&stat()) {
             assert!(Instant::now() < limit, "it goes on: {}", stat());
-            sleep(LOOK);
+            sleep(POLL_INTERVAL);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -20,7 +20,7 @@ pub(crate) struct TrialsArgs {
 }
 
 /// Optimised: a history takes milliseconds then.
-pub(crate) fn run(args: &TrialsArgs) -> Result<(), Failed> {
+pub(crate) fn run(args: &TrialsArgs) -> Result<(), Failure> {
     let mut cargo =
         shell::cargo(&["test", "--release", "--locked", "--package", "wirelane-fabric", "--lib"]);
     let stories = "link::trial::scenarios";

@@ -1,7 +1,7 @@
 //! Which crate of ours may depend on which: arrows only go down.
 
 use super::metadata::Package;
-use crate::Failed;
+use crate::Failure;
 
 /// The whole map. A new crate or a new arrow is a decision: make it here and in ARCHITECTURE.md.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -47,7 +47,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-pub(crate) fn check(packages: &[Package]) -> Result<(), Failed> {
+pub(crate) fn check(packages: &[Package]) -> Result<(), Failure> {
     let ours: Vec<&Package> = packages.iter().filter(|package| package.ours).collect();
     for package in &ours {
         let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == package.name) else {

@@ -8,11 +8,11 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::limits::Counts;
 use super::sources::{self, Source};
-use crate::Failed;
+use crate::Failure;
 
 /// How many top-level modules of each crate are in cycles.
-pub(super) fn count() -> Result<Counts, Failed> {
-    let sources = sources::with_endings(&["rs"])?;
+pub(super) fn count() -> Result<Counts, Failure> {
+    let sources = sources::with_extensions(&["rs"])?;
     let mut crates: BTreeMap<&str, Vec<(&str, &Source)>> = BTreeMap::new();
     for source in &sources {
         let inside = source.path.strip_prefix("crates/").unwrap_or(&source.path);
@@ -36,7 +36,7 @@ struct Modules {
 }
 
 impl Modules {
-    fn read(files: &[(&str, &Source)]) -> Result<Modules, Failed> {
+    fn read(files: &[(&str, &Source)]) -> Result<Modules, Failure> {
         let mut modules = Modules::default();
         let mut parsed = Vec::new();
         let mut tests = BTreeSet::new();

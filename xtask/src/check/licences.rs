@@ -1,7 +1,7 @@
 //! What we depend on may be shipped with us, and comes in one version each.
 
 use super::metadata::{Package, duplicates};
-use crate::Failed;
+use crate::Failure;
 
 /// Licences that ask for no more than to be named.
 const PERMISSIVE: &[&str] = &[
@@ -34,7 +34,7 @@ const TWICE: &[(&str, &str)] = &[
     ("thiserror-impl", "as thiserror"),
 ];
 
-pub(crate) fn check(packages: &[Package]) -> Result<(), Failed> {
+pub(crate) fn check(packages: &[Package]) -> Result<(), Failure> {
     if let Some(package) = packages.iter().find(|package| !permitted(&package.licence)) {
         return Err(format!(
             "{} {} is licensed `{}`, which xtask/src/check/licences.rs does not allow",

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 /// Counts by name, such as `word listener` or `cycle fabric`.
 pub(super) type Counts = BTreeMap<String, usize>;
 
 /// Fails if a count is above its limit. One that is below it must be written down, so that it cannot rise again.
-pub(super) fn check(measure: &str, counts: &Counts) -> Result<(), Failed> {
+pub(super) fn check(measure: &str, counts: &Counts) -> Result<(), Failure> {
     let limits = read()?;
     let counts: Counts =
         counts.iter().map(|(name, count)| (format!("{measure} {name}"), *count)).collect();
@@ -32,7 +32,7 @@ pub(super) fn check(measure: &str, counts: &Counts) -> Result<(), Failed> {
 }
 
 /// Writes the file anew with these counts, except where they are above the limit.
-pub(super) fn lower(measures: &[(&str, Counts)]) -> Result<(), Failed> {
+pub(super) fn lower(measures: &[(&str, Counts)]) -> Result<(), Failure> {
     let limits = read()?;
     let mut text = String::from(HEADER);
     for (measure, counts) in measures {
@@ -47,12 +47,12 @@ pub(super) fn lower(measures: &[(&str, Counts)]) -> Result<(), Failed> {
     fs::write(path(), text).map_err(|error| format!("write {FILE}: {error}"))
 }
 
-fn read() -> Result<Counts, Failed> {
+fn read() -> Result<Counts, Failure> {
     let text = fs::read_to_string(path()).map_err(|error| format!("read {FILE}: {error}"))?;
     parse(&text)
 }
 
-fn parse(text: &str) -> Result<Counts, Failed> {
+fn parse(text: &str) -> Result<Counts, Failure> {
     let rows = text.lines().filter(|row| !row.starts_with('#') && !row.is_empty());
     let row = |row: &str| {
         let (name, count) = row.rsplit_once(' ')?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 /// A package, ours or another's.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Package {
 }
 
 /// Every package of the lock file.
-pub(crate) fn packages() -> Result<Vec<Package>, Failed> {
+pub(crate) fn packages() -> Result<Vec<Package>, Failure> {
     let mut cargo = shell::cargo(&["metadata", "--format-version=1", "--locked"]);
     // What other systems would build is not ours to judge.
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);

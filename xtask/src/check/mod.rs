@@ -11,7 +11,7 @@ mod words;
 
 use clap::Args;
 
-use crate::{Failed, dashboards, proto, shell};
+use crate::{Failure, dashboards, proto, shell};
 use limits::Counts;
 
 #[derive(Args)]
@@ -25,7 +25,7 @@ pub(crate) struct CheckArgs {
 }
 
 /// A part of the check: its name and what it does.
-type Part = (&'static str, fn() -> Result<(), Failed>);
+type Part = (&'static str, fn() -> Result<(), Failure>);
 
 const PARTS: &[Part] = &[
     ("format", format),
@@ -42,7 +42,7 @@ const PARTS: &[Part] = &[
 ];
 
 /// Something that is counted and may only fall, and how.
-type Measure = (&'static str, fn() -> Result<Counts, Failed>);
+type Measure = (&'static str, fn() -> Result<Counts, Failure>);
 
 const MEASURES: &[Measure] = &[
     ("cycle", cycles::count),
@@ -51,10 +51,10 @@ const MEASURES: &[Measure] = &[
     ("word", words::count),
 ];
 
-pub(crate) fn run(args: &CheckArgs) -> Result<(), Failed> {
+pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     if args.lower_limits {
         let count = |(measure, count): &Measure| Ok((*measure, count()?));
-        return limits::lower(&MEASURES.iter().map(count).collect::<Result<Vec<_>, Failed>>()?);
+        return limits::lower(&MEASURES.iter().map(count).collect::<Result<Vec<_>, Failure>>()?);
     }
     if let Some(word) = &args.word {
         words::list(word)?.iter().for_each(|place| println!("{place}"));
@@ -67,12 +67,12 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failed> {
     Ok(())
 }
 
-fn format() -> Result<(), Failed> {
+fn format() -> Result<(), Failure> {
     shell::run(&mut shell::cargo(&["fmt", "--all", "--check"]))
 }
 
 /// Those of what is no member of the workspace: cargo would only say so when it is built.
-fn lock_files() -> Result<(), Failed> {
+fn lock_files() -> Result<(), Failure> {
     for manifest in ["fuzz/Cargo.toml", "xtask/proto/Cargo.toml"] {
         let arguments = ["metadata", "--format-version=1", "--locked", "--manifest-path", manifest];
         shell::output(&mut shell::cargo(&arguments))?;
@@ -80,21 +80,21 @@ fn lock_files() -> Result<(), Failed> {
     Ok(())
 }
 
-fn lints() -> Result<(), Failed> {
+fn lints() -> Result<(), Failure> {
     let arguments = ["clippy", "--quiet", "--workspace", "--all-targets", "--all-features"];
     shell::run(shell::cargo(&arguments).args(["--", "-D", "warnings"]))
 }
 
-fn documentation() -> Result<(), Failed> {
+fn documentation() -> Result<(), Failure> {
     let mut cargo = shell::cargo(&["doc", "--quiet", "--workspace", "--no-deps", "--locked"]);
     shell::run(cargo.arg("--document-private-items").env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// By how many lines the pages that people read first are too long.
-fn length() -> Result<Counts, Failed> {
+fn length() -> Result<Counts, Failure> {
     let mut counts = Counts::new();
-    for source in sources::with_endings(&["md"])? {
-        let longest = LONGEST.iter().find(|(path, _)| *path == source.path);
+    for source in sources::with_extensions(&["md"])? {
+        let longest = MAX_LINES.iter().find(|(path, _)| *path == source.path);
         if let Some((path, longest)) = longest {
             let beyond = source.text.lines().count().saturating_sub(*longest);
             counts.insert(format!("{path} beyond {longest}"), beyond);
@@ -103,4 +103,4 @@ fn length() -> Result<Counts, Failed> {
     Ok(counts)
 }
 
-const LONGEST: &[(&str, usize)] = &[("ARCHITECTURE.md", 160), ("README.md", 180)];
+const MAX_LINES: &[(&str, usize)] = &[("ARCHITECTURE.md", 160), ("README.md", 180)];

@@ -5,12 +5,12 @@ use std::hash::{BuildHasher, RandomState};
 
 use super::limits::Counts;
 use super::sources::{self, Source};
-use crate::Failed;
+use crate::Failure;
 
 /// How many runs of lines stand in more than one place, in the code of each crate: runs of [`LINES`] lines that
 /// say something.
-pub(super) fn count() -> Result<Counts, Failed> {
-    let sources = sources::with_endings(&["rs"])?;
+pub(super) fn count() -> Result<Counts, Failure> {
+    let sources = sources::with_extensions(&["rs"])?;
     let product = sources.iter().filter(|source| source.path.contains("/src/"));
     Ok(Counts::from([("lines".to_owned(), repeated(product).len())]))
 }
@@ -21,7 +21,7 @@ fn repeated<'s>(sources: impl Iterator<Item = &'s Source>) -> Vec<String> {
     let mut seen: HashMap<u64, ()> = HashMap::new();
     let mut again = Vec::new();
     for source in sources {
-        let lines: Vec<(usize, &str)> = telling(&source.text).collect();
+        let lines: Vec<(usize, &str)> = code_lines(&source.text).collect();
         for run in lines.windows(LINES) {
             let text: Vec<&str> = run.iter().map(|(_, line)| *line).collect();
             if seen.insert(hasher.hash_one(text), ()).is_some() {
@@ -33,7 +33,7 @@ fn repeated<'s>(sources: impl Iterator<Item = &'s Source>) -> Vec<String> {
 }
 
 /// Lines that say something by themselves: no comments, imports, attributes or lone brackets.
-fn telling(text: &str) -> impl Iterator<Item = (usize, &str)> {
+fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
     lines.filter(|(_, line)| {
         let words = line.bytes().filter(u8::is_ascii_alphanumeric).count();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 /// A file and what is in it.
 pub(super) struct Source {
@@ -14,7 +14,7 @@ pub(super) struct Source {
 
 /// Every file with one of these endings, also those that are not committed yet, without what others wrote: recorded
 /// machines, generated code, real error lines.
-pub(super) fn with_endings(endings: &[&str]) -> Result<Vec<Source>, Failed> {
+pub(super) fn with_extensions(endings: &[&str]) -> Result<Vec<Source>, Failure> {
     let mut git = std::process::Command::new("git");
     git.args(["ls-files", "--cached", "--others", "--exclude-standard"]);
     let list = shell::output(git.current_dir(shell::repository()))?;
@@ -32,7 +32,7 @@ fn wanted(path: &str, endings: &[&str]) -> bool {
         && !OTHERS.iter().any(|others| path.contains(others))
 }
 
-fn read(path: &str) -> Result<Source, Failed> {
+fn read(path: &str) -> Result<Source, Failure> {
     let text = fs::read_to_string(shell::repository().join(path));
     let text = text.map_err(|error| format!("read {path}: {error}"))?;
     Ok(Source { path: path.to_owned(), text })

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::limits::Counts;
 use super::sources::{self, Source};
-use crate::Failed;
+use crate::Failure;
 
 /// How often each banned word stands in the repository: in names, messages, comments and documents.
-pub(super) fn count() -> Result<Counts, Failed> {
-    let sources = sources::with_endings(ENDINGS)?;
+pub(super) fn count() -> Result<Counts, Failure> {
+    let sources = sources::with_extensions(EXTENSIONS)?;
     let mut counts = Counts::new();
     for (word, found) in find(&sources) {
         counts.insert(word.to_owned(), found.len());
@@ -17,8 +17,8 @@ pub(super) fn count() -> Result<Counts, Failed> {
 }
 
 /// Where one of them stands.
-pub(super) fn list(word: &str) -> Result<Vec<String>, Failed> {
-    let sources = sources::with_endings(ENDINGS)?;
+pub(super) fn list(word: &str) -> Result<Vec<String>, Failure> {
+    let sources = sources::with_extensions(EXTENSIONS)?;
     Ok(find(&sources).remove(word).unwrap_or_default())
 }
 
@@ -86,7 +86,7 @@ fn parts(line: &str) -> Vec<&str> {
     parts
 }
 
-const ENDINGS: &[&str] = &[
+const EXTENSIONS: &[&str] = &[
     "css", "html", "js", "json", "md", "mjs", "proto", "rs", "service", "sh", "toml", "yaml", "yml",
 ];
 

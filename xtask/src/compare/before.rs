@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::build::{self, Build};
 use super::kv::{Bench, start};
-use super::pairs::{Better, Subject, print, take_turns};
+use super::pairs::{Better, Subject, measure_pairs, print};
 use super::tools;
-use crate::{Failed, packages};
+use crate::{Failure, packages};
 
 #[derive(Args)]
 pub(super) struct BeforeArgs {
@@ -32,7 +32,7 @@ pub(super) struct BeforeArgs {
     yes: bool,
 }
 
-pub(super) fn run(args: &BeforeArgs) -> Result<(), Failed> {
+pub(super) fn run(args: &BeforeArgs) -> Result<(), Failure> {
     packages::ensure(&[packages::COMPARE_BEFORE], args.yes)?;
     let rows: Vec<Row> = rows().filter(|row| row.name.contains(&args.only)).collect();
     if rows.is_empty() {
@@ -65,9 +65,9 @@ enum Load {
 }
 
 impl Row {
-    fn measure(&self, now: &Build, before: &Build, args: &BeforeArgs) -> Result<Value, Failed> {
+    fn measure(&self, now: &Build, before: &Build, args: &BeforeArgs) -> Result<Value, Failure> {
         let run = |build: &Build| self.load.run(build);
-        let pairs = take_turns(&self.name, args.pairs, || run(now), || run(before))?;
+        let pairs = measure_pairs(&self.name, args.pairs, || run(now), || run(before))?;
         let (unit, better) = self.load.unit();
         let subject = Subject { name: &self.name, peer: &args.commit, unit, better, aim: 0.95 };
         Ok(subject.row(&pairs))
@@ -75,7 +75,7 @@ impl Row {
 }
 
 impl Load {
-    fn run(&self, build: &Build) -> Result<f64, Failed> {
+    fn run(&self, build: &Build) -> Result<f64, Failure> {
         match self {
             Load::Lane(arguments) => tools::perf_of(build, arguments),
             Load::Store(bench, reads) => {

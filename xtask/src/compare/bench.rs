@@ -6,9 +6,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::build::PROFILE;
-use super::pairs::{Better, Subject, print, take_turns};
+use super::pairs::{Better, Subject, measure_pairs, print};
 use super::tools;
-use crate::{Failed, packages, shell};
+use crate::{Failure, packages, shell};
 
 #[derive(Args)]
 pub(super) struct BenchArgs {
@@ -42,12 +42,12 @@ impl Row {
         format!("write {what} {} B", self.size)
     }
 
-    fn ours(&self) -> Result<f64, Failed> {
+    fn ours(&self) -> Result<f64, Failure> {
         tools::wirelane_bench(self.test, self.size, self.rounds)
     }
 
     /// The median, as ours: `t_typical`.
-    fn theirs(&self) -> Result<f64, Failed> {
+    fn theirs(&self) -> Result<f64, Failure> {
         match self.test {
             "bw" => tools::perftest("ib_write_bw", self.size, self.rounds),
             _ => tools::perftest_column("ib_write_lat", self.size, self.rounds, 4),
@@ -55,7 +55,7 @@ impl Row {
     }
 }
 
-pub(super) fn run(args: &BenchArgs) -> Result<(), Failed> {
+pub(super) fn run(args: &BenchArgs) -> Result<(), Failure> {
     if args.inside {
         let rows = ROWS.iter().filter(|row| row.name().contains(&args.only));
         let results = rows.map(|row| pairs(row, args.pairs)).collect::<Result<Vec<_>, _>>()?;
@@ -83,13 +83,13 @@ pub(super) fn run(args: &BenchArgs) -> Result<(), Failed> {
     }
 }
 
-fn pairs(row: &Row, count: u32) -> Result<Value, Failed> {
+fn pairs(row: &Row, count: u32) -> Result<Value, Failure> {
     let name = row.name();
     let (peer, unit, better, aim) = match row.test {
         "lat" => ("ib_write_lat", "us", Better::Less, 1.0 / 1.1),
         _ => ("ib_write_bw", "MB/s", Better::More, 0.9),
     };
-    let pairs = take_turns(&name, count, || row.ours(), || row.theirs())?;
+    let pairs = measure_pairs(&name, count, || row.ours(), || row.theirs())?;
     Ok(Subject { name: &name, peer, unit, better, aim }.row(&pairs))
 }
 

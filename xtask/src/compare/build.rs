@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 /// Cargo's profile of what is measured: optimised across crates, like what is handed out.
 pub(super) const PROFILE: &str = "compare";
@@ -24,12 +24,12 @@ impl Build {
     }
 
     /// Builds `wirelane` and `perf` of this tree with another profile, if need be.
-    pub(super) fn of_this_tree(profile: &str) -> Result<Build, Failed> {
+    pub(super) fn of_this_tree(profile: &str) -> Result<Build, Failure> {
         build(shell::repository(), &shell::target(), profile)
     }
 
     /// Builds them of a commit, in a work tree of its own, which stays for the next time.
-    pub(super) fn of_commit(commit: &str, profile: &str) -> Result<Build, Failed> {
+    pub(super) fn of_commit(commit: &str, profile: &str) -> Result<Build, Failure> {
         let git = |arguments: &[&str]| {
             let mut git = Command::new("git");
             shell::output(git.args(arguments).current_dir(shell::repository()))
@@ -45,7 +45,7 @@ impl Build {
     }
 }
 
-fn build(tree: &Path, target: &Path, profile: &str) -> Result<Build, Failed> {
+fn build(tree: &Path, target: &Path, profile: &str) -> Result<Build, Failure> {
     eprintln!("building {} with the profile {profile}", tree.display());
     // By folders: packages were called otherwise before.
     for [folder, kind, name] in [["wirelane", "--bin", "wirelane"], ["fabric", "--example", "perf"]]

@@ -14,9 +14,9 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::pairs::{Better, Subject, print, take_turns};
+use super::pairs::{Better, Subject, measure_pairs, print};
 use super::tools;
-use crate::{Failed, packages, shell};
+use crate::{Failure, packages, shell};
 use tree::Ports;
 
 #[derive(Args)]
@@ -37,7 +37,7 @@ pub(super) struct ExporterArgs {
 
 /// Who is measured.
 #[derive(Clone, Copy, PartialEq)]
-enum Who {
+enum Exporter {
     Ours,
     Theirs,
 }
@@ -49,7 +49,7 @@ struct Measurements {
     samples: usize,
 }
 
-pub(super) fn run(args: &ExporterArgs) -> Result<(), Failed> {
+pub(super) fn run(args: &ExporterArgs) -> Result<(), Failure> {
     packages::ensure(&[packages::COMPARE_EXPORTER], args.yes)?;
     shell::run(&mut shell::cargo(&[
         "build",
@@ -59,9 +59,9 @@ pub(super) fn run(args: &ExporterArgs) -> Result<(), Failed> {
         "wirelane",
     ]))?;
     let ports = Ports::create(&shell::target().join("compare-exporter"))?;
-    let measure = |who| measure(who, &ports, args.scrapes);
-    let (ours, theirs) = (|| measure(Who::Ours), || measure(Who::Theirs));
-    let pairs = take_turns("exporter", args.pairs, ours, theirs)?;
+    let measure = |exporter| measure(exporter, &ports, args.scrapes);
+    let (ours, theirs) = (|| measure(Exporter::Ours), || measure(Exporter::Theirs));
+    let pairs = measure_pairs("exporter", args.pairs, ours, theirs)?;
     let rows = [
         row(&pairs, "exporter, CPU of a scrape", "ms", |measurements| measurements.cpu_ms),
         row(&pairs, "exporter, resident", "MB", |measurements| measurements.resident_mb),
@@ -100,9 +100,9 @@ fn row(
     subject.row(&pairs)
 }
 
-fn measure(who: Who, ports: &Ports, scrapes: u32) -> Result<Measurements, Failed> {
+fn measure(exporter: Exporter, ports: &Ports, scrapes: u32) -> Result<Measurements, Failure> {
     let port = tools::free_port()?;
-    let mut command = who.command(ports.root(), &port);
+    let mut command = exporter.command(ports.root(), &port);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let program = Program(child.map_err(|error| format!("start {command:?}: {error}"))?);
     tools::wait_for_port(&port)?;
@@ -117,17 +117,17 @@ fn measure(who: Who, ports: &Ports, scrapes: u32) -> Result<Measurements, Failed
     Ok(Measurements { cpu_ms, resident_mb: program.resident_mb()?, samples })
 }
 
-impl Who {
+impl Exporter {
     fn command(self, root: &Path, port: &str) -> Command {
         let listen = format!("127.0.0.1:{port}");
         let mut command;
         match self {
-            Who::Ours => {
+            Exporter::Ours => {
                 command = Command::new(shell::target().join("final/wirelane"));
                 command.args(["exporter", "--no-gpu", "--no-host", "--rdma-interval", "0.1"]);
                 command.args(["--listen", &listen, "--root"]).arg(root);
             }
-            Who::Theirs => {
+            Exporter::Theirs => {
                 command = Command::new("prometheus-node-exporter");
                 command.args(["--collector.disable-defaults", "--collector.infiniband"]);
                 command.arg(format!("--web.listen-address={listen}"));
@@ -143,7 +143,7 @@ struct Program(Child);
 
 impl Program {
     /// User and system time of all its threads.
-    fn cpu_ms(&self) -> Result<f64, Failed> {
+    fn cpu_ms(&self) -> Result<f64, Failure> {
         let stat = self.proc("stat")?;
         // The name may hold spaces; fields are counted from its end.
         let fields: Vec<&str> =
@@ -154,14 +154,14 @@ impl Program {
         sum.map(|ticks| ticks * 10.0).ok_or_else(|| format!("/proc/PID/stat reads {stat}"))
     }
 
-    fn resident_mb(&self) -> Result<f64, Failed> {
+    fn resident_mb(&self) -> Result<f64, Failure> {
         let status = self.proc("status")?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
         kilobytes.map(|kilobytes| kilobytes * 1024.0 / 1e6).ok_or_else(|| "no VmHWM".to_owned())
     }
 
-    fn proc(&self, file: &str) -> Result<String, Failed> {
+    fn proc(&self, file: &str) -> Result<String, Failure> {
         let path = format!("/proc/{}/{file}", self.0.id());
         std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
     }
@@ -174,7 +174,7 @@ impl Drop for Program {
     }
 }
 
-fn get(port: &str) -> Result<String, Failed> {
+fn get(port: &str) -> Result<String, Failure> {
     let wrong = |error: std::io::Error| format!("scrape port {port}: {error}");
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).map_err(wrong)?;
     stream.set_read_timeout(Some(Duration::from_secs(10))).map_err(wrong)?;

@@ -16,16 +16,16 @@ mod tools;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::Failed;
+use crate::Failure;
 
 #[derive(Args)]
 pub(crate) struct CompareArgs {
     #[command(subcommand)]
-    what: What,
+    comparison: Comparison,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum Comparison {
     /// The exporter: node_exporter's infiniband collector, on a tree of eight ports
     Exporter(exporter::ExporterArgs),
     /// Lanes: ucx_perftest and iperf3 here, perftest in the lab
@@ -46,16 +46,16 @@ enum What {
     Files(kv::FilesArgs),
 }
 
-pub(crate) fn run(args: &CompareArgs) -> Result<(), Failed> {
-    match &args.what {
-        What::Exporter(args) => exporter::run(args),
-        What::Fabric(args) => fabric::run(args),
-        What::Bench(args) => bench::run(args),
-        What::Kv(args) => kv::run(args),
-        What::Before(args) => before::run(args),
-        What::Page(args) => page::run(args),
-        What::Generator(args) => kv::generate(args),
-        What::Files(args) => kv::read_files(args),
+pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
+    match &args.comparison {
+        Comparison::Exporter(args) => exporter::run(args),
+        Comparison::Fabric(args) => fabric::run(args),
+        Comparison::Bench(args) => bench::run(args),
+        Comparison::Kv(args) => kv::run(args),
+        Comparison::Before(args) => before::run(args),
+        Comparison::Page(args) => page::run(args),
+        Comparison::Generator(args) => kv::generate(args),
+        Comparison::Files(args) => kv::read_files(args),
     }
 }
 

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::tools;
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 #[derive(Args)]
 pub(super) struct PageArgs {
@@ -26,7 +26,7 @@ pub(super) struct PageArgs {
     yes: bool,
 }
 
-pub(super) fn run(args: &PageArgs) -> Result<(), Failed> {
+pub(super) fn run(args: &PageArgs) -> Result<(), Failure> {
     let chosen =
         |part: &&Part| args.only.is_empty() || args.only.iter().any(|only| only == part.name);
     let parts: Vec<&Part> = PARTS.iter().filter(chosen).collect();
@@ -66,7 +66,7 @@ struct Part {
 
 impl Part {
     /// In a process of its own, as by hand; a comparison that missed an aim has rows all the same.
-    fn measure(&self, args: &PageArgs) -> Result<Vec<Value>, Failed> {
+    fn measure(&self, args: &PageArgs) -> Result<Vec<Value>, Failure> {
         let mut command = Command::new("/proc/self/exe");
         command.args(["compare", self.name, "--json", self.count, &args.pairs.to_string()]);
         if args.yes {
@@ -82,7 +82,7 @@ impl Part {
     }
 }
 
-fn heading(pairs: u32) -> Result<String, Failed> {
+fn heading(pairs: u32) -> Result<String, Failure> {
     let day = shell::output(Command::new("date").args(["-u", "+%Y-%m-%d"]))?;
     Ok(format!(
         "# Wirelane beside others\n\n{}, {}; made by `cargo xtask compare page`. Ours and theirs took turns, {pairs} \

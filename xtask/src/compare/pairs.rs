@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::spread;
-use crate::Failed;
+use crate::Failure;
 
 /// Which result is the better one.
 #[derive(Clone, Copy, PartialEq)]
@@ -38,12 +38,12 @@ impl Subject<'_> {
 }
 
 /// Measures both so often; who begins takes turns too.
-pub(super) fn take_turns<T>(
+pub(super) fn measure_pairs<T>(
     name: &str,
     count: u32,
-    mut ours: impl FnMut() -> Result<T, Failed>,
-    mut theirs: impl FnMut() -> Result<T, Failed>,
-) -> Result<Vec<(T, T)>, Failed> {
+    mut ours: impl FnMut() -> Result<T, Failure>,
+    mut theirs: impl FnMut() -> Result<T, Failure>,
+) -> Result<Vec<(T, T)>, Failure> {
     let mut pairs = Vec::new();
     for pair in 0..count {
         eprintln!("{name}: pair {} of {count}", pair + 1);
@@ -99,7 +99,7 @@ mod tests {
             said.borrow_mut().push(who);
             Ok(who)
         };
-        let pairs = take_turns("x", 2, || says('o'), || says('t')).expect("both can");
+        let pairs = measure_pairs("x", 2, || says('o'), || says('t')).expect("both can");
         assert_eq!(*said.borrow(), "otto");
         assert_eq!(pairs, [('o', 't'), ('o', 't')]);
     }

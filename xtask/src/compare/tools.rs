@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::build::Build;
-use crate::{Failed, lab, shell};
+use crate::{Failure, lab, shell};
 
 /// Ours: `examples/perf.rs`, which starts its own other end.
-pub(super) fn perf(arguments: &[&str]) -> Result<f64, Failed> {
+pub(super) fn perf(arguments: &[&str]) -> Result<f64, Failure> {
     perf_of(&Build::ours(), arguments)
 }
 
 /// As [`perf`], of a build.
-pub(super) fn perf_of(build: &Build, arguments: &[&str]) -> Result<f64, Failed> {
+pub(super) fn perf_of(build: &Build, arguments: &[&str]) -> Result<f64, Failure> {
     let mut command = bound(0, &build.program("examples/perf"));
     command.args(arguments);
     if cpus() > 1 {
@@ -33,7 +33,7 @@ pub(super) fn perf_of(build: &Build, arguments: &[&str]) -> Result<f64, Failed> 
 }
 
 /// ucx_perftest: microseconds for latency, MB/s for bandwidth.
-pub(super) fn ucx(transports: &str, test: &str, size: usize, rounds: u32) -> Result<f64, Failed> {
+pub(super) fn ucx(transports: &str, test: &str, size: usize, rounds: u32) -> Result<f64, Failure> {
     let port = free_port()?;
     let mut server = bound(1, "ucx_perftest");
     server.args(["-p", &port]).env("UCX_TLS", transports);
@@ -41,13 +41,13 @@ pub(super) fn ucx(transports: &str, test: &str, size: usize, rounds: u32) -> Res
     client.args(["127.0.0.1", "-p", &port, "-t", test, "-f", "-s", &size.to_string()]);
     client.args(["-n", &rounds.to_string(), "-w", &(rounds / 10).to_string()]);
     client.env("UCX_TLS", transports);
-    let said = with_server(server, Ready::Port(port), client)?;
+    let output = with_server(server, Ready::Port(port), client)?;
     // Iterations; latency: median, average, overall; bandwidth: average, overall; message rates.
-    let line = said.lines().rfind(|line| line.split_whitespace().count() >= 8);
+    let line = output.lines().rfind(|line| line.split_whitespace().count() >= 8);
     let columns: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
     let latency = test.ends_with("_lat");
     let column = columns.get(columns.len().wrapping_sub(if latency { 5 } else { 3 }));
-    let value = number(column.ok_or_else(|| format!("ucx_perftest said: {said}"))?)?;
+    let value = number(column.ok_or_else(|| format!("ucx_perftest output: {output}"))?)?;
     // Its megabyte has 1024 times 1024 bytes.
     Ok(if latency { value } else { value * 1.048_576 })
 }
@@ -60,14 +60,14 @@ pub(super) struct PingPong {
 
 /// libfabric's own fi_pingpong, by reliable datagrams; in the lab to the first wire's far end. It counts its connecting, over
 /// half a second there, so that what counts is by how much a long run takes longer than a short one.
-pub(super) fn fi_pingpong(provider: &str, size: usize, rounds: u32) -> Result<PingPong, Failed> {
+pub(super) fn fi_pingpong(provider: &str, size: usize, rounds: u32) -> Result<PingPong, Failure> {
     let (short, long) = (f64::from(rounds / 5), f64::from(rounds));
     let first = short * fi_pingpong_once(provider, size, rounds / 5)?;
     let us = (long * fi_pingpong_once(provider, size, rounds)? - first) / (long - short);
     Ok(PingPong { us, mb_per_s: size as f64 / us })
 }
 
-fn fi_pingpong_once(provider: &str, size: usize, rounds: u32) -> Result<f64, Failed> {
+fn fi_pingpong_once(provider: &str, size: usize, rounds: u32) -> Result<f64, Failure> {
     let port = free_port()?;
     let end = |cpu: u32| {
         let mut command = bound(cpu, "fi_pingpong");
@@ -80,30 +80,31 @@ fn fi_pingpong_once(provider: &str, size: usize, rounds: u32) -> Result<f64, Fai
     let mut client = end(0);
     let far = if provider.starts_with("verbs") { "10.77.0.2" } else { "127.0.0.1" };
     client.args(["-P", &port, far]);
-    let said = with_server(server, Ready::Port(port), client)?;
+    let output = with_server(server, Ready::Port(port), client)?;
     // Bytes, sent, answered, in all, time, MB/s, us one way, rate.
-    let columns: Vec<&str> = said.lines().last().unwrap_or_default().split_whitespace().collect();
-    number(columns.get(6).ok_or_else(|| format!("fi_pingpong said: {said}"))?)
+    let columns: Vec<&str> = output.lines().last().unwrap_or_default().split_whitespace().collect();
+    number(columns.get(6).ok_or_else(|| format!("fi_pingpong output: {output}"))?)
 }
 
 /// Both ends' queues must fit into an rxe.
 const FEW_PEERS: (&str, &str) = ("FI_UNIVERSE_SIZE", "16");
 
 /// iperf3 with one stream: MB/s.
-pub(super) fn iperf3(seconds: u32) -> Result<f64, Failed> {
+pub(super) fn iperf3(seconds: u32) -> Result<f64, Failure> {
     let port = free_port()?;
     let mut server = bound(1, "iperf3");
     server.args(["-s", "-1", "-p", &port]);
     let mut client = bound(0, "iperf3");
     client.args(["-c", "127.0.0.1", "-p", &port, "-J", "-t", &seconds.to_string()]);
-    let said = with_server(server, Ready::After(Duration::from_millis(300)), client)?;
-    let said: Value = serde_json::from_str(&said).map_err(|error| format!("iperf3: {error}"))?;
-    let bits = said["end"]["sum_received"]["bits_per_second"].as_f64();
+    let output = with_server(server, Ready::After(Duration::from_millis(300)), client)?;
+    let output: Value =
+        serde_json::from_str(&output).map_err(|error| format!("iperf3: {error}"))?;
+    let bits = output["end"]["sum_received"]["bits_per_second"].as_f64();
     bits.map(|bits| bits / 8e6).ok_or_else(|| "iperf3 gave no result".to_owned())
 }
 
 /// perftest over the lab's first wire: MB/s for bandwidth, microseconds on the average for latency.
-pub(super) fn perftest(program: &str, size: usize, rounds: u32) -> Result<f64, Failed> {
+pub(super) fn perftest(program: &str, size: usize, rounds: u32) -> Result<f64, Failure> {
     // Size, rounds, then: peak, average; or least, most, typical, average.
     let latency = program.ends_with("_lat");
     let value = perftest_column(program, size, rounds, if latency { 5 } else { 3 })?;
@@ -112,7 +113,7 @@ pub(super) fn perftest(program: &str, size: usize, rounds: u32) -> Result<f64, F
 
 /// `wirelane bench` over the lab's first wire, its two ends bound as perftest's are: MB/s for bandwidth, the median in
 /// microseconds for latency.
-pub(super) fn wirelane_bench(test: &str, size: usize, rounds: u32) -> Result<f64, Failed> {
+pub(super) fn wirelane_bench(test: &str, size: usize, rounds: u32) -> Result<f64, Failure> {
     let program = Build::ours().program("wirelane");
     let address = format!("127.0.0.1:{}", free_port()?);
     let mut server = bound(1, &program);
@@ -126,14 +127,14 @@ pub(super) fn wirelane_bench(test: &str, size: usize, rounds: u32) -> Result<f64
         client.args(["--depth", "128"]);
     }
     let port = address.rsplit(':').next().unwrap_or_default().to_owned();
-    let said = with_server(server, Ready::Port(port), client)?;
-    let said: Value = serde_json::from_str(&said).map_err(|error| format!("bench: {error}"))?;
-    let point = &said["points"][0];
+    let output = with_server(server, Ready::Port(port), client)?;
+    let output: Value = serde_json::from_str(&output).map_err(|error| format!("bench: {error}"))?;
+    let point = &output["points"][0];
     let measurement = match test {
         "bw" => point["bytes_per_second"].as_f64().map(|bytes| bytes / 1e6),
         _ => point["latency"]["p50_ns"].as_f64().map(|ns| ns / 1e3),
     };
-    measurement.ok_or_else(|| format!("bench gave no result: {said}"))
+    measurement.ok_or_else(|| format!("bench gave no result: {output}"))
 }
 
 /// One column of perftest's row. Its clock under emulation gives an infinity now and then; it is asked again then.
@@ -142,7 +143,7 @@ pub(super) fn perftest_column(
     size: usize,
     rounds: u32,
     column: usize,
-) -> Result<f64, Failed> {
+) -> Result<f64, Failure> {
     for _ in 0..3 {
         let value = perftest_once(program, size, rounds, column)?;
         if value.is_finite() {
@@ -152,7 +153,7 @@ pub(super) fn perftest_column(
     Err(format!("{program} of {size} B gave no number three times"))
 }
 
-fn perftest_once(program: &str, size: usize, rounds: u32, column: usize) -> Result<f64, Failed> {
+fn perftest_once(program: &str, size: usize, rounds: u32, column: usize) -> Result<f64, Failure> {
     let port = free_port()?;
     let end = |cpu: u32, device: &str| {
         let mut command = bound(cpu, program);
@@ -162,11 +163,11 @@ fn perftest_once(program: &str, size: usize, rounds: u32, column: usize) -> Resu
     };
     let mut client = end(0, "rxe0");
     client.arg("127.0.0.1");
-    let said = with_server(end(1, "rxe1"), Ready::After(Duration::from_secs(2)), client)?;
+    let output = with_server(end(1, "rxe1"), Ready::After(Duration::from_secs(2)), client)?;
     let size = size.to_string();
-    let line = said.lines().find(|line| line.split_whitespace().next() == Some(&size));
+    let line = output.lines().find(|line| line.split_whitespace().next() == Some(&size));
     let columns: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
-    number(columns.get(column).ok_or_else(|| format!("{program} said: {said}"))?)
+    number(columns.get(column).ok_or_else(|| format!("{program} output: {output}"))?)
 }
 
 /// When a server can be called.
@@ -178,7 +179,7 @@ enum Ready {
 }
 
 /// Runs the client against the server; ends the server if it does not end by itself.
-fn with_server(server: Command, ready: Ready, client: Command) -> Result<String, Failed> {
+fn with_server(server: Command, ready: Ready, client: Command) -> Result<String, Failure> {
     let mut server = limited(server);
     server.stdout(Stdio::null()).stderr(Stdio::null());
     let _server = Running(server.spawn().map_err(|error| format!("{error}"))?);
@@ -192,7 +193,7 @@ fn with_server(server: Command, ready: Ready, client: Command) -> Result<String,
 struct Running(Child);
 
 /// Waits until somebody listens. Looks into the kernel's table: calling would be taken for the client.
-pub(super) fn wait_for_port(port: &str) -> Result<(), Failed> {
+pub(super) fn wait_for_port(port: &str) -> Result<(), Failure> {
     let port = format!(":{:04X} ", port.parse::<u16>().map_err(|error| error.to_string())?);
     let limit = Instant::now() + Duration::from_secs(10);
     while Instant::now() < limit {
@@ -252,14 +253,14 @@ fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-pub(super) fn free_port() -> Result<String, Failed> {
+pub(super) fn free_port() -> Result<String, Failure> {
     let listener =
         TcpListener::bind("127.0.0.1:0").map_err(|error| format!("find a port: {error}"))?;
     let address = listener.local_addr().map_err(|error| format!("find a port: {error}"))?;
     Ok(address.port().to_string())
 }
 
-pub(super) fn number(text: &str) -> Result<f64, Failed> {
+pub(super) fn number(text: &str) -> Result<f64, Failure> {
     text.parse().map_err(|_| format!("no number: {text}"))
 }
 
@@ -278,14 +279,14 @@ pub(crate) fn in_the_lab(
     pairs: u32,
     only: &str,
     limit: u64,
-) -> Result<Vec<Value>, Failed> {
+) -> Result<Vec<Value>, Failure> {
     let ourselves =
         std::env::current_exe().map_err(|error| format!("find this program: {error}"))?;
     let ourselves = ourselves.to_string_lossy().into_owned();
     let pairs = pairs.to_string();
     let command = [&ourselves, "compare", what, "--inside", "--pairs", &pairs, "--only", only];
-    let said = lab::output(&command.map(str::to_owned), limit)?;
-    let line = said.lines().find(|line| line.starts_with('['));
+    let output = lab::output(&command.map(str::to_owned), limit)?;
+    let line = output.lines().find(|line| line.starts_with('['));
     let parsed = line.and_then(|line| serde_json::from_str(line).ok());
-    parsed.ok_or_else(|| format!("the lab gave no results: {said}"))
+    parsed.ok_or_else(|| format!("the lab gave no results: {output}"))
 }

@@ -1,14 +1,14 @@
 //! A cluster of machines with GPUs: what `wirelane exporter` tells.
 
-use super::panel::Look::{Lines, Number, States, Table};
+use super::panel::PanelKind::{Lines, Number, States, Table};
 use super::panel::{Panel, panel};
-use super::{Board, Section};
+use super::{Dashboard, Section};
 
-pub(super) const BOARD: Board = Board {
+pub(super) const DASHBOARD: Dashboard = Dashboard {
     file: "cluster",
     title: "Wirelane: GPU cluster",
     about: "GPUs, CPUs and the fabric of each machine, by `wirelane exporter`.",
-    who: "wirelane_exporter_build_info",
+    target_metric: "wirelane_exporter_build_info",
     labels: &[("device", "rdma_device_present"), ("gpu", "wirelane_gpu_info")],
     sections: &[
         Section { title: "Now", panels: NOW },

@@ -15,17 +15,17 @@ use std::process::Command;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::{Failed, npm, shell};
-use panel::{Panel, Place};
+use crate::{Failure, npm, shell};
+use panel::{Layout, Panel};
 
 /// One dashboard.
-struct Board {
+struct Dashboard {
     /// Its file, and its address in Grafana: `wirelane-FILE`.
     file: &'static str,
     title: &'static str,
     about: &'static str,
     /// A metric that all who are watched have: its labels fill the variables `job` and `instance`.
-    who: &'static str,
+    target_metric: &'static str,
     /// More variables: a label, and the metric that has it.
     labels: &'static [(&'static str, &'static str)],
     sections: &'static [Section],
@@ -37,7 +37,7 @@ struct Section {
     panels: &'static [Panel],
 }
 
-const BOARDS: &[Board] = &[cluster::BOARD, transport::BOARD, store::BOARD];
+const DASHBOARDS: &[Dashboard] = &[cluster::DASHBOARD, transport::DASHBOARD, store::DASHBOARD];
 
 #[derive(Args)]
 pub(crate) struct DashboardsArgs {
@@ -46,40 +46,41 @@ pub(crate) struct DashboardsArgs {
     schema: bool,
 }
 
-pub(crate) fn run(args: &DashboardsArgs) -> Result<(), Failed> {
+pub(crate) fn run(args: &DashboardsArgs) -> Result<(), Failure> {
     if args.schema {
         let mut node = Command::new("node");
         node.arg(shell::repository().join("xtask/src/dashboards/schema.mjs"));
         node.arg(npm::folder("grafana", SCHEMA)?);
-        return shell::run(node.args(BOARDS.iter().map(Board::path)));
+        return shell::run(node.args(DASHBOARDS.iter().map(Dashboard::path)));
     }
-    for board in BOARDS {
-        let file = board.path();
-        fs::write(&file, board.text()).map_err(|error| format!("{}: {error}", file.display()))?;
+    for dashboard in DASHBOARDS {
+        let file = dashboard.path();
+        fs::write(&file, dashboard.text())
+            .map_err(|error| format!("{}: {error}", file.display()))?;
         println!("wrote {}", file.display());
     }
     Ok(())
 }
 
 /// What npm must bring for that, if it has not yet.
-pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failed> {
+pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failure> {
     let what = || (format!("{} from npm", SCHEMA.join(" and ")), "about 26 MB");
     Ok((!npm::is_there("grafana", SCHEMA)?).then(what))
 }
 
 /// Fails where a file is not what its table says.
-pub(crate) fn check() -> Result<(), Failed> {
-    for board in BOARDS {
-        let file = board.path();
+pub(crate) fn check() -> Result<(), Failure> {
+    for dashboard in DASHBOARDS {
+        let file = dashboard.path();
         let found = fs::read_to_string(&file).unwrap_or_default();
-        if found != board.text() {
+        if found != dashboard.text() {
             return Err(format!("{}: run `cargo xtask dashboards`", file.display()));
         }
     }
     Ok(())
 }
 
-impl Board {
+impl Dashboard {
     fn path(&self) -> PathBuf {
         shell::repository().join("deploy/grafana").join(format!("{}.json", self.file))
     }
@@ -111,17 +112,17 @@ impl Board {
     }
 
     fn variables(&self) -> Vec<Value> {
-        let Board { who, .. } = self;
+        let Dashboard { target_metric, .. } = self;
         let mut all = vec![
             json!({
                 "name": "datasource", "label": "Data source", "type": "datasource",
                 "query": "prometheus", "hide": 0, "includeAll": false, "multi": false, "refresh": 1,
             }),
-            variable("job", "Job", &format!("label_values({who}, job)")),
+            variable("job", "Job", &format!("label_values({target_metric}, job)")),
             variable(
                 "instance",
                 "Machine",
-                &format!("label_values({who}{{job=~\"$job\"}}, instance)"),
+                &format!("label_values({target_metric}{{job=~\"$job\"}}, instance)"),
             ),
         ];
         all.extend(self.labels.iter().map(|(label, metric)| {
@@ -133,14 +134,14 @@ impl Board {
 
     /// Sections one below the other; the panels of each from left to right in rows.
     fn panels(&self) -> Vec<Value> {
-        let mut place = Place::default();
+        let mut layout = Layout::default();
         let mut all = Vec::new();
         for section in self.sections {
             all.push(json!({
-                "id": place.number(), "type": "row", "title": section.title, "collapsed": false,
-                "gridPos": place.heading(), "panels": [],
+                "id": layout.number(), "type": "row", "title": section.title, "collapsed": false,
+                "gridPos": layout.heading(), "panels": [],
             }));
-            all.extend(section.panels.iter().map(|panel| panel.document(&mut place)));
+            all.extend(section.panels.iter().map(|panel| panel.document(&mut layout)));
         }
         all
     }

@@ -10,7 +10,7 @@ pub(super) struct Panel {
     pub(super) title: &'static str,
     /// Shown when one asks what it means.
     pub(super) about: &'static str,
-    pub(super) look: Look,
+    pub(super) kind: PanelKind,
     /// Grafana's name of the unit: `bps`, `percentunit`.
     pub(super) unit: &'static str,
     /// Queries, and how their series are called; in tables the name of the column.
@@ -21,7 +21,7 @@ pub(super) struct Panel {
 
 /// How a panel looks.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum PanelKind {
     /// A number.
     Number,
     /// Lines over time.
@@ -34,7 +34,7 @@ pub(super) enum Look {
 
 /// Where the next panel goes. A row has 24 columns.
 #[derive(Default)]
-pub(super) struct Place {
+pub(super) struct Layout {
     last: u64,
     column: u64,
     line: u64,
@@ -45,12 +45,12 @@ pub(super) struct Place {
 /// A panel with no limits.
 pub(super) const fn panel(
     title: &'static str,
-    look: Look,
+    kind: PanelKind,
     unit: &'static str,
     about: &'static str,
     queries: &'static [(&'static str, &'static str)],
 ) -> Panel {
-    Panel { title, about, look, unit, queries, limits: None }
+    Panel { title, about, kind, unit, queries, limits: None }
 }
 
 impl Panel {
@@ -59,30 +59,30 @@ impl Panel {
         self
     }
 
-    pub(super) fn document(&self, place: &mut Place) -> Value {
+    pub(super) fn document(&self, layout: &mut Layout) -> Value {
         let mut document = json!({
-            "id": place.number(), "title": self.title, "description": self.about,
-            "type": self.look.plugin(), "datasource": source(),
-            "gridPos": place.panel(self.look.size()),
+            "id": layout.number(), "title": self.title, "description": self.about,
+            "type": self.kind.plugin(), "datasource": source(),
+            "gridPos": layout.panel(self.kind.size()),
             "targets": self.targets(),
             "fieldConfig": {"defaults": self.defaults(), "overrides": []},
-            "options": self.look.options(),
+            "options": self.kind.options(),
         });
-        if self.look == Look::Table {
+        if self.kind == PanelKind::Table {
             document["transformations"] = self.columns();
         }
         document
     }
 
     fn targets(&self) -> Vec<Value> {
-        let now = matches!(self.look, Look::Number | Look::Table);
+        let now = matches!(self.kind, PanelKind::Number | PanelKind::Table);
         let letters = 'A'..='Z';
         let target = |((query, name), letter): (&(&str, &str), char)| {
             json!({
                 "refId": letter.to_string(), "datasource": source(), "editorMode": "code",
                 "expr": chosen(query), "legendFormat": name,
                 "instant": now, "range": !now,
-                "format": if self.look == Look::Table { "table" } else { "time_series" },
+                "format": if self.kind == PanelKind::Table { "table" } else { "time_series" },
             })
         };
         self.queries.iter().zip(letters).map(target).collect()
@@ -96,7 +96,7 @@ impl Panel {
         }
         let mut defaults = json!({
             "unit": self.unit, "thresholds": {"mode": "absolute", "steps": steps},
-            "color": {"mode": self.look.colours()}, "custom": self.look.custom(self.limits.is_some()),
+            "color": {"mode": self.kind.colours()}, "custom": self.kind.custom(self.limits.is_some()),
         });
         if self.unit == "percentunit" {
             defaults["min"] = json!(0);
@@ -120,41 +120,41 @@ impl Panel {
     }
 }
 
-impl Look {
+impl PanelKind {
     fn plugin(self) -> &'static str {
         match self {
-            Look::Number => "stat",
-            Look::Lines => "timeseries",
-            Look::States => "state-timeline",
-            Look::Table => "table",
+            PanelKind::Number => "stat",
+            PanelKind::Lines => "timeseries",
+            PanelKind::States => "state-timeline",
+            PanelKind::Table => "table",
         }
     }
 
     /// Columns and lines.
     fn size(self) -> (u64, u64) {
         match self {
-            Look::Number => (4, 4),
-            Look::Lines | Look::States => (12, 8),
-            Look::Table => (24, 9),
+            PanelKind::Number => (4, 4),
+            PanelKind::Lines | PanelKind::States => (12, 8),
+            PanelKind::Table => (24, 9),
         }
     }
 
     fn colours(self) -> &'static str {
         match self {
-            Look::Lines => "palette-classic",
-            Look::Number | Look::States | Look::Table => "thresholds",
+            PanelKind::Lines => "palette-classic",
+            PanelKind::Number | PanelKind::States | PanelKind::Table => "thresholds",
         }
     }
 
     fn custom(self, limited: bool) -> Value {
         match self {
-            Look::Number => json!({}),
-            Look::Lines => json!({
+            PanelKind::Number => json!({}),
+            PanelKind::Lines => json!({
                 "drawStyle": "line", "fillOpacity": 8, "lineWidth": 1, "showPoints": "never",
                 "thresholdsStyle": {"mode": if limited { "line" } else { "off" }},
             }),
-            Look::States => json!({"fillOpacity": 70, "lineWidth": 0}),
-            Look::Table => json!({"align": "auto", "cellOptions": {"type": "auto"}}),
+            PanelKind::States => json!({"fillOpacity": 70, "lineWidth": 0}),
+            PanelKind::Table => json!({"align": "auto", "cellOptions": {"type": "auto"}}),
         }
     }
 
@@ -163,24 +163,26 @@ impl Look {
             "displayMode": "table", "placement": "bottom", "showLegend": true, "calcs": ["lastNotNull", "max"],
         });
         match self {
-            Look::Number => json!({
+            PanelKind::Number => json!({
                 "colorMode": "value", "graphMode": "none", "justifyMode": "auto", "orientation": "auto",
                 "textMode": "auto", "wideLayout": true, "showPercentChange": false,
                 "percentChangeColorMode": "standard",
                 "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": false},
             }),
-            Look::Lines => json!({"legend": legend, "tooltip": {"mode": "multi", "sort": "desc"}}),
-            Look::States => json!({
+            PanelKind::Lines => {
+                json!({"legend": legend, "tooltip": {"mode": "multi", "sort": "desc"}})
+            }
+            PanelKind::States => json!({
                 "alignValue": "left", "mergeValues": true, "rowHeight": 0.9, "showValue": "auto",
                 "legend": {"displayMode": "list", "placement": "bottom", "showLegend": true, "calcs": []},
                 "tooltip": {"mode": "single", "sort": "none"},
             }),
-            Look::Table => json!({"showHeader": true, "cellHeight": "sm"}),
+            PanelKind::Table => json!({"showHeader": true, "cellHeight": "sm"}),
         }
     }
 }
 
-impl Place {
+impl Layout {
     pub(super) fn number(&mut self) -> u64 {
         self.last += 1;
         self.last

@@ -1,14 +1,14 @@
 //! The store of `wirelane serve`, and its disk.
 
-use super::panel::Look::{Lines, Number, States, Table};
+use super::panel::PanelKind::{Lines, Number, States, Table};
 use super::panel::{Panel, panel};
-use super::{Board, Section};
+use super::{Dashboard, Section};
 
-pub(super) const BOARD: Board = Board {
+pub(super) const DASHBOARD: Dashboard = Dashboard {
     file: "store",
     title: "Wirelane: store",
     about: "Keys, memory, requests and the disk of each store, by `wirelane serve`.",
-    who: "wirelane_pool_bytes",
+    target_metric: "wirelane_pool_bytes",
     labels: &[],
     sections: &[
         Section { title: "Now", panels: NOW },

@@ -1,14 +1,14 @@
 //! The transport: links, RDMA and the listeners of `wirelane serve`.
 
-use super::panel::Look::{Lines, Number, Table};
+use super::panel::PanelKind::{Lines, Number, Table};
 use super::panel::{Panel, panel};
-use super::{Board, Section};
+use super::{Dashboard, Section};
 
-pub(super) const BOARD: Board = Board {
+pub(super) const DASHBOARD: Dashboard = Dashboard {
     file: "transport",
     title: "Wirelane: transport",
     about: "Links and what they carry, by `wirelane serve`.",
-    who: "wirelane_build_info",
+    target_metric: "wirelane_build_info",
     labels: &[],
     sections: &[
         Section { title: "Now", panels: NOW },

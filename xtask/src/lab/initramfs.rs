@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::kernel::Kernel;
-use crate::{Failed, packages, shell};
+use crate::{Failure, packages, shell};
 
 /// What goes into it.
 pub(super) struct Initramfs<'k> {
@@ -19,7 +19,7 @@ pub(super) struct Initramfs<'k> {
 impl Initramfs<'_> {
     /// The archive, in the format the kernel reads ("newc" cpio), uncompressed: an emulated
     /// CPU would take longer to uncompress it than the host to read it.
-    pub(super) fn archive(&self) -> Result<Vec<u8>, Failed> {
+    pub(super) fn archive(&self) -> Result<Vec<u8>, Failure> {
         let mut archive = Cpio::default();
         for folder in ["bin", "dev", "lab", "lab/bin", "layers", "modules", "new", "proc", "sys"] {
             archive.folder(folder);
@@ -49,7 +49,7 @@ impl Initramfs<'_> {
     }
 }
 
-fn busybox() -> Result<Vec<u8>, Failed> {
+fn busybox() -> Result<Vec<u8>, Failure> {
     let found = Command::new("sh")
         .args(["-c", "command -v busybox"])
         .env("PATH", packages::path_with_sbin())
@@ -58,11 +58,11 @@ fn busybox() -> Result<Vec<u8>, Failed> {
     read(Path::new(String::from_utf8_lossy(&found.stdout).trim()))
 }
 
-fn script(name: &str) -> Result<Vec<u8>, Failed> {
+fn script(name: &str) -> Result<Vec<u8>, Failure> {
     read(&shell::repository().join("lab").join(name))
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, Failed> {
+fn read(file: &Path) -> Result<Vec<u8>, Failure> {
     fs::read(file).map_err(|error| format!("read {}: {error}", file.display()))
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Failed, packages, shell};
+use crate::{Failure, packages, shell};
 
 /// An unpacked kernel.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Kernel {
 
 impl Kernel {
     /// The cached kernel, fetched first if there is none or `refresh` is wanted.
-    pub(super) fn ensure(refresh: bool) -> Result<Self, Failed> {
+    pub(super) fn ensure(refresh: bool) -> Result<Self, Failure> {
         let cache = cache_folder()?;
         fs::create_dir_all(&cache).map_err(|error| failed("make", &cache, &error))?;
         // Two labs that start at once must not unpack over each other.
@@ -42,7 +42,7 @@ impl Kernel {
     }
 
     /// The modules needed to reach the host's files, in loading order, each with its bytes.
-    pub(super) fn boot_modules(&self) -> Result<Vec<(String, Vec<u8>)>, Failed> {
+    pub(super) fn boot_modules(&self) -> Result<Vec<(String, Vec<u8>)>, Failure> {
         let folder = self.folder.join(BOOT_FOLDER);
         let order = read(&folder.join("order"))?;
         String::from_utf8_lossy(&order)
@@ -53,11 +53,11 @@ impl Kernel {
 }
 
 /// Where the kernel, and what is known about this host, are kept between runs.
-pub(super) fn cache_folder() -> Result<PathBuf, Failed> {
+pub(super) fn cache_folder() -> Result<PathBuf, Failure> {
     Ok(shell::cache()?.join("lab"))
 }
 
-fn fetch(folder: &Path) -> Result<(), Failed> {
+fn fetch(folder: &Path) -> Result<(), Failure> {
     let partial = folder.with_extension("partial");
     let _ = fs::remove_dir_all(&partial);
     fs::create_dir_all(&partial).map_err(|error| failed("make", &partial, &error))?;
@@ -84,7 +84,7 @@ fn fetch(folder: &Path) -> Result<(), Failed> {
     fs::rename(&partial, folder).map_err(|error| failed("move into place", folder, &error))
 }
 
-fn download(folder: &Path) -> Result<(), Failed> {
+fn download(folder: &Path) -> Result<(), Failure> {
     let package = image_package()?;
     eprintln!("lab: fetching {package}, once (about 100 MB)");
     shell::output(Command::new("apt-get").args(["download", &package]).current_dir(folder))?;
@@ -92,7 +92,7 @@ fn download(folder: &Path) -> Result<(), Failed> {
 }
 
 /// The package with the newest kernel this Debian has for the lab.
-fn image_package() -> Result<String, Failed> {
+fn image_package() -> Result<String, Failure> {
     for meta in META_PACKAGES {
         let depends = Command::new("apt-cache").args(["depends", "--important", meta]).output();
         let depends = depends.map_err(|error| format!("start apt-cache: {error}"))?;
@@ -113,7 +113,7 @@ fn image_package() -> Result<String, Failed> {
 }
 
 /// Copies the boot modules out, uncompressed: the machine's busybox reads no .xz.
-fn extract_boot_modules(root: &Path, version: &str) -> Result<(), Failed> {
+fn extract_boot_modules(root: &Path, version: &str) -> Result<(), Failure> {
     let folder = root.join(BOOT_FOLDER);
     fs::create_dir_all(&folder).map_err(|error| failed("make", &folder, &error))?;
     let mut order: Vec<String> = Vec::new();
@@ -141,7 +141,7 @@ fn extract_boot_modules(root: &Path, version: &str) -> Result<(), Failed> {
     fs::write(&list, order.join("\n") + "\n").map_err(|error| failed("write", &list, &error))
 }
 
-fn uncompressed(module: &Path) -> Result<Vec<u8>, Failed> {
+fn uncompressed(module: &Path) -> Result<Vec<u8>, Failure> {
     if module.extension().is_none_or(|extension| extension != "xz") {
         return read(module);
     }
@@ -160,7 +160,7 @@ fn kmod(program: &str) -> Command {
     command
 }
 
-fn only_entry(folder: &Path) -> Result<String, Failed> {
+fn only_entry(folder: &Path) -> Result<String, Failure> {
     let mut entries = fs::read_dir(folder).map_err(|error| failed("read", folder, &error))?;
     match (entries.next(), entries.next()) {
         (Some(Ok(entry)), None) => Ok(entry.file_name().to_string_lossy().into_owned()),
@@ -171,11 +171,11 @@ fn only_entry(folder: &Path) -> Result<String, Failed> {
     }
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, Failed> {
+fn read(file: &Path) -> Result<Vec<u8>, Failure> {
     fs::read(file).map_err(|error| failed("read", file, &error))
 }
 
-fn failed(what: &str, path: &Path, error: &std::io::Error) -> Failed {
+fn failed(what: &str, path: &Path, error: &std::io::Error) -> Failure {
     format!("{what} {}: {error}", path.display())
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::initramfs::Initramfs;
 use super::kernel::cache_folder;
-use crate::Failed;
+use crate::Failure;
 
 /// The machine to boot.
 pub(super) struct Machine<'k> {
@@ -42,14 +42,15 @@ enum Accelerator {
 }
 
 impl Machine<'_> {
-    pub(super) fn run(&self, quiet: bool) -> Result<Ending, Failed> {
+    pub(super) fn run(&self, quiet: bool) -> Result<Ending, Failure> {
         let folder = RunFolder::make()?;
         let archive = self.initramfs.archive()?;
         folder.write("initramfs", &archive)?;
         let disk = self.make_disk(&folder)?;
         if kvm_may_work() {
-            let (ending, spoke) = self.boot(&folder, disk.as_deref(), Accelerator::Kvm, quiet)?;
-            if spoke {
+            let (ending, started_command) =
+                self.boot(&folder, disk.as_deref(), Accelerator::Kvm, quiet)?;
+            if started_command {
                 return Ok(ending);
             }
             remember_kvm_refused();
@@ -57,9 +58,9 @@ impl Machine<'_> {
         // An emulated kernel was seen to panic before our first script (6.12 on QEMU 7.2; rare, the
         // cause unknown). The command has not started then: booting again changes nothing for it.
         for _ in 1..MAX_BOOTS {
-            let (ending, spoke) =
+            let (ending, started_command) =
                 self.boot(&folder, disk.as_deref(), Accelerator::Emulation, quiet)?;
-            if spoke {
+            if started_command {
                 return Ok(ending);
             }
             eprintln!("lab: the machine did not come up, once more");
@@ -74,7 +75,7 @@ impl Machine<'_> {
         disk: Option<&Path>,
         accelerator: Accelerator,
         quiet: bool,
-    ) -> Result<(Ending, bool), Failed> {
+    ) -> Result<(Ending, bool), Failure> {
         let started = Instant::now();
         let (steps, step) = channel();
         let ports = [
@@ -91,12 +92,12 @@ impl Machine<'_> {
             port.finish();
         }
         folder.keep_console();
-        let spoke = wait.ready.is_some() || matches!(ending, Ending::Exited(_));
+        let started_command = wait.ready.is_some() || matches!(ending, Ending::Exited(_));
         let ending = match ending {
             Ending::WentDown(why) => Ending::WentDown(folder.explain(&why)),
             ending => ending,
         };
-        Ok((ending, spoke))
+        Ok((ending, started_command))
     }
 
     fn start(
@@ -104,7 +105,7 @@ impl Machine<'_> {
         folder: &RunFolder,
         disk: Option<&Path>,
         accelerator: Accelerator,
-    ) -> Result<Child, Failed> {
+    ) -> Result<Child, Failure> {
         let mut command = Command::new("setpriv");
         // However we end, the kernel ends QEMU with us.
         command.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
@@ -150,7 +151,7 @@ impl Machine<'_> {
         spawned.map_err(|error| format!("start qemu-system-x86_64: {error}"))
     }
 
-    fn make_disk(&self, folder: &RunFolder) -> Result<Option<PathBuf>, Failed> {
+    fn make_disk(&self, folder: &RunFolder) -> Result<Option<PathBuf>, Failure> {
         let Some(disk) = &self.disk else { return Ok(None) };
         let disk = disk.clone().unwrap_or_else(|| folder.path("disk"));
         if !disk.exists() {
@@ -189,10 +190,10 @@ impl Wait {
                     return Ending::WentDown("the machine went down".to_owned());
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    if let Some(ending) = self.too_late() {
+                    if let Some(ending) = self.timed_out() {
                         return ending;
                     }
-                    // A machine that never spoke has no port to close.
+                    // A machine that never started_command has no port to close.
                     if !self.up && matches!(qemu.try_wait(), Ok(Some(_))) {
                         return Ending::WentDown("the machine did not start".to_owned());
                     }
@@ -212,17 +213,17 @@ impl Wait {
         }
     }
 
-    /// Booting has its own patience; the limit is the command's alone.
-    fn too_late(&self) -> Option<Ending> {
+    /// Booting has its own timeout; the limit is the command's alone.
+    fn timed_out(&self) -> Option<Ending> {
         match self.ready {
             Some(ready) => (ready.elapsed() > self.limit?).then_some(Ending::TimedOut),
             None => {
-                let patience = match self.accelerator {
-                    Accelerator::Kvm if !self.up => KVM_PATIENCE,
-                    _ => BOOT_PATIENCE,
+                let timeout = match self.accelerator {
+                    Accelerator::Kvm if !self.up => KVM_TIMEOUT,
+                    _ => BOOT_TIMEOUT,
                 };
-                let late = self.started.elapsed() > patience;
-                late.then(|| Ending::WentDown(format!("nothing came up in {patience:?}")))
+                let late = self.started.elapsed() > timeout;
+                late.then(|| Ending::WentDown(format!("nothing came up in {timeout:?}")))
             }
         }
     }
@@ -235,13 +236,13 @@ fn exit_code(step: &str) -> Option<u8> {
 /// A finished command powers the machine off by itself, and a QEMU on its way out may finish its
 /// writes to the disk; what is left then is ended.
 fn end_process(qemu: &mut Child, ending: &Ending) {
-    let patience = match ending {
-        Ending::Exited(_) => POWER_OFF,
+    let timeout = match ending {
+        Ending::Exited(_) => POWER_OFF_TIMEOUT,
         Ending::WentDown(_) => Duration::from_secs(2),
         Ending::TimedOut => Duration::ZERO,
     };
     let asked = Instant::now();
-    while asked.elapsed() < patience {
+    while asked.elapsed() < timeout {
         if matches!(qemu.try_wait(), Ok(Some(_))) {
             return;
         }
@@ -262,7 +263,7 @@ impl Port {
         folder: &RunFolder,
         name: &str,
         read: impl FnOnce(UnixStream) + Send + 'static,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, Failure> {
         let path = folder.path(name);
         let _ = fs::remove_file(&path);
         let listener = UnixListener::bind(&path)
@@ -315,7 +316,7 @@ fn report_steps(steps: Sender<String>) -> impl FnOnce(UnixStream) + Send + 'stat
 struct RunFolder(PathBuf);
 
 impl RunFolder {
-    fn make() -> Result<Self, Failed> {
+    fn make() -> Result<Self, Failure> {
         sweep();
         // Short, since the path of a socket has at most 107 bytes.
         let folder = std::env::temp_dir().join(format!("{RUN_FOLDER}{}", std::process::id()));
@@ -329,12 +330,12 @@ impl RunFolder {
         self.0.join(name)
     }
 
-    fn create(&self, name: &str) -> Result<File, Failed> {
+    fn create(&self, name: &str) -> Result<File, Failure> {
         let path = self.path(name);
         File::create(&path).map_err(|error| format!("write {}: {error}", path.display()))
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failed> {
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
         let written = self.create(name)?.write_all(bytes);
         written.map_err(|error| format!("write {}: {error}", self.path(name).display()))
     }
@@ -412,8 +413,8 @@ const KERNEL_ARGUMENTS: &str =
     "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off no_timer_check";
 const DISK_BYTES: u64 = 1 << 30;
 /// A kernel under KVM says its first word within three seconds.
-const KVM_PATIENCE: Duration = Duration::from_secs(15);
+const KVM_TIMEOUT: Duration = Duration::from_secs(15);
 /// Emulated on a busy machine; ten seconds is usual.
-const BOOT_PATIENCE: Duration = Duration::from_secs(120);
+const BOOT_TIMEOUT: Duration = Duration::from_secs(120);
 const MAX_BOOTS: usize = 4;
-const POWER_OFF: Duration = Duration::from_secs(10);
+const POWER_OFF_TIMEOUT: Duration = Duration::from_secs(10);

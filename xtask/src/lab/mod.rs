@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::{Failed, packages, shell};
+use crate::{Failure, packages, shell};
 use initramfs::Initramfs;
 use kernel::Kernel;
 use machine::{Ending, Machine};
@@ -66,7 +66,7 @@ pub(crate) struct LabArgs {
     command: Vec<String>,
 }
 
-pub(crate) fn run(args: &LabArgs) -> Result<ExitCode, Failed> {
+pub(crate) fn run(args: &LabArgs) -> Result<ExitCode, Failure> {
     let shell = args.command == ["shell"];
     packages::ensure(&[packages::LAB], args.yes)?;
     // Whoever has just built everything need not wait for another choice of features.
@@ -102,24 +102,24 @@ pub(crate) fn run(args: &LabArgs) -> Result<ExitCode, Failed> {
 }
 
 /// Runs a command in a machine of the usual kind and returns its stdout.
-pub(crate) fn output(command: &[String], timeout: u64) -> Result<String, Failed> {
+pub(crate) fn output(command: &[String], timeout: u64) -> Result<String, Failure> {
     let mut lab = std::process::Command::new("/proc/self/exe");
     lab.args(["lab", "--timeout", &timeout.to_string(), "--"]).args(command);
     shell::output(&mut lab)
 }
 
 /// What the first run will fetch, and how much: nothing once it is there.
-pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failed> {
+pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failure> {
     let there = kernel::cache_folder()?.join("kernel").exists();
     Ok((!there).then(|| ("the lab's kernel from Debian".to_owned(), "about 110 MB")))
 }
 
 /// Fetches what the first run would fetch.
-pub(crate) fn prepare() -> Result<(), Failed> {
+pub(crate) fn prepare() -> Result<(), Failure> {
     Kernel::ensure(false).map(drop)
 }
 
-fn build(release: bool) -> Result<(), Failed> {
+fn build(release: bool) -> Result<(), Failure> {
     let mut cargo = shell::cargo(&["build", "--quiet", "--package", "wirelane"]);
     if release {
         cargo.arg("--release");
@@ -128,7 +128,7 @@ fn build(release: bool) -> Result<(), Failed> {
 }
 
 /// What the machine runs: the command, in this folder, with our program first in its path.
-fn command_script(args: &LabArgs, shell: bool) -> Result<String, Failed> {
+fn command_script(args: &LabArgs, shell: bool) -> Result<String, Failure> {
     let here = std::env::current_dir().map_err(|error| format!("find this folder: {error}"))?;
     let programs = shell::target().join(if args.release { "release" } else { "debug" });
     let mut script = format!("PATH={}:$PATH\n", shell::quoted(&programs.to_string_lossy()));

@@ -6,9 +6,9 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use super::load::Client;
-use super::proxy::Cable;
+use super::proxy::Proxy;
 use super::server::Server;
-use crate::Failed;
+use crate::Failure;
 
 /// Clients that suffer, and what they have suffered so far.
 pub(super) struct Faults {
@@ -17,15 +17,15 @@ pub(super) struct Faults {
     killed: Client,
     stopped: Client,
     cut: Client,
-    cable: Cable,
-    stands_still: bool,
+    proxy: Proxy,
+    is_stopped: bool,
     next: Duration,
-    count: Injected,
+    count: FaultCounts,
 }
 
 /// How often each thing was done.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Injected {
+pub(super) struct FaultCounts {
     pub(super) kills: u32,
     pub(super) stops: u32,
     pub(super) cuts: u32,
@@ -33,54 +33,54 @@ pub(super) struct Injected {
 }
 
 impl Faults {
-    pub(super) fn start(server: &Server) -> Result<Self, Failed> {
+    pub(super) fn start(server: &Server) -> Result<Self, Failure> {
         let links = server.links.clone();
-        let cable = Cable::lay(&links)?;
+        let proxy = Proxy::start(&links)?;
         Ok(Faults {
             killed: Client::start(&links, "shm", 101)?,
             stopped: Client::start(&links, "shm", 102)?,
-            cut: Client::start(&cable.address.to_string(), "tcp", 103)?,
+            cut: Client::start(&proxy.address.to_string(), "tcp", 103)?,
             links,
-            cable,
-            stands_still: false,
-            next: EVERY,
-            count: Injected::default(),
+            proxy,
+            is_stopped: false,
+            next: FAULT_INTERVAL,
+            count: FaultCounts::default(),
         })
     }
 
     /// Does what is due; says what was done last.
-    pub(super) fn step(&mut self, now: Duration) -> Result<&'static str, Failed> {
+    pub(super) fn step(&mut self, now: Duration) -> Result<&'static str, Failure> {
         if now < self.next {
             return Ok("");
         }
-        self.next = now + EVERY;
-        let Injected { kills, stops, cuts, floods } = &mut self.count;
+        self.next = now + FAULT_INTERVAL;
+        let FaultCounts { kills, stops, cuts, floods } = &mut self.count;
         let turn = *kills + *stops + *cuts + *floods;
-        if std::mem::take(&mut self.stands_still) {
+        if std::mem::take(&mut self.is_stopped) {
             self.stopped.signal("CONT")?;
         }
         Ok(match turn % 4 {
             0 => {
                 *kills += 1;
-                let (way, seed) = (WAYS[*kills as usize % 3], 200 + u64::from(*kills));
+                let (transport, seed) = (TRANSPORTS[*kills as usize % 3], 200 + u64::from(*kills));
                 // The one before it is killed when it is replaced.
-                self.killed = Client::start(&self.links, way, seed)?;
+                self.killed = Client::start(&self.links, transport, seed)?;
                 "a client was killed"
             }
             1 => {
                 *stops += 1;
                 if *stops > 1 {
-                    let way = WAYS[*stops as usize % 3];
-                    self.stopped = Client::start(&self.links, way, 1000 + u64::from(*stops))?;
+                    let transport = TRANSPORTS[*stops as usize % 3];
+                    self.stopped = Client::start(&self.links, transport, 1000 + u64::from(*stops))?;
                     std::thread::sleep(Duration::from_millis(300));
                 }
                 self.stopped.signal("STOP")?;
-                self.stands_still = true;
+                self.is_stopped = true;
                 "a client stands still"
             }
             2 => {
                 *cuts += 1;
-                self.cable.cut();
+                self.proxy.cut();
                 "a connection was cut"
             }
             _ => {
@@ -93,7 +93,7 @@ impl Faults {
 
     /// Ends the clients; what was done, and what went wrong with the one whose connection was cut. It may not know
     /// what became of a write; everything else it gets by asking again.
-    pub(super) fn end(self) -> (Injected, Option<String>) {
+    pub(super) fn end(self) -> (FaultCounts, Option<String>) {
         let wrong = self.cut.take().first_error;
         (self.count, wrong.map(|why| format!("the client that was cut off: {why}")))
     }
@@ -111,18 +111,18 @@ pub(super) fn flood(address: &str) {
     }
 }
 
-impl fmt::Display for Injected {
+impl fmt::Display for FaultCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Injected { kills, stops, cuts, floods } = self;
+        let FaultCounts { kills, stops, cuts, floods } = self;
         write!(
             f,
             "injected: {kills} clients killed, {stops} stopped for {} s, {cuts} connections cut, {floods} floods of noise",
-            EVERY.as_secs()
+            FAULT_INTERVAL.as_secs()
         )
     }
 }
 
 /// How those who suffer reach the store, in turn.
-const WAYS: [&str; 3] = ["shm", "tcp", "grpc"];
+const TRANSPORTS: [&str; 3] = ["shm", "tcp", "grpc"];
 /// Between two faults.
-const EVERY: Duration = Duration::from_secs(4);
+const FAULT_INTERVAL: Duration = Duration::from_secs(4);

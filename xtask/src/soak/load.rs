@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::sample::Times;
 use super::server::{Server, bound};
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 /// What clients have done since that was last asked.
 #[derive(Default)]
-pub(super) struct Done {
+pub(super) struct Results {
     pub(super) times: Times,
     pub(super) verified: u64,
     pub(super) unknown: u64,
@@ -22,32 +22,32 @@ pub(super) struct Done {
 /// One client; it ends with its owner.
 pub(super) struct Client {
     child: Child,
-    done: Arc<Mutex<Done>>,
+    done: Arc<Mutex<Results>>,
 }
 
 /// Clients that nobody disturbs.
-pub(super) struct Crowd {
+pub(super) struct LoadClients {
     clients: Vec<Client>,
     errors: Vec<String>,
 }
 
 impl Client {
-    pub(super) fn start(server: &str, way: &str, seed: u64) -> Result<Self, Failed> {
-        Client::start_with(server, way, seed, &[])
+    pub(super) fn start(server: &str, transport: &str, seed: u64) -> Result<Self, Failure> {
+        Client::start_with(server, transport, seed, &[])
     }
 
     /// The same, told more.
     pub(super) fn start_with(
         server: &str,
-        way: &str,
+        transport: &str,
         seed: u64,
         more: &[&str],
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, Failure> {
         let mut command = bound(shell::target().join("release/examples/load"));
-        command.args([server, way, &seed.to_string()]).args(more);
+        command.args([server, transport, &seed.to_string()]).args(more);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("start a client: {error}"))?;
-        let done = Arc::new(Mutex::new(Done::default()));
+        let done = Arc::new(Mutex::new(Results::default()));
         let (told, said) = (done.clone(), child.stdout.take().ok_or("a client says nothing")?);
         std::thread::spawn(move || {
             for line in BufReader::new(said).lines().map_while(Result::ok) {
@@ -57,12 +57,12 @@ impl Client {
         Ok(Client { child, done })
     }
 
-    pub(super) fn take(&self) -> Done {
+    pub(super) fn take(&self) -> Results {
         std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A signal by its name, such as STOP.
-    pub(super) fn signal(&self, name: &str) -> Result<(), Failed> {
+    pub(super) fn signal(&self, name: &str) -> Result<(), Failure> {
         let pid = self.child.id().to_string();
         shell::run(Command::new("kill").args([&format!("-{name}"), &pid]))
     }
@@ -80,17 +80,17 @@ impl Drop for Client {
     }
 }
 
-impl Crowd {
-    pub(super) fn start(server: &Server, count: usize) -> Result<Self, Failed> {
-        let way = |at: usize| ["shm", "tcp", "shm", "grpc"][at % 4];
-        let start = |at| Client::start(&server.links, way(at), at as u64 + 1);
+impl LoadClients {
+    pub(super) fn start(server: &Server, count: usize) -> Result<Self, Failure> {
+        let transport = |at: usize| ["shm", "tcp", "shm", "grpc"][at % 4];
+        let start = |at| Client::start(&server.links, transport(at), at as u64 + 1);
         let clients = (0..count).map(start).collect::<Result<_, _>>()?;
-        Ok(Crowd { clients, errors: Vec::new() })
+        Ok(LoadClients { clients, errors: Vec::new() })
     }
 
     /// What all of them did since the last time.
-    pub(super) fn take(&mut self) -> Done {
-        let mut all = Done::default();
+    pub(super) fn take(&mut self) -> Results {
+        let mut all = Results::default();
         for (number, client) in self.clients.iter_mut().enumerate() {
             let done = client.take();
             self.errors
@@ -116,7 +116,7 @@ impl Crowd {
     }
 }
 
-impl Done {
+impl Results {
     /// A line of a client's: values that were right, unknown outcomes, errors, times, and the first error.
     fn add(&mut self, line: &str) {
         let mut words = line.splitn(5, ' ');
@@ -124,10 +124,10 @@ impl Done {
         let [verified, unknown, errors] = [number(), number(), number()];
         let times = words.next().map(Times::parse).unwrap_or_default();
         let why = words.next().filter(|why| !why.is_empty()).map(str::to_owned);
-        self.merge(Done { times, verified, unknown, errors, first_error: why });
+        self.merge(Results { times, verified, unknown, errors, first_error: why });
     }
 
-    fn merge(&mut self, other: Done) {
+    fn merge(&mut self, other: Results) {
         self.times.add(&other.times);
         self.verified += other.verified;
         self.unknown += other.unknown;
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn lines_of_clients_add_up() {
-        let mut done = Done::default();
+        let mut done = Results::default();
         done.add("10 0 0 80:5,88:5 ");
         done.add("1 2 3 80:1 get \"k\": it is gone");
         assert_eq!((done.verified, done.unknown, done.errors), (11, 2, 3));

@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 use faults::Faults;
-use load::Crowd;
+use load::LoadClients;
 use sample::Sample;
 use server::Server;
 use verdict::Verdict;
@@ -51,7 +51,7 @@ pub(crate) struct SoakArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &SoakArgs) -> Result<ExitCode, Failed> {
+pub(crate) fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
     // Apart, so that the server is built as it is for users, without what only clients need.
     shell::run(&mut shell::cargo(&["build", "--release", "-q", "-p", "wirelane", "--bins"]))?;
     let load = ["build", "--release", "-q", "-p", "wirelane-kv-client", "--example", "load"];
@@ -60,16 +60,16 @@ pub(crate) fn run(args: &SoakArgs) -> Result<ExitCode, Failed> {
         return abuse::run();
     }
     let server = Server::start(&args.serve_args)?;
-    let before = server.rest()?;
-    let mut crowd = Crowd::start(&server, args.clients.into())?;
+    let before = server.idle_state()?;
+    let mut clients = LoadClients::start(&server, args.clients.into())?;
     let mut faults = Faults::start(&server)?;
     let length = Duration::from_secs(60) * args.minutes;
     let step = if length > LONG { Duration::from_secs(60) } else { Duration::from_secs(5) };
-    let samples = watch(args, &server, &mut crowd, &mut faults, length, step)?;
-    let mut errors = crowd.end();
+    let samples = watch(args, &server, &mut clients, &mut faults, length, step)?;
+    let mut errors = clients.end();
     let (injected, wrong) = faults.end();
     errors.extend(wrong);
-    let after = server.rest_again(&before)?;
+    let after = server.idle_state_after(&before)?;
     let verdict = Verdict::new(&samples, errors, &before, &after);
     match args.json {
         true => println!("{}", verdict.json(&injected)),
@@ -82,11 +82,11 @@ pub(crate) fn run(args: &SoakArgs) -> Result<ExitCode, Failed> {
 fn watch(
     args: &SoakArgs,
     server: &Server,
-    crowd: &mut Crowd,
+    clients: &mut LoadClients,
     faults: &mut Faults,
     length: Duration,
     step: Duration,
-) -> Result<Vec<Sample>, Failed> {
+) -> Result<Vec<Sample>, Failure> {
     let (begun, mut samples) = (Instant::now(), Vec::new());
     let (mut last, mut due) = (begun, step);
     if !args.json {
@@ -100,7 +100,7 @@ fn watch(
         }
         due += step;
         let since = std::mem::replace(&mut last, Instant::now()).elapsed();
-        let sample = Sample::take(server, crowd, begun.elapsed(), since)?;
+        let sample = Sample::take(server, clients, begun.elapsed(), since)?;
         match args.json {
             true => println!("{}", sample.json()),
             false => println!("{sample}"),

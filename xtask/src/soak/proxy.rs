@@ -1,18 +1,18 @@
-//! A cable to the server that can be cut: passes connections on, until it is told to drop them.
+//! A proxy to the server that can be cut: passes connections on, until it is told to drop them.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::Failed;
+use crate::Failure;
 
-pub(super) struct Cable {
+pub(super) struct Proxy {
     pub(super) address: SocketAddr,
     ends: Arc<Mutex<Vec<TcpStream>>>,
 }
 
-impl Cable {
-    pub(super) fn lay(to: &str) -> Result<Self, Failed> {
+impl Proxy {
+    pub(super) fn start(to: &str) -> Result<Self, Failure> {
         let listener =
             TcpListener::bind("127.0.0.1:0").map_err(|error| format!("listen: {error}"))?;
         let address = listener.local_addr().map_err(|error| format!("listen: {error}"))?;
@@ -24,7 +24,7 @@ impl Cable {
                 let _ = join(near, far, &kept);
             }
         });
-        Ok(Cable { address, ends })
+        Ok(Proxy { address, ends })
     }
 
     /// Drops every connection.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::load::{Crowd, Done};
+use super::load::{LoadClients, Results};
 use super::server::Server;
-use crate::Failed;
+use crate::Failure;
 
 /// How long requests took: counts in buckets, eight for each power of two of nanoseconds.
 #[derive(Debug, Default)]
@@ -39,11 +39,11 @@ impl Sample {
 
     pub(super) fn take(
         server: &Server,
-        crowd: &mut Crowd,
+        clients: &mut LoadClients,
         at: Duration,
         since: Duration,
-    ) -> Result<Self, Failed> {
-        let Done { times, unknown, errors, .. } = crowd.take();
+    ) -> Result<Self, Failure> {
+        let Results { times, unknown, errors, .. } = clients.take();
         let metrics = server.metrics()?;
         let value = |name: &str| metrics.get(name).copied().unwrap_or(f64::NAN);
         let mib = |name: &str| value(name) / f64::from(1 << 20);

@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 /// A release build of `wirelane serve` on ports of its own; it ends with its owner.
 pub(super) struct Server {
@@ -18,16 +18,16 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn start(more: &str) -> Result<Self, Failed> {
+    pub(super) fn start(more: &str) -> Result<Self, Failure> {
         Server::start_within(&[], more)
     }
 
     /// One that other programs run, such as taskset: each becomes the next.
-    pub(super) fn start_within(within: &[&str], more: &str) -> Result<Self, Failed> {
+    pub(super) fn start_within(within: &[&str], more: &str) -> Result<Self, Failure> {
         Server::spawn(within, more)?.ready()
     }
 
-    fn ready(self) -> Result<Self, Failed> {
+    fn ready(self) -> Result<Self, Failure> {
         let begun = Instant::now();
         while self.get("/readyz").is_none_or(|answer| answer != "ready\n") {
             if begun.elapsed() > Duration::from_secs(30) {
@@ -39,7 +39,7 @@ impl Server {
     }
 
     /// One that speaks TLS, or whose status not everybody may see: it is there when its port is.
-    pub(super) fn start_guarded(within: &[&str], more: &str) -> Result<Self, Failed> {
+    pub(super) fn start_guarded(within: &[&str], more: &str) -> Result<Self, Failure> {
         let server = Server::spawn(within, more)?;
         let begun = Instant::now();
         while TcpStream::connect(&server.links).is_err() {
@@ -51,7 +51,7 @@ impl Server {
         Ok(server)
     }
 
-    fn spawn(within: &[&str], more: &str) -> Result<Self, Failed> {
+    fn spawn(within: &[&str], more: &str) -> Result<Self, Failure> {
         let [links, http] = [free_address()?, free_address()?];
         let folder = shell::target().join("xtask");
         std::fs::create_dir_all(&folder).map_err(|error| format!("make {folder:?}: {error}"))?;
@@ -75,7 +75,7 @@ impl Server {
     }
 
     /// Every metric, by its name with labels and without prefix.
-    pub(super) fn metrics(&self) -> Result<HashMap<String, f64>, Failed> {
+    pub(super) fn metrics(&self) -> Result<HashMap<String, f64>, Failure> {
         let text = self.get("/metrics").ok_or("the server does not answer /metrics")?;
         let row = |line: &str| {
             let (name, value) = line.strip_prefix("wirelane_")?.rsplit_once(' ')?;
@@ -85,12 +85,12 @@ impl Server {
     }
 
     /// What it has when nobody is there.
-    pub(super) fn rest(&self) -> Result<Rest, Failed> {
+    pub(super) fn idle_state(&self) -> Result<IdleState, Failure> {
         let now = self.metrics()?;
         let value = |name: &str| now.get(name).copied().unwrap_or(f64::NAN);
         let held = ["store_clients", "store_pins", "pool_reserved_bytes", "store_in_flight_bytes"];
         let held = held.into_iter().filter(|name| value(name) != 0.0);
-        Ok(Rest {
+        Ok(IdleState {
             descriptors: value("process_open_fds"),
             threads: value("process_threads"),
             held: held.map(|name| format!("{name} {}", value(name))).collect(),
@@ -98,10 +98,10 @@ impl Server {
     }
 
     /// The same once all clients are gone; gives it time to come back to what it was before.
-    pub(super) fn rest_again(&self, before: &Rest) -> Result<Rest, Failed> {
+    pub(super) fn idle_state_after(&self, before: &IdleState) -> Result<IdleState, Failure> {
         let begun = Instant::now();
         loop {
-            let rest = self.rest()?;
+            let rest = self.idle_state()?;
             if rest.is_like(before) || begun.elapsed() > Duration::from_secs(60) {
                 return Ok(rest);
             }
@@ -122,21 +122,21 @@ impl Server {
 
 /// What a server has when nobody is there.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Rest {
+pub(super) struct IdleState {
     pub(super) descriptors: f64,
     pub(super) threads: f64,
     /// What should be none then, and is not.
     pub(super) held: Vec<String>,
 }
 
-impl Rest {
+impl IdleState {
     /// Some more are no growth: threads of a pool that were not needed before, and what they have open.
     pub(super) const MORE: f64 = 8.0;
 
-    pub(super) fn is_like(&self, before: &Rest) -> bool {
+    pub(super) fn is_like(&self, before: &IdleState) -> bool {
         self.held.is_empty()
-            && self.descriptors <= before.descriptors + Rest::MORE
-            && self.threads <= before.threads + Rest::MORE
+            && self.descriptors <= before.descriptors + IdleState::MORE
+            && self.threads <= before.threads + IdleState::MORE
     }
 }
 
@@ -154,7 +154,7 @@ pub(super) fn bound(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-fn free_address() -> Result<String, Failed> {
+fn free_address() -> Result<String, Failure> {
     let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     listener.map(|address| address.to_string()).map_err(|error| format!("a free port: {error}"))
 }

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::faults::Injected;
+use super::faults::FaultCounts;
 use super::sample::Sample;
-use super::server::Rest;
+use super::server::IdleState;
 
 /// Each rule, whether it holds, and by what numbers.
 pub(super) struct Verdict {
@@ -17,27 +17,37 @@ impl Verdict {
     pub(super) fn new(
         samples: &[Sample],
         errors: Vec<String>,
-        before: &Rest,
-        after: &Rest,
+        before: &IdleState,
+        after: &IdleState,
     ) -> Self {
         let warm = samples.get((samples.len() / 5).max(1)..).unwrap_or_default();
         let halves = warm.split_at(warm.len() / 2);
         // Which clients are there changes from look to look, each with ten descriptors: what leaks slowly shows in what
         // is left when all are gone.
         let mut rules = vec![
-            highest("RSS, MiB", halves, |sample| sample.rss_mib, |before| before * 1.05 + 16.0),
-            usual("descriptors", halves, |sample| sample.descriptors, |before| before + 40.0),
-            usual("threads", halves, |sample| sample.threads, |before| before + 8.0),
-            usual("p99, µs", halves, |sample| sample.p99_us, |before| before * 2.0),
+            compare_peaks(
+                "RSS, MiB",
+                halves,
+                |sample| sample.rss_mib,
+                |before| before * 1.05 + 16.0,
+            ),
+            compare_medians(
+                "descriptors",
+                halves,
+                |sample| sample.descriptors,
+                |before| before + 40.0,
+            ),
+            compare_medians("threads", halves, |sample| sample.threads, |before| before + 8.0),
+            compare_medians("p99, µs", halves, |sample| sample.p99_us, |before| before * 2.0),
         ];
         if samples.iter().all(|sample| !sample.disk_mib.is_nan()) {
             let allowed = |before| before * 1.1 + 64.0;
-            rules.push(usual("disk, MiB", halves, |sample| sample.disk_mib, allowed));
+            rules.push(compare_medians("disk, MiB", halves, |sample| sample.disk_mib, allowed));
         }
         let wrong: u64 = samples.iter().map(|sample| sample.errors).sum();
         let why = errors.first().map_or(String::new(), |why| format!(": {why}"));
         rules.push((wrong == 0 && errors.is_empty(), format!("{wrong} errors{why}")));
-        rules.push((after.is_like(before), rested(before, after)));
+        rules.push((after.is_like(before), idle_text(before, after)));
         Verdict { rules }
     }
 
@@ -45,11 +55,11 @@ impl Verdict {
         self.rules.iter().all(|(holds, _)| *holds)
     }
 
-    pub(super) fn json(&self, injected: &Injected) -> String {
+    pub(super) fn json(&self, injected: &FaultCounts) -> String {
         let rule =
             |(holds, text): &(bool, String)| serde_json::json!({ "holds": holds, "text": text });
         let rules: Vec<_> = self.rules.iter().map(rule).collect();
-        let Injected { kills, stops, cuts, floods } = injected;
+        let FaultCounts { kills, stops, cuts, floods } = injected;
         let injected = serde_json::json!({
             "kills": kills, "stops": stops, "cuts": cuts, "floods": floods
         });
@@ -70,27 +80,27 @@ impl fmt::Display for Verdict {
 type Halves<'s> = (&'s [Sample], &'s [Sample]);
 
 /// The most of the second half, against the most of the first and a margin: for what is never given back.
-fn highest(
+fn compare_peaks(
     name: &str,
     (first, second): Halves<'_>,
     of: impl Fn(&Sample) -> f64,
     allowed: impl Fn(f64) -> f64,
 ) -> (bool, String) {
-    let [before, after] = [first, second].map(|half| most(half, &of));
+    let [before, after] = [first, second].map(|half| peak(half, &of));
     let limit = allowed(before);
     (after <= limit, format!("{name}: at most {before:.0}, then {after:.0} (limit {limit:.0})"))
 }
 
 /// The median of the second half, against that of the first and a margin: a look may fall into the middle of a fault,
 /// so the most is only told.
-fn usual(
+fn compare_medians(
     name: &str,
     (first, second): Halves<'_>,
     of: impl Fn(&Sample) -> f64,
     allowed: impl Fn(f64) -> f64,
 ) -> (bool, String) {
     let [before, after] = [first, second].map(|half| median(half, &of));
-    let [peak_before, peak_after] = [first, second].map(|half| most(half, &of));
+    let [peak_before, peak_after] = [first, second].map(|half| peak(half, &of));
     let limit = allowed(before);
     let text = format!(
         "{name}: median {before:.1}, then {after:.1} (limit {limit:.1}); most {peak_before:.1}, then {peak_after:.1}"
@@ -99,7 +109,7 @@ fn usual(
 }
 
 /// What there was when nobody had come, and when all had left.
-fn rested(before: &Rest, after: &Rest) -> String {
+fn idle_text(before: &IdleState, after: &IdleState) -> String {
     let held = match after.held.is_empty() {
         true => "nothing held".to_owned(),
         false => format!("held: {}", after.held.join(", ")),
@@ -110,11 +120,11 @@ fn rested(before: &Rest, after: &Rest) -> String {
         after.threads,
         before.descriptors,
         before.threads,
-        Rest::MORE
+        IdleState::MORE
     )
 }
 
-fn most(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
+fn peak(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
     samples.iter().map(of).fold(0.0, f64::max)
 }
 
@@ -134,7 +144,7 @@ mod tests {
     }
 
     fn good(samples: &[Sample]) -> bool {
-        Verdict::new(samples, Vec::new(), &Rest::default(), &Rest::default()).is_good()
+        Verdict::new(samples, Vec::new(), &IdleState::default(), &IdleState::default()).is_good()
     }
 
     #[test]
@@ -171,19 +181,19 @@ mod tests {
     #[test]
     fn one_error_is_too_many() {
         let calm = samples([1.0; 10], [1.0; 10]);
-        let rest = Rest::default();
+        let rest = IdleState::default();
         assert!(!Verdict::new(&calm, vec!["client 0: gone".into()], &rest, &rest).is_good());
     }
 
     #[test]
     fn whatever_stays_behind_is_too_much() {
         let calm = samples([1.0; 10], [1.0; 10]);
-        let before = Rest { descriptors: 30.0, threads: 9.0, held: Vec::new() };
-        let left = |after: Rest| Verdict::new(&calm, Vec::new(), &before, &after).is_good();
-        assert!(left(Rest { descriptors: 38.0, threads: 12.0, ..Rest::default() }));
-        assert!(!left(Rest { descriptors: 39.0, ..before.clone() }));
-        assert!(!left(Rest { threads: 18.0, ..before.clone() }));
-        assert!(!left(Rest { held: vec!["store_pins 1".into()], ..before.clone() }));
-        assert!(!left(Rest { descriptors: f64::NAN, ..before.clone() }));
+        let before = IdleState { descriptors: 30.0, threads: 9.0, held: Vec::new() };
+        let left = |after: IdleState| Verdict::new(&calm, Vec::new(), &before, &after).is_good();
+        assert!(left(IdleState { descriptors: 38.0, threads: 12.0, ..IdleState::default() }));
+        assert!(!left(IdleState { descriptors: 39.0, ..before.clone() }));
+        assert!(!left(IdleState { threads: 18.0, ..before.clone() }));
+        assert!(!left(IdleState { held: vec!["store_pins 1".into()], ..before.clone() }));
+        assert!(!left(IdleState { descriptors: f64::NAN, ..before.clone() }));
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::{Failed, dashboards, dist, lab, packages, pypi, shell};
+use crate::{Failure, dashboards, dist, lab, packages, pypi, shell};
 use programs::{Program, Programs, run_all};
 use report::{Count, Report};
 
@@ -32,7 +32,7 @@ pub(crate) struct TestArgs {
     yes: bool,
 }
 
-pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
+pub(crate) fn run(args: &TestArgs) -> Result<(), Failure> {
     prepare(args)?;
     let mut report = Report::new(args.only.clone());
     report.stage("check", Count::Good, task(&["check"]))?;
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
 }
 
 /// Says what will be fetched, and installs what is missing.
-fn prepare(args: &TestArgs) -> Result<(), Failed> {
+fn prepare(args: &TestArgs) -> Result<(), Failure> {
     if args.quick {
         return packages::ensure(&[packages::HEADERS, packages::HOSTS], args.yes);
     }
@@ -122,7 +122,7 @@ struct External {
 }
 
 impl External {
-    fn take(programs: &mut Programs) -> Result<External, Failed> {
+    fn take(programs: &mut Programs) -> Result<External, Failure> {
         Ok(External {
             python: programs.take("wirelane", "python")?,
             jobs: programs.take("wirelane", "jobs")?,
@@ -146,7 +146,7 @@ impl External {
 }
 
 /// Unit tests, the header comparison, and the program run as a user runs it.
-fn host_tests(programs: Programs, full: bool, log: &Mutex<File>) -> Result<(), Failed> {
+fn host_tests(programs: Programs, full: bool, log: &Mutex<File>) -> Result<(), Failure> {
     let command = |program: Program| {
         let mut command = program.command();
         command.env("RUST_TEST_THREADS", THREADS);
@@ -159,7 +159,7 @@ fn host_tests(programs: Programs, full: bool, log: &Mutex<File>) -> Result<(), F
 }
 
 /// The store, called from Python by stubs that are made of the published .proto; manifests, by the schemas of clusters.
-fn python_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failed> {
+fn python_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failure> {
     let mut command = program.command();
     let environment = pypi::environment("client", CLIENT)?;
     command.env("WIRELANE_TEST_PYTHON", environment.join("bin/python"));
@@ -167,7 +167,7 @@ fn python_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failed> {
 }
 
 /// MPI and PyTorch, started on hosts that are this machine; TensorFlow too, if it is asked for.
-fn job_tests(program: &Program, full: bool, log: &Mutex<File>) -> Result<(), Failed> {
+fn job_tests(program: &Program, full: bool, log: &Mutex<File>) -> Result<(), Failure> {
     let mut command = program.command();
     // One after the other: each has all hosts for itself, and imports of torch take all CPUs.
     command.arg("--test-threads=1");
@@ -181,14 +181,14 @@ fn job_tests(program: &Program, full: bool, log: &Mutex<File>) -> Result<(), Fai
 }
 
 /// Boots machines of its own, two at a time.
-fn lab_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failed> {
+fn lab_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failure> {
     let mut command = program.command();
     command.arg("--test-threads=2").env("WIRELANE_TEST_BUILT", "yes");
     alone("lab", command, log)
 }
 
 /// The tests that need soft-RoCE devices, in two machines at once: an emulated one leaves half of two CPUs idle.
-fn tests_in_the_lab(external: &External, full: bool, log: &Mutex<File>) -> Result<(), Failed> {
+fn tests_in_the_lab(external: &External, full: bool, log: &Mutex<File>) -> Result<(), Failure> {
     let machines = [
         ("lanes and changes in the lab", &external.lanes),
         ("program in the lab", &external.program),
@@ -217,7 +217,7 @@ fn in_a_machine(programs: &[Program], full: bool) -> Command {
 }
 
 /// Another task of ours, as a stage.
-fn task<'a>(arguments: &'a [&str]) -> impl FnOnce(&Mutex<File>) -> Result<(), Failed> + 'a {
+fn task<'a>(arguments: &'a [&str]) -> impl FnOnce(&Mutex<File>) -> Result<(), Failure> + 'a {
     move |log| alone(&arguments.join(" "), task_command(arguments), log)
 }
 
@@ -229,7 +229,7 @@ fn task_command(arguments: &[&str]) -> Command {
     command
 }
 
-fn alone(name: &str, command: Command, log: &Mutex<File>) -> Result<(), Failed> {
+fn alone(name: &str, command: Command, log: &Mutex<File>) -> Result<(), Failure> {
     run_all(vec![(name.to_owned(), command)], 1, LONGEST, log)
 }
 

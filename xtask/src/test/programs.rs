@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::{Failed, shell, timeout};
+use crate::{Failure, shell, timeout};
 
 /// A test program: those of a crate's own files, or one of its folder `tests`.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ pub(super) struct Programs(Vec<Program>);
 
 impl Programs {
     /// Builds all of them, examples and the program itself too.
-    pub(super) fn build() -> Result<Programs, Failed> {
+    pub(super) fn build() -> Result<Programs, Failure> {
         // Errors are rendered to stderr, which a failure shows; the rest is for us.
         let format = "--message-format=json-render-diagnostics";
         let mut build = shell::cargo(&["test", "--no-run", "--quiet", format]);
@@ -36,7 +36,7 @@ impl Programs {
     }
 
     /// Takes out one package's test of that name.
-    pub(super) fn take(&mut self, package: &str, test: &str) -> Result<Program, Failed> {
+    pub(super) fn take(&mut self, package: &str, test: &str) -> Result<Program, Failure> {
         let chosen = |program: &Program| program.package == package && program.test == test;
         match self.0.iter().position(chosen) {
             Some(at) => Ok(self.0.remove(at)),
@@ -45,7 +45,7 @@ impl Programs {
     }
 
     /// Takes out several.
-    pub(super) fn take_all(&mut self, names: &[(&str, &str)]) -> Result<Vec<Program>, Failed> {
+    pub(super) fn take_all(&mut self, names: &[(&str, &str)]) -> Result<Vec<Program>, Failure> {
         names.iter().map(|(package, test)| self.take(package, test)).collect()
     }
 
@@ -120,7 +120,7 @@ pub(super) fn run_all(
     at_a_time: usize,
     limit: Duration,
     log: &Mutex<File>,
-) -> Result<(), Failed> {
+) -> Result<(), Failure> {
     let waiting = Mutex::new(commands.into_iter());
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -147,7 +147,7 @@ fn run_one(
     command: &mut Command,
     limit: Duration,
     log: &Mutex<File>,
-) -> Result<(), Failed> {
+) -> Result<(), Failure> {
     let started = Instant::now();
     let file =
         shell::target().join("xtask").join(format!("{}.part", name.replace([' ', '/'], "-")));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 /// How many things a stage checked.
 #[derive(Clone, Copy)]
@@ -54,8 +54,8 @@ impl Report {
         &mut self,
         name: &str,
         count: Count,
-        run: impl FnOnce(&Mutex<File>) -> Result<(), Failed>,
-    ) -> Result<(), Failed> {
+        run: impl FnOnce(&Mutex<File>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         if self.only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
             self.left_out.push(name.to_owned());
             return Ok(());
@@ -84,8 +84,8 @@ impl Report {
     pub(super) fn prepare<T>(
         &self,
         name: &str,
-        run: impl FnOnce() -> Result<T, Failed>,
-    ) -> Result<T, Failed> {
+        run: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let started = Instant::now();
         let made = run().map_err(|error| format!("{name}: {error}"))?;
         println!("{name:46} {:6.1} s", started.elapsed().as_secs_f64());
@@ -93,7 +93,7 @@ impl Report {
     }
 
     /// A lane that was not tried is a failure, unless its stage was left out.
-    pub(super) fn end(&self, with_lab: bool, left_out: &str) -> Result<(), Failed> {
+    pub(super) fn end(&self, with_lab: bool, left_out: &str) -> Result<(), Failure> {
         if let Some(only) = &self.only {
             let others = self.left_out.join(", ");
             if self.passed == 0 {
@@ -119,7 +119,7 @@ impl Count {
     /// Every test of the programs.
     pub(super) const ALL_TESTS: Count = Count::Tests { left_out: 0 };
 
-    fn read(self, output: &str) -> Result<usize, Failed> {
+    fn read(self, output: &str) -> Result<usize, Failure> {
         match self {
             Count::Good => match output.lines().filter(|line| line.starts_with("good: ")).count() {
                 0 => Err("nothing was checked".to_owned()),
@@ -131,7 +131,7 @@ impl Count {
 }
 
 /// Sums the runner's closing lines. A test that was not run is a failure, unless it is one of those left out.
-fn count_tests(output: &str, left_out: usize) -> Result<usize, Failed> {
+fn count_tests(output: &str, left_out: usize) -> Result<usize, Failure> {
     let (mut passed, mut not_run) = (0, 0);
     for line in output.lines().filter_map(|line| line.strip_prefix("test result: ")) {
         let number = |word: &str| {
@@ -151,7 +151,7 @@ fn count_tests(output: &str, left_out: usize) -> Result<usize, Failed> {
     }
 }
 
-fn log_file(stage: &str) -> Result<PathBuf, Failed> {
+fn log_file(stage: &str) -> Result<PathBuf, Failure> {
     let folder = shell::target().join("xtask");
     fs::create_dir_all(&folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
     Ok(folder.join(format!("{}.log", stage.replace([' ', ','], "-"))))

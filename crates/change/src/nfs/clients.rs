@@ -101,11 +101,11 @@ fn network(name: &str) -> Option<Result<(IpAddr, u8), ()>> {
 pub(super) fn first(address: IpAddr, prefix: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {
-            let mask = u32::MAX_CLIENTS.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0);
+            let mask = u32::MAX.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0);
             std::net::Ipv4Addr::from_bits(v4.to_bits() & mask).into()
         }
         IpAddr::V6(v6) => {
-            let mask = u128::MAX_CLIENTS.checked_shl(128 - u32::from(prefix.min(128))).unwrap_or(0);
+            let mask = u128::MAX.checked_shl(128 - u32::from(prefix.min(128))).unwrap_or(0);
             std::net::Ipv6Addr::from_bits(v6.to_bits() & mask).into()
         }
     }

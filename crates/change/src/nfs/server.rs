@@ -301,8 +301,8 @@ mod tests {
             options: Vec::new(),
         };
         let options = serving().options(Some(&mount("tmpfs", false)));
-        let fsid = options.rsplit_once("fsid=").expect("a number").1;
-        assert_eq!((fsid.len(), fsid.matches('-').count()), (36, 4), "{fsid}");
+        let option = options.rsplit_once("fsid=").expect("a number").1;
+        assert_eq!((option.len(), option.matches('-').count()), (36, 4), "{option}");
         assert_eq!(serving().options(Some(&mount("tmpfs", false))), options, "the same each time");
         assert!(!serving().options(Some(&mount("ext4", true))).contains("fsid"));
         assert!(!serving().options(Some(&mount("btrfs", false))).contains("fsid"));

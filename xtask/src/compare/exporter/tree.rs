@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-use crate::Failed;
+use crate::Failure;
 
 pub(super) const PORTS: usize = 8;
 
@@ -15,7 +15,7 @@ pub(super) struct Ports {
 
 impl Ports {
     /// Makes it anew.
-    pub(super) fn create(root: &Path) -> Result<Ports, Failed> {
+    pub(super) fn create(root: &Path) -> Result<Ports, Failure> {
         let _ = std::fs::remove_dir_all(root);
         (0..PORTS).try_for_each(|port| device(root, port))?;
         Ok(Ports { root: root.to_owned(), stamp: Cell::new(1_000_000_000) })
@@ -28,8 +28,8 @@ impl Ports {
     /// Changes a counter, scrapes, and sees to it that the new number is told. How many samples there are.
     pub(super) fn fresh(
         &self,
-        scrape: impl Fn() -> Result<String, Failed>,
-    ) -> Result<usize, Failed> {
+        scrape: impl Fn() -> Result<String, Failure>,
+    ) -> Result<usize, Failure> {
         self.stamp.set(self.stamp.get() + 1);
         let stamp = self.stamp.get();
         let path = folder(&self.root, PORTS - 1).join("ports/1/counters/port_rcv_packets");
@@ -51,7 +51,7 @@ fn folder(root: &Path, port: usize) -> PathBuf {
     root.join(format!("sys/devices/pci0000:00/0000:{port:02x}:00.0/infiniband/mlx5_{port}"))
 }
 
-fn device(root: &Path, port: usize) -> Result<(), Failed> {
+fn device(root: &Path, port: usize) -> Result<(), Failure> {
     let folder = folder(root, port);
     let facts = [
         ("fw_ver", "28.41.1000"),
@@ -82,7 +82,7 @@ fn device(root: &Path, port: usize) -> Result<(), Failed> {
         .map_err(|error| format!("{}: {error}", class.display()))
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failed> {
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let parent = path.parent().unwrap_or(path);
     std::fs::create_dir_all(parent)
         .and_then(|()| std::fs::write(path, format!("{text}\n")))

@@ -6,9 +6,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::build::PROFILE;
-use super::pairs::{Subject, print, take_turns};
+use super::pairs::{Subject, measure_pairs, print};
 use super::tools;
-use crate::{Failed, packages, shell};
+use crate::{Failure, packages, shell};
 use rows::{HOST_ROWS, LAB_ROWS, Row};
 
 #[derive(Args)]
@@ -33,7 +33,7 @@ pub(super) struct FabricArgs {
     inside: bool,
 }
 
-pub(super) fn run(args: &FabricArgs) -> Result<(), Failed> {
+pub(super) fn run(args: &FabricArgs) -> Result<(), Failure> {
     if args.inside {
         let results = measure(LAB_ROWS, args)?;
         println!("{}", Value::Array(results));
@@ -65,13 +65,13 @@ pub(super) fn run(args: &FabricArgs) -> Result<(), Failed> {
     Ok(())
 }
 
-fn measure(rows: &[Row], args: &FabricArgs) -> Result<Vec<Value>, Failed> {
+fn measure(rows: &[Row], args: &FabricArgs) -> Result<Vec<Value>, Failure> {
     let rows = rows.iter().filter(|row| row.name.contains(&args.only));
     rows.map(|row| pairs(row, args.pairs)).collect()
 }
 
-fn pairs(row: &Row, count: u32) -> Result<Value, Failed> {
+fn pairs(row: &Row, count: u32) -> Result<Value, Failure> {
     let Row { name, peer, unit, better, aim, .. } = *row;
-    let pairs = take_turns(name, count, row.ours, row.theirs)?;
+    let pairs = measure_pairs(name, count, row.ours, row.theirs)?;
     Ok(Subject { name, peer, unit, better, aim }.row(&pairs))
 }

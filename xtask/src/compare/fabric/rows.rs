@@ -2,7 +2,7 @@
 
 use super::super::pairs::Better;
 use super::super::tools::{fi_pingpong, iperf3, perf, perftest, ucx};
-use crate::Failed;
+use crate::Failure;
 
 pub(super) struct Row {
     pub(super) name: &'static str,
@@ -11,8 +11,8 @@ pub(super) struct Row {
     pub(super) better: Better,
     /// The ratio to reach.
     pub(super) aim: f64,
-    pub(super) ours: fn() -> Result<f64, Failed>,
-    pub(super) theirs: fn() -> Result<f64, Failed>,
+    pub(super) ours: fn() -> Result<f64, Failure>,
+    pub(super) theirs: fn() -> Result<f64, Failure>,
 }
 
 const US: &str = "us";

@@ -7,32 +7,32 @@ use std::time::{Duration, Instant};
 use super::server::Server;
 use super::wirelane::{self, Bench};
 use super::{files, redis};
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 /// Directories beside each other, on the disk that cargo builds on; they go with this.
 pub(super) struct Data(PathBuf);
 
 impl Data {
-    pub(super) fn new() -> Result<Self, Failed> {
+    pub(super) fn new() -> Result<Self, Failure> {
         let path = shell::target().join("xtask/compare-disk");
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).map_err(|error| format!("make {path:?}: {error}"))?;
         Ok(Data(path))
     }
 
-    pub(super) fn folder(&self, name: &str) -> Result<String, Failed> {
+    pub(super) fn folder(&self, name: &str) -> Result<String, Failure> {
         let path = self.0.join(name);
         std::fs::create_dir_all(&path).map_err(|error| format!("make {path:?}: {error}"))?;
         Ok(path.to_string_lossy().into_owned())
     }
 
     /// Ours, with so much memory.
-    pub(super) fn wirelane(&self, memory: &str) -> Result<Server, Failed> {
+    pub(super) fn wirelane(&self, memory: &str) -> Result<Server, Failure> {
         let folder = self.folder("wirelane")?;
         wirelane::start_with(memory, &["--data-dir", &folder])
     }
 
-    pub(super) fn redis(&self) -> Result<Server, Failed> {
+    pub(super) fn redis(&self) -> Result<Server, Failure> {
         redis::start_durable(&self.folder("redis")?)
     }
 }
@@ -45,7 +45,7 @@ impl Drop for Data {
 
 /// A store with a million keys is killed; seconds from its next start to the first value read, by a client that
 /// starts when the port is open.
-pub(super) fn restart(data: &Data) -> Result<Vec<f64>, Failed> {
+pub(super) fn restart(data: &Data) -> Result<Vec<f64>, Failure> {
     let server = data.wirelane(wirelane::MEMORY)?;
     // Once is enough: the next round finds them.
     if wirelane::get(&server, PROBE).is_err() {
@@ -65,13 +65,13 @@ pub(super) fn restart(data: &Data) -> Result<Vec<f64>, Failed> {
 }
 
 /// Reads a second, one at a time, of values of which a twentieth fits into memory.
-pub(super) fn cold_gets(server: &Server) -> Result<Vec<f64>, Failed> {
+pub(super) fn cold_gets(server: &Server) -> Result<Vec<f64>, Failure> {
     let bench = Bench { transport: "shm", size: VALUE, depth: 1, ops: READS, device: None };
     Ok(vec![bench.rate_of(server, "1.0", VALUES)?])
 }
 
 /// The same from files, one for each value.
-pub(super) fn file_reads(data: &Data) -> Result<Vec<f64>, Failed> {
+pub(super) fn file_reads(data: &Data) -> Result<Vec<f64>, Failure> {
     files::measure(&data.folder("files")?, VALUES, VALUE, READS)
 }
 

@@ -12,7 +12,7 @@ use clap::Args;
 use super::super::build::Build;
 use super::super::tools;
 use super::pattern::Pattern;
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 #[derive(Args, Clone)]
 pub(in super::super) struct FilesArgs {
@@ -35,16 +35,16 @@ pub(super) fn measure(
     files: usize,
     size: usize,
     reads: usize,
-) -> Result<Vec<f64>, Failed> {
+) -> Result<Vec<f64>, Failure> {
     let mut command = tools::bound(0, &Build::ours().program("xtask"));
     command.args(["compare", "files", "--folder", folder, "--files", &files.to_string()]);
     command.args(["--size", &size.to_string(), "--reads", &reads.to_string()]);
-    let said = shell::output(&mut tools::limited(command))?;
-    Ok(vec![tools::number(said.trim())?])
+    let output = shell::output(&mut tools::limited(command))?;
+    Ok(vec![tools::number(output.trim())?])
 }
 
 /// We are that process.
-pub(in super::super) fn read_files(args: &FilesArgs) -> Result<(), Failed> {
+pub(in super::super) fn read_files(args: &FilesArgs) -> Result<(), Failure> {
     let rate = rate(args).map_err(|error| format!("{}: {error}", args.folder.display()))?;
     println!("{rate:.1}");
     Ok(())

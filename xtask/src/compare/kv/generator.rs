@@ -17,7 +17,7 @@ use super::super::tools;
 use super::memcached::Text;
 use super::pattern::Pattern;
 use super::redis::Resp;
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 #[derive(Args, Clone)]
 pub(in super::super) struct GeneratorArgs {
@@ -45,8 +45,8 @@ pub(super) enum Dialect {
 }
 
 /// What goes over the wire. All answers but failures are known beforehand.
-pub(super) trait Wire {
-    fn ask(&self, out: &mut impl Write, op: Op, key: &str, value: &[u8]) -> io::Result<()>;
+pub(super) trait Protocol {
+    fn send(&self, out: &mut impl Write, op: Op, key: &str, value: &[u8]) -> io::Result<()>;
     fn check(&self, from: &mut impl BufRead, op: Op, key: &str, value: &[u8]) -> io::Result<()>;
 }
 
@@ -57,18 +57,18 @@ pub(super) enum Op {
 }
 
 /// Runs it as a process: reads and writes a second.
-pub(super) fn measure(args: &GeneratorArgs) -> Result<Vec<f64>, Failed> {
+pub(super) fn measure(args: &GeneratorArgs) -> Result<Vec<f64>, Failure> {
     let mut command = tools::bound(0, &Build::ours().program("xtask"));
     let dialect = args.dialect.to_possible_value().expect("no dialect is skipped");
     command.args(["compare", "generator", "--dialect", dialect.get_name(), "--port", &args.port]);
     command.args(["--size", &args.size.to_string(), "--depth", &args.depth.to_string()]);
     command.args(["--ops", &args.ops.to_string(), "--keys", &args.keys.to_string()]);
-    let said = shell::output(&mut tools::limited(command))?;
-    said.split_whitespace().map(tools::number).collect()
+    let output = shell::output(&mut tools::limited(command))?;
+    output.split_whitespace().map(tools::number).collect()
 }
 
 /// We are that process.
-pub(in super::super) fn generate(args: &GeneratorArgs) -> Result<(), Failed> {
+pub(in super::super) fn generate(args: &GeneratorArgs) -> Result<(), Failure> {
     let rates = match args.dialect {
         Dialect::Redis => Generator::connect(Resp::new(args.size), args).and_then(Generator::run),
         Dialect::Memcached => {
@@ -81,7 +81,7 @@ pub(in super::super) fn generate(args: &GeneratorArgs) -> Result<(), Failed> {
 }
 
 struct Generator<W> {
-    wire: W,
+    protocol: W,
     reader: BufReader<TcpStream>,
     writer: BufWriter<TcpStream>,
     depth: usize,
@@ -95,11 +95,11 @@ struct Generator<W> {
     pattern: Pattern,
 }
 
-impl<W: Wire> Generator<W> {
-    fn connect(wire: W, args: &GeneratorArgs) -> io::Result<Self> {
+impl<W: Protocol> Generator<W> {
+    fn connect(protocol: W, args: &GeneratorArgs) -> io::Result<Self> {
         let stream = TcpStream::connect(format!("127.0.0.1:{}", args.port))?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(READ_TIMEOUT))?;
         Ok(Generator {
             wire,
             reader: BufReader::with_capacity(BUFFER, stream.try_clone()?),
@@ -135,24 +135,24 @@ impl<W: Wire> Generator<W> {
     /// Keeps up to `depth` requests in flight. What goes out, goes out in one piece.
     fn drive(&mut self, op: Op, keys: impl Iterator<Item = usize>) -> io::Result<()> {
         let mut keys = keys;
-        let mut flying = VecDeque::with_capacity(self.depth);
+        let mut in_flight = VecDeque::with_capacity(self.depth);
         loop {
-            if flying.len() <= self.few {
-                for key in keys.by_ref().take(self.depth - flying.len()) {
-                    flying.push_back((key, self.send(op, key)?));
+            if in_flight.len() <= self.refill_at {
+                for key in keys.by_ref().take(self.depth - in_flight.len()) {
+                    in_flight.push_back((key, self.send(op, key)?));
                 }
                 self.writer.flush()?;
             }
-            let Some((key, writes)) = flying.pop_front() else { return Ok(()) };
+            let Some((key, writes)) = in_flight.pop_front() else { return Ok(()) };
             let value = self.pattern.value(key, writes);
-            self.wire.check(&mut self.reader, op, &self.keys[key], value)?;
+            self.protocol.check(&mut self.reader, op, &self.keys[key], value)?;
         }
     }
 
     fn send(&mut self, op: Op, key: usize) -> io::Result<u32> {
         self.writes[key] += u32::from(matches!(op, Op::Set));
         let value = self.pattern.value(key, self.writes[key]);
-        self.wire.ask(&mut self.writer, op, &self.keys[key], value)?;
+        self.protocol.send(&mut self.writer, op, &self.keys[key], value)?;
         Ok(self.writes[key])
     }
 }
@@ -181,7 +181,7 @@ fn shown(bytes: &[u8]) -> String {
 
 /// What is larger goes to the system without a copy.
 const BUFFER: usize = 128 << 10;
-const PATIENCE: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// A prime: neighbours in time are not neighbours among the keys.
 const STRIDE: usize = 7919;
 
@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn another_answer_is_shown() {
-        let said = expect(&mut &b"-ERR no memory\r\n"[..], b"+OK\r\n").unwrap_err().to_string();
-        assert!(said.contains("-ERR no memory"), "{said}");
+        let output = expect(&mut &b"-ERR no memory\r\n"[..], b"+OK\r\n").unwrap_err().to_string();
+        assert!(output.contains("-ERR no memory"), "{output}");
         assert!(expect(&mut &b"+O"[..], b"+OK\r\n").is_err());
     }
 

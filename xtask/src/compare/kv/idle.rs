@@ -7,21 +7,21 @@ use super::generator::{self, Dialect, GeneratorArgs};
 use super::server::Server;
 use super::wirelane::{self, Bench};
 use super::{memcached, redis};
-use crate::Failed;
+use crate::Failure;
 
-pub(super) fn redis() -> Result<Vec<f64>, Failed> {
+pub(super) fn redis() -> Result<Vec<f64>, Failure> {
     let server = redis::start()?;
     used(&server, Dialect::Redis)?;
     ticks(&server)
 }
 
-pub(super) fn memcached() -> Result<Vec<f64>, Failed> {
+pub(super) fn memcached() -> Result<Vec<f64>, Failure> {
     let server = memcached::start()?;
     used(&server, Dialect::Memcached)?;
     ticks(&server)
 }
 
-pub(super) fn wirelane() -> Result<Vec<f64>, Failed> {
+pub(super) fn wirelane() -> Result<Vec<f64>, Failure> {
     let server = wirelane::start_with(wirelane::MEMORY, &[])?;
     Bench { transport: "shm", size: 4096, depth: 16, ops: 1000, device: None }
         .get_and_put(&server)?;
@@ -29,13 +29,13 @@ pub(super) fn wirelane() -> Result<Vec<f64>, Failed> {
 }
 
 /// A server that was never used might do nothing for that reason.
-fn used(server: &Server, dialect: Dialect) -> Result<(), Failed> {
+fn used(server: &Server, dialect: Dialect) -> Result<(), Failure> {
     let port = server.port.clone();
     let args = GeneratorArgs { dialect, port, size: 4096, depth: 16, ops: 1000, keys: 1000 };
     generator::measure(&args).map(drop)
 }
 
-fn ticks(server: &Server) -> Result<Vec<f64>, Failed> {
+fn ticks(server: &Server) -> Result<Vec<f64>, Failure> {
     sleep(Duration::from_secs(2));
     let before = server.ticks()?;
     sleep(Duration::from_secs(10));

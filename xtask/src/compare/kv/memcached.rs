@@ -3,21 +3,21 @@
 use std::io::{self, BufRead, Write};
 
 use super::super::tools;
-use super::generator::{Op, Wire, expect};
+use super::generator::{Op, Protocol, expect};
 use super::server::Server;
-use crate::Failed;
+use crate::Failure;
 
 /// With room for values of 1 MiB, which its default of 1 MiB for all of an item has not.
-pub(super) fn start() -> Result<Server, Failed> {
+pub(super) fn start() -> Result<Server, Failure> {
     start_with(&["-I", "8m"])
 }
 
 /// As it comes: larger items mean larger pages of memory.
-pub(super) fn start_plain() -> Result<Server, Failed> {
+pub(super) fn start_plain() -> Result<Server, Failure> {
     start_with(&[])
 }
 
-fn start_with(more: &[&str]) -> Result<Server, Failed> {
+fn start_with(more: &[&str]) -> Result<Server, Failure> {
     let port = tools::free_port()?;
     // Root must name a user to run as; to others the option means nothing.
     let mut arguments = vec!["-l", "127.0.0.1", "-p", &port, "-U", "0", "-m", "4096", "-u", "root"];
@@ -37,8 +37,8 @@ impl Text {
     }
 }
 
-impl Wire for Text {
-    fn ask(&self, out: &mut impl Write, op: Op, key: &str, value: &[u8]) -> io::Result<()> {
+impl Protocol for Text {
+    fn send(&self, out: &mut impl Write, op: Op, key: &str, value: &[u8]) -> io::Result<()> {
         out.write_all(if let Op::Get = op { b"get " } else { b"set " })?;
         out.write_all(key.as_bytes())?;
         if let Op::Set = op {
@@ -67,14 +67,14 @@ mod tests {
     #[test]
     fn requests_are_what_memcached_documents() {
         let mut out = Vec::new();
-        Text::new(3).ask(&mut out, Op::Set, "k", b"abc").unwrap();
-        Text::new(3).ask(&mut out, Op::Get, "k", b"abc").unwrap();
+        Text::new(3).send(&mut out, Op::Set, "k", b"abc").unwrap();
+        Text::new(3).send(&mut out, Op::Get, "k", b"abc").unwrap();
         assert_eq!(out, b"set k 0 0 3\r\nabc\r\nget k\r\n");
     }
 
     #[test]
     fn a_wrong_value_is_noticed() {
-        let check = |said: &[u8]| Text::new(3).check(&mut &said[..], Op::Get, "k", b"abc");
+        let check = |output: &[u8]| Text::new(3).check(&mut &output[..], Op::Get, "k", b"abc");
         assert!(check(b"VALUE k 0 3\r\nabc\r\nEND\r\n").is_ok());
         assert!(check(b"VALUE k 0 3\r\nabd\r\nEND\r\n").is_err());
         assert!(check(b"END\r\n").is_err());

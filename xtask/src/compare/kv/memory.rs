@@ -3,18 +3,18 @@
 use super::generator::{self, Dialect, GeneratorArgs};
 use super::server::Server;
 use super::{memcached, redis, wirelane};
-use crate::Failed;
+use crate::Failure;
 
 /// Redis, as the system counts (`Server::resident`) or as it counts itself.
-pub(super) fn redis(count: fn(&Server) -> Result<f64, Failed>) -> Result<Vec<f64>, Failed> {
+pub(super) fn redis(count: fn(&Server) -> Result<f64, Failure>) -> Result<Vec<f64>, Failure> {
     growth(redis::start()?, count, |server| fill(server, Dialect::Redis))
 }
 
-pub(super) fn memcached() -> Result<Vec<f64>, Failed> {
+pub(super) fn memcached() -> Result<Vec<f64>, Failure> {
     growth(memcached::start_plain()?, Server::resident, |server| fill(server, Dialect::Memcached))
 }
 
-pub(super) fn wirelane() -> Result<Vec<f64>, Failed> {
+pub(super) fn wirelane() -> Result<Vec<f64>, Failure> {
     growth(wirelane::start_with(wirelane::MEMORY, &[])?, Server::resident, |server| {
         wirelane::fill(server, VALUES, SIZE)
     })
@@ -23,9 +23,9 @@ pub(super) fn wirelane() -> Result<Vec<f64>, Failed> {
 /// Megabytes more than before.
 fn growth(
     server: Server,
-    count: fn(&Server) -> Result<f64, Failed>,
-    fill: impl Fn(&Server) -> Result<(), Failed>,
-) -> Result<Vec<f64>, Failed> {
+    count: fn(&Server) -> Result<f64, Failure>,
+    fill: impl Fn(&Server) -> Result<(), Failure>,
+) -> Result<Vec<f64>, Failure> {
     let before = count(&server)?;
     fill(&server)?;
     match count(&server)? - before {
@@ -36,7 +36,7 @@ fn growth(
 }
 
 /// Every value is read back.
-fn fill(server: &Server, dialect: Dialect) -> Result<(), Failed> {
+fn fill(server: &Server, dialect: Dialect) -> Result<(), Failure> {
     let port = server.port.clone();
     let args = GeneratorArgs { dialect, port, size: SIZE, depth: 16, ops: 0, keys: VALUES };
     generator::measure(&args).map(drop)

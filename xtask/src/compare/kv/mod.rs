@@ -2,7 +2,7 @@
 //! Mooncake in the lab.
 //!
 //! Servers run on one CPU and clients on another, the same two for all. Values are checked wherever
-//! a generator can. Start at `plan`, which says what is compared; `contest` runs it.
+//! a generator can. Start at `plan`, which says what is compared; `comparison` runs it.
 
 mod comparison;
 mod disk;
@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 
 use super::build::PROFILE;
 use super::tools;
-use crate::{Failed, lab, packages, shell};
+use crate::{Failure, lab, packages, shell};
 pub(super) use files::{FilesArgs, read_files};
 pub(super) use generator::{GeneratorArgs, generate};
 use plan::Plan;
@@ -57,7 +57,7 @@ pub(super) struct KvArgs {
     inside: Option<PathBuf>,
 }
 
-pub(super) fn run(args: &KvArgs) -> Result<(), Failed> {
+pub(super) fn run(args: &KvArgs) -> Result<(), Failure> {
     if args.inside.is_some() {
         println!("{}", Value::Array(measure(&plan::IN_THE_LAB, args)));
         return Ok(());
@@ -85,7 +85,7 @@ pub(super) fn run(args: &KvArgs) -> Result<(), Failed> {
 }
 
 /// Installs and builds what will run.
-fn prepare(args: &KvArgs, with_lab: bool) -> Result<(), Failed> {
+fn prepare(args: &KvArgs, with_lab: bool) -> Result<(), Failure> {
     packages::ensure(&[packages::COMPARE_KV], args.yes)?;
     if with_lab {
         packages::ensure(&[packages::LAB, packages::MOONCAKE], args.yes)?;
@@ -112,7 +112,7 @@ fn measure(plans: &[Plan], args: &KvArgs) -> Vec<Value> {
 }
 
 /// One machine for all rows: this very program runs inside.
-fn in_the_lab(args: &KvArgs) -> Result<Vec<Value>, Failed> {
+fn in_the_lab(args: &KvArgs) -> Result<Vec<Value>, Failure> {
     let ourselves =
         std::env::current_exe().map_err(|error| format!("find this program: {error}"))?;
     let mut command = vec![ourselves.to_string_lossy().into_owned()];
@@ -123,8 +123,8 @@ fn in_the_lab(args: &KvArgs) -> Result<Vec<Value>, Failed> {
     if args.peers_only {
         command.push("--peers-only".to_owned());
     }
-    let said = lab::output(&command, 1800)?;
-    let line = said.lines().find(|line| line.starts_with('['));
+    let output = lab::output(&command, 1800)?;
+    let line = output.lines().find(|line| line.starts_with('['));
     let parsed = line.and_then(|line| serde_json::from_str(line).ok());
-    parsed.ok_or_else(|| format!("the lab gave no results: {said}"))
+    parsed.ok_or_else(|| format!("the lab gave no results: {output}"))
 }

@@ -8,10 +8,10 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
 use super::super::tools;
-use crate::{Failed, pypi};
+use crate::{Failure, pypi};
 
 /// Its bench, fetched on the host if need be. The Python around it is not used.
-pub(super) fn program() -> Result<PathBuf, Failed> {
+pub(super) fn program() -> Result<PathBuf, Failure> {
     let libraries = pypi::environment("compare", PACKAGES)?.join("lib");
     let versions = fs::read_dir(&libraries)
         .map_err(|error| format!("read {}: {error}", libraries.display()))?;
@@ -22,15 +22,15 @@ pub(super) fn program() -> Result<PathBuf, Failed> {
 }
 
 /// MB/s of an operation, read or write, from rxe0 to the memory of a target on rxe1.
-pub(super) fn bandwidth(program: &Path, operation: &str) -> Result<Vec<f64>, Failed> {
+pub(super) fn bandwidth(program: &Path, operation: &str) -> Result<Vec<f64>, Failure> {
     let target = Target::start(program)?;
     let mut initiator = bench(program, 0, "initiator", "rxe0", "10.77.0.1");
     initiator.args([format!("-segment_id={}", target.segment), format!("-operation={operation}")]);
     initiator.args(["-duration=3", "-report_unit=MB"]);
     let output = tools::limited(initiator).output();
     let output = output.map_err(|error| format!("start {}: {error}", program.display()))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    throughput(&said).map(|rate| vec![rate]).ok_or_else(|| format!("it said: {said}"))
+    let output = String::from_utf8_lossy(&output.stderr);
+    throughput(&output).map(|rate| vec![rate]).ok_or_else(|| format!("its output: {output}"))
 }
 
 /// The end whose memory is read and written. It ends with its owner.
@@ -43,16 +43,16 @@ struct Target {
 }
 
 impl Target {
-    fn start(program: &Path) -> Result<Self, Failed> {
+    fn start(program: &Path) -> Result<Self, Failure> {
         let bound = bench(program, 1, "target", "rxe1", "10.77.0.2");
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]).arg(bound.get_program()).args(bound.get_args());
         command.envs(SETTINGS).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("start setpriv: {error}"))?;
         let stderr = child.stderr.take().expect("it is a pipe");
-        let mut said = BufReader::new(stderr);
-        let segment = said.by_ref().lines().map_while(Result::ok).find_map(|line| segment(&line));
-        let mut target = Target { child, segment: String::new(), _said: said };
+        let mut output = BufReader::new(stderr);
+        let segment = output.by_ref().lines().map_while(Result::ok).find_map(|line| segment(&line));
+        let mut target = Target { child, segment: String::new(), _said: output };
         target.segment = segment.ok_or("the target ended before it listened")?;
         // It listens before its memory is registered, and says nothing afterwards.
         std::thread::sleep(Duration::from_secs(3));
@@ -83,8 +83,8 @@ fn segment(line: &str) -> Option<String> {
 }
 
 /// Its last words: Test completed: duration 3.01, batch count 64, throughput 22.28 MB/s
-fn throughput(said: &str) -> Option<f64> {
-    let line = said.lines().find(|line| line.contains("Test completed"))?;
+fn throughput(output: &str) -> Option<f64> {
+    let line = output.lines().find(|line| line.contains("Test completed"))?;
     line.split_once("throughput ")?.1.strip_suffix(" MB/s")?.parse().ok()
 }
 
@@ -100,12 +100,12 @@ mod tests {
 
     #[test]
     fn its_log_is_read() {
-        let said = "I1115 10:43:31.5 247 transfer_engine_impl.cpp:183] Transfer Engine RPC using P2P \
+        let output = "I1115 10:43:31.5 247 transfer_engine_impl.cpp:183] Transfer Engine RPC using P2P \
                     handshake, listening on 10.77.0.2:15374";
-        assert_eq!(segment(said), Some("10.77.0.2:15374".to_owned()));
-        let said = "I1115 440] Worker 0 stopped!\nI1115 10:43:41.7 270 transfer_engine_bench.cpp:569] \
+        assert_eq!(segment(output), Some("10.77.0.2:15374".to_owned()));
+        let output = "I1115 440] Worker 0 stopped!\nI1115 10:43:41.7 270 transfer_engine_bench.cpp:569] \
                     Test completed: duration 5.04, batch count 52, throughput 10.81 MB/s\nI1115 bye\n";
-        assert_eq!(throughput(said), Some(10.81));
+        assert_eq!(throughput(output), Some(10.81));
         assert_eq!(throughput("E1115 Failed to open segment"), None);
     }
 }

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::super::tools::{perf, perftest};
-use super::comparison::{Beside, Better, Contest, Entrant, OURS};
+use super::comparison::{Better, Candidate, Comparison, OURS, Peer};
 use super::disk::{self, Data};
 use super::generator::{self, Dialect, GeneratorArgs};
 use super::server::Server;
 use super::wirelane::{self, Bench};
 use super::{KvArgs, idle, memcached, memory, mooncake, redis};
-use crate::Failed;
+use crate::Failure;
 
 #[derive(Clone, Copy)]
 pub(super) enum Plan {
@@ -46,7 +46,7 @@ impl Plan {
         self.measures().iter().map(move |measure| format!("{measure} {}", self.name()))
     }
 
-    pub(super) fn run(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+    pub(super) fn run(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         match self {
             Plan::SameHost { size, depth } => self.same_host(size, depth, args),
             Plan::TcpRate => self.tcp_rate(args),
@@ -88,139 +88,139 @@ impl Plan {
         }
     }
 
-    fn same_host(self, size: usize, depth: usize, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+    fn same_host(self, size: usize, depth: usize, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         let (redis, memcached) = (redis::start()?, memcached::start()?);
         let ours = ours(args, wirelane::MEMORY)?;
         let load = Load { size, depth };
-        let mut contest = self.contest("1/s", Better::More);
+        let mut comparison = self.comparison("1/s", Better::More);
         // A run of ours should not be over before it has begun.
         let bench = Bench { transport: "shm", size, depth, ops: load.ops() * 10, device: None };
-        contest.entrants.extend(ours.iter().map(|ours| bench.entrant(ours)));
-        contest.entrants.extend(load.redis(&redis));
-        contest.entrants.push(load.checked("memcached", Dialect::Memcached, &memcached));
+        comparison.candidates.extend(ours.iter().map(|ours| bench.candidate(ours)));
+        comparison.candidates.extend(load.redis(&redis));
+        comparison.candidates.push(load.checked("memcached", Dialect::Memcached, &memcached));
         if depth > 1 {
-            contest.entrants.push(load.redis_benchmark(&redis, depth));
+            comparison.candidates.push(load.redis_benchmark(&redis, depth));
             let programs = vec![benchmark_name(depth, depth)];
-            contest.beside.push(Beside { name: "Redis with 16 clients", programs, aim: None });
+            comparison.peers.push(Peer { name: "Redis with 16 clients", programs, aim: None });
         }
         let aim = match (size, depth) {
             (4096, 1) => Some(10.0),
             (4096, 16) => Some(5.0),
             _ => None,
         };
-        contest.beside.insert(0, load.beside_redis(aim));
+        comparison.peers.insert(0, load.redis_peer(aim));
         let programs = vec![checked_name("memcached")];
-        contest.beside.push(Beside { name: "memcached", programs, aim: None });
-        contest.run(args.runs)
+        comparison.peers.push(Peer { name: "memcached", programs, aim: None });
+        comparison.run(args.runs)
     }
 
-    fn tcp_rate(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+    fn tcp_rate(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         let redis = redis::start()?;
         let ours = ours(args, wirelane::MEMORY)?;
         let load = Load { size: 4096, depth: 16 };
-        let mut contest = self.contest("1/s", Better::More);
+        let mut comparison = self.comparison("1/s", Better::More);
         let bench =
             Bench { transport: "tcp", size: 4096, depth: 16, ops: load.ops() * 3, device: None };
-        contest.entrants.extend(ours.iter().map(|ours| bench.entrant(ours)));
-        contest.entrants.extend(load.redis(&redis));
-        contest.beside.push(load.beside_redis(Some(2.0)));
-        contest.run(args.runs)
+        comparison.candidates.extend(ours.iter().map(|ours| bench.candidate(ours)));
+        comparison.candidates.extend(load.redis(&redis));
+        comparison.peers.push(load.redis_peer(Some(2.0)));
+        comparison.run(args.runs)
     }
 
-    fn tcp_bandwidth(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+    fn tcp_bandwidth(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         let ours = ours(args, wirelane::MEMORY)?;
-        let mut contest = self.contest("MB/s", Better::More);
+        let mut comparison = self.comparison("MB/s", Better::More);
         let bench = Bench { transport: "tcp", size: 1 << 20, depth: 16, ops: 8000, device: None };
-        contest.entrants.extend(ours.iter().map(|ours| bench.bandwidth_entrant(ours)));
+        comparison.candidates.extend(ours.iter().map(|ours| bench.bandwidth_candidate(ours)));
         let lane = || Ok(vec![perf(&["tcp", "write_bw", "1048576", "8000"])?]);
-        contest.rival("the bare lane", "the bare lane", lane, Some(0.9));
-        contest.run(args.runs)
+        comparison.add_peer("the bare lane", "the bare lane", lane, Some(0.9));
+        comparison.run(args.runs)
     }
 
     /// Once is enough: it comes out the same.
-    fn memory(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
-        let mut contest = self.contest("MB", Better::Less);
+    fn memory(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
+        let mut comparison = self.comparison("MB", Better::Less);
         if !args.peers_only {
-            contest.entrants.push(Entrant::new(OURS, memory::wirelane));
+            comparison.candidates.push(Candidate::new(OURS, memory::wirelane));
         }
         let programs = ["redis-server, resident", "redis-server, used_memory"];
         let counts = [Server::resident, redis::used_memory];
         for (program, count) in programs.into_iter().zip(counts) {
-            contest.entrants.push(Entrant::new(program, move || memory::redis(count)));
+            comparison.candidates.push(Candidate::new(program, move || memory::redis(count)));
         }
         let programs = programs.map(str::to_owned).to_vec();
-        contest.beside.push(Beside { name: "Redis", programs, aim: Some(1.0) });
-        contest.rival("memcached", "memcached, resident", memory::memcached, None);
-        contest.run(1)
+        comparison.peers.push(Peer { name: "Redis", programs, aim: Some(1.0) });
+        comparison.add_peer("memcached", "memcached, resident", memory::memcached, None);
+        comparison.run(1)
     }
 
     /// A tick may be what was left of the time before: one is none.
-    fn idle(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
-        let mut contest = self.contest("ticks of 10 ms", Better::Less);
-        contest.limit = Some(1.0);
+    fn idle(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
+        let mut comparison = self.comparison("ticks of 10 ms", Better::Less);
+        comparison.limit = Some(1.0);
         if !args.peers_only {
-            contest.entrants.push(Entrant::new(OURS, idle::wirelane));
+            comparison.candidates.push(Candidate::new(OURS, idle::wirelane));
         }
-        contest.entrants.push(Entrant::new("redis-server", idle::redis));
-        contest.entrants.push(Entrant::new("memcached", idle::memcached));
-        contest.run(1)
+        comparison.candidates.push(Candidate::new("redis-server", idle::redis));
+        comparison.candidates.push(Candidate::new("memcached", idle::memcached));
+        comparison.run(1)
     }
 
     /// Every write is synced before it is answered.
-    fn durable(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+    fn durable(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         let data = Data::new()?;
         let redis = data.redis()?;
         let ours = (!args.peers_only).then(|| data.wirelane("1GiB")).transpose()?;
-        let mut contest = self.contest("1/s", Better::More);
+        let mut comparison = self.comparison("1/s", Better::More);
         for (name, transport) in [(OURS, "shm"), ("wirelane, tcp", "tcp")] {
             let bench = Bench { transport, size: 4096, depth: 16, ops: 60_000, device: None };
-            contest.entrants.extend(ours.iter().map(|ours| {
-                Entrant::new(name, move || Ok(vec![bench.rate_of(ours, "0.0", 20_000)?]))
+            comparison.candidates.extend(ours.iter().map(|ours| {
+                Candidate::new(name, move || Ok(vec![bench.rate_of(ours, "0.0", 20_000)?]))
             }));
         }
         // Of their results the second is for writes.
-        let writes = |measurements: Result<Vec<f64>, Failed>| Ok(vec![measurements?[1]]);
+        let writes = |measurements: Result<Vec<f64>, Failure>| Ok(vec![measurements?[1]]);
         let (size, depth, ops, redis) = (4096, 16, 60_000, &redis);
-        contest.entrants.push(Entrant::new(benchmark_name(1, depth), move || {
+        comparison.candidates.push(Candidate::new(benchmark_name(1, depth), move || {
             writes(redis::benchmark(redis, 1, depth, size, ops))
         }));
         let (dialect, port) = (Dialect::Redis, redis.port.clone());
         let checked = GeneratorArgs { dialect, port, size, depth, ops, keys: 20_000 };
         let checked = move || writes(generator::measure(&checked));
-        contest.entrants.push(Entrant::new(checked_name("redis"), checked));
+        comparison.candidates.push(Candidate::new(checked_name("redis"), checked));
         let programs = vec![benchmark_name(1, depth), checked_name("redis")];
-        contest.beside.push(Beside { name: "Redis", programs, aim: Some(1.0) });
-        contest.run(args.runs)
+        comparison.peers.push(Peer { name: "Redis", programs, aim: Some(1.0) });
+        comparison.run(args.runs)
     }
 
-    fn restart(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+    fn restart(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         let data = Data::new()?;
-        let mut contest = self.contest("s", Better::Less);
-        contest.limit = Some(2.0);
+        let mut comparison = self.comparison("s", Better::Less);
+        comparison.limit = Some(2.0);
         if !args.peers_only {
-            contest.entrants.push(Entrant::new(OURS, || disk::restart(&data)));
+            comparison.candidates.push(Candidate::new(OURS, || disk::restart(&data)));
         }
-        contest.run(args.runs)
+        comparison.run(args.runs)
     }
 
     /// All is in the page cache, both the database and the files, and nothing of it in our memory.
-    fn cold(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+    fn cold(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         let data = Data::new()?;
         let ours = (!args.peers_only).then(|| data.wirelane(disk::LITTLE)).transpose()?;
-        let mut contest = self.contest("1/s", Better::More);
-        let gets = |ours| Entrant::new(OURS, move || disk::cold_gets(ours));
-        contest.entrants.extend(ours.iter().map(gets));
-        contest.rival("files", "open, pread, close", || disk::file_reads(&data), None);
-        contest.run(args.runs)
+        let mut comparison = self.comparison("1/s", Better::More);
+        let gets = |ours| Candidate::new(OURS, move || disk::cold_gets(ours));
+        comparison.candidates.extend(ours.iter().map(gets));
+        comparison.add_peer("files", "open, pread, close", || disk::file_reads(&data), None);
+        comparison.run(args.runs)
     }
 
-    fn verbs(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+    fn verbs(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         let ours = match args.peers_only {
             true => None,
             false => Some(wirelane::start_on("256MiB", Some("rxe1"))?),
         };
         let mooncake = args.inside.as_deref().ok_or("verbs are in the lab")?;
-        let mut contest = self.contest("MB/s", Better::More);
+        let mut comparison = self.comparison("MB/s", Better::More);
         let bench = Bench {
             transport: "verbs",
             size: 64 << 10,
@@ -228,51 +228,51 @@ impl Plan {
             ops: 1000,
             device: Some("rxe0"),
         };
-        contest.entrants.extend(ours.iter().map(|ours| bench.bandwidth_entrant(ours)));
+        comparison.candidates.extend(ours.iter().map(|ours| bench.bandwidth_candidate(ours)));
         let perftest = || Ok(vec![perftest("ib_write_bw", 64 << 10, 1000)?]);
-        contest.rival("ib_write_bw", "ib_write_bw", perftest, Some(0.8));
+        comparison.add_peer("ib_write_bw", "ib_write_bw", perftest, Some(0.8));
         let operations = ["read", "write"];
         for operation in operations {
             let run = move || mooncake::bandwidth(mooncake, operation);
-            contest.entrants.push(Entrant::new(mooncake_name(operation), run));
+            comparison.candidates.push(Candidate::new(mooncake_name(operation), run));
         }
         let programs = operations.map(mooncake_name).to_vec();
-        contest.beside.push(Beside { name: "Mooncake", programs, aim: Some(2.0) });
-        contest.run(args.runs)
+        comparison.peers.push(Peer { name: "Mooncake", programs, aim: Some(2.0) });
+        comparison.run(args.runs)
     }
 
-    fn contest<'a>(self, unit: &'static str, better: Better) -> Contest<'a> {
-        let (entrants, beside) = (Vec::new(), Vec::new());
+    fn comparison<'a>(self, unit: &'static str, better: Better) -> Comparison<'a> {
+        let (candidates, peers) = (Vec::new(), Vec::new());
         let (name, measures) = (self.name(), self.measures());
-        Contest { name, measures, unit, better, entrants, beside, limit: None }
+        Comparison { name, measures, unit, better, candidates, peers, limit: None }
     }
 }
 
-impl<'a> Contest<'a> {
+impl<'a> Comparison<'a> {
     /// A peer with one program.
-    fn rival(
+    fn add_peer(
         &mut self,
         name: &'static str,
         program: &str,
-        run: impl Fn() -> Result<Vec<f64>, Failed> + 'a,
+        run: impl Fn() -> Result<Vec<f64>, Failure> + 'a,
         aim: Option<f64>,
     ) {
-        self.entrants.push(Entrant::new(program, run));
-        self.beside.push(Beside { name, programs: vec![program.to_owned()], aim });
+        self.candidates.push(Candidate::new(program, run));
+        self.peers.push(Peer { name, programs: vec![program.to_owned()], aim });
     }
 }
 
 impl Bench {
-    fn entrant(self, server: &Server) -> Entrant<'_> {
-        Entrant::new(OURS, move || self.get_and_put(server))
+    fn candidate(self, server: &Server) -> Candidate<'_> {
+        Candidate::new(OURS, move || self.get_and_put(server))
     }
 
-    fn bandwidth_entrant(self, server: &Server) -> Entrant<'_> {
-        Entrant::new(OURS, move || self.get_bandwidth(server))
+    fn bandwidth_candidate(self, server: &Server) -> Candidate<'_> {
+        Candidate::new(OURS, move || self.get_bandwidth(server))
     }
 }
 
-fn ours(args: &KvArgs, memory: &str) -> Result<Option<Server>, Failed> {
+fn ours(args: &KvArgs, memory: &str) -> Result<Option<Server>, Failure> {
     (!args.peers_only).then(|| wirelane::start_with(memory, &[])).transpose()
 }
 
@@ -297,27 +297,27 @@ impl Load {
     }
 
     /// Redis by its own program, and by ours, which checks.
-    fn redis<'a>(self, server: &'a Server) -> [Entrant<'a>; 2] {
+    fn redis<'a>(self, server: &'a Server) -> [Candidate<'a>; 2] {
         [self.redis_benchmark(server, 1), self.checked("redis", Dialect::Redis, server)]
     }
 
-    fn redis_benchmark<'a>(self, server: &'a Server, clients: usize) -> Entrant<'a> {
-        Entrant::new(benchmark_name(clients, self.depth), move || {
+    fn redis_benchmark<'a>(self, server: &'a Server, clients: usize) -> Candidate<'a> {
+        Candidate::new(benchmark_name(clients, self.depth), move || {
             redis::benchmark(server, clients, self.depth, self.size, self.ops())
         })
     }
 
-    fn checked<'a>(self, name: &str, dialect: Dialect, server: &'a Server) -> Entrant<'a> {
+    fn checked<'a>(self, name: &str, dialect: Dialect, server: &'a Server) -> Candidate<'a> {
         let Load { size, depth } = self;
         let port = server.port.clone();
         let args = GeneratorArgs { dialect, port, size, depth, ops: self.ops(), keys: 1000 };
-        Entrant::new(checked_name(name), move || generator::measure(&args))
+        Candidate::new(checked_name(name), move || generator::measure(&args))
     }
 
     /// The better of the two counts.
-    fn beside_redis(self, aim: Option<f64>) -> Beside {
+    fn redis_peer(self, aim: Option<f64>) -> Peer {
         let programs = vec![benchmark_name(1, self.depth), checked_name("redis")];
-        Beside { name: "Redis", programs, aim }
+        Peer { name: "Redis", programs, aim }
     }
 }
 

@@ -1,21 +1,21 @@
-//! Redis, without persistence unless said otherwise: its server, its own generator, and its language for ours.
+//! Redis, without persistence unless output otherwise: its server, its own generator, and its language for ours.
 
 use std::io::{self, BufRead, Write};
 use std::process::Command;
 
 use super::super::tools;
-use super::generator::{Op, Wire, expect};
+use super::generator::{Op, Protocol, expect};
 use super::server::Server;
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
-pub(super) fn start() -> Result<Server, Failed> {
+pub(super) fn start() -> Result<Server, Failure> {
     let port = tools::free_port()?;
     let arguments = ["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", "no"];
     Server::start("redis-server", &arguments, port.clone())
 }
 
 /// One that syncs every write before it answers. Its log is not written anew meanwhile.
-pub(super) fn start_durable(folder: &str) -> Result<Server, Failed> {
+pub(super) fn start_durable(folder: &str) -> Result<Server, Failure> {
     let port = tools::free_port()?;
     let mut arguments = vec!["--bind", "127.0.0.1", "--port", &port, "--save", "", "--dir", folder];
     arguments.extend(["--appendonly", "yes", "--appendfsync", "always"]);
@@ -32,39 +32,39 @@ pub(super) fn benchmark(
     depth: usize,
     size: usize,
     ops: usize,
-) -> Result<Vec<f64>, Failed> {
+) -> Result<Vec<f64>, Failure> {
     let mut command = tools::bound(0, "redis-benchmark");
     command.args(["-h", "127.0.0.1", "-p", &server.port, "-t", "set,get", "--csv"]);
     command.args(["-c", &clients.to_string(), "-P", &depth.to_string()]);
     command.args(["-d", &size.to_string(), "-n", &ops.to_string()]);
     let missed_before = info(server, "stats", "keyspace_misses")?;
-    let said = shell::output(&mut tools::limited(command))?;
+    let output = shell::output(&mut tools::limited(command))?;
     if info(server, "stats", "keyspace_misses")? > missed_before {
         return Err("redis-benchmark read keys that were not there".to_owned());
     }
-    Ok(vec![rate(&said, "GET")?, rate(&said, "SET")?])
+    Ok(vec![rate(&output, "GET")?, rate(&output, "SET")?])
 }
 
 /// Megabytes, by its own account.
-pub(super) fn used_memory(server: &Server) -> Result<f64, Failed> {
+pub(super) fn used_memory(server: &Server) -> Result<f64, Failure> {
     Ok(info(server, "memory", "used_memory")? / 1e6)
 }
 
-fn info(server: &Server, section: &str, field: &str) -> Result<f64, Failed> {
+fn info(server: &Server, section: &str, field: &str) -> Result<f64, Failure> {
     let mut command = Command::new("redis-cli");
     command.args(["-h", "127.0.0.1", "-p", &server.port, "INFO", section]);
-    let said = shell::output(&mut tools::limited(command))?;
-    let field = said.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    tools::number(field.ok_or_else(|| format!("redis-cli said: {said}"))?.trim())
+    let output = shell::output(&mut tools::limited(command))?;
+    let field = output.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    tools::number(field.ok_or_else(|| format!("redis-cli output: {output}"))?.trim())
 }
 
 /// Each line: "test","rps", and latencies.
-fn rate(said: &str, test: &str) -> Result<f64, Failed> {
-    let line = said.lines().map(|line| line.replace('"', ""));
+fn rate(output: &str, test: &str) -> Result<f64, Failure> {
+    let line = output.lines().map(|line| line.replace('"', ""));
     let line = line.map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
     let mut line = line.filter(|columns| columns[0] == test);
     let rate = line.next().and_then(|columns| columns.get(1).cloned());
-    tools::number(&rate.ok_or_else(|| format!("redis-benchmark said: {said}"))?)
+    tools::number(&rate.ok_or_else(|| format!("redis-benchmark output: {output}"))?)
 }
 
 /// RESP, for keys of 16 bytes.
@@ -79,8 +79,8 @@ impl Resp {
     }
 }
 
-impl Wire for Resp {
-    fn ask(&self, out: &mut impl Write, op: Op, key: &str, value: &[u8]) -> io::Result<()> {
+impl Protocol for Resp {
+    fn send(&self, out: &mut impl Write, op: Op, key: &str, value: &[u8]) -> io::Result<()> {
         match op {
             Op::Get => out.write_all(b"*2\r\n$3\r\nGET\r\n$16\r\n")?,
             Op::Set => out.write_all(b"*3\r\n$3\r\nSET\r\n$16\r\n")?,
@@ -113,23 +113,23 @@ mod tests {
 
     #[test]
     fn rates_are_read_from_the_table() {
-        let said = "\"test\",\"rps\",\"avg_latency_ms\"\n\
+        let output = "\"test\",\"rps\",\"avg_latency_ms\"\n\
                     \"SET\",\"421052.62\",\"0.034\"\n\"GET\",\"470588.22\",\"0.030\"\n";
-        assert_eq!(rate(said, "GET"), Ok(470_588.22));
-        assert_eq!(rate(said, "SET"), Ok(421_052.62));
+        assert_eq!(rate(output, "GET"), Ok(470_588.22));
+        assert_eq!(rate(output, "SET"), Ok(421_052.62));
         assert!(rate("Could not connect", "GET").is_err());
     }
 
     #[test]
     fn a_request_is_what_redis_documents() {
         let mut out = Vec::new();
-        Resp::new(3).ask(&mut out, Op::Set, "key:000000000007", b"abc").unwrap();
+        Resp::new(3).send(&mut out, Op::Set, "key:000000000007", b"abc").unwrap();
         assert_eq!(out, b"*3\r\n$3\r\nSET\r\n$16\r\nkey:000000000007\r\n$3\r\nabc\r\n");
     }
 
     #[test]
     fn a_wrong_value_is_noticed() {
-        let check = |said: &[u8]| Resp::new(3).check(&mut &said[..], Op::Get, "", b"abc");
+        let check = |output: &[u8]| Resp::new(3).check(&mut &output[..], Op::Get, "", b"abc");
         assert!(check(b"$3\r\nabc\r\n").is_ok());
         assert!(check(b"$3\r\nabd\r\n").is_err());
         assert!(check(b"$-1\r\n").is_err());

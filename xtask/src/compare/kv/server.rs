@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 
 use super::super::tools;
-use crate::Failed;
+use crate::Failure;
 
 /// A running server; it ends with its owner.
 pub(in super::super) struct Server {
@@ -15,7 +15,7 @@ pub(in super::super) struct Server {
 
 impl Server {
     /// Starts it on the servers' CPU, and waits until it listens on `port`.
-    pub(super) fn start(program: &str, arguments: &[&str], port: String) -> Result<Self, Failed> {
+    pub(super) fn start(program: &str, arguments: &[&str], port: String) -> Result<Self, Failure> {
         let bound = tools::bound(1, program);
         // However we end, the kernel ends it with us. Both programs before it become it, so that the
         // process we know is the server.
@@ -32,19 +32,19 @@ impl Server {
     }
 
     /// Megabytes of memory it holds now, huge pages among them.
-    pub(super) fn resident(&self) -> Result<f64, Failed> {
+    pub(super) fn resident(&self) -> Result<f64, Failure> {
         let status = self.proc("status")?;
         let kilobytes = resident_kilobytes(&status);
         kilobytes.map(|kilobytes| kilobytes * 1024.0 / 1e6).ok_or_else(|| "no VmRSS".to_owned())
     }
 
     /// CPU time it has used so far, all threads, in ticks of 10 ms.
-    pub(super) fn ticks(&self) -> Result<f64, Failed> {
+    pub(super) fn ticks(&self) -> Result<f64, Failure> {
         let stat = self.proc("stat")?;
         ticks(&stat).ok_or_else(|| format!("no times in {stat}"))
     }
 
-    fn proc(&self, file: &str) -> Result<String, Failed> {
+    fn proc(&self, file: &str) -> Result<String, Failure> {
         let path = format!("/proc/{}/{file}", self.child.id());
         std::fs::read_to_string(&path).map_err(|error| format!("read {path}: {error}"))
     }

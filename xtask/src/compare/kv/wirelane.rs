@@ -9,15 +9,15 @@ use serde_json::Value;
 use super::super::build::Build;
 use super::super::tools;
 use super::server::Server;
-use crate::{Failed, shell};
+use crate::{Failure, shell};
 
 /// Starts the store of a build with so much memory, and waits until it says that it is healthy.
-pub(in super::super) fn start(program: &str, memory: &str) -> Result<Server, Failed> {
+pub(in super::super) fn start(program: &str, memory: &str) -> Result<Server, Failure> {
     start_program(program, memory, &[])
 }
 
 /// As [`start`], of our build, on one RDMA device only.
-pub(super) fn start_on(memory: &str, device: Option<&str>) -> Result<Server, Failed> {
+pub(super) fn start_on(memory: &str, device: Option<&str>) -> Result<Server, Failure> {
     let settings = device.map(settings).transpose()?;
     let settings: Vec<&str> =
         settings.iter().flat_map(|file| ["--config", file.as_str()]).collect();
@@ -25,11 +25,11 @@ pub(super) fn start_on(memory: &str, device: Option<&str>) -> Result<Server, Fai
 }
 
 /// As [`start`], of our build, with more arguments.
-pub(super) fn start_with(memory: &str, more: &[&str]) -> Result<Server, Failed> {
+pub(super) fn start_with(memory: &str, more: &[&str]) -> Result<Server, Failure> {
     start_program(&ours(), memory, more)
 }
 
-fn start_program(program: &str, memory: &str, more: &[&str]) -> Result<Server, Failed> {
+fn start_program(program: &str, memory: &str, more: &[&str]) -> Result<Server, Failure> {
     let http = tools::free_port()?;
     let server = spawn_with(program, memory, &http, more)?;
     let status = format!("127.0.0.1:{http}");
@@ -44,11 +44,11 @@ fn start_program(program: &str, memory: &str, more: &[&str]) -> Result<Server, F
 }
 
 /// Starts a store, and waits only until its port is open.
-pub(super) fn spawn(memory: &str, more: &[&str]) -> Result<Server, Failed> {
+pub(super) fn spawn(memory: &str, more: &[&str]) -> Result<Server, Failure> {
     spawn_with(&ours(), memory, &tools::free_port()?, more)
 }
 
-fn spawn_with(program: &str, memory: &str, http: &str, more: &[&str]) -> Result<Server, Failed> {
+fn spawn_with(program: &str, memory: &str, http: &str, more: &[&str]) -> Result<Server, Failure> {
     let port = tools::free_port()?;
     let (listen, status) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{http}"));
     let mut arguments = vec!["serve", "--listen", &listen, "--http", &status, "--memory", memory];
@@ -57,7 +57,7 @@ fn spawn_with(program: &str, memory: &str, http: &str, more: &[&str]) -> Result<
 }
 
 /// A settings file that names the device: both ends on one would never use the wire.
-fn settings(device: &str) -> Result<String, Failed> {
+fn settings(device: &str) -> Result<String, Failure> {
     let file = std::env::temp_dir().join(format!("wirelane-compare-{device}.yaml"));
     std::fs::write(&file, format!("transport:\n  rdma_device: {device}\n"))
         .map_err(|error| format!("write {}: {error}", file.display()))?;
@@ -88,12 +88,12 @@ pub(in super::super) struct Bench {
 
 impl Bench {
     /// GETs and PUTs a second.
-    pub(super) fn get_and_put(self, server: &Server) -> Result<Vec<f64>, Failed> {
+    pub(super) fn get_and_put(self, server: &Server) -> Result<Vec<f64>, Failure> {
         Ok(vec![self.run(server, "1.0", "ops_per_s")?, self.run(server, "0.0", "ops_per_s")?])
     }
 
     /// MB/s of GETs.
-    pub(super) fn get_bandwidth(self, server: &Server) -> Result<Vec<f64>, Failed> {
+    pub(super) fn get_bandwidth(self, server: &Server) -> Result<Vec<f64>, Failure> {
         Ok(vec![self.run(server, "1.0", "bytes_per_s")? / 1e6])
     }
 
@@ -103,18 +103,18 @@ impl Bench {
         server: &Server,
         reads: &str,
         keys: usize,
-    ) -> Result<f64, Failed> {
-        let said = self.bench(server, &["--read-ratio", reads, "--keys", &keys.to_string()])?;
-        answer(&said, self.transport, "ops_per_s")
+    ) -> Result<f64, Failure> {
+        let output = self.bench(server, &["--read-ratio", reads, "--keys", &keys.to_string()])?;
+        answer(&output, self.transport, "ops_per_s")
     }
 
-    fn run(self, server: &Server, read_ratio: &str, field: &str) -> Result<f64, Failed> {
+    fn run(self, server: &Server, read_ratio: &str, field: &str) -> Result<f64, Failure> {
         let more = ["--read-ratio", read_ratio, "--keys", "1000"];
-        let said = self.bench(server, &more)?;
-        answer(&said, self.transport, field)
+        let output = self.bench(server, &more)?;
+        answer(&output, self.transport, field)
     }
 
-    fn bench(self, server: &Server, more: &[&str]) -> Result<String, Failed> {
+    fn bench(self, server: &Server, more: &[&str]) -> Result<String, Failure> {
         let mut command = tools::bound(0, &server.program);
         command.args(["kv", "--server", &format!("127.0.0.1:{}", server.port)]);
         if let Some(device) = self.device {
@@ -128,37 +128,37 @@ impl Bench {
 }
 
 /// Writes so many keys, and reads and checks as many of them.
-pub(super) fn fill(server: &Server, values: usize, size: usize) -> Result<(), Failed> {
+pub(super) fn fill(server: &Server, values: usize, size: usize) -> Result<(), Failure> {
     let bench = Bench { transport: "shm", size, depth: 16, ops: values, device: None };
-    let said = bench.bench(server, &["--read-ratio", "1.0", "--keys", &values.to_string()])?;
-    answer(&said, "shm", "ops").map(drop)
+    let output = bench.bench(server, &["--read-ratio", "1.0", "--keys", &values.to_string()])?;
+    answer(&output, "shm", "ops").map(drop)
 }
 
 /// Writes so many keys, many at a time.
-pub(super) fn store(server: &Server, values: usize, size: usize) -> Result<(), Failed> {
+pub(super) fn store(server: &Server, values: usize, size: usize) -> Result<(), Failure> {
     let bench = Bench { transport: "shm", size, depth: 256, ops: values, device: None };
     bench.bench(server, &["--fill-only", "--keys", &values.to_string()]).map(drop)
 }
 
-pub(super) fn put(server: &Server, key: &str, value: &str) -> Result<(), Failed> {
+pub(super) fn put(server: &Server, key: &str, value: &str) -> Result<(), Failure> {
     kv(server, &["put", key, value]).map(drop)
 }
 
 /// The value of a key that is there.
-pub(super) fn get(server: &Server, key: &str) -> Result<String, Failed> {
+pub(super) fn get(server: &Server, key: &str) -> Result<String, Failure> {
     kv(server, &["get", key])
 }
 
-fn kv(server: &Server, words: &[&str]) -> Result<String, Failed> {
+fn kv(server: &Server, words: &[&str]) -> Result<String, Failure> {
     let mut command = tools::bound(0, &server.program);
     command.args(["kv", "--server", &format!("127.0.0.1:{}", server.port)]).args(words);
     shell::output(&mut tools::limited(command))
 }
 
 /// A field of the one document that a bench prints, if it went well and over the right transport.
-fn answer(said: &str, transport: &str, field: &str) -> Result<f64, Failed> {
-    let wrong = |what: &str| format!("{what} in what wirelane kv bench said: {said}");
-    let report: Value = serde_json::from_str(said).map_err(|_| wrong("no JSON"))?;
+fn answer(output: &str, transport: &str, field: &str) -> Result<f64, Failure> {
+    let wrong = |what: &str| format!("{what} in what wirelane kv bench output: {output}");
+    let report: Value = serde_json::from_str(output).map_err(|_| wrong("no JSON"))?;
     if report["errors"] != 0 {
         return Err(wrong("errors"));
     }

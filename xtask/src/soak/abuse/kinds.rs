@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use super::super::faults::flood;
 use super::super::load::Client;
-use super::offender::Abuser;
-use super::test_server::Place;
-use crate::Failed;
+use super::offender::Offender;
+use super::test_server::TestServer;
+use crate::Failure;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum AbuseKind {
     Honest,
     Noise,
     NeverReads,
     Vanishes,
-    Crowd,
+    ManyClients,
     FullPool,
     FullDisk,
     WrongScope,
@@ -25,44 +25,44 @@ pub(super) enum Kind {
     Replay,
 }
 
-impl Kind {
-    pub(super) const ALL: [Kind; 10] = [
-        Kind::Honest,
-        Kind::Noise,
-        Kind::NeverReads,
-        Kind::Vanishes,
-        Kind::Crowd,
-        Kind::FullPool,
-        Kind::FullDisk,
-        Kind::WrongScope,
-        Kind::ExpiredCertificate,
-        Kind::Replay,
+impl AbuseKind {
+    pub(super) const ALL: [AbuseKind; 10] = [
+        AbuseKind::Honest,
+        AbuseKind::Noise,
+        AbuseKind::NeverReads,
+        AbuseKind::Vanishes,
+        AbuseKind::ManyClients,
+        AbuseKind::FullPool,
+        AbuseKind::FullDisk,
+        AbuseKind::WrongScope,
+        AbuseKind::ExpiredCertificate,
+        AbuseKind::Replay,
     ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Honest => "one client that does nothing wrong",
-            Kind::Noise => "noise on the ports of links and HTTP",
-            Kind::NeverReads => "eight that ask and do not read",
-            Kind::Vanishes => "one after the other killed in mid-transfer",
-            Kind::Crowd => "1000 that come at once, and stay",
-            Kind::FullPool => "one that writes into a full pool",
-            Kind::FullDisk => "one that writes to a full disk",
-            Kind::WrongScope => "one whose token is for other keys",
-            Kind::ExpiredCertificate => "one whose certificate has expired",
-            Kind::Replay => "one that replays a handshake",
+            AbuseKind::Honest => "one client that does nothing wrong",
+            AbuseKind::Noise => "noise on the ports of links and HTTP",
+            AbuseKind::NeverReads => "eight that ask and do not read",
+            AbuseKind::Vanishes => "one after the other killed in mid-transfer",
+            AbuseKind::ManyClients => "1000 that come at once, and stay",
+            AbuseKind::FullPool => "one that writes into a full pool",
+            AbuseKind::FullDisk => "one that writes to a full disk",
+            AbuseKind::WrongScope => "one whose token is for other keys",
+            AbuseKind::ExpiredCertificate => "one whose certificate has expired",
+            AbuseKind::Replay => "one that replays a handshake",
         }
     }
 
     /// The bystander only reads there.
-    pub(super) fn lets_nobody_write(self) -> bool {
-        matches!(self, Kind::FullPool | Kind::FullDisk)
+    pub(super) fn refuses_writes(self) -> bool {
+        matches!(self, AbuseKind::FullPool | AbuseKind::FullDisk)
     }
 
     /// What must be so before.
-    pub(super) fn prepare(self, place: &Place) -> Result<(), Failed> {
-        if self.lets_nobody_write() {
-            let (writer, begun) = (writer(place)?, Instant::now());
+    pub(super) fn prepare(self, server: &TestServer) -> Result<(), Failure> {
+        if self.refuses_writes() {
+            let (writer, begun) = (writer(server)?, Instant::now());
             while writer.take().errors == 0 {
                 if begun.elapsed() > Duration::from_secs(60) {
                     return Err(format!("{}: it is not full", self.name()));
@@ -73,37 +73,37 @@ impl Kind {
         Ok(())
     }
 
-    pub(super) fn begin(self, place: &Place) -> Result<Abuser, Failed> {
-        let links = place.server.links.clone();
+    pub(super) fn begin(self, server: &TestServer) -> Result<Offender, Failure> {
+        let links = server.server.links.clone();
         Ok(match self {
-            Kind::Honest => Abuser::of(vec![Client::start(&links, "tcp", 50)?]),
-            Kind::Noise => {
-                let http = place.server.http.clone();
-                Abuser::of(Vec::new()).again(move || {
+            AbuseKind::Honest => Offender::of(vec![Client::start(&links, "tcp", 50)?]),
+            AbuseKind::Noise => {
+                let http = server.server.http.clone();
+                Offender::of(Vec::new()).again(move || {
                     flood(&links);
                     flood(&http);
                     600
                 })
             }
-            Kind::NeverReads => never_read(place)?,
-            Kind::Vanishes => Abuser::of(Vec::new()).again(move || {
+            AbuseKind::NeverReads => never_read(server)?,
+            AbuseKind::Vanishes => Offender::of(Vec::new()).again(move || {
                 let client = Client::start(&links, "tcp", 51);
                 std::thread::sleep(Duration::from_millis(100));
                 drop(client);
                 1
             }),
-            Kind::Crowd => {
-                Abuser::of(vec![Client::start_with(&links, "tcp", 52, &["idlers=1000"])?])
+            AbuseKind::ManyClients => {
+                Offender::of(vec![Client::start_with(&links, "tcp", 52, &["idlers=1000"])?])
             }
-            Kind::FullPool | Kind::FullDisk => Abuser::of(vec![writer(place)?]),
-            Kind::WrongScope => {
-                let token = place.token("other").ok_or("there is no token")?;
+            AbuseKind::FullPool | AbuseKind::FullDisk => Offender::of(vec![writer(server)?]),
+            AbuseKind::WrongScope => {
+                let token = server.token("other").ok_or("there is no token")?;
                 let told = format!("token={token}");
-                Abuser::of(vec![Client::start_with(&links, "tcp", 53, &[&told])?])
+                Offender::of(vec![Client::start_with(&links, "tcp", 53, &[&told])?])
             }
-            Kind::ExpiredCertificate => {
-                let [certificate, key] = ["late.pem", "late.key"].map(|name| place.path(name));
-                Abuser::of(Vec::new()).again(move || {
+            AbuseKind::ExpiredCertificate => {
+                let [certificate, key] = ["late.pem", "late.key"].map(|name| server.path(name));
+                Offender::of(Vec::new()).again(move || {
                     let mut command = Command::new("openssl");
                     command.args(["s_client", "-alpn", "h2", "-connect", &links]);
                     command.arg("-cert").arg(&certificate).arg("-key").arg(&key);
@@ -112,48 +112,48 @@ impl Kind {
                     1
                 })
             }
-            Kind::Replay => {
-                let recorded = record(place)?;
-                Abuser::of(Vec::new()).again(move || replay(&links, &recorded))
+            AbuseKind::Replay => {
+                let recorded = record(server)?;
+                Offender::of(Vec::new()).again(move || replay(&links, &recorded))
             }
         })
     }
 }
 
 /// One that writes what there is no room for.
-fn writer(place: &Place) -> Result<Client, Failed> {
-    Client::start_with(&place.server.links, "tcp", 54, &["space=2", "reads=0", "bytes=131072"])
+fn writer(server: &TestServer) -> Result<Client, Failure> {
+    Client::start_with(&server.server.links, "tcp", 54, &["space=2", "reads=0", "bytes=131072"])
 }
 
 /// Four clients that stand still in the middle of what they do, and four callers of HTTP.
-fn never_read(place: &Place) -> Result<Abuser, Failed> {
-    let start = |way: &&str| Client::start(&place.server.links, way, 55);
+fn never_read(server: &TestServer) -> Result<Offender, Failure> {
+    let start = |transport: &&str| Client::start(&server.server.links, transport, 55);
     let clients = ["shm", "tcp", "tcp", "grpc"].iter().map(start).collect::<Result<Vec<_>, _>>()?;
     std::thread::sleep(Duration::from_millis(300));
     clients.iter().try_for_each(|client| client.signal("STOP"))?;
-    let mut abuser = Abuser::of(clients);
+    let mut offender = Offender::of(clients);
     for _ in 0..4 {
-        let Ok(mut caller) = TcpStream::connect(&place.server.http) else { continue };
+        let Ok(mut caller) = TcpStream::connect(&server.server.http) else { continue };
         let _ = caller.set_write_timeout(Some(Duration::from_millis(100)));
-        abuser = abuser.again(move || {
+        offender = offender.again(move || {
             let asked = caller.write_all(b"GET /metrics HTTP/1.1\r\nHost: soak\r\n\r\n");
             // It is full, or closed in our face.
             asked.map_or_else(|_| std::thread::sleep(Duration::from_millis(50)), drop);
             1
         });
     }
-    Ok(abuser)
+    Ok(offender)
 }
 
 /// What a client says in the first half second.
-fn record(place: &Place) -> Result<Vec<u8>, Failed> {
+fn record(server: &TestServer) -> Result<Vec<u8>, Failure> {
     let failed = |error: std::io::Error| format!("record a handshake: {error}");
     let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?.to_string();
-    let token = place.token("root").ok_or("there is no token")?;
+    let token = server.token("root").ok_or("there is no token")?;
     let _client = Client::start_with(&address, "tcp", 56, &[&format!("token={token}")])?;
     let (mut near, _) = listener.accept().map_err(failed)?;
-    let mut far = TcpStream::connect(&place.server.links).map_err(failed)?;
+    let mut far = TcpStream::connect(&server.server.links).map_err(failed)?;
     let (mut back, mut to) = (far.try_clone().map_err(failed)?, near.try_clone().map_err(failed)?);
     std::thread::spawn(move || std::io::copy(&mut back, &mut to));
     near.set_read_timeout(Some(Duration::from_millis(500))).map_err(failed)?;

@@ -12,12 +12,12 @@ mod test_server;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::load::{Client, Done};
-use crate::Failed;
-use kinds::Kind;
-use test_server::Place;
+use super::load::{Client, Results};
+use crate::Failure;
+use kinds::AbuseKind;
+use test_server::TestServer;
 
-pub(super) fn run() -> Result<ExitCode, Failed> {
+pub(super) fn run() -> Result<ExitCode, Failure> {
     let ourselves = std::process::id().to_string();
     let bind = ["--all-tasks", "--cpu-list", "--pid", "0", &ourselves];
     crate::shell::output(std::process::Command::new("taskset").args(bind))?;
@@ -29,11 +29,11 @@ pub(super) fn run() -> Result<ExitCode, Failed> {
         "others"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
-    for kind in Kind::ALL {
-        let place = Place::open(kind, &folder)?;
-        for way in ["shm", "tcp"] {
-            let row = measure(kind, &place, way)?;
-            println!("| {:<46} | {way} {row}", kind.name());
+    for kind in AbuseKind::ALL {
+        let server = TestServer::open(kind, &folder)?;
+        for transport in ["shm", "tcp"] {
+            let row = measure(kind, &server, transport)?;
+            println!("| {:<46} | {transport} {row}", kind.name());
         }
     }
     let _ = std::fs::remove_dir_all(&folder);
@@ -41,31 +41,31 @@ pub(super) fn run() -> Result<ExitCode, Failed> {
 }
 
 /// Alone and disturbed, in turns.
-fn measure(kind: Kind, place: &Place, way: &str) -> Result<String, Failed> {
-    let reads = if kind.lets_nobody_write() { "reads=100" } else { "reads=90" };
+fn measure(kind: AbuseKind, server: &TestServer, transport: &str) -> Result<String, Failure> {
+    let reads = if kind.refuses_writes() { "reads=100" } else { "reads=90" };
     let mut told = vec!["bytes=4096", "space=1", reads];
-    let token = place.token("root").map(|token| format!("token={token}"));
+    let token = server.token("root").map(|token| format!("token={token}"));
     told.extend(token.as_deref());
-    let bystander = Client::start_with(&place.server.links, way, 7, &told)?;
+    let bystander = Client::start_with(&server.server.links, transport, 7, &told)?;
     // Its keys are written first.
     std::thread::sleep(Duration::from_secs(3));
     let [mut alone, mut meanwhile] = [const { Vec::new() }; 2];
     let (mut acts, mut errors) = (0.0, 0);
     // Where others have filled the place, it is full from then on.
-    kind.prepare(place)?;
+    kind.prepare(server)?;
     for _ in 0..ROUNDS {
         let calm = watch(&bystander);
-        let abuser = kind.begin(place)?;
+        let offender = kind.begin(server)?;
         let disturbed = watch(&bystander);
-        acts += abuser.end() as f64;
+        acts += offender.end() as f64;
         errors += calm.errors + calm.unknown + disturbed.errors + disturbed.unknown;
         alone.push(calm);
         meanwhile.push(disturbed);
         std::thread::sleep(REST);
     }
     let seconds = LENGTH.as_secs_f64();
-    let rate = |done: &Done| done.times.count() as f64 / seconds;
-    let p99 = |done: &Done| done.times.quantile_us(0.99);
+    let rate = |done: &Results| done.times.count() as f64 / seconds;
+    let p99 = |done: &Results| done.times.quantile_us(0.99);
     let [calm, slow] = [&alone, &meanwhile].map(|rounds| median(rounds, rate));
     let [soon, late] = [&alone, &meanwhile].map(|rounds| median(rounds, p99));
     let (speed, delay) = (slow / calm, late / soon);
@@ -76,14 +76,14 @@ fn measure(kind: Kind, place: &Place, way: &str) -> Result<String, Failed> {
 }
 
 /// What the bystander does for a while.
-fn watch(bystander: &Client) -> Done {
+fn watch(bystander: &Client) -> Results {
     // What it does is told each second: up to here, and from here on.
     bystander.take();
     std::thread::sleep(LENGTH);
     bystander.take()
 }
 
-fn median(rounds: &[Done], of: impl Fn(&Done) -> f64) -> f64 {
+fn median(rounds: &[Results], of: impl Fn(&Results) -> f64) -> f64 {
     let mut values: Vec<f64> = rounds.iter().map(of).collect();
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]

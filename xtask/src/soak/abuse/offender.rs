@@ -7,18 +7,18 @@ use std::thread::JoinHandle;
 use super::super::load::Client;
 
 /// Threads that do something again and again, or processes.
-pub(super) struct Abuser {
+pub(super) struct Offender {
     stop: Arc<AtomicBool>,
     acts: Arc<AtomicU64>,
     threads: Vec<JoinHandle<()>>,
     clients: Vec<Client>,
 }
 
-impl Abuser {
+impl Offender {
     /// Clients that are there, and do what they do.
     pub(super) fn of(clients: Vec<Client>) -> Self {
         let (stop, acts, threads) = (Arc::default(), Arc::default(), Vec::new());
-        Abuser { stop, acts, threads, clients }
+        Offender { stop, acts, threads, clients }
     }
 
     /// Does something again and again; it says how often it counts each time.

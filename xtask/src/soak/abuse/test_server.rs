@@ -5,27 +5,29 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::super::server::Server;
-use super::kinds::Kind;
-use crate::{Failed, shell};
+use super::kinds::AbuseKind;
+use crate::{Failure, shell};
 
-pub(super) struct Place {
+pub(super) struct TestServer {
     pub(super) server: Server,
     folder: PathBuf,
     /// Lines of the token file.
     tokens: Vec<String>,
 }
 
-impl Place {
-    pub(super) fn open(kind: Kind, folder: &Path) -> Result<Self, Failed> {
+impl TestServer {
+    pub(super) fn open(kind: AbuseKind, folder: &Path) -> Result<Self, Failure> {
         let (folder, mut tokens) = (folder.to_owned(), Vec::new());
         let server = match kind {
-            Kind::FullPool => Server::start_within(ALONE, "--memory 64MiB --when-full refuse")?,
-            Kind::FullDisk => on_a_small_disk(&folder.join("data"))?,
-            Kind::WrongScope | Kind::ExpiredCertificate | Kind::Replay => {
+            AbuseKind::FullPool => {
+                Server::start_within(ALONE, "--memory 64MiB --when-full refuse")?
+            }
+            AbuseKind::FullDisk => on_a_small_disk(&folder.join("data"))?,
+            AbuseKind::WrongScope | AbuseKind::ExpiredCertificate | AbuseKind::Replay => {
                 tokens = [&["root"][..], &["other", "--prefix", "elsewhere/"]]
                     .map(token)
                     .into_iter()
-                    .collect::<Result<Vec<String>, Failed>>()?;
+                    .collect::<Result<Vec<String>, Failure>>()?;
                 certify(&folder)?;
                 let file = folder.join("tokens");
                 write_secret(&file, &tokens.concat())?;
@@ -41,7 +43,7 @@ impl Place {
             }
             _ => Server::start_within(ALONE, "")?,
         };
-        Ok(Place { server, folder, tokens })
+        Ok(TestServer { server, folder, tokens })
     }
 
     /// `NAME:TOKEN` of one of the callers, where they need one.
@@ -56,7 +58,7 @@ impl Place {
 }
 
 /// Its data directory is a small file system of its own, which nobody else sees and which goes with it.
-fn on_a_small_disk(folder: &Path) -> Result<Server, Failed> {
+fn on_a_small_disk(folder: &Path) -> Result<Server, Failure> {
     std::fs::create_dir_all(folder).map_err(|error| format!("make {folder:?}: {error}"))?;
     let data = folder.display();
     let mount = format!("mount -t tmpfs -o size=64m none {data} && exec \"$@\"");
@@ -67,13 +69,13 @@ fn on_a_small_disk(folder: &Path) -> Result<Server, Failed> {
 }
 
 /// A line for the token file.
-fn token(words: &[&str]) -> Result<String, Failed> {
+fn token(words: &[&str]) -> Result<String, Failure> {
     let program = shell::target().join("release/wirelane");
     shell::output(Command::new(program).args(["token", "new"]).args(words))
 }
 
 /// An authority, a certificate for the server, and one that is over as soon as it is made.
-fn certify(folder: &Path) -> Result<(), Failed> {
+fn certify(folder: &Path) -> Result<(), Failure> {
     let script = r#"
         new="req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
         openssl $new -x509 -days 2 -subj /CN=ca -keyout ca.key -out ca.pem
@@ -88,7 +90,7 @@ fn certify(folder: &Path) -> Result<(), Failed> {
     shell::output(Command::new("sh").args(["-ec", script]).current_dir(folder)).map(drop)
 }
 
-fn write_secret(file: &Path, text: &str) -> Result<(), Failed> {
+fn write_secret(file: &Path, text: &str) -> Result<(), Failure> {
     let written = std::fs::write(file, text)
         .and_then(|()| std::fs::set_permissions(file, PermissionsExt::from_mode(0o600)));
     written.map_err(|error| format!("write {}: {error}", file.display()))
