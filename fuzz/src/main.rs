@@ -32,7 +32,7 @@ fn target() -> fn(&[u8]) {
     }
 }
 
-/// What clients and stores say to each other: what is understood is written again just so.
+/// Messages of clients and stores: whatever parses must encode to the same bytes.
 fn kv_messages(bytes: &[u8]) {
     use kv_proto::wire::{Answer, ClientHello, Entries, Message, ServerHello};
     if let Ok(hello) = ClientHello::parse(bytes) {
@@ -42,7 +42,7 @@ fn kv_messages(bytes: &[u8]) {
         assert_eq!(hello.to_bytes(), bytes);
     }
     if let Ok(answer) = Answer::parse(bytes) {
-        // A checksum or an expiry that is not there has no value.
+        // Not compared with the bytes: the value of an absent checksum or expiry is ignored.
         assert_eq!(Answer::parse(&answer.to_bytes()), Ok(answer));
     }
     let mut listed = Vec::new();
@@ -52,8 +52,8 @@ fn kv_messages(bytes: &[u8]) {
     match Message::parse(bytes) {
         Ok(Message::Batch(batch)) => {
             let mut again = batch.head.to_bytes().to_vec();
-            let whole = batch.map(|request| request.map(|request| request.put(&mut again)));
-            if whole.fold(true, |whole, request| whole & request.is_ok()) {
+            let encoded = batch.map(|request| request.map(|request| request.put(&mut again)));
+            if encoded.fold(true, |complete, request| complete & request.is_ok()) {
                 assert_eq!(again, bytes);
             }
         }
@@ -62,7 +62,7 @@ fn kv_messages(bytes: &[u8]) {
     }
 }
 
-/// A capture in two pieces has the packets that it has as a whole, however it is damaged.
+/// A capture parsed in two pieces has the same packets as in one, even if damaged.
 fn capture(bytes: &[u8]) {
     use doctor::capture::{Packet, PacketKind, Parser};
     let read = |pieces: &[&[u8]]| -> std::io::Result<Vec<Packet>> {
@@ -81,12 +81,12 @@ fn capture(bytes: &[u8]) {
     assert_eq!(read(&[bytes]).ok(), read(&[first, second]).ok());
 }
 
-/// A log of anything.
+/// Arbitrary log lines.
 fn error_lines(bytes: &[u8]) {
     doctor::explain::parse(&String::from_utf8_lossy(bytes));
 }
 
-/// Output of nccl-tests: what is read has results that JSON can hold.
+/// Output of nccl-tests: parsed results are finite, as JSON requires.
 fn nccl_output(bytes: &[u8]) {
     let Ok(run) = report::nccl::read(&String::from_utf8_lossy(bytes)) else { return };
     let halves = run.collective.rows.iter().flat_map(|row| row.out_of_place.iter().chain(&row.in_place));

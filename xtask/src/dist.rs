@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: a tarball, a .deb and a Containerfile, for systems older than this one.
 //!
-//! The program is linked against glibc 2.28, so that RHEL 8 and Ubuntu 20.04 run it; zig brings
-//! that glibc along. Static linking is no way out: verbs libraries are loaded at run time.
+//! The program is linked against glibc 2.28, so that it runs on RHEL 8 and Ubuntu 20.04; zig includes
+//! that glibc. Static linking is not possible: verbs libraries are loaded at run time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::{Failure, packages, pypi, shell};
 
 #[derive(Args)]
 pub(crate) struct DistArgs {
-    /// With the program that `cargo build` made last, for this system: to try the packages, not to hand them out
+    /// Use the last `cargo build` for this system: to test the packages, not to publish them
     #[arg(long)]
     trial: bool,
 }
@@ -41,19 +41,19 @@ pub(crate) fn run(args: &DistArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The unoptimised program, against this system's glibc, without what debuggers read: packing that would take a minute.
+/// The unoptimised program, against this system's glibc, without debug information, which would take a minute to compress.
 fn last_built() -> Result<PathBuf, Failure> {
     let program = shell::target().join("debug/wirelane");
     if !program.exists() {
-        return Err(format!("{} is not there: run `cargo build`", program.display()));
+        return Err(format!("{} does not exist: run `cargo build`", program.display()));
     }
     let stripped = shell::target().join("xtask/wirelane-stripped");
-    make(&shell::target().join("xtask"))?;
+    create_folder(&shell::target().join("xtask"))?;
     shell::output(Command::new("strip").arg("-o").arg(&stripped).arg(&program))?;
     Ok(stripped)
 }
 
-/// Builds the program against the oldest glibc we promise.
+/// Builds the program against the oldest supported glibc.
 fn build() -> Result<PathBuf, Failure> {
     let tools = pypi::environment("dist", TOOLS)?;
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
@@ -68,28 +68,24 @@ fn build() -> Result<PathBuf, Failure> {
     Ok(shell::target().join(triple).join("final/wirelane"))
 }
 
-/// What building will fetch first, and how much: nothing once it is there.
+/// Downloads of the first build, with their size.
 pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failure> {
-    let there = pypi::is_there("dist", TOOLS)?;
+    let there = pypi::is_installed("dist", TOOLS)?;
     Ok((!there).then(|| (format!("{} from PyPI", TOOLS.join(" and ")), "about 90 MB")))
 }
 
-/// The newest glibc symbol version the program asks for must not be newer than promised.
+/// Checks that the program needs no newer glibc symbol version than supported.
 fn check_glibc(program: &Path) -> Result<(), Failure> {
     let versions = shell::output(Command::new("readelf").args(["-W", "-V"]).arg(program))?;
     let newest = versions
         .split(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '_'))
         .filter_map(|word| version_numbers(word.strip_prefix("GLIBC_")?))
         .max()
-        .ok_or("the program asks for no glibc version at all")?;
+        .ok_or("the program has no glibc symbol versions")?;
     if Some(&newest) > version_numbers(GLIBC).as_ref() {
-        return Err(format!("the program needs glibc {newest:?}, promised is {GLIBC}"));
+        return Err(format!("the program needs glibc {newest:?}, newer than {GLIBC}"));
     }
-    println!(
-        "good: needs glibc {}.{}, promised is {GLIBC}",
-        newest[0],
-        newest.get(1).unwrap_or(&0)
-    );
+    println!("good: needs glibc {}.{}, at most {GLIBC}", newest[0], newest.get(1).unwrap_or(&0));
     Ok(())
 }
 
@@ -97,8 +93,8 @@ fn version_numbers(version: &str) -> Option<Vec<u32>> {
     version.split('.').map(|number| number.parse().ok()).collect()
 }
 
-/// Nothing but libc's own parts is linked; verbs least of all. This system's linker adds the compiler's unwinder, which the
-/// program that is handed out has inside.
+/// Checks that only libc's libraries are linked, and no verbs. This system's linker adds the compiler's unwinder, which the
+/// published program includes statically.
 fn check_libraries(program: &Path, trial: bool) -> Result<(), Failure> {
     let dynamic = shell::output(Command::new("readelf").args(["-W", "-d"]).arg(program))?;
     let libraries: Vec<&str> = dynamic
@@ -119,21 +115,21 @@ fn check_libraries(program: &Path, trial: bool) -> Result<(), Failure> {
     }
 }
 
-/// Lays out the tarball's tree, with the pages and scripts the program makes of itself.
+/// Creates the tarball's tree, with the manual pages and completions that the program generates.
 fn stage(program: &Path, tree: &Path) -> Result<PathBuf, Failure> {
-    make(tree)?;
+    create_folder(tree)?;
     copy(program, &tree.join("wirelane"))?;
     for file in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
         copy(&shell::repository().join(file), &tree.join(file))?;
     }
     copy(&shell::repository().join("docs/wirelane.yaml"), &tree.join("wirelane.yaml"))?;
-    make(&tree.join("deploy"))?;
+    create_folder(&tree.join("deploy"))?;
     for folder in ["systemd", "prometheus", "grafana"] {
         let from = shell::repository().join("deploy").join(folder);
         shell::output(Command::new("cp").arg("-r").arg(from).arg(tree.join("deploy")))?;
     }
     shell::output(Command::new(program).arg("man").arg(tree.join("man")))?;
-    make(&tree.join("completions"))?;
+    create_folder(&tree.join("completions"))?;
     for (shell, file) in COMPLETIONS {
         let script = shell::output(Command::new(program).args(["completions", shell]))?;
         write(&tree.join("completions").join(file), script.as_bytes())?;
@@ -144,7 +140,7 @@ fn stage(program: &Path, tree: &Path) -> Result<PathBuf, Failure> {
 fn tarball(out: &Path, name: &str) -> Result<PathBuf, Failure> {
     let file = out.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
-    // Nothing of this machine's users, permissions or clock goes in.
+    // Reproducible: no users, permissions or times of this machine.
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", MODE]);
     tar.arg(format!("--mtime=@{}", commit_time())).arg("-C").arg(out);
     tar.arg("--use-compress-program=gzip -n").arg("-cf").arg(&file).arg(name);
@@ -156,26 +152,26 @@ fn deb(out: &Path, tree: &Path) -> Result<PathBuf, Failure> {
     let root = out.join("deb");
     for (from, to) in DEB_FILES {
         let to = root.join(to);
-        make(to.parent().unwrap_or(&root))?;
+        create_folder(to.parent().unwrap_or(&root))?;
         copy(&tree.join(from), &to)?;
     }
     for folder in ["prometheus", "grafana"] {
         let to = root.join("usr/share/wirelane");
-        make(&to)?;
+        create_folder(&to)?;
         shell::output(Command::new("cp").arg("-r").arg(tree.join("deploy").join(folder)).arg(to))?;
     }
     let pages = root.join("usr/share/man/man1");
-    make(&pages)?;
+    create_folder(&pages)?;
     for page in entries(&tree.join("man"))? {
         let to = pages.join(page.file_name().unwrap_or_default());
         copy(&page, &to)?;
         shell::output(Command::new("gzip").args(["-9", "-n"]).arg(&to))?;
     }
-    make(&root.join("DEBIAN"))?;
+    create_folder(&root.join("DEBIAN"))?;
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
-        other => return Err(format!("no Debian name known for the architecture {other}")),
+        other => return Err(format!("no Debian name for the architecture {other}")),
     };
     let control = format!(
         "Package: wirelane\nVersion: {VERSION}\nArchitecture: {architecture}\n\
@@ -184,7 +180,7 @@ fn deb(out: &Path, tree: &Path) -> Result<PathBuf, Failure> {
          Priority: optional\nDescription: {DESCRIPTION}\n"
     );
     write(&root.join("DEBIAN/control"), control.as_bytes())?;
-    // What is there for people to change: a newer package asks before it writes over it.
+    // Files for users to edit: dpkg asks before it overwrites them.
     let flags = DEB_FILES.iter().filter(|(_, to)| to.starts_with("etc/"));
     let flags: String = flags.map(|(_, to)| format!("/{to}\n")).collect();
     write(&root.join("DEBIAN/conffiles"), flags.as_bytes())?;
@@ -197,17 +193,17 @@ fn deb(out: &Path, tree: &Path) -> Result<PathBuf, Failure> {
     Ok(file)
 }
 
-/// The program out of each package says its version.
+/// Runs the program of each package with `--version`.
 fn check_runs(tarball: &Path, deb: &Path) -> Result<(), Failure> {
     let scratch = tarball.with_extension("unpacked");
-    make(&scratch)?;
+    create_folder(&scratch)?;
     shell::output(Command::new("tar").arg("-xf").arg(tarball).arg("-C").arg(&scratch))?;
     let unpacked = entries(&scratch)?.first().cloned().unwrap_or_default();
     shell::output(Command::new("dpkg-deb").arg("-x").arg(deb).arg(scratch.join("deb")))?;
     for program in [unpacked.join("wirelane"), scratch.join("deb/usr/bin/wirelane")] {
         let output = shell::output(Command::new(&program).arg("--version"))?;
         if !output.starts_with(&format!("wirelane {VERSION}\n")) {
-            return Err(format!("{} says {output}", program.display()));
+            return Err(format!("{} --version printed {output}", program.display()));
         }
         println!("good: the program runs, unpacked at {}", program.display());
     }
@@ -225,8 +221,8 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
 }
 
-fn make(folder: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(folder).map_err(|error| failed("make", folder, &error))
+fn create_folder(folder: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(folder).map_err(|error| failed("create", folder, &error))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! `cargo xtask libraries`: a package of every library, as it would be published.
+//! `cargo xtask libraries`: packages every library as for publishing.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use crate::{Failure, shell};
 
 #[derive(Args)]
 pub(crate) struct LibrariesArgs {
-    /// Also build each from its package alone, as who depends on it would
+    /// Also build each from its package only, as a dependent would
     #[arg(long)]
     build: bool,
 }
@@ -18,7 +18,7 @@ pub(crate) fn run(args: &LibrariesArgs) -> Result<(), Failure> {
     let folder = shell::target().join("package");
     let _ = fs::remove_dir_all(&folder);
     let mut cargo = shell::cargo(&["package", "--quiet", "--workspace", "--allow-dirty"]);
-    // The program and these tasks are no libraries.
+    // The program and these tasks are not libraries.
     cargo.args(["--exclude", "wirelane", "--exclude", "xtask"]);
     if !args.build {
         cargo.arg("--no-verify");

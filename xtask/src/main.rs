@@ -41,21 +41,21 @@ enum Task {
     Test(test::TestArgs),
     /// Run a command in a virtual machine with soft-RoCE devices
     Lab(lab::LabArgs),
-    /// Feed every reader of a peer's bytes with bytes made to break it
+    /// Fuzz every parser of bytes from others
     Fuzz(fuzz::FuzzArgs),
-    /// Links on simulated lanes that fail: thousands of histories
+    /// Links on simulated lanes that fail: thousands of scenarios by seed
     Trials(trials::TrialsArgs),
-    /// Measure our lanes beside the best programs of the field
+    /// Compare our lanes, store and exporter with other programs
     Compare(compare::CompareArgs),
-    /// The store under load and faults for as long as wanted, with a verdict
+    /// Run the store under load and faults, with a verdict
     Soak(soak::SoakArgs),
-    /// Write the Rust code that is made of the store's .proto
+    /// Generate the Rust code of the store's .proto
     Proto,
-    /// Write Grafana's dashboards from their tables
+    /// Generate Grafana's dashboards from their tables
     Dashboards(dashboards::DashboardsArgs),
     /// Build the tarball, the .deb and the Containerfile, and check what they need
     Dist(dist::DistArgs),
-    /// Make a package of every library, as it would be published
+    /// Package every library as for publishing
     Libraries(libraries::LibrariesArgs),
 }
 
@@ -79,5 +79,5 @@ fn main() -> ExitCode {
     })
 }
 
-/// What went wrong, in words. A task has no caller that could act on more.
+/// An error message. No caller of a task could act on more.
 type Failure = String;

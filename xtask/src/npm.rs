@@ -6,14 +6,14 @@ use std::process::Command;
 
 use crate::{Failure, shell};
 
-/// A folder for one `task` with these packages and nothing else; made once.
+/// A folder with only these packages for one `task`, created once.
 pub(crate) fn folder(task: &str, packages: &[&str]) -> Result<PathBuf, Failure> {
-    let folder = place(task, packages)?;
-    if is_there(task, packages)? {
+    let folder = path(task, packages)?;
+    if is_installed(task, packages)? {
         return Ok(folder);
     }
     eprintln!("fetching {} from npm, once", packages.join(" and "));
-    fs::create_dir_all(&folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
+    fs::create_dir_all(&folder).map_err(|error| format!("create {}: {error}", folder.display()))?;
     let mut npm = Command::new("npm");
     npm.args(["install", "--silent", "--no-fund", "--no-audit", "--ignore-scripts", "--prefix"]);
     shell::output(npm.arg(&folder).args(packages))?;
@@ -22,11 +22,11 @@ pub(crate) fn folder(task: &str, packages: &[&str]) -> Result<PathBuf, Failure> 
     Ok(folder)
 }
 
-pub(crate) fn is_there(task: &str, packages: &[&str]) -> Result<bool, Failure> {
-    Ok(place(task, packages)?.join("ready").exists())
+pub(crate) fn is_installed(task: &str, packages: &[&str]) -> Result<bool, Failure> {
+    Ok(path(task, packages)?.join("ready").exists())
 }
 
-fn place(task: &str, packages: &[&str]) -> Result<PathBuf, Failure> {
+fn path(task: &str, packages: &[&str]) -> Result<PathBuf, Failure> {
     let name = packages.join("-").replace(['@', '/'], "-");
     Ok(shell::cache()?.join(task).join(name.trim_start_matches('-')))
 }

@@ -1,18 +1,18 @@
-//! What the tasks need from the system, and how to get it.
+//! System packages that the tasks need.
 
 use std::io::{IsTerminal, Write};
 use std::process::{Command, Stdio};
 
 use crate::{Failure, shell};
 
-/// Something the system must have.
+/// A required program or library.
 #[derive(Debug)]
 pub(crate) struct Need {
     /// Debian's package.
     package: &'static str,
-    /// A shell command that succeeds where it is there already, from whatever package.
+    /// A shell command that succeeds if it is installed, from any package.
     probe: &'static str,
-    /// What it is for.
+    /// The purpose.
     why: &'static str,
 }
 
@@ -55,21 +55,21 @@ pub(crate) const HEADERS: &[Need] = &[
     need("tmux", "command -v tmux", "to drive `top` in a real terminal"),
 ];
 
-/// Hosts to reach by ssh, which are this machine.
+/// To reach this machine over ssh, as several hosts.
 pub(crate) const HOSTS: &[Need] = &[
     need("openssh-client", "command -v ssh && command -v ssh-keygen", "to reach hosts in tests"),
     need("openssh-server", "test -x /usr/sbin/sshd", "to be reached in tests; none is started"),
-    need("iproute2", "command -v ip", "to join hosts in tests"),
+    need("iproute2", "command -v ip", "to connect hosts in tests"),
 ];
 
-/// Jobs on hosts: what really starts them.
+/// To start jobs on hosts.
 pub(crate) const JOBS: &[Need] = &[
     need("openmpi-bin", "command -v /usr/bin/mpirun", "to start MPI programs in tests"),
     need("libopenmpi-dev", "command -v /usr/bin/mpicc", "to compile MPI programs in tests"),
     need("slurmctld", "command -v slurmctld", "to reach hosts by srun in tests"),
     need("slurmd", "command -v slurmd", "to reach hosts by srun in tests"),
     need("slurm-client", "command -v salloc", "to reach hosts by srun in tests"),
-    need("munge", "command -v munged", "which Slurm needs to know who calls"),
+    need("munge", "command -v munged", "authentication for Slurm"),
     need("python3-torch", "/usr/bin/python3 -c 'import torch'", "to add up across hosts in tests"),
     need("python3-venv", "python3 -c 'import venv, ensurepip'", "to get Open MPI 5"),
 ];
@@ -88,7 +88,7 @@ pub(crate) const PYTHON: &[Need] = &[need(
     "to get what a client in Python needs",
 )];
 
-/// To watch as users do.
+/// To monitor as users do.
 pub(crate) const MONITORING: &[Need] = &[
     need(
         "prometheus",
@@ -98,16 +98,16 @@ pub(crate) const MONITORING: &[Need] = &[
     need("npm", "command -v npm && command -v node", "to get Grafana's types"),
 ];
 
-/// To open reports as people do.
+/// To open reports in a browser.
 pub(crate) const BROWSER: &[Need] = &[
     need("chromium", "command -v chromium", "to open reports in"),
-    need("fonts-dejavu-core", "fc-list | grep -q .", "letters for the browser"),
+    need("fonts-dejavu-core", "fc-list | grep -q .", "fonts for the browser"),
 ];
 
 /// To fuzz.
 pub(crate) const FUZZ: &[Need] = &[need("g++", "command -v c++", "to build libFuzzer")];
 
-/// To compare lanes with the best programs of the field.
+/// To compare lanes with other programs.
 pub(crate) const COMPARE: &[Need] = &[
     need("ucx-utils", "command -v ucx_perftest", "to compare with"),
     need("iperf3", "command -v iperf3", "to compare with"),
@@ -142,19 +142,19 @@ const fn need(package: &'static str, probe: &'static str, why: &'static str) -> 
     Need { package, probe, why }
 }
 
-/// Installs what is missing: says what and how large, and on a terminal asks, unless `yes`. Where
-/// there is nobody to ask it goes on: whoever calls a task from a script wants it done.
+/// Installs missing packages: prints them with their size, and asks on a terminal, unless `yes`. Without a
+/// terminal it does not ask.
 pub(crate) fn ensure(needs: &[&[Need]], yes: bool) -> Result<(), Failure> {
     let yes = yes || shell::is_ci();
     let missing: Vec<&Need> =
-        needs.iter().copied().flatten().filter(|need| !need.there()).collect();
+        needs.iter().copied().flatten().filter(|need| !need.is_installed()).collect();
     if missing.is_empty() {
         return Ok(());
     }
     let names: Vec<&str> = missing.iter().map(|need| need.package).collect();
     if !probe("command -v apt-get") {
         return Err(format!(
-            "this system lacks what Debian calls {}. Install them with your package manager and \
+            "missing packages (Debian's names): {}. Install them with your package manager and \
              run this again",
             names.join(" ")
         ));
@@ -170,19 +170,19 @@ pub(crate) fn ensure(needs: &[&[Need]], yes: bool) -> Result<(), Failure> {
         return Err("nothing was installed".to_owned());
     }
     install(&names)?;
-    match missing.iter().find(|need| !need.there()) {
-        Some(need) => Err(format!("{} is installed, yet `{}` fails", need.package, need.probe)),
+    match missing.iter().find(|need| !need.is_installed()) {
+        Some(need) => Err(format!("{} is installed, but `{}` fails", need.package, need.probe)),
         None => Ok(()),
     }
 }
 
 impl Need {
-    fn there(&self) -> bool {
+    fn is_installed(&self) -> bool {
         probe(self.probe)
     }
 }
 
-/// Whether a shell command succeeds. Programs of the administrator count for everybody.
+/// Whether a shell command succeeds, with the administrator's programs on the PATH.
 fn probe(command: &str) -> bool {
     let status = Command::new("sh")
         .args(["-c", command])
@@ -194,7 +194,7 @@ fn probe(command: &str) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// The search path, with the places where Debian keeps the administrator's programs.
+/// The PATH with Debian's folders of the administrator's programs.
 pub(crate) fn path_with_sbin() -> String {
     let path = std::env::var("PATH").unwrap_or_default();
     format!("{path}:/usr/local/sbin:/usr/sbin:/sbin")
@@ -233,36 +233,36 @@ fn install(names: &[&str]) -> Result<(), Failure> {
         apt(&arguments)
     });
     installed.map_err(|error| {
-        // Seen with a qemu-utils from backports. Removing it is not ours to decide.
-        let fix = "if another QEMU stands in the way, this removes it: apt-get install \
+        // Seen with a qemu-utils from backports. It is not removed automatically.
+        let fix = "if another QEMU conflicts, this removes it: apt-get install \
                       qemu-system-x86 qemu-utils-";
         if names.contains(&"qemu-system-x86") { format!("{error} ({fix})") } else { error }
     })?;
-    let mut brought = SERVICES.iter().filter(|(package, _)| names.contains(package));
-    brought.try_for_each(|(_, service)| as_root(&["update-rc.d", service, "disable"]))
+    let mut installed = SERVICES.iter().filter(|(package, _)| names.contains(package));
+    installed.try_for_each(|(_, service)| as_root(&["update-rc.d", service, "disable"]))
 }
 
-/// Fetches the package lists anew.
+/// Updates the package lists.
 pub(crate) fn update() -> Result<(), Failure> {
     eprintln!("fetching Debian's package lists");
     apt(&["update", "--quiet"])
 }
 
-/// apt-get as root. What it installs is for our tasks: no service is started.
+/// apt-get as root. Services of installed packages are not started.
 fn apt(arguments: &[&str]) -> Result<(), Failure> {
     let mut words = vec!["sh", "-c", APT, "apt-get"];
     words.extend(arguments);
     as_root(&words).map_err(|error| error.replace(APT, "..."))
 }
 
-/// By sudo, where we are not root.
+/// With sudo, if we are not root.
 fn as_root(words: &[&str]) -> Result<(), Failure> {
     let root = shell::output(Command::new("id").arg("-u"))?.trim() == "0";
     let mut command = Command::new(if root { "env" } else { "sudo" });
     shell::output(command.args(words).env("PATH", path_with_sbin())).map(drop)
 }
 
-/// Debian starts a service as soon as its package is installed, unless this file says no.
+/// Debian starts a service as soon as its package is installed, unless this script refuses it.
 const APT: &str = r#"
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
@@ -271,7 +271,7 @@ if [ ! -e "$policy" ]; then
 fi
 DEBIAN_FRONTEND=noninteractive apt-get "$@""#;
 
-/// Packages and their services, which would start with the machine. Where we brought them, nobody asked for that.
+/// Packages and their services, which are disabled at boot if we installed them.
 const SERVICES: &[(&str, &str)] = &[
     ("redis-server", "redis-server"),
     ("memcached", "memcached"),

@@ -1,30 +1,30 @@
-//! `cargo xtask proto`: the Rust that is made of the store's .proto, which is committed.
+//! `cargo xtask proto`: generates the Rust code of the store's .proto, which is committed.
 //!
-//! Whoever builds the program needs none of the compilers then; `cargo xtask check` makes it anew and compares.
+//! So building the program needs no protobuf compiler; `cargo xtask check` generates it again and compares.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{Failure, shell};
 
-/// Writes what is committed.
+/// Writes the committed files.
 pub(crate) fn run() -> Result<(), Failure> {
     generate(&committed())?;
     println!("written: {}", committed().display());
     Ok(())
 }
 
-/// What is committed is what the .proto gives.
+/// Checks that the committed files match the .proto.
 pub(crate) fn check() -> Result<(), Failure> {
     let fresh = shell::target().join("xtask/proto");
     let _ = fs::remove_dir_all(&fresh);
-    fs::create_dir_all(&fresh).map_err(|error| format!("make {}: {error}", fresh.display()))?;
+    fs::create_dir_all(&fresh).map_err(|error| format!("create {}: {error}", fresh.display()))?;
     generate(&fresh)?;
     for name in GENERATED {
         if read(&fresh.join(name))? != read(&committed().join(name))? {
             let file = committed().join(name);
             return Err(format!(
-                "{} differs from what kv.proto gives; run `cargo xtask proto`",
+                "{} does not match kv.proto; run `cargo xtask proto`",
                 file.display()
             ));
         }

@@ -6,10 +6,10 @@ use std::process::Command;
 
 use crate::{Failure, shell};
 
-/// A Python environment for one `task` with these packages and nothing else; made once.
+/// A Python environment with only these packages for one `task`, created once.
 pub(crate) fn environment(task: &str, packages: &[&str]) -> Result<PathBuf, Failure> {
     let folder = folder(task, packages)?;
-    if is_there(task, packages)? {
+    if is_installed(task, packages)? {
         return Ok(folder);
     }
     eprintln!("fetching {} from PyPI, once", packages.join(" and "));
@@ -22,7 +22,7 @@ pub(crate) fn environment(task: &str, packages: &[&str]) -> Result<PathBuf, Fail
     Ok(folder)
 }
 
-pub(crate) fn is_there(task: &str, packages: &[&str]) -> Result<bool, Failure> {
+pub(crate) fn is_installed(task: &str, packages: &[&str]) -> Result<bool, Failure> {
     Ok(folder(task, packages)?.join("ready").exists())
 }
 

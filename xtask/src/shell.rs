@@ -10,14 +10,14 @@ pub(crate) fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository")
 }
 
-/// Where cargo builds.
+/// Cargo's target folder.
 pub(crate) fn target() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    // Cargo runs in the repository, so that is where a relative path leads.
+    // Cargo runs in the repository, so a relative path starts there.
     repository().join(target)
 }
 
-/// Where fetched things are kept between runs, outside every checkout.
+/// The cache for downloads, outside every checkout.
 pub(crate) fn cache() -> Result<PathBuf, Failure> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.filter(|folder| folder.is_absolute());
@@ -30,57 +30,66 @@ pub(crate) fn cache() -> Result<PathBuf, Failure> {
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(repository());
-    // Nothing is built twice there, so what would make that faster is only written.
+    // CI builds once, so incremental files would be written for nothing.
     if is_ci() {
         command.env("CARGO_INCREMENTAL", "0");
     }
     command
 }
 
-/// Whether nobody watches, or will build again.
+/// Whether this runs in CI.
 pub(crate) fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|ci| ci == "true")
 }
 
-/// Runs to the end with the terminal's own output.
+/// Runs a command with inherited output.
 pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     let status = command.status().map_err(|error| not_started(command, &error))?;
-    if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", shown(command))) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{} ended with {status}", command_line(command)))
+    }
 }
 
-/// Runs to the end and returns stdout; stderr is part of the failure.
+/// Runs a command and returns stdout; stderr is part of the error.
 pub(crate) fn output(command: &mut Command) -> Result<String, Failure> {
     command.stdin(Stdio::null());
     let output = command.output().map_err(|error| not_started(command, &error))?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{} ended with {}: {}", shown(command), output.status, stderr.trim()));
+        return Err(format!(
+            "{} ended with {}: {}",
+            command_line(command),
+            output.status,
+            stderr.trim()
+        ));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The size of our terminal, as `stty` takes it.
+/// The size of our terminal, as arguments of `stty`.
 pub(crate) fn terminal_size() -> Result<String, Failure> {
     let output = Command::new("stty").arg("size").stdin(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("start stty: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    match said.split_whitespace().collect::<Vec<_>>()[..] {
+    let size = String::from_utf8_lossy(&output.stdout);
+    match size.split_whitespace().collect::<Vec<_>>()[..] {
         [rows, columns] => Ok(format!("rows {rows} cols {columns}")),
         _ => Err("not a terminal".to_owned()),
     }
 }
 
 pub(crate) fn not_started(command: &Command, error: &std::io::Error) -> Failure {
-    format!("cannot start {}: {error}", shown(command))
+    format!("cannot start {}: {error}", command_line(command))
 }
 
-/// The command as a person would type it.
-pub(crate) fn shown(command: &Command) -> String {
+/// The command line for messages.
+pub(crate) fn command_line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// A word that a POSIX shell reads back as it is.
+/// Quotes a word for a POSIX shell.
 pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask trials`: links on simulated lanes, as many histories as wanted.
+//! `cargo xtask trials`: links on simulated lanes, in many seeded runs of each scenario.
 
 use clap::Args;
 
@@ -6,20 +6,19 @@ use crate::{Failure, shell};
 
 #[derive(Args)]
 #[command(after_help = "\
-Each history is named by its seed, and is the same each time: one that goes wrong says the command that tells
-it again.")]
+Each run is determined by its seed: one that fails prints the command that repeats it.")]
 pub(crate) struct TrialsArgs {
-    /// Histories of each story
+    /// Runs of each scenario
     #[arg(long, default_value_t = 10_000)]
     pub(crate) count: u64,
     /// The first seed
     #[arg(long, default_value_t = 0)]
     pub(crate) first: u64,
-    /// Only the story of this name, or those whose names contain it
+    /// Only scenarios whose names contain this
     pub(crate) story: Option<String>,
 }
 
-/// Optimised: a history takes milliseconds then.
+/// Optimised: a run then takes milliseconds.
 pub(crate) fn run(args: &TrialsArgs) -> Result<(), Failure> {
     let mut cargo =
         shell::cargo(&["test", "--release", "--locked", "--package", "wirelane-fabric", "--lib"]);
@@ -28,6 +27,6 @@ pub(crate) fn run(args: &TrialsArgs) -> Result<(), Failure> {
     cargo.env("WIRELANE_TRIALS", args.count.to_string());
     cargo.env("WIRELANE_FIRST_SEED", args.first.to_string());
     shell::run(&mut cargo)?;
-    println!("good: {} histories of each story, from seed {}", args.count, args.first);
+    println!("good: {} runs of each scenario, from seed {}", args.count, args.first);
     Ok(())
 }

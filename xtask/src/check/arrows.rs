@@ -1,9 +1,9 @@
-//! Which crate of ours may depend on which: arrows only go down.
+//! The allowed dependencies between our crates: arrows only go down.
 
 use super::metadata::Package;
 use crate::Failure;
 
-/// The whole map. A new crate or a new arrow is a decision: make it here and in ARCHITECTURE.md.
+/// All allowed arrows. A new crate or arrow is a design decision: add it here and in ARCHITECTURE.md.
 const ARROWS: &[(&str, &[&str])] = &[
     ("metric", &[]),
     ("kv-proto", &[]),
@@ -57,7 +57,7 @@ pub(crate) fn check(packages: &[Package]) -> Result<(), Failure> {
         for need in package.needs.iter().filter(is_ours) {
             if !allowed.contains(&need.as_str()) {
                 return Err(format!(
-                    "{} depends on {need}, which the map does not allow; see ARCHITECTURE.md",
+                    "{} depends on {need}, which is not allowed; see ARCHITECTURE.md",
                     package.name
                 ));
             }
@@ -65,7 +65,7 @@ pub(crate) fn check(packages: &[Package]) -> Result<(), Failure> {
     }
     match ARROWS.iter().find(|(name, _)| !ours.iter().any(|package| package.name == *name)) {
         Some((name, _)) => {
-            Err(format!("xtask/src/check/arrows.rs names {name}, which is no crate"))
+            Err(format!("xtask/src/check/arrows.rs names {name}, which is not a crate"))
         }
         None => Ok(()),
     }
@@ -75,7 +75,7 @@ pub(crate) fn check(packages: &[Package]) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    /// Our crates as the map has them, but for what `fabric` needs.
+    /// Our crates with the allowed dependencies, except for those of `fabric`.
     fn workspace(fabric_needs: &str) -> Vec<Package> {
         let package = |(name, allowed): &(&str, &[&str])| Package {
             name: (*name).to_owned(),

@@ -1,5 +1,5 @@
-//! Import cycles between the top-level modules of a crate, one of them at least a folder. Files beside each other may refer
-//! to each other; tests may refer to anything.
+//! Import cycles between the top-level modules of a crate, at least one of which is a folder. Sibling files may import
+//! each other; tests may import anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use super::limits::Counts;
 use super::sources::{self, Source};
 use crate::Failure;
 
-/// How many top-level modules of each crate are in cycles.
+/// The number of top-level modules in cycles, by crate.
 pub(super) fn count() -> Result<Counts, Failure> {
     let sources = sources::with_extensions(&["rs"])?;
     let mut crates: BTreeMap<&str, Vec<(&str, &Source)>> = BTreeMap::new();
@@ -28,7 +28,7 @@ pub(super) fn count() -> Result<Counts, Failure> {
     Ok(counts)
 }
 
-/// The top-level modules of a crate, and which refers to which.
+/// The top-level modules of a crate, and their imports.
 #[derive(Default)]
 struct Modules {
     folders: BTreeSet<String>,
@@ -81,7 +81,7 @@ impl Modules {
         Ok(modules)
     }
 
-    /// Modules that reach themselves by others, if a folder is among these.
+    /// Modules that reach themselves through others, if one of them is a folder.
     fn in_cycles(&self) -> BTreeSet<&str> {
         let reach: BTreeMap<&str, BTreeSet<&str>> =
             self.arrows.keys().map(|from| (from.as_str(), self.reach(from))).collect();
@@ -112,7 +112,7 @@ impl Modules {
     }
 }
 
-/// What a file says of other modules.
+/// The imports of a file.
 #[derive(Default)]
 struct File {
     /// Every path that begins with `crate` or `super`, and every path that is imported.
@@ -122,7 +122,7 @@ struct File {
 }
 
 impl File {
-    /// The names just below the crate's root that it uses.
+    /// The names directly below the crate's root that it uses.
     fn top_level_names(&self, depth: usize) -> impl Iterator<Item = &String> {
         self.paths.iter().filter_map(move |path| match path.first()?.as_str() {
             "crate" => path.get(1),
@@ -134,7 +134,7 @@ impl File {
         })
     }
 
-    /// For the crate's root: what it gives out under its own name, and from which module.
+    /// For the crate's root: the re-exported names, with their modules.
     fn exports(&self, modules: &BTreeSet<String>) -> BTreeMap<String, String> {
         let exported = self.paths.iter().filter_map(|path| {
             let module = path.iter().find(|part| *part != "self" && *part != "crate")?;
@@ -187,7 +187,7 @@ fn collect(tokens: &[TokenTree], file: &mut File) {
     }
 }
 
-/// `#[cfg(test)]`, or any other condition that only tests and fuzzing meet.
+/// `#[cfg(test)]`, or another condition that only tests and fuzzing satisfy.
 fn is_test_attribute(tokens: &[TokenTree], at: usize) -> bool {
     let [hash, TokenTree::Group(group), ..] = &tokens[at..] else { return false };
     if !is(hash, "#") || group.delimiter() != Delimiter::Bracket {
@@ -197,7 +197,7 @@ fn is_test_attribute(tokens: &[TokenTree], at: usize) -> bool {
     text.starts_with("cfg") && text.contains("test") && !text.contains("not")
 }
 
-/// Where the item ends that begins with these attributes.
+/// The end of the item that starts with these attributes.
 fn item_end(tokens: &[TokenTree], at: usize) -> usize {
     let ends = |token: &TokenTree| match token {
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
@@ -217,7 +217,7 @@ fn expand(tokens: &[TokenTree], before: &[String], paths: &mut Vec<Vec<String>>)
                     expand(&group.stream().into_iter().collect::<Vec<_>>(), &path, paths);
                     path.clear();
                 }
-                // The name it has from here on.
+                // A renamed import.
                 token if is(token, "as") => renamed = true,
                 TokenTree::Ident(name) if renamed => {
                     path.pop();
@@ -246,12 +246,12 @@ fn top(path: &str) -> String {
     path.split_once('/').map_or(path, |(folder, _)| folder).trim_end_matches(".rs").to_owned()
 }
 
-/// How many `super` lead from a file's module to the crate's root.
+/// The number of `super` from a file's module to the crate's root.
 fn depth(path: &str) -> usize {
     path.split('/').count() - usize::from(path.ends_with("/mod.rs"))
 }
 
-/// Where the modules lie that a file declares, with a slash at its end, from `src`.
+/// The folder of the modules that a file declares, from `src`, with a trailing slash.
 fn folder_of(path: &str) -> String {
     match path.rsplit_once('/') {
         Some((folder, "mod.rs")) => format!("{folder}/"),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn files_may_and_tests_may() {
+    fn sibling_files_and_tests_may_have_cycles() {
         let files = [
             ("lib.rs", "mod a; mod b; mod c; #[cfg(test)] mod checks;"),
             ("a.rs", "use crate::b::B;"),

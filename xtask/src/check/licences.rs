@@ -1,9 +1,9 @@
-//! What we depend on may be shipped with us, and comes in one version each.
+//! Dependencies must have permissive licences, and one version each.
 
 use super::metadata::{Package, duplicates};
 use crate::Failure;
 
-/// Licences that ask for no more than to be named.
+/// Licences that require only attribution.
 const PERMISSIVE: &[&str] = &[
     "0BSD",
     "Apache-2.0",
@@ -17,20 +17,17 @@ const PERMISSIVE: &[&str] = &[
     "Zlib",
 ];
 
-/// Packages allowed in two versions, each with the reason and what would end it.
-const TWICE: &[(&str, &str)] = &[
+/// Packages allowed in two versions, each with the reason and the condition to remove it.
+const ALLOWED_DUPLICATES: &[(&str, &str)] = &[
     (
         "darling",
-        "0.20 is used by nvml-wrapper's macros, at build time only; ends when that has moved on",
+        "0.20 is used by nvml-wrapper's macros, at build time only; until nvml-wrapper updates it",
     ),
     ("darling_core", "as darling"),
     ("darling_macro", "as darling"),
-    ("getrandom", "0.2 is used by ring; ends when ring has a release without it"),
-    (
-        "syn",
-        "read by derive macros at build time only; ends when clap, serde and tokio have all moved to 3",
-    ),
-    ("thiserror", "1 is used by nvml-wrapper; ends when that has moved to 2"),
+    ("getrandom", "0.2 is used by ring; until ring has a release without it"),
+    ("syn", "used by derive macros at build time only; until clap, serde and tokio all use 3"),
+    ("thiserror", "1 is used by nvml-wrapper; until it uses 2"),
     ("thiserror-impl", "as thiserror"),
 ];
 
@@ -41,11 +38,11 @@ pub(crate) fn check(packages: &[Package]) -> Result<(), Failure> {
             package.name, package.version, package.licence
         ));
     }
-    let allowed = |name: &str| TWICE.iter().any(|(twice, _)| *twice == name);
+    let allowed = |name: &str| ALLOWED_DUPLICATES.iter().any(|(twice, _)| *twice == name);
     for (name, versions) in duplicates(packages) {
         if !allowed(name) {
             return Err(format!(
-                "{name} is built in {} versions ({}); agree on one, or give the reason in \
+                "{name} is built in {} versions ({}); use one, or add the reason to \
                  xtask/src/check/licences.rs",
                 versions.len(),
                 versions.join(", ")
@@ -55,7 +52,7 @@ pub(crate) fn check(packages: &[Package]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether one way to read the expression asks only for permissive licences. Old packages write
+/// Whether the expression can be satisfied with permissive licences. Old packages write
 /// `MIT/Apache-2.0` for `MIT OR Apache-2.0`.
 fn permitted(expression: &str) -> bool {
     let expression = expression.replace('/', " OR ");
@@ -72,7 +69,7 @@ fn permitted(expression: &str) -> bool {
     }
 }
 
-/// Splits at the first `word` that stands outside parentheses.
+/// Splits at the first `word` outside parentheses.
 fn outermost<'e>(
     expression: &'e str,
     word: &'static str,
@@ -96,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_choice_needs_one_good_side_and_a_sum_both() {
+    fn or_needs_one_permissive_side_and_and_needs_both() {
         assert!(permitted("MIT OR GPL-3.0"));
         assert!(permitted("MIT/Apache-2.0"));
         assert!(!permitted("MIT AND GPL-3.0"));

@@ -1,6 +1,6 @@
-//! Counts that may only fall: what is still to be removed, in a file that nobody may raise.
+//! Counts that may only fall: limits on what is still to be removed, in a file.
 //!
-//! A row is a measure, a name and a number. What has no row has the limit 0, so a measure that has come to 0 needs none.
+//! A row is a measure, a name and a number. Without a row the limit is 0.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::{Failure, shell};
 /// Counts by name, such as `word listener` or `cycle fabric`.
 pub(super) type Counts = BTreeMap<String, usize>;
 
-/// Fails if a count is above its limit. One that is below it must be written down, so that it cannot rise again.
+/// Fails if a count is above its limit, or below it: then the limit must be lowered, so that the count cannot rise again.
 pub(super) fn check(measure: &str, counts: &Counts) -> Result<(), Failure> {
     let limits = read()?;
     let counts: Counts =
@@ -20,18 +20,18 @@ pub(super) fn check(measure: &str, counts: &Counts) -> Result<(), Failure> {
     for name in counts.keys().chain(limits.keys().filter(of_measure)) {
         let (count, limit) = (of(&counts, name), of(&limits, name));
         if count > limit {
-            return Err(format!("{name}: {count}, where at most {limit} are allowed"));
+            return Err(format!("{name}: {count}, at most {limit} allowed"));
         }
         if count < limit {
             return Err(format!(
-                "{name}: {count}, fewer than its limit of {limit}: run `cargo xtask check --lower-limits`"
+                "{name}: {count}, below the limit of {limit}: run `cargo xtask check --lower-limits`"
             ));
         }
     }
     Ok(())
 }
 
-/// Writes the file anew with these counts, except where they are above the limit.
+/// Rewrites the file with these counts, except where they are above the limit.
 pub(super) fn lower(measures: &[(&str, Counts)]) -> Result<(), Failure> {
     let limits = read()?;
     let mut text = String::from(HEADER);
@@ -58,7 +58,7 @@ fn parse(text: &str) -> Result<Counts, Failure> {
         let (name, count) = row.rsplit_once(' ')?;
         Some((name.to_owned(), count.parse().ok()?))
     };
-    rows.map(|text| row(text).ok_or_else(|| format!("{FILE}: `{text}` is no row"))).collect()
+    rows.map(|text| row(text).ok_or_else(|| format!("{FILE}: `{text}` is not a row"))).collect()
 }
 
 fn of(counts: &Counts, name: &str) -> usize {
@@ -72,8 +72,8 @@ fn path() -> PathBuf {
 const FILE: &str = "xtask/limits.txt";
 
 const HEADER: &str =
-    "# What is still to be removed. `cargo xtask check` fails if one of these numbers is exceeded;
-# `cargo xtask check --lower-limits` writes the present ones where they are smaller.
+    "# Limits on what is still to be removed. `cargo xtask check` fails if a count exceeds its limit;
+# `cargo xtask check --lower-limits` lowers the limits to the current counts.
 ";
 
 #[cfg(test)]

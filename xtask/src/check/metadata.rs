@@ -1,4 +1,4 @@
-//! What cargo says about the workspace and what it depends on.
+//! Cargo's metadata of the workspace and its dependencies.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Failure, shell};
 
-/// A package, ours or another's.
+/// A package of the workspace or a dependency.
 #[derive(Debug)]
 pub(crate) struct Package {
     pub(crate) name: String,
@@ -22,25 +22,25 @@ pub(crate) struct Package {
 /// Every package of the lock file.
 pub(crate) fn packages() -> Result<Vec<Package>, Failure> {
     let mut cargo = shell::cargo(&["metadata", "--format-version=1", "--locked"]);
-    // What other systems would build is not ours to judge.
+    // Without dependencies of other systems.
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let text = shell::output(cargo.args(["--filter-platform", &target]))?;
     let json: Value =
         serde_json::from_str(&text).map_err(|error| format!("read cargo metadata: {error}"))?;
     let package = |json: &Value| Package {
-        name: ours(text_of(&json["name"])),
+        name: folder_name(text_of(&json["name"])),
         version: text_of(&json["version"]),
         licence: text_of(&json["license"]),
         ours: json["source"].is_null(),
         needs: array(&json["dependencies"])
             .iter()
-            .map(|need| ours(text_of(&need["name"])))
+            .map(|need| folder_name(text_of(&need["name"])))
             .collect(),
     };
     Ok(array(&json["packages"]).iter().map(package).collect())
 }
 
-/// The packages that the lock file holds in more than one version.
+/// The packages with more than one version in the lock file.
 pub(crate) fn duplicates(packages: &[Package]) -> BTreeMap<&str, Vec<&str>> {
     let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for package in packages {
@@ -50,8 +50,8 @@ pub(crate) fn duplicates(packages: &[Package]) -> BTreeMap<&str, Vec<&str>> {
     versions
 }
 
-/// Our libraries are published with a prefix; here they are called as their folders are.
-fn ours(name: String) -> String {
+/// The name of a package's folder: our libraries are published with a prefix.
+fn folder_name(name: String) -> String {
     name.strip_prefix("wirelane-").map_or(name.clone(), str::to_owned)
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask check`: what can be said about the code without running it.
+//! `cargo xtask check`: static checks of the code.
 
 mod arrows;
 mod cycles;
@@ -16,15 +16,15 @@ use limits::Counts;
 
 #[derive(Args)]
 pub(crate) struct CheckArgs {
-    /// Only lower the limits of xtask/limits.txt to what is found
+    /// Only lower the limits of xtask/limits.txt to the current counts
     #[arg(long)]
     lower_limits: bool,
-    /// Only list where a banned word stands
+    /// Only list the places of a banned word
     #[arg(long, value_name = "WORD", conflicts_with = "lower_limits")]
     word: Option<String>,
 }
 
-/// A part of the check: its name and what it does.
+/// A part of the check: its name and function.
 type Part = (&'static str, fn() -> Result<(), Failure>);
 
 const PARTS: &[Part] = &[
@@ -36,12 +36,12 @@ const PARTS: &[Part] = &[
         MEASURES.iter().try_for_each(|(measure, count)| limits::check(measure, &count()?))
     }),
     ("dashboards", dashboards::check),
-    ("code made of the .proto", proto::check),
+    ("generated code of the .proto", proto::check),
     ("lints", lints),
     ("documentation", documentation),
 ];
 
-/// Something that is counted and may only fall, and how.
+/// A count that may only fall: its name and function.
 type Measure = (&'static str, fn() -> Result<Counts, Failure>);
 
 const MEASURES: &[Measure] = &[
@@ -71,7 +71,7 @@ fn format() -> Result<(), Failure> {
     shell::run(&mut shell::cargo(&["fmt", "--all", "--check"]))
 }
 
-/// Those of what is no member of the workspace: cargo would only say so when it is built.
+/// The lock files of packages outside the workspace, which cargo would check only when they are built.
 fn lock_files() -> Result<(), Failure> {
     for manifest in ["fuzz/Cargo.toml", "xtask/proto/Cargo.toml"] {
         let arguments = ["metadata", "--format-version=1", "--locked", "--manifest-path", manifest];
@@ -90,14 +90,14 @@ fn documentation() -> Result<(), Failure> {
     shell::run(cargo.arg("--document-private-items").env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// By how many lines the pages that people read first are too long.
+/// The number of lines by which the first pages are too long.
 fn length() -> Result<Counts, Failure> {
     let mut counts = Counts::new();
     for source in sources::with_extensions(&["md"])? {
-        let longest = MAX_LINES.iter().find(|(path, _)| *path == source.path);
-        if let Some((path, longest)) = longest {
-            let beyond = source.text.lines().count().saturating_sub(*longest);
-            counts.insert(format!("{path} beyond {longest}"), beyond);
+        let limit = MAX_LINES.iter().find(|(path, _)| *path == source.path);
+        if let Some((path, limit)) = limit {
+            let beyond = source.text.lines().count().saturating_sub(*limit);
+            counts.insert(format!("{path} beyond {limit}"), beyond);
         }
     }
     Ok(counts)

@@ -1,4 +1,4 @@
-//! Code that stands in more than one place.
+//! Duplicated code.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -7,22 +7,21 @@ use super::limits::Counts;
 use super::sources::{self, Source};
 use crate::Failure;
 
-/// How many runs of lines stand in more than one place, in the code of each crate: runs of [`LINES`] lines that
-/// say something.
+/// The number of duplicated runs of [`RUN_LINES`] lines of code, in all crates.
 pub(super) fn count() -> Result<Counts, Failure> {
     let sources = sources::with_extensions(&["rs"])?;
     let product = sources.iter().filter(|source| source.path.contains("/src/"));
     Ok(Counts::from([("lines".to_owned(), repeated(product).len())]))
 }
 
-/// The second and later places of each run, as file and line.
+/// The second and later occurrences of each run, as file and line.
 fn repeated<'s>(sources: impl Iterator<Item = &'s Source>) -> Vec<String> {
     let hasher = RandomState::new();
     let mut seen: HashMap<u64, ()> = HashMap::new();
     let mut again = Vec::new();
     for source in sources {
         let lines: Vec<(usize, &str)> = code_lines(&source.text).collect();
-        for run in lines.windows(LINES) {
+        for run in lines.windows(RUN_LINES) {
             let text: Vec<&str> = run.iter().map(|(_, line)| *line).collect();
             if seen.insert(hasher.hash_one(text), ()).is_some() {
                 again.push(format!("{}:{}", source.path, run[0].0));
@@ -32,7 +31,7 @@ fn repeated<'s>(sources: impl Iterator<Item = &'s Source>) -> Vec<String> {
     again
 }
 
-/// Lines that say something by themselves: no comments, imports, attributes or lone brackets.
+/// Lines without comments, imports, attributes and lone brackets.
 fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
     lines.filter(|(_, line)| {
@@ -42,16 +41,16 @@ fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-const LINES: usize = 8;
+const RUN_LINES: usize = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_twice_is_found_whatever_stands_between() {
+    fn duplicates_are_found_despite_comments() {
         let lines: Vec<String> =
-            (0..LINES).map(|at| format!("let value{at} = call({at});")).collect();
+            (0..RUN_LINES).map(|at| format!("let value{at} = call({at});")).collect();
         let source = |path: &str, text| Source { path: path.to_owned(), text };
         let a = source("a/src/a.rs", lines.join("\n"));
         let b = source("b/src/b.rs", format!("use x;\n{}\n", lines.join("\n    // why\n")));

@@ -1,4 +1,4 @@
-//! Words that mean something else here than in the field. CONTRIBUTING.md says which to use instead.
+//! Banned words: terms that were private to this project. CONTRIBUTING.md lists the terms to use.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::limits::Counts;
 use super::sources::{self, Source};
 use crate::Failure;
 
-/// How often each banned word stands in the repository: in names, messages, comments and documents.
+/// The number of occurrences of each banned word: in names, messages, comments and documents.
 pub(super) fn count() -> Result<Counts, Failure> {
     let sources = sources::with_extensions(EXTENSIONS)?;
     let mut counts = Counts::new();
@@ -16,7 +16,7 @@ pub(super) fn count() -> Result<Counts, Failure> {
     Ok(counts)
 }
 
-/// Where one of them stands.
+/// The places of one of them.
 pub(super) fn list(word: &str) -> Result<Vec<String>, Failure> {
     let sources = sources::with_extensions(EXTENSIONS)?;
     Ok(find(&sources).remove(word).unwrap_or_default())
@@ -34,7 +34,7 @@ fn find(sources: &[Source]) -> BTreeMap<&'static str, Vec<String>> {
     found
 }
 
-/// The banned words of a line, one for each place.
+/// The banned words of a line, one for each occurrence.
 fn words_of(line: &str, path: &str) -> Vec<&'static str> {
     let parts = parts(line);
     let mut found = Vec::new();
@@ -43,7 +43,7 @@ fn words_of(line: &str, path: &str) -> Vec<&'static str> {
             let same = |(index, word): (usize, &str)| {
                 parts.get(at + index).is_some_and(|part| is(part, word))
             };
-            // Most differ in their first letter; looking at that alone is what makes this quick.
+            // Fast path: most words differ in their first letter.
             if parts[at].as_bytes()[0].eq_ignore_ascii_case(&word.as_bytes()[0])
                 && word.split(' ').enumerate().all(same)
                 && folders.iter().any(|folder| path.starts_with(folder))
@@ -64,7 +64,7 @@ fn is(part: &str, word: &str) -> bool {
     (plural || part.len() == word.len()) && part[..word.len()].eq_ignore_ascii_case(word)
 }
 
-/// The words of a line, those within names too: `DoorConfig` and `door_config` are door and config.
+/// The words of a line, also within names: `DoorConfig` and `door_config` are door and config.
 fn parts(line: &str) -> Vec<&str> {
     let bytes = line.as_bytes();
     let mut parts = Vec::new();
@@ -90,8 +90,8 @@ const EXTENSIONS: &[&str] = &[
     "css", "html", "js", "json", "md", "mjs", "proto", "rs", "service", "sh", "toml", "yaml", "yml",
 ];
 
-/// Each with the folders in which it is banned. A word in small letters stands for its plural too, and for every way to write it;
-/// one with capitals for itself alone.
+/// Each with the folders in which it is banned. A word in lower case also matches its plural and any capitalisation;
+/// one with capitals matches exactly.
 const BANNED: &[(&str, &[&str])] = &[
     ("bell", &["crates/fabric/", "crates/kv-client/"]),
     ("carried", ANYWHERE),
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_word_by_word() {
+    fn names_are_split_into_words() {
         assert_eq!(
             parts("let DoorConfig = at_desk(HTTPServer);"),
             ["let", "Door", "Config", "at", "desk", "HTTP", "Server"]

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &DashboardsArgs) -> Result<(), Failure> {
 /// What npm must bring for that, if it has not yet.
 pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failure> {
     let what = || (format!("{} from npm", SCHEMA.join(" and ")), "about 26 MB");
-    Ok((!npm::is_there("grafana", SCHEMA)?).then(what))
+    Ok((!npm::is_installed("grafana", SCHEMA)?).then(what))
 }
 
 /// Fails where a file is not what its table says.

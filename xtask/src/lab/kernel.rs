@@ -17,10 +17,10 @@ impl Kernel {
     /// The cached kernel, fetched first if there is none or `refresh` is wanted.
     pub(super) fn ensure(refresh: bool) -> Result<Self, Failure> {
         let cache = cache_folder()?;
-        fs::create_dir_all(&cache).map_err(|error| failed("make", &cache, &error))?;
+        fs::create_dir_all(&cache).map_err(|error| failed("create", &cache, &error))?;
         // Two labs that start at once must not unpack over each other.
         let lock = cache.join("lock");
-        let lock = fs::File::create(&lock).map_err(|error| failed("make", &lock, &error))?;
+        let lock = fs::File::create(&lock).map_err(|error| failed("create", &lock, &error))?;
         lock.lock().map_err(|error| format!("lock the lab's cache: {error}"))?;
 
         let folder = cache.join("kernel");
@@ -60,7 +60,7 @@ pub(super) fn cache_folder() -> Result<PathBuf, Failure> {
 fn fetch(folder: &Path) -> Result<(), Failure> {
     let partial = folder.with_extension("partial");
     let _ = fs::remove_dir_all(&partial);
-    fs::create_dir_all(&partial).map_err(|error| failed("make", &partial, &error))?;
+    fs::create_dir_all(&partial).map_err(|error| failed("create", &partial, &error))?;
     download(&partial).or_else(|_| {
         // The package lists are missing, or older than the archive.
         packages::update()?;
@@ -74,7 +74,7 @@ fn fetch(folder: &Path) -> Result<(), Failure> {
     let modules = partial.join("lib");
     if !modules.exists() {
         let linked = std::os::unix::fs::symlink("usr/lib", &modules);
-        linked.map_err(|error| failed("make", &modules, &error))?;
+        linked.map_err(|error| failed("create", &modules, &error))?;
     }
     let version = only_entry(&partial.join("lib/modules"))?;
     shell::output(kmod("depmod").arg("-b").arg(&partial).arg(&version))?;
@@ -115,7 +115,7 @@ fn image_package() -> Result<String, Failure> {
 /// Copies the boot modules out, uncompressed: the machine's busybox reads no .xz.
 fn extract_boot_modules(root: &Path, version: &str) -> Result<(), Failure> {
     let folder = root.join(BOOT_FOLDER);
-    fs::create_dir_all(&folder).map_err(|error| failed("make", &folder, &error))?;
+    fs::create_dir_all(&folder).map_err(|error| failed("create", &folder, &error))?;
     let mut order: Vec<String> = Vec::new();
     for module in BOOT_MODULES {
         let shown = shell::output(kmod("modprobe").arg("-d").arg(root).args([

@@ -322,7 +322,7 @@ impl RunFolder {
         let folder = std::env::temp_dir().join(format!("{RUN_FOLDER}{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)
-            .map_err(|error| format!("make {}: {error}", folder.display()))?;
+            .map_err(|error| format!("create {}: {error}", folder.display()))?;
         Ok(RunFolder(folder))
     }
 

@@ -54,7 +54,7 @@ impl Server {
     fn spawn(within: &[&str], more: &str) -> Result<Self, Failure> {
         let [links, http] = [free_address()?, free_address()?];
         let folder = shell::target().join("xtask");
-        std::fs::create_dir_all(&folder).map_err(|error| format!("make {folder:?}: {error}"))?;
+        std::fs::create_dir_all(&folder).map_err(|error| format!("create {folder:?}: {error}"))?;
         let log = folder.join("soak-serve.log");
         let log = File::create(&log).map_err(|error| format!("write {log:?}: {error}"))?;
         let program = shell::target().join("release/wirelane");

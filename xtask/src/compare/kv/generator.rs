@@ -166,7 +166,7 @@ pub(super) fn expect(from: &mut impl BufRead, mut expected: &[u8]) -> io::Result
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         if there[..count] != expected[..count] {
-            let [there, expected] = [there, expected].map(shown);
+            let [there, expected] = [there, expected].map(excerpt);
             return Err(io::Error::other(format!("it answered {there:?}, not {expected:?}")));
         }
         from.consume(count);
@@ -175,7 +175,7 @@ pub(super) fn expect(from: &mut impl BufRead, mut expected: &[u8]) -> io::Result
     Ok(())
 }
 
-fn shown(bytes: &[u8]) -> String {
+fn excerpt(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned()
 }
 
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_answer_is_shown() {
+    fn another_answer_is_reported() {
         let output = expect(&mut &b"-ERR no memory\r\n"[..], b"+OK\r\n").unwrap_err().to_string();
         assert!(output.contains("-ERR no memory"), "{output}");
         assert!(expect(&mut &b"+O"[..], b"+OK\r\n").is_err());

@@ -64,7 +64,7 @@ impl Plan {
         match self {
             Plan::SameHost { size, depth } => {
                 let depth = if depth == 1 { "one at a time" } else { "sixteen in flight" };
-                format!("{}, same host, {depth}", shown(size))
+                format!("{}, same host, {depth}", size_text(size))
             }
             Plan::TcpRate => "4 KiB, tcp, sixteen in flight".to_owned(),
             Plan::TcpBandwidth => "1 MiB, tcp, sixteen in flight".to_owned(),
@@ -333,7 +333,7 @@ fn mooncake_name(operation: &str) -> String {
     format!("transfer_engine_bench, {operation}")
 }
 
-fn shown(size: usize) -> String {
+fn size_text(size: usize) -> String {
     match size {
         ..1024 => format!("{size} B"),
         1024..1_048_576 => format!("{} KiB", size >> 10),

@@ -23,7 +23,7 @@ pub(super) fn run() -> Result<ExitCode, Failure> {
     crate::shell::output(std::process::Command::new("taskset").args(bind))?;
     let folder = crate::shell::target().join("xtask/abuse");
     let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).map_err(|error| format!("make {folder:?}: {error}"))?;
+    std::fs::create_dir_all(&folder).map_err(|error| format!("create {folder:?}: {error}"))?;
     println!(
         "| {:<46} | by | acts/s | ops/s alone | meanwhile | ratio | p99 µs alone | meanwhile | ratio | errors |",
         "others"

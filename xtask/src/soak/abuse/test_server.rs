@@ -59,7 +59,7 @@ impl TestServer {
 
 /// Its data directory is a small file system of its own, which nobody else sees and which goes with it.
 fn on_a_small_disk(folder: &Path) -> Result<Server, Failure> {
-    std::fs::create_dir_all(folder).map_err(|error| format!("make {folder:?}: {error}"))?;
+    std::fs::create_dir_all(folder).map_err(|error| format!("create {folder:?}: {error}"))?;
     let data = folder.display();
     let mount = format!("mount -t tmpfs -o size=64m none {data} && exec \"$@\"");
     let mut within = vec!["unshare", "--mount", "--propagation", "private", "sh", "-c", &mount];
