@@ -1,4 +1,4 @@
-//! The lab, used as a person uses it. Each test boots a machine, so there are few and full ones.
+//! The lab, used as by a user. Each test boots a machine, so there are few, with many checks each.
 #![allow(missing_docs, reason = "a test")]
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn lab(arguments: &[&str]) -> Output {
 }
 
 fn start(arguments: &[&str]) -> Child {
-    // Who has built everything says so: the lab would build the program again, by itself.
+    // If everything is built already, the lab must not build the program again.
     let built = std::env::var_os("WIRELANE_TEST_BUILT").map(|_| "--built");
     Command::new(env!("CARGO_BIN_EXE_xtask"))
         .arg("lab")
@@ -29,7 +29,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_command_runs_as_on_a_whole_linux_and_its_exit_code_comes_back() {
+fn a_command_runs_on_a_complete_linux_and_its_exit_code_is_returned() {
     let script = r#"
         echo to-stdout
         echo to-stderr >/dev/stderr
@@ -42,8 +42,8 @@ fn a_command_runs_as_on_a_whole_linux_and_its_exit_code_comes_back() {
         echo lab >/dev/shm/wirelane-lab-was-here
         test -c /dev/pts/ptmx
         test -e /sys/fs/cgroup/cgroup.procs
-        ip netns add room
-        ip netns exec room ip link set lo up
+        ip netns add other
+        ip netns exec other ip link set lo up
         wire delay 0 1ms
         wire show | grep -q 'delay 1ms'
         wire repair 0
@@ -54,16 +54,16 @@ fn a_command_runs_as_on_a_whole_linux_and_its_exit_code_comes_back() {
     let output = lab(&["--", "sh", "-c", script]);
     assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
     assert_eq!(text(&output.stdout), "to-stdout\n");
-    // A machine that others starve may need a second start, and the lab says so.
+    // On a busy host the machine may need a second start, which the lab reports.
     let stderr = text(&output.stderr);
-    let of_the_command: Vec<&str> =
+    let command_lines: Vec<&str> =
         stderr.lines().filter(|line| !line.starts_with("lab: ")).collect();
-    assert_eq!(of_the_command, ["to-stderr"], "{stderr}");
-    assert!(!Path::new("/etc/wirelane-lab-was-here").exists(), "the host's files stay as they are");
+    assert_eq!(command_lines, ["to-stderr"], "{stderr}");
+    assert!(!Path::new("/etc/wirelane-lab-was-here").exists(), "the host's files are unchanged");
 }
 
 #[test]
-fn a_hung_command_is_stopped_with_its_output_kept_and_nothing_left() {
+fn a_hung_command_is_stopped_and_its_output_is_kept() {
     let child =
         start(&["--timeout", "20", "--rails", "0", "--", "sh", "-c", "echo before; sleep 999"]);
     let folder = format!("wirelane-lab-{}", child.id());
@@ -76,14 +76,14 @@ fn a_hung_command_is_stopped_with_its_output_kept_and_nothing_left() {
 }
 
 #[test]
-fn a_killed_lab_takes_its_machine_along() {
+fn a_killed_lab_kills_its_machine() {
     let mut child = start(&["--rails", "0", "--", "sleep", "999"]);
     let folder = format!("wirelane-lab-{}", child.id());
     wait_until(|| !machines_of(&folder).is_empty());
     child.kill().expect("it runs");
     child.wait().expect("it ends");
     wait_until(|| machines_of(&folder).is_empty());
-    // Nobody was left to remove them.
+    // The killed lab could not remove them.
     std::fs::remove_dir_all(std::env::temp_dir().join(folder)).expect("its files");
 }
 
@@ -101,8 +101,11 @@ fn a_power_cut_loses_what_was_not_synced_and_nothing_else() {
         sleep 60";
     let output = lab(&["--disk", disk_path, "--rails", "0", "--", "sh", "-c", write]);
     assert_eq!(output.status.code(), Some(125), "{}", text(&output.stderr));
-    let said = text(&output.stderr);
-    assert!(said.contains("went down") && said.contains("sysrq: Resetting"), "{said}");
+    let output_text = text(&output.stderr);
+    assert!(
+        output_text.contains("went down") && output_text.contains("sysrq: Resetting"),
+        "{output_text}"
+    );
 
     let read = "mount /dev/vda /mnt || { dmesg | tail >&2; exit 1; }
         cat /mnt/synced
@@ -112,8 +115,8 @@ fn a_power_cut_loses_what_was_not_synced_and_nothing_else() {
     assert_eq!(output.status.code(), Some(0));
 }
 
-/// The store on a disk whose machine loses its power while clients write: what they were told is there afterwards, and
-/// everything is whole.
+/// The store on a disk of a machine that loses power while clients write: all acknowledged values exist afterwards, and
+/// nothing is damaged.
 #[test]
 fn a_store_has_all_it_acknowledged_after_a_power_cut() {
     let disk = Disk::new();
@@ -125,22 +128,23 @@ fn a_store_has_all_it_acknowledged_after_a_power_cut() {
         head -c 700000 /dev/urandom >/tmp/long
         put() { wirelane kv --transport tcp put \"$@\" 2>/dev/null; }
         until put first 1; do sleep 0.2; done
-        : >/tmp/told
+        : >/tmp/acknowledged
         (n=0
-        while n=$((n + 1)); put short/$n $n; do echo short/$n; echo >>/tmp/told; done) &
+        while n=$((n + 1)); put short/$n $n; do echo short/$n; echo >>/tmp/acknowledged; done) &
         (n=0
-        while n=$((n + 1)); put long/$n -f /tmp/long; do echo long/$n; echo >>/tmp/told; done) &
-        # In the middle of much more than that.
+        while n=$((n + 1)); put long/$n -f /tmp/long; do echo long/$n; echo >>/tmp/acknowledged; done) &
+        # Together with much more load.
         wirelane kv --transport tcp bench --read-ratio 0 --duration 500 --depth 8 >/dev/null 2>&1 &
-        until [ $(wc -l </tmp/told) -ge 16 ]; do sleep 0.2; done
+        until [ $(wc -l </tmp/acknowledged) -ge 16 ]; do sleep 0.2; done
         echo b >/proc/sysrq-trigger
         sleep 60";
     let output = lab(&["--disk", disk_path, "--rails", "0", "--", "sh", "-c", write]);
     assert_eq!(output.status.code(), Some(125), "{}", text(&output.stderr));
-    let said = text(&output.stdout);
-    // The last line may have been cut with the power.
-    let told: Vec<&str> = said.rsplit_once('\n').unwrap_or_default().0.lines().collect();
-    assert!(told.len() > 10, "too little was written to prove anything: {said}");
+    let output_text = text(&output.stdout);
+    // The last line may be incomplete.
+    let acknowledged: Vec<&str> =
+        output_text.rsplit_once('\n').unwrap_or_default().0.lines().collect();
+    assert!(acknowledged.len() > 10, "too few writes for a test: {output_text}");
 
     let read = "mount /dev/vda /mnt || { dmesg | tail >&2; exit 1; }
         wirelane serve --memory 64MiB --transport tcp --data-dir /mnt/data 2>/tmp/log &
@@ -149,13 +153,13 @@ fn a_store_has_all_it_acknowledged_after_a_power_cut() {
         wirelane kv fsck /mnt/data >&2";
     let output = lab(&["--disk", disk_path, "--rails", "0", "--", "sh", "-c", read]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let said = text(&output.stdout);
-    let kept: std::collections::HashSet<&str> = said.lines().collect();
-    let lost: Vec<&&str> = told.iter().filter(|key| !kept.contains(**key)).collect();
-    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}, of {}", told.len());
+    let output_text = text(&output.stdout);
+    let kept: std::collections::HashSet<&str> = output_text.lines().collect();
+    let lost: Vec<&&str> = acknowledged.iter().filter(|key| !kept.contains(**key)).collect();
+    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}, of {}", acknowledged.len());
 }
 
-/// A place for a disk, emptied however the test ends.
+/// The file of a disk, removed on drop.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -190,5 +194,5 @@ fn wait_until(condition: impl Fn() -> bool) {
         }
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
-    panic!("it did not come to pass in a minute");
+    panic!("the condition was not met within a minute");
 }

@@ -1,6 +1,6 @@
-//! `cargo xtask compare before COMMIT`: this tree beside an earlier one, on the paths that must stay fast.
+//! `cargo xtask compare before COMMIT`: compares this tree with an earlier commit, on the hot paths.
 //!
-//! Both are built with the same profile's name, each as its own tree defines it.
+//! Both are built with the profile of the same name, as each tree defines it.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::{Failure, packages};
 pub(super) struct BeforeArgs {
     /// The commit, tag or branch to compare with
     commit: String,
-    /// The profile that both are built with; `release` for what a newcomer builds
+    /// The profile of both builds; `release` is what users build
     #[arg(long, default_value = build::PROFILE)]
     profile: String,
     /// How often each pair is run
@@ -51,16 +51,16 @@ pub(super) fn run(args: &BeforeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Something that is done over and over.
+/// One measured operation.
 struct Row {
     name: String,
     load: Load,
 }
 
 enum Load {
-    /// A lane or a link by itself, as `examples/perf` measures it.
+    /// A lane or a link, measured by `examples/perf`.
     Lane(&'static [&'static str]),
-    /// One client of the store; which part of its requests are reads.
+    /// One client of the store, and its ratio of reads.
     Store(Bench, &'static str),
 }
 
@@ -139,13 +139,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_has_a_name_of_its_own() {
+    fn row_names_are_unique() {
         let names: std::collections::HashSet<String> = rows().map(|row| row.name).collect();
         assert_eq!(names.len(), LANES.len() + 2 * STORES.len());
     }
 
     #[test]
-    fn more_bandwidth_is_better_and_less_time() {
+    fn higher_bandwidth_and_lower_latency_are_better() {
         for (name, arguments) in LANES {
             let (_, better) = Load::Lane(arguments).unit();
             assert_eq!(better == Better::More, name.ends_with("1 MiB"), "{name}");

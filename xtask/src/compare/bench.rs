@@ -1,6 +1,6 @@
-//! `cargo xtask compare bench`: `wirelane bench` beside perftest, over a wire of the lab.
+//! `cargo xtask compare bench`: compares `wirelane bench` with perftest, over a wire of the lab.
 //!
-//! What measures must not be what limits: its results are those of perftest, or better.
+//! The benchmark must not be the bottleneck: its results should be at least those of perftest.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -24,12 +24,12 @@ pub(super) struct BenchArgs {
     /// Install missing packages without asking
     #[arg(long)]
     yes: bool,
-    /// We are inside the lab
+    /// Set inside the lab
     #[arg(long, hide = true)]
     inside: bool,
 }
 
-/// A size, and how many operations tell something of it.
+/// A test with its message size and number of operations.
 struct Row {
     test: &'static str,
     size: usize,
@@ -79,7 +79,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<(), Failure> {
         .collect();
     match short.is_empty() {
         true => Ok(()),
-        false => Err(format!("below the aim: {}", short.join(", "))),
+        false => Err(format!("below the target ratio: {}", short.join(", "))),
     }
 }
 

@@ -1,11 +1,11 @@
-//! A build of our programs that is measured: of this tree, or of an earlier commit.
+//! A build of our programs to measure: of this tree, or of an earlier commit.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{Failure, shell};
 
-/// Cargo's profile of what is measured: optimised across crates, like what is handed out.
+/// The cargo profile for comparisons: optimised across crates, like published builds.
 pub(super) const PROFILE: &str = "compare";
 
 /// The folder with the programs of one build.
@@ -13,7 +13,7 @@ pub(super) const PROFILE: &str = "compare";
 pub(super) struct Build(PathBuf);
 
 impl Build {
-    /// Of this tree, as comparisons with other programs measure it.
+    /// The build of this tree for comparisons with other programs.
     pub(super) fn ours() -> Build {
         Build(shell::target().join(PROFILE))
     }
@@ -23,23 +23,23 @@ impl Build {
         self.0.join(name).to_string_lossy().into_owned()
     }
 
-    /// Builds `wirelane` and `perf` of this tree with another profile, if need be.
+    /// Builds `wirelane` and `perf` of this tree with a profile.
     pub(super) fn of_this_tree(profile: &str) -> Result<Build, Failure> {
         build(shell::repository(), &shell::target(), profile)
     }
 
-    /// Builds them of a commit, in a work tree of its own, which stays for the next time.
+    /// Builds them of a commit, in a separate work tree, which is kept for the next time.
     pub(super) fn of_commit(commit: &str, profile: &str) -> Result<Build, Failure> {
         let git = |arguments: &[&str]| {
             let mut git = Command::new("git");
             shell::output(git.args(arguments).current_dir(shell::repository()))
         };
-        let whole = git(&["rev-parse", "--verify", &format!("{commit}^{{commit}}")])?;
-        let tree = shell::target().join("xtask/before").join(whole.trim());
+        let hash = git(&["rev-parse", "--verify", &format!("{commit}^{{commit}}")])?;
+        let tree = shell::target().join("xtask/before").join(hash.trim());
         if !tree.exists() {
-            // Where somebody has removed the folder, git still knows of it.
+            // If the folder was removed, git still lists it.
             git(&["worktree", "prune"])?;
-            git(&["worktree", "add", "--detach", &tree.to_string_lossy(), whole.trim()])?;
+            git(&["worktree", "add", "--detach", &tree.to_string_lossy(), hash.trim()])?;
         }
         build(&tree, &tree.join("target"), profile)
     }
@@ -47,7 +47,7 @@ impl Build {
 
 fn build(tree: &Path, target: &Path, profile: &str) -> Result<Build, Failure> {
     eprintln!("building {} with the profile {profile}", tree.display());
-    // By folders: packages were called otherwise before.
+    // By folder: packages had other names in earlier commits.
     for [folder, kind, name] in [["wirelane", "--bin", "wirelane"], ["fabric", "--example", "perf"]]
     {
         let manifest = format!("crates/{folder}/Cargo.toml");
@@ -58,7 +58,7 @@ fn build(tree: &Path, target: &Path, profile: &str) -> Result<Build, Failure> {
             .env("CARGO_TARGET_DIR", target);
         shell::run(&mut cargo)?;
     }
-    // Cargo's own profiles share folders.
+    // Cargo's built-in profiles share folders.
     let folder = match profile {
         "dev" | "test" => "debug",
         "bench" => "release",

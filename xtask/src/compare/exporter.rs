@@ -1,7 +1,7 @@
-//! `cargo xtask compare exporter`: our exporter beside node_exporter's infiniband collector, over one tree of eight mlx5 ports. As it is
-//! handed out: how much of a program is in memory depends on how it was built.
+//! `cargo xtask compare exporter`: compares our exporter with node_exporter's infiniband collector, on one tree of eight mlx5 ports.
+//! It uses the published build, since resident memory depends on the build.
 //!
-//! A number in the tree is changed before each scrape and looked for in the answer: nobody is measured telling old news.
+//! A counter in the tree is changed before each scrape and must be in the answer: no exporter may return cached values.
 
 mod tree;
 
@@ -35,14 +35,14 @@ pub(super) struct ExporterArgs {
     yes: bool,
 }
 
-/// Who is measured.
+/// The measured exporter.
 #[derive(Clone, Copy, PartialEq)]
 enum Exporter {
     Ours,
     Theirs,
 }
 
-/// What a round gave.
+/// The results of a round.
 struct Measurements {
     cpu_ms: f64,
     resident_mb: f64,
@@ -68,11 +68,11 @@ pub(super) fn run(args: &ExporterArgs) -> Result<(), Failure> {
     ];
     if args.json {
         let samples = pairs.first().map(|(ours, theirs)| [ours.samples, theirs.samples]);
-        let told = json!({
+        let document = json!({
             "machine": tools::machine(), "ports": tree::PORTS, "pairs": args.pairs,
             "scrapes": args.scrapes, "samples": samples, "rows": rows,
         });
-        println!("{told}");
+        println!("{document}");
     } else {
         print(&rows);
         if let Some((ours, theirs)) = pairs.first() {
@@ -106,12 +106,12 @@ fn measure(exporter: Exporter, ports: &Ports, scrapes: u32) -> Result<Measuremen
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let program = Program(child.map_err(|error| format!("start {command:?}: {error}"))?);
     tools::wait_for_port(&port)?;
-    // What is done once is not what a scrape costs.
-    let mut samples = ports.fresh(|| get(&port))?;
+    // The first scrape is not measured.
+    let mut samples = ports.scrape_fresh(|| get(&port))?;
     let before = program.cpu_ms()?;
     for _ in 0..scrapes {
         std::thread::sleep(PAUSE);
-        samples = ports.fresh(|| get(&port))?;
+        samples = ports.scrape_fresh(|| get(&port))?;
     }
     let cpu_ms = (program.cpu_ms()? - before) / f64::from(scrapes);
     Ok(Measurements { cpu_ms, resident_mb: program.resident_mb()?, samples })
@@ -138,19 +138,19 @@ impl Exporter {
     }
 }
 
-/// Ended with the round.
+/// A running exporter, killed on drop.
 struct Program(Child);
 
 impl Program {
     /// User and system time of all its threads.
     fn cpu_ms(&self) -> Result<f64, Failure> {
         let stat = self.proc("stat")?;
-        // The name may hold spaces; fields are counted from its end.
+        // The name may contain spaces; fields are counted after it.
         let fields: Vec<&str> =
             stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok());
         let sum = ticks(11).zip(ticks(12)).map(|(user, system)| user + system);
-        // A tick of /proc is a hundredth of a second on every Linux that we run on.
+        // A tick of /proc is 10 ms on all supported systems.
         sum.map(|ticks| ticks * 10.0).ok_or_else(|| format!("/proc/PID/stat reads {stat}"))
     }
 
@@ -175,15 +175,15 @@ impl Drop for Program {
 }
 
 fn get(port: &str) -> Result<String, Failure> {
-    let wrong = |error: std::io::Error| format!("scrape port {port}: {error}");
-    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).map_err(wrong)?;
-    stream.set_read_timeout(Some(Duration::from_secs(10))).map_err(wrong)?;
+    let failed = |error: std::io::Error| format!("scrape port {port}: {error}");
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).map_err(failed)?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).map_err(failed)?;
     let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-    stream.write_all(request.as_bytes()).map_err(wrong)?;
+    stream.write_all(request.as_bytes()).map_err(failed)?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).map_err(wrong)?;
+    stream.read_to_string(&mut answer).map_err(failed)?;
     Ok(answer)
 }
 
-/// Longer than our interval: within it, what was read would be told again.
+/// Longer than our refresh interval: within it, cached values would be returned.
 const PAUSE: Duration = Duration::from_millis(110);

@@ -1,7 +1,7 @@
-//! `cargo xtask compare`: Wirelane beside the best programs of the field, on this machine, in one run.
+//! `cargo xtask compare`: Wirelane compared with other programs, on this machine, in one run.
 //!
-//! Ours and theirs take turns, and who begins takes turns too; what counts is the median of the ratios,
-//! with the whole range beside it. A ratio above 1 means that we are ahead, for latency too.
+//! Runs of ours and theirs alternate, and so does the one that runs first. The result is the median of the ratios,
+//! with their range. A ratio above 1 means that ours is better, for latency too.
 
 mod before;
 mod bench;
@@ -28,15 +28,15 @@ pub(crate) struct CompareArgs {
 enum Comparison {
     /// The exporter: node_exporter's infiniband collector, on a tree of eight ports
     Exporter(exporter::ExporterArgs),
-    /// Lanes: ucx_perftest and iperf3 here, perftest in the lab
+    /// Lanes: ucx_perftest and iperf3 on this machine, perftest in the lab
     Fabric(fabric::FabricArgs),
-    /// `wirelane bench` beside perftest, in the lab
+    /// `wirelane bench` and perftest, in the lab
     Bench(bench::BenchArgs),
-    /// The store: Redis and memcached here, perftest and Mooncake in the lab
+    /// The store: Redis and memcached on this machine, perftest and Mooncake in the lab
     Kv(kv::KvArgs),
-    /// This tree beside an earlier commit, on the paths that must stay fast
+    /// This tree and an earlier commit, on the hot paths
     Before(before::BeforeArgs),
-    /// All comparisons with others, one after the other, as one page of Markdown
+    /// All comparisons with other programs, as one page of Markdown
     Page(page::PageArgs),
     /// One connection to Redis or memcached that checks every value it reads
     #[command(hide = true)]

@@ -1,4 +1,4 @@
-//! `cargo xtask compare page`: every comparison in one page of Markdown, to be read beside another machine's.
+//! `cargo xtask compare page`: every comparison on one page of Markdown, to compare machines.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub(super) struct PageArgs {
     /// How often each pair is run
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
-    /// Where the page is saved
+    /// The file of the page
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Only these: exporter, fabric, bench, kv
@@ -30,14 +30,16 @@ pub(super) fn run(args: &PageArgs) -> Result<(), Failure> {
     let chosen =
         |part: &&Part| args.only.is_empty() || args.only.iter().any(|only| only == part.name);
     let parts: Vec<&Part> = PARTS.iter().filter(chosen).collect();
-    if let Some(odd) = args.only.iter().find(|only| PARTS.iter().all(|part| part.name != **only)) {
-        return Err(format!("{odd} is none of the parts: exporter, fabric, bench, kv"));
+    if let Some(unknown) =
+        args.only.iter().find(|only| PARTS.iter().all(|part| part.name != **only))
+    {
+        return Err(format!("unknown part {unknown}; parts: exporter, fabric, bench, kv"));
     }
     let mut page = heading(args.pairs)?;
     let mut failed = Vec::new();
     for part in parts {
         let _ = write!(page, "\n## {}\n\n", part.title);
-        // What took minutes is not thrown away because something else fails.
+        // A failed part does not discard the others.
         match part.measure(args) {
             Ok(rows) => page += &table(&rows),
             Err(error) => {
@@ -60,12 +62,12 @@ pub(super) fn run(args: &PageArgs) -> Result<(), Failure> {
 struct Part {
     name: &'static str,
     title: &'static str,
-    /// What its number of pairs is called.
+    /// The option for its number of pairs.
     count: &'static str,
 }
 
 impl Part {
-    /// In a process of its own, as by hand; a comparison that missed an aim has rows all the same.
+    /// Runs it as a separate process; a comparison that missed its target still has rows.
     fn measure(&self, args: &PageArgs) -> Result<Vec<Value>, Failure> {
         let mut command = Command::new("/proc/self/exe");
         command.args(["compare", self.name, "--json", self.count, &args.pairs.to_string()]);
@@ -76,17 +78,17 @@ impl Part {
         let output = command.output().map_err(|error| format!("run {}: {error}", self.name))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let line = text.lines().find(|line| line.starts_with('{'));
-        let said: Option<Value> = line.and_then(|line| serde_json::from_str(line).ok());
-        let rows = said.and_then(|said| said["rows"].as_array().cloned());
-        rows.ok_or_else(|| format!("`compare {}` gave no rows", self.name))
+        let document: Option<Value> = line.and_then(|line| serde_json::from_str(line).ok());
+        let rows = document.and_then(|document| document["rows"].as_array().cloned());
+        rows.ok_or_else(|| format!("`compare {}` returned no rows", self.name))
     }
 }
 
 fn heading(pairs: u32) -> Result<String, Failure> {
     let day = shell::output(Command::new("date").args(["-u", "+%Y-%m-%d"]))?;
     Ok(format!(
-        "# Wirelane beside others\n\n{}, {}; made by `cargo xtask compare page`. Ours and theirs took turns, {pairs} \
-         pairs each; medians, and the range of the ratios in brackets. A ratio above 1 means that we are ahead, for \
+        "# Wirelane compared with other programs\n\n{}, {}; by `cargo xtask compare page`. Alternating runs, {pairs} \
+         pairs each; medians, and the range of the ratios in brackets. A ratio above 1 means that ours is better, for \
          latency too.\n",
         day.trim(),
         tools::machine()
@@ -95,7 +97,8 @@ fn heading(pairs: u32) -> Result<String, Failure> {
 
 fn table(rows: &[Value]) -> String {
     let mut text =
-        "| what | beside | ours | theirs | ratio | aim |\n|---|---|---|---|---|---|\n".to_owned();
+        "| test | compared with | ours | theirs | ratio | target |\n|---|---|---|---|---|---|\n"
+            .to_owned();
     for row in rows {
         let name = word(row, "name");
         if let Some(error) = row["error"].as_str() {
@@ -117,10 +120,10 @@ fn table(rows: &[Value]) -> String {
     text
 }
 
-/// The store is compared with several at once.
+/// A row of the store, which is compared with several peers.
 fn of_several(row: &Value, ratio: &Value) -> String {
     let unit = word(row, "unit");
-    let beside = word(ratio, "beside");
+    let peer = word(ratio, "beside");
     let programs = row["programs"].as_array().map_or(&[][..], Vec::as_slice);
     let median = |of: &dyn Fn(&str) -> bool| {
         programs
@@ -129,10 +132,10 @@ fn of_several(row: &Value, ratio: &Value) -> String {
             .map(|program| number(&program["median"]))
     };
     let ours = median(&|name| name == "wirelane").unwrap_or_default();
-    let first = beside.to_lowercase();
+    let first = peer.to_lowercase();
     let theirs = median(&|name| name.to_lowercase().starts_with(first.as_str()));
     format!(
-        "| {} | {beside} | {ours} {unit} | {} | {} | {} |\n",
+        "| {} | {peer} | {ours} {unit} | {} | {} | {} |\n",
         word(row, "name"),
         theirs.map(|theirs| format!("{theirs} {unit}")).unwrap_or_default(),
         range(ratio),
@@ -145,7 +148,7 @@ fn range(ratio: &Value) -> String {
     format!("{median} ({min}–{max})")
 }
 
-/// Three or four digits say enough; what is not there is not said.
+/// With three or four digits; empty if missing.
 fn number(value: &Value) -> String {
     match value.as_f64() {
         None => String::new(),
@@ -162,7 +165,7 @@ fn word<'v>(value: &'v Value, name: &str) -> &'v str {
 const PARTS: [Part; 4] = [
     Part { name: "exporter", title: "The exporter: node_exporter", count: "--pairs" },
     Part { name: "fabric", title: "Lanes: UCX, iperf3, perftest", count: "--pairs" },
-    Part { name: "bench", title: "What measures: perftest", count: "--pairs" },
+    Part { name: "bench", title: "Benchmark: perftest", count: "--pairs" },
     Part { name: "kv", title: "The store: Redis, memcached, perftest, Mooncake", count: "--runs" },
 ];
 

@@ -1,4 +1,4 @@
-//! Ours and theirs in turn, and the row that comes of it.
+//! Alternating runs of ours and theirs, and the resulting row.
 
 use serde_json::{Value, json};
 
@@ -12,18 +12,18 @@ pub(super) enum Better {
     Less,
 }
 
-/// What is measured, beside whom.
+/// A measured operation and its peer.
 pub(super) struct Subject<'s> {
     pub(super) name: &'s str,
     pub(super) peer: &'s str,
     pub(super) unit: &'s str,
     pub(super) better: Better,
-    /// The least ratio that is worth having.
+    /// The target ratio.
     pub(super) aim: f64,
 }
 
 impl Subject<'_> {
-    /// The row of pairs of results, ours first. A ratio above 1 means that we are ahead, for latency too.
+    /// The row for pairs of results, ours first. A ratio above 1 means that ours is better, for latency too.
     pub(super) fn row(&self, pairs: &[(f64, f64)]) -> Value {
         let (ours, theirs): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
         let ratios = pairs.iter().map(|(our, their)| match self.better {
@@ -37,7 +37,7 @@ impl Subject<'_> {
     }
 }
 
-/// Measures both so often; who begins takes turns too.
+/// Measures both `count` times; the one that runs first alternates.
 pub(super) fn measure_pairs<T>(
     name: &str,
     count: u32,
@@ -58,11 +58,11 @@ pub(super) fn measure_pairs<T>(
     Ok(pairs)
 }
 
-/// The rows, for people.
+/// Prints the rows as text.
 pub(super) fn print(rows: &[Value]) {
     println!(
         "{:30} {:34} {:>10} {:>10} {:>6} {:>13} {:>5}",
-        "", "beside", "ours", "theirs", "ratio", "range", "aim"
+        "", "compared with", "ours", "theirs", "ratio", "range", "target"
     );
     for row in rows {
         let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
@@ -93,14 +93,14 @@ mod tests {
     }
 
     #[test]
-    fn who_begins_takes_turns() {
-        let said = std::cell::RefCell::new(String::new());
-        let says = |who: char| {
-            said.borrow_mut().push(who);
-            Ok(who)
+    fn the_first_run_alternates() {
+        let order = std::cell::RefCell::new(String::new());
+        let run = |name: char| {
+            order.borrow_mut().push(name);
+            Ok(name)
         };
-        let pairs = measure_pairs("x", 2, || says('o'), || says('t')).expect("both can");
-        assert_eq!(*said.borrow(), "otto");
+        let pairs = measure_pairs("x", 2, || run('o'), || run('t')).expect("both succeed");
+        assert_eq!(*order.borrow(), "otto");
         assert_eq!(pairs, [('o', 't'), ('o', 't')]);
     }
 }

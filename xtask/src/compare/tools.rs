@@ -1,7 +1,7 @@
-//! The programs that measure: ours, and those of the field. Each gives one number.
+//! The benchmark programs: ours and others. Each returns one number.
 //!
-//! The two processes of a run are bound to two different CPUs, the same for all programs, where
-//! there are two; so the scheduler's luck is the same for all.
+//! The two processes of a run are bound to two different CPUs, the same for all programs, if
+//! there are two; so the scheduler has the same effect on all.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::build::Build;
 use crate::{Failure, lab, shell};
 
-/// Ours: `examples/perf.rs`, which starts its own other end.
+/// Ours: `examples/perf.rs`, which starts its peer itself.
 pub(super) fn perf(arguments: &[&str]) -> Result<f64, Failure> {
     perf_of(&Build::ours(), arguments)
 }
@@ -25,7 +25,7 @@ pub(super) fn perf_of(build: &Build, arguments: &[&str]) -> Result<f64, Failure>
         command.env("PERF_PEER_CPU", "1");
     }
     if arguments[0].starts_with("ofi-") {
-        // As `fabric::ofi::ENVIRONMENT` has it.
+        // As in `fabric::ofi::ENVIRONMENT`.
         command.envs([FEW_PEERS, ("FI_MR_CACHE_MAX_COUNT", "0")]);
         command.envs([("FI_OFI_RXM_USE_SRX", "1"), ("FI_OFI_RXM_MSG_RX_SIZE", "256")]);
     }
@@ -48,18 +48,18 @@ pub(super) fn ucx(transports: &str, test: &str, size: usize, rounds: u32) -> Res
     let latency = test.ends_with("_lat");
     let column = columns.get(columns.len().wrapping_sub(if latency { 5 } else { 3 }));
     let value = number(column.ok_or_else(|| format!("ucx_perftest output: {output}"))?)?;
-    // Its megabyte has 1024 times 1024 bytes.
+    // Its megabyte is 2^20 bytes.
     Ok(if latency { value } else { value * 1.048_576 })
 }
 
-/// What fi_pingpong gives: one way, and what its conversation moves.
+/// Results of fi_pingpong: one-way latency, and throughput.
 pub(super) struct PingPong {
     pub(super) us: f64,
     pub(super) mb_per_s: f64,
 }
 
-/// libfabric's own fi_pingpong, by reliable datagrams; in the lab to the first wire's far end. It counts its connecting, over
-/// half a second there, so that what counts is by how much a long run takes longer than a short one.
+/// libfabric's own fi_pingpong, over reliable datagrams; in the lab to the first wire's far end. Its time includes connecting, over
+/// half a second there, so the difference between a long and a short run is used.
 pub(super) fn fi_pingpong(provider: &str, size: usize, rounds: u32) -> Result<PingPong, Failure> {
     let (short, long) = (f64::from(rounds / 5), f64::from(rounds));
     let first = short * fi_pingpong_once(provider, size, rounds / 5)?;
@@ -100,12 +100,12 @@ pub(super) fn iperf3(seconds: u32) -> Result<f64, Failure> {
     let output: Value =
         serde_json::from_str(&output).map_err(|error| format!("iperf3: {error}"))?;
     let bits = output["end"]["sum_received"]["bits_per_second"].as_f64();
-    bits.map(|bits| bits / 8e6).ok_or_else(|| "iperf3 gave no result".to_owned())
+    bits.map(|bits| bits / 8e6).ok_or_else(|| "iperf3 returned no result".to_owned())
 }
 
 /// perftest over the lab's first wire: MB/s for bandwidth, microseconds on the average for latency.
 pub(super) fn perftest(program: &str, size: usize, rounds: u32) -> Result<f64, Failure> {
-    // Size, rounds, then: peak, average; or least, most, typical, average.
+    // Size, rounds, then: peak, average; or min, max, typical, average.
     let latency = program.ends_with("_lat");
     let value = perftest_column(program, size, rounds, if latency { 5 } else { 3 })?;
     Ok(if latency { value } else { value * 1.048_576 })
@@ -134,10 +134,10 @@ pub(super) fn wirelane_bench(test: &str, size: usize, rounds: u32) -> Result<f64
         "bw" => point["bytes_per_second"].as_f64().map(|bytes| bytes / 1e6),
         _ => point["latency"]["p50_ns"].as_f64().map(|ns| ns / 1e3),
     };
-    measurement.ok_or_else(|| format!("bench gave no result: {output}"))
+    measurement.ok_or_else(|| format!("bench returned no result: {output}"))
 }
 
-/// One column of perftest's row. Its clock under emulation gives an infinity now and then; it is asked again then.
+/// One column of perftest's row. Under emulation its clock sometimes gives infinity; then it is run again.
 pub(super) fn perftest_column(
     program: &str,
     size: usize,
@@ -150,7 +150,7 @@ pub(super) fn perftest_column(
             return Ok(value);
         }
     }
-    Err(format!("{program} of {size} B gave no number three times"))
+    Err(format!("{program} with {size} B returned no number three times"))
 }
 
 fn perftest_once(program: &str, size: usize, rounds: u32, column: usize) -> Result<f64, Failure> {
@@ -170,15 +170,15 @@ fn perftest_once(program: &str, size: usize, rounds: u32, column: usize) -> Resu
     number(columns.get(column).ok_or_else(|| format!("{program} output: {output}"))?)
 }
 
-/// When a server can be called.
+/// When a server is ready.
 enum Ready {
-    /// As soon as somebody listens on its port.
+    /// As soon as its port listens.
     Port(String),
-    /// After a while, where a first caller would be taken for the client.
+    /// After a time, where a first connection would be taken for the client.
     After(Duration),
 }
 
-/// Runs the client against the server; ends the server if it does not end by itself.
+/// Runs the client against the server; kills the server if it does not exit.
 fn with_server(server: Command, ready: Ready, client: Command) -> Result<String, Failure> {
     let mut server = limited(server);
     server.stdout(Stdio::null()).stderr(Stdio::null());
@@ -192,7 +192,7 @@ fn with_server(server: Command, ready: Ready, client: Command) -> Result<String,
 
 struct Running(Child);
 
-/// Waits until somebody listens. Looks into the kernel's table: calling would be taken for the client.
+/// Waits until a port listens. Reads the kernel's table, since a connection would be taken for the client.
 pub(super) fn wait_for_port(port: &str) -> Result<(), Failure> {
     let port = format!(":{:04X} ", port.parse::<u16>().map_err(|error| error.to_string())?);
     let limit = Instant::now() + Duration::from_secs(10);
@@ -209,7 +209,7 @@ pub(super) fn wait_for_port(port: &str) -> Result<(), Failure> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    Err("the server did not come up in 10 s".to_owned())
+    Err("the server did not listen within 10 s".to_owned())
 }
 
 impl Drop for Running {
@@ -226,7 +226,7 @@ impl Drop for Running {
     }
 }
 
-/// On one CPU, where there are several.
+/// Bound to one CPU, if there are several.
 pub(super) fn bound(cpu: u32, program: &str) -> Command {
     if cpus() == 1 {
         return Command::new(program);
@@ -236,7 +236,7 @@ pub(super) fn bound(cpu: u32, program: &str) -> Command {
     command
 }
 
-/// Nothing here takes two minutes.
+/// With a timeout of two minutes, longer than any run.
 pub(super) fn limited(command: Command) -> Command {
     let mut limited = Command::new("timeout");
     limited.arg("120").arg(command.get_program()).args(command.get_args());
@@ -261,10 +261,10 @@ pub(super) fn free_port() -> Result<String, Failure> {
 }
 
 pub(super) fn number(text: &str) -> Result<f64, Failure> {
-    text.parse().map_err(|_| format!("no number: {text}"))
+    text.parse().map_err(|_| format!("not a number: {text}"))
 }
 
-/// The machine, for the record.
+/// A description of the machine.
 pub(super) fn machine() -> String {
     let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -273,7 +273,7 @@ pub(super) fn machine() -> String {
     format!("{} x {model}, Linux {}", cpus(), kernel.trim())
 }
 
-/// Rows of a comparison that are measured in the lab: one machine for all of them, in which this very program runs.
+/// Runs the lab's rows of a comparison with this program in one machine.
 pub(crate) fn in_the_lab(
     what: &str,
     pairs: u32,
@@ -288,5 +288,5 @@ pub(crate) fn in_the_lab(
     let output = lab::output(&command.map(str::to_owned), limit)?;
     let line = output.lines().find(|line| line.starts_with('['));
     let parsed = line.and_then(|line| serde_json::from_str(line).ok());
-    parsed.ok_or_else(|| format!("the lab gave no results: {output}"))
+    parsed.ok_or_else(|| format!("the lab returned no results: {output}"))
 }

@@ -1,4 +1,4 @@
-//! A cluster of machines with GPUs: what `wirelane exporter` tells.
+//! A cluster of machines with GPUs: metrics of `wirelane exporter`.
 
 use super::panel::PanelKind::{Lines, Number, States, Table};
 use super::panel::{Panel, panel};
@@ -25,11 +25,11 @@ const NOW: &[Panel] = &[
     panel("Machines", Number, "none", "Machines that answer.", &[
         ("count(wirelane_exporter_build_info{@})", ""),
     ]),
-    panel("Ports active", Number, "none", "Ports of RDMA devices that carry data.", &[
+    panel("Ports active", Number, "none", "RDMA ports in the state active.", &[
         ("sum(rdma_port_state{@device} >= bool 4)", ""),
     ]),
     panel("Ports below their rate", Number, "none",
-        "Active ports that run slower than their other end, cable or neighbours say.", &[
+        "Active ports with a lower rate than expected from their peer, cable or other ports.", &[
         ("sum(rdma_port_rate_bytes_per_second{@device} < bool rdma_port_rate_expected_bytes_per_second{@device})", ""),
     ]).with_limits(1.0, 2.0),
     panel("GPUs", Number, "none", "GPUs reported by NVML.", &[
@@ -61,7 +61,7 @@ const GPUS: &[Panel] = &[
         "GPU temperature",
         Lines,
         "celsius",
-        "Of the chips. Lines where it is warm and where it is hot.",
+        "Of the GPU. Lines at the warning and critical thresholds.",
         &[("wirelane_gpu_temperature_celsius{@gpu}", GPU)],
     )
     .with_limits(75.0, 85.0),
@@ -69,7 +69,7 @@ const GPUS: &[Panel] = &[
         "GPU utilisation",
         Lines,
         "percentunit",
-        "Part of the time in which a kernel ran.",
+        "Share of time in which a kernel ran.",
         &[("wirelane_gpu_utilization_ratio{@gpu}", GPU)],
     ),
     panel(
@@ -83,7 +83,7 @@ const GPUS: &[Panel] = &[
         "GPU power",
         Lines,
         "watt",
-        "What each draws.",
+        "Power draw of each GPU.",
         &[("wirelane_gpu_power_watts{@gpu}", GPU)],
     ),
     panel(
@@ -97,7 +97,7 @@ const GPUS: &[Panel] = &[
         "Throttled",
         States,
         "bool_yes_no",
-        "Why clocks are lower than they could be.",
+        "Reasons for reduced clocks.",
         &[(
             "max by (instance, gpu, reason) (wirelane_gpu_throttled{@gpu})",
             "{{instance}} {{gpu}} {{reason}}",
@@ -111,7 +111,7 @@ const HOST: &[Panel] = &[
         "CPU",
         Lines,
         "percentunit",
-        "Part of the time in which CPUs were not idle.",
+        "Share of time in which CPUs were not idle.",
         &[(
             r#"1 - sum by (instance) (rate(wirelane_host_cpu_seconds_total{@, mode=~"idle|iowait"}[$__rate_interval])) / sum by (instance) (rate(wirelane_host_cpu_seconds_total{@}[$__rate_interval]))"#,
             "{{instance}}",
@@ -121,7 +121,7 @@ const HOST: &[Panel] = &[
         "RAM",
         Lines,
         "bytes",
-        "Memory that programs use, and all that there is.",
+        "Used and total memory.",
         &[
             (
                 r#"sum by (instance) (wirelane_host_memory_bytes{@, kind="total"}) - sum by (instance) (wirelane_host_memory_bytes{@, kind="available"})"#,
@@ -140,21 +140,21 @@ const TRAFFIC: &[Panel] = &[
         "RDMA throughput in",
         Lines,
         "bps",
-        "By each port, of the last two scrapes, so that bursts are seen.",
+        "Per port, over the last two scrapes, to show bursts.",
         &[("irate(rdma_port_receive_bytes_total{@device}[$__rate_interval]) * 8", PORT)],
     ),
     panel(
         "RDMA throughput out",
         Lines,
         "bps",
-        "By each port, of the last two scrapes, so that bursts are seen.",
+        "Per port, over the last two scrapes, to show bursts.",
         &[("irate(rdma_port_transmit_bytes_total{@device}[$__rate_interval]) * 8", PORT)],
     ),
     panel(
         "RDMA packets",
         Lines,
         "pps",
-        "In and out by each port.",
+        "In and out, per port.",
         &[
             (
                 "irate(rdma_port_receive_packets_total{@device}[$__rate_interval])",
@@ -170,7 +170,7 @@ const TRAFFIC: &[Panel] = &[
         "Share of the link",
         Lines,
         "percentunit",
-        "Of what the port runs at.",
+        "Relative to the port's rate.",
         &[
             (
                 "irate(rdma_port_receive_bytes_total{@device}[$__rate_interval]) / rdma_port_rate_bytes_per_second{@device}",
@@ -186,10 +186,10 @@ const TRAFFIC: &[Panel] = &[
         "Congestion",
         Lines,
         "pps",
-        "Packets that switches marked, and what was made of that.",
+        "ECN-marked packets, and the reaction to them.",
         &[
             (r#"rdma:port_marked_packets:rate5m{@device}"#, "{{instance}} {{device}} marked"),
-            (r#"rdma:port_cnps_sent:rate5m{@device}"#, "{{instance}} {{device}} senders told"),
+            (r#"rdma:port_cnps_sent:rate5m{@device}"#, "{{instance}} {{device}} CNPs sent"),
             (
                 "rate(rdma_reaction_point_cnps_handled_total{@device}[$__rate_interval])",
                 "{{instance}} {{device}} slowed down",
@@ -204,7 +204,7 @@ const TRAFFIC: &[Panel] = &[
         "Pause",
         Lines,
         "percentunit",
-        "Part of the time that a port or priority stood still.",
+        "Share of time that a port or priority was paused.",
         &[
             (
                 "rate(rdma_port_priority_pause_seconds_total{@device}[$__rate_interval])",
@@ -236,14 +236,14 @@ const TRAFFIC: &[Panel] = &[
         "Waiting for credit",
         Lines,
         "none",
-        "InfiniBand: ticks a second with data to send and no credit from the other end.",
+        "InfiniBand: ticks per second with data to send and no credit from the peer.",
         &[("rate(rdma_port_transmit_wait_ticks_total{@device}[$__rate_interval])", PORT)],
     ),
     panel(
         "Waiting for PCIe",
         Lines,
         "percentunit",
-        "Part of the last second that the card waited for PCIe.",
+        "Share of the last second that the card waited for PCIe.",
         &[("rdma_port_pcie_stalled_ratio{@device}", "{{instance}} {{device}} {{operation}}")],
     ),
 ];
@@ -260,7 +260,7 @@ const HEALTH: &[Panel] = &[
         "Rate against expected",
         Lines,
         "percentunit",
-        "1 is as it should be.",
+        "1 is the expected rate.",
         &[(
             "rdma_port_rate_bytes_per_second{@device} / rdma_port_rate_expected_bytes_per_second{@device}",
             PORT,
@@ -270,12 +270,12 @@ const HEALTH: &[Panel] = &[
         "Losses",
         Lines,
         "pps",
-        "Packets that were missing at the other end, or here.",
+        "Packets lost on the way to the peer, or from it.",
         &[
-            ("rdma:port_sequence_errors_sent:rate5m{@device}", "{{instance}} {{device}} of ours"),
+            ("rdma:port_sequence_errors_sent:rate5m{@device}", "{{instance}} {{device}} sent"),
             (
                 "rdma:port_sequence_errors_received:rate5m{@device}",
-                "{{instance}} {{device}} of peers",
+                "{{instance}} {{device}} received",
             ),
         ],
     ),
@@ -290,7 +290,7 @@ const HEALTH: &[Panel] = &[
         ],
     ),
     panel(
-        "Errors of the wire",
+        "Link errors",
         Lines,
         "none",
         "In an hour. A good link has none.",
@@ -307,7 +307,7 @@ const HEALTH: &[Panel] = &[
         ],
     ),
     panel(
-        "Links that went down",
+        "Link down events",
         Lines,
         "none",
         "In an hour.",
@@ -356,7 +356,7 @@ const GPU_HEALTH: &[Panel] = &[
         ],
     ),
     panel(
-        "NVLinks that are up",
+        "Active NVLinks",
         Lines,
         "none",
         "Of each GPU.",
@@ -389,14 +389,14 @@ const EXPORTER: &[Panel] = &[
         "Collectors",
         States,
         "bool_yes_no",
-        "Whether each got what there is.",
+        "Whether each collector succeeded.",
         &[("wirelane_exporter_collector_success{@}", "{{instance}} {{collector}}")],
     ),
     panel(
-        "How long collectors took",
+        "Collector duration",
         Lines,
         "s",
-        "Each runs by itself and holds up nobody.",
+        "Collectors run independently and do not delay each other.",
         &[("wirelane_exporter_collector_duration_seconds{@}", "{{instance}} {{collector}}")],
     ),
 ];

@@ -1,7 +1,7 @@
-//! `cargo xtask dashboards`: the JSON files of deploy/grafana, each from a table of its panels.
+//! `cargo xtask dashboards`: generates the JSON files of deploy/grafana, each from a table of its panels.
 //!
-//! A panel is a line or two here and fifty in Grafana's format, of which all but these lines is the same everywhere. The
-//! files are in the repository for those who import them, and `cargo xtask check` fails where they are not what the tables say.
+//! A panel is a line or two here and fifty in Grafana's format, which are mostly the same everywhere. The
+//! files are committed for users who import them, and `cargo xtask check` fails where they do not match the tables.
 
 mod cluster;
 mod panel;
@@ -20,13 +20,13 @@ use panel::{Layout, Panel};
 
 /// One dashboard.
 struct Dashboard {
-    /// Its file, and its address in Grafana: `wirelane-FILE`.
+    /// Its file name, and its UID in Grafana: `wirelane-FILE`.
     file: &'static str,
     title: &'static str,
     about: &'static str,
-    /// A metric that all who are watched have: its labels fill the variables `job` and `instance`.
+    /// A metric of all monitored targets: its labels fill the variables `job` and `instance`.
     target_metric: &'static str,
-    /// More variables: a label, and the metric that has it.
+    /// More variables: a label and a metric with it.
     labels: &'static [(&'static str, &'static str)],
     sections: &'static [Section],
 }
@@ -41,7 +41,7 @@ const DASHBOARDS: &[Dashboard] = &[cluster::DASHBOARD, transport::DASHBOARD, sto
 
 #[derive(Args)]
 pub(crate) struct DashboardsArgs {
-    /// Check them against Grafana's own types instead, which npm brings
+    /// Check them against Grafana's own types instead, downloaded with npm
     #[arg(long)]
     schema: bool,
 }
@@ -62,13 +62,13 @@ pub(crate) fn run(args: &DashboardsArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What npm must bring for that, if it has not yet.
+/// The downloads from npm for that, if they are missing.
 pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failure> {
     let what = || (format!("{} from npm", SCHEMA.join(" and ")), "about 26 MB");
     Ok((!npm::is_installed("grafana", SCHEMA)?).then(what))
 }
 
-/// Fails where a file is not what its table says.
+/// Fails where a file does not match its table.
 pub(crate) fn check() -> Result<(), Failure> {
     for dashboard in DASHBOARDS {
         let file = dashboard.path();
@@ -147,7 +147,7 @@ impl Dashboard {
     }
 }
 
-/// A variable of which several values, or all, may be chosen.
+/// A variable with multiple selection.
 fn variable(name: &str, label: &str, query: &str) -> Value {
     json!({
         "name": name, "label": label, "type": "query", "datasource": source(),
@@ -157,13 +157,13 @@ fn variable(name: &str, label: &str, query: &str) -> Value {
     })
 }
 
-/// Whatever the user's Prometheus is called in Grafana.
+/// The data source that the user selected.
 fn source() -> Value {
     json!({"type": "prometheus", "uid": "${datasource}"})
 }
 
-/// Grafana's types, and who reads types.
+/// Grafana's types, and the compiler for them.
 const SCHEMA: &[&str] = &["@grafana/schema@13.2.3", "typescript@5.9.3"];
 
-/// Those that the user chose.
+/// The machines that the user selected.
 const MACHINES: &str = r#"job=~"$job", instance=~"$instance""#;

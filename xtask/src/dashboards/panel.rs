@@ -1,44 +1,44 @@
-//! A panel: what it asks, and how that is shown.
+//! A panel: its queries and its visualisation.
 
 use serde_json::{Value, json};
 
 use super::{MACHINES, source};
 
-/// One panel. In queries, `@` stands for the machines that the user chose, `@device` and `@gpu` for those and the
-/// devices or GPUs.
+/// One panel. In queries, `@` is replaced by the machines that the user selected, `@device` and `@gpu` by those and the
+/// selected devices or GPUs.
 pub(super) struct Panel {
     pub(super) title: &'static str,
-    /// Shown when one asks what it means.
+    /// Its description in Grafana.
     pub(super) about: &'static str,
     pub(super) kind: PanelKind,
     /// Grafana's name of the unit: `bps`, `percentunit`.
     pub(super) unit: &'static str,
-    /// Queries, and how their series are called; in tables the name of the column.
+    /// Queries with the legend of their series; in tables the column header.
     pub(super) queries: &'static [(&'static str, &'static str)],
-    /// From which values on it is yellow, and red.
+    /// The thresholds for yellow and red.
     pub(super) limits: Option<[f64; 2]>,
 }
 
-/// How a panel looks.
+/// The visualisation of a panel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PanelKind {
     /// A number.
     Number,
     /// Lines over time.
     Lines,
-    /// A line for each series that says which value it had when.
+    /// A timeline of the values of each series.
     States,
-    /// A row for each thing, a column for each query.
+    /// A row for each label set, a column for each query.
     Table,
 }
 
-/// Where the next panel goes. A row has 24 columns.
+/// The position of the next panel. A row has 24 columns.
 #[derive(Default)]
 pub(super) struct Layout {
     last: u64,
     column: u64,
     line: u64,
-    /// Of the row that is being filled.
+    /// The height of the current row.
     height: u64,
 }
 
@@ -80,7 +80,7 @@ impl Panel {
         let target = |((query, name), letter): (&(&str, &str), char)| {
             json!({
                 "refId": letter.to_string(), "datasource": source(), "editorMode": "code",
-                "expr": chosen(query), "legendFormat": name,
+                "expr": with_selection(query), "legendFormat": name,
                 "instant": now, "range": !now,
                 "format": if self.kind == PanelKind::Table { "table" } else { "time_series" },
             })
@@ -105,7 +105,7 @@ impl Panel {
         defaults
     }
 
-    /// One row for each thing: columns are joined by labels, and called as their queries are.
+    /// One row for each label set: columns are joined by labels, and named after their queries.
     fn columns(&self) -> Value {
         let letters = ('A'..='Z').map(|letter| format!("Value #{letter}"));
         let names: serde_json::Map<String, Value> =
@@ -130,7 +130,7 @@ impl PanelKind {
         }
     }
 
-    /// Columns and lines.
+    /// Width and height.
     fn size(self) -> (u64, u64) {
         match self {
             PanelKind::Number => (4, 4),
@@ -211,8 +211,8 @@ impl Layout {
     }
 }
 
-/// A query with the machines, devices and GPUs that the user chose.
-fn chosen(query: &str) -> String {
+/// A query with the machines, devices and GPUs that the user selected.
+fn with_selection(query: &str) -> String {
     query
         .replace("@device", "@, device=~\"$device\"")
         .replace("@gpu", "@, gpu=~\"$gpu\"")

@@ -1,8 +1,8 @@
 // Checks dashboards against Grafana's own types: node schema.mjs FOLDER DASHBOARD.json…
 //
-// FOLDER has @grafana/schema and typescript. Grafana publishes its schema as types of TypeScript, so each dashboard is
-// written as a constant of that type, the options of each panel as constants of its plugin's types, and the compiler is
-// asked. A property that the type does not have is an error, as is a wrong value.
+// FOLDER has @grafana/schema and typescript. Grafana publishes its schema as TypeScript types, so each dashboard is
+// written as a constant of that type, the options of each panel as constants of its plugin's types, and compiled.
+// A property that the type does not have is an error, as is a wrong value.
 
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,13 +11,13 @@ import { basename, join, resolve } from 'node:path';
 const [folder, ...files] = process.argv.slice(2);
 const types = join(resolve(folder), 'node_modules/@grafana/schema/dist/types/raw');
 
-// In files an enum's value is its text.
+// In JSON files enum values are strings.
 const lines = [
   `type Plain<T> = T extends string ? \`\${T}\` : T extends object ? { [K in keyof T]: Plain<T[K]> } : T;`,
   `import type { Dashboard } from '${types}/dashboard/x/types.gen';`,
 ];
 
-// Panels by the folder of their plugin's types; `stat` and `table` keep nothing of their own per field, or the common type.
+// Panels by the folder of their plugin's types; `stat` has no field options.
 const plugins = {
   timeseries: { custom: 'FieldConfig' },
   'state-timeline': { folder: 'statetimeline', custom: 'FieldConfig' },
@@ -39,7 +39,7 @@ for (const file of files) {
   constant('Dashboard', dashboard, basename(file));
   for (const panel of dashboard.panels.filter((panel) => panel.type !== 'row')) {
     const plugin = plugins[panel.type];
-    if (!plugin) throw new Error(`${file}: no types are named here for panels of the kind ${panel.type}`);
+    if (!plugin) throw new Error(`${file}: no types for panels of the kind ${panel.type}`);
     const name = panel.type.replace('-', '_');
     const about = `${basename(file)}: ${panel.title}`;
     constant(`Partial<${name}_options>`, panel.options, about);
@@ -53,7 +53,7 @@ try {
   const compiler = join(resolve(folder), 'node_modules/typescript/bin/tsc');
   const how = ['--noEmit', '--strict', '--skipLibCheck', '--pretty', 'false', '--moduleResolution', 'bundler', '--module', 'esnext'];
   execFileSync(process.execPath, [compiler, ...how, join(scratch, 'check.ts')], { stdio: 'inherit' });
-  console.log(`good: ${files.length} dashboards, ${number} parts, are as Grafana's types say`);
+  console.log(`good: ${files.length} dashboards, ${number} parts, match Grafana's types`);
 } finally {
   rmSync(scratch, { recursive: true });
 }

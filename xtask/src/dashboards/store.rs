@@ -23,7 +23,7 @@ const NOW: &[Panel] = &[
     panel("Keys", Number, "short", "Of all stores.", &[
         ("sum(wirelane_store_keys{@})", ""),
     ]),
-    panel("Fullest", Number, "percentunit", "The store with the least room.", &[
+    panel("Fullest", Number, "percentunit", "The store with the least free memory.", &[
         ("max(wirelane_pool_used_bytes{@} / wirelane_pool_bytes{@})", ""),
     ]).with_limits(0.8, 0.9),
     panel("Hits", Number, "percentunit", "Reads that found their key, over five minutes.", &[
@@ -32,7 +32,7 @@ const NOW: &[Panel] = &[
     panel("Clients", Number, "none", "Links served.", &[
         ("sum(wirelane_store_clients{@})", ""),
     ]),
-    panel("Slowest sync", Number, "s", "One save in a hundred took longer, over five minutes.", &[
+    panel("Slowest sync", Number, "s", "p99 of saves over five minutes.", &[
         ("max(histogram_quantile(0.99, sum by (instance, le) (rate(wirelane_disk_save_duration_seconds_bucket{@}[5m]))))", ""),
     ]).with_limits(0.05, 0.25),
     panel("Failing disks", Number, "none", "Stores whose last save failed.", &[
@@ -60,7 +60,7 @@ const REQUESTS: &[Panel] = &[
         "Reads and writes",
         Lines,
         "ops",
-        "By what came of them.",
+        "By result.",
         &[
             ("rate(wirelane_store_hits_total{@}[$__rate_interval])", "{{instance}} hit"),
             ("rate(wirelane_store_misses_total{@}[$__rate_interval])", "{{instance}} miss"),
@@ -79,7 +79,7 @@ const REQUESTS: &[Panel] = &[
         "Bytes",
         Lines,
         "Bps",
-        "Of values given to clients, and taken.",
+        "Bytes of values read and written by clients.",
         &[
             ("irate(wirelane_store_read_bytes_total{@}[$__rate_interval])", "{{instance}} read"),
             (
@@ -89,7 +89,7 @@ const REQUESTS: &[Panel] = &[
         ],
     ),
     panel(
-        "Requests in a batch",
+        "Requests per batch",
         Lines,
         "none",
         "On average.",
@@ -99,10 +99,10 @@ const REQUESTS: &[Panel] = &[
         )],
     ),
     panel(
-        "Read where they lie",
+        "Zero-copy reads",
         Lines,
         "ops",
-        "Values that clients on the same host read in the pool itself.",
+        "Values that clients on the same host read directly from the pool.",
         &[("rate(wirelane_store_zero_copy_reads_total{@}[$__rate_interval])", "{{instance}}")],
     ),
 ];
@@ -115,7 +115,7 @@ const MEMORY: &[Panel] = &[
         "Memory for values.",
         &[
             ("wirelane_pool_used_bytes{@}", "{{instance}} used"),
-            ("wirelane_pool_bytes{@}", "{{instance}} in all"),
+            ("wirelane_pool_bytes{@}", "{{instance}} total"),
         ],
     ),
     panel(
@@ -127,17 +127,17 @@ const MEMORY: &[Panel] = &[
     )
     .with_limits(0.8, 0.9),
     panel(
-        "Longest run of free memory",
+        "Largest free block",
         Lines,
         "bytes",
-        "No longer value can be put without making room.",
+        "A larger value cannot be stored without eviction.",
         &[("wirelane_pool_largest_free_bytes{@}", "{{instance}}")],
     ),
     panel(
         "Keys",
         Lines,
         "short",
-        "Those included that have expired and were not removed yet.",
+        "Including expired keys that are not removed yet.",
         &[("wirelane_store_keys{@}", "{{instance}}")],
     ),
     panel(
@@ -151,13 +151,13 @@ const MEMORY: &[Panel] = &[
         ],
     ),
     panel(
-        "On their way in",
+        "In-flight writes",
         Lines,
         "bytes",
-        "Values that are being written, and how much there may be.",
+        "Bytes of values being written, and their limit.",
         &[
             ("wirelane_store_in_flight_bytes{@}", "{{instance}}"),
-            ("wirelane_store_in_flight_max_bytes{@}", "{{instance}} most"),
+            ("wirelane_store_in_flight_max_bytes{@}", "{{instance}} limit"),
         ],
     ),
 ];
@@ -174,36 +174,36 @@ const CLIENTS: &[Panel] = &[
         ],
     ),
     panel(
-        "Put off and rejected",
+        "Busy and refused",
         Lines,
         "ops",
         "Too many bytes in flight, or shutting down.",
         &[
             ("rate(wirelane_store_busy_total{@}[$__rate_interval])", "{{instance}} busy"),
-            ("rate(wirelane_store_rejected_total{@}[$__rate_interval])", "{{instance}} rejected"),
+            ("rate(wirelane_store_rejected_total{@}[$__rate_interval])", "{{instance}} refused"),
         ],
     ),
 ];
 
 const DISK: &[Panel] = &[
-    panel("How long saves take", Lines, "s", "With their sync; durable writes wait for it.", &[
-        ("histogram_quantile(0.5, sum by (instance, le) (rate(wirelane_disk_save_duration_seconds_bucket{@}[$__rate_interval])))", "{{instance}} half"),
-        ("histogram_quantile(0.99, sum by (instance, le) (rate(wirelane_disk_save_duration_seconds_bucket{@}[$__rate_interval])))", "{{instance}} 99 %"),
+    panel("Save duration", Lines, "s", "Including the sync, which durable writes wait for.", &[
+        ("histogram_quantile(0.5, sum by (instance, le) (rate(wirelane_disk_save_duration_seconds_bucket{@}[$__rate_interval])))", "{{instance}} p50"),
+        ("histogram_quantile(0.99, sum by (instance, le) (rate(wirelane_disk_save_duration_seconds_bucket{@}[$__rate_interval])))", "{{instance}} p99"),
     ]).with_limits(0.05, 0.25),
-    panel("Saves and writes", Lines, "ops", "Writes that come together are saved together.", &[
+    panel("Saves and writes", Lines, "ops", "Concurrent writes are saved together.", &[
         ("rate(wirelane_disk_saves_total{@}[$__rate_interval])", "{{instance}} saves"),
         ("rate(wirelane_disk_writes_total{@}[$__rate_interval])", "{{instance}} writes"),
     ]),
     panel("Waiting to be saved", Lines, "none", "Writes in the queue.", &[
         ("wirelane_disk_queue{@}", "{{instance}}"),
     ]),
-    panel("On the disk", Lines, "bytes", "What the data takes.", &[
+    panel("On the disk", Lines, "bytes", "Disk space of the data.", &[
         ("wirelane_disk_bytes{@}", "{{instance}}"),
     ]),
-    panel("Fetched from the disk", Lines, "ops", "Values that were not in memory.", &[
+    panel("Loads from disk", Lines, "ops", "Values that were not in memory.", &[
         ("rate(wirelane_disk_loads_total{@}[$__rate_interval])", "{{instance}}"),
     ]),
-    panel("Failing", States, "bool_yes_no", "While the last save has failed, writes are refused.", &[
+    panel("Failing", States, "bool_yes_no", "Writes are refused while the last save has failed.", &[
         ("wirelane_disk_failing{@}", "{{instance}}"),
     ]).with_limits(1.0, 1.0),
 ];

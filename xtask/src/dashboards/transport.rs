@@ -7,7 +7,7 @@ use super::{Dashboard, Section};
 pub(super) const DASHBOARD: Dashboard = Dashboard {
     file: "transport",
     title: "Wirelane: transport",
-    about: "Links and what they carry, by `wirelane serve`.",
+    about: "Links and their traffic, from `wirelane serve`.",
     target_metric: "wirelane_build_info",
     labels: &[],
     sections: &[
@@ -26,10 +26,10 @@ const NOW: &[Panel] = &[
     panel("Links", Number, "none", "Links that are up.", &[
         ("sum(wirelane_links{@})", ""),
     ]),
-    panel("By RDMA", Number, "none", "Of these, by verbs.", &[
+    panel("RDMA links", Number, "none", "Links over verbs.", &[
         (r#"sum(wirelane_links{@, lane="verbs"})"#, ""),
     ]),
-    panel("Fell back to TCP", Number, "none", "Links that something better was planned for.", &[
+    panel("Fell back to TCP", Number, "none", "Links on TCP for which a better lane was planned.", &[
         (r#"sum(wirelane_links_below_best{@, lane="tcp"})"#, ""),
     ]).with_limits(1.0, 2.0),
     panel("Failed operations", Number, "none", "Of RDMA, in the last hour.", &[
@@ -59,11 +59,11 @@ const LINKS: &[Panel] = &[
         "Links below their best",
         Lines,
         "none",
-        "Something better was planned for them and is not up.",
-        &[("sum by (instance, lane) (wirelane_links_below_best{@})", "{{instance}} by {{lane}}")],
+        "Links for which a better lane was planned that is not up.",
+        &[("sum by (instance, lane) (wirelane_links_below_best{@})", "{{instance}} over {{lane}}")],
     ),
     panel(
-        "What happened to links",
+        "Link events",
         Lines,
         "ops",
         "Rails up, down and refused, switches, ends.",
@@ -76,7 +76,7 @@ const LINKS: &[Panel] = &[
         "RDMA rails",
         Lines,
         "none",
-        "That are up, by device.",
+        "Connected rails, by device.",
         &[("wirelane_rdma_connected{@}", "{{instance}} {{device}}")],
     ),
 ];
@@ -86,7 +86,7 @@ const RDMA: &[Panel] = &[
         "Sent and received",
         Lines,
         "Bps",
-        "Payload of all operations, of the last two scrapes.",
+        "Payload of all operations, over the last two scrapes.",
         &[
             ("irate(wirelane_rdma_bytes_sent_total{@}[$__rate_interval])", "{{instance}} sent"),
             (
@@ -99,7 +99,7 @@ const RDMA: &[Panel] = &[
         "Operations",
         Lines,
         "ops",
-        "That are over, by kind.",
+        "Completed operations, by kind.",
         &[
             (
                 "irate(wirelane_rdma_send_operations_total{@}[$__rate_interval])",
@@ -139,15 +139,15 @@ const RDMA: &[Panel] = &[
         &[
             (
                 "histogram_quantile(0.5, sum by (instance, le) (rate(wirelane_rdma_send_latency_seconds_bucket{@}[$__rate_interval])))",
-                "{{instance}} half",
+                "{{instance}} p50",
             ),
             (
                 "histogram_quantile(0.99, sum by (instance, le) (rate(wirelane_rdma_send_latency_seconds_bucket{@}[$__rate_interval])))",
-                "{{instance}} 99 %",
+                "{{instance}} p99",
             ),
             (
                 "histogram_quantile(0.999, sum by (instance, le) (rate(wirelane_rdma_send_latency_seconds_bucket{@}[$__rate_interval])))",
-                "{{instance}} 99.9 %",
+                "{{instance}} p99.9",
             ),
         ],
     ),
@@ -155,14 +155,14 @@ const RDMA: &[Panel] = &[
         "Latency since the start",
         Lines,
         "ns",
-        "By the server's own quantiles.",
+        "From the server's own quantiles.",
         &[("wirelane_rdma_send_latency_ns{@}", "{{instance}} {{quantile}}")],
     ),
     panel(
         "Failed operations",
         Lines,
         "ops",
-        "They are done again on another way.",
+        "Failed operations are repeated on another lane.",
         &[
             ("rate(wirelane_rdma_send_errors_total{@}[$__rate_interval])", "{{instance}} sent"),
             ("rate(wirelane_rdma_recv_errors_total{@}[$__rate_interval])", "{{instance}} received"),
@@ -175,9 +175,12 @@ const LISTENERS: &[Panel] = &[
         "Peers",
         Lines,
         "ops",
-        "Let in, and sent away by reason.",
+        "Accepted, and refused by reason.",
         &[
-            ("rate(wirelane_listener_accepted_total{@}[$__rate_interval])", "{{instance}} let in"),
+            (
+                "rate(wirelane_listener_accepted_total{@}[$__rate_interval])",
+                "{{instance}} accepted",
+            ),
             (
                 "sum by (instance, reason) (rate(wirelane_listener_refused_total{@}[$__rate_interval]))",
                 "{{instance}} {{reason}}",
@@ -212,7 +215,7 @@ const LISTENERS: &[Panel] = &[
         )],
     ),
     panel(
-        "Refused for want of rights",
+        "Access refused",
         Lines,
         "ops",
         "Callers and requests, by reason.",
@@ -242,14 +245,14 @@ const PROCESS: &[Panel] = &[
         "Memory",
         Lines,
         "bytes",
-        "That is there.",
+        "Resident memory.",
         &[("wirelane_process_resident_memory_bytes{@}", "{{instance}}")],
     ),
     panel(
         "Descriptors",
         Lines,
         "percentunit",
-        "Of those that it may open.",
+        "Relative to the limit.",
         &[("wirelane_process_open_fds{@} / wirelane_process_max_fds{@}", "{{instance}}")],
     ),
     panel(

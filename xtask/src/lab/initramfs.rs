@@ -7,12 +7,12 @@ use std::process::Command;
 use super::kernel::Kernel;
 use crate::{Failure, packages, shell};
 
-/// What goes into it.
+/// Its content.
 pub(super) struct Initramfs<'k> {
     pub(super) kernel: &'k Kernel,
     pub(super) rails: u32,
     pub(super) command: String,
-    /// Whether the command talks to the console instead of the output ports.
+    /// Whether the command uses the console instead of the output ports.
     pub(super) shell: bool,
 }
 

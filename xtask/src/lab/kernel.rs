@@ -1,4 +1,4 @@
-//! The lab's kernel: Debian's package, fetched once and unpacked into the user's cache.
+//! The lab's kernel: Debian's package, downloaded once and unpacked into the user's cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// The cached kernel, fetched first if there is none or `refresh` is wanted.
+    /// The cached kernel, downloaded if there is none or with `refresh`.
     pub(super) fn ensure(refresh: bool) -> Result<Self, Failure> {
         let cache = cache_folder()?;
         fs::create_dir_all(&cache).map_err(|error| failed("create", &cache, &error))?;
-        // Two labs that start at once must not unpack over each other.
+        // Two labs that start at the same time must not unpack over each other.
         let lock = cache.join("lock");
         let lock = fs::File::create(&lock).map_err(|error| failed("create", &lock, &error))?;
         lock.lock().map_err(|error| format!("lock the lab's cache: {error}"))?;
@@ -52,7 +52,7 @@ impl Kernel {
     }
 }
 
-/// Where the kernel, and what is known about this host, are kept between runs.
+/// The cache of the kernel and of facts about this host.
 pub(super) fn cache_folder() -> Result<PathBuf, Failure> {
     Ok(shell::cache()?.join("lab"))
 }
@@ -70,7 +70,7 @@ fn fetch(folder: &Path) -> Result<(), Failure> {
     shell::output(Command::new("dpkg-deb").arg("--extract").arg(&archive).arg(&partial))?;
     fs::remove_file(&archive).map_err(|error| failed("remove", &archive, &error))?;
 
-    // Since Debian 13 the modules lie where /lib leads, while kmod looks below lib.
+    // Since Debian 13 the modules are in usr/lib, while kmod looks in lib.
     let modules = partial.join("lib");
     if !modules.exists() {
         let linked = std::os::unix::fs::symlink("usr/lib", &modules);
@@ -91,7 +91,7 @@ fn download(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The package with the newest kernel this Debian has for the lab.
+/// The package with the newest kernel for the lab in this Debian.
 fn image_package() -> Result<String, Failure> {
     for meta in META_PACKAGES {
         let depends = Command::new("apt-cache").args(["depends", "--important", meta]).output();
@@ -106,7 +106,7 @@ fn image_package() -> Result<String, Failure> {
         }
     }
     Err(format!(
-        "no kernel for the lab: apt knows no {}. The lab is made for Debian 12 and 13 on amd64; \
+        "no kernel for the lab: apt does not know {}. The lab needs Debian 12 or 13 on amd64; \
          elsewhere run it in a container or machine with one of them",
         META_PACKAGES.join(" or ")
     ))
@@ -118,13 +118,13 @@ fn extract_boot_modules(root: &Path, version: &str) -> Result<(), Failure> {
     fs::create_dir_all(&folder).map_err(|error| failed("create", &folder, &error))?;
     let mut order: Vec<String> = Vec::new();
     for module in BOOT_MODULES {
-        let shown = shell::output(kmod("modprobe").arg("-d").arg(root).args([
+        let listed = shell::output(kmod("modprobe").arg("-d").arg(root).args([
             "-S",
             version,
             "--show-depends",
             module,
         ]))?;
-        for path in shown.lines().filter_map(|line| line.strip_prefix("insmod ")) {
+        for path in listed.lines().filter_map(|line| line.strip_prefix("insmod ")) {
             let path = Path::new(path.trim());
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let name = name.trim_end_matches(".xz").to_owned();
@@ -165,7 +165,7 @@ fn only_entry(folder: &Path) -> Result<String, Failure> {
     match (entries.next(), entries.next()) {
         (Some(Ok(entry)), None) => Ok(entry.file_name().to_string_lossy().into_owned()),
         _ => Err(format!(
-            "{} should hold one entry; `cargo xtask lab --refresh` makes it anew",
+            "{} should have one entry; `cargo xtask lab --refresh` creates it again",
             folder.display()
         )),
     }

@@ -1,4 +1,4 @@
-//! A QEMU process: started, listened to, and gone when we are.
+//! A QEMU process: starts it, reads its ports, and kills it on exit.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -17,11 +17,11 @@ use crate::Failure;
 pub(super) struct Machine<'k> {
     pub(super) cpus: u32,
     pub(super) memory: u32,
-    /// A disk, in this file or in one of the run's own.
+    /// A disk, in this file or in a temporary one.
     pub(super) disk: Option<Option<PathBuf>>,
-    /// How long the command may take; none for a shell.
+    /// The time limit of the command; `None` for a shell.
     pub(super) limit: Option<Duration>,
-    /// Whether the command talks to this terminal.
+    /// Whether the command uses this terminal.
     pub(super) console: bool,
     pub(super) initramfs: Initramfs<'k>,
 }
@@ -30,11 +30,11 @@ pub(super) struct Machine<'k> {
 pub(super) enum Ending {
     Exited(u8),
     TimedOut,
-    /// Without a word from the command: it never started, crashed, or was told to.
+    /// Without an exit code of the command: the machine did not start, crashed, or was reset.
     WentDown(String),
 }
 
-/// Who runs the machine's instructions.
+/// How the machine's instructions are executed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Accelerator {
     Kvm,
@@ -43,7 +43,7 @@ enum Accelerator {
 
 impl Machine<'_> {
     pub(super) fn run(&self, quiet: bool) -> Result<Ending, Failure> {
-        let folder = RunFolder::make()?;
+        let folder = RunFolder::create()?;
         let archive = self.initramfs.archive()?;
         folder.write("initramfs", &archive)?;
         let disk = self.make_disk(&folder)?;
@@ -55,20 +55,20 @@ impl Machine<'_> {
             }
             remember_kvm_refused();
         }
-        // An emulated kernel was seen to panic before our first script (6.12 on QEMU 7.2; rare, the
-        // cause unknown). The command has not started then: booting again changes nothing for it.
+        // An emulated kernel was seen to panic before our first script (6.12 on QEMU 7.2; rare, cause
+        // unknown). The command has not started then, so booting again is safe.
         for _ in 1..MAX_BOOTS {
             let (ending, started_command) =
                 self.boot(&folder, disk.as_deref(), Accelerator::Emulation, quiet)?;
             if started_command {
                 return Ok(ending);
             }
-            eprintln!("lab: the machine did not come up, once more");
+            eprintln!("lab: the machine did not start, trying again");
         }
         Ok(self.boot(&folder, disk.as_deref(), Accelerator::Emulation, quiet)?.0)
     }
 
-    /// Boots and waits for the end; says also whether our scripts got to have their say.
+    /// Boots and waits for the end; also returns whether the command was started.
     fn boot(
         &self,
         folder: &RunFolder,
@@ -107,12 +107,12 @@ impl Machine<'_> {
         accelerator: Accelerator,
     ) -> Result<Child, Failure> {
         let mut command = Command::new("setpriv");
-        // However we end, the kernel ends QEMU with us.
+        // The kernel kills QEMU when we exit.
         command.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
         command.args(match accelerator {
             Accelerator::Kvm => ["-accel", "kvm", "-cpu", "host"],
-            // The one panic that was recorded ran with page tables of five levels, which nothing
-            // here needs; whether they had to do with it is not known.
+            // The one recorded panic had five-level page tables, which are not
+            // needed here; whether they caused it is unknown.
             Accelerator::Emulation => ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off"],
         });
         command.args(["-smp", &self.cpus.to_string(), "-m", &self.memory.to_string()]);
@@ -121,7 +121,7 @@ impl Machine<'_> {
         command.arg("-initrd").arg(folder.path("initramfs"));
         command.args(["-append", KERNEL_ARGUMENTS]);
         command.arg("-serial").arg(format!("file:{}", folder.path("console").display()));
-        // The host's files, read-only; its mounts are one tree there, so inode numbers may clash.
+        // The host's files, read-only; its mounts are one tree in the machine, so inode numbers may collide.
         command.args([
             "-fsdev",
             "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
@@ -146,7 +146,7 @@ impl Machine<'_> {
             let drive = format!("file={},if=none,id=disk,format=raw", option_path(disk));
             command.args(["-drive", &drive, "-device", "virtio-blk-pci,drive=disk"]);
         }
-        let log = folder.create("qemu")?;
+        let log = folder.create_file("qemu")?;
         let spawned = command.stderr(log).spawn();
         spawned.map_err(|error| format!("start qemu-system-x86_64: {error}"))
     }
@@ -155,28 +155,28 @@ impl Machine<'_> {
         let Some(disk) = &self.disk else { return Ok(None) };
         let disk = disk.clone().unwrap_or_else(|| folder.path("disk"));
         if !disk.exists() {
-            let made = File::create(&disk).and_then(|file| file.set_len(DISK_BYTES));
-            made.map_err(|error| format!("make the disk {}: {error}", disk.display()))?;
+            let created = File::create(&disk).and_then(|file| file.set_len(DISK_BYTES));
+            created.map_err(|error| format!("create the disk {}: {error}", disk.display()))?;
         }
         Ok(Some(disk))
     }
 }
 
-/// A path inside a QEMU option, where a comma would begin the next one.
+/// A path inside a QEMU option, with commas escaped.
 fn option_path(path: &Path) -> String {
     path.to_string_lossy().replace(',', ",,")
 }
 
-/// Waiting for the machine to say how its command ended.
+/// Waits for the exit code of the command.
 struct Wait {
     step: Receiver<String>,
     started: Instant,
     limit: Option<Duration>,
     quiet: bool,
     accelerator: Accelerator,
-    /// Whether our scripts inside have said a word.
+    /// Whether our scripts inside have reported a step.
     up: bool,
-    /// Since when the command runs.
+    /// When the command was started.
     ready: Option<Instant>,
 }
 
@@ -185,7 +185,7 @@ impl Wait {
         loop {
             let step = match self.step.recv_timeout(Duration::from_millis(50)) {
                 Ok(step) => step,
-                // The port closes when QEMU ends; what it said before is all read by then.
+                // The port closes when QEMU ends; all steps before are read by then.
                 Err(RecvTimeoutError::Disconnected) => {
                     return Ending::WentDown("the machine went down".to_owned());
                 }
@@ -193,7 +193,7 @@ impl Wait {
                     if let Some(ending) = self.timed_out() {
                         return ending;
                     }
-                    // A machine that never started_command has no port to close.
+                    // Without a step the port was never opened, and cannot close.
                     if !self.up && matches!(qemu.try_wait(), Ok(Some(_))) {
                         return Ending::WentDown("the machine did not start".to_owned());
                     }
@@ -213,7 +213,7 @@ impl Wait {
         }
     }
 
-    /// Booting has its own timeout; the limit is the command's alone.
+    /// Booting has a separate timeout; the limit applies only to the command.
     fn timed_out(&self) -> Option<Ending> {
         match self.ready {
             Some(ready) => (ready.elapsed() > self.limit?).then_some(Ending::TimedOut),
@@ -223,7 +223,9 @@ impl Wait {
                     _ => BOOT_TIMEOUT,
                 };
                 let late = self.started.elapsed() > timeout;
-                late.then(|| Ending::WentDown(format!("nothing came up in {timeout:?}")))
+                late.then(|| {
+                    Ending::WentDown(format!("the machine did not start within {timeout:?}"))
+                })
             }
         }
     }
@@ -233,16 +235,16 @@ fn exit_code(step: &str) -> Option<u8> {
     step.strip_prefix("exit ")?.trim().parse().ok()
 }
 
-/// A finished command powers the machine off by itself, and a QEMU on its way out may finish its
-/// writes to the disk; what is left then is ended.
+/// After the command the machine powers off, and an exiting QEMU may finish its
+/// writes to the disk; after a timeout it is killed.
 fn end_process(qemu: &mut Child, ending: &Ending) {
     let timeout = match ending {
         Ending::Exited(_) => POWER_OFF_TIMEOUT,
         Ending::WentDown(_) => Duration::from_secs(2),
         Ending::TimedOut => Duration::ZERO,
     };
-    let asked = Instant::now();
-    while asked.elapsed() < timeout {
+    let started = Instant::now();
+    while started.elapsed() < timeout {
         if matches!(qemu.try_wait(), Ok(Some(_))) {
             return;
         }
@@ -276,7 +278,7 @@ impl Port {
         Ok(Port { path, reader })
     }
 
-    /// Waits until everything was read. QEMU is gone by now; if it never came, we stand in for it.
+    /// Waits until everything was read. QEMU has ended; if it never connected, we connect instead to end the thread.
     fn finish(self) {
         if !self.reader.is_finished() {
             drop(UnixStream::connect(&self.path));
@@ -285,7 +287,7 @@ impl Port {
     }
 }
 
-/// Passes on every piece as it comes, whole lines or not.
+/// Copies every piece immediately, complete lines or not.
 fn copy_to<W: Write>(
     open: impl FnOnce() -> W + Send + 'static,
 ) -> impl FnOnce(UnixStream) + Send + 'static {
@@ -294,7 +296,7 @@ fn copy_to<W: Write>(
         let mut piece = [0; 64 * 1024];
         while let Ok(length @ 1..) = stream.read(&mut piece) {
             let write = |to: &mut W| to.write_all(&piece[..length]).and_then(|()| to.flush());
-            // A reader that went away must not stop the machine: read on, and write nowhere.
+            // A closed output must not stop the machine: continue to read, and discard.
             if to.as_mut().is_some_and(|to| write(to).is_err()) {
                 to = None;
             }
@@ -312,12 +314,12 @@ fn report_steps(steps: Sender<String>) -> impl FnOnce(UnixStream) + Send + 'stat
     }
 }
 
-/// The files of one run, removed at its end, or by the next run where Ctrl-C left them.
+/// The files of one run, removed at its end, or by the next run after Ctrl-C.
 struct RunFolder(PathBuf);
 
 impl RunFolder {
-    fn make() -> Result<Self, Failure> {
-        sweep();
+    fn create() -> Result<Self, Failure> {
+        remove_old_folders();
         // Short, since the path of a socket has at most 107 bytes.
         let folder = std::env::temp_dir().join(format!("{RUN_FOLDER}{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
@@ -330,30 +332,30 @@ impl RunFolder {
         self.0.join(name)
     }
 
-    fn create(&self, name: &str) -> Result<File, Failure> {
+    fn create_file(&self, name: &str) -> Result<File, Failure> {
         let path = self.path(name);
         File::create(&path).map_err(|error| format!("write {}: {error}", path.display()))
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
-        let written = self.create(name)?.write_all(bytes);
+        let written = self.create_file(name)?.write_all(bytes);
         written.map_err(|error| format!("write {}: {error}", self.path(name).display()))
     }
 
-    /// The kernel's messages outlive the run: they are what one looks for after a crash.
+    /// Keeps the kernel's messages after the run, to explain a crash.
     fn keep_console(&self) {
         if let Ok(cache) = cache_folder() {
             let _ = fs::copy(self.path("console"), cache.join("console.log"));
         }
     }
 
-    /// Why the machine went down, with what QEMU and the kernel said last.
+    /// Why the machine went down, with the last messages of QEMU and the kernel.
     fn explain(&self, why: &str) -> String {
         let mut text = format!("{why} before the command had ended");
         for (name, who) in [("qemu", "QEMU"), ("console", "the kernel")] {
-            let said = tail(&self.path(name));
-            if !said.is_empty() {
-                text.push_str(&format!("\n{who} said last:\n{said}"));
+            let messages = tail(&self.path(name));
+            if !messages.is_empty() {
+                text.push_str(&format!("\nlast messages of {who}:\n{messages}"));
             }
         }
         text
@@ -367,7 +369,7 @@ impl Drop for RunFolder {
 }
 
 /// Removes the folders of runs whose process is gone.
-fn sweep() {
+fn remove_old_folders() {
     let Ok(entries) = fs::read_dir(std::env::temp_dir()) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
@@ -385,7 +387,7 @@ fn tail(file: &Path) -> String {
     lines[lines.len().saturating_sub(10)..].join("\n")
 }
 
-/// KVM is tried where it is, and not again until the next boot of a host where it failed.
+/// KVM is tried if it is available, and after a failure not again until the host's next boot.
 fn kvm_may_work() -> bool {
     let opens = File::options().read(true).write(true).open("/dev/kvm").is_ok();
     let refused = refusal_file().and_then(|file| fs::read_to_string(file).ok());
@@ -407,14 +409,14 @@ fn boot_id() -> String {
 }
 
 const RUN_FOLDER: &str = "wirelane-lab-";
-/// `no_timer_check`: the kernel waits for ten ticks of the timer in a time measured by the CPU, and panics if they do not come
-/// ("IO-APIC + timer doesn't work"). An emulated machine beside other work is late for that now and then.
+/// `no_timer_check`: the kernel waits for ten timer ticks for a time measured by the CPU, and panics if they are missing
+/// ("IO-APIC + timer doesn't work"). An emulated machine on a busy host is sometimes too slow for that.
 const KERNEL_ARGUMENTS: &str =
     "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off no_timer_check";
 const DISK_BYTES: u64 = 1 << 30;
-/// A kernel under KVM says its first word within three seconds.
+/// A kernel under KVM reports its first step within three seconds.
 const KVM_TIMEOUT: Duration = Duration::from_secs(15);
-/// Emulated on a busy machine; ten seconds is usual.
+/// For emulation on a busy machine; ten seconds are usual.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(120);
 const MAX_BOOTS: usize = 4;
 const POWER_OFF_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,8 +1,8 @@
-//! `cargo xtask lab`: a virtual machine with soft-RoCE devices, made from Debian's own packages.
+//! `cargo xtask lab`: a virtual machine with soft-RoCE devices, from Debian's packages.
 //!
 //! The machine's kernel comes from a package that is unpacked, not installed; its files are the
 //! host's, read-only, under an overlay in its memory. `lab/` in the repository holds what runs
-//! inside. Nothing is mounted on the host, and the machine dies with this process.
+//! inside. Nothing is mounted on the host, and the machine is killed with this process.
 
 mod initramfs;
 mod kernel;
@@ -22,8 +22,8 @@ use machine::{Ending, Machine};
 
 #[derive(Args, Clone)]
 #[command(after_help = "\
-The command runs as root, in this folder, with this machine's files; what it writes is gone afterwards.
-`wirelane` there is the freshly built program, `wire` cuts, delays and drops.
+The command runs as root, in this folder, with this machine's files; what it writes is discarded afterwards.
+`wirelane` there is the freshly built program, `wire` cuts, delays and drops packets.
 
 Examples:
   cargo xtask lab -- ibv_devinfo
@@ -42,7 +42,7 @@ pub(crate) struct LabArgs {
     /// Wires, each with a soft-RoCE device at both ends
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=16))]
     rails: u32,
-    /// Add a disk, /dev/vda, of 1 GiB; a FILE is made if absent and kept for the next run
+    /// Add a disk, /dev/vda, of 1 GiB; a FILE is created if missing and kept for the next run
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     disk: Option<Option<PathBuf>>,
     /// Seconds after which a hung command is stopped (a shell has none)
@@ -51,10 +51,10 @@ pub(crate) struct LabArgs {
     /// Build wirelane with optimisations, for measuring
     #[arg(long)]
     release: bool,
-    /// Take wirelane as it was built last
+    /// Use the last build of wirelane
     #[arg(long, hide = true, conflicts_with = "release")]
     built: bool,
-    /// Fetch the kernel anew
+    /// Download the kernel again
     #[arg(long)]
     refresh: bool,
     /// Install missing packages without asking
@@ -69,7 +69,7 @@ pub(crate) struct LabArgs {
 pub(crate) fn run(args: &LabArgs) -> Result<ExitCode, Failure> {
     let shell = args.command == ["shell"];
     packages::ensure(&[packages::LAB], args.yes)?;
-    // Whoever has just built everything need not wait for another choice of features.
+    // After a build of everything, another build with other features is not needed.
     if !args.built {
         build(args.release)?;
     }
@@ -91,7 +91,10 @@ pub(crate) fn run(args: &LabArgs) -> Result<ExitCode, Failure> {
     Ok(match machine.run(quiet)? {
         Ending::Exited(code) => ExitCode::from(code),
         Ending::TimedOut => {
-            eprintln!("lab: stopped after {} s; --timeout SECONDS gives it longer", args.timeout);
+            eprintln!(
+                "lab: stopped after {} s; use --timeout SECONDS for a longer limit",
+                args.timeout
+            );
             ExitCode::from(124)
         }
         Ending::WentDown(why) => {
@@ -101,20 +104,20 @@ pub(crate) fn run(args: &LabArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Runs a command in a machine of the usual kind and returns its stdout.
+/// Runs a command in a machine with default settings and returns its stdout.
 pub(crate) fn output(command: &[String], timeout: u64) -> Result<String, Failure> {
     let mut lab = std::process::Command::new("/proc/self/exe");
     lab.args(["lab", "--timeout", &timeout.to_string(), "--"]).args(command);
     shell::output(&mut lab)
 }
 
-/// What the first run will fetch, and how much: nothing once it is there.
+/// The downloads of the first run, with their size.
 pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failure> {
     let there = kernel::cache_folder()?.join("kernel").exists();
     Ok((!there).then(|| ("the lab's kernel from Debian".to_owned(), "about 110 MB")))
 }
 
-/// Fetches what the first run would fetch.
+/// Downloads what the first run needs.
 pub(crate) fn prepare() -> Result<(), Failure> {
     Kernel::ensure(false).map(drop)
 }
@@ -127,12 +130,12 @@ fn build(release: bool) -> Result<(), Failure> {
     shell::run(&mut cargo)
 }
 
-/// What the machine runs: the command, in this folder, with our program first in its path.
+/// The script of the machine: runs the command in this folder, with our program first in the PATH.
 fn command_script(args: &LabArgs, shell: bool) -> Result<String, Failure> {
     let here = std::env::current_dir().map_err(|error| format!("find this folder: {error}"))?;
     let programs = shell::target().join(if args.release { "release" } else { "debug" });
     let mut script = format!("PATH={}:$PATH\n", shell::quoted(&programs.to_string_lossy()));
-    for name in PASSED_ON {
+    for name in PASSED_VARIABLES {
         if let Ok(value) = std::env::var(name) {
             script.push_str(&format!("export {name}={}\n", shell::quoted(&value)));
         }
@@ -150,8 +153,8 @@ fn command_script(args: &LabArgs, shell: bool) -> Result<String, Failure> {
     Ok(script)
 }
 
-/// Variables of this shell that the command sees too.
-const PASSED_ON: &[&str] = &[
+/// Variables that are passed to the command.
+const PASSED_VARIABLES: &[&str] = &[
     "RUST_BACKTRACE",
     "TERM",
     "WIRELANE_LIBIBVERBS",

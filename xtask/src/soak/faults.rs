@@ -1,4 +1,4 @@
-//! What is done to clients and to the port, in turn: each fault at its time, again and again.
+//! Faults injected into clients and the port, one after the other, at regular intervals.
 
 use std::fmt;
 use std::io::Write;
@@ -10,7 +10,7 @@ use super::proxy::Proxy;
 use super::server::Server;
 use crate::Failure;
 
-/// Clients that suffer, and what they have suffered so far.
+/// The disturbed clients, and the faults so far.
 pub(super) struct Faults {
     links: String,
     /// One is killed and replaced, one is stopped for a while, one loses its connection.
@@ -23,7 +23,7 @@ pub(super) struct Faults {
     count: FaultCounts,
 }
 
-/// How often each thing was done.
+/// The number of faults of each kind.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct FaultCounts {
     pub(super) kills: u32,
@@ -48,22 +48,22 @@ impl Faults {
         })
     }
 
-    /// Does what is due; says what was done last.
+    /// Injects the next fault if it is due; returns its name.
     pub(super) fn step(&mut self, now: Duration) -> Result<&'static str, Failure> {
         if now < self.next {
             return Ok("");
         }
         self.next = now + FAULT_INTERVAL;
         let FaultCounts { kills, stops, cuts, floods } = &mut self.count;
-        let turn = *kills + *stops + *cuts + *floods;
+        let total = *kills + *stops + *cuts + *floods;
         if std::mem::take(&mut self.is_stopped) {
             self.stopped.signal("CONT")?;
         }
-        Ok(match turn % 4 {
+        Ok(match total % 4 {
             0 => {
                 *kills += 1;
                 let (transport, seed) = (TRANSPORTS[*kills as usize % 3], 200 + u64::from(*kills));
-                // The one before it is killed when it is replaced.
+                // The previous client is killed when it is replaced.
                 self.killed = Client::start(&self.links, transport, seed)?;
                 "a client was killed"
             }
@@ -76,7 +76,7 @@ impl Faults {
                 }
                 self.stopped.signal("STOP")?;
                 self.is_stopped = true;
-                "a client stands still"
+                "a client was stopped"
             }
             2 => {
                 *cuts += 1;
@@ -86,28 +86,28 @@ impl Faults {
             _ => {
                 *floods += 1;
                 flood(&self.links);
-                "noise at the port"
+                "random bytes on the port"
             }
         })
     }
 
-    /// Ends the clients; what was done, and what went wrong with the one whose connection was cut. It may not know
-    /// what became of a write; everything else it gets by asking again.
+    /// Kills the clients; returns the faults, and the error of the client whose connection was cut. Its
+    /// writes may have an unknown outcome; all other requests are retried.
     pub(super) fn end(self) -> (FaultCounts, Option<String>) {
         let wrong = self.cut.take().first_error;
-        (self.count, wrong.map(|why| format!("the client that was cut off: {why}")))
+        (self.count, wrong.map(|why| format!("the disconnected client: {why}")))
     }
 }
 
-/// Connections that say nothing, or invalid data.
+/// Connections with no data, or invalid data.
 pub(super) fn flood(address: &str) {
-    let noise: Vec<u8> =
+    let random: Vec<u8> =
         (0..4096_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    let callers: Vec<TcpStream> =
+    let connections: Vec<TcpStream> =
         (0..300).filter_map(|_| TcpStream::connect(address).ok()).collect();
-    for (at, mut caller) in callers.iter().enumerate() {
-        // It is closed in our face, sooner or later.
-        let _ = caller.write_all(&noise[..at * 13 % noise.len()]);
+    for (at, mut connection) in connections.iter().enumerate() {
+        // The server closes it sooner or later.
+        let _ = connection.write_all(&random[..at * 13 % random.len()]);
     }
 }
 
@@ -116,13 +116,13 @@ impl fmt::Display for FaultCounts {
         let FaultCounts { kills, stops, cuts, floods } = self;
         write!(
             f,
-            "injected: {kills} clients killed, {stops} stopped for {} s, {cuts} connections cut, {floods} floods of noise",
+            "injected: {kills} clients killed, {stops} stopped for {} s, {cuts} connections cut, {floods} floods of random bytes",
             FAULT_INTERVAL.as_secs()
         )
     }
 }
 
-/// How those who suffer reach the store, in turn.
+/// The transports of the disturbed clients, one after the other.
 const TRANSPORTS: [&str; 3] = ["shm", "tcp", "grpc"];
-/// Between two faults.
+/// The time between two faults.
 const FAULT_INTERVAL: Duration = Duration::from_secs(4);

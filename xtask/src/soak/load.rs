@@ -1,4 +1,4 @@
-//! Clients that work, each a process, and what they say of it.
+//! Load clients, each a process, and their results.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::sample::Times;
-use super::server::{Server, bound};
+use super::server::{Server, killed_with_us};
 use crate::{Failure, shell};
 
-/// What clients have done since that was last asked.
+/// Results of clients since the last call.
 #[derive(Default)]
 pub(super) struct Results {
     pub(super) times: Times,
@@ -19,13 +19,13 @@ pub(super) struct Results {
     pub(super) first_error: Option<String>,
 }
 
-/// One client; it ends with its owner.
+/// One client, killed on drop.
 pub(super) struct Client {
     child: Child,
     done: Arc<Mutex<Results>>,
 }
 
-/// Clients that nobody disturbs.
+/// The undisturbed clients.
 pub(super) struct LoadClients {
     clients: Vec<Client>,
     errors: Vec<String>,
@@ -36,22 +36,22 @@ impl Client {
         Client::start_with(server, transport, seed, &[])
     }
 
-    /// The same, told more.
+    /// The same, with more arguments.
     pub(super) fn start_with(
         server: &str,
         transport: &str,
         seed: u64,
         more: &[&str],
     ) -> Result<Self, Failure> {
-        let mut command = bound(shell::target().join("release/examples/load"));
+        let mut command = killed_with_us(shell::target().join("release/examples/load"));
         command.args([server, transport, &seed.to_string()]).args(more);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("start a client: {error}"))?;
         let done = Arc::new(Mutex::new(Results::default()));
-        let (told, said) = (done.clone(), child.stdout.take().ok_or("a client says nothing")?);
+        let (results, stdout) = (done.clone(), child.stdout.take().ok_or("no stdout of a client")?);
         std::thread::spawn(move || {
-            for line in BufReader::new(said).lines().map_while(Result::ok) {
-                told.lock().unwrap_or_else(PoisonError::into_inner).add(&line);
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                results.lock().unwrap_or_else(PoisonError::into_inner).add(&line);
             }
         });
         Ok(Client { child, done })
@@ -67,7 +67,7 @@ impl Client {
         shell::run(Command::new("kill").args([&format!("-{name}"), &pid]))
     }
 
-    /// Whether it ended by itself, which none should.
+    /// Whether it exited, which is an error.
     fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
@@ -88,7 +88,7 @@ impl LoadClients {
         Ok(LoadClients { clients, errors: Vec::new() })
     }
 
-    /// What all of them did since the last time.
+    /// The results of all clients since the last call.
     pub(super) fn take(&mut self) -> Results {
         let mut all = Results::default();
         for (number, client) in self.clients.iter_mut().enumerate() {
@@ -96,28 +96,28 @@ impl LoadClients {
             self.errors
                 .extend(done.first_error.clone().map(|why| format!("client {number}: {why}")));
             if client.has_ended() {
-                self.errors.push(format!("client {number} ended by itself"));
+                self.errors.push(format!("client {number} exited"));
             }
             all.merge(done);
         }
         all
     }
 
-    /// Ends all of them; what went wrong with any.
+    /// Kills all clients; returns their errors.
     pub(super) fn end(&mut self) -> Vec<String> {
-        // Their last lines.
+        // For their last lines.
         std::thread::sleep(Duration::from_millis(100));
         let last = self.take();
         self.clients.clear();
         if last.unknown > 0 {
-            self.errors.push("writes of nobody knows what became of them".to_owned());
+            self.errors.push("writes with an unknown outcome".to_owned());
         }
         std::mem::take(&mut self.errors)
     }
 }
 
 impl Results {
-    /// A line of a client's: values that were right, unknown outcomes, errors, times, and the first error.
+    /// Parses a client's line: verified values, unknown outcomes, errors, times, and the first error.
     fn add(&mut self, line: &str) {
         let mut words = line.splitn(5, ' ');
         let mut number = || words.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);

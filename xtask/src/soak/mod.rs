@@ -1,9 +1,9 @@
-//! `cargo xtask soak`: the store under load for as long as wanted, with clients that are killed, stopped and cut off, and
-//! noise at its port; at the end a verdict whether anything grew, slowed down or went wrong.
+//! `cargo xtask soak`: the store under load, with clients that are killed, stopped and disconnected, and
+//! random bytes on its port; at the end a verdict whether anything grew, slowed down or failed.
 //!
-//! With `--abuse` it measures instead what one client notices of others that misbehave: `abuse/`.
+//! With `--abuse` it measures instead the effect of misbehaving clients on another client: `abuse/`.
 //!
-//! `load.rs` are the clients, `faults.rs` what is done to them, `sample.rs` what is looked at, `verdict.rs` the rules.
+//! `load.rs` has the clients, `faults.rs` the injected faults, `sample.rs` the measurements, `verdict.rs` the rules.
 
 mod abuse;
 mod faults;
@@ -28,21 +28,21 @@ use verdict::Verdict;
 
 #[derive(Debug, Args)]
 pub(crate) struct SoakArgs {
-    /// How long
+    /// Duration in minutes
     #[arg(long, value_name = "N", default_value = "10")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     minutes: u32,
 
-    /// How many clients work undisturbed; two of four by shared memory, one by TCP, one by gRPC
+    /// Number of undisturbed clients; of four, two over shared memory, one over TCP, one via gRPC
     #[arg(long, value_name = "C", default_value = "4")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     clients: u16,
 
-    /// More for `wirelane serve`, such as "--when-full refuse" or "--data-dir DIR"
+    /// More arguments for `wirelane serve`, such as "--when-full refuse" or "--data-dir DIR"
     #[arg(long, value_name = "ARGUMENTS", default_value = "", allow_hyphen_values = true)]
     serve_args: String,
 
-    /// Measure instead what a client notices of others that misbehave, one kind after the other
+    /// Measure instead the effect of misbehaving clients on another client
     #[arg(long, conflicts_with_all = ["minutes", "clients", "serve_args", "json"])]
     abuse: bool,
 
@@ -52,7 +52,7 @@ pub(crate) struct SoakArgs {
 }
 
 pub(crate) fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
-    // Apart, so that the server is built as it is for users, without what only clients need.
+    // Separately, so that the server is built as for users, without the clients' features.
     shell::run(&mut shell::cargo(&["build", "--release", "-q", "-p", "wirelane", "--bins"]))?;
     let load = ["build", "--release", "-q", "-p", "wirelane-kv-client", "--example", "load"];
     shell::run(&mut shell::cargo(&load))?;
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
     Ok(if verdict.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Takes samples until the time is over.
+/// Takes samples until the end of the run.
 fn watch(
     args: &SoakArgs,
     server: &Server,
@@ -87,20 +87,20 @@ fn watch(
     length: Duration,
     step: Duration,
 ) -> Result<Vec<Sample>, Failure> {
-    let (begun, mut samples) = (Instant::now(), Vec::new());
-    let (mut last, mut due) = (begun, step);
+    let (started, mut samples) = (Instant::now(), Vec::new());
+    let (mut last, mut due) = (started, step);
     if !args.json {
         println!("{}", Sample::HEAD);
     }
     while due <= length {
-        while begun.elapsed() < due {
+        while started.elapsed() < due {
             std::thread::sleep(Duration::from_millis(200));
-            let doing = faults.step(begun.elapsed())?;
-            progress(begun.elapsed(), length, doing);
+            let doing = faults.step(started.elapsed())?;
+            progress(started.elapsed(), length, doing);
         }
         due += step;
         let since = std::mem::replace(&mut last, Instant::now()).elapsed();
-        let sample = Sample::take(server, clients, begun.elapsed(), since)?;
+        let sample = Sample::take(server, clients, started.elapsed(), since)?;
         match args.json {
             true => println!("{}", sample.json()),
             false => println!("{sample}"),
@@ -110,7 +110,7 @@ fn watch(
     Ok(samples)
 }
 
-/// One line for who waits at a terminal.
+/// A progress line on a terminal.
 fn progress(so_far: Duration, length: Duration, doing: &str) {
     if std::io::stderr().is_terminal() {
         let minutes =
@@ -119,5 +119,5 @@ fn progress(so_far: Duration, length: Duration, doing: &str) {
     }
 }
 
-/// Longer runs are looked at once a minute.
+/// Longer runs are sampled once a minute.
 const LONG: Duration = Duration::from_secs(600);

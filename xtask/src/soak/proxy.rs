@@ -1,4 +1,4 @@
-//! A proxy to the server that can be cut: passes connections on, until it is told to drop them.
+//! A TCP proxy to the server that can drop its connections.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use crate::Failure;
 
 pub(super) struct Proxy {
     pub(super) address: SocketAddr,
-    ends: Arc<Mutex<Vec<TcpStream>>>,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Proxy {
@@ -16,36 +16,36 @@ impl Proxy {
         let listener =
             TcpListener::bind("127.0.0.1:0").map_err(|error| format!("listen: {error}"))?;
         let address = listener.local_addr().map_err(|error| format!("listen: {error}"))?;
-        let (ends, to) = (Arc::new(Mutex::new(Vec::new())), to.to_owned());
-        let kept = ends.clone();
+        let (streams, to) = (Arc::new(Mutex::new(Vec::new())), to.to_owned());
+        let open = streams.clone();
         std::thread::spawn(move || {
             for near in listener.incoming().flatten() {
                 let Ok(far) = TcpStream::connect(&to) else { continue };
-                let _ = join(near, far, &kept);
+                let _ = join(near, far, &open);
             }
         });
-        Ok(Proxy { address, ends })
+        Ok(Proxy { address, streams })
     }
 
     /// Drops every connection.
     pub(super) fn cut(&self) {
-        for end in self.ends.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for end in self.streams.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             let _ = end.shutdown(Shutdown::Both);
         }
     }
 }
 
-fn join(near: TcpStream, far: TcpStream, kept: &Mutex<Vec<TcpStream>>) -> std::io::Result<()> {
+fn join(near: TcpStream, far: TcpStream, streams: &Mutex<Vec<TcpStream>>) -> std::io::Result<()> {
     for end in [&near, &far] {
         end.set_nodelay(true)?;
-        kept.lock().unwrap_or_else(PoisonError::into_inner).push(end.try_clone()?);
+        streams.lock().unwrap_or_else(PoisonError::into_inner).push(end.try_clone()?);
     }
-    pass_on(near.try_clone()?, far.try_clone()?);
-    pass_on(far, near);
+    forward(near.try_clone()?, far.try_clone()?);
+    forward(far, near);
     Ok(())
 }
 
-fn pass_on(mut from: TcpStream, mut to: TcpStream) {
+fn forward(mut from: TcpStream, mut to: TcpStream) {
     std::thread::spawn(move || {
         let mut bytes = vec![0; 64 << 10];
         while let Ok(count) = from.read(&mut bytes)

@@ -1,4 +1,4 @@
-//! One look at load and server.
+//! A sample of the clients and the server.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,11 +8,11 @@ use super::load::{LoadClients, Results};
 use super::server::Server;
 use crate::Failure;
 
-/// How long requests took: counts in buckets, eight for each power of two of nanoseconds.
+/// Latencies: counts in buckets, eight for each power of two of nanoseconds.
 #[derive(Debug, Default)]
 pub(super) struct Times(BTreeMap<u32, u64>);
 
-/// What was seen.
+/// One sample.
 #[derive(Debug, Default)]
 pub(super) struct Sample {
     pub(super) seconds: u64,
@@ -22,9 +22,9 @@ pub(super) struct Sample {
     pub(super) errors: u64,
     pub(super) rss_mib: f64,
     pub(super) pool_mib: f64,
-    /// Not a number where there is no disk.
+    /// NaN without a disk.
     pub(super) disk_mib: f64,
-    /// Values that came back from the disk, so far.
+    /// Values loaded from the disk so far.
     pub(super) loads: f64,
     pub(super) descriptors: f64,
     pub(super) threads: f64,
@@ -52,7 +52,7 @@ impl Sample {
             ops_per_s: times.count() as f64 / since.as_secs_f64(),
             p50_us: times.quantile_us(0.5),
             p99_us: times.quantile_us(0.99),
-            // Nothing was done to these clients, so that nothing may be unknown to them.
+            // No faults are injected for these clients, so unknown outcomes are errors.
             errors: errors + unknown,
             rss_mib: mib("process_resident_memory_bytes"),
             pool_mib: mib("pool_used_bytes"),
@@ -96,7 +96,7 @@ impl fmt::Display for Sample {
 }
 
 impl Times {
-    /// As a client writes them: `bucket:count,…`.
+    /// Parses a client's format: `bucket:count,…`.
     pub(super) fn parse(text: &str) -> Self {
         let one = |pair: &str| {
             let (at, count) = pair.split_once(':')?;
@@ -113,7 +113,7 @@ impl Times {
         self.0.values().sum()
     }
 
-    /// The time within which so many (0.0 to 1.0) were over.
+    /// A quantile (0.0 to 1.0) in microseconds.
     pub(super) fn quantile_us(&self, quantile: f64) -> f64 {
         let wanted = (self.count() as f64 * quantile).ceil() as u64;
         let mut seen = 0;

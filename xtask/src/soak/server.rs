@@ -1,4 +1,4 @@
-//! The server: its process, and what it tells.
+//! The server: its process and metrics.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::{Failure, shell};
 
-/// A release build of `wirelane serve` on ports of its own; it ends with its owner.
+/// A release build of `wirelane serve` on free ports, killed on drop.
 pub(super) struct Server {
     child: Child,
     pub(super) links: String,
@@ -22,15 +22,15 @@ impl Server {
         Server::start_within(&[], more)
     }
 
-    /// One that other programs run, such as taskset: each becomes the next.
+    /// Starts it with wrapper programs, such as taskset, which execute it.
     pub(super) fn start_within(within: &[&str], more: &str) -> Result<Self, Failure> {
         Server::spawn(within, more)?.ready()
     }
 
     fn ready(self) -> Result<Self, Failure> {
-        let begun = Instant::now();
+        let started = Instant::now();
         while self.get("/readyz").is_none_or(|answer| answer != "ready\n") {
-            if begun.elapsed() > Duration::from_secs(30) {
+            if started.elapsed() > Duration::from_secs(30) {
                 return Err("wirelane serve is not ready: see target/xtask/soak-serve.log".into());
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -38,13 +38,15 @@ impl Server {
         Ok(self)
     }
 
-    /// One that speaks TLS, or whose status not everybody may see: it is there when its port is.
+    /// Starts one with TLS, or whose status needs credentials: it is ready when its port listens.
     pub(super) fn start_guarded(within: &[&str], more: &str) -> Result<Self, Failure> {
         let server = Server::spawn(within, more)?;
-        let begun = Instant::now();
+        let started = Instant::now();
         while TcpStream::connect(&server.links).is_err() {
-            if begun.elapsed() > Duration::from_secs(30) {
-                return Err("wirelane serve is not there: see target/xtask/soak-serve.log".into());
+            if started.elapsed() > Duration::from_secs(30) {
+                return Err(
+                    "wirelane serve does not listen: see target/xtask/soak-serve.log".into()
+                );
             }
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -58,12 +60,12 @@ impl Server {
         let log = folder.join("soak-serve.log");
         let log = File::create(&log).map_err(|error| format!("write {log:?}: {error}"))?;
         let program = shell::target().join("release/wirelane");
-        let mut command = bound(within.first().map_or(program.as_os_str(), OsStr::new));
+        let mut command = killed_with_us(within.first().map_or(program.as_os_str(), OsStr::new));
         if let Some((_, within)) = within.split_first() {
             command.args(within).arg(program);
         }
         command.args(["serve", "--prefault", "--log-level", "warn"]);
-        // All that the clients write, or with a disk a part of it, so that values leave memory and come back.
+        // For all that the clients write, or with a disk for a part of it, so that values are evicted and loaded.
         if !more.contains("--memory") {
             command
                 .args(["--memory", if more.contains("--data-dir") { "64MiB" } else { "512MiB" }]);
@@ -84,7 +86,7 @@ impl Server {
         Ok(text.lines().filter_map(row).collect())
     }
 
-    /// What it has when nobody is there.
+    /// Its resources without clients.
     pub(super) fn idle_state(&self) -> Result<IdleState, Failure> {
         let now = self.metrics()?;
         let value = |name: &str| now.get(name).copied().unwrap_or(f64::NAN);
@@ -97,12 +99,12 @@ impl Server {
         })
     }
 
-    /// The same once all clients are gone; gives it time to come back to what it was before.
+    /// The same after all clients have left; waits up to a minute for the state before.
     pub(super) fn idle_state_after(&self, before: &IdleState) -> Result<IdleState, Failure> {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let rest = self.idle_state()?;
-            if rest.is_like(before) || begun.elapsed() > Duration::from_secs(60) {
+            if rest.is_like(before) || started.elapsed() > Duration::from_secs(60) {
                 return Ok(rest);
             }
             std::thread::sleep(Duration::from_millis(200));
@@ -120,23 +122,23 @@ impl Server {
     }
 }
 
-/// What a server has when nobody is there.
+/// The resources of a server without clients.
 #[derive(Debug, Default, Clone)]
 pub(super) struct IdleState {
     pub(super) descriptors: f64,
     pub(super) threads: f64,
-    /// What should be none then, and is not.
+    /// Metrics that should be 0 then, and are not.
     pub(super) held: Vec<String>,
 }
 
 impl IdleState {
-    /// Some more are no growth: threads of a pool that were not needed before, and what they have open.
-    pub(super) const MORE: f64 = 8.0;
+    /// Tolerance: threads of a pool that were not needed before, and their descriptors.
+    pub(super) const TOLERANCE: f64 = 8.0;
 
     pub(super) fn is_like(&self, before: &IdleState) -> bool {
         self.held.is_empty()
-            && self.descriptors <= before.descriptors + IdleState::MORE
-            && self.threads <= before.threads + IdleState::MORE
+            && self.descriptors <= before.descriptors + IdleState::TOLERANCE
+            && self.threads <= before.threads + IdleState::TOLERANCE
     }
 }
 
@@ -147,8 +149,8 @@ impl Drop for Server {
     }
 }
 
-/// A program that ends with us, however we end: the kernel sees to it.
-pub(super) fn bound(program: impl AsRef<OsStr>) -> Command {
+/// A program that the kernel kills when we exit.
+pub(super) fn killed_with_us(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]).arg(program);
     command

@@ -1,4 +1,4 @@
-//! Whether it went well: what the second half of the samples may differ from the first by, once warmed up.
+//! The verdict: limits on the second half of the samples relative to the first, after a warm-up.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use super::faults::FaultCounts;
 use super::sample::Sample;
 use super::server::IdleState;
 
-/// Each rule, whether it holds, and by what numbers.
+/// Each rule, whether it is met, and its numbers.
 pub(super) struct Verdict {
     rules: Vec<(bool, String)>,
 }
 
 impl Verdict {
-    /// `errors`: of clients that nobody disturbed; `before` and `after`: what there was when nobody had come yet, and
-    /// when all had left.
+    /// `errors`: of undisturbed clients; `before` and `after`: the idle state before the clients came, and
+    /// after all have left.
     pub(super) fn new(
         samples: &[Sample],
         errors: Vec<String>,
@@ -22,8 +22,8 @@ impl Verdict {
     ) -> Self {
         let warm = samples.get((samples.len() / 5).max(1)..).unwrap_or_default();
         let halves = warm.split_at(warm.len() / 2);
-        // Which clients are there changes from look to look, each with ten descriptors: what leaks slowly shows in what
-        // is left when all are gone.
+        // The clients change from sample to sample, each with ten descriptors: slow leaks are found in the idle state
+        // after all clients have left.
         let mut rules = vec![
             compare_peaks(
                 "RSS, MiB",
@@ -79,7 +79,7 @@ impl fmt::Display for Verdict {
 
 type Halves<'s> = (&'s [Sample], &'s [Sample]);
 
-/// The most of the second half, against the most of the first and a margin: for what is never given back.
+/// Compares the peak of the second half with the peak of the first and a margin: for memory that is never freed.
 fn compare_peaks(
     name: &str,
     (first, second): Halves<'_>,
@@ -88,11 +88,11 @@ fn compare_peaks(
 ) -> (bool, String) {
     let [before, after] = [first, second].map(|half| peak(half, &of));
     let limit = allowed(before);
-    (after <= limit, format!("{name}: at most {before:.0}, then {after:.0} (limit {limit:.0})"))
+    (after <= limit, format!("{name}: peak {before:.0}, then {after:.0} (limit {limit:.0})"))
 }
 
-/// The median of the second half, against that of the first and a margin: a look may fall into the middle of a fault,
-/// so the most is only told.
+/// Compares the median of the second half with that of the first and a margin: a sample may be taken during a fault,
+/// so the peak is only printed.
 fn compare_medians(
     name: &str,
     (first, second): Halves<'_>,
@@ -103,12 +103,12 @@ fn compare_medians(
     let [peak_before, peak_after] = [first, second].map(|half| peak(half, &of));
     let limit = allowed(before);
     let text = format!(
-        "{name}: median {before:.1}, then {after:.1} (limit {limit:.1}); most {peak_before:.1}, then {peak_after:.1}"
+        "{name}: median {before:.1}, then {after:.1} (limit {limit:.1}); peak {peak_before:.1}, then {peak_after:.1}"
     );
     (after <= limit, text)
 }
 
-/// What there was when nobody had come, and when all had left.
+/// The idle state before the clients came, and after all have left.
 fn idle_text(before: &IdleState, after: &IdleState) -> String {
     let held = match after.held.is_empty() {
         true => "nothing held".to_owned(),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_is_good_and_what_grows_is_not() {
+    fn growth_is_bad() {
         let flat = [500.0; 10];
         assert!(good(&samples(flat, [9.0; 10])));
         let mut grows = flat;
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn one_look_into_a_fault_is_no_growth_but_a_leak_is() {
+    fn one_sample_during_a_fault_is_good_but_a_leak_is_bad() {
         let with = |change: fn(&mut Sample, usize)| {
             let mut samples = samples([500.0; 10], [9.0; 10]);
             samples.iter_mut().enumerate().for_each(|(at, sample)| {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_stays_behind_is_too_much() {
+    fn leftovers_are_bad() {
         let calm = samples([1.0; 10], [1.0; 10]);
         let before = IdleState { descriptors: 30.0, threads: 9.0, held: Vec::new() };
         let left = |after: IdleState| Verdict::new(&calm, Vec::new(), &before, &after).is_good();

@@ -33,7 +33,7 @@ pub(crate) fn run(_global: &Global, args: &ChangesArgs) -> Result<Exit, Failure>
     let reader = machine.reader().map_err(refused)?;
     let changes = history.entries.iter().map(|entry| ChangeReport {
         name: entry.planned.change.target.name(),
-        standing: entry.standing(&machine, &reader),
+        standing: entry.status(&machine, &reader),
         entry,
     });
     let changes: Vec<ChangeReport<'_>> = changes.collect();

@@ -1,4 +1,4 @@
-//! A tree that looks like `/sys` of a machine with eight mlx5 ports and all their counters.
+//! A tree like `/sys` of a machine with eight mlx5 ports and all their counters.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ pub(super) const PORTS: usize = 8;
 
 pub(super) struct Ports {
     root: PathBuf,
-    /// What the changing counter reads.
+    /// The value of the changing counter.
     stamp: Cell<u64>,
 }
 
 impl Ports {
-    /// Makes it anew.
+    /// Creates the tree, replacing an old one.
     pub(super) fn create(root: &Path) -> Result<Ports, Failure> {
         let _ = std::fs::remove_dir_all(root);
         (0..PORTS).try_for_each(|port| device(root, port))?;
@@ -25,8 +25,8 @@ impl Ports {
         &self.root
     }
 
-    /// Changes a counter, scrapes, and sees to it that the new number is told. How many samples there are.
-    pub(super) fn fresh(
+    /// Changes a counter, scrapes, and checks that the new value is in the answer. Returns the number of samples.
+    pub(super) fn scrape_fresh(
         &self,
         scrape: impl Fn() -> Result<String, Failure>,
     ) -> Result<usize, Failure> {
@@ -74,7 +74,7 @@ fn device(root: &Path, port: usize) -> Result<(), Failure> {
         let value = (at * 104_729 + port).to_string();
         write(&folder.join("ports/1/hw_counters").join(name), &value)?;
     }
-    // As in /sys: a link within it, that leads the same way wherever the tree is.
+    // As in /sys: a relative link.
     let class = root.join("sys/class/infiniband");
     let target = format!("../../devices/pci0000:00/0000:{port:02x}:00.0/infiniband/mlx5_{port}");
     std::fs::create_dir_all(&class)

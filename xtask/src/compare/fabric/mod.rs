@@ -1,4 +1,4 @@
-//! `cargo xtask compare fabric`: our lanes beside ucx_perftest, iperf3 and perftest.
+//! `cargo xtask compare fabric`: compares our lanes with ucx_perftest, iperf3 and perftest.
 
 mod rows;
 
@@ -28,7 +28,7 @@ pub(super) struct FabricArgs {
     /// Install missing packages without asking
     #[arg(long)]
     yes: bool,
-    /// We are inside the lab
+    /// Set inside the lab
     #[arg(long, hide = true)]
     inside: bool,
 }

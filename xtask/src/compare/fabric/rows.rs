@@ -1,4 +1,4 @@
-//! What is compared with what.
+//! The rows: our lanes and the programs that they are compared with.
 
 use super::super::pairs::Better;
 use super::super::tools::{fi_pingpong, iperf3, perf, perftest, ucx};
@@ -9,7 +9,7 @@ pub(super) struct Row {
     pub(super) peer: &'static str,
     pub(super) unit: &'static str,
     pub(super) better: Better,
-    /// The ratio to reach.
+    /// The target ratio.
     pub(super) aim: f64,
     pub(super) ours: fn() -> Result<f64, Failure>,
     pub(super) theirs: fn() -> Result<f64, Failure>,
@@ -21,13 +21,13 @@ const SHM: &str = "shm,self";
 const TCP: &str = "tcp,self";
 const OFI_TCP: &str = "tcp;ofi_rxm";
 
-/// A row beside fi_pingpong, by its time one way or by what its conversation moves.
-macro_rules! beside_pingpong {
+/// A row compared with fi_pingpong, by its one-way latency or its throughput.
+macro_rules! with_pingpong {
     ($name:expr, $ours:expr, us of ($($theirs:expr),*)) => {
-        beside_pingpong!($name, US, Less, $ours, us, $($theirs),*)
+        with_pingpong!($name, US, Less, $ours, us, $($theirs),*)
     };
     ($name:expr, $ours:expr, mb_per_s of ($($theirs:expr),*)) => {
-        beside_pingpong!($name, MBS, More, $ours, mb_per_s, $($theirs),*)
+        with_pingpong!($name, MBS, More, $ours, mb_per_s, $($theirs),*)
     };
     ($name:expr, $unit:expr, $better:ident, $ours:expr, $measurement:ident, $($theirs:expr),*) => {
         Row {
@@ -42,8 +42,8 @@ macro_rules! beside_pingpong {
     };
 }
 
-/// Like with like: `ucp_put_lat` watches the data itself, so it is compared with a plain write watched
-/// the same way; a write with immediate data is reported by a completion, as `ucp_am_lat` is.
+/// Equal operations: `ucp_put_lat` polls the data itself, so it is compared with a plain write that is polled
+/// in the same way; a write with immediate data is reported by a completion, as in `ucp_am_lat`.
 pub(super) const HOST_ROWS: &[Row] = &[
     Row {
         name: "shm write latency 64 B",
@@ -147,18 +147,18 @@ pub(super) const HOST_ROWS: &[Row] = &[
         ours: || perf(&["link-shm", "imm_lat", "64", "500000"]),
         theirs: || perf(&["shm", "imm_lat", "64", "500000"]),
     },
-    // fi_pingpong has messages alone: one way, and what a conversation of this size moves.
-    beside_pingpong!("libfabric tcp, send 64 B", &["ofi-tcp", "send_lat", "64", "50000"], us of (OFI_TCP, 64, 50000)),
-    beside_pingpong!("libfabric tcp, send 4 KiB", &["ofi-tcp", "send_lat", "4096", "50000"], us of (OFI_TCP, 4096, 50000)),
-    beside_pingpong!("libfabric tcp, send 64 KiB", &["ofi-tcp", "send_lat", "65536", "5000"], us of (OFI_TCP, 65536, 5000)),
-    beside_pingpong!("libfabric tcp, send 1 MiB", &["ofi-tcp", "send_lat", "1048576", "1000"], us of (OFI_TCP, 1048576, 1000)),
-    beside_pingpong!("libfabric tcp, bandwidth 64 B", &["ofi-tcp", "write_bw", "64", "50000"], mb_per_s of (OFI_TCP, 64, 10000)),
-    beside_pingpong!("libfabric tcp, bandwidth 4 KiB", &["ofi-tcp", "write_bw", "4096", "50000"], mb_per_s of (OFI_TCP, 4096, 10000)),
-    beside_pingpong!("libfabric tcp, bandwidth 64 KiB", &["ofi-tcp", "write_bw", "65536", "10000"], mb_per_s of (OFI_TCP, 65536, 10000)),
-    beside_pingpong!("libfabric tcp, bandwidth 1 MiB", &["ofi-tcp", "write_bw", "1048576", "2000"], mb_per_s of (OFI_TCP, 1048576, 2000)),
+    // fi_pingpong has only messages: one-way latency, and throughput of a ping-pong of this size.
+    with_pingpong!("libfabric tcp, send 64 B", &["ofi-tcp", "send_lat", "64", "50000"], us of (OFI_TCP, 64, 50000)),
+    with_pingpong!("libfabric tcp, send 4 KiB", &["ofi-tcp", "send_lat", "4096", "50000"], us of (OFI_TCP, 4096, 50000)),
+    with_pingpong!("libfabric tcp, send 64 KiB", &["ofi-tcp", "send_lat", "65536", "5000"], us of (OFI_TCP, 65536, 5000)),
+    with_pingpong!("libfabric tcp, send 1 MiB", &["ofi-tcp", "send_lat", "1048576", "1000"], us of (OFI_TCP, 1048576, 1000)),
+    with_pingpong!("libfabric tcp, bandwidth 64 B", &["ofi-tcp", "write_bw", "64", "50000"], mb_per_s of (OFI_TCP, 64, 10000)),
+    with_pingpong!("libfabric tcp, bandwidth 4 KiB", &["ofi-tcp", "write_bw", "4096", "50000"], mb_per_s of (OFI_TCP, 4096, 10000)),
+    with_pingpong!("libfabric tcp, bandwidth 64 KiB", &["ofi-tcp", "write_bw", "65536", "10000"], mb_per_s of (OFI_TCP, 65536, 10000)),
+    with_pingpong!("libfabric tcp, bandwidth 1 MiB", &["ofi-tcp", "write_bw", "1048576", "2000"], mb_per_s of (OFI_TCP, 1048576, 2000)),
 ];
 
-/// Soft-RoCE in an emulated machine: only the ratio says anything.
+/// Soft-RoCE in an emulated machine: only the ratio is meaningful.
 pub(super) const LAB_ROWS: &[Row] = &[
     Row {
         name: "verbs write bandwidth 64 KiB",
@@ -187,12 +187,12 @@ pub(super) const LAB_ROWS: &[Row] = &[
         ours: || perf(&["link-verbs", "write_bw", "65536", "1000", "rxe0", "rxe1"]),
         theirs: || perf(&["verbs", "write_bw", "65536", "1000", "rxe0", "rxe1"]),
     },
-    // Both ends on one device, as fi_pingpong ends up.
-    beside_pingpong!("libfabric verbs, send 64 B", &["ofi-verbs", "send_lat", "64", "3000", "rxe0", "rxe0"], us of ("verbs", 64, 20000)),
-    beside_pingpong!("libfabric verbs, send 4 KiB", &["ofi-verbs", "send_lat", "4096", "3000", "rxe0", "rxe0"], us of ("verbs", 4096, 5000)),
-    beside_pingpong!("libfabric verbs, send 64 KiB", &["ofi-verbs", "send_lat", "65536", "500", "rxe0", "rxe0"], us of ("verbs", 65536, 500)),
-    beside_pingpong!("libfabric verbs, send 1 MiB", &["ofi-verbs", "send_lat", "1048576", "50", "rxe0", "rxe0"], us of ("verbs", 1048576, 50)),
-    beside_pingpong!("libfabric verbs, bandwidth 64 B", &["ofi-verbs", "write_bw", "64", "2000", "rxe0", "rxe0"], mb_per_s of ("verbs", 64, 20000)),
-    beside_pingpong!("libfabric verbs, bandwidth 4 KiB", &["ofi-verbs", "write_bw", "4096", "2000", "rxe0", "rxe0"], mb_per_s of ("verbs", 4096, 5000)),
-    beside_pingpong!("libfabric verbs, bandwidth 64 KiB", &["ofi-verbs", "write_bw", "65536", "300", "rxe0", "rxe0"], mb_per_s of ("verbs", 65536, 500)),
+    // Both ends on one device, as in fi_pingpong.
+    with_pingpong!("libfabric verbs, send 64 B", &["ofi-verbs", "send_lat", "64", "3000", "rxe0", "rxe0"], us of ("verbs", 64, 20000)),
+    with_pingpong!("libfabric verbs, send 4 KiB", &["ofi-verbs", "send_lat", "4096", "3000", "rxe0", "rxe0"], us of ("verbs", 4096, 5000)),
+    with_pingpong!("libfabric verbs, send 64 KiB", &["ofi-verbs", "send_lat", "65536", "500", "rxe0", "rxe0"], us of ("verbs", 65536, 500)),
+    with_pingpong!("libfabric verbs, send 1 MiB", &["ofi-verbs", "send_lat", "1048576", "50", "rxe0", "rxe0"], us of ("verbs", 1048576, 50)),
+    with_pingpong!("libfabric verbs, bandwidth 64 B", &["ofi-verbs", "write_bw", "64", "2000", "rxe0", "rxe0"], mb_per_s of ("verbs", 64, 20000)),
+    with_pingpong!("libfabric verbs, bandwidth 4 KiB", &["ofi-verbs", "write_bw", "4096", "2000", "rxe0", "rxe0"], mb_per_s of ("verbs", 4096, 5000)),
+    with_pingpong!("libfabric verbs, bandwidth 64 KiB", &["ofi-verbs", "write_bw", "65536", "300", "rxe0", "rxe0"], mb_per_s of ("verbs", 65536, 500)),
 ];

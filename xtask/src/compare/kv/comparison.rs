@@ -1,4 +1,4 @@
-//! Programs that do the same, measured in turns.
+//! Programs that do the same, measured alternately.
 
 use serde_json::{Value, json};
 
@@ -6,16 +6,16 @@ use super::super::spread;
 use crate::Failure;
 
 pub(super) struct Comparison<'a> {
-    /// What is done, after the name of what is measured.
+    /// The operation; it follows the measure in the row's name.
     pub(super) name: String,
-    /// What one run measures: a row each.
+    /// The measures of one run: a row each.
     pub(super) measures: &'static [&'static str],
     pub(super) unit: &'static str,
     pub(super) better: Better,
     pub(super) candidates: Vec<Candidate<'a>>,
-    /// Whom to compare ours with.
+    /// The peers to compare ours with.
     pub(super) peers: Vec<Peer>,
-    /// The most that ours may show, where that is output in the unit and not peer somebody.
+    /// The maximum for ours, in the unit, where it is not compared with a peer.
     pub(super) limit: Option<f64>,
 }
 
@@ -40,28 +40,28 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// A peer, by one or more programs: the best result of each round is the peer's.
+/// A peer, measured by one or more programs: the best result of each round counts.
 pub(super) struct Peer {
     pub(super) name: &'static str,
     pub(super) programs: Vec<String>,
-    /// The ratio to reach in the first measure.
+    /// The target ratio for the first measure.
     pub(super) aim: Option<f64>,
 }
 
 impl Comparison<'_> {
-    /// Runs all in turns, a different one first in each round.
+    /// Runs all candidates in rounds, with a different one first in each round.
     pub(super) fn run(&self, rounds: u32) -> Result<Vec<Value>, Failure> {
         let candidates = self.candidates.len();
         let mut measurements = vec![vec![Vec::new(); candidates]; self.measures.len()];
         for round in 0..rounds as usize {
-            for turn in 0..candidates {
-                let turn = (round + turn) % candidates;
-                let candidate = &self.candidates[turn];
+            for offset in 0..candidates {
+                let index = (round + offset) % candidates;
+                let candidate = &self.candidates[index];
                 eprintln!("{}: round {} of {rounds}: {}", self.name, round + 1, candidate.name);
                 let run =
                     (candidate.run)().map_err(|error| format!("{}: {error}", candidate.name))?;
                 for (measure, measurement) in measurements.iter_mut().zip(run) {
-                    measure[turn].push(measurement);
+                    measure[index].push(measurement);
                 }
             }
         }
@@ -96,7 +96,7 @@ impl Comparison<'_> {
         row
     }
 
-    /// Round by round.
+    /// The ratio of each round.
     fn ratios(&self, ours: &[f64], peer: &Peer, measurements: &[Vec<f64>]) -> Vec<f64> {
         let theirs = self.candidates.iter().zip(measurements);
         let theirs: Vec<&Vec<f64>> = theirs
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_better_program_of_a_peer_counts() {
+    fn the_best_program_of_a_peer_counts() {
         let rows = comparison(Better::More, true).run(3).unwrap();
         assert_eq!(rows[0]["ratios"][0]["median"], 5.0);
         assert_eq!(rows[0]["ratios"][0]["met"], true);
@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_for_every_round() {
+    fn a_limit_applies_to_every_round() {
         let limited = |limit| Comparison { limit: Some(limit), ..comparison(Better::Less, true) };
         assert_eq!(limited(100.0).run(1).unwrap()[0]["met"], true);
         assert_eq!(limited(99.0).run(1).unwrap()[0]["met"], false);
     }
 
     #[test]
-    fn peers_alone_have_measurements_and_no_ratios() {
+    fn without_ours_there_are_no_ratios() {
         let rows = comparison(Better::More, false).run(2).unwrap();
         assert_eq!(rows[0]["programs"][1]["median"], 20.0);
         assert_eq!(rows[0]["ratios"].as_array().unwrap().len(), 0);

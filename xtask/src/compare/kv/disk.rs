@@ -1,4 +1,4 @@
-//! Stores that keep what they acknowledge: where their data lies, how soon one is back, and what a value costs that is not
+//! Durable stores: their data folders, the time to restart, and the cost of a value that is not
 //! in memory.
 
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use super::wirelane::{self, Bench};
 use super::{files, redis};
 use crate::{Failure, shell};
 
-/// Directories beside each other, on the disk that cargo builds on; they go with this.
+/// Data folders on the disk of cargo's target folder, removed on drop.
 pub(super) struct Data(PathBuf);
 
 impl Data {
@@ -26,7 +26,7 @@ impl Data {
         Ok(path.to_string_lossy().into_owned())
     }
 
-    /// Ours, with so much memory.
+    /// Starts ours with this much memory.
     pub(super) fn wirelane(&self, memory: &str) -> Result<Server, Failure> {
         let folder = self.folder("wirelane")?;
         wirelane::start_with(memory, &["--data-dir", &folder])
@@ -43,28 +43,28 @@ impl Drop for Data {
     }
 }
 
-/// A store with a million keys is killed; seconds from its next start to the first value read, by a client that
+/// Kills a store with a million keys; returns the seconds from its next start to the first value read, by a client that
 /// starts when the port is open.
 pub(super) fn restart(data: &Data) -> Result<Vec<f64>, Failure> {
     let server = data.wirelane(wirelane::MEMORY)?;
-    // Once is enough: the next round finds them.
+    // Only once: the next round finds them.
     if wirelane::get(&server, PROBE).is_err() {
         wirelane::store(&server, MILLION, 100)?;
     }
     wirelane::put(&server, PROBE, "here")?;
     drop(server);
-    let begun = Instant::now();
+    let started = Instant::now();
     let server = wirelane::spawn(wirelane::MEMORY, &["--data-dir", &data.folder("wirelane")?])?;
-    let limit = begun + Duration::from_secs(60);
+    let deadline = started + Duration::from_secs(60);
     while wirelane::get(&server, PROBE)? != "here" {
-        if Instant::now() > limit {
-            return Err("the key is not there within a minute".to_owned());
+        if Instant::now() > deadline {
+            return Err("the key was not found within a minute".to_owned());
         }
     }
-    Ok(vec![begun.elapsed().as_secs_f64()])
+    Ok(vec![started.elapsed().as_secs_f64()])
 }
 
-/// Reads a second, one at a time, of values of which a twentieth fits into memory.
+/// Reads per second, one at a time, of values of which a twentieth fits into memory.
 pub(super) fn cold_gets(server: &Server) -> Result<Vec<f64>, Failure> {
     let bench = Bench { transport: "shm", size: VALUE, depth: 1, ops: READS, device: None };
     Ok(vec![bench.rate_of(server, "1.0", VALUES)?])
@@ -76,7 +76,7 @@ pub(super) fn file_reads(data: &Data) -> Result<Vec<f64>, Failure> {
 }
 
 /// Memory for a twentieth of the values.
-pub(super) const LITTLE: &str = "4MiB";
+pub(super) const SMALL_MEMORY: &str = "4MiB";
 const VALUES: usize = 20_000;
 const VALUE: usize = 4096;
 const READS: usize = 40_000;

@@ -1,6 +1,6 @@
-//! Values in files of their own, opened, read and closed one after the other: what a store on a disk is measured by.
+//! Values in separate files, opened, read and closed one after the other: the baseline for a store on a disk.
 //!
-//! It runs as a process of its own, optimised, bound to the clients' CPU.
+//! It runs as a separate, optimised process, bound to the clients' CPU.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -16,7 +16,7 @@ use crate::{Failure, shell};
 
 #[derive(Args, Clone)]
 pub(in super::super) struct FilesArgs {
-    /// Where they lie, or will
+    /// The folder of the files
     #[arg(long)]
     folder: PathBuf,
     #[arg(long)]
@@ -24,12 +24,12 @@ pub(in super::super) struct FilesArgs {
     /// Bytes of each
     #[arg(long)]
     size: usize,
-    /// How many to read
+    /// Number of reads
     #[arg(long)]
     reads: usize,
 }
 
-/// Runs it as a process: reads a second.
+/// Runs it as a process: reads per second.
 pub(super) fn measure(
     folder: &str,
     files: usize,
@@ -43,7 +43,7 @@ pub(super) fn measure(
     Ok(vec![tools::number(output.trim())?])
 }
 
-/// We are that process.
+/// Runs in that process.
 pub(in super::super) fn read_files(args: &FilesArgs) -> Result<(), Failure> {
     let rate = rate(args).map_err(|error| format!("{}: {error}", args.folder.display()))?;
     println!("{rate:.1}");
@@ -53,22 +53,22 @@ pub(in super::super) fn read_files(args: &FilesArgs) -> Result<(), Failure> {
 fn rate(args: &FilesArgs) -> std::io::Result<f64> {
     let FilesArgs { folder, files, size, reads } = args;
     let pattern = Pattern::new(*files, *size);
-    // Written each time, as our bench writes its keys each time: so both find theirs in the page cache.
+    // Written each time, as our bench writes its keys each time: so both are in the page cache.
     (0..*files).try_for_each(|file| std::fs::write(path(folder, file), pattern.value(file, 0)))?;
     let mut bytes = vec![0; *size];
-    let begun = Instant::now();
-    for file in (0..*reads).map(|turn| turn.wrapping_mul(STRIDE) % files) {
+    let started = Instant::now();
+    for file in (0..*reads).map(|read| read.wrapping_mul(STRIDE) % files) {
         File::open(path(folder, file))?.read_exact_at(&mut bytes, 0)?;
         if bytes != pattern.value(file, 0) {
-            return Err(std::io::Error::other(format!("file {file} holds something else")));
+            return Err(std::io::Error::other(format!("file {file} has another content")));
         }
     }
-    Ok(*reads as f64 / begun.elapsed().as_secs_f64())
+    Ok(*reads as f64 / started.elapsed().as_secs_f64())
 }
 
 fn path(folder: &Path, file: usize) -> PathBuf {
     folder.join(format!("{file:06}"))
 }
 
-/// A prime: neighbours in time are not neighbours among the files.
+/// A prime: successive reads are not of neighbouring files.
 const STRIDE: usize = 7919;

@@ -1,9 +1,9 @@
-//! One connection that keeps requests in flight and checks every value it reads, since the field's own
+//! One connection that keeps requests in flight and checks every value it reads, since other
 //! generators check none.
 //!
-//! It fills the keys, measures reads, measures writes, and reads all keys back. What a server answers is
-//! known to the byte, so replies are compared where they lie and never copied. It runs as a process of its
-//! own, optimised, bound to the clients' CPU. Start at `Generator::drive`.
+//! It fills the keys, measures reads, measures writes, and reads all keys back. Every reply is known
+//! beforehand, so replies are compared in the receive buffer and never copied. It runs as a separate,
+//! optimised process, bound to the clients' CPU. Start at `Generator::drive`.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -31,7 +31,7 @@ pub(in super::super) struct GeneratorArgs {
     /// Requests in flight
     #[arg(long)]
     pub(super) depth: usize,
-    /// Reads to measure, and writes; with 0 the keys are filled and checked alone
+    /// Reads to measure, and writes; with 0 the keys are only filled and checked
     #[arg(long)]
     pub(super) ops: usize,
     #[arg(long)]
@@ -44,7 +44,7 @@ pub(super) enum Dialect {
     Memcached,
 }
 
-/// What goes over the wire. All answers but failures are known beforehand.
+/// A wire protocol. All replies except errors are known beforehand.
 pub(super) trait Protocol {
     fn send(&self, out: &mut impl Write, op: Op, key: &str, value: &[u8]) -> io::Result<()>;
     fn check(&self, from: &mut impl BufRead, op: Op, key: &str, value: &[u8]) -> io::Result<()>;
@@ -56,7 +56,7 @@ pub(super) enum Op {
     Set,
 }
 
-/// Runs it as a process: reads and writes a second.
+/// Runs it as a process: reads and writes per second.
 pub(super) fn measure(args: &GeneratorArgs) -> Result<Vec<f64>, Failure> {
     let mut command = tools::bound(0, &Build::ours().program("xtask"));
     let dialect = args.dialect.to_possible_value().expect("no dialect is skipped");
@@ -67,7 +67,7 @@ pub(super) fn measure(args: &GeneratorArgs) -> Result<Vec<f64>, Failure> {
     output.split_whitespace().map(tools::number).collect()
 }
 
-/// We are that process.
+/// Runs in that process.
 pub(in super::super) fn generate(args: &GeneratorArgs) -> Result<(), Failure> {
     let rates = match args.dialect {
         Dialect::Redis => Generator::connect(Resp::new(args.size), args).and_then(Generator::run),
@@ -85,12 +85,12 @@ struct Generator<W> {
     reader: BufReader<TcpStream>,
     writer: BufWriter<TcpStream>,
     depth: usize,
-    /// When this few are in flight, more are sent. Small values are best asked for in whole batches, as
-    /// redis-benchmark does it; with large ones the server should work while we read.
-    few: usize,
+    /// More requests are sent when at most this many are in flight. Small values are best requested in whole batches, as
+    /// in redis-benchmark; with large ones the server should work while we read.
+    refill_at: usize,
     ops: usize,
     keys: Vec<String>,
-    /// How often each key was written: its value depends on that.
+    /// Number of writes of each key, on which its value depends.
     writes: Vec<u32>,
     pattern: Pattern,
 }
@@ -101,11 +101,11 @@ impl<W: Protocol> Generator<W> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(READ_TIMEOUT))?;
         Ok(Generator {
-            wire,
+            protocol,
             reader: BufReader::with_capacity(BUFFER, stream.try_clone()?),
             writer: BufWriter::with_capacity(BUFFER, stream),
             depth: args.depth,
-            few: if args.size <= 4096 { 0 } else { args.depth / 2 },
+            refill_at: if args.size <= 4096 { 0 } else { args.depth / 2 },
             ops: args.ops,
             keys: (0..args.keys).map(|key| format!("key:{key:012}")).collect(),
             writes: vec![0; args.keys],
@@ -124,15 +124,15 @@ impl<W: Protocol> Generator<W> {
         Ok(rates)
     }
 
-    /// Operations a second, over keys in no order.
+    /// Operations per second, over keys in mixed order.
     fn rate(&mut self, op: Op, ops: usize) -> io::Result<f64> {
         let keys = self.keys.len();
         let started = Instant::now();
-        self.drive(op, (0..ops).map(|turn| turn.wrapping_mul(STRIDE) % keys))?;
+        self.drive(op, (0..ops).map(|op| op.wrapping_mul(STRIDE) % keys))?;
         Ok(ops as f64 / started.elapsed().as_secs_f64())
     }
 
-    /// Keeps up to `depth` requests in flight. What goes out, goes out in one piece.
+    /// Keeps up to `depth` requests in flight. Requests are sent in batches.
     fn drive(&mut self, op: Op, keys: impl Iterator<Item = usize>) -> io::Result<()> {
         let mut keys = keys;
         let mut in_flight = VecDeque::with_capacity(self.depth);
@@ -157,17 +157,17 @@ impl<W: Protocol> Generator<W> {
     }
 }
 
-/// Reads as many bytes as expected, and they must be these.
+/// Reads the expected bytes; others are an error.
 pub(super) fn expect(from: &mut impl BufRead, mut expected: &[u8]) -> io::Result<()> {
     while !expected.is_empty() {
-        let there = from.fill_buf()?;
-        let count = there.len().min(expected.len());
+        let received = from.fill_buf()?;
+        let count = received.len().min(expected.len());
         if count == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        if there[..count] != expected[..count] {
-            let [there, expected] = [there, expected].map(excerpt);
-            return Err(io::Error::other(format!("it answered {there:?}, not {expected:?}")));
+        if received[..count] != expected[..count] {
+            let [received, expected] = [received, expected].map(excerpt);
+            return Err(io::Error::other(format!("received {received:?}, expected {expected:?}")));
         }
         from.consume(count);
         expected = &expected[count..];
@@ -179,10 +179,10 @@ fn excerpt(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned()
 }
 
-/// What is larger goes to the system without a copy.
+/// Larger writes go to the system without a copy.
 const BUFFER: usize = 128 << 10;
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// A prime: neighbours in time are not neighbours among the keys.
+/// A prime: successive requests are not for neighbouring keys.
 const STRIDE: usize = 7919;
 
 #[cfg(test)]
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_in_pieces_is_one_answer() {
+    fn an_answer_may_arrive_in_pieces() {
         let mut pieces = BufReader::with_capacity(2, &b"+OK\r\n+OK\r\n"[..]);
         assert!(expect(&mut pieces, b"+OK\r\n").is_ok());
         assert!(expect(&mut pieces, b"+OK\r\n").is_ok());

@@ -1,4 +1,4 @@
-//! What a server uses of a CPU when nobody asks it anything.
+//! CPU time of an idle server.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::Failure;
 
 pub(super) fn redis() -> Result<Vec<f64>, Failure> {
     let server = redis::start()?;
-    used(&server, Dialect::Redis)?;
+    warm_up(&server, Dialect::Redis)?;
     ticks(&server)
 }
 
 pub(super) fn memcached() -> Result<Vec<f64>, Failure> {
     let server = memcached::start()?;
-    used(&server, Dialect::Memcached)?;
+    warm_up(&server, Dialect::Memcached)?;
     ticks(&server)
 }
 
@@ -28,8 +28,8 @@ pub(super) fn wirelane() -> Result<Vec<f64>, Failure> {
     ticks(&server)
 }
 
-/// A server that was never used might do nothing for that reason.
-fn used(server: &Server, dialect: Dialect) -> Result<(), Failure> {
+/// Uses the server first: one that was never used might be idle for that reason.
+fn warm_up(server: &Server, dialect: Dialect) -> Result<(), Failure> {
     let port = server.port.clone();
     let args = GeneratorArgs { dialect, port, size: 4096, depth: 16, ops: 1000, keys: 1000 };
     generator::measure(&args).map(drop)

@@ -7,26 +7,26 @@ use super::generator::{Op, Protocol, expect};
 use super::server::Server;
 use crate::Failure;
 
-/// With room for values of 1 MiB, which its default of 1 MiB for all of an item has not.
+/// With a larger item limit: the default of 1 MiB for an item is too small for values of 1 MiB.
 pub(super) fn start() -> Result<Server, Failure> {
     start_with(&["-I", "8m"])
 }
 
-/// As it comes: larger items mean larger pages of memory.
+/// With defaults: a larger item limit means larger pages of memory.
 pub(super) fn start_plain() -> Result<Server, Failure> {
     start_with(&[])
 }
 
 fn start_with(more: &[&str]) -> Result<Server, Failure> {
     let port = tools::free_port()?;
-    // Root must name a user to run as; to others the option means nothing.
+    // Root must name a user to run as; for others the option is ignored.
     let mut arguments = vec!["-l", "127.0.0.1", "-p", &port, "-U", "0", "-m", "4096", "-u", "root"];
     arguments.extend(more);
     Server::start("memcached", &arguments, port.clone())
 }
 
-/// The text protocol; flags and time to live are 0. memcached 1.6.18 sends the answer to each `get` by
-/// itself, even where many were asked for at once; the answers to `set` go together.
+/// The text protocol; flags and time to live are 0. memcached 1.6.18 sends the reply to each `get`
+/// separately, even for pipelined requests; the replies to `set` are sent together.
 pub(super) struct Text {
     length: Vec<u8>,
 }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_what_memcached_documents() {
+    fn requests_follow_memcacheds_documentation() {
         let mut out = Vec::new();
         Text::new(3).send(&mut out, Op::Set, "k", b"abc").unwrap();
         Text::new(3).send(&mut out, Op::Get, "k", b"abc").unwrap();
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_noticed() {
+    fn a_wrong_value_is_an_error() {
         let check = |output: &[u8]| Text::new(3).check(&mut &output[..], Op::Get, "k", b"abc");
         assert!(check(b"VALUE k 0 3\r\nabc\r\nEND\r\n").is_ok());
         assert!(check(b"VALUE k 0 3\r\nabd\r\nEND\r\n").is_err());

@@ -1,11 +1,11 @@
-//! What a million small values cost a server in memory.
+//! The memory of a server for a million small values.
 
 use super::generator::{self, Dialect, GeneratorArgs};
 use super::server::Server;
 use super::{memcached, redis, wirelane};
 use crate::Failure;
 
-/// Redis, as the system counts (`Server::resident`) or as it counts itself.
+/// Redis, counted by the system (`Server::resident`) or by itself.
 pub(super) fn redis(count: fn(&Server) -> Result<f64, Failure>) -> Result<Vec<f64>, Failure> {
     growth(redis::start()?, count, |server| fill(server, Dialect::Redis))
 }
@@ -20,7 +20,7 @@ pub(super) fn wirelane() -> Result<Vec<f64>, Failure> {
     })
 }
 
-/// Megabytes more than before.
+/// The growth in megabytes.
 fn growth(
     server: Server,
     count: fn(&Server) -> Result<f64, Failure>,
@@ -30,8 +30,8 @@ fn growth(
     fill(&server)?;
     match count(&server)? - before {
         more if more > 0.0 => Ok(vec![more]),
-        // Memory that was touched before it was needed cannot be measured so.
-        _ => Err(format!("it held {before:.0} MB before and no more after")),
+        // Memory that was touched before it was needed cannot be measured in this way.
+        _ => Err(format!("its memory did not grow from {before:.0} MB")),
     }
 }
 

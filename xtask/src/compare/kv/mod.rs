@@ -1,8 +1,8 @@
-//! `cargo xtask compare kv`: the store beside Redis and memcached on this machine, and beside perftest and
+//! `cargo xtask compare kv`: compares the store with Redis and memcached on this machine, and with perftest and
 //! Mooncake in the lab.
 //!
-//! Servers run on one CPU and clients on another, the same two for all. Values are checked wherever
-//! a generator can. Start at `plan`, which says what is compared; `comparison` runs it.
+//! Servers run on one CPU and clients on another, the same two for all. Values are checked where
+//! a generator supports it. Start at `plan`, which lists the comparisons; `comparison` runs one.
 
 mod comparison;
 mod disk;
@@ -49,10 +49,10 @@ pub(super) struct KvArgs {
     /// Install missing packages without asking
     #[arg(long)]
     yes: bool,
-    /// Leave our own store out
+    /// Leave out our own store
     #[arg(long, hide = true)]
     peers_only: bool,
-    /// We are inside the lab, where Mooncake's program lies here
+    /// Set inside the lab: the path of Mooncake's program
     #[arg(long, hide = true, value_name = "MOONCAKE")]
     inside: Option<PathBuf>,
 }
@@ -63,9 +63,9 @@ pub(super) fn run(args: &KvArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let on_the_host = plan::on_the_host();
-    let asked_for = |plans: &[Plan]| plans.iter().any(|plan| plan.matches(&args.only));
-    let with_lab = !args.no_lab && asked_for(&plan::IN_THE_LAB);
-    if !with_lab && !asked_for(&on_the_host) {
+    let is_selected = |plans: &[Plan]| plans.iter().any(|plan| plan.matches(&args.only));
+    let with_lab = !args.no_lab && is_selected(&plan::IN_THE_LAB);
+    if !with_lab && !is_selected(&on_the_host) {
         return Err(format!("no row has {:?} in its name", args.only));
     }
     prepare(args, with_lab)?;
@@ -99,19 +99,19 @@ fn prepare(args: &KvArgs, with_lab: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A row that fails says so, and the others go on: they took minutes.
+/// A failed row is reported, and the others continue.
 fn measure(plans: &[Plan], args: &KvArgs) -> Vec<Value> {
     let plans = plans.iter().filter(|plan| plan.matches(&args.only));
     let rows = plans.flat_map(|plan| match plan.run(args) {
         Ok(rows) => rows,
         Err(error) => plan.rows().map(|name| json!({ "name": name, "error": error })).collect(),
     });
-    let asked_for =
+    let is_selected =
         |row: &Value| row["name"].as_str().is_some_and(|name| name.contains(&args.only));
-    rows.filter(asked_for).collect()
+    rows.filter(is_selected).collect()
 }
 
-/// One machine for all rows: this very program runs inside.
+/// Runs this program in one machine for all rows.
 fn in_the_lab(args: &KvArgs) -> Result<Vec<Value>, Failure> {
     let ourselves =
         std::env::current_exe().map_err(|error| format!("find this program: {error}"))?;
@@ -126,5 +126,5 @@ fn in_the_lab(args: &KvArgs) -> Result<Vec<Value>, Failure> {
     let output = lab::output(&command, 1800)?;
     let line = output.lines().find(|line| line.starts_with('['));
     let parsed = line.and_then(|line| serde_json::from_str(line).ok());
-    parsed.ok_or_else(|| format!("the lab gave no results: {output}"))
+    parsed.ok_or_else(|| format!("the lab returned no results: {output}"))
 }

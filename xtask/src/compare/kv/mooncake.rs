@@ -1,4 +1,4 @@
-//! Mooncake's transfer engine over the lab's first wire, by its own bench: blocks of 64 KiB, sixteen in a
+//! Mooncake's transfer engine over the lab's first wire, with its own benchmark: blocks of 64 KiB, sixteen in a
 //! batch, one thread. It checks no value.
 
 use std::fs;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::super::tools;
 use crate::{Failure, pypi};
 
-/// Its bench, fetched on the host if need be. The Python around it is not used.
+/// Its benchmark, downloaded on the host if needed. Its Python parts are not used.
 pub(super) fn program() -> Result<PathBuf, Failure> {
     let libraries = pypi::environment("compare", PACKAGES)?.join("lib");
     let versions = fs::read_dir(&libraries)
@@ -33,13 +33,13 @@ pub(super) fn bandwidth(program: &Path, operation: &str) -> Result<Vec<f64>, Fai
     throughput(&output).map(|rate| vec![rate]).ok_or_else(|| format!("its output: {output}"))
 }
 
-/// The end whose memory is read and written. It ends with its owner.
+/// The end whose memory is read and written, killed on drop.
 struct Target {
     child: Child,
-    /// Where it answers, by which the other end knows its memory too.
+    /// Its address, which also identifies its memory.
     segment: String,
-    /// Kept open: it may have more to say.
-    _said: BufReader<ChildStderr>,
+    /// Kept open, since it may write more.
+    _stderr: BufReader<ChildStderr>,
 }
 
 impl Target {
@@ -52,9 +52,9 @@ impl Target {
         let stderr = child.stderr.take().expect("it is a pipe");
         let mut output = BufReader::new(stderr);
         let segment = output.by_ref().lines().map_while(Result::ok).find_map(|line| segment(&line));
-        let mut target = Target { child, segment: String::new(), _said: output };
+        let mut target = Target { child, segment: String::new(), _stderr: output };
         target.segment = segment.ok_or("the target ended before it listened")?;
-        // It listens before its memory is registered, and says nothing afterwards.
+        // It listens before its memory is registered, and does not report the registration.
         std::thread::sleep(Duration::from_secs(3));
         Ok(target)
     }
@@ -82,7 +82,7 @@ fn segment(line: &str) -> Option<String> {
     Some(address.trim().to_owned())
 }
 
-/// Its last words: Test completed: duration 3.01, batch count 64, throughput 22.28 MB/s
+/// From its last line: Test completed: duration 3.01, batch count 64, throughput 22.28 MB/s
 fn throughput(output: &str) -> Option<f64> {
     let line = output.lines().find(|line| line.contains("Test completed"))?;
     line.split_once("throughput ")?.1.strip_suffix(" MB/s")?.parse().ok()
@@ -90,8 +90,8 @@ fn throughput(output: &str) -> Option<f64> {
 
 const PACKAGES: &[&str] = &["mooncake-transfer-engine-non-cuda==0.3.13.post1"];
 
-/// RoCE v2 of the IPv4 address; and one thread that polls instead of two, which is faster where it is
-/// bound to one CPU (20.4 beside 15.6 MB/s for reads, two runs each, in the lab).
+/// RoCE v2 of the IPv4 address; and one polling thread instead of two, which is faster on
+/// one CPU (20.4 instead of 15.6 MB/s for reads, two runs each, in the lab).
 const SETTINGS: [(&str, &str); 2] = [("MC_GID_INDEX", "1"), ("MC_WORKERS_PER_CTX", "1")];
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_log_is_read() {
+    fn its_log_is_parsed() {
         let output = "I1115 10:43:31.5 247 transfer_engine_impl.cpp:183] Transfer Engine RPC using P2P \
                     handshake, listening on 10.77.0.2:15374";
         assert_eq!(segment(output), Some("10.77.0.2:15374".to_owned()));

@@ -1,4 +1,4 @@
-//! What is compared with what, and what we aim at.
+//! The comparisons of the store, with their target ratios.
 
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ pub(super) fn on_the_host() -> Vec<Plan> {
     same_host.chain(others).chain(on_disk).collect()
 }
 
-/// Soft-RoCE in an emulated machine: only the ratio says anything.
+/// Soft-RoCE in an emulated machine: only the ratio is meaningful.
 pub(super) const IN_THE_LAB: [Plan; 1] = [Plan::Verbs];
 
 impl Plan {
@@ -93,7 +93,7 @@ impl Plan {
         let ours = ours(args, wirelane::MEMORY)?;
         let load = Load { size, depth };
         let mut comparison = self.comparison("1/s", Better::More);
-        // A run of ours should not be over before it has begun.
+        // More operations for ours, so that a run is not too short.
         let bench = Bench { transport: "shm", size, depth, ops: load.ops() * 10, device: None };
         comparison.candidates.extend(ours.iter().map(|ours| bench.candidate(ours)));
         comparison.candidates.extend(load.redis(&redis));
@@ -137,7 +137,7 @@ impl Plan {
         comparison.run(args.runs)
     }
 
-    /// Once is enough: it comes out the same.
+    /// One round: the result does not vary.
     fn memory(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         let mut comparison = self.comparison("MB", Better::Less);
         if !args.peers_only {
@@ -154,7 +154,7 @@ impl Plan {
         comparison.run(1)
     }
 
-    /// A tick may be what was left of the time before: one is none.
+    /// One tick may belong to the time before, and is accepted.
     fn idle(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         let mut comparison = self.comparison("ticks of 10 ms", Better::Less);
         comparison.limit = Some(1.0);
@@ -166,7 +166,7 @@ impl Plan {
         comparison.run(1)
     }
 
-    /// Every write is synced before it is answered.
+    /// Every write is synced before it is acknowledged.
     fn durable(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         let data = Data::new()?;
         let redis = data.redis()?;
@@ -178,7 +178,7 @@ impl Plan {
                 Candidate::new(name, move || Ok(vec![bench.rate_of(ours, "0.0", 20_000)?]))
             }));
         }
-        // Of their results the second is for writes.
+        // The second of their results is for writes.
         let writes = |measurements: Result<Vec<f64>, Failure>| Ok(vec![measurements?[1]]);
         let (size, depth, ops, redis) = (4096, 16, 60_000, &redis);
         comparison.candidates.push(Candidate::new(benchmark_name(1, depth), move || {
@@ -203,10 +203,10 @@ impl Plan {
         comparison.run(args.runs)
     }
 
-    /// All is in the page cache, both the database and the files, and nothing of it in our memory.
+    /// The database and the files are in the page cache, and nothing is in our memory.
     fn cold(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         let data = Data::new()?;
-        let ours = (!args.peers_only).then(|| data.wirelane(disk::LITTLE)).transpose()?;
+        let ours = (!args.peers_only).then(|| data.wirelane(disk::SMALL_MEMORY)).transpose()?;
         let mut comparison = self.comparison("1/s", Better::More);
         let gets = |ours| Candidate::new(OURS, move || disk::cold_gets(ours));
         comparison.candidates.extend(ours.iter().map(gets));
@@ -219,7 +219,7 @@ impl Plan {
             true => None,
             false => Some(wirelane::start_on("256MiB", Some("rxe1"))?),
         };
-        let mooncake = args.inside.as_deref().ok_or("verbs are in the lab")?;
+        let mooncake = args.inside.as_deref().ok_or("verbs run only in the lab")?;
         let mut comparison = self.comparison("MB/s", Better::More);
         let bench = Bench {
             transport: "verbs",
@@ -276,7 +276,7 @@ fn ours(args: &KvArgs, memory: &str) -> Result<Option<Server>, Failure> {
     (!args.peers_only).then(|| wirelane::start_with(memory, &[])).transpose()
 }
 
-/// What one connection asks of Redis and memcached.
+/// The load of one connection to Redis and memcached.
 #[derive(Clone, Copy)]
 struct Load {
     size: usize,
@@ -284,7 +284,7 @@ struct Load {
 }
 
 impl Load {
-    /// About half a second.
+    /// For about half a second.
     fn ops(self) -> usize {
         match (self.size, self.depth) {
             (..=4096, 1) => 20_000,
@@ -296,7 +296,7 @@ impl Load {
         }
     }
 
-    /// Redis by its own program, and by ours, which checks.
+    /// Redis measured by its own program, and by ours, which checks values.
     fn redis<'a>(self, server: &'a Server) -> [Candidate<'a>; 2] {
         [self.redis_benchmark(server, 1), self.checked("redis", Dialect::Redis, server)]
     }
@@ -314,7 +314,7 @@ impl Load {
         Candidate::new(checked_name(name), move || generator::measure(&args))
     }
 
-    /// The better of the two counts.
+    /// The better of the two results counts.
     fn redis_peer(self, aim: Option<f64>) -> Peer {
         let programs = vec![benchmark_name(1, self.depth), checked_name("redis")];
         Peer { name: "Redis", programs, aim }
@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_found_by_any_part_of_their_names() {
+    fn rows_are_selected_by_any_part_of_their_names() {
         let plan = Plan::SameHost { size: 4096, depth: 16 };
         assert!(plan.matches("GET 4 KiB, same host, sixteen in flight"));
         assert!(plan.matches("PUT 4"));

@@ -1,4 +1,4 @@
-//! Redis, without persistence unless output otherwise: its server, its own generator, and its language for ours.
+//! Redis, without persistence by default: its server, its own generator, and its protocol for ours.
 
 use std::io::{self, BufRead, Write};
 use std::process::Command;
@@ -14,7 +14,7 @@ pub(super) fn start() -> Result<Server, Failure> {
     Server::start("redis-server", &arguments, port.clone())
 }
 
-/// One that syncs every write before it answers. Its log is not written anew meanwhile.
+/// A server that syncs every write before it replies. Its log is not rewritten.
 pub(super) fn start_durable(folder: &str) -> Result<Server, Failure> {
     let port = tools::free_port()?;
     let mut arguments = vec!["--bind", "127.0.0.1", "--port", &port, "--save", "", "--dir", folder];
@@ -23,8 +23,8 @@ pub(super) fn start_durable(folder: &str) -> Result<Server, Failure> {
     Server::start("redis-server", &arguments, port.clone())
 }
 
-/// redis-benchmark: GETs and SETs a second. It writes before it reads, always the same key, the fastest
-/// it can do (`-r` takes a random key each time). It looks at no value, but the server counts keys that
+/// redis-benchmark: GETs and SETs per second. It writes before it reads, always the same key, which is its
+/// fastest mode (`-r` uses random keys). It checks no value, but the server counts keys that
 /// it did not find.
 pub(super) fn benchmark(
     server: &Server,
@@ -40,12 +40,12 @@ pub(super) fn benchmark(
     let missed_before = info(server, "stats", "keyspace_misses")?;
     let output = shell::output(&mut tools::limited(command))?;
     if info(server, "stats", "keyspace_misses")? > missed_before {
-        return Err("redis-benchmark read keys that were not there".to_owned());
+        return Err("redis-benchmark read missing keys".to_owned());
     }
     Ok(vec![rate(&output, "GET")?, rate(&output, "SET")?])
 }
 
-/// Megabytes, by its own account.
+/// Megabytes, counted by Redis itself.
 pub(super) fn used_memory(server: &Server) -> Result<f64, Failure> {
     Ok(info(server, "memory", "used_memory")? / 1e6)
 }
@@ -69,7 +69,7 @@ fn rate(output: &str, test: &str) -> Result<f64, Failure> {
 
 /// RESP, for keys of 16 bytes.
 pub(super) struct Resp {
-    /// How many bytes follow, in both directions.
+    /// The length prefix, in both directions.
     length: Vec<u8>,
 }
 
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_read_from_the_table() {
+    fn rates_are_parsed_from_the_table() {
         let output = "\"test\",\"rps\",\"avg_latency_ms\"\n\
                     \"SET\",\"421052.62\",\"0.034\"\n\"GET\",\"470588.22\",\"0.030\"\n";
         assert_eq!(rate(output, "GET"), Ok(470_588.22));
@@ -121,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_what_redis_documents() {
+    fn a_request_follows_rediss_documentation() {
         let mut out = Vec::new();
         Resp::new(3).send(&mut out, Op::Set, "key:000000000007", b"abc").unwrap();
         assert_eq!(out, b"*3\r\n$3\r\nSET\r\n$16\r\nkey:000000000007\r\n$3\r\nabc\r\n");
     }
 
     #[test]
-    fn a_wrong_value_is_noticed() {
+    fn a_wrong_value_is_an_error() {
         let check = |output: &[u8]| Resp::new(3).check(&mut &output[..], Op::Get, "", b"abc");
         assert!(check(b"$3\r\nabc\r\n").is_ok());
         assert!(check(b"$3\r\nabd\r\n").is_err());

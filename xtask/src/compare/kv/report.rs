@@ -1,4 +1,4 @@
-//! The rows, for people.
+//! The rows as text.
 
 use serde_json::Value;
 
@@ -13,9 +13,9 @@ pub(super) fn print(rows: &[Value]) {
             println!("    {:32} {}", text(program, "program"), measurements(program));
         }
         for ratio in list(row, "ratios") {
-            let beside = format!("ratio beside {}", text(ratio, "beside"));
+            let peer = format!("ratio to {}", text(ratio, "beside"));
             let aim = ratio["aim"].as_f64().map(|aim| format!("   aim {aim}: {}", verdict(ratio)));
-            println!("  = {beside:32} {}{}", measurements(ratio), aim.unwrap_or_default());
+            println!("  = {peer:32} {}{}", measurements(ratio), aim.unwrap_or_default());
         }
         if let Some(limit) = row["limit"].as_f64() {
             println!("  = at most {limit}: {}", verdict(row));
@@ -28,7 +28,7 @@ fn measurements(spread: &Value) -> String {
     format!("{median:>10} ({min}-{max})")
 }
 
-/// Four digits say enough.
+/// With about four digits.
 fn number(value: &Value) -> String {
     match value.as_f64().unwrap_or(f64::NAN) {
         value if value.abs() >= 100.0 => format!("{value:.0}"),

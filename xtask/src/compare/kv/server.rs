@@ -1,14 +1,14 @@
-//! A server to be measured: its process, its memory, its use of a CPU.
+//! A server to be measured: its process, memory and CPU time.
 
 use std::process::{Child, Command, Stdio};
 
 use super::super::tools;
 use crate::Failure;
 
-/// A running server; it ends with its owner.
+/// A running server, killed on drop.
 pub(in super::super) struct Server {
     child: Child,
-    /// What was started; for a store of ours its clients are the same program.
+    /// The program; clients of our store are the same program.
     pub(super) program: String,
     pub(super) port: String,
 }
@@ -17,8 +17,8 @@ impl Server {
     /// Starts it on the servers' CPU, and waits until it listens on `port`.
     pub(super) fn start(program: &str, arguments: &[&str], port: String) -> Result<Self, Failure> {
         let bound = tools::bound(1, program);
-        // However we end, the kernel ends it with us. Both programs before it become it, so that the
-        // process we know is the server.
+        // The kernel kills it when we exit. setpriv and taskset execute it, so the
+        // child process is the server.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]).arg(bound.get_program()).args(bound.get_args());
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
@@ -31,14 +31,14 @@ impl Server {
         Ok(server)
     }
 
-    /// Megabytes of memory it holds now, huge pages among them.
+    /// Its resident memory in megabytes, including huge pages.
     pub(super) fn resident(&self) -> Result<f64, Failure> {
         let status = self.proc("status")?;
         let kilobytes = resident_kilobytes(&status);
         kilobytes.map(|kilobytes| kilobytes * 1024.0 / 1e6).ok_or_else(|| "no VmRSS".to_owned())
     }
 
-    /// CPU time it has used so far, all threads, in ticks of 10 ms.
+    /// Its CPU time so far, of all threads, in ticks of 10 ms.
     pub(super) fn ticks(&self) -> Result<f64, Failure> {
         let stat = self.proc("stat")?;
         ticks(&stat).ok_or_else(|| format!("no times in {stat}"))
@@ -57,7 +57,7 @@ impl Drop for Server {
     }
 }
 
-/// proc(5): VmRSS leaves out what lies in huge pages.
+/// proc(5): VmRSS does not include huge pages.
 fn resident_kilobytes(status: &str) -> Option<f64> {
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -66,7 +66,7 @@ fn resident_kilobytes(status: &str) -> Option<f64> {
     Some(field("VmRSS:")? + field("HugetlbPages:").unwrap_or(0.0))
 }
 
-/// proc(5): utime and stime, fields 14 and 15; the name, field 2, may hold blanks.
+/// proc(5): utime and stime, fields 14 and 15; the name, field 2, may contain spaces.
 fn ticks(stat: &str) -> Option<f64> {
     let mut fields = stat.rsplit_once(") ")?.1.split_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<f64>().ok();
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn huge_pages_are_memory_too() {
+    fn huge_pages_are_included() {
         let status = "Name:\tx\nVmRSS:\t    1000 kB\nHugetlbPages:\t    2048 kB\n";
         assert_eq!(resident_kilobytes(status), Some(3048.0));
         assert_eq!(resident_kilobytes("VmRSS:\t 7 kB\n"), Some(7.0));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_blanks_does_not_shift_the_times() {
+    fn a_name_with_spaces_does_not_shift_the_times() {
         let stat = "7 (a b) c) S 1 7 7 0 -1 4194560 1 0 0 0 30 12 0 0 20 0 1 0 100 1 1";
         assert_eq!(ticks(stat), Some(42.0));
     }

@@ -11,12 +11,12 @@ use super::super::tools;
 use super::server::Server;
 use crate::{Failure, shell};
 
-/// Starts the store of a build with so much memory, and waits until it says that it is healthy.
+/// Starts the store of a build with this much memory, and waits until it is healthy.
 pub(in super::super) fn start(program: &str, memory: &str) -> Result<Server, Failure> {
     start_program(program, memory, &[])
 }
 
-/// As [`start`], of our build, on one RDMA device only.
+/// As [`start`], with our build, on one RDMA device only.
 pub(super) fn start_on(memory: &str, device: Option<&str>) -> Result<Server, Failure> {
     let settings = device.map(settings).transpose()?;
     let settings: Vec<&str> =
@@ -24,7 +24,7 @@ pub(super) fn start_on(memory: &str, device: Option<&str>) -> Result<Server, Fai
     start_with(memory, &settings)
 }
 
-/// As [`start`], of our build, with more arguments.
+/// As [`start`], with our build and more arguments.
 pub(super) fn start_with(memory: &str, more: &[&str]) -> Result<Server, Failure> {
     start_program(&ours(), memory, more)
 }
@@ -33,10 +33,10 @@ fn start_program(program: &str, memory: &str, more: &[&str]) -> Result<Server, F
     let http = tools::free_port()?;
     let server = spawn_with(program, memory, &http, more)?;
     let status = format!("127.0.0.1:{http}");
-    let limit = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(10);
     while !healthy(&status) {
-        if Instant::now() > limit {
-            return Err(format!("http://{status}/healthz did not say 200 in 10 s"));
+        if Instant::now() > deadline {
+            return Err(format!("http://{status}/healthz did not return 200 in 10 s"));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -56,7 +56,7 @@ fn spawn_with(program: &str, memory: &str, http: &str, more: &[&str]) -> Result<
     Server::start(program, &arguments, port)
 }
 
-/// A settings file that names the device: both ends on one would never use the wire.
+/// A settings file with the device: with both ends on one device the wire would not be used.
 fn settings(device: &str) -> Result<String, Failure> {
     let file = std::env::temp_dir().join(format!("wirelane-compare-{device}.yaml"));
     std::fs::write(&file, format!("transport:\n  rdma_device: {device}\n"))
@@ -87,7 +87,7 @@ pub(in super::super) struct Bench {
 }
 
 impl Bench {
-    /// GETs and PUTs a second.
+    /// GETs and PUTs per second.
     pub(super) fn get_and_put(self, server: &Server) -> Result<Vec<f64>, Failure> {
         Ok(vec![self.run(server, "1.0", "ops_per_s")?, self.run(server, "0.0", "ops_per_s")?])
     }
@@ -97,7 +97,7 @@ impl Bench {
         Ok(vec![self.run(server, "1.0", "bytes_per_s")? / 1e6])
     }
 
-    /// Requests a second, over so many keys.
+    /// Requests per second, over this many keys.
     pub(in super::super) fn rate_of(
         self,
         server: &Server,
@@ -127,14 +127,14 @@ impl Bench {
     }
 }
 
-/// Writes so many keys, and reads and checks as many of them.
+/// Writes this many keys, and reads and checks as many.
 pub(super) fn fill(server: &Server, values: usize, size: usize) -> Result<(), Failure> {
     let bench = Bench { transport: "shm", size, depth: 16, ops: values, device: None };
     let output = bench.bench(server, &["--read-ratio", "1.0", "--keys", &values.to_string()])?;
     answer(&output, "shm", "ops").map(drop)
 }
 
-/// Writes so many keys, many at a time.
+/// Writes this many keys, many in flight.
 pub(super) fn store(server: &Server, values: usize, size: usize) -> Result<(), Failure> {
     let bench = Bench { transport: "shm", size, depth: 256, ops: values, device: None };
     bench.bench(server, &["--fill-only", "--keys", &values.to_string()]).map(drop)
@@ -144,7 +144,7 @@ pub(super) fn put(server: &Server, key: &str, value: &str) -> Result<(), Failure
     kv(server, &["put", key, value]).map(drop)
 }
 
-/// The value of a key that is there.
+/// The value of an existing key.
 pub(super) fn get(server: &Server, key: &str) -> Result<String, Failure> {
     kv(server, &["get", key])
 }
@@ -155,9 +155,9 @@ fn kv(server: &Server, words: &[&str]) -> Result<String, Failure> {
     shell::output(&mut tools::limited(command))
 }
 
-/// A field of the one document that a bench prints, if it went well and over the right transport.
+/// A field of the document that a bench prints, if it succeeded over the right transport.
 fn answer(output: &str, transport: &str, field: &str) -> Result<f64, Failure> {
-    let wrong = |what: &str| format!("{what} in what wirelane kv bench output: {output}");
+    let wrong = |what: &str| format!("{what} in the output of wirelane kv bench: {output}");
     let report: Value = serde_json::from_str(output).map_err(|_| wrong("no JSON"))?;
     if report["errors"] != 0 {
         return Err(wrong("errors"));
@@ -179,20 +179,22 @@ pub(super) const MEMORY: &str = "2GiB";
 mod tests {
     use super::*;
 
-    const SAID: &str = r#"{"transport":"shm","op":"get","value_size":4096,"depth":16,"clients":1,
+    const OUTPUT: &str = r#"{"transport":"shm","op":"get","value_size":4096,"depth":16,"clients":1,
         "ops":1000,"seconds":0.5,"ops_per_s":2000.0,"bytes_per_s":8192000.0,
         "latency_us":{"p50":1.0,"p99":2.0,"p999":3.0,"max":4.0},"errors":0}"#;
 
     #[test]
-    fn a_bench_is_read_by_field() {
-        assert_eq!(answer(SAID, "shm", "ops_per_s"), Ok(2000.0));
-        assert_eq!(answer(SAID, "shm", "ops"), Ok(1000.0));
+    fn fields_are_read_from_the_output() {
+        assert_eq!(answer(OUTPUT, "shm", "ops_per_s"), Ok(2000.0));
+        assert_eq!(answer(OUTPUT, "shm", "ops"), Ok(1000.0));
     }
 
     #[test]
-    fn a_bench_with_errors_or_by_another_way_counts_for_nothing() {
-        assert!(answer(SAID, "tcp", "ops_per_s").is_err());
-        assert!(answer(&SAID.replace("\"errors\":0", "\"errors\":1"), "shm", "ops_per_s").is_err());
+    fn errors_and_another_transport_are_refused() {
+        assert!(answer(OUTPUT, "tcp", "ops_per_s").is_err());
+        assert!(
+            answer(&OUTPUT.replace("\"errors\":0", "\"errors\":1"), "shm", "ops_per_s").is_err()
+        );
         assert!(answer("wirelane: cannot connect", "shm", "ops_per_s").is_err());
     }
 }

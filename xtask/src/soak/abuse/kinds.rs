@@ -1,4 +1,4 @@
-//! What others do that they should not.
+//! The kinds of misbehaviour.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -41,11 +41,11 @@ impl AbuseKind {
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            AbuseKind::Honest => "one client that does nothing wrong",
-            AbuseKind::Noise => "noise on the ports of links and HTTP",
-            AbuseKind::NeverReads => "eight that ask and do not read",
-            AbuseKind::Vanishes => "one after the other killed in mid-transfer",
-            AbuseKind::ManyClients => "1000 that come at once, and stay",
+            AbuseKind::Honest => "one well-behaved client",
+            AbuseKind::Noise => "random bytes on the ports of links and HTTP",
+            AbuseKind::NeverReads => "eight that send requests and do not read",
+            AbuseKind::Vanishes => "clients killed during transfers",
+            AbuseKind::ManyClients => "1000 idle clients",
             AbuseKind::FullPool => "one that writes into a full pool",
             AbuseKind::FullDisk => "one that writes to a full disk",
             AbuseKind::WrongScope => "one whose token is for other keys",
@@ -54,18 +54,18 @@ impl AbuseKind {
         }
     }
 
-    /// The bystander only reads there.
+    /// Whether the server is full: the measured client then only reads.
     pub(super) fn refuses_writes(self) -> bool {
         matches!(self, AbuseKind::FullPool | AbuseKind::FullDisk)
     }
 
-    /// What must be so before.
+    /// Prepares the server.
     pub(super) fn prepare(self, server: &TestServer) -> Result<(), Failure> {
         if self.refuses_writes() {
-            let (writer, begun) = (writer(server)?, Instant::now());
+            let (writer, started) = (writer(server)?, Instant::now());
             while writer.take().errors == 0 {
-                if begun.elapsed() > Duration::from_secs(60) {
-                    return Err(format!("{}: it is not full", self.name()));
+                if started.elapsed() > Duration::from_secs(60) {
+                    return Err(format!("{}: the server is not full", self.name()));
                 }
                 std::thread::sleep(Duration::from_millis(100));
             }
@@ -79,14 +79,14 @@ impl AbuseKind {
             AbuseKind::Honest => Offender::of(vec![Client::start(&links, "tcp", 50)?]),
             AbuseKind::Noise => {
                 let http = server.server.http.clone();
-                Offender::of(Vec::new()).again(move || {
+                Offender::of(Vec::new()).repeat(move || {
                     flood(&links);
                     flood(&http);
                     600
                 })
             }
             AbuseKind::NeverReads => never_read(server)?,
-            AbuseKind::Vanishes => Offender::of(Vec::new()).again(move || {
+            AbuseKind::Vanishes => Offender::of(Vec::new()).repeat(move || {
                 let client = Client::start(&links, "tcp", 51);
                 std::thread::sleep(Duration::from_millis(100));
                 drop(client);
@@ -98,12 +98,12 @@ impl AbuseKind {
             AbuseKind::FullPool | AbuseKind::FullDisk => Offender::of(vec![writer(server)?]),
             AbuseKind::WrongScope => {
                 let token = server.token("other").ok_or("there is no token")?;
-                let told = format!("token={token}");
-                Offender::of(vec![Client::start_with(&links, "tcp", 53, &[&told])?])
+                let argument = format!("token={token}");
+                Offender::of(vec![Client::start_with(&links, "tcp", 53, &[&argument])?])
             }
             AbuseKind::ExpiredCertificate => {
                 let [certificate, key] = ["late.pem", "late.key"].map(|name| server.path(name));
-                Offender::of(Vec::new()).again(move || {
+                Offender::of(Vec::new()).repeat(move || {
                     let mut command = Command::new("openssl");
                     command.args(["s_client", "-alpn", "h2", "-connect", &links]);
                     command.arg("-cert").arg(&certificate).arg("-key").arg(&key);
@@ -114,18 +114,18 @@ impl AbuseKind {
             }
             AbuseKind::Replay => {
                 let recorded = record(server)?;
-                Offender::of(Vec::new()).again(move || replay(&links, &recorded))
+                Offender::of(Vec::new()).repeat(move || replay(&links, &recorded))
             }
         })
     }
 }
 
-/// One that writes what there is no room for.
+/// A client that writes values for which there is no space.
 fn writer(server: &TestServer) -> Result<Client, Failure> {
     Client::start_with(&server.server.links, "tcp", 54, &["space=2", "reads=0", "bytes=131072"])
 }
 
-/// Four clients that stand still in the middle of what they do, and four callers of HTTP.
+/// Four clients that are stopped during transfers, and four HTTP connections.
 fn never_read(server: &TestServer) -> Result<Offender, Failure> {
     let start = |transport: &&str| Client::start(&server.server.links, transport, 55);
     let clients = ["shm", "tcp", "tcp", "grpc"].iter().map(start).collect::<Result<Vec<_>, _>>()?;
@@ -135,17 +135,17 @@ fn never_read(server: &TestServer) -> Result<Offender, Failure> {
     for _ in 0..4 {
         let Ok(mut caller) = TcpStream::connect(&server.server.http) else { continue };
         let _ = caller.set_write_timeout(Some(Duration::from_millis(100)));
-        offender = offender.again(move || {
-            let asked = caller.write_all(b"GET /metrics HTTP/1.1\r\nHost: soak\r\n\r\n");
-            // It is full, or closed in our face.
-            asked.map_or_else(|_| std::thread::sleep(Duration::from_millis(50)), drop);
+        offender = offender.repeat(move || {
+            let sent = caller.write_all(b"GET /metrics HTTP/1.1\r\nHost: soak\r\n\r\n");
+            // The socket is full, or closed by the server.
+            sent.map_or_else(|_| std::thread::sleep(Duration::from_millis(50)), drop);
             1
         });
     }
     Ok(offender)
 }
 
-/// What a client says in the first half second.
+/// The bytes that a client sends in the first half second.
 fn record(server: &TestServer) -> Result<Vec<u8>, Failure> {
     let failed = |error: std::io::Error| format!("record a handshake: {error}");
     let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
@@ -157,18 +157,18 @@ fn record(server: &TestServer) -> Result<Vec<u8>, Failure> {
     let (mut back, mut to) = (far.try_clone().map_err(failed)?, near.try_clone().map_err(failed)?);
     std::thread::spawn(move || std::io::copy(&mut back, &mut to));
     near.set_read_timeout(Some(Duration::from_millis(500))).map_err(failed)?;
-    let (mut said, mut bytes) = (Vec::new(), [0; 4096]);
+    let (mut recorded, mut bytes) = (Vec::new(), [0; 4096]);
     while let Ok(count @ 1..) = near.read(&mut bytes)
-        && said.len() < 16_384
+        && recorded.len() < 16_384
     {
-        said.extend(&bytes[..count]);
+        recorded.extend(&bytes[..count]);
         far.write_all(&bytes[..count]).map_err(failed)?;
     }
     let _ = far.shutdown(Shutdown::Both);
-    Ok(said)
+    Ok(recorded)
 }
 
-/// Says it again, and hears the end.
+/// Sends them again, and reads to the end.
 fn replay(links: &str, recorded: &[u8]) -> u64 {
     let Ok(mut caller) = TcpStream::connect(links) else { return 0 };
     let _ = caller.set_read_timeout(Some(Duration::from_secs(1)));

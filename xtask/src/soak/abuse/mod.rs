@@ -1,9 +1,9 @@
-//! `cargo xtask soak --abuse`: what a client notices of others that misbehave.
+//! `cargo xtask soak --abuse`: the effect of misbehaving clients on another client.
 //!
-//! A bystander reads and writes values of 4 KiB, one at a time. It is left alone and disturbed in turns, a few seconds each; the
-//! table has the medians. The server is bound to one CPU and everybody else to another, so that where the system puts
-//! them does not matter: it would more than most of what is measured. Nothing here passes or fails: whoever uses a CPU takes it from others, so the first row is a
-//! client that does nothing wrong.
+//! A measured client reads and writes values of 4 KiB, one at a time. It runs alone and disturbed alternately, a few seconds each; the
+//! table has the medians. The server is bound to one CPU and all others to another, since their placement by the system
+//! would have a larger effect than most misbehaviour. There is no verdict: every client takes CPU time from others, so the first row is a
+//! well-behaved client.
 
 mod kinds;
 mod offender;
@@ -25,7 +25,7 @@ pub(super) fn run() -> Result<ExitCode, Failure> {
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).map_err(|error| format!("create {folder:?}: {error}"))?;
     println!(
-        "| {:<46} | by | acts/s | ops/s alone | meanwhile | ratio | p99 µs alone | meanwhile | ratio | errors |",
+        "| {:<46} | over | acts/s | ops/s alone | disturbed | ratio | p99 µs alone | disturbed | ratio | errors |",
         "others"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
@@ -40,34 +40,34 @@ pub(super) fn run() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Alone and disturbed, in turns.
+/// Measures the client alone and disturbed, alternately.
 fn measure(kind: AbuseKind, server: &TestServer, transport: &str) -> Result<String, Failure> {
     let reads = if kind.refuses_writes() { "reads=100" } else { "reads=90" };
-    let mut told = vec!["bytes=4096", "space=1", reads];
+    let mut arguments = vec!["bytes=4096", "space=1", reads];
     let token = server.token("root").map(|token| format!("token={token}"));
-    told.extend(token.as_deref());
-    let bystander = Client::start_with(&server.server.links, transport, 7, &told)?;
-    // Its keys are written first.
+    arguments.extend(token.as_deref());
+    let measured = Client::start_with(&server.server.links, transport, 7, &arguments)?;
+    // Time to write its keys.
     std::thread::sleep(Duration::from_secs(3));
-    let [mut alone, mut meanwhile] = [const { Vec::new() }; 2];
+    let [mut alone, mut under_abuse] = [const { Vec::new() }; 2];
     let (mut acts, mut errors) = (0.0, 0);
-    // Where others have filled the place, it is full from then on.
+    // A server that is filled here stays full.
     kind.prepare(server)?;
     for _ in 0..ROUNDS {
-        let calm = watch(&bystander);
+        let calm = watch(&measured);
         let offender = kind.begin(server)?;
-        let disturbed = watch(&bystander);
+        let disturbed = watch(&measured);
         acts += offender.end() as f64;
         errors += calm.errors + calm.unknown + disturbed.errors + disturbed.unknown;
         alone.push(calm);
-        meanwhile.push(disturbed);
-        std::thread::sleep(REST);
+        under_abuse.push(disturbed);
+        std::thread::sleep(PAUSE);
     }
     let seconds = LENGTH.as_secs_f64();
     let rate = |done: &Results| done.times.count() as f64 / seconds;
     let p99 = |done: &Results| done.times.quantile_us(0.99);
-    let [calm, slow] = [&alone, &meanwhile].map(|rounds| median(rounds, rate));
-    let [soon, late] = [&alone, &meanwhile].map(|rounds| median(rounds, p99));
+    let [calm, slow] = [&alone, &under_abuse].map(|rounds| median(rounds, rate));
+    let [soon, late] = [&alone, &under_abuse].map(|rounds| median(rounds, p99));
     let (speed, delay) = (slow / calm, late / soon);
     let acts = acts / seconds / f64::from(ROUNDS);
     Ok(format!(
@@ -75,12 +75,12 @@ fn measure(kind: AbuseKind, server: &TestServer, transport: &str) -> Result<Stri
     ))
 }
 
-/// What the bystander does for a while.
-fn watch(bystander: &Client) -> Results {
-    // What it does is told each second: up to here, and from here on.
-    bystander.take();
+/// The results of the measured client over [`LENGTH`].
+fn watch(measured: &Client) -> Results {
+    // Discards the results before.
+    measured.take();
     std::thread::sleep(LENGTH);
-    bystander.take()
+    measured.take()
 }
 
 fn median(rounds: &[Results], of: impl Fn(&Results) -> f64) -> f64 {
@@ -91,5 +91,5 @@ fn median(rounds: &[Results], of: impl Fn(&Results) -> f64) -> f64 {
 
 const ROUNDS: u32 = 3;
 const LENGTH: Duration = Duration::from_secs(3);
-/// For what was disturbed to be over: half-open connections, clients that are taken apart.
-const REST: Duration = Duration::from_secs(1);
+/// Time for the server to clean up half-open connections and sessions.
+const PAUSE: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Somebody who misbehaves, until told to stop.
+//! Misbehaving threads or clients, until they are stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use super::super::load::Client;
 
-/// Threads that do something again and again, or processes.
+/// Threads that repeat an action, or client processes.
 pub(super) struct Offender {
     stop: Arc<AtomicBool>,
     acts: Arc<AtomicU64>,
@@ -15,14 +15,14 @@ pub(super) struct Offender {
 }
 
 impl Offender {
-    /// Clients that are there, and do what they do.
+    /// Running clients.
     pub(super) fn of(clients: Vec<Client>) -> Self {
         let (stop, acts, threads) = (Arc::default(), Arc::default(), Vec::new());
         Offender { stop, acts, threads, clients }
     }
 
-    /// Does something again and again; it says how often it counts each time.
-    pub(super) fn again(mut self, mut act: impl FnMut() -> u64 + Send + 'static) -> Self {
+    /// Adds a thread that repeats an action; the action returns its count.
+    pub(super) fn repeat(mut self, mut act: impl FnMut() -> u64 + Send + 'static) -> Self {
         let (stop, acts) = (self.stop.clone(), self.acts.clone());
         self.threads.push(std::thread::spawn(move || {
             while !stop.load(Relaxed) {
@@ -32,7 +32,7 @@ impl Offender {
         self
     }
 
-    /// Ends it; says how often it did what it did.
+    /// Stops all; returns the total count.
     pub(super) fn end(self) -> u64 {
         self.stop.store(true, Relaxed);
         let done = self.clients.iter().map(|client| client.take().times.count()).sum::<u64>();

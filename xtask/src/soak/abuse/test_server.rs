@@ -1,4 +1,4 @@
-//! A server as a kind of abuse needs it, with what its callers show.
+//! A server for a kind of misbehaviour, with the credentials of its clients.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ impl TestServer {
         let (folder, mut tokens) = (folder.to_owned(), Vec::new());
         let server = match kind {
             AbuseKind::FullPool => {
-                Server::start_within(ALONE, "--memory 64MiB --when-full refuse")?
+                Server::start_within(ON_SECOND_CPU, "--memory 64MiB --when-full refuse")?
             }
             AbuseKind::FullDisk => on_a_small_disk(&folder.join("data"))?,
             AbuseKind::WrongScope | AbuseKind::ExpiredCertificate | AbuseKind::Replay => {
@@ -39,14 +39,14 @@ impl TestServer {
                     path("server.key"),
                     path("ca.pem")
                 );
-                Server::start_guarded(ALONE, &arguments)?
+                Server::start_guarded(ON_SECOND_CPU, &arguments)?
             }
-            _ => Server::start_within(ALONE, "")?,
+            _ => Server::start_within(ON_SECOND_CPU, "")?,
         };
         Ok(TestServer { server, folder, tokens })
     }
 
-    /// `NAME:TOKEN` of one of the callers, where they need one.
+    /// `NAME:TOKEN` of a client, if it needs one.
     pub(super) fn token(&self, name: &str) -> Option<String> {
         let line = self.tokens.iter().find(|line| line.split(' ').next() == Some(name))?;
         Some(format!("{name}:{}", line.split_whitespace().nth(1)?))
@@ -57,14 +57,14 @@ impl TestServer {
     }
 }
 
-/// Its data directory is a small file system of its own, which nobody else sees and which goes with it.
+/// Starts it with a small file system as its data folder, in a private mount namespace.
 fn on_a_small_disk(folder: &Path) -> Result<Server, Failure> {
     std::fs::create_dir_all(folder).map_err(|error| format!("create {folder:?}: {error}"))?;
     let data = folder.display();
     let mount = format!("mount -t tmpfs -o size=64m none {data} && exec \"$@\"");
     let mut within = vec!["unshare", "--mount", "--propagation", "private", "sh", "-c", &mount];
     within.push("sh");
-    within.extend(ALONE);
+    within.extend(ON_SECOND_CPU);
     Server::start_within(&within, &format!("--data-dir {data} --memory 64MiB"))
 }
 
@@ -74,7 +74,7 @@ fn token(words: &[&str]) -> Result<String, Failure> {
     shell::output(Command::new(program).args(["token", "new"]).args(words))
 }
 
-/// An authority, a certificate for the server, and one that is over as soon as it is made.
+/// A certificate authority, a certificate for the server, and one that is already expired.
 fn certify(folder: &Path) -> Result<(), Failure> {
     let script = r#"
         new="req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
@@ -96,5 +96,5 @@ fn write_secret(file: &Path, text: &str) -> Result<(), Failure> {
     written.map_err(|error| format!("write {}: {error}", file.display()))
 }
 
-/// The server has the second CPU for itself; everybody else is on the first.
-const ALONE: &[&str] = &["taskset", "-c", "1"];
+/// The server runs on the second CPU; all others run on the first.
+const ON_SECOND_CPU: &[&str] = &["taskset", "-c", "1"];
