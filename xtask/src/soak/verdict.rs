@@ -120,7 +120,7 @@ fn idle_text(before: &IdleState, after: &IdleState) -> String {
         after.threads,
         before.descriptors,
         before.threads,
-        IdleState::MORE
+        IdleState::TOLERANCE
     )
 }
 
