@@ -3,7 +3,7 @@
 //! `commands` holds what can be typed, a file or folder a command: arguments, a call, rendering. `settings` reads the settings
 //! file, `output` is the only way to stdout and has the exit codes. Beside them: `arguments` that several commands take,
 //! `links` as settings ask for them, what is `watch`ed, and the `web_config` file of the exporter. Nothing below this
-//! crate reads the environment or a settings file; what libfabric reads of it, `links::surroundings` sets.
+//! crate reads the environment or a settings file; what libfabric reads of it, `links::environment` sets.
 //!
 //! Start at [`main`].
 
@@ -15,9 +15,9 @@ mod output;
 mod route;
 pub mod settings;
 mod signals;
+mod timeout;
 mod watch;
 mod web_config;
-mod within;
 
 use clap::FromArgMatches;
 

@@ -1,6 +1,6 @@
 //! Arguments that several commands take.
 
-pub(crate) mod caller;
+pub(crate) mod credentials;
 pub(crate) mod host;
 pub(crate) mod hosts;
 pub(crate) mod peer;

@@ -7,7 +7,7 @@ use change::{ChangeStatus, Entry, Journal, Machine, State, before_and_after};
 use clap::Args;
 use serde::Serialize;
 
-use crate::commands::changed::{date, refused};
+use crate::commands::plans::{date, refused};
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;

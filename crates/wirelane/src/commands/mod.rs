@@ -1,11 +1,10 @@
 //! What can be typed, and what runs then: one file or folder a command.
 //!
 //! A command is its arguments, a call of a library, and the rendering of what came of it. Parsing opens, reads and asks
-//! nothing. `changed` is what all commands share that change a machine.
+//! nothing. `plans` is what all commands share that change a machine.
 
 mod bench;
 mod capture;
-mod changed;
 mod changes;
 mod completions;
 mod config;
@@ -25,6 +24,7 @@ mod kv;
 mod launch;
 mod man;
 mod nfs;
+mod plans;
 #[cfg(test)]
 mod reference;
 mod revert;
@@ -165,7 +165,7 @@ pub(crate) fn run(cli: Cli) -> Result<Exit, Failure> {
     }
     let Some(command) = cli.command else { return help() };
     if command.makes_links() {
-        links::surroundings::prepare();
+        links::environment::prepare();
     }
     match command {
         Command::Serve(args) => serve::run(global, &args),

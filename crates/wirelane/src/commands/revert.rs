@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use crate::arguments::hosts;
-use crate::commands::changed::{now, refused};
+use crate::commands::plans::{now, refused};
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;

@@ -1,6 +1,6 @@
 //! Log lines on stderr, as text or as one JSON object each.
 
-mod aside;
+mod background;
 
 use std::io::IsTerminal;
 
@@ -9,7 +9,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::settings::Settings;
 use crate::settings::{Global, LogFormat, LogLevel};
-pub(crate) use aside::Aside;
+pub(crate) use background::Aside;
 
 /// Starts logging, at the level of the settings.
 pub(crate) fn start(global: &Global, settings: &Settings) {

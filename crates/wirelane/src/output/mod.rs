@@ -1,7 +1,7 @@
 //! The way to stdout and stderr: answers on the one, everything else on the other.
 
 pub(crate) mod exit;
-pub(crate) mod outbox;
+pub(crate) mod write_queue;
 
 use std::borrow::Cow;
 use std::fmt::Display;

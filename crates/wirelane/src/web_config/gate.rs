@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use web::{Head, PLAIN, Reply, Site, Stream, routing_error, text};
 
-use super::watched::{Terms, Watched};
+use super::watched_file::{Terms, Watched};
 use crate::output::Failure;
 
 /// What an exporter answers.

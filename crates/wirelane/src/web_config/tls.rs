@@ -9,7 +9,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
 
-use super::client::{Anybody, Named};
+use super::client_certificates::{Anybody, Named};
 use super::config::Source;
 use super::fields::{At, Fields};
 use super::names::{self, ClientAuth};

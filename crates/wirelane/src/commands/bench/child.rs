@@ -14,7 +14,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::output::Failure;
 use crate::settings::Global;
-use crate::within::within;
+use crate::timeout::within;
 use remote::{self, Shell};
 
 /// A server of our own.

@@ -18,7 +18,7 @@ use crate::output::{Exit, Failure};
 use crate::settings::Global;
 use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::within::within;
+use crate::timeout::within;
 use crate::{logging, output};
 use access::files::{key_file, token};
 

@@ -16,7 +16,7 @@ use crate::output;
 use crate::output::exit::{self, Failure};
 use crate::settings::Global;
 use crate::settings::Settings;
-use crate::within::within;
+use crate::timeout::within;
 use access::files::{key_file, token};
 
 #[derive(Debug, Clone, Args)]

@@ -2,10 +2,10 @@
 //!
 //! `socket` and `program` are the two ways that packets come, `recording` is where they go.
 
-mod feed;
 mod program;
 mod recording;
 mod socket;
+mod source;
 mod stop;
 
 use std::path::{Path, PathBuf};
@@ -21,8 +21,8 @@ use crate::arguments::size::{self, Size};
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
-use feed::Feed;
 use recording::{Ending, Limits, Recording, Sink};
+use source::Feed;
 
 #[derive(Debug, Args)]
 pub(crate) struct CaptureArgs {

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::output::Failure;
-use crate::within::within;
+use crate::timeout::within;
 
 /// A running program, and what came of its capture so far.
 pub(super) struct Program {

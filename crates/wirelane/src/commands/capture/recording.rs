@@ -7,7 +7,7 @@ use std::path::Path;
 use doctor::capture::{Counts, Method, Packet, PacketKind, Writer};
 use serde::Serialize;
 
-use super::feed::Feed;
+use super::source::Feed;
 use crate::output::Failure;
 
 /// A file, or stdout.

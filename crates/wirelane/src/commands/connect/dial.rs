@@ -9,7 +9,7 @@ use fabric::session::Credentials;
 use crate::arguments::peer::Peer;
 use crate::links::ticket::Tickets;
 use crate::output::exit::{self, Failure};
-use crate::within::within;
+use crate::timeout::within;
 
 /// Connects by the first of the peer's addresses that answers.
 pub(super) fn dial(

@@ -14,7 +14,7 @@ use fabric::link::Endpoint;
 
 use kv_server::SCRATCH_BYTES;
 
-use crate::arguments::caller::CallerArgs;
+use crate::arguments::credentials::CallerArgs;
 use crate::arguments::peer::Peer;
 use crate::arguments::size;
 use crate::arguments::size::{Size, seconds};

@@ -14,7 +14,7 @@ use crate::output;
 use crate::output::Failure;
 use crate::settings::Global;
 use crate::settings::{self, Settings};
-use crate::within::within;
+use crate::timeout::within;
 
 /// What these checks are to know of libfabric on the running machine; of another, nobody here can tell.
 pub(super) fn look(

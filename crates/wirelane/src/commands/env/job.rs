@@ -11,7 +11,7 @@ use node::{Node, Tree};
 
 use crate::output;
 use crate::output::Failure;
-use crate::within::within;
+use crate::timeout::within;
 
 #[derive(Debug, Args)]
 pub(crate) struct JobArgs {

@@ -1,7 +1,7 @@
 //! `wirelane hosts`: the hosts of a job, looked at before it starts.
 
 mod check;
-mod named;
+mod host_list;
 mod text;
 mod yaml;
 
@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
-pub(crate) use named::NamedArgs;
+pub(crate) use host_list::NamedArgs;
 
 #[derive(Debug, Args)]
 pub(crate) struct HostsArgs {

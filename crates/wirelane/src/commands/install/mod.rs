@@ -10,8 +10,8 @@ use change::{ApplyOutcome, Machine, Plan};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
-use crate::commands::changed::apply::{self, Application, PlanView};
-use crate::commands::changed::{refused, report};
+use crate::commands::plans::apply::{self, Application, PlanView};
+use crate::commands::plans::{refused, report};
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 

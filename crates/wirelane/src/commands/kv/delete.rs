@@ -6,9 +6,9 @@ use clap::Args;
 use kv_client::Condition;
 use serde::Serialize;
 
+use super::connector::StoreArgs;
 use super::get::missing;
 use super::key::Key;
-use super::way::StoreArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use clap::Args;
 use serde::Serialize;
 
+use super::connector::StoreArgs;
 use super::key::Key;
-use super::way::StoreArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::connector::StoreArgs;
 use super::key::Key;
 use super::sink::Sink;
-use super::way::StoreArgs;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 

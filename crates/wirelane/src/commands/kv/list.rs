@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use clap::Args;
 use kv_client::{Client, Cursor, Facts};
 
+use super::connector::StoreArgs;
 use super::expiry;
 use super::key::Key;
 use super::stat::Row;
-use super::way::StoreArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;

@@ -9,10 +9,10 @@ use clap::Args;
 use kv_client::{Client, Kind};
 use serde::Serialize;
 
+use super::connector::StoreArgs;
 use super::get::missing;
 use super::key::Key;
 use super::sink::Sink;
-use super::way::StoreArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;

@@ -1,7 +1,8 @@
 //! `wirelane kv`: the store's client. One file a command; what they share is how the store is reached
-//! (`way.rs`), keys and times as people write them, and where values come from and go to.
+//! (`connector.rs`), keys and times as people write them, and where values come from and go to.
 
 mod bench;
+mod connector;
 mod delete;
 mod disk;
 mod exists;
@@ -12,18 +13,17 @@ mod list;
 mod mget;
 mod mput;
 mod put;
+mod put_options;
 mod server;
 mod sink;
 mod source;
 mod stat;
-mod terms;
-mod way;
 
 use clap::{Args, Subcommand};
 
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
-use way::StoreArgs;
+use connector::StoreArgs;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]

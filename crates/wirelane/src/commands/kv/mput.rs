@@ -6,9 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use clap::Args;
 use serde::Serialize;
 
+use super::connector::StoreArgs;
 use super::key::Key;
-use super::terms::TermsArgs;
-use super::way::StoreArgs;
+use super::put_options::TermsArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
+use super::connector::StoreArgs;
+use super::put_options::TermsArgs;
 use super::source::Source;
-use super::terms::TermsArgs;
-use super::way::StoreArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;

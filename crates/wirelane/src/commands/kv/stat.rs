@@ -6,10 +6,10 @@ use clap::Args;
 use kv_client::Facts;
 use serde::Serialize;
 
+use super::connector::StoreArgs;
 use super::expiry;
 use super::get::missing;
 use super::key::Key;
-use super::way::StoreArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;

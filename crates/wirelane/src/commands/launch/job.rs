@@ -7,8 +7,8 @@ use jobs::launch::{HostLaunch, Launch, LocalLauncher};
 use jobs::proof::{CounterSample, HostSamples, ModeChoice, Proof, prove};
 use serde::Serialize;
 
-use super::gather::{self, Found};
 use super::job_output::{JobOutput, head_name};
+use super::probe::{self, Found};
 use super::supervisors::{Supervisors, Waited};
 use crate::output::Failure;
 use remote::Shell;
@@ -112,7 +112,7 @@ impl Planned<'_> {
         }
         if let Some(head) = &self.launch.head {
             supervisors.file(self.launch.hosts.len(), HEAD, &head_script(head));
-            if let Some(agent) = gather::agent(self.found) {
+            if let Some(agent) = probe::agent(self.found) {
                 supervisors.file(self.launch.hosts.len(), AGENT, &agent);
             }
         }

@@ -10,7 +10,7 @@ use jobs::launch::{Launch, Tag};
 
 use crate::output;
 use crate::output::Failure;
-use crate::output::outbox::Outbox;
+use crate::output::write_queue::Outbox;
 use remote::Stream;
 
 /// Shows and keeps lines.

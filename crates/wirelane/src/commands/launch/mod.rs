@@ -1,18 +1,18 @@
 //! `wirelane launch`: a job, started on several hosts at once.
 //!
-//! `gather.rs` reads what every host is like, [`jobs::launch`] plans what runs where, `job.rs` runs it. `supervisors.rs` has a
+//! `probe.rs` reads what every host is like, [`jobs::launch`] plans what runs where, `job.rs` runs it. `supervisors.rs` has a
 //! `member.rs` for each host, with the [`Supervisor`](remote::Supervisor) that keeps the job there, and waits for their `events.rs`;
 //! `job_output.rs` shows what the job prints and writes it to logs. Counters before and after tell what transferred the data
-//! ([`jobs::proof`]). `show.rs` prints instead.
+//! ([`jobs::proof`]). `text.rs` prints instead.
 
 mod args;
 mod events;
-mod gather;
 mod job;
 mod job_output;
 mod member;
-mod show;
+mod probe;
 mod supervisors;
+mod text;
 
 use jobs::job::Mode;
 use jobs::launch::{Framework, Job, Launch, Refusal};
@@ -23,9 +23,9 @@ use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 pub(crate) use args::LaunchArgs;
-use gather::{Found, Wanted};
 use job::{Ended, Outcome, Planned};
 use job_output::JobOutput;
+use probe::{Found, Wanted};
 use remote::Shell;
 
 pub(crate) fn run(_global: &Global, args: &LaunchArgs) -> Result<Exit, Failure> {
@@ -38,16 +38,16 @@ pub(crate) fn run(_global: &Global, args: &LaunchArgs) -> Result<Exit, Failure> 
     };
     let (path, directory) = (text_of("PATH"), directory()?);
     let wanted = Wanted { program, path: &path, directory: &directory };
-    let found = gather::reach(&args.named.inventory()?.hosts, &wanted)?;
+    let found = probe::reach(&args.named.inventory()?.hosts, &wanted)?;
     let launch = plan(args, framework, &wanted, &found)?;
     for note in &launch.notes {
         output::note(&format!("note: {note}"));
     }
     if args.explain {
-        return tell(args, &show::reasons(&launch.explain), &launch.explain);
+        return tell(args, &text::reasons(&launch.explain), &launch.explain);
     }
     if args.dry_run {
-        return tell(args, &show::plan(&launch), &launch);
+        return tell(args, &text::plan(&launch), &launch);
     }
     carry_out(args, &launch, &found)
 }
@@ -56,9 +56,9 @@ pub(crate) fn run(_global: &Global, args: &LaunchArgs) -> Result<Exit, Failure> 
 fn explain(framework: Framework, args: &LaunchArgs) -> Result<Exit, Failure> {
     let path = text_of("PATH");
     let wanted = Wanted { program: "sh", path: &path, directory: "/" };
-    let here = gather::tools(&Shell::on("localhost")?, &wanted)?;
+    let here = probe::tools(&Shell::on("localhost")?, &wanted)?;
     let reasons = jobs::launch::explain(framework, &here);
-    tell(args, &show::reasons(&reasons), &reasons)
+    tell(args, &text::reasons(&reasons), &reasons)
 }
 
 fn tell(args: &LaunchArgs, text: &str, value: &impl serde::Serialize) -> Result<Exit, Failure> {
@@ -75,12 +75,12 @@ fn plan(
     wanted: &Wanted,
     found: &[Found],
 ) -> Result<Launch, Failure> {
-    let here = gather::tools(&Shell::on("localhost")?, wanted)?;
+    let here = probe::tools(&Shell::on("localhost")?, wanted)?;
     let sites: Vec<_> = found.iter().map(Found::site).collect();
     let id = random_id()?;
-    let reach = match gather::agent(found) {
+    let reach = match probe::agent(found) {
         Some(_) => vec!["sh".to_owned(), format!("{}/{}", job::head_folder(&id), job::AGENT)],
-        None => gather::ssh(),
+        None => probe::ssh(),
     };
     let job = Job {
         id: &id,
@@ -100,8 +100,8 @@ fn plan(
 
 fn carry_out(args: &LaunchArgs, launch: &Launch, found: &[Found]) -> Result<Exit, Failure> {
     let mut output = JobOutput::open(launch, args.log_dir.as_deref(), args.json)?;
-    output.keep("plan.txt", &show::plan(launch));
-    output::note(&format!("job {}: {}", launch.id, show::way(launch)));
+    output.keep("plan.txt", &text::plan(launch));
+    output::note(&format!("job {}: {}", launch.id, text::way(launch)));
     let awaited = args.awaited(found.len());
     let planned = Planned { launch, found, asked: args.mode.into(), awaited };
     let ended = planned.run(&mut output)?;

@@ -8,10 +8,10 @@ use change::nfs::{MountRequest, PORT, Source, folder};
 use clap::Args;
 
 use super::COMMAND;
-use super::make::{EndArgs, PlanOrApply, no};
+use super::plan_apply::{EndArgs, PlanOrApply, no};
 use crate::output;
 use crate::output::{Exit, Failure};
-use crate::within::within;
+use crate::timeout::within;
 
 #[derive(Debug, Args)]
 pub(super) struct ClientArgs {

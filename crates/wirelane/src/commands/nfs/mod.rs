@@ -1,7 +1,7 @@
 //! `wirelane nfs`: a folder served over RDMA, mounted, proven, and reverted.
 
 mod client;
-mod make;
+mod plan_apply;
 mod remove;
 mod server;
 mod speed;

@@ -5,7 +5,7 @@ use change::{Entry, Journal, Machine, Pick, Target};
 use clap::Args;
 
 use super::COMMAND;
-use crate::commands::changed::refused;
+use crate::commands::plans::refused;
 use crate::commands::revert::RevertOptions;
 use crate::output::{Exit, Failure};
 

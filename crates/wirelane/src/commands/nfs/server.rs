@@ -4,7 +4,7 @@ use change::nfs::{Clients, ExportRequest, PORT, folder, server};
 use clap::Args;
 
 use super::COMMAND;
-use super::make::{EndArgs, PlanOrApply, no};
+use super::plan_apply::{EndArgs, PlanOrApply, no};
 use crate::output::{Exit, Failure};
 
 #[derive(Debug, Args)]

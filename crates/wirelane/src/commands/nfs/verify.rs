@@ -13,12 +13,12 @@ use node::{Mount, Node, Tree};
 use serde::Serialize;
 
 use super::COMMAND;
-use super::make::no;
+use super::plan_apply::no;
 use super::speed::{self, Speed};
 use crate::arguments::size::Size;
-use crate::commands::changed::now;
+use crate::commands::plans::now;
 use crate::output::{Exit, Failure};
-use crate::within::within;
+use crate::timeout::within;
 use crate::{output, signals};
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::opening::Opening;
+use super::pending_listener::Opening;
 use super::status::Status;
 use crate::output::{self, Failure};
 

@@ -1,19 +1,20 @@
 //! `wirelane serve`: the store, by links and by gRPC on one port; status and metrics over HTTP on another.
 //!
-//! `server.rs` is what a server consists of, `sockets.rs` where it is called by HTTP, `opening.rs` opens the listener of links,
+//! `server.rs` is what a server consists of, `sockets.rs` where it is called by HTTP, `pending_listener.rs` opens the listener of links,
 //! which may have to wait for a device, `running.rs` are its tasks and their end.
 
 pub(crate) mod address;
 mod args;
+mod banner;
 mod descriptors;
 mod drain;
-mod greeting;
 mod guard;
 mod http;
 mod links;
 mod listener;
+mod maintenance;
 mod offers;
-mod opening;
+mod pending_listener;
 mod port_owner;
 mod reload;
 mod running;
@@ -22,7 +23,6 @@ mod security;
 mod server;
 mod sockets;
 mod status;
-mod upkeep;
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ use crate::settings::Settings;
 use crate::signals::Signals;
 pub(crate) use args::ServeArgs;
 use guard::Guard;
-use opening::Opening;
+use pending_listener::Opening;
 use running::Running;
 pub(crate) use runtime::prepare as prepare_thread;
 use server::Server;

@@ -10,11 +10,11 @@ use tokio::time::timeout;
 
 use super::args::ServeArgs;
 use super::http::Site;
-use super::opening::Opening;
+use super::maintenance::{self, Closer};
+use super::pending_listener::Opening;
 use super::server::Server;
 use super::sockets::Sockets;
 use super::status::Status;
-use super::upkeep::{self, Closer};
 use super::{drain, links, reload};
 use crate::output::Failure;
 use crate::signals::Signals;
@@ -52,7 +52,7 @@ impl Running {
         let last = [
             tokio::spawn(web::serve(http, site, life.clone())),
             tokio::spawn(grpc.serve(life.clone(), drained)),
-            tokio::spawn(upkeep::tidy(status.engine().clone(), life.clone())),
+            tokio::spawn(maintenance::tidy(status.engine().clone(), life.clone())),
         ];
         let task =
             links::Task { workers: args.workers(), limit: args.drain, status: status.clone() };

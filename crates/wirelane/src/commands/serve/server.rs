@@ -8,13 +8,13 @@ use kv_server::grpc::{Grpc, ServerInfo};
 use kv_server::metrics::LinkEvents;
 
 use super::args::ServeArgs;
-use super::greeting::Greeting;
+use super::banner::Greeting;
 use super::guard::Guard;
+use super::maintenance::{self, Closer};
 use super::offers::Offers;
-use super::opening::Opening;
+use super::pending_listener::Opening;
 use super::sockets::Sockets;
 use super::status::{Parts, Status};
-use super::upkeep::{self, Closer};
 use crate::commands::version::VERSION;
 use crate::output::Failure;
 use crate::settings::{Global, Settings};
@@ -69,7 +69,7 @@ impl Server {
         let encrypts = self.status.parts.settings.tcp_encrypt;
         self.guard.warn(args.listen.0, args.http.0, encrypts);
         if args.prefault {
-            upkeep::prefault(self.status.engine());
+            maintenance::prefault(self.status.engine());
         }
     }
 }

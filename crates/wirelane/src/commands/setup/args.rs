@@ -5,7 +5,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use jobs::inventory::Host;
 
 use crate::arguments::hosts;
-use crate::commands::changed::apply::{ApplyArgs, PlanTarget};
+use crate::commands::plans::apply::{ApplyArgs, PlanTarget};
 use crate::commands::tune::ProfileArg;
 use crate::output::Failure;
 

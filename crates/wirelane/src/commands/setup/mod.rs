@@ -1,15 +1,15 @@
 //! `wirelane setup`: what a host needs for jobs on the fabric, kept over a restart; on this host or on several.
 
 mod args;
-mod elsewhere;
+mod on_hosts;
 mod render;
 
 use change::Plan;
 use change::setup::{self, Refusal};
 use node::{Node, Tree};
 
-use crate::commands::changed::apply::Application;
-use crate::commands::changed::refused;
+use crate::commands::plans::apply::Application;
+use crate::commands::plans::refused;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 pub(crate) use args::SetupArgs;
@@ -20,7 +20,7 @@ pub(crate) fn run(_global: &Global, args: &SetupArgs) -> Result<Exit, Failure> {
     let task = args.task();
     let hosts = task.hosts()?;
     if !hosts.is_empty() {
-        return elsewhere::run(&task, hosts);
+        return on_hosts::run(&task, hosts);
     }
     match task.act {
         Act::Plan => show(&task),

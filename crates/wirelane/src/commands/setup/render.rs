@@ -5,8 +5,8 @@ use change::{ApplyOutcome, Plan, Reader};
 use node::Node;
 use serde::Serialize;
 
-use crate::commands::changed::apply::PlanView;
-use crate::commands::changed::report;
+use crate::commands::plans::apply::PlanView;
+use crate::commands::plans::report;
 
 /// A plan and how it stands on the machine.
 #[derive(Serialize)]

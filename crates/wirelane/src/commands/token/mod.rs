@@ -1,7 +1,7 @@
 //! `wirelane token`: makes tokens and checks files of them. No token is ever printed but by `new`.
 
 mod check;
-mod make;
+mod new;
 
 use clap::{Args, Subcommand};
 
@@ -16,14 +16,14 @@ pub(crate) struct TokenArgs {
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
     /// Print a line with a new token, for the server's token file and for the caller's own
-    New(make::NewArgs),
+    New(new::NewArgs),
     /// Say who is in a token file and what each may do, or what is wrong with it; shows no token
     Check(check::CheckArgs),
 }
 
 pub(crate) fn run(args: &TokenArgs) -> Result<Exit, Failure> {
     match &args.command {
-        TokenCommand::New(args) => make::run(args),
+        TokenCommand::New(args) => new::run(args),
         TokenCommand::Check(args) => check::run(args),
     }
 }

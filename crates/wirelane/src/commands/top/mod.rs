@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::arguments::caller::CallerArgs;
+use crate::arguments::credentials::CallerArgs;
 use crate::arguments::host::HostArgs;
 use crate::arguments::peer::Peer;
 use crate::arguments::size::Size;

@@ -7,8 +7,8 @@ use change::tune::{self, Choice, Profile};
 use clap::{Args, Subcommand, ValueEnum};
 use node::{Node, Tree};
 
-use crate::commands::changed::apply::{Application, ApplyArgs, PlanTarget};
-use crate::commands::changed::refused;
+use crate::commands::plans::apply::{Application, ApplyArgs, PlanTarget};
+use crate::commands::plans::refused;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;

@@ -4,8 +4,8 @@ use change::tune::Profile;
 use change::{ApplyOutcome, Plan, Reader};
 use serde::Serialize;
 
-use crate::commands::changed::apply::PlanView;
-use crate::commands::changed::report;
+use crate::commands::plans::apply::PlanView;
+use crate::commands::plans::report;
 
 /// A plan and how it stands on the machine.
 #[derive(Serialize)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use report::nccl::Operation;
 
 use crate::output::Failure;
-use crate::within::within;
+use crate::timeout::within;
 
 /// The program of an operation.
 pub(super) fn find(operation: Operation) -> Result<PathBuf, Failure> {

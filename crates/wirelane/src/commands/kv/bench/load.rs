@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use kv_client::{Client, PutOptions};
 
+use super::pattern::Proof;
 use super::plan::Plan;
-use super::proof::Proof;
 use crate::output;
 use crate::output::Failure;
 

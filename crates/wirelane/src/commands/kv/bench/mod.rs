@@ -2,16 +2,16 @@
 //! it was.
 //!
 //! One client is a thread with a connection of its own (`runner.rs`, hot); what it asks for next is
-//! `choice.rs`, what proves a value is `proof.rs`.
+//! `workload.rs`, what proves a value is `pattern.rs`.
 
-mod choice;
 mod cpu;
 mod load;
+mod pattern;
 mod plan;
-mod proof;
 mod report;
 mod runner;
 mod tally;
+mod workload;
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use kv_client::Client;
 
-use super::way::{StoreArgs, StoreReach};
+use super::connector::{StoreArgs, StoreReach};
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use kv_client::Client;
 
-use super::choice::Dist;
 use super::cpu::HttpUrl;
+use super::workload::Dist;
 use crate::arguments::size::{self, Size, seconds};
 use crate::output::Failure;
 

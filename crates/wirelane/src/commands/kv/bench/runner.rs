@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use kv_client::{Client, Error, Kind, Pending, PutOptions, Stored, Token, Value};
 
-use super::choice::Choice;
 use super::load::key;
+use super::pattern::Proof;
 use super::plan::Plan;
-use super::proof::Proof;
 use super::tally::Tally;
+use super::workload::Choice;
 use crate::output::exit::client_error;
 
 pub(super) struct Runner<'p> {

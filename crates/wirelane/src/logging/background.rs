@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::output::outbox::Outbox;
+use crate::output::write_queue::Outbox;
 
 #[derive(Clone)]
 pub(crate) struct Aside {

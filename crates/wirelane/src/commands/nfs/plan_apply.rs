@@ -5,8 +5,8 @@ use change::nfs::Refusal;
 use clap::{Args, Subcommand};
 use node::{Node, Tree};
 
-use crate::commands::changed::apply::{Application, ApplyArgs, PlanTarget};
-use crate::commands::changed::{refused, report};
+use crate::commands::plans::apply::{Application, ApplyArgs, PlanTarget};
+use crate::commands::plans::{refused, report};
 use crate::output::{Exit, Failure};
 
 /// `plan` and `apply` of one end.

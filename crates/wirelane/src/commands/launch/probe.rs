@@ -13,7 +13,7 @@ use node::{Node, Tree};
 use crate::arguments::host::environment;
 use crate::output;
 use crate::output::Failure;
-use crate::within::within;
+use crate::timeout::within;
 use remote::{self, Limits, Shell, in_parallel};
 
 /// A host that was reached, and what it is like.

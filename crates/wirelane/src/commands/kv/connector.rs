@@ -12,7 +12,7 @@ use kv_client::{Client, CredentialSource, Kind, Settings as ClientSettings};
 
 use super::key::Key;
 use super::server::{Server, ServerUrl};
-use crate::arguments::caller::CallerArgs;
+use crate::arguments::credentials::CallerArgs;
 use crate::arguments::size::{Size, seconds};
 use crate::arguments::transport::Transport;
 use crate::links::endpoint;
@@ -20,7 +20,7 @@ use crate::links::ticket::Tickets;
 use crate::output::exit::{self, Failure};
 use crate::settings::Global;
 use crate::settings::Settings;
-use crate::within::within;
+use crate::timeout::within;
 use crate::{logging, output};
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! Which key is asked for next.
 
-use super::proof::mix;
+use super::pattern::mix;
 
 /// How keys are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

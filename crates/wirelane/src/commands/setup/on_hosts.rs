@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::args::{Act, Task};
 use crate::arguments::hosts;
-use crate::commands::changed::agreed;
+use crate::commands::plans::agreed;
 use crate::output;
 use crate::output::{Exit, Failure};
 use remote::{self, HostAnswer, Limits};
