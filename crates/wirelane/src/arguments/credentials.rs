@@ -13,19 +13,19 @@ use access::files::{tls_file, token};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CallerArgs {
-    /// Token file, with NAME TOKEN on its first line; also by the variable WIRELANE_TOKEN_FILE
+    /// Token file, with NAME TOKEN on its first line [env: WIRELANE_TOKEN_FILE]
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "tls_ca")]
     token_file: Option<PathBuf>,
 
-    /// Be known by a certificate: whose certificate of the server to trust, in PEM
+    /// Authenticate by certificate: the CA certificates that the server's certificate is verified with (PEM)
     #[arg(long, global = true, value_name = "FILE", requires_all = ["tls_cert", "tls_key"])]
     tls_ca: Option<PathBuf>,
 
-    /// Our own certificate, in PEM
+    /// The client's certificate (PEM)
     #[arg(long, global = true, value_name = "FILE", requires = "tls_ca")]
     tls_cert: Option<PathBuf>,
 
-    /// Its private key, in PEM
+    /// The private key of the client's certificate (PEM)
     #[arg(long, global = true, value_name = "FILE", requires = "tls_ca")]
     tls_key: Option<PathBuf>,
 }

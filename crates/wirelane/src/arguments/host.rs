@@ -11,7 +11,7 @@ use crate::output::Failure;
 /// Where facts are read.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct HostArgs {
-    /// Look at this folder or snapshot file instead of the running machine
+    /// Read this directory tree or snapshot file instead of the running machine
     #[arg(long, value_name = "PATH", default_value = "/")]
     pub(crate) root: PathBuf,
 

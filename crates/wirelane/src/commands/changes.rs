@@ -14,15 +14,15 @@ use crate::settings::Global;
 
 #[derive(Debug, Args)]
 pub(crate) struct ChangesArgs {
-    /// Those that were reverted too
+    /// Include reverted changes
     #[arg(long)]
     all: bool,
 
-    /// Print JSON: all of them, with what was there before
+    /// Print JSON: all changes, with the previous values
     #[arg(long)]
     json: bool,
 
-    /// Look at this folder instead of the running machine
+    /// Read this directory tree instead of the running machine
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
 }

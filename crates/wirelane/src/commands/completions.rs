@@ -9,7 +9,7 @@ use crate::output::{Exit, Failure};
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 

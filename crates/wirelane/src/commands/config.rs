@@ -21,20 +21,20 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Print every setting, its value and where the value came from
+    /// Print every setting with its value and origin
     Show {
-        /// How to print them
+        /// Output format
         #[arg(long, value_name = "FORMAT", default_value = "text")]
         format: Format,
         /// The same as --format json
         #[arg(long, conflicts_with = "format")]
         json: bool,
     },
-    /// Check a settings file; says what is wrong, with line and fix
+    /// Check a settings file, and print each problem with its line and fix
     Check {
         /// The file to check
         file: PathBuf,
-        /// It is a web config file, as `exporter --web-config` takes it
+        /// Check a web config file (see `exporter --web-config`) instead
         #[arg(long)]
         web: bool,
     },
@@ -46,7 +46,7 @@ enum ConfigCommand {
 enum Format {
     /// Three columns
     Text,
-    /// With documentation, default and what is allowed
+    /// With documentation, default and allowed values
     Json,
     /// A complete, commented settings file
     Yaml,

@@ -22,11 +22,11 @@ pub(crate) struct DevicesArgs {
     #[command(flatten)]
     host: HostArgs,
 
-    /// Show everything: all GIDs, partition keys, GUIDs, and each PCIe link up to the root
+    /// Show all GIDs, partition keys, GUIDs, and each PCIe link up to the root
     #[arg(long)]
     wide: bool,
 
-    /// Print JSON, as docs/devices.md describes it
+    /// Print JSON (see docs/devices.md)
     #[arg(long)]
     json: bool,
 }

@@ -23,10 +23,10 @@ pub(crate) use text::evidence;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit codes: 0 no problem (no RDMA at all is none), 1 a problem, 3 could not look.
-`--all` shows everything that was looked at; `--quiet` is one line for scripts.")]
+Exit codes: 0 no problem (having no RDMA device is not one), 1 a problem was found, 3 the machine could not be read.
+`--all` shows all checks; `--quiet` prints one line, for scripts.")]
 pub(crate) struct DoctorArgs {
-    /// Only these checks, and all that they find; `--list` names them
+    /// Run only these checks, and show all their findings (see `--list`)
     #[arg(value_name = "CHECK")]
     checks: Vec<String>,
 
@@ -37,35 +37,35 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     json: bool,
 
-    /// Show what is as it should be, too
+    /// Show passed checks too
     #[arg(long)]
     all: bool,
 
-    /// One line
+    /// Print one line
     #[arg(long, conflicts_with_all = ["all", "json"])]
     quiet: bool,
 
-    /// Warnings count as problems
+    /// Treat warnings as problems
     #[arg(long)]
     strict: bool,
 
-    /// What must be there: without it, the answer is no
+    /// Exit with 1 if this is missing
     #[arg(long, value_name = "WHAT")]
     require: Option<Required>,
 
-    /// What every active port should run at: 100, 100G, 2.5Gb/s
+    /// Expected rate of every active port: 100, 100G, 2.5Gb/s
     #[arg(long, value_name = "RATE", value_parser = rate)]
     expect_rate: Option<u64>,
 
-    /// Say what changed since this snapshot of `wirelane snapshot`
+    /// Show what changed since this snapshot (see `wirelane snapshot`)
     #[arg(long, value_name = "SNAPSHOT")]
     since: Option<PathBuf>,
 
-    /// Compare with this host, by ssh; or with a snapshot of it
+    /// Compare with this host, over ssh, or with a snapshot of it
     #[arg(long, value_name = "HOST")]
     peer: Option<String>,
 
-    /// Go through the list of what a machine in production should have
+    /// Show the checklist for machines in production
     #[arg(long, conflicts_with = "checks")]
     checklist: bool,
 

@@ -1,6 +1,6 @@
 //! Examples of every command, shown by its `--help`. A test parses each of them.
 
-/// What a command is called, and a line that can be typed.
+/// The path of a command, and a command line.
 pub(super) const EXAMPLES: &[(&str, &str)] = &[
     ("wirelane", "wirelane doctor"),
     ("wirelane", "wirelane bench bw --local"),

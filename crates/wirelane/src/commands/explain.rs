@@ -17,11 +17,11 @@ use crate::settings::Global;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without LINE, lines are read from stdin. Causes are looked for on this machine, or on
-the one of `--root`; run it at both ends of a connection.
-Exit codes: 0 something was explained, 1 nothing in the text is known.")]
+Without LINE, lines are read from stdin. The causes are checked on this machine, or on
+that of `--root`; run it at both ends of a connection.
+Exit codes: 0 an error was explained, 1 the text has no known error.")]
 pub(crate) struct ExplainArgs {
-    /// The line, as NCCL, UCX, libfabric, perftest, the kernel or Wirelane printed it
+    /// The error line, as printed by NCCL, UCX, libfabric, perftest, the kernel or Wirelane
     #[arg(value_name = "LINE")]
     line: Vec<String>,
 

@@ -1,11 +1,11 @@
-//! What `--help` shows beside the definitions: examples, and options of every command once.
+//! Additions to `--help`: examples, and global options in the main help only.
 
 use clap::{Arg, Command, CommandFactory};
 
 use super::Cli;
 use super::examples::EXAMPLES;
 
-/// The program's definition, as it parses and explains itself.
+/// The definition of the program, for parsing and for help.
 pub(crate) fn command() -> Command {
     let root = Cli::command();
     let global: Vec<Arg> =
@@ -13,7 +13,7 @@ pub(crate) fn command() -> Command {
     completed(root, "", &global)
 }
 
-/// Of a command and those below it. `path` is what is typed before it.
+/// Completes the help of a command and its subcommands. `path` is the command line before it.
 fn completed(command: Command, path: &str, global: &[Arg]) -> Command {
     let is_root = path.is_empty();
     let path = format!("{path}{} ", command.get_name());
@@ -23,7 +23,7 @@ fn completed(command: Command, path: &str, global: &[Arg]) -> Command {
         command.mut_subcommand(name, |inner| completed(inner, &path, global))
     });
     let text = epilogue(&command, path.trim_end(), is_root);
-    // Options of every command are shown by `wirelane --help`. clap leaves alone what a command has already.
+    // Global options are shown by `wirelane --help`. clap does not replace an argument that a command already has.
     let hidden = global.iter().filter(|_| !is_root).map(|arg| arg.clone().hide(true));
     command.args(hidden).after_help(text)
 }
@@ -38,12 +38,12 @@ fn epilogue(command: &Command, path: &str, is_root: bool) -> String {
     }
     paragraphs.extend(command.get_after_help().map(ToString::to_string));
     if !is_root {
-        paragraphs.push("Options of every command: `wirelane --help`.".to_owned());
+        paragraphs.push("Global options: see `wirelane --help`.".to_owned());
     }
     paragraphs.join("\n\n")
 }
 
-/// The command's own; of a group of commands, the first ones of those in it.
+/// The examples of the command; of a group of commands, the first of each subcommand.
 fn examples(path: &str) -> Vec<&'static str> {
     let own: Vec<&str> =
         EXAMPLES.iter().filter(|(of, _)| *of == path).map(|(_, line)| *line).collect();
@@ -52,20 +52,20 @@ fn examples(path: &str) -> Vec<&'static str> {
     }
     let mut inside: Vec<_> = EXAMPLES.iter().filter(|(of, _)| is_inside(of, path)).collect();
     inside.dedup_by_key(|(of, _)| *of);
-    inside.iter().take(OF_A_GROUP).map(|(_, line)| *line).collect()
+    inside.iter().take(MAX_GROUP_EXAMPLES).map(|(_, line)| *line).collect()
 }
 
 fn is_inside(of: &str, path: &str) -> bool {
     of.strip_prefix(path).is_some_and(|rest| rest.starts_with(' '))
 }
 
-const OF_A_GROUP: usize = 4;
+const MAX_GROUP_EXAMPLES: usize = 4;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Every command that does something, with what is typed for it.
+    /// The paths of all commands without subcommands.
     fn leaves(command: &Command, before: &str, found: &mut Vec<String>) {
         let path = format!("{before}{}", command.get_name());
         let shown = || command.get_subcommands().filter(|inner| !inner.is_hide_set());
@@ -87,9 +87,9 @@ mod tests {
     }
 
     #[test]
-    fn every_example_is_right() {
+    fn every_example_parses() {
         for (path, line) in EXAMPLES {
-            // What a shell would make of it: one pair of quotes, a pipe, another file as input or output.
+            // Without shell syntax: one pair of quotes, pipes, redirections.
             let typed = line.split([';', '|', '<', '>']).next().unwrap_or_default();
             let typed =
                 typed.strip_prefix("eval \"$(").map_or(typed, |rest| rest.trim_end_matches(")\""));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_every_command_are_shown_once_and_taken_everywhere() {
+    fn global_options_are_listed_once_and_accepted_everywhere() {
         let mut root = command();
         assert!(root.render_long_help().to_string().contains("--log-level"));
         root.build();
@@ -122,7 +122,7 @@ mod tests {
         let help = doctor.render_long_help().to_string();
         assert!(!help.contains("--log-level") && help.contains("`wirelane --help`"), "{help}");
         let typed = ["wirelane", "kv", "get", "key", "--log-level", "debug", "--config", "file"];
-        let matches = command().try_get_matches_from(typed).expect("it is taken");
-        assert!(matches.contains_id("config"), "and known to all");
+        let matches = command().try_get_matches_from(typed).expect("accepted");
+        assert!(matches.contains_id("config"));
     }
 }

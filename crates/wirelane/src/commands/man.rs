@@ -9,7 +9,7 @@ use crate::output::{Exit, Failure};
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Where to write wirelane.1 and the pages of its commands; made if absent
+    /// Directory for wirelane.1 and the pages of its commands; created if missing
     folder: PathBuf,
 }
 

@@ -1,7 +1,7 @@
-//! What can be typed, and what runs then: one file or folder a command.
+//! The commands: one file or folder each.
 //!
-//! A command is its arguments, a call of a library, and the rendering of what came of it. Parsing opens, reads and asks
-//! nothing. `plans` is what all commands share that change a machine.
+//! A command is its arguments, a call of a library, and the rendering of the result. Parsing arguments does no I/O.
+//! `plans` is shared by the commands that change a machine.
 
 mod bench;
 mod capture;
@@ -71,12 +71,12 @@ use top::TopArgs;
 use topo::TopoArgs;
 use tune::TuneArgs;
 
-/// Finds this machine's RDMA fabric, says why it can or cannot be used, and serves over it
+/// Diagnose, measure, monitor and use RDMA: checks, benchmarks, metrics, job launcher, key-value store
 #[derive(Debug, Parser)]
 #[command(name = "wirelane", disable_version_flag = true, after_help = EXIT_CODES)]
 #[command(disable_help_subcommand = true)]
 pub(crate) struct Cli {
-    /// Say the version, and whether RDMA can be used here and why not
+    /// Print the version, and whether RDMA is usable on this machine
     #[arg(short = 'V', long)]
     pub(crate) version: bool,
 
@@ -87,67 +87,67 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 }
 
-/// What to do.
+/// A command and its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Keep values in memory for clients by links and gRPC; status and metrics over HTTP
+    /// Run a key-value store for clients over links and gRPC, with status and metrics over HTTP
     Serve(ServeArgs),
-    /// Store and fetch values, list them, and measure the store
+    /// Put, get, list and delete values of a store, and measure it
     Kv(KvArgs),
-    /// Measure what the fabric gives, and say whether that is what it should give
+    /// Measure the fabric, and compare the results with what the hardware should reach
     Bench(BenchArgs),
-    /// Try a link to a peer: measure it, and say which transport it uses and why
+    /// Test a link to a peer: which transport it uses and why, its latency and bandwidth
     Connect(ConnectArgs),
-    /// Make tokens, by which a store knows its callers, and check files of them
+    /// Create tokens for clients of a store, and check token files
     Token(TokenArgs),
-    /// List the RDMA devices, their ports and GIDs
+    /// List RDMA devices, their ports and GIDs
     Devices(DevicesArgs),
-    /// Show how far GPUs and RDMA devices are from each other, and which belongs to which
+    /// Show the PCIe distance between GPUs and RDMA devices, and the device of each GPU
     Topo(TopoArgs),
-    /// Save everything that is read on this machine, to look at it elsewhere
+    /// Save everything that is read on this machine to a file, to be analysed elsewhere
     Snapshot(SnapshotArgs),
-    /// Say what is wrong with this machine's fabric, with evidence and fix
+    /// Find problems of this machine's fabric, with evidence and fix
     Doctor(DoctorArgs),
-    /// Say what an error line of NCCL, UCX, libfabric, perftest or the kernel means
+    /// Explain an error line of NCCL, UCX, libfabric, perftest or the kernel
     Explain(ExplainArgs),
-    /// Serve this machine's metrics to Prometheus: RDMA ports, GPUs, CPUs, memory
+    /// Export this machine's metrics to Prometheus: RDMA ports, GPUs, CPUs, memory
     Exporter(ExporterArgs),
     /// Watch ports and GPUs live in the terminal
     Top(TopArgs),
-    /// Place units, alert rules and dashboards on this machine
+    /// Install systemd units, alert rules and dashboards on this machine
     Install(InstallArgs),
-    /// Print the environment that a job on this machine should have
+    /// Print the environment variables for a job on this machine
     Env(EnvArgs),
-    /// Run a command in that environment
+    /// Run a command with the environment of `wirelane env`
     Exec(ExecArgs),
-    /// Look at all hosts of a job at once, and mark where they differ
+    /// Compare the hosts of a job
     Hosts(HostsArgs),
-    /// Start a job on several hosts, and prove what transferred its data
+    /// Start a job on several hosts, and report whether RDMA transferred its data
     Launch(LaunchArgs),
-    /// Plan or make what hosts need for jobs on the fabric
+    /// Plan or apply what hosts need for jobs on the fabric
     Setup(SetupArgs),
-    /// Serve, mount and prove a file system over RDMA
+    /// Serve, mount and verify NFS over RDMA
     Nfs(NfsArgs),
-    /// Plan or make settings that make the fabric faster
+    /// Plan or apply settings that make the fabric faster
     Tune(TuneArgs),
-    /// List what was changed on this machine
+    /// List the changes made to this machine
     Changes(ChangesArgs),
     /// Revert changes
     Revert(RevertArgs),
     /// Print manifests for Kubernetes and OpenShift
     K8s(K8sArgs),
-    /// Capture an RDMA device's packets
+    /// Capture packets of an RDMA device
     Capture(CaptureArgs),
-    /// Show, check and document the settings
+    /// Show and check settings
     Config(ConfigArgs),
-    /// Print a completion script for a shell
+    /// Print a shell completion script
     Completions(CompletionsArgs),
-    /// Write the manual pages into a folder
+    /// Write the manual pages to a directory
     Man(ManArgs),
 }
 
 impl Command {
-    /// Whether it makes links itself, and starts no programs of others.
+    /// Whether it opens links itself, and does not start other programs.
     fn makes_links(&self) -> bool {
         match self {
             Command::Serve(_) | Command::Kv(_) | Command::Connect(_) => true,
@@ -157,7 +157,7 @@ impl Command {
     }
 }
 
-/// Runs what was typed.
+/// Runs the command.
 pub(crate) fn run(cli: Cli) -> Result<Exit, Failure> {
     let global = &cli.global.with_environment();
     if cli.version {
@@ -198,7 +198,7 @@ pub(crate) fn run(cli: Cli) -> Result<Exit, Failure> {
     }
 }
 
-/// Nothing was asked for: the help, and the exit code of wrong use.
+/// Without a command: the help, and the exit code of a usage error.
 fn help() -> Result<Exit, Failure> {
     output::note(&help::command().render_help().to_string());
     Ok(Exit::Usage)
@@ -206,9 +206,9 @@ fn help() -> Result<Exit, Failure> {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  done
-  1  the answer is no (a problem was found, a thing is missing, the peer refuses)
-  2  wrong use
-  3  failure (could not look, could not start, could not reach)
+  0  success
+  1  negative result (a problem was found, something is missing, the peer refused)
+  2  usage error
+  3  failure (could not read, start or connect)
 
-Answers go to stdout, everything else to stderr.";
+Results go to stdout, everything else to stderr.";

@@ -1,4 +1,4 @@
-//! docs/commands.md, made from the definitions of the commands: a test compares, and writes it with `WIRELANE_GOLDEN=write`.
+//! docs/commands.md, generated from the definitions of the commands: a test compares it, and writes it with `WIRELANE_GOLDEN=write`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn page() -> String {
         let (name, about) = (command.get_name(), text(command.get_about()));
         let _ = writeln!(page, "| [`{name}`](#wirelane-{name}) | {about} |");
     }
-    page.push_str("\n## Options of every command\n\n");
+    page.push_str("\n## Global options\n\n");
     options(root.get_arguments(), true, &mut page);
     for command in root.get_subcommands().filter(visible) {
         section(command, "wirelane", &mut page);
@@ -78,16 +78,17 @@ fn options<'a>(arguments: impl Iterator<Item = &'a Arg>, global: bool, page: &mu
         let mut meaning = text(argument.get_help());
         let defaults = argument.get_default_values().iter().map(|value| value.to_string_lossy());
         let defaults = defaults.collect::<Vec<_>>().join(", ");
-        let told = !argument.is_hide_default_value_set() && argument.get_action().takes_values();
-        if !defaults.is_empty() && told {
+        let has_default =
+            !argument.is_hide_default_value_set() && argument.get_action().takes_values();
+        if !defaults.is_empty() && has_default {
             let _ = write!(meaning, " (default: {defaults})");
         }
-        let shown = argument.to_string().replace('|', "\\|");
-        let _ = writeln!(page, "| `{shown}` | {} |", meaning.replace('|', "\\|"));
+        let name = argument.to_string().replace('|', "\\|");
+        let _ = writeln!(page, "| `{name}` | {} |", meaning.replace('|', "\\|"));
     }
 }
 
-/// On one line, without what ends a cell.
+/// On one line, as a table cell must be.
 fn text(styled: Option<&clap::builder::StyledStr>) -> String {
     let text = styled.map(ToString::to_string).unwrap_or_default();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -96,8 +97,8 @@ fn text(styled: Option<&clap::builder::StyledStr>) -> String {
 const HEAD: &str = "\
 # Commands
 
-Made from the program's own definitions; `wirelane COMMAND --help` says the same. Answers go to stdout, everything
-else to stderr. Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 failure.
+Generated from the program's own definitions; `wirelane COMMAND --help` prints the same. Results go to stdout, everything
+else to stderr. Exit codes: 0 success, 1 negative result, 2 usage error, 3 failure.
 
 | command | what it does |
 |---|---|

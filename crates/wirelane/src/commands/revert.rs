@@ -17,7 +17,7 @@ use remote::{self, HostAnswer, Limits};
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["ids", "all", "last"])))]
 pub(crate) struct RevertArgs {
-    /// Numbers of changes, as `wirelane changes` lists them
+    /// Numbers of changes (see `wirelane changes`)
     #[arg(value_name = "ID")]
     ids: Vec<u64>,
 
@@ -25,14 +25,14 @@ pub(crate) struct RevertArgs {
     #[arg(long)]
     all: bool,
 
-    /// Those of the last command that changed something
+    /// The changes of the last command that changed something
     #[arg(long)]
     last: bool,
 
     #[command(flatten)]
     options: RevertOptions,
 
-    /// On these hosts, each by ssh, instead of this one: a,b or gpu[001-032]; numbers of changes are each host's own
+    /// Run on these hosts over ssh instead: a,b or gpu[001-032]; each host numbers its own changes
     #[arg(long, value_name = "LIST", conflicts_with_all = ["ids", "root"])]
     hosts: Option<String>,
 }
@@ -40,11 +40,11 @@ pub(crate) struct RevertArgs {
 /// How changes are reverted.
 #[derive(Debug, Args)]
 pub(crate) struct RevertOptions {
-    /// Only say what would be done
+    /// Print what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
 
-    /// Also what somebody else has changed since
+    /// Also revert what was modified since by others
     #[arg(long)]
     force: bool,
 
@@ -52,7 +52,7 @@ pub(crate) struct RevertOptions {
     #[arg(long)]
     json: bool,
 
-    /// Revert changes of this folder instead of the running machine
+    /// Revert the changes of this directory tree instead of the running machine
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
 }

@@ -18,15 +18,15 @@ use crate::settings::Global;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Every command that has --root reads it. It holds no environment but the fabric's variables, no serial number, and of
-the kernel's command line only the words that matter; it does hold names and network addresses of this machine, and names of
-processes that use RDMA.")]
+Every command with --root can read the file. It contains no environment variables but those of the fabric, no serial numbers,
+and of the kernel command line only the relevant parameters. It does contain this machine's names and network addresses, and the
+names of processes that use RDMA.")]
 pub(crate) struct SnapshotArgs {
-    /// Where to write it; `-` is stdout
+    /// Output file; `-` is stdout
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// A note for who reads it later
+    /// A note, stored in the snapshot
     #[arg(long, value_name = "TEXT")]
     about: Option<String>,
 

@@ -20,11 +20,11 @@ pub(crate) struct TopoArgs {
     #[command(flatten)]
     host: HostArgs,
 
-    /// Print JSON, as docs/devices.md describes it
+    /// Print JSON (see docs/devices.md)
     #[arg(long, conflicts_with = "svg")]
     json: bool,
 
-    /// Draw a picture into this file; `-` is stdout
+    /// Write an SVG image to this file; `-` is stdout
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }

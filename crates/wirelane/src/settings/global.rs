@@ -1,40 +1,40 @@
-//! What every command can be told.
+//! Global options.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// Options of every command.
+/// Global options.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Options of every command")]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Settings file; without it /etc/wirelane/wirelane.yaml is read if it is there
+    /// Settings file (default: /etc/wirelane/wirelane.yaml, if it exists)
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// How much to log to stderr (default: the setting log_level)
+    /// Log level on stderr (default: the setting log_level)
     #[arg(long, global = true, value_name = "LEVEL")]
     pub(crate) log_level: Option<LogLevel>,
 
-    /// How to write log lines
+    /// Log format
     #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
 
-    /// Use this libibverbs instead of the system's; also by the variable WIRELANE_LIBIBVERBS
+    /// Use this libibverbs instead of the system's [env: WIRELANE_LIBIBVERBS]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) libibverbs: Option<PathBuf>,
 
-    /// Use this libfabric instead of EFA's or the system's; so does the variable WIRELANE_LIBFABRIC
+    /// Use this libfabric instead of EFA's or the system's [env: WIRELANE_LIBFABRIC]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) libfabric: Option<PathBuf>,
 
-    /// What the environment says of `--token-file`, which not every command has.
+    /// `--token-file` from the environment; not every command has the option.
     #[arg(skip)]
     pub(crate) token_file: Option<PathBuf>,
 }
 
 impl Global {
-    /// What the environment says where the command line said nothing; an empty variable is none.
+    /// Adds values of environment variables that the command line does not set; an empty variable counts as unset.
     pub(crate) fn with_environment(mut self) -> Self {
         let named =
             |name| std::env::var_os(name).filter(|file| !file.is_empty()).map(PathBuf::from);
@@ -45,7 +45,7 @@ impl Global {
     }
 }
 
-/// How much to log.
+/// Log level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogLevel {
     Error,
@@ -55,7 +55,7 @@ pub(crate) enum LogLevel {
     Trace,
 }
 
-/// How to write log lines.
+/// Log format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     Text,

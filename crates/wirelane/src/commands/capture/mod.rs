@@ -26,30 +26,30 @@ use source::Feed;
 
 #[derive(Debug, Args)]
 pub(crate) struct CaptureArgs {
-    /// The RDMA device, as `wirelane devices` lists it (default: the first with an active port)
+    /// RDMA device, see `wirelane devices` (default: the first with an active port)
     device: Option<String>,
 
-    /// The file to write, which must not be there yet; `-` is stdout (default: DEVICE.pcap)
+    /// Output file, which must not exist; `-` is stdout (default: DEVICE.pcap)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// End after this time
+    /// Stop after this time
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = size::seconds)]
     seconds: Duration,
 
-    /// End after this many packets
+    /// Stop after this many packets
     #[arg(long, value_name = "N")]
     packets: Option<u64>,
 
-    /// End before the file is longer than this
+    /// Stop before the file is larger than this
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     max_size: Size,
 
-    /// The device's port (default: the first that is active)
+    /// Port of the device (default: the first active one)
     #[arg(long, value_name = "PORT")]
     port: Option<u32>,
 
-    /// Only say by which way packets would be captured, and what it sees
+    /// Print how packets would be captured and which ones, and capture nothing
     #[arg(long)]
     dry_run: bool,
 
@@ -57,7 +57,7 @@ pub(crate) struct CaptureArgs {
     #[arg(long)]
     json: bool,
 
-    /// With --dry-run: look at this folder or snapshot file instead of the running machine
+    /// With --dry-run: read this directory tree or snapshot file instead of the running machine
     #[arg(long, value_name = "PATH", default_value = "/", requires = "dry_run")]
     root: PathBuf,
 }

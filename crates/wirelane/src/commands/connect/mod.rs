@@ -31,43 +31,43 @@ use report::Answer;
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct ConnectArgs {
-    /// Where the peer's `wirelane serve` listens; the port is 50051 unless given
+    /// The address of a `wirelane serve`; the default port is 50051
     #[arg(value_name = "HOST[:PORT]")]
     peer: Peer,
 
-    /// Use the best that both ends have, or only this kind; shm and tcp put the settings' policy aside
+    /// Use the best transport that both ends have, or only this one; shm and tcp override the rdma_policy of the settings
     #[arg(long, value_name = "KIND", default_value = "auto")]
     transport: Transport,
 
-    /// Whether RDMA is required, preferred or off (default: the settings' rdma_policy for this peer)
+    /// Whether RDMA is required, preferred or off (default: the rdma_policy of the settings for this peer)
     #[arg(long, value_name = "POLICY")]
     policy: Option<PolicyArg>,
 
     #[command(flatten)]
     caller: CallerArgs,
 
-    /// How many seconds the link may take to come up
+    /// Timeout of connecting
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     timeout: Duration,
 
-    /// How much one operation moves when bandwidth is measured, at most 4MiB
+    /// Bytes per operation of the bandwidth measurement, at most 4MiB
     #[arg(long, value_name = "SIZE", default_value = "1MiB", conflicts_with = "no_measure")]
     size: Size,
 
-    /// How many seconds to measure, in all
+    /// Total time of the measurements
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     #[arg(conflicts_with = "no_measure")]
     seconds: Duration,
 
-    /// Connect and explain only
+    /// Connect and report only, without measurements
     #[arg(long)]
     no_measure: bool,
 
-    /// Print one JSON object: the explanation and the measurement
+    /// Print one JSON object: the report and the measurements
     #[arg(long)]
     json: bool,
 
-    /// Stay, and print what happens to the link until Ctrl-C (with --json: one object a line)
+    /// Stay connected, and print events of the link until Ctrl-C (with --json: one object per line)
     #[arg(long)]
     watch: bool,
 }
@@ -117,7 +117,7 @@ impl ConnectArgs {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  connected, and measured
-  1  refused: by policy, by authentication, or RDMA is required and not there
-  2  wrong use
-  3  could not reach the peer, or the link ended";
+  0  success
+  1  refused: by policy or authentication, or RDMA is required and not available
+  2  usage error
+  3  could not connect, or the link ended";

@@ -15,23 +15,23 @@ use crate::timeout::within;
 
 #[derive(Debug, Args)]
 pub(crate) struct JobArgs {
-    /// Look at this folder or snapshot file instead of the running machine
+    /// Read this directory tree or snapshot file instead of the running machine
     #[arg(long, value_name = "PATH", default_value = "/")]
     root: PathBuf,
 
-    /// Require RDMA, disable it, or use it where there is some
+    /// Require RDMA, disable it, or use it if available
     #[arg(long, value_name = "MODE", default_value = "auto")]
     mode: ModeArg,
 
-    /// The job's other hosts: tells which interface leads to them
+    /// Other hosts of the job, to find the network interface that reaches them
     #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
     peers: Vec<String>,
 
-    /// The NCCL that the job loads, if it is not the one that is found
+    /// Version of the NCCL that the job loads (default: that of the library found)
     #[arg(long, value_name = "VERSION")]
     nccl: Option<Version>,
 
-    /// Do not say on stderr why each device was kept or dropped
+    /// Do not print on stderr why each device is used or not
     #[arg(long, short)]
     quiet: bool,
 }

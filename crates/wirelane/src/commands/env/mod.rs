@@ -16,7 +16,7 @@ pub(crate) struct EnvArgs {
     #[command(flatten)]
     job: JobArgs,
 
-    /// Who will read it: a shell (`eval "$(wirelane env)"`), a program, /etc/nccl.conf, Open MPI's parameter file
+    /// Output format: shell (`eval "$(wirelane env)"`), JSON, /etc/nccl.conf, Open MPI parameter file
     #[arg(long, value_name = "FORMAT", default_value = "sh")]
     format: FormatArg,
 }

@@ -22,7 +22,7 @@ pub(crate) struct ExecArgs {
     #[command(flatten)]
     job: JobArgs,
 
-    /// Print what would be set and run, as a shell script, and run nothing
+    /// Print the variables and the command as a shell script, and run nothing
     #[arg(long)]
     dry_run: bool,
 

@@ -14,14 +14,14 @@ use crate::watch::Plan;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Counters are told in one unit whatever the driver: rdma_port_receive_bytes_total and its like. Every metric is listed in
-docs/exporter.md. Patterns have * for any letters and ? for one; an option may be given several times.")]
+Counters have the same unit for every driver, as in rdma_port_receive_bytes_total. docs/exporter.md lists every metric.
+In patterns, * matches any characters and ? one; the options can be repeated.")]
 pub(crate) struct ExporterArgs {
-    /// Where to serve /metrics; with --textfile only if given [default: 0.0.0.0:9878]
+    /// Address for /metrics [default: 0.0.0.0:9878, or none with --textfile]
     #[arg(long, value_name = "HOST:PORT", value_parser = listen_address)]
     listen: Option<SocketAddr>,
 
-    /// Print the metrics once to stdout
+    /// Print the metrics to stdout once, and exit
     #[arg(long, conflicts_with_all = ["listen", "textfile", "web_config"])]
     pub(super) once: bool,
 
@@ -29,47 +29,47 @@ pub(crate) struct ExporterArgs {
     #[arg(long, value_name = "DIR")]
     pub(super) textfile: Option<PathBuf>,
 
-    /// Also serve the ports under the names of another exporter, on the HTTP endpoint and with --once
+    /// Also export port metrics under the names of another exporter (not with --textfile)
     #[arg(long, value_name = "EXPORTER")]
     pub(super) compat: Option<Compat>,
 
-    /// TLS and passwords, as Prometheus's web config file has them
+    /// Web config file of Prometheus exporters: TLS and passwords
     #[arg(long, value_name = "FILE")]
     pub(super) web_config: Option<PathBuf>,
 
-    /// Only RDMA devices whose name fits
+    /// Only RDMA devices whose name matches
     #[arg(long, value_name = "PATTERN")]
     device_include: Vec<Pattern>,
 
-    /// No RDMA devices whose name fits
+    /// No RDMA devices whose name matches
     #[arg(long, value_name = "PATTERN")]
     device_exclude: Vec<Pattern>,
 
-    /// Only counters whose file or metric fits
+    /// Only counters whose file or metric name matches
     #[arg(long, value_name = "PATTERN")]
     counter_include: Vec<Pattern>,
 
-    /// No counters whose file or metric fits
+    /// No counters whose file or metric name matches
     #[arg(long, value_name = "PATTERN")]
     counter_exclude: Vec<Pattern>,
 
-    /// Also tell which processes and pods hold queue pairs and memory
+    /// Also export the queue pairs and memory of processes and pods
     #[arg(long)]
     processes: bool,
 
-    /// Leave GPUs alone
+    /// Do not read GPUs
     #[arg(long)]
     no_gpu: bool,
 
-    /// Leave out CPUs and memory
+    /// Do not read CPUs and memory
     #[arg(long)]
     no_host: bool,
 
-    /// RDMA ports are read no more often than this, in seconds
+    /// Minimum interval between two reads of RDMA ports
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     rdma_interval: Duration,
 
-    /// GPUs are read no more often than this, in seconds
+    /// Minimum interval between two reads of GPUs
     #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds)]
     gpu_interval: Duration,
 

@@ -13,10 +13,10 @@ use crate::output::{Exit, Failure};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Hosts are reached by your own ssh, with your keys and your ssh configuration; nobody is asked for a password. Where a host
-has no wirelane, this one is sent along and removed. Instead of a host, the file of a snapshot of it may be named.
+Hosts are read over ssh with your keys and configuration, never with a password. To a host without wirelane this
+program is copied, and removed afterwards. A snapshot file can be given instead of a host.
 
-Exit codes: 0 nothing differs that matters, 1 something does, 3 a host could not be reached.")]
+Exit codes: 0 no relevant difference, 1 a relevant difference, 3 a host could not be read.")]
 pub(super) struct CheckArgs {
     #[command(flatten)]
     named: NamedArgs,

@@ -13,11 +13,11 @@ use crate::output::Failure;
 /// The hosts of a job. Without any, those that Slurm, PBS, the MPI operator or WIRELANE_HOSTS name.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct NamedArgs {
-    /// The hosts, with how many processes each may have: a:4,b:4 or gpu[001-032]:8; names are ssh's
+    /// The hosts by their ssh names, with the number of processes on each: a:4,b:4 or gpu[001-032]:8
     #[arg(long, value_name = "HOST[:SLOTS],…", conflicts_with = "hostfile")]
     hosts: Option<String>,
 
-    /// A file with them: an MPI host file, or YAML where it is called so
+    /// File with the hosts: an MPI host file, or YAML (*.yaml, *.yml)
     #[arg(long, value_name = "FILE")]
     hostfile: Option<PathBuf>,
 }

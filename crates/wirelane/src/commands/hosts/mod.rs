@@ -19,7 +19,7 @@ pub(crate) struct HostsArgs {
 
 #[derive(Debug, Subcommand)]
 enum HostsCommand {
-    /// Reach each host, look at it, and show all in one table with the differences marked
+    /// Read each host, and print a table with the differences marked
     Check(check::CheckArgs),
 }
 

@@ -23,9 +23,9 @@ pub(crate) struct InstallArgs {
 
 #[derive(Debug, Subcommand)]
 enum InstallCommand {
-    /// Show which files would be placed, as a diff; changes nothing
+    /// Show which files would be installed, as a diff; changes nothing
     Plan(InstallOptions),
-    /// Place them; `wirelane revert` removes them again
+    /// Install the files; `wirelane revert` removes them
     Apply(InstallApplyArgs),
 }
 
@@ -34,11 +34,11 @@ struct InstallApplyArgs {
     #[command(flatten)]
     apply: apply::ApplyArgs<InstallOptions>,
 
-    /// Only say what would be done, as `install plan`
+    /// Print what would be done, as `install plan`, and do nothing
     #[arg(long)]
     dry_run: bool,
 
-    /// Then have systemd start the units, now and with the machine
+    /// Also enable and start the systemd units
     #[arg(long)]
     start: bool,
 }
@@ -50,11 +50,11 @@ struct InstallOptions {
     #[arg(value_name = "PART", default_value = "all")]
     parts: Vec<PartArg>,
 
-    /// Where units find the program (default: where it runs from now)
+    /// Path of the program in units (default: the path it runs from)
     #[arg(long, value_name = "PATH")]
     program: Option<String>,
 
-    /// Also over files that others wrote or changed; `wirelane revert` brings them back
+    /// Overwrite files that others created or modified; `wirelane revert` restores them
     #[arg(long)]
     force: bool,
 
@@ -62,7 +62,7 @@ struct InstallOptions {
     #[arg(long)]
     json: bool,
 
-    /// Place files in this folder instead of the running machine: for packages and images
+    /// Install into this directory tree instead of the running machine, for packages and images
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
 }
@@ -73,7 +73,7 @@ enum PartArg {
     Exporter,
     /// The store as a service
     Serve,
-    /// Alert rules and an example of what to scrape
+    /// Alert rules and an example scrape configuration
     Prometheus,
     /// Dashboards
     Grafana,

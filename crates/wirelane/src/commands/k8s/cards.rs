@@ -1,4 +1,4 @@
-//! `policy` and `network`: what the SR-IOV operator reads, one object for each kind of card.
+//! `policy` and `network`: objects for the SR-IOV operator, one for each kind of NIC.
 
 use clap::Args;
 use jobs::k8s::{self, Card, ManifestSet, Name, NetworkRequest, PolicyRequest, Resource, Subnet};
@@ -12,7 +12,7 @@ pub(super) struct PolicyArgs {
     #[command(flatten)]
     operator: OperatorArgs,
 
-    /// Virtual functions for each card (default: 8, or as many as it can have)
+    /// Virtual functions of each NIC (default: 8, or the maximum of the NIC if lower)
     #[arg(long, value_name = "N")]
     vfs: Option<u32>,
 }
@@ -22,31 +22,31 @@ pub(super) struct NetworkArgs {
     #[command(flatten)]
     operator: OperatorArgs,
 
-    /// Where pods attach to it
+    /// Namespace of the pods that attach to it
     #[arg(long, value_name = "NAME", default_value = "default")]
     namespace: Name,
 
-    /// Where pods' addresses come from (whereabouts); RoCE needs them, InfiniBand does not
+    /// IP range for pods (whereabouts); RoCE needs addresses, InfiniBand does not
     #[arg(long, value_name = "NETWORK")]
     range: Option<Subnet>,
 
-    /// A pod sees its own RDMA devices alone (the nodes reboot for it)
+    /// Each pod sees only its own RDMA devices (reboots the nodes)
     #[arg(long)]
     exclusive: bool,
 }
 
-/// What both say.
+/// Arguments of both.
 #[derive(Debug, Args)]
 struct OperatorArgs {
-    /// What it is called
+    /// Name of the objects
     #[arg(long, value_name = "NAME", default_value = "wirelane-rdma")]
     name: Name,
 
-    /// What pods ask for
+    /// Resource name that pods request
     #[arg(long, value_name = "RESOURCE", default_value = "openshift.io/wirelane_rdma")]
     resource: Resource,
 
-    /// Where the SR-IOV operator runs
+    /// Namespace of the SR-IOV operator
     #[arg(long, value_name = "NAME", default_value = "openshift-sriov-network-operator")]
     operator_namespace: Name,
 }
@@ -77,7 +77,7 @@ impl NetworkArgs {
     }
 }
 
-/// The node's cards; a node that has none is not the one to ask.
+/// The NICs of the node; having none is an error.
 fn cards(node: &Node) -> Result<Vec<Card>, Failure> {
     let (cards, left_out) = Card::find(node);
     for reason in left_out {
@@ -85,7 +85,7 @@ fn cards(node: &Node) -> Result<Vec<Card>, Failure> {
     }
     if cards.is_empty() {
         return Err(Failure::no(
-            "no card here can be shared out by SR-IOV; run this on a node that has one, or give its snapshot by --root",
+            "no NIC of this node supports SR-IOV; run this on a node that has one, or pass a snapshot of it with --root",
         ));
     }
     Ok(cards)

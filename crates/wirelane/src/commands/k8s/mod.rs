@@ -18,7 +18,7 @@ use workload::{JobArgs, VerifyArgs};
 
 #[derive(Debug, Args)]
 pub(crate) struct K8sArgs {
-    /// Look at this folder or snapshot file of a node instead of the running machine
+    /// Read this directory tree or snapshot file of a node instead of the running machine
     #[arg(long, value_name = "PATH", default_value = "/", global = true)]
     root: PathBuf,
 
@@ -32,50 +32,50 @@ pub(crate) struct K8sArgs {
 
 #[derive(Debug, Subcommand)]
 enum K8sCommand {
-    /// OpenShift: pass-through for the IOMMU by kernel argument, and CRI-O's limit on locked memory
+    /// MachineConfig for OpenShift: IOMMU pass-through, and the memlock limit of CRI-O
     Machineconfig(MachineConfigArgs),
-    /// SR-IOV operator: virtual functions on the cards that this node has
+    /// Policies for the SR-IOV operator: virtual functions on the NICs of this node
     Policy(PolicyArgs),
-    /// SR-IOV operator: the networks that pods attach to
+    /// Networks for the SR-IOV operator, for pods to attach to
     Network(NetworkArgs),
-    /// A job on one node or several, started by `wirelane exec`
+    /// Job on one or several nodes, started with `wirelane exec`
     Job(JobArgs),
-    /// A check from inside pods: the doctor, and data from one node to another
+    /// Pods that run the doctor, and transfer data between two nodes
     Verify(VerifyArgs),
-    /// The exporter on every node, and a PodMonitor for it
+    /// DaemonSet of the exporter, and a PodMonitor
     Exporter(ExporterArgs),
 }
 
 #[derive(Debug, Args)]
 struct MachineConfigArgs {
-    /// The pool whose nodes get it
+    /// Machine config pool
     #[arg(long, value_name = "ROLE", default_value = "worker")]
     role: Name,
 
-    /// Switch an IOMMU on that is off (for devices that are handed to virtual machines)
+    /// Enable the IOMMU if it is off (for devices that are passed to virtual machines)
     #[arg(long)]
     enable_iommu: bool,
 
-    /// Let containers lock any amount of memory, also of users other than root
+    /// Remove the memlock limit of containers, also for users other than root
     #[arg(long)]
     memlock: bool,
 }
 
 #[derive(Debug, Args)]
 struct ExporterArgs {
-    /// Where it runs
+    /// Namespace
     #[arg(long, value_name = "NAME", default_value = "default")]
     namespace: Name,
 
-    /// What it is called
+    /// Name of the objects
     #[arg(long, value_name = "NAME", default_value = "wirelane-exporter")]
     name: Name,
 
-    /// An image that has this program
+    /// Image that contains this program
     #[arg(long, value_name = "IMAGE")]
     image: Image,
 
-    /// What runs the cluster
+    /// Kind of cluster
     #[arg(long, value_name = "PLATFORM", default_value = "openshift")]
     platform: PlatformArg,
 }

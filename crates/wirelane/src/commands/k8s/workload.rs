@@ -1,4 +1,4 @@
-//! `job` and `verify`: what runs in pods.
+//! `job` and `verify`: workloads in pods.
 
 use clap::{Args, ValueEnum};
 use jobs::k8s::{
@@ -15,31 +15,31 @@ pub(super) struct JobArgs {
     #[command(flatten)]
     workload: WorkloadArgs,
 
-    /// What it is called
+    /// Name of the objects
     #[arg(long, value_name = "NAME", default_value = "wirelane-job")]
     name: Name,
 
-    /// The command's image, if it is another than the one that has this program
+    /// Image of the command, if it is not --image
     #[arg(long, value_name = "IMAGE")]
     job_image: Option<Image>,
 
-    /// On one node (a Job) or several (a StatefulSet, whose ranks find each other)
+    /// One node (a Job) or several (a StatefulSet, whose ranks find each other)
     #[arg(long = "type", value_name = "TYPE", default_value = "single")]
     kind: TypeArg,
 
-    /// How many nodes, where it is several
+    /// Number of nodes, with --type multi
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     replicas: u32,
 
-    /// Make one job of several pods: by torchrun in each, or by TensorFlow's TF_CONFIG
+    /// Start one job over several pods: with torchrun in each, or TensorFlow's TF_CONFIG
     #[arg(long, value_name = "FRAMEWORK")]
     launch: Option<LaunchArg>,
 
-    /// GPUs for each pod (default: as many as this node has of NVIDIA's)
+    /// GPUs of each pod (default: the number of NVIDIA GPUs of this node)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
     gpus: Option<u32>,
 
-    /// The command and its arguments (default: wait, to be looked into)
+    /// The command and its arguments (default: sleep forever, for `kubectl exec`)
     #[arg(value_name = "CMD", last = true)]
     command: Vec<String>,
 }
@@ -49,39 +49,39 @@ pub(super) struct VerifyArgs {
     #[command(flatten)]
     workload: WorkloadArgs,
 
-    /// What it is called
+    /// Name of the objects
     #[arg(long, value_name = "NAME", default_value = "wirelane-verify")]
     name: Name,
 }
 
-/// What both say.
+/// Arguments of both.
 #[derive(Debug, Args)]
 struct WorkloadArgs {
-    /// Where it runs
+    /// Namespace
     #[arg(long, value_name = "NAME", default_value = "default")]
     namespace: Name,
 
-    /// With RDMA devices or without
+    /// With or without RDMA devices
     #[arg(long, value_name = "MODE", default_value = "rdma")]
     mode: ModeArg,
 
-    /// An image that has this program: an init container copies it from there
+    /// Image that contains this program; an init container copies it from there
     #[arg(long, value_name = "IMAGE")]
     image: Image,
 
-    /// What its RDMA devices are called
+    /// Resource name of the RDMA devices
     #[arg(long, value_name = "RESOURCE", default_value = "openshift.io/wirelane_rdma")]
     resource: Resource,
 
-    /// How many RDMA devices a pod gets
+    /// Number of RDMA devices of each pod
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     devices: u32,
 
-    /// The network that they are attached to
+    /// Network to attach the pods to
     #[arg(long, value_name = "NAME", default_value = "wirelane-rdma")]
     network: Name,
 
-    /// What runs the cluster; OpenShift has security context constraints
+    /// Kind of cluster; OpenShift has security context constraints
     #[arg(long, value_name = "PLATFORM", default_value = "openshift")]
     platform: PlatformArg,
 }

@@ -24,9 +24,9 @@ use crate::timeout::within;
 use crate::{logging, output};
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "The store, and how to reach it")]
+#[command(next_help_heading = "Store and connection")]
 pub(super) struct StoreArgs {
-    /// Where the store listens; of several the first that answers is used, and the next when it is lost
+    /// Address of the store; of several, the first that answers is used, and the next if it is lost
     #[arg(long, global = true, value_name = "HOST:PORT", default_value = "127.0.0.1:50051")]
     #[arg(value_delimiter = ',')]
     server: Vec<Server>,
@@ -35,11 +35,11 @@ pub(super) struct StoreArgs {
     #[arg(long, global = true, value_name = "URL", hide = true)]
     server_addr: Option<ServerUrl>,
 
-    /// Use the best that both ends have, or only this kind
+    /// Use the best transport that both ends have, or only this one
     #[arg(long, global = true, value_name = "KIND", default_value = "auto")]
     transport: Transport,
 
-    /// Size of the receive buffer, which is registered memory; longer values move in pieces [default: 64MiB]
+    /// Size of the receive buffer (registered memory); larger values are transferred in pieces [default: 64MiB]
     #[arg(long, global = true, value_name = "SIZE")]
     buffer: Option<Size>,
 
@@ -47,18 +47,18 @@ pub(super) struct StoreArgs {
     #[arg(long, global = true, value_name = "MIB", hide = true)]
     buffer_mb: Option<u16>,
 
-    /// How long one request may take, connecting included
+    /// Timeout of a request, including connecting
     #[arg(long, global = true, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     deadline: Duration,
 
     #[command(flatten)]
     caller: CallerArgs,
 
-    /// Keys are given in hexadecimal digits, since they may be any bytes
+    /// Keys are given in hexadecimal
     #[arg(long, global = true)]
     hex_key: bool,
 
-    /// Say what was done, and by which transport
+    /// Print what was done, and over which transport
     #[arg(short, long, global = true)]
     verbose: bool,
 }

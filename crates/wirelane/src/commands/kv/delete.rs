@@ -19,11 +19,11 @@ pub(super) struct DeleteArgs {
     #[arg(required = true, value_name = "KEY")]
     keys: Vec<OsString>,
 
-    /// Only if the key has this version
+    /// Delete only if the key has this version
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     if_version: Option<u64>,
 
-    /// Print a JSON array: each key, and the version that was deleted
+    /// Print a JSON array: each key with the deleted version
     #[arg(long)]
     json: bool,
 }

@@ -12,7 +12,7 @@ use crate::output::{Exit, Failure};
 
 #[derive(Debug, Args)]
 pub(super) struct FsckArgs {
-    /// The directory that the store was given; it may be in use
+    /// The --data-dir of the store; it may be in use
     data_dir: PathBuf,
 
     /// Print one JSON object
@@ -22,19 +22,19 @@ pub(super) struct FsckArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct BackupArgs {
-    /// The directory that the store was given; it may be in use
+    /// The --data-dir of the store; it may be in use
     data_dir: PathBuf,
 
-    /// Where the copy goes: a file that does not exist yet
+    /// Output file; it must not exist
     file: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct RestoreArgs {
-    /// The copy
+    /// The backup
     file: PathBuf,
 
-    /// The directory to make from it, with no store in it
+    /// The new --data-dir; it must not contain a store
     data_dir: PathBuf,
 }
 

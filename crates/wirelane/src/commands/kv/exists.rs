@@ -1,4 +1,4 @@
-//! `wirelane kv exists`: whether there is a key.
+//! `wirelane kv exists`: whether a key exists.
 
 use std::ffi::OsString;
 
@@ -16,7 +16,7 @@ pub(super) struct ExistsArgs {
     /// The key
     key: OsString,
 
-    /// Print one JSON object too
+    /// Also print one JSON object
     #[arg(long)]
     json: bool,
 }

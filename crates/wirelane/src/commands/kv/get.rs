@@ -16,11 +16,11 @@ pub(super) struct GetArgs {
     /// The key
     key: OsString,
 
-    /// Write the value into this file, which is there only when it is whole; stdout otherwise
+    /// Write the value to this file, atomically (default: stdout)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Begin here
+    /// First byte to read
     #[arg(long, value_name = "BYTES", default_value = "0")]
     offset: u64,
 

@@ -15,19 +15,19 @@ use crate::settings::Global;
 
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
-    /// Only keys that begin so
+    /// Only keys with this prefix
     #[arg(default_value = "")]
     prefix: OsString,
 
-    /// Length, version and expiry too
+    /// Also print length, version and expiry
     #[arg(short, long)]
     long: bool,
 
-    /// As they come, at once: for more keys than one likes to keep in memory
+    /// Print keys unsorted as they arrive, without collecting them in memory
     #[arg(long)]
     unsorted: bool,
 
-    /// Print a JSON array (with --unsorted: one object a line)
+    /// Print a JSON array (with --unsorted: one object per line)
     #[arg(long)]
     json: bool,
 }

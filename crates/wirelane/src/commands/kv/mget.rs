@@ -23,11 +23,11 @@ pub(super) struct MgetArgs {
     #[arg(required = true, value_name = "KEY")]
     keys: Vec<OsString>,
 
-    /// Write each value into a file of this folder, named by its key (`%XX` for what is no letter or digit)
+    /// Write each value to a file in this directory, named after its key (`%XX` for special characters)
     #[arg(short, long, value_name = "DIR", conflicts_with = "json")]
     directory: Option<PathBuf>,
 
-    /// Print a JSON array, with values in base64; `null` for keys that are missing
+    /// Print a JSON array, with values in base64; `null` for missing keys
     #[arg(long)]
     json: bool,
 }

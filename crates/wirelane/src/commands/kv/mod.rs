@@ -1,5 +1,5 @@
-//! `wirelane kv`: the store's client. One file a command; what they share is how the store is reached
-//! (`connector.rs`), keys and times as people write them, and where values come from and go to.
+//! `wirelane kv`: the client of the store. One file per command; they share the connection (`connector.rs`),
+//! the parsing of keys and times, and where values come from (`source.rs`) and go to (`sink.rs`).
 
 mod bench;
 mod connector;
@@ -37,29 +37,29 @@ pub(crate) struct KvArgs {
 
 #[derive(Debug, Subcommand)]
 enum KvCommand {
-    /// Store a value: given here, from a file, or from stdin
+    /// Store a value from the command line, a file or stdin
     Put(put::PutArgs),
-    /// Fetch a value: to stdout, or into a file
+    /// Write a value to stdout or a file
     Get(get::GetArgs),
     /// Delete keys
     Delete(delete::DeleteArgs),
-    /// Whether a key exists: exit code 0 or 1
+    /// Exit with 0 if a key exists, with 1 if not
     Exists(exists::ExistsArgs),
-    /// What is known of a key's value: length, version, expiry
+    /// Print length, version and expiry of a value
     Stat(stat::StatArgs),
     /// List keys
     Ls(list::ListArgs),
-    /// Fetch several values by one request
+    /// Get several values with one request
     Mget(mget::MgetArgs),
-    /// Store several values by one request
+    /// Store several values with one request
     Mput(mput::MputArgs),
-    /// Measure the store, and check every value it gives
+    /// Measure the store, and verify every value that is read
     Bench(bench::BenchArgs),
-    /// Look at every value on a store's disk: whether it is what was written
+    /// Verify every value on the disk of a store
     Fsck(disk::FsckArgs),
-    /// Copy a store's disk into a file, while the store goes on
+    /// Copy the disk of a store to a file; the store may be running
     Backup(disk::BackupArgs),
-    /// Make a store's disk from such a copy
+    /// Create the disk of a store from a backup
     Restore(disk::RestoreArgs),
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn run(global: &Global, args: &KvArgs) -> Result<Exit, Failure> {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  done
-  1  the answer is no: no such key, a condition that does not hold, no room, too long, not allowed
-  2  wrong use
-  3  failure: no store could be reached, or it was lost";
+  0  success
+  1  negative result: no such key, condition is false, store is full, value too long, permission denied
+  2  usage error
+  3  failure: could not connect to a store, or the connection was lost";

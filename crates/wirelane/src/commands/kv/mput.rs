@@ -15,14 +15,14 @@ use crate::settings::Global;
 
 #[derive(Debug, Args)]
 pub(super) struct MputArgs {
-    /// Keys and values; the first `=` parts them
+    /// Keys and values, separated by the first `=`
     #[arg(required = true, value_name = "KEY=VALUE")]
     items: Vec<OsString>,
 
     #[command(flatten)]
     terms: TermsArgs,
 
-    /// Print a JSON array: each key with its version, or why it was not stored
+    /// Print a JSON array: each key with its version, or its error
     #[arg(long)]
     json: bool,
 }

@@ -19,7 +19,7 @@ pub(super) struct PutArgs {
     /// The key
     key: OsString,
 
-    /// The value; `-` reads it from stdin (after `--` it may begin with a dash)
+    /// The value; `-` reads it from stdin (put `--` before a value that starts with a dash)
     #[arg(
         required_unless_present = "file",
         conflicts_with = "file",
@@ -27,14 +27,14 @@ pub(super) struct PutArgs {
     )]
     value: Option<OsString>,
 
-    /// Take the value from this file
+    /// Read the value from this file
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
 
     #[command(flatten)]
     terms: TermsArgs,
 
-    /// Print one JSON object: version, length, whether a value was replaced
+    /// Print one JSON object: version, length, whether it replaced a value
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,4 @@
-//! On what terms values are stored.
+//! Options of storing values.
 
 use clap::Args;
 use kv_client::{Condition, PutOptions};
@@ -7,15 +7,15 @@ use super::expiry::Ttl;
 
 #[derive(Debug, Args)]
 pub(super) struct TermsArgs {
-    /// How long the value lives: 500ms, 30s, 10m, 1h; for ever unless given
+    /// Time to live: 500ms, 30s, 10m, 1h (default: no expiry)
     #[arg(long, value_name = "TIME")]
     ttl: Option<Ttl>,
 
-    /// Only if there is no such key
+    /// Store only if the key does not exist
     #[arg(long, conflicts_with = "if_version")]
     if_absent: bool,
 
-    /// Only if the key has this version
+    /// Store only if the key has this version
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     if_version: Option<u64>,
 }

@@ -12,57 +12,57 @@ use crate::output::Failure;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Every host is reached by ssh as you would reach it, by keys alone; this machine itself needs none, and inside an allocation of
-Slurm it is srun.
-Each rank gets the environment of `wirelane env` on its own host. All output is shown with the
-host's name before each line, and kept in logs. Ctrl-C ends everything everywhere. At the end
-counters of ports and net devices tell whether RDMA transferred the data.
-The exit code is the first failing rank's own, 130 after Ctrl-C, or one of those of `wirelane --help`.")]
+Processes are started over ssh with your keys and configuration, never with a password; in a Slurm allocation with srun;
+on this machine directly.
+Each rank gets the environment of `wirelane env` on its host. Output is printed with the
+host name before each line, and written to log files. Ctrl-C ends the job on all hosts. At the end
+the counters of ports and net devices show whether RDMA transferred the data.
+The exit code is that of the first failed rank, 130 after Ctrl-C, or one of those in `wirelane --help`.")]
 pub(crate) struct LaunchArgs {
-    /// Who makes one job of its ranks
+    /// The framework that starts the ranks
     #[arg(value_name = "FRAMEWORK")]
     framework: FrameworkArg,
 
     #[command(flatten)]
     pub(super) named: NamedArgs,
 
-    /// Require RDMA, disable it, or use it where every host can
+    /// Require RDMA, disable it, or use it if every host can
     #[arg(long, value_name = "MODE", default_value = "auto")]
     pub(super) mode: ModeArg,
 
-    /// Print exactly what would run where, and start nothing
+    /// Print what would run on each host, and start nothing
     #[arg(long)]
     pub(super) dry_run: bool,
 
-    /// Say why the command lines are as they are, and what is wrong with those of guides; start nothing
+    /// Explain the command lines, and what is wrong with common ones from guides; start nothing
     #[arg(long)]
     pub(super) explain: bool,
 
-    /// Keep the logs in a folder of the job's own in here (default: the user's state folder)
+    /// Directory for logs, with a subdirectory per job (default: the user's state directory)
     #[arg(long, value_name = "DIR")]
     pub(super) log_dir: Option<PathBuf>,
 
-    /// A variable for every rank; without a value, the one it has here
+    /// Environment variable for every rank; without a value, that of this process
     #[arg(short = 'x', long = "env", value_name = "NAME[=VALUE]")]
     variables: Vec<String>,
 
-    /// The port of the first host where ranks meet (default: one made of the job's id)
+    /// Rendezvous port on the first host (default: derived from the job's id)
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) port: Option<u16>,
 
-    /// The NCCL that the job loads, if it is not the one that is found
+    /// Version of the NCCL that the job loads (default: that of the library found)
     #[arg(long, value_name = "VERSION")]
     pub(super) nccl: Option<Version>,
 
-    /// tensorflow: so many hosts, the last ones, are parameter servers
+    /// tensorflow: number of hosts, the last ones, that are parameter servers
     #[arg(long, value_name = "N")]
     ps: Option<u32>,
 
-    /// tensorflow: the first host coordinates, and does nothing else
+    /// tensorflow: the first host is the chief only, not a worker
     #[arg(long)]
     chief: bool,
 
-    /// Answer as JSON on stdout; what the job prints goes to stderr then
+    /// Print the result as JSON on stdout; the output of the job goes to stderr
     #[arg(long)]
     pub(super) json: bool,
 
@@ -73,13 +73,13 @@ pub(crate) struct LaunchArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FrameworkArg {
-    /// Open MPI 4 or 5, by mpirun
+    /// Open MPI 4 or 5, with mpirun
     Mpi,
-    /// PyTorch, by torchrun on every host
+    /// PyTorch, with torchrun on every host
     Torch,
-    /// TensorFlow, by TF_CONFIG on every host
+    /// TensorFlow, with TF_CONFIG on every host
     Tensorflow,
-    /// Horovod, by horovodrun
+    /// Horovod, with horovodrun
     Horovod,
 }
 

@@ -21,31 +21,31 @@ pub(super) struct ClientArgs {
 
 #[derive(Debug, Args)]
 struct ClientOptions {
-    /// The server, by its address on the fabric, and its folder
+    /// The server, by its address on the fabric, and its directory
     #[arg(value_name = "HOST:/DIR")]
     source: Source,
 
-    /// Where to mount it; made if it is not there
+    /// Mount point; created if missing
     #[arg(value_name = "MOUNTPOINT", value_parser = folder)]
     point: String,
 
-    /// The server's port for RDMA
+    /// RDMA port of the server
     #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
 
-    /// NFS's version
+    /// NFS version
     #[arg(long, value_name = "VERSION", default_value = "4.2", value_parser = ["3", "4.0", "4.1", "4.2"])]
     vers: String,
 
-    /// Connections to the server
+    /// Number of connections to the server
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     nconnect: Option<u8>,
 
-    /// Mount it for reading alone
+    /// Mount read-only
     #[arg(long)]
     read_only: bool,
 
-    /// Mount it again after a restart: a line of /etc/fstab
+    /// Also mount at boot: adds a line to /etc/fstab
     #[arg(long)]
     persist: bool,
 

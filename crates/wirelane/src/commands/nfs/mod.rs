@@ -1,4 +1,4 @@
-//! `wirelane nfs`: a folder served over RDMA, mounted, proven, and reverted.
+//! `wirelane nfs`: serve, mount and verify directories over RDMA, and revert that.
 
 mod client;
 mod plan_apply;
@@ -20,13 +20,13 @@ pub(crate) struct NfsArgs {
 
 #[derive(Debug, Subcommand)]
 enum NfsCommand {
-    /// Serve a folder over RDMA to named clients
+    /// Serve a directory over RDMA
     Server(server::ServerArgs),
-    /// Mount a folder of a server over RDMA
+    /// Mount a directory of a server over RDMA
     Client(client::ClientArgs),
-    /// Prove that a mount uses RDMA, and measure it beside TCP
+    /// Verify that a mount uses RDMA, and compare its speed with TCP
     Verify(verify::VerifyArgs),
-    /// Revert what `nfs server` and `nfs client` have made: mounts, exports, listeners, files
+    /// Revert the changes of `nfs server` and `nfs client`: mounts, exports, listeners, files
     Remove(remove::RemoveArgs),
 }
 
@@ -39,5 +39,5 @@ pub(crate) fn run(_global: &Global, args: &NfsArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// How the journal calls what is made here.
+/// The name of these commands in the journal.
 const COMMAND: &str = "nfs";

@@ -1,4 +1,4 @@
-//! Shows and makes plans of both ends.
+//! Shows and applies plans for server and client.
 
 use change::Plan;
 use change::nfs::Refusal;
@@ -14,7 +14,7 @@ use crate::output::{Exit, Failure};
 pub(super) enum PlanOrApply<A: Args> {
     /// Show what would be changed, as a diff; changes nothing
     Plan(A),
-    /// Make these changes, all or none; `wirelane nfs remove` reverts them
+    /// Make the changes, all or none; `wirelane nfs remove` reverts them
     Apply(ApplyArgs<A>),
 }
 
@@ -31,7 +31,7 @@ impl<A: Args> PlanOrApply<A> {
 /// Arguments that both ends have.
 #[derive(Debug, Args)]
 pub(super) struct EndArgs {
-    /// Not these items of the plan
+    /// All but these items
     #[arg(long, value_name = "ITEM", value_delimiter = ',')]
     skip: Vec<String>,
 

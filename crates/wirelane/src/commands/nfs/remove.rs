@@ -11,11 +11,11 @@ use crate::output::{Exit, Failure};
 
 #[derive(Debug, Args)]
 pub(super) struct RemoveArgs {
-    /// Only what was made for these folders and mount points (default: all)
+    /// Only the changes for these directories and mount points (default: all)
     #[arg(value_name = "PATH", value_parser = folder)]
     paths: Vec<String>,
 
-    /// Restart an nfsd that serves other exports too: its RDMA listener goes only so
+    /// Allow restarting an nfsd that has other exports too, which is required to remove its RDMA listener
     #[arg(long)]
     restart_nfsd: bool,
 

@@ -15,23 +15,23 @@ pub(super) struct ServerArgs {
 
 #[derive(Debug, Args)]
 struct ServerOptions {
-    /// The folder to serve
+    /// The directory to serve
     #[arg(value_name = "DIR", value_parser = folder)]
     dir: String,
 
-    /// Who may mount it: hosts, addresses, networks (a,b or 10.0.0.0/24); everybody (*) is refused
+    /// Clients that may mount it: hosts, addresses or networks (a,b or 10.0.0.0/24); * is refused
     #[arg(long, value_name = "CLIENTS")]
     clients: Clients,
 
-    /// The port for RDMA
+    /// RDMA port
     #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
 
-    /// Clients may not write
+    /// Export read-only
     #[arg(long)]
     read_only: bool,
 
-    /// Root of a client is root here too, instead of nobody
+    /// Do not map root of clients to nobody
     #[arg(long)]
     no_root_squash: bool,
 

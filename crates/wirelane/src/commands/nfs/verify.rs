@@ -23,19 +23,19 @@ use crate::{output, signals};
 
 #[derive(Debug, Args)]
 pub(super) struct VerifyArgs {
-    /// The mount, or a folder in it that this user may write to
+    /// The mount point, or a writable directory below it
     #[arg(value_name = "MOUNTPOINT")]
     path: PathBuf,
 
-    /// How much is written and read
+    /// Bytes to write and read
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     size: Size,
 
-    /// Write and read nothing
+    /// Do not write and read
     #[arg(long)]
     no_check: bool,
 
-    /// Do not mount it by TCP too, to compare with
+    /// Do not mount over TCP for comparison
     #[arg(long)]
     no_compare: bool,
 

@@ -19,7 +19,7 @@ pub(crate) struct PlanTarget {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Look at this folder or snapshot file instead of the running machine, and change nothing outside of it
+    /// Read this directory tree or snapshot file instead of the running machine, and change nothing outside of it
     #[arg(long, value_name = "PATH", default_value = "/")]
     pub(crate) root: PathBuf,
 }
@@ -30,7 +30,7 @@ pub(crate) struct ApplyArgs<A: Args> {
     #[command(flatten)]
     pub(crate) plan: A,
 
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub(crate) yes: bool,
 }

@@ -20,74 +20,73 @@ use crate::settings::Settings;
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Where clients call, by links and by gRPC; others than loopback addresses need credentials, see below
+    /// Address for clients, over links and gRPC; addresses other than loopback require credentials, see below
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:50051")]
     #[arg(alias = "listen-addr")]
     pub(super) listen: LinkAddress,
 
-    /// Where to serve /metrics, /healthz, /readyz and /api/v1/transport/status; others than loopback
-    /// addresses need credentials
+    /// Address for /metrics, /healthz, /readyz and /api/v1/transport/status; addresses other than
+    /// loopback require credentials
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
     pub(super) http: HttpAddress,
 
-    /// Where to serve /metrics alone, to everybody who reaches it (default: nowhere)
+    /// Address for /metrics only, without authentication (default: none)
     #[arg(long, value_name = "HOST:PORT")]
     pub(super) metrics: Option<HttpAddress>,
 
-    /// How much memory values may take
+    /// Memory for values
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     memory: Size,
 
-    /// The same in MiB, as older scripts have it
+    /// The same in MiB, for older scripts
     #[arg(long, value_name = "N", hide = true, conflicts_with = "memory")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     memory_mb: Option<u32>,
 
-    /// Prefault the pool at the start, instead of allocating pages as values come
+    /// Prefault the pool at start, instead of allocating pages on first use
     #[arg(long)]
     pub(super) prefault: bool,
 
-    /// When the memory is full: evict values that were not read lately, or refuse new ones
+    /// When the memory is full: evict least recently used values, or refuse new ones
     #[arg(long, value_name = "WHAT", default_value = "evict")]
     when_full: WhenFullArg,
 
-    /// The longest value taken (default: what fits into the memory)
+    /// Maximum size of a value (default: the memory)
     #[arg(long, value_name = "SIZE")]
     max_value: Option<Size>,
 
-    /// Keep what was acknowledged in this directory, over restarts and power losses; the memory then caches what
-    /// was read lately (default: keep nothing)
+    /// Persist acknowledged writes in this directory, across restarts and power loss; the memory is then a cache
+    /// (default: not persistent)
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 
-    /// Which kind of links to offer: the best that both ends have, or only this one
+    /// Transport of links: the best that both ends have, or only this one
     #[arg(long, value_name = "KIND", default_value = "auto")]
     transport: Transport,
 
-    /// How many RDMA devices one link uses at most (default: the setting rdma_rails)
+    /// Maximum number of RDMA devices per link (default: the setting rdma_rails)
     #[arg(long, value_name = "N", alias = "num-domains")]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=16))]
     domains: Option<u8>,
 
-    /// How many threads serve links (default: as many as there are CPUs)
+    /// Number of threads that serve links (default: the number of CPUs)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
 
-    /// How many clients may have links at once (default: 4096)
+    /// Maximum number of clients with links (default: 4096)
     #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) max_clients: Option<u32>,
 
-    /// How many bytes of values may be on their way in at once, of one client at most half of them (default: half of
-    /// the memory)
+    /// Maximum bytes of incoming values in flight, half of it per client (default: half of the memory)
     #[arg(long, value_name = "SIZE")]
     max_in_flight: Option<Size>,
 
-    /// How long what is in flight may take to finish once a signal came; a second signal ends at once
+    /// Time for requests in flight to finish after a signal; a second signal exits immediately
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds_or_none)]
     pub(super) drain: Duration,
 
-    /// What the names of metrics begin with
+    /// Prefix of metric names
     #[arg(long, value_name = "WORD", default_value = "wirelane")]
     pub(super) metrics_prefix: Prefix,
 

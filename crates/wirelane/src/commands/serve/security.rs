@@ -12,13 +12,13 @@ use crate::settings::Settings;
 use access::files::tls_file::Paths;
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Who may call")]
+#[command(next_help_heading = "Access")]
 pub(super) struct SecurityArgs {
-    /// Accept clients with a token of this file, for what its line says (`wirelane token new`); read again on SIGHUP
+    /// Accept clients with a token of this file, with the permissions on its line (see `wirelane token new`); reread on SIGHUP
     #[arg(long, value_name = "FILE", conflicts_with = "allow_anonymous")]
     token_file: Option<PathBuf>,
 
-    /// Speak gRPC and HTTP over TLS alone, with this certificate (PEM); read again on SIGHUP
+    /// Serve gRPC and HTTP over TLS only, with this certificate (PEM); reread on SIGHUP
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
 
@@ -26,16 +26,16 @@ pub(super) struct SecurityArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 
-    /// Accept clients with a certificate that one of these has signed (PEM): for everything, or, where there is a token
-    /// file, for what its line `NAME cert …` says
+    /// Accept clients with a certificate signed by one of these (PEM), with all permissions, or, with --token-file, with
+    /// those of its line `NAME cert …`
     #[arg(long, value_name = "FILE", requires = "tls_cert", conflicts_with = "allow_anonymous")]
     tls_client_ca: Option<PathBuf>,
 
-    /// Let everybody in, also on addresses that other machines reach
+    /// Accept clients without credentials, even on addresses that other machines can reach
     #[arg(long)]
     allow_anonymous: bool,
 
-    /// How many requests an identity may ask in a second, by links and gRPC together (default: any number)
+    /// Maximum requests per second of each identity, over links and gRPC together (default: unlimited)
     #[arg(long, value_name = "N")]
     pub(super) max_rate: Option<NonZeroU32>,
 }

@@ -1,4 +1,4 @@
-//! What can be typed after `wirelane setup`.
+//! Arguments of `wirelane setup`.
 
 use change::setup::{self, IpoibMode, PortAddress, Purpose, SetupRequest};
 use clap::{Args, Subcommand, ValueEnum};
@@ -17,9 +17,9 @@ pub(crate) struct SetupArgs {
 
 #[derive(Debug, Subcommand)]
 enum PurposeCommand {
-    /// For programs that use RDMA: packages, modules, limits, and the fabric's ports
+    /// For programs that use RDMA: packages, kernel modules, limits and fabric ports
     Rdma(ActArgs),
-    /// The same, and Open MPI with UCX
+    /// The same plus Open MPI with UCX
     Mpi(ActArgs),
 }
 
@@ -33,34 +33,34 @@ struct ActArgs {
 enum ActCommand {
     /// Show what would be changed, as a diff, and why; changes nothing
     Plan(SetupOptions),
-    /// Make these changes, which needs root; `wirelane revert` reverts them
+    /// Make the changes, as root; `wirelane revert` reverts them
     Apply(ApplyArgs<SetupOptions>),
 }
 
 /// What is set up, and where.
 #[derive(Debug, Args)]
 pub(super) struct SetupOptions {
-    /// On these hosts, each by ssh, instead of this one: a,b or gpu[001-032]; it needs root there, as by root@HOST
+    /// Run on these hosts over ssh instead, as root: root@a,root@b or root@gpu[001-032]
     #[arg(long, value_name = "HOST,…")]
     hosts: Option<String>,
 
-    /// An address for a fabric port, as mlx5_0=10.0.0.1/24; may be repeated
+    /// IP address for a fabric port, as in mlx5_0=10.0.0.1/24; can be repeated
     #[arg(long, value_name = "DEVICE=ADDRESS", long_help = ADDRESS_HELP)]
     address: Vec<PortAddress>,
 
-    /// How IP over InfiniBand sends, where the driver has both
+    /// Mode of IP over InfiniBand, if the driver supports both
     #[arg(long, value_name = "MODE")]
     ipoib: Option<IpoibArg>,
 
-    /// What rings and interrupts are to be good at
+    /// What to optimize rings and interrupts for
     #[arg(long, value_name = "PROFILE", default_value = "throughput")]
     profile: ProfileArg,
 
-    /// These items and no others
+    /// Only these items
     #[arg(long, value_name = "ITEM", value_delimiter = ',', long_help = items_help())]
     only: Vec<String>,
 
-    /// Not these items
+    /// All but these items
     #[arg(long, value_name = "ITEM", value_delimiter = ',')]
     skip: Vec<String>,
 
@@ -173,19 +173,19 @@ impl IpoibArg {
     }
 }
 
-/// Every item in a line, for `--help`.
+/// The items, one per line, for `--help`.
 fn items_help() -> String {
     let line = |item: &setup::Item| format!("\n  {:12}{}", item.name, item.what);
     let items: String = setup::ITEMS.iter().map(line).collect();
-    format!("These items and no others:{items}")
+    format!("Only these items:{items}")
 }
 
 const ADDRESS_HELP: &str = "\
-An address for a fabric port: [HOST/]DEVICE[:PORT][@VLAN]=ADDRESS/PREFIX; may be repeated
+IP address for a fabric port: [HOST/]DEVICE[:PORT][@VLAN]=ADDRESS/PREFIX; can be repeated
 
-DEVICE is an RDMA device, which has its address by its net device, or a net device. It is set now, and kept over a
-restart by systemd-networkd, NetworkManager or ifupdown, whichever this machine uses; where that is not certain, or
-somebody has settings for the device already, you are told what to do instead.
+DEVICE is an RDMA device (the address goes to its net device) or a net device. The address is set now, and after a
+restart by systemd-networkd, NetworkManager or ifupdown, whichever this machine uses. If that cannot be determined, or
+the device is already configured, the plan has instructions instead.
 
   --address mlx5_0=10.0.0.1/24
   --address mlx4_0:2@100=10.0.1.1/24           port 2, on VLAN 100

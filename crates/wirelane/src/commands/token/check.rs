@@ -1,4 +1,4 @@
-//! `wirelane token check`: who is in a token file.
+//! `wirelane token check`: the names and permissions of a token file.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use access::files::token::{file, line};
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
-    /// The file, as for `serve --token-file`
+    /// The token file
     file: PathBuf,
 
     /// Print a JSON array

@@ -1,4 +1,4 @@
-//! `wirelane token`: makes tokens and checks files of them. No token is ever printed but by `new`.
+//! `wirelane token`: creates tokens and checks token files. Only `new` prints a token.
 
 mod check;
 mod new;
@@ -15,9 +15,9 @@ pub(crate) struct TokenArgs {
 
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
-    /// Print a line with a new token, for the server's token file and for the caller's own
+    /// Create a token, and print it as a line for the token files of the server and of the client
     New(new::NewArgs),
-    /// Say who is in a token file and what each may do, or what is wrong with it; shows no token
+    /// Check a token file, and list its names and permissions; prints no token
     Check(check::CheckArgs),
 }
 

@@ -15,14 +15,14 @@ use access::files::token::line;
 
 #[derive(Debug, Args)]
 pub(super) struct NewArgs {
-    /// Who it is for: what reports and logs show
+    /// Name of the client, for reports and logs
     name: String,
 
-    /// It may not change anything
+    /// Permit reads only
     #[arg(long)]
     read_only: bool,
 
-    /// It may only use keys that begin so
+    /// Permit only keys with this prefix
     #[arg(long, value_name = "PREFIX")]
     prefix: Option<OsString>,
 }

@@ -24,7 +24,7 @@ pub(crate) struct TuneArgs {
 enum TuneCommand {
     /// Show what would be changed, as a diff, and why; changes nothing
     Plan(PlanArgs),
-    /// Make these changes; `wirelane revert` reverts them
+    /// Make the changes; `wirelane revert` reverts them
     Apply(ApplyArgs<TuneOptions>),
 }
 
@@ -33,7 +33,7 @@ struct PlanArgs {
     #[command(flatten)]
     options: TuneOptions,
 
-    /// The system to tune; for windows, a PowerShell script is printed, to be run there
+    /// Operating system to tune; for windows, print a PowerShell script to run there
     #[arg(long, value_name = "SYSTEM", default_value = "linux")]
     os: System,
 }
@@ -41,19 +41,19 @@ struct PlanArgs {
 /// What is tuned, and where.
 #[derive(Debug, Args)]
 struct TuneOptions {
-    /// What the machine is to be good at
+    /// What to optimize for
     #[arg(long, value_name = "PROFILE", default_value = "throughput")]
     profile: ProfileArg,
 
-    /// These items and no others
-    #[arg(long, value_name = "ITEM", value_delimiter = ',', long_help = items_help("These items and no others"))]
+    /// Only these items
+    #[arg(long, value_name = "ITEM", value_delimiter = ',', long_help = items_help("Only these items"))]
     only: Vec<String>,
 
-    /// Not these items
+    /// All but these items
     #[arg(long, value_name = "ITEM", value_delimiter = ',')]
     skip: Vec<String>,
 
-    /// What belongs to this RDMA device (with --os windows: network adapter), and to no other; may be repeated
+    /// Only this RDMA device (with --os windows: network adapter); can be repeated
     #[arg(long, value_name = "NAME")]
     device: Vec<String>,
 
@@ -151,7 +151,7 @@ struct Planned {
     tree: Tree,
 }
 
-/// Every item in a line, for `--help`.
+/// The items, one per line, for `--help`.
 fn items_help(first: &str) -> String {
     let line = |item: &tune::Item| format!("\n  {:12}{}", item.name, item.what);
     let items: String = tune::ITEMS.iter().map(line).collect();

@@ -1,4 +1,4 @@
-//! What is measured: as the user says it, and checked.
+//! What is measured: the arguments, and the checked plan.
 
 use std::time::Duration;
 
@@ -12,51 +12,51 @@ use crate::output::Failure;
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// How many requests, of all clients together
+    /// Number of requests of all clients
     #[arg(long, value_name = "N", default_value = "100000", conflicts_with = "duration")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     ops: u64,
 
-    /// How long to ask, instead of how often
+    /// Run for this time, instead of a number of requests
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
 
-    /// How long to ask before anything counts
+    /// Warm-up time, not counted
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     warmup: Option<Duration>,
 
-    /// How long each value is
+    /// Size of each value
     #[arg(long, value_name = "SIZE", default_value = "4096")]
     value_size: Size,
 
-    /// How many of the requests read, from 0.0 (all store) to 1.0 (all fetch)
+    /// Fraction of requests that read, from 0.0 (only puts) to 1.0 (only gets)
     #[arg(long, value_name = "R", default_value = "0.95", value_parser = ratio)]
     read_ratio: f64,
 
-    /// How many requests each client has in flight at once
+    /// Requests in flight of each client
     #[arg(long, value_name = "D", default_value = "1")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=4096))]
     depth: u32,
 
-    /// How many clients, each a thread with a connection of its own
+    /// Number of clients, each a thread with its own connection
     #[arg(long, value_name = "C", default_value = "1")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
     clients: u32,
 
-    /// How many keys
+    /// Number of keys
     #[arg(long, value_name = "K", default_value = "1000")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     keys: u32,
 
-    /// Which keys are asked for: all alike, or few of them most of the time
+    /// Distribution of the requested keys
     #[arg(long, value_name = "KIND", default_value = "uniform")]
     dist: DistArg,
 
-    /// Store the keys, and leave it at that
+    /// Only store the keys, and measure nothing
     #[arg(long)]
     pub(super) fill_only: bool,
 
-    /// Where the store serves HTTP: its CPU time is read there [default: from /proc, if it runs here]
+    /// HTTP address of the store, to read its CPU time [default: from /proc, if the store is local]
     #[arg(long, value_name = "URL")]
     pub(super) http: Option<HttpUrl>,
 
@@ -68,7 +68,7 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum DistArg {
     Uniform,
-    /// With theta 0.99, as YCSB has it
+    /// With theta 0.99, as in YCSB
     Zipf,
 }
 
