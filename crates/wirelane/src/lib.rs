@@ -28,5 +28,5 @@ pub fn main() -> ! {
     let typed = Cli::from_arg_matches(&commands::help::command().get_matches());
     let cli = typed.unwrap_or_else(|error| error.exit());
     // A library that hangs while it is loaded, as a GPU's may, would keep an orderly end from happening.
-    output::exit::at_once(commands::run(cli))
+    output::exit::immediately(commands::run(cli))
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 /// The address that packets to `to` leave from. Nothing is sent.
-pub(crate) fn from_here(to: SocketAddr) -> io::Result<IpAddr> {
+pub(crate) fn source_address(to: SocketAddr) -> io::Result<IpAddr> {
     let any: IpAddr = if to.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect(to)?;

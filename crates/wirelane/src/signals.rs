@@ -24,7 +24,7 @@ impl Signals {
 
     /// A file that may grow no further (`ulimit -f`) then fails to be written, as on a disk that fails; by itself the
     /// signal would end the process.
-    pub(crate) fn outlive_file_limit() -> Result<(), Failure> {
+    pub(crate) fn ignore_file_size_limit() -> Result<(), Failure> {
         let heard = signal(SignalKind::from_raw(libc::SIGXFSZ));
         heard.map(drop).map_err(|error| Failure::failed(format!("listen for signals: {error}")))
     }
@@ -38,7 +38,7 @@ impl Signals {
 }
 
 /// Calls back at the first Ctrl-C or SIGTERM, from a thread of its own; neither ends the process by itself any more.
-pub(crate) fn then(call: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+pub(crate) fn on_first_signal(call: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::failed(format!("listen for signals: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(failed)?;

@@ -8,7 +8,7 @@ use crate::output::Failure;
 
 /// Does it on another thread, which may hang there: `None`, it has not come back in time. What takes long is
 /// said by `waiting` to who waits at a terminal.
-pub(crate) fn within<T: Send + 'static>(
+pub(crate) fn with_timeout<T: Send + 'static>(
     limit: Duration,
     waiting: impl FnOnce() -> String,
     work: impl FnOnce() -> T + Send + 'static,

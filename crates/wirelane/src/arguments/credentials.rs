@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 use fabric::session::Credentials;
 
-use crate::links::endpoint::Known;
+use crate::links::endpoint::AuthMethod;
 use crate::links::ticket::Tickets;
 use crate::output::Failure;
 use crate::settings::Global;
 use access::files::{tls_file, token};
 
 #[derive(Debug, Clone, Args)]
-pub(crate) struct CallerArgs {
+pub(crate) struct CredentialArgs {
     /// Token file, with NAME TOKEN on its first line [env: WIRELANE_TOKEN_FILE]
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "tls_ca")]
     token_file: Option<PathBuf>,
@@ -30,16 +30,16 @@ pub(crate) struct CallerArgs {
     tls_key: Option<PathBuf>,
 }
 
-impl CallerArgs {
+impl CredentialArgs {
     /// By what the store will know us. Reads the token.
-    pub(crate) fn known(&self, global: &Global) -> Result<Known, Failure> {
+    pub(crate) fn known(&self, global: &Global) -> Result<AuthMethod, Failure> {
         if self.tls_ca.is_some() {
-            return Ok(Known::Others);
+            return Ok(AuthMethod::TokensOrTickets);
         }
         let Some(file) = self.token_file.as_ref().or(global.token_file.as_ref()) else {
-            return Ok(Known::ByKey);
+            return Ok(AuthMethod::SharedKey);
         };
-        Ok(Known::As(Credentials::Key(token::caller(file)?)))
+        Ok(AuthMethod::Credentials(Credentials::Key(token::caller(file)?)))
     }
 
     /// Where tickets come from, if a certificate is what we are known by. Reads the files.

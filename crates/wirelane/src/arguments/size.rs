@@ -27,7 +27,7 @@ impl FromStr for Size {
 }
 
 /// Bytes in the largest unit that divides them.
-pub(crate) fn shown(bytes: usize) -> String {
+pub(crate) fn format(bytes: usize) -> String {
     match bytes {
         _ if bytes.is_multiple_of(1 << 30) => format!("{} GiB", bytes >> 30),
         _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
@@ -64,7 +64,7 @@ mod tests {
             assert_eq!(size(wrong), None, "{wrong}");
         }
         assert_eq!(
-            (shown(1 << 20), shown(65), shown(3 << 10)),
+            (format(1 << 20), format(65), format(3 << 10)),
             ("1 MiB".into(), "65 B".into(), "3 KiB".into())
         );
     }

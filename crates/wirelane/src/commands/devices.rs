@@ -39,7 +39,7 @@ pub(crate) fn run(global: &Global, args: &DevicesArgs) -> Result<Exit, Failure> 
     let node = Node::read(&tree);
     // It is loaded for those who want to know everything.
     let asked = verbs.as_ref().filter(|_| args.wide || args.json);
-    let libfabric = asked.map(|verbs| Libfabric::look(global, &verbs.settings));
+    let libfabric = asked.map(|verbs| Libfabric::query(global, &verbs.settings));
     if args.json {
         output::json(&Report::new(&node, verbs.as_ref(), libfabric))?;
         return Ok(Exit::Done);
@@ -70,7 +70,7 @@ impl Verbs {
     fn ask(global: &Global) -> Result<Self, Failure> {
         let settings = Settings::load(global)?.settings;
         logging::start(global, &settings);
-        let rdma = Rdma::look_with(global, &settings);
+        let rdma = Rdma::query_with(global, &settings);
         let choice = rdma.choice(&settings);
         Ok(Verbs { settings, rdma, choice })
     }

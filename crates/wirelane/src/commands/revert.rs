@@ -91,14 +91,14 @@ fn elsewhere(args: &RevertArgs, list: &str) -> Result<Exit, Failure> {
     let optional = optional.into_iter().filter_map(|(is_set, word)| is_set.then_some(word));
     let words: Vec<String> =
         ["revert", "--json", which].into_iter().chain(optional).map(str::to_owned).collect();
-    let places = remote::targets(hosts::named("revert", list)?)?;
+    let places = remote::targets(hosts::parse("revert", list)?)?;
     let told = HostAnswer::from_all(&places, LIMITS, &output::progress, |_| words.clone());
     if args.options.json {
         output::json(&serde_json::json!({ "hosts": told }))?;
     } else {
         told.iter().try_for_each(|one| output::answer(&one_host(one, args.options.dry_run)))?;
     }
-    hosts::exit(&told, "revert: not all was reverted")
+    hosts::exit_code(&told, "revert: not all was reverted")
 }
 
 fn one_host(told: &HostAnswer, rehearsed: bool) -> String {

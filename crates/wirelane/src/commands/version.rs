@@ -8,7 +8,7 @@ use crate::settings::Global;
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub(crate) fn run(global: &Global) -> Result<Exit, Failure> {
-    let rdma = Rdma::look(global);
+    let rdma = Rdma::query(global);
     output::answer(&format!("wirelane {VERSION}\nRDMA: {}\n", rdma.sentence()))?;
     Ok(Exit::Done)
 }

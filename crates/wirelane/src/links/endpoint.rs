@@ -16,7 +16,7 @@ use crate::settings::{QpType, Settings};
 use access::files::key_file;
 
 /// By what this end is known to others, and they to it, beside the settings' key.
-pub(crate) enum Known {
+pub(crate) enum AuthMethod {
     /// By nothing else.
     ByKey,
     /// A caller, by this instead.
@@ -29,7 +29,7 @@ pub(crate) enum Known {
 pub(crate) fn settings(
     global: &Global,
     settings: &Settings,
-    known: Known,
+    known: AuthMethod,
 ) -> Result<LinkSettings, Failure> {
     let (keyring, credentials) = secrets(settings, known)?;
     let silence = milliseconds(settings.peer_timeout_ms);
@@ -72,7 +72,7 @@ fn classes(settings: &Settings) -> Vec<Class> {
         Class::Shm | Class::Tcp => true,
         Class::Verbs => rdma,
         Class::Ofi => {
-            let called_for = || libfabric::is_called_for(&Tree::live(None));
+            let called_for = || libfabric::has_efa_device(&Tree::live(None));
             !settings.ofi_provider.is_empty() || (rdma && called_for())
         }
     };
@@ -130,13 +130,13 @@ fn queue_pair(settings: &Settings) -> verbs::Config {
 }
 
 /// Whom we know, and as whom we call.
-fn secrets(settings: &Settings, known: Known) -> Result<(Keyring, Credentials), Failure> {
+fn secrets(settings: &Settings, known: AuthMethod) -> Result<(Keyring, Credentials), Failure> {
     let keyring = Keyring::new();
     if settings.key_file.is_empty() {
         match known {
-            Known::As(credentials) => return Ok((keyring, credentials)),
-            Known::Others => return Ok((keyring, Credentials::None)),
-            Known::ByKey => {}
+            AuthMethod::Credentials(credentials) => return Ok((keyring, credentials)),
+            AuthMethod::TokensOrTickets => return Ok((keyring, Credentials::None)),
+            AuthMethod::SharedKey => {}
         }
         if settings.tcp_encrypt {
             let text = "transport.tcp_encrypt is true, and there is no key to encrypt with: set \
@@ -154,7 +154,11 @@ fn secrets(settings: &Settings, known: Known) -> Result<(Keyring, Credentials), 
     keyring.add(key.clone()).map_err(|error| Failure::usage(error.to_string()))?;
     Ok((
         keyring,
-        if let Known::As(credentials) = known { credentials } else { Credentials::Key(key) },
+        if let AuthMethod::Credentials(credentials) = known {
+            credentials
+        } else {
+            Credentials::Key(key)
+        },
     ))
 }
 

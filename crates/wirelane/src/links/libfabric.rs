@@ -40,7 +40,7 @@ struct Provider {
 
 impl Libfabric {
     /// Loads it and asks.
-    pub(crate) fn look(global: &Global, settings: &Settings) -> Self {
+    pub(crate) fn query(global: &Global, settings: &Settings) -> Self {
         match ofi::survey(global.libfabric.as_deref()) {
             Ok(survey) => {
                 let found = Found::new(&survey, &settings.ofi_provider);
@@ -99,11 +99,11 @@ pub(crate) fn choice(survey: &Survey, wish: Option<&str>) -> String {
 }
 
 /// Why libfabric is not loaded on most hosts.
-pub(crate) const UNASKED: &str =
+pub(crate) const NOT_REQUESTED: &str =
     "there is no EFA device, and neither ofi_provider nor --transport asks for it";
 
 /// Whether this host has an EFA device: what libfabric drives and verbs lanes cannot use.
-pub(crate) fn is_called_for(tree: &Tree) -> bool {
+pub(crate) fn has_efa_device(tree: &Tree) -> bool {
     let driver = |device: &String| {
         tree.link_name(&format!("/sys/class/infiniband/{device}/device/driver")).into_value()
     };
@@ -121,10 +121,10 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let device = root.path().join("sys/class/infiniband/rdmap0s6/device");
         std::fs::create_dir_all(&device).unwrap();
-        assert!(!is_called_for(&Tree::at(root.path()).unwrap()));
+        assert!(!has_efa_device(&Tree::at(root.path()).unwrap()));
         let drivers = root.path().join("sys/bus/pci/drivers/efa");
         std::fs::create_dir_all(&drivers).unwrap();
         symlink("../../../../bus/pci/drivers/efa", device.join("driver")).unwrap();
-        assert!(is_called_for(&Tree::at(root.path()).unwrap()));
+        assert!(has_efa_device(&Tree::at(root.path()).unwrap()));
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Off {
 
 impl Rdma {
     /// Asks libibverbs: the one the user named, else the system's.
-    pub(crate) fn look(global: &Global) -> Self {
+    pub(crate) fn query(global: &Global) -> Self {
         match verbs::survey(library(global)) {
             Ok(survey) => {
                 let off = survey.obstacle().map(Off::from);
@@ -37,8 +37,8 @@ impl Rdma {
     }
 
     /// The same under these settings: off if the user says so, with the devices still shown.
-    pub(crate) fn look_with(global: &Global, settings: &Settings) -> Self {
-        let rdma = Rdma::look(global);
+    pub(crate) fn query_with(global: &Global, settings: &Settings) -> Self {
+        let rdma = Rdma::query(global);
         if settings.enable_rdma {
             return rdma;
         }

@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::output::write_queue::Outbox;
+use crate::output::write_queue::WriteQueue;
 
 #[derive(Clone)]
-pub(crate) struct Aside {
-    lines: Outbox<Vec<u8>>,
+pub(crate) struct BackgroundLog {
+    lines: WriteQueue<Vec<u8>>,
     lost: Arc<AtomicU64>,
 }
 
-impl Aside {
+impl BackgroundLog {
     pub(super) fn open() -> io::Result<Self> {
         let lost = Arc::new(AtomicU64::new(0));
         let counted = lost.clone();
@@ -28,7 +28,7 @@ impl Aside {
                 tracing::warn!(lost, "lines of this log were dropped, since it was not read");
             }
         };
-        Ok(Aside { lines: Outbox::open("wirelane-log-out", write)?, lost })
+        Ok(BackgroundLog { lines: WriteQueue::open("wirelane-log-out", write)?, lost })
     }
 
     /// Waits until everything is written that was logged, but not long.
@@ -38,7 +38,7 @@ impl Aside {
 }
 
 /// One line comes in one piece, as tracing writes it.
-impl Write for &Aside {
+impl Write for &BackgroundLog {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.lines.put(line.to_vec()).is_err() {
             self.lost.fetch_add(1, Relaxed);
@@ -51,10 +51,10 @@ impl Write for &Aside {
     }
 }
 
-impl<'w> MakeWriter<'w> for Aside {
-    type Writer = &'w Aside;
+impl<'w> MakeWriter<'w> for BackgroundLog {
+    type Writer = &'w BackgroundLog;
 
-    fn make_writer(&'w self) -> &'w Aside {
+    fn make_writer(&'w self) -> &'w BackgroundLog {
         self
     }
 }

@@ -9,7 +9,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::settings::Settings;
 use crate::settings::{Global, LogFormat, LogLevel};
-pub(crate) use background::Aside;
+pub(crate) use background::BackgroundLog;
 
 /// Starts logging, at the level of the settings.
 pub(crate) fn start(global: &Global, settings: &Settings) {
@@ -17,8 +17,11 @@ pub(crate) fn start(global: &Global, settings: &Settings) {
 }
 
 /// The same for a server, which must not wait for who reads its log.
-pub(crate) fn start_aside(global: &Global, settings: &Settings) -> std::io::Result<Aside> {
-    let aside = Aside::open()?;
+pub(crate) fn start_in_background(
+    global: &Global,
+    settings: &Settings,
+) -> std::io::Result<BackgroundLog> {
+    let aside = BackgroundLog::open()?;
     start_to(aside.clone(), global, settings);
     Ok(aside)
 }

@@ -1,6 +1,6 @@
 //! Outcomes and their exit codes, in one place.
 //!
-//! Unsafe here: `_exit` ends the process without asking anybody, for `at_once`.
+//! Unsafe here: `_exit` ends the process without asking anybody, for `immediately`.
 #![allow(unsafe_code, reason = "calls _exit")]
 
 use std::fmt;
@@ -29,7 +29,7 @@ impl Exit {
 }
 
 /// Ends the process now, whatever its other threads wait for. Nothing may be left to write.
-pub(crate) fn at_once(outcome: Result<Exit, Failure>) -> ! {
+pub(crate) fn immediately(outcome: Result<Exit, Failure>) -> ! {
     let code = match outcome {
         Ok(exit) => exit.code(),
         Err(failure) => {

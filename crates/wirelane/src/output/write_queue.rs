@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Holds what waits to be written, up to a number.
-pub(crate) struct Outbox<T>(Arc<Shared<T>>);
+pub(crate) struct WriteQueue<T>(Arc<Shared<T>>);
 
 struct Shared<T> {
     state: Mutex<State<T>>,
@@ -26,10 +26,10 @@ struct State<T> {
     writing: bool,
 }
 
-impl<T: Send + 'static> Outbox<T> {
+impl<T: Send + 'static> WriteQueue<T> {
     /// Begins to write, for as long as the process lives.
     pub(crate) fn open(name: &str, mut write: impl FnMut(T) + Send + 'static) -> io::Result<Self> {
-        let outbox = Outbox::new();
+        let outbox = WriteQueue::new();
         let shared = outbox.0.clone();
         std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             loop {
@@ -41,7 +41,7 @@ impl<T: Send + 'static> Outbox<T> {
 
     fn new() -> Self {
         let state = State { waiting: VecDeque::new(), writing: false };
-        Outbox(Arc::new(Shared {
+        WriteQueue(Arc::new(Shared {
             state: Mutex::new(state),
             filled: Condvar::new(),
             emptied: Condvar::new(),
@@ -86,9 +86,9 @@ impl<T> Shared<T> {
     }
 }
 
-impl<T> Clone for Outbox<T> {
+impl<T> Clone for WriteQueue<T> {
     fn clone(&self) -> Self {
-        Outbox(self.0.clone())
+        WriteQueue(self.0.clone())
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_and_what_fits_is_written_in_order() {
-        let outbox = Outbox::new();
+        let outbox = WriteQueue::new();
         let refused = (0..MAX + 2).filter_map(|number| outbox.put(number).err());
         assert_eq!(refused.collect::<Vec<_>>(), [MAX, MAX + 1]);
         let mut written = Vec::new();
@@ -115,7 +115,7 @@ mod tests {
     fn the_end_waits_until_the_last_is_written() {
         let written = Arc::new(Mutex::new(Vec::new()));
         let kept = written.clone();
-        let outbox = Outbox::open("test", move |line| kept.lock().unwrap().push(line)).unwrap();
+        let outbox = WriteQueue::open("test", move |line| kept.lock().unwrap().push(line)).unwrap();
         outbox.put("the last").unwrap();
         assert!(outbox.flush(Duration::from_secs(60)));
         assert_eq!(*written.lock().unwrap(), ["the last"]);
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn whoever_does_not_read_is_not_waited_for() {
-        let outbox = Outbox::new();
+        let outbox = WriteQueue::new();
         outbox.put("unread").unwrap();
         assert!(!outbox.flush(Duration::from_millis(10)));
     }

@@ -65,7 +65,7 @@ fn where_links_need_the_key_calls_are_closed() {
     let text = format!("security: {{rdma: {{key_file: {key:?}, require_authentication: true}}}}\n");
     std::fs::write(&settings, text).expect("a file");
     let server = Server::start(&["--config", settings.to_str().expect("a plain path")]);
-    assert!(server.greeting.iter().any(|line| line.contains("gRPC is closed")));
+    assert!(server.greeting.iter().any(|line| line.contains("no gRPC")));
     runtime().block_on(async {
         let refused = client(&server).await.put(put("a", "b")).await.expect_err("no key is shown");
         assert_eq!(refused.code(), Code::Unauthenticated);

@@ -29,7 +29,7 @@ fn a_policy_names_the_cards_of_the_node() {
     has(&text, &["resourceName: wirelane_rdma", "resourceName: wirelane_rdma_eth"]);
     let output = run(&["k8s", "policy", "--root", &tree("empty")]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("no card here"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no NIC of this node"), "{}", stderr(&output));
 }
 
 #[test]

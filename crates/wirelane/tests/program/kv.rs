@@ -92,10 +92,10 @@ fn the_transport_is_named_when_asked_for() {
         let output = store.run(&["-v", "put", "key", "value"]);
         let text = stderr(&output);
         assert!(text.contains("stored key: 5 bytes, version "), "{text}");
-        assert!(text.contains(&format!("by {} (", store.transport)), "{text}");
+        assert!(text.contains(&format!("over {} (", store.transport)), "{text}");
         for arguments in [&["get", "key"][..], &["stat", "key"], &["ls"], &["delete", "key"]] {
             let text = stderr(&store.run(&[arguments, &["-v"]].concat()));
-            assert!(text.contains(&format!("by {} (", store.transport)), "{text}");
+            assert!(text.contains(&format!("over {} (", store.transport)), "{text}");
         }
     });
 }
@@ -291,7 +291,7 @@ fn values_that_are_no_text_are_not_printed_among_others() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("binary"), [0xff, 0, 1]).expect("a file");
     store.ok(&["put", "binary", "-f", &path(&folder, "binary")]);
-    store.refused(&["mget", "binary"], 2, &["not text", "--json", "-d DIR"]);
+    store.refused(&["mget", "binary"], 2, &["not text", "--json", "--directory DIR"]);
     assert_eq!(store.run(&["get", "binary"]).stdout, [0xff, 0, 1]);
 }
 
@@ -393,7 +393,7 @@ fn bench_says_what_went_wrong() {
     assert_eq!(store.ok(&["ls"]).lines().count(), 3);
     let text = store.ok(&["bench", "--duration", "0.2", "--warmup", "0.1", "--keys", "3"]);
     assert!(
-        text.contains("ops/s") && text.contains("by shm (") && text.contains("0 errors"),
+        text.contains("ops/s") && text.contains("over shm (") && text.contains("0 errors"),
         "{text}"
     );
     let many =

@@ -41,7 +41,7 @@ fn it_drains_and_says_so_everywhere() {
     runtime.block_on(calls.put(put("hello", "world"))).expect("it is put");
     assert_eq!(server.get("/readyz"), "ready\n");
     server.signal("-TERM");
-    until("it is not ready", || server.get("/readyz").contains("not ready: it is shutting down"));
+    until("it is not ready", || server.get("/readyz").contains("not ready: shutting down"));
     assert_eq!(server.get("/healthz"), "ok\n");
     assert_eq!(scrape(&server).value("wirelane_draining"), 1.0);
     until("health says so", || {

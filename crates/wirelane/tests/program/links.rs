@@ -57,12 +57,12 @@ fn a_link_on_one_host_uses_shared_memory_and_says_why() {
     let text = stdout(&output);
     for words in [
         &format!("peer      {} (host ", server.links),
-        "known as  anonymous; not encrypted",
+        "identity  anonymous; not encrypted",
         "lane      shm: both ends are on one host",
         "\n  shm  up, in use  ",
         "\nleft out\n  verbs: this end has no RDMA: ",
         "64 B write ",
-        "64 B message and back ",
+        "64 B round trip ",
         "1 MiB writes ",
         "1 MiB reads ",
         "rail_up",
@@ -179,11 +179,11 @@ fn who_shows_the_key_is_let_in_and_others_are_counted_by_reason() {
     let right = folder.settings_with_key("cluster", "a", true);
     let wrong = folder.settings_with_key("other", "b", false);
     let server = Server::start(&["--config", &right]);
-    assert!(server.greeting.iter().any(|line| line.contains("callers need the key")));
+    assert!(server.greeting.iter().any(|line| line.contains("clients need the key")));
     let output = connect(&server, &["--config", &right]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
-    assert!(text.contains("known as  cluster; control connection encrypted"), "{text}");
+    assert!(text.contains("identity  cluster; control connection encrypted"), "{text}");
     refused(&connect(&server, &["--config", &wrong]), &["(wrong_key)", "the same key"]);
     refused(&connect(&server, &[]), &["(unauthenticated)", "authentication required"]);
     let listener = &server.status()["listener"];

@@ -371,8 +371,8 @@ mod serve {
         for words in [
             "in-memory store (not persistent)",
             "pool  64 MiB in pages of ",
-            "when full, evicts values that were not read lately",
-            "gRPC on the same port; callers need no key",
+            "evicts least recently used values when full",
+            "gRPC on the same port; no authentication",
             "shm for clients on this host; verbs if RDMA is on; tcp for",
             "/metrics  /healthz  /readyz  /api/v1/transport/status",
             &format!("wirelane kv --server {} put hello world", server.links),
@@ -388,11 +388,8 @@ mod serve {
         let more = ["--max-value", "1MiB", "--workers", "3", "--transport", "tcp", "--prefault"];
         let server = Server::start(&[&older[..], &more].concat());
         let all = server.greeting.join("\n");
-        assert!(
-            all.contains("pool  8 MiB") && all.contains("allocated now; when full, new"),
-            "{all}"
-        );
-        assert!(all.contains("no shm: left out by --transport"), "{all}");
+        assert!(all.contains("pool  8 MiB") && all.contains("allocated now; refuses new"), "{all}");
+        assert!(all.contains("no shm: excluded by --transport"), "{all}");
         life::until("it is ready", || server.get("/readyz") == "ready\n");
         let status = server.status();
         let store = &status["store"];

@@ -26,7 +26,7 @@ fn a_store_is_reached_by_libfabric_and_the_status_names_the_provider() {
     good(&kv(&["put", "k", "a value"]));
     assert_eq!(good(&kv(&["get", "k"])), "a value");
     let said = stderr(&kv(&["--verbose", "get", "k"]));
-    assert!(said.contains("by ofi ("), "{said}");
+    assert!(said.contains("over ofi ("), "{said}");
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("value");
     let value: Vec<u8> = (0..5_000_000_u32).map(|at| (at * 7 % 251) as u8).collect();

@@ -108,7 +108,7 @@ fn the_world_is_refused_with_three_ways_to_go_on() {
         let output = run(&[&["serve"][..], &addresses].concat());
         assert_eq!(output.status.code(), Some(2));
         let text = stderr(&output);
-        for way in ["Three ways to go on", "--token-file FILE", "--allow-anonymous"] {
+        for way in ["no authentication is configured", "--token-file FILE", "--allow-anonymous"] {
             assert!(text.contains(way), "`{way}` is missing in: {text}");
         }
         assert_eq!(text.trim_end().lines().count(), 1, "{text}");
@@ -125,7 +125,7 @@ fn a_token_opens_an_address_of_the_world() {
     let root = tokens.file("root");
     done(&run(&["kv", "--server", &local, "--token-file", &root, "put", "a", "b"]));
     refused(&run(&["kv", "--server", &local, "get", "a"]), &["(unauthenticated)"]);
-    assert!(server.greeting.iter().any(|line| line.contains("callers need a token")));
+    assert!(server.greeting.iter().any(|line| line.contains("clients need a token")));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn each_holder_does_what_its_line_says_and_no_more() {
     std::fs::write(&large, vec![7; 100 << 20]).expect("a file");
     refused(&kv("reader", &["put", "large", "--file", &large]), &may_not);
     let link = ["connect", &server.links, "--no-measure", "--token-file", &tokens.file("team")];
-    assert!(done(&run(&link)).contains("known as  team; control connection encrypted"));
+    assert!(done(&run(&link)).contains("identity  team; control connection encrypted"));
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn a_certificate_opens_links_and_http() {
         assert_eq!(site.http(&server, path, &[]).0, "401");
     }
     assert_eq!(site.http(&server, "/healthz", &[]).0, "200");
-    assert!(server.greeting.iter().any(|line| line.contains("callers need a certificate")));
+    assert!(server.greeting.iter().any(|line| line.contains("clients need a certificate")));
 }
 
 #[test]

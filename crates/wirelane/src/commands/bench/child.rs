@@ -14,7 +14,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::output::Failure;
 use crate::settings::Global;
-use crate::timeout::within;
+use crate::timeout::with_timeout;
 use remote::{self, Shell};
 
 /// A server of our own.
@@ -106,7 +106,7 @@ fn start(
     let told = match (stdin.take(), stdout) {
         (Some(into), Some(from)) => {
             let waiting = || format!("starting the other end, for {} s at most …", limit.as_secs());
-            within(limit, waiting, move || hand_over(into, from, program, &digits))?
+            with_timeout(limit, waiting, move || hand_over(into, from, program, &digits))?
         }
         _ => None,
     };

@@ -24,7 +24,7 @@ use ::report::Test;
 use clap::{Args, Subcommand};
 use measure::Transports;
 
-use crate::links::endpoint::{self, Known};
+use crate::links::endpoint::{self, AuthMethod};
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 use crate::settings::Settings;
@@ -84,7 +84,7 @@ pub(crate) fn run(global: &Global, args: &BenchArgs) -> Result<Exit, Failure> {
 
 /// What this host has, as the settings say.
 fn ways(global: &Global, settings: &Settings) -> Result<Transports, Failure> {
-    let links = endpoint::settings(global, settings, Known::Others)?;
+    let links = endpoint::settings(global, settings, AuthMethod::TokensOrTickets)?;
     Ok(Transports {
         library: links.library,
         device_request: links.device_request,

@@ -18,7 +18,7 @@ use crate::output::{Exit, Failure};
 use crate::settings::Global;
 use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::timeout::within;
+use crate::timeout::with_timeout;
 use crate::{logging, output};
 use access::files::{key_file, token};
 
@@ -53,7 +53,7 @@ pub(super) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
     let settings = Settings::load(global)?.settings;
     let keys = args.keys(&settings)?;
     let ways = ways(global, &settings)?;
-    let log = logging::start_aside(global, &settings)
+    let log = logging::start_in_background(global, &settings)
         .map_err(|error| Failure::failed(format!("start a thread for the log: {error}")))?;
     let about = serde_json::to_value(facts::side())
         .map_err(|error| Failure::failed(format!("describe this host: {error}")))?;
@@ -126,7 +126,7 @@ impl ServeArgs {
 fn has_rdma(ways: &Transports) -> Result<bool, Failure> {
     let ways = ways.clone();
     let waiting = || "asking the RDMA devices …".to_owned();
-    Ok(within(DEVICES, waiting, move || ways.why_no_rdma().is_none())?.unwrap_or(false))
+    Ok(with_timeout(DEVICES, waiting, move || ways.why_no_rdma().is_none())?.unwrap_or(false))
 }
 
 fn keyring(keys: &[Key]) -> Result<Keyring, Failure> {

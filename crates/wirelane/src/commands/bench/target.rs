@@ -16,7 +16,7 @@ use crate::output;
 use crate::output::exit::{self, Failure};
 use crate::settings::Global;
 use crate::settings::Settings;
-use crate::timeout::within;
+use crate::timeout::with_timeout;
 use access::files::{key_file, token};
 
 #[derive(Debug, Clone, Args)]
@@ -157,10 +157,10 @@ impl Target {
         let credentials = caller.credentials(global, settings)?;
         let (peer, timeout) = (host.peer.clone(), caller.timeout);
         let waiting = || format!("looking {} up …", host.peer);
-        let found = within(timeout, waiting, move || peer.resolve())?;
+        let found = with_timeout(timeout, waiting, move || peer.resolve())?;
         let addresses = found.unwrap_or_else(|| {
             let text = format!("look up {}: the resolver does not answer", host.peer.host());
-            exit::at_once(Err(Failure::failed(text)))
+            exit::immediately(Err(Failure::failed(text)))
         })?;
         let name = host.peer.host().to_owned();
         Ok(Target { name, addresses, credentials, timeout, helper: None })
@@ -225,9 +225,9 @@ impl Target {
         let waiting =
             || format!("connecting to {}, for {} s at most …", self.name, limit.as_secs());
         let dial = move || dial(&addresses, &credentials, &ways, limit);
-        let client = within(limit, waiting, dial)?.unwrap_or_else(|| {
+        let client = with_timeout(limit, waiting, dial)?.unwrap_or_else(|| {
             let text = format!("connect to {}: no answer in time", self.name);
-            exit::at_once(Err(Failure::failed(text)))
+            exit::immediately(Err(Failure::failed(text)))
         });
         client.map_err(|error| match error.kind {
             Kind::Gone => Failure::failed(format!(

@@ -101,7 +101,7 @@ fn names(test: Test) -> &'static [&'static str] {
 }
 
 fn cells(point: &Point) -> Vec<String> {
-    let mut cells = vec![size::shown(point.size_bytes as usize), point.operations.to_string()];
+    let mut cells = vec![size::format(point.size_bytes as usize), point.operations.to_string()];
     let time = |pick: fn(&Spread) -> Option<u64>| {
         let ns = point.latency.as_ref().and_then(pick);
         ns.map_or_else(|| NONE.to_owned(), |ns| format!("{:.2}", ns as f64 / 1e3))

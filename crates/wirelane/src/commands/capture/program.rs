@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::output::Failure;
-use crate::timeout::within;
+use crate::timeout::with_timeout;
 
 /// A running program, and what came of its capture so far.
 pub(super) struct Program {
@@ -119,7 +119,7 @@ pub(super) fn lists(device: &str) -> bool {
     }
     let list = || command("tcpdump").arg("-D").stdin(Stdio::null()).stderr(Stdio::null()).output();
     let waiting = || "asking tcpdump for its devices".to_owned();
-    let Ok(Some(Ok(listed))) = within(PATIENCE, waiting, list) else { return false };
+    let Ok(Some(Ok(listed))) = with_timeout(PATIENCE, waiting, list) else { return false };
     let listed = String::from_utf8_lossy(&listed.stdout);
     // Each line: `3.mlx5_0 (RDMA sniffer)`.
     let name = |line| str::split_once(line, '.')?.1.split_whitespace().next();

@@ -14,7 +14,7 @@ impl Stop {
     pub(super) fn on_signals() -> Result<Stop, Failure> {
         let wanted = Arc::new(AtomicBool::new(false));
         let told = wanted.clone();
-        signals::then(move || told.store(true, Ordering::Relaxed))?;
+        signals::on_first_signal(move || told.store(true, Ordering::Relaxed))?;
         Ok(Stop(wanted))
     }
 

@@ -1,4 +1,4 @@
-//! Makes the link, within a time limit whatever a resolver or a device does.
+//! Opens the link within a time limit, even if a resolver or a device hangs.
 
 use std::time::{Duration, Instant};
 
@@ -9,23 +9,24 @@ use fabric::session::Credentials;
 use crate::arguments::peer::Peer;
 use crate::links::ticket::Tickets;
 use crate::output::exit::{self, Failure};
-use crate::timeout::within;
+use crate::timeout::with_timeout;
 
-/// Connects by the first of the peer's addresses that answers.
+/// Connects to the first of the peer's addresses that answers.
 pub(super) fn dial(
     endpoint: &Endpoint,
     peer: &Peer,
     tickets: Option<Tickets>,
     limit: Duration,
 ) -> Result<Link, Failure> {
-    let waiting = || format!("connecting to {peer}, for {} s at most …", limit.as_secs_f64());
+    let waiting = || format!("connecting to {peer} (timeout {} s) …", limit.as_secs_f64());
     let (endpoint, to) = (endpoint.clone(), peer.clone());
-    let link =
-        within(limit, waiting, move || try_addresses(&endpoint, &to, tickets.as_ref(), limit))?;
+    let link = with_timeout(limit, waiting, move || {
+        try_addresses(&endpoint, &to, tickets.as_ref(), limit)
+    })?;
     link.unwrap_or_else(|| {
-        exit::at_once(Err(Failure::failed(format!(
-            "connect to {peer}: an RDMA device of this machine, or the resolver, does not answer — look at \
-             the kernel's log, or try --transport tcp"
+        exit::immediately(Err(Failure::failed(format!(
+            "connect to {peer}: an RDMA device of this machine, or the resolver, does not answer — see \
+             the kernel log, or try --transport tcp"
         ))))
     })
 }
@@ -37,26 +38,26 @@ pub(crate) fn try_addresses(
     tickets: Option<&Tickets>,
     limit: Duration,
 ) -> Result<Link, Failure> {
-    let begun = Instant::now();
-    let mut last = Failure::failed(format!("connect to {peer}: no time was left"));
+    let started = Instant::now();
+    let mut last = Failure::failed(format!("connect to {peer}: timed out"));
     for address in peer.resolve()? {
-        let left = limit.saturating_sub(begun.elapsed());
+        let left = limit.saturating_sub(started.elapsed());
         if left.is_zero() {
             break;
         }
         let connected = match tickets {
             None => endpoint.connect(address, left),
-            Some(tickets) => tickets.ask(peer.host(), address, left).and_then(|ticket| {
-                let left = limit.saturating_sub(begun.elapsed());
+            Some(tickets) => tickets.request(peer.host(), address, left).and_then(|ticket| {
+                let left = limit.saturating_sub(started.elapsed());
                 endpoint.connect_as(&Credentials::Ticket(ticket), address, left)
             }),
         };
         match connected {
             Ok(link) => return Ok(link),
             Err(error) => match error.kind() {
-                // Somebody is there, and says no.
+                // A server answered, and refused.
                 Kind::Denied | Kind::Unsupported | Kind::Full => return Err(error.into()),
-                // Also `Misuse`: something else answers there.
+                // Also `Misuse`: another kind of server answered.
                 _ => last = Failure::failed(error.to_string()),
             },
         }

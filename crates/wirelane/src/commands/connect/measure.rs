@@ -1,4 +1,4 @@
-//! Measures a link with the service at its other end, see [`ClientHello::Measure`].
+//! Measures a link against the measurement service of the peer, see [`ClientHello::Measure`].
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -15,15 +15,15 @@ use crate::output::Failure;
 
 /// What to measure.
 pub(super) struct Plan {
-    /// How much one operation moves when bandwidth is measured.
+    /// Bytes per operation of the bandwidth measurement.
     pub(super) size: usize,
-    /// For how long, in all.
+    /// Total time.
     pub(super) time: Duration,
-    /// How long nothing may be over before the measurement is given up.
-    pub(super) patience: Duration,
+    /// The measurement is aborted if no operation completes for this long.
+    pub(super) timeout: Duration,
 }
 
-/// What was measured.
+/// The results.
 #[derive(Debug, Serialize)]
 pub(super) struct Measurement {
     /// From posting one write to its completion.
@@ -58,13 +58,13 @@ pub(super) fn run(
     endpoint: &Endpoint,
     plan: &Plan,
 ) -> Result<Measurement, Failure> {
-    if plan.time > TELLING {
+    if plan.time > PROGRESS_AFTER {
         output::progress(&format!("measuring for {} s …", plan.time.as_secs_f64()));
     }
     let mut bench = Bench::new(link, endpoint, plan)?;
     Ok(Measurement {
         write_latency: bench.latency(Bench::write_once)?,
-        message_round_trip: bench.latency(Bench::there_and_back)?,
+        message_round_trip: bench.latency(Bench::round_trip)?,
         write_bandwidth: bench.bandwidth(|bench, slot| {
             Op::write(0, bench.buffer(slot), bench.window.at(bench.offset(slot)))
         })?,
@@ -84,7 +84,7 @@ struct Bench<'l> {
     depth: usize,
     /// For each result.
     time: Duration,
-    patience: Duration,
+    timeout: Duration,
     ops: VecDeque<Op>,
     done: Vec<Completion>,
 }
@@ -92,26 +92,26 @@ struct Bench<'l> {
 impl<'l> Bench<'l> {
     fn new(link: &'l mut Link, endpoint: &Endpoint, plan: &Plan) -> Result<Self, Failure> {
         let depth = (IN_FLIGHT_BYTES / plan.size).clamp(MIN_DEPTH, MAX_DEPTH);
-        let memory = Memory::allocate(plan.size * depth + MESSAGES, Pages::Plain)?;
-        // Bringing pages in is not what is measured.
+        let memory = Memory::allocate(plan.size * depth + MESSAGE_BYTES, Pages::Plain)?;
+        // Page faults are not to be measured.
         memory.prefault(1, |_| ())?;
         let region = endpoint.register(&memory, Rights::NONE)?;
-        let Plan { size, time, patience } = *plan;
+        let Plan { size, time, timeout } = *plan;
         let (mut ops, mut done) = (VecDeque::new(), Vec::new());
         let begin = size * depth;
         let opening = ClientHello::Measure.to_bytes();
         region.memory().write(begin, &opening);
-        let answer = region.slice(begin + MESSAGES / 2..);
+        let answer = region.slice(begin + MESSAGE_BYTES / 2..);
         ops.push_back(Op::receive(RECEIVE, answer.clone()));
         ops.push_back(Op::send(0, region.slice(begin..begin + opening.len())));
         link.post(&mut ops);
-        let began = Instant::now();
+        let started = Instant::now();
         let outcome = loop {
-            wait(link, &mut done, patience);
-            let heard = done.drain(..).find(|completion| completion.token == RECEIVE);
-            match heard {
+            wait(link, &mut done, timeout);
+            let received = done.drain(..).find(|completion| completion.token == RECEIVE);
+            match received {
                 Some(completion) => break completion.outcome,
-                None if began.elapsed() >= patience => return Err(stalled(link)),
+                None if started.elapsed() >= timeout => return Err(stalled(link)),
                 None => {}
             }
         };
@@ -120,79 +120,79 @@ impl<'l> Bench<'l> {
             Err(failure) => return Err(broken(failure)),
             Ok(_) => return Err(stalled(link)),
         };
-        let said = answer.to_vec();
+        let answer = answer.to_vec();
         let scratch =
-            RemoteRegion::from_bytes(&said[..length.min(said.len())]).map_err(|error| {
+            RemoteRegion::from_bytes(&answer[..length.min(answer.len())]).map_err(|error| {
                 let fix = "run the same version at both ends, or connect with --no-measure";
                 Failure::failed(format!(
-                    "the peer does not measure as this version does: {error}; {fix}"
+                    "the peer's measurement service is of another version: {error}; {fix}"
                 ))
             })?;
         let window = link.import(&scratch)?;
         if window.len() < size as u64 {
             let text = format!(
-                "the peer offers only {} bytes for measuring: use a smaller --size",
+                "the peer offers only {} bytes for measurements: use a smaller --size",
                 window.len()
             );
             return Err(Failure::usage(text));
         }
         let time = time / MEASUREMENTS;
-        Ok(Bench { link, window, region, size, depth, time, patience, ops, done })
+        Ok(Bench { link, window, region, size, depth, time, timeout, ops, done })
     }
 
     fn buffer(&self, slot: usize) -> fabric::Slice {
         self.region.slice(slot * self.size..(slot + 1) * self.size)
     }
 
-    /// Where the operations of a slot go: over all of the peer's memory.
+    /// The remote offset of a slot: slots are spread over all of the peer's memory.
     fn offset(&self, slot: usize) -> u64 {
-        let places = (self.window.len() / self.size as u64).max(1);
-        slot as u64 % places * self.size as u64
+        let slots = (self.window.len() / self.size as u64).max(1);
+        slot as u64 % slots * self.size as u64
     }
 
-    fn machine(&self) -> fabric::Slice {
+    fn small_buffer(&self) -> fabric::Slice {
         let begin = self.size * self.depth;
-        self.region.slice(begin..begin + SMALL)
+        self.region.slice(begin..begin + SMALL_BYTES)
     }
 
     fn write_once(&mut self) -> Result<(), Failure> {
-        self.ops.push_back(Op::write(0, self.machine(), self.window.at(0)));
-        self.settle(1)
+        self.ops.push_back(Op::write(0, self.small_buffer(), self.window.at(0)));
+        self.complete(1)
     }
 
-    fn there_and_back(&mut self) -> Result<(), Failure> {
-        self.ops.push_back(Op::receive(RECEIVE, self.machine()));
-        self.ops.push_back(Op::send(0, self.machine()));
-        self.settle(2)
+    fn round_trip(&mut self) -> Result<(), Failure> {
+        self.ops.push_back(Op::receive(RECEIVE, self.small_buffer()));
+        self.ops.push_back(Op::send(0, self.small_buffer()));
+        self.complete(2)
     }
 
     fn latency(&mut self, once: fn(&mut Self) -> Result<(), Failure>) -> Result<Latency, Failure> {
-        // The first finds nothing prepared.
+        // The first one is slower, and not counted.
         once(self)?;
         let mut samples = Vec::new();
-        let begun = Instant::now();
-        let mut last = begun;
-        while samples.is_empty() || (last - begun < self.time && samples.len() < MAX_SAMPLES) {
+        let started = Instant::now();
+        let mut last = started;
+        while samples.is_empty() || (last - started < self.time && samples.len() < MAX_SAMPLES) {
             once(self)?;
             let now = Instant::now();
             samples.push((now - last).as_nanos() as u64);
             last = now;
         }
         samples.sort_unstable();
-        let at = |part: usize| samples[(samples.len() - 1) * part / 100];
-        let (median_ns, p99_ns) = (at(50), at(99));
-        Ok(Latency { bytes: SMALL, operations: samples.len(), median_ns, p99_ns })
+        let percentile = |part: usize| samples[(samples.len() - 1) * part / 100];
+        let (median_ns, p99_ns) = (percentile(50), percentile(99));
+        Ok(Latency { bytes: SMALL_BYTES, operations: samples.len(), median_ns, p99_ns })
     }
 
     fn bandwidth(&mut self, op: fn(&Self, usize) -> Op) -> Result<Bandwidth, Failure> {
         for slot in 0..self.depth {
             self.ops.push_back(op(self, slot));
         }
-        let begun = Instant::now();
+        let started = Instant::now();
         let (mut in_flight, mut operations) = (self.depth, 0);
         while in_flight > 0 {
             self.advance()?;
-            let more = begun.elapsed() < self.time;
+            let more = started.elapsed() < self.time;
             for Completion { token, outcome, work } in std::mem::take(&mut self.done) {
                 outcome.map_err(broken)?;
                 operations += 1;
@@ -202,14 +202,14 @@ impl<'l> Bench<'l> {
                 }
             }
         }
-        let seconds = begun.elapsed().as_secs_f64();
+        let seconds = started.elapsed().as_secs_f64();
         let bytes_per_second = operations as f64 * self.size as f64 / seconds;
         let (bytes, in_flight) = (self.size, self.depth);
         Ok(Bandwidth { bytes, in_flight, operations, seconds, bytes_per_second })
     }
 
-    /// Until so many operations are over.
-    fn settle(&mut self, mut count: usize) -> Result<(), Failure> {
+    /// Waits until `count` operations have completed.
+    fn complete(&mut self, mut count: usize) -> Result<(), Failure> {
         while count > 0 {
             self.advance()?;
             for completion in self.done.drain(..) {
@@ -220,10 +220,10 @@ impl<'l> Bench<'l> {
         Ok(())
     }
 
-    /// Posts what waits, and waits until something is over.
+    /// Posts the queued operations, and waits for completions.
     fn advance(&mut self) -> Result<(), Failure> {
         self.link.post(&mut self.ops);
-        match wait(self.link, &mut self.done, self.patience) {
+        match wait(self.link, &mut self.done, self.timeout) {
             0 => Err(stalled(self.link)),
             _ => Ok(()),
         }
@@ -236,19 +236,19 @@ fn broken(failure: fabric::Failure) -> Failure {
 
 fn stalled(link: &Link) -> Failure {
     let why = link.report().explain().why;
-    Failure::failed(format!("measure the link: the peer does nothing more — see its log; {why}"))
+    Failure::failed(format!("measure the link: the peer does not respond — see its log; {why}"))
 }
 
-/// Tells receives from other operations, for who debugs this.
+/// Token of receives; other operations have 0.
 const RECEIVE: u64 = 1;
-/// Room for messages, out and in.
-const MESSAGES: usize = 8 << 10;
-/// The small operations, as everybody measures them.
-const SMALL: usize = 64;
+/// Memory for messages, sent and received.
+const MESSAGE_BYTES: usize = 8 << 10;
+/// Size of latency measurements.
+const SMALL_BYTES: usize = 64;
 const MEASUREMENTS: u32 = 4;
-/// How many bytes may be in flight when bandwidth is measured, within these numbers of operations.
+/// Bytes in flight of the bandwidth measurement, within these numbers of operations.
 const IN_FLIGHT_BYTES: usize = 16 << 20;
 const MIN_DEPTH: usize = 4;
 const MAX_DEPTH: usize = 32;
 const MAX_SAMPLES: usize = 1 << 20;
-const TELLING: Duration = Duration::from_secs(2);
+const PROGRESS_AFTER: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! `wirelane connect`: tries a link, measures it, and says why it goes this way.
+//! `wirelane connect`: opens a link, measures it, and reports its transport and why.
 
 mod dial;
 mod measure;
@@ -14,7 +14,7 @@ use fabric::link::Endpoint;
 
 use kv_server::SCRATCH_BYTES;
 
-use crate::arguments::credentials::CallerArgs;
+use crate::arguments::credentials::CredentialArgs;
 use crate::arguments::peer::Peer;
 use crate::arguments::size;
 use crate::arguments::size::{Size, seconds};
@@ -44,7 +44,7 @@ pub(crate) struct ConnectArgs {
     policy: Option<PolicyArg>,
 
     #[command(flatten)]
-    caller: CallerArgs,
+    credentials: CredentialArgs,
 
     /// Timeout of connecting
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
@@ -74,28 +74,28 @@ pub(crate) struct ConnectArgs {
 
 pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> {
     if args.size.0 > SCRATCH_BYTES {
-        let most = size::shown(SCRATCH_BYTES);
+        let max = size::format(SCRATCH_BYTES);
         return Err(Failure::usage(format!(
-            "--size: the peer offers {most} for measuring, use no more"
+            "--size: the peer offers {max} for measurements, use no more"
         )));
     }
     let settings = Settings::load(global)?.settings;
     logging::start(global, &settings);
-    let mut links = endpoint::settings(global, &settings, args.caller.known(global)?)?;
+    let mut links = endpoint::settings(global, &settings, args.credentials.auth_method(global)?)?;
     args.transport.narrow(args.policy, &mut links)?;
-    let (tell, events) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, events) = tokio::sync::mpsc::unbounded_channel();
     if args.watch {
-        // Nobody listens any more once the program ends.
-        links.on_event = Some(Arc::new(move |_, event| drop(tell.send(event.clone()))));
+        // The receiver is gone once the program ends.
+        links.on_event = Some(Arc::new(move |_, event| drop(sender.send(event.clone()))));
     }
     let endpoint = Endpoint::new(links)?;
-    let tickets = args.caller.tickets()?;
+    let tickets = args.credentials.tickets()?;
     let mut link = dial::dial(&endpoint, &args.peer, tickets, args.timeout)?;
     let measurement = match args.no_measure {
         true => None,
         false => Some(measure::run(&mut link, &endpoint, &args.plan())?),
     };
-    // So that the report has the last news.
+    // Updates the report.
     link.poll(&mut Vec::new());
     let answer = Answer { explanation: link.report().explain(), measurement };
     if args.json {
@@ -111,7 +111,7 @@ pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> 
 
 impl ConnectArgs {
     fn plan(&self) -> Plan {
-        Plan { size: self.size.0, time: self.seconds, patience: self.timeout }
+        Plan { size: self.size.0, time: self.seconds, timeout: self.timeout }
     }
 }
 

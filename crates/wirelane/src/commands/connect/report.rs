@@ -1,4 +1,4 @@
-//! What `connect` says of a link: for people, and as JSON.
+//! The report of `connect`, as text and as JSON.
 
 use std::fmt::Write;
 
@@ -18,12 +18,12 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// The same for people.
+    /// As text.
     pub(super) fn text(&self) -> String {
         let Explanation { rails, left_out, events, .. } = &self.explanation;
         let mut text = head(&self.explanation);
         section(&mut text, "rails", rails.iter().map(rail));
-        section(&mut text, "left out", left_out.iter().cloned());
+        section(&mut text, "not used", left_out.iter().cloned());
         section(&mut text, "measured", self.measurement.iter().flat_map(measurements));
         section(&mut text, "events", events.iter().map(event));
         text
@@ -48,7 +48,7 @@ fn head(link: &Explanation) -> String {
     };
     output::columns(&[
         ["peer".to_owned(), format!("{} (host {})", link.peer, link.host)],
-        ["known as".to_owned(), format!("{}; {encrypted}", link.identity)],
+        ["identity".to_owned(), format!("{}; {encrypted}", link.identity)],
         ["policy".to_owned(), link.policy.to_owned()],
         ["state".to_owned(), link.state.to_owned()],
         ["lane".to_owned(), lane],
@@ -90,7 +90,7 @@ fn measurements(measured: &Measurement) -> Vec<String> {
         measured;
     vec![
         latency("write", write_latency),
-        latency("message and back", message_round_trip),
+        latency("round trip", message_round_trip),
         bandwidth("writes", write_bandwidth),
         bandwidth("reads", read_bandwidth),
     ]
@@ -98,14 +98,14 @@ fn measurements(measured: &Measurement) -> Vec<String> {
 
 fn latency(what: &str, measurement: &Latency) -> String {
     let Latency { bytes, operations, median_ns, p99_ns } = measurement;
-    let what = format!("{} {what}", size::shown(*bytes));
+    let what = format!("{} {what}", size::format(*bytes));
     let (median, p99) = (time(*median_ns), time(*p99_ns));
     format!("{what:<22}  p50 {median}  p99 {p99}  ({operations} samples)")
 }
 
 fn bandwidth(what: &str, measurement: &Bandwidth) -> String {
     let Bandwidth { bytes, in_flight, bytes_per_second, .. } = measurement;
-    let what = format!("{} {what}", size::shown(*bytes));
+    let what = format!("{} {what}", size::format(*bytes));
     let (bytes, bits) = (bytes_per_second / 1e9, bytes_per_second * 8.0 / 1e9);
     format!("{what:<22}  {bytes:.2} GB/s, {bits:.1} Gb/s ({in_flight} in flight)")
 }

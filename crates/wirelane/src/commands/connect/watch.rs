@@ -1,4 +1,4 @@
-//! Stays with a link, and says what happens to it.
+//! Prints the events of a link.
 
 use fabric::drive;
 use fabric::link::{Event, EventKind, Link};
@@ -15,7 +15,7 @@ pub(super) fn run(
     mut events: UnboundedReceiver<Event>,
     json: bool,
 ) -> Result<(), Failure> {
-    // What happened so far is in the report, and printed.
+    // Events so far are in the report, which is printed already.
     while events.try_recv().is_ok() {}
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -30,7 +30,7 @@ async fn watch(
     json: bool,
 ) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
-    output::progress("watching; stop with Ctrl-C");
+    output::progress("watching; press Ctrl-C to stop");
     let (lane, driver) = drive(Box::new(link));
     let driver = tokio::spawn(driver);
     let outcome = loop {
@@ -47,7 +47,7 @@ async fn watch(
             break Err(Failure::failed(format!("the link ended: {}", event.why)));
         }
     };
-    // The driver ends with its last handle, and the link says goodbye.
+    // The driver ends with its last handle, and the link closes.
     drop(lane);
     let _ = driver.await;
     outcome

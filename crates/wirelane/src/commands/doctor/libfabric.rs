@@ -9,12 +9,12 @@ use doctor::libfabric::{Answer, Choice, Libfabric, Library};
 use fabric::ofi::{self, Survey};
 use node::Tree;
 
-use crate::links::libfabric::{UNASKED, choice, is_called_for};
+use crate::links::libfabric::{NOT_REQUESTED, choice, has_efa_device};
 use crate::output;
 use crate::output::Failure;
 use crate::settings::Global;
 use crate::settings::{self, Settings};
-use crate::timeout::within;
+use crate::timeout::with_timeout;
 
 /// What these checks are to know of libfabric on the running machine; of another, nobody here can tell.
 pub(super) fn look(
@@ -30,7 +30,7 @@ pub(super) fn look(
     let is_wanted = asked || calls.any() || global.libfabric.is_some();
     let answer = match is_wanted {
         true => ask(global.libfabric.clone(), calls.clone())?,
-        false => Answer::NotQueried(UNASKED.to_owned()),
+        false => Answer::NotQueried(NOT_REQUESTED.to_owned()),
     };
     let library_file = global.libfabric.as_ref().map(|file| file.display().to_string());
     Ok(Some(Libfabric { provider: calls.provider, library_file, answer }))
@@ -62,7 +62,7 @@ struct Calls {
 impl Calls {
     fn of(settings: &Settings, tree: &Tree) -> Self {
         let provider = Some(settings.ofi_provider.clone()).filter(|name| !name.is_empty());
-        Calls { provider, has_efa: is_called_for(tree), rdma: settings.enable_rdma }
+        Calls { provider, has_efa: has_efa_device(tree), rdma: settings.enable_rdma }
     }
 
     fn any(&self) -> bool {
@@ -73,7 +73,7 @@ impl Calls {
     fn links(&self, survey: &Survey) -> Result<Choice, String> {
         let wish = self.provider.as_deref();
         if !self.any() {
-            return Err(UNASKED.to_owned());
+            return Err(NOT_REQUESTED.to_owned());
         }
         if wish.is_none() && !self.rdma {
             return Err("transport.enable_rdma is false".to_owned());
@@ -96,7 +96,7 @@ impl Calls {
 /// Loads it and asks; a driver that hangs costs its answer and no more.
 fn ask(file: Option<PathBuf>, calls: Calls) -> Result<Answer, Failure> {
     let waiting = || "asking libfabric…".to_owned();
-    let answer = within(LIMIT, waiting, move || match ofi::survey(file.as_deref()) {
+    let answer = with_timeout(LIMIT, waiting, move || match ofi::survey(file.as_deref()) {
         Ok(survey) => Answer::Loaded(library(&survey, &calls)),
         Err(off) => Answer::Unavailable { reason: off.to_string(), fix: off.fix().to_owned() },
     })?;
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn what_links_do_not_use_has_its_reason() {
         let nobody = Calls { has_efa: false, ..EFA };
-        assert_eq!(links(&nobody, &["verbs;ofi_rxm"]), Err(UNASKED.to_owned()));
+        assert_eq!(links(&nobody, &["verbs;ofi_rxm"]), Err(NOT_REQUESTED.to_owned()));
         let why = "tcp;ofi_rxm is software, and lanes of our own do the same with less";
         assert_eq!(links(&EFA, &["tcp;ofi_rxm", "shm"]), Err(why.to_owned()));
         let why = "libfabric has none of the providers efa, verbs;ofi_rxm, tcp; available: shm";

@@ -11,7 +11,7 @@ use node::{Node, Tree};
 
 use crate::output;
 use crate::output::Failure;
-use crate::timeout::within;
+use crate::timeout::with_timeout;
 
 #[derive(Debug, Args)]
 pub(crate) struct JobArgs {
@@ -132,7 +132,7 @@ impl JobArgs {
             )));
         }
         let name = peer.to_owned();
-        let looked_up = within(
+        let looked_up = with_timeout(
             RESOLVER,
             || format!("looking up {peer}"),
             move || (name.as_str(), 0).to_socket_addrs().map(|mut found| found.next()),

@@ -1,4 +1,4 @@
-//! What can be typed after `wirelane exporter`.
+//! Arguments of `wirelane exporter`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ pub(crate) struct ExporterArgs {
     pub(super) host: HostArgs,
 }
 
-/// Whose names are served besides our own.
+/// The other exporter whose metric names are served too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Compat {
     /// node_exporter's infiniband collector
@@ -85,17 +85,17 @@ pub(crate) enum Compat {
 }
 
 impl ExporterArgs {
-    /// Where to listen, if anywhere: who asks for a text file alone gets that alone.
+    /// The address to listen on; by default none with --textfile.
     pub(super) fn listen(&self) -> Option<SocketAddr> {
-        let everywhere = SocketAddr::from(([0, 0, 0, 0], EXPORTER_PORT));
-        self.listen.or_else(|| self.textfile.is_none().then_some(everywhere))
+        let default = SocketAddr::from(([0, 0, 0, 0], EXPORTER_PORT));
+        self.listen.or_else(|| self.textfile.is_none().then_some(default))
     }
 
     pub(super) fn rdma_interval(&self) -> Duration {
         self.rdma_interval
     }
 
-    /// What is collected.
+    /// What is collected, and how often.
     pub(super) fn plan(&self) -> Plan {
         let list = |include: &[Pattern], exclude: &[Pattern]| List {
             include: include.to_vec(),

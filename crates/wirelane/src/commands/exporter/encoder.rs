@@ -1,4 +1,4 @@
-//! What a scraper is told.
+//! The metrics as text.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,64 +14,64 @@ use crate::commands::version::VERSION;
 use crate::output;
 use crate::watch::Watcher;
 
-/// Makes the text of what the collectors say.
+/// Formats the readings of the collectors.
 #[derive(Debug)]
-pub(super) struct Notifier {
+pub(super) struct Encoder {
     watcher: Watcher,
     compat: Option<Compat>,
-    /// Whether a person reads it, and no log is kept.
+    /// Whether this is --once: problems are printed instead of logged.
     once: bool,
     scrapes: AtomicU64,
-    /// Collectors of which was said why they tell nothing, and whether that is a failure.
-    said: Mutex<BTreeMap<String, bool>>,
+    /// Collectors without a reading whose reason was reported, and whether they succeeded.
+    reported: Mutex<BTreeMap<String, bool>>,
 }
 
-impl Notifier {
+impl Encoder {
     pub(super) fn new(watcher: Watcher, compat: Option<Compat>, once: bool) -> Self {
-        Notifier { watcher, compat, once, scrapes: AtomicU64::new(0), said: Mutex::default() }
+        Encoder { watcher, compat, once, scrapes: AtomicU64::new(0), reported: Mutex::default() }
     }
 
-    /// For who asks over HTTP.
-    pub(super) fn scrape(&self, patience: Duration) -> String {
+    /// For a scrape over HTTP.
+    pub(super) fn scrape(&self, timeout: Duration) -> String {
         let scrapes = self.scrapes.fetch_add(1, Ordering::Relaxed) + 1;
-        self.text(patience, self.compat, |own| own.add(&rows::SCRAPES, &[], scrapes))
+        self.text(timeout, self.compat, |own| own.add(&rows::SCRAPES, &[], scrapes))
     }
 
-    /// For a file that others read. Names of other exporters would collide with theirs.
-    pub(super) fn file(&self, patience: Duration, errors: u64) -> String {
-        self.text(patience, None, |own| own.add(&rows::TEXTFILE_ERRORS, &[], errors))
+    /// For the text file. It has no names of other exporters, which would collide with theirs.
+    pub(super) fn file(&self, timeout: Duration, errors: u64) -> String {
+        self.text(timeout, None, |own| own.add(&rows::TEXTFILE_ERRORS, &[], errors))
     }
 
-    /// For a person.
-    pub(super) fn print(&self, patience: Duration) -> String {
-        self.text(patience, self.compat, |_| {})
+    /// For --once.
+    pub(super) fn print(&self, timeout: Duration) -> String {
+        self.text(timeout, self.compat, |_| {})
     }
 
-    /// What collectors do not tell, and why: each once, until that changes.
-    fn news(&self, frame: &Frame) -> Vec<(bool, String)> {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut news = Vec::new();
+    /// The collectors without a reading, and why: each once, until that changes.
+    fn new_problems(&self, frame: &Frame) -> Vec<(bool, String)> {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut problems = Vec::new();
         for run in &frame.runs {
-            // How long something has not answered grows; that it does not is said already.
+            // The reason of a hanging collector contains a growing time, so reasons are not compared.
             let known = match run.why {
-                Some(_) => said.insert(run.collector.clone(), run.success),
-                None => said.remove(&run.collector),
+                Some(_) => reported.insert(run.collector.clone(), run.success),
+                None => reported.remove(&run.collector),
             };
             if let Some(why) = run.why.as_ref().filter(|_| known != Some(run.success)) {
-                news.push((run.success, format!("{}: {why}", run.collector)));
+                problems.push((run.success, format!("{}: {why}", run.collector)));
             }
         }
-        news
+        problems
     }
 
     fn text(
         &self,
-        patience: Duration,
+        timeout: Duration,
         compat: Option<Compat>,
         more: impl FnOnce(&mut Exposition),
     ) -> String {
-        let frame = self.watcher.frame(patience);
-        for (success, why) in self.news(&frame) {
+        let frame = self.watcher.frame(timeout);
+        for (success, why) in self.new_problems(&frame) {
             match (self.once, success) {
                 (true, _) => output::note(&why),
                 (false, true) => tracing::info!("{why}"),
@@ -88,5 +88,5 @@ impl Notifier {
     }
 }
 
-/// How long collectors may take where nobody says: Prometheus waits for ten seconds.
-pub(super) const PATIENCE: Duration = Duration::from_millis(9500);
+/// Default timeout of collectors: less than Prometheus's default scrape timeout of ten seconds.
+pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_millis(9500);

@@ -22,40 +22,40 @@ use crate::watch::Watcher;
 use crate::web_config::{Gate, Gated};
 use crate::{logging, output};
 pub(crate) use args::ExporterArgs;
-use encoder::Notifier;
+use encoder::Encoder;
 use pages::ExporterPages;
 use textfile::TextFile;
 
 pub(crate) fn run(global: &Global, args: &ExporterArgs) -> Result<Exit, Failure> {
     if args.once {
         let watcher = Watcher::start(|| args.host.tree(), args.plan())?;
-        let encoder = Notifier::new(watcher, args.compat, true);
-        output::answer(&encoder.print(ONCE))?;
+        let encoder = Encoder::new(watcher, args.compat, true);
+        output::answer(&encoder.print(ONCE_TIMEOUT))?;
         return Ok(Exit::Done);
     }
     let settings = Settings::load(global)?.settings;
-    let log = logging::start_aside(global, &settings)
+    let log = logging::start_in_background(global, &settings)
         .map_err(|error| Failure::failed(format!("start a thread for the log: {error}")))?;
     let gate = Gate::open(args.web_config.as_deref())?;
     let runtime = runtime::start()
         .map_err(|error| Failure::failed(format!("start the event loop: {error}")))?;
     let served = runtime.block_on(serve(args, gate));
     log.flush();
-    // A thread may still wait for a library that does not answer, which an ordinary exit would wait for too.
-    exit::at_once(served.map(|()| Exit::Done))
+    // A thread may still wait for a library that does not answer; an ordinary exit would wait for it too.
+    exit::immediately(served.map(|()| Exit::Done))
 }
 
 async fn serve(args: &ExporterArgs, gate: Gate) -> Result<(), Failure> {
-    // Before the first line is printed: a signal that answers it must find us listening.
+    // Before the first line is printed: a signal sent in response to it must be handled.
     let mut signals = Signals::new()?;
-    Signals::outlive_file_limit()?;
+    Signals::ignore_file_size_limit()?;
     let listener = match args.listen() {
         Some(address) => Some(serve::bind(address, "--listen").await?),
         None => None,
     };
     let watcher = Watcher::start(|| args.host.tree(), args.plan())?;
-    let encoder = Arc::new(Notifier::new(watcher, args.compat, false));
-    let (tell, life) = watch::channel(Phase::Serving);
+    let encoder = Arc::new(Encoder::new(watcher, args.compat, false));
+    let (phase, life) = watch::channel(Phase::Serving);
     let file = args.textfile.as_deref().map(|folder| TextFile::new(folder, encoder.clone()));
     let writing = file.map(|file| {
         output::note(&format!(
@@ -72,7 +72,7 @@ async fn serve(args: &ExporterArgs, gate: Gate) -> Result<(), Failure> {
         tokio::spawn(web::serve(listener, Gated::new(ExporterPages::new(encoder), gate), life))
     });
     signals.next().await;
-    let _ = tell.send(Phase::Stopping);
+    let _ = phase.send(Phase::Stopping);
     let ended = async {
         if let Some(writing) = writing {
             let _ = writing.await;
@@ -82,14 +82,14 @@ async fn serve(args: &ExporterArgs, gate: Gate) -> Result<(), Failure> {
         }
     };
     tokio::select! {
-        _ = timeout(GRACE, ended) => {}
+        _ = timeout(CLOSE_TIMEOUT, ended) => {}
         () = signals.next() => {}
     }
     Ok(())
 }
 
-/// How long collectors may take where no Prometheus waits: on a slow machine the first look takes longest.
-const ONCE: Duration = Duration::from_secs(60);
+/// Timeout of collectors with --once: on a slow machine the first reading takes longest.
+const ONCE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long callers may take to let go, and the text file to be finished.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long connections may take to close, and the text file to be written.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);

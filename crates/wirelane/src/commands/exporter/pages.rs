@@ -1,4 +1,4 @@
-//! The pages over HTTP.
+//! The HTTP pages of the exporter.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,17 +6,17 @@ use std::time::Duration;
 use hyper::StatusCode;
 use tokio::task::spawn_blocking;
 
-use super::encoder::{Notifier, PATIENCE};
+use super::encoder::{DEFAULT_TIMEOUT, Encoder};
 use crate::web_config::Pages;
 use web::{Head, PLAIN, Reply, text};
 
 #[derive(Debug)]
 pub(super) struct ExporterPages {
-    encoder: Arc<Notifier>,
+    encoder: Arc<Encoder>,
 }
 
 impl ExporterPages {
-    pub(super) fn new(encoder: Arc<Notifier>) -> Self {
+    pub(super) fn new(encoder: Arc<Encoder>) -> Self {
         ExporterPages { encoder }
     }
 }
@@ -29,11 +29,11 @@ impl Pages for ExporterPages {
     async fn page(&self, head: &Head) -> Reply {
         match head.uri.path() {
             METRICS => {
-                let (encoder, patience) = (self.encoder.clone(), patience(head));
-                match spawn_blocking(move || encoder.scrape(patience)).await {
+                let (encoder, timeout) = (self.encoder.clone(), timeout(head));
+                match spawn_blocking(move || encoder.scrape(timeout)).await {
                     Ok(body) => text(StatusCode::OK, metric::CONTENT_TYPE, body),
                     Err(_) => {
-                        let body = "a collector failed; look at the log\n";
+                        let body = "a collector failed; see the log\n";
                         text(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, body)
                     }
                 }
@@ -44,22 +44,25 @@ impl Pages for ExporterPages {
     }
 }
 
-/// Less than the scraper has: it should get the rest, and which part is missing, rather than nothing.
-fn patience(head: &Head) -> Duration {
-    let told = head.headers.get(TIMEOUT_HEADER).and_then(|value| value.to_str().ok()?.parse().ok());
-    let Some(seconds) = told.filter(|seconds: &f64| seconds.is_finite()) else { return PATIENCE };
-    Duration::from_secs_f64((seconds - OFFSET).clamp(MIN, MAX))
+/// Shorter than the scrape timeout: the scraper gets what could be read, instead of nothing.
+fn timeout(head: &Head) -> Duration {
+    let header =
+        head.headers.get(TIMEOUT_HEADER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let Some(seconds) = header.filter(|seconds: &f64| seconds.is_finite()) else {
+        return DEFAULT_TIMEOUT;
+    };
+    Duration::from_secs_f64((seconds - MARGIN_SECONDS).clamp(MIN_SECONDS, MAX_SECONDS))
 }
 
 const ROOT: &str = "/";
 const METRICS: &str = "/metrics";
 const HEALTH: &str = "/healthz";
-/// Prometheus says how long it waits.
+/// The scrape timeout of Prometheus.
 const TIMEOUT_HEADER: &str = "x-prometheus-scrape-timeout-seconds";
-/// For the way there and back.
-const OFFSET: f64 = 0.5;
-const MIN: f64 = 0.1;
-const MAX: f64 = 50.0;
+/// For the transfer of request and reply.
+const MARGIN_SECONDS: f64 = 0.5;
+const MIN_SECONDS: f64 = 0.1;
+const MAX_SECONDS: f64 = 50.0;
 const INDEX: &str = "<!doctype html>
 <html lang=\"en\"><head><meta charset=\"utf-8\"><title>wirelane exporter</title></head>
 <body><h1>wirelane exporter</h1>
@@ -71,18 +74,18 @@ const INDEX: &str = "<!doctype html>
 mod tests {
     use super::*;
 
-    fn patience_for(seconds: &str) -> Duration {
+    fn timeout_for(seconds: &str) -> Duration {
         let request = hyper::Request::builder().header(TIMEOUT_HEADER, seconds).body(());
-        patience(&request.expect("a request").into_parts().0)
+        timeout(&request.expect("a request").into_parts().0)
     }
 
     #[test]
     fn a_scraper_is_answered_before_it_gives_up() {
-        assert_eq!(patience_for("10"), Duration::from_millis(9500));
-        assert_eq!(patience_for("0.2"), Duration::from_millis(100));
-        assert_eq!(patience_for("1e300"), Duration::from_secs(50));
+        assert_eq!(timeout_for("10"), Duration::from_millis(9500));
+        assert_eq!(timeout_for("0.2"), Duration::from_millis(100));
+        assert_eq!(timeout_for("1e300"), Duration::from_secs(50));
         for odd in ["", "soon", "NaN", "inf"] {
-            assert_eq!(patience_for(odd), PATIENCE, "{odd}");
+            assert_eq!(timeout_for(odd), DEFAULT_TIMEOUT, "{odd}");
         }
     }
 }

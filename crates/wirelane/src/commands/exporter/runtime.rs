@@ -1,4 +1,4 @@
-//! The event loop, on this thread, and a few threads that may wait for collectors.
+//! The event loop on this thread, and a few threads that wait for collectors.
 
 use std::io;
 use std::sync::{Arc, Barrier};
@@ -9,14 +9,14 @@ use tokio::task::spawn_blocking;
 
 use crate::commands::serve;
 
-/// Starts it, with all its threads: a GPU's library that hangs while it is loaded keeps the dynamic linker's lock, and no
-/// thread can be started then.
+/// Starts it with all its threads: a GPU library that hangs while it is loaded holds the dynamic linker's lock, and then
+/// no thread can be started.
 pub(super) fn start() -> io::Result<Runtime> {
     prepare();
     let runtime = Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(THREADS)
-        .thread_keep_alive(FOR_EVER)
+        .thread_keep_alive(FOREVER)
         .build()?;
     runtime.block_on(async {
         let all = Arc::new(Barrier::new(THREADS));
@@ -34,13 +34,14 @@ pub(super) fn start() -> io::Result<Runtime> {
     Ok(runtime)
 }
 
-/// Has this thread serve nobody and log nothing: both ask the linker, once, to tidy up when the thread ends.
+/// Serves a closed connection and formats a discarded log line on this thread: both register destructors with the linker,
+/// once per thread.
 fn prepare() {
     serve::prepare_thread();
-    let unheard = tracing_subscriber::fmt().with_writer(io::sink).finish();
-    tracing::subscriber::with_default(unheard, || tracing::error!("nobody hears this"));
+    let discarded = tracing_subscriber::fmt().with_writer(io::sink).finish();
+    tracing::subscriber::with_default(discarded, || tracing::error!("discarded"));
 }
 
-/// Two scrapes at once, a text file, and a password.
+/// Two concurrent scrapes, a text file, and a password.
 const THREADS: usize = 4;
-const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);

@@ -1,4 +1,4 @@
-//! A file that is always whole, for node_exporter's textfile collector.
+//! The file for node_exporter's textfile collector, replaced atomically.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -12,28 +12,28 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
-use super::encoder::{Notifier, PATIENCE};
+use super::encoder::{DEFAULT_TIMEOUT, Encoder};
 
-/// Writes it again and again.
+/// Writes the file periodically.
 #[derive(Debug)]
 pub(super) struct TextFile {
     folder: PathBuf,
-    encoder: Arc<Notifier>,
+    encoder: Arc<Encoder>,
     errors: u64,
-    /// Why it could not be written the last time: said once, not each time.
-    trouble: Option<io::ErrorKind>,
+    /// The error of the last write: logged only when it changes.
+    last_error: Option<io::ErrorKind>,
 }
 
 impl TextFile {
-    pub(super) fn new(folder: &Path, encoder: Arc<Notifier>) -> Self {
-        TextFile { folder: folder.to_owned(), encoder, errors: 0, trouble: None }
+    pub(super) fn new(folder: &Path, encoder: Arc<Encoder>) -> Self {
+        TextFile { folder: folder.to_owned(), encoder, errors: 0, last_error: None }
     }
 
     pub(super) fn path(&self) -> PathBuf {
         self.folder.join(NAME)
     }
 
-    /// Until the end, which it does not hold up for longer than a file takes.
+    /// Writes until shutdown, which waits at most for one write.
     pub(super) async fn write_until(mut self, every: Duration, mut life: watch::Receiver<Phase>) {
         remove_leftovers(&self.folder);
         loop {
@@ -44,7 +44,9 @@ impl TextFile {
             });
             match written.await {
                 Ok(file) => self = file,
-                Err(error) => return tracing::error!(%error, "the text file is written no more"),
+                Err(error) => {
+                    return tracing::error!(%error, "the text file is not written any more");
+                }
             }
             tokio::select! {
                 () = sleep_until(next) => {}
@@ -54,27 +56,27 @@ impl TextFile {
     }
 
     fn write(&mut self) {
-        let text = self.encoder.file(PATIENCE, self.errors);
+        let text = self.encoder.file(DEFAULT_TIMEOUT, self.errors);
         let outcome = replace(&self.folder, text.as_bytes());
-        // Its words name a file that is called otherwise each time.
-        let trouble = outcome.as_ref().err().map(io::Error::kind);
-        self.errors += u64::from(trouble.is_some());
-        if trouble == self.trouble {
+        // Compared by kind: the text has the name of a temporary file.
+        let error_kind = outcome.as_ref().err().map(io::Error::kind);
+        self.errors += u64::from(error_kind.is_some());
+        if error_kind == self.last_error {
             return;
         }
         let path = self.path();
         match &outcome {
             Err(error) => tracing::error!(
                 %error,
-                "cannot write {}; what stood there stays, and is tried again", path.display()
+                "cannot write {}; the old file stays; retrying", path.display()
             ),
             Ok(()) => tracing::info!("{} is written again", path.display()),
         }
-        self.trouble = trouble;
+        self.last_error = error_kind;
     }
 }
 
-/// Puts a whole file in place of the old one, which stays if that fails. Others must be able to read it.
+/// Replaces the file atomically; on errors the old one stays. Other users must be able to read it.
 fn replace(folder: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = tempfile::Builder::new()
         .prefix(PREFIX)
@@ -82,13 +84,13 @@ fn replace(folder: &Path, bytes: &[u8]) -> io::Result<()> {
         .permissions(Permissions::from_mode(0o644))
         .tempfile_in(folder)?;
     file.write_all(bytes)?;
-    // The process's umask may have taken rights away.
+    // The umask may have removed permissions.
     file.as_file().set_permissions(Permissions::from_mode(0o644))?;
     file.persist(folder.join(NAME)).map_err(|error| error.error)?;
     Ok(())
 }
 
-/// What one that was killed in the middle of writing has left.
+/// Removes temporary files of a process that was killed while writing.
 fn remove_leftovers(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.filter_map(Result::ok) {
@@ -101,6 +103,6 @@ fn remove_leftovers(folder: &Path) {
 }
 
 const NAME: &str = "wirelane.prom";
-/// Of a file that is not whole yet: node_exporter reads what ends in `.prom`.
+/// Of the temporary file: node_exporter reads files that end in `.prom`.
 const PREFIX: &str = ".wirelane-";
 const SUFFIX: &str = ".tmp";

@@ -7,7 +7,7 @@ use doctor::Case;
 use jobs::inventory::{Host, Table};
 use node::{Node, Tree};
 
-use super::{NamedArgs, text};
+use super::{HostListArgs, text};
 use crate::output;
 use crate::output::{Exit, Failure};
 
@@ -19,7 +19,7 @@ program is copied, and removed afterwards. A snapshot file can be given instead 
 Exit codes: 0 no relevant difference, 1 a relevant difference, 3 a host could not be read.")]
 pub(super) struct CheckArgs {
     #[command(flatten)]
-    named: NamedArgs,
+    named: HostListArgs,
 
     /// Print JSON: every host with its facts, and the differences
     #[arg(long)]

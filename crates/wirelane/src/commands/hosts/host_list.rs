@@ -12,7 +12,7 @@ use crate::output::Failure;
 
 /// The hosts of a job. Without any, those that Slurm, PBS, the MPI operator or WIRELANE_HOSTS name.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct NamedArgs {
+pub(crate) struct HostListArgs {
     /// The hosts by their ssh names, with the number of processes on each: a:4,b:4 or gpu[001-032]:8
     #[arg(long, value_name = "HOST[:SLOTS],…", conflicts_with = "hostfile")]
     hosts: Option<String>,
@@ -22,7 +22,7 @@ pub(crate) struct NamedArgs {
     hostfile: Option<PathBuf>,
 }
 
-impl NamedArgs {
+impl HostListArgs {
     /// The hosts; none where nobody named any.
     pub(crate) fn find(&self) -> Result<Option<Inventory>, Failure> {
         if let Some(list) = &self.hosts {

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
-pub(crate) use host_list::NamedArgs;
+pub(crate) use host_list::HostListArgs;
 
 #[derive(Debug, Args)]
 pub(crate) struct HostsArgs {

@@ -1,4 +1,4 @@
-//! The way to the store: what the user said of it, and the call.
+//! The connection to a store: its options, and connecting.
 
 use std::ffi::OsStr;
 use std::io::IsTerminal;
@@ -12,7 +12,7 @@ use kv_client::{Client, CredentialSource, Kind, Settings as ClientSettings};
 
 use super::key::Key;
 use super::server::{Server, ServerUrl};
-use crate::arguments::credentials::CallerArgs;
+use crate::arguments::credentials::CredentialArgs;
 use crate::arguments::size::{Size, seconds};
 use crate::arguments::transport::Transport;
 use crate::links::endpoint;
@@ -20,7 +20,7 @@ use crate::links::ticket::Tickets;
 use crate::output::exit::{self, Failure};
 use crate::settings::Global;
 use crate::settings::Settings;
-use crate::timeout::within;
+use crate::timeout::with_timeout;
 use crate::{logging, output};
 
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub(super) struct StoreArgs {
     #[arg(value_delimiter = ',')]
     server: Vec<Server>,
 
-    /// The older spelling of --server
+    /// Old name of --server
     #[arg(long, global = true, value_name = "URL", hide = true)]
     server_addr: Option<ServerUrl>,
 
@@ -43,7 +43,7 @@ pub(super) struct StoreArgs {
     #[arg(long, global = true, value_name = "SIZE")]
     buffer: Option<Size>,
 
-    /// The older spelling of --buffer
+    /// Old name of --buffer
     #[arg(long, global = true, value_name = "MIB", hide = true)]
     buffer_mb: Option<u16>,
 
@@ -52,7 +52,7 @@ pub(super) struct StoreArgs {
     deadline: Duration,
 
     #[command(flatten)]
-    caller: CallerArgs,
+    credentials: CredentialArgs,
 
     /// Keys are given in hexadecimal
     #[arg(long, global = true)]
@@ -64,21 +64,22 @@ pub(super) struct StoreArgs {
 }
 
 impl StoreArgs {
-    /// A key, as the user wrote it.
+    /// Parses a key.
     pub(super) fn key(&self, text: &OsStr) -> Result<Key, Failure> {
         Key::parse(text, self.hex_key)
     }
 
-    /// Several keys.
+    /// Parses several keys.
     pub(super) fn keys<T: AsRef<OsStr>>(&self, texts: &[T]) -> Result<Vec<Key>, Failure> {
         texts.iter().map(|text| self.key(text.as_ref())).collect()
     }
 
-    /// Reads the settings; nobody is called yet.
-    pub(super) fn prepare(&self, global: &Global) -> Result<StoreReach, Failure> {
+    /// Reads the settings; does not connect yet.
+    pub(super) fn prepare(&self, global: &Global) -> Result<Connector, Failure> {
         let settings = Settings::load(global)?.settings;
         logging::start(global, &settings);
-        let mut links = endpoint::settings(global, &settings, self.caller.known(global)?)?;
+        let mut links =
+            endpoint::settings(global, &settings, self.credentials.auth_method(global)?)?;
         self.transport.narrow(None, &mut links)?;
         let servers = match &self.server_addr {
             Some(url) => vec![url.0.clone()],
@@ -86,103 +87,104 @@ impl StoreArgs {
         };
         let buffer = self.buffer.map(|size| size.0);
         let buffer = buffer.or(self.buffer_mb.map(|mib| usize::from(mib) << 20));
-        let tickets = self.caller.tickets()?;
-        Ok(StoreReach {
+        let tickets = self.credentials.tickets()?;
+        Ok(Connector {
             servers,
             links,
             tickets,
             buffer,
-            deadline: self.deadline,
+            timeout: self.deadline,
             verbose: self.verbose,
         })
     }
 
-    /// Reaches a store.
-    pub(super) fn reach(&self, global: &Global) -> Result<(StoreReach, Client), Failure> {
-        let way = self.prepare(global)?;
-        let client = way.connect()?;
-        Ok((way, client))
+    /// Connects to a store.
+    pub(super) fn connect(&self, global: &Global) -> Result<(Connector, Client), Failure> {
+        let connector = self.prepare(global)?;
+        let client = connector.connect()?;
+        Ok((connector, client))
     }
 }
 
-/// How stores are reached.
+/// Connects to stores.
 #[derive(Clone)]
-pub(super) struct StoreReach {
+pub(super) struct Connector {
     servers: Vec<Server>,
     links: link::Settings,
-    /// Who gives us tickets, if we are known by a certificate.
+    /// The source of tickets, if this client authenticates by certificate.
     tickets: Option<Tickets>,
-    /// None: as much as is usual.
+    /// `None`: the default.
     pub(super) buffer: Option<usize>,
-    deadline: Duration,
+    timeout: Duration,
     verbose: bool,
 }
 
-impl StoreReach {
-    /// Calls the first store that answers.
+impl Connector {
+    /// Connects to the first store that answers.
     pub(super) fn connect(&self) -> Result<Client, Failure> {
-        let (way, limit) = (self.clone(), self.deadline);
+        let (connector, limit) = (self.clone(), self.timeout);
         let names = self.names();
-        let waiting = || format!("connecting to {names}, for {} s at most …", limit.as_secs_f64());
-        let client = within(limit, waiting, move || way.call())?;
+        let waiting = || format!("connecting to {names} (timeout {} s) …", limit.as_secs_f64());
+        let client = with_timeout(limit, waiting, move || connector.connect_now())?;
         client.unwrap_or_else(|| {
-            exit::at_once(Err(Failure::failed(format!(
-                "connect to {names}: an RDMA device of this machine, or the resolver, does not answer — look \
-                 at the kernel's log, or try --transport tcp"
+            exit::immediately(Err(Failure::failed(format!(
+                "connect to {names}: an RDMA device of this machine, or the resolver, does not answer — see \
+                 the kernel log, or try --transport tcp"
             ))))
         })
     }
 
-    /// The servers, by the names that the user gave them.
+    /// The servers, as the user named them.
     pub(super) fn names(&self) -> String {
         self.servers.iter().map(Server::to_string).collect::<Vec<_>>().join(", ")
     }
 
-    fn call(&self) -> Result<Client, Failure> {
+    /// On this thread, which may hang in a resolver or a device.
+    fn connect_now(&self) -> Result<Client, Failure> {
         let mut settings =
-            ClientSettings::default().with_deadline(self.deadline).with_link(self.links.clone());
+            ClientSettings::default().with_deadline(self.timeout).with_link(self.links.clone());
         settings.servers = self.servers.iter().map(|server| server.to_string().into()).collect();
         settings.receive_buffer_bytes = self.buffer.unwrap_or(settings.receive_buffer_bytes);
-        settings.credentials = self.tickets.clone().map(by_ticket);
+        settings.credentials = self.tickets.clone().map(ticket_source);
         Client::connect(settings).map_err(|error| match error.kind() {
-            Kind::Unavailable | Kind::Deadline => self.nobody(&error),
-            // Something else answers there.
+            Kind::Unavailable | Kind::Deadline => self.unreachable(&error),
+            // Another kind of server answered.
             Kind::Misuse => Failure::failed(exit::client_error(&error)),
             _ => Failure::from(error),
         })
     }
 
-    fn nobody(&self, error: &kv_client::Error) -> Failure {
+    fn unreachable(&self, error: &kv_client::Error) -> Failure {
         let server = &self.servers[0];
         Failure::failed(format!("{error:#} (to start a store: `wirelane serve --listen {server}`)"))
     }
 
-    /// One line on what was done and how, for who asked for it.
-    pub(super) fn tell(&self, client: &Client, what: &str) {
+    /// With --verbose, prints what was done and over which transport.
+    pub(super) fn report(&self, client: &Client, what: &str) {
         if self.verbose {
-            output::note(&format!("{what}, {}", by(client)));
+            output::note(&format!("{what}, {}", transport(client)));
         }
     }
 
-    /// The same, also for who sits at a terminal.
-    pub(super) fn tell_people(&self, client: &Client, what: &str) {
+    /// The same, also without --verbose on a terminal.
+    pub(super) fn report_interactive(&self, client: &Client, what: &str) {
         if self.verbose || std::io::stderr().is_terminal() {
-            output::note(&format!("{what}, {}", by(client)));
+            output::note(&format!("{what}, {}", transport(client)));
         }
     }
 }
 
-/// A ticket for every connection, of the server that it leads to.
-fn by_ticket(tickets: Tickets) -> CredentialSource {
+/// A ticket for each connection, from its server.
+fn ticket_source(tickets: Tickets) -> CredentialSource {
     Arc::new(move |server, address, limit| {
-        Ok(Credentials::Ticket(tickets.ask(&server.host(), address, limit)?))
+        Ok(Credentials::Ticket(tickets.request(&server.host(), address, limit)?))
     })
 }
 
-/// Which way it went.
-fn by(client: &Client) -> String {
+/// The transport of the connection, and why it was chosen.
+fn transport(client: &Client) -> String {
     match client.explain() {
-        Some(link) => format!("by {} ({})", link.lane.unwrap_or("no lane"), link.why),
+        Some(link) => format!("over {} ({})", link.lane.unwrap_or("no lane"), link.why),
         None => "over a connection that is now lost".to_owned(),
     }
 }

@@ -36,16 +36,16 @@ struct Row {
     version: Option<u64>,
 }
 
-pub(super) fn run(global: &Global, way: &StoreArgs, args: &DeleteArgs) -> Result<Exit, Failure> {
-    let keys = way.keys(&args.keys)?;
+pub(super) fn run(global: &Global, store: &StoreArgs, args: &DeleteArgs) -> Result<Exit, Failure> {
+    let keys = store.keys(&args.keys)?;
     let condition = args.if_version.map_or(Condition::Always, Condition::IfVersion);
-    let (way, mut client) = way.reach(global)?;
+    let (connector, mut client) = store.connect(global)?;
     let mut rows = Vec::new();
     for key in keys {
         let version = client.delete(key.bytes(), condition)?;
         match version {
             Some(version) => {
-                way.tell(&client, &format!("deleted {}: version {version}", key.name()));
+                connector.report(&client, &format!("deleted {}: version {version}", key.name()));
             }
             None => output::error(&missing(&key)),
         }

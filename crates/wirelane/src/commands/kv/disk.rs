@@ -1,5 +1,5 @@
-//! `wirelane kv fsck|backup|restore`: what is on the disk of a store that was started with `--data-dir`. No store is
-//! asked: these look at the directory itself, on the machine where it is.
+//! `wirelane kv fsck|backup|restore`: work on the `--data-dir` of a store, on the machine where it is. They open
+//! the directory themselves, and do not connect to a store.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ pub(super) struct RestoreArgs {
     data_dir: PathBuf,
 }
 
-/// What `fsck` found, as JSON has it.
+/// The result of `fsck`, as JSON.
 #[derive(Debug, Serialize)]
 struct Report {
     sound: bool,
@@ -50,8 +50,8 @@ struct Report {
 
 pub(super) fn fsck(args: &FsckArgs) -> Result<Exit, Failure> {
     let mut bar = None;
-    let checked = kv_disk::check(&args.data_dir, |done, of| {
-        let bar = bar.get_or_insert_with(|| output::steps(of, "values looked at"));
+    let checked = kv_disk::check(&args.data_dir, |done, total| {
+        let bar = bar.get_or_insert_with(|| output::steps(total, "values verified"));
         bar.iter().for_each(|bar| bar.set_position(done));
     });
     bar.flatten().iter().for_each(|bar| bar.finish_and_clear());
@@ -60,7 +60,7 @@ pub(super) fn fsck(args: &FsckArgs) -> Result<Exit, Failure> {
         sound: checked.is_sound(),
         values: checked.sound,
         bytes: checked.bytes,
-        damaged: checked.damaged.into_iter().map(|key| Key::of_store(Vec::from(key))).collect(),
+        damaged: checked.damaged.into_iter().map(|key| Key::from_store(Vec::from(key))).collect(),
         problems: checked.problems,
     };
     let sound = report.sound;
@@ -74,40 +74,44 @@ pub(super) fn fsck(args: &FsckArgs) -> Result<Exit, Failure> {
 impl Report {
     fn text(&self) -> String {
         let Report { values, bytes, damaged, problems, .. } = self;
-        let mut text = format!("{values} values of {bytes} bytes are sound\n");
+        let mut text = format!("{values} values intact, {bytes} bytes\n");
         for key in damaged {
-            text += &format!("damaged: {} — put it again, or delete it\n", key.name());
+            text += &format!("corrupt: {} — put it again, or delete it\n", key.name());
         }
         for problem in problems {
-            text += &format!("the database: {problem} — restore a backup\n");
+            text += &format!("database: {problem} — restore a backup\n");
         }
         text
     }
 }
 
 pub(super) fn backup(args: &BackupArgs) -> Result<Exit, Failure> {
-    copied("pages copied", |told| kv_disk::back_up(&args.data_dir, &args.file, told))?;
+    copy_with_bar("pages copied", |progress| {
+        kv_disk::back_up(&args.data_dir, &args.file, progress)
+    })?;
     let length = args.file.metadata().map_or(0, |file| file.len());
-    output::note(&format!("{} has {length} bytes", args.file.display()));
+    output::note(&format!("{}: {length} bytes", args.file.display()));
     Ok(Exit::Done)
 }
 
 pub(super) fn restore(args: &RestoreArgs) -> Result<Exit, Failure> {
-    copied("pages copied", |told| kv_disk::restore(&args.file, &args.data_dir, told))?;
+    copy_with_bar("pages copied", |progress| {
+        kv_disk::restore(&args.file, &args.data_dir, progress)
+    })?;
     output::note(&format!("{0} is ready: wirelane serve --data-dir {0}", args.data_dir.display()));
     Ok(Exit::Done)
 }
 
-/// Copies with a bar.
-fn copied(
+/// Copies with a progress bar.
+fn copy_with_bar(
     what: &'static str,
     copy: impl FnOnce(&mut dyn FnMut(u64, u64)) -> Result<(), kv_disk::Error>,
 ) -> Result<(), Failure> {
     let mut bar = None;
-    let done = copy(&mut |done, of| {
-        let bar = bar.get_or_insert_with(|| output::steps(of, what));
+    let copied = copy(&mut |done, total| {
+        let bar = bar.get_or_insert_with(|| output::steps(total, what));
         bar.iter().for_each(|bar| bar.set_position(done));
     });
     bar.flatten().iter().for_each(|bar| bar.finish_and_clear());
-    Ok(done?)
+    Ok(copied?)
 }

@@ -28,12 +28,12 @@ struct Report {
     exists: bool,
 }
 
-pub(super) fn run(global: &Global, way: &StoreArgs, args: &ExistsArgs) -> Result<Exit, Failure> {
-    let key = way.key(&args.key)?;
-    let (way, mut client) = way.reach(global)?;
+pub(super) fn run(global: &Global, store: &StoreArgs, args: &ExistsArgs) -> Result<Exit, Failure> {
+    let key = store.key(&args.key)?;
+    let (connector, mut client) = store.connect(global)?;
     let exists = client.stat(key.bytes())?.is_some();
     let word = if exists { "exists" } else { "does not exist" };
-    way.tell(&client, &format!("{} {word}", key.name()));
+    connector.report(&client, &format!("{} {word}", key.name()));
     if args.json {
         output::json(&Report { key, exists })?;
     }

@@ -1,11 +1,11 @@
-//! How long a value lives, as people write it: `500ms`, `30s`, `10m`, `1h`, `7d`.
+//! Times to live: `500ms`, `30s`, `10m`, `1h`, `7d`.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use kv_proto::limits::MAX_TTL_MS;
 
-/// At least a millisecond, at most what a store takes.
+/// From a millisecond to the maximum of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ttl(pub(super) Duration);
 
@@ -13,7 +13,7 @@ impl FromStr for Ttl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "write a time such as 500ms, 30s, 10m, 1h or 7d".to_owned();
+        let invalid = || "write a time such as 500ms, 30s, 10m, 1h or 7d".to_owned();
         let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let unit: u64 = match &text[digits.len()..] {
             "ms" => 1,
@@ -21,20 +21,20 @@ impl FromStr for Ttl {
             "m" => 60_000,
             "h" => 3_600_000,
             "d" => 86_400_000,
-            _ => return Err(wrong()),
+            _ => return Err(invalid()),
         };
-        let number: u64 = digits.parse().map_err(|_| wrong())?;
+        let number: u64 = digits.parse().map_err(|_| invalid())?;
         let time = number.checked_mul(unit).filter(|time| *time <= MAX_TTL_MS);
         match time {
             Some(0) => Err("must be at least 1ms".to_owned()),
             Some(time) => Ok(Ttl(Duration::from_millis(time))),
-            None => Err("that is more than a hundred years: leave it out".to_owned()),
+            None => Err("longer than a hundred years: omit it for no expiry".to_owned()),
         }
     }
 }
 
-/// What is left, for people.
-pub(super) fn left(expires_in: Option<Duration>) -> String {
+/// The remaining time as text.
+pub(super) fn format(expires_in: Option<Duration>) -> String {
     match expires_in {
         None => "never".to_owned(),
         Some(time) if time < Duration::from_secs(100) => {
@@ -48,7 +48,7 @@ pub(super) fn left(expires_in: Option<Duration>) -> String {
     }
 }
 
-/// What is left, for programs: milliseconds, `null` for ever.
+/// The remaining time in milliseconds, for JSON; `null` for no expiry.
 pub(super) fn milliseconds(expires_in: Option<Duration>) -> Option<u64> {
     expires_in.map(|time| time.as_millis() as u64)
 }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_as_people_write_them() {
+    fn times_are_parsed_and_formatted() {
         let ttl = |text: &str| text.parse::<Ttl>().ok().map(|ttl| ttl.0.as_millis());
         assert_eq!(ttl("500ms"), Some(500));
         assert_eq!(ttl("30s"), Some(30_000));
@@ -70,7 +70,7 @@ mod tests {
         {
             assert_eq!(ttl(wrong), None, "{wrong}");
         }
-        assert_eq!(left(Some(Duration::from_millis(1500))), "in 1.5 s");
-        assert_eq!(left(Some(Duration::from_secs(3_661))), "in 1 h 01 min 01 s");
+        assert_eq!(format(Some(Duration::from_millis(1500))), "in 1.5 s");
+        assert_eq!(format(Some(Duration::from_secs(3_661))), "in 1 h 01 min 01 s");
     }
 }

@@ -1,4 +1,4 @@
-//! `wirelane kv get`: fetches a value.
+//! `wirelane kv get`: reads a value.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -29,16 +29,16 @@ pub(super) struct GetArgs {
     length: Option<u64>,
 }
 
-pub(super) fn run(global: &Global, way: &StoreArgs, args: &GetArgs) -> Result<Exit, Failure> {
-    let key = way.key(&args.key)?;
-    let (way, mut client) = way.reach(global)?;
+pub(super) fn run(global: &Global, store: &StoreArgs, args: &GetArgs) -> Result<Exit, Failure> {
+    let key = store.key(&args.key)?;
+    let (connector, mut client) = store.connect(global)?;
     let Some(mut reader) = client.open(key.bytes(), args.offset, args.length)? else {
         return Err(missing(&key));
     };
     let (facts, length) = (*reader.facts(), reader.length());
     if args.offset > facts.length {
         return Err(Failure::no(format!(
-            "get {}: it has {} bytes, and --offset is {} — begin before its end",
+            "get {}: --offset is beyond the end: the value has {} bytes, --offset is {}",
             key.name(),
             facts.length,
             args.offset
@@ -48,17 +48,17 @@ pub(super) fn run(global: &Global, way: &StoreArgs, args: &GetArgs) -> Result<Ex
         Some(path) => Sink::create(path)?,
         None => Sink::Stdout,
     };
-    // A reader of our stdout that has seen enough is no failure.
-    if sink.drain(&mut reader)? {
+    // A closed stdout is not an error.
+    if sink.write_all(&mut reader)? {
         sink.finish()?;
     }
     drop(reader);
     let name = key.name();
-    way.tell(&client, &format!("fetched {name}: {length} bytes, version {}", facts.version));
+    connector.report(&client, &format!("read {name}: {length} bytes, version {}", facts.version));
     Ok(Exit::Done)
 }
 
-/// The answer is no.
+/// The error for a key that does not exist.
 pub(super) fn missing(key: &Key) -> Failure {
     Failure::no(format!("no such key: {}", key.name()))
 }

@@ -1,4 +1,4 @@
-//! Keys: any bytes, as people write and read them.
+//! Keys: parsing and formatting of arbitrary bytes.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -9,19 +9,19 @@ use serde::ser::SerializeMap;
 
 use crate::output::Failure;
 
-/// A key that a store takes.
+/// A valid key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(Vec<u8>);
 
 impl Key {
-    /// As it was typed: its bytes, or hexadecimal digits of them.
+    /// From the command line: the bytes themselves, or hexadecimal.
     pub(super) fn parse(text: &OsStr, hex: bool) -> Result<Self, Failure> {
         let bytes = match hex {
-            true => digits(text.as_bytes()).ok_or_else(|| {
-                let shown = shorten(&shown(text.as_bytes()));
+            true => parse_hex(text.as_bytes()).ok_or_else(|| {
+                let text = shorten(&escape(text.as_bytes()));
                 Failure::usage(format!(
-                    "the key `{shown}` is not in hexadecimal digits, two a byte — leave --hex-key out, or \
-                     write for example 6b6579"
+                    "the key `{text}` is not hexadecimal with two digits per byte — write for example 6b6579, or \
+                     omit --hex-key"
                 ))
             })?,
             false => text.as_bytes().to_vec(),
@@ -29,7 +29,7 @@ impl Key {
         Key::new(bytes)
     }
 
-    /// One of so many bytes as a key may have.
+    /// Checks the length.
     pub(super) fn new(bytes: Vec<u8>) -> Result<Self, Failure> {
         match kv_proto::Key::new(bytes) {
             Ok(key) => Ok(Key(key.into_bytes().into())),
@@ -37,8 +37,8 @@ impl Key {
         }
     }
 
-    /// One that the store gave out.
-    pub(super) fn of_store(bytes: Vec<u8>) -> Self {
+    /// A key returned by the store.
+    pub(super) fn from_store(bytes: Vec<u8>) -> Self {
         Key(bytes)
     }
 
@@ -46,13 +46,13 @@ impl Key {
         &self.0
     }
 
-    /// Short enough for a message.
+    /// Shortened for messages.
     pub(super) fn name(&self) -> String {
         shorten(&self.to_string())
     }
 
-    /// A name for a file: letters, digits, `.`, `_` and `-` as they are, `%XX` for the rest. None of them is
-    /// hidden, leads elsewhere or is too long to be a file's name for keys of usual length.
+    /// A file name: letters, digits, `.`, `_` and `-` as they are, `%XX` for the rest. It is not hidden, contains no
+    /// path separator, and for keys of usual length is not too long.
     pub(super) fn file_name(&self) -> String {
         let plain = |at: usize, byte: u8| {
             byte.is_ascii_alphanumeric() || b"_-".contains(&byte) || byte == b'.' && at > 0
@@ -68,15 +68,14 @@ impl Key {
     }
 }
 
-/// Text as it is; what is none, and what would move the cursor, as `\xNN`; a backslash doubled, so that it can
-/// be read back.
+/// Text as it is; other bytes and control characters as `\xNN`; a backslash doubled, so that the result is unambiguous.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&shown(&self.0))
+        f.write_str(&escape(&self.0))
     }
 }
 
-/// As fields of an object: `key` where it is text, `key_hex` where it is not.
+/// As a field of an object: `key` if it is text, else `key_hex`.
 impl Serialize for Key {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(1))?;
@@ -91,7 +90,7 @@ impl Serialize for Key {
     }
 }
 
-fn shown(bytes: &[u8]) -> String {
+fn escape(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
         for letter in chunk.valid().chars() {
@@ -118,7 +117,7 @@ fn shorten(text: &str) -> String {
     }
 }
 
-fn digits(text: &[u8]) -> Option<Vec<u8>> {
+fn parse_hex(text: &[u8]) -> Option<Vec<u8>> {
     let (pairs, rest) = text.as_chunks::<2>();
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let byte = |pair: &[u8; 2]| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8);
@@ -130,16 +129,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_any_bytes_and_shown_so_that_they_can_be_told_apart() {
-        let shown = |bytes: &[u8]| Key::of_store(bytes.to_vec()).to_string();
-        assert_eq!(shown(b"user/7"), "user/7");
-        assert_eq!(shown("schlüssel".as_bytes()), "schlüssel");
-        assert_eq!(shown(b"a\nb\\c"), "a\\x0ab\\\\c");
-        assert_eq!(shown(&[0xff, b'a', 0]), "\\xffa\\x00");
+    fn keys_are_displayed_unambiguously() {
+        let display = |bytes: &[u8]| Key::from_store(bytes.to_vec()).to_string();
+        assert_eq!(display(b"user/7"), "user/7");
+        assert_eq!(display("schlüssel".as_bytes()), "schlüssel");
+        assert_eq!(display(b"a\nb\\c"), "a\\x0ab\\\\c");
+        assert_eq!(display(&[0xff, b'a', 0]), "\\xffa\\x00");
     }
 
     #[test]
-    fn hexadecimal_keys_have_two_digits_a_byte() {
+    fn hexadecimal_keys_have_two_digits_per_byte() {
         let parse = |text: &str| Key::parse(text.as_ref(), true).ok().map(|key| key.0);
         assert_eq!(parse("ff00Aa"), Some(vec![0xff, 0, 0xaa]));
         for wrong in ["f", "fg", "", "0x00", "é"] {
@@ -148,16 +147,16 @@ mod tests {
     }
 
     #[test]
-    fn files_named_by_keys_lead_nowhere_else() {
-        let name = |bytes: &[u8]| Key::of_store(bytes.to_vec()).file_name();
+    fn file_names_stay_in_their_directory() {
+        let name = |bytes: &[u8]| Key::from_store(bytes.to_vec()).file_name();
         assert_eq!(name(b"a.b_c-7"), "a.b_c-7");
         assert_eq!(name(b".."), "%2E.");
         assert_eq!(name(b"../x y"), "%2E.%2Fx%20y");
     }
 
     #[test]
-    fn json_says_which_keys_are_text() {
-        let json = |bytes: &[u8]| serde_json::json!(Key::of_store(bytes.to_vec())).to_string();
+    fn json_distinguishes_text_from_other_keys() {
+        let json = |bytes: &[u8]| serde_json::json!(Key::from_store(bytes.to_vec())).to_string();
         assert_eq!(json(b"a"), r#"{"key":"a"}"#);
         assert_eq!(json(&[0xff]), r#"{"key_hex":"ff"}"#);
     }

@@ -32,12 +32,12 @@ pub(super) struct ListArgs {
     json: bool,
 }
 
-pub(super) fn run(global: &Global, way: &StoreArgs, args: &ListArgs) -> Result<Exit, Failure> {
+pub(super) fn run(global: &Global, store: &StoreArgs, args: &ListArgs) -> Result<Exit, Failure> {
     let prefix = match args.prefix.is_empty() {
         true => Vec::new(),
-        false => way.key(args.prefix.as_os_str())?.bytes().to_vec(),
+        false => store.key(args.prefix.as_os_str())?.bytes().to_vec(),
     };
-    let (way, mut client) = way.reach(global)?;
+    let (connector, mut client) = store.connect(global)?;
     let mut all = Vec::new();
     let count = pages(&mut client, &prefix, |page| match args.unsorted {
         true => args.print_page(page),
@@ -46,7 +46,7 @@ pub(super) fn run(global: &Global, way: &StoreArgs, args: &ListArgs) -> Result<E
             Ok(true)
         }
     })?;
-    way.tell(&client, &format!("listed {count} keys"));
+    connector.report(&client, &format!("listed {count} keys"));
     all.sort_by(|one, other| one.0.cmp(&other.0));
     match (args.unsorted, args.json) {
         (true, _) => {}
@@ -60,7 +60,7 @@ pub(super) fn run(global: &Global, way: &StoreArgs, args: &ListArgs) -> Result<E
     Ok(Exit::Done)
 }
 
-/// Every page in turn, until there are no more or nobody wants any.
+/// Calls `each` with every page, until it returns false.
 fn pages(
     client: &mut Client,
     prefix: &[u8],
@@ -70,7 +70,7 @@ fn pages(
     while let Some(from) = next {
         let page = client.list(prefix, from)?;
         let keys: Vec<_> =
-            page.keys.into_iter().map(|(key, facts)| (Key::of_store(key), facts)).collect();
+            page.keys.into_iter().map(|(key, facts)| (Key::from_store(key), facts)).collect();
         count += keys.len();
         next = if each(keys)? { page.next } else { None };
     }
@@ -95,7 +95,7 @@ impl ListArgs {
         }
         let row = |(key, facts): &(Key, Facts)| {
             let Facts { length, version, expires_in, .. } = *facts;
-            [length.to_string(), version.to_string(), expiry::left(expires_in), key.to_string()]
+            [length.to_string(), version.to_string(), expiry::format(expires_in), key.to_string()]
         };
         output::columns(&keys.iter().map(row).collect::<Vec<_>>())
     }

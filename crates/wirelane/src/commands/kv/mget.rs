@@ -1,4 +1,4 @@
-//! `wirelane kv mget`: several values by one request.
+//! `wirelane kv mget`: several values with one request.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -43,42 +43,42 @@ struct Row {
 /// A value and its version, if there is one.
 type Found = Option<(Vec<u8>, u64)>;
 
-pub(super) fn run(global: &Global, way: &StoreArgs, args: &MgetArgs) -> Result<Exit, Failure> {
-    let keys = way.keys(&args.keys)?;
-    let (way, mut client) = way.reach(global)?;
+pub(super) fn run(global: &Global, store: &StoreArgs, args: &MgetArgs) -> Result<Exit, Failure> {
+    let keys = store.keys(&args.keys)?;
+    let (connector, mut client) = store.connect(global)?;
     let found = fetch(&mut client, &keys)?;
-    way.tell(
+    connector.report(
         &client,
-        &format!("fetched {} of {} values", found.iter().flatten().count(), keys.len()),
+        &format!("read {} of {} values", found.iter().flatten().count(), keys.len()),
     );
     let all = found.iter().all(Option::is_some);
     let absent = keys.iter().zip(&found).filter(|(_, found)| found.is_none());
     absent.for_each(|(key, _)| output::error(&missing(key)));
     match (&args.directory, args.json) {
-        (Some(folder), _) => into_files(folder, &keys, &found)?,
+        (Some(directory), _) => write_files(directory, &keys, &found)?,
         (None, true) => output::json(&rows(keys, found))?,
-        (None, false) => as_text(&keys, &found)?,
+        (None, false) => print_text(&keys, &found)?,
     }
     Ok(if all { Exit::Done } else { Exit::No })
 }
 
-/// All at once, or one after the other where that is more than the buffer holds.
+/// With one request, or one by one if the values do not fit into the buffer.
 fn fetch(client: &mut Client, keys: &[Key]) -> Result<Vec<Found>, Failure> {
-    let asked: Vec<&[u8]> = keys.iter().map(Key::bytes).collect();
-    match client.get_many(&asked) {
+    let keys: Vec<&[u8]> = keys.iter().map(Key::bytes).collect();
+    match client.get_many(&keys) {
         Ok(values) => {
             let found = values.into_iter();
             let found = found.map(|value| value.map(|it| (it.to_vec(), it.facts().version)));
             Ok(found.collect())
         }
         Err(error) if matches!(error.kind(), Kind::Busy | Kind::TooLong) => {
-            asked.iter().map(|key| alone(client, key)).collect()
+            keys.iter().map(|key| fetch_one(client, key)).collect()
         }
         Err(error) => Err(error.into()),
     }
 }
 
-fn alone(client: &mut Client, key: &[u8]) -> Result<Found, Failure> {
+fn fetch_one(client: &mut Client, key: &[u8]) -> Result<Found, Failure> {
     let Some(mut reader) = client.open(key, 0, None)? else { return Ok(None) };
     let version = reader.facts().version;
     let mut bytes = Vec::new();
@@ -88,10 +88,10 @@ fn alone(client: &mut Client, key: &[u8]) -> Result<Found, Failure> {
     Ok(Some((bytes, version)))
 }
 
-fn into_files(folder: &Path, keys: &[Key], found: &[Found]) -> Result<(), Failure> {
+fn write_files(directory: &Path, keys: &[Key], found: &[Found]) -> Result<(), Failure> {
     for (key, found) in keys.iter().zip(found) {
         let Some((bytes, _)) = found else { continue };
-        let mut sink = Sink::create(&folder.join(key.file_name()))?;
+        let mut sink = Sink::create(&directory.join(key.file_name()))?;
         sink.write(bytes)?;
         sink.finish()?;
     }
@@ -108,15 +108,15 @@ fn rows(keys: Vec<Key>, found: Vec<Found>) -> Vec<Row> {
     keys.into_iter().zip(found).map(row).collect()
 }
 
-/// One a line, if all of them are text.
-fn as_text(keys: &[Key], found: &[Found]) -> Result<(), Failure> {
+/// One per line, if all of them are text.
+fn print_text(keys: &[Key], found: &[Found]) -> Result<(), Failure> {
     let mut text = String::new();
     for (key, found) in keys.iter().zip(found) {
         let Some((bytes, _)) = found else { continue };
         let value = std::str::from_utf8(bytes).ok().filter(|value| !value.contains('\0'));
         let Some(value) = value else {
             return Err(Failure::usage(format!(
-                "print the value of {}: it is not text — use --json, or -d DIR",
+                "print the value of {}: not text — use --json or --directory DIR",
                 key.name()
             )));
         };

@@ -29,7 +29,7 @@ use connector::StoreArgs;
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct KvArgs {
     #[command(flatten)]
-    way: StoreArgs,
+    store: StoreArgs,
 
     #[command(subcommand)]
     command: KvCommand,
@@ -64,17 +64,17 @@ enum KvCommand {
 }
 
 pub(crate) fn run(global: &Global, args: &KvArgs) -> Result<Exit, Failure> {
-    let way = &args.way;
+    let store = &args.store;
     match &args.command {
-        KvCommand::Put(args) => put::run(global, way, args),
-        KvCommand::Get(args) => get::run(global, way, args),
-        KvCommand::Delete(args) => delete::run(global, way, args),
-        KvCommand::Exists(args) => exists::run(global, way, args),
-        KvCommand::Stat(args) => stat::run(global, way, args),
-        KvCommand::Ls(args) => list::run(global, way, args),
-        KvCommand::Mget(args) => mget::run(global, way, args),
-        KvCommand::Mput(args) => mput::run(global, way, args),
-        KvCommand::Bench(args) => bench::run(global, way, args),
+        KvCommand::Put(args) => put::run(global, store, args),
+        KvCommand::Get(args) => get::run(global, store, args),
+        KvCommand::Delete(args) => delete::run(global, store, args),
+        KvCommand::Exists(args) => exists::run(global, store, args),
+        KvCommand::Stat(args) => stat::run(global, store, args),
+        KvCommand::Ls(args) => list::run(global, store, args),
+        KvCommand::Mget(args) => mget::run(global, store, args),
+        KvCommand::Mput(args) => mput::run(global, store, args),
+        KvCommand::Bench(args) => bench::run(global, store, args),
         KvCommand::Fsck(args) => disk::fsck(args),
         KvCommand::Backup(args) => disk::backup(args),
         KvCommand::Restore(args) => disk::restore(args),

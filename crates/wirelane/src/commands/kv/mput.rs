@@ -1,4 +1,4 @@
-//! `wirelane kv mput`: several values by one request.
+//! `wirelane kv mput`: several values with one request.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::connector::StoreArgs;
 use super::key::Key;
-use super::put_options::TermsArgs;
+use super::put_options::PutOptionArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -20,7 +20,7 @@ pub(super) struct MputArgs {
     items: Vec<OsString>,
 
     #[command(flatten)]
-    terms: TermsArgs,
+    options: PutOptionArgs,
 
     /// Print a JSON array: each key with its version, or its error
     #[arg(long)]
@@ -35,15 +35,15 @@ struct Row {
     error: Option<String>,
 }
 
-pub(super) fn run(global: &Global, way: &StoreArgs, args: &MputArgs) -> Result<Exit, Failure> {
+pub(super) fn run(global: &Global, store: &StoreArgs, args: &MputArgs) -> Result<Exit, Failure> {
     let mut items = Vec::new();
     for item in &args.items {
         let (key, value) = split(item)?;
-        items.push((way.key(key)?, value));
+        items.push((store.key(key)?, value));
     }
-    let (way, mut client) = way.reach(global)?;
-    let asked: Vec<_> = items.iter().map(|(key, value)| (key.bytes(), *value)).collect();
-    let outcomes = client.put_many(&asked, &args.terms.options());
+    let (connector, mut client) = store.connect(global)?;
+    let entries: Vec<_> = items.iter().map(|(key, value)| (key.bytes(), *value)).collect();
+    let outcomes = client.put_many(&entries, &args.options.options());
     let (mut rows, mut worst) = (Vec::new(), None);
     for ((key, _), outcome) in items.into_iter().zip(outcomes) {
         let (version, error) = match outcome {
@@ -54,7 +54,7 @@ pub(super) fn run(global: &Global, way: &StoreArgs, args: &MputArgs) -> Result<E
         worst = Failure::worse(worst, error);
     }
     let stored = rows.iter().filter(|row| row.version.is_some()).count();
-    way.tell_people(&client, &format!("stored {stored} of {} values", rows.len()));
+    connector.report_interactive(&client, &format!("stored {stored} of {} values", rows.len()));
     if args.json {
         output::json(&rows)?;
     }
@@ -64,8 +64,8 @@ pub(super) fn run(global: &Global, way: &StoreArgs, args: &MputArgs) -> Result<E
 fn split(item: &OsStr) -> Result<(&OsStr, &[u8]), Failure> {
     let bytes = item.as_bytes();
     let Some(at) = bytes.iter().position(|byte| *byte == b'=') else {
-        let shown = item.to_string_lossy();
-        return Err(Failure::usage(format!("`{shown}` has no value — write KEY=VALUE")));
+        let item = item.to_string_lossy();
+        return Err(Failure::usage(format!("`{item}` has no value — write KEY=VALUE")));
     };
     Ok((OsStr::from_bytes(&bytes[..at]), &bytes[at + 1..]))
 }

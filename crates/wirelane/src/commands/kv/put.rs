@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::connector::StoreArgs;
-use super::put_options::TermsArgs;
+use super::put_options::PutOptionArgs;
 use super::source::Source;
 use crate::output;
 use crate::output::{Exit, Failure};
@@ -32,7 +32,7 @@ pub(super) struct PutArgs {
     file: Option<PathBuf>,
 
     #[command(flatten)]
-    terms: TermsArgs,
+    options: PutOptionArgs,
 
     /// Print one JSON object: version, length, whether it replaced a value
     #[arg(long)]
@@ -46,19 +46,20 @@ struct Report {
     replaced: bool,
 }
 
-pub(super) fn run(global: &Global, way: &StoreArgs, args: &PutArgs) -> Result<Exit, Failure> {
-    let key = way.key(&args.key)?;
+pub(super) fn run(global: &Global, store: &StoreArgs, args: &PutArgs) -> Result<Exit, Failure> {
+    let key = store.key(&args.key)?;
     let source = match (&args.file, &args.value) {
         (Some(file), _) => Source::open(file)?,
         (None, Some(value)) if value == "-" => Source::stdin()?,
         (None, value) => Source::Bytes(value.clone().unwrap_or_default().into_vec()),
     };
-    let (way, mut client) = way.reach(global)?;
+    let (connector, mut client) = store.connect(global)?;
     let length = source.length();
-    let stored = source.store(&mut client, &key, &args.terms.options())?;
+    let stored = source.store(&mut client, &key, &args.options.options())?;
     let report = Report { version: stored.version, length, replaced: stored.replaced };
     let name = key.name();
-    way.tell_people(&client, &format!("stored {name}: {length} bytes, version {}", report.version));
+    let text = format!("stored {name}: {length} bytes, version {}", report.version);
+    connector.report_interactive(&client, &text);
     if args.json {
         output::json(&report)?;
     }

@@ -6,7 +6,7 @@ use kv_client::{Condition, PutOptions};
 use super::expiry::Ttl;
 
 #[derive(Debug, Args)]
-pub(super) struct TermsArgs {
+pub(super) struct PutOptionArgs {
     /// Time to live: 500ms, 30s, 10m, 1h (default: no expiry)
     #[arg(long, value_name = "TIME")]
     ttl: Option<Ttl>,
@@ -20,7 +20,7 @@ pub(super) struct TermsArgs {
     if_version: Option<u64>,
 }
 
-impl TermsArgs {
+impl PutOptionArgs {
     pub(super) fn options(&self) -> PutOptions {
         let condition = match (self.if_absent, self.if_version) {
             (true, _) => Condition::IfAbsent,

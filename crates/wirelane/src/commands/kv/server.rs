@@ -1,4 +1,4 @@
-//! Where a store listens, as people write it: HOST:PORT, or the URL that older scripts have.
+//! The address of a store: HOST:PORT, or a URL as in older scripts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,7 +23,7 @@ impl fmt::Display for Server {
     }
 }
 
-/// The same as a URL.
+/// The address as a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerUrl(pub(super) Server);
 

@@ -1,5 +1,5 @@
-//! Where a value comes from: the command line, a file, or stdin. Only what fits into one request is held in
-//! memory; the rest is read while it is sent.
+//! The source of a value: the command line, a file, or stdin. Only a value that fits into one request is kept in
+//! memory; a longer one is read while it is sent.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,43 +16,43 @@ use crate::output::Failure;
 pub(super) enum Source {
     /// In memory.
     Bytes(Vec<u8>),
-    /// In a file, from where it stands on.
+    /// In a file, from its current position.
     File { file: File, length: u64, name: String },
 }
 
 impl Source {
-    /// From a file, whatever kind it is.
+    /// From a file of any kind.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let name = path.display().to_string();
-        let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
-        Self::of(file, name)
+        let file = File::open(path).map_err(|error| read_failed(&name, &error))?;
+        Self::from_file(file, name)
     }
 
     /// From stdin.
     pub(super) fn stdin() -> Result<Self, Failure> {
         let name = "stdin".to_owned();
         let file = io::stdin().as_fd().try_clone_to_owned();
-        let file = File::from(file.map_err(|error| unreadable(&name, &error))?);
-        Self::of(file, name)
+        let file = File::from(file.map_err(|error| read_failed(&name, &error))?);
+        Self::from_file(file, name)
     }
 
-    fn of(mut file: File, name: String) -> Result<Self, Failure> {
-        let wrong = |error: io::Error| unreadable(&name, &error);
-        let facts = file.metadata().map_err(wrong)?;
-        if facts.is_dir() {
-            return Err(Failure::usage(format!("read {name}: it is a folder — name a file")));
+    fn from_file(mut file: File, name: String) -> Result<Self, Failure> {
+        let failed = |error: io::Error| read_failed(&name, &error);
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(Failure::usage(format!("read {name}: is a directory — pass a file")));
         }
-        let known = match facts.is_file() {
-            true => facts.len().saturating_sub(file.stream_position().map_err(wrong)?),
+        let length = match metadata.is_file() {
+            true => metadata.len().saturating_sub(file.stream_position().map_err(failed)?),
             false => 0,
         };
-        // Files of the kernel's say that they have no length, and have something to read all the same.
-        if known > AT_ONCE {
-            return Ok(Source::File { file, length: known, name });
+        // Files of the kernel (/proc) report length 0, but may have contents.
+        if length > MAX_IN_MEMORY_BYTES {
+            return Ok(Source::File { file, length, name });
         }
         let mut bytes = Vec::new();
-        (&file).take(AT_ONCE + 1).read_to_end(&mut bytes).map_err(wrong)?;
-        match bytes.len() as u64 > AT_ONCE {
+        (&file).take(MAX_IN_MEMORY_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+        match bytes.len() as u64 > MAX_IN_MEMORY_BYTES {
             false => Ok(Source::Bytes(bytes)),
             true => spool(&bytes, &mut file, name),
         }
@@ -65,7 +65,7 @@ impl Source {
         }
     }
 
-    /// Makes it a key's value.
+    /// Stores it as the value of a key.
     pub(super) fn store(
         self,
         client: &mut Client,
@@ -78,13 +78,14 @@ impl Source {
         };
         let bar = output::bar(length, "storing");
         let mut writer = client.create(key.bytes(), length, options)?;
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; PIECE_BYTES];
         while writer.missing() > 0 {
-            let most = writer.missing().min(PIECE as u64) as usize;
-            let read = file.read(&mut piece[..most]).map_err(|error| unreadable(&name, &error))?;
+            let length = writer.missing().min(PIECE_BYTES as u64) as usize;
+            let read =
+                file.read(&mut piece[..length]).map_err(|error| read_failed(&name, &error))?;
             if read == 0 {
                 return Err(Failure::failed(format!(
-                    "read {name}: it became shorter while it was read ({} bytes are missing) — try again",
+                    "read {name}: the file was truncated while it was read ({} bytes are missing) — try again",
                     writer.missing()
                 )));
             }
@@ -97,25 +98,25 @@ impl Source {
     }
 }
 
-/// A store wants to know the length first: what has none is kept in a file until its end is seen.
+/// Copies a stream to a temporary file: the store needs the length before the value.
 fn spool(begin: &[u8], rest: &mut File, name: String) -> Result<Source, Failure> {
-    let wrong = |error: io::Error| {
+    let failed = |error: io::Error| {
         Failure::failed(format!(
-            "keep {name} in a temporary file until its length is known: {error} — set TMPDIR to a folder with \
-             more room"
+            "copy {name} to a temporary file to find its length: {error} — set TMPDIR to a directory with \
+             more space"
         ))
     };
-    let mut file = tempfile::tempfile().map_err(wrong)?;
-    file.write_all(begin).map_err(wrong)?;
-    let more = io::copy(rest, &mut file).map_err(wrong)?;
-    file.seek(SeekFrom::Start(0)).map_err(wrong)?;
+    let mut file = tempfile::tempfile().map_err(failed)?;
+    file.write_all(begin).map_err(failed)?;
+    let more = io::copy(rest, &mut file).map_err(failed)?;
+    file.seek(SeekFrom::Start(0)).map_err(failed)?;
     Ok(Source::File { file, length: begin.len() as u64 + more, name })
 }
 
-fn unreadable(name: &str, error: &io::Error) -> Failure {
+fn read_failed(name: &str, error: &io::Error) -> Failure {
     Failure::failed(format!("read {name}: {error}"))
 }
 
-/// What is read into memory at once.
-const AT_ONCE: u64 = 4 << 20;
-const PIECE: usize = 1 << 20;
+/// Longer values are read while they are sent.
+const MAX_IN_MEMORY_BYTES: u64 = 4 << 20;
+const PIECE_BYTES: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! `wirelane kv stat`: what is known of a value, without moving it.
+//! `wirelane kv stat`: length, version and expiry of a value, without its bytes.
 
 use std::ffi::OsString;
 
@@ -24,7 +24,7 @@ pub(super) struct StatArgs {
     json: bool,
 }
 
-/// One key and what is known of it, as JSON has it here and in listings.
+/// A key and its properties as JSON, also for listings.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     #[serde(flatten)]
@@ -42,11 +42,11 @@ impl Row {
     }
 }
 
-pub(super) fn run(global: &Global, way: &StoreArgs, args: &StatArgs) -> Result<Exit, Failure> {
-    let key = way.key(&args.key)?;
-    let (way, mut client) = way.reach(global)?;
+pub(super) fn run(global: &Global, store: &StoreArgs, args: &StatArgs) -> Result<Exit, Failure> {
+    let key = store.key(&args.key)?;
+    let (connector, mut client) = store.connect(global)?;
     let facts = client.stat(key.bytes())?.ok_or_else(|| missing(&key))?;
-    way.tell(&client, &format!("looked at {}", key.name()));
+    connector.report(&client, &format!("read the properties of {}", key.name()));
     match args.json {
         true => output::json(&Row::new(key, &facts))?,
         false => output::answer(&text(&key, &facts))?,
@@ -59,6 +59,6 @@ fn text(key: &Key, facts: &Facts) -> String {
         ["key".to_owned(), key.to_string()],
         ["length".to_owned(), facts.length.to_string()],
         ["version".to_owned(), facts.version.to_string()],
-        ["expires".to_owned(), expiry::left(facts.expires_in)],
+        ["expires".to_owned(), expiry::format(facts.expires_in)],
     ])
 }

@@ -7,7 +7,7 @@ use jobs::job::Version;
 use jobs::launch::Framework;
 
 use crate::commands::env::ModeArg;
-use crate::commands::hosts::NamedArgs;
+use crate::commands::hosts::HostListArgs;
 use crate::output::Failure;
 
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub(crate) struct LaunchArgs {
     framework: FrameworkArg,
 
     #[command(flatten)]
-    pub(super) named: NamedArgs,
+    pub(super) named: HostListArgs,
 
     /// Require RDMA, disable it, or use it if every host can
     #[arg(long, value_name = "MODE", default_value = "auto")]

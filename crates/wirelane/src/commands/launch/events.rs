@@ -29,7 +29,7 @@ impl Events {
         let (sender, queue) = sync_channel(QUEUE);
         let (interrupted, waker) = (Arc::new(AtomicBool::new(false)), sender.clone());
         let flag = interrupted.clone();
-        signals::then(move || {
+        signals::on_first_signal(move || {
             flag.store(true, Relaxed);
             // Where there is no room, somebody is awake.
             let _ = waker.try_send(Event::Interrupted);

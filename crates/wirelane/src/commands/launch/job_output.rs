@@ -10,7 +10,7 @@ use jobs::launch::{Launch, Tag};
 
 use crate::output;
 use crate::output::Failure;
-use crate::output::write_queue::Outbox;
+use crate::output::write_queue::WriteQueue;
 use remote::Stream;
 
 /// Shows and keeps lines.
@@ -23,7 +23,7 @@ pub(super) struct JobOutput {
     slots: Vec<u32>,
     /// The job's stdout goes to stderr: stdout is for one JSON document.
     is_apart: bool,
-    terminal: Outbox<Shown>,
+    terminal: WriteQueue<Shown>,
     /// What the terminal has no room for yet.
     behind: Option<Shown>,
     /// Nobody waits for the terminal any more.
@@ -65,7 +65,7 @@ impl JobOutput {
             tag: head.map(|(_, tag)| tag),
             slots: launch.hosts.iter().map(|host| host.slots).collect(),
             is_apart,
-            terminal: Outbox::open("wirelane-printer", print)
+            terminal: WriteQueue::open("wirelane-printer", print)
                 .map_err(|error| Failure::failed(format!("start a thread to print: {error}")))?,
             behind: None,
             is_hurried: false,

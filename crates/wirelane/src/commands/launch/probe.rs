@@ -13,7 +13,7 @@ use node::{Node, Tree};
 use crate::arguments::host::environment;
 use crate::output;
 use crate::output::Failure;
-use crate::timeout::within;
+use crate::timeout::with_timeout;
 use remote::{self, Limits, Shell, in_parallel};
 
 /// A host that was reached, and what it is like.
@@ -77,7 +77,7 @@ fn reachable(mut found: Vec<Found>) -> Vec<Found> {
     let other = found.iter().find(|found| !found.shell.is_local() && !is_loopback(found));
     if let Some(to) = other.and_then(|other| other.address) {
         for here in found.iter_mut().filter(|found| found.shell.is_local() && is_loopback(found)) {
-            here.address = crate::route::from_here((to, ANY_PORT).into()).ok();
+            here.address = crate::route::source_address((to, ANY_PORT).into()).ok();
         }
     }
     found
@@ -115,14 +115,15 @@ fn address(shell: &Shell) -> Option<IpAddr> {
     }
     let waiting = format!("looking up {name}");
     let look_up = move || (name.as_str(), 0).to_socket_addrs().ok()?.next();
-    within(RESOLVER, || waiting, look_up).ok()??.map(|address| address.ip())
+    with_timeout(RESOLVER, || waiting, look_up).ok()??.map(|address| address.ip())
 }
 
 /// By `ssh -G`, which connects to nobody.
 fn ssh_name(host: &str) -> Option<String> {
     let mut ssh = Command::new("ssh");
     ssh.args(["-G", "--", host]).stdin(Stdio::null()).stderr(Stdio::null());
-    let settings = within(RESOLVER, || format!("asking ssh of {host}"), move || ssh.output().ok());
+    let settings =
+        with_timeout(RESOLVER, || format!("asking ssh of {host}"), move || ssh.output().ok());
     let settings = String::from_utf8(settings.ok()???.stdout).ok()?;
     settings.lines().find_map(|line| line.strip_prefix("hostname ")).map(str::to_owned)
 }

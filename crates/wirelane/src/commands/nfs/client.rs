@@ -11,7 +11,7 @@ use super::COMMAND;
 use super::plan_apply::{EndArgs, PlanOrApply, no};
 use crate::output;
 use crate::output::{Exit, Failure};
-use crate::timeout::within;
+use crate::timeout::with_timeout;
 
 #[derive(Debug, Args)]
 pub(super) struct ClientArgs {
@@ -77,13 +77,13 @@ pub(super) fn run(args: &ClientArgs) -> Result<Exit, Failure> {
 fn route(host: &str) -> Result<Route, Failure> {
     let name = host.to_owned();
     let waiting = || format!("looking for {host}");
-    let found = within(RESOLVING, waiting, move || (name.as_str(), PORT).to_socket_addrs())?;
+    let found = with_timeout(RESOLVING, waiting, move || (name.as_str(), PORT).to_socket_addrs())?;
     let failed = |why: String| Failure::failed(format!("find a route to {host}: {why}"));
     let mut addresses = found
         .ok_or_else(|| failed("its name is not resolved in time".to_owned()))?
         .map_err(|error| failed(error.to_string()))?;
     let to = addresses.next().ok_or_else(|| failed("it has no address".to_owned()))?;
-    let from = crate::route::from_here(to).map_err(|error| failed(error.to_string()))?;
+    let from = crate::route::source_address(to).map_err(|error| failed(error.to_string()))?;
     Ok(Route { to: to.ip(), from })
 }
 

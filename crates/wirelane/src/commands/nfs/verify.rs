@@ -18,7 +18,7 @@ use super::speed::{self, Speed};
 use crate::arguments::size::Size;
 use crate::commands::plans::now;
 use crate::output::{Exit, Failure};
-use crate::timeout::within;
+use crate::timeout::with_timeout;
 use crate::{output, signals};
 
 #[derive(Debug, Args)]
@@ -65,7 +65,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
     if report.proof.proto == "rdma" && !args.no_check {
         let stop = Arc::new(AtomicBool::new(false));
         let heard = stop.clone();
-        signals::then(move || heard.store(true, Ordering::Relaxed))?;
+        signals::on_first_signal(move || heard.store(true, Ordering::Relaxed))?;
         report.by_rdma = Some(measure(&path, args.size.0, &stop)?);
         report.checked_bytes = Some(args.size.0);
         // A connection that was idle is open again now.
@@ -99,7 +99,7 @@ fn real(path: &Path) -> Result<PathBuf, Failure> {
         Ok(path)
     };
     let found: Option<std::io::Result<PathBuf>> =
-        within(PATIENCE, || format!("looking at {shown}"), look)?;
+        with_timeout(PATIENCE, || format!("looking at {shown}"), look)?;
     match found {
         Some(Ok(path)) => Ok(path),
         Some(Err(error)) => Err(Failure::failed(format!("{shown}: {error}"))),
@@ -120,7 +120,7 @@ fn prove(path: &str) -> Result<Proof, Failure> {
 fn measure(folder: &Path, size: usize, stop: &Arc<AtomicBool>) -> Result<Speed, Failure> {
     let (asked, halt) = (folder.to_owned(), stop.clone());
     let waiting = || format!("writing and reading {}", folder.display());
-    let measured = within(LONGEST, waiting, move || speed::measure(&asked, size, &halt))?;
+    let measured = with_timeout(LONGEST, waiting, move || speed::measure(&asked, size, &halt))?;
     match measured {
         Some(speed) => speed.map_err(Failure::failed),
         None => Err(Failure::failed(format!(

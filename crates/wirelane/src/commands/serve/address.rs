@@ -1,9 +1,9 @@
-//! Where to listen.
+//! Addresses to listen on.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-/// An address and port of this machine.
+/// An address and port of this machine, for links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LinkAddress(pub(super) SocketAddr);
 
@@ -27,9 +27,9 @@ impl FromStr for HttpAddress {
     }
 }
 
-/// Reads `HOST:PORT`; what is wrong is answered with an example.
+/// Parses `HOST:PORT`; the error has an example.
 pub(crate) fn parse(text: &str, example: &str) -> Result<SocketAddr, String> {
-    // `localhost` is the one name people write here; others would need a resolver.
+    // `localhost` is the only name that is accepted; others would need a resolver.
     let text = text.replacen("localhost:", "127.0.0.1:", 1);
     text.parse().map_err(|_| format!("write HOST:PORT with an IP address, such as {example}"))
 }

@@ -1,4 +1,4 @@
-//! What can be typed after `wirelane serve`, and what it makes of the settings.
+//! Arguments of `wirelane serve`, and the settings derived from them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -101,19 +101,19 @@ enum WhenFullArg {
 }
 
 impl ServeArgs {
-    /// Who may call.
+    /// How clients authenticate.
     pub(super) fn security(&self, settings: &Settings) -> Result<Security, Failure> {
-        self.security.judge(settings, self.listen.0, self.http.0)
+        self.security.check(settings, self.listen.0, self.http.0)
     }
 
-    /// What links may do.
+    /// The settings of links.
     pub(super) fn links(
         &self,
         global: &Global,
         settings: &Settings,
         security: &Security,
     ) -> Result<link::Settings, Failure> {
-        let mut links = endpoint::settings(global, settings, security.known())?;
+        let mut links = endpoint::settings(global, settings, security.auth_method())?;
         self.transport.narrow(None, &mut links)?;
         links.max_peers = self.max_clients() as usize;
         links.max_rails = self.domains.map_or(links.max_rails, usize::from);
@@ -121,18 +121,17 @@ impl ServeArgs {
         Ok(links)
     }
 
-    /// What the store is made of.
+    /// The settings of the store.
     pub(super) fn store(&self) -> Result<kv_server::Settings, Failure> {
         let memory = self.memory_mb.map_or(self.memory.0, |mib| (mib as usize) << 20);
         let max_value = self.max_value.map(|size| size.0 as u64);
-        if max_value.is_some_and(|most| most > memory as u64) {
-            let text =
-                "--max-value is more than --memory, and no such value would ever fit: change one";
+        if max_value.is_some_and(|max| max > memory as u64) {
+            let text = "--max-value is larger than --memory, so that no such value fits: change one of them";
             return Err(Failure::usage(text));
         }
         if self.data_dir.is_some() && self.when_full == WhenFullArg::Refuse {
-            let text = "--when-full refuse contradicts --data-dir: what is on the disk can always leave the \
-                        memory, so that nothing is refused for want of it; drop one of them";
+            let text = "--when-full refuse contradicts --data-dir: values on the disk can always be evicted from \
+                        memory, so that none is refused; remove one of them";
             return Err(Failure::usage(text));
         }
         Ok(kv_server::Settings {
@@ -145,16 +144,16 @@ impl ServeArgs {
             },
             max_value,
             max_in_flight: self.max_in_flight.map(|size| size.0 as u64),
-            idle: IDLE,
+            idle: IDLE_TIMEOUT,
         })
     }
 
-    /// How many links there may be.
+    /// Maximum number of links.
     pub(super) fn max_clients(&self) -> u32 {
         self.max_clients.unwrap_or(MAX_CLIENTS)
     }
 
-    /// How many threads serve links.
+    /// Number of threads that serve links.
     pub(super) fn workers(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         self.workers.map_or_else(cores, usize::from)
@@ -162,8 +161,8 @@ impl ServeArgs {
 }
 
 const MAX_CLIENTS: u32 = 4096;
-/// How long a client may stand still with something that holds memory.
-const IDLE: Duration = Duration::from_secs(60);
+/// How long a client may be idle during an operation that holds memory.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
@@ -177,7 +176,7 @@ mod tests {
         args: ServeArgs,
     }
 
-    fn typed(words: &[&str]) -> Result<ServeArgs, clap::Error> {
+    fn parse(words: &[&str]) -> Result<ServeArgs, clap::Error> {
         Line::try_parse_from([&["serve"], words].concat()).map(|line| line.args)
     }
 
@@ -185,14 +184,14 @@ mod tests {
     fn older_spellings_mean_the_same() {
         let new = ["--listen", "127.0.0.1:7", "--memory", "64MiB", "--domains", "2"];
         let old = ["--listen-addr", "127.0.0.1:7", "--memory-mb", "64", "--num-domains", "2"];
-        let [new, old] = [new, old].map(|words| typed(&words).unwrap());
+        let [new, old] = [new, old].map(|words| parse(&words).unwrap());
         assert_eq!((new.listen, new.domains), (old.listen, old.domains));
         assert_eq!(new.store().unwrap().memory, old.store().unwrap().memory);
-        assert!(typed(&["--memory", "1GiB", "--memory-mb", "64"]).is_err());
+        assert!(parse(&["--memory", "1GiB", "--memory-mb", "64"]).is_err());
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused() {
+    fn invalid_values_are_refused() {
         for wrong in [
             &["--memory-mb", "0"][..],
             &["--domains", "0"],
@@ -203,11 +202,11 @@ mod tests {
             &["--max-in-flight", "0"],
             &["--drain", "-1"],
         ] {
-            assert!(typed(wrong).is_err(), "{wrong:?}");
+            assert!(parse(wrong).is_err(), "{wrong:?}");
         }
-        let wrong = typed(&["--memory", "1MiB", "--max-value", "2MiB"]).unwrap();
+        let wrong = parse(&["--memory", "1MiB", "--max-value", "2MiB"]).unwrap();
         assert!(wrong.store().is_err());
-        let usual = typed(&[]).unwrap().store().unwrap();
-        assert_eq!((usual.memory, usual.when_full), (1 << 30, WhenFull::Evict));
+        let defaults = parse(&[]).unwrap().store().unwrap();
+        assert_eq!((defaults.memory, defaults.when_full), (1 << 30, WhenFull::Evict));
     }
 }

@@ -1,5 +1,5 @@
-//! What is said at the start: at most eight lines, and one where libfabric is asked for; the last of them about RDMA,
-//! once the devices have answered.
+//! The lines printed at start: at most eight, and one more if libfabric is requested. The last, about RDMA, follows when
+//! the devices have answered.
 
 use std::net::SocketAddr;
 
@@ -12,19 +12,19 @@ use crate::arguments::size;
 use crate::commands::version::VERSION;
 use crate::output;
 
-/// All that the first lines tell of.
-pub(super) struct Greeting {
-    pub(super) keeps: String,
+/// The contents of the lines.
+pub(super) struct Banner {
+    pub(super) durability: String,
     pub(super) pool: String,
-    pub(super) ways: String,
-    pub(super) callers: &'static str,
-    /// What a caller must say beside the server.
-    pub(super) shows: &'static str,
-    /// How HTTP is spoken.
+    pub(super) transports: String,
+    pub(super) access: &'static str,
+    /// The options that a client needs beside the server.
+    pub(super) client_options: &'static str,
+    /// http or https.
     pub(super) scheme: &'static str,
 }
 
-impl Greeting {
+impl Banner {
     pub(super) fn new(
         engine: &Engine,
         when_full: WhenFull,
@@ -33,51 +33,52 @@ impl Greeting {
         offers: &Offers,
     ) -> Self {
         let pool = engine.pool();
-        let pages = size::shown(pool.page_size());
-        let there = if prefault { "allocated now" } else { "allocated on demand" };
-        let durability = engine.durability();
-        let keeps = match &durability {
+        let pages = size::format(pool.page_size());
+        let allocation = if prefault { "allocated now" } else { "allocated on demand" };
+        let disk = engine.durability();
+        let durability = match &disk {
             None => "in-memory store (not persistent)".to_owned(),
             Some(durability) => {
                 let (path, bytes) = (durability.disk.path().display(), durability.disk.bytes());
-                let bytes = size::shown(bytes as usize);
-                format!("keeps what it acknowledges in {path} ({bytes} now)")
+                let bytes = size::format(bytes as usize);
+                format!("persistent store in {path} ({bytes})")
             }
         };
         let full = match when_full {
-            _ if durability.is_some() => "caches what was read lately",
-            WhenFull::Evict => "when full, evicts values that were not read lately",
-            WhenFull::Refuse => "when full, new values are refused",
+            _ if disk.is_some() => "cache of recently used values",
+            WhenFull::Evict => "evicts least recently used values when full",
+            WhenFull::Refuse => "refuses new values when full",
         };
-        let (callers, shows) = guard.greeting();
+        let (access, client_options) = guard.banner();
         let scheme = if guard.http_tls().is_some() { "https" } else { "http" };
-        let pool = format!("{} in pages of {pages}, {there}; {full}", size::shown(pool.len()));
-        Greeting { keeps, pool, ways: offers.line(), callers, shows, scheme }
+        let pool =
+            format!("{} in pages of {pages}, {allocation}; {full}", size::format(pool.len()));
+        Banner { durability, pool, transports: offers.line(), access, client_options, scheme }
     }
 
-    /// Says it; `open`: whether peers can call already.
-    pub(super) fn say(
+    /// Prints the lines; `open`: whether the listener for links is open.
+    pub(super) fn print(
         &self,
         links: SocketAddr,
         http: SocketAddr,
         metrics: Option<SocketAddr>,
         open: bool,
     ) {
-        let Greeting { keeps, pool, ways, callers, shows, scheme } = self;
-        let later = if open { "" } else { "; not yet: an RDMA device does not answer" };
+        let Banner { durability, pool, transports, access, client_options, scheme } = self;
+        let later = if open { "" } else { "; not open yet: an RDMA device does not answer" };
         let peer = match links.ip().is_unspecified() {
             true => format!("HOST:{}", links.port()),
             false => links.to_string(),
         };
-        output::note(&format!("wirelane {VERSION}: {keeps}"));
+        output::note(&format!("wirelane {VERSION}: {durability}"));
         output::note(&format!("pool  {pool}"));
-        output::note(&format!("links {links}  {callers}{later}"));
-        output::note(&format!("lanes {ways}"));
+        output::note(&format!("links {links}  {access}{later}"));
+        output::note(&format!("lanes {transports}"));
         output::note(&format!(
             "HTTP  {scheme}://{http}  /metrics  /healthz  /readyz  /api/v1/transport/status{}",
-            metrics.map_or(String::new(), |alone| format!(";  open: http://{alone}/metrics"))
+            metrics.map_or(String::new(), |address| format!(";  open: http://{address}/metrics"))
         ));
-        output::note(&format!("try   wirelane kv --server {peer}{shows} put hello world"));
+        output::note(&format!("try   wirelane kv --server {peer}{client_options} put hello world"));
         output::note("stop  Ctrl-C");
     }
 }

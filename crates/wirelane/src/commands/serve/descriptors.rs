@@ -1,36 +1,35 @@
-//! How many descriptors this process may open: as many as the system lets it, since each link needs some.
+//! Raises the limit on open file descriptors, since each link needs some.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit to what is allowed without asking anybody, and says so if that is too low for so many clients, or
-/// for a few if nobody said how many.
+/// Raises the soft limit to the hard limit, and warns if that is too low for `max_clients`, or for some clients by default.
 pub(super) fn raise(max_clients: Option<u32>) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
-        tracing::debug!(%error, ?current, ?maximum, "the limit of descriptors stays as it is");
+        tracing::debug!(%error, ?current, ?maximum, "cannot raise the limit on file descriptors");
     }
     let Some(limit) = getrlimit(Resource::Nofile).current else { return };
     let clients = clients(limit);
-    if clients < u64::from(max_clients.unwrap_or(A_FEW)) {
+    if clients < u64::from(max_clients.unwrap_or(DEFAULT_CLIENTS)) {
         tracing::warn!(
             limit,
-            "there are descriptors for about {clients} clients by shared memory, others will have to wait: raise \
-             `ulimit -Hn` (LimitNOFILE= in a systemd unit), or say by --max-clients how many there may be"
+            "the limit on file descriptors is enough for about {clients} clients over shared memory, others have to wait: raise \
+             `ulimit -Hn` (LimitNOFILE= in a systemd unit), or lower --max-clients"
         );
     }
 }
 
-/// How many clients so many descriptors are enough for.
+/// The number of clients that a limit is enough for.
 fn clients(limit: u64) -> u64 {
-    limit.saturating_sub(OURS) / EACH
+    limit.saturating_sub(SERVER_DESCRIPTORS) / CLIENT_DESCRIPTORS
 }
 
-/// Fewer are surely too few.
-const A_FEW: u32 = 200;
-/// What a link by shared memory takes: its lane, its control connection, what it sleeps on.
-const EACH: u64 = 12;
-/// The server's own, and those of HTTP, gRPC and handshakes.
-const OURS: u64 = 1100;
+/// Checked without --max-clients.
+const DEFAULT_CLIENTS: u32 = 200;
+/// Of a link over shared memory: its lane, its control connection, what it sleeps on.
+const CLIENT_DESCRIPTORS: u64 = 12;
+/// Of the server itself, HTTP, gRPC and handshakes.
+const SERVER_DESCRIPTORS: u64 = 1100;
 
 #[cfg(test)]
 mod tests {

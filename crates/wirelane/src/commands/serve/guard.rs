@@ -1,5 +1,4 @@
-//! Who may call, while the server runs: everybody with a token, a certificate, a key or nothing; and files that are
-//! read again.
+//! Authentication of the running server, by token, certificate or key, and rereading the files.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,18 +19,18 @@ pub(super) struct Guard {
     access: Arc<Access>,
     security: Security,
     tls: Option<Listeners<Arc<Tls>>>,
-    /// The settings' own, which opens links.
+    /// The key of the settings' key_file, for links.
     key: Option<Key>,
 }
 
-/// TLS, at either listener.
+/// TLS of each listener.
 struct Listeners<T> {
     grpc: T,
     http: T,
 }
 
 impl Guard {
-    /// Reads the tokens and certificates, and puts their keys on the ring of the links.
+    /// Reads the tokens and certificates, and adds their keys to the keyring of links.
     pub(super) fn new(
         args: &SecurityArgs,
         security: Security,
@@ -58,56 +57,56 @@ impl Guard {
         &self.access
     }
 
-    /// What the first lines say of callers, and what those must add to `wirelane kv`.
-    pub(super) fn greeting(&self) -> (&'static str, &'static str) {
+    /// For the banner: what clients need, and the options for `wirelane kv`.
+    pub(super) fn banner(&self) -> (&'static str, &'static str) {
         let certificate = " --tls-ca FILE --tls-cert FILE --tls-key FILE";
         match (self.security.tokens.is_some(), self.security.anonymous) {
-            (true, _) if self.security.takes_certificates() => {
-                let callers = "gRPC on the same port; callers need a token or a certificate";
-                (callers, " --token-file FILE")
+            (true, _) if self.security.accepts_certificates() => {
+                let access = "gRPC on the same port; clients need a token or a certificate";
+                (access, " --token-file FILE")
             }
-            (true, _) => ("gRPC on the same port; callers need a token", " --token-file FILE"),
-            (false, false) if self.security.takes_certificates() => {
-                ("gRPC on the same port; callers need a certificate", certificate)
+            (true, _) => ("gRPC on the same port; clients need a token", " --token-file FILE"),
+            (false, false) if self.security.accepts_certificates() => {
+                ("gRPC on the same port; clients need a certificate", certificate)
             }
-            (false, true) => ("gRPC on the same port; callers need no key", ""),
-            (false, false) => ("callers need the key, so that gRPC is closed", ""),
+            (false, true) => ("gRPC on the same port; no authentication", ""),
+            (false, false) => ("clients need the key of key_file; no gRPC", ""),
         }
     }
 
-    /// Says what is legal and may not be meant.
+    /// Warns of valid but insecure combinations.
     pub(super) fn warn(&self, listen: SocketAddr, http: SocketAddr, tcp_encrypt: bool) {
-        if !listen.ip().is_loopback() && self.security.asks() && !tcp_encrypt {
+        if !listen.ip().is_loopback() && self.security.authenticates() && !tcp_encrypt {
             tracing::warn!(
-                "links prove who calls, but what they carry by TCP can be read and changed by who is between: set \
-                 transport.tcp_encrypt where the network is not trusted (it costs throughput)"
+                "links are authenticated, but their data over TCP is not encrypted and can be modified: set \
+                 transport.tcp_encrypt on untrusted networks (it costs throughput)"
             );
         }
-        let far = [listen, http].iter().any(|address| !address.ip().is_loopback());
-        if far && self.security.asks() && self.tls.is_none() {
+        let reachable = [listen, http].iter().any(|address| !address.ip().is_loopback());
+        if reachable && self.security.authenticates() && self.tls.is_none() {
             tracing::warn!(
-                "tokens that come by gRPC and HTTP are not encrypted on their way: give --tls-cert and --tls-key, \
-                 or use links alone"
+                "tokens are sent unencrypted over gRPC and HTTP: pass --tls-cert and --tls-key, \
+                 or use only links"
             );
         }
     }
 
-    /// TLS for gRPC, if it is spoken.
+    /// TLS for gRPC, if enabled.
     pub(super) fn grpc_tls(&self) -> Option<Arc<Tls>> {
         self.tls.as_ref().map(|tls| tls.grpc.clone())
     }
 
-    /// TLS for HTTP, if it is spoken.
+    /// TLS for HTTP, if enabled.
     pub(super) fn http_tls(&self) -> Option<Arc<Tls>> {
         self.tls.as_ref().map(|tls| tls.http.clone())
     }
 
-    /// Whether there is something to read again.
+    /// Whether there are files to reread.
     pub(super) fn can_reload(&self) -> bool {
         self.security.tokens.is_some() || self.security.tls.is_some()
     }
 
-    /// Reads all again; how many identities there are now. What is wrong leaves all as it was.
+    /// Rereads all files, and returns the number of identities. On errors nothing changes.
     pub(super) fn reload(&self) -> Result<usize, Failure> {
         let fresh = self.security.tls.as_ref().map(open).transpose()?;
         let holders = holders(&self.security, self.key.as_ref())?;
@@ -121,32 +120,32 @@ impl Guard {
         Ok(count)
     }
 
-    /// Whether a caller by HTTP may look. What it would see is of all keys, so it must be able to read all.
+    /// Whether an HTTP client may read the pages. They are about all keys, so it must have permission to read all.
     pub(super) fn admit(
         &self,
         headers: &HeaderMap,
         certificate: Option<&ClientCertificate>,
     ) -> Result<(), Refused> {
-        if !self.security.asks() {
+        if !self.security.authenticates() {
             return Ok(());
         }
-        let shown = headers.get(AUTHORIZATION);
-        let verified = match (shown, certificate, &self.tls) {
+        let header = headers.get(AUTHORIZATION);
+        let verified = match (header, certificate, &self.tls) {
             (None, Some(certificate), Some(listeners)) => {
                 listeners.http.verify(certificate, &self.access)?
             }
             _ => None,
         };
-        self.access.authenticate(verified, shown.map(|shown| shown.as_bytes()))?.check_read_all()
+        self.access.authenticate(verified, header.map(|header| header.as_bytes()))?.check_read_all()
     }
 }
 
 fn open(paths: &Paths) -> Result<Listeners<Tls>, Failure> {
     let contents = paths.read()?;
-    let failure = |wrong| {
+    let failure = |error| {
         let Paths { certificate, key, .. } = paths;
         Failure::usage(format!(
-            "use the certificate {} with the key {}: {wrong} — see --tls-cert, --tls-key and --tls-client-ca",
+            "use the certificate {} with the key {}: {error} — see --tls-cert, --tls-key and --tls-client-ca",
             certificate.display(),
             key.display()
         ))
@@ -155,7 +154,7 @@ fn open(paths: &Paths) -> Result<Listeners<Tls>, Failure> {
     Ok(Listeners { grpc, http: Tls::http1(contents.files()).map_err(failure)? })
 }
 
-/// Everybody who may call.
+/// All identities that may connect.
 fn holders(security: &Security, key: Option<&Key>) -> Result<Vec<Holder>, Failure> {
     let mut holders = match &security.tokens {
         Some(file) => token::holders(file)?,

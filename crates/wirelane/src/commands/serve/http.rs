@@ -1,4 +1,4 @@
-//! What `serve` answers over HTTP, and to whom.
+//! The HTTP pages of `serve`, and who may read them.
 
 use std::io;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use super::guard::Guard;
 use super::status::Status;
 use web::{Head, PLAIN, Reply, Stream, routing_error, text};
 
-/// What is served at one address.
+/// The pages at one address.
 #[derive(Clone)]
 pub(super) struct Site {
     status: Arc<Status>,
-    /// None: /metrics alone, to everybody.
+    /// `None`: /metrics only, without authentication.
     guard: Option<Arc<Guard>>,
     tls: Option<Arc<Tls>>,
 }
 
 impl Site {
-    /// All there is, to those who may see it.
-    pub(super) fn everything(status: Arc<Status>, guard: Arc<Guard>) -> Self {
+    /// All pages, for authenticated clients.
+    pub(super) fn all(status: Arc<Status>, guard: Arc<Guard>) -> Self {
         Site { status, tls: guard.http_tls(), guard: Some(guard) }
     }
 
-    /// Metrics alone, to everybody.
+    /// Metrics only, without authentication.
     pub(super) fn metrics(status: Arc<Status>) -> Self {
         Site { status, guard: None, tls: None }
     }
@@ -38,7 +38,7 @@ impl Site {
         if self.guard.is_some() { &PATHS } else { &[METRICS] }
     }
 
-    /// Whether this may be seen; health is told to everybody.
+    /// Whether the client may read this page; health needs no authentication.
     fn admit(&self, head: &Head, certificate: Option<&ClientCertificate>) -> Result<(), Refused> {
         match &self.guard {
             Some(guard) if GUARDED.contains(&head.uri.path()) => {
@@ -56,8 +56,8 @@ impl web::Site for Site {
         let (Some(tls), Some(guard)) = (&self.tls, &self.guard) else {
             return Ok((Stream::Plain(stream), None));
         };
-        let (stream, shown) = tls.accept(stream, guard.access()).await?;
-        Ok((Stream::Tls(Box::new(stream)), shown))
+        let (stream, certificate) = tls.accept(stream, guard.access()).await?;
+        Ok((Stream::Tls(Box::new(stream)), certificate))
     }
 
     async fn answer(&self, head: &Head, certificate: &Self::ConnectionInfo) -> Reply {
@@ -70,7 +70,7 @@ impl web::Site for Site {
         let status = &self.status;
         match head.uri.path() {
             HEALTH => text(StatusCode::OK, PLAIN, "ok\n"),
-            READY => match status.obstacle() {
+            READY => match status.not_ready_reason() {
                 None => text(StatusCode::OK, PLAIN, "ready\n"),
                 Some(why) => {
                     text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("not ready: {why}\n"))
@@ -80,7 +80,7 @@ impl web::Site for Site {
             _ => match status.clone().json().await {
                 Some(json) => text(StatusCode::OK, "application/json", json),
                 None => {
-                    let body = "an RDMA device does not answer; look at the kernel's log\n";
+                    let body = "an RDMA device does not answer; see the kernel log\n";
                     text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, body)
                 }
             },
@@ -92,22 +92,21 @@ fn denied(refused: Refused) -> Reply {
     let (code, why) = match refused {
         Refused::Scope => (
             StatusCode::FORBIDDEN,
-            "permission denied: this identity may not read all keys, and this page is about all of them: use a token without a prefix\n",
+            "permission denied: this page requires permission to read all keys; use a token without a prefix\n",
         ),
-        Refused::Rate => (
-            StatusCode::TOO_MANY_REQUESTS,
-            "more requests in a second than this identity may ask: wait a little\n",
-        ),
+        Refused::Rate => {
+            (StatusCode::TOO_MANY_REQUESTS, "rate limit of this identity exceeded; retry later\n")
+        }
         _ => (
             StatusCode::UNAUTHORIZED,
-            "show who you are: `authorization: Bearer TOKEN`, a token's name and the token as user and password, or \
-             a certificate where this server takes them\n",
+            "authentication required: send `authorization: Bearer TOKEN`, the name and the token as user and password, or \
+             a client certificate if this server accepts them\n",
         ),
     };
     let mut reply = text(code, PLAIN, why);
     if code == StatusCode::UNAUTHORIZED {
-        let asked = "Basic realm=\"wirelane\"".parse().expect("a header value");
-        reply.headers_mut().insert(WWW_AUTHENTICATE, asked);
+        let challenge = "Basic realm=\"wirelane\"".parse().expect("a header value");
+        reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
     reply
 }
@@ -117,5 +116,5 @@ const READY: &str = "/readyz";
 const METRICS: &str = "/metrics";
 const STATUS: &str = "/api/v1/transport/status";
 const PATHS: [&str; 4] = [HEALTH, READY, METRICS, STATUS];
-/// What tells of the store and of those who use it.
+/// Pages with information on the store and its clients.
 const GUARDED: [&str; 2] = [METRICS, STATUS];

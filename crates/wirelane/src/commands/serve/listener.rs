@@ -1,4 +1,4 @@
-//! Where peers call: opening it, and who came, in JSON.
+//! The listener for links: opening it, and its counters as JSON.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,22 +10,22 @@ use serde::Serialize;
 use super::port_owner;
 use crate::output::Failure;
 
-/// Lets peers call; connections of others than links go to `others`. Asks the RDMA devices, so it blocks.
+/// Opens the listener; connections that are not links go to `others`. Queries the RDMA devices, so it blocks.
 pub(super) fn open(
     endpoint: &Endpoint,
     address: SocketAddr,
     others: OtherHandler,
 ) -> Result<Listener, Failure> {
     endpoint.listen_shared(address, Some(others)).map_err(|error| {
-        let other = "choose another address with --listen HOST:PORT";
+        let fix = "choose another address with --listen HOST:PORT";
         Failure::failed(match port_owner::find(address) {
-            Some(owner) => format!("listen on {address}: in use by {owner}. Stop it, or {other}"),
-            None => format!("{error}; or {other}"),
+            Some(owner) => format!("listen on {address}: in use by {owner}. Stop it, or {fix}"),
+            None => format!("{error}; or {fix}"),
         })
     })
 }
 
-/// Who came, and who was sent away.
+/// Counters of accepted and refused peers.
 #[derive(Debug, Serialize)]
 pub(super) struct ListenerReport {
     address: SocketAddr,
@@ -34,7 +34,7 @@ pub(super) struct ListenerReport {
     half_open: usize,
     /// By reason.
     refused: BTreeMap<&'static str, u64>,
-    /// What `refused` counts as `refused`: by what was wrong with what the caller says of itself.
+    /// Of those that `refused` counts as `refused`: by the error in the peer's hello.
     refused_hellos: BTreeMap<&'static str, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What is done on the side: values whose time has come are removed, and the pool is prefaulted if that is wanted.
+//! Background work: removing expired values, closing the disk, prefaulting the pool.
 
 use std::io;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use kv_server::Engine;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
-/// Removes what has expired, until told to stop. Nobody waits for it: an expired value is not found either way.
-pub(super) async fn tidy(engine: Arc<Engine>, mut life: watch::Receiver<Phase>) {
+/// Removes expired values until shutdown. It is not urgent: an expired value is not found anyway.
+pub(super) async fn remove_expired(engine: Arc<Engine>, mut life: watch::Receiver<Phase>) {
     loop {
-        let next = engine.clean_up().unwrap_or(LONGEST).clamp(SHORTEST, LONGEST);
+        let next = engine.clean_up().unwrap_or(MAX_PAUSE).clamp(MIN_PAUSE, MAX_PAUSE);
         let stopping = Phase::Stopping.reached(&mut life);
         if timeout(next, stopping).await.is_ok() {
             return;
@@ -20,23 +20,23 @@ pub(super) async fn tidy(engine: Arc<Engine>, mut life: watch::Receiver<Phase>) 
     }
 }
 
-/// Ends the work on the disk when it is time. A thread that waits for that from the start: later, a device that does not
-/// answer may keep others from being started.
+/// Closes the disk at shutdown. Its thread is started at the beginning: later, a device that does not
+/// answer may prevent starting threads.
 pub(super) struct Closer {
     close: oneshot::Sender<()>,
     closed: oneshot::Receiver<()>,
 }
 
 impl Closer {
-    /// None where there is no disk.
+    /// `None` if there is no disk.
     pub(super) fn start(engine: &Arc<Engine>) -> io::Result<Option<Self>> {
         if engine.durability().is_none() {
             return Ok(None);
         }
-        let ((close, asked), (done, closed)) = (oneshot::channel(), oneshot::channel());
+        let ((close, requested), (done, closed)) = (oneshot::channel(), oneshot::channel());
         let engine = engine.clone();
         let work = move || {
-            if asked.blocking_recv().is_ok() {
+            if requested.blocking_recv().is_ok() {
                 engine.close();
                 let _ = done.send(());
             }
@@ -45,15 +45,14 @@ impl Closer {
         Ok(Some(Closer { close, closed }))
     }
 
-    /// Everything that was asked for is on the disk already, or was never acknowledged: this only saves time at the
-    /// next start.
+    /// All acknowledged writes are on the disk already: this only saves time at the next start.
     pub(super) async fn close(self) {
         let _ = self.close.send(());
         let _ = self.closed.await;
     }
 }
 
-/// Brings the pool's memory in, on a thread of its own: the store can be used meanwhile.
+/// Prefaults the pool on its own thread, while the store serves.
 pub(super) fn prefault(engine: &Engine) {
     let pool = engine.pool().clone();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -67,7 +66,7 @@ pub(super) fn prefault(engine: &Engine) {
     }
 }
 
-/// Between two looks, so that a store whose values expire all the time does something else too.
-const SHORTEST: Duration = Duration::from_millis(10);
-/// Nobody tells us of a value that expires sooner than all others.
-const LONGEST: Duration = Duration::from_secs(1);
+/// Limits the CPU time of a store whose values expire all the time.
+const MIN_PAUSE: Duration = Duration::from_millis(10);
+/// A new value may expire before all others, and there is no notification of it.
+const MAX_PAUSE: Duration = Duration::from_secs(1);

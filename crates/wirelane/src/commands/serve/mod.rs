@@ -1,7 +1,7 @@
-//! `wirelane serve`: the store, by links and by gRPC on one port; status and metrics over HTTP on another.
+//! `wirelane serve`: the store, over links and gRPC on one port; status and metrics over HTTP on another.
 //!
-//! `server.rs` is what a server consists of, `sockets.rs` where it is called by HTTP, `pending_listener.rs` opens the listener of links,
-//! which may have to wait for a device, `running.rs` are its tasks and their end.
+//! `server.rs` has the parts of a server, `sockets.rs` its HTTP listeners, `pending_listener.rs` opens the listener for links,
+//! which may have to wait for a device, `running.rs` has the tasks and their shutdown.
 
 pub(crate) mod address;
 mod args;
@@ -35,7 +35,7 @@ use crate::settings::Settings;
 use crate::signals::Signals;
 pub(crate) use args::ServeArgs;
 use guard::Guard;
-use pending_listener::Opening;
+use pending_listener::PendingListener;
 use running::Running;
 pub(crate) use runtime::prepare as prepare_thread;
 use server::Server;
@@ -47,18 +47,18 @@ pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
     let security = args.security(&settings)?;
     let links = args.links(global, &settings, &security)?;
     let guard = Guard::new(&args.security, security, &links)?;
-    let log = logging::start_aside(global, &settings)
+    let log = logging::start_in_background(global, &settings)
         .map_err(|error| Failure::failed(format!("start a thread for the log: {error}")))?;
     let runtime = runtime::start()
         .map_err(|error| Failure::failed(format!("start the event loop: {error}")))?;
     let served = runtime.block_on(serve(global, args, settings, links, Arc::new(guard)));
     log.flush();
-    // A thread may still wait for a device that does not answer, or for the dynamic linker on its
-    // behalf, which an ordinary exit would wait for too.
-    exit::at_once(served.map(|()| Exit::Done))
+    // A thread may still wait for a device that does not answer, or for the dynamic linker because of it; an
+    // ordinary exit would wait for the linker too.
+    exit::immediately(served.map(|()| Exit::Done))
 }
 
-/// From the first signal handler to the last answer.
+/// From installing signal handlers to the last reply.
 async fn serve(
     global: &Global,
     args: &ServeArgs,
@@ -66,18 +66,18 @@ async fn serve(
     links: link::Settings,
     guard: Arc<Guard>,
 ) -> Result<(), Failure> {
-    // Before the first line is printed: a signal that answers it must find us listening.
+    // Before the first line is printed: a signal sent in response to it must be handled.
     let mut signals = Signals::new()?;
-    Signals::outlive_file_limit()?;
+    Signals::ignore_file_size_limit()?;
     descriptors::raise(args.max_clients);
     let sockets = Sockets::open(args, &guard).await?;
     let server = Server::new(global, args, settings, links, guard)?;
-    let mut opening = Opening::start(&server, args.listen.0);
+    let mut opening = PendingListener::start(&server, args.listen.0);
     tokio::select! {
         opened = opening.wait() => opened?,
         () = signals.next() => return Ok(()),
     }
-    server.greet(args, &sockets, &opening);
+    server.print_banner(args, &sockets, &opening);
     let mut running = Running::start(server, args, sockets, opening);
     running.serve(&mut signals).await?;
     running.drain(&mut signals).await?;

@@ -1,4 +1,4 @@
-//! Which kinds of links this server offers, and why each is or is not there.
+//! Which transports this server offers, and why.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,22 +6,22 @@ use fabric::link::{Class, Policy, Settings};
 use kv_proto::v1::Transport;
 use serde::Serialize;
 
-use crate::links::libfabric::UNASKED;
+use crate::links::libfabric::NOT_REQUESTED;
 use crate::links::rdma::Rdma;
 
-/// What the settings allow, and what was last seen of the machine. Clones see the same.
+/// What the settings allow, and the last known state of the machine. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Offers {
     classes: Vec<Class>,
     policy: Policy,
-    seen: Arc<Mutex<Option<Arc<Rdma>>>>,
+    rdma: Arc<Mutex<Option<Arc<Rdma>>>>,
     providers: Arc<Mutex<Option<Providers>>>,
 }
 
 /// The providers of libfabric, or why there are none.
 type Providers = Result<Vec<String>, String>;
 
-/// One kind of way.
+/// One transport.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Offer {
     name: &'static str,
@@ -34,40 +34,40 @@ impl Offers {
         Offers {
             classes: links.classes.clone(),
             policy: links.policy,
-            seen: Arc::default(),
+            rdma: Arc::default(),
             providers: Arc::default(),
         }
     }
 
-    /// libfabric was asked, if it may be used.
-    pub(super) fn note_providers(&self, providers: Option<Providers>) {
+    /// Sets the answer of libfabric; `None` if it may not be used.
+    pub(super) fn set_providers(&self, providers: Option<Providers>) {
         *self.providers.lock().unwrap_or_else(PoisonError::into_inner) = providers;
     }
 
-    /// The machine was looked at.
-    pub(super) fn note(&self, rdma: &Arc<Rdma>) {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(rdma.clone());
+    /// Sets the state of the RDMA devices.
+    pub(super) fn set_rdma(&self, rdma: &Arc<Rdma>) {
+        *self.rdma.lock().unwrap_or_else(PoisonError::into_inner) = Some(rdma.clone());
     }
 
-    /// What was last seen of it.
-    pub(super) fn seen(&self) -> Option<Arc<Rdma>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The last known state of the RDMA devices.
+    pub(super) fn rdma(&self) -> Option<Arc<Rdma>> {
+        self.rdma.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Every kind, by what was last seen.
+    /// Every transport, by the last known state.
     pub(super) fn list(&self) -> Vec<Offer> {
-        let seen = self.seen();
-        Class::ALL.map(|class| self.one(class, seen.as_deref())).to_vec()
+        let rdma = self.rdma();
+        Class::ALL.map(|class| self.offer(class, rdma.as_deref())).to_vec()
     }
 
-    fn one(&self, class: Class, seen: Option<&Rdma>) -> Offer {
+    fn offer(&self, class: Class, rdma: Option<&Rdma>) -> Offer {
         let offer = |offered, why: &str| Offer { name: class.name(), offered, why: why.to_owned() };
         if let Some(why) = self.left_out(class) {
             return offer(false, why);
         }
-        match (class, seen) {
+        match (class, rdma) {
             (Class::Shm, _) => offer(true, "for clients on this host"),
-            (Class::Tcp, _) => offer(true, "for clients that have nothing better"),
+            (Class::Tcp, _) => offer(true, "for all other clients"),
             (Class::Verbs, Some(rdma)) => offer(rdma.off.is_none(), &rdma.sentence()),
             (Class::Verbs, None) => offer(false, "the devices have not answered yet"),
             (Class::Ofi, _) => {
@@ -81,37 +81,37 @@ impl Offers {
         }
     }
 
-    /// Why a kind is not offered whatever the machine has.
+    /// Why a transport is not offered, independent of the machine.
     fn left_out(&self, class: Class) -> Option<&'static str> {
         match (class, self.policy) {
             (Class::Shm | Class::Tcp, Policy::Require) => Some("RDMA is required (rdma_policy)"),
             (Class::Verbs, Policy::Off) => Some("RDMA is off, by settings or --transport"),
-            (Class::Ofi, _) if !self.classes.contains(&class) => Some(UNASKED),
-            _ if !self.classes.contains(&class) => Some("left out by --transport"),
+            (Class::Ofi, _) if !self.classes.contains(&class) => Some(NOT_REQUESTED),
+            _ if !self.classes.contains(&class) => Some("excluded by --transport"),
             _ => None,
         }
     }
 
-    /// How libfabric is, once it was asked; `None`: it is not to be used.
+    /// The state of libfabric, once it has answered; `None` if it is not to be used.
     pub(super) fn libfabric(&self) -> Option<String> {
-        let offer = self.classes.contains(&Class::Ofi).then(|| self.one(Class::Ofi, None))?;
+        let offer = self.classes.contains(&Class::Ofi).then(|| self.offer(Class::Ofi, None))?;
         Some(if offer.offered { offer.why } else { format!("off: {}", offer.why) })
     }
 
-    /// One line for the start, when devices may not have answered yet.
+    /// A line for the banner, when devices may not have answered yet.
     pub(super) fn line(&self) -> String {
         let text = |class: Class| {
             let name = class.name();
             match (self.left_out(class), class) {
                 (Some(why), _) => format!("no {name}: {why}"),
                 (None, Class::Verbs) => "verbs if RDMA is on".to_owned(),
-                (None, Class::Ofi) => "ofi if libfabric is there".to_owned(),
-                (None, _) => format!("{name} {}", self.one(class, None).why),
+                (None, Class::Ofi) => "ofi if libfabric is available".to_owned(),
+                (None, _) => format!("{name} {}", self.offer(class, None).why),
             }
         };
-        // What nobody asked for is not worth a word here.
-        let is_said = |class: &Class| *class != Class::Ofi || self.classes.contains(class);
-        Class::ALL.into_iter().filter(is_said).map(text).collect::<Vec<_>>().join("; ")
+        // libfabric is mentioned only if it is requested.
+        let is_listed = |class: &Class| *class != Class::Ofi || self.classes.contains(class);
+        Class::ALL.into_iter().filter(is_listed).map(text).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_says_why() {
+    fn each_transport_has_its_reason() {
         let offers = |classes: &[Class], policy| {
             Offers::of(&Settings { classes: classes.to_vec(), policy, ..Settings::default() })
         };
@@ -137,23 +137,23 @@ mod tests {
             offers.list().into_iter().map(|offer| offer.offered).collect()
         };
         assert_eq!(offered(&all), [true, false, false, true]);
-        all.note(&rdma);
+        all.set_rdma(&rdma);
         assert_eq!(offered(&all), [true, true, false, true]);
         let tcp = offers(&[Class::Tcp], Policy::Off);
-        tcp.note(&rdma);
+        tcp.set_rdma(&rdma);
         assert_eq!(offered(&tcp), [false, false, false, true]);
         let required = offers(&Class::DEFAULT, Policy::Require);
-        required.note(&rdma);
+        required.set_rdma(&rdma);
         assert_eq!(offered(&required), [false, true, false, false]);
         assert!(required.line().contains("no tcp: RDMA is required"), "{}", required.line());
         let ofi = offers(&[Class::Ofi], Policy::Prefer);
-        assert!(ofi.line().contains("ofi if libfabric is there"), "{}", ofi.line());
-        ofi.note_providers(Some(Err("it is not installed".to_owned())));
+        assert!(ofi.line().contains("ofi if libfabric is available"), "{}", ofi.line());
+        ofi.set_providers(Some(Err("it is not installed".to_owned())));
         assert_eq!((ofi.list()[2].offered, &*ofi.list()[2].why), (false, "it is not installed"));
         assert_eq!(ofi.libfabric().as_deref(), Some("off: it is not installed"));
-        ofi.note_providers(Some(Ok(vec!["efa".to_owned(), "tcp".to_owned()])));
+        ofi.set_providers(Some(Ok(vec!["efa".to_owned(), "tcp".to_owned()])));
         assert_eq!((ofi.list()[2].offered, &*ofi.list()[2].why), (true, "by efa, tcp"));
         assert_eq!(ofi.libfabric().as_deref(), Some("by efa, tcp"));
-        assert_eq!(all.libfabric(), None, "nobody asked for it");
+        assert_eq!(all.libfabric(), None, "not requested");
     }
 }

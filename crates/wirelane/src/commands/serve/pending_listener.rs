@@ -1,4 +1,4 @@
-//! The listener of links, while it is being opened. A device that does not answer delays links, not the rest of the server.
+//! The listener for links while it opens. A device that does not answer delays links, not the rest of the server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,30 +15,30 @@ use super::server::Server;
 use super::status::Status;
 use crate::output::Failure;
 
-pub(super) struct Opening {
+pub(super) struct PendingListener {
     status: Arc<Status>,
     state: State,
 }
 
 enum State {
-    /// On a thread of its own: it asks the devices.
+    /// On its own thread, since it queries the devices.
     Waiting(JoinHandle<Result<Listener, Failure>>),
     Open(Arc<Listener>),
 }
 
-impl Opening {
+impl PendingListener {
     pub(super) fn start(server: &Server, address: SocketAddr) -> Self {
         let (endpoint, others) =
             (server.status.parts.endpoint.clone(), server.grpc.connection_handler());
         let opening = spawn_blocking(move || listener::open(&endpoint, address, others));
-        Opening { status: server.status.clone(), state: State::Waiting(opening) }
+        PendingListener { status: server.status.clone(), state: State::Waiting(opening) }
     }
 
-    /// Waits for it, but not for long. Until it is over nobody else asks a device: a thread that hangs in the dynamic
-    /// linker keeps the process from starting others.
+    /// Waits for it, but only for a short time. Until it has finished nothing else queries a device: a thread that hangs in
+    /// the dynamic linker prevents the process from starting other threads.
     pub(super) async fn wait(&mut self) -> Result<(), Failure> {
         let State::Waiting(opening) = &mut self.state else { return Ok(()) };
-        match timeout(PATIENCE, opening).await {
+        match timeout(OPEN_TIMEOUT, opening).await {
             Ok(opened) => self.opened(opened).map(drop),
             Err(_) => Ok(()),
         }
@@ -52,7 +52,7 @@ impl Opening {
         }
     }
 
-    /// The listener, however long it takes; none: the server ends before.
+    /// Waits for the listener without a limit; `None` if the server shuts down first.
     pub(super) async fn finish(
         mut self,
         life: &mut watch::Receiver<Phase>,
@@ -70,12 +70,12 @@ impl Opening {
         &mut self,
         opened: Result<Result<Listener, Failure>, JoinError>,
     ) -> Result<Arc<Listener>, Failure> {
-        let listener = Arc::new(opened.expect("it does not panic")?);
-        self.status.opened(listener.clone());
+        let listener = Arc::new(opened.expect("opening does not panic")?);
+        self.status.set_listener(listener.clone());
         self.state = State::Open(listener.clone());
         Ok(listener)
     }
 }
 
-/// How long to wait for devices before saying that links come later.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long to wait for devices before reporting that links are not available yet.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! Which process listens on a port, by /proc: what a person looks up next when a port is taken.
+//! Which process listens on a port, from /proc, for the error that the port is in use.
 
 use std::fmt;
 use std::fs;
@@ -17,7 +17,7 @@ impl fmt::Display for Owner {
     }
 }
 
-/// The listener that stands in the way of `address`, if /proc shows it to this user.
+/// The process whose listener conflicts with `address`, if this user can see it in /proc.
 pub(super) fn find(address: SocketAddr) -> Option<Owner> {
     let sockets: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
@@ -28,7 +28,7 @@ pub(super) fn find(address: SocketAddr) -> Option<Owner> {
     let processes = fs::read_dir("/proc").ok()?;
     processes
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .find(|pid| holds(*pid, &sockets))
+        .find(|pid| has_socket(*pid, &sockets))
         .map(|pid| Owner { name: name(pid), pid })
 }
 
@@ -44,16 +44,16 @@ fn listeners(table: &str, address: SocketAddr) -> Vec<String> {
             let local = words.nth(1)?;
             let state = words.nth(1)?;
             let inode = words.nth(5)?;
-            (in_the_way(local, address)? && state == LISTEN).then(|| inode.to_owned())
+            (conflicts(local, address)? && state == LISTEN).then(|| inode.to_owned())
         })
         .collect()
 }
 
 /// Whether a local address as the kernel writes it (hexadecimal words in host byte order, colon,
 /// port) is `address` or covers it.
-fn in_the_way(local: &str, address: SocketAddr) -> Option<bool> {
+fn conflicts(local: &str, address: SocketAddr) -> Option<bool> {
     let (host, port) = local.split_once(':')?;
-    let everywhere = host.bytes().all(|digit| digit == b'0');
+    let unspecified = host.bytes().all(|digit| digit == b'0');
     let words = |bytes: &[u8]| -> String {
         let word = |bytes: &[u8]| u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         bytes.chunks_exact(4).map(|bytes| format!("{:08X}", word(bytes))).collect()
@@ -63,10 +63,10 @@ fn in_the_way(local: &str, address: SocketAddr) -> Option<bool> {
         IpAddr::V6(ip) => words(&ip.octets()),
     };
     let same_port = u16::from_str_radix(port, 16).ok()? == address.port();
-    Some(same_port && (everywhere || host == ours))
+    Some(same_port && (unspecified || host == ours))
 }
 
-fn holds(pid: u32, sockets: &[String]) -> bool {
+fn has_socket(pid: u32, sockets: &[String]) -> bool {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     files
         .filter_map(|file| fs::read_link(file.ok()?.path()).ok())
@@ -83,14 +83,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn we_find_ourselves() {
+    fn this_process_is_found() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let owner = find(listener.local_addr().unwrap()).unwrap();
         assert_eq!(owner.pid, std::process::id());
         let other = SocketAddr::from(([127, 0, 0, 77], listener.local_addr().unwrap().port()));
-        assert_eq!(find(other), None, "another address of the same port is not in the way");
-        let everywhere = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
-        let port = everywhere.local_addr().unwrap().port();
+        assert_eq!(find(other), None, "another address with the same port does not conflict");
+        let unspecified = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+        let port = unspecified.local_addr().unwrap().port();
         assert!(find(SocketAddr::from(([127, 0, 0, 1], port))).is_some());
     }
 

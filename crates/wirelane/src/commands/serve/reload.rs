@@ -1,4 +1,4 @@
-//! SIGHUP: tokens and certificates are read again.
+//! SIGHUP: rereads tokens and certificates.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use tokio::task::spawn_blocking;
 use super::guard::Guard;
 use crate::output::Failure;
 
-/// From now on the signal is heard, if there is something to read again; else it ends the process, as ever.
+/// Handles the signal from now on, if there are files to reread; otherwise it ends the process, as by default.
 pub(super) fn listen(guard: &Guard) -> Result<Option<Signal>, Failure> {
-    let heard = guard.can_reload().then(|| signal(SignalKind::hangup())).transpose();
-    heard.map_err(|error| Failure::failed(format!("listen for signals: {error}")))
+    let signal = guard.can_reload().then(|| signal(SignalKind::hangup())).transpose();
+    signal.map_err(|error| Failure::failed(format!("listen for signals: {error}")))
 }
 
-/// Reads again whenever the signal comes, until told to stop.
+/// Rereads the files at each signal, until shutdown.
 pub(super) async fn serve(
     signal: Option<Signal>,
     guard: Arc<Guard>,
@@ -30,9 +30,9 @@ pub(super) async fn serve(
         }
         let guard = guard.clone();
         match spawn_blocking(move || guard.reload()).await {
-            Ok(Ok(identities)) => tracing::info!(identities, "read tokens and certificates again"),
+            Ok(Ok(identities)) => tracing::info!(identities, "reloaded tokens and certificates"),
             Ok(Err(failure)) => {
-                tracing::warn!(%failure, "tokens and certificates stay as they were")
+                tracing::warn!(%failure, "tokens and certificates not reloaded")
             }
             Err(_) => {}
         }

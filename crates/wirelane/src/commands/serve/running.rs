@@ -1,4 +1,4 @@
-//! A server that serves: its tasks, and how they end.
+//! The running server: its tasks, and their shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::args::ServeArgs;
 use super::http::Site;
 use super::maintenance::{self, Closer};
-use super::pending_listener::Opening;
+use super::pending_listener::PendingListener;
 use super::server::Server;
 use super::sockets::Sockets;
 use super::status::Status;
@@ -21,14 +21,14 @@ use crate::signals::Signals;
 
 pub(super) struct Running {
     status: Arc<Status>,
-    /// Tells every task how far the end is.
+    /// Notifies every task of the shutdown phase.
     phase: watch::Sender<Phase>,
-    /// How long what is in flight may take at the end.
-    limit: Duration,
+    /// Time for requests in flight to finish at shutdown.
+    drain_timeout: Duration,
     links: JoinHandle<Result<(), Failure>>,
-    /// Says when no call by gRPC is in flight any more.
+    /// Notified when no gRPC call is in flight any more.
     calls: oneshot::Receiver<()>,
-    /// HTTP, gRPC, and the removal of expired values: they end when everything else has.
+    /// HTTP, gRPC, and the removal of expired values: stopped after everything else.
     last: [JoinHandle<()>; 3],
     closer: Option<Closer>,
 }
@@ -38,7 +38,7 @@ impl Running {
         server: Server,
         args: &ServeArgs,
         sockets: Sockets,
-        opening: Opening,
+        opening: PendingListener,
     ) -> Self {
         let Server { status, guard, grpc, closer, .. } = server;
         let Sockets { http, metrics, hangup } = sockets;
@@ -48,41 +48,44 @@ impl Running {
             tokio::spawn(web::serve(metrics, Site::metrics(status.clone()), life.clone()));
         }
         tokio::spawn(reload::serve(hangup, guard.clone(), life.clone()));
-        let site = Site::everything(status.clone(), guard);
+        let site = Site::all(status.clone(), guard);
         let last = [
             tokio::spawn(web::serve(http, site, life.clone())),
             tokio::spawn(grpc.serve(life.clone(), drained)),
-            tokio::spawn(maintenance::tidy(status.engine().clone(), life.clone())),
+            tokio::spawn(maintenance::remove_expired(status.engine().clone(), life.clone())),
         ];
-        let task =
-            links::Task { workers: args.workers(), limit: args.drain, status: status.clone() };
+        let task = links::Task {
+            workers: args.workers(),
+            drain_timeout: args.drain,
+            status: status.clone(),
+        };
         let links = tokio::spawn(task.run(opening, life));
-        Running { status, phase, limit: args.drain, links, calls, last, closer }
+        Running { status, phase, drain_timeout: args.drain, links, calls, last, closer }
     }
 
-    /// Until the first signal.
+    /// Serves until the first signal.
     pub(super) async fn serve(&mut self, signals: &mut Signals) -> Result<(), Failure> {
         tokio::select! {
             () = signals.next() => Ok(()),
-            // The listener could not be opened, late.
+            // The listener failed to open.
             Ok(Err(failure)) = &mut self.links => Err(failure),
         }
     }
 
-    /// Begins nothing more, and finishes what is in flight; a second signal cuts that short.
+    /// Accepts no new requests, and finishes those in flight; a second signal aborts that.
     pub(super) async fn drain(&mut self, signals: &mut Signals) -> Result<(), Failure> {
-        self.status.drains();
+        self.status.start_draining();
         let _ = self.phase.send(Phase::Draining);
-        // Links keep to the limit themselves, and have then to say goodbye.
+        // Links apply the timeout themselves, and then close their connections.
         let finished =
-            async { tokio::join!(timeout(self.limit, &mut self.calls), &mut self.links) };
+            async { tokio::join!(timeout(self.drain_timeout, &mut self.calls), &mut self.links) };
         tokio::select! {
             _ = finished => Ok(()),
             () = signals.next() => Err(drain::cut_short(&self.status)),
         }
     }
 
-    /// Ends what is left, and the disk last.
+    /// Stops the remaining tasks, and the disk last.
     pub(super) async fn stop(self, signals: &mut Signals) {
         let _ = self.phase.send(Phase::Stopping);
         let ended = async {
@@ -94,11 +97,11 @@ impl Running {
             }
         };
         tokio::select! {
-            _ = timeout(GRACE, ended) => {}
+            _ = timeout(CLOSE_TIMEOUT, ended) => {}
             () = signals.next() => {}
         }
     }
 }
 
-/// How long callers of HTTP and gRPC may take to let go once everything else is over.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long HTTP and gRPC connections may take to close after everything else has stopped.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);

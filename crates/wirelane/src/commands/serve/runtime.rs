@@ -1,5 +1,5 @@
-//! The threads of the event loop. What they need of the dynamic linker they get before any device is asked: a
-//! driver that hangs while it is loaded keeps the linker's lock, and whoever wants it then hangs too.
+//! The threads of the event loop. They finish their work with the dynamic linker before any device is queried: a
+//! driver that hangs while it is loaded holds the linker's lock, and a thread that waits for the lock hangs too.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -16,38 +16,38 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use tokio::runtime::{Builder, Runtime};
 
-/// Starts them, and waits until each is prepared.
+/// Starts the threads, and waits until each is prepared.
 pub(super) fn start() -> io::Result<Runtime> {
-    let (tell, told) = channel();
-    // Several threads: a link that ends may keep its own for a moment.
+    let (prepared_tx, prepared_rx) = channel();
+    // Several threads: a link that ends may block one for a moment.
     let runtime = Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .on_thread_start(move || {
             prepare();
-            // Those that start later tell nobody.
-            let _ = tell.send(());
+            // For threads that start later the receiver is gone.
+            let _ = prepared_tx.send(());
         })
         .enable_all()
         .build()?;
     for _ in 0..WORKERS {
-        let _ = told.recv_timeout(SOON);
+        let _ = prepared_rx.recv_timeout(START_TIMEOUT);
     }
     Ok(runtime)
 }
 
-/// Has hyper serve a connection that is over already. On each thread it keeps the date for its headers, and
-/// asks the linker, once, to forget it when the thread ends (hyper 1.12, with HTTP/2).
+/// Lets hyper serve a closed connection. On each thread hyper caches the date for its headers, and registers the
+/// cache's destructor with the linker once (hyper 1.12, with HTTP/2).
 pub(crate) fn prepare() {
     let service =
         service_fn(|_| async { Ok::<_, Infallible>(hyper::Response::new(Empty::<Bytes>::new())) });
-    let connection = http1::Builder::new().serve_connection(Nobody, service);
+    let connection = http1::Builder::new().serve_connection(ClosedConnection, service);
     let _ = pin!(connection).poll(&mut Context::from_waker(Waker::noop()));
 }
 
-/// Says nothing, and hears nothing.
-struct Nobody;
+/// At its end on reads; discards writes.
+struct ClosedConnection;
 
-impl Read for Nobody {
+impl Read for ClosedConnection {
     fn poll_read(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -57,7 +57,7 @@ impl Read for Nobody {
     }
 }
 
-impl Write for Nobody {
+impl Write for ClosedConnection {
     fn poll_write(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -75,7 +75,7 @@ impl Write for Nobody {
     }
 }
 
-/// HTTP is small, gRPC copies in small pieces, and a link's own work is short.
+/// HTTP answers are small, gRPC copies in small pieces, and links do little work here.
 const WORKERS: usize = 4;
 /// Longer than a thread takes to start.
-const SOON: Duration = Duration::from_secs(1);
+const START_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Who may call, as the user said it; and what cannot be meant.
+//! Access options of `serve`, and checks of their combinations.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::links::endpoint::Known;
+use crate::links::endpoint::AuthMethod;
 use crate::output::Failure;
 use crate::settings::Settings;
 use access::files::tls_file::Paths;
@@ -40,46 +40,46 @@ pub(super) struct SecurityArgs {
     pub(super) max_rate: Option<NonZeroU32>,
 }
 
-/// Who may call.
+/// How clients authenticate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Security {
-    /// Where tokens are.
+    /// The token file.
     pub(super) tokens: Option<PathBuf>,
-    /// Where certificates are.
+    /// The certificate files.
     pub(super) tls: Option<Paths>,
-    /// Whether callers that show nothing may do everything.
+    /// Whether clients without credentials have all permissions.
     pub(super) anonymous: bool,
 }
 
 impl SecurityArgs {
-    /// What it comes to, for these addresses of links and of HTTP.
-    pub(super) fn judge(
+    /// Checks the options, for these addresses of links and of HTTP.
+    pub(super) fn check(
         &self,
         settings: &Settings,
         listen: SocketAddr,
         http: SocketAddr,
     ) -> Result<Security, Failure> {
         if self.allow_anonymous && settings.require_authentication {
-            let text = "--allow-anonymous contradicts security.rdma.require_authentication: drop one of them";
+            let text = "--allow-anonymous contradicts security.rdma.require_authentication: remove one of them";
             return Err(Failure::usage(text));
         }
         let set = Some(&settings.token_file).filter(|file| !file.is_empty()).map(PathBuf::from);
         if self.allow_anonymous && set.is_some() {
             return Err(Failure::usage(
-                "--allow-anonymous contradicts security.token_file: drop one of them",
+                "--allow-anonymous contradicts security.token_file: remove one of them",
             ));
         }
         let tokens = self.token_file.clone().or(set);
-        let known = tokens.is_some() || self.tls_client_ca.is_some();
+        let authenticates = tokens.is_some() || self.tls_client_ca.is_some();
         let reachable = |address: SocketAddr| !address.ip().is_loopback();
-        let closed = !self.allow_anonymous && !known;
+        let closed = !self.allow_anonymous && !authenticates;
         if reachable(listen) && closed && settings.key_file.is_empty() {
             return Err(refuse("listen", listen));
         }
         if reachable(http) && closed {
             return Err(refuse("serve HTTP", http));
         }
-        let anonymous = !known
+        let anonymous = !authenticates
             && !settings.require_authentication
             && (self.allow_anonymous || !reachable(listen));
         Ok(Security { tokens, tls: self.tls(), anonymous })
@@ -92,23 +92,23 @@ impl SecurityArgs {
 }
 
 impl Security {
-    /// Whether callers by gRPC and HTTP can show who they are.
-    pub(super) fn asks(&self) -> bool {
-        self.tokens.is_some() || self.takes_certificates()
+    /// Whether clients over gRPC and HTTP must authenticate.
+    pub(super) fn authenticates(&self) -> bool {
+        self.tokens.is_some() || self.accepts_certificates()
     }
 
-    /// Whether callers may show certificates.
-    pub(super) fn takes_certificates(&self) -> bool {
+    /// Whether clients can authenticate with certificates.
+    pub(super) fn accepts_certificates(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some())
     }
 
-    /// Whether every good certificate may do everything.
+    /// Whether every valid certificate has all permissions.
     pub(super) fn any_certificate(&self) -> bool {
-        self.takes_certificates() && self.tokens.is_none()
+        self.accepts_certificates() && self.tokens.is_none()
     }
 
-    pub(super) fn known(&self) -> Known {
-        if self.asks() { Known::Others } else { Known::ByKey }
+    pub(super) fn auth_method(&self) -> AuthMethod {
+        if self.authenticates() { AuthMethod::TokensOrTickets } else { AuthMethod::SharedKey }
     }
 }
 
@@ -117,9 +117,9 @@ const _: () = assert!(access::Scope::MAX_PREFIX_BYTES == kv_proto::limits::MAX_K
 
 fn refuse(what: &str, address: SocketAddr) -> Failure {
     Failure::usage(format!(
-        "{what} on {address}: other machines reach it, and nobody would be asked who they are. Three ways to go \
-         on: --token-file FILE, made with `wirelane token new NAME`; --tls-cert FILE --tls-key FILE --tls-client-ca \
-         FILE, for callers with certificates; or --allow-anonymous, on a network that you trust"
+        "{what} on {address}: other machines can reach this address, and no authentication is configured. Pass one of: \
+         --token-file FILE (see `wirelane token new`); --tls-cert FILE --tls-key FILE --tls-client-ca FILE, for clients \
+         with certificates; --allow-anonymous, on a trusted network"
     ))
 }
 
@@ -135,7 +135,7 @@ mod tests {
         args: SecurityArgs,
     }
 
-    fn judge(
+    fn check(
         words: &[&str],
         settings: &Settings,
         listen: &str,
@@ -144,67 +144,70 @@ mod tests {
         let line = Line::try_parse_from([&["serve"], words].concat())
             .map_err(|error| error.to_string())?;
         let [listen, http] = [listen, http].map(|address| address.parse().expect("an address"));
-        line.args.judge(settings, listen, http).map_err(|failure| failure.to_string())
+        line.args.check(settings, listen, http).map_err(|failure| failure.to_string())
     }
 
-    const HERE: &str = "127.0.0.1:1";
-    const WORLD: &str = "0.0.0.0:1";
+    const LOOPBACK: &str = "127.0.0.1:1";
+    const EVERYWHERE: &str = "0.0.0.0:1";
 
-    fn usual() -> Settings {
+    fn defaults() -> Settings {
         crate::settings::defaults()
     }
 
     #[test]
-    fn the_world_needs_credentials_or_a_word() {
-        let settings = usual();
-        let open = judge(&[], &settings, HERE, HERE).unwrap();
-        assert!(open.anonymous && !open.asks());
-        for (listen, http) in [(WORLD, HERE), (HERE, WORLD)] {
-            let refused = judge(&[], &settings, listen, http).unwrap_err();
-            for way in ["--token-file FILE", "--tls-client-ca FILE", "--allow-anonymous"] {
-                assert!(refused.contains(way), "{refused}");
+    fn reachable_addresses_need_credentials_or_allow_anonymous() {
+        let settings = defaults();
+        let open = check(&[], &settings, LOOPBACK, LOOPBACK).unwrap();
+        assert!(open.anonymous && !open.authenticates());
+        for (listen, http) in [(EVERYWHERE, LOOPBACK), (LOOPBACK, EVERYWHERE)] {
+            let refused = check(&[], &settings, listen, http).unwrap_err();
+            for option in ["--token-file FILE", "--tls-client-ca FILE", "--allow-anonymous"] {
+                assert!(refused.contains(option), "{refused}");
             }
-            assert!(judge(&["--allow-anonymous"], &settings, listen, http).unwrap().anonymous);
-            let tokens = judge(&["--token-file", "f"], &settings, listen, http).unwrap();
-            assert!(tokens.asks() && !tokens.anonymous);
+            assert!(check(&["--allow-anonymous"], &settings, listen, http).unwrap().anonymous);
+            let tokens = check(&["--token-file", "f"], &settings, listen, http).unwrap();
+            assert!(tokens.authenticates() && !tokens.anonymous);
         }
     }
 
     #[test]
-    fn a_key_opens_links_alone() {
-        let keyed = Settings { key_file: "cluster.key".to_owned(), ..usual() };
-        assert!(!judge(&[], &keyed, WORLD, HERE).unwrap().anonymous);
-        assert!(judge(&[], &keyed, HERE, HERE).unwrap().anonymous, "as it always was");
-        assert!(judge(&[], &keyed, WORLD, WORLD).is_err());
+    fn a_key_file_authenticates_links_only() {
+        let keyed = Settings { key_file: "cluster.key".to_owned(), ..defaults() };
+        assert!(!check(&[], &keyed, EVERYWHERE, LOOPBACK).unwrap().anonymous);
+        assert!(check(&[], &keyed, LOOPBACK, LOOPBACK).unwrap().anonymous, "loopback stays open");
+        assert!(check(&[], &keyed, EVERYWHERE, EVERYWHERE).is_err());
     }
 
     #[test]
-    fn a_certificate_of_our_own_lets_nobody_in() {
+    fn a_server_certificate_authenticates_no_client() {
         let tls = ["--tls-cert", "c", "--tls-key", "k"];
-        assert!(judge(&tls, &usual(), WORLD, HERE).is_err());
-        assert!(!judge(&tls, &usual(), HERE, HERE).unwrap().asks());
+        assert!(check(&tls, &defaults(), EVERYWHERE, LOOPBACK).is_err());
+        assert!(!check(&tls, &defaults(), LOOPBACK, LOOPBACK).unwrap().authenticates());
         let mutual = [&tls[..], &["--tls-client-ca", "a"]].concat();
-        let security = judge(&mutual, &usual(), WORLD, WORLD).unwrap();
+        let security = check(&mutual, &defaults(), EVERYWHERE, EVERYWHERE).unwrap();
         assert!(security.any_certificate() && !security.anonymous);
         let both = [&mutual[..], &["--token-file", "f"]].concat();
-        let both = judge(&both, &usual(), WORLD, WORLD).unwrap();
-        assert!(both.takes_certificates() && !both.any_certificate());
+        let both = check(&both, &defaults(), EVERYWHERE, EVERYWHERE).unwrap();
+        assert!(both.accepts_certificates() && !both.any_certificate());
         for wrong in
             [&tls[..2], &tls[2..], &mutual[4..], &[&mutual[..], &["--allow-anonymous"]].concat()]
         {
-            assert!(judge(wrong, &usual(), HERE, HERE).is_err(), "{wrong:?}");
+            assert!(check(wrong, &defaults(), LOOPBACK, LOOPBACK).is_err(), "{wrong:?}");
         }
     }
 
     #[test]
-    fn tokens_are_asked_for_on_loopback_too() {
-        let set = Settings { token_file: "set".to_owned(), ..usual() };
-        let security = judge(&[], &set, HERE, HERE).unwrap();
-        assert!(security.asks() && !security.anonymous);
-        let typed = judge(&["--token-file", "typed"], &set, HERE, HERE).unwrap();
+    fn tokens_are_required_on_loopback_too() {
+        let set = Settings { token_file: "set".to_owned(), ..defaults() };
+        let security = check(&[], &set, LOOPBACK, LOOPBACK).unwrap();
+        assert!(security.authenticates() && !security.anonymous);
+        let typed = check(&["--token-file", "typed"], &set, LOOPBACK, LOOPBACK).unwrap();
         assert_eq!(typed.tokens, Some(PathBuf::from("typed")));
-        assert!(judge(&["--allow-anonymous"], &set, HERE, HERE).is_err());
-        assert!(judge(&["--allow-anonymous", "--token-file", "f"], &usual(), HERE, HERE).is_err());
-        assert!(judge(&["--max-rate", "0"], &usual(), HERE, HERE).is_err());
+        assert!(check(&["--allow-anonymous"], &set, LOOPBACK, LOOPBACK).is_err());
+        assert!(
+            check(&["--allow-anonymous", "--token-file", "f"], &defaults(), LOOPBACK, LOOPBACK)
+                .is_err()
+        );
+        assert!(check(&["--max-rate", "0"], &defaults(), LOOPBACK, LOOPBACK).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! What a server consists of, before it serves.
+//! The parts of a server, before it serves.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use kv_server::grpc::{Grpc, ServerInfo};
 use kv_server::metrics::LinkEvents;
 
 use super::args::ServeArgs;
-use super::banner::Greeting;
+use super::banner::Banner;
 use super::guard::Guard;
 use super::maintenance::{self, Closer};
 use super::offers::Offers;
-use super::pending_listener::Opening;
+use super::pending_listener::PendingListener;
 use super::sockets::Sockets;
 use super::status::{Parts, Status};
 use crate::commands::version::VERSION;
@@ -23,13 +23,13 @@ pub(super) struct Server {
     pub(super) status: Arc<Status>,
     pub(super) guard: Arc<Guard>,
     pub(super) grpc: Grpc,
-    /// Where there is a disk.
+    /// If there is a disk.
     pub(super) closer: Option<Closer>,
-    greeting: Greeting,
+    banner: Banner,
 }
 
 impl Server {
-    /// Opens the store. No device is asked yet.
+    /// Opens the store. Does not query devices yet.
     pub(super) fn new(
         global: &Global,
         args: &ServeArgs,
@@ -42,7 +42,7 @@ impl Server {
         let closer = Closer::start(&engine)
             .map_err(|error| Failure::failed(format!("start a thread for the disk: {error}")))?;
         let (events, offers) = (LinkEvents::of(&mut links), Offers::of(&links));
-        let greeting = Greeting::new(&engine, store.when_full, args.prefault, &guard, &offers);
+        let banner = Banner::new(&engine, store.when_full, args.prefault, &guard, &offers);
         let grpc = grpc(&engine, &offers).with_tls(guard.grpc_tls());
         let status = Arc::new(Status::new(Parts {
             global: global.clone(),
@@ -57,15 +57,20 @@ impl Server {
             offers,
             events,
         }));
-        Ok(Server { status, guard, grpc, closer, greeting })
+        Ok(Server { status, guard, grpc, closer, banner })
     }
 
-    /// Prints the first lines, and warnings.
-    pub(super) fn greet(&self, args: &ServeArgs, sockets: &Sockets, opening: &Opening) {
+    /// Prints the banner and warnings.
+    pub(super) fn print_banner(
+        &self,
+        args: &ServeArgs,
+        sockets: &Sockets,
+        opening: &PendingListener,
+    ) {
         let links = opening.listener().map_or(args.listen.0, |listener| listener.address());
         let http = sockets.http.local_addr().unwrap_or(args.http.0);
         let metrics = sockets.metrics.as_ref().and_then(|metrics| metrics.local_addr().ok());
-        self.greeting.say(links, http, metrics, opening.listener().is_some());
+        self.banner.print(links, http, metrics, opening.listener().is_some());
         let encrypts = self.status.parts.settings.tcp_encrypt;
         self.guard.warn(args.listen.0, args.http.0, encrypts);
         if args.prefault {
@@ -74,7 +79,7 @@ impl Server {
     }
 }
 
-/// The store for callers by gRPC.
+/// The store over gRPC.
 fn grpc(engine: &Arc<Engine>, offers: &Offers) -> Grpc {
     let offers = offers.clone();
     let about = ServerInfo {

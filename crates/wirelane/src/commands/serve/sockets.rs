@@ -1,4 +1,4 @@
-//! Where the server is called by HTTP, and the signal by which it reads its files again.
+//! The HTTP listeners, and the signal for rereading files.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,12 +11,12 @@ use super::guard::Guard;
 use super::{port_owner, reload};
 use crate::output::Failure;
 
-/// All that is open before the first line is printed.
+/// Opened before the first line is printed.
 pub(super) struct Sockets {
     pub(super) http: TcpListener,
-    /// For /metrics alone, to everybody.
+    /// For /metrics only, without authentication.
     pub(super) metrics: Option<TcpListener>,
-    /// SIGHUP, if there is something to read again.
+    /// SIGHUP, if there are files to reread.
     pub(super) hangup: Option<Signal>,
 }
 
@@ -32,17 +32,17 @@ impl Sockets {
     }
 }
 
-/// Listens, or says who is in the way.
+/// Listens; the error names the process that uses the port.
 pub(crate) async fn bind(address: SocketAddr, option: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| {
-        let other = format!("choose another address with {option} HOST:PORT");
+        let fix = format!("choose another address with {option} HOST:PORT");
         Failure::failed(match error.kind() {
             io::ErrorKind::AddrInUse => {
                 let owner = port_owner::find(address)
                     .map_or("another process".to_owned(), |owner| owner.to_string());
-                format!("listen on {address}: in use by {owner}. Stop it, or {other}")
+                format!("listen on {address}: in use by {owner}. Stop it, or {fix}")
             }
-            _ => format!("listen on {address}: {error}. Please {other}"),
+            _ => format!("listen on {address}: {error}; {fix}"),
         })
     })
 }

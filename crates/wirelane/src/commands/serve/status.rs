@@ -1,4 +1,4 @@
-//! What is known of this server: for `/api/v1/transport/status` (a look at the machine, at most once a second,
+//! The state of this server: for `/api/v1/transport/status` (RDMA devices, queried at most once a second,
 //! the store and the links), for `/readyz` and for metrics.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -23,17 +23,17 @@ use crate::settings::Settings;
 
 pub(super) struct Status {
     pub(super) parts: Parts,
-    /// Where peers call, once it is open.
+    /// The listener for links, once it is open.
     listener: OnceLock<Arc<Listener>>,
-    /// Who serves links, once they work.
+    /// The workers, once they run.
     handle: OnceLock<WorkerPoolHandle>,
     draining: AtomicBool,
-    /// The last look. Locked while somebody looks, so that a device which does not answer costs
-    /// one thread and not one for every caller.
-    last: Arc<Mutex<Option<Look>>>,
+    /// The last result. Locked during a query, so that a device which does not answer blocks
+    /// one thread and not one for each request.
+    last: Arc<Mutex<Option<QueriedRdma>>>,
 }
 
-/// What a server consists of.
+/// The parts of a server.
 pub(super) struct Parts {
     pub(super) global: Global,
     pub(super) settings: Settings,
@@ -48,8 +48,8 @@ pub(super) struct Parts {
     pub(super) events: Arc<LinkEvents>,
 }
 
-/// What was seen of the machine, and when.
-type Look = (Instant, Arc<Rdma>);
+/// The RDMA devices, and when they were queried.
+type QueriedRdma = (Instant, Arc<Rdma>);
 
 impl Status {
     pub(super) fn new(parts: Parts) -> Self {
@@ -62,14 +62,14 @@ impl Status {
         }
     }
 
-    /// Peers can call from now on.
-    pub(super) fn opened(&self, listener: Arc<Listener>) {
+    /// Peers can connect from now on.
+    pub(super) fn set_listener(&self, listener: Arc<Listener>) {
         // There is one listener.
         let _ = self.listener.set(listener);
     }
 
     /// Links are served from now on.
-    pub(super) fn works(&self, handle: WorkerPoolHandle) {
+    pub(super) fn set_workers(&self, handle: WorkerPoolHandle) {
         // There is one worker pool.
         let _ = self.handle.set(handle);
     }
@@ -82,11 +82,11 @@ impl Status {
         self.handle.get()
     }
 
-    /// The end has begun.
-    pub(super) fn drains(&self) {
+    /// Starts the shutdown: closes the listener.
+    pub(super) fn start_draining(&self) {
         self.draining.store(true, Relaxed);
         if let Some(listener) = self.listener.get() {
-            listener.close("this server is shutting down: call another one, or later");
+            listener.close("this server is shutting down: connect to another one, or later");
         }
     }
 
@@ -94,43 +94,43 @@ impl Status {
         self.draining.load(Relaxed)
     }
 
-    /// Why clients cannot call, yet or any more; `None`: they can.
-    pub(super) fn obstacle(&self) -> Option<&'static str> {
+    /// Why the server is not ready; `None` if it is.
+    pub(super) fn not_ready_reason(&self) -> Option<&'static str> {
         if self.is_draining() {
-            return Some("it is shutting down; what is in flight is finished");
+            return Some("shutting down; requests in flight are being finished");
         }
         match (self.listener.get(), self.handle.get()) {
-            (None, _) => Some("an RDMA device does not answer; look at the kernel's log"),
+            (None, _) => Some("an RDMA device does not answer; see the kernel log"),
             (Some(_), None) => Some("the workers are starting"),
             (Some(_), Some(_)) => None,
         }
     }
 
-    /// Asks the machine now. Opens every device, so it blocks.
-    pub(super) fn look(&self) -> Arc<Rdma> {
-        let rdma = Arc::new(Rdma::look_with(&self.parts.global, &self.parts.settings));
-        self.parts.offers.note(&rdma);
-        self.parts.offers.note_providers(self.parts.endpoint.providers());
+    /// Queries the devices now. Opens every device, so it blocks.
+    pub(super) fn query_rdma(&self) -> Arc<Rdma> {
+        let rdma = Arc::new(Rdma::query_with(&self.parts.global, &self.parts.settings));
+        self.parts.offers.set_rdma(&rdma);
+        self.parts.offers.set_providers(self.parts.endpoint.providers());
         rdma
     }
 
-    /// What this server offers.
+    /// The transports that this server offers.
     pub(super) fn offers(&self) -> &Offers {
         &self.parts.offers
     }
 
-    /// The answer as JSON text; `None` when a device keeps us waiting too long, the listener too.
+    /// The status as JSON text; `None` if a device does not answer in time, or the listener is not open.
     pub(super) async fn json(self: Arc<Self>) -> Option<String> {
         let listener = self.listener.get()?.clone();
-        let rdma = self.clone().lately().await?;
+        let rdma = self.clone().recent_rdma().await?;
         Some(self.render(&rdma, &listener))
     }
 
     /// One scrape of Prometheus.
     pub(super) fn metrics(&self) -> String {
         let parts = &self.parts;
-        let seen = parts.offers.seen();
-        let devices = seen.iter().flat_map(|rdma| rdma.devices.iter());
+        let rdma = parts.offers.rdma();
+        let devices = rdma.iter().flat_map(|rdma| rdma.devices.iter());
         let server = metrics::Server {
             version: VERSION,
             engine: &parts.engine,
@@ -147,19 +147,19 @@ impl Status {
         metrics::render(&parts.prefix, &server)
     }
 
-    async fn lately(self: Arc<Self>) -> Option<Arc<Rdma>> {
-        let mut last = timeout(PATIENCE, self.last.clone().lock_owned()).await.ok()?;
+    async fn recent_rdma(self: Arc<Self>) -> Option<Arc<Rdma>> {
+        let mut last = timeout(QUERY_TIMEOUT, self.last.clone().lock_owned()).await.ok()?;
         if let Some((at, rdma)) = &*last
-            && at.elapsed() < FRESH
+            && at.elapsed() < MAX_AGE
         {
             return Some(rdma.clone());
         }
-        let look = tokio::task::spawn_blocking(move || {
-            let rdma = self.look();
+        let query = tokio::task::spawn_blocking(move || {
+            let rdma = self.query_rdma();
             *last = Some((Instant::now(), rdma.clone()));
             rdma
         });
-        timeout(PATIENCE, look).await.ok()?.ok()
+        timeout(QUERY_TIMEOUT, query).await.ok()?.ok()
     }
 
     fn render(&self, rdma: &Rdma, listener: &Listener) -> String {
@@ -219,29 +219,29 @@ struct Report<'r> {
     links: Vec<Explanation>,
 }
 
-/// What the store was given, and what it holds.
+/// Settings and usage of the store.
 #[derive(Serialize)]
 struct StoreReport {
     memory_bytes: usize,
     page_bytes: usize,
     max_value_bytes: u64,
     when_full: &'static str,
-    /// `null`: nothing is kept.
+    /// `null`: not persistent.
     data_dir: Option<String>,
     disk_bytes: Option<u64>,
     epoch: u64,
-    /// In memory; on the disk may be more.
+    /// In memory; there may be more on the disk.
     keys: u64,
     value_bytes: u64,
     used_bytes: u64,
     free_bytes: u64,
     reserved_bytes: u64,
     pinned_bytes: u64,
-    /// By links.
+    /// Over links.
     clients: usize,
     workers: usize,
     grpc_connections: usize,
 }
 
-const FRESH: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(5);
+const MAX_AGE: Duration = Duration::from_secs(1);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(5);

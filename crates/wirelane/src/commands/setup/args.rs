@@ -116,7 +116,7 @@ impl Task<'_> {
 
     /// The other hosts that are meant, if any are. Each address must be for one of them, or for this one alone.
     pub(super) fn hosts(&self) -> Result<Vec<Host>, Failure> {
-        let list = self.options.hosts.as_deref().map(|list| hosts::named("setup", list));
+        let list = self.options.hosts.as_deref().map(|list| hosts::parse("setup", list));
         let hosts = list.transpose()?.unwrap_or_default();
         for address in &self.options.address {
             let shown = address.without_host();

@@ -62,7 +62,7 @@ fn tell(task: &Task<'_>, told: &[HostAnswer]) -> Result<Exit, Failure> {
     } else {
         output::answer(&text(told))?;
     }
-    hosts::exit(told, "setup: not done")
+    hosts::exit_code(told, "setup: not done")
 }
 
 /// What each would change, or has changed, then a line for each.

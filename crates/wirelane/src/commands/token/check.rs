@@ -31,18 +31,18 @@ pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
 }
 
 fn row(holder: &Holder) -> [String; 3] {
-    let words = line::scope_options(&holder.scope).join(" ");
-    let may = if words.is_empty() { "everything".to_owned() } else { words };
-    [holder.name.clone(), by(holder).to_owned(), may]
+    let options = line::scope_options(&holder.scope).join(" ");
+    let permissions = if options.is_empty() { "everything".to_owned() } else { options };
+    [holder.name.clone(), proof(holder).to_owned(), permissions]
 }
 
 fn object(holder: &Holder) -> serde_json::Value {
     let scope = &holder.scope;
     let prefix = access::files::token::escape::escaped(scope.prefix());
-    json!({"name": holder.name, "by": by(holder), "writes": scope.writes(), "prefix": prefix})
+    json!({"name": holder.name, "by": proof(holder), "writes": scope.writes(), "prefix": prefix})
 }
 
-fn by(holder: &Holder) -> &'static str {
+fn proof(holder: &Holder) -> &'static str {
     match holder.proof {
         Proof::Certificate => "certificate",
         Proof::Key(_) => "token",

@@ -31,23 +31,23 @@ pub(super) fn run(args: &NewArgs) -> Result<Exit, Failure> {
     let prefix = args.prefix.as_ref().map_or(&[][..], |prefix| prefix.as_bytes());
     let scope = Scope::new(!args.read_only, prefix);
     let line = line::render(&args.name, &random()?, &scope);
-    // What is printed can be read back: a name with a space in it is no name.
+    // The printed line must parse to the same values: a name with a space would not.
     match line::parse(&line) {
         Some(Ok(holder)) if holder.name == args.name && holder.scope == scope => {}
-        Some(Err(wrong)) => return Err(Failure::usage(format!("make a token: {wrong}"))),
-        _ => return Err(Failure::usage("make a token: give a name of one word, without `#`")),
+        Some(Err(error)) => return Err(Failure::usage(format!("create a token: {error}"))),
+        _ => return Err(Failure::usage("create a token: the name must be one word without `#`")),
     }
     output::answer(&format!("{line}\n"))?;
     Ok(Exit::Done)
 }
 
-/// A mark by which tokens are found where they should not be, and 256 random bits.
+/// A prefix that secret scanners can find, and 256 random bits.
 fn random() -> Result<String, Failure> {
     let mut bytes = [0; 32];
     match getrandom(&mut bytes, GetRandomFlags::empty()) {
         Ok(32) => Ok(format!("wlt_{}", BASE64_URL_SAFE_NO_PAD.encode(bytes))),
         _ => Err(Failure::failed(
-            "make a token: the system gives no random numbers — see getrandom(2)",
+            "create a token: no random numbers from the system — see getrandom(2)",
         )),
     }
 }

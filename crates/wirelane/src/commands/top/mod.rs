@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::arguments::credentials::CallerArgs;
+use crate::arguments::credentials::CredentialArgs;
 use crate::arguments::host::HostArgs;
 use crate::arguments::peer::Peer;
 use crate::arguments::size::Size;
@@ -77,7 +77,7 @@ pub(crate) struct TopArgs {
     peer: Option<Peer>,
 
     #[command(flatten)]
-    caller: CallerArgs,
+    caller: CredentialArgs,
 
     /// Keep what is seen in this file, which must not be there yet
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]

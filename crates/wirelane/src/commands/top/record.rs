@@ -74,7 +74,7 @@ impl Recording {
         let mut line = serde_json::to_vec(value).map_err(|error| ended(&error))?;
         line.push(b'\n');
         if self.bytes + line.len() as u64 > self.most {
-            let most = size::shown(self.most as usize);
+            let most = size::format(self.most as usize);
             return Err(ended(&format!("it has {most}, the most it may (--record-max)")));
         }
         if let Err(error) = self.file.write_all(&line) {

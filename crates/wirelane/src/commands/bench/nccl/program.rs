@@ -7,7 +7,7 @@ use std::time::Duration;
 use report::nccl::Operation;
 
 use crate::output::Failure;
-use crate::timeout::within;
+use crate::timeout::with_timeout;
 
 /// The program of an operation.
 pub(super) fn find(operation: Operation) -> Result<PathBuf, Failure> {
@@ -32,7 +32,9 @@ pub(super) fn writes_json(program: &Path) -> bool {
     let mut help = Command::new(program);
     help.arg("--help").stdin(Stdio::null()).stderr(Stdio::null());
     let waiting = || format!("asking {} what it can do", program.display());
-    let Ok(Some(Ok(told))) = within(PATIENCE, waiting, move || help.output()) else { return false };
+    let Ok(Some(Ok(told))) = with_timeout(PATIENCE, waiting, move || help.output()) else {
+        return false;
+    };
     String::from_utf8_lossy(&told.stdout).contains("--output_file")
 }
 

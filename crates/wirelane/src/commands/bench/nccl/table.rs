@@ -19,7 +19,7 @@ pub(super) fn show(run: &Run, verdict: &Verdict) -> String {
     }
     let (peak, average) = (run.peak(), run.average());
     if let (Some((row, peak)), Some(average)) = (peak, average) {
-        let at = size::shown(row.size_bytes as usize);
+        let at = size::format(row.size_bytes as usize);
         let _ = writeln!(
             shown,
             "bus bandwidth: {average:.2} GB/s on the average, {peak:.2} at best ({at})"
@@ -70,7 +70,7 @@ fn cells(row: &CollectiveRow, part: Option<f64>) -> [String; 7] {
         part.zip(row.bus_gb_per_second()).map(|(part, bus)| format!("{:.0} %", part * bus));
     let either = row.out_of_place.or(row.in_place);
     [
-        size::shown(row.size_bytes as usize),
+        size::format(row.size_bytes as usize),
         measurement(either, |half| half.time_us),
         measurement(either, |half| half.algorithm_gb_per_second),
         measurement(row.out_of_place, |half| half.bus_gb_per_second),

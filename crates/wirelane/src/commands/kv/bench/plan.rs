@@ -115,7 +115,7 @@ impl Plan {
     pub(super) fn fits(&self, client: &Client) -> Result<(), Failure> {
         let most = client.max_at_once();
         if self.value_size > most {
-            let (given, most) = (size::shown(self.value_size), size::shown(most));
+            let (given, most) = (size::format(self.value_size), size::format(most));
             return Err(Failure::usage(format!(
                 "--value-size {given}: {most} are the most that one request moves with this store and \
                  --buffer — measure shorter values"

@@ -77,7 +77,7 @@ impl Report {
     pub(super) fn text(&self) -> String {
         let Report { transport, why, op, depth, clients, keys, dist, ops, seconds, .. } = self;
         let Latency { p50, p99, p999, max } = &self.latency_us;
-        let size = size::shown(self.value_size);
+        let size = size::format(self.value_size);
         let cpu = self.server_cpu_s.map_or(String::new(), |spent| {
             format!("; the store's CPUs were busy for {spent:.2} s")
         });

@@ -50,7 +50,7 @@ pub(super) fn run(global: &Global, args: &TopArgs) -> Result<Exit, Failure> {
     let told = tell.clone();
     let orders = args.feed(global, move |message| told.send(Event::FeedEvent(message)).is_ok())?;
     let stop = tell.clone();
-    signals::then(move || drop(stop.send(Event::Stop)))?;
+    signals::on_first_signal(move || drop(stop.send(Event::Stop)))?;
     let screen = Screen::open()?;
     hear_keys(tell.clone())?;
     Top {

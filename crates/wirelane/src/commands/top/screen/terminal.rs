@@ -60,7 +60,9 @@ fn restore_on_panic() {
         std::panic::set_hook(Box::new(move |panic| {
             restore();
             usual(panic);
-            exit::at_once(Err(Failure::failed("top ended by a fault of its own: please report it")))
+            exit::immediately(Err(Failure::failed(
+                "top ended by a fault of its own: please report it",
+            )))
         }));
     });
 }
