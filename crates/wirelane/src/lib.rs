@@ -1,9 +1,9 @@
-//! The one program: parse, run, exit code.
+//! The program: parses arguments, runs a command, and exits.
 //!
-//! `commands` holds what can be typed, a file or folder a command: arguments, a call, rendering. `settings` reads the settings
-//! file, `output` is the only way to stdout and has the exit codes. Beside them: `arguments` that several commands take,
-//! `links` as settings ask for them, what is `watch`ed, and the `web_config` file of the exporter. Nothing below this
-//! crate reads the environment or a settings file; what libfabric reads of it, `links::environment` sets.
+//! `commands` has a file or folder for each command: arguments, a call, rendering. `settings` reads the settings
+//! file, `output` writes to stdout and stderr and has the exit codes. Beside them: `arguments` that several commands share,
+//! `links` as configured by the settings, `watch` for periodic readings of a machine, and the `web_config` file of the exporter.
+//! No other crate reads the environment or a settings file; variables for libfabric are set in `links::environment`.
 //!
 //! Start at [`main`].
 
@@ -25,8 +25,8 @@ use commands::Cli;
 
 /// Runs the program with the process's own arguments.
 pub fn main() -> ! {
-    let typed = Cli::from_arg_matches(&commands::help::command().get_matches());
-    let cli = typed.unwrap_or_else(|error| error.exit());
-    // A library that hangs while it is loaded, as a GPU's may, would keep an orderly end from happening.
+    let parsed = Cli::from_arg_matches(&commands::help::command().get_matches());
+    let cli = parsed.unwrap_or_else(|error| error.exit());
+    // A library that hangs while it is loaded, such as a GPU's, would block an ordinary exit.
     output::exit::immediately(commands::run(cli))
 }

@@ -1,4 +1,4 @@
-//! The one program. Everything is in the library beside it, so that tests can reach it.
+//! The program. Everything is in the library, so that tests can use it.
 
 fn main() {
     wirelane::main()

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM, and one that must not end a server.
+//! SIGINT, SIGTERM and SIGXFSZ.
 
 use std::io;
 
@@ -6,14 +6,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::output::Failure;
 
-/// What tells a command to stop.
+/// The signals that stop a command.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    /// From now on signals are heard here, and do not end the process by themselves.
+    /// Handles the signals from now on, instead of ending the process.
     pub(crate) fn new() -> Result<Self, Failure> {
         let signals = || -> io::Result<Self> {
             let interrupt = signal(SignalKind::interrupt())?;
@@ -22,11 +22,11 @@ impl Signals {
         signals().map_err(|error| Failure::failed(format!("listen for signals: {error}")))
     }
 
-    /// A file that may grow no further (`ulimit -f`) then fails to be written, as on a disk that fails; by itself the
-    /// signal would end the process.
+    /// Handles SIGXFSZ, so that a write beyond `ulimit -f` fails like a write to a full disk, instead of ending the
+    /// process.
     pub(crate) fn ignore_file_size_limit() -> Result<(), Failure> {
-        let heard = signal(SignalKind::from_raw(libc::SIGXFSZ));
-        heard.map(drop).map_err(|error| Failure::failed(format!("listen for signals: {error}")))
+        let handler = signal(SignalKind::from_raw(libc::SIGXFSZ));
+        handler.map(drop).map_err(|error| Failure::failed(format!("listen for signals: {error}")))
     }
 
     pub(crate) async fn next(&mut self) {
@@ -37,7 +37,7 @@ impl Signals {
     }
 }
 
-/// Calls back at the first Ctrl-C or SIGTERM, from a thread of its own; neither ends the process by itself any more.
+/// Calls back at the first SIGINT or SIGTERM, from its own thread; the signals do not end the process any more.
 pub(crate) fn on_first_signal(call: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::failed(format!("listen for signals: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -47,7 +47,7 @@ pub(crate) fn on_first_signal(call: impl FnOnce() + Send + 'static) -> Result<()
         Signals::new()?
     };
     let thread = std::thread::Builder::new().name("wirelane-signals".to_owned());
-    // It waits for ever, and ends with the process.
+    // The thread waits until the process ends.
     let thread = thread.spawn(move || {
         runtime.block_on(signals.next());
         call();

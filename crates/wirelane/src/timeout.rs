@@ -1,4 +1,4 @@
-//! Work that may hang in a resolver or a driver, done within a time limit all the same.
+//! Runs work that may hang in a resolver or a driver, with a timeout.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -6,48 +6,48 @@ use std::time::{Duration, Instant};
 use crate::output;
 use crate::output::Failure;
 
-/// Does it on another thread, which may hang there: `None`, it has not come back in time. What takes long is
-/// said by `waiting` to who waits at a terminal.
+/// Runs `work` on another thread; `None` if it has not finished in time, and then the thread is left hanging. If it takes
+/// long, the text of `waiting` is printed on terminals.
 pub(crate) fn with_timeout<T: Send + 'static>(
     limit: Duration,
     waiting: impl FnOnce() -> String,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Option<T>, Failure> {
-    let answer = Arc::new(Answer { given: Mutex::new(None), signal: Condvar::new() });
-    let said = answer.clone();
+    let answer = Arc::new(Answer { value: Mutex::new(None), signal: Condvar::new() });
+    let result = answer.clone();
     let thread = std::thread::Builder::new().name("wirelane-dial".to_owned());
-    let thread = thread.spawn(move || said.give(work()));
+    let thread = thread.spawn(move || result.set(work()));
     thread.map_err(|error| Failure::failed(format!("start a thread: {error}")))?;
-    let begun = Instant::now();
-    let soon = answer.wait(SOON.min(limit));
-    if soon.is_some() {
-        return Ok(soon);
+    let started = Instant::now();
+    let early = answer.wait(PROGRESS_AFTER.min(limit));
+    if early.is_some() {
+        return Ok(early);
     }
     output::progress(&waiting());
-    Ok(answer.wait((limit + SLACK).saturating_sub(begun.elapsed())))
+    Ok(answer.wait((limit + SLACK).saturating_sub(started.elapsed())))
 }
 
-/// What comes of it, told by one thread to another. A channel would not do: waiting for one asks the dynamic
-/// linker for something, which hangs if the other thread hangs there.
+/// The result, passed between threads. Not a channel: waiting on one calls the dynamic linker, which hangs if the other
+/// thread hangs in it.
 struct Answer<T> {
-    given: Mutex<Option<T>>,
+    value: Mutex<Option<T>>,
     signal: Condvar,
 }
 
 impl<T> Answer<T> {
-    fn give(&self, given: T) {
-        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = Some(given);
+    fn set(&self, value: T) {
+        *self.value.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
         self.signal.notify_one();
     }
 
     fn wait(&self, limit: Duration) -> Option<T> {
-        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.signal.wait_timeout_while(given, limit, |given| given.is_none());
+        let value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.signal.wait_timeout_while(value, limit, |value| value.is_none());
         waited.unwrap_or_else(PoisonError::into_inner).0.take()
     }
 }
 
-/// How long to wait before saying so.
-const SOON: Duration = Duration::from_secs(1);
-/// What the parts may take beyond their limit.
+/// When the progress message is printed.
+const PROGRESS_AFTER: Duration = Duration::from_secs(1);
+/// Time for `work` to return after its own timeout.
 const SLACK: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! As whom this program calls a store: by a token, or by a certificate, if the user has one.
+//! Credentials of a client: a token or a certificate.
 
 use std::path::PathBuf;
 
@@ -31,8 +31,8 @@ pub(crate) struct CredentialArgs {
 }
 
 impl CredentialArgs {
-    /// By what the store will know us. Reads the token.
-    pub(crate) fn known(&self, global: &Global) -> Result<AuthMethod, Failure> {
+    /// How this client authenticates. Reads the token file.
+    pub(crate) fn auth_method(&self, global: &Global) -> Result<AuthMethod, Failure> {
         if self.tls_ca.is_some() {
             return Ok(AuthMethod::TokensOrTickets);
         }
@@ -42,7 +42,7 @@ impl CredentialArgs {
         Ok(AuthMethod::Credentials(Credentials::Key(token::caller(file)?)))
     }
 
-    /// Where tickets come from, if a certificate is what we are known by. Reads the files.
+    /// The source of tickets, if this client authenticates by certificate. Reads the files.
     pub(crate) fn tickets(&self) -> Result<Option<Tickets>, Failure> {
         let (Some(ca), Some(certificate), Some(key)) =
             (&self.tls_ca, &self.tls_cert, &self.tls_key)
@@ -54,10 +54,10 @@ impl CredentialArgs {
             &tls_file::certificate(certificate)?,
             tls_file::key(key)?.as_bytes(),
         );
-        let failure = |wrong| {
-            let shown = certificate.display();
+        let failure = |error| {
+            let file = certificate.display();
             Failure::usage(format!(
-                "use the certificate {shown}: {wrong} — see --tls-ca, --tls-cert and --tls-key"
+                "use the certificate {file}: {error} — see --tls-ca, --tls-cert and --tls-key"
             ))
         };
         tickets.map(Some).map_err(failure)

@@ -1,4 +1,4 @@
-//! Which machine a command looks at: this one, or a tree or snapshot of another.
+//! The machine that a command reads: this one, or a directory tree or snapshot of another.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) struct HostArgs {
 }
 
 impl HostArgs {
-    /// The machine to look at.
+    /// The machine to read.
     pub(crate) fn tree(&self) -> Result<Tree, Failure> {
         if self.root == Path::new("/") {
             return Ok(Tree::live(self.host_sys.as_deref()).with_environment(environment()));
@@ -30,8 +30,7 @@ impl HostArgs {
             Tree::at(&self.root).map_err(|error| Failure::failed(format!("--root {error}")))?;
         if !tree.exists("/sys") && !tree.exists("/proc") {
             return Err(Failure::failed(format!(
-                "--root {}: nothing of a machine is there, neither /sys nor /proc; name the root \
-                 of a machine, or a snapshot of one",
+                "--root {}: no /sys and no /proc below it; pass the root directory of a machine, or a snapshot",
                 self.root.display()
             )));
         }
@@ -39,7 +38,7 @@ impl HostArgs {
     }
 }
 
-/// This process's variables. Names and values that are not text tell nothing of the fabric.
+/// The environment variables of this process, without those that are not UTF-8.
 pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
     let text = |(name, value): (OsString, OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))

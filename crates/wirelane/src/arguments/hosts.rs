@@ -1,18 +1,18 @@
-//! `--hosts` of the commands that run themselves on several hosts, and how the whole ends.
+//! `--hosts` of commands that run on several hosts, and their exit code.
 
 use jobs::inventory::{Host, Inventory};
 
 use crate::output::{Exit, Failure};
 use remote::HostAnswer;
 
-/// The hosts that `--hosts` names, for a command.
+/// Parses `--hosts` of a command.
 pub(crate) fn parse(command: &str, list: &str) -> Result<Vec<Host>, Failure> {
     let inventory = Inventory::from_list(list);
-    let wrong = |wrong| Failure::usage(format!("{command}: --hosts {wrong}"));
-    inventory.map(|inventory| inventory.hosts).map_err(wrong)
+    let invalid = |error| Failure::usage(format!("{command}: --hosts {error}"));
+    inventory.map(|inventory| inventory.hosts).map_err(invalid)
 }
 
-/// How the command ends: with the worst of the hosts' exit codes. `what` could not be done on them.
+/// The worst of the hosts' exit codes. `what` describes the failure.
 pub(crate) fn exit_code(answers: &[HostAnswer], what: &str) -> Result<Exit, Failure> {
     let failed: Vec<&HostAnswer> = answers.iter().filter(|one| one.code != Some(0)).collect();
     let text = format!("{what} on {} of {} hosts", failed.len(), answers.len());

@@ -1,4 +1,4 @@
-//! Where a peer listens, as people write it.
+//! The address of a peer.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -14,22 +14,22 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// From what people write; a port of its own where they write none.
+    /// Parses HOST or HOST:PORT, with a default port.
     pub(crate) fn parse(text: &str, port: u16) -> Result<Self, String> {
-        let wrong =
+        let invalid =
             || format!("write HOST or HOST:PORT, such as node7, 10.0.0.7:{port} or [::1]:{port}");
-        // An address of version 6 has colons of its own.
+        // An IPv6 address contains colons.
         if text.parse::<IpAddr>().is_ok() {
             return Ok(Peer { host: text.to_owned(), port });
         }
         let (host, port) = match text.rsplit_once(':') {
-            Some((host, port)) => (host, port.parse().map_err(|_| wrong())?),
+            Some((host, port)) => (host, port.parse().map_err(|_| invalid())?),
             None => (text, port),
         };
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let ambiguous = host.contains(':') && host.parse::<IpAddr>().is_err();
         if host.is_empty() || ambiguous || port == 0 {
-            return Err(wrong());
+            return Err(invalid());
         }
         Ok(Peer { host: host.to_owned(), port })
     }
@@ -39,17 +39,17 @@ impl Peer {
         &self.host
     }
 
-    /// Its addresses. Asks the resolver, so it blocks.
+    /// Resolves the name. Blocks.
     pub(crate) fn resolve(&self) -> Result<Vec<SocketAddr>, Failure> {
-        let found = (self.host.as_str(), self.port).to_socket_addrs();
-        let found = found.map(|addresses| addresses.collect::<Vec<_>>());
-        let why = match found {
+        let resolved = (self.host.as_str(), self.port).to_socket_addrs();
+        let resolved = resolved.map(|addresses| addresses.collect::<Vec<_>>());
+        let why = match resolved {
             Ok(addresses) if !addresses.is_empty() => return Ok(addresses),
             Ok(_) => "it has no address".to_owned(),
             Err(error) => error.to_string(),
         };
         let host = &self.host;
-        Err(Failure::failed(format!("look up {host}: {why} — check the name, or give an address")))
+        Err(Failure::failed(format!("look up {host}: {why} — check the name, or pass an address")))
     }
 }
 
@@ -57,7 +57,7 @@ impl FromStr for Peer {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Peer::parse(text, PORT)
+        Peer::parse(text, DEFAULT_PORT)
     }
 }
 
@@ -70,23 +70,23 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Where `wirelane serve` listens unless told otherwise.
-const PORT: u16 = 50051;
+/// The default port of `wirelane serve`.
+const DEFAULT_PORT: u16 = 50051;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_read_as_people_write_them() {
-        let shown = |text: &str| text.parse::<Peer>().ok().map(|peer| peer.to_string());
-        assert_eq!(shown("node7").as_deref(), Some("node7:50051"));
-        assert_eq!(shown("10.0.0.7:1").as_deref(), Some("10.0.0.7:1"));
-        assert_eq!(shown("::1").as_deref(), Some("[::1]:50051"));
-        assert_eq!(shown("[::1]:7").as_deref(), Some("[::1]:7"));
-        assert_eq!(shown("[fe80::1]").as_deref(), None, "no port after the bracket");
+    fn hosts_are_parsed() {
+        let parsed = |text: &str| text.parse::<Peer>().ok().map(|peer| peer.to_string());
+        assert_eq!(parsed("node7").as_deref(), Some("node7:50051"));
+        assert_eq!(parsed("10.0.0.7:1").as_deref(), Some("10.0.0.7:1"));
+        assert_eq!(parsed("::1").as_deref(), Some("[::1]:50051"));
+        assert_eq!(parsed("[::1]:7").as_deref(), Some("[::1]:7"));
+        assert_eq!(parsed("[fe80::1]").as_deref(), None, "no port after the bracket");
         for wrong in ["", ":7", "host:", "host:x", "host:0", "host:65536", "a:b:7"] {
-            assert_eq!(shown(wrong), None, "{wrong}");
+            assert_eq!(parsed(wrong), None, "{wrong}");
         }
         assert_eq!("127.0.0.1:9".parse::<Peer>().unwrap().resolve().unwrap().len(), 1);
     }

@@ -1,4 +1,4 @@
-//! Numbers as people write them: sizes (`64KiB`, `4096`) and seconds (`0.5`).
+//! Sizes (`64KiB`, `4096`) and seconds (`0.5`).
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,22 +11,22 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "write a size such as 4096, 64KiB, 1MiB or 1GiB".to_owned();
+        let invalid = || "write a size such as 4096, 64KiB, 1MiB or 1GiB".to_owned();
         let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let shift = match &text[digits.len()..] {
             "" | "B" => 0,
             "KiB" => 10,
             "MiB" => 20,
             "GiB" => 30,
-            _ => return Err(wrong()),
+            _ => return Err(invalid()),
         };
-        let number: usize = digits.parse().map_err(|_| wrong())?;
+        let number: usize = digits.parse().map_err(|_| invalid())?;
         let bytes = number.checked_mul(1 << shift).filter(|bytes| *bytes > 0);
-        bytes.map(Size).ok_or_else(wrong)
+        bytes.map(Size).ok_or_else(invalid)
     }
 }
 
-/// Bytes in the largest unit that divides them.
+/// Formats bytes in the largest unit that divides them.
 pub(crate) fn format(bytes: usize) -> String {
     match bytes {
         _ if bytes.is_multiple_of(1 << 30) => format!("{} GiB", bytes >> 30),
@@ -42,7 +42,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     number.map(Duration::from_secs_f64).ok_or_else(|| "write seconds, from 0.01 to 3600".to_owned())
 }
 
-/// The same, and none at all.
+/// The same, or 0.
 pub(crate) fn seconds_or_none(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(0.0) => Ok(Duration::ZERO),
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_as_people_write_them() {
+    fn sizes_are_parsed_and_formatted() {
         let size = |text: &str| text.parse::<Size>().ok().map(|size| size.0);
         assert_eq!(size("4096"), Some(4096));
         assert_eq!(size("64KiB"), Some(65_536));

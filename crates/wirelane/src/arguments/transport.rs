@@ -1,11 +1,11 @@
-//! Which ways a link may go, as a command line narrows the settings.
+//! `--transport` and `--policy`, which restrict the settings of links.
 
 use clap::ValueEnum;
 use fabric::link::{Class, Policy, Settings as LinkSettings};
 
 use crate::output::Failure;
 
-/// Which kind of way.
+/// A transport of links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Transport {
     Auto,
@@ -34,8 +34,8 @@ impl Transport {
         }
     }
 
-    /// Narrows the settings of links to this.
-    pub(crate) fn narrow(
+    /// Restricts the settings of links to this transport.
+    pub(crate) fn restrict(
         self,
         policy: Option<PolicyArg>,
         links: &mut LinkSettings,
@@ -56,9 +56,9 @@ impl Transport {
             links.peer_policies.clear();
         }
         let switched_off = !links.classes.contains(&Class::Verbs);
-        // What libfabric has may be software; whether it is, is known when it was asked.
+        // Providers of libfabric may be software, which is known only after it is queried.
         if switched_off && (policy == Some(Policy::Require) || class == Some(Class::Verbs)) {
-            return Err(Failure::no("RDMA is asked for, and transport.enable_rdma is false"));
+            return Err(Failure::no("RDMA is requested, but transport.enable_rdma is false"));
         }
         if let Some(class) = class {
             links.classes = vec![class];

@@ -1,4 +1,4 @@
-//! The settings as `fabric` takes them for links, in one place.
+//! Converts the settings to those of `fabric` for links.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,23 +15,23 @@ use crate::settings::Global;
 use crate::settings::{QpType, Settings};
 use access::files::key_file;
 
-/// By what this end is known to others, and they to it, beside the settings' key.
+/// How peers authenticate, beside the key of the settings.
 pub(crate) enum AuthMethod {
-    /// By nothing else.
-    ByKey,
-    /// A caller, by this instead.
-    As(Credentials),
-    /// A server, to which others will be known by tokens or tickets.
-    Others,
+    /// Only by the key.
+    SharedKey,
+    /// A client, by these credentials instead.
+    Credentials(Credentials),
+    /// By tokens or tickets, which are added later.
+    TokensOrTickets,
 }
 
-/// What an endpoint of this program is made of. Reads the key's file and opens nothing else.
+/// The settings of an endpoint. Reads the key file, and opens nothing else.
 pub(crate) fn settings(
     global: &Global,
     settings: &Settings,
-    known: AuthMethod,
+    method: AuthMethod,
 ) -> Result<LinkSettings, Failure> {
-    let (keyring, credentials) = secrets(settings, known)?;
+    let (keyring, credentials) = secrets(settings, method)?;
     let silence = milliseconds(settings.peer_timeout_ms);
     let rdma = settings.enable_rdma;
     Ok(LinkSettings {
@@ -41,7 +41,7 @@ pub(crate) fn settings(
         classes: classes(settings),
         library: library(global).to_owned(),
         devices: Vec::new(),
-        device_request: wish(settings),
+        device_request: device_request(settings),
         max_rails: settings.rdma_rails.into(),
         verbs: queue_pair(settings),
         ofi_provider: Some(settings.ofi_provider.clone()).filter(|name| !name.is_empty()),
@@ -64,28 +64,28 @@ pub(crate) fn settings(
     })
 }
 
-/// Which kinds of ways the settings allow. libfabric is loaded where it is asked for by a provider's name or
-/// `--transport`, and where there is a device that needs it.
+/// The transports that the settings allow. libfabric is used if a provider or `--transport` requests it, and on hosts with a
+/// device that needs it.
 fn classes(settings: &Settings) -> Vec<Class> {
     let rdma = settings.enable_rdma;
     let is_wanted = |class: &Class| match class {
         Class::Shm | Class::Tcp => true,
         Class::Verbs => rdma,
         Class::Ofi => {
-            let called_for = || libfabric::has_efa_device(&Tree::live(None));
-            !settings.ofi_provider.is_empty() || (rdma && called_for())
+            let is_needed = || libfabric::has_efa_device(&Tree::live(None));
+            !settings.ofi_provider.is_empty() || (rdma && is_needed())
         }
     };
     Class::ALL.into_iter().filter(is_wanted).collect()
 }
 
-/// The libibverbs that the user named, else the system's.
+/// The libibverbs of the command line, else the system's.
 pub(crate) fn library(global: &Global) -> &Path {
     global.libibverbs.as_deref().unwrap_or(Path::new(verbs::LIBRARY))
 }
 
-/// Which device, port, GID and MTU: `fabric`'s "choose" is no value, the settings' an empty one.
-pub(crate) fn wish(settings: &Settings) -> DeviceRequest {
+/// The requested device, port, GID and MTU. "Choose" is `None` in `fabric`, and an empty value in the settings.
+pub(crate) fn device_request(settings: &Settings) -> DeviceRequest {
     DeviceRequest {
         device: Some(settings.rdma_device.clone()).filter(|name| !name.is_empty()),
         port: Some(settings.rdma_port).filter(|port| *port != 0),
@@ -129,23 +129,23 @@ fn queue_pair(settings: &Settings) -> verbs::Config {
     }
 }
 
-/// Whom we know, and as whom we call.
-fn secrets(settings: &Settings, known: AuthMethod) -> Result<(Keyring, Credentials), Failure> {
+/// The keys that peers are verified with, and the credentials of this end.
+fn secrets(settings: &Settings, method: AuthMethod) -> Result<(Keyring, Credentials), Failure> {
     let keyring = Keyring::new();
     if settings.key_file.is_empty() {
-        match known {
+        match method {
             AuthMethod::Credentials(credentials) => return Ok((keyring, credentials)),
             AuthMethod::TokensOrTickets => return Ok((keyring, Credentials::None)),
             AuthMethod::SharedKey => {}
         }
         if settings.tcp_encrypt {
-            let text = "transport.tcp_encrypt is true, and there is no key to encrypt with: set \
-                        security.rdma.key_file, or give --token-file";
+            let text = "transport.tcp_encrypt is true, but there is no key to encrypt with: set \
+                        security.rdma.key_file, or pass --token-file";
             return Err(Failure::usage(text));
         }
         if settings.require_authentication {
-            let text = "security.rdma.require_authentication is true, and there is no key by which peers \
-                        could be known: set security.rdma.key_file, or give --token-file";
+            let text = "security.rdma.require_authentication is true, but there is no key to authenticate peers \
+                        with: set security.rdma.key_file, or pass --token-file";
             return Err(Failure::usage(text));
         }
         return Ok((keyring, Credentials::None));
@@ -154,7 +154,7 @@ fn secrets(settings: &Settings, known: AuthMethod) -> Result<(Keyring, Credentia
     keyring.add(key.clone()).map_err(|error| Failure::usage(error.to_string()))?;
     Ok((
         keyring,
-        if let AuthMethod::Credentials(credentials) = known {
+        if let AuthMethod::Credentials(credentials) = method {
             credentials
         } else {
             Credentials::Key(key)

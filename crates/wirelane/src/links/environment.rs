@@ -1,15 +1,15 @@
-//! The variables by which libfabric is told how to work; it has no other way to set them. A user's own stay as they are.
+//! Environment variables that configure libfabric, which has no API for these settings. Variables set by the user are kept.
 //!
 //! Unsafe here: the environment is changed while the program has one thread, before any library is loaded.
 #![allow(unsafe_code, reason = "changes the environment")]
 
 use std::ffi::OsStr;
 
-/// Sets what links need, for commands that make some and start no other programs with them: those would inherit it.
+/// Sets them, for commands that open links and do not start other programs, which would inherit them.
 pub(crate) fn prepare() {
     for (name, value) in fabric::ofi::ENVIRONMENT {
-        if std::env::var_os(name).is_none_or(|told| told == OsStr::new("")) {
-            // SAFETY: called by `run` before anything else is done: nobody else reads or changes the environment.
+        if std::env::var_os(name).is_none_or(|value| value == OsStr::new("")) {
+            // SAFETY: `run` calls this before anything else, while there is one thread: no other reads or changes the environment.
             unsafe { std::env::set_var(name, value) };
         }
     }

@@ -1,4 +1,4 @@
-//! libfabric on this machine: what it has, and whether it is worth loading where nobody asked for it.
+//! libfabric on this machine: its providers, and whether to load it without a request.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::links::rdma::Off;
 use crate::settings::Global;
 use crate::settings::Settings;
 
-/// What libfabric has for lanes here, in JSON.
+/// The providers of libfabric for lanes, in JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct Libfabric {
     usable: bool,
@@ -26,7 +26,7 @@ struct Found {
     abi: &'static str,
     file: String,
     providers: Vec<Provider>,
-    /// What `--transport ofi` takes, and why; or why nothing.
+    /// The provider that `--transport ofi` chooses and why, or why none.
     choice: String,
 }
 
@@ -39,7 +39,7 @@ struct Provider {
 }
 
 impl Libfabric {
-    /// Loads it and asks.
+    /// Loads and queries it.
     pub(crate) fn query(global: &Global, settings: &Settings) -> Self {
         match ofi::survey(global.libfabric.as_deref()) {
             Ok(survey) => {
@@ -54,7 +54,7 @@ impl Libfabric {
         }
     }
 
-    /// The same for people.
+    /// As text.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         if let Some(Off { reason, fix, .. }) = &self.off {
@@ -72,7 +72,7 @@ impl Libfabric {
 }
 
 impl Found {
-    fn new(survey: &Survey, wish: &str) -> Self {
+    fn new(survey: &Survey, requested: &str) -> Self {
         let dotted = |(major, minor): (u32, u32)| format!("{major}.{minor}");
         let provider = |provider: &ofi::Provider| Provider {
             name: provider.name.clone(),
@@ -85,14 +85,14 @@ impl Found {
             abi: survey.abi,
             file: survey.file.display().to_string(),
             providers: survey.providers.iter().map(provider).collect(),
-            choice: choice(survey, Some(wish).filter(|wish| !wish.is_empty())),
+            choice: choice(survey, Some(requested).filter(|requested| !requested.is_empty())),
         }
     }
 }
 
-/// What `--transport ofi` takes, and why; or why nothing.
-pub(crate) fn choice(survey: &Survey, wish: Option<&str>) -> String {
-    match ofi::choose(survey, wish) {
+/// The provider that `--transport ofi` chooses and why, or why none.
+pub(crate) fn choice(survey: &Survey, requested: Option<&str>) -> String {
+    match ofi::choose(survey, requested) {
         Ok(choice) => format!("{}: {}", choice.provider.name, choice.why),
         Err(refusal) => format!("none: {refusal}"),
     }
@@ -100,9 +100,9 @@ pub(crate) fn choice(survey: &Survey, wish: Option<&str>) -> String {
 
 /// Why libfabric is not loaded on most hosts.
 pub(crate) const NOT_REQUESTED: &str =
-    "there is no EFA device, and neither ofi_provider nor --transport asks for it";
+    "there is no EFA device, and neither ofi_provider nor --transport requests it";
 
-/// Whether this host has an EFA device: what libfabric drives and verbs lanes cannot use.
+/// Whether this host has an EFA device, which verbs lanes cannot use.
 pub(crate) fn has_efa_device(tree: &Tree) -> bool {
     let driver = |device: &String| {
         tree.link_name(&format!("/sys/class/infiniband/{device}/device/driver")).into_value()
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_efa_device_is_known_by_its_driver() {
+    fn an_efa_device_is_recognized_by_its_driver() {
         let root = tempfile::tempdir().unwrap();
         let device = root.path().join("sys/class/infiniband/rdmap0s6/device");
         std::fs::create_dir_all(&device).unwrap();

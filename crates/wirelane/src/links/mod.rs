@@ -1,4 +1,4 @@
-//! Links as the settings ask for them: devices, keys, policies, and tickets from a server that wants TLS.
+//! Links as configured by the settings: devices, keys, policies, and tickets from servers with TLS.
 
 pub(crate) mod endpoint;
 pub(crate) mod environment;

@@ -1,21 +1,21 @@
-//! Whether RDMA can be used here, as every command says it.
+//! Whether RDMA is usable on this machine, for all commands.
 
 use fabric::verbs::{self, Choice, Device, DeviceFacts, Guid, Unavailable};
 use serde::Serialize;
 
-use crate::links::endpoint::{library, wish};
+use crate::links::endpoint::{device_request, library};
 use crate::settings::Global;
 use crate::settings::Settings;
 
-/// What a look at the machine found.
+/// The RDMA devices of this machine.
 #[derive(Debug)]
 pub(crate) struct Rdma {
     pub(crate) devices: Vec<Device>,
-    /// Why RDMA is off; `None` when some device can carry data.
+    /// Why RDMA is off; `None` if a device is usable.
     pub(crate) off: Option<Off>,
 }
 
-/// Why RDMA is off, for people and for scripts.
+/// Why RDMA is off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Off {
     /// One word, for scripts.
@@ -25,7 +25,7 @@ pub(crate) struct Off {
 }
 
 impl Rdma {
-    /// Asks libibverbs: the one the user named, else the system's.
+    /// Queries libibverbs: that of the command line, else the system's.
     pub(crate) fn query(global: &Global) -> Self {
         match verbs::survey(library(global)) {
             Ok(survey) => {
@@ -36,7 +36,7 @@ impl Rdma {
         }
     }
 
-    /// The same under these settings: off if the user says so, with the devices still shown.
+    /// The same with these settings: off if they disable RDMA, with the devices still listed.
     pub(crate) fn query_with(global: &Global, settings: &Settings) -> Self {
         let rdma = Rdma::query(global);
         if settings.enable_rdma {
@@ -70,21 +70,22 @@ impl Rdma {
         RdmaReport { usable: self.off.is_none(), off: self.off.as_ref(), usable_devices: usable }
     }
 
-    /// What these settings choose of the devices here, or why nothing.
+    /// The device that these settings choose, or why none.
     pub(crate) fn choice(&self, settings: &Settings) -> Result<Choice, String> {
         match &self.off {
             Some(off) if self.devices.is_empty() => Err(off.reason.clone()),
             Some(off) if off.why == DISABLED => Err(off.reason.clone()),
-            _ => verbs::choose(&self.devices, &wish(settings)).map_err(|error| error.to_string()),
+            _ => verbs::choose(&self.devices, &device_request(settings))
+                .map_err(|error| error.to_string()),
         }
     }
 
-    /// Every device with its facts, for JSON.
+    /// Every device with its properties, for JSON.
     pub(crate) fn device_reports(&self) -> Vec<DeviceReport<'_>> {
         self.devices.iter().map(DeviceReport::new).collect()
     }
 
-    /// The device of a name.
+    /// The device with a name.
     pub(crate) fn device(&self, name: &str) -> Option<&Device> {
         self.devices.iter().find(|device| device.name == name)
     }
@@ -96,7 +97,7 @@ impl Rdma {
 
 const DISABLED: &str = "disabled";
 
-/// A choice as a line: what and why, or why nothing.
+/// A choice as text: the device and why, or why none.
 pub(crate) fn chosen(choice: &Result<Choice, String>) -> String {
     match choice {
         Ok(choice) => {
@@ -108,7 +109,7 @@ pub(crate) fn chosen(choice: &Result<Choice, String>) -> String {
     }
 }
 
-/// A choice in JSON: what, or why nothing.
+/// A choice in JSON: the device, or why none.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum ChoiceReport {
@@ -144,7 +145,7 @@ pub(crate) struct RdmaReport<'r> {
     usable_devices: Vec<&'r str>,
 }
 
-/// A device in JSON: its facts, or the reason there are none.
+/// A device in JSON: its properties, or the error of reading them.
 #[derive(Debug, Serialize)]
 pub(crate) struct DeviceReport<'r> {
     name: &'r str,

@@ -1,4 +1,4 @@
-//! Tickets: who is known to a server by a certificate asks it over TLS for what opens a link, once.
+//! Tickets: a client that authenticates by certificate requests one over TLS, to open one link with.
 
 use std::error::Error as StdError;
 use std::future::poll_fn;
@@ -27,14 +27,14 @@ use tonic::body::Body;
 use tonic::codegen::{BoxFuture, Service};
 use tonic::{Code, Status};
 
-/// Asks servers for tickets, each time over a connection of its own.
+/// Requests tickets from servers, each over its own connection.
 #[derive(Clone)]
 pub(crate) struct Tickets {
     config: Arc<ClientConfig>,
 }
 
 impl Tickets {
-    /// Whom we trust, and by what we are known: contents of files in PEM.
+    /// From CA certificates, and the client's certificate and key (PEM).
     pub(crate) fn new(ca: &[u8], certificate: &[u8], key: &[u8]) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
@@ -47,54 +47,67 @@ impl Tickets {
         Ok(Tickets { config: Arc::new(config) })
     }
 
-    /// A ticket of the server with this name, at this address. It blocks.
-    pub(crate) fn ask(
+    /// Requests a ticket from the server with this name, at this address. Blocks.
+    pub(crate) fn request(
         &self,
         host: &str,
         address: SocketAddr,
         limit: Duration,
     ) -> Result<Ticket, Error> {
-        let call = || format!("ask {host} ({address}) for a ticket over TLS");
+        let call = || format!("request a ticket from {host} ({address}) over TLS");
         let system = |error: io::Error| {
-            Error::new(Kind::System, call(), error, "raise the limits on descriptors: `ulimit -n`")
+            Error::new(
+                Kind::System,
+                call(),
+                error,
+                "raise the limit on file descriptors: `ulimit -n`",
+            )
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let asked = runtime
+        let requested = runtime
             .map_err(system)?
-            .block_on(async { tokio::time::timeout(limit, self.converse(host, address)).await });
-        let bytes = match asked {
-            Ok(asked) => {
-                asked.map_err(|NoTicket { kind, why, fix }| Error::new(kind, call(), why, fix))?
+            .block_on(async { tokio::time::timeout(limit, self.exchange(host, address)).await });
+        let bytes = match requested {
+            Ok(reply) => {
+                reply.map_err(|NoTicket { kind, why, fix }| Error::new(kind, call(), why, fix))?
             }
             Err(_) => {
-                let why = "it did not answer in time";
-                return Err(Error::new(Kind::Gone, call(), why, "see that the server is up"));
+                let why = "timed out";
+                return Err(Error::new(
+                    Kind::Gone,
+                    call(),
+                    why,
+                    "check that the server is running",
+                ));
             }
         };
         Ticket::from_bytes(&bytes)
     }
 
-    async fn converse(&self, host: &str, address: SocketAddr) -> Result<Vec<u8>, NoTicket> {
+    async fn exchange(&self, host: &str, address: SocketAddr) -> Result<Vec<u8>, NoTicket> {
         let name = ServerName::try_from(host.to_owned()).map_err(|_| NoTicket {
             kind: Kind::Misuse,
-            why: format!("{host} is no name that a certificate could have"),
-            fix: "give the server's name or address",
+            why: format!("{host} is not a valid name in certificates"),
+            fix: "pass the server's name or address",
         })?;
-        let stream = TcpStream::connect(address).await.map_err(|error| NoTicket::of(&error))?;
+        let stream =
+            TcpStream::connect(address).await.map_err(|error| NoTicket::from_error(&error))?;
         let stream = TlsConnector::from(self.config.clone()).connect(name, stream).await;
-        let mut stream = stream.map_err(|error| NoTicket::of(&error))?;
-        // A server looks at our certificate when we are done with the handshake. What we say before it speaks, it
-        // does not read if it refuses us, and then the reason may be lost on its way.
-        let heard = poll_fn(|context| Pin::new(&mut stream).poll_fill_buf(context).map_ok(|_| ()));
-        heard.await.map_err(|error| NoTicket::of(&error))?;
+        let mut stream = stream.map_err(|error| NoTicket::from_error(&error))?;
+        // The server verifies our certificate after our part of the handshake. If it refuses, it does not read data that we
+        // send first, and its alert may be lost. So wait for its first bytes.
+        let received =
+            poll_fn(|context| Pin::new(&mut stream).poll_fill_buf(context).map_ok(|_| ()));
+        received.await.map_err(|error| NoTicket::from_error(&error))?;
         let opened = handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
-        let (sender, connection) = opened.map_err(|error| NoTicket::of(&error))?;
+        let (sender, connection) = opened.map_err(|error| NoTicket::from_error(&error))?;
         tokio::spawn(connection);
         let origin = "https://wirelane".parse().expect("an origin");
-        let asked = KvClient::with_origin(Sending(sender), origin).ticket(TicketRequest {}).await;
-        asked
+        let reply =
+            KvClient::with_origin(Connection(sender), origin).ticket(TicketRequest {}).await;
+        reply
             .map(|reply| reply.into_inner().ticket.to_vec())
-            .map_err(|status| NoTicket::said(&status))
+            .map_err(|status| NoTicket::from_status(&status))
     }
 }
 
@@ -106,78 +119,76 @@ struct NoTicket {
 }
 
 impl NoTicket {
-    /// Something between us failed.
-    fn of(error: &(dyn StdError + 'static)) -> Self {
-        let (kind, why, fix) = match in_tls(error) {
+    /// TLS or the network failed.
+    fn from_error(error: &(dyn StdError + 'static)) -> Self {
+        let (kind, why, fix) = match tls_error(error) {
             Some(rustls::Error::AlertReceived(alert)) => {
                 let why = match alert {
                     AlertDescription::CertificateExpired => {
-                        "our certificate has expired".to_owned()
+                        "the client's certificate has expired".to_owned()
                     }
                     AlertDescription::UnknownCA => {
-                        "it does not trust who signed our certificate".to_owned()
+                        "the server does not trust the CA of the client's certificate".to_owned()
                     }
-                    other => format!("it does not take our certificate ({other:?})"),
+                    other => format!("the server refused the client's certificate ({other:?})"),
                 };
                 (
                     Kind::Denied,
                     why,
-                    "get a certificate that its --tls-client-ca signed (--tls-cert, --tls-key)",
+                    "use a certificate signed by its --tls-client-ca (--tls-cert, --tls-key)",
                 )
             }
             Some(rustls::Error::InvalidCertificate(why)) => {
-                let why = format!("its certificate is not good: {why}");
+                let why = format!("the server's certificate is not valid: {why}");
                 (
                     Kind::Denied,
                     why,
-                    "see --tls-ca, and that the certificate has the name by which you call it",
+                    "check --tls-ca, and that the certificate contains the name in --server",
                 )
             }
             Some(other) => {
-                (Kind::Gone, other.to_string(), "see that the server was started with --tls-cert")
+                (Kind::Gone, other.to_string(), "check that the server was started with --tls-cert")
             }
             None => (
                 Kind::Gone,
                 error.to_string(),
-                "see that the server is up, that it was started with --tls-cert, and that no firewall stands between",
+                "check that the server is running, that it was started with --tls-cert, and firewalls between",
             ),
         };
         NoTicket { kind, why, fix }
     }
 
-    /// The server says no.
-    fn said(status: &Status) -> Self {
+    /// The server refused.
+    fn from_status(status: &Status) -> Self {
         let kind = match status.code() {
             Code::Unauthenticated | Code::PermissionDenied => Kind::Denied,
             Code::ResourceExhausted => Kind::Full,
             Code::Unimplemented | Code::FailedPrecondition => Kind::Unsupported,
             _ => Kind::Gone,
         };
-        let fix = "see who may call it, and that it is of this version";
+        let fix = "check the permissions at the server, and that it has the same version";
         NoTicket { kind, why: status.message().to_owned(), fix }
     }
 }
 
-/// What TLS says in an error of those who stand on it.
-fn in_tls<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e rustls::Error> {
+/// The TLS error among the causes of an error.
+fn tls_error<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e rustls::Error> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(found) = error.downcast_ref() {
             return Some(found);
         }
-        // What an I/O error carries is no source of it.
-        let transferred = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        next = transferred
-            .map(|transferred| transferred as &(dyn StdError + 'static))
-            .or(error.source());
+        // The inner error of an I/O error is not its source.
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        next = inner.map(|inner| inner as &(dyn StdError + 'static)).or(error.source());
     }
     None
 }
 
-/// One connection, as the client that was made from the .proto takes it.
-struct Sending(SendRequest<Body>);
+/// One connection, as a service for the generated gRPC client.
+struct Connection(SendRequest<Body>);
 
-impl Service<Request<Body>> for Sending {
+impl Service<Request<Body>> for Connection {
     type Response = Response<Incoming>;
     type Error = hyper::Error;
     type Future = BoxFuture<Self::Response, Self::Error>;

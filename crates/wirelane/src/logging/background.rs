@@ -1,5 +1,5 @@
-//! A log that nobody waits for. When too many lines wait to be read, more are dropped and counted, and the count is logged as
-//! soon as something is read again.
+//! A log written by a background thread. If stderr is not read and too many lines are queued, more are dropped and counted,
+//! and the count is logged as soon as stderr is read again.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -21,23 +21,23 @@ impl BackgroundLog {
         let lost = Arc::new(AtomicU64::new(0));
         let counted = lost.clone();
         let write = move |line: Vec<u8>| {
-            // Nobody is left to tell when it is gone.
+            // There is no other place to report that stderr is gone.
             let _ = io::stderr().write_all(&line);
             let lost = counted.swap(0, Relaxed);
             if lost > 0 {
-                tracing::warn!(lost, "lines of this log were dropped, since it was not read");
+                tracing::warn!(lost, "log lines were dropped because stderr was not read");
             }
         };
         Ok(BackgroundLog { lines: WriteQueue::open("wirelane-log-out", write)?, lost })
     }
 
-    /// Waits until everything is written that was logged, but not long.
+    /// Waits until all lines are written, for a short time.
     pub(crate) fn flush(&self) {
-        self.lines.flush(PATIENCE);
+        self.lines.flush(FLUSH_TIMEOUT);
     }
 }
 
-/// One line comes in one piece, as tracing writes it.
+/// tracing writes each line with one call.
 impl Write for &BackgroundLog {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.lines.put(line.to_vec()).is_err() {
@@ -59,5 +59,5 @@ impl<'w> MakeWriter<'w> for BackgroundLog {
     }
 }
 
-/// How long the end waits for the last lines.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the exit waits for the last lines.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);

@@ -16,14 +16,14 @@ pub(crate) fn start(global: &Global, settings: &Settings) {
     start_to(std::io::stderr, global, settings);
 }
 
-/// The same for a server, which must not wait for who reads its log.
+/// The same for a server, which must not block on stderr.
 pub(crate) fn start_in_background(
     global: &Global,
     settings: &Settings,
 ) -> std::io::Result<BackgroundLog> {
-    let aside = BackgroundLog::open()?;
-    start_to(aside.clone(), global, settings);
-    Ok(aside)
+    let log = BackgroundLog::open()?;
+    start_to(log.clone(), global, settings);
+    Ok(log)
 }
 
 fn start_to<W>(writer: W, global: &Global, settings: &Settings)
@@ -33,7 +33,7 @@ where
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(settings.log_level)
         .with_writer(writer)
-        // Colours are for eyes, not for files.
+        // No colours in files.
         .with_ansi(std::io::stderr().is_terminal());
     match global.log_format {
         LogFormat::Text => subscriber.with_target(false).init(),

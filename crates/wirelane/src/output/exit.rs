@@ -1,6 +1,6 @@
-//! Outcomes and their exit codes, in one place.
+//! Outcomes and their exit codes.
 //!
-//! Unsafe here: `_exit` ends the process without asking anybody, for `immediately`.
+//! Unsafe here: `_exit` ends the process without running exit handlers, for `immediately`.
 #![allow(unsafe_code, reason = "calls _exit")]
 
 use std::fmt;
@@ -28,7 +28,7 @@ impl Exit {
     }
 }
 
-/// Ends the process now, whatever its other threads wait for. Nothing may be left to write.
+/// Ends the process now, even if other threads hang. All output must have been written.
 pub(crate) fn immediately(outcome: Result<Exit, Failure>) -> ! {
     let code = match outcome {
         Ok(exit) => exit.code(),
@@ -37,7 +37,7 @@ pub(crate) fn immediately(outcome: Result<Exit, Failure>) -> ! {
             failure.code
         }
     };
-    // SAFETY: `_exit` touches no memory of ours; that nothing is left to write, the caller keeps.
+    // SAFETY: `_exit` accesses no memory of this process.
     unsafe { libc::_exit(code.into()) }
 }
 
@@ -49,27 +49,27 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The answer is no, and this is why.
+    /// A negative result.
     pub(crate) fn no(text: impl Into<String>) -> Self {
         Failure { code: 1, text: text.into() }
     }
 
-    /// The user asked for something that cannot be meant.
+    /// A usage error.
     pub(crate) fn usage(text: impl Into<String>) -> Self {
         Failure { code: 2, text: text.into() }
     }
 
-    /// The world did not allow it.
+    /// A failure.
     pub(crate) fn failed(text: impl Into<String>) -> Self {
         Failure { code: 3, text: text.into() }
     }
 
-    /// A command could not be started: the code that a shell has for it.
+    /// A command failed, or could not be started: with the exit code of a shell.
     pub(crate) fn command(code: u8, text: impl Into<String>) -> Self {
         Failure { code, text: text.into() }
     }
 
-    /// Of two failures the worse; the first of equals.
+    /// The failure with the higher code; the first if equal.
     pub(crate) fn worse(one: Option<Failure>, other: Option<Failure>) -> Option<Failure> {
         match (one, other) {
             (Some(one), Some(other)) => Some(if other.code > one.code { other } else { one }),
@@ -78,7 +78,7 @@ impl Failure {
     }
 }
 
-/// What is refused is a no; what is gone or broken could not be done.
+/// Refusals are negative results; other errors are failures.
 impl From<fabric::Error> for Failure {
     fn from(error: fabric::Error) -> Self {
         let text = error.to_string();
@@ -109,13 +109,13 @@ impl From<remote::Error> for Failure {
     }
 }
 
-/// A store that says no has answered; one that cannot be asked has not.
 impl From<kv_disk::Error> for Failure {
     fn from(error: kv_disk::Error) -> Self {
         Failure::failed(error.to_string())
     }
 }
 
+/// A refusal of the store is a negative result; a store that cannot be reached is a failure.
 impl From<kv_client::Error> for Failure {
     fn from(error: kv_client::Error) -> Self {
         use kv_client::Kind;
@@ -129,7 +129,7 @@ impl From<kv_client::Error> for Failure {
     }
 }
 
-/// An error of the client's library with its causes, and with the option of ours that governs what ran out.
+/// An error of the client library with its causes, and the option that configures the exhausted resource.
 pub(crate) fn client_error(error: &kv_client::Error) -> String {
     use kv_client::Resource;
     let option = match error.resource() {

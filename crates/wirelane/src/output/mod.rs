@@ -1,4 +1,4 @@
-//! The way to stdout and stderr: answers on the one, everything else on the other.
+//! Output: results on stdout, everything else on stderr.
 
 pub(crate) mod exit;
 pub(crate) mod write_queue;
@@ -12,12 +12,12 @@ use serde::Serialize;
 
 pub(crate) use exit::{Exit, Failure};
 
-/// Writes an answer to stdout. A reader that closed the pipe has seen enough: not a failure.
+/// Writes a result to stdout. A closed pipe is not an error.
 pub(crate) fn answer(text: &str) -> Result<(), Failure> {
-    bytes(tame(text).as_bytes()).map(drop)
+    bytes(sanitize(text).as_bytes()).map(drop)
 }
 
-/// Writes bytes to stdout, whatever they are. `false`: the reader has closed the pipe, and wants no more.
+/// Writes bytes to stdout unchanged; `false` if the reader has closed the pipe.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
@@ -27,40 +27,40 @@ pub(crate) fn bytes(bytes: &[u8]) -> Result<bool, Failure> {
     }
 }
 
-/// Writes an answer as JSON, one document, ended by a newline.
+/// Writes a result as one JSON document, followed by a newline.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::failed(format!("render JSON: {error}")))?;
     answer(&format!("{text}\n"))
 }
 
-/// A line for the person at the terminal.
+/// Writes a line to stderr.
 pub(crate) fn note(text: &str) {
-    // Nobody left to tell when stderr is gone.
-    let _ = writeln!(io::stderr().lock(), "{}", tame(text.trim_end()));
+    // There is no other place to report that stderr is gone.
+    let _ = writeln!(io::stderr().lock(), "{}", sanitize(text.trim_end()));
 }
 
-/// Text without what would command a terminal, but for colours: names and lines of a machine may come from a snapshot that
-/// somebody sent, or from a device that tells what it likes.
-fn tame(text: &str) -> Cow<'_, str> {
-    let wild = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
-    if !text.contains(wild) {
+/// Removes control characters and escape sequences other than colours: names and log lines may come from an untrusted
+/// snapshot or device.
+fn sanitize(text: &str) -> Cow<'_, str> {
+    let is_unsafe = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
     }
-    let mut tamed = String::with_capacity(text.len());
+    let mut safe = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(wild) {
-        tamed.push_str(&rest[..at]);
+    while let Some(at) = rest.find(is_unsafe) {
+        safe.push_str(&rest[..at]);
         let colour = colour(&rest[at..]);
-        tamed.push_str(colour);
+        safe.push_str(colour);
         let letter = rest[at..].chars().next().map_or(0, char::len_utf8);
         rest = &rest[at + colour.len().max(letter)..];
     }
-    tamed.push_str(rest);
-    Cow::Owned(tamed)
+    safe.push_str(rest);
+    Cow::Owned(safe)
 }
 
-/// The sequence that sets a colour, if the text begins with one.
+/// The colour sequence at the start of the text, or nothing.
 fn colour(text: &str) -> &str {
     let Some(parameters) = text.strip_prefix("\x1b[") else { return "" };
     let end = parameters.find(|letter: char| !matches!(letter, '0'..='9' | ';'));
@@ -70,16 +70,16 @@ fn colour(text: &str) -> &str {
     }
 }
 
-/// What takes time, for who waits at a terminal; files and scripts need not know.
+/// Writes a progress message, on terminals only.
 pub(crate) fn progress(text: &str) {
     if io::stderr().is_terminal() {
         note(text);
     }
 }
 
-/// How much of many bytes has moved, for who waits at a terminal; what is over soon needs none.
+/// A progress bar of transferred bytes, on terminals and for long transfers only.
 pub(crate) fn bar(length: u64, what: &'static str) -> ProgressBar {
-    if length < LONG || !io::stderr().is_terminal() {
+    if length < MIN_BAR_BYTES || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let style =
@@ -88,7 +88,7 @@ pub(crate) fn bar(length: u64, what: &'static str) -> ProgressBar {
     style.map_or(bar.clone(), |style| bar.with_style(style))
 }
 
-/// How many of many things are done, for who waits at a terminal.
+/// A progress bar of steps, on terminals only.
 pub(crate) fn steps(total: u64, what: &'static str) -> Option<ProgressBar> {
     if !io::stderr().is_terminal() {
         return None;
@@ -97,12 +97,12 @@ pub(crate) fn steps(total: u64, what: &'static str) -> Option<ProgressBar> {
     Some(ProgressBar::new(total).with_message(what).with_style(style))
 }
 
-/// Why the program ends without having done its work.
+/// Writes an error.
 pub(crate) fn error(reason: &impl Display) {
     note(&format!("wirelane: {reason}"));
 }
 
-/// Something odd that does not stop the work.
+/// Writes a warning.
 pub(crate) fn warning(text: &impl Display) {
     note(&format!("wirelane: warning: {text}"));
 }
@@ -128,18 +128,18 @@ pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     text
 }
 
-/// Less has moved before a bar is drawn.
-const LONG: u64 = 16 << 20;
+/// Shorter transfers have no bar.
+const MIN_BAR_BYTES: u64 = 16 << 20;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_is_told_colours_and_nothing_else() {
-        assert!(matches!(tame("plain\tand\nfine"), Cow::Borrowed(_)));
-        assert_eq!(tame("a\x1b[1;31mred\x1b[0m"), "a\x1b[1;31mred\x1b[0m");
-        assert_eq!(tame("\x1b]0;title\x07 \x1b[2J\x1b[\u{9b}31mé\r\x1b"), "]0;title [2J[31mé");
+    fn only_colour_sequences_are_kept() {
+        assert!(matches!(sanitize("plain\tand\nfine"), Cow::Borrowed(_)));
+        assert_eq!(sanitize("a\x1b[1;31mred\x1b[0m"), "a\x1b[1;31mred\x1b[0m");
+        assert_eq!(sanitize("\x1b]0;title\x07 \x1b[2J\x1b[\u{9b}31mé\r\x1b"), "]0;title [2J[31mé");
     }
 
     #[test]

@@ -1,42 +1,42 @@
-//! What is on its way to somebody who may not read, as a pipe that nobody empties. A thread of its own writes: whoever has
-//! something to say never waits.
+//! A queue of output for a reader that may be slow or stuck, such as a full pipe. A background thread writes, so that callers
+//! never block.
 //!
-//! It is handed over by a lock and not by a channel: a thread that waits for a channel the first time asks the dynamic linker
-//! for something, and a library that hangs while it is loaded holds that one's lock.
+//! It uses a lock and not a channel: the first wait on a channel calls the dynamic linker, and a library that hangs while it is
+//! loaded holds the linker's lock.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Holds what waits to be written, up to a number.
+/// A bounded queue of items to write.
 pub(crate) struct WriteQueue<T>(Arc<Shared<T>>);
 
 struct Shared<T> {
     state: Mutex<State<T>>,
-    /// For the thread that writes: there is something to do.
+    /// For the writing thread: an item was added.
     filled: Condvar,
-    /// For who waits for the end: all is written.
+    /// For `flush`: an item was written.
     emptied: Condvar,
 }
 
 struct State<T> {
     waiting: VecDeque<T>,
-    /// One has been taken out and is not written yet.
+    /// An item was removed and is not written yet.
     writing: bool,
 }
 
 impl<T: Send + 'static> WriteQueue<T> {
-    /// Begins to write, for as long as the process lives.
+    /// Starts the thread, which runs until the process ends.
     pub(crate) fn open(name: &str, mut write: impl FnMut(T) + Send + 'static) -> io::Result<Self> {
-        let outbox = WriteQueue::new();
-        let shared = outbox.0.clone();
+        let queue = WriteQueue::new();
+        let shared = queue.0.clone();
         std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             loop {
                 shared.write_one(&mut write);
             }
         })?;
-        Ok(outbox)
+        Ok(queue)
     }
 
     fn new() -> Self {
@@ -48,21 +48,21 @@ impl<T: Send + 'static> WriteQueue<T> {
         }))
     }
 
-    /// Takes it, to be written in its turn; gives it back when too much waits already.
-    pub(crate) fn put(&self, what: T) -> Result<(), T> {
+    /// Adds an item; returns it if the queue is full.
+    pub(crate) fn put(&self, item: T) -> Result<(), T> {
         let mut state = self.0.lock();
-        if state.waiting.len() >= MAX {
-            return Err(what);
+        if state.waiting.len() >= MAX_ITEMS {
+            return Err(item);
         }
-        state.waiting.push_back(what);
+        state.waiting.push_back(item);
         self.0.filled.notify_one();
         Ok(())
     }
 
-    /// Waits until everything is written, but not longer; whether it is.
-    pub(crate) fn flush(&self, patience: Duration) -> bool {
+    /// Waits until everything is written, or for the timeout; returns whether it is written.
+    pub(crate) fn flush(&self, timeout: Duration) -> bool {
         let busy = |state: &mut State<T>| state.writing || !state.waiting.is_empty();
-        let waited = self.0.emptied.wait_timeout_while(self.0.lock(), patience, busy);
+        let waited = self.0.emptied.wait_timeout_while(self.0.lock(), timeout, busy);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 }
@@ -72,7 +72,7 @@ impl<T> Shared<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for something and writes it.
+    /// Waits for an item, and writes it.
     fn write_one(&self, write: &mut impl FnMut(T)) {
         let empty = |state: &mut State<T>| state.waiting.is_empty();
         let filled = self.filled.wait_while(self.lock(), empty);
@@ -92,39 +92,39 @@ impl<T> Clone for WriteQueue<T> {
     }
 }
 
-/// How much may wait.
-const MAX: usize = 4096;
+const MAX_ITEMS: usize = 4096;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn nobody_waits_and_what_fits_is_written_in_order() {
-        let outbox = WriteQueue::new();
-        let refused = (0..MAX + 2).filter_map(|number| outbox.put(number).err());
-        assert_eq!(refused.collect::<Vec<_>>(), [MAX, MAX + 1]);
+    fn items_are_written_in_order_and_refused_when_full() {
+        let queue = WriteQueue::new();
+        let refused = (0..MAX_ITEMS + 2).filter_map(|number| queue.put(number).err());
+        assert_eq!(refused.collect::<Vec<_>>(), [MAX_ITEMS, MAX_ITEMS + 1]);
         let mut written = Vec::new();
-        outbox.0.write_one(&mut |number| written.push(number));
-        outbox.0.write_one(&mut |number| written.push(number));
+        queue.0.write_one(&mut |number| written.push(number));
+        queue.0.write_one(&mut |number| written.push(number));
         assert_eq!(written, [0, 1]);
-        assert_eq!(outbox.put(7), Ok(()), "there is room again");
+        assert_eq!(queue.put(7), Ok(()), "there is space again");
     }
 
     #[test]
-    fn the_end_waits_until_the_last_is_written() {
+    fn flush_waits_until_the_last_item_is_written() {
         let written = Arc::new(Mutex::new(Vec::new()));
-        let kept = written.clone();
-        let outbox = WriteQueue::open("test", move |line| kept.lock().unwrap().push(line)).unwrap();
-        outbox.put("the last").unwrap();
-        assert!(outbox.flush(Duration::from_secs(60)));
+        let writer = written.clone();
+        let queue =
+            WriteQueue::open("test", move |line| writer.lock().unwrap().push(line)).unwrap();
+        queue.put("the last").unwrap();
+        assert!(queue.flush(Duration::from_secs(60)));
         assert_eq!(*written.lock().unwrap(), ["the last"]);
     }
 
     #[test]
-    fn whoever_does_not_read_is_not_waited_for() {
-        let outbox = WriteQueue::new();
-        outbox.put("unread").unwrap();
-        assert!(!outbox.flush(Duration::from_millis(10)));
+    fn flush_gives_up_at_the_timeout() {
+        let queue = WriteQueue::new();
+        queue.put("unread").unwrap();
+        assert!(!queue.flush(Duration::from_millis(10)));
     }
 }

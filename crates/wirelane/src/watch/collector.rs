@@ -1,4 +1,4 @@
-//! One who collects, on a thread of its own, when asked.
+//! A collector: reads on request, on its own thread.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,8 +7,8 @@ use doctor::watch::Run;
 
 use crate::output::Failure;
 
-/// A thread that looks at one kind of thing. Nobody asks: it sleeps. It hangs: who asks waits for it once, until it comes
-/// back is told at once that it does not, and no second one is started.
+/// A thread that reads one kind of metrics. It sleeps until a reading is requested. If it hangs, only the first caller waits
+/// until its deadline; later callers fail immediately until it returns, and no second thread is started.
 #[derive(Debug)]
 pub(super) struct Collector<T> {
     name: &'static str,
@@ -19,19 +19,19 @@ pub(super) struct Collector<T> {
 #[derive(Debug)]
 struct Shared<T> {
     state: Mutex<State<T>>,
-    /// For the collector: somebody asks.
-    asked: Condvar,
-    /// For who asks: there is something new.
-    told: Condvar,
+    /// For the thread: a reading is requested.
+    requested: Condvar,
+    /// For callers: a reading is finished.
+    finished: Condvar,
 }
 
 #[derive(Debug)]
 struct State<T> {
-    wanted: bool,
-    over: bool,
-    /// When what is in flight was begun.
-    begun: Option<Instant>,
-    /// Whether somebody has waited for it in vain.
+    is_requested: bool,
+    is_stopping: bool,
+    /// When the running reading was started.
+    started: Option<Instant>,
+    /// Whether a caller has waited for it until its deadline.
     late: bool,
     latest: Option<Latest<T>>,
 }
@@ -40,72 +40,78 @@ struct State<T> {
 struct Latest<T> {
     at: Instant,
     took: Duration,
-    told: Result<Arc<T>, String>,
+    reading: Result<Arc<T>, String>,
 }
 
-/// What a collector was asked for, to be waited for.
+/// A requested reading: it must not be older than this.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked(Instant);
+pub(super) struct Request(Instant);
 
 impl<T: Send + Sync + 'static> Collector<T> {
-    /// Starts the thread. What is younger than `every` is told again.
+    /// Starts the thread. A reading younger than `every` is reused.
     pub(super) fn start(
         name: &'static str,
         every: Duration,
         work: impl FnMut() -> Result<T, String> + Send + 'static,
     ) -> Result<Self, Failure> {
-        let state = State { wanted: false, over: false, begun: None, late: false, latest: None };
+        let state = State {
+            is_requested: false,
+            is_stopping: false,
+            started: None,
+            late: false,
+            latest: None,
+        };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
-            asked: Condvar::new(),
-            told: Condvar::new(),
+            requested: Condvar::new(),
+            finished: Condvar::new(),
         });
-        let of_thread = shared.clone();
+        let thread_shared = shared.clone();
         let thread = std::thread::Builder::new().name(format!("collect-{name}"));
         thread
-            .spawn(move || of_thread.work(work))
+            .spawn(move || thread_shared.work(work))
             .map_err(|error| Failure::failed(format!("start a thread for {name}: {error}")))?;
         Ok(Collector { name, every, shared })
     }
 
-    /// Whether it has looked before.
+    /// Whether it has finished a reading.
     pub(super) fn is_used(&self) -> bool {
         self.shared.lock().latest.is_some()
     }
 
-    /// Asks for what is not too old.
-    pub(super) fn ask(&self, now: Instant) -> Asked {
+    /// Requests a reading that is not too old.
+    pub(super) fn request(&self, now: Instant) -> Request {
         let mut state = self.shared.lock();
         let fresh = state.latest.as_ref().filter(|latest| {
             let age = now.saturating_duration_since(latest.at);
             age < self.every
         });
         if let Some(fresh) = fresh {
-            return Asked(fresh.at);
+            return Request(fresh.at);
         }
-        // One that is in flight will do: it is not told yet.
-        if state.begun.is_none() {
-            state.wanted = true;
-            self.shared.asked.notify_one();
+        // A running reading is new enough.
+        if state.started.is_none() {
+            state.is_requested = true;
+            self.shared.requested.notify_one();
         }
-        Asked(now)
+        Request(now)
     }
 
-    /// What was asked for, if it comes in time, and how it went.
-    pub(super) fn wait(&self, asked: Asked, deadline: Instant) -> (Option<Arc<T>>, Run) {
+    /// Waits for the reading until the deadline, and reports how it went.
+    pub(super) fn wait(&self, request: Request, deadline: Instant) -> (Option<Arc<T>>, Run) {
         let mut state = self.shared.lock();
         loop {
             let now = Instant::now();
-            if let Some(latest) = state.latest.as_ref().filter(|latest| latest.at >= asked.0) {
-                return (latest.told.as_ref().ok().cloned(), self.run(latest, now));
+            if let Some(latest) = state.latest.as_ref().filter(|latest| latest.at >= request.0) {
+                return (latest.reading.as_ref().ok().cloned(), self.run(latest, now));
             }
             let left = deadline.saturating_duration_since(now);
             if state.late || left.is_zero() {
                 state.late = true;
-                let begun = state.begun.unwrap_or(asked.0);
-                return (None, self.no_answer(now.saturating_duration_since(begun)));
+                let started = state.started.unwrap_or(request.0);
+                return (None, self.no_answer(now.saturating_duration_since(started)));
             }
-            let woken = self.shared.told.wait_timeout(state, left);
+            let woken = self.shared.finished.wait_timeout(state, left);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -113,10 +119,10 @@ impl<T: Send + Sync + 'static> Collector<T> {
     fn run(&self, latest: &Latest<T>, now: Instant) -> Run {
         Run {
             collector: self.name.to_owned(),
-            success: latest.told.is_ok(),
+            success: latest.reading.is_ok(),
             seconds: latest.took.as_secs_f64(),
             age_seconds: now.saturating_duration_since(latest.at).as_secs_f64(),
-            why: latest.told.as_ref().err().cloned(),
+            why: latest.reading.as_ref().err().cloned(),
         }
     }
 
@@ -126,7 +132,7 @@ impl<T: Send + Sync + 'static> Collector<T> {
             success: false,
             seconds: since.as_secs_f64(),
             age_seconds: since.as_secs_f64(),
-            why: Some("it does not answer: a driver or library hangs".to_owned()),
+            why: Some("does not answer: a driver or library hangs".to_owned()),
         }
     }
 }
@@ -139,31 +145,31 @@ impl<T> Shared<T> {
     fn work(&self, mut work: impl FnMut() -> Result<T, String>) {
         loop {
             let mut state = self.lock();
-            while !state.wanted && !state.over {
-                state = self.asked.wait(state).unwrap_or_else(PoisonError::into_inner);
+            while !state.is_requested && !state.is_stopping {
+                state = self.requested.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            if state.over {
+            if state.is_stopping {
                 return;
             }
-            state.wanted = false;
-            let begun = Instant::now();
-            state.begun = Some(begun);
+            state.is_requested = false;
+            let started = Instant::now();
+            state.started = Some(started);
             drop(state);
-            let told = work().map(Arc::new);
+            let reading = work().map(Arc::new);
             let at = Instant::now();
             let mut state = self.lock();
-            state.begun = None;
+            state.started = None;
             state.late = false;
-            state.latest = Some(Latest { at, took: at - begun, told });
-            self.told.notify_all();
+            state.latest = Some(Latest { at, took: at - started, reading });
+            self.finished.notify_all();
         }
     }
 }
 
 impl<T> Drop for Collector<T> {
     fn drop(&mut self) {
-        self.shared.lock().over = true;
-        self.shared.asked.notify_one();
+        self.shared.lock().is_stopping = true;
+        self.shared.requested.notify_one();
     }
 }
 
@@ -173,55 +179,59 @@ mod tests {
 
     use super::*;
 
-    fn asks(collector: &Collector<u32>, patience: Duration) -> (Option<u32>, Run) {
+    fn read(collector: &Collector<u32>, timeout: Duration) -> (Option<u32>, Run) {
         let now = Instant::now();
-        let asked = collector.ask(now);
-        let (told, run) = collector.wait(asked, now + patience);
-        (told.map(|number| *number), run)
+        let request = collector.request(now);
+        let (reading, run) = collector.wait(request, now + timeout);
+        (reading.map(|number| *number), run)
     }
 
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn what_is_young_is_told_again_and_nothing_is_done_unasked() {
-        let mut looks = 0;
+    fn a_recent_reading_is_reused() {
+        let mut readings = 0;
         let count = move || {
-            looks += 1;
-            Ok(looks)
+            readings += 1;
+            Ok(readings)
         };
         let collector = Collector::start("test", LONG, count).expect("a thread");
-        assert_eq!(asks(&collector, LONG).0, Some(1));
-        let (told, run) = asks(&collector, LONG);
-        assert_eq!((told, run.success), (Some(1), true), "no second look within the interval");
+        assert_eq!(read(&collector, LONG).0, Some(1));
+        let (reading, run) = read(&collector, LONG);
+        assert_eq!(
+            (reading, run.success),
+            (Some(1), true),
+            "no second reading within the interval"
+        );
     }
 
     #[test]
-    fn one_that_hangs_is_waited_for_once_and_heard_again_when_it_comes_back() {
+    fn a_hanging_collector_is_waited_for_once_and_used_again_when_it_returns() {
         let (go, gate) = mpsc::channel::<()>();
-        let mut looks = 0;
+        let mut readings = 0;
         let hang = move || {
-            looks += 1;
-            gate.recv().map_err(|_| "over".to_owned())?;
-            Ok(looks)
+            readings += 1;
+            gate.recv().map_err(|_| "closed".to_owned())?;
+            Ok(readings)
         };
         let collector = Collector::start("test", Duration::ZERO, hang).expect("a thread");
-        let (told, run) = asks(&collector, Duration::from_millis(1));
-        assert_eq!((told, run.success), (None, false));
+        let (reading, run) = read(&collector, Duration::from_millis(1));
+        assert_eq!((reading, run.success), (None, false));
         assert!(run.why.is_some_and(|why| why.contains("does not answer")));
-        // Another would wait for ever if it waited for the deadline.
-        assert_eq!(asks(&collector, LONG * 1000).0, None, "told at once");
-        go.send(()).expect("it waits");
-        go.send(()).expect("it will wait");
-        while asks(&collector, LONG).0.is_none() {
+        // This would take hours if it waited for the deadline.
+        assert_eq!(read(&collector, LONG * 1000).0, None, "fails immediately");
+        go.send(()).expect("the first reading waits");
+        go.send(()).expect("the second reading will wait");
+        while read(&collector, LONG).0.is_none() {
             std::thread::yield_now();
         }
     }
 
     #[test]
-    fn a_failure_is_told_with_its_reason() {
+    fn a_failure_has_its_reason() {
         let fail = || Err("no such thing".to_owned());
         let collector = Collector::<u32>::start("test", LONG, fail).expect("a thread");
-        let (told, run) = asks(&collector, LONG);
-        assert_eq!((told, run.why.as_deref()), (None, Some("no such thing")));
+        let (reading, run) = read(&collector, LONG);
+        assert_eq!((reading, run.why.as_deref()), (None, Some("no such thing")));
     }
 }

@@ -1,7 +1,7 @@
-//! Looks at a machine again and again, for the exporter and for `top`.
+//! Periodic readings of a machine, for the exporter and for `top`.
 //!
-//! Each collector has a thread of its own and is asked when somebody wants a frame: a driver or library that hangs costs what
-//! it would have told, and holds up nobody. What was collected less than an interval ago is told again.
+//! Each collector has its own thread, and reads when a frame is requested. If a driver or library hangs, its readings are
+//! missing, and the others are not delayed. A reading younger than the interval is reused.
 
 mod collector;
 
@@ -14,22 +14,22 @@ use node::answers::{Holders, Nvml};
 use node::watch::{GpuSample, GpuWatch, Usage};
 
 use crate::output::Failure;
-use collector::{Asked, Collector};
+use collector::{Collector, Request};
 
 /// What is watched, and how often.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    /// RDMA devices, and the machine itself, are looked at no more often than this.
+    /// Minimum interval between readings of RDMA devices and of the machine itself.
     pub(crate) rdma_every: Duration,
-    /// GPUs are looked at no more often than this.
+    /// Minimum interval between readings of GPUs.
     pub(crate) gpu_every: Duration,
-    /// What is watched of RDMA devices.
+    /// What is read of RDMA devices.
     pub(crate) rdma: Settings,
-    /// Whether GPUs are looked at.
+    /// Whether GPUs are read.
     pub(crate) gpu: bool,
     /// Whether CPUs and memory are.
     pub(crate) host: bool,
-    /// Whether it is asked who holds RDMA resources.
+    /// Whether the RDMA resources of processes are read.
     pub(crate) processes: bool,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Watcher {
     processes: Option<Collector<Holders>>,
 }
 
-/// The GPUs, or why there are none: an answer, not a failure.
+/// The GPUs, or why there are none, which is not a failure.
 #[derive(Debug)]
 struct Gpus {
     nvml: Nvml,
@@ -71,7 +71,7 @@ struct Machine {
 }
 
 impl Watcher {
-    /// Starts the collectors. `tree` opens the machine; each collector has one of its own.
+    /// Starts the collectors. `tree` opens the machine, for each collector separately.
     pub(crate) fn start(
         tree: impl Fn() -> Result<Tree, Failure>,
         plan: Plan,
@@ -84,15 +84,15 @@ impl Watcher {
         })
     }
 
-    /// One look; what does not answer in time is not in it, and its run says so.
-    pub(crate) fn frame(&self, patience: Duration) -> Frame {
+    /// One frame. Collectors that do not answer in time are missing, with the reason in their run.
+    pub(crate) fn frame(&self, timeout: Duration) -> Frame {
         let now = Instant::now();
-        let deadline = now + patience;
-        // All work at once; only then is anybody waited for.
-        let rdma = self.rdma.ask(now);
-        let host = ask(&self.host, now);
-        let processes = ask(&self.processes, now);
-        let gpu = self.others_are_used().then(|| ask(&self.gpu, now));
+        let deadline = now + timeout;
+        // All collectors read in parallel before the first wait.
+        let rdma = self.rdma.request(now);
+        let host = request(&self.host, now);
+        let processes = request(&self.processes, now);
+        let gpu = self.others_are_used().then(|| request(&self.gpu, now));
         let mut runs = Vec::new();
         let (looked, run) = self.rdma.wait(rdma, deadline);
         runs.push(run);
@@ -101,7 +101,7 @@ impl Watcher {
             run.success = holders.why.is_none();
             run.why.clone_from(&holders.why);
         });
-        let gpu = gpu.unwrap_or_else(|| ask(&self.gpu, now));
+        let gpu = gpu.unwrap_or_else(|| request(&self.gpu, now));
         let none = |gpus: &Gpus, run: &mut Run| run.why.clone_from(&gpus.none);
         let gpus = wait(&self.gpu, gpu, deadline, &mut runs, none);
         let looked = looked.as_deref().cloned().unwrap_or_default();
@@ -120,8 +120,8 @@ impl Watcher {
         }
     }
 
-    /// Whether all but the GPUs have been looked at before. A GPU's library that hangs while it is loaded holds the dynamic
-    /// linker's lock, which every other thread needs for a moment when it works for the first time.
+    /// Whether all but the GPUs have been read before. A GPU library that hangs while it is loaded holds the dynamic
+    /// linker's lock, which every other thread needs for its first reading.
     fn others_are_used(&self) -> bool {
         self.rdma.is_used()
             && self.host.as_ref().is_none_or(Collector::is_used)
@@ -129,24 +129,27 @@ impl Watcher {
     }
 }
 
-fn ask<T: Send + Sync + 'static>(collector: &Option<Collector<T>>, now: Instant) -> Option<Asked> {
-    collector.as_ref().map(|collector| collector.ask(now))
+fn request<T: Send + Sync + 'static>(
+    collector: &Option<Collector<T>>,
+    now: Instant,
+) -> Option<Request> {
+    collector.as_ref().map(|collector| collector.request(now))
 }
 
 fn wait<T: Send + Sync + 'static>(
     collector: &Option<Collector<T>>,
-    asked: Option<Asked>,
+    request: Option<Request>,
     deadline: Instant,
     runs: &mut Vec<Run>,
     note: impl FnOnce(&T, &mut Run),
 ) -> Option<Arc<T>> {
-    let (collector, asked) = collector.as_ref().zip(asked)?;
-    let (told, mut run) = collector.wait(asked, deadline);
-    if let Some(told) = &told {
-        note(told, &mut run);
+    let (collector, request) = collector.as_ref().zip(request)?;
+    let (reading, mut run) = collector.wait(request, deadline);
+    if let Some(reading) = &reading {
+        note(reading, &mut run);
     }
     runs.push(run);
-    told
+    reading
 }
 
 fn rdma(tree: Tree, plan: &Plan) -> Result<Collector<RdmaSample>, Failure> {
@@ -155,11 +158,11 @@ fn rdma(tree: Tree, plan: &Plan) -> Result<Collector<RdmaSample>, Failure> {
 }
 
 fn gpu(tree: Tree, plan: &Plan) -> Result<Collector<Gpus>, Failure> {
-    // Those of the running machine by a session that stays; others are as they were.
+    // On the running machine, over a session that stays open; in a snapshot they are fixed.
     let mut watch = tree.is_live().then(GpuWatch::open);
     let look = move || match &mut watch {
         None => Ok(Gpus { nvml: tree.answers().nvml().cloned().unwrap_or_default(), none: None }),
-        Some(watch) => match watch.sample(LONGEST) {
+        Some(watch) => match watch.sample(GPU_TIMEOUT) {
             GpuSample::Gpus(nvml) => Ok(Gpus { nvml, none: None }),
             GpuSample::NoGpus(why) => Ok(Gpus { nvml: Nvml::default(), none: Some(why) }),
             GpuSample::Failed(why) => Err(why),
@@ -182,5 +185,5 @@ fn processes(tree: Tree, plan: &Plan) -> Result<Collector<Holders>, Failure> {
     Collector::start("processes", plan.rdma_every, look)
 }
 
-/// A look that takes longer is told as a failure, and the next one finds out whether it is over.
-const LONGEST: Duration = Duration::from_secs(60);
+/// A reading that takes longer is reported as a failure, and the next one checks whether it has finished.
+const GPU_TIMEOUT: Duration = Duration::from_secs(60);

@@ -400,7 +400,7 @@ fn bench_says_what_went_wrong() {
         ["bench", "--keys", "40000", "--value-size", "4096", "--ops", "2000", "--read-ratio", "1"];
     let output = store.run(&many);
     assert_eq!(output.status.code(), Some(1), "not all of them have room");
-    assert!(stderr(&output).contains("is missing: the store has no room"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is missing: the store was too small"), "{}", stderr(&output));
     assert_eq!(store.run(&["bench", "--read-ratio", "1.5"]).status.code(), Some(2));
     store.refused(
         &["--buffer", "1MiB", "bench", "--value-size", "1MiB"],

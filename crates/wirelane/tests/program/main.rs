@@ -532,7 +532,7 @@ mod serve {
         });
         assert_eq!(server.get("/healthz"), "ok\n");
         let told = server.log.by_ref().map(|line| line.expect("text"));
-        assert!({ told }.any(|line| line.contains("lines of this log were dropped")));
+        assert!({ told }.any(|line| line.contains("log lines were dropped")));
     }
 
     #[test]

@@ -104,7 +104,7 @@ fn an_expired_certificate_is_refused_and_counted_and_others_go_on() {
     site.authority.sign("node1", &Good::Now);
     site.authority.sign("old", &Good::LongAgo);
     done(&site.kv(&server, "ca", "node1", &["put", "a", "b"]));
-    let expired = ["our certificate has expired", "--tls-client-ca"];
+    let expired = ["the client's certificate has expired", "--tls-client-ca"];
     refused(&site.kv(&server, "ca", "old", &["get", "a"]), &expired);
     assert_eq!(done(&site.kv(&server, "ca", "node1", &["get", "a"])).trim_end(), "b");
     let counted = "wirelane_access_refused_total{reason=\"wrong_certificate\"} 1";
@@ -118,17 +118,17 @@ fn an_unknown_caller_is_trusted_by_neither_end() {
     let server = site.serve(&[]);
     let unknown_caller = Authority::new(site.folder.path(), "unknown caller");
     unknown_caller.sign("node2", &Good::Now);
-    let signed = ["it does not trust who signed our certificate"];
+    let signed = ["does not trust the CA of the client's certificate"];
     refused(&site.kv(&server, "ca", "node2", &["ls"]), &signed);
     refused(
         &site.kv(&server, "unknown caller", "node2", &["ls"]),
-        &["its certificate is not good"],
+        &["the server's certificate is not valid"],
     );
     drop(server);
     site.authority.sign("server", &Good::LongAgo);
     site.authority.sign("node1", &Good::Now);
     let server = site.serve(&[]);
-    refused(&site.kv(&server, "ca", "node1", &["ls"]), &["its certificate is not good", "expired"]);
+    refused(&site.kv(&server, "ca", "node1", &["ls"]), &["the server's certificate is not valid", "expired"]);
 }
 
 #[test]

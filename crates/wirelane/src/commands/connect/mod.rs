@@ -82,7 +82,7 @@ pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> 
     let settings = Settings::load(global)?.settings;
     logging::start(global, &settings);
     let mut links = endpoint::settings(global, &settings, args.credentials.auth_method(global)?)?;
-    args.transport.narrow(args.policy, &mut links)?;
+    args.transport.restrict(args.policy, &mut links)?;
     let (sender, events) = tokio::sync::mpsc::unbounded_channel();
     if args.watch {
         // The receiver is gone once the program ends.

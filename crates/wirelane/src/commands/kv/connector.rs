@@ -80,7 +80,7 @@ impl StoreArgs {
         logging::start(global, &settings);
         let mut links =
             endpoint::settings(global, &settings, self.credentials.auth_method(global)?)?;
-        self.transport.narrow(None, &mut links)?;
+        self.transport.restrict(None, &mut links)?;
         let servers = match &self.server_addr {
             Some(url) => vec![url.0.clone()],
             None => self.server.clone(),

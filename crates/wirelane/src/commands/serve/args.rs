@@ -114,7 +114,7 @@ impl ServeArgs {
         security: &Security,
     ) -> Result<link::Settings, Failure> {
         let mut links = endpoint::settings(global, settings, security.auth_method())?;
-        self.transport.narrow(None, &mut links)?;
+        self.transport.restrict(None, &mut links)?;
         links.max_peers = self.max_clients() as usize;
         links.max_rails = self.domains.map_or(links.max_rails, usize::from);
         links.require_authentication = !security.anonymous;

@@ -140,7 +140,7 @@ impl TopArgs {
     fn prober(&self, global: &Global) -> Result<Option<Prober>, Failure> {
         let Some(peer) = self.peer.clone() else { return Ok(None) };
         let settings = Settings::load(global)?.settings;
-        let links = endpoint::settings(global, &settings, self.caller.known(global)?)?;
+        let links = endpoint::settings(global, &settings, self.caller.auth_method(global)?)?;
         let tickets = self.caller.tickets()?;
         Prober::start(probe::Plan { peer, links, tickets }).map(Some)
     }

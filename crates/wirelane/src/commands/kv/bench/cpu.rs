@@ -1,4 +1,4 @@
-//! How much CPU time the store has used: by its own word over HTTP, or from /proc where it runs here.
+//! The CPU time of the store: from its metrics over HTTP, or from /proc if it is local.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::arguments::peer::Peer;
 use crate::output::Failure;
 
-/// Where a store serves HTTP.
+/// The HTTP address of a store.
 #[derive(Debug, Clone)]
 pub(crate) struct HttpUrl(Peer);
 
@@ -22,27 +22,27 @@ impl FromStr for HttpUrl {
     }
 }
 
-/// Reads it, before and after.
+/// Reads the CPU time.
 #[derive(Debug)]
 pub(super) enum Meter {
     Http(SocketAddr),
     Process(u32),
-    /// Nobody can tell.
+    /// Not available.
     None,
 }
 
 impl Meter {
-    /// What the user named must answer; a store that is not on this machine need not be known.
+    /// With --http the address must answer; otherwise only a local store is measured.
     pub(super) fn new(url: Option<&HttpUrl>, store: Option<SocketAddr>) -> Result<Self, Failure> {
         let Some(HttpUrl(peer)) = url else {
             return Ok(store.and_then(listener).map_or(Meter::None, Meter::Process));
         };
         let addresses = peer.resolve()?;
-        let answering = addresses.into_iter().find(|address| told(*address).is_some());
+        let answering = addresses.into_iter().find(|address| from_metrics(*address).is_some());
         answering.map(Meter::Http).ok_or_else(|| {
             Failure::failed(format!(
-                "read process_cpu_seconds_total from http://{peer}/metrics: it is not told there — name \
-                 where the store serves HTTP (one that wants credentials, with its --metrics), or leave --http out"
+                "read process_cpu_seconds_total from http://{peer}/metrics: no such metric — pass the HTTP address \
+                 of the store (its --metrics address if --http requires credentials), or omit --http"
             ))
         })
     }
@@ -50,16 +50,16 @@ impl Meter {
     /// Seconds so far.
     pub(super) fn read(&self) -> Option<f64> {
         match self {
-            Meter::Http(address) => told(*address),
-            Meter::Process(pid) => used(*pid),
+            Meter::Http(address) => from_metrics(*address),
+            Meter::Process(pid) => from_proc(*pid),
             Meter::None => None,
         }
     }
 }
 
-/// What the store tells to Prometheus.
-fn told(address: SocketAddr) -> Option<f64> {
-    cpu_seconds(&web::get(address, "/metrics", PATIENCE, MAX_BYTES).ok()?)
+/// From the metrics of the store.
+fn from_metrics(address: SocketAddr) -> Option<f64> {
+    cpu_seconds(&web::get(address, "/metrics", TIMEOUT, MAX_BYTES).ok()?)
 }
 
 fn cpu_seconds(metrics: &str) -> Option<f64> {
@@ -69,8 +69,8 @@ fn cpu_seconds(metrics: &str) -> Option<f64> {
     })
 }
 
-/// What the kernel has counted for all threads of a process.
-fn used(pid: u32) -> Option<f64> {
+/// The sum of all threads of a process.
+fn from_proc(pid: u32) -> Option<f64> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let times = threads.filter_map(|thread| {
         let file = thread.ok()?.path().join("schedstat");
@@ -79,7 +79,7 @@ fn used(pid: u32) -> Option<f64> {
     Some(times.sum::<u64>() as f64 / 1e9)
 }
 
-/// The process of this machine that listens there.
+/// The local process that listens on an address.
 fn listener(address: SocketAddr) -> Option<u32> {
     if !address.ip().is_loopback() {
         return None;
@@ -108,7 +108,7 @@ fn listening(table: &str, port: u16) -> Option<String> {
     })
 }
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_BYTES: usize = 4 << 20;
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_of_this_machine_is_found_and_its_time_read() {
+    fn a_local_listener_is_found_and_its_time_read() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let meter = Meter::new(None, listener.local_addr().ok()).unwrap();
         assert!(matches!(meter, Meter::Process(pid) if pid == std::process::id()), "{meter:?}");
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_is_read_whatever_its_prefix() {
+    fn the_metric_is_found_with_any_prefix() {
         let text = "# HELP x y\nwirelane_other 7\nwirelane_process_cpu_seconds_total 1.5\n";
         assert_eq!(cpu_seconds(text), Some(1.5));
         assert_eq!(cpu_seconds("nothing"), None);

@@ -1,37 +1,37 @@
-//! Stores every key before anything is measured.
+//! Stores every key before the measurement.
 
 use std::time::Instant;
 
 use kv_client::{Client, PutOptions};
 
-use super::pattern::Proof;
+use super::pattern::ValuePattern;
 use super::plan::Plan;
 use crate::output;
 use crate::output::Failure;
 
 /// The name of a key.
-pub(super) fn key(number: u32) -> [u8; KEY] {
+pub(super) fn key(number: u32) -> [u8; KEY_BYTES] {
     let mut key = *b"bench/0000000000";
     let mut rest = number;
-    for digit in key[KEY - DIGITS..].iter_mut().rev() {
+    for digit in key[KEY_BYTES - DIGITS..].iter_mut().rev() {
         *digit = b'0' + (rest % 10) as u8;
         rest /= 10;
     }
     key
 }
 
-/// Stores all of them. Says how many seconds it took.
+/// Stores all keys. Returns the seconds it took.
 pub(super) fn load(client: &mut Client, plan: &Plan) -> Result<f64, Failure> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let bar = output::steps(plan.keys.into(), "loading");
-    let (proof, mut value) = (Proof::new(plan.value_size), Vec::new());
-    let together = (TOGETHER / plan.value_size.max(1)).clamp(1, 64) as u32;
+    let (pattern, mut value) = (ValuePattern::new(plan.value_size), Vec::new());
+    let batch = (BATCH_BYTES / plan.value_size.max(1)).clamp(1, 64) as u32;
     let mut tokens = Vec::new();
     let mut next = 0;
     while next < plan.keys {
-        let end = plan.keys.min(next.saturating_add(together));
+        let end = plan.keys.min(next.saturating_add(batch));
         for number in next..end {
-            proof.fill(number, 0, &mut value);
+            pattern.fill(number, 0, &mut value);
             tokens.push((number, client.begin_put(&key(number), &value, &PutOptions::default())?));
         }
         for (number, token) in tokens.drain(..) {
@@ -45,10 +45,10 @@ pub(super) fn load(client: &mut Client, plan: &Plan) -> Result<f64, Failure> {
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    Ok(begun.elapsed().as_secs_f64())
+    Ok(started.elapsed().as_secs_f64())
 }
 
 const DIGITS: usize = 10;
-const KEY: usize = 16;
-/// Bytes in flight at once.
-const TOGETHER: usize = 4 << 20;
+const KEY_BYTES: usize = 16;
+/// Bytes in flight.
+const BATCH_BYTES: usize = 4 << 20;

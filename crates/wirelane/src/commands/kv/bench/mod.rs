@@ -1,8 +1,8 @@
-//! `wirelane kv bench`: loads keys, asks for them as fast as they come, checks every value, and says how fast
-//! it was.
+//! `wirelane kv bench`: stores keys, requests them as fast as possible, verifies every value, and reports rate and
+//! latency.
 //!
-//! One client is a thread with a connection of its own (`runner.rs`, hot); what it asks for next is
-//! `workload.rs`, what proves a value is `pattern.rs`.
+//! Each client is a thread with its own connection (`runner.rs`, hot); `workload.rs` chooses the next request,
+//! `pattern.rs` verifies values.
 
 mod cpu;
 mod load;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use kv_client::Client;
 
-use super::connector::{StoreArgs, StoreReach};
+use super::connector::{Connector, StoreArgs};
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -31,19 +31,19 @@ use report::Report;
 use runner::Runner;
 use tally::Tally;
 
-pub(super) fn run(global: &Global, way: &StoreArgs, args: &BenchArgs) -> Result<Exit, Failure> {
-    let mut way = way.prepare(global)?;
+pub(super) fn run(global: &Global, store: &StoreArgs, args: &BenchArgs) -> Result<Exit, Failure> {
+    let mut connector = store.prepare(global)?;
     let plan = Plan::new(args)?;
-    way.buffer = way.buffer.or_else(|| plan.buffer());
+    connector.buffer = connector.buffer.or_else(|| plan.buffer());
     let mut clients = Vec::new();
     for _ in 0..plan.clients {
-        clients.push(way.connect()?);
+        clients.push(connector.connect()?);
     }
-    plan.fits(&clients[0])?;
+    plan.check_size(&clients[0])?;
     let link = clients[0].explain();
     let loaded = load::load(&mut clients[0], &plan)?;
     if args.fill_only {
-        return filled(&way, &clients[0], args, &plan, loaded);
+        return report_fill(&connector, &clients[0], args, &plan, loaded);
     }
     let meter = Meter::new(args.http.as_ref(), link.as_ref().map(|link| link.peer))?;
     let (tally, seconds, server_cpu_s) = measure(clients, &plan, &meter)?;
@@ -54,13 +54,13 @@ pub(super) fn run(global: &Global, way: &StoreArgs, args: &BenchArgs) -> Result<
     }
     match tally.first_error {
         Some(why) => {
-            Err(Failure::no(format!("{} of {} went wrong: {why}", tally.errors, tally.ops)))
+            Err(Failure::no(format!("{} of {} requests failed: {why}", tally.errors, tally.ops)))
         }
         None => Ok(Exit::Done),
     }
 }
 
-/// All clients at once.
+/// Runs all clients in parallel.
 fn measure(
     clients: Vec<Client>,
     plan: &Plan,
@@ -79,45 +79,50 @@ fn measure(
         };
         let threads: Vec<_> = clients.into_iter().enumerate().map(work).collect();
         start.wait();
-        let (before, begun) = (meter.read(), Instant::now());
-        draw(plan, progress, begun, || threads.iter().all(thread::ScopedJoinHandle::is_finished));
+        let (before, started) = (meter.read(), Instant::now());
+        draw_progress(plan, progress, started, || {
+            threads.iter().all(thread::ScopedJoinHandle::is_finished)
+        });
         for thread in threads {
             let (tally, ended) = thread.join().expect("a client does not panic");
             all.add(tally);
-            seconds = f64::max(seconds, ended.duration_since(begun).as_secs_f64());
+            seconds = f64::max(seconds, ended.duration_since(started).as_secs_f64());
         }
         spent = meter.read().zip(before).map(|(after, before)| after - before);
     });
     Ok((all, seconds, spent))
 }
 
-/// How far it is, for who waits at a terminal.
-fn draw(plan: &Plan, progress: &AtomicU64, begun: Instant, over: impl Fn() -> bool) {
+/// Draws a progress bar on a terminal, until the clients have finished.
+fn draw_progress(plan: &Plan, progress: &AtomicU64, started: Instant, finished: impl Fn() -> bool) {
     let total = plan.steps();
     let Some(bar) = output::steps(total, "measuring") else { return };
-    while !over() {
+    while !finished() {
         bar.set_position(match plan.duration {
-            Some(_) => begun.elapsed().as_millis() as u64,
+            Some(_) => started.elapsed().as_millis() as u64,
             None => progress.load(Ordering::Relaxed),
         });
-        thread::sleep(GLANCE);
+        thread::sleep(PROGRESS_INTERVAL);
     }
     bar.finish_and_clear();
 }
 
-fn filled(
-    way: &StoreReach,
+fn report_fill(
+    connector: &Connector,
     client: &Client,
     args: &BenchArgs,
     plan: &Plan,
     seconds: f64,
 ) -> Result<Exit, Failure> {
     let (keys, size) = (plan.keys, plan.value_size);
-    way.tell_people(client, &format!("stored {keys} values of {size} bytes in {seconds:.2} s"));
+    connector.report_interactive(
+        client,
+        &format!("stored {keys} values of {size} bytes in {seconds:.2} s"),
+    );
     if args.json {
         output::json(&serde_json::json!({ "keys": keys, "value_size": size, "seconds": seconds }))?;
     }
     Ok(Exit::Done)
 }
 
-const GLANCE: Duration = Duration::from_millis(100);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);

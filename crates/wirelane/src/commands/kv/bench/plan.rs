@@ -72,7 +72,7 @@ enum DistArg {
     Zipf,
 }
 
-/// The same, to be measured by.
+/// The checked plan.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) ops: u64,
@@ -105,31 +105,31 @@ impl Plan {
         })
     }
 
-    /// A larger buffer than usual, if values in flight need one.
+    /// A receive buffer larger than the default, if values in flight need it.
     pub(super) fn buffer(&self) -> Option<usize> {
         let wanted = self.value_size.saturating_mul(self.depth.max(2)).saturating_mul(3);
         (wanted > 64 << 20).then_some(wanted.min(MAX_BUFFER))
     }
 
-    /// Whether the store takes such values, and by one request.
-    pub(super) fn fits(&self, client: &Client) -> Result<(), Failure> {
-        let most = client.max_at_once();
-        if self.value_size > most {
-            let (given, most) = (size::format(self.value_size), size::format(most));
+    /// Fails if one request cannot transfer a value.
+    pub(super) fn check_size(&self, client: &Client) -> Result<(), Failure> {
+        let max = client.max_at_once();
+        if self.value_size > max {
+            let (size, max) = (size::format(self.value_size), size::format(max));
             return Err(Failure::usage(format!(
-                "--value-size {given}: {most} are the most that one request moves with this store and \
-                 --buffer — measure shorter values"
+                "--value-size {size}: the maximum of one request with this store and --buffer is {max} — \
+                 use smaller values"
             )));
         }
         Ok(())
     }
 
-    /// What a progress bar counts: requests, or milliseconds.
+    /// The length of the progress bar: requests, or milliseconds.
     pub(super) fn steps(&self) -> u64 {
         self.duration.map_or(self.ops, |time| time.as_millis() as u64)
     }
 
-    /// How many requests are this client's.
+    /// The number of requests of one client.
     pub(super) fn share(&self, client: usize) -> u64 {
         let clients = self.clients as u64;
         match self.duration {
@@ -149,7 +149,7 @@ impl Plan {
 
 fn ratio(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));
-    number.ok_or_else(|| "write a number from 0.0 (all store) to 1.0 (all fetch)".to_owned())
+    number.ok_or_else(|| "write a number from 0.0 (only puts) to 1.0 (only gets)".to_owned())
 }
 
 const MAX_BUFFER: usize = 4 << 30;

@@ -1,4 +1,4 @@
-//! What was measured: for people, and as JSON.
+//! The results, as text and as JSON.
 
 use fabric::link::Explanation;
 use serde::Serialize;
@@ -21,12 +21,12 @@ pub(super) struct Report {
     ops: u64,
     seconds: f64,
     ops_per_s: f64,
-    /// Of values, either way.
+    /// Of values read and written.
     bytes_per_s: f64,
     latency_us: Latency,
     verified: u64,
     errors: u64,
-    /// `null`: the store runs elsewhere, and its HTTP was not named.
+    /// `null`: the store is not local, and --http is not given.
     server_cpu_s: Option<f64>,
 }
 
@@ -73,20 +73,20 @@ impl Report {
         }
     }
 
-    /// The same for people.
+    /// As text.
     pub(super) fn text(&self) -> String {
         let Report { transport, why, op, depth, clients, keys, dist, ops, seconds, .. } = self;
         let Latency { p50, p99, p999, max } = &self.latency_us;
-        let size = size::format(self.value_size);
-        let cpu = self.server_cpu_s.map_or(String::new(), |spent| {
-            format!("; the store's CPUs were busy for {spent:.2} s")
-        });
+        let value_size = size::format(self.value_size);
+        let cpu = self
+            .server_cpu_s
+            .map_or(String::new(), |spent| format!("; the store used {spent:.2} s of CPU time"));
         format!(
-            "{op} of {size}, {depth} at a time by {clients} clients, {keys} keys {dist}, by {transport} \
+            "{op} of {value_size}, {clients} clients, depth {depth}, {keys} keys {dist}, over {transport} \
              ({why})\n\
              {:.0} ops/s, {:.3} GB/s ({ops} in {seconds:.2} s)\n\
              latency  p50 {p50:.1} µs  p99 {p99:.1} µs  p99.9 {p999:.1} µs  max {max:.1} µs\n\
-             {} values checked, {} errors{cpu}\n",
+             {} values verified, {} errors{cpu}\n",
             self.ops_per_s,
             self.bytes_per_s / 1e9,
             self.verified,

@@ -1,4 +1,4 @@
-//! One client that asks as fast as answers come: the result of the product, so nothing here allocates.
+//! One client, which sends requests as fast as replies arrive. This is the measured path, so nothing here allocates.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -6,35 +6,34 @@ use std::time::Instant;
 use kv_client::{Client, Error, Kind, Pending, PutOptions, Stored, Token, Value};
 
 use super::load::key;
-use super::pattern::Proof;
+use super::pattern::ValuePattern;
 use super::plan::Plan;
 use super::tally::Tally;
-use super::workload::Choice;
+use super::workload::Workload;
 use crate::output::exit::client_error;
 
 pub(super) struct Runner<'p> {
     client: Client,
     plan: &'p Plan,
     share: u64,
-    choice: Choice,
-    proof: Proof,
-    /// Which write is next; no two clients have the same.
+    workload: Workload,
+    pattern: ValuePattern,
+    /// The number of the last write; unique among clients.
     stamp: u64,
-    /// What is in flight.
-    asked: Vec<Asked>,
-    over: Vec<Token>,
+    in_flight: Vec<Request>,
+    completed: Vec<Token>,
     value: Vec<u8>,
     tally: Tally,
     progress: &'p AtomicU64,
-    /// Nothing more comes of it.
+    /// The connection is lost.
     is_lost: bool,
 }
 
-struct Asked {
+struct Request {
     pending: PendingCall,
     key: u32,
     name: [u8; 16],
-    begun: Instant,
+    started: Instant,
 }
 
 enum PendingCall {
@@ -63,11 +62,11 @@ impl<'p> Runner<'p> {
             client,
             plan,
             share: plan.share(number),
-            choice: Choice::new(plan.dist, plan.keys, plan.read_ratio, number as u64),
-            proof: Proof::new(plan.value_size),
+            workload: Workload::new(plan.dist, plan.keys, plan.read_ratio, number as u64),
+            pattern: ValuePattern::new(plan.value_size),
             stamp: (number as u64 + 1) << 40,
-            asked: Vec::with_capacity(plan.depth),
-            over: Vec::with_capacity(plan.depth),
+            in_flight: Vec::with_capacity(plan.depth),
+            completed: Vec::with_capacity(plan.depth),
             value: Vec::with_capacity(plan.value_size),
             tally: Tally::new(),
             progress,
@@ -75,14 +74,14 @@ impl<'p> Runner<'p> {
         }
     }
 
-    /// Asks for a while; what went wrong counts, the rest does not.
+    /// Runs the warm-up; only its errors count.
     pub(super) fn warm_up(&mut self) {
         let Some(time) = self.plan.warmup else { return };
         self.rounds(u64::MAX, Some(Instant::now() + time));
-        self.tally.begin_again();
+        self.tally.reset();
     }
 
-    /// Asks for what is its share. Says what it saw, and when the last answer came.
+    /// Sends its share of requests. Returns the results, and when the last reply arrived.
     pub(super) fn run(mut self) -> (Tally, Instant) {
         let deadline = self.plan.duration.map(|time| Instant::now() + time);
         let ended = self.rounds(self.share, deadline);
@@ -92,34 +91,33 @@ impl<'p> Runner<'p> {
     fn rounds(&mut self, mut left: u64, deadline: Option<Instant>) -> Instant {
         let mut now = Instant::now();
         while !self.is_lost {
-            let over = deadline.is_some_and(|deadline| now >= deadline);
-            if over {
+            if deadline.is_some_and(|deadline| now >= deadline) {
                 left = 0;
             }
-            let room = (self.plan.depth - self.asked.len()).min(left as usize);
-            left -= room as u64;
-            self.refill(room);
-            if self.asked.is_empty() {
+            let free = (self.plan.depth - self.in_flight.len()).min(left as usize);
+            left -= free as u64;
+            self.refill(free);
+            if self.in_flight.is_empty() {
                 break;
             }
-            if let Err(error) = self.client.ready(&mut self.over) {
+            if let Err(error) = self.client.ready(&mut self.completed) {
                 self.lost(&error);
                 break;
             }
             now = Instant::now();
-            self.take(now);
+            self.finish_completed(now);
         }
         now
     }
 
-    /// Asks for as many as came back. They travel in one batch, or in two: while the store answers one, the
-    /// other is made or taken apart here.
-    fn refill(&mut self, mut room: usize) {
-        let begun = Instant::now();
-        while room > 0 && !self.is_lost {
-            let batch = room.min(self.plan.depth.div_ceil(2));
-            room -= batch;
-            (0..batch).for_each(|_| self.ask(begun));
+    /// Sends as many requests as were completed, in one or two batches: while the store answers one, the client
+    /// encodes or decodes the other.
+    fn refill(&mut self, mut free: usize) {
+        let started = Instant::now();
+        while free > 0 && !self.is_lost {
+            let batch = free.min(self.plan.depth.div_ceil(2));
+            free -= batch;
+            (0..batch).for_each(|_| self.send(started));
             if let Err(error) = self.client.flush() {
                 self.lost(&error);
             }
@@ -127,35 +125,36 @@ impl<'p> Runner<'p> {
     }
 
     #[inline]
-    fn ask(&mut self, begun: Instant) {
-        let (key_number, reads) = (self.choice.key(), self.choice.reads());
+    fn send(&mut self, started: Instant) {
+        let (key_number, is_read) = (self.workload.key(), self.workload.is_read());
         let name = key(key_number);
-        let pending = match reads {
+        let pending = match is_read {
             true => self.client.begin_get(&name, self.plan.value_size).map(PendingCall::Get),
             false => {
                 self.stamp += 1;
-                self.proof.fill(key_number, self.stamp, &mut self.value);
+                self.pattern.fill(key_number, self.stamp, &mut self.value);
                 self.client
                     .begin_put(&name, &self.value, &PutOptions::default())
                     .map(PendingCall::Put)
             }
         };
         match pending {
-            Ok(pending) => self.asked.push(Asked { pending, key: key_number, name, begun }),
+            Ok(pending) => self.in_flight.push(Request { pending, key: key_number, name, started }),
             Err(error) => self.lost(&error),
         }
     }
 
-    fn take(&mut self, now: Instant) {
-        let mut over = std::mem::take(&mut self.over);
-        self.progress.fetch_add(over.len() as u64, Ordering::Relaxed);
-        for token in over.drain(..) {
-            let Some(at) = self.asked.iter().position(|asked| asked.pending.token() == token)
+    fn finish_completed(&mut self, now: Instant) {
+        let mut completed = std::mem::take(&mut self.completed);
+        self.progress.fetch_add(completed.len() as u64, Ordering::Relaxed);
+        for token in completed.drain(..) {
+            let Some(at) =
+                self.in_flight.iter().position(|request| request.pending.token() == token)
             else {
                 continue;
             };
-            let Asked { pending, key, name, begun } = self.asked.swap_remove(at);
-            self.tally.took(now - begun);
+            let Request { pending, key, name, started } = self.in_flight.swap_remove(at);
+            self.tally.record(now - started);
             match pending {
                 PendingCall::Get(pending) => self.check(key, &name, pending),
                 PendingCall::Put(pending) => {
@@ -165,20 +164,20 @@ impl<'p> Runner<'p> {
                 }
             }
         }
-        self.over = over;
+        self.completed = completed;
     }
 
     #[inline]
     fn check(&mut self, key: u32, name: &[u8], pending: Pending<Value>) {
         match self.client.finish_get(name, pending) {
             Ok(Some(value)) => {
-                match self.proof.holds_in(key, &value, &mut self.value) {
+                match self.pattern.matches_in_pieces(key, &value, &mut self.value) {
                     true => self.tally.verified += 1,
-                    false => self.tally.wrong(damaged(key, &value)),
+                    false => self.tally.error(damaged(key, &value)),
                 }
             }
-            Ok(None) => self.tally.wrong(format!(
-                "{} is missing: the store has no room for all keys — fewer --keys, or more --memory",
+            Ok(None) => self.tally.error(format!(
+                "{} is missing: the store was too small for all keys — use fewer --keys, or more --memory",
                 key_name(key)
             )),
             Err(error) => self.failed(&error),
@@ -187,21 +186,21 @@ impl<'p> Runner<'p> {
 
     #[cold]
     fn failed(&mut self, error: &Error) {
-        self.tally.wrong(client_error(error));
+        self.tally.error(client_error(error));
         self.is_lost |=
             matches!(error.kind(), Kind::Unavailable | Kind::Deadline | Kind::ProtocolError);
     }
 
     #[cold]
     fn lost(&mut self, error: &Error) {
-        self.tally.wrong(client_error(error));
+        self.tally.error(client_error(error));
         self.is_lost = true;
     }
 }
 
 #[cold]
 fn damaged(key: u32, value: &[u8]) -> String {
-    format!("{} has a value that was never stored there ({} bytes)", key_name(key), value.len())
+    format!("{} has a value that was never written ({} bytes)", key_name(key), value.len())
 }
 
 fn key_name(number: u32) -> String {

@@ -1,14 +1,14 @@
-//! What one client, or all of them, have seen.
+//! Counters and latencies of one client, or of all.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// Counts and times.
+/// Counters and latencies.
 pub(super) struct Tally {
     pub(super) ops: u64,
     pub(super) errors: u64,
-    /// Values that were read, and were right.
+    /// Values that were read and verified.
     pub(super) verified: u64,
     pub(super) first_error: Option<String>,
     /// In nanoseconds.
@@ -17,24 +17,24 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn new() -> Self {
-        let times = Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("bounds that fit");
+        let times = Histogram::new_with_bounds(1, MAX_LATENCY_NS, DIGITS).expect("bounds that fit");
         Tally { ops: 0, errors: 0, verified: 0, first_error: None, times }
     }
 
     #[inline]
-    pub(super) fn took(&mut self, time: Duration) {
+    pub(super) fn record(&mut self, time: Duration) {
         self.ops += 1;
         self.times.saturating_record(time.as_nanos() as u64);
     }
 
     #[cold]
-    pub(super) fn wrong(&mut self, why: String) {
+    pub(super) fn error(&mut self, why: String) {
         self.errors += 1;
         self.first_error.get_or_insert(why);
     }
 
-    /// Forgets all but what went wrong.
-    pub(super) fn begin_again(&mut self) {
+    /// Resets everything but errors.
+    pub(super) fn reset(&mut self) {
         (self.ops, self.verified) = (0, 0);
         self.times.reset();
     }
@@ -47,12 +47,12 @@ impl Tally {
         self.times.add(&other.times).expect("the same bounds");
     }
 
-    /// The time within which so many (0.0 to 1.0) were over, in microseconds.
+    /// A quantile (0.0 to 1.0) of the latency, in microseconds.
     pub(super) fn quantile_us(&self, quantile: f64) -> f64 {
         self.times.value_at_quantile(quantile) as f64 / 1e3
     }
 }
 
-/// A minute: longer than any deadline is likely to be.
-const LONGEST: u64 = 60_000_000_000;
+/// A minute: longer than usual timeouts.
+const MAX_LATENCY_NS: u64 = 60_000_000_000;
 const DIGITS: u8 = 3;
