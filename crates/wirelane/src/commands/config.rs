@@ -7,11 +7,11 @@ use serde_json::{Value as Json, json};
 
 use crate::output;
 use crate::output::{Exit, Failure};
-use crate::settings::file::{self, Unread};
+use crate::settings::file::{self, LoadError};
 use crate::settings::{
     Global, Loaded, Origin, SETTINGS, Setting, Settings, Sourced, resolve, schema,
 };
-use crate::web_config::Gate;
+use crate::web_config::AccessRules;
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
@@ -124,7 +124,7 @@ fn check(file: &Path) -> Result<Exit, Failure> {
             output::note(&format!("{}: OK ({count} {settings})", file.display()));
             Ok(Exit::Done)
         }
-        Err(Unread::Wrong(problems)) => {
+        Err(LoadError::Invalid(problems)) => {
             output::note(&file::paragraphs(&problems));
             Ok(Exit::No)
         }
@@ -132,18 +132,18 @@ fn check(file: &Path) -> Result<Exit, Failure> {
     }
 }
 
-/// With the certificates and keys that it names.
+/// Checks also the certificates and keys that it names.
 fn check_web(file: &Path) -> Result<Exit, Failure> {
-    let shown = file.display();
+    let name = file.display();
     std::fs::File::open(file)
-        .map_err(|error| Failure::failed(format!("read the web config file {shown}: {error}")))?;
-    match Gate::open(Some(file)) {
-        Ok(gate) => {
-            output::note(&format!("{shown}: OK (serves {})", gate.scheme()));
+        .map_err(|error| Failure::failed(format!("read the web config file {name}: {error}")))?;
+    match AccessRules::open(Some(file)) {
+        Ok(rules) => {
+            output::note(&format!("{name}: OK (serves {})", rules.scheme()));
             Ok(Exit::Done)
         }
-        Err(wrong) => {
-            output::note(&wrong.to_string());
+        Err(problem) => {
+            output::note(&problem.to_string());
             Ok(Exit::No)
         }
     }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_settings_file_is_the_current_one_and_says_only_defaults() {
+    fn the_published_settings_file_is_the_current_one_and_has_the_defaults() {
         let defaults = resolve(Vec::new());
         let current = schema::annotated_yaml(defaults.values.iter().map(|s| &s.value));
         assert_eq!(

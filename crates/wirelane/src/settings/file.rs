@@ -1,4 +1,4 @@
-//! A settings file: read with a limit, parsed, and matched against the table.
+//! Reads a settings file, with a size limit, and checks it against the table.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use super::value::Value;
 use super::yaml::{self, Node, Shape};
 use crate::output::Failure;
 
-/// A setting that the file gives.
+/// A setting in the file.
 #[derive(Debug)]
 pub(crate) struct Assignment {
     /// Its row in the table.
@@ -20,21 +20,21 @@ pub(crate) struct Assignment {
     pub(crate) line: usize,
 }
 
-/// Why a file gives no settings.
+/// Why a file could not be loaded.
 #[derive(Debug)]
-pub(crate) enum Unread {
-    /// It could not be read at all.
+pub(crate) enum LoadError {
+    /// It could not be read.
     Unreadable(String),
-    /// It was read and is wrong; every problem, first to last.
-    Wrong(Vec<Problem>),
+    /// It has errors; all of them, in order.
+    Invalid(Vec<Problem>),
 }
 
-impl Unread {
-    /// For commands that need the settings but are not about them.
+impl LoadError {
+    /// The failure of a command that needs the settings.
     pub(crate) fn into_failure(self) -> Failure {
         match self {
-            Unread::Unreadable(text) => Failure::failed(text),
-            Unread::Wrong(problems) => Failure::usage(paragraphs(&problems)),
+            LoadError::Unreadable(text) => Failure::failed(text),
+            LoadError::Invalid(problems) => Failure::usage(paragraphs(&problems)),
         }
     }
 }
@@ -44,13 +44,13 @@ pub(crate) fn paragraphs(problems: &[Problem]) -> String {
     problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// Reads the file. Every problem is found, not just the first, up to a screenful.
-pub(crate) fn read(file: &Path) -> Result<Vec<Assignment>, Unread> {
+/// Reads the file. Returns all problems, up to a screenful.
+pub(crate) fn read(file: &Path) -> Result<Vec<Assignment>, LoadError> {
     let text = text(file)?;
     let document = yaml::parse(&text).map_err(|error| {
         let fix = "`wirelane config show --format yaml` prints a file to start from.";
         let text = format!("{} {fix}", error.text);
-        Unread::Wrong(vec![Problem::at(file, error.line, text)])
+        LoadError::Invalid(vec![Problem::at(file, error.line, text)])
     })?;
     let mut reader = Reader { file, assignments: Vec::new(), problems: Vec::new() };
     match document.shape {
@@ -58,7 +58,7 @@ pub(crate) fn read(file: &Path) -> Result<Vec<Assignment>, Unread> {
         Shape::Map(entries) => reader.section("", &entries),
         _ => reader.problem(
             document.line,
-            "a settings file is a list of `name: value` lines, and this is not. \
+            "a settings file consists of `name: value` lines. \
              `wirelane config show --format yaml` prints a file to start from.",
         ),
     }
@@ -72,13 +72,13 @@ pub(crate) fn read(file: &Path) -> Result<Vec<Assignment>, Unread> {
         let text = format!("and {more} more problems further down");
         reader.problems.push(Problem::at(file, last.line(), text));
     }
-    Err(Unread::Wrong(reader.problems))
+    Err(LoadError::Invalid(reader.problems))
 }
 
 /// The file's text, if it is text and not too large.
-fn text(file: &Path) -> Result<String, Unread> {
+fn text(file: &Path) -> Result<String, LoadError> {
     let unreadable = |error: io::Error| {
-        Unread::Unreadable(format!(
+        LoadError::Unreadable(format!(
             "read settings file {}: {error}. Check the path and its permissions.",
             file.display()
         ))
@@ -86,16 +86,17 @@ fn text(file: &Path) -> Result<String, Unread> {
     let mut bytes = Vec::new();
     let opened = File::open(file).map_err(unreadable)?;
     opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    let wrong = |line: usize, text: String| Unread::Wrong(vec![Problem::at(file, line, text)]);
+    let invalid =
+        |line: usize, text: String| LoadError::Invalid(vec![Problem::at(file, line, text)]);
     let line_at = |offset: usize| 1 + bytes[..offset].iter().filter(|b| **b == b'\n').count();
     if let Err(error) = std::str::from_utf8(&bytes) {
         let offset = error.valid_up_to();
         let cut_off = bytes.len() - offset < 4 && bytes.len() as u64 > MAX_BYTES;
         if !cut_off {
-            return Err(wrong(
+            return Err(invalid(
                 line_at(offset),
                 format!(
-                    "not text: byte {:#04x} is not UTF-8. Give the YAML file with the settings; \
+                    "not text: byte {:#04x} is not UTF-8. Pass a YAML file with settings; \
                      `wirelane config show --format yaml` prints one to start from.",
                     bytes[offset]
                 ),
@@ -103,11 +104,11 @@ fn text(file: &Path) -> Result<String, Unread> {
         }
     }
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(wrong(
+        return Err(invalid(
             line_at(bytes.len()),
             format!(
-                "the file is larger than {} MiB, which no settings file is. Give the YAML file \
-                 with the settings; `wirelane config show --format yaml` prints one to start from.",
+                "the file is larger than {} MiB, the limit of settings files. Pass a YAML file \
+                 with settings; `wirelane config show --format yaml` prints one to start from.",
                 MAX_BYTES >> 20
             ),
         ));
@@ -154,7 +155,7 @@ impl Reader<'_> {
         let setting = &SETTINGS[row];
         if let Some(first) = self.assignments.iter().find(|a| a.row == row) {
             let text = format!(
-                "{} is given twice under two spellings, first on line {}. Remove one of the two.",
+                "{} is set twice under two spellings, first on line {}. Remove one of the two.",
                 setting.name(),
                 first.line
             );
@@ -168,7 +169,7 @@ impl Reader<'_> {
             Err(what) => self.problem(
                 line,
                 format!(
-                    "{} {what}; allowed is {}. Default: {}.",
+                    "{} {what}; allowed: {}. Default: {}.",
                     setting.name(),
                     setting.kind.allowed(),
                     setting.default_value().to_yaml()
@@ -178,8 +179,8 @@ impl Reader<'_> {
     }
 }
 
-/// The table's name for a path as its users may have written it: everything may stand under
-/// `dwcp`, and the transport's settings under `transport.amst`.
+/// The key in the table for a path in the file: everything may be below `dwcp`, and the settings
+/// of the transport below `transport.amst`.
 fn canonical(path: &str) -> String {
     let path = path.strip_prefix("dwcp.").unwrap_or(path);
     match path.strip_prefix("transport.amst.") {
@@ -197,8 +198,7 @@ fn is_section(path: &str) -> bool {
 
 fn unknown(path: &str, name: &str) -> String {
     let distance = |setting: &Setting| strsim::damerau_levenshtein(name, setting.name());
-    // Another name, not a slip of the finger, once a third of it differs; comparing is not free,
-    // and no slip makes a name of a thousand letters.
+    // Not a typo if more than a third differs. Long names are not compared, which would be slow.
     let meant = SETTINGS
         .iter()
         .filter(|_| name.len() <= 64)
@@ -206,20 +206,20 @@ fn unknown(path: &str, name: &str) -> String {
         .filter(|setting| distance(setting) <= name.chars().count() / 3);
     let advice = match meant {
         Some(setting) if setting.name() == name => {
-            format!("It belongs {}", place_of(setting.key))
+            format!("It belongs {}", section_of(setting.key))
         }
         Some(setting) => {
-            format!("Did you mean {}? Allowed there is {}", setting.key, setting.kind.allowed())
+            format!("Did you mean {}? Allowed: {}", setting.key, setting.kind.allowed())
         }
         None => "Remove it; `wirelane config show` lists every setting".to_owned(),
     };
     format!("{} is not a setting. {advice}.", quoted(path))
 }
 
-fn place_of(key: &str) -> String {
+fn section_of(key: &str) -> String {
     match key.rsplit_once('.') {
         Some((section, _)) => format!("in the section `{section}`"),
-        None => "at the top of the file, in no section".to_owned(),
+        None => "at the top level of the file".to_owned(),
     }
 }
 

@@ -1,7 +1,7 @@
-//! The settings of the program: one table, one file, and where each value came from.
+//! The settings of the program: a table, a file, and the origin of each value.
 //!
 //! `table` lists every setting with its default, its range and its documentation; the typed
-//! [`Settings`], the file reader, the JSON schema and the annotated example are all made from it.
+//! [`Settings`], the file reader, the JSON schema and the annotated example are all derived from it.
 
 pub(crate) mod file;
 mod global;
@@ -23,16 +23,16 @@ pub use value::{Kind, Value};
 use crate::output::Failure;
 use problem::Problem;
 
-/// Read when `--config` is not given, if it is there.
+/// Read without `--config`, if it exists.
 pub(crate) const SYSTEM_FILE: &str = "/etc/wirelane/wirelane.yaml";
 
-/// The settings in force, and where each came from.
+/// The effective settings, and the origin of each.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) settings: Settings,
     /// One per row of [`SETTINGS`], in its order.
     pub(crate) values: Vec<Sourced>,
-    /// Legal, but probably not meant.
+    /// On valid values that are probably mistakes.
     pub(crate) warnings: Vec<Problem>,
 }
 
@@ -64,18 +64,18 @@ impl fmt::Display for Origin {
 }
 
 impl Settings {
-    /// The settings for this run: command line over file over preset over default. What is odd in
-    /// the file is said on stderr; what is wrong stops the command.
+    /// The settings for this run: the command line overrides the file, the preset and the defaults, in this order.
+    /// Prints warnings on stderr; errors in the file are a failure.
     pub(crate) fn load(global: &Global) -> Result<Loaded, Failure> {
         let assigned = match &global.config {
             Some(file) => file::read(file),
-            // Only its absence means that there is none: an unreadable file is not ignored.
+            // Only a missing file is ignored, not an unreadable one.
             None => match Path::new(SYSTEM_FILE).symlink_metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
                 _ => file::read(Path::new(SYSTEM_FILE)),
             },
         };
-        let assigned = assigned.map_err(file::Unread::into_failure)?;
+        let assigned = assigned.map_err(file::LoadError::into_failure)?;
         let mut loaded = resolve(assigned);
         if let Some(level) = global.log_level {
             loaded.override_log_level(level);
@@ -97,12 +97,12 @@ impl Loaded {
     }
 }
 
-/// The settings of who said nothing.
+/// The default settings.
 pub(crate) fn defaults() -> Settings {
     resolve(Vec::new()).settings
 }
 
-/// Lays the file's assignments over its preset over the defaults.
+/// Applies the preset of the file to the defaults, then the file's other values.
 pub(crate) fn resolve(assigned: Vec<file::Assignment>) -> Loaded {
     let mut values: Vec<Sourced> = SETTINGS
         .iter()

@@ -1,10 +1,10 @@
-//! A policy for single peers, as settings write it: `10.1.0.0/16=require`.
+//! A policy for certain peers, as in settings: `10.1.0.0/16=require`.
 
 use std::net::IpAddr;
 
 use fabric::link::{PeerPolicy, Policy};
 
-/// Reads one; `None` if it is none.
+/// Parses a policy; `None` if it is invalid.
 pub(super) fn read(text: &str) -> Option<PeerPolicy> {
     let (peers, policy) = text.split_once('=')?;
     let policy = Policy::ALL.into_iter().find(|known| known.name() == policy)?;
@@ -13,13 +13,13 @@ pub(super) fn read(text: &str) -> Option<PeerPolicy> {
         None => (peers, None),
     };
     let network: IpAddr = address.parse().ok()?;
-    let most = if network.is_ipv4() { 32 } else { 128 };
-    let prefix = prefix.map_or(Some(most), |prefix| prefix.parse().ok())?;
-    (prefix <= most).then_some(PeerPolicy { network, prefix, policy })
+    let max = if network.is_ipv4() { 32 } else { 128 };
+    let prefix = prefix.map_or(Some(max), |prefix| prefix.parse().ok())?;
+    (prefix <= max).then_some(PeerPolicy { network, prefix, policy })
 }
 
-/// Writes one as [`read`] reads it.
-pub(super) fn show(policy: &PeerPolicy) -> String {
+/// Formats a policy, as [`read`] parses it.
+pub(super) fn format(policy: &PeerPolicy) -> String {
     format!("{}/{}={}", policy.network, policy.prefix, policy.policy.name())
 }
 
@@ -28,16 +28,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_read_again() {
-        for (text, shown) in [
+    fn formatted_policies_are_parsed_again() {
+        for (text, formatted) in [
             ("10.1.2.3=off", "10.1.2.3/32=off"),
             ("10.1.0.0/16=require", "10.1.0.0/16=require"),
             ("2001:db8::/32=prefer", "2001:db8::/32=prefer"),
             ("::1=off", "::1/128=off"),
         ] {
             let policy = read(text).expect(text);
-            assert_eq!(show(&policy), shown);
-            assert_eq!(read(shown), Some(policy));
+            assert_eq!(format(&policy), formatted);
+            assert_eq!(read(formatted), Some(policy));
         }
     }
 

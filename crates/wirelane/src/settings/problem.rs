@@ -1,9 +1,9 @@
-//! Something in a settings file: where it is, what it is, what to do.
+//! A problem in a settings file: its place, what is wrong, and the fix.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One paragraph for the person who wrote the file.
+/// A problem, displayed as `FILE:LINE: TEXT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     file: PathBuf,
@@ -27,7 +27,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Foreign text quoted in an error: short, and without characters that would move the cursor.
+/// Quotes text of the file in an error: shortened, with control characters escaped.
 pub(crate) fn quoted(text: &str) -> String {
     const MAX: usize = 60;
     let mut short: String = text.chars().take(MAX).flat_map(char::escape_default).collect();

@@ -1,4 +1,4 @@
-//! The settings as a JSON schema and as an annotated YAML file, both made from the table.
+//! The settings as a JSON schema and as an annotated YAML file, both generated from the table.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -54,7 +54,7 @@ fn property(setting: &Setting) -> Json {
 
 fn object(properties: Json, description: &str) -> Json {
     json!({
-        // A section may stand there empty.
+        // A section may be empty.
         "type": ["object", "null"],
         "description": description,
         "additionalProperties": false,
@@ -67,7 +67,7 @@ pub(crate) fn sentence(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A complete settings file: every setting with the value given for it and its documentation.
+/// A complete settings file: every setting with its value and documentation.
 pub(crate) fn annotated_yaml<'v>(values: impl Iterator<Item = &'v super::Value>) -> String {
     let mut text = String::from(
         "# Settings of Wirelane. Every setting is here with its documentation; a file needs only\n\

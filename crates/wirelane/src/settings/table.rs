@@ -1,4 +1,4 @@
-//! Every setting, one row each: type, default, key, what is allowed, and how to choose.
+//! Every setting, one row each: type, default, key, allowed values, and documentation.
 
 use std::net::Ipv6Addr;
 
@@ -15,13 +15,13 @@ pub struct Setting {
     pub key: &'static str,
     /// What it accepts.
     pub kind: Kind,
-    /// What it is for, how to choose, and what goes wrong.
+    /// What it is for, how to choose, and what can go wrong.
     pub doc: &'static str,
     default: fn() -> Value,
 }
 
 impl Setting {
-    /// The value when nobody says otherwise.
+    /// The default.
     pub fn default_value(&self) -> Value {
         (self.default)()
     }
@@ -31,7 +31,7 @@ impl Setting {
         self.key.rsplit('.').next().unwrap_or(self.key)
     }
 
-    /// Why a legal value is probably not meant.
+    /// Why a valid value is probably a mistake.
     pub(super) fn warn(&self, value: &Value) -> Option<&'static str> {
         match (self.key, value) {
             ("transport.rdma_gid_index", Value::Int(0)) => Some(
@@ -44,7 +44,7 @@ impl Setting {
     }
 }
 
-/// Declares the typed settings and the table beside them.
+/// Declares the typed settings and the table.
 macro_rules! settings {
     ($( $(#[doc = $doc:literal])+ $key:literal $name:ident: $ty:ty = $default:expr, $kind:expr; )*) => {
         /// The settings, typed.
@@ -70,24 +70,24 @@ macro_rules! settings {
 }
 
 settings! {
-    /// Start from a shipped set: `latency` (inline 256, spin, depth 512) or `throughput` (MTU 4096,
-    /// depth 2048, buffers of 8 MiB, shared receive queue). Settings given here override it.
+    /// Start from a preset: `latency` (inline 256, spin, depth 512) or `throughput` (MTU 4096,
+    /// depth 2048, buffers of 8 MiB, shared receive queue). Settings in the file override it.
     "transport.preset" preset: Preset = Preset::None, Kind::Words(&["none", "latency", "throughput"]);
-    /// false: TCP and shared memory only, whatever devices there are. Leave it true: without a
-    /// usable device Wirelane falls back by itself and says so.
+    /// false: use TCP and shared memory only. Leave it true: without a usable device Wirelane falls
+    /// back automatically, and reports it.
     "transport.enable_rdma" enable_rdma: bool = true, Kind::Bool;
-    /// Whether links use RDMA. prefer: where both ends have it, else shared memory or TCP. require:
-    /// only RDMA; without it a link is refused with the reason, and one that loses it ends. off: never.
-    /// An end that requires and one that is off cannot meet.
+    /// Whether links use RDMA. prefer: if both ends have it, else shared memory or TCP. require:
+    /// only RDMA; without it a link is refused with the reason, and ends if RDMA is lost. off: never.
+    /// A peer with require and one with off cannot connect.
     "transport.rdma_policy" rdma_policy: Policy = Policy::Prefer,
         Kind::Words(&["require", "prefer", "off"]);
-    /// The same for single peers, by address or network: the first that fits counts, the others follow
-    /// rdma_policy. Without a prefix one address is meant.
+    /// The same for certain peers, by address or network: the first match applies, other peers use
+    /// rdma_policy. Without a prefix it is a single address.
     "transport.rdma_peer_policies" rdma_peer_policies: Vec<PeerPolicy> = [], Kind::PeerPolicies;
-    /// The device to use, as `wirelane devices` names it. Empty: choose. A name that is right on
-    /// one node is often wrong on the next, so set it only where you must.
+    /// The device to use, as named by `wirelane devices`. Empty: choose. Names often differ between
+    /// nodes, so set it only if necessary.
     "transport.rdma_device" rdma_device: String = "", Kind::Name;
-    /// The port to use. 0: the active one. Set it when both ports are active and only one leads to
+    /// The port to use. 0: the active one. Set it when both ports are active and only one reaches
     /// the peers.
     "transport.rdma_port" rdma_port: u8 = 0u8, Kind::Range(0, 2);
     /// The entry of the GID table to use. -1: choose a routable RoCE v2 entry. A fixed index is the
@@ -98,14 +98,14 @@ settings! {
     /// Ethernet the net device's MTU must be about 100 bytes larger.
     "transport.rdma_mtu" rdma_mtu: u32 = 4096u32, Kind::Numbers(&[256, 512, 1024, 2048, 4096]);
     /// Messages up to this many bytes are copied into the work request, which saves the NIC a read.
-    /// Higher costs memory per queue entry; a device that cannot do so much gives less.
+    /// Higher costs memory per queue entry; a device with a lower limit uses that.
     "transport.rdma_max_inline_data" rdma_max_inline_data: u32 = 256u32, Kind::Range(0, 512);
     /// Depth of the send queue. Deeper hides longer round trips and costs memory; too shallow
     /// stalls the sender.
     "transport.rdma_max_send_wr" rdma_max_send_wr: u32 = 1024u32, Kind::Range(1, 32_768);
     /// Depth of the receive queue. Too shallow and a burst of messages waits for the receiver.
     "transport.rdma_max_recv_wr" rdma_max_recv_wr: u32 = 1024u32, Kind::Range(1, 32_768);
-    /// Most pieces of memory in one work request. Each costs queue memory whether used or not.
+    /// Maximum number of memory segments of one work request. Each costs queue memory, used or not.
     "transport.rdma_max_sge" rdma_max_sge: u32 = 16u32, Kind::Range(1, 32);
     /// Queue pair type. RC: reliable, one-sided operations. UD: datagrams up to one MTU, unreliable.
     /// DC (also written DCT): one queue pair for many peers, ConnectX-4 and newer only.
@@ -114,8 +114,8 @@ settings! {
     /// little latency. It has no effect on links, which have a queue each: a shared one would give one
     /// link the messages of another.
     "transport.rdma_use_srq" rdma_use_srq: bool = false, Kind::Bool;
-    /// true: sleep until the device reports a completion. false: spin shortly, then sleep when
-    /// idle, which answers faster and uses more CPU while busy.
+    /// true: sleep until the device reports a completion. false: spin briefly, then sleep when
+    /// idle, which has lower latency and uses more CPU while busy.
     "transport.rdma_use_event_channel" rdma_use_event_channel: bool = false, Kind::Bool;
     /// MiB of registered memory for sending, allocated at start.
     "transport.rdma_send_buffer_mb" rdma_send_buffer_mb: u32 = 4u32, Kind::Range(1, 65_536);
@@ -124,54 +124,54 @@ settings! {
     /// Let InfiniBand switches spread packets over several paths. The fabric must support it.
     "transport.rdma_adaptive_routing" rdma_adaptive_routing: bool = false, Kind::Bool;
     /// Traffic class of outgoing packets (on RoCE v2: DSCP times 4, plus ECN). A lossless Ethernet
-    /// needs the class its switches protect; ask whoever runs them. 0: best effort.
+    /// needs the class that its switches protect; ask their administrator. 0: best effort.
     "transport.rdma_traffic_class" rdma_traffic_class: u8 = 0u8, Kind::Range(0, 255);
     /// InfiniBand service level; on RoCE the priority of VLAN-tagged packets.
     "transport.rdma_service_level" rdma_service_level: u8 = 0u8, Kind::Range(0, 15);
-    /// Entry of the partition key table. 0 is the default partition; another only where the
-    /// subnet manager made one.
+    /// Entry of the partition key table. 0 is the default partition; use another only if the
+    /// subnet manager created it.
     "transport.rdma_pkey_index" rdma_pkey_index: u16 = 0u16, Kind::Range(0, 65_535);
     /// How long the NIC waits for an acknowledgement before it retries: 4.096 µs times 2 to this
-    /// power (14: 67 ms). Lower notices a dead path sooner and mistakes congestion for one.
+    /// power (14: 67 ms). Lower detects a dead path sooner, but may mistake congestion for one.
     "transport.rdma_timeout" rdma_timeout: u8 = 14u8, Kind::Range(1, 31);
-    /// How often the NIC retries before the path counts as dead. 7 would mean for ever on some
-    /// devices, so 6 is the most.
+    /// How often the NIC retries before the path counts as dead. 7 means forever on some devices,
+    /// so 6 is the maximum.
     "transport.rdma_retry_count" rdma_retry_count: u8 = 6u8, Kind::Range(0, 6);
-    /// An operation older than this many milliseconds means a dead path, even if the NIC says
-    /// nothing.
+    /// An operation older than this many milliseconds means a dead path, even if the NIC reports
+    /// no error.
     "transport.rdma_op_timeout_ms" rdma_op_timeout_ms: u32 = 2000u32, Kind::Range(1, 600_000);
-    /// How many RDMA devices a link to one peer uses at most, the fastest first. More spread large
+    /// Maximum number of RDMA devices of a link, the fastest first. More devices spread large
     /// transfers over more cables; each costs registered memory at both ends.
     "transport.rdma_rails" rdma_rails: u8 = 4u8, Kind::Range(1, 16);
-    /// The provider of libfabric to use, such as `efa` or `tcp`, as `fi_info` names it; both ends need the
-    /// same. Empty: choose. libfabric is loaded where a provider is named here, on hosts with an EFA device,
-    /// and for `--transport ofi`, which takes the first of `efa`, `verbs;ofi_rxm` and `tcp` that both have.
+    /// The libfabric provider to use, such as `efa` or `tcp`, as named by `fi_info`; both ends need the
+    /// same. Empty: choose. libfabric is loaded if a provider is set here, on hosts with an EFA device,
+    /// and for `--transport ofi`, which uses the first of `efa`, `verbs;ofi_rxm` and `tcp` that both have.
     "transport.ofi_provider" ofi_provider: String = "", Kind::Name;
-    /// How many milliseconds a path that died is left alone before it is tried again. Shorter comes
-    /// back sooner; longer spares a path that comes and goes, which waits twice as long each time.
+    /// Milliseconds before a failed path is tried again. Shorter recovers sooner; longer avoids a
+    /// flapping path, for which the time doubles at each failure.
     "transport.rdma_settle_ms" rdma_settle_ms: u32 = 2000u32, Kind::Range(1, 600_000);
-    /// A peer that says nothing for this many milliseconds counts as gone, and its links end. Shorter
-    /// notices a lost host sooner and takes a busy one for lost; peers speak once a second.
+    /// A peer that sends nothing for this many milliseconds counts as lost, and its links end. Shorter
+    /// detects a lost host sooner, but may mistake a busy one for it; peers send once a second.
     "transport.peer_timeout_ms" peer_timeout_ms: u32 = 30_000u32, Kind::Range(3000, 3_600_000);
-    /// Encrypt what goes over TCP between peers that know each other by a key: without it, who is
-    /// between them can read and change it. One end that wants it is enough. It costs throughput.
+    /// Encrypt data over TCP between peers that authenticate with a key: without it the data can be
+    /// read and modified on the network. One end that sets it is enough. It costs throughput.
     /// RDMA and shared memory are never encrypted.
     "transport.tcp_encrypt" tcp_encrypt: bool = false, Kind::Bool;
-    /// GIDs of the peers that links use RDMA with. Empty: all. A peer that has RDMA and none of these
-    /// GIDs is refused. It claims its GIDs itself, so this keeps out mistakes, not attackers: those are
-    /// kept out by require_authentication.
+    /// GIDs of the peers that may use RDMA. Empty: all. A peer with RDMA and none of these GIDs is
+    /// refused. Peers report their own GIDs, so this prevents mistakes, not attacks: against those
+    /// use require_authentication.
     "security.rdma.allowed_gids" allowed_gids: Vec<Ipv6Addr> = [], Kind::Gids;
-    /// Refuse peers that have not proved by the key that they belong here. Needs key_file.
+    /// Refuse peers that do not authenticate with the key. Needs key_file.
     "security.rdma.require_authentication" require_authentication: bool = false, Kind::Bool;
-    /// A file with the key that all peers share: 64 hexadecimal digits, made by `openssl rand -hex 32`,
-    /// which other users must not be able to read. With it this end proves who it is, and the control
-    /// connection is encrypted. Empty: no key.
+    /// File with the key that all peers share: 64 hexadecimal digits, from `openssl rand -hex 32`,
+    /// not readable by other users. With it peers authenticate each other, and the control connection
+    /// is encrypted. Empty: no key.
     "security.rdma.key_file" key_file: String = "", Kind::Path;
-    /// A file with the tokens of those who may use the store, one `NAME TOKEN` a line, as `serve
-    /// --token-file` takes it: `wirelane token new` makes lines, and nobody but its owner may read it. Only
-    /// `serve` reads it; callers name a file of their own with --token-file. Empty: no tokens.
+    /// File with the tokens of clients of the store, one `NAME TOKEN` per line, as for `serve
+    /// --token-file`: `wirelane token new` creates lines. It must not be readable by other users. Only
+    /// `serve` reads it; clients pass their own file with --token-file. Empty: no tokens.
     "security.token_file" token_file: String = "", Kind::Path;
-    /// How much to log: `info` tells what changed, `debug` why, `trace` everything.
+    /// Log level: `info` has changes, `debug` also their reasons, `trace` everything.
     "log_level" log_level: Level = Level::INFO,
         Kind::Words(&["error", "warn", "info", "debug", "trace"]);
 }
@@ -183,9 +183,9 @@ pub(super) fn row(key: &str) -> usize {
 
 pub(super) const PRESET_KEY: &str = "transport.preset";
 
-/// A shipped set of values.
+/// A preset: a set of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "explained by the setting's own documentation")]
+#[allow(missing_docs, reason = "explained in the setting's documentation")]
 pub enum Preset {
     None,
     Latency,
@@ -207,7 +207,7 @@ impl Preset {
         }
     }
 
-    /// What it sets.
+    /// The values that it sets.
     pub(super) fn values(self) -> Vec<(&'static str, Value)> {
         match self {
             Preset::None => vec![],
@@ -231,15 +231,15 @@ impl Preset {
 
 /// A queue pair type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the field's own names")]
+#[allow(missing_docs, reason = "names of verbs")]
 pub enum QpType {
     Rc,
     Ud,
     Dc,
 }
 
-/// A type a setting can have, and its form in the table. A value was checked by its [`Kind`]
-/// before it gets here, so reading one back cannot fail.
+/// A type of a setting, and its conversion from and to [`Value`]. Values were checked by their [`Kind`]
+/// before, so that the conversion cannot fail.
 trait Field: Sized {
     fn from_value(value: &Value) -> Self;
     fn to_value(&self) -> Value;
@@ -311,7 +311,7 @@ impl Field for Vec<PeerPolicy> {
     }
 
     fn to_value(&self) -> Value {
-        Value::List(self.iter().map(peer_policy::show).collect())
+        Value::List(self.iter().map(peer_policy::format).collect())
     }
 }
 
@@ -364,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_default_is_allowed_by_its_own_row() {
+    fn every_default_is_allowed() {
         for setting in SETTINGS {
             let yaml = format!("{}: {}", setting.name(), setting.default_value().to_yaml());
             let node = super::super::yaml::parse(&yaml).unwrap();
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn presets_set_what_the_table_knows() {
+    fn presets_set_existing_settings() {
         for preset in [Preset::Latency, Preset::Throughput] {
             for (key, _) in preset.values() {
                 row(key);

@@ -1,4 +1,4 @@
-//! The kinds of value a setting can have: how they are read, checked and described.
+//! The kinds of values of settings: parsing, checking and describing them.
 
 use std::net::Ipv6Addr;
 
@@ -42,7 +42,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Reads a value from a file, or says why it is none.
+    /// Reads a value from a file; the error describes the value, as in "is a list".
     pub(super) fn read(self, node: &Node) -> Result<Value, String> {
         match (self, &node.shape) {
             (Kind::Gids, Shape::List(items)) => list(items, gid),
@@ -83,14 +83,14 @@ impl Kind {
         }
     }
 
-    /// "is …" as "allowed is …", for errors and documentation.
+    /// The allowed values, for errors and documentation.
     pub(crate) fn allowed(self) -> String {
         let list = |words: Vec<String>| words.join(", ");
         match self {
             Kind::Bool => "true or false".to_owned(),
             Kind::Range(low, high) => format!("a whole number from {low} to {high}"),
             Kind::Numbers(numbers) => list(numbers.iter().map(i64::to_string).collect()),
-            Kind::Words(words) => list(words.iter().map(|word| shown(word)).collect()),
+            Kind::Words(words) => list(words.iter().map(|word| yaml_text(word)).collect()),
             Kind::Name => format!("a name of at most {MAX_NAME} bytes, or \"\""),
             Kind::Path => format!("a path of at most {MAX_PATH} bytes, or \"\""),
             Kind::Gids => format!("a list of at most {MAX_ITEMS} GIDs, such as [\"fe80::1\"]"),
@@ -101,7 +101,7 @@ impl Kind {
         }
     }
 
-    /// The same for machines: a JSON schema without its documentation.
+    /// The JSON schema, without documentation.
     pub(super) fn schema(self) -> Json {
         match self {
             Kind::Bool => json!({"type": "boolean"}),
@@ -121,21 +121,21 @@ impl Kind {
     }
 }
 
-/// A number as everybody reads it: `010` is eight to some, so it is nothing here.
+/// A number in canonical form: `010` is refused, since some YAML readers take it for octal.
 fn number(text: &str) -> Option<i64> {
     text.parse().ok().filter(|number: &i64| number.to_string() == text)
 }
 
-/// A list whose items are texts that `read` makes canonical.
+/// A list of texts; `read` checks each and makes it canonical.
 fn list(items: &[Node], read: fn(&str) -> Option<String>) -> Result<Value, String> {
     if items.len() > MAX_ITEMS {
         return Err(format!("has {} entries", items.len()));
     }
     let item = |item: &Node| match &item.shape {
         Shape::Plain(text) | Shape::Text(text) => {
-            read(text).ok_or_else(|| format!("holds {}", problem::quoted(text)))
+            read(text).ok_or_else(|| format!("contains {}", problem::quoted(text)))
         }
-        _ => Err("holds something that is no text".to_owned()),
+        _ => Err("contains an entry that is not text".to_owned()),
     };
     items.iter().map(item).collect::<Result<_, _>>().map(Value::List)
 }
@@ -145,16 +145,16 @@ fn gid(text: &str) -> Option<String> {
 }
 
 fn policy(text: &str) -> Option<String> {
-    peer_policy::read(text).as_ref().map(peer_policy::show)
+    peer_policy::read(text).as_ref().map(peer_policy::format)
 }
 
 impl Value {
-    /// As it stands in a YAML file.
+    /// As YAML.
     pub(crate) fn to_yaml(&self) -> String {
         match self {
             Value::Bool(value) => value.to_string(),
             Value::Int(value) => value.to_string(),
-            Value::Text(value) => shown(value),
+            Value::Text(value) => yaml_text(value),
             Value::List(items) => {
                 let items: Vec<String> = items.iter().map(|item| quoted(item)).collect();
                 format!("[{}]", items.join(", "))
@@ -172,23 +172,23 @@ impl Value {
     }
 }
 
-/// Bare where YAML would read the same text back, quoted otherwise.
-fn shown(text: &str) -> String {
+/// Unquoted if YAML reads the same text back, else quoted.
+fn yaml_text(text: &str) -> String {
     let bare = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    // Words that some YAML reader takes for something else.
-    let taken = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
-    let taken = taken.iter().any(|word| word.eq_ignore_ascii_case(text));
-    if bare && !taken { text.to_owned() } else { quoted(text) }
+    // Words that some YAML readers do not read as text.
+    let reserved = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
+    let is_reserved = reserved.iter().any(|word| word.eq_ignore_ascii_case(text));
+    if bare && !is_reserved { text.to_owned() } else { quoted(text) }
 }
 
-/// In double quotes, as JSON and YAML both read it.
+/// In double quotes, for JSON and YAML.
 fn quoted(text: &str) -> String {
     Json::from(text).to_string()
 }
 
 /// A kernel device name is shorter than 64 bytes (IBV_SYSFS_NAME_MAX).
 const MAX_NAME: usize = 63;
-/// As the kernel has it (PATH_MAX).
+/// The kernel's PATH_MAX.
 const MAX_PATH: usize = 4095;
 const MAX_ITEMS: usize = 1024;

@@ -1,8 +1,8 @@
-//! A YAML document as a small tree that remembers its lines: of our settings, or of a web config file.
+//! A YAML document as a small tree with line numbers: a settings file, or a web config file.
 //!
-//! Only what a settings file needs: maps, lists, scalars. Aliases, tags, several documents,
-//! repeated keys, deep nesting and large files are refused with their line, so that no input can
-//! make the program work hard.
+//! Only what these files need: maps, lists, scalars. Aliases, tags, several documents,
+//! repeated keys, deep nesting and large files are refused with their line, so that the cost of
+//! parsing is bounded.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 
 use super::problem::quoted;
 
-/// A place in the document.
+/// A value and its line.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) line: usize,
@@ -34,29 +34,29 @@ pub(crate) struct Key {
     pub(crate) name: String,
 }
 
-/// Why the text is not a settings document.
+/// Why the text could not be parsed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct NotYaml {
+pub(crate) struct YamlError {
     pub(crate) line: usize,
     pub(crate) text: String,
 }
 
-impl NotYaml {
+impl YamlError {
     fn new(line: usize, text: impl Into<String>) -> Self {
-        NotYaml { line, text: text.into() }
+        YamlError { line, text: text.into() }
     }
 }
 
-impl fmt::Display for NotYaml {
+impl fmt::Display for YamlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.text)
     }
 }
 
 /// Reads one document; an empty one is a null node.
-pub(crate) fn parse(text: &str) -> Result<Node, NotYaml> {
+pub(crate) fn parse(text: &str) -> Result<Node, YamlError> {
     if let Some(line) = tab_in_indentation(text) {
-        return Err(NotYaml::new(
+        return Err(YamlError::new(
             line,
             "the line begins with a tab; YAML indents with spaces only. Replace the tab with two \
              spaces for each level.",
@@ -72,9 +72,9 @@ pub(crate) fn parse(text: &str) -> Result<Node, NotYaml> {
                 return Ok(document.unwrap_or(Node { line: 1, shape: Shape::Null }));
             }
             Event::DocumentStart(_) if document.is_some() => {
-                return Err(NotYaml::new(
+                return Err(YamlError::new(
                     line,
-                    "a second document begins here; a settings file holds one. Remove the `---` \
+                    "a second document starts here; a settings file contains one. Remove the `---` \
                      and join the two.",
                 ));
             }
@@ -89,7 +89,7 @@ struct Events<'t> {
 }
 
 impl<'t> Events<'t> {
-    fn next(&mut self) -> Result<(Event<'t>, Span), NotYaml> {
+    fn next(&mut self) -> Result<(Event<'t>, Span), YamlError> {
         match self.parser.next_event() {
             Some(Ok(next)) => Ok(next),
             Some(Err(error)) => Err(scan_error(&error)),
@@ -98,8 +98,8 @@ impl<'t> Events<'t> {
     }
 }
 
-fn scan_error(error: &ScanError) -> NotYaml {
-    NotYaml::new(
+fn scan_error(error: &ScanError) -> YamlError {
+    YamlError::new(
         error.marker().line(),
         format!(
             "not YAML: {}. Write one `name: value` per line, names of a section two spaces deeper.",
@@ -113,24 +113,24 @@ fn node(
     event: Event<'_>,
     line: usize,
     depth: usize,
-) -> Result<Node, NotYaml> {
+) -> Result<Node, YamlError> {
     if depth > MAX_DEPTH {
-        return Err(NotYaml::new(line, "nested deeper than any setting. Remove this part."));
+        return Err(YamlError::new(line, "nested deeper than any setting. Remove this part."));
     }
     let shape = match event {
         Event::Scalar(text, style, _, None) => scalar(&text, style),
         Event::SequenceStart(_, None) => Shape::List(list(events, depth)?),
         Event::MappingStart(_, None) => Shape::Map(map(events, depth)?),
         Event::Alias(_) => {
-            return Err(NotYaml::new(
+            return Err(YamlError::new(
                 line,
-                "aliases (`*name`) are not read in settings files. Write the value out.",
+                "aliases (`*name`) are not supported in settings files. Write the value.",
             ));
         }
         _ => {
-            return Err(NotYaml::new(
+            return Err(YamlError::new(
                 line,
-                "tags (`!name`) are not read in settings files. Remove the tag.",
+                "tags (`!name`) are not supported in settings files. Remove the tag.",
             ));
         }
     };
@@ -146,7 +146,7 @@ fn scalar(text: &str, style: ScalarStyle) -> Shape {
     }
 }
 
-fn list(events: &mut Events<'_>, depth: usize) -> Result<Vec<Node>, NotYaml> {
+fn list(events: &mut Events<'_>, depth: usize) -> Result<Vec<Node>, YamlError> {
     let mut items = Vec::new();
     loop {
         let (event, span) = events.next()?;
@@ -154,12 +154,12 @@ fn list(events: &mut Events<'_>, depth: usize) -> Result<Vec<Node>, NotYaml> {
             return Ok(items);
         }
         let line = span.start.line();
-        bounded(items.len(), line)?;
+        check_count(items.len(), line)?;
         items.push(node(events, event, line, depth + 1)?);
     }
 }
 
-fn map(events: &mut Events<'_>, depth: usize) -> Result<Vec<(Key, Node)>, NotYaml> {
+fn map(events: &mut Events<'_>, depth: usize) -> Result<Vec<(Key, Node)>, YamlError> {
     let mut entries: Vec<(Key, Node)> = Vec::new();
     loop {
         let (event, span) = events.next()?;
@@ -167,31 +167,33 @@ fn map(events: &mut Events<'_>, depth: usize) -> Result<Vec<(Key, Node)>, NotYam
         let name = match event {
             Event::MappingEnd | Event::StreamEnd => return Ok(entries),
             Event::Scalar(name, ..) => name.into_owned(),
-            _ => return Err(NotYaml::new(line, "a setting's name must be a plain word.")),
+            _ => return Err(YamlError::new(line, "a setting's name must be a plain word.")),
         };
         if let Some((first, _)) = entries.iter().find(|(key, _)| key.name == name) {
             let (name, first) = (quoted(&name), first.line);
-            return Err(NotYaml::new(
+            return Err(YamlError::new(
                 line,
-                format!("{name} is given twice, first on line {first}. Remove one of the two."),
+                format!("{name} is set twice, first on line {first}. Remove one of the two."),
             ));
         }
-        bounded(entries.len(), line)?;
+        check_count(entries.len(), line)?;
         let (event, span) = events.next()?;
         let value = node(events, event, span.start.line(), depth + 1)?;
         entries.push((Key { line, name }, value));
     }
 }
 
-fn bounded(entries: usize, line: usize) -> Result<(), NotYaml> {
+fn check_count(entries: usize, line: usize) -> Result<(), YamlError> {
     if entries < MAX_ENTRIES {
         return Ok(());
     }
-    let text = format!("more than {MAX_ENTRIES} entries in one group. Remove what is no setting.");
-    Err(NotYaml::new(line, text))
+    let text = format!(
+        "more than {MAX_ENTRIES} entries in one group. Remove those that are not settings."
+    );
+    Err(YamlError::new(line, text))
 }
 
-/// The first line that a tab indents. The parser would refuse it too, in words about tokens.
+/// The first line that is indented with a tab. The parser would refuse it too, with a less helpful error.
 fn tab_in_indentation(text: &str) -> Option<usize> {
     let indented = |line: &str| {
         let indentation = &line[..line.len() - line.trim_start_matches([' ', '\t']).len()];
@@ -209,12 +211,12 @@ const MAX_ENTRIES: usize = 2000;
 mod tests {
     use super::*;
 
-    fn refused(text: &str) -> NotYaml {
+    fn refused(text: &str) -> YamlError {
         parse(text).unwrap_err()
     }
 
     #[test]
-    fn lines_are_remembered() {
+    fn nodes_have_their_lines() {
         let document = parse("a: 1\n\nb:\n  c: x\n").unwrap();
         let Shape::Map(entries) = document.shape else { panic!() };
         assert_eq!(entries[1].0.line, 3);
@@ -223,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_is_nothing() {
+    fn an_empty_file_is_null() {
         assert!(matches!(parse("").unwrap().shape, Shape::Null));
         assert!(matches!(parse("# only a comment\n").unwrap().shape, Shape::Null));
     }
 
     #[test]
-    fn what_a_settings_file_does_not_need_is_refused_with_its_line() {
+    fn unsupported_yaml_is_refused_with_its_line() {
         assert_eq!(refused("a: 1\n\tb: 2\n").line, 2);
         assert_eq!(refused("a: 1\na: 2\n").line, 2);
         assert_eq!(refused("a: &x 1\nb: *x\n").line, 2);
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn many_entries_are_refused_without_much_work() {
+    fn too_many_entries_are_refused_early() {
         let keys: String = (0..60_000).map(|n| format!("k{n}: 1\n")).collect();
         assert_eq!(refused(&keys).line, 2001);
     }

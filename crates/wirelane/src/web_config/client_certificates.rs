@@ -1,4 +1,4 @@
-//! Judges certificates that callers show.
+//! Verifiers of client certificates.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-/// Takes every certificate whose key the caller has, whoever signed it.
+/// Accepts every certificate whose private key the client has, whoever signed it.
 #[derive(Debug)]
-pub(super) struct Anybody {
+pub(super) struct AnyCertificate {
     pub(super) provider: Arc<CryptoProvider>,
-    /// Whether one must be shown.
+    /// Whether a certificate is required.
     pub(super) mandatory: bool,
 }
 
-impl ClientCertVerifier for Anybody {
+impl ClientCertVerifier for AnyCertificate {
     fn client_auth_mandatory(&self) -> bool {
         self.mandatory
     }
@@ -59,14 +59,14 @@ impl ClientCertVerifier for Anybody {
     }
 }
 
-/// Takes of those that another takes the ones with a name of a list.
+/// Accepts certificates that another verifier accepts, if they have one of these names.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct AllowedNames {
     pub(super) inner: Arc<dyn ClientCertVerifier>,
     pub(super) names: Vec<String>,
 }
 
-impl ClientCertVerifier for Named {
+impl ClientCertVerifier for AllowedNames {
     fn client_auth_mandatory(&self) -> bool {
         self.inner.client_auth_mandatory()
     }
@@ -78,10 +78,10 @@ impl ClientCertVerifier for Named {
     fn verify_client_cert(
         &self,
         certificate: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
+        intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let verified = self.inner.verify_client_cert(certificate, between, now)?;
+        let verified = self.inner.verify_client_cert(certificate, intermediates, now)?;
         if access::tls::alternative_names(certificate).iter().any(|name| self.names.contains(name))
         {
             return Ok(verified);

@@ -1,4 +1,4 @@
-//! What a web config file says.
+//! The contents of a web config file.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,29 +8,29 @@ use hyper::header::{HeaderName, HeaderValue};
 
 use super::tls::TlsSection;
 
-/// What a file says.
+/// The contents of a file.
 #[derive(Debug)]
 pub(super) struct Config {
     /// None: plain HTTP.
     pub(super) tls: Option<TlsSection>,
-    /// Set in every answer.
+    /// Set in every reply.
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) users: Users,
     pub(super) rate: Option<Rate>,
-    /// Whether it says nothing at all.
+    /// Whether the file is empty.
     pub(super) is_empty: bool,
 }
 
-/// How often somebody may ask: a token bucket.
+/// A rate limit: the parameters of a token bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rate {
-    /// A token comes back after this.
+    /// Time to refill one token.
     pub(super) interval: Duration,
-    /// As many tokens as there are.
+    /// Capacity of the bucket.
     pub(super) burst: u32,
 }
 
-/// Text in the file itself, or in another.
+/// Text in the file itself, or the path of another file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Source {
     Inline(String),

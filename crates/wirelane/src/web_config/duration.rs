@@ -1,4 +1,4 @@
-//! A time as Go writes it: `300ms`, `1.5h`, `2h45m`; a bare number is nanoseconds.
+//! Durations in Go's format: `300ms`, `1.5h`, `2h45m`; a bare number is nanoseconds.
 
 use std::time::Duration;
 
@@ -10,13 +10,12 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
     let mut rest = text;
     while !rest.is_empty() {
         let number_ends = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, behind) = rest.split_at(number_ends);
-        let unit_ends =
-            behind.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(behind.len());
-        let (unit, behind) = behind.split_at(unit_ends);
+        let (number, after) = rest.split_at(number_ends);
+        let unit_ends = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit_ends);
         let seconds = number.parse::<f64>().ok()? * seconds_of(unit)?;
         total = total.checked_add(Duration::try_from_secs_f64(seconds).ok()?)?;
-        rest = behind;
+        rest = after;
     }
     (!text.is_empty()).then_some(total)
 }
@@ -38,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_those_of_go() {
+    fn durations_of_go_are_parsed() {
         let ms = Duration::from_millis;
         for (text, time) in [
             ("0", ms(0)),

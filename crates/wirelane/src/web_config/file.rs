@@ -1,4 +1,4 @@
-//! Reading a file: what is in which section, and what is wrong with it, by line.
+//! Reads a file: its sections, and its problems with their lines.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,25 +10,25 @@ use access::passwords::{Hash, Users};
 use hyper::header::{HeaderName, HeaderValue};
 
 use super::config::{Config, Rate};
-use super::fields::{At, Fields, entries, scalar};
+use super::fields::{Fields, Located, entries, scalar};
 use super::tls::TlsSection;
 use super::{duration, tls};
 use crate::output::Failure;
 use crate::settings::problem::{Problem, quoted};
 use crate::settings::yaml::{self, Node, Shape};
 
-/// Reads the file. Those that it names are not looked at.
+/// Reads the file, without the files that it names.
 pub(crate) fn read(path: &Path) -> Result<Config, Failure> {
     let document = yaml::parse(&text(path)?)
-        .map_err(|error| wrong(Problem::at(path, error.line, error.text)))?;
-    parse(path, &document).map_err(wrong)
+        .map_err(|error| failure(Problem::at(path, error.line, error.text)))?;
+    parse(path, &document).map_err(failure)
 }
 
 fn parse(path: &Path, document: &Node) -> Result<Config, Problem> {
     let sections = Fields::of(path, document, SECTIONS)?;
     let section = |name: &str, known: &[&str]| match sections.node(name) {
         Some(node) => Fields::of(path, node, known),
-        None => Fields::of(path, &NOTHING, known),
+        None => Fields::of(path, &EMPTY, known),
     };
     Ok(Config {
         tls: TlsSection::of(path, &section("tls_server_config", tls::FIELDS)?)?,
@@ -39,9 +39,9 @@ fn parse(path: &Path, document: &Node) -> Result<Config, Problem> {
     })
 }
 
-/// The headers of every answer, of those that exporter-toolkit lets a file set.
+/// Headers of every reply, of those that exporter-toolkit allows.
 fn headers(path: &Path, http: &Fields<'_>) -> Result<Vec<(HeaderName, HeaderValue)>, Problem> {
-    // We speak HTTP/1.1 whatever it says.
+    // The server has only HTTP/1.1.
     http.flag("http2", true)?;
     let Some(node) = http.node("headers") else { return Ok(Vec::new()) };
     let mut headers = Vec::new();
@@ -50,17 +50,19 @@ fn headers(path: &Path, http: &Fields<'_>) -> Result<Vec<(HeaderName, HeaderValu
         let (value, line) = (scalar(node).unwrap_or_default(), key.line);
         let Some((_, allowed)) = HEADERS.iter().find(|(known, _)| *known == name) else {
             let known: Vec<&str> = HEADERS.iter().map(|(known, _)| *known).collect();
-            let text = format!("{} cannot be set: {} can.", quoted(name), known.join(", "));
+            let text = format!("{} cannot be set; allowed: {}.", quoted(name), known.join(", "));
             return Err(http.problem(line, text));
         };
         if !allowed.is_empty() && !allowed.contains(&value) {
-            return Err(http.problem(line, format!("{name} is one of: {}.", allowed.join(", "))));
+            return Err(
+                http.problem(line, format!("{name} must be one of: {}.", allowed.join(", ")))
+            );
         }
         if value.is_empty() {
             continue;
         }
         let value = HeaderValue::from_str(value).map_err(|_| {
-            http.problem(line, format!("{name} has a character that no header has."))
+            http.problem(line, format!("{name} has a character that is not valid in headers."))
         })?;
         let name = HeaderName::from_bytes(name.as_bytes()).expect("a name of the list");
         headers.push((name, value));
@@ -84,20 +86,20 @@ fn users(path: &Path, sections: &Fields<'_>) -> Result<Users, Problem> {
 fn rate(limit: &Fields<'_>) -> Result<Option<Rate>, Problem> {
     let interval = match limit.text("interval")? {
         None => Duration::ZERO,
-        Some(At { line, value }) => duration::parse(value).ok_or_else(|| {
-            limit.problem(line, "interval is a time as `100ms` or `1s`; 0 is no limit.")
+        Some(Located { line, value }) => duration::parse(value).ok_or_else(|| {
+            limit.problem(line, "interval must be a time such as `100ms` or `1s`; 0 is no limit.")
         })?,
     };
     let burst = limit.text("burst")?;
-    let wrong = |line| limit.problem(line, "burst is a number of requests, at least 1.");
+    let invalid = |line| limit.problem(line, "burst must be a number of requests, at least 1.");
     let (line, burst) = match burst {
         None => (1, 0),
-        Some(At { line, value }) => (line, value.parse::<u32>().map_err(|_| wrong(line))?),
+        Some(Located { line, value }) => (line, value.parse::<u32>().map_err(|_| invalid(line))?),
     };
     match (interval.is_zero(), burst) {
         (true, _) => Ok(None),
-        // It would let nobody in, ever.
-        (false, 0) => Err(wrong(line)),
+        // No request would ever be admitted.
+        (false, 0) => Err(invalid(line)),
         (false, burst) => Ok(Some(Rate { interval, burst })),
     }
 }
@@ -110,19 +112,19 @@ fn text(path: &Path) -> Result<String, Failure> {
     let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
     read.map_err(|error| failed(&error))?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(failed(&"it is larger than 1 MiB; is it another file?"));
+        return Err(failed(&"larger than 1 MiB; is it another file?"));
     }
-    String::from_utf8(bytes).map_err(|_| failed(&"it is no text in UTF-8; is it another file?"))
+    String::from_utf8(bytes).map_err(|_| failed(&"not UTF-8 text; is it another file?"))
 }
 
-fn wrong(problem: Problem) -> Failure {
+fn failure(problem: Problem) -> Failure {
     Failure::usage(problem.to_string())
 }
 
 const SECTIONS: &[&str] =
     &["tls_server_config", "http_server_config", "basic_auth_users", "rate_limit"];
-const NOTHING: Node = Node { line: 1, shape: Shape::Null };
-/// Each with the values that it may have; without any, all.
+const EMPTY: Node = Node { line: 1, shape: Shape::Null };
+/// Each with its allowed values; any if empty.
 const HEADERS: &[(&str, &[&str])] = &[
     ("Strict-Transport-Security", &[]),
     ("X-Content-Type-Options", &["nosniff"]),
@@ -130,7 +132,7 @@ const HEADERS: &[(&str, &[&str])] = &[
     ("X-XSS-Protection", &[]),
     ("Content-Security-Policy", &[]),
 ];
-/// Thousands of users fit.
+/// Enough for thousands of users.
 const MAX_BYTES: u64 = 1 << 20;
 
 #[cfg(test)]
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_asks_for_nothing() {
+    fn an_empty_file_has_no_rules() {
         let config = config("# later\n").unwrap();
         assert!(config.tls.is_none() && config.users.is_empty() && config.rate.is_none());
         assert!(config.is_empty && config.headers.is_empty());
@@ -163,7 +165,7 @@ mod tests {
              rate_limit:\n  interval: 1s\n  burst: 20\n",
         )
         .unwrap();
-        assert_eq!(config.headers.len(), 1, "what is blank is not set");
+        assert_eq!(config.headers.len(), 1, "empty headers are not set");
         assert_eq!(config.headers[0].0, "x-frame-options");
         assert!(config.users.hash_of("prometheus").1 && !config.users.hash_of("root").1);
         let rate = Rate { interval: Duration::from_secs(1), burst: 20 };
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn problems_have_their_lines() {
         refused("tls_config:\n  cert_file: a\n", &["web.yml:1:", "tls_server_config"]);
         refused("tls_server_config:\n  cert: a\n  cert_fil: a\n", &["web.yml:3:", "`cert_file`"]);
         refused("http_server_config:\n  http3: true\n", &["web.yml:2:", "`http2`"]);

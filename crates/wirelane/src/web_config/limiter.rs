@@ -1,4 +1,4 @@
-//! No more requests than a web config file allows: a bucket of tokens, which come back one by one.
+//! The rate limit of a web config file: a token bucket.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -30,9 +30,9 @@ impl Limiter {
     /// Takes a token, if there is one.
     pub(super) fn admits(&self, now: Instant) -> bool {
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = now.saturating_duration_since(bucket.filled).as_secs_f64();
-        let fresh = since / self.rate.interval.as_secs_f64();
-        bucket.tokens = (bucket.tokens + fresh).min(f64::from(self.rate.burst));
+        let elapsed = now.saturating_duration_since(bucket.filled).as_secs_f64();
+        let refilled = elapsed / self.rate.interval.as_secs_f64();
+        bucket.tokens = (bucket.tokens + refilled).min(f64::from(self.rate.burst));
         bucket.filled = now;
         let admits = bucket.tokens >= 1.0;
         if admits {

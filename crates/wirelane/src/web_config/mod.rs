@@ -1,13 +1,13 @@
-//! A web config file, in the format of Prometheus's exporter-toolkit: TLS, users, headers, a rate limit; and pages behind it.
+//! A web config file, in the format of Prometheus's exporter-toolkit: TLS, users, headers, a rate limit; and pages protected by it.
 //!
-//! [`Config`](config::Config) is what a file says; `file` reads it, `fields` finds its fields in the document. TLS is made of
-//! its section in `tls`, by names that are Go's (`names`), with callers' certificates verified by `client_certificates`. `watched_file` reads
-//! the file again when it changes. [`Gated`] is a site of a few [`Pages`] behind such a file, or behind nothing:
+//! [`Config`](config::Config) is the contents of a file; `file` reads it, `fields` finds the fields of a section. `tls` creates the TLS
+//! configuration, with Go's names for its parameters (`names`) and client certificates verified by `client_certificates`. `watched_file`
+//! reloads the file when it changes. [`ProtectedSite`] serves [`Pages`] with the rules of such a file, or without any:
 //!
 //! ```text
-//! let gate = Gate::open(args.web_config.as_deref())?;
+//! let rules = AccessRules::open(args.web_config.as_deref())?;
 //! let (stop, life) = watch::channel(Phase::Serving);
-//! tokio::spawn(web::serve(listener, Gated::new(pages, gate), life));
+//! tokio::spawn(web::serve(listener, ProtectedSite::new(pages, rules), life));
 //! ```
 
 mod client_certificates;
@@ -15,10 +15,10 @@ mod config;
 mod duration;
 mod fields;
 mod file;
-mod gate;
 mod limiter;
 mod names;
+mod site;
 mod tls;
 mod watched_file;
 
-pub(crate) use gate::{Gate, Gated, Pages};
+pub(crate) use site::{AccessRules, Pages, ProtectedSite};

@@ -1,22 +1,22 @@
-//! Go's names for what TLS has, and what rustls has for them.
+//! Go's names of TLS parameters, as types of rustls.
 
 use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::ring::{cipher_suite, kx_group};
 use rustls::version::{TLS12, TLS13};
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
-/// Whether callers show certificates, and who judges them.
+/// Whether clients must have certificates, and whether they are verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClientAuth {
-    /// Nobody is asked.
+    /// Not requested.
     No,
-    /// Who wants may show one; nobody judges it.
+    /// Optional, not verified.
     Request,
-    /// All must show one; nobody judges it.
+    /// Required, not verified.
     RequireAny,
-    /// Who shows one must be signed.
+    /// Optional, verified.
     VerifyIfGiven,
-    /// All must show one that is signed.
+    /// Required, verified.
     RequireAndVerify,
 }
 
@@ -24,12 +24,12 @@ pub(super) fn client_auth(name: &str) -> Result<ClientAuth, String> {
     Ok(match name {
         "NoClientCert" => ClientAuth::No,
         "RequestClientCert" => ClientAuth::Request,
-        // The second is what files of old have.
+        // The second is the old name.
         "RequireAnyClientCert" | "RequireClientCert" => ClientAuth::RequireAny,
         "VerifyClientCertIfGiven" => ClientAuth::VerifyIfGiven,
         "RequireAndVerifyClientCert" => ClientAuth::RequireAndVerify,
         _ => {
-            return Err("client_auth_type is one of: NoClientCert, RequestClientCert, RequireAnyClientCert, \
+            return Err("client_auth_type must be one of: NoClientCert, RequestClientCert, RequireAnyClientCert, \
                         VerifyClientCertIfGiven, RequireAndVerifyClientCert."
                 .to_owned());
         }
@@ -41,13 +41,13 @@ pub(super) fn version(name: &str) -> Result<&'static SupportedProtocolVersion, S
         "TLS12" => Ok(&TLS12),
         "TLS13" => Ok(&TLS13),
         "TLS10" | "TLS11" => Err(format!(
-            "{name} is not spoken here, as it is broken (RFC 8996): write TLS12 or TLS13."
+            "{name} is not supported, since it is insecure (RFC 8996): use TLS12 or TLS13."
         )),
-        _ => Err("a version is TLS12 or TLS13.".to_owned()),
+        _ => Err("a version must be TLS12 or TLS13.".to_owned()),
     }
 }
 
-/// A suite of TLS 1.2; those of TLS 1.3 may be named, and are all there anyway, as in Go.
+/// A suite of TLS 1.2. Those of TLS 1.3 are accepted and ignored: all are always enabled, as in Go.
 pub(super) fn suite(name: &str) -> Result<Option<SupportedCipherSuite>, String> {
     if let Some((_, suite)) = SUITES.iter().find(|(known, _)| *known == name) {
         return Ok(Some(*suite));
@@ -57,11 +57,11 @@ pub(super) fn suite(name: &str) -> Result<Option<SupportedCipherSuite>, String> 
     }
     let known: Vec<&str> = SUITES.iter().map(|(known, _)| *known).collect();
     let why = if name.ends_with("_CBC_SHA") || name.ends_with("_CBC_SHA256") {
-        "is not spoken here, as CBC has a history of attacks"
+        "is not supported, since CBC has a history of attacks"
     } else {
-        "is not known here"
+        "is unknown"
     };
-    Err(format!("the cipher suite {name} {why}: there are {}.", known.join(", ")))
+    Err(format!("the cipher suite {name} {why}. Supported: {}.", known.join(", ")))
 }
 
 pub(super) fn curve(name: &str) -> Result<&'static dyn SupportedKxGroup, String> {
@@ -69,8 +69,8 @@ pub(super) fn curve(name: &str) -> Result<&'static dyn SupportedKxGroup, String>
         "X25519" => Ok(kx_group::X25519),
         "CurveP256" => Ok(kx_group::SECP256R1),
         "CurveP384" => Ok(kx_group::SECP384R1),
-        "CurveP521" => Err("CurveP521 is not spoken here: take CurveP384 or X25519.".to_owned()),
-        _ => Err("a curve is one of: X25519, CurveP256, CurveP384.".to_owned()),
+        "CurveP521" => Err("CurveP521 is not supported: use CurveP384 or X25519.".to_owned()),
+        _ => Err("a curve must be one of: X25519, CurveP256, CurveP384.".to_owned()),
     }
 }
 

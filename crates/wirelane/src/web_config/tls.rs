@@ -1,4 +1,4 @@
-//! The section `tls_server_config`, and the TLS that it describes.
+//! The section `tls_server_config`, and the TLS configuration that it describes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,47 +9,47 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
 
-use super::client_certificates::{Anybody, Named};
+use super::client_certificates::{AllowedNames, AnyCertificate};
 use super::config::Source;
-use super::fields::{At, Fields};
+use super::fields::{Fields, Located};
 use super::names::{self, ClientAuth};
 use crate::output::Failure;
 use crate::settings::problem::Problem;
 use access::files::tls_file;
 
-/// What the section says; certificates and keys are read later.
+/// The section; certificates and keys are read later.
 #[derive(Debug)]
 pub(crate) struct TlsSection {
     certificate: Source,
     key: Source,
     client_auth: ClientAuth,
     client_ca: Option<Source>,
-    /// Names of which a caller's certificate must have one.
+    /// A client certificate must have one of these names.
     client_names: Option<Vec<String>>,
     versions: Vec<&'static SupportedProtocolVersion>,
     /// Of TLS 1.2.
     suites: Option<Vec<SupportedCipherSuite>>,
     curves: Option<Vec<&'static dyn SupportedKxGroup>>,
-    prefer_ours: bool,
+    prefer_server_suites: bool,
 }
 
 impl TlsSection {
-    /// None where it says nothing of certificates: then there is no TLS.
+    /// `None` if there are no certificates: no TLS.
     pub(super) fn of(file: &Path, fields: &Fields<'_>) -> Result<Option<Self>, Problem> {
-        // Read whatever else there is, so that what is wrong is told.
+        // Read all other fields too, to find their problems.
         let client_auth = named(fields, "client_auth_type", names::client_auth)?;
         let versions = versions(fields)?;
         let suites = each(fields, "cipher_suites", names::suite)?;
         let curves = each(fields, "curve_preferences", names::curve)?;
-        let prefer_ours = fields.flag("prefer_server_cipher_suites", true)?;
+        let prefer_server_suites = fields.flag("prefer_server_cipher_suites", true)?;
         let names = fields.list("client_allowed_sans")?;
         let [certificate, key, client_ca] =
             [("cert_file", "cert"), ("key_file", "key"), ("client_ca_file", "client_ca")]
                 .map(|(path, text)| source(file, fields, path, text));
         let (certificate, key, client_ca) = (certificate?, key?, client_ca?);
         let line = fields.text("client_auth_type")?.map_or(1, |at| at.line);
-        let said = [&certificate, &key, &client_ca].iter().any(|source| source.is_some());
-        if !said && client_auth.is_none() {
+        let has_files = [&certificate, &key, &client_ca].iter().any(|source| source.is_some());
+        if !has_files && client_auth.is_none() {
             return Ok(None);
         }
         let missing = |what: &str| fields.problem(line, format!("TLS needs {what}."));
@@ -62,7 +62,7 @@ impl TlsSection {
             versions,
             suites: suites.map(|suites| suites.into_iter().flatten().collect()),
             curves,
-            prefer_ours,
+            prefer_server_suites,
         };
         section.check().map_err(|text| fields.problem(line, text))?;
         Ok(Some(section))
@@ -75,26 +75,26 @@ impl TlsSection {
             matches!(self.client_auth, ClientAuth::RequireAny | ClientAuth::RequireAndVerify);
         if self.client_ca.is_some() && self.client_auth == ClientAuth::No {
             return Err(
-                "there is a client_ca, and nobody is asked for a certificate: set client_auth_type to \
+                "client_ca is set, but clients are not asked for a certificate: set client_auth_type to \
                         RequireAndVerifyClientCert.",
             );
         }
         if verifies && self.client_ca.is_none() {
             return Err(
-                "this client_auth_type needs client_ca_file: without it everybody with a certificate of any \
-                        public authority would be let in.",
+                "this client_auth_type needs client_ca_file: without it a certificate of any public CA would be \
+                        accepted.",
             );
         }
         if self.client_names.is_some() && !requires {
             return Err(
                 "client_allowed_sans needs client_auth_type RequireAndVerifyClientCert or \
-                        RequireAnyClientCert: else who shows no certificate is let in.",
+                        RequireAnyClientCert: otherwise clients without a certificate are accepted.",
             );
         }
         Ok(())
     }
 
-    /// Files that it names: when they change it is read again.
+    /// The files that it names, which are watched for changes.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let sources = [Some(&self.certificate), Some(&self.key), self.client_ca.as_ref()];
         let path = |source: &Source| match source {
@@ -104,17 +104,17 @@ impl TlsSection {
         sources.into_iter().flatten().filter_map(path).collect()
     }
 
-    /// The TLS that it describes.
+    /// Creates the TLS configuration.
     pub(crate) fn open(&self) -> Result<Arc<ServerConfig>, Failure> {
         let provider = Arc::new(self.provider());
         let certificate = self.certificate.certificates()?;
         let key = self.key.secret()?;
         let ca = self.client_ca.as_ref().map(Source::certificates).transpose()?;
-        let unfit = |wrong: TlsError| {
+        let failure = |error: TlsError| {
             let (certificate, key) = (self.certificate.name("cert"), self.key.name("key"));
-            Failure::usage(format!("use the certificate {certificate} with the key {key}: {wrong}"))
+            Failure::usage(format!("use the certificate {certificate} with the key {key}: {error}"))
         };
-        let verifier = self.verifier(&provider, ca.as_deref()).map_err(unfit)?;
+        let verifier = self.verifier(&provider, ca.as_deref()).map_err(failure)?;
         let configure = || {
             let builder = ServerConfig::builder_with_provider(provider)
                 .with_protocol_versions(&self.versions)
@@ -126,10 +126,10 @@ impl TlsSection {
             let (chain, key) = (certificates(&certificate)?, private_key(key.as_bytes())?);
             builder.with_single_cert(chain, key).map_err(TlsError::of)
         };
-        let mut config = configure().map_err(unfit)?;
+        let mut config = configure().map_err(failure)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        config.ignore_client_order = self.prefer_ours;
-        // A session that is resumed shows no certificate, and so would outlive it.
+        config.ignore_client_order = self.prefer_server_suites;
+        // A resumed session sends no certificate, and would outlive its expiry.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(Arc::new(config))
@@ -152,7 +152,7 @@ impl TlsSection {
         provider: &Arc<CryptoProvider>,
         ca: Option<&[u8]>,
     ) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {
-        let anybody = |mandatory| Arc::new(Anybody { provider: provider.clone(), mandatory });
+        let any = |mandatory| Arc::new(AnyCertificate { provider: provider.clone(), mandatory });
         let signed = |optional: bool| {
             let roots = roots(ca.unwrap_or_default())?;
             let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
@@ -161,13 +161,13 @@ impl TlsSection {
         };
         let inner: Arc<dyn ClientCertVerifier> = match self.client_auth {
             ClientAuth::No => return Ok(None),
-            ClientAuth::Request => anybody(false),
-            ClientAuth::RequireAny => anybody(true),
+            ClientAuth::Request => any(false),
+            ClientAuth::RequireAny => any(true),
             ClientAuth::VerifyIfGiven => signed(true)?,
             ClientAuth::RequireAndVerify => signed(false)?,
         };
         Ok(Some(match self.client_names.clone() {
-            Some(names) => Arc::new(Named { inner, names }),
+            Some(names) => Arc::new(AllowedNames { inner, names }),
             None => inner,
         }))
     }
@@ -196,7 +196,7 @@ impl Source {
     }
 }
 
-/// What a field names, in a file or by itself; if both are given the file counts, as in exporter-toolkit.
+/// The path or the text of a field; if both are given the path is used, as in exporter-toolkit.
 fn source(
     file: &Path,
     fields: &Fields<'_>,
@@ -209,14 +209,14 @@ fn source(
     Ok(path.or_else(|| text.map(|text| Source::Inline(text.value.to_owned()))))
 }
 
-/// The versions from the least to the most.
+/// The versions from the minimum to the maximum.
 fn versions(fields: &Fields<'_>) -> Result<Vec<&'static SupportedProtocolVersion>, Problem> {
-    let least = named(fields, "min_version", names::version)?;
-    let most = named(fields, "max_version", names::version)?;
+    let min = named(fields, "min_version", names::version)?;
+    let max = named(fields, "max_version", names::version)?;
     let [tls12, tls13] = [&rustls::version::TLS12, &rustls::version::TLS13];
-    match (least.unwrap_or(tls12), most.unwrap_or(tls13)) {
-        (least, most) if least == most => Ok(vec![least]),
-        (least, _) if least == tls12 => Ok(vec![tls13, tls12]),
+    match (min.unwrap_or(tls12), max.unwrap_or(tls13)) {
+        (min, max) if min == max => Ok(vec![min]),
+        (min, _) if min == tls12 => Ok(vec![tls13, tls12]),
         _ => {
             let line = fields.text("max_version")?.map_or(1, |at| at.line);
             Err(fields.problem(line, "max_version is below min_version."))
@@ -224,24 +224,25 @@ fn versions(fields: &Fields<'_>) -> Result<Vec<&'static SupportedProtocolVersion
     }
 }
 
-/// What a field's name means.
+/// The meaning of the name in a field.
 fn named<T>(
     fields: &Fields<'_>,
     field: &str,
     meaning: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Option<T>, Problem> {
-    let Some(At { line, value }) = fields.text(field)? else { return Ok(None) };
+    let Some(Located { line, value }) = fields.text(field)? else { return Ok(None) };
     meaning(value).map(Some).map_err(|text| fields.problem(line, text))
 }
 
-/// What each of a list of names means.
+/// The meanings of a list of names.
 fn each<T>(
     fields: &Fields<'_>,
     field: &str,
     meaning: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Option<Vec<T>>, Problem> {
     let Some(names) = fields.list(field)? else { return Ok(None) };
-    let meaning = |at: &At<&str>| meaning(at.value).map_err(|text| fields.problem(at.line, text));
+    let meaning =
+        |at: &Located<&str>| meaning(at.value).map_err(|text| fields.problem(at.line, text));
     names.iter().map(meaning).collect::<Result<_, _>>().map(Some)
 }
 

@@ -1,7 +1,7 @@
-//! A web config file that is read again whenever it changes, and so are the files that it names.
+//! A web config file that is reloaded when it, or a file that it names, changes.
 //!
-//! It is looked at for every connection and request, by its time and size. What is wrong with a new one is logged
-//! once, and the old one stays in force.
+//! It is checked at every connection and request, by time and size. Errors in a new version are logged
+//! once, and the old one stays active.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -16,96 +16,102 @@ use super::limiter::Limiter;
 use crate::output::Failure;
 
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedFile {
     path: PathBuf,
-    held: Mutex<Held>,
+    current: Mutex<Current>,
 }
 
-/// What is asked of callers now.
+/// A loaded file.
 #[derive(Debug)]
-pub(super) struct Terms {
+pub(super) struct LoadedConfig {
     pub(super) config: Config,
     pub(super) tls: Option<Arc<ServerConfig>>,
     pub(super) limiter: Option<Arc<Limiter>>,
 }
 
 #[derive(Debug)]
-struct Held {
-    terms: Arc<Terms>,
-    /// The files as they were when they were last read.
-    seen: Vec<Stamp>,
+struct Current {
+    loaded: Arc<LoadedConfig>,
+    /// The state of the files when they were loaded.
+    stamps: Vec<Stamp>,
 }
 
-impl Watched {
+impl WatchedFile {
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
-        let (seen, terms) = load(path);
-        let held = Held { terms: Arc::new(terms?), seen };
-        Ok(Watched { path: path.to_owned(), held: Mutex::new(held) })
+        let (stamps, loaded) = load(path);
+        let current = Current { loaded: Arc::new(loaded?), stamps };
+        Ok(WatchedFile { path: path.to_owned(), current: Mutex::new(current) })
     }
 
-    /// As the files are now.
-    pub(super) fn terms(&self) -> Arc<Terms> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let now: Vec<Stamp> = held.seen.iter().map(|stamp| Stamp::of(&stamp.path)).collect();
-        if now == held.seen || now.iter().any(Stamp::is_fresh) {
-            return held.terms.clone();
+    /// The active configuration; reloads the files if they have changed.
+    pub(super) fn config(&self) -> Arc<LoadedConfig> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let now: Vec<Stamp> = current.stamps.iter().map(|stamp| Stamp::of(&stamp.path)).collect();
+        if now == current.stamps || now.iter().any(Stamp::is_recent) {
+            return current.loaded.clone();
         }
-        let (seen, fresh) = load(&self.path);
-        held.seen = seen;
-        match fresh.and_then(|fresh| follow(&self.path, &held.terms, fresh)) {
-            Ok(fresh) => {
-                tracing::info!(file = %self.path.display(), "read the web config file again");
-                held.terms = Arc::new(fresh);
+        let (stamps, new) = load(&self.path);
+        current.stamps = stamps;
+        match new.and_then(|new| replace(&self.path, &current.loaded, new)) {
+            Ok(new) => {
+                tracing::info!(file = %self.path.display(), "reloaded the web config file");
+                current.loaded = Arc::new(new);
             }
             Err(failure) => {
-                tracing::warn!(%failure, "the web config stays as it was");
+                tracing::warn!(%failure, "the web config file is not reloaded");
             }
         }
-        held.terms.clone()
+        current.loaded.clone()
     }
 }
 
-/// Reads the files, and says which: also of what is wrong, since it is read again when one of them changes.
-fn load(path: &Path) -> (Vec<Stamp>, Result<Terms, Failure>) {
-    let mut seen = vec![Stamp::of(path)];
-    let terms = file::read(path).and_then(|config| {
+/// Loads the files. Returns their stamps also on errors, since they are reloaded when one of them changes.
+fn load(path: &Path) -> (Vec<Stamp>, Result<LoadedConfig, Failure>) {
+    let mut stamps = vec![Stamp::of(path)];
+    let loaded = file::read(path).and_then(|config| {
         let files = config.tls.as_ref().map(|tls| tls.files()).unwrap_or_default();
-        seen.extend(files.iter().map(|file| Stamp::of(file)));
+        stamps.extend(files.iter().map(|file| Stamp::of(file)));
         let tls = config.tls.as_ref().map(|tls| tls.open()).transpose()?;
         let limiter = config.rate.map(|rate| Arc::new(Limiter::new(rate, Instant::now())));
-        Ok(Terms { config, tls, limiter })
+        Ok(LoadedConfig { config, tls, limiter })
     });
-    (seen, terms)
+    (stamps, loaded)
 }
 
-/// What may come after what is in force.
-fn follow(path: &Path, old: &Terms, mut fresh: Terms) -> Result<Terms, Failure> {
+/// Checks that a new configuration can replace the active one, and keeps the limiter if its rate is unchanged.
+fn replace(
+    path: &Path,
+    old: &LoadedConfig,
+    mut new: LoadedConfig,
+) -> Result<LoadedConfig, Failure> {
     let path = path.display();
-    // A disk that was full when it was written, more likely than a wish to let everybody in.
-    if fresh.config.is_empty && !old.config.is_empty {
-        return Err(Failure::usage(format!("{path} is empty; restart if that is meant")));
+    // More likely a full disk than the intention to remove all access rules.
+    if new.config.is_empty && !old.config.is_empty {
+        return Err(Failure::usage(format!("{path} is empty; restart to apply that")));
     }
-    if fresh.tls.is_some() != old.tls.is_some() {
+    if new.tls.is_some() != old.tls.is_some() {
         let switch = if old.tls.is_some() { "from TLS to plain HTTP" } else { "to TLS" };
-        return Err(Failure::usage(format!("{path} would change {switch}: that takes a restart")));
+        return Err(Failure::usage(format!(
+            "{path} would change {switch}, which requires a restart"
+        )));
     }
-    if let (Some(was), Some(is)) = (&old.limiter, &fresh.limiter)
-        && was.rate() == is.rate()
+    if let (Some(old), Some(added)) = (&old.limiter, &new.limiter)
+        && old.rate() == added.rate()
     {
-        fresh.limiter = Some(was.clone());
+        new.limiter = Some(old.clone());
     }
-    Ok(fresh)
+    Ok(new)
 }
 
-/// A file as it was at a moment; none if it was not there.
+/// The state of a file at a time; `None` if it did not exist.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     path: PathBuf,
-    found: Option<Found>,
+    metadata: Option<FileState>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Found {
+struct FileState {
     inode: (u64, u64),
     bytes: u64,
     modified: Option<SystemTime>,
@@ -114,21 +120,21 @@ struct Found {
 
 impl Stamp {
     fn of(path: &Path) -> Self {
-        let found = std::fs::metadata(path).ok().map(|data| Found {
+        let metadata = std::fs::metadata(path).ok().map(|data| FileState {
             inode: (data.dev(), data.ino()),
             bytes: data.len(),
             modified: data.modified().ok(),
             changed: (data.ctime(), data.ctime_nsec()),
         });
-        Stamp { path: path.to_owned(), found }
+        Stamp { path: path.to_owned(), metadata }
     }
 
-    /// Whether somebody may still be writing it.
-    fn is_fresh(&self) -> bool {
-        let modified = self.found.as_ref().and_then(|found| found.modified);
-        modified.is_some_and(|at| at.elapsed().is_ok_and(|age| age < SETTLED))
+    /// Whether it may still be being written.
+    fn is_recent(&self) -> bool {
+        let modified = self.metadata.as_ref().and_then(|state| state.modified);
+        modified.is_some_and(|at| at.elapsed().is_ok_and(|age| age < SETTLE_TIME))
     }
 }
 
-/// A file that was not written for so long is whole, for all that can be told.
-const SETTLED: Duration = Duration::from_millis(200);
+/// A file that was not modified for this long is assumed to be complete.
+const SETTLE_TIME: Duration = Duration::from_millis(200);

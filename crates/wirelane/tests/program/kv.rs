@@ -405,7 +405,7 @@ fn bench_says_what_went_wrong() {
     store.refused(
         &["--buffer", "1MiB", "bench", "--value-size", "1MiB"],
         2,
-        &["--value-size 1 MiB: 256 KiB are the most", "--buffer"],
+        &["--value-size 1 MiB: the maximum of one request", "--buffer is 256 KiB"],
     );
     let long = ["bench", "--value-size", "65MiB", "--keys", "1"];
     store.refused(&long, 1, &["limit of 67108864 bytes", "--memory"]);

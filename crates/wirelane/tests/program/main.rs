@@ -173,7 +173,7 @@ mod config {
         refused(b"transport:\n  rdma_pkey_index: 010\n", 2, &["`010`"]);
         refused(b"transport: {rdma_policy: maybe}\n", 1, &["require, prefer, \"off\""]);
         let peers = b"transport:\n  rdma_peer_policies: [\"10.0.0.0/8=require\", \"::1=on\"]\n";
-        refused(peers, 2, &["holds `::1=on`", "ADDRESS[/PREFIX]=POLICY"]);
+        refused(peers, 2, &["contains `::1=on`", "ADDRESS[/PREFIX]=POLICY"]);
         refused(b"transport: {rdma_peer_policies: off}\n", 1, &["is not a list"]);
         refused(b"security: {rdma: {key_file: [a]}}\n", 1, &["is a list", "a path"]);
     }
@@ -183,7 +183,7 @@ mod config {
         refused(b"transport:\n  rdma_devise: x\n", 2, &["rdma_devise", "transport.rdma_device?"]);
         refused(b"rdma_mtu: 4096\n", 1, &["belongs in the section `transport`"]);
         refused(b"colour: red\n", 1, &["colour", "config show"]);
-        refused(b"transport: {log_level: info}\n", 1, &["at the top of the file"]);
+        refused(b"transport: {log_level: info}\n", 1, &["at the top level of the file"]);
         refused(b"transport.rdma_mtu: 1024\n", 1, &["dot in its name"]);
         let many: String = (0..100).map(|n| format!("x{n}: 1\n")).collect();
         let (_, text) = check(many.as_bytes());
@@ -223,7 +223,7 @@ mod config {
         assert_eq!(code, Some(0), "{text}");
         assert!(text.contains("OK (2 settings)"), "{text}");
         let twice = b"log_level: info\ndwcp:\n  log_level: debug\n";
-        refused(twice, 3, &["given twice", "line 1"]);
+        refused(twice, 3, &["set twice", "line 1"]);
     }
 
     #[test]

@@ -128,7 +128,10 @@ fn an_unknown_caller_is_trusted_by_neither_end() {
     site.authority.sign("server", &Good::LongAgo);
     site.authority.sign("node1", &Good::Now);
     let server = site.serve(&[]);
-    refused(&site.kv(&server, "ca", "node1", &["ls"]), &["the server's certificate is not valid", "expired"]);
+    refused(
+        &site.kv(&server, "ca", "node1", &["ls"]),
+        &["the server's certificate is not valid", "expired"],
+    );
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::settings::Global;
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::watch::Watcher;
-use crate::web_config::{Gate, Gated};
+use crate::web_config::{AccessRules, ProtectedSite};
 use crate::{logging, output};
 pub(crate) use args::ExporterArgs;
 use encoder::Encoder;
@@ -36,16 +36,16 @@ pub(crate) fn run(global: &Global, args: &ExporterArgs) -> Result<Exit, Failure>
     let settings = Settings::load(global)?.settings;
     let log = logging::start_in_background(global, &settings)
         .map_err(|error| Failure::failed(format!("start a thread for the log: {error}")))?;
-    let gate = Gate::open(args.web_config.as_deref())?;
+    let rules = AccessRules::open(args.web_config.as_deref())?;
     let runtime = runtime::start()
         .map_err(|error| Failure::failed(format!("start the event loop: {error}")))?;
-    let served = runtime.block_on(serve(args, gate));
+    let served = runtime.block_on(serve(args, rules));
     log.flush();
     // A thread may still wait for a library that does not answer; an ordinary exit would wait for it too.
     exit::immediately(served.map(|()| Exit::Done))
 }
 
-async fn serve(args: &ExporterArgs, gate: Gate) -> Result<(), Failure> {
+async fn serve(args: &ExporterArgs, rules: AccessRules) -> Result<(), Failure> {
     // Before the first line is printed: a signal sent in response to it must be handled.
     let mut signals = Signals::new()?;
     Signals::ignore_file_size_limit()?;
@@ -67,9 +67,13 @@ async fn serve(args: &ExporterArgs, gate: Gate) -> Result<(), Failure> {
     });
     let serving = listener.map(|listener| {
         if let Ok(address) = listener.local_addr() {
-            output::note(&format!("HTTP   {}://{address}/metrics", gate.scheme()));
+            output::note(&format!("HTTP   {}://{address}/metrics", rules.scheme()));
         }
-        tokio::spawn(web::serve(listener, Gated::new(ExporterPages::new(encoder), gate), life))
+        tokio::spawn(web::serve(
+            listener,
+            ProtectedSite::new(ExporterPages::new(encoder), rules),
+            life,
+        ))
     });
     signals.next().await;
     let _ = phase.send(Phase::Stopping);
