@@ -1,4 +1,4 @@
-//! `wirelane changes`: what was changed on a machine, and whether it is still so.
+//! `wirelane changes`: the changes made to a machine, and their current state.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use change::{ChangeStatus, Entry, Journal, Machine, State, before_and_after};
 use clap::Args;
 use serde::Serialize;
 
-use crate::commands::plans::{date, refused};
+use crate::commands::plans::{date, failure};
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -28,9 +28,9 @@ pub(crate) struct ChangesArgs {
 }
 
 pub(crate) fn run(_global: &Global, args: &ChangesArgs) -> Result<Exit, Failure> {
-    let machine = Machine::at(&args.root).map_err(refused)?;
-    let history = Journal::read(&machine).map_err(refused)?;
-    let reader = machine.reader().map_err(refused)?;
+    let machine = Machine::at(&args.root).map_err(failure)?;
+    let history = Journal::read(&machine).map_err(failure)?;
+    let reader = machine.reader().map_err(failure)?;
     let changes = history.entries.iter().map(|entry| ChangeReport {
         name: entry.planned.change.target.name(),
         standing: entry.status(&machine, &reader),
@@ -44,7 +44,7 @@ pub(crate) fn run(_global: &Global, args: &ChangesArgs) -> Result<Exit, Failure>
     }
     if history.cut_off {
         output::warning(
-            &"the journal's last line is a piece: a run was cut off before that change was begun",
+            &"the last line of the journal is incomplete: a run was interrupted before that change started",
         );
     }
     Ok(Exit::Done)
@@ -65,10 +65,10 @@ struct ChangeReport<'e> {
 }
 
 fn text(changes: &[ChangeReport<'_>], all: bool) -> String {
-    let shown = changes.iter().filter(|change| all || change.standing != ChangeStatus::Reverted);
+    let listed = changes.iter().filter(|change| all || change.standing != ChangeStatus::Reverted);
     let mut text = String::new();
     let mut run = 0;
-    for change in shown {
+    for change in listed {
         let planned = &change.entry.planned;
         if planned.run != run {
             run = planned.run;
@@ -80,26 +80,26 @@ fn text(changes: &[ChangeReport<'_>], all: bool) -> String {
             "  {:4}  {}  {values}  ({})",
             change.entry.id,
             change.name,
-            told(&change.standing)
+            describe(&change.standing)
         );
     }
     if text.is_empty() {
         text.push_str(match changes.len() {
-            0 => "nothing was changed by wirelane\n",
-            _ => "everything was reverted; --all lists it\n",
+            0 => "no changes\n",
+            _ => "all changes were reverted; --all lists them\n",
         });
     }
     text
 }
 
-fn told(standing: &ChangeStatus) -> String {
+fn describe(standing: &ChangeStatus) -> String {
     match standing {
-        ChangeStatus::InForce => "in force".to_owned(),
-        ChangeStatus::Undone => "undone by somebody else".to_owned(),
-        ChangeStatus::Changed(State::Absent) => "removed since by somebody else".to_owned(),
-        ChangeStatus::Changed(_) => "changed since by somebody else".to_owned(),
-        ChangeStatus::Restarted => "gone with a restart".to_owned(),
-        ChangeStatus::CutOff => "cut off in the middle: revert it".to_owned(),
+        ChangeStatus::InForce => "active".to_owned(),
+        ChangeStatus::Undone => "undone by others".to_owned(),
+        ChangeStatus::Changed(State::Absent) => "removed by others since".to_owned(),
+        ChangeStatus::Changed(_) => "modified by others since".to_owned(),
+        ChangeStatus::Restarted => "lost at a restart".to_owned(),
+        ChangeStatus::CutOff => "interrupted: revert it".to_owned(),
         ChangeStatus::Reverted => "reverted".to_owned(),
         ChangeStatus::Unknown(why) => format!("unknown: {why}"),
     }

@@ -1,4 +1,4 @@
-//! `wirelane revert`: reverts changes, the newest first.
+//! `wirelane revert`: reverts changes, newest first.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use crate::arguments::hosts;
-use crate::commands::plans::{now, refused};
+use crate::commands::plans::{failure, now};
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -37,7 +37,7 @@ pub(crate) struct RevertArgs {
     hosts: Option<String>,
 }
 
-/// How changes are reverted.
+/// Options of reverting.
 #[derive(Debug, Args)]
 pub(crate) struct RevertOptions {
     /// Print what would be done, and do nothing
@@ -60,21 +60,21 @@ pub(crate) struct RevertOptions {
 impl RevertOptions {
     /// The machine that was changed.
     pub(crate) fn machine(&self) -> Result<Machine, Failure> {
-        Machine::at(&self.root).map_err(refused)
+        Machine::at(&self.root).map_err(failure)
     }
 
-    /// Reverts these changes, and prints what became of each.
+    /// Reverts these changes, and prints the outcome of each.
     pub(crate) fn revert(&self, machine: &Machine, pick: &Pick) -> Result<Exit, Failure> {
         let mode = RevertMode::default().force(self.force).dry_run(self.dry_run);
-        let outcomes = revert(machine, pick, mode, now()).map_err(refused)?;
+        let outcomes = revert(machine, pick, mode, now()).map_err(failure)?;
         print(&outcomes, self)
     }
 }
 
-/// What is left as it is makes the answer a no; what cannot be set back is a failure.
+/// Exit code 1 if a change was not reverted on purpose, 3 if reverting failed.
 pub(crate) fn run(_global: &Global, args: &RevertArgs) -> Result<Exit, Failure> {
     if let Some(list) = &args.hosts {
-        return elsewhere(args, list);
+        return run_on_hosts(args, list);
     }
     let pick = match (args.all, args.last) {
         (true, _) => Pick::All,
@@ -84,31 +84,34 @@ pub(crate) fn run(_global: &Global, args: &RevertArgs) -> Result<Exit, Failure> 
     args.options.revert(&args.options.machine()?, &pick)
 }
 
-/// The same on several hosts: this program does it on each, and the answers are told together.
-fn elsewhere(args: &RevertArgs, list: &str) -> Result<Exit, Failure> {
+/// Runs this command on several hosts, and prints their answers.
+fn run_on_hosts(args: &RevertArgs, list: &str) -> Result<Exit, Failure> {
     let which = if args.all { "--all" } else { "--last" };
     let optional = [(args.options.dry_run, "--dry-run"), (args.options.force, "--force")];
-    let optional = optional.into_iter().filter_map(|(is_set, word)| is_set.then_some(word));
-    let words: Vec<String> =
+    let optional = optional.into_iter().filter_map(|(is_set, option)| is_set.then_some(option));
+    let arguments: Vec<String> =
         ["revert", "--json", which].into_iter().chain(optional).map(str::to_owned).collect();
-    let places = remote::targets(hosts::parse("revert", list)?)?;
-    let told = HostAnswer::from_all(&places, LIMITS, &output::progress, |_| words.clone());
+    let targets = remote::targets(hosts::parse("revert", list)?)?;
+    let answers = HostAnswer::from_all(&targets, LIMITS, &output::progress, |_| arguments.clone());
     if args.options.json {
-        output::json(&serde_json::json!({ "hosts": told }))?;
+        output::json(&serde_json::json!({ "hosts": answers }))?;
     } else {
-        told.iter().try_for_each(|one| output::answer(&one_host(one, args.options.dry_run)))?;
+        let dry_run = args.options.dry_run;
+        answers.iter().try_for_each(|answer| output::answer(&host_text(answer, dry_run)))?;
     }
-    hosts::exit_code(&told, "revert: not all was reverted")
+    hosts::exit_code(&answers, "revert: not all changes were reverted")
 }
 
-fn one_host(told: &HostAnswer, rehearsed: bool) -> String {
-    let outcomes = told.answer.as_ref().map(Vec::<RevertReport>::deserialize);
-    let said = match (outcomes, &told.error) {
-        (Some(Ok(outcomes)), _) => text(&outcomes, rehearsed),
+fn host_text(answer: &HostAnswer, dry_run: bool) -> String {
+    let outcomes = answer.answer.as_ref().map(Vec::<RevertReport>::deserialize);
+    let text = match (outcomes, &answer.error) {
+        (Some(Ok(outcomes)), _) => text(&outcomes, dry_run),
         (_, Some(error)) => format!("{error}\n"),
-        (_, None) => "its answer is no list of changes: is its version another?\n".to_owned(),
+        (_, None) => {
+            "the answer is not a list of changes: is it another version of wirelane?\n".to_owned()
+        }
     };
-    format!("{}\n{said}", told.host)
+    format!("{}\n{text}", answer.host)
 }
 
 fn print(outcomes: &[RevertReport], options: &RevertOptions) -> Result<Exit, Failure> {
@@ -124,23 +127,23 @@ fn print(outcomes: &[RevertReport], options: &RevertOptions) -> Result<Exit, Fai
     if failed > 0 {
         return Err(Failure::failed(format!("revert: {failed} changes could not be reverted")));
     }
-    let left = outcomes.iter().any(|outcome| matches!(outcome.outcome, RevertOutcome::Left(_)));
-    Ok(if left { Exit::No } else { Exit::Done })
+    let skipped = outcomes.iter().any(|outcome| matches!(outcome.outcome, RevertOutcome::Left(_)));
+    Ok(if skipped { Exit::No } else { Exit::Done })
 }
 
-fn text(outcomes: &[RevertReport], rehearsed: bool) -> String {
+fn text(outcomes: &[RevertReport], dry_run: bool) -> String {
     if outcomes.is_empty() {
         return "nothing to revert\n".to_owned();
     }
-    let taken = if rehearsed { "would be reverted" } else { "reverted" };
+    let reverted = if dry_run { "would be reverted" } else { "reverted" };
     let line = |RevertReport { id, target, outcome }: &RevertReport| match outcome {
-        RevertOutcome::Reverted(values) => format!("{id:4}  {target}  {taken}: {values}\n"),
+        RevertOutcome::Reverted(values) => format!("{id:4}  {target}  {reverted}: {values}\n"),
         RevertOutcome::Nothing(why) => format!("{id:4}  {target}  nothing to do: {why}\n"),
-        RevertOutcome::Left(why) => format!("{id:4}  {target}  left: {why}\n"),
-        RevertOutcome::Failed(why) => format!("{id:4}  {target}  not reverted: {why}\n"),
+        RevertOutcome::Left(why) => format!("{id:4}  {target}  skipped: {why}\n"),
+        RevertOutcome::Failed(why) => format!("{id:4}  {target}  failed: {why}\n"),
     };
     outcomes.iter().map(line).collect()
 }
 
-/// Packages are removed there.
+/// Removing packages takes time.
 const LIMITS: Limits = Limits { time: Duration::from_secs(1800), bytes: 16 << 20 };

@@ -104,7 +104,7 @@ fn a_folder_is_served_mounted_and_proven_and_remove_leaves_nothing() {
     assert!(proof["by_rdma"]["read_bytes_per_second"].as_f64() > Some(0.0), "{proof}");
     assert!(proof["by_tcp"]["write_bytes_per_second"].as_f64() > Some(0.0), "{proof}");
     let shown = text(&run(WIRELANE, &["nfs", "verify", point, "--no-check"]).stdout);
-    assert!(shown.contains("proto=rdma") && shown.ends_with("RDMA carries it\n"), "{shown}");
+    assert!(shown.contains("proto=rdma") && shown.ends_with("uses RDMA\n"), "{shown}");
     tcp_is_told_from_rdma();
 
     all_reverted(&wirelane(&["nfs", "remove"]));

@@ -141,7 +141,7 @@ fn what_is_as_we_left_it_follows_a_new_version() {
         assert!(unit.contains(&format!("ExecStart={program} serve")), "{unit}");
     }
     let text = machine.done(&["install", "apply", "serve", "--program", "/opt/wirelane"]);
-    assert!(text.ends_with("nothing to change, 2 so already\n"), "{text}");
+    assert!(text.ends_with("nothing to change, 2 already done\n"), "{text}");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_program_that_no_unit_could_start_is_wrong_use() {
     assert!(stderr(&output).contains("the units have no access to /tmp:"), "{}", stderr(&output));
     let (code, _, error) =
         machine.told(&["install", "apply", "--start", "--program", "/usr/bin/wirelane"]);
-    assert!(code == Some(2) && error.contains("not for a folder"), "{error}");
+    assert!(code == Some(2) && error.contains("cannot be used with --root"), "{error}");
 }
 
 #[test]

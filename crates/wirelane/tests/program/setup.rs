@@ -109,7 +109,7 @@ fn a_tree_is_set_up_listed_and_reverted() {
 
         let (code, _, error) = told(&[&apply[..], &["--yes"]].concat());
         assert_eq!(code, Some(0), "{error}");
-        assert!(error.contains("left out in a tree; `wirelane revert --last`"), "{error}");
+        assert!(error.contains("is not the running machine; `wirelane revert --last`"), "{error}");
         let after = contents(machine.path());
         let (rights, kept) = &after[&machine.path().join(file)];
         assert_eq!(rights & 0o777, mode, "{file}");
@@ -154,10 +154,10 @@ fn what_is_not_known_or_cannot_be_meant_is_said() {
     assert!(wrong(&["--only", "speed"]).contains("items: packages, "));
     assert!(wrong(&["--address", "mlx5_0=10.0.0.1/24"]).contains("RDMA devices: rxe0"));
     assert!(wrong(&["--address", "rxe0=10.0.0.1"]).contains("as mlx5_0=10.0.0.1/24"));
-    assert!(wrong(&["--address", "a/rxe0=10.0.0.1/24"]).contains("--hosts does not name it"));
+    assert!(wrong(&["--address", "a/rxe0=10.0.0.1/24"]).contains("which is not in --hosts"));
     assert!(wrong(&["--ipoib", "connected"]).contains("no net device here is IPoIB"));
     let twice = wrong(&["--hosts", "a,b", "--address", "rxe0=10.0.0.1/24"]);
-    assert!(twice.contains("say whose it is, as a/rxe0=10.0.0.1/24"), "{twice}");
+    assert!(twice.contains("prefix it with the host, as in a/rxe0=10.0.0.1/24"), "{twice}");
     wrong(&["--hosts", "-oProxyCommand=x"]);
     assert_eq!(told(&["setup"]).0, Some(2));
     assert_eq!(told(&["setup", "mpi"]).0, Some(2));
@@ -217,7 +217,7 @@ fn several_hosts_are_set_up_by_ssh_each_with_its_own_address() {
     assert_eq!(code, Some(3), "{text}{error}");
     assert!(text.starts_with("one\n") && text.contains("\ntwo\n"), "{text}");
     assert!(text.contains("\ndead\nssh to dead: "), "{text}");
-    assert!(error.contains("not all was reverted on 1 of 3 hosts"), "{error}");
+    assert!(error.contains("not all changes were reverted on 1 of 3 hosts"), "{error}");
     for machine in [&one, &two] {
         let left = contents(machine.path());
         let ours = |path: &&PathBuf| path.to_string_lossy().contains("wirelane-eth0");
@@ -242,9 +242,9 @@ fn a_host_that_refuses_or_is_dead_stops_no_other() {
     };
     let (code, text, error) = run("one,arch");
     assert_eq!(code, Some(1), "{text}{error}");
-    assert!(text.contains("\none   debian 12: ") && text.contains(" changes made, "), "{text}");
+    assert!(text.contains("\none   debian 12: ") && text.contains(" changes applied, "), "{text}");
     assert!(text.contains("\narch  ") && text.contains("this system is \"arch\""), "{text}");
-    assert!(error.contains("not done on 1 of 2 hosts"), "{error}");
+    assert!(error.contains("failed on 1 of 2 hosts"), "{error}");
     let (code, text, _) = run(&format!("one,{DEAD}"));
     assert_eq!(code, Some(3), "{text}");
     assert!(text.contains("ssh to dead: "), "{text}");

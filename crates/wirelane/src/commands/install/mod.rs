@@ -1,4 +1,4 @@
-//! `wirelane install`: units, rules and dashboards, placed on this machine.
+//! `wirelane install`: installs units, rules and dashboards.
 
 mod start;
 
@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::commands::plans::apply::{self, Application, PlanView};
-use crate::commands::plans::{refused, report};
+use crate::commands::plans::{failure, report};
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 
@@ -43,7 +43,7 @@ struct InstallApplyArgs {
     start: bool,
 }
 
-/// What is installed, and where.
+/// What to install, and where.
 #[derive(Debug, Args)]
 struct InstallOptions {
     /// What to install
@@ -91,7 +91,7 @@ pub(crate) fn run(_global: &Global, args: &InstallArgs) -> Result<Exit, Failure>
 fn show(options: &InstallOptions) -> Result<Exit, Failure> {
     let machine = apply::machine(&options.root)?;
     let (plan, kept) = options.plan(&machine)?;
-    let reader = machine.reader().map_err(refused)?;
+    let reader = machine.reader().map_err(failure)?;
     let report = InstallReport { kept: &kept, plan: report::Report::new(&plan, &reader) };
     apply::print(&report, options.json)?;
     Ok(Exit::Done)
@@ -104,7 +104,7 @@ fn apply(args: &InstallApplyArgs) -> Result<Exit, Failure> {
         start::check(&machine)?;
     }
     let (plan, kept) = options.plan(&machine)?;
-    let reader = machine.reader().map_err(refused)?;
+    let reader = machine.reader().map_err(failure)?;
     let report = InstallReport { kept: &kept, plan: report::Report::new(&plan, &reader) };
     let application = Application {
         name: "install apply",
@@ -112,11 +112,11 @@ fn apply(args: &InstallApplyArgs) -> Result<Exit, Failure> {
         yes: args.apply.yes,
         json: options.json,
     };
-    let applied = application.make(&machine, &plan, &report)?;
+    let applied = application.apply(&machine, &plan, &report)?;
     if args.start {
         start::units(&options.parts())?;
     }
-    application.tell(report, &applied)
+    application.report(report, &applied)
 }
 
 impl InstallOptions {
@@ -131,19 +131,19 @@ impl InstallOptions {
         self.parts.iter().flat_map(part).collect()
     }
 
-    /// As the journal tells it.
+    /// The command for the journal.
     fn command(&self) -> String {
         let parts = self.parts();
         let names: Vec<&str> = parts.iter().map(|part| part.name()).collect();
         format!("install apply {}", names.join(" "))
     }
 
-    /// What is to be placed, and what is kept instead.
+    /// The files to install, and existing files that are kept instead.
     fn plan(&self, machine: &Machine) -> Result<(Plan, Vec<KeptFile>), Failure> {
         let mut plan = install::plan(&self.parts(), &self.program()?);
         let kept = match self.force {
             true => Vec::new(),
-            false => install::skip_foreign_files(machine, &mut plan).map_err(refused)?,
+            false => install::skip_foreign_files(machine, &mut plan).map_err(failure)?,
         };
         Ok((plan, kept))
     }
@@ -157,7 +157,7 @@ impl InstallOptions {
                 Program::running(&path.to_string_lossy())
             }
         };
-        program.map_err(|unfit| Failure::usage(format!("install: {unfit}")))
+        program.map_err(|error| Failure::usage(format!("install: {error}")))
     }
 }
 
@@ -180,7 +180,7 @@ impl PlanView for InstallReport<'_> {
     fn text(&self) -> String {
         let mut text = self.plan.steps();
         for KeptFile { path, why, diff } in self.kept {
-            let _ = writeln!(text, "kept: {path}\n  {why}; --force puts ours there:");
+            let _ = writeln!(text, "kept: {path}\n  {why}; --force replaces it:");
             report::write_diff(&mut text, diff);
         }
         text += &self.plan.advice("then");

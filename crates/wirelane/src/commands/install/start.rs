@@ -1,4 +1,4 @@
-//! Has systemd start units, where it runs.
+//! Starts units with systemd.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,22 +9,22 @@ use change::install::Part;
 use crate::output;
 use crate::output::Failure;
 
-/// Whether units can be started at all: said before anything is placed.
+/// Fails if units cannot be started, before anything is installed.
 pub(super) fn check(machine: &Machine) -> Result<(), Failure> {
     if !machine.is_live() {
         return Err(Failure::usage(
-            "install: --start is for the running machine, not for a folder",
+            "install: --start requires the running machine, and cannot be used with --root",
         ));
     }
     if !Path::new("/run/systemd/system").is_dir() {
         return Err(Failure::usage(
-            "install: systemd does not run here, so nothing can be started; without --start files are placed",
+            "install: systemd is not running, so that units cannot be started; install the files without --start",
         ));
     }
     Ok(())
 }
 
-/// Starts the units of these parts, now and with the machine.
+/// Enables and starts the units of these parts.
 pub(super) fn units(parts: &[Part]) -> Result<(), Failure> {
     let units: Vec<&str> = parts.iter().filter_map(|part| part.unit()).collect();
     if units.is_empty() {
@@ -34,25 +34,25 @@ pub(super) fn units(parts: &[Part]) -> Result<(), Failure> {
     for unit in units {
         systemctl(&["enable", "--now", unit])?;
         output::note(&format!(
-            "{unit} runs; before `wirelane revert` say: systemctl disable --now {unit}"
+            "started {unit}; before `wirelane revert` run: systemctl disable --now {unit}"
         ));
     }
     Ok(())
 }
 
-/// It has limits of its own: a unit that does not start is a failure after 90 seconds.
-fn systemctl(words: &[&str]) -> Result<(), Failure> {
-    let shown = format!("systemctl {}", words.join(" "));
+/// systemctl has its own timeout: it fails after 90 seconds if a unit does not start.
+fn systemctl(arguments: &[&str]) -> Result<(), Failure> {
+    let command = format!("systemctl {}", arguments.join(" "));
     let status = Command::new("systemctl")
-        .args(words)
-        // Ours carries answers alone.
+        .args(arguments)
+        // Our stdout is for results only.
         .stdout(Stdio::null())
         .status()
-        .map_err(|error| Failure::failed(format!("{shown}: {error}")))?;
+        .map_err(|error| Failure::failed(format!("{command}: {error}")))?;
     if status.success() {
         return Ok(());
     }
     Err(Failure::failed(format!(
-        "{shown}: {status}. The files are placed; `wirelane revert --last` removes them"
+        "{command}: {status}. The files are installed; `wirelane revert --last` removes them"
     )))
 }

@@ -55,32 +55,33 @@ struct ClientOptions {
 
 pub(super) fn run(args: &ClientArgs) -> Result<Exit, Failure> {
     let (options, apply) = args.command.parts();
-    let here = options.end.look()?;
+    let machine = options.end.read()?;
     let mounting = options.mounting();
-    // Without the program nothing can be mounted: said before the server's name is resolved.
-    client::plan(&here.node, &here.tree, &mounting, None).map_err(no)?;
-    let route = if here.tree.is_live() { Some(route(&options.source.host)?) } else { None };
-    let plan = client::plan(&here.node, &here.tree, &mounting, route).map_err(no)?;
-    let plan = options.end.trim(plan)?;
+    // Fails without mount.nfs, before the server's name is resolved.
+    client::plan(&machine.node, &machine.tree, &mounting, None).map_err(no)?;
+    let route = if machine.tree.is_live() { Some(route(&options.source.host)?) } else { None };
+    let plan = client::plan(&machine.node, &machine.tree, &mounting, route).map_err(no)?;
+    let plan = options.end.without_skipped(plan)?;
     let command = format!("{COMMAND} client apply {} {}", options.source, options.point);
-    let exit = options.end.run(&plan, here, &command, apply)?;
+    let exit = options.end.run(&plan, machine, &command, apply)?;
     if apply.is_some() {
         output::note(&format!(
-            "`wirelane nfs verify {}` proves that RDMA carries it",
+            "run `wirelane nfs verify {}` to check that it uses RDMA",
             options.point
         ));
     }
     Ok(exit)
 }
 
-/// Where the server is, and from which address of ours it is reached. Nothing is sent.
+/// The address of the server, and the local address that reaches it. Sends nothing.
 fn route(host: &str) -> Result<Route, Failure> {
     let name = host.to_owned();
-    let waiting = || format!("looking for {host}");
-    let found = with_timeout(RESOLVING, waiting, move || (name.as_str(), PORT).to_socket_addrs())?;
+    let waiting = || format!("looking up {host}");
+    let found =
+        with_timeout(RESOLVE_TIMEOUT, waiting, move || (name.as_str(), PORT).to_socket_addrs())?;
     let failed = |why: String| Failure::failed(format!("find a route to {host}: {why}"));
     let mut addresses = found
-        .ok_or_else(|| failed("its name is not resolved in time".to_owned()))?
+        .ok_or_else(|| failed("looking up its name timed out".to_owned()))?
         .map_err(|error| failed(error.to_string()))?;
     let to = addresses.next().ok_or_else(|| failed("it has no address".to_owned()))?;
     let from = crate::route::source_address(to).map_err(|error| failed(error.to_string()))?;
@@ -101,4 +102,4 @@ impl ClientOptions {
     }
 }
 
-const RESOLVING: Duration = Duration::from_secs(15);
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(15);

@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 use node::{Node, Tree};
 
 use crate::commands::plans::apply::{Application, ApplyArgs, PlanTarget};
-use crate::commands::plans::{refused, report};
+use crate::commands::plans::{failure, report};
 use crate::output::{Exit, Failure};
 
-/// `plan` and `apply` of one end.
+/// `plan` and `apply` of server or client.
 #[derive(Debug, Subcommand)]
 pub(super) enum PlanOrApply<A: Args> {
     /// Show what would be changed, as a diff; changes nothing
@@ -19,7 +19,7 @@ pub(super) enum PlanOrApply<A: Args> {
 }
 
 impl<A: Args> PlanOrApply<A> {
-    /// The arguments; of `apply`, also whether to ask no one.
+    /// The arguments; for `apply`, also --yes.
     pub(super) fn parts(&self) -> (&A, Option<bool>) {
         match self {
             PlanOrApply::Plan(args) => (args, None),
@@ -28,7 +28,7 @@ impl<A: Args> PlanOrApply<A> {
     }
 }
 
-/// Arguments that both ends have.
+/// Arguments of both server and client.
 #[derive(Debug, Args)]
 pub(super) struct EndArgs {
     /// All but these items
@@ -40,26 +40,26 @@ pub(super) struct EndArgs {
 }
 
 /// The machine that was read.
-pub(super) struct Here {
+pub(super) struct ReadMachine {
     pub(super) tree: Tree,
     pub(super) node: Node,
 }
 
 impl EndArgs {
-    pub(super) fn look(&self) -> Result<Here, Failure> {
+    pub(super) fn read(&self) -> Result<ReadMachine, Failure> {
         let tree = self.target.tree()?;
         let node = Node::read(&tree);
-        Ok(Here { tree, node })
+        Ok(ReadMachine { tree, node })
     }
 
-    /// A plan without what is not wanted.
-    pub(super) fn trim(&self, mut plan: Plan) -> Result<Plan, Failure> {
+    /// The plan without skipped items.
+    pub(super) fn without_skipped(&self, mut plan: Plan) -> Result<Plan, Failure> {
         let unknown = |item: &&String| plan.steps.iter().all(|step| step.item != **item);
         if let Some(item) = self.skip.iter().find(unknown) {
             let mut items: Vec<&str> = plan.steps.iter().map(|step| step.item.as_str()).collect();
             items.dedup();
             return Err(Failure::usage(format!(
-                "--skip {item}: there is no such item; choose of {}",
+                "--skip {item}: no such item; choose from: {}",
                 items.join(", ")
             )));
         }
@@ -67,17 +67,17 @@ impl EndArgs {
         Ok(plan)
     }
 
-    /// Prints what would be done, or does it.
+    /// Prints or applies the plan.
     pub(super) fn run(
         &self,
         plan: &Plan,
-        here: Here,
+        machine: ReadMachine,
         command: &str,
         apply: Option<bool>,
     ) -> Result<Exit, Failure> {
         match apply {
-            None => self.target.show(here.tree, |reader| report::Report::new(plan, reader)),
-            Some(yes) => self.apply(plan, &here.node, command, yes),
+            None => self.target.show(machine.tree, |reader| report::Report::new(plan, reader)),
+            Some(yes) => self.apply(plan, &machine.node, command, yes),
         }
     }
 
@@ -85,17 +85,17 @@ impl EndArgs {
         let machine = self.target.machine()?;
         if machine.is_live() && node.host.container.is_some() {
             return Err(Failure::no(
-                "this is a container: modules, mounts and the NFS server are its host's; run it on the host",
+                "this is a container: kernel modules, mounts and the NFS server belong to its host; run this on the host",
             ));
         }
-        let report = report::Report::new(plan, &machine.reader().map_err(refused)?);
+        let report = report::Report::new(plan, &machine.reader().map_err(failure)?);
         let application = Application { name: command, command, yes, json: self.target.json };
-        let applied = application.make(&machine, plan, &report)?;
-        application.tell(report, &applied)
+        let applied = application.apply(&machine, plan, &report)?;
+        application.report(report, &applied)
     }
 }
 
-/// What cannot be done here is a no.
+/// A refusal is a negative result.
 pub(super) fn no(refusal: Refusal) -> Failure {
     Failure::no(refusal.to_string())
 }

@@ -1,11 +1,11 @@
-//! `wirelane nfs remove`: reverts what was made here, the newest first.
+//! `wirelane nfs remove`: reverts the changes of `nfs`, newest first.
 
 use change::nfs::folder;
 use change::{Entry, Journal, Machine, Pick, Target};
 use clap::Args;
 
 use super::COMMAND;
-use crate::commands::plans::refused;
+use crate::commands::plans::failure;
 use crate::commands::revert::RevertOptions;
 use crate::output::{Exit, Failure};
 
@@ -25,17 +25,17 @@ pub(super) struct RemoveArgs {
 
 pub(super) fn run(args: &RemoveArgs) -> Result<Exit, Failure> {
     let machine = args.options.machine()?.with_restarts(args.restart_nfsd);
-    let history = Journal::read(&machine).map_err(refused)?;
+    let history = Journal::read(&machine).map_err(failure)?;
     let picked = args.pick(&history.entries);
     if !args.restart_nfsd {
-        disturbs_nobody(&machine, &picked)?;
+        check_other_exports(&machine, &picked)?;
     }
     let ids: Vec<u64> = picked.iter().map(|entry| entry.id).collect();
     args.options.revert(&machine, &Pick::Numbers(ids))
 }
 
 impl RemoveArgs {
-    /// What is to be reverted. The module and the server are of use to what stays, and go with the last of it.
+    /// The changes to revert. The kernel module and the server are shared, and are reverted with the last of the others.
     fn pick<'e>(&self, entries: &'e [Entry]) -> Vec<&'e Entry> {
         let ours = |entry: &&Entry| {
             let mut words = entry.planned.command.split(' ');
@@ -45,32 +45,32 @@ impl RemoveArgs {
             let mut words = entry.planned.command.split(' ');
             self.paths.is_empty() || words.any(|word| self.paths.iter().any(|path| path == word))
         };
-        let (picked, stays): (Vec<&Entry>, Vec<&Entry>) =
+        let (picked, others): (Vec<&Entry>, Vec<&Entry>) =
             entries.iter().filter(ours).partition(|entry| named(entry));
         let shared = |entry: &&Entry| matches!(entry.planned.item.as_str(), "module" | "server");
-        match stays.is_empty() {
+        match others.is_empty() {
             true => picked,
             false => picked.into_iter().filter(|entry| !shared(entry)).collect(),
         }
     }
 }
 
-/// Said before anything is touched.
-fn disturbs_nobody(machine: &Machine, picked: &[&Entry]) -> Result<(), Failure> {
-    let reader = machine.reader().map_err(refused)?;
-    let goes = |dir: &String| {
-        let is_it = |entry: &&Entry| matches!(&entry.planned.change.target, Target::Export { dir: of, .. } if of == dir);
-        picked.iter().any(is_it)
+/// Fails before anything is changed, if nfsd would have to be restarted and has other exports.
+fn check_other_exports(machine: &Machine, picked: &[&Entry]) -> Result<(), Failure> {
+    let reader = machine.reader().map_err(failure)?;
+    let is_removed = |dir: &String| {
+        let is_export = |entry: &&Entry| matches!(&entry.planned.change.target, Target::Export { dir: of, .. } if of == dir);
+        picked.iter().any(is_export)
     };
     let mut others: Vec<String> =
         picked.iter().flat_map(|entry| entry.disturbed_exports(&reader)).collect();
-    others.retain(|dir| !goes(dir));
+    others.retain(|dir| !is_removed(dir));
     if others.is_empty() {
         return Ok(());
     }
     Err(Failure::no(format!(
-        "nothing was changed: nfsd also serves {}, and its RDMA listener goes only by restarting it, which holds up its \
-         clients for seconds; --restart-nfsd allows that",
+        "nothing was changed: nfsd also serves {}, and removing its RDMA listener requires a restart, which blocks its \
+         clients for seconds; pass --restart-nfsd to allow it",
         others.join(", ")
     )))
 }

@@ -41,10 +41,10 @@ struct ServerOptions {
 
 pub(super) fn run(args: &ServerArgs) -> Result<Exit, Failure> {
     let (options, apply) = args.command.parts();
-    let here = options.end.look()?;
-    let plan = server::plan(&here.node, &here.tree, &options.serving()).map_err(no)?;
-    let plan = options.end.trim(plan)?;
-    options.end.run(&plan, here, &format!("{COMMAND} server apply {}", options.dir), apply)
+    let machine = options.end.read()?;
+    let plan = server::plan(&machine.node, &machine.tree, &options.serving()).map_err(no)?;
+    let plan = options.end.without_skipped(plan)?;
+    options.end.run(&plan, machine, &format!("{COMMAND} server apply {}", options.dir), apply)
 }
 
 impl ServerOptions {

@@ -1,4 +1,4 @@
-//! `wirelane nfs verify`: whether RDMA carries a mount, and how fast it is beside TCP.
+//! `wirelane nfs verify`: whether a mount uses RDMA, and its speed compared with TCP.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -44,32 +44,32 @@ pub(super) struct VerifyArgs {
     json: bool,
 }
 
-/// What was found.
+/// The result.
 #[derive(Serialize)]
 struct VerifyReport {
     rdma: bool,
     #[serde(flatten)]
     proof: Proof,
-    /// How much was written and read, and came back the same.
+    /// Bytes that were written, read back and equal.
     checked_bytes: Option<usize>,
     by_rdma: Option<Speed>,
     by_tcp: Option<Speed>,
-    /// Why there is no result of TCP.
+    /// Why there is no result for TCP.
     not_compared: Option<String>,
 }
 
 pub(super) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
-    let path = real(&args.path)?;
-    let shown = path.to_string_lossy().into_owned();
-    let mut report = VerifyReport::new(prove(&shown)?);
+    let path = resolve(&args.path)?;
+    let text = path.to_string_lossy().into_owned();
+    let mut report = VerifyReport::new(prove(&text)?);
     if report.proof.proto == "rdma" && !args.no_check {
         let stop = Arc::new(AtomicBool::new(false));
-        let heard = stop.clone();
-        signals::on_first_signal(move || heard.store(true, Ordering::Relaxed))?;
+        let flag = stop.clone();
+        signals::on_first_signal(move || flag.store(true, Ordering::Relaxed))?;
         report.by_rdma = Some(measure(&path, args.size.0, &stop)?);
         report.checked_bytes = Some(args.size.0);
-        // A connection that was idle is open again now.
-        report.proof = prove(&shown)?;
+        // An idle connection has been reopened now.
+        report.proof = prove(&text)?;
         if args.no_compare {
             report.not_compared = Some("--no-compare".to_owned());
         } else {
@@ -88,29 +88,29 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
     Ok(if report.rdma { Exit::Done } else { Exit::No })
 }
 
-/// The folder itself, whatever links lead there. A server that does not answer holds up whoever asks.
-fn real(path: &Path) -> Result<PathBuf, Failure> {
-    let asked = path.to_owned();
-    let shown = path.display();
-    // What is known of a folder may be old; how full it is, the server is asked for.
-    let look = move || {
-        let path = asked.canonicalize()?;
+/// The path without symbolic links. Has a timeout, since a server that does not answer blocks file operations.
+fn resolve(path: &Path) -> Result<PathBuf, Failure> {
+    let given = path.to_owned();
+    let name = path.display();
+    // Attributes may be cached; statvfs always queries the server.
+    let work = move || {
+        let path = given.canonicalize()?;
         rustix::fs::statvfs(&path)?;
         Ok(path)
     };
     let found: Option<std::io::Result<PathBuf>> =
-        with_timeout(PATIENCE, || format!("looking at {shown}"), look)?;
+        with_timeout(SERVER_TIMEOUT, || format!("waiting for {name}"), work)?;
     match found {
         Some(Ok(path)) => Ok(path),
-        Some(Err(error)) => Err(Failure::failed(format!("{shown}: {error}"))),
+        Some(Err(error)) => Err(Failure::failed(format!("{name}: {error}"))),
         None => Err(Failure::failed(format!(
-            "{shown}: no answer after {} s: its server is gone, or the way to it",
-            PATIENCE.as_secs()
+            "{name}: no answer after {} s: the server or the network is down",
+            SERVER_TIMEOUT.as_secs()
         ))),
     }
 }
 
-/// A fresh look at the mount.
+/// Reads the state of the mount.
 fn prove(path: &str) -> Result<Proof, Failure> {
     let tree = Tree::live(None);
     let mounts = Mount::read_all(&tree);
@@ -118,49 +118,49 @@ fn prove(path: &str) -> Result<Proof, Failure> {
 }
 
 fn measure(folder: &Path, size: usize, stop: &Arc<AtomicBool>) -> Result<Speed, Failure> {
-    let (asked, halt) = (folder.to_owned(), stop.clone());
+    let (directory, stop) = (folder.to_owned(), stop.clone());
     let waiting = || format!("writing and reading {}", folder.display());
-    let measured = with_timeout(LONGEST, waiting, move || speed::measure(&asked, size, &halt))?;
+    let measured =
+        with_timeout(MEASURE_TIMEOUT, waiting, move || speed::measure(&directory, size, &stop))?;
     match measured {
         Some(speed) => speed.map_err(Failure::failed),
         None => Err(Failure::failed(format!(
-            "{}: writing and reading {size} bytes has no end after {} s; a server that has just started lets nobody write \
+            "{}: writing and reading {size} bytes timed out after {} s; a server that has just started refuses writes \
              for 90 s",
             folder.display(),
-            LONGEST.as_secs()
+            MEASURE_TIMEOUT.as_secs()
         ))),
     }
 }
 
-/// The same by TCP, mounted for the time of it. The journal knows of the mount, so that `remove` takes away what a run
-/// that was cut off has left.
+/// Measures a temporary mount over TCP. The mount is in the journal, so that `remove` can clean up after an interrupted run.
 fn compare(
     proof: &Proof,
     path: &Path,
     size: usize,
     stop: &Arc<AtomicBool>,
 ) -> Result<Speed, String> {
-    let said = |error: change::Error| error.to_string();
-    let machine = Machine::at(Path::new("/")).map_err(said)?;
+    let text = |error: change::Error| error.to_string();
+    let machine = Machine::at(Path::new("/")).map_err(text)?;
     let point = format!("/run/wirelane-nfs-{}", std::process::id());
-    // Mounts of one server and version share one connection: by the same version, this one would go by RDMA.
+    // Mounts of one server with the same version share a connection: with the same version, this mount would use RDMA.
     let version = if proof.version.as_deref() == Some("4.1") { "4.2" } else { "4.1" };
     let mut plan = Plan::default();
     let mount = Change::mount(&proof.source, &point, &format!("proto=tcp,vers={version}"), "tcp");
-    plan.step("verify", "to compare with, for a moment", mount, true);
+    plan.step("verify", "temporary, for comparison", mount, true);
     let command = format!("{COMMAND} verify {}", proof.mountpoint);
-    let applied = change::apply(&machine, &plan, &command, now()).map_err(said)?;
+    let applied = change::apply(&machine, &plan, &command, now()).map_err(text)?;
     let below = path.strip_prefix(&proof.mountpoint).unwrap_or(Path::new(""));
     let speed = measure(&Path::new(&point).join(below), size, stop);
     let mode = RevertMode::default();
-    let back = change::revert(&machine, &Pick::Numbers(applied.made), mode, now());
-    let stays = |outcome: RevertReport| match outcome.outcome {
+    let reverted = change::revert(&machine, &Pick::Numbers(applied.made), mode, now());
+    let failure = |outcome: RevertReport| match outcome.outcome {
         RevertOutcome::Left(why) | RevertOutcome::Failed(why) => Some(why),
         RevertOutcome::Reverted(_) | RevertOutcome::Nothing(_) => None,
     };
-    if let Some(why) = back.map_err(said)?.into_iter().find_map(stays) {
+    if let Some(why) = reverted.map_err(text)?.into_iter().find_map(failure) {
         return Err(format!(
-            "the mount {point} could not be taken away again: {why}; `wirelane changes` has its number for `wirelane revert`"
+            "cannot unmount {point}: {why}; see `wirelane changes` for its number, and run `wirelane revert`"
         ));
     }
     speed.map_err(|error| error.to_string())
@@ -199,12 +199,12 @@ impl VerifyReport {
         if let Some(bytes) = self.checked_bytes {
             let _ = writeln!(text, "  {} MiB written, read back and equal", bytes >> 20);
         }
-        for (way, speed) in [("RDMA", self.by_rdma), ("TCP", self.by_tcp)] {
+        for (transport, speed) in [("RDMA", self.by_rdma), ("TCP", self.by_tcp)] {
             if let Some(speed) = speed {
                 let mega = |rate: f64| rate / 1e6;
                 let _ = writeln!(
                     text,
-                    "  {way:4}  write {:8.1} MB/s  read {:8.1} MB/s",
+                    "  {transport:4}  write {:8.1} MB/s  read {:8.1} MB/s",
                     mega(speed.write_bytes_per_second),
                     mega(speed.read_bytes_per_second)
                 );
@@ -214,13 +214,13 @@ impl VerifyReport {
             let _ = writeln!(text, "  TCP   not compared: {why}");
         }
         let _ = match why_not {
-            None => writeln!(text, "RDMA carries it"),
-            Some(why) => writeln!(text, "RDMA does not carry it: {why}"),
+            None => writeln!(text, "uses RDMA"),
+            Some(why) => writeln!(text, "does not use RDMA: {why}"),
         };
         text
     }
 }
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(20);
 /// A server in its grace period answers after 90 seconds.
-const LONGEST: Duration = Duration::from_secs(300);
+const MEASURE_TIMEOUT: Duration = Duration::from_secs(300);

@@ -1,4 +1,4 @@
-//! How commands show a plan, ask, and make it.
+//! Shows a plan, asks for confirmation, and applies it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +7,12 @@ use clap::Args;
 use node::Tree;
 use serde::Serialize;
 
-use super::{agreed, now, refused, report};
+use super::{confirm, failure, now, report};
 use crate::arguments::host::HostArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 
-/// Of which machine a plan is made, and how it is printed.
+/// The machine of a plan, and the output format.
 #[derive(Debug, Args)]
 pub(crate) struct PlanTarget {
     /// Print JSON
@@ -24,7 +24,7 @@ pub(crate) struct PlanTarget {
     pub(crate) root: PathBuf,
 }
 
-/// `apply`: the arguments of `plan`, and whether to ask.
+/// `apply`: the arguments of `plan`, and --yes.
 #[derive(Debug, Args)]
 pub(crate) struct ApplyArgs<A: Args> {
     #[command(flatten)]
@@ -35,26 +35,26 @@ pub(crate) struct ApplyArgs<A: Args> {
     pub(crate) yes: bool,
 }
 
-/// A plan as a command shows it.
+/// A plan as displayed by a command.
 pub(crate) trait PlanView: Serialize {
-    /// For people.
+    /// As text.
     fn text(&self) -> String;
 
-    /// How many steps would change something.
+    /// The number of steps that would change something.
     fn changes(&self) -> usize;
 
     /// Adds what was done, for JSON.
     fn set_applied(&mut self, applied: &ApplyOutcome);
 }
 
-/// What `apply` does with a plan.
+/// Applies a plan.
 #[derive(Debug)]
 pub(crate) struct Application<'a> {
-    /// The command's name, for the question: `tune apply`.
+    /// The name of the command, for the confirmation: `tune apply`.
     pub(crate) name: &'a str,
-    /// The command as the journal has it.
+    /// The command for the journal.
     pub(crate) command: &'a str,
-    /// Whether to ask no one.
+    /// Whether to skip the confirmation.
     pub(crate) yes: bool,
     /// Whether JSON is printed.
     pub(crate) json: bool,
@@ -71,7 +71,7 @@ impl PlanTarget {
         machine(&self.root)
     }
 
-    /// Prints the view of a plan. A folder's files are read as they are; a snapshot has what it kept.
+    /// Prints a plan. The current state is read from the machine or directory tree, or taken from a snapshot.
     pub(crate) fn show<V: PlanView>(
         &self,
         tree: Tree,
@@ -80,7 +80,7 @@ impl PlanTarget {
         let view = if self.root.is_file() {
             view(&Reader::of_snapshot(tree))
         } else {
-            view(&self.machine()?.reader().map_err(refused)?)
+            view(&self.machine()?.reader().map_err(failure)?)
         };
         print(&view, self.json)?;
         Ok(Exit::Done)
@@ -88,8 +88,8 @@ impl PlanTarget {
 }
 
 impl Application<'_> {
-    /// Shows the plan, asks unless told not to, and makes it.
-    pub(crate) fn make(
+    /// Prints the plan, asks for confirmation unless --yes is given, and applies it.
+    pub(crate) fn apply(
         &self,
         machine: &Machine,
         plan: &Plan,
@@ -98,17 +98,17 @@ impl Application<'_> {
         if !self.json {
             print(view, false)?;
         }
-        if view.changes() > 0 && !self.yes && !agreed(self.name, view.changes())? {
+        if view.changes() > 0 && !self.yes && !confirm(self.name, view.changes())? {
             return Err(Failure::no("nothing was changed"));
         }
-        change::apply(machine, plan, self.command, now()).map_err(refused)
+        change::apply(machine, plan, self.command, now()).map_err(failure)
     }
 
     /// Prints what was done.
-    pub(crate) fn tell(
+    pub(crate) fn report(
         &self,
         mut view: impl PlanView,
-        applied: &ApplyOutcome,
+        applied: &Applied,
     ) -> Result<Exit, Failure> {
         if self.json {
             view.set_applied(applied);
@@ -122,7 +122,7 @@ impl Application<'_> {
 
 /// The machine to change.
 pub(crate) fn machine(root: &Path) -> Result<Machine, Failure> {
-    Machine::at(root).map_err(refused)
+    Machine::at(root).map_err(failure)
 }
 
 /// Prints a plan.

@@ -1,4 +1,4 @@
-//! A plan for people and as JSON: what each step would do, and what was done.
+//! A plan as text and as JSON: what each step would do, and what was done.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::apply::PlanView;
 
-/// A plan and how it stands on the machine.
+/// A plan and the state of its steps on the machine.
 #[derive(Serialize)]
 pub(crate) struct Report<'p> {
     steps: Vec<StepReport<'p>>,
@@ -23,7 +23,7 @@ struct StepReport<'p> {
     name: String,
     target: &'p Target,
     status: Status,
-    /// What it is now; `null` where it is not known.
+    /// The current state; `null` if unknown.
     now: Option<State>,
     wanted: &'p State,
     diff: Vec<String>,
@@ -79,7 +79,7 @@ impl<'p> Report<'p> {
         }
     }
 
-    /// The steps that are not so already, by their items.
+    /// The steps that are not done already, grouped by item.
     pub(crate) fn steps(&self) -> String {
         let mut text = String::new();
         let mut item = "";
@@ -93,7 +93,7 @@ impl<'p> Report<'p> {
         text
     }
 
-    /// What a person should do.
+    /// Instructions for steps that the user has to do.
     pub(crate) fn advice(&self, word: &str) -> String {
         let mut text = String::new();
         for advice in self.advice {
@@ -105,7 +105,7 @@ impl<'p> Report<'p> {
         text
     }
 
-    /// How many steps stand how.
+    /// The number of steps in each state.
     pub(crate) fn counts(&self) -> Vec<String> {
         let mut parts = vec![match self.changes() {
             0 => "nothing to change".to_owned(),
@@ -113,13 +113,13 @@ impl<'p> Report<'p> {
             many => format!("{many} changes"),
         }];
         let others = [
-            (Status::Already, "so already"),
+            (Status::Already, "already done"),
             (Status::LiveOnly, "only on the running machine"),
-            (Status::Unreadable, "cannot be read"),
+            (Status::Unreadable, "not readable"),
         ];
-        for (status, words) in others {
+        for (status, label) in others {
             if self.count(status) > 0 {
-                parts.push(format!("{} {words}", self.count(status)));
+                parts.push(format!("{} {label}", self.count(status)));
             }
         }
         parts
@@ -163,7 +163,7 @@ impl<'p> StepReport<'p> {
             marks.push("not proven on hardware");
         }
         if self.status == Status::LiveOnly {
-            marks.push("left out: only the running machine has it");
+            marks.push("skipped: only on the running machine");
         }
         if self.now == Some(State::Absent) {
             marks.push("new file");
@@ -178,31 +178,31 @@ impl<'p> StepReport<'p> {
     }
 }
 
-/// The lines of a diff, as many as people read.
+/// The first lines of a diff.
 pub(crate) fn write_diff(text: &mut String, diff: &[String]) {
-    let (shown, more) = diff.split_at(diff.len().min(MAX_LINES));
-    for line in shown {
+    let (first, more) = diff.split_at(diff.len().min(MAX_DIFF_LINES));
+    for line in first {
         let _ = writeln!(text, "    {line}");
     }
     if !more.is_empty() {
-        let _ = writeln!(text, "    … and {} more lines, which --json has", more.len());
+        let _ = writeln!(text, "    … {} more lines (see --json)", more.len());
     }
 }
 
-/// What was done, in a line.
+/// One line on what was done.
 pub(crate) fn applied(applied: &ApplyOutcome) -> String {
-    let left_out = match applied.left_out.len() {
+    let skipped = match applied.left_out.len() {
         0 => String::new(),
-        many => format!("; {many} left out in a tree"),
+        many => format!("; {many} skipped, since --root is not the running machine"),
     };
     match (applied.made.first(), applied.made.last()) {
         (Some(first), Some(last)) => format!(
-            "{} changes made, numbers {first} to {last}{left_out}; `wirelane revert --last` reverts them",
+            "{} changes applied, numbers {first} to {last}{skipped}; `wirelane revert --last` reverts them",
             applied.made.len()
         ),
-        _ => format!("nothing was changed{left_out}"),
+        _ => format!("nothing was changed{skipped}"),
     }
 }
 
-/// A unit's lines are shown; nobody reads thousands of a dashboard's.
-const MAX_LINES: usize = 100;
+/// Enough for a systemd unit; dashboards have thousands of lines.
+const MAX_DIFF_LINES: usize = 100;

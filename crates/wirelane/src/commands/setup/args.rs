@@ -18,26 +18,26 @@ pub(crate) struct SetupArgs {
 #[derive(Debug, Subcommand)]
 enum PurposeCommand {
     /// For programs that use RDMA: packages, kernel modules, limits and fabric ports
-    Rdma(ActArgs),
+    Rdma(ActionArgs),
     /// The same plus Open MPI with UCX
-    Mpi(ActArgs),
+    Mpi(ActionArgs),
 }
 
 #[derive(Debug, Args)]
-struct ActArgs {
+struct ActionArgs {
     #[command(subcommand)]
-    act: ActCommand,
+    act: ActionCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum ActCommand {
+enum ActionCommand {
     /// Show what would be changed, as a diff, and why; changes nothing
     Plan(SetupOptions),
     /// Make the changes, as root; `wirelane revert` reverts them
     Apply(ApplyArgs<SetupOptions>),
 }
 
-/// What is set up, and where.
+/// What to set up, and where.
 #[derive(Debug, Args)]
 pub(super) struct SetupOptions {
     /// Run on these hosts over ssh instead, as root: root@a,root@b or root@gpu[001-032]
@@ -74,15 +74,15 @@ enum IpoibArg {
     Connected,
 }
 
-/// What is to be done.
+/// The requested action.
 pub(super) struct Task<'a> {
     pub(super) purpose: Purpose,
-    pub(super) act: Act,
+    pub(super) act: Action,
     pub(super) options: &'a SetupOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum Action {
     Plan,
     Apply { yes: bool },
 }
@@ -94,15 +94,15 @@ impl SetupArgs {
             PurposeCommand::Mpi(args) => (Purpose::Mpi, &args.act),
         };
         let (act, options) = match act {
-            ActCommand::Plan(options) => (Act::Plan, options),
-            ActCommand::Apply(args) => (Act::Apply { yes: args.yes }, &args.plan),
+            ActionCommand::Plan(options) => (Action::Plan, options),
+            ActionCommand::Apply(args) => (Action::Apply { yes: args.yes }, &args.plan),
         };
         Task { purpose, act, options }
     }
 }
 
 impl Task<'_> {
-    pub(super) fn wish(&self) -> SetupRequest {
+    pub(super) fn request(&self) -> SetupRequest {
         let options = self.options;
         SetupRequest {
             profile: options.profile.into(),
@@ -114,21 +114,21 @@ impl Task<'_> {
         }
     }
 
-    /// The other hosts that are meant, if any are. Each address must be for one of them, or for this one alone.
+    /// The hosts of --hosts; none: this host. Each address must be for one of them.
     pub(super) fn hosts(&self) -> Result<Vec<Host>, Failure> {
         let list = self.options.hosts.as_deref().map(|list| hosts::parse("setup", list));
         let hosts = list.transpose()?.unwrap_or_default();
         for address in &self.options.address {
-            let shown = address.without_host();
+            let text = address.without_host();
             match &address.host {
                 Some(name) if hosts.iter().all(|host| host.name != *name) => {
                     return Err(Failure::usage(format!(
-                        "setup: --address {shown} is for the host {name:?}, and --hosts does not name it"
+                        "setup: --address {text} is for the host {name:?}, which is not in --hosts"
                     )));
                 }
                 None if hosts.len() > 1 => {
                     return Err(Failure::usage(format!(
-                        "setup: --address {shown} would be the address of several hosts: say whose it is, as {}/{shown}",
+                        "setup: --address {text} would be the address of several hosts: prefix it with the host, as in {}/{text}",
                         hosts[0].name
                     )));
                 }
@@ -138,29 +138,29 @@ impl Task<'_> {
         Ok(hosts)
     }
 
-    /// The words that do this on one of the hosts, after `wirelane`.
-    pub(super) fn words(&self, host: &str, act: Act) -> Vec<String> {
+    /// The arguments of `wirelane` for this action on one of the hosts.
+    pub(super) fn arguments(&self, host: &str, act: Action) -> Vec<String> {
         let options = self.options;
-        let mut words: Vec<String> = ["setup", self.purpose.name()].map(str::to_owned).to_vec();
-        words.push(if act == Act::Plan { "plan" } else { "apply" }.to_owned());
-        words.push("--json".to_owned());
-        if act != Act::Plan {
-            words.push("--yes".to_owned());
+        let mut arguments: Vec<String> = ["setup", self.purpose.name()].map(str::to_owned).to_vec();
+        arguments.push(if act == Action::Plan { "plan" } else { "apply" }.to_owned());
+        arguments.push("--json".to_owned());
+        if act != Action::Plan {
+            arguments.push("--yes".to_owned());
         }
-        let mut word = |flag: &str, value: String| words.push(format!("--{flag}={value}"));
+        let mut option = |flag: &str, value: String| arguments.push(format!("--{flag}={value}"));
         for address in &options.address {
             if address.host.as_deref().is_none_or(|of| of == host) {
-                word("address", address.without_host());
+                option("address", address.without_host());
             }
         }
         if let Some(mode) = options.ipoib {
-            word("ipoib", mode.mode().name().to_owned());
+            option("ipoib", mode.mode().name().to_owned());
         }
-        word("profile", change::tune::Profile::from(options.profile).name().to_owned());
-        options.only.iter().for_each(|item| word("only", item.clone()));
-        options.skip.iter().for_each(|item| word("skip", item.clone()));
-        word("root", options.target.root.display().to_string());
-        words
+        option("profile", change::tune::Profile::from(options.profile).name().to_owned());
+        options.only.iter().for_each(|item| option("only", item.clone()));
+        options.skip.iter().for_each(|item| option("skip", item.clone()));
+        option("root", options.target.root.display().to_string());
+        arguments
     }
 }
 

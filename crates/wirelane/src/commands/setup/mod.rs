@@ -1,4 +1,4 @@
-//! `wirelane setup`: what a host needs for jobs on the fabric, kept over a restart; on this host or on several.
+//! `wirelane setup`: persistent configuration of this host or several for jobs on the fabric.
 
 mod args;
 mod on_hosts;
@@ -9,11 +9,11 @@ use change::setup::{self, Refusal};
 use node::{Node, Tree};
 
 use crate::commands::plans::apply::Application;
-use crate::commands::plans::refused;
+use crate::commands::plans::failure;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 pub(crate) use args::SetupArgs;
-use args::{Act, Task};
+use args::{Action, Task};
 use render::SetupReport;
 
 pub(crate) fn run(_global: &Global, args: &SetupArgs) -> Result<Exit, Failure> {
@@ -22,9 +22,9 @@ pub(crate) fn run(_global: &Global, args: &SetupArgs) -> Result<Exit, Failure> {
     if !hosts.is_empty() {
         return on_hosts::run(&task, hosts);
     }
-    match task.act {
-        Act::Plan => show(&task),
-        Act::Apply { yes } => apply(&task, yes),
+    match task.action {
+        Action::Plan => show(&task),
+        Action::Apply { yes } => apply(&task, yes),
     }
 }
 
@@ -38,21 +38,21 @@ fn apply(task: &Task<'_>, yes: bool) -> Result<Exit, Failure> {
     let machine = task.options.target.machine()?;
     if machine.is_live() && node.host.container.is_some() {
         return Err(Failure::no(
-            "this is a container: modules, limits and devices are its host's; run it on the host",
+            "this is a container: kernel modules, limits and devices belong to its host; run this on the host",
         ));
     }
-    let report = SetupReport::new(task.purpose, &node, &plan, &machine.reader().map_err(refused)?);
+    let report = SetupReport::new(task.purpose, &node, &plan, &machine.reader().map_err(failure)?);
     let application = Application {
         name: "setup apply",
         command: &format!("setup {} apply", task.purpose.name()),
         yes,
         json: task.options.target.json,
     };
-    let applied = application.make(&machine, &plan, &report)?;
-    application.tell(report, &applied)
+    let applied = application.apply(&machine, &plan, &report)?;
+    application.report(report, &applied)
 }
 
-/// A plan, and what it was made for.
+/// A plan, and the machine that it is for.
 struct Planned {
     plan: Plan,
     node: Node,
@@ -62,7 +62,7 @@ struct Planned {
 fn plan(task: &Task<'_>) -> Result<Planned, Failure> {
     let tree = task.options.target.tree()?;
     let node = Node::read(&tree);
-    let plan = setup::plan(&node, &tree, &task.wish()).map_err(|refusal| match refusal {
+    let plan = setup::plan(&node, &tree, &task.request()).map_err(|refusal| match refusal {
         Refusal::WrongUse(text) => Failure::usage(format!("setup: {text}")),
         Refusal::UnknownSystem(text) => Failure::no(format!("setup: {text}")),
     })?;

@@ -1,4 +1,4 @@
-//! The same on several hosts: this program does it on each, by ssh, and the answers are told together.
+//! Runs `setup` on several hosts over ssh, and prints their answers.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -6,81 +6,83 @@ use std::time::Duration;
 use jobs::inventory::Host;
 use serde_json::Value;
 
-use super::args::{Act, Task};
+use super::args::{Action, Task};
 use crate::arguments::hosts;
-use crate::commands::plans::agreed;
+use crate::commands::plans::confirm;
 use crate::output;
 use crate::output::{Exit, Failure};
 use remote::{self, HostAnswer, Limits};
 
-/// Plans on all hosts; then, if that is asked for and agreed to, makes the changes on all of them.
+/// Plans on all hosts; for `apply`, then makes the changes on all of them after confirmation.
 pub(super) fn run(task: &Task<'_>, hosts: Vec<Host>) -> Result<Exit, Failure> {
-    let places = remote::targets(hosts)?;
-    let on_all = |act| {
-        HostAnswer::from_all(&places, LIMITS, &output::progress, |host| task.words(host, act))
+    let targets = remote::targets(hosts)?;
+    let on_all = |action| {
+        HostAnswer::from_all(&targets, LIMITS, &output::progress, |host| {
+            task.arguments(host, action)
+        })
     };
-    let Act::Apply { yes } = task.act else { return tell(task, &on_all(Act::Plan)) };
+    let Action::Apply { yes } = task.action else { return report(task, &on_all(Action::Plan)) };
     if !yes {
-        let planned = on_all(Act::Plan);
+        let planned = on_all(Action::Plan);
         if !task.options.target.json {
             output::answer(&text(&planned))?;
         }
         let changes = planned.iter().map(to_do).sum();
-        if changes > 0 && !agreed("setup apply --hosts", changes)? {
+        if changes > 0 && !confirm("setup apply --hosts", changes)? {
             return Err(Failure::no("nothing was changed"));
         }
     }
-    tell(task, &on_all(task.act))
+    report(task, &on_all(task.action))
 }
 
-fn steps(told: &HostAnswer) -> impl Iterator<Item = &Value> {
-    let steps = told.answer.as_ref().and_then(|answer| answer["steps"].as_array());
+fn steps(answer: &HostAnswer) -> impl Iterator<Item = &Value> {
+    let steps = answer.answer.as_ref().and_then(|answer| answer["steps"].as_array());
     steps.into_iter().flatten().filter(|step| step["status"] == "to_do")
 }
 
-fn to_do(told: &HostAnswer) -> usize {
-    steps(told).count()
+fn to_do(answer: &HostAnswer) -> usize {
+    steps(answer).count()
 }
 
-/// In a line.
-fn outcome(told: &HostAnswer) -> String {
-    let (Some(answer), None) = (&told.answer, &told.error) else {
-        return told.error.clone().unwrap_or_default();
+/// The outcome as one line.
+fn outcome(answer: &HostAnswer) -> String {
+    let (Some(document), None) = (&answer.answer, &answer.error) else {
+        return answer.error.clone().unwrap_or_default();
     };
     let length = |list: &Value| list.as_array().map_or(0, Vec::len);
-    let changes = match answer["applied"].as_object() {
-        Some(applied) => format!("{} changes made", length(&applied["made"])),
-        None => format!("{} changes to make", to_do(told)),
+    let changes = match document["applied"].as_object() {
+        Some(applied) => format!("{} changes applied", length(&applied["made"])),
+        None => format!("{} changes to apply", to_do(answer)),
     };
-    let system = answer["system"].as_str().unwrap_or("a system of no name");
-    format!("{system}: {changes}, {} for you to decide", length(&answer["advice"]))
+    let system = document["system"].as_str().unwrap_or("unknown system");
+    format!("{system}: {changes}, {} to do manually", length(&document["advice"]))
 }
 
-fn tell(task: &Task<'_>, told: &[HostAnswer]) -> Result<Exit, Failure> {
+fn report(task: &Task<'_>, answers: &[HostAnswer]) -> Result<Exit, Failure> {
     if task.options.target.json {
-        output::json(&serde_json::json!({ "hosts": told }))?;
+        output::json(&serde_json::json!({ "hosts": answers }))?;
     } else {
-        output::answer(&text(told))?;
+        output::answer(&text(answers))?;
     }
-    hosts::exit_code(told, "setup: not done")
+    hosts::exit_code(answers, "setup: failed")
 }
 
-/// What each would change, or has changed, then a line for each.
-fn text(told: &[HostAnswer]) -> String {
+/// The steps of each host, then a line for each.
+fn text(answers: &[HostAnswer]) -> String {
     let mut text = String::new();
-    for one in told.iter().filter(|one| to_do(one) > 0) {
-        let _ = writeln!(text, "{}", one.host);
-        for step in steps(one) {
+    for answer in answers.iter().filter(|answer| to_do(answer) > 0) {
+        let _ = writeln!(text, "{}", answer.host);
+        for step in steps(answer) {
             let word = |name: &str| step[name].as_str().unwrap_or_default();
             let _ = writeln!(text, "  {:12}{}", word("item"), doctor::one_line(word("name")));
         }
     }
-    let width = told.iter().map(|one| one.host.len()).max().unwrap_or_default();
-    for one in told {
-        let _ = writeln!(text, "{:width$}  {}", one.host, doctor::one_line(&outcome(one)));
+    let width = answers.iter().map(|answer| answer.host.len()).max().unwrap_or_default();
+    for answer in answers {
+        let _ = writeln!(text, "{:width$}  {}", answer.host, doctor::one_line(&outcome(answer)));
     }
     text
 }
 
-/// Packages are fetched there.
+/// Installing packages takes time.
 const LIMITS: Limits = Limits { time: Duration::from_secs(1800), bytes: 16 << 20 };

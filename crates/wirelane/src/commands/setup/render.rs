@@ -1,4 +1,4 @@
-//! A plan for people and as JSON.
+//! A plan as text and as JSON.
 
 use change::setup::Purpose;
 use change::{ApplyOutcome, Plan, Reader};
@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::commands::plans::apply::PlanView;
 use crate::commands::plans::report;
 
-/// A plan and how it stands on the machine.
+/// A plan and the state of its steps on the machine.
 #[derive(Serialize)]
 pub(super) struct SetupReport<'p> {
     purpose: Purpose,
@@ -19,7 +19,7 @@ pub(super) struct SetupReport<'p> {
     #[serde(flatten)]
     plan: report::Report<'p>,
     #[serde(skip)]
-    to_decide: usize,
+    manual_steps: usize,
 }
 
 impl<'p> SetupReport<'p> {
@@ -34,7 +34,7 @@ impl<'p> SetupReport<'p> {
             system: node.host.system.as_deref(),
             rdma: !node.devices.is_empty(),
             plan: report::Report::new(plan, reader),
-            to_decide: plan.advice.len(),
+            manual_steps: plan.advice.len(),
         }
     }
 }
@@ -48,10 +48,10 @@ impl PlanView for SetupReport<'_> {
         text += &self.plan.steps();
         text += &self.plan.advice("advice");
         let mut counts = self.plan.counts();
-        if self.to_decide > 0 {
-            counts.push(format!("{} for you to decide", self.to_decide));
+        if self.manual_steps > 0 {
+            counts.push(format!("{} to do manually", self.manual_steps));
         }
-        let system = self.system.unwrap_or("a system of no name");
+        let system = self.system.unwrap_or("unknown system");
         format!("{text}\n{} on {system}: {}\n", self.purpose.name(), counts.join(", "))
     }
 
@@ -64,5 +64,5 @@ impl PlanView for SetupReport<'_> {
     }
 }
 
-const NO_RDMA: &str = "There is no RDMA device here: what its ports need is planned when it is there. Its driver may be \
-                       missing, or not loaded (`wirelane doctor`).\n\n";
+const NO_RDMA: &str = "No RDMA device: steps for its ports are planned once it exists. Its driver may be missing or not loaded \
+                       (see `wirelane doctor`).\n\n";

@@ -1,4 +1,4 @@
-//! `wirelane tune`: settings that make the fabric faster, planned or made.
+//! `wirelane tune`: plans or applies settings that make the fabric faster.
 
 mod render;
 
@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use node::{Node, Tree};
 
 use crate::commands::plans::apply::{Application, ApplyArgs, PlanTarget};
-use crate::commands::plans::refused;
+use crate::commands::plans::failure;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -38,7 +38,7 @@ struct PlanArgs {
     os: System,
 }
 
-/// What is tuned, and where.
+/// What to tune, and where.
 #[derive(Debug, Args)]
 struct TuneOptions {
     /// What to optimize for
@@ -102,10 +102,10 @@ fn apply(args: &ApplyArgs<TuneOptions>) -> Result<Exit, Failure> {
     let machine = options.target.machine()?;
     if machine.is_live() && container {
         return Err(Failure::no(
-            "this is a container: its settings and files are its host's; run it on the host",
+            "this is a container: kernel settings belong to its host; run this on the host",
         ));
     }
-    let reader = machine.reader().map_err(refused)?;
+    let reader = machine.reader().map_err(failure)?;
     let report = TuneReport::new(&plan, &reader, options.profile(), no_rdma);
     let application = Application {
         name: "tune apply",
@@ -113,8 +113,8 @@ fn apply(args: &ApplyArgs<TuneOptions>) -> Result<Exit, Failure> {
         yes: args.yes,
         json: options.target.json,
     };
-    let applied = application.make(&machine, &plan, &report)?;
-    application.tell(report, &applied)
+    let applied = application.apply(&machine, &plan, &report)?;
+    application.report(report, &applied)
 }
 
 impl From<ProfileArg> for Profile {
@@ -131,7 +131,7 @@ impl TuneOptions {
         self.profile.into()
     }
 
-    /// The plan, whether there is no RDMA device, and where the facts came from.
+    /// Reads the machine, and plans.
     fn plan(&self) -> Result<Planned, Failure> {
         let tree = self.target.tree()?;
         let node = Node::read(&tree);
@@ -143,7 +143,7 @@ impl TuneOptions {
     }
 }
 
-/// A plan, and what it was made for.
+/// A plan, and the machine that it is for.
 struct Planned {
     plan: Plan,
     no_rdma: bool,

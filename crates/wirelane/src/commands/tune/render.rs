@@ -1,4 +1,4 @@
-//! A plan for people and as JSON.
+//! A plan as text and as JSON.
 
 use change::tune::Profile;
 use change::{ApplyOutcome, Plan, Reader};
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::commands::plans::apply::PlanView;
 use crate::commands::plans::report;
 
-/// A plan and how it stands on the machine.
+/// A plan and the state of its steps on the machine.
 #[derive(Serialize)]
 pub(super) struct TuneReport<'p> {
     profile: Profile,
@@ -16,7 +16,7 @@ pub(super) struct TuneReport<'p> {
     #[serde(flatten)]
     plan: report::Report<'p>,
     #[serde(skip)]
-    to_decide: usize,
+    manual_steps: usize,
 }
 
 impl<'p> TuneReport<'p> {
@@ -26,14 +26,14 @@ impl<'p> TuneReport<'p> {
         profile: Profile,
         no_rdma: bool,
     ) -> Self {
-        let to_decide = plan.advice.len();
-        TuneReport { profile, rdma: !no_rdma, plan: report::Report::new(plan, reader), to_decide }
+        let manual_steps = plan.advice.len();
+        TuneReport { profile, rdma: !no_rdma, plan: report::Report::new(plan, reader), manual_steps }
     }
 
     fn summary(&self) -> String {
         let mut parts = self.plan.counts();
-        if self.to_decide > 0 {
-            parts.push(format!("{} for you to decide", self.to_decide));
+        if self.manual_steps > 0 {
+            parts.push(format!("{} to do manually", self.manual_steps));
         }
         format!("profile {}: {}\n", self.profile.name(), parts.join(", "))
     }
@@ -43,9 +43,7 @@ impl PlanView for TuneReport<'_> {
     fn text(&self) -> String {
         let mut text = String::new();
         if !self.rdma {
-            text.push_str(
-                "There is no RDMA device here: only what is good for any host is looked at.\n\n",
-            );
+            text.push_str("No RDMA device: only settings for any host are planned.\n\n");
         }
         text += &self.plan.steps();
         text += &self.plan.advice("advice");
