@@ -1,4 +1,4 @@
-//! `wirelane devices`: the RDMA devices of a machine, and on the running one what libibverbs and libfabric say.
+//! `wirelane devices`: the RDMA devices of a machine; on the running machine also as reported by libibverbs and libfabric.
 
 mod text;
 
@@ -31,15 +31,15 @@ pub(crate) struct DevicesArgs {
     json: bool,
 }
 
-/// Having no device is an answer, not a failure: it is said with its reason, and the exit code is 0.
+/// Having no device is not a failure: the reason is printed, and the exit code is 0.
 pub(crate) fn run(global: &Global, args: &DevicesArgs) -> Result<Exit, Failure> {
     let tree = args.host.tree()?;
-    // Of another machine nobody here can say what its libraries would; nor do this one's settings matter.
-    let verbs = if tree.is_live() { Some(Verbs::ask(global)?) } else { None };
+    // The libraries and settings of this machine say nothing about another one.
+    let verbs = if tree.is_live() { Some(Verbs::query(global)?) } else { None };
     let node = Node::read(&tree);
-    // It is loaded for those who want to know everything.
-    let asked = verbs.as_ref().filter(|_| args.wide || args.json);
-    let libfabric = asked.map(|verbs| Libfabric::query(global, &verbs.settings));
+    // libfabric is loaded only for the full output.
+    let wide = verbs.as_ref().filter(|_| args.wide || args.json);
+    let libfabric = wide.map(|verbs| Libfabric::query(global, &verbs.settings));
     if args.json {
         output::json(&Report::new(&node, verbs.as_ref(), libfabric))?;
         return Ok(Exit::Done);
@@ -53,13 +53,13 @@ pub(crate) fn run(global: &Global, args: &DevicesArgs) -> Result<Exit, Failure> 
             output::note(&format!("RDMA is off: {} — {}", off.reason, off.fix));
         }
         Some(verbs) => output::answer(&format!("chosen: {}\n", chosen(&verbs.choice)))?,
-        None if node.devices.is_empty() => output::note("no RDMA device there"),
+        None if node.devices.is_empty() => output::note("no RDMA device"),
         None => (),
     }
     Ok(Exit::Done)
 }
 
-/// What libibverbs says here, and what would be chosen of it.
+/// The devices of libibverbs, and the one that would be chosen.
 struct Verbs {
     settings: Settings,
     rdma: Rdma,
@@ -67,7 +67,7 @@ struct Verbs {
 }
 
 impl Verbs {
-    fn ask(global: &Global) -> Result<Self, Failure> {
+    fn query(global: &Global) -> Result<Self, Failure> {
         let settings = Settings::load(global)?.settings;
         logging::start(global, &settings);
         let rdma = Rdma::query_with(global, &settings);
@@ -76,11 +76,11 @@ impl Verbs {
     }
 }
 
-/// The answer in JSON.
+/// The JSON output.
 #[derive(Serialize)]
 struct Report<'r> {
     host: &'r Host,
-    devices: Vec<Both<'r>>,
+    devices: Vec<DeviceRow<'r>>,
     netdevs: &'r [NetDev],
     pci: &'r BTreeMap<Address, Function>,
     rdma: Option<RdmaReport<'r>>,
@@ -89,9 +89,9 @@ struct Report<'r> {
     libfabric: Option<Libfabric>,
 }
 
-/// A device by its files, with what libibverbs says of it beside.
+/// A device from /sys, and as reported by libibverbs.
 #[derive(Serialize)]
-struct Both<'r> {
+struct DeviceRow<'r> {
     #[serde(flatten)]
     device: &'r Device,
     verbs: Option<DeviceReport<'r>>,
@@ -99,13 +99,13 @@ struct Both<'r> {
 
 impl<'r> Report<'r> {
     fn new(node: &'r Node, verbs: Option<&'r Verbs>, libfabric: Option<Libfabric>) -> Self {
-        let both = |device: &'r Device| {
-            let asked = verbs.and_then(|verbs| verbs.rdma.device(&device.name));
-            Both { device, verbs: asked.map(DeviceReport::new) }
+        let row = |device: &'r Device| {
+            let reported = verbs.and_then(|verbs| verbs.rdma.device(&device.name));
+            DeviceRow { device, verbs: reported.map(DeviceReport::new) }
         };
         Report {
             host: &node.host,
-            devices: node.devices.iter().map(both).collect(),
+            devices: node.devices.iter().map(row).collect(),
             netdevs: &node.netdevs,
             pci: &node.pci,
             rdma: verbs.map(|verbs| verbs.rdma.report()),

@@ -1,4 +1,4 @@
-//! `wirelane doctor`: what is wrong with a machine's fabric, with evidence and fix.
+//! `wirelane doctor`: problems of a machine's fabric, with evidence and fix.
 
 mod document;
 mod libfabric;
@@ -74,7 +74,7 @@ pub(crate) struct DoctorArgs {
     list: bool,
 }
 
-/// What must be there.
+/// What must exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Required {
     /// An RDMA device
@@ -87,20 +87,20 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Failure> {
     }
     let only = named(&args.checks)?;
     let tree = args.host.tree()?;
-    can_look(&tree)?;
+    check_sys(&tree)?;
     let node = Node::read(&tree);
-    let libfabric = libfabric::look(global, &tree, &only)?;
+    let libfabric = libfabric::query(global, &tree, &only)?;
     let case = Case {
         settings: args.settings(),
         libfabric: libfabric.as_ref(),
         ..Case::new(&node, &tree)
     };
     let mut report = doctor::run_checks(&case, &only);
-    let since = args.since.as_deref().map(|path| changed(path, &case, &only)).transpose()?;
+    let since = args.since.as_deref().map(|path| changes_since(path, &case, &only)).transpose()?;
     let peer = args.peer.as_deref().map(|host| compare(host, &case, &mut report)).transpose()?;
     let checklist = args.checklist.then(|| checklist::evaluate(&case, &report));
     let document = Document { report: &report, peer, since, checklist };
-    args.show(&document)?;
+    args.print(&document)?;
     Ok(args.verdict(&document))
 }
 
@@ -109,7 +109,7 @@ impl DoctorArgs {
         Settings::default().expect_rate_mbps(self.expect_rate)
     }
 
-    fn show(&self, document: &Document<'_>) -> Result<(), Failure> {
+    fn print(&self, document: &Document<'_>) -> Result<(), Failure> {
         if self.json {
             return output::json(document);
         }
@@ -119,15 +119,15 @@ impl DoctorArgs {
         output::answer(&text::render(
             document,
             self.all || !self.checks.is_empty(),
-            Paint::of_stdout(),
+            Paint::for_stdout(),
         ))
     }
 
     fn verdict(&self, document: &Document<'_>) -> Exit {
         let missing = self.require == Some(Required::Rdma) && document.report.devices.is_empty();
-        let undone =
+        let has_undone =
             |items: &Vec<checklist::Item>| items.iter().any(|item| item.state == State::NotDone);
-        let strict = self.strict && document.checklist.as_ref().is_some_and(undone);
+        let strict = self.strict && document.checklist.as_ref().is_some_and(has_undone);
         if missing || strict || document.report.is_bad(self.strict) { Exit::No } else { Exit::Done }
     }
 }
@@ -140,22 +140,22 @@ fn named(names: &[String]) -> Result<Vec<&'static Check>, Failure> {
                 .max_by(|one, other| strsim::jaro(one, name).total_cmp(&strsim::jaro(other, name)));
             let near = near.unwrap_or_default();
             Failure::usage(format!(
-                "no check `{name}`; did you mean `{near}`? `wirelane doctor --list` names all"
+                "no check `{name}`; did you mean `{near}`? `wirelane doctor --list` lists all checks"
             ))
         })
     };
     names.iter().map(check).collect()
 }
 
-/// Where there is no /sys at all, silence would look like health.
-fn can_look(tree: &Tree) -> Result<(), Failure> {
+/// Fails without /sys: no findings would look like a healthy machine.
+fn check_sys(tree: &Tree) -> Result<(), Failure> {
     match tree.names("/sys/class/infiniband") {
         Seen::Refused(errno) => {
-            Err(Failure::failed(format!("look at /sys/class/infiniband: errno {errno}")))
+            Err(Failure::failed(format!("read /sys/class/infiniband: errno {errno}")))
         }
-        Seen::Absent if !tree.exists("/sys") => Err(Failure::failed(
-            "there is no /sys to look at: is this the root of a machine, or a snapshot of one?",
-        )),
+        Seen::Absent if !tree.exists("/sys") => {
+            Err(Failure::failed("no /sys: is this the root directory of a machine, or a snapshot?"))
+        }
         _ => Ok(()),
     }
 }
@@ -169,8 +169,8 @@ fn compare(host: &str, ours: &Case<'_>, report: &mut Report) -> Result<document:
     Ok(document::Peer { name: host.to_owned(), summary: own.line(), counts: own.counts })
 }
 
-/// Compared is what files tell: nobody asked libfabric then.
-fn changed(path: &Path, now: &Case<'_>, only: &[&Check]) -> Result<since::Comparison, Failure> {
+/// Compares without libfabric, which was not queried for the snapshot.
+fn changes_since(path: &Path, now: &Case<'_>, only: &[&Check]) -> Result<since::Comparison, Failure> {
     let tree = Tree::at(path).map_err(|error| Failure::failed(format!("--since {error}")))?;
     let before = Node::read(&tree);
     let then = Case { settings: now.settings, ..Case::new(&before, &tree) };
@@ -181,7 +181,7 @@ fn changed(path: &Path, now: &Case<'_>, only: &[&Check]) -> Result<since::Compar
 
 fn list(json: bool) -> Result<Exit, Failure> {
     if json {
-        let rows: Vec<_> = CHECKS.iter().map(document::Listed::of).collect();
+        let rows: Vec<_> = CHECKS.iter().map(document::CheckRow::of).collect();
         output::json(&rows)?;
         return Ok(Exit::Done);
     }
@@ -191,7 +191,7 @@ fn list(json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Reads Gb/s: `40`, `100G`, `2.5Gb/s`.
+/// Parses Gb/s: `40`, `100G`, `2.5Gb/s`.
 fn rate(text: &str) -> Result<u64, String> {
     let number = ["Gb/sec", "Gb/s", "Gbps", "Gbit/s", "G"]
         .iter()
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_as_people_write_them() {
+    fn rates_are_parsed() {
         assert_eq!(rate("40"), Ok(40_000));
         assert_eq!(rate("100G"), Ok(100_000));
         assert_eq!(rate("2.5Gb/s"), Ok(2_500));

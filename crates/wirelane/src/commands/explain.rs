@@ -1,4 +1,4 @@
-//! `wirelane explain`: what an error line means, and what of its causes is seen here.
+//! `wirelane explain`: the meaning of an error line, and which of its causes apply to this machine.
 
 use std::io::{BufRead, IsTerminal, Read};
 
@@ -45,13 +45,13 @@ pub(crate) fn run(_global: &Global, args: &ExplainArgs) -> Result<Exit, Failure>
     } else if explained.is_empty() {
         output::note(UNKNOWN);
     } else {
-        let paint = Paint::of_stdout();
+        let paint = Paint::for_stdout();
         let rdma = !node.devices.is_empty();
         let texts: Vec<String> = explained.iter().map(|one| render(one, rdma, paint)).collect();
         output::answer(&texts.join("\n"))?;
         if !rdma {
             output::note(
-                "This machine has no RDMA device: run this on the node of the error, or with \
+                "This machine has no RDMA device: run this on the node with the error, or with \
                  --root SNAPSHOT.",
             );
         }
@@ -59,17 +59,17 @@ pub(crate) fn run(_global: &Global, args: &ExplainArgs) -> Result<Exit, Failure>
     Ok(if explained.is_empty() { Exit::No } else { Exit::Done })
 }
 
-/// To the end, line by line: the error that matters may be the last of a long log.
+/// Reads all of stdin, line by line: the relevant error may be at the end of a long log.
 fn from_stdin() -> Result<Vec<ErrorLine>, Failure> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
         output::note("Paste the lines, then press Ctrl-D.");
     }
-    let mut input = stdin.lock().take(LONGEST_LOG);
+    let mut input = stdin.lock().take(MAX_LOG_BYTES);
     let errors =
         read_log(&mut input).map_err(|error| Failure::failed(format!("read stdin: {error}")))?;
     if input.limit() == 0 {
-        output::warning(&"only the first 64 GiB of the text were looked at");
+        output::warning(&"only the first 64 GiB of the input were read");
     }
     Ok(errors)
 }
@@ -77,7 +77,7 @@ fn from_stdin() -> Result<Vec<ErrorLine>, Failure> {
 fn read_log(input: &mut impl BufRead) -> std::io::Result<Vec<ErrorLine>> {
     let mut log = LogParser::default();
     let mut line = Vec::new();
-    while input.take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 {
+    while input.take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? > 0 {
         log.add(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']));
         if line.last() != Some(&b'\n') {
             input.skip_until(b'\n')?;
@@ -101,7 +101,7 @@ fn render(explained: &Explanation, rdma: bool, paint: Paint) -> String {
         text.push_str(&paragraph("  ", sentence));
     }
     if !explained.causes.is_empty() {
-        text.push_str("  Causes, the likeliest first:\n");
+        text.push_str("  Causes, most likely first:\n");
     }
     for (number, possible) in explained.causes.iter().enumerate() {
         text.push_str(&cause(number + 1, possible, rdma, paint));
@@ -111,20 +111,20 @@ fn render(explained: &Explanation, rdma: bool, paint: Paint) -> String {
 
 fn cause(number: usize, possible: &PossibleCause, rdma: bool, paint: Paint) -> String {
     let state = match (possible.state, possible.check) {
-        (State::Seen, _) => paint.bad("  SEEN HERE"),
+        (State::Seen, _) => paint.bad("  FOUND HERE"),
         (State::NotHere, _) => paint.good("  not here"),
-        (State::CannotTell, Some(_)) if rdma => paint.faint("  cannot be told from here"),
+        (State::CannotTell, Some(_)) if rdma => paint.faint("  cannot be checked from here"),
         (State::CannotTell, _) => String::new(),
     };
     let mut text = format!("  {number}. {}{state}\n", possible.cause);
-    // The worst that the check found is its answer; the others are the doctor's matter.
+    // Only the worst finding; `doctor` has the others.
     if let Some(finding) = possible.findings.first() {
         text.push_str(&paragraph(
             "       ",
             &format!("{}: {}", finding.subject(), finding.summary),
         ));
-        let shown = finding.evidence.len().min(MAX_SHOWN);
-        text.push_str(&evidence(&finding.evidence[..shown], "             "));
+        let count = finding.evidence.len().min(MAX_EVIDENCE_LINES);
+        text.push_str(&evidence(&finding.evidence[..count], "             "));
     }
     if possible.state != State::NotHere {
         text.push_str(&paragraph("       fix:  ", possible.fix));
@@ -133,13 +133,13 @@ fn cause(number: usize, possible: &PossibleCause, rdma: bool, paint: Paint) -> S
 }
 
 const UNKNOWN: &str = "\
-Nothing in this text is an error line that Wirelane knows. It knows completions (status and vendor error) of NCCL, UCX
-and perftest, messages of libfabric's EFA provider, and the kernel's lines on mlx5, PCIe, the IOMMU and GPUs. Try the
-first error of the log, whole; and `wirelane doctor`, which needs no line.";
+No known error line found. Known are completions (status and vendor error) of NCCL, UCX and perftest, messages of
+libfabric's EFA provider, and kernel messages on mlx5, PCIe, the IOMMU and GPUs. Try the complete first error line of
+the log, and `wirelane doctor`.";
 
-/// Bytes of a line that are looked at.
-const LONGEST_LINE: u64 = 16 << 10;
-/// An input without end is left here.
-const LONGEST_LOG: u64 = 64 << 30;
-/// Lines of evidence for a cause.
-const MAX_SHOWN: usize = 3;
+/// The rest of a longer line is ignored.
+const MAX_LINE_BYTES: u64 = 16 << 10;
+/// Limit for endless input.
+const MAX_LOG_BYTES: u64 = 64 << 30;
+/// Of a cause.
+const MAX_EVIDENCE_LINES: usize = 3;

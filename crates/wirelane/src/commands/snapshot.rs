@@ -1,4 +1,4 @@
-//! `wirelane snapshot`: everything that is read on this machine, in one file, to look at it elsewhere.
+//! `wirelane snapshot`: everything that is read on this machine, in one file, to be analysed elsewhere.
 
 pub(crate) mod date;
 
@@ -36,14 +36,14 @@ pub(crate) struct SnapshotArgs {
 
 pub(crate) fn run(_global: &Global, args: &SnapshotArgs) -> Result<Exit, Failure> {
     let tree = args.host.tree()?;
-    let node = look(&tree);
-    // What is taken of a snapshot is of the time and the program that took that one.
-    let earlier = tree.about().cloned().unwrap_or_else(|| About {
+    let node = read_all(&tree);
+    // A snapshot of a snapshot keeps the time and version of the first.
+    let original = tree.about().cloned().unwrap_or_else(|| About {
         taken: Some(date::rfc3339(SystemTime::now())),
         wirelane: Some(env!("CARGO_PKG_VERSION").to_owned()),
         about: None,
     });
-    let about = About { about: args.about.clone().or(earlier.about), ..earlier };
+    let about = About { about: args.about.clone().or(original.about), ..original };
     let mut document = tree
         .snapshot(&about)
         .map_err(|error| Failure::failed(format!("write the snapshot as JSON: {error}")))?;
@@ -57,43 +57,43 @@ pub(crate) fn run(_global: &Global, args: &SnapshotArgs) -> Result<Exit, Failure
     Ok(Exit::Done)
 }
 
-/// Looks at everything once: the facts, and what those who judge them look at besides.
-fn look(tree: &Tree) -> Node {
+/// Reads everything once: the node, and what checks, comparisons and job plans read in addition.
+fn read_all(tree: &Tree) -> Node {
     let node = Node::read(tree);
     Usage::read(tree);
     let case = doctor::Case::new(&node, tree);
     doctor::run_checks(&case, &doctor::CHECKS.iter().collect::<Vec<_>>());
-    // What hosts are compared by.
+    // The properties of `hosts check`.
     jobs::inventory::Table::new(&[(String::new(), Ok(case))]);
     let environment = tree.environment();
     let request = job::Request { environment, mode: job::Mode::Auto, peers: &[], nccl: None };
-    // What comes of it is asked for by others.
+    // Only for the files that it reads.
     let _ = job::plan(&node, tree, &request);
     node
 }
 
-/// A file that is there only when it is whole, for its owner alone.
+/// Writes the file atomically, readable only by its owner.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let wrong = |error: std::io::Error| {
+    let failed = |error: std::io::Error| {
         Failure::failed(format!("write {}: {error}; `-` writes to stdout", path.display()))
     };
-    if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        let text = format!("write {}: it is no file; `-` writes to stdout", path.display());
+    if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        let text = format!("write {}: not a regular file; `-` writes to stdout", path.display());
         return Err(Failure::usage(text));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut file = tempfile::Builder::new()
         .prefix(".wirelane-")
         .tempfile_in(folder.unwrap_or(Path::new(".")))
-        .map_err(wrong)?;
-    file.write_all(bytes).map_err(wrong)?;
-    file.as_file().sync_all().map_err(wrong)?;
-    file.persist(path).map_err(|error| wrong(error.error))?;
+        .map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
     Ok(())
 }
 
 fn summary(file: &Path, node: &Node, tree: &Tree, bytes: usize) -> String {
-    let name = node.host.name.value().map_or("a machine without a name", String::as_str);
+    let name = node.host.name.value().map_or("an unnamed machine", String::as_str);
     let mut text = format!(
         "snapshot of {name}: {} RDMA devices, {} net devices, {} GPUs, {} files, {} KiB\n",
         node.devices.len(),
@@ -104,11 +104,11 @@ fn summary(file: &Path, node: &Node, tree: &Tree, bytes: usize) -> String {
     );
     let scrubbed: Vec<String> = tree.scrubbed().into_iter().collect();
     if !scrubbed.is_empty() {
-        text += &format!("left out for the secrets in it: parts of {}\n", scrubbed.join(", "));
+        text += &format!("removed for secrets: parts of {}\n", scrubbed.join(", "));
     }
-    text += "it holds this machine's name, its network and hardware addresses, and lines of the kernel's log\n";
+    text += "it contains this machine's name, its network and hardware addresses, and lines of the kernel log\n";
     if file != Path::new("-") {
-        text += &format!("look at it by: wirelane devices --root {}\n", file.display());
+        text += &format!("read it with: wirelane devices --root {}\n", file.display());
     }
     text
 }

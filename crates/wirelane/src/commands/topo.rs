@@ -1,4 +1,4 @@
-//! `wirelane topo`: how far GPUs and RDMA devices are from each other, and which belongs to which.
+//! `wirelane topo`: the distance between GPUs and RDMA devices, and the device of each GPU.
 
 mod matrix;
 mod picture;
@@ -29,7 +29,7 @@ pub(crate) struct TopoArgs {
     svg: Option<PathBuf>,
 }
 
-/// Having neither GPU nor RDMA device is an answer, not a failure.
+/// Having no GPU or RDMA device is not a failure.
 pub(crate) fn run(_global: &Global, args: &TopoArgs) -> Result<Exit, Failure> {
     let tree = args.host.tree()?;
     let matrix = Matrix::new(&Node::read(&tree));
@@ -39,14 +39,14 @@ pub(crate) fn run(_global: &Global, args: &TopoArgs) -> Result<Exit, Failure> {
         Some(file) => {
             std::fs::write(file, picture::draw(&matrix))
                 .map_err(|error| Failure::failed(format!("--svg {}: {error}", file.display())))?;
-            output::note(&format!("drawn into {}", file.display()));
+            output::note(&format!("wrote {}", file.display()));
         }
         None => output::answer(&text::render(&matrix))?,
     }
     if matrix.nics.is_empty() {
-        output::note("no RDMA device there");
+        output::note("no RDMA device");
     } else if matrix.gpus.is_empty() {
-        output::note("no GPU there");
+        output::note("no GPU");
     }
     Ok(Exit::Done)
 }

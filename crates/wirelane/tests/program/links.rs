@@ -60,7 +60,7 @@ fn a_link_on_one_host_uses_shared_memory_and_says_why() {
         "identity  anonymous; not encrypted",
         "lane      shm: both ends are on one host",
         "\n  shm  up, in use  ",
-        "\nleft out\n  verbs: this end has no RDMA: ",
+        "\nnot used\n  verbs: this end has no RDMA: ",
         "64 B write ",
         "64 B round trip ",
         "1 MiB writes ",

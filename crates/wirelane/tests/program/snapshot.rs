@@ -50,7 +50,7 @@ fn what_cannot_be_written_or_read_says_why() {
     let path = folder.path().to_str().expect("a plain path");
     let output = run(&["snapshot", path]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("it is no file"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("not a regular file"), "{}", stderr(&output));
     assert_eq!(run(&["snapshot", &format!("{path}/none/f.json")]).status.code(), Some(3));
 
     let newer = folder.path().join("newer.json");

@@ -1,4 +1,4 @@
-//! Devices as a tree for people.
+//! Devices as an indented tree.
 
 use std::fmt::Write;
 
@@ -8,14 +8,14 @@ use node::{
 
 use crate::links::rdma::Rdma;
 
-/// Every device with its ports, the one under the other.
+/// Every device with its ports.
 pub(super) fn render(node: &Node, verbs: Option<&Rdma>, wide: bool) -> String {
     let view = View { node, verbs, wide };
     let devices: Vec<String> = node.devices.iter().map(|device| view.device(device)).collect();
     devices.join("")
 }
 
-/// What is shown, and how much of it.
+/// The data, and the level of detail.
 struct View<'v> {
     node: &'v Node,
     verbs: Option<&'v Rdma>,
@@ -31,7 +31,7 @@ impl View<'_> {
                 let _ = writeln!(text, "{:depth$}{words}", "");
             }
         };
-        line(2, &self.place(device, function));
+        line(2, &self.location(device, function));
         if self.wide {
             line(2, &identity(device));
             for hop in function.map_or(&[][..], |function| &function.above) {
@@ -66,8 +66,8 @@ impl View<'_> {
             .collect()
     }
 
-    /// Where it is plugged in, and how programs reach it.
-    fn place(&self, device: &Device, function: Option<&Function>) -> String {
+    /// Its PCIe slot, NUMA node, role, and /dev node.
+    fn location(&self, device: &Device, function: Option<&Function>) -> String {
         let mut parts: Vec<String> = device.pci.iter().map(Address::to_string).collect();
         parts.extend(function.and_then(|function| link(&function.link)));
         parts.extend(device.numa_node.map(|number| format!("NUMA {number}")));
@@ -86,11 +86,11 @@ impl View<'_> {
         words(&parts, ", ")
     }
 
-    /// The node in `/dev`, or that there is none. A bare tree has neither.
+    /// The node in `/dev`, or that it is missing; `None` if unknown.
     fn access(&self, device: &Device) -> Option<String> {
         let node = format!("/dev/infiniband/{}", device.uverbs.as_ref()?);
-        let is_there = self.node.char_devices.iter().any(|known| known.path == node);
-        Some(if is_there { node } else { format!("no {node} here") })
+        let exists = self.node.char_devices.iter().any(|known| known.path == node);
+        Some(if exists { node } else { format!("no {node} here") })
     }
 
     fn hop(&self, address: Address) -> String {
@@ -120,10 +120,10 @@ impl View<'_> {
         words(&parts.into_iter().flatten().collect::<Vec<_>>(), "  ")
     }
 
-    /// libibverbs knows it everywhere, files on RoCE alone.
+    /// From libibverbs; from files on RoCE only.
     fn mtu(&self, device: &Device, port: &Port) -> Option<String> {
-        let asked = self.verbs.and_then(|verbs| verbs.device(&device.name));
-        let ports = asked.and_then(|device| Some(&device.facts.as_ref().ok()?.ports));
+        let reported = self.verbs.and_then(|verbs| verbs.device(&device.name));
+        let ports = reported.and_then(|device| Some(&device.facts.as_ref().ok()?.ports));
         let same =
             ports.and_then(|ports| ports.iter().find(|known| u32::from(known.port) == port.number));
         let mtu = same.map(|known| known.active_mtu).or(port.active_mtu)?;
@@ -136,19 +136,19 @@ impl View<'_> {
         format!("{name}{mtu}")
     }
 
-    /// Those that peers can use, and how many there are besides.
+    /// The GIDs that peers can use, and the number of others.
     fn gids(&self, device: &Device, port: &Port) -> Vec<String> {
         let roce = device.node_type == Seen::Value(NodeType::ChannelAdapter)
             && port.link_layer == Seen::Value(LinkLayer::Ethernet);
-        let (shown, folded): (Vec<&Gid>, Vec<&Gid>) =
-            port.gids.iter().partition(|gid| self.wide || !roce || reaches_beyond_its_link(gid));
-        let mut lines: Vec<String> = shown.iter().map(|gid| gid_line(gid)).collect();
+        let (listed, folded): (Vec<&Gid>, Vec<&Gid>) =
+            port.gids.iter().partition(|gid| self.wide || !roce || is_routable(gid));
+        let mut lines: Vec<String> = listed.iter().map(|gid| gid_line(gid)).collect();
         if !folded.is_empty() {
             let foreign = folded.iter().all(|gid| gid.kind == Seen::Refused(EINVAL));
-            lines.push(match (foreign, shown.is_empty()) {
+            lines.push(match (foreign, listed.is_empty()) {
                 (true, _) => format!("{} of other network namespaces", count(folded.len(), "GID")),
                 (false, true) => {
-                    format!("{}, none a routable one of RoCE v2", count(folded.len(), "GID"))
+                    format!("{}, none of them routable RoCE v2", count(folded.len(), "GID"))
                 }
                 (false, false) => count(folded.len(), "other GID"),
             });
@@ -157,7 +157,7 @@ impl View<'_> {
     }
 }
 
-fn reaches_beyond_its_link(gid: &Gid) -> bool {
+fn is_routable(gid: &Gid) -> bool {
     gid.kind == Seen::Value(GidType::RoceV2) && !gid.is_link_local()
 }
 
@@ -198,7 +198,7 @@ fn identity(device: &Device) -> String {
         named("board", device.board_id.value().cloned()),
         named("node GUID", device.node_guid.value().map(ToString::to_string)),
         named("system GUID", device.sys_image_guid.value().map(ToString::to_string)),
-        named("called", device.node_desc.value().cloned()),
+        named("description", device.node_desc.value().cloned()),
         named("near CPUs", device.local_cpus.clone()),
     ];
     words(&parts.into_iter().flatten().collect::<Vec<_>>(), ", ")
@@ -216,7 +216,7 @@ fn is_infiniband(port: &Port) -> bool {
     port.link_layer == Seen::Value(LinkLayer::InfiniBand)
 }
 
-/// The words, or why there are none.
+/// The value, or why it is missing.
 fn or_why(seen: Seen<String>) -> String {
     let why = seen.why_not();
     seen.into_value().or(why).unwrap_or_default()
@@ -226,5 +226,5 @@ fn words(parts: &[String], between: &str) -> String {
     parts.join(between)
 }
 
-/// A GID of another network namespace answers so when it is asked for its type.
+/// The error of reading the type of a GID that belongs to another network namespace.
 const EINVAL: i32 = 22;

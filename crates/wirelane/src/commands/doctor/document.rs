@@ -1,4 +1,4 @@
-//! What the doctor prints as JSON; `docs/doctor.md` shows it by example.
+//! The JSON output of the doctor; `docs/doctor.md` has an example.
 
 use doctor::checklist::Item;
 use doctor::since::Comparison;
@@ -6,7 +6,7 @@ use doctor::{Check, Counts, Report};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-/// All that was asked for.
+/// The report and its optional parts.
 pub(super) struct Document<'d> {
     pub(super) report: &'d Report,
     pub(super) peer: Option<Peer>,
@@ -14,26 +14,26 @@ pub(super) struct Document<'d> {
     pub(super) checklist: Option<Vec<Item>>,
 }
 
-/// The other end.
+/// The host of --peer.
 #[derive(Debug, Serialize)]
 pub(super) struct Peer {
     pub(super) name: String,
-    /// What its own doctor says, in one line.
+    /// The summary of its own report.
     pub(super) summary: String,
     pub(super) counts: Counts,
 }
 
-/// A check, as `--list` has it.
+/// A check in `--list`.
 #[derive(Debug, Serialize)]
-pub(super) struct Listed {
+pub(super) struct CheckRow {
     name: &'static str,
     title: &'static str,
     why: &'static str,
 }
 
-impl Listed {
+impl CheckRow {
     pub(super) fn of(check: &Check) -> Self {
-        Listed { name: check.name, title: check.title, why: check.why }
+        CheckRow { name: check.name, title: check.title, why: check.why }
     }
 }
 

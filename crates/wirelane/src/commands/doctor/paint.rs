@@ -1,24 +1,24 @@
-//! Colour, on a terminal alone.
+//! Colours, on terminals only.
 
 use std::io::IsTerminal;
 
 use doctor::Verdict;
 
-/// Whether and how words are coloured.
+/// Whether text is coloured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint {
     colours: bool,
 }
 
 impl Paint {
-    /// For stdout: a terminal that was not told otherwise (`NO_COLOR`, `TERM=dumb`).
-    pub(crate) fn of_stdout() -> Self {
+    /// For stdout: if it is a terminal, and not disabled by `NO_COLOR` or `TERM=dumb`.
+    pub(crate) fn for_stdout() -> Self {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Paint { colours: std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb }
     }
 
-    /// The mark in front of a finding.
+    /// The label of a finding.
     pub(crate) fn mark(self, verdict: Verdict) -> String {
         let (word, colour) = match verdict {
             Verdict::Problem => ("PROBLEM", RED),
@@ -51,7 +51,7 @@ impl Paint {
     }
 }
 
-/// Text in lines of a readable length: the first behind `head`, the others as far in.
+/// Wraps text: the first line starts with `head`, the others are indented by its width.
 pub(crate) fn paragraph(head: &str, text: &str) -> String {
     let indent = " ".repeat(head.chars().count());
     let mut paragraph = String::new();
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_text_is_broken_between_words() {
+    fn long_text_is_wrapped_between_words() {
         let text = paragraph("    why:  ", &"word ".repeat(40));
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert!(text.lines().skip(1).all(|line| line.starts_with("          word")), "{text}");

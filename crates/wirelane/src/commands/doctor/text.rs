@@ -1,4 +1,4 @@
-//! What the doctor prints for people: the worst first.
+//! The text output of the doctor, worst findings first.
 
 use doctor::checklist::{Item, State};
 use doctor::since::{Change, Comparison, CounterChange};
@@ -20,11 +20,11 @@ pub(super) fn render(document: &Document<'_>, all: bool, paint: Paint) -> String
     if report.devices.is_empty() {
         text.push_str(NO_RDMA);
     }
-    for finding in report.findings.iter().filter(|finding| all || is_worth_telling(finding)) {
-        text.push_str(&of_finding(finding, paint));
+    for finding in report.findings.iter().filter(|finding| all || is_listed(finding)) {
+        text.push_str(&finding_text(finding, paint));
     }
     if !all {
-        text.push_str(&not_known(&report.findings, paint));
+        text.push_str(&unknown(&report.findings, paint));
     }
     if let Some(peer) = &document.peer {
         text.push_str(&format!("{}: {}\n", peer.name, peer.summary));
@@ -35,12 +35,12 @@ pub(super) fn render(document: &Document<'_>, all: bool, paint: Paint) -> String
     text
 }
 
-fn is_worth_telling(finding: &Finding) -> bool {
+fn is_listed(finding: &Finding) -> bool {
     matches!(finding.verdict, Verdict::Problem | Verdict::Warning | Verdict::Note)
 }
 
-/// A finding in full; one that is as it should be in a line.
-pub(super) fn of_finding(finding: &Finding, paint: Paint) -> String {
+/// A finding in full; without reason and fix if it is OK.
+pub(super) fn finding_text(finding: &Finding, paint: Paint) -> String {
     let subject = paint.strong(&finding.subject());
     let mut text = format!(
         "{}  {subject}: {}  [{}]\n",
@@ -60,24 +60,25 @@ pub(super) fn of_finding(finding: &Finding, paint: Paint) -> String {
     text
 }
 
-/// What was read: `    read: file: value`, a line each.
+/// The evidence: `    read: file: value`, one line each.
 pub(crate) fn evidence(evidence: &[Evidence], indent: &str) -> String {
     let mut text = String::new();
-    for (number, Evidence { source, value }) in evidence.iter().take(MAX_SHOWN).enumerate() {
+    for (number, Evidence { source, value }) in evidence.iter().take(MAX_EVIDENCE_LINES).enumerate()
+    {
         let head = if number == 0 { "read: " } else { "      " };
         text.push_str(&format!("{}{head}{source}: {value}\n", &indent[6..]));
     }
-    if evidence.len() > MAX_SHOWN {
+    if evidence.len() > MAX_EVIDENCE_LINES {
         text.push_str(&format!(
             "{indent}and {} more (--json shows all)\n",
-            evidence.len() - MAX_SHOWN
+            evidence.len() - MAX_EVIDENCE_LINES
         ));
     }
     text
 }
 
-/// What cannot be told is said in short.
-fn not_known(findings: &[Finding], paint: Paint) -> String {
+/// Findings without a verdict, one line each.
+fn unknown(findings: &[Finding], paint: Paint) -> String {
     let unknown: Vec<&Finding> =
         findings.iter().filter(|finding| finding.verdict == Verdict::Unknown).collect();
     let mut text = String::new();
@@ -99,9 +100,8 @@ fn changes(since: &Comparison, paint: Paint) -> String {
             (None, Some(_)) if *fact == "device" => format!("{subject} is new"),
             (Some(_), None) if *fact == "device" => format!("{subject} is gone"),
             _ => {
-                let word = |value: &Option<String>| {
-                    value.clone().unwrap_or_else(|| "not there".to_owned())
-                };
+                let word =
+                    |value: &Option<String>| value.clone().unwrap_or_else(|| "missing".to_owned());
                 format!("{subject}: {fact} was {}, is {}", word(before), word(after))
             }
         };
@@ -122,11 +122,11 @@ fn changes(since: &Comparison, paint: Paint) -> String {
 
 fn counter(change: &CounterChange) -> [String; 3] {
     let CounterChange { subject, counter, before, after } = change;
-    let by = match after.checked_sub(*before) {
+    let difference = match after.checked_sub(*before) {
         Some(more) => format!("+{more}"),
         None => format!("{before} then, {after} now: it was reset"),
     };
-    [subject.clone(), counter.clone(), by]
+    [subject.clone(), counter.clone(), difference]
 }
 
 fn list(items: &[Item], paint: Paint) -> String {
@@ -153,12 +153,12 @@ fn list(items: &[Item], paint: Paint) -> String {
 }
 
 const NO_RDMA: &str = "\
-There is no RDMA device on this machine: /sys/class/infiniband is empty or not there. That is no fault: Wirelane
-and most other programs work without, over shared memory and TCP. If there should be one, look whether the card
-is seen (`lspci -d 15b3:`) and whether its driver is loaded (`modprobe mlx5_ib`, bnxt_re, irdma, efa, …); in a
-container, whether the device was given to it. Soft-RoCE on any Ethernet port: `rdma link add rxe0 type rxe netdev
+No RDMA device on this machine: /sys/class/infiniband is empty or missing. This is not an error: Wirelane
+and most other programs work without one, over shared memory and TCP. If there should be one, check that the NIC
+is listed (`lspci -d 15b3:`) and that its driver is loaded (`modprobe mlx5_ib`, bnxt_re, irdma, efa, …); in a
+container, that the device is passed to it. Soft-RoCE on any Ethernet port: `rdma link add rxe0 type rxe netdev
 NETDEV`.
 ";
 
-/// Lines of evidence; more are counted.
-const MAX_SHOWN: usize = 6;
+/// Of a finding; more are only counted.
+const MAX_EVIDENCE_LINES: usize = 6;

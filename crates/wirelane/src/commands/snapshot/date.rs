@@ -1,8 +1,8 @@
-//! The time of day, for people and programs.
+//! Date and time as text.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// `2026-11-15T17:04:05Z`. A clock before 1970 is told as 1970.
+/// `2026-11-15T17:04:05Z`. Times before 1970 become 1970.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (year, month, day) = date(seconds / 86_400);
@@ -10,7 +10,7 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Year, month and day of a day since 1970: years, then months, are taken off until none is left.
+/// Year, month and day of a day since 1970, by subtracting years, then months.
 fn date(mut days: u64) -> (u64, u64, u64) {
     let mut year = 1970;
     while days >= 365 + u64::from(is_leap(year)) {

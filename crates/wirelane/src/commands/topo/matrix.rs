@@ -1,4 +1,4 @@
-//! GPUs, RDMA devices, and what lies between them.
+//! GPUs, RDMA devices, and the distances between them.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use doctor::topo::{Assignment, assign};
 use node::{Address, Device, Distance, LinkLayer, Node, Port};
 use serde::Serialize;
 
-/// The machine as seen from its GPUs.
+/// The topology of a machine.
 #[derive(Debug, Serialize)]
 pub(crate) struct Matrix {
-    /// The machine's name, if it tells.
+    /// The machine's name, if known.
     pub(crate) host: Option<String>,
     /// The CPUs of each NUMA node.
     pub(crate) numa_nodes: BTreeMap<u32, String>,
     pub(crate) gpus: Vec<Gpu>,
     pub(crate) nics: Vec<Nic>,
-    /// For each GPU its distance to each NIC, as `nvidia-smi topo` writes it.
+    /// The distance of each GPU to each NIC, as in `nvidia-smi topo`.
     pub(crate) distances: Vec<Vec<Distance>>,
     pub(crate) assignment: Vec<Assignment>,
 }
@@ -29,12 +29,12 @@ pub(crate) struct Gpu {
     pub(crate) slot: Slot,
 }
 
-/// An RDMA device and its slot. Software has none, and is near nothing.
+/// An RDMA device and its slot. Software devices have none, and are not listed.
 #[derive(Debug, Serialize)]
 pub(crate) struct Nic {
     pub(crate) device: String,
     pub(crate) model: Option<String>,
-    /// Of its first port that carries traffic, else of its first.
+    /// The first active port, else the first.
     pub(crate) port: Option<u32>,
     pub(crate) active: bool,
     pub(crate) rate_gbps: Option<f64>,
@@ -44,22 +44,22 @@ pub(crate) struct Nic {
     pub(crate) slot: Slot,
 }
 
-/// Where something is plugged in.
+/// A PCIe slot.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Slot {
     pub(crate) pci: Address,
     pub(crate) numa_node: Option<u32>,
     pub(crate) host_bridge: Option<String>,
-    /// What its PCIe link carries, now and at most.
+    /// The bandwidth of its PCIe link, current and maximum.
     pub(crate) pcie_gbps: Option<f64>,
     pub(crate) pcie_max_gbps: Option<f64>,
 }
 
 impl Matrix {
     pub(crate) fn new(node: &Node) -> Self {
-        let gpus: Vec<Gpu> = node.gpus.iter().map(|gpu| of_gpu(node, gpu)).collect();
+        let gpus: Vec<Gpu> = node.gpus.iter().map(|gpu| new_gpu(node, gpu)).collect();
         let mut nics: Vec<Nic> =
-            node.devices.iter().filter_map(|device| of_device(node, device)).collect();
+            node.devices.iter().filter_map(|device| new_nic(node, device)).collect();
         nics.sort_by_key(|nic| nic.slot.pci);
         let row =
             |gpu: &Gpu| nics.iter().map(|nic| node.distance(gpu.slot.pci, nic.slot.pci)).collect();
@@ -76,7 +76,7 @@ impl Matrix {
         }
     }
 
-    /// The device of a GPU, by its place in the list.
+    /// The device of a GPU, as an index of the list.
     pub(crate) fn nic_of(&self, gpu: u32) -> Option<(usize, Distance)> {
         let assigned = self.assignment.iter().find(|assigned| assigned.gpu == gpu)?;
         let at = self.nics.iter().position(|nic| nic.device == assigned.device)?;
@@ -84,12 +84,12 @@ impl Matrix {
     }
 }
 
-fn of_gpu(node: &Node, gpu: &node::Gpu) -> Gpu {
+fn new_gpu(node: &Node, gpu: &node::Gpu) -> Gpu {
     let model = gpu.model.clone();
     Gpu { index: gpu.index, model, slot: slot(node, gpu.pci) }
 }
 
-fn of_device(node: &Node, device: &Device) -> Option<Nic> {
+fn new_nic(node: &Node, device: &Device) -> Option<Nic> {
     let pci = device.pci?;
     let port = device.ports.iter().find(|port| port.is_active()).or_else(|| device.ports.first());
     let function = node.pci.get(&pci);
@@ -112,13 +112,13 @@ fn link_layer(port: &Port) -> Option<&'static str> {
 
 fn slot(node: &Node, pci: Address) -> Slot {
     let function = node.pci.get(&pci);
-    let (now, most) = function.map_or((None, None), |function| function.link.gbps());
-    let whole = |gbps: Option<f64>| gbps.map(f64::round);
+    let (now, max) = function.map_or((None, None), |function| function.link.gbps());
+    let rounded = |gbps: Option<f64>| gbps.map(f64::round);
     Slot {
         pci,
         numa_node: function.and_then(|function| function.numa_node),
         host_bridge: function.and_then(|function| function.host_bridge.clone()),
-        pcie_gbps: whole(now),
-        pcie_max_gbps: whole(most),
+        pcie_gbps: rounded(now),
+        pcie_max_gbps: rounded(max),
     }
 }

@@ -1,4 +1,4 @@
-//! The matrix as a picture: NUMA nodes side by side, in each the host bridges, in those GPUs on the left and
+//! The matrix as an SVG image: NUMA nodes side by side, in each the host bridges, in those GPUs on the left and
 //! NICs on the right, and a line from each GPU to its NIC.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use node::Distance;
 use super::matrix::{Matrix, Slot};
 use super::text::pcie;
 
-/// The picture, as SVG.
+/// Draws the image.
 pub(super) fn draw(matrix: &Matrix) -> String {
     let page = Page::lay_out(matrix);
     let mut svg = String::new();
@@ -34,7 +34,7 @@ pub(super) fn draw(matrix: &Matrix) -> String {
     svg
 }
 
-/// Where everything is.
+/// The layout.
 struct Page {
     width: u32,
     height: u32,
@@ -43,7 +43,7 @@ struct Page {
     nics: Vec<Tile>,
 }
 
-/// A box around others, with a name.
+/// A named box around others.
 struct Frame {
     class: &'static str,
     at: (u32, u32),
@@ -59,9 +59,9 @@ struct Tile {
     second: String,
 }
 
-/// What is below one host bridge: places in the lists.
+/// The devices below a host bridge, as indices of the lists.
 #[derive(Default)]
-struct Below {
+struct BridgeDevices {
     gpus: Vec<usize>,
     nics: Vec<usize>,
 }
@@ -97,7 +97,7 @@ impl Page {
             let mut y = TOP + NAME;
             for (bridge, below) in &bridges {
                 let rows = below.gpus.len().max(below.nics.len()) as u32;
-                let size = (BRIDGE_WIDTH, NAME + rows * (CARD.1 + GAP));
+                let size = (BRIDGE_WIDTH, NAME + rows * (TILE.1 + GAP));
                 frames.push(Frame {
                     class: "bridge",
                     at: (x + GAP, y),
@@ -105,7 +105,7 @@ impl Page {
                     name: bridge.clone(),
                 });
                 place(&mut gpus, &below.gpus, x + 2 * GAP, y + NAME);
-                place(&mut nics, &below.nics, x + GAP + BRIDGE_WIDTH - GAP - CARD.0, y + NAME);
+                place(&mut nics, &below.nics, x + GAP + BRIDGE_WIDTH - GAP - TILE.0, y + NAME);
                 y += size.1 + GAP;
             }
             let name = node_name(matrix, numa);
@@ -126,10 +126,10 @@ impl Page {
     }
 }
 
-/// By NUMA node and host bridge; what the machine does not tell comes last.
-fn groups(matrix: &Matrix) -> BTreeMap<u32, BTreeMap<String, Below>> {
-    let mut groups: BTreeMap<u32, BTreeMap<String, Below>> = BTreeMap::new();
-    let mut below = |slot: &Slot, put: &dyn Fn(&mut Below)| {
+/// The devices by NUMA node and host bridge; unknown nodes last.
+fn groups(matrix: &Matrix) -> BTreeMap<u32, BTreeMap<String, BridgeDevices>> {
+    let mut groups: BTreeMap<u32, BTreeMap<String, BridgeDevices>> = BTreeMap::new();
+    let mut below = |slot: &Slot, put: &dyn Fn(&mut BridgeDevices)| {
         let bridge = slot.host_bridge.clone().unwrap_or_else(|| "host bridge unknown".to_owned());
         let numa = slot.numa_node.unwrap_or(u32::MAX);
         put(groups.entry(numa).or_default().entry(bridge).or_default());
@@ -153,16 +153,16 @@ fn node_name(matrix: &Matrix, numa: u32) -> String {
 
 fn place(cards: &mut [Tile], which: &[usize], x: u32, y: u32) {
     for (row, at) in (0..).zip(which) {
-        cards[*at].at = (x, y + row * (CARD.1 + GAP));
+        cards[*at].at = (x, y + row * (TILE.1 + GAP));
     }
 }
 
-/// A curve from each GPU to its NIC, coloured by what lies between them.
+/// A curve from each GPU to its NIC, coloured by distance.
 fn lines(svg: &mut String, matrix: &Matrix, page: &Page) {
     for (gpu, card) in matrix.gpus.iter().zip(&page.gpus) {
         let Some((nic, distance)) = matrix.nic_of(gpu.index) else { continue };
-        let from = (card.at.0 + CARD.0, card.at.1 + CARD.1 / 2);
-        let to = (page.nics[nic].at.0, page.nics[nic].at.1 + CARD.1 / 2);
+        let from = (card.at.0 + TILE.0, card.at.1 + TILE.1 / 2);
+        let to = (page.nics[nic].at.0, page.nics[nic].at.1 + TILE.1 / 2);
         let middle = ((from.0 + to.0) / 2, (from.1 + to.1) / 2);
         let _ = writeln!(
             svg,
@@ -181,7 +181,7 @@ fn lines(svg: &mut String, matrix: &Matrix, page: &Page) {
     }
 }
 
-/// What the colours mean, of those that are there.
+/// The colours that are used.
 fn legend(svg: &mut String, matrix: &Matrix, height: u32) {
     let kinds = [
         (Distance::OneSwitch, "one PCIe switch"),
@@ -222,7 +222,7 @@ impl Tile {
     }
 
     fn draw(&self, svg: &mut String) {
-        let ((x, y), (width, height)) = (self.at, CARD);
+        let ((x, y), (width, height)) = (self.at, TILE);
         let class = self.class;
         let _ = writeln!(
             svg,
@@ -233,17 +233,18 @@ impl Tile {
     }
 }
 
-/// What fits into a card's first line.
+/// Shortens text to the first line of a tile.
 fn shortened(words: &str) -> String {
-    match words.char_indices().nth(FIRST) {
+    match words.char_indices().nth(MAX_FIRST_LINE) {
         Some((end, _)) => format!("{}…", words[..end].trim_end()),
         None => words.to_owned(),
     }
 }
 
-/// Text in the picture; names come from files, and may hold anything.
+/// Adds text, escaped: names come from files, and may contain anything.
 fn label(svg: &mut String, class: &str, x: u32, y: u32, words: &str) {
-    let short: String = words.chars().filter(|letter| !letter.is_control()).take(LONGEST).collect();
+    let short: String =
+        words.chars().filter(|letter| !letter.is_control()).take(MAX_LABEL).collect();
     let safe = short.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let _ = writeln!(svg, r#"<text class="{class}" x="{x}" y="{y}">{safe}</text>"#);
 }
@@ -280,16 +281,16 @@ text { font-family: system-ui, 'Segoe UI', Helvetica, Arial, sans-serif; fill: #
 const MARGIN: u32 = 24;
 const GAP: u32 = 12;
 const TOP: u32 = 52;
-/// Room for a frame's name.
+/// Height of a frame's name.
 const NAME: u32 = 30;
 /// Width and height.
-const CARD: (u32, u32) = (270, 46);
-const BRIDGE_WIDTH: u32 = 2 * CARD.0 + 110;
+const TILE: (u32, u32) = (270, 46);
+const BRIDGE_WIDTH: u32 = 2 * TILE.0 + 110;
 const NODE_WIDTH: u32 = BRIDGE_WIDTH + 2 * GAP;
 const LEGEND_HEIGHT: u32 = 48;
-/// Letters that fit into a card's first line.
-const FIRST: usize = 30;
-/// Letters of any text.
-const LONGEST: usize = 80;
-/// Room for the title.
+/// Characters of the first line of a tile.
+const MAX_FIRST_LINE: usize = 30;
+/// Characters of any text.
+const MAX_LABEL: usize = 80;
+/// For the title.
 const MIN_WIDTH: u32 = 480;

@@ -2,9 +2,9 @@
 
 use super::matrix::{Matrix, Slot};
 
-/// What there is, how far it is apart, and which belongs to which.
+/// The devices, their distances, and the device of each GPU.
 pub(super) fn render(matrix: &Matrix) -> String {
-    let parts = [table(&things(matrix)), table(&distances(matrix)), table(&assignment(matrix))];
+    let parts = [table(&devices(matrix)), table(&distances(matrix)), table(&assignment(matrix))];
     let mut parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     if !matrix.gpus.is_empty() && !matrix.nics.is_empty() {
         parts.push(LEGEND.to_owned());
@@ -12,7 +12,7 @@ pub(super) fn render(matrix: &Matrix) -> String {
     parts.join("\n")
 }
 
-fn things(matrix: &Matrix) -> Vec<Vec<String>> {
+fn devices(matrix: &Matrix) -> Vec<Vec<String>> {
     let gpus = matrix.gpus.iter().map(|gpu| {
         let model = gpu.model.clone().unwrap_or_default();
         row(format!("GPU {}", gpu.index), &gpu.slot, model, String::new())
@@ -36,7 +36,7 @@ fn row(name: String, slot: &Slot, model: String, link: String) -> Vec<String> {
 /// `PCIe 504 Gb/s`, or `PCIe 252 of 504 Gb/s`.
 pub(super) fn pcie(slot: &Slot) -> String {
     match (slot.pcie_gbps, slot.pcie_max_gbps) {
-        (Some(now), Some(most)) if now < most => format!("PCIe {now} of {most} Gb/s"),
+        (Some(now), Some(max)) if now < max => format!("PCIe {now} of {max} Gb/s"),
         (Some(now), _) => format!("PCIe {now} Gb/s"),
         (None, _) => String::new(),
     }
@@ -78,7 +78,7 @@ fn table(rows: &[Vec<String>]) -> String {
     };
     let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
     let line = |row: &Vec<String>| {
-        // A column that is empty everywhere takes no room.
+        // Columns without values are omitted.
         let cells = row.iter().zip(&widths).filter(|(_, width)| **width > 0);
         let cells: Vec<String> = cells.map(|(cell, width)| format!("{cell:width$}")).collect();
         format!("{}\n", cells.join("  ").trim_end())
