@@ -160,7 +160,7 @@ fn hosts_of_an_allocation_are_reached_by_srun() {
     let ring = [0, 1].map(|rank| format!("n{}| rank {rank} of 2 on {name}, job known", rank + 1));
     assert_eq!(said.lines(), ring, "{}", said.stderr);
     let check = in_an_allocation(&cluster, &["wirelane", "hosts", "check"]).ends_with(0);
-    assert!(check.stdout.contains("2 hosts, and nothing differs"), "{}", check.stdout);
+    assert!(check.stdout.contains("2 hosts, no differences"), "{}", check.stdout);
 
     // Ctrl-C, some time later; or sooner, if this takes long.
     let sleep = ["--", "sleep", "98761.25"];

@@ -83,7 +83,7 @@ fn hosts_that_are_reached_and_one_that_is_not() {
     let wirelane = || hosts.command(env!("CARGO_BIN_EXE_wirelane"));
     let (code, text, complaint) = check(&mut wirelane(), &["--hosts", "alpha:4,beta:4"]);
     assert_eq!((code, complaint.as_str()), (Some(0), ""), "{text}");
-    assert!(text.ends_with("2 hosts, and nothing differs\n"), "{text}");
+    assert!(text.ends_with("2 hosts, no differences\n"), "{text}");
     let (code, text, _) = check(&mut wirelane(), &["--hosts", "alpha,beta,gamma"]);
     assert_eq!(code, Some(1), "{text}");
     assert!(
@@ -97,7 +97,7 @@ fn hosts_that_are_reached_and_one_that_is_not() {
         text.contains("! dead: ssh to dead: ") && text.contains("Connection refused"),
         "{text}"
     );
-    assert!(complaint.contains("1 of 3 hosts could not be looked at"), "{complaint}");
+    assert!(complaint.contains("1 of 3 hosts could not be read"), "{complaint}");
     assert_eq!(complaint.trim_end().lines().count(), 1, "{complaint}");
 }
 
@@ -162,7 +162,7 @@ fn hosts_come_from_files_and_schedulers_too() {
     }
     let wrong = file("wrong", "node1 slot=4\n");
     for (arguments, words) in [
-        (vec![], "no hosts are named"),
+        (vec![], "no hosts: pass --hosts"),
         (vec!["--hosts", "a:x"], "--hosts has \"a:x\""),
         (vec!["--hosts=-oProxyCommand=x"], "is not a host name"),
         (vec!["--hostfile", &wrong], "line 1 has \"slot=4\""),

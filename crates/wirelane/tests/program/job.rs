@@ -133,7 +133,7 @@ fn the_command_takes_the_programs_place() {
     let (code, said) = exits(&["--", "no-such-command"]);
     assert!(code == Some(127) && said.contains("no-such-command: not found"), "{said}");
     let (code, said) = exits(&["--", "/etc/passwd"]);
-    assert!(code == Some(126) && said.contains("/etc/passwd: it cannot be run"), "{said}");
+    assert!(code == Some(126) && said.contains("/etc/passwd: cannot be run"), "{said}");
     let tree = tree("pod");
     let mut program =
         wirelane(&["exec", "-q", "--root", &tree, "--", "sh", "-c", "echo $$; kill -TERM $$"]);

@@ -231,7 +231,7 @@ fn ctrl_c_ends_everything_everywhere() {
         let (launcher, job) = stage.endless();
         kill_process(Pid::from_child(&launcher), signal).expect("it runs");
         let output = launcher.wait_with_output().expect("it ends");
-        complains(&output, 130, &["interrupted", "everything was ended"]);
+        complains(&output, 130, &["interrupted", "the job was ended"]);
         nothing_is_left(&job);
     }
 }

@@ -1,6 +1,6 @@
-//! `wirelane capture`: packets of an RDMA device, into a file that Wireshark reads.
+//! `wirelane capture`: writes packets of an RDMA device to a file for Wireshark.
 //!
-//! `socket` and `program` are the two ways that packets come, `recording` is where they go.
+//! `socket` and `program` are the two sources of packets, `recording` writes them.
 
 mod program;
 mod recording;
@@ -22,7 +22,7 @@ use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 use recording::{Ending, Limits, Recording, Sink};
-use source::Feed;
+use source::PacketSource;
 
 #[derive(Debug, Args)]
 pub(crate) struct CaptureArgs {
@@ -62,7 +62,7 @@ pub(crate) struct CaptureArgs {
     root: PathBuf,
 }
 
-/// That no packet came is a no.
+/// Exit code 1 if no packet was captured.
 pub(crate) fn run(_global: &Global, args: &CaptureArgs) -> Result<Exit, Failure> {
     let host = HostArgs { root: args.root.clone(), host_sys: None };
     let tree = host.tree()?;
@@ -70,20 +70,20 @@ pub(crate) fn run(_global: &Global, args: &CaptureArgs) -> Result<Exit, Failure>
     let no = |refusal: doctor::capture::Refusal| Failure::no(format!("capture: {refusal}"));
     let place = choose(&node, args.device.as_deref(), args.port).map_err(no)?;
     let tools = if tree.is_live() { tools(place) } else { Tools::default() };
-    let way = Method::new(place, tools).map_err(no)?;
-    let mut report = Report::new(place, &way);
+    let method = Method::new(place, tools).map_err(no)?;
+    let mut report = Report::new(place, &method);
     if args.dry_run {
         report.print(args.json)?;
         return Ok(Exit::Done);
     }
-    check_rights(&node, &way)?;
+    check_permissions(&node, &method)?;
     let to = args.output.clone().unwrap_or_else(|| format!("{}.pcap", place.device.name).into());
     if to == Path::new("-") && args.json {
-        return Err(Failure::usage("capture: --json and packets cannot both go to stdout"));
+        return Err(Failure::usage("capture: --json and packets cannot both be written to stdout"));
     }
-    let begins = report.beginning(&to, args.seconds);
-    let (recording, ending, dropped) = record(args, &way, &to, &begins)?;
-    report.ends(&to, &recording, ending, dropped);
+    let start_line = report.start_line(&to, args.seconds);
+    let (recording, ending, dropped) = record(args, &method, &to, &start_line)?;
+    report.set_capture(&to, &recording, ending, dropped);
     let counts = recording.counts();
     recording.close()?;
     if to == Path::new("-") {
@@ -94,80 +94,86 @@ pub(crate) fn run(_global: &Global, args: &CaptureArgs) -> Result<Exit, Failure>
     Ok(if counts.packets == 0 { Exit::No } else { Exit::Done })
 }
 
-/// Which programs could be of use for this device.
+/// The capture programs that support this device.
 fn tools(place: CapturePort<'_>) -> Tools {
     if place.device.role == Role::Software {
         return Tools::default();
     }
-    let sniffer = program::lists(&place.device.name);
-    Tools { ibdump: program::is_there("ibdump"), sniffer }
+    let sniffer = program::tcpdump_lists(&place.device.name);
+    Tools { ibdump: program::exists("ibdump"), sniffer }
 }
 
-/// Said before anything is begun.
-fn check_rights(node: &Node, way: &Method) -> Result<(), Failure> {
+/// Fails before the capture starts, if permissions are missing.
+fn check_permissions(node: &Node, method: &Method) -> Result<(), Failure> {
     let root = rustix::process::geteuid().is_root();
-    let raw = node.process.capabilities.is_none_or(|held| held.effective >> NET_RAW & 1 == 1);
-    match way {
+    let has_net_raw =
+        node.process.capabilities.is_none_or(|sets| sets.effective >> CAP_NET_RAW & 1 == 1);
+    match method {
         Method::Program { program, .. } if program == "ibdump" && !root => {
-            Err(Failure::no("capture: ibdump needs root; run it again with sudo"))
+            Err(Failure::no("capture: ibdump requires root; run this with sudo"))
         }
-        _ if !raw => Err(Failure::no(
-            "capture: packets of others may be seen only with CAP_NET_RAW; run it again with sudo, or \
-             `setcap cap_net_raw+ep` on this program",
+        _ if !has_net_raw => Err(Failure::no(
+            "capture: requires CAP_NET_RAW; run this with sudo, or set `setcap cap_net_raw+ep` on this program",
         )),
         _ => Ok(()),
     }
 }
 
-/// Writes packets until one of the limits, an interrupt or the source's end; says how many were lost.
+/// Writes packets until a limit, an interrupt or the end of the source; returns the number of lost packets.
 fn record(
     args: &CaptureArgs,
-    way: &Method,
+    method: &Method,
     to: &Path,
-    begins: &str,
+    start_line: &str,
 ) -> Result<(Recording, Ending, Option<u64>), Failure> {
     let stop = stop::Stop::on_signals()?;
-    let mut feed = Feed::open(way)?;
+    let mut source = PacketSource::open(method)?;
     let limits = Limits { packets: args.packets, bytes: args.max_size.0 as u64 };
     let mut recording = Recording::begin(Sink::open(to)?, limits);
-    // From here on packets are seen: who waits for this line may send them.
-    output::note(begins);
+    // Packets are captured from here on: a caller that waits for this line may send them.
+    output::note(start_line);
     let total = args.seconds.as_millis() as u64;
     let bar = output::steps(total, "capturing");
-    let begun = Instant::now();
+    let started = Instant::now();
     let ending = loop {
-        let elapsed = begun.elapsed();
+        let elapsed = started.elapsed();
         if let Some(bar) = &bar {
             bar.set_position(elapsed.as_millis() as u64);
         }
         match args.seconds.checked_sub(elapsed) {
             None => break Ending::Time,
-            Some(_) if stop.is_wanted() => break Ending::Interrupted,
+            Some(_) if stop.is_requested() => break Ending::Interrupted,
             Some(left) => {
-                let Some(packets) = feed.next(left.min(PAUSE))? else { break Ending::Source };
-                if let Some(ending) = recording.take(&feed, way, packets)? {
+                let Some(packets) = source.next(left.min(SIGNAL_CHECK_INTERVAL))? else {
+                    break Ending::Source;
+                };
+                if let Some(ending) = recording.add(&source, method, packets)? {
                     break ending;
                 }
             }
         }
     };
     if matches!(ending, Ending::Interrupted | Ending::Time) {
-        drain(&mut feed, &mut recording, way)?;
+        drain(&mut source, &mut recording, method)?;
     }
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    let dropped = feed.end(ending == Ending::Source)?;
+    let dropped = source.end(ending == Ending::Source)?;
     Ok((recording, ending, dropped))
 }
 
-/// Takes what came before the end and was not read yet; only for a moment, since more may come all the time.
-fn drain(feed: &mut Feed, recording: &mut Recording, way: &Method) -> Result<(), Failure> {
-    let begun = Instant::now();
-    while begun.elapsed() < MOMENT {
-        match feed.next(Duration::ZERO)? {
+/// Reads packets that arrived before the end; for a limited time, since new ones keep arriving.
+fn drain(
+    source: &mut PacketSource,
+    recording: &mut Recording,
+    method: &Method,
+) -> Result<(), Failure> {
+    let started = Instant::now();
+    while started.elapsed() < DRAIN_TIMEOUT {
+        match source.next(Duration::ZERO)? {
             Some(packets) if !packets.is_empty() => {
-                if recording.take(feed, way, packets)?.is_some() {
+                if recording.add(source, method, packets)?.is_some() {
                     return Ok(());
                 }
             }
@@ -177,13 +183,13 @@ fn drain(feed: &mut Feed, recording: &mut Recording, way: &Method) -> Result<(),
     Ok(())
 }
 
-/// What was captured, and how.
+/// The device, the method and the result.
 #[derive(Serialize)]
 struct Report<'r> {
     device: &'r str,
     port: u32,
     #[serde(flatten)]
-    way: &'r Method,
+    method: &'r Method,
     sees: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     capture: Option<CaptureReport>,
@@ -195,32 +201,38 @@ struct CaptureReport {
     bytes: u64,
     #[serde(flatten)]
     counts: doctor::capture::Counts,
-    /// Packets that came too fast; `null` where the way does not tell.
+    /// Packets that were lost; `null` if unknown.
     dropped: Option<u64>,
     ended_by: Ending,
 }
 
 impl<'r> Report<'r> {
-    fn new(place: CapturePort<'r>, way: &'r Method) -> Self {
+    fn new(place: CapturePort<'r>, method: &'r Method) -> Self {
         let (device, port) = (place.device.name.as_str(), place.port.number);
-        Report { device, port, way, sees: way.coverage(), capture: None }
+        Report { device, port, method, sees: method.coverage(), capture: None }
     }
 
-    fn ends(&mut self, to: &Path, recording: &Recording, ended_by: Ending, dropped: Option<u64>) {
+    fn set_capture(
+        &mut self,
+        to: &Path,
+        recording: &Recording,
+        ended_by: Ending,
+        dropped: Option<u64>,
+    ) {
         let (bytes, counts) = (recording.bytes(), recording.counts());
         let file = to.to_owned();
         self.capture = Some(CaptureReport { file, bytes, counts, dropped, ended_by });
     }
 
-    fn beginning(&self, to: &Path, time: Duration) -> String {
+    fn start_line(&self, to: &Path, time: Duration) -> String {
         format!("{}, for {} s into {}", self.how(), time.as_secs_f64(), to.display())
     }
 
     fn how(&self) -> String {
-        let how = match self.way {
+        let how = match self.method {
             Method::NetDevice { netdev, .. } => format!("on its net device {netdev}"),
             Method::Program { program, arguments } => {
-                format!("by `{program} {}`", arguments.join(" "))
+                format!("with `{program} {}`", arguments.join(" "))
             }
         };
         format!("{} port {} {how}: {}", self.device, self.port, self.sees)
@@ -234,21 +246,21 @@ impl<'r> Report<'r> {
         let Some(capture) = &self.capture else { return format!("{}\n", self.how()) };
         let lost = match capture.dropped {
             Some(0) | None => String::new(),
-            Some(dropped) => format!(", {dropped} lost: they came too fast"),
+            Some(dropped) => format!(", {dropped} dropped"),
         };
         let file = capture.file.display();
         format!(
             "{}{lost}; {} bytes in {file} ({})\n",
             capture.counts.text(),
             capture.bytes,
-            capture.ended_by.told()
+            capture.ended_by.describe()
         )
     }
 }
 
-/// CAP_NET_RAW.
-const NET_RAW: u32 = 13;
-/// How long a signal may wait to be noticed.
-const PAUSE: Duration = Duration::from_millis(100);
-/// How long what waits in the kernel at the end is still read.
-const MOMENT: Duration = Duration::from_secs(1);
+/// The number of the capability.
+const CAP_NET_RAW: u32 = 13;
+/// How soon a signal is noticed.
+const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// How long packets in the kernel's buffer are read at the end.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! A program that captures, and writes packets to its output.
+//! A capture program that writes packets to its stdout.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,18 +13,18 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::output::Failure;
 use crate::timeout::with_timeout;
 
-/// A running program, and what came of its capture so far.
+/// A running program, and the parser of its output.
 pub(super) struct Program {
     name: String,
     child: Child,
     output: ChildStdout,
-    /// What it says, for when it fails.
-    said: File,
+    /// Its stderr, for the error if it fails.
+    stderr: File,
     parser: Parser,
 }
 
 impl Drop for Program {
-    /// Whoever gives up leaves no program behind that captures as root.
+    /// No program is left running.
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = self.child.kill();
@@ -35,25 +35,25 @@ impl Drop for Program {
 
 impl Program {
     pub(super) fn start(program: &str, arguments: &[String]) -> io::Result<Program> {
-        let said = tempfile::tempfile()?;
+        let stderr = tempfile::tempfile()?;
         let mut child = command(program)
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(said.try_clone()?)
+            .stderr(stderr.try_clone()?)
             .spawn()?;
         let output =
             child.stdout.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
         let name = program.to_owned();
-        Ok(Program { name, child, output, said, parser: Parser::default() })
+        Ok(Program { name, child, output, stderr, parser: Parser::default() })
     }
 
-    /// What its capture says of its packets, once it has begun.
+    /// The header of the capture, once it has started.
     pub(super) fn header(&self) -> Option<Header> {
         self.parser.header()
     }
 
-    /// Packets that come within this time; `None` when it has ended.
+    /// Packets that arrive within this time; `None` when it has ended.
     pub(super) fn next(&mut self, wait: Duration) -> io::Result<Option<Vec<Packet>>> {
         let timeout = Timespec {
             tv_sec: wait.as_secs().try_into().unwrap_or(i64::MAX),
@@ -64,22 +64,22 @@ impl Program {
             Ok(0) | Err(Errno::INTR) => return Ok(Some(Vec::new())),
             other => other?,
         };
-        let mut piece = [0; PIECE];
+        let mut piece = [0; PIECE_BYTES];
         match self.output.read(&mut piece)? {
             0 => Ok(None),
             length => self.parser.feed(&piece[..length]).map(Some),
         }
     }
 
-    /// Ends it as Ctrl-C does, and waits. One that ended by itself without having captured has failed.
+    /// Ends it with SIGINT, and waits. If it ended by itself, or captured nothing, it has failed.
     pub(super) fn end(mut self, by_itself: bool) -> Result<(), Failure> {
         if !by_itself && let Ok(pid) = i32::try_from(self.child.id()) {
-            // It may just have ended by itself.
+            // It may have just ended by itself.
             let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::INT));
         }
-        let limit = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while matches!(self.child.try_wait(), Ok(None)) {
-            if Instant::now() > limit {
+            if Instant::now() > deadline {
                 let _ = self.child.kill();
                 let _ = self.child.wait();
                 break;
@@ -87,39 +87,39 @@ impl Program {
             std::thread::sleep(Duration::from_millis(20));
         }
         if by_itself || self.header().is_none() {
-            let said = self.said();
-            return Err(Failure::failed(format!("capture: {} ended: {said}", self.name)));
+            let reason = self.last_stderr();
+            return Err(Failure::failed(format!("capture: {} ended: {reason}", self.name)));
         }
         Ok(())
     }
 
-    /// The last it said.
-    fn said(&mut self) -> String {
+    /// The end of its stderr, as one line.
+    fn last_stderr(&mut self) -> String {
         let mut text = Vec::new();
-        let begin = self.said.seek(SeekFrom::End(0)).unwrap_or(0).saturating_sub(LAST);
-        let _ = self.said.seek(SeekFrom::Start(begin));
-        let _ = (&self.said).take(LAST).read_to_end(&mut text);
+        let begin = self.stderr.seek(SeekFrom::End(0)).unwrap_or(0).saturating_sub(STDERR_BYTES);
+        let _ = self.stderr.seek(SeekFrom::Start(begin));
+        let _ = (&self.stderr).take(STDERR_BYTES).read_to_end(&mut text);
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        if lines.is_empty() { "without a word".to_owned() } else { lines.join("; ") }
+        if lines.is_empty() { "no error message".to_owned() } else { lines.join("; ") }
     }
 }
 
-/// Whether a program is on the path.
-pub(super) fn is_there(program: &str) -> bool {
+/// Whether a program is in the path.
+pub(super) fn exists(program: &str) -> bool {
     let path = path();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Whether tcpdump is here, with a libpcap that lists this RDMA device.
-pub(super) fn lists(device: &str) -> bool {
-    if !is_there("tcpdump") {
+/// Whether tcpdump is installed, with a libpcap that supports this RDMA device.
+pub(super) fn tcpdump_lists(device: &str) -> bool {
+    if !exists("tcpdump") {
         return false;
     }
     let list = || command("tcpdump").arg("-D").stdin(Stdio::null()).stderr(Stdio::null()).output();
-    let waiting = || "asking tcpdump for its devices".to_owned();
-    let Ok(Some(Ok(listed))) = with_timeout(PATIENCE, waiting, list) else { return false };
+    let waiting = || "listing the devices of tcpdump".to_owned();
+    let Ok(Some(Ok(listed))) = with_timeout(TIMEOUT, waiting, list) else { return false };
     let listed = String::from_utf8_lossy(&listed.stdout);
     // Each line: `3.mlx5_0 (RDMA sniffer)`.
     let name = |line| str::split_once(line, '.')?.1.split_whitespace().next();
@@ -132,13 +132,13 @@ fn command(program: &str) -> Command {
     command
 }
 
-/// With the places of the administrator's programs.
+/// PATH with the sbin directories.
 fn path() -> String {
     let path = std::env::var("PATH").unwrap_or_default();
     format!("{path}:/usr/local/sbin:/usr/sbin:/sbin")
 }
 
-const PIECE: usize = 64 << 10;
-/// How long a program may take to end.
-const PATIENCE: Duration = Duration::from_secs(5);
-const LAST: u64 = 2048;
+const PIECE_BYTES: usize = 64 << 10;
+/// For a program to end.
+const TIMEOUT: Duration = Duration::from_secs(5);
+const STDERR_BYTES: u64 = 2048;

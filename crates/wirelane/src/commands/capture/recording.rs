@@ -1,4 +1,4 @@
-//! Where packets go: a capture file, until a limit is reached.
+//! Writes packets to a capture file, until a limit is reached.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Stdout, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 use doctor::capture::{Counts, Method, Packet, PacketKind, Writer};
 use serde::Serialize;
 
-use super::source::Feed;
+use super::source::PacketSource;
 use crate::output::Failure;
 
 /// A file, or stdout.
@@ -16,7 +16,7 @@ pub(super) enum Sink {
     Stdout(Stdout),
 }
 
-/// When it is enough.
+/// When to stop.
 pub(super) struct Limits {
     pub(super) packets: Option<u64>,
     pub(super) bytes: u64,
@@ -30,9 +30,9 @@ pub(super) enum Ending {
     Packets,
     Size,
     Interrupted,
-    /// Whoever reads our stdout has gone.
+    /// Stdout was closed.
     Reader,
-    /// There were no more.
+    /// The source ended.
     Source,
 }
 
@@ -44,14 +44,14 @@ pub(super) struct Recording {
 }
 
 enum State {
-    /// What packets begin with is not known yet.
+    /// The link type is not known yet.
     Waiting(Sink),
     Writing {
         writer: Writer<Sink>,
         link_type: u32,
     },
-    /// Only between the other two.
-    Gone,
+    /// Temporarily, while changing from one to the other.
+    Changing,
 }
 
 impl Recording {
@@ -59,15 +59,15 @@ impl Recording {
         Recording { state: State::Waiting(sink), limits, counts: Counts::default() }
     }
 
-    /// Writes those packets that are wanted; an ending if it is enough now.
-    pub(super) fn take(
+    /// Writes the packets that the method selects; returns an ending if a limit is reached.
+    pub(super) fn add(
         &mut self,
-        feed: &Feed,
-        way: &Method,
+        source: &PacketSource,
+        method: &Method,
         packets: Vec<Packet>,
     ) -> Result<Option<Ending>, Failure> {
-        let taken = self.write(feed.link_type(), way, packets);
-        match taken {
+        let written = self.write(source.link_type(), method, packets);
+        match written {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Some(Ending::Reader)),
             other => other.map_err(failed),
         }
@@ -76,7 +76,7 @@ impl Recording {
     fn write(
         &mut self,
         link_type: Option<u32>,
-        way: &Method,
+        method: &Method,
         packets: Vec<Packet>,
     ) -> io::Result<Option<Ending>> {
         let Some(link_type) = link_type else { return Ok(None) };
@@ -86,7 +86,7 @@ impl Recording {
         let State::Writing { writer, link_type } = &mut self.state else { return Ok(None) };
         for packet in packets {
             let kind = PacketKind::new(*link_type, &packet.bytes);
-            if !way.wants(kind) {
+            if !method.wants(kind) {
                 continue;
             }
             if writer.length_with(&packet) > self.limits.bytes {
@@ -94,7 +94,7 @@ impl Recording {
             }
             writer.write(&packet)?;
             self.counts.add(kind);
-            if self.limits.packets.is_some_and(|most| self.counts.packets >= most) {
+            if self.limits.packets.is_some_and(|max| self.counts.packets >= max) {
                 return Ok(Some(Ending::Packets));
             }
         }
@@ -102,7 +102,7 @@ impl Recording {
     }
 
     fn open(&mut self, link_type: u32) -> io::Result<()> {
-        if let State::Waiting(sink) = std::mem::replace(&mut self.state, State::Gone) {
+        if let State::Waiting(sink) = std::mem::replace(&mut self.state, State::Changing) {
             let writer = Writer::start(sink, link_type)?;
             self.state = State::Writing { writer, link_type };
         }
@@ -116,15 +116,15 @@ impl Recording {
     pub(super) fn bytes(&self) -> u64 {
         match &self.state {
             State::Writing { writer, .. } => writer.length(),
-            State::Waiting(_) | State::Gone => 0,
+            State::Waiting(_) | State::Changing => 0,
         }
     }
 
-    /// Writes out what is held back. A capture without packets is a capture too.
+    /// Flushes the file. A capture without packets is valid too.
     pub(super) fn close(mut self) -> Result<(), Failure> {
         let ended = self.open(ETHERNET).and_then(|()| match self.state {
             State::Writing { writer, .. } => writer.finish().map(drop),
-            State::Waiting(_) | State::Gone => Ok(()),
+            State::Waiting(_) | State::Changing => Ok(()),
         });
         match ended {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -134,7 +134,7 @@ impl Recording {
 }
 
 impl Sink {
-    /// A file that is not there yet, readable by its owner: packets hold whatever was sent.
+    /// Creates the file, readable only by its owner, since packets may contain secrets.
     pub(super) fn open(to: &Path) -> Result<Sink, Failure> {
         use std::os::unix::fs::OpenOptionsExt;
         if to == Path::new("-") {
@@ -143,7 +143,7 @@ impl Sink {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
         file.map(|file| Sink::File(BufWriter::new(file))).map_err(|error| {
             let fix = match error.kind() {
-                io::ErrorKind::AlreadyExists => " — name another by -o, or remove it",
+                io::ErrorKind::AlreadyExists => " — pass another file with -o, or remove it",
                 _ => "",
             };
             Failure::failed(format!("capture: write {}: {error}{fix}", to.display()))
@@ -168,14 +168,14 @@ impl Write for Sink {
 }
 
 impl Ending {
-    pub(super) fn told(self) -> &'static str {
+    pub(super) fn describe(self) -> &'static str {
         match self {
-            Ending::Time => "the time is over",
-            Ending::Packets => "as many packets as wanted",
-            Ending::Size => "the file is as long as it may be",
+            Ending::Time => "time limit reached",
+            Ending::Packets => "packet limit reached",
+            Ending::Size => "size limit reached",
             Ending::Interrupted => "interrupted",
-            Ending::Reader => "the reader has gone",
-            Ending::Source => "there were no more",
+            Ending::Reader => "stdout was closed",
+            Ending::Source => "no more packets",
         }
     }
 }

@@ -1,7 +1,7 @@
-//! A socket that sees every packet of a net device.
+//! A packet socket, which receives every packet of a net device.
 //!
-//! Unsafe here: `bind` with an address of the link layer and `getsockopt` for its statistics, which no safe
-//! wrapper has. Both get a structure of libc's own that lives on our stack, and its size.
+//! Unsafe here: `bind` with a link-layer address and `getsockopt` for statistics, which have no safe
+//! wrapper. Both get a libc structure on our stack, and its size.
 #![allow(unsafe_code, reason = "binds a packet socket and reads its statistics")]
 
 use std::io;
@@ -25,14 +25,14 @@ impl Socket {
         // Without a protocol nothing arrives until it is bound to the one device.
         let kind = (AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC);
         let socket = socket_with(kind.0, kind.1, kind.2, None)?;
-        // As much as root may have: a burst waits here while we write. Less is no failure.
-        let _ = sockopt::set_socket_recv_buffer_size_force(&socket, BURST);
+        // Large, for bursts that arrive while packets are written. A smaller buffer is not a failure.
+        let _ = sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER_BYTES);
         let index = rustix::net::netdevice::name_to_index(&socket, netdev)?;
         bind(&socket, index)?;
-        Ok(Socket { socket, buffer: vec![0; LONGEST] })
+        Ok(Socket { socket, buffer: vec![0; MAX_FRAME_BYTES] })
     }
 
-    /// Packets that have come, or that come within this time; none may.
+    /// Packets that have arrived, or arrive within this time; may be empty.
     pub(super) fn next(&mut self, wait: Duration) -> io::Result<Vec<Packet>> {
         let timeout = Timespec {
             tv_sec: wait.as_secs().try_into().unwrap_or(i64::MAX),
@@ -44,9 +44,9 @@ impl Socket {
             other => other?,
         };
         let mut packets = Vec::new();
-        while packets.len() < AT_ONCE {
+        while packets.len() < MAX_BATCH {
             match recv(&self.socket, &mut self.buffer[..], RecvFlags::DONTWAIT | RecvFlags::TRUNC) {
-                Ok((kept, length)) => packets.push(packet(&self.buffer[..kept], length)),
+                Ok((stored, length)) => packets.push(packet(&self.buffer[..stored], length)),
                 Err(Errno::AGAIN | Errno::INTR) => break,
                 Err(errno) => return Err(errno.into()),
             }
@@ -54,7 +54,7 @@ impl Socket {
         Ok(packets)
     }
 
-    /// How many packets found no room since the last time.
+    /// The number of packets dropped since the last call, because the buffer was full.
     pub(super) fn dropped(&self) -> Option<u64> {
         let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
@@ -90,7 +90,7 @@ fn bind(socket: &OwnedFd, index: u32) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The time is when we read it, not when it came: a few microseconds later, or more in a burst.
+/// The time is that of reading, not of arrival: a few microseconds later, or more in a burst.
 fn packet(bytes: &[u8], length: usize) -> Packet {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Packet {
@@ -101,9 +101,8 @@ fn packet(bytes: &[u8], length: usize) -> Packet {
     }
 }
 
-/// The longest frame that a net device hands on.
-const LONGEST: usize = 65_536 + 64;
-/// How much may wait for us.
-const BURST: usize = 64 << 20;
-/// Packets between looks at the clock.
-const AT_ONCE: usize = 256;
+/// The longest frame of a net device.
+const MAX_FRAME_BYTES: usize = 65_536 + 64;
+const RECEIVE_BUFFER_BYTES: usize = 64 << 20;
+/// Packets between checks of the time limit.
+const MAX_BATCH: usize = 256;

@@ -1,4 +1,4 @@
-//! Where packets come from.
+//! Sources of packets.
 
 use std::time::Duration;
 
@@ -9,47 +9,47 @@ use super::socket::Socket;
 use crate::output::Failure;
 
 /// An open source of packets.
-pub(super) enum Feed {
+pub(super) enum PacketSource {
     Socket(Socket),
     Program(Program),
 }
 
-impl Feed {
-    pub(super) fn open(way: &Method) -> Result<Feed, Failure> {
+impl PacketSource {
+    pub(super) fn open(method: &Method) -> Result<PacketSource, Failure> {
         let failed = |on: &str, error| Failure::failed(format!("capture on {on}: {error}"));
-        match way {
-            Method::NetDevice { netdev, .. } => {
-                Socket::open(netdev).map(Feed::Socket).map_err(|error| failed(netdev, error))
-            }
+        match method {
+            Method::NetDevice { netdev, .. } => Socket::open(netdev)
+                .map(PacketSource::Socket)
+                .map_err(|error| failed(netdev, error)),
             Method::Program { program, arguments } => {
                 let started = Program::start(program, arguments);
-                started.map(Feed::Program).map_err(|error| failed(program, error))
+                started.map(PacketSource::Program).map_err(|error| failed(program, error))
             }
         }
     }
 
-    /// Packets that come within this time; `None` when there will be no more.
+    /// Packets that arrive within this time; `None` at the end.
     pub(super) fn next(&mut self, wait: Duration) -> Result<Option<Vec<Packet>>, Failure> {
         let packets = match self {
-            Feed::Socket(socket) => socket.next(wait).map(Some),
-            Feed::Program(program) => program.next(wait),
+            PacketSource::Socket(socket) => socket.next(wait).map(Some),
+            PacketSource::Program(program) => program.next(wait),
         };
         packets.map_err(|error| Failure::failed(format!("capture: read packets: {error}")))
     }
 
-    /// What packets begin with, once it is known.
+    /// The link type of the packets, once it is known.
     pub(super) fn link_type(&self) -> Option<u32> {
         match self {
-            Feed::Socket(_) => Some(ETHERNET),
-            Feed::Program(program) => program.header().map(|header| header.link_type),
+            PacketSource::Socket(_) => Some(ETHERNET),
+            PacketSource::Program(program) => program.header().map(|header| header.link_type),
         }
     }
 
-    /// Ends it; says how many packets were lost, where that is known.
+    /// Ends it; returns the number of lost packets, if known.
     pub(super) fn end(self, by_itself: bool) -> Result<Option<u64>, Failure> {
         match self {
-            Feed::Socket(socket) => Ok(socket.dropped()),
-            Feed::Program(program) => program.end(by_itself).map(|()| None),
+            PacketSource::Socket(socket) => Ok(socket.dropped()),
+            PacketSource::Program(program) => program.end(by_itself).map(|()| None),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C ends a capture, and its file is whole.
+//! Ctrl-C stops a capture, and its file is complete.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,19 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::output::Failure;
 use crate::signals;
 
-/// Whether somebody wants the end.
+/// Whether a signal was received.
 pub(super) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// From now on a signal does not end the process, but is told here.
+    /// Handles signals from now on, instead of ending the process.
     pub(super) fn on_signals() -> Result<Stop, Failure> {
-        let wanted = Arc::new(AtomicBool::new(false));
-        let told = wanted.clone();
-        signals::on_first_signal(move || told.store(true, Ordering::Relaxed))?;
-        Ok(Stop(wanted))
+        let requested = Arc::new(AtomicBool::new(false));
+        let flag = requested.clone();
+        signals::on_first_signal(move || flag.store(true, Ordering::Relaxed))?;
+        Ok(Stop(requested))
     }
 
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(super) fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -1,4 +1,4 @@
-//! What `env` and `exec` ask alike: which job, on which host.
+//! Arguments of `env` and `exec`: the job and the host.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -43,31 +43,31 @@ pub(crate) enum ModeArg {
     Auto,
 }
 
-/// A plan, and where it is for.
+/// A plan, and the environment that it runs in.
 pub(crate) struct Planned {
     pub(crate) plan: Plan,
     pub(crate) place: Place,
 }
 
-/// Where a job runs.
+/// The container and user namespace of a job.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) is_container: bool,
     /// Whether its user namespace is the host's.
-    pub(crate) is_hosts: bool,
+    pub(crate) is_host_user_namespace: bool,
 }
 
 impl JobArgs {
-    /// For a job over these hosts too, started from here or from the machine at `root`.
-    pub(crate) fn over(root: PathBuf, mode: ModeArg, peers: Vec<String>) -> Self {
+    /// For a job with these hosts, on this machine or that of `root`.
+    pub(crate) fn with_peers(root: PathBuf, mode: ModeArg, peers: Vec<String>) -> Self {
         JobArgs { root, mode, peers, nccl: None, quiet: false }
     }
 
-    /// Works out the plan; a refusal is said with all its reasons.
+    /// Plans the job; a refusal is printed with the reasons.
     pub(crate) fn plan(&self) -> Result<Planned, Failure> {
         let tree = self.tree()?;
         let node = Node::read(&tree);
-        // A snapshot of a pod tells what the pod was told.
+        // A snapshot of a pod contains the pod's variables.
         let environment = match tree.environment().is_empty() {
             true => environment(),
             false => tree.environment().clone(),
@@ -82,14 +82,14 @@ impl JobArgs {
         match jobs::job::plan(&node, &tree, &request) {
             Ok(plan) => Ok(Planned { plan, place: Place::of(&node) }),
             Err(refusal) => {
-                self.tell(&refusal.devices, &refusal.notes);
+                self.report(&refusal.devices, &refusal.notes);
                 Err(Failure::no(refusal.reason))
             }
         }
     }
 
-    /// Why each device was kept or dropped, and what else to know.
-    pub(crate) fn tell(&self, devices: &[DeviceVerdict], notes: &[String]) {
+    /// Prints why each device is used or not, and notes.
+    pub(crate) fn report(&self, devices: &[DeviceVerdict], notes: &[String]) {
         if self.quiet {
             return;
         }
@@ -128,18 +128,20 @@ impl JobArgs {
         }
         if !self.is_here() {
             return Err(Failure::usage(format!(
-                "--peers {peer}: names are looked up on this machine, and --root is another; give an address"
+                "--peers {peer}: with --root of another machine, pass an address instead of a name"
             )));
         }
         let name = peer.to_owned();
-        let looked_up = with_timeout(
-            RESOLVER,
+        let resolved = with_timeout(
+            RESOLVE_TIMEOUT,
             || format!("looking up {peer}"),
             move || (name.as_str(), 0).to_socket_addrs().map(|mut found| found.next()),
         )?;
-        match looked_up {
+        match resolved {
             Some(Ok(Some(address))) => Ok(address.ip()),
-            Some(Ok(None)) => Err(Failure::failed(format!("--peers {peer}: it has no address"))),
+            Some(Ok(None)) => {
+                Err(Failure::failed(format!("--peers {peer}: the name has no address")))
+            }
             Some(Err(error)) => Err(Failure::failed(format!("--peers {peer}: {error}"))),
             None => Err(Failure::failed(format!("--peers {peer}: the resolver does not answer"))),
         }
@@ -150,12 +152,12 @@ impl Place {
     fn of(node: &Node) -> Self {
         Place {
             is_container: node.host.container.is_some(),
-            is_hosts: node.process.initial_user_namespace != Some(false),
+            is_host_user_namespace: node.process.initial_user_namespace != Some(false),
         }
     }
 }
 
-/// What can be read as text; the rest is handed on by the kernel unread.
+/// The variables that are UTF-8; the command inherits the others too.
 fn environment() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -172,5 +174,4 @@ impl From<ModeArg> for Mode {
     }
 }
 
-/// How long a resolver may take.
-const RESOLVER: Duration = Duration::from_secs(5);
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! `wirelane env`: what a job on this host should be told, for a shell, NCCL, Open MPI or a program.
+//! `wirelane env`: the environment variables for a job on this host, for a shell, NCCL, Open MPI or a program.
 
 mod job;
 
@@ -32,7 +32,7 @@ enum FormatArg {
 
 pub(crate) fn run(_global: &Global, args: &EnvArgs) -> Result<Exit, Failure> {
     let plan = args.job.plan()?.plan;
-    args.job.tell(&plan.devices, &plan.notes);
+    args.job.report(&plan.devices, &plan.notes);
     match args.format {
         FormatArg::Json => output::json(&plan)?,
         FormatArg::Sh => output::answer(&plan.text(Format::Sh))?,

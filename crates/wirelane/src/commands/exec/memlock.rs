@@ -1,4 +1,4 @@
-//! Raises this process's limit on locked memory before the command takes its place.
+//! Raises this process's limit on locked memory before the command replaces it.
 
 use doctor::limits::memlock::MemlockState;
 use node::Limit;
@@ -11,7 +11,7 @@ use rustix::thread::{
 
 use crate::commands::env::Place;
 
-/// As far as it may be raised, and what is then so.
+/// Raises the limit as far as allowed, and returns the resulting state.
 pub(super) fn raise(place: Place) -> MemlockState {
     let none = CapabilitySet::empty();
     let nothing = CapabilitySets { effective: none, permitted: none, inheritable: none };
@@ -22,38 +22,38 @@ pub(super) fn raise(place: Place) -> MemlockState {
     MemlockState {
         uid,
         effective: sets.effective.bits(),
-        has_ipc_lock: keeps_lock(uid, sets),
+        has_ipc_lock: keeps_ipc_lock(uid, sets),
         may_have_ipc_lock: capability_is_in_bounding_set(CapabilitySet::IPC_LOCK).unwrap_or(false),
         no_new_privileges: no_new_privs().unwrap_or(false),
         is_container: place.is_container,
-        is_initial_user_namespace: place.is_hosts,
+        is_initial_user_namespace: place.is_host_user_namespace,
         limit: Limit { soft: after.current, hard: after.maximum },
     }
 }
 
-/// To no limit where that is allowed, else to the hard one.
+/// To unlimited if allowed, else to the hard limit.
 fn raise_limit(effective: CapabilitySet) {
     let unlimited = Rlimit { current: None, maximum: None };
-    // A container may have the capability and still be refused: it counts in the host's namespace alone.
-    let is_lifted = effective.contains(CapabilitySet::SYS_RESOURCE)
+    // A container may have the capability and still be refused: it counts only in the host's namespace.
+    let is_unlimited = effective.contains(CapabilitySet::SYS_RESOURCE)
         && setrlimit(Resource::Memlock, unlimited).is_ok();
-    if !is_lifted {
+    if !is_unlimited {
         let hard = getrlimit(Resource::Memlock).maximum;
-        // Nobody may refuse this; what came of it is read afterwards.
+        // This is always allowed; the result is read afterwards.
         let _ = setrlimit(Resource::Memlock, Rlimit { current: hard, maximum: hard });
     }
 }
 
-/// Whether the command will have IPC_LOCK. Root's programs have what root has; another user's only what is
-/// handed on, which this program can do if its file was given the capability.
-fn keeps_lock(uid: u32, sets: CapabilitySets) -> bool {
+/// Whether the command will have IPC_LOCK. Programs of root have root's capabilities; those of other users only
+/// ambient ones, which this program can set if its file has the capability.
+fn keeps_ipc_lock(uid: u32, sets: CapabilitySets) -> bool {
     if uid == 0 {
         return sets.effective.contains(CapabilitySet::IPC_LOCK);
     }
-    sets.permitted.contains(CapabilitySet::IPC_LOCK) && hand_on(sets).is_ok()
+    sets.permitted.contains(CapabilitySet::IPC_LOCK) && make_ambient(sets).is_ok()
 }
 
-fn hand_on(mut sets: CapabilitySets) -> Result<()> {
+fn make_ambient(mut sets: CapabilitySets) -> Result<()> {
     sets.inheritable |= CapabilitySet::IPC_LOCK;
     set_capabilities(None, sets)?;
     configure_capability_in_ambient_set(CapabilitySet::IPC_LOCK, true)

@@ -1,6 +1,6 @@
-//! `wirelane exec`: a command with that environment, in this very process.
+//! `wirelane exec`: runs a command with the environment of `wirelane env`.
 //!
-//! The command takes this process's place, so its signals and its exit code are its own.
+//! The command replaces this process, so that it has its own signals and exit code.
 
 mod memlock;
 
@@ -38,15 +38,15 @@ pub(crate) struct ExecArgs {
 
 pub(crate) fn run(_global: &Global, args: &ExecArgs) -> Result<Exit, Failure> {
     let planned = args.job.plan()?;
-    args.job.tell(&planned.plan.devices, &planned.plan.notes);
+    args.job.report(&planned.plan.devices, &planned.plan.notes);
     if args.dry_run {
         output::answer(&script(&planned.plan, &args.command))?;
         return Ok(Exit::Done);
     }
     if planned.plan.mode == Mode::Rdma
-        && let Some(complaint) = memlock::raise(planned.place).warning()
+        && let Some(warning) = memlock::raise(planned.place).warning()
     {
-        output::warning(&complaint);
+        output::warning(&warning);
     }
     Err(replace(&planned.plan, &args.command))
 }
@@ -57,19 +57,19 @@ fn script(plan: &Plan, command: &[OsString]) -> String {
     format!("{}exec {}\n", plan.text(Format::Sh), words.join(" "))
 }
 
-/// Comes back only when the command cannot be started, with the codes that shells have for it.
+/// Returns only if the command cannot be started, with the exit codes of shells.
 fn replace(plan: &Plan, command: &[OsString]) -> Failure {
     let [program, arguments @ ..] = command else {
-        return Failure::usage("exec: no command is given");
+        return Failure::usage("exec: no command");
     };
-    let ours = plan.settings.iter().filter(|setting| !setting.is_users);
-    let variables = ours.map(|setting| (&setting.name, &setting.value));
+    let changed = plan.settings.iter().filter(|setting| !setting.is_users);
+    let variables = changed.map(|setting| (&setting.name, &setting.value));
     let error = Command::new(program).args(arguments).envs(variables).exec();
     let name = program.to_string_lossy();
     match error.kind() {
         io::ErrorKind::NotFound => {
             Failure::command(127, format!("exec {name}: not found (or the interpreter it names)"))
         }
-        _ => Failure::command(126, format!("exec {name}: it cannot be run: {error}")),
+        _ => Failure::command(126, format!("exec {name}: cannot be run: {error}")),
     }
 }

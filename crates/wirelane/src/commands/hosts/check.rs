@@ -19,7 +19,7 @@ program is copied, and removed afterwards. A snapshot file can be given instead 
 Exit codes: 0 no relevant difference, 1 a relevant difference, 3 a host could not be read.")]
 pub(super) struct CheckArgs {
     #[command(flatten)]
-    named: HostListArgs,
+    hosts: HostListArgs,
 
     /// Print JSON: every host with its facts, and the differences
     #[arg(long)]
@@ -27,9 +27,9 @@ pub(super) struct CheckArgs {
 }
 
 pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
-    let hosts = args.named.inventory()?.hosts;
-    output::progress(&format!("looking at {} hosts…", hosts.len()));
-    let found = remote::in_parallel(&hosts, |host| look(host).map_err(|why| why.to_string()));
+    let hosts = args.hosts.inventory()?.hosts;
+    output::progress(&format!("reading {} hosts…", hosts.len()));
+    let found = remote::in_parallel(&hosts, |host| read(host).map_err(|why| why.to_string()));
     let table = compare(&hosts, &found);
     if args.json {
         output::json(&table)?;
@@ -40,14 +40,14 @@ pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
         0 if table.matters() => Ok(Exit::No),
         0 => Ok(Exit::Done),
         some => Err(Failure::failed(format!(
-            "{some} of {} hosts could not be looked at, see above",
+            "{some} of {} hosts could not be read, see above",
             hosts.len()
         ))),
     }
 }
 
-/// What a host is like: by ssh, or by a snapshot of it.
-fn look(host: &Host) -> Result<(Tree, Node), Failure> {
+/// Reads a host, over ssh or from a snapshot.
+fn read(host: &Host) -> Result<(Tree, Node), Failure> {
     let name = host.destination();
     let tree = if remote::is_file(name) {
         Tree::at(Path::new(name)).map_err(|error| Failure::failed(error.to_string()))?

@@ -1,4 +1,4 @@
-//! Which hosts are meant: by the command line, a file, or a scheduler.
+//! The list of hosts: from the command line, a file, or a scheduler.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,7 +10,7 @@ use jobs::inventory::{HostSource, Inventory, environment};
 use super::yaml;
 use crate::output::Failure;
 
-/// The hosts of a job. Without any, those that Slurm, PBS, the MPI operator or WIRELANE_HOSTS name.
+/// The hosts of a job; by default those of Slurm, PBS, the MPI operator or WIRELANE_HOSTS.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct HostListArgs {
     /// The hosts by their ssh names, with the number of processes on each: a:4,b:4 or gpu[001-032]:8
@@ -23,18 +23,18 @@ pub(crate) struct HostListArgs {
 }
 
 impl HostListArgs {
-    /// The hosts; none where nobody named any.
+    /// The hosts; `None` if no source has any.
     pub(crate) fn find(&self) -> Result<Option<Inventory>, Failure> {
         if let Some(list) = &self.hosts {
             let inventory = Inventory::from_list(list);
-            return inventory.map(Some).map_err(|wrong| Failure::usage(format!("--hosts {wrong}")));
+            return inventory.map(Some).map_err(|error| Failure::usage(format!("--hosts {error}")));
         }
         if let Some(path) = &self.hostfile {
             return read(path, "--hostfile").map(Some);
         }
         let variable = |name: &str| std::env::var(name).ok();
         let found = environment(variable)
-            .map_err(|wrong| Failure::usage(format!("the scheduler's list of hosts {wrong}")))?;
+            .map_err(|error| Failure::usage(format!("the scheduler's list of hosts {error}")))?;
         match found {
             None => Ok(None),
             Some(HostSource::Hosts { inventory, .. }) => Ok(Some(inventory)),
@@ -42,35 +42,34 @@ impl HostListArgs {
         }
     }
 
-    /// The hosts, of which there must be some.
+    /// The hosts; an error if there are none.
     pub(crate) fn inventory(&self) -> Result<Inventory, Failure> {
         self.find()?.ok_or_else(|| {
             Failure::usage(
-                "no hosts are named: give --hosts a:4,b:4 or --hostfile FILE, or run inside an \
-                 allocation of Slurm",
+                "no hosts: pass --hosts a:4,b:4 or --hostfile FILE, or run in a Slurm allocation",
             )
         })
     }
 }
 
-/// Reads a file of hosts, which `named` named.
-fn read(path: &Path, named: &str) -> Result<Inventory, Failure> {
-    let shown = path.display();
-    let wrong = |error: std::io::Error| Failure::failed(format!("{named} {shown}: {error}"));
+/// Reads a host file; `origin` is the option or variable with its path.
+fn read(path: &Path, origin: &str) -> Result<Inventory, Failure> {
+    let name = path.display();
+    let failed = |error: std::io::Error| Failure::failed(format!("{origin} {name}: {error}"));
     let mut text = String::new();
-    let file = File::open(path).map_err(wrong)?;
-    file.take(LONGEST + 1).read_to_string(&mut text).map_err(wrong)?;
-    if text.len() as u64 > LONGEST {
-        return Err(Failure::usage(format!("{named} {shown}: is larger than 4 MiB")));
+    let file = File::open(path).map_err(failed)?;
+    file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(Failure::usage(format!("{origin} {name}: larger than 4 MiB")));
     }
     let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
     let inventory = if is_yaml {
         yaml::parse(&text)
     } else {
-        Inventory::from_file(&text).map_err(|wrong| wrong.to_string())
+        Inventory::from_file(&text).map_err(|error| error.to_string())
     };
-    inventory.map_err(|wrong| Failure::usage(format!("{named} {shown}: {wrong}")))
+    inventory.map_err(|error| Failure::usage(format!("{origin} {name}: {error}")))
 }
 
-/// 4096 hosts with long lines.
-const LONGEST: u64 = 4 << 20;
+/// Enough for 4096 hosts with long lines.
+const MAX_BYTES: u64 = 4 << 20;

@@ -1,4 +1,4 @@
-//! `wirelane hosts`: the hosts of a job, looked at before it starts.
+//! `wirelane hosts`: compares the hosts of a job before it starts.
 
 mod check;
 mod host_list;

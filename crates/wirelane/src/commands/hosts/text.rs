@@ -1,10 +1,10 @@
-//! The table for people.
+//! The table as text.
 
 use std::fmt::Write;
 
 use jobs::inventory::{Cell, Mark, Row, Table};
 
-/// One row a host, a column for each fact that any of them has, and what differs in words.
+/// One row per host, a column for each property that any of them has, and the differences as text.
 pub(super) fn render(table: &Table) -> String {
     let heads: Vec<&str> = Table::column_names().collect();
     let has = |at: &usize| {
@@ -16,20 +16,20 @@ pub(super) fn render(table: &Table) -> String {
     rows.extend(table.rows.iter().map(|row| line(row, &columns)));
     let mut text = aligned(&rows);
     text.push('\n');
-    text.push_str(&below(table));
+    text.push_str(&differences(table));
     text
 }
 
 fn line(row: &Row, columns: &[usize]) -> Vec<String> {
-    let mut words = vec![row.host.clone()];
+    let mut cells = vec![row.host.clone()];
     match &row.unreached {
-        Some(_) => words.push("not reached".to_owned()),
-        None => words.extend(columns.iter().filter_map(|at| row.cells.get(*at)).map(shown)),
+        Some(_) => cells.push("not reached".to_owned()),
+        None => cells.extend(columns.iter().filter_map(|at| row.cells.get(*at)).map(cell_text)),
     }
-    words
+    cells
 }
 
-fn shown(cell: &Cell) -> String {
+fn cell_text(cell: &Cell) -> String {
     let mark = match cell.mark {
         Mark::Same => "",
         Mark::Differs => " *",
@@ -38,8 +38,8 @@ fn shown(cell: &Cell) -> String {
     format!("{}{mark}", cell.value.as_deref().unwrap_or("-"))
 }
 
-/// What differs, the worst first; and what stands in nobody's row.
-fn below(table: &Table) -> String {
+/// The hosts that were not reached, then the differences, relevant ones first.
+fn differences(table: &Table) -> String {
     let mut text = String::new();
     for row in &table.rows {
         if let Some(why) = &row.unreached {
@@ -53,8 +53,8 @@ fn below(table: &Table) -> String {
     }
     if text.is_empty() {
         text = match table.rows.len() {
-            1 => "one host: nothing to compare it with\n".to_owned(),
-            hosts => format!("{hosts} hosts, and nothing differs\n"),
+            1 => "one host: nothing to compare with\n".to_owned(),
+            hosts => format!("{hosts} hosts, no differences\n"),
         };
     }
     let reached = table.rows.iter().filter(|row| row.unreached.is_none());
@@ -66,13 +66,13 @@ fn below(table: &Table) -> String {
     text
 }
 
-/// As wide as each column's widest, two spaces between.
+/// Each column as wide as its widest cell, with two spaces between.
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |at: usize| {
-        // The reason in place of facts may be longer than the column it begins in.
-        let whole = rows.iter().filter(|row| row.len() == rows[0].len());
-        whole.filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        // Rows without properties have a text that may be longer than its column.
+        let complete = rows.iter().filter(|row| row.len() == rows[0].len());
+        complete.filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Hosts in YAML: a list under `hosts`, each a name or a map.
+//! Hosts in YAML: a list below `hosts`, each a name or a map.
 //!
 //! ```yaml
 //! hosts:
@@ -15,15 +15,15 @@ use jobs::inventory::{Host, Inventory};
 use crate::settings::problem::quoted;
 use crate::settings::yaml::{self, Node, Shape};
 
-/// Reads such a document; what is wrong is told with its line.
+/// Parses the document; errors have their line.
 pub(super) fn parse(text: &str) -> Result<Inventory, String> {
-    let document = yaml::parse(text).map_err(|wrong| wrong.to_string())?;
-    let hosts = listed(&document)?.iter().map(host).collect::<Result<Vec<_>, _>>()?;
-    Inventory::new(hosts).map_err(|wrong| wrong.to_string())
+    let document = yaml::parse(text).map_err(|error| error.to_string())?;
+    let hosts = list(&document)?.iter().map(host).collect::<Result<Vec<_>, _>>()?;
+    Inventory::new(hosts).map_err(|error| error.to_string())
 }
 
-/// The list, under `hosts` or alone.
-fn listed(document: &Node) -> Result<&[Node], String> {
+/// The list, below `hosts` or at the top.
+fn list(document: &Node) -> Result<&[Node], String> {
     let entries = match &document.shape {
         Shape::List(list) => return Ok(list),
         Shape::Map(entries) => entries.as_slice(),
@@ -31,7 +31,7 @@ fn listed(document: &Node) -> Result<&[Node], String> {
     };
     match entries {
         [(key, Node { shape: Shape::List(list), .. })] if key.name == "hosts" => Ok(list),
-        _ => Err(format!("line {}: write one list, under `hosts:`", document.line)),
+        _ => Err(format!("line {}: expected one list, below `hosts:`", document.line)),
     }
 }
 
@@ -39,23 +39,27 @@ fn host(node: &Node) -> Result<Host, String> {
     let entries = match &node.shape {
         Shape::Plain(name) | Shape::Text(name) => return Ok(Host::named(name)),
         Shape::Map(entries) => entries,
-        _ => return Err(format!("line {}: a host is a name, or has a `name:`", node.line)),
+        _ => return Err(format!("line {}: a host must be a name, or have a `name:`", node.line)),
     };
     let mut host = Host::default();
     for (key, value) in entries {
         let Some(text) = text(value) else {
             return Err(format!("line {}: {} has no value", key.line, quoted(&key.name)));
         };
-        let wrong = |what: &str| format!("line {}: {} is no {what}", value.line, quoted(text));
+        let invalid = |what: &str| format!("line {}: {} is not {what}", value.line, quoted(text));
         match key.name.as_str() {
             "name" => text.clone_into(&mut host.name),
             "address" => host.address = Some(text.to_owned()),
-            "fabric" => host.fabric = Some(text.parse().map_err(|_| wrong("IP address"))?),
-            "slots" => host.slots = Some(text.parse().map_err(|_| wrong("number"))?),
-            "gpus" => host.gpus = Some(text.parse().map_err(|_| wrong("number"))?),
+            "fabric" => host.fabric = Some(text.parse().map_err(|_| invalid("an IP address"))?),
+            "slots" => host.slots = Some(text.parse().map_err(|_| invalid("a number"))?),
+            "gpus" => host.gpus = Some(text.parse().map_err(|_| invalid("a number"))?),
             other => {
                 let known = "name, address, fabric, slots, gpus";
-                return Err(format!("line {}: {} is none of {known}", key.line, quoted(other)));
+                return Err(format!(
+                    "line {}: unknown field {}; known fields: {known}",
+                    key.line,
+                    quoted(other)
+                ));
             }
         }
     }
@@ -77,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_with_all_that_can_be_said_of_them() {
+    fn hosts_with_all_fields_are_parsed() {
         let text = "hosts:\n  - name: gpu1\n    address: me@10.0.0.11\n    fabric: 192.168.7.11\n    \
                     slots: 8\n    gpus: 4\n  - gpu2\n";
         let hosts = parse(text).expect("hosts").hosts;
@@ -93,22 +97,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_have_their_line() {
         for (text, words) in [
-            ("hosts:\n  - name: a\n    slot: 4\n", "line 3: `slot` is none of"),
-            ("hosts:\n  - name: a\n    fabric: here\n", "line 3: `here` is no IP address"),
+            (
+                "hosts:\n  - name: a\n    slot: 4\n",
+                "line 3: unknown field `slot`; known fields: name",
+            ),
+            ("hosts:\n  - name: a\n    fabric: here\n", "line 3: `here` is not an IP address"),
             ("hosts:\n  - slots: 4\n", "has no `name:`"),
-            ("nodes:\n  - a\n", "under `hosts:`"),
-            ("", "under `hosts:`"),
+            ("nodes:\n  - a\n", "below `hosts:`"),
+            ("", "below `hosts:`"),
             ("hosts: [a, a]", "names a twice"),
             ("hosts: [-oProxyCommand=x]", "no host's name"),
             ("hosts: [{name: a, slots: 0}]", "0 slots"),
-            ("hosts: [{name: a, gpus: -1}]", "no number"),
+            ("hosts: [{name: a, gpus: -1}]", "not a number"),
             ("hosts: []", "names no host"),
             ("\t- a", "tab"),
         ] {
-            let wrong = parse(text).expect_err(text);
-            assert!(wrong.contains(words), "{text:?}: {wrong}");
+            let error = parse(text).expect_err(text);
+            assert!(error.contains(words), "{text:?}: {error}");
         }
     }
 }

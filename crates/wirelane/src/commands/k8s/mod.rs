@@ -1,4 +1,4 @@
-//! `wirelane k8s`: manifests for Kubernetes and OpenShift, from what is found on a node. Nothing is applied.
+//! `wirelane k8s`: prints manifests for Kubernetes and OpenShift, based on a node. Applies nothing.
 
 mod cards;
 mod workload;

@@ -108,7 +108,7 @@ impl JobArgs {
     pub(super) fn print(&self, node: &Node) -> Result<ManifestSet, Failure> {
         if self.launch.is_some() && (self.kind == TypeArg::Single || self.command.is_empty()) {
             return Err(Failure::usage(
-                "--launch makes one job of several pods: it needs --type multi and a command",
+                "--launch starts one job over several pods: it requires --type multi and a command",
             ));
         }
         let is_nvidia = |gpu: &&node::Gpu| gpu.vendor.as_deref() == Some("NVIDIA");

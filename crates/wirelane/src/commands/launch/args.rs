@@ -1,4 +1,4 @@
-//! What can be typed after `launch`.
+//! Arguments of `wirelane launch`.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub(crate) struct LaunchArgs {
     framework: FrameworkArg,
 
     #[command(flatten)]
-    pub(super) named: HostListArgs,
+    pub(super) hosts: HostListArgs,
 
     /// Require RDMA, disable it, or use it if every host can
     #[arg(long, value_name = "MODE", default_value = "auto")]
@@ -84,11 +84,11 @@ enum FrameworkArg {
 }
 
 impl LaunchArgs {
-    /// What was named, if its options fit it.
+    /// The framework, if its options are valid.
     pub(super) fn framework(&self) -> Result<Framework, Failure> {
         let is_tensorflow = self.framework == FrameworkArg::Tensorflow;
         if !is_tensorflow && (self.ps.is_some() || self.chief) {
-            return Err(Failure::usage("launch: --ps and --chief are for tensorflow alone"));
+            return Err(Failure::usage("launch: --ps and --chief are only for tensorflow"));
         }
         Ok(match self.framework {
             FrameworkArg::Mpi => Framework::Mpi,
@@ -100,8 +100,8 @@ impl LaunchArgs {
         })
     }
 
-    /// How many hosts, the first ones, end by themselves; the others serve them. Where a chief has parameter servers, its
-    /// workers serve too.
+    /// The number of hosts, the first ones, whose processes end by themselves; the others are servers. With a chief and
+    /// parameter servers, workers are servers too.
     pub(super) fn awaited(&self, hosts: usize) -> usize {
         match self.ps.and_then(|ps| usize::try_from(ps).ok()).unwrap_or(0) {
             0 => hosts,
@@ -110,29 +110,29 @@ impl LaunchArgs {
         }
     }
 
-    /// Variables of the user's for every rank.
+    /// The environment variables of --env.
     pub(super) fn variables(&self) -> Result<Vec<(String, String)>, Failure> {
         let variable = |word: &String| {
             let (name, value) = match word.split_once('=') {
                 Some((name, value)) => (name, value.to_owned()),
                 None => {
-                    let unset = || Failure::usage(format!("-x {word}: it has no value here"));
+                    let unset = || Failure::usage(format!("-x {word}: the variable is not set"));
                     (word.as_str(), std::env::var(word).map_err(|_| unset())?)
                 }
             };
             match is_name(name) {
                 true if name == "WIRELANE_JOB" => Err(Failure::usage(format!(
-                    "-x {word}: by this variable the job's processes are found when it ends"
+                    "-x {word}: this variable is reserved, to find the processes of the job"
                 ))),
                 true => Ok((name.to_owned(), value)),
-                false => Err(Failure::usage(format!("-x {word}: no variable has such a name"))),
+                false => Err(Failure::usage(format!("-x {word}: not a valid name of a variable"))),
             }
         };
         self.variables.iter().map(variable).collect()
     }
 }
 
-/// What a shell can set.
+/// Whether it is a valid name of a shell variable.
 fn is_name(name: &str) -> bool {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')

@@ -1,4 +1,4 @@
-//! What wakes who waits for a job: its supervisors, and Ctrl-C.
+//! Events of a job: from its supervisors, and Ctrl-C.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,7 +13,7 @@ use crate::signals;
 pub(super) struct Events {
     queue: Receiver<Event>,
     sender: SyncSender<Event>,
-    /// Set by Ctrl-C. The queue may be full just then, so that its event alone could be lost.
+    /// Set by Ctrl-C, whose event may be lost if the queue is full.
     interrupted: Arc<AtomicBool>,
 }
 
@@ -24,20 +24,20 @@ pub(super) enum Event {
 }
 
 impl Events {
-    /// From now on Ctrl-C is an event, and does not end the program.
+    /// Handles Ctrl-C as an event from now on, instead of ending the program.
     pub(super) fn new() -> Result<Self, Failure> {
-        let (sender, queue) = sync_channel(QUEUE);
+        let (sender, queue) = sync_channel(QUEUE_EVENTS);
         let (interrupted, waker) = (Arc::new(AtomicBool::new(false)), sender.clone());
         let flag = interrupted.clone();
         signals::on_first_signal(move || {
             flag.store(true, Relaxed);
-            // Where there is no room, somebody is awake.
+            // If the queue is full, the receiver is not waiting.
             let _ = waker.try_send(Event::Interrupted);
         })?;
         Ok(Events { queue, sender, interrupted })
     }
 
-    /// Takes the events of the supervisor with this number; false once nobody wants them.
+    /// Sends the events of the supervisor with this number; returns false once the receiver is gone.
     pub(super) fn sender(
         &self,
         number: usize,
@@ -46,9 +46,9 @@ impl Events {
         move |event| sender.send(Event::Supervisor(number, event)).is_ok()
     }
 
-    /// The next event, if one comes within this time.
-    pub(super) fn next(&self, patience: Duration) -> Option<Event> {
-        self.queue.recv_timeout(patience).ok()
+    /// The next event, if one arrives within the timeout.
+    pub(super) fn next(&self, timeout: Duration) -> Option<Event> {
+        self.queue.recv_timeout(timeout).ok()
     }
 
     /// Whether Ctrl-C was pressed.
@@ -57,4 +57,4 @@ impl Events {
     }
 }
 
-const QUEUE: usize = 1024;
+const QUEUE_EVENTS: usize = 1024;

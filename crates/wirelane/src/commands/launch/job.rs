@@ -1,4 +1,4 @@
-//! A planned job, run: started everywhere, waited for, ended everywhere, proven.
+//! Runs a planned job: starts it on all hosts, waits, ends it on all hosts, and evaluates the counters.
 
 use std::time::Duration;
 
@@ -8,36 +8,36 @@ use jobs::proof::{CounterSample, HostSamples, ModeChoice, Proof, prove};
 use serde::Serialize;
 
 use super::job_output::{JobOutput, head_name};
-use super::probe::{self, Found};
+use super::probe::{self, ProbedHost};
 use super::supervisors::{Supervisors, Waited};
 use crate::output::Failure;
 use remote::Shell;
 
-/// What is to be run.
+/// The job to run.
 pub(super) struct Planned<'p> {
     pub(super) launch: &'p Launch,
-    pub(super) found: &'p [Found],
-    /// With RDMA or without, as the user asked.
-    pub(super) asked: Mode,
-    /// How many hosts, the first ones, end by themselves; the others serve them.
+    pub(super) found: &'p [ProbedHost],
+    /// The --mode of the user.
+    pub(super) requested: Mode,
+    /// The number of hosts, the first ones, whose processes end by themselves; the others are servers.
     pub(super) awaited: usize,
 }
 
-/// What became of it.
+/// The result.
 pub(super) struct Ended {
     pub(super) outcome: Outcome,
     pub(super) proof: Proof,
-    /// Hosts that did not say in time that all has ended there.
-    pub(super) left: Vec<String>,
+    /// Hosts that did not confirm in time that the job has ended there.
+    pub(super) unconfirmed: Vec<String>,
 }
 
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Outcome {
-    /// Well.
+    /// Successfully.
     Done,
-    /// The first that failed, and its code.
+    /// The first that failed, and its exit code.
     Failed { who: String, code: i32 },
     /// A host was lost.
     Lost { why: String },
@@ -47,31 +47,31 @@ pub(super) enum Outcome {
 
 /// Counters of every host before and after.
 #[derive(Default)]
-struct Looks {
+struct Counters {
     before: Vec<Option<CounterSample>>,
     after: Vec<Option<CounterSample>>,
 }
 
 impl Planned<'_> {
-    /// Runs it to its end.
+    /// Runs the job.
     pub(super) fn run(&self, output: &mut JobOutput) -> Result<Ended, Failure> {
-        let mut looks = Looks::default();
+        let mut counters = Counters::default();
         let mut supervisors = Supervisors::new(output)?;
-        let outcome = self.play(&mut supervisors, &mut looks);
-        // Whatever happened: nothing is left running anywhere.
-        let left = supervisors.end();
-        Ok(Ended { outcome: outcome?, proof: self.proof(&looks), left })
+        let outcome = self.run_supervised(&mut supervisors, &mut counters);
+        // Also after errors: nothing is left running on any host.
+        let unconfirmed = supervisors.end();
+        Ok(Ended { outcome: outcome?, proof: self.proof(&counters), unconfirmed })
     }
 
-    fn play(
+    fn run_supervised(
         &self,
         supervisors: &mut Supervisors<'_>,
-        looks: &mut Looks,
+        counters: &mut Counters,
     ) -> Result<Outcome, Failure> {
         let hosts = self.launch.hosts.len();
-        self.gather(supervisors)?;
+        self.start_supervisors(supervisors)?;
         if !supervisors.is_stopped() {
-            looks.before = supervisors.counters(hosts);
+            counters.before = supervisors.counters(hosts);
         }
         if supervisors.is_stopped() {
             return Ok(Outcome::Stopped);
@@ -80,24 +80,24 @@ impl Planned<'_> {
             Some(_) => supervisors.run(hosts, HEAD),
             None => (0..hosts).for_each(|host| supervisors.run(host, HostLaunch::SCRIPT)),
         }
-        let waited = supervisors.wait(None, |supervisors| self.is_over(supervisors));
+        let waited = supervisors.wait(None, |supervisors| self.has_ended(supervisors));
         if self.awaited < hosts && waited == Waited::Done {
-            // Some end when all they served have.
-            supervisors.wait(Some(GRACE), |supervisors| {
+            // Some servers end by themselves after the others.
+            supervisors.wait(Some(SERVER_GRACE), |supervisors| {
                 supervisors.members().iter().all(|member| member.exit().is_some())
             });
         }
         if supervisors.first_failure().is_some_and(|(_, code)| is_signal(*code)) {
-            // What ends ranks may be the loss of another host, which is noticed a moment later.
-            supervisors.wait(Some(GRACE), |supervisors| supervisors.lost().is_some());
+            // Ranks may have been ended by the loss of another host, which is detected a moment later.
+            supervisors.wait(Some(SERVER_GRACE), |supervisors| supervisors.lost().is_some());
         }
         let outcome = outcome(supervisors, &waited);
-        looks.after = supervisors.counters(hosts);
+        counters.after = supervisors.counters(hosts);
         Ok(outcome)
     }
 
-    /// A supervisor with its files for each host, and one for what starts the ranks here.
-    fn gather(&self, supervisors: &mut Supervisors<'_>) -> Result<(), Failure> {
+    /// Starts a supervisor with its files on each host, and one for the launcher on this machine.
+    fn start_supervisors(&self, supervisors: &mut Supervisors<'_>) -> Result<(), Failure> {
         let id = &self.launch.id;
         for (host, found) in self.launch.hosts.iter().zip(self.found) {
             supervisors.add(&host.host, &found.shell, id, &host.folder)?;
@@ -106,7 +106,7 @@ impl Planned<'_> {
             let here = Shell::on("localhost")?;
             supervisors.add(&head_name(&head.command), &here, id, &head_folder(id))?;
         }
-        supervisors.get_ready()?;
+        supervisors.wait_until_ready()?;
         for (number, host) in self.launch.hosts.iter().enumerate() {
             supervisors.file(number, HostLaunch::SCRIPT, &host.script());
         }
@@ -119,8 +119,8 @@ impl Planned<'_> {
         Ok(())
     }
 
-    /// All that end by themselves have ended well, or one has not.
-    fn is_over(&self, supervisors: &Supervisors<'_>) -> bool {
+    /// Whether all processes that end by themselves have ended, or one has failed.
+    fn has_ended(&self, supervisors: &Supervisors<'_>) -> bool {
         let hosts = self.launch.hosts.len();
         let awaited = match &self.launch.head {
             Some(_) => &supervisors.members()[hosts..],
@@ -131,17 +131,17 @@ impl Planned<'_> {
             || awaited.iter().all(|member| member.exit().is_some())
     }
 
-    fn proof(&self, looks: &Looks) -> Proof {
+    fn proof(&self, counters: &Counters) -> Proof {
         let hosts = self.launch.hosts.iter().zip(self.found).enumerate();
         let samples: Vec<HostSamples> = hosts
             .map(|(number, (host, found))| HostSamples {
                 name: &host.host,
                 node: &found.node,
-                before: looks.before.get(number).and_then(Option::as_ref),
-                after: looks.after.get(number).and_then(Option::as_ref),
+                before: counters.before.get(number).and_then(Option::as_ref),
+                after: counters.after.get(number).and_then(Option::as_ref),
             })
             .collect();
-        prove(&samples, ModeChoice { requested: self.asked, planned: self.launch.mode })
+        prove(&samples, ModeChoice { requested: self.requested, planned: self.launch.mode })
     }
 }
 
@@ -158,12 +158,12 @@ fn outcome(supervisors: &Supervisors<'_>, waited: &Waited) -> Outcome {
     }
 }
 
-/// Whether a shell's code says that the command was ended from outside.
+/// Whether an exit code of a shell means that the command was ended by a signal.
 fn is_signal(code: i32) -> bool {
     code > 128
 }
 
-/// What starts the ranks, as a script.
+/// The script of the launcher.
 pub(super) fn head_script(head: &LocalLauncher) -> String {
     let mut text = "#!/bin/sh\n".to_owned();
     for (name, value) in &head.environment {
@@ -174,13 +174,13 @@ pub(super) fn head_script(head: &LocalLauncher) -> String {
     text
 }
 
-/// Where what starts the ranks has its folder, beside those of hosts.
+/// The directory of the launcher, beside those of hosts.
 pub(super) fn head_folder(id: &str) -> String {
     format!("/tmp/wirelane-{id}-here")
 }
 
 const HEAD: &str = "head";
-/// What leads to the other hosts, in the folder of what starts the ranks.
+/// The replacement of ssh, in the directory of the launcher.
 pub(super) const AGENT: &str = "agent";
 /// How long servers may take to end by themselves.
-const GRACE: Duration = Duration::from_secs(3);
+const SERVER_GRACE: Duration = Duration::from_secs(3);

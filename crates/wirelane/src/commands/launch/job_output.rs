@@ -1,4 +1,4 @@
-//! What a job prints: shown with its host's name before each line, and kept in logs.
+//! The output of a job: printed with the host name before each line, and written to log files.
 
 use std::fs::{DirBuilder, File};
 use std::io::Write;
@@ -13,26 +13,26 @@ use crate::output::Failure;
 use crate::output::write_queue::WriteQueue;
 use remote::Stream;
 
-/// Shows and keeps lines.
+/// Prints and logs lines.
 pub(super) struct JobOutput {
     folder: PathBuf,
-    /// Hosts in the order of their supervisors; the last may be what starts the ranks.
+    /// Hosts in the order of their supervisors; the last may be the launcher of the ranks.
     sources: Vec<Source>,
-    /// How the last one marks its ranks' lines, and how many ranks each host has.
+    /// How the launcher tags the lines of its ranks, and the number of ranks of each host.
     tag: Option<Tag>,
     slots: Vec<u32>,
-    /// The job's stdout goes to stderr: stdout is for one JSON document.
-    is_apart: bool,
-    terminal: WriteQueue<Shown>,
-    /// What the terminal has no room for yet.
-    behind: Option<Shown>,
-    /// Nobody waits for the terminal any more.
-    is_hurried: bool,
+    /// With --json: the job's stdout goes to stderr.
+    to_stderr: bool,
+    terminal: WriteQueue<TerminalLine>,
+    /// A line for which the queue of the terminal was full.
+    pending: Option<TerminalLine>,
+    /// Lines are dropped if the queue is full: they are only in the logs.
+    drops_lines: bool,
 }
 
 /// A line for the terminal.
-struct Shown {
-    is_answer: bool,
+struct TerminalLine {
+    is_stdout: bool,
     text: String,
 }
 
@@ -42,19 +42,19 @@ struct Source {
 }
 
 impl JobOutput {
-    /// With logs in a folder of the job's own, in `folder` or where programs keep such things.
+    /// With logs in a directory for this job, in `folder` or the state directory.
     pub(super) fn open(
         launch: &Launch,
         folder: Option<&Path>,
-        is_apart: bool,
+        to_stderr: bool,
     ) -> Result<JobOutput, Failure> {
-        let place = match folder {
+        let parent = match folder {
             Some(folder) => folder.to_owned(),
             None => state_folder()?,
         };
-        let folder = place.join(&launch.id);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-        made.map_err(|error| failed(&folder, &error))?;
+        let folder = parent.join(&launch.id);
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        created.map_err(|error| failed(&folder, &error))?;
         let head = launch.head.as_ref().map(|head| (head_name(&head.command), head.tag));
         let hosts = launch.hosts.iter().map(|host| host.host.as_str());
         let names = hosts.chain(head.as_ref().map(|(name, _)| name.as_str()));
@@ -64,57 +64,57 @@ impl JobOutput {
             sources,
             tag: head.map(|(_, tag)| tag),
             slots: launch.hosts.iter().map(|host| host.slots).collect(),
-            is_apart,
+            to_stderr,
             terminal: WriteQueue::open("wirelane-printer", print)
                 .map_err(|error| Failure::failed(format!("start a thread to print: {error}")))?,
-            behind: None,
-            is_hurried: false,
+            pending: None,
+            drops_lines: false,
         })
     }
 
-    /// Where the logs are.
+    /// The directory of the logs.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Keeps a text beside the logs. What cannot be kept does not end a job.
-    pub(super) fn keep(&self, name: &str, text: &str) {
+    /// Writes a text beside the logs. Errors are only warnings.
+    pub(super) fn write_file(&self, name: &str, text: &str) {
         if let Err(error) = std::fs::write(self.folder.join(name), text) {
-            output::warning(&format!("write into {}: {error}", self.folder.display()));
+            output::warning(&format!("write to {}: {error}", self.folder.display()));
         }
     }
 
-    /// A line of a source, by its number.
+    /// Adds a line of a source, by its number.
     pub(super) fn line(&mut self, source: usize, stream: Stream, line: &str) {
-        let (source, line) = self.whose(source, line);
+        let (source, line) = self.untag(source, line);
         let Some(source) = self.sources.get_mut(source) else { return };
-        // A full disk is no reason to end a job.
+        // A full disk must not end the job.
         let _ = writeln!(source.log, "{line}");
         let text = format!("{}| {}", source.name, last_drawn(line));
-        let is_answer = stream == Stream::Out && !self.is_apart;
-        self.behind = self.terminal.put(Shown { is_answer, text }).err();
+        let is_stdout = stream == Stream::Out && !self.to_stderr;
+        self.pending = self.terminal.put(TerminalLine { is_stdout, text }).err();
     }
 
-    /// Whether the terminal stands still (`| less`, Ctrl-S), so that nothing more should be said for now.
-    pub(super) fn is_behind(&mut self) -> bool {
-        if let Some(line) = self.behind.take() {
-            self.behind = self.terminal.put(line).err();
+    /// Whether the terminal is blocked (`| less`, Ctrl-S), so that no more lines should be added for now.
+    pub(super) fn is_blocked(&mut self) -> bool {
+        if let Some(line) = self.pending.take() {
+            self.pending = self.terminal.put(line).err();
         }
-        self.behind.is_some() && !self.is_hurried
+        self.pending.is_some() && !self.drops_lines
     }
 
-    /// From now on what the terminal has no room for is in the logs alone.
-    pub(super) fn hurry(&mut self) {
-        self.is_hurried = true;
+    /// From now on lines for which the queue is full are only in the logs.
+    pub(super) fn drop_lines(&mut self) {
+        self.drops_lines = true;
     }
 
-    /// Whether all was shown, within a time.
-    pub(super) fn flush(&self, patience: Duration) -> bool {
-        self.terminal.flush(patience)
+    /// Waits until all lines are printed; false at the timeout.
+    pub(super) fn flush(&self, timeout: Duration) -> bool {
+        self.terminal.flush(timeout)
     }
 
-    /// What starts the ranks prints for all of them, and marks whose line it is.
-    fn whose<'l>(&self, source: usize, line: &'l str) -> (usize, &'l str) {
+    /// The launcher prints the lines of all ranks with a tag: finds the host of a line, and removes the tag.
+    fn untag<'l>(&self, source: usize, line: &'l str) -> (usize, &'l str) {
         let tagged = match self.tag {
             Some(tag) if source == self.slots.len() => tag.untag(line),
             _ => None,
@@ -129,9 +129,9 @@ impl JobOutput {
     }
 }
 
-fn print(line: Shown) {
-    match line.is_answer {
-        // Who reads no more has seen enough, and the job goes on.
+fn print(line: TerminalLine) {
+    match line.is_stdout {
+        // A closed stdout must not end the job.
         true => drop(output::answer(&format!("{}\n", line.text))),
         false => output::note(&line.text),
     }
@@ -149,19 +149,19 @@ impl Source {
     }
 }
 
-/// What starts the ranks, without its folder: `mpirun`.
+/// The name of the launcher, without its directory: `mpirun`.
 pub(super) fn head_name(command: &[String]) -> String {
     let program = command.first().map(Path::new).and_then(Path::file_name);
     program.map_or_else(|| "launcher".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Progress bars draw a line again and again: what a terminal would show of it in the end.
+/// The text after the last carriage return: progress bars redraw their line.
 fn last_drawn(line: &str) -> &str {
     let line = line.trim_end_matches('\r');
     line.rsplit('\r').next().unwrap_or(line)
 }
 
-/// Of the user, or of the machine for root.
+/// The state directory of the user, or of the system for root.
 fn state_folder() -> Result<PathBuf, Failure> {
     let named = |name| {
         let path = std::env::var_os(name).map(PathBuf::from);
@@ -173,7 +173,7 @@ fn state_folder() -> Result<PathBuf, Failure> {
         (None, Some(home)) => home.join(".local/state"),
         (None, None) => {
             return Err(Failure::failed(
-                "no place for logs: neither XDG_STATE_HOME nor HOME is set; name one by --log-dir",
+                "no directory for logs: neither XDG_STATE_HOME nor HOME is set; pass --log-dir",
             ));
         }
     };
@@ -182,7 +182,7 @@ fn state_folder() -> Result<PathBuf, Failure> {
 
 fn failed(path: &Path, error: &std::io::Error) -> Failure {
     Failure::failed(format!(
-        "keep logs in {}: {error}; --log-dir names another folder",
+        "write logs to {}: {error}; pass another directory with --log-dir",
         path.display()
     ))
 }
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_progress_bar_is_shown_as_it_stands_in_the_end() {
+    fn only_the_last_state_of_a_progress_bar_is_printed() {
         assert_eq!(last_drawn(" 10 %\r 50 %\r100 %\r"), "100 %");
         assert_eq!(last_drawn("plain"), "plain");
         assert_eq!(last_drawn(""), "");

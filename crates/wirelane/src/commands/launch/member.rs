@@ -1,27 +1,27 @@
-//! One supervisor of a job, and how far it is.
+//! One supervisor of a job, and its state.
 
 use jobs::proof::CounterSample;
 use remote::{Error, Shell, Stream, Supervisor, SupervisorEvent};
 
-/// A supervisor's state, as its events tell it.
+/// A supervisor and its state, from its events.
 pub(super) struct Member {
-    /// Its host, as the user calls it; or what starts the ranks.
+    /// The host, as the user named it, or the launcher.
     name: String,
     shell: Shell,
     supervisor: Supervisor,
     is_ready: bool,
-    /// How what it was ordered to run has ended.
+    /// The exit code of what it runs.
     exit: Option<i32>,
     counters: Option<CounterSample>,
-    /// It is no more, though nobody ordered it to end.
+    /// Its outputs are closed.
     is_gone: bool,
     refusal: Option<String>,
-    /// What was last printed as an error: if the supervisor cannot start, it is why.
+    /// The last line of stderr: the reason, if the supervisor cannot start.
     last_error: String,
 }
 
 impl Member {
-    /// Starts a supervisor for a job whose folder there shall be `folder`.
+    /// Starts a supervisor, for a job with the directory `folder` there.
     pub(super) fn start(
         name: &str,
         shell: &Shell,
@@ -41,7 +41,7 @@ impl Member {
         })
     }
 
-    /// Takes an event of its supervisor. What the job printed is given back, to be shown.
+    /// Processes an event of its supervisor. Returns a line of output of the job.
     pub(super) fn take(&mut self, event: SupervisorEvent) -> Option<(Stream, String)> {
         match event {
             SupervisorEvent::Ready => self.is_ready = true,
@@ -79,17 +79,17 @@ impl Member {
         self.exit
     }
 
-    /// Its outputs are closed.
+    /// Whether its outputs are closed.
     pub(super) fn is_gone(&self) -> bool {
         self.is_gone
     }
 
-    /// Whether it is no more, or could not begin.
+    /// Whether it was lost, or could not start.
     pub(super) fn is_lost(&self) -> bool {
         self.is_gone || self.refusal.is_some()
     }
 
-    /// Whether nothing more is to be expected of its counters.
+    /// Whether its counters have arrived, or cannot arrive any more.
     pub(super) fn has_counters(&self) -> bool {
         self.counters.is_some() || self.is_gone
     }
@@ -98,24 +98,24 @@ impl Member {
         self.counters.take()
     }
 
-    /// A command by which a person can try whether its host is reached.
+    /// A command to test the connection by hand.
     pub(super) fn test_command(&self) -> String {
         self.shell.test_command()
     }
 
-    /// In one line.
+    /// Why it was lost, as one line.
     pub(super) fn why_lost(&self) -> String {
         let reason = doctor::one_line(&self.last_error);
         match (&self.refusal, self.is_ready) {
             (Some(why), _) => format!("{}: {why} ({reason})", self.name),
             (None, false) => {
-                let (program, trial) = (self.shell.program(), self.shell.test_command());
-                format!("{program} to {}: {reason}; try `{trial}`", self.name)
+                let (program, command) = (self.shell.program(), self.shell.test_command());
+                format!("{program} to {}: {reason}; try `{command}`", self.name)
             }
             (None, true) => format!(
-                "{}: the connection was lost ({}); everything else was ended",
+                "{}: the connection was lost ({}); all other processes were ended",
                 self.name,
-                if reason.is_empty() { "no reason was given" } else { &reason }
+                if reason.is_empty() { "no reason" } else { &reason }
             ),
         }
     }

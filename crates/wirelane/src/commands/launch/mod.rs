@@ -1,9 +1,9 @@
-//! `wirelane launch`: a job, started on several hosts at once.
+//! `wirelane launch`: starts a job on several hosts.
 //!
-//! `probe.rs` reads what every host is like, [`jobs::launch`] plans what runs where, `job.rs` runs it. `supervisors.rs` has a
-//! `member.rs` for each host, with the [`Supervisor`](remote::Supervisor) that keeps the job there, and waits for their `events.rs`;
-//! `job_output.rs` shows what the job prints and writes it to logs. Counters before and after tell what transferred the data
-//! ([`jobs::proof`]). `text.rs` prints instead.
+//! `probe.rs` reads every host, [`jobs::launch`] plans what runs where, `job.rs` runs it. `supervisors.rs` has a
+//! `member.rs` for each host, with the [`Supervisor`](remote::Supervisor) that runs the job there, and waits for their `events.rs`;
+//! `job_output.rs` prints and logs the output of the job. Counters before and after show what transferred the data
+//! ([`jobs::proof`]). `text.rs` prints plans and explanations instead.
 
 mod args;
 mod events;
@@ -25,7 +25,7 @@ use crate::settings::Global;
 pub(crate) use args::LaunchArgs;
 use job::{Ended, Outcome, Planned};
 use job_output::JobOutput;
-use probe::{Found, Wanted};
+use probe::{ProbeRequest, ProbedHost};
 use remote::Shell;
 
 pub(crate) fn run(_global: &Global, args: &LaunchArgs) -> Result<Exit, Failure> {
@@ -34,34 +34,34 @@ pub(crate) fn run(_global: &Global, args: &LaunchArgs) -> Result<Exit, Failure> 
         return explain(framework, args);
     }
     let Some(program) = args.command.first() else {
-        return Err(Failure::usage("launch: no command is given; write it after `--`"));
+        return Err(Failure::usage("launch: no command; write it after `--`"));
     };
     let (path, directory) = (text_of("PATH"), directory()?);
-    let wanted = Wanted { program, path: &path, directory: &directory };
-    let found = probe::reach(&args.named.inventory()?.hosts, &wanted)?;
-    let launch = plan(args, framework, &wanted, &found)?;
+    let request = ProbeRequest { program, path: &path, directory: &directory };
+    let found = probe::probe_all(&args.hosts.inventory()?.hosts, &request)?;
+    let launch = plan(args, framework, &request, &found)?;
     for note in &launch.notes {
         output::note(&format!("note: {note}"));
     }
     if args.explain {
-        return tell(args, &text::reasons(&launch.explain), &launch.explain);
+        return print(args, &text::reasons(&launch.explain), &launch.explain);
     }
     if args.dry_run {
-        return tell(args, &text::plan(&launch), &launch);
+        return print(args, &text::plan(&launch), &launch);
     }
-    carry_out(args, &launch, &found)
+    run_job(args, &launch, &found)
 }
 
-/// Of this machine alone: nothing is asked of others, and no command is needed.
+/// Explains for this machine: reads no other hosts, and needs no command.
 fn explain(framework: Framework, args: &LaunchArgs) -> Result<Exit, Failure> {
     let path = text_of("PATH");
-    let wanted = Wanted { program: "sh", path: &path, directory: "/" };
-    let here = probe::tools(&Shell::on("localhost")?, &wanted)?;
+    let request = ProbeRequest { program: "sh", path: &path, directory: "/" };
+    let here = probe::tools(&Shell::on("localhost")?, &request)?;
     let reasons = jobs::launch::explain(framework, &here);
-    tell(args, &text::reasons(&reasons), &reasons)
+    print(args, &text::reasons(&reasons), &reasons)
 }
 
-fn tell(args: &LaunchArgs, text: &str, value: &impl serde::Serialize) -> Result<Exit, Failure> {
+fn print(args: &LaunchArgs, text: &str, value: &impl serde::Serialize) -> Result<Exit, Failure> {
     match args.json {
         true => output::json(value)?,
         false => output::answer(text)?,
@@ -72,13 +72,13 @@ fn tell(args: &LaunchArgs, text: &str, value: &impl serde::Serialize) -> Result<
 fn plan(
     args: &LaunchArgs,
     framework: Framework,
-    wanted: &Wanted,
-    found: &[Found],
+    request: &ProbeRequest,
+    found: &[ProbedHost],
 ) -> Result<Launch, Failure> {
-    let here = probe::tools(&Shell::on("localhost")?, wanted)?;
-    let sites: Vec<_> = found.iter().map(Found::site).collect();
+    let here = probe::tools(&Shell::on("localhost")?, request)?;
+    let sites: Vec<_> = found.iter().map(ProbedHost::site).collect();
     let id = random_id()?;
-    let reach = match probe::agent(found) {
+    let ssh = match probe::agent(found) {
         Some(_) => vec!["sh".to_owned(), format!("{}/{}", job::head_folder(&id), job::AGENT)],
         None => probe::ssh(),
     };
@@ -87,9 +87,9 @@ fn plan(
         framework,
         mode: args.mode.into(),
         command: &args.command,
-        directory: wanted.directory,
-        path: wanted.path,
-        ssh: &reach,
+        directory: request.directory,
+        path: request.path,
+        ssh: &ssh,
         environment: &args.variables()?,
         port: args.port,
         nccl: args.nccl,
@@ -98,21 +98,19 @@ fn plan(
         .map_err(|refusal: Refusal| Failure::no(format!("launch: {refusal}; nothing was started")))
 }
 
-fn carry_out(args: &LaunchArgs, launch: &Launch, found: &[Found]) -> Result<Exit, Failure> {
+fn run_job(args: &LaunchArgs, launch: &Launch, found: &[ProbedHost]) -> Result<Exit, Failure> {
     let mut output = JobOutput::open(launch, args.log_dir.as_deref(), args.json)?;
-    output.keep("plan.txt", &text::plan(launch));
-    output::note(&format!("job {}: {}", launch.id, text::way(launch)));
+    output.write_file("plan.txt", &text::plan(launch));
+    output::note(&format!("job {}: {}", launch.id, text::transport(launch)));
     let awaited = args.awaited(found.len());
-    let planned = Planned { launch, found, asked: args.mode.into(), awaited };
+    let planned = Planned { launch, found, requested: args.mode.into(), awaited };
     let ended = planned.run(&mut output)?;
-    output.keep("proof.txt", &format!("{}\n", ended.proof.line()));
+    output.write_file("proof.txt", &format!("{}\n", ended.proof.line()));
     report(args, launch, &ended, &output)?;
     verdict(&ended)?;
-    let is_asked = Mode::from(args.mode) == Mode::Rdma && found.len() > 1;
-    match is_asked && ended.proof.is_known && ended.proof.rdma.is_none() {
-        true => {
-            Err(Failure::no("launch: --mode rdma: the job ran to its end, but RDMA was not used"))
-        }
+    let is_required = Mode::from(args.mode) == Mode::Rdma && found.len() > 1;
+    match is_required && ended.proof.is_known && ended.proof.rdma.is_none() {
+        true => Err(Failure::no("launch: --mode rdma: the job succeeded, but RDMA was not used")),
         false => Ok(Exit::Done),
     }
 }
@@ -128,9 +126,9 @@ fn report(
     }
     output::note(&ended.proof.line());
     output::note(&format!("logs: {}", output.folder().display()));
-    for host in &ended.left {
+    for host in &ended.unconfirmed {
         output::warning(&format!(
-            "{host} did not confirm in time that the job has ended there; look for WIRELANE_JOB={} in its processes",
+            "{host} did not confirm in time that the job has ended there; look for processes with WIRELANE_JOB={}",
             launch.id
         ));
     }
@@ -151,21 +149,21 @@ fn verdict(ended: &Ended) -> Result<(), Failure> {
         Outcome::Done => Ok(()),
         Outcome::Failed { who, code } => Err(Failure::command(
             u8::try_from(*code).unwrap_or(FAILED),
-            format!("{who}: {}; everything else was ended", how(*code)),
+            format!("{who}: {}; all other processes were ended", describe(*code)),
         )),
         Outcome::Lost { why } => Err(Failure::failed(why.clone())),
         Outcome::Stopped => Err(Failure::command(
             INTERRUPTED,
-            match ended.left.is_empty() {
-                true => "launch: interrupted; everything was ended everywhere",
-                false => "launch: interrupted; everything was ended, except as noted above",
+            match ended.unconfirmed.is_empty() {
+                true => "launch: interrupted; the job was ended on all hosts",
+                false => "launch: interrupted; the job was ended, except as noted above",
             },
         )),
     }
 }
 
-/// A shell's code in words.
-fn how(code: i32) -> String {
+/// An exit code of a shell as text.
+fn describe(code: i32) -> String {
     match code {
         126 => "the command cannot be run (code 126)".to_owned(),
         127 => "the command was not found (code 127)".to_owned(),
@@ -178,22 +176,22 @@ fn text_of(variable: &str) -> String {
     std::env::var(variable).unwrap_or_default()
 }
 
-/// Where the job runs, on every host that has it.
+/// The working directory of the job, on every host that has it.
 fn directory() -> Result<String, Failure> {
     let folder = std::env::current_dir()
-        .map_err(|error| Failure::failed(format!("launch: the folder here: {error}")))?;
+        .map_err(|error| Failure::failed(format!("launch: read the working directory: {error}")))?;
     Ok(folder.to_string_lossy().into_owned())
 }
 
-/// Nobody can guess it, and so nobody can have made a job's folder before us.
+/// Random, so that other users cannot create the job's directory first.
 fn random_id() -> Result<String, Failure> {
     let mut bytes = [0; 16];
     match getrandom(&mut bytes, GetRandomFlags::empty()) {
         Ok(16) => Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
-        _ => Err(Failure::failed("launch: the system gives no random numbers — see getrandom(2)")),
+        _ => Err(Failure::failed("launch: no random numbers from the system — see getrandom(2)")),
     }
 }
 
-/// A shell's code for Ctrl-C.
+/// The exit code of shells for Ctrl-C.
 const INTERRUPTED: u8 = 130;
 const FAILED: u8 = 3;

@@ -1,4 +1,4 @@
-//! Every host of a job, as it is before the job.
+//! Reads every host of a job before it starts.
 
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ use crate::output::Failure;
 use crate::timeout::with_timeout;
 use remote::{self, Limits, Shell, in_parallel};
 
-/// A host that was reached, and what it is like.
-pub(super) struct Found {
+/// A host, and what was read there.
+pub(super) struct ProbedHost {
     pub(super) host: Host,
     pub(super) shell: Shell,
     tree: Tree,
@@ -26,17 +26,17 @@ pub(super) struct Found {
     address: Option<IpAddr>,
 }
 
-/// What is looked for on hosts.
-pub(super) struct Wanted<'w> {
+/// What to find on hosts.
+pub(super) struct ProbeRequest<'w> {
     /// The program that the job runs.
     pub(super) program: &'w str,
-    /// Folders with programs, before the host's own.
+    /// Directories to search for programs before the host's PATH.
     pub(super) path: &'w str,
-    /// The folder that the job runs in.
+    /// The working directory of the job.
     pub(super) directory: &'w str,
 }
 
-impl Found {
+impl ProbedHost {
     pub(super) fn site(&self) -> Site<'_> {
         Site {
             name: &self.host.name,
@@ -53,27 +53,31 @@ impl Found {
     }
 }
 
-/// Reaches all hosts at once. Every one that cannot be is named, in a line each.
-pub(super) fn reach(hosts: &[Host], wanted: &Wanted) -> Result<Vec<Found>, Failure> {
-    output::progress(&format!("looking at {} hosts…", hosts.len()));
+/// Reads all hosts in parallel. Prints an error for each that could not be read.
+pub(super) fn probe_all(
+    hosts: &[Host],
+    request: &ProbeRequest,
+) -> Result<Vec<ProbedHost>, Failure> {
+    output::progress(&format!("reading {} hosts…", hosts.len()));
     let mut found = Vec::new();
-    let mut wrong: Option<Failure> = None;
-    for looked in in_parallel(hosts, |host| look_at(host, wanted)) {
-        match looked {
+    let mut failed: Option<Failure> = None;
+    for probed in in_parallel(hosts, |host| probe(host, request)) {
+        match probed {
             Ok(host) => found.push(host),
             Err(failure) => {
-                if let Some(before) = wrong.replace(failure) {
+                if let Some(before) = failed.replace(failure) {
                     output::error(&before);
                 }
             }
         }
     }
-    wrong.map_or(Ok(found), Err).map(reachable)
+    failed.map_or(Ok(found), Err).map(replace_loopback)
 }
 
-/// This machine knows itself by loopback, where no other reaches it: what leads to the others is its address then.
-fn reachable(mut found: Vec<Found>) -> Vec<Found> {
-    let is_loopback = |found: &Found| found.address.is_some_and(|address| address.is_loopback());
+/// This machine may resolve its own name to loopback, which others cannot reach: uses its address towards them instead.
+fn replace_loopback(mut found: Vec<ProbedHost>) -> Vec<ProbedHost> {
+    let is_loopback =
+        |found: &ProbedHost| found.address.is_some_and(|address| address.is_loopback());
     let other = found.iter().find(|found| !found.shell.is_local() && !is_loopback(found));
     if let Some(to) = other.and_then(|other| other.address) {
         for here in found.iter_mut().filter(|found| found.shell.is_local() && is_loopback(found)) {
@@ -83,29 +87,29 @@ fn reachable(mut found: Vec<Found>) -> Vec<Found> {
     found
 }
 
-fn look_at(host: &Host, wanted: &Wanted) -> Result<Found, Failure> {
+fn probe(host: &Host, request: &ProbeRequest) -> Result<ProbedHost, Failure> {
     let shell = Shell::on(host.destination())?;
-    let tools = tools(&shell, wanted)?;
+    let tools = tools(&shell, request)?;
     let tree = match shell.is_local() {
         true => Tree::live(None).with_environment(environment()),
         false => remote::snapshot(&shell, &output::progress)?,
     };
     let node = Node::read(&tree);
     let address = address(&shell);
-    Ok(Found { host: host.clone(), shell, tree, node, tools, address })
+    Ok(ProbedHost { host: host.clone(), shell, tree, node, tools, address })
 }
 
 /// The programs that a host has.
-pub(super) fn tools(shell: &Shell, wanted: &Wanted) -> Result<Tools, Failure> {
-    let probe = Tools::probe(wanted.path, wanted.directory, wanted.program);
-    // The user's shell there may be of another kind.
+pub(super) fn tools(shell: &Shell, request: &ProbeRequest) -> Result<Tools, Failure> {
+    let probe = Tools::probe(request.path, request.directory, request.program);
+    // The login shell may not be POSIX.
     let script = format!("exec sh -c {}", shell_word(&probe));
     let answer = remote::run_script(shell, &script, None, Limits::default())?.success("sh")?;
     Tools::parse(&answer.text()?)
-        .ok_or_else(|| Failure::failed(format!("{}: cannot list its programs", shell.host())))
+        .ok_or_else(|| Failure::failed(format!("{}: cannot list the programs", shell.host())))
 }
 
-/// Where its name leads; the settings of ssh may have another for it.
+/// The address of the host, by the name in the ssh configuration if there is one.
 fn address(shell: &Shell) -> Option<IpAddr> {
     let named = shell.is_ssh().then(|| ssh_name(shell.host())).flatten();
     let name = named.unwrap_or_else(|| shell.host().to_owned());
@@ -114,36 +118,38 @@ fn address(shell: &Shell) -> Option<IpAddr> {
         return Some(address);
     }
     let waiting = format!("looking up {name}");
-    let look_up = move || (name.as_str(), 0).to_socket_addrs().ok()?.next();
-    with_timeout(RESOLVER, || waiting, look_up).ok()??.map(|address| address.ip())
+    let resolve = move || (name.as_str(), 0).to_socket_addrs().ok()?.next();
+    with_timeout(RESOLVE_TIMEOUT, || waiting, resolve).ok()??.map(|address| address.ip())
 }
 
-/// By `ssh -G`, which connects to nobody.
+/// From `ssh -G`, which does not connect.
 fn ssh_name(host: &str) -> Option<String> {
     let mut ssh = Command::new("ssh");
     ssh.args(["-G", "--", host]).stdin(Stdio::null()).stderr(Stdio::null());
-    let settings =
-        with_timeout(RESOLVER, || format!("asking ssh of {host}"), move || ssh.output().ok());
+    let settings = with_timeout(
+        RESOLVE_TIMEOUT,
+        || format!("reading the ssh configuration of {host}"),
+        move || ssh.output().ok(),
+    );
     let settings = String::from_utf8(settings.ok()???.stdout).ok()?;
     settings.lines().find_map(|line| line.strip_prefix("hostname ")).map(str::to_owned)
 }
 
-/// What stands in for ssh, if it is not ssh that leads to the hosts.
-pub(super) fn agent(found: &[Found]) -> Option<String> {
+/// The replacement of ssh for launchers, if hosts are not reached over ssh.
+pub(super) fn agent(found: &[ProbedHost]) -> Option<String> {
     found.iter().find_map(|found| found.shell.agent())
 }
 
-/// For launchers that reach hosts themselves: ssh by its whole path, as we call it.
+/// ssh with its full path and our options, for launchers that connect to hosts themselves.
 pub(super) fn ssh() -> Vec<String> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    let places = std::env::split_paths(&folders).map(|folder| folder.join("ssh"));
-    let place = places.into_iter().find(|place| place.is_file());
-    let ssh = place.unwrap_or_else(|| PathBuf::from("ssh")).to_string_lossy().into_owned();
+    let candidates = std::env::split_paths(&folders).map(|folder| folder.join("ssh"));
+    let found = candidates.into_iter().find(|path| path.is_file());
+    let ssh = found.unwrap_or_else(|| PathBuf::from("ssh")).to_string_lossy().into_owned();
     let options = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=5"];
     std::iter::once(ssh).chain(options.map(str::to_owned)).collect()
 }
 
-/// None is called: only the way there is asked for.
+/// Not connected to, only for the route.
 const ANY_PORT: u16 = 9;
-/// How long a resolver may take.
-const RESOLVER: Duration = Duration::from_secs(5);
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! All supervisors of a job: started, waited for, and ended together.
+//! Starts, waits for and ends all supervisors of a job.
 
 use std::time::{Duration, Instant};
 
@@ -10,16 +10,16 @@ use super::job_output::JobOutput;
 use super::member::Member;
 use crate::output::Failure;
 
-/// Supervisors by their numbers. What their jobs print is shown as it comes.
+/// Supervisors by their numbers. Output of the job is printed as it arrives.
 pub(super) struct Supervisors<'v> {
     members: Vec<Member>,
     events: Events,
     output: &'v mut JobOutput,
-    /// Whether a wait has seen Ctrl-C: the job is to end.
+    /// Whether a wait was interrupted by Ctrl-C: the job must end.
     is_stopped: bool,
-    /// Who ended first with another code than 0.
+    /// The first that ended with an exit code other than 0.
     first_failure: Option<(String, i32)>,
-    /// When supervisors were last told that we are still here.
+    /// When the last keep-alive was sent.
     kept_alive: Instant,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Waited {
 }
 
 impl<'v> Supervisors<'v> {
-    /// None yet. From now on Ctrl-C ends the job instead of the program.
+    /// Without supervisors yet. From now on Ctrl-C ends the job instead of the program.
     pub(super) fn new(output: &'v mut JobOutput) -> Result<Self, Failure> {
         Ok(Supervisors {
             members: Vec::new(),
@@ -44,7 +44,7 @@ impl<'v> Supervisors<'v> {
         })
     }
 
-    /// Starts one more supervisor, for a job whose folder there shall be `folder`.
+    /// Starts a supervisor, for a job with the directory `folder` there.
     pub(super) fn add(
         &mut self,
         name: &str,
@@ -57,9 +57,9 @@ impl<'v> Supervisors<'v> {
         Ok(())
     }
 
-    /// Until all have their folders.
-    pub(super) fn get_ready(&mut self) -> Result<(), Failure> {
-        self.wait(Some(START), |all| {
+    /// Waits until all have their directories.
+    pub(super) fn wait_until_ready(&mut self) -> Result<(), Failure> {
+        self.wait(Some(START_TIMEOUT), |all| {
             all.members.iter().all(Member::is_ready) || all.lost().is_some()
         });
         if let Some(lost) = self.lost() {
@@ -67,9 +67,9 @@ impl<'v> Supervisors<'v> {
         }
         match self.members.iter().find(|member| !member.is_ready()) {
             Some(late) if !self.is_stopped => Err(Failure::failed(format!(
-                "{}: it does not answer within {} s; try `{}`",
+                "{}: no answer within {} s; try `{}`",
                 late.name(),
-                START.as_secs(),
+                START_TIMEOUT.as_secs(),
                 late.test_command()
             ))),
             _ => Ok(()),
@@ -84,10 +84,12 @@ impl<'v> Supervisors<'v> {
         self.members[member].supervisor().run(name);
     }
 
-    /// The counters of the first so many hosts; those that do not answer in time are missing.
+    /// The counters of the first hosts; `None` for those that do not answer in time.
     pub(super) fn counters(&mut self, hosts: usize) -> Vec<Option<CounterSample>> {
         self.members[..hosts].iter().for_each(|member| member.supervisor().read_counters());
-        self.wait(Some(LOOK), |all| all.members[..hosts].iter().all(Member::has_counters));
+        self.wait(Some(COUNTERS_TIMEOUT), |all| {
+            all.members[..hosts].iter().all(Member::has_counters)
+        });
         self.members[..hosts].iter_mut().map(Member::take_counters).collect()
     }
 
@@ -95,7 +97,7 @@ impl<'v> Supervisors<'v> {
         &self.members
     }
 
-    /// The first that is no more, or could not begin.
+    /// The first that was lost, or could not start.
     pub(super) fn lost(&self) -> Option<&Member> {
         self.members.iter().find(|member| member.is_lost())
     }
@@ -108,74 +110,76 @@ impl<'v> Supervisors<'v> {
         self.first_failure.as_ref()
     }
 
-    /// Takes events until it is so, or Ctrl-C, or the time is up.
+    /// Processes events until the condition is true, Ctrl-C, or the limit.
     pub(super) fn wait(
         &mut self,
         limit: Option<Duration>,
-        is_so: impl Fn(&Supervisors<'_>) -> bool,
+        condition: impl Fn(&Supervisors<'_>) -> bool,
     ) -> Waited {
-        let until = limit.map(|limit| Instant::now() + limit);
+        let deadline = limit.map(|limit| Instant::now() + limit);
         let was_stopped = self.is_stopped;
-        while !is_so(self) {
+        while !condition(self) {
             if self.is_stopped && !was_stopped {
                 return Waited::Stopped;
             }
-            if until.is_some_and(|until| Instant::now() >= until) {
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Waited::Late;
             }
-            self.step(until);
+            self.step(deadline);
         }
         Waited::Done
     }
 
-    /// Ends the job everywhere, and takes what is still printed. Returns the hosts that did not end in time.
+    /// Ends the job on all hosts, and prints the rest of its output. Returns the hosts that did not end in time.
     pub(super) fn end(mut self) -> Vec<String> {
         if self.is_stopped {
-            self.output.hurry();
+            self.output.drop_lines();
         }
         self.members.iter_mut().for_each(|member| member.supervisor_mut().end());
-        let until = Instant::now() + END;
-        while !self.members.iter().all(Member::is_gone) && Instant::now() < until {
-            self.step(Some(until));
+        let deadline = Instant::now() + END_TIMEOUT;
+        while !self.members.iter().all(Member::is_gone) && Instant::now() < deadline {
+            self.step(Some(deadline));
         }
-        self.output.hurry();
-        let mut left = Vec::new();
+        self.output.drop_lines();
+        let mut unconfirmed = Vec::new();
         for member in &mut self.members {
-            if !member.supervisor_mut().wait(until.max(Instant::now() + SHORT)) {
-                left.push(member.name().to_owned());
+            if !member.supervisor_mut().wait(deadline.max(Instant::now() + SHORT_WAIT)) {
+                unconfirmed.push(member.name().to_owned());
             }
         }
-        // What was printed to the last, by who closed its outputs one after the other.
-        while let Some(event) = self.events.next(SHORT) {
+        // The last output, which may arrive after the first stream was closed.
+        while let Some(event) = self.events.next(SHORT_WAIT) {
             self.take(event);
         }
         self.finish();
-        left
+        unconfirmed
     }
 
-    /// Until all is shown. Who reads may take his time, unless he has told us to stop.
+    /// Waits until all output is printed, without a limit, unless Ctrl-C was pressed.
     fn finish(&self) {
-        while !self.output.flush(SHORT) && !self.events.is_interrupted() {}
+        while !self.output.flush(SHORT_WAIT) && !self.events.is_interrupted() {}
     }
 
-    /// Takes the next event, if there is one soon, and keeps the supervisors alive.
-    fn step(&mut self, until: Option<Instant>) {
-        let left = until.map_or(BEAT, |until| until.saturating_duration_since(Instant::now()));
-        // While who reads stands still so does the job, but it is kept alive, and Ctrl-C is seen.
-        if self.output.is_behind() {
-            std::thread::sleep(SHORT);
-        } else if let Some(event) = self.events.next(left.min(BEAT)) {
+    /// Processes the next event, if there is one soon, and sends keep-alives.
+    fn step(&mut self, deadline: Option<Instant>) {
+        let left = deadline.map_or(KEEP_ALIVE_INTERVAL, |deadline| {
+            deadline.saturating_duration_since(Instant::now())
+        });
+        // While the terminal is blocked no events are processed, but keep-alives are sent, and Ctrl-C is handled.
+        if self.output.is_blocked() {
+            std::thread::sleep(SHORT_WAIT);
+        } else if let Some(event) = self.events.next(left.min(KEEP_ALIVE_INTERVAL)) {
             self.take(event);
         }
         self.is_stopped |= self.events.is_interrupted();
-        if self.kept_alive.elapsed() >= BEAT {
+        if self.kept_alive.elapsed() >= KEEP_ALIVE_INTERVAL {
             self.kept_alive = Instant::now();
             self.members.iter().for_each(|member| member.supervisor().keep_alive());
         }
     }
 
     fn take(&mut self, event: Event) {
-        // Ctrl-C only wakes who waits: its flag is looked at after each event.
+        // Ctrl-C only ends the wait: its flag is checked after each event.
         let Event::Supervisor(number, event) = event else { return };
         let member = &mut self.members[number];
         if let Some((stream, line)) = member.take(event) {
@@ -188,12 +192,11 @@ impl<'v> Supervisors<'v> {
     }
 }
 
-/// How often supervisors are told that we are still here.
-const BEAT: Duration = Duration::from_secs(60);
-/// How long connections may take: ssh itself gives up sooner.
-const START: Duration = Duration::from_secs(60);
-/// How long a host may take to read its counters.
-const LOOK: Duration = Duration::from_secs(20);
-/// How long hosts may take to end all processes: supervisors kill after 3 s, and give up after 8.
-const END: Duration = Duration::from_secs(15);
-const SHORT: Duration = Duration::from_millis(200);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(60);
+/// For connecting; ssh itself gives up sooner.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// For a host to read its counters.
+const COUNTERS_TIMEOUT: Duration = Duration::from_secs(20);
+/// For hosts to end all processes: supervisors kill after 3 s, and give up after 8.
+const END_TIMEOUT: Duration = Duration::from_secs(15);
+const SHORT_WAIT: Duration = Duration::from_millis(200);

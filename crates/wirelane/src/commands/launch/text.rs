@@ -1,18 +1,18 @@
-//! What would run where, and why so, as people read it.
+//! Plans and explanations as text.
 
 use jobs::job::Mode;
 use jobs::launch::{HostLaunch, Launch, Reason};
 
 use super::job::head_script;
 
-/// Everything that would run, as scripts that could be run by hand.
+/// Everything that would run, as scripts.
 pub(super) fn plan(launch: &Launch) -> String {
-    let mut text = format!("# {}\n", way(launch));
+    let mut text = format!("# {}\n", transport(launch));
     for host in &launch.hosts {
         text.push_str(&on_host(host, launch.head.is_none()));
     }
     if let Some(head) = &launch.head {
-        text.push_str("\n# here, started once:\n");
+        text.push_str("\n# on this machine, started once:\n");
         text.push_str(body(&head_script(head)));
     }
     text
@@ -21,19 +21,19 @@ pub(super) fn plan(launch: &Launch) -> String {
 fn on_host(host: &HostLaunch, is_started: bool) -> String {
     let how = match is_started {
         true => "started once".to_owned(),
-        false => format!("started {} times by what runs here", host.slots),
+        false => format!("started {} times by the launcher", host.slots),
     };
     let (folder, script) = (&host.folder, host.script());
     format!("\n# on {}, {how}, as {folder}/{}:\n{}", host.host, HostLaunch::SCRIPT, body(&script))
 }
 
-/// Without the line that names its interpreter.
+/// A script without its `#!` line.
 fn body(script: &str) -> &str {
     script.strip_prefix("#!/bin/sh\n").unwrap_or(script)
 }
 
-/// Who starts it, and over what its data goes: `Open MPI 4.1.4 with UCX, over RDMA`.
-pub(super) fn way(launch: &Launch) -> String {
+/// The framework and the transport: `Open MPI 4.1.4 with UCX, over RDMA`.
+pub(super) fn transport(launch: &Launch) -> String {
     match launch.mode {
         Mode::Tcp if launch.method.ends_with("TCP") => launch.method.clone(),
         Mode::Tcp => format!("{}, over TCP", launch.method),
@@ -41,7 +41,7 @@ pub(super) fn way(launch: &Launch) -> String {
     }
 }
 
-/// A paragraph for each.
+/// A paragraph for each reason.
 pub(super) fn reasons(reasons: &[Reason]) -> String {
     let paragraphs = reasons.iter().map(|reason| format!("{}\n    {}\n", reason.what, reason.why));
     paragraphs.collect()

@@ -26,7 +26,7 @@ enum PurposeCommand {
 #[derive(Debug, Args)]
 struct ActionArgs {
     #[command(subcommand)]
-    act: ActionCommand,
+    action: ActionCommand,
 }
 
 #[derive(Debug, Subcommand)]
@@ -77,7 +77,7 @@ enum IpoibArg {
 /// The requested action.
 pub(super) struct Task<'a> {
     pub(super) purpose: Purpose,
-    pub(super) act: Action,
+    pub(super) action: Action,
     pub(super) options: &'a SetupOptions,
 }
 
@@ -89,15 +89,15 @@ pub(super) enum Action {
 
 impl SetupArgs {
     pub(super) fn task(&self) -> Task<'_> {
-        let (purpose, act) = match &self.purpose {
-            PurposeCommand::Rdma(args) => (Purpose::Rdma, &args.act),
-            PurposeCommand::Mpi(args) => (Purpose::Mpi, &args.act),
+        let (purpose, action) = match &self.purpose {
+            PurposeCommand::Rdma(args) => (Purpose::Rdma, &args.action),
+            PurposeCommand::Mpi(args) => (Purpose::Mpi, &args.action),
         };
-        let (act, options) = match act {
+        let (action, options) = match action {
             ActionCommand::Plan(options) => (Action::Plan, options),
             ActionCommand::Apply(args) => (Action::Apply { yes: args.yes }, &args.plan),
         };
-        Task { purpose, act, options }
+        Task { purpose, action, options }
     }
 }
 
@@ -139,12 +139,12 @@ impl Task<'_> {
     }
 
     /// The arguments of `wirelane` for this action on one of the hosts.
-    pub(super) fn arguments(&self, host: &str, act: Action) -> Vec<String> {
+    pub(super) fn arguments(&self, host: &str, action: Action) -> Vec<String> {
         let options = self.options;
         let mut arguments: Vec<String> = ["setup", self.purpose.name()].map(str::to_owned).to_vec();
-        arguments.push(if act == Action::Plan { "plan" } else { "apply" }.to_owned());
+        arguments.push(if action == Action::Plan { "plan" } else { "apply" }.to_owned());
         arguments.push("--json".to_owned());
-        if act != Action::Plan {
+        if action != Action::Plan {
             arguments.push("--yes".to_owned());
         }
         let mut option = |flag: &str, value: String| arguments.push(format!("--{flag}={value}"));

@@ -26,8 +26,8 @@ pub(super) fn draw(matrix: &Matrix) -> String {
         frame.draw(&mut svg);
     }
     lines(&mut svg, matrix, &page);
-    for card in page.gpus.iter().chain(&page.nics) {
-        card.draw(&mut svg);
+    for tile in page.gpus.iter().chain(&page.nics) {
+        tile.draw(&mut svg);
     }
     legend(&mut svg, matrix, height);
     svg.push_str("</svg>\n");
@@ -151,17 +151,17 @@ fn node_name(matrix: &Matrix, numa: u32) -> String {
     }
 }
 
-fn place(cards: &mut [Tile], which: &[usize], x: u32, y: u32) {
+fn place(tiles: &mut [Tile], which: &[usize], x: u32, y: u32) {
     for (row, at) in (0..).zip(which) {
-        cards[*at].at = (x, y + row * (TILE.1 + GAP));
+        tiles[*at].at = (x, y + row * (TILE.1 + GAP));
     }
 }
 
 /// A curve from each GPU to its NIC, coloured by distance.
 fn lines(svg: &mut String, matrix: &Matrix, page: &Page) {
-    for (gpu, card) in matrix.gpus.iter().zip(&page.gpus) {
+    for (gpu, tile) in matrix.gpus.iter().zip(&page.gpus) {
         let Some((nic, distance)) = matrix.nic_of(gpu.index) else { continue };
-        let from = (card.at.0 + TILE.0, card.at.1 + TILE.1 / 2);
+        let from = (tile.at.0 + TILE.0, tile.at.1 + TILE.1 / 2);
         let to = (page.nics[nic].at.0, page.nics[nic].at.1 + TILE.1 / 2);
         let middle = ((from.0 + to.0) / 2, (from.1 + to.1) / 2);
         let _ = writeln!(

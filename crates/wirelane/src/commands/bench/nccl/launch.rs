@@ -94,9 +94,9 @@ impl Launch {
             return Err(Failure::usage("--from is more than --to: write the smaller size first"));
         }
         let names = place.hosts.as_ref().map(Hosts::names).unwrap_or_default();
-        let job = JobArgs::over(host.root.clone(), place.mode, names);
+        let job = JobArgs::with_peers(host.root.clone(), place.mode, names);
         let plan = job.plan()?.plan;
-        job.tell(&plan.devices, &plan.notes);
+        job.report(&plan.devices, &plan.notes);
         Ok(match &place.hosts {
             Some(hosts) => Launch::by_mpi(hosts, &plan, words),
             None => Launch {
