@@ -68,12 +68,12 @@ mod tests {
     /// The paths of all commands without subcommands.
     fn leaves(command: &Command, before: &str, found: &mut Vec<String>) {
         let path = format!("{before}{}", command.get_name());
-        let shown = || command.get_subcommands().filter(|inner| !inner.is_hide_set());
-        if shown().next().is_none() {
+        let visible = || command.get_subcommands().filter(|inner| !inner.is_hide_set());
+        if visible().next().is_none() {
             found.push(path);
             return;
         }
-        shown().for_each(|inner| leaves(inner, &format!("{path} "), found));
+        visible().for_each(|inner| leaves(inner, &format!("{path} "), found));
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Rdma {
         }
     }
 
-    /// The part of every JSON answer that says whether RDMA is on.
+    /// Whether RDMA is on, for JSON.
     pub(crate) fn report(&self) -> RdmaReport<'_> {
         let usable = match self.off {
             Some(_) => Vec::new(),

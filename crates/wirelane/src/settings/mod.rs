@@ -43,7 +43,7 @@ pub(crate) struct Sourced {
     pub(crate) origin: Origin,
 }
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     Default,

@@ -58,7 +58,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, YamlError> {
     if let Some(line) = tab_in_indentation(text) {
         return Err(YamlError::new(
             line,
-            "the line begins with a tab; YAML indents with spaces only. Replace the tab with two \
+            "the line starts with a tab; YAML indents with spaces only. Replace the tab with two \
              spaces for each level.",
         ));
     }

@@ -94,7 +94,7 @@ impl Watcher {
         let processes = request(&self.processes, now);
         let gpu = self.others_are_used().then(|| request(&self.gpu, now));
         let mut runs = Vec::new();
-        let (looked, run) = self.rdma.wait(rdma, deadline);
+        let (rdma, run) = self.rdma.wait(rdma, deadline);
         runs.push(run);
         let machine = wait(&self.host, host, deadline, &mut runs, |_, _| {});
         let holders = wait(&self.processes, processes, deadline, &mut runs, |holders, run| {
@@ -104,13 +104,13 @@ impl Watcher {
         let gpu = gpu.unwrap_or_else(|| request(&self.gpu, now));
         let none = |gpus: &Gpus, run: &mut Run| run.why.clone_from(&gpus.none);
         let gpus = wait(&self.gpu, gpu, deadline, &mut runs, none);
-        let looked = looked.as_deref().cloned().unwrap_or_default();
+        let rdma = rdma.as_deref().cloned().unwrap_or_default();
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Frame {
             at_ms: at.as_millis() as u64,
             host: machine.as_ref().and_then(|machine| machine.name.clone()),
-            devices: looked.devices,
-            gone: looked.gone,
+            devices: rdma.devices,
+            gone: rdma.gone,
             gpu_driver: gpus.as_ref().and_then(|gpus| gpus.nvml.driver.clone()),
             gpus: gpus.map(|gpus| gpus.nvml.gpus.clone()).unwrap_or_default(),
             usage: machine.as_ref().map(|machine| machine.usage.clone()),
@@ -160,7 +160,7 @@ fn rdma(tree: Tree, plan: &Plan) -> Result<Collector<RdmaSample>, Failure> {
 fn gpu(tree: Tree, plan: &Plan) -> Result<Collector<Gpus>, Failure> {
     // On the running machine, over a session that stays open; in a snapshot they are fixed.
     let mut watch = tree.is_live().then(GpuWatch::open);
-    let look = move || match &mut watch {
+    let read = move || match &mut watch {
         None => Ok(Gpus { nvml: tree.answers().nvml().cloned().unwrap_or_default(), none: None }),
         Some(watch) => match watch.sample(GPU_TIMEOUT) {
             GpuSample::Gpus(nvml) => Ok(Gpus { nvml, none: None }),
@@ -168,21 +168,21 @@ fn gpu(tree: Tree, plan: &Plan) -> Result<Collector<Gpus>, Failure> {
             GpuSample::Failed(why) => Err(why),
         },
     };
-    Collector::start("gpu", plan.gpu_every, look)
+    Collector::start("gpu", plan.gpu_every, read)
 }
 
 fn host(mut tree: Tree, plan: &Plan) -> Result<Collector<Machine>, Failure> {
-    let look = move || {
+    let read = move || {
         tree.clear_cache();
         let name = tree.text("/proc/sys/kernel/hostname").into_value();
         Ok(Machine { name, usage: Usage::read(&tree) })
     };
-    Collector::start("host", plan.rdma_every, look)
+    Collector::start("host", plan.rdma_every, read)
 }
 
 fn processes(tree: Tree, plan: &Plan) -> Result<Collector<Holders>, Failure> {
-    let look = move || Ok(node::watch::holders(&tree).unwrap_or_default());
-    Collector::start("processes", plan.rdma_every, look)
+    let read = move || Ok(node::watch::holders(&tree).unwrap_or_default());
+    Collector::start("processes", plan.rdma_every, read)
 }
 
 /// A reading that takes longer is reported as a failure, and the next one checks whether it has finished.

@@ -264,7 +264,7 @@ fn what_is_wrong_is_told_before_it_serves() {
     let tls = |line: &str| format!("{TLS}  {line}\n");
     for (config, words) in [
         ("tls_server_config\n", "web.yml:1:"),
-        ("tls_server_config:\n\tcert_file: a\n", "begins with a tab"),
+        ("tls_server_config:\n\tcert_file: a\n", "starts with a tab"),
         ("basic_auth_users:\n  a: secret\n", "web.yml:2: the password of `a` is not a bcrypt hash"),
         (&tls("key_fille: a"), "web.yml:4: unknown field `key_fille`. Did you mean `key_file`?"),
         (&tls("client_auth_type: Sometimes"), "RequireAndVerifyClientCert"),

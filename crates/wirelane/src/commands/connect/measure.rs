@@ -43,7 +43,7 @@ pub(super) struct Latency {
     pub(super) p99_ns: u64,
 }
 
-/// Several operations at once.
+/// Several operations in flight.
 #[derive(Debug, Serialize)]
 pub(super) struct Bandwidth {
     pub(super) bytes: usize,

@@ -3,7 +3,7 @@
 use super::status::Status;
 use crate::output::Failure;
 
-/// A second signal came while something was in flight.
+/// A second signal was received while requests were in flight.
 pub(super) fn cut_short(status: &Status) -> Failure {
     let links = status.handle().map_or(0, kv_server::WorkerPoolHandle::connections);
     let calls = status.parts.grpc.connections();
