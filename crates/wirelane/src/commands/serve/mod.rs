@@ -7,7 +7,6 @@ pub(crate) mod address;
 mod args;
 mod banner;
 mod descriptors;
-mod drain;
 mod guard;
 mod http;
 mod links;

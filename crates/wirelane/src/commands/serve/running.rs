@@ -15,7 +15,7 @@ use super::pending_listener::PendingListener;
 use super::server::Server;
 use super::sockets::Sockets;
 use super::status::Status;
-use super::{drain, links, reload};
+use super::{links, reload};
 use crate::output::Failure;
 use crate::signals::Signals;
 
@@ -81,7 +81,7 @@ impl Running {
             async { tokio::join!(timeout(self.drain_timeout, &mut self.calls), &mut self.links) };
         tokio::select! {
             _ = finished => Ok(()),
-            () = signals.next() => Err(drain::cut_short(&self.status)),
+            () = signals.next() => Err(aborted(&self.status)),
         }
     }
 
@@ -101,6 +101,16 @@ impl Running {
             () = signals.next() => {}
         }
     }
+}
+
+/// A second signal was received while requests were in flight.
+fn aborted(status: &Status) -> Failure {
+    let links = status.handle().map_or(0, kv_server::WorkerPoolHandle::connections);
+    let calls = status.parts.grpc.connections();
+    Failure::failed(format!(
+        "shutdown aborted by a second signal, with {links} links and {calls} gRPC connections open — \
+         wait for --drain to finish requests in flight"
+    ))
 }
 
 /// How long HTTP and gRPC connections may take to close after everything else has stopped.
