@@ -98,5 +98,5 @@ fn perftest_runs_at_both_ends_with_what_was_chosen() {
     let output = bench(&[&["bw"], &WIRE[..], &["--tool", "perftest", "--print"]].concat());
     let printed = text(&output.stdout);
     assert!(printed.contains("ib_write_bw -F -d rxe1 -i 1 -x 1"), "{printed}");
-    assert!(printed.contains("here: ib_write_bw -F -d rxe0 -i 1 -x 1"), "{printed}");
+    assert!(printed.contains("local: ib_write_bw -F -d rxe0 -i 1 -x 1"), "{printed}");
 }

@@ -85,7 +85,7 @@ fn a_sweep_against_itself_is_a_document_of_the_schema() {
 fn the_best_way_is_taken_and_the_reason_said() {
     let text = good(&["bench", "lat", "--local", "--count", "100", "--warm-up", "0"]);
     assert!(
-        text.contains("by shared memory") && text.contains("both ends are on one host"),
+        text.contains("over shared memory") && text.contains("both ends are on one host"),
         "{text}"
     );
     assert!(text.contains("p99.9 µs"), "{text}");
@@ -148,15 +148,15 @@ fn what_is_expected_decides_the_exit_code() {
     };
     let met = measure("bw", "0.000001Gb/s");
     assert_eq!(met.status.code(), Some(0), "{}", stderr(&met));
-    assert!(stdout(&met).contains("expected 0.000001Gb/s: reached"), "{}", stdout(&met));
+    assert!(stdout(&met).contains("expected 0.000001Gb/s: met"), "{}", stdout(&met));
     let missed = measure("bw", "1000000Gb/s");
     assert_eq!(missed.status.code(), Some(1), "{}", stderr(&missed));
-    assert!(stdout(&missed).contains("not reached"), "{}", stdout(&missed));
+    assert!(stdout(&missed).contains("not met"), "{}", stdout(&missed));
     assert_eq!(measure("lat", "1ns").status.code(), Some(1));
     // Loopback has no rate: what part of it was reached cannot be said.
     let unknown = measure("bw", "90%");
     assert_eq!(unknown.status.code(), Some(3));
-    assert!(stderr(&unknown).contains("expect Gb/s instead"), "{}", stderr(&unknown));
+    assert!(stderr(&unknown).contains("use Gb/s instead"), "{}", stderr(&unknown));
 }
 
 #[test]
@@ -165,8 +165,8 @@ fn wrong_use_is_said_before_anybody_is_called() {
     wrong(&["bench", "lat", nobody, "--depth", "4"], 2, &["one operation in flight"]);
     wrong(&["bench", "bw", nobody, "--op", "atomic", "--size", "64"], 2, &["moves 8 bytes"]);
     wrong(&["bench", "bw", nobody, "--ud"], 2, &["--op send"]);
-    wrong(&["bench", "lat", nobody, "--expect", "90%"], 2, &["expect a time"]);
-    wrong(&["bench", "bw", nobody, "--expect", "10us"], 2, &["expect a part"]);
+    wrong(&["bench", "lat", nobody, "--expect", "90%"], 2, &["needs a time"]);
+    wrong(&["bench", "bw", nobody, "--expect", "10us"], 2, &["need a share"]);
     wrong(&["bench", "mesh", "--hosts", "a:1"], 2, &["2 to 256 hosts"]);
     wrong(&["bench", "mesh", "--hosts", "a:1,a:1"], 2, &["named twice"]);
     for unknown in [
@@ -255,7 +255,7 @@ fn tokens_are_asked_for_and_shown() {
     wrong(&words(&lat(&[])), 3, &[]);
     wrong(&words(&lat(&["--token-file", &other])), 3, &[]);
     good(&words(&lat(&["--token-file", &known])));
-    // Who measures for us shows what we showed.
+    // A server that measures for the client authenticates with the client's token.
     let second = Bench::start(&["--token-file", &known]);
     let hosts = format!("{},{}", server.address, second.address);
     let mesh =
@@ -298,7 +298,7 @@ fn where_nobody_serves_the_program_is_sent_along_by_ssh_and_removed() {
 #[test]
 fn without_rdma_the_comparison_says_why_it_is_of_tcp_alone() {
     let text = good(&["bench", "compare", "--local", "--time", "0.1"]);
-    assert!(text.contains("TCP  ") && text.contains("TCP alone: RDMA cannot be used"), "{text}");
+    assert!(text.contains("TCP  ") && text.contains("TCP only: RDMA cannot be used"), "{text}");
 }
 
 fn words(line: &[String]) -> Vec<&str> {

@@ -190,5 +190,5 @@ fn a_mesh_starts_its_servers_where_nobody_answers_and_ends_them() {
     let output = mesh.args(["bench", "mesh", "--hosts", "alpha,10.77.0.99"]).output();
     let output = output.expect("the program runs");
     assert_eq!(output.status.code(), Some(3), "{}", stdout(&output));
-    assert!(stderr(&output).contains("nobody answers at 10.77.0.99"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no server answers at 10.77.0.99"), "{}", stderr(&output));
 }

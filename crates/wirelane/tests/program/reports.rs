@@ -67,8 +67,8 @@ fn what_is_no_result_is_named() {
     for (arguments, code, says) in [
         ([&wrong, &page], 3, "wirelane bench 7"),
         ([&file("nothing.json"), &page], 3, "nothing.json"),
-        ([&wrong, &file("no/folder/page.html")], 2, "no folder"),
-        ([&wrong, &folder.path().to_str().expect("text").to_owned()], 2, "it is a folder"),
+        ([&wrong, &file("no/folder/page.html")], 2, "no such directory"),
+        ([&wrong, &folder.path().to_str().expect("text").to_owned()], 2, "is a directory"),
     ] {
         let output = run(&["bench", "report", arguments[0], "-o", arguments[1]]);
         let text = stderr(&output);
@@ -85,7 +85,7 @@ fn a_run_that_is_worse_than_usual_is_flagged() {
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("20261105-100000-bw  bandwidth of write, 64 KiB"), "{text}");
-    assert!(text.contains("15 Gb/s after 20.1 Gb/s: 25 % less than the runs before"), "{text}");
+    assert!(text.contains("15 Gb/s after 20.1 Gb/s: 25 % less than earlier runs"), "{text}");
     // Asked without --check it is told all the same, and is no failure.
     let output = history(state.path(), &[]);
     assert_eq!((output.status.code(), stdout(&output)), (Some(0), text));
@@ -143,7 +143,7 @@ fn a_file_that_cannot_be_read_is_named_and_skipped() {
     let nothing = tempfile::tempdir().expect("a folder");
     let output = history(nothing.path(), &["--check"]);
     assert_eq!(output.status.code(), Some(0));
-    assert!(stdout(&output).contains("nothing was kept yet"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("no saved runs"), "{}", stdout(&output));
 }
 
 #[test]
@@ -202,5 +202,5 @@ fn a_log_of_nccl_is_a_page() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = fs::read_to_string(&page).expect("a page");
     assert!(text.contains("data-plot=\"collective\"") && text.contains("3.63"));
-    assert!(stdout(&history(state.path(), &[])).contains("nothing was kept yet"));
+    assert!(stdout(&history(state.path(), &[])).contains("no saved runs"));
 }

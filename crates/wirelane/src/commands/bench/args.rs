@@ -1,4 +1,4 @@
-//! What several of the subcommands ask.
+//! Arguments that several subcommands share.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,36 +9,36 @@ use report::{Limit, Operation, Plan, Test, Transport};
 use crate::arguments::size::{Size, seconds, seconds_or_none};
 use crate::arguments::transport;
 
-/// By which way.
+/// The transport and device.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Transport")]
 pub(super) struct PathArgs {
-    /// By the best that both ends have (the same host: shm; RDMA at both: verbs; else tcp), or by this alone
+    /// Transport: the best that both ends have (same host: shm; RDMA at both: verbs; else tcp), or only this one
     #[arg(long, value_name = "KIND", default_value = "auto")]
     pub(super) transport: transport::Transport,
 
-    /// The RDMA device here (default: chosen)
+    /// Local RDMA device (default: chosen automatically)
     #[arg(long, value_name = "NAME")]
     pub(super) device: Option<String>,
 
-    /// The RDMA device at the other end (default: chosen)
+    /// RDMA device of the peer (default: chosen automatically)
     #[arg(long, value_name = "NAME")]
     pub(super) peer_device: Option<String>,
 
-    /// The device's port here (default: one that is active)
+    /// Port of the local device (default: an active one)
     #[arg(long, value_name = "N")]
     pub(super) port: Option<u8>,
 
-    /// The GID's index here (default: RoCE v2, routable)
+    /// Local GID index (default: RoCE v2, routable)
     #[arg(long, value_name = "N")]
     pub(super) gid_index: Option<u32>,
 }
 
-/// What is done, and how long.
+/// The operations and their duration.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "The measurement")]
+#[command(next_help_heading = "Measurement")]
 pub(super) struct ShapeArgs {
-    /// By which operation
+    /// Operation to measure
     #[arg(long, value_name = "OPERATION", default_value = "write")]
     pub(super) op: Op,
 
@@ -46,11 +46,11 @@ pub(super) struct ShapeArgs {
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["sizes", "sweep"])]
     size: Option<Size>,
 
-    /// Several sizes, one after the other
+    /// Several sizes, in sequence
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',', conflicts_with = "sweep")]
     sizes: Vec<Size>,
 
-    /// Powers of two from one size to another; 2..8MiB if none are given
+    /// Powers of two from one size to another (2..8MiB if no range is given)
     #[arg(long, value_name = "FROM..TO", num_args = 0..=1, default_missing_value = "2..8MiB")]
     #[arg(require_equals = true)]
     sweep: Option<Sweep>,
@@ -63,11 +63,11 @@ pub(super) struct ShapeArgs {
     #[arg(long, value_name = "N", default_value = "1")]
     qps: u32,
 
-    /// Pairs of RDMA ports to use at once
+    /// Pairs of RDMA ports to use at the same time
     #[arg(long, value_name = "N", default_value = "1")]
     rails: u32,
 
-    /// Both ends stream at once
+    /// Both ends send at the same time
     #[arg(long)]
     both_ways: bool,
 
@@ -75,24 +75,24 @@ pub(super) struct ShapeArgs {
     #[arg(long)]
     ud: bool,
 
-    /// Compare what arrived with what was sent
+    /// Compare received data with sent data
     #[arg(long)]
     verify: bool,
 
-    /// So many operations for each size
+    /// Number of operations per size
     #[arg(long, value_name = "N", conflicts_with = "time")]
     count: Option<u64>,
 
-    /// So many seconds for each size
+    /// Seconds per size
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     time: Duration,
 
-    /// Seconds that go before each, uncounted
+    /// Warm-up seconds before each size, not counted
     #[arg(long, value_name = "SECONDS", default_value = "0.2", value_parser = seconds_or_none)]
     warm_up: Duration,
 }
 
-/// An operation, as it is typed.
+/// An operation, as on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Op {
     Write,
@@ -132,22 +132,22 @@ impl Sweep {
 }
 
 impl PathArgs {
-    /// The transport that the user asks for, and by what; none: chosen.
-    pub(super) fn asked(&self, shape: &ShapeArgs) -> Option<(Transport, &'static str)> {
-        let by_device = self.device.is_some()
+    /// The requested transport and the option that requests it; `None`: chosen automatically.
+    pub(super) fn requested(&self, shape: &ShapeArgs) -> Option<(Transport, &'static str)> {
+        let names_device = self.device.is_some()
             || self.peer_device.is_some()
             || self.port.is_some()
             || self.gid_index.is_some();
         match self.transport {
-            transport::Transport::Verbs => Some((Transport::Verbs, "asked for by --transport")),
-            transport::Transport::Ofi => Some((Transport::Ofi, "asked for by --transport")),
-            transport::Transport::Shm => Some((Transport::Shm, "asked for by --transport")),
-            transport::Transport::Tcp => Some((Transport::Tcp, "asked for by --transport")),
-            transport::Transport::Auto if by_device => {
-                Some((Transport::Verbs, "asked for by naming a device, port or GID"))
+            transport::Transport::Verbs => Some((Transport::Verbs, "requested by --transport")),
+            transport::Transport::Ofi => Some((Transport::Ofi, "requested by --transport")),
+            transport::Transport::Shm => Some((Transport::Shm, "requested by --transport")),
+            transport::Transport::Tcp => Some((Transport::Tcp, "requested by --transport")),
+            transport::Transport::Auto if names_device => {
+                Some((Transport::Verbs, "requested by naming a device, port or GID"))
             }
             transport::Transport::Auto if shape.ud => {
-                Some((Transport::Verbs, "datagrams are RDMA's"))
+                Some((Transport::Verbs, "datagrams need RDMA"))
             }
             transport::Transport::Auto => None,
         }
@@ -155,8 +155,8 @@ impl PathArgs {
 }
 
 impl ShapeArgs {
-    /// One plan for each size; the transport is still to be set.
-    pub(super) fn plans(&self, test: Test, way: &PathArgs) -> Vec<Plan> {
+    /// One plan per size; the caller sets the transport.
+    pub(super) fn plans(&self, test: Test, path: &PathArgs) -> Vec<Plan> {
         let operation = self.operation();
         let plan = |size| Plan {
             depth: self.depth.unwrap_or(Plan::new(test, operation, Transport::Tcp, size).depth),
@@ -170,8 +170,8 @@ impl ShapeArgs {
             warm_up: Limit::Milliseconds(self.warm_up.as_millis() as u64),
             verify: self.verify,
             datagrams: self.ud,
-            device: way.device.clone(),
-            peer_device: way.peer_device.clone(),
+            device: path.device.clone(),
+            peer_device: path.peer_device.clone(),
             ..Plan::new(test, operation, Transport::Tcp, size)
         };
         self.bytes(test).into_iter().map(plan).collect()
@@ -187,23 +187,23 @@ impl ShapeArgs {
         }
     }
 
-    /// The sizes that the user asks for.
+    /// The requested sizes.
     pub(super) fn bytes(&self, test: Test) -> Vec<u64> {
         if let Some(sweep) = self.sweep {
-            // The least that a write can be seen by.
-            let least = if test == Test::Latency && self.op == Op::Write { 8 } else { 1 };
-            return sweep.sizes().into_iter().filter(|size| *size >= least).collect();
+            // A latency test needs 8 bytes to detect a write.
+            let min = if test == Test::Latency && self.op == Op::Write { 8 } else { 1 };
+            return sweep.sizes().into_iter().filter(|size| *size >= min).collect();
         }
         if !self.sizes.is_empty() {
             return self.sizes.iter().map(|size| size.0 as u64).collect();
         }
-        let usual = match test {
+        let default = match test {
             _ if self.op == Op::Atomic => 8,
             Test::Bandwidth if self.ud => 1024,
             Test::Bandwidth => 65536,
             Test::Latency | Test::Rate => 8,
         };
-        vec![self.size.map_or(usual, |size| size.0 as u64)]
+        vec![self.size.map_or(default, |size| size.0 as u64)]
     }
 }
 
@@ -214,18 +214,18 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Parser)]
-    struct Line {
+    struct CommandLine {
         #[command(flatten)]
         shape: ShapeArgs,
     }
 
     fn sizes(words: &[&str], test: Test) -> Result<Vec<u64>, String> {
-        let line = Line::try_parse_from([&["bw"], words].concat());
+        let line = CommandLine::try_parse_from([&["bw"], words].concat());
         line.map(|line| line.shape.bytes(test)).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn sizes_as_people_ask_for_them() {
+    fn sizes_are_parsed() {
         let bw = |words: &[&str]| sizes(words, Test::Bandwidth).expect("sizes");
         assert_eq!(bw(&[]), [65536]);
         assert_eq!(bw(&["--size", "1MiB"]), [1 << 20]);

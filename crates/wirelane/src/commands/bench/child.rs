@@ -1,7 +1,7 @@
-//! A server that this program starts for itself, here or by ssh, and that ends with it.
+//! A server that this process starts, on this host or over ssh, and that ends with it.
 //!
-//! It gets a one-time key by its stdin, tells its address by its stdout, and ends when its stdin is closed: so it ends
-//! however we end, and nobody else can use it.
+//! It reads a one-time key from stdin, prints its address to stdout, and ends when its stdin is closed: so it ends
+//! however this process ends, and no other client can use it.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -17,23 +17,23 @@ use crate::settings::Global;
 use crate::timeout::with_timeout;
 use remote::{self, Shell};
 
-/// A server of our own.
-pub(super) struct Helper {
+/// A running server.
+pub(super) struct ServerProcess {
     child: Child,
-    /// Its end is the server's.
+    /// Closing it ends the server.
     stdin: Option<ChildStdin>,
     pub(super) address: SocketAddr,
     pub(super) credentials: Credentials,
 }
 
-impl Helper {
-    /// On this host.
-    pub(super) fn here(global: &Global) -> Result<Helper, Failure> {
+impl ServerProcess {
+    /// Starts a server on this host.
+    pub(super) fn start_local(global: &Global) -> Result<ServerProcess, Failure> {
         let program = std::env::current_exe()
             .map_err(|error| Failure::failed(format!("find this program: {error}")))?;
         let mut command = Command::new(program);
         command.args(["bench", "serve", "--for-parent", "--listen", "127.0.0.1:0"]);
-        // What went wrong there is told here too.
+        // Errors of the server appear on our stderr.
         command.args(["--log-level", "error"]);
         for (flag, file) in [
             ("--config", &global.config),
@@ -42,27 +42,32 @@ impl Helper {
         ] {
             command.args(file.iter().flat_map(|file| [flag.as_ref(), file.as_os_str()]));
         }
-        let started = start(command, None, &one_time_key()?, HERE)?;
+        let started = start(command, None, &one_time_key()?, LOCAL_START_TIMEOUT)?;
         started.ok_or_else(|| {
-            Failure::failed("start the other end: it ended at once; try `wirelane bench serve`")
+            Failure::failed("start the server: it ended immediately; try `wirelane bench serve`")
         })
     }
 
-    /// On another host, by the user's own ssh. Where the program is not there it is sent along, and removed. `digits` are
-    /// the key of who may use it.
-    pub(super) fn there(host: &str, listen: &str, digits: &str) -> Result<Helper, Failure> {
+    /// Starts a server on another host over the user's ssh. If the program is not installed there, it is uploaded, and
+    /// removed at the end. `digits` is the key for its client.
+    pub(super) fn start_remote(
+        host: &str,
+        listen: &str,
+        digits: &str,
+    ) -> Result<ServerProcess, Failure> {
         let shell = Shell::on(host)?;
         let serve = format!("bench serve --for-parent --log-level error --listen {listen}");
-        let there = quiet(shell.command(&[], &format!("exec wirelane {serve}")));
-        if let Some(helper) = start(there, None, digits, THERE)? {
-            return Ok(helper);
+        let installed = quiet(shell.command(&[], &format!("exec wirelane {serve}")));
+        if let Some(server) = start(installed, None, digits, REMOTE_START_TIMEOUT)? {
+            return Ok(server);
         }
         let (own, length) = remote::own_program()?;
         let script = remote::upload_script(length, &serve);
-        let started = start(quiet(shell.command(&[], &script)), Some(own), digits, THERE)?;
+        let started =
+            start(quiet(shell.command(&[], &script)), Some(own), digits, REMOTE_START_TIMEOUT)?;
         started.ok_or_else(|| {
             Failure::failed(format!(
-                "start `wirelane bench serve` on {host} by {}: it does not start; try `{}`, and start it there by hand",
+                "start `wirelane bench serve` on {host} via {}: it does not start; try `{}`, and start it there manually",
                 shell.program(),
                 shell.test_command()
             ))
@@ -70,10 +75,10 @@ impl Helper {
     }
 }
 
-impl Drop for Helper {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        // It ends by itself; what hangs is ended.
+        // It ends when its stdin is closed; kill it if it hangs.
         for _ in 0..300 {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
@@ -85,34 +90,34 @@ impl Drop for Helper {
     }
 }
 
-/// What ssh says of a host without the program is nothing to worry about.
+/// Discards stderr: ssh prints an error on a host without the program, which is expected.
 fn quiet(mut command: Command) -> Command {
     command.stderr(Stdio::null());
     command
 }
 
-/// Starts it and hears its address; none: it ended before it told one.
+/// Starts it and reads its address; `None`: it ended before it printed one.
 fn start(
     mut command: Command,
     program: Option<File>,
     digits: &str,
     limit: Duration,
-) -> Result<Option<Helper>, Failure> {
+) -> Result<Option<ServerProcess>, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
     let wrong = |error: io::Error| Failure::failed(format!("run {name}: {error}"));
     let (key, digits) = (Key::from_hex("parent", digits)?, digits.to_owned());
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(wrong)?;
     let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());
-    let told = match (stdin.take(), stdout) {
+    let handshake = match (stdin.take(), stdout) {
         (Some(into), Some(from)) => {
-            let waiting = || format!("starting the other end, for {} s at most …", limit.as_secs());
-            with_timeout(limit, waiting, move || hand_over(into, from, program, &digits))?
+            let waiting = || format!("starting the server, for {} s at most …", limit.as_secs());
+            with_timeout(limit, waiting, move || exchange(into, from, program, &digits))?
         }
         _ => None,
     };
-    if let Some((into, address)) = told.flatten() {
+    if let Some((into, address)) = handshake.flatten() {
         let credentials = Credentials::Key(key);
-        return Ok(Some(Helper { child, stdin: Some(into), address, credentials }));
+        return Ok(Some(ServerProcess { child, stdin: Some(into), address, credentials }));
     }
     let ended = child.try_wait().ok().flatten().and_then(|status| status.code());
     let _ = child.kill();
@@ -125,8 +130,8 @@ fn start(
     }
 }
 
-/// Sends the program, if it has to come along, and the key; hears the address.
-fn hand_over(
+/// Sends the program, if it must be uploaded, and the key; reads the address.
+fn exchange(
     mut into: ChildStdin,
     from: ChildStdout,
     program: Option<File>,
@@ -137,23 +142,23 @@ fn hand_over(
     }
     writeln!(into, "{digits}").ok()?;
     let mut line = String::new();
-    BufReader::new(from.take(LONGEST_LINE)).read_line(&mut line).ok()?;
+    BufReader::new(from.take(MAX_LINE_BYTES)).read_line(&mut line).ok()?;
     Some((into, line.trim().parse().ok()?))
 }
 
-/// A key for servers that end with us.
+/// A key for servers that end with this process.
 pub(super) fn one_time_key() -> Result<String, Failure> {
     let mut bytes = [0; 32];
     match getrandom(&mut bytes, GetRandomFlags::empty()) {
         Ok(32) => Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
         _ => Err(Failure::failed(
-            "make a key: the system gives no random numbers — see getrandom(2)",
+            "generate a key: the system has no random numbers — see getrandom(2)",
         )),
     }
 }
 
-/// What ssh ends with when it is ssh that failed.
+/// The exit code of ssh when ssh itself failed.
 const SSH_FAILED: i32 = 255;
-const HERE: Duration = Duration::from_secs(20);
-const THERE: Duration = Duration::from_secs(40);
-const LONGEST_LINE: u64 = 256;
+const LOCAL_START_TIMEOUT: Duration = Duration::from_secs(20);
+const REMOTE_START_TIMEOUT: Duration = Duration::from_secs(40);
+const MAX_LINE_BYTES: u64 = 256;

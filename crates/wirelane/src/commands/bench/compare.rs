@@ -1,4 +1,4 @@
-//! `wirelane bench compare`: TCP, and RDMA by each pair of ports, in one table.
+//! `wirelane bench compare`: TCP, and RDMA over each pair of ports, in one table.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use measure::PortPair;
 use report::{Document, Limit, Operation, Plan, Point, RunKind, Test, Transport, Verdict};
 
 use super::expect::Expect;
-use super::run::{OutputArgs, Run, Shown, begin};
+use super::run::{OutputArgs, PrintedPoint, Run, start_document};
 use super::target::TargetArgs;
-use super::{facts, ways};
+use super::{facts, transports};
 use crate::arguments::size::{Size, seconds};
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -26,11 +26,11 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "SIZE", default_value = "64KiB")]
     size: Size,
 
-    /// Seconds for each measurement; there are two for each way
+    /// Seconds for each measurement; there are two for each path
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     time: Duration,
 
-    /// End with 1 unless the best way is as good: 90%, 50Gb/s
+    /// Exit with 1 unless the best path reaches this: 90%, 50Gb/s
     #[arg(long, value_name = "RESULT")]
     expect: Option<Expect>,
 
@@ -45,13 +45,13 @@ pub(super) fn run(global: &Global, args: &CompareArgs) -> Result<Exit, Failure> 
     args.output.keep.check()?;
     let settings = Settings::load(global)?.settings;
     logging::start(global, &settings);
-    let ways = ways(global, &settings)?;
+    let transports = transports(global, &settings)?;
     let target = args.target.find(global, &settings)?;
     let is_local = target.is_local();
-    let mut document = begin(RunKind::Compare);
+    let mut document = start_document(RunKind::Compare);
     document.peer = Some(target.name.clone());
-    let mut run = Run::new(target, ways, Some((Transport::Tcp, "beside RDMA")))?;
-    let there = Side::parse(run.client.about());
+    let mut run = Run::new(target, transports, Some((Transport::Tcp, "for comparison with RDMA")))?;
+    let peer_side = Side::parse(run.client.about());
     let (pairs, why_none) = match pairs(&mut run, is_local) {
         Ok(pairs) => (pairs, None),
         Err(failure) => (Vec::new(), Some(failure.to_string())),
@@ -59,8 +59,8 @@ pub(super) fn run(global: &Global, args: &CompareArgs) -> Result<Exit, Failure> 
     let mut plans = args.plans(Transport::Tcp, None);
     plans.extend(pairs.iter().flat_map(|pair| args.plans(Transport::Verbs, Some(pair))));
     measure(&mut run, &plans, &mut document)?;
-    let mut verdict = judge(&document.points, there.as_ref());
-    verdict.notes.extend(why_none.map(|why| format!("TCP alone: {why}")));
+    let mut verdict = judge(&document.points, peer_side.as_ref());
+    verdict.notes.extend(why_none.map(|why| format!("TCP only: {why}")));
     if let Some(expect) = &args.expect {
         verdict.expectation = Some(expect.judge(&bandwidths(&document.points), &verdict)?);
     }
@@ -70,14 +70,14 @@ pub(super) fn run(global: &Global, args: &CompareArgs) -> Result<Exit, Failure> 
         output::answer(&table(&document.points))?;
     }
     for (at, point) in document.points.iter().enumerate().filter(|_| args.output.csv) {
-        args.output.show(Shown { point, is_first: at == 0 })?;
+        args.output.show(PrintedPoint { point, is_first: at == 0 })?;
     }
-    args.output.give(&document)?;
+    args.output.finish(&document)?;
     Ok(if is_met { Exit::Done } else { Exit::No })
 }
 
 impl CompareArgs {
-    /// Bandwidth, then latency, by one way.
+    /// Bandwidth, then latency, over one path.
     fn plans(&self, transport: Transport, pair: Option<&PortPair>) -> Vec<Plan> {
         let plan = |test, size| Plan {
             limit: Limit::Milliseconds(self.time.as_millis() as u64),
@@ -85,12 +85,12 @@ impl CompareArgs {
             peer_device: pair.map(|pair| pair.there.device.clone()),
             ..Plan::new(test, Operation::Write, transport, size)
         };
-        vec![plan(Test::Bandwidth, self.size.0 as u64), plan(Test::Latency, SMALL)]
+        vec![plan(Test::Bandwidth, self.size.0 as u64), plan(Test::Latency, LATENCY_BYTES)]
     }
 }
 
-/// Ports that reach each other. Both ends on one host have the same ports: there a port is paired with another device's,
-/// so that what goes between them goes over a wire, and with itself only where it has no other.
+/// Ports that reach each other. If both ends are on one host, a port is paired with a port of another device, so that
+/// the data crosses a wire, and with itself only if there is no other.
 fn pairs(run: &mut Run, is_local: bool) -> Result<Vec<PortPair>, Failure> {
     let all = run.client.pairs(None, None)?;
     if !is_local {
@@ -101,14 +101,14 @@ fn pairs(run: &mut Run, is_local: bool) -> Result<Vec<PortPair>, Failure> {
     let mut found = Vec::new();
     while !names.is_empty() {
         let name = names.remove(0);
-        let mut own = None;
+        let mut partner = None;
         for (at, other) in names.iter().enumerate() {
             if let Some(pair) = run.client.pairs(Some(&name), Some(other))?.into_iter().next() {
-                own = Some((at, pair));
+                partner = Some((at, pair));
                 break;
             }
         }
-        match own {
+        match partner {
             Some((at, pair)) => {
                 names.remove(at);
                 found.push(pair);
@@ -123,11 +123,11 @@ fn measure(run: &mut Run, plans: &[Plan], document: &mut Document) -> Result<(),
     let bar = output::steps(1000 * plans.len() as u64, "measuring");
     for (at, plan) in plans.iter().enumerate() {
         let why = match plan.transport {
-            Transport::Tcp => "beside RDMA",
+            Transport::Tcp => "for comparison with RDMA",
             _ => "each pair of ports",
         };
-        run.take(plan.transport, why);
-        let point = run.point(plan, bar.as_ref(), 1000 * at as u64)?;
+        run.set_transport(plan.transport, why);
+        let point = run.measure(plan, bar.as_ref(), 1000 * at as u64)?;
         document.points.push(point);
     }
     if let Some(bar) = bar {
@@ -140,16 +140,16 @@ fn bandwidths(points: &[Point]) -> Vec<Point> {
     points.iter().filter(|point| point.test == Test::Bandwidth).cloned().collect()
 }
 
-/// By the best pair of ports; TCP where there is no RDMA.
-fn judge(points: &[Point], there: Option<&Side>) -> Verdict {
+/// The verdict on the best pair of ports, or on TCP if there is no RDMA.
+fn judge(points: &[Point], peer_side: Option<&Side>) -> Verdict {
     let bandwidths = bandwidths(points);
     let rdma: Vec<Point> =
         bandwidths.iter().filter(|point| point.transport == Transport::Verbs).cloned().collect();
-    let judged = if rdma.is_empty() { &bandwidths } else { &rdma };
-    verdict::evaluate(judged, &facts::side(), there)
+    let evaluated = if rdma.is_empty() { &bandwidths } else { &rdma };
+    verdict::evaluate(evaluated, &facts::side(), peer_side)
 }
 
-/// A row for each way: two measurements beside those of TCP.
+/// A row for each path: two measurements, compared with those of TCP.
 fn table(points: &[Point]) -> String {
     let header = [
         "transport",
@@ -162,23 +162,23 @@ fn table(points: &[Point]) -> String {
         "peer s/GB",
     ];
     let mut rows = vec![header.map(str::to_owned)];
-    let ways: Vec<(&Point, &Point)> =
+    let paths: Vec<(&Point, &Point)> =
         points.chunks_exact(2).map(|pair| (&pair[0], &pair[1])).collect();
-    let Some((tcp, tcp_latency)) = ways.first() else { return String::new() };
+    let Some((tcp, tcp_latency)) = paths.first() else { return String::new() };
     let p50 = |point: &Point| point.latency.as_ref().map(|spread| spread.p50_ns as f64 / 1e3);
     let measurement = |value: Option<f64>, digits: usize| {
         value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
     };
-    for (bandwidth, latency) in &ways {
-        let faster = bandwidth.gbps.zip(tcp.gbps).map(|(ours, theirs)| ours / theirs);
-        let sooner = p50(latency).zip(p50(tcp_latency)).map(|(ours, theirs)| theirs / ours);
+    for (bandwidth, latency) in &paths {
+        let bandwidth_ratio = bandwidth.gbps.zip(tcp.gbps).map(|(ours, theirs)| ours / theirs);
+        let latency_ratio = p50(latency).zip(p50(tcp_latency)).map(|(ours, theirs)| theirs / ours);
         let p99 = latency.latency.as_ref().map(|spread| spread.p99_ns as f64 / 1e3);
         rows.push([
             name(bandwidth),
             measurement(bandwidth.gbps, 3),
-            measurement(faster, 2),
+            measurement(bandwidth_ratio, 2),
             measurement(p50(latency), 2),
-            measurement(sooner, 2),
+            measurement(latency_ratio, 2),
             measurement(p99, 2),
             measurement(bandwidth.cpu_seconds_per_gb, 3),
             measurement(bandwidth.peer_cpu_seconds_per_gb, 3),
@@ -194,5 +194,5 @@ fn name(point: &Point) -> String {
     }
 }
 
-/// What latency is measured with.
-const SMALL: u64 = 64;
+/// The size for latency.
+const LATENCY_BYTES: u64 = 64;

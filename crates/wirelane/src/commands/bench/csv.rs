@@ -2,15 +2,15 @@
 
 use report::Point;
 
-use super::run::Shown;
+use super::run::PrintedPoint;
 
 /// A measurement as a row; before the first, the names of columns.
-pub(super) fn rows(shown: Shown<'_>) -> String {
+pub(super) fn rows(printed: PrintedPoint<'_>) -> String {
     let mut text = String::new();
-    if shown.is_first {
+    if printed.is_first {
         text.push_str(&line(COLUMNS.iter().map(|(name, _)| (*name).to_owned())));
     }
-    text.push_str(&line(COLUMNS.iter().map(|(_, value)| value(shown.point))));
+    text.push_str(&line(COLUMNS.iter().map(|(_, value)| value(printed.point))));
     text
 }
 
@@ -26,7 +26,7 @@ fn quoted(cell: &str) -> String {
     }
 }
 
-/// Empty where it is not known.
+/// Empty if unknown.
 fn number<T: ToString>(value: Option<T>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }

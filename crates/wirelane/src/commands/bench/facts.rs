@@ -1,4 +1,4 @@
-//! What this host tells of itself: its name, what its ports should give, and how far counters have come.
+//! Facts about this host: its name, what its ports should reach, and its counters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use metric::Kind;
 use node::counters::{Counter, Folder};
 use node::{Node, Tree};
 
-/// Looks at this host. Reads much, so once for each run.
+/// Reads this host. Reads many files: call it once per run.
 pub(super) fn side() -> Side {
     let tree = Tree::live(None);
     let node = Node::read(&tree);
     Side::new(&Case::new(&node, &tree))
 }
 
-/// Its name, without looking at anything else.
+/// The name of this host; reads nothing else.
 pub(super) fn host() -> String {
     let name = rustix::system::uname();
     name.nodename().to_string_lossy().into_owned()
 }
 
-/// Reads counters of the ports that are named, `mlx5_0 port 1`, and for [`KERNEL`] those of TCP.
+/// Reads the counters of the named ports (`mlx5_0 port 1`), and for [`KERNEL`] those of TCP.
 pub(super) fn counters() -> CounterReader {
     Arc::new(|places: &[String]| {
         let tree = Tree::live(None);
@@ -46,7 +46,7 @@ fn port_counters(
     port: &str,
     found: &mut BTreeMap<String, u64>,
 ) {
-    // The first row of the table that has a metric counts: `counters/` goes before the driver's own.
+    // If several files have a metric, the first one is used: `counters/` comes before the driver's own.
     for folder in [Folder::Counters, Folder::CountersExt, Folder::HwCounters] {
         let path = format!("/sys/class/infiniband/{device}/ports/{port}/{}", folder.name());
         for name in tree.list(&path) {
@@ -63,7 +63,7 @@ fn port_counters(
     }
 }
 
-/// Of the whole host: the kernel counts them for no connection.
+/// Counters of the whole host: the kernel does not count them per connection.
 fn tcp_counters(tree: &Tree, found: &mut BTreeMap<String, u64>) {
     let Some(text) = tree.text("/proc/net/snmp").into_value() else { return };
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp:"));

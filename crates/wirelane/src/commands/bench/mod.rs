@@ -1,7 +1,8 @@
-//! `wirelane bench`: measures what the fabric gives, and says whether that is what it should give.
+//! `wirelane bench`: measures bandwidth, latency and message rate, and compares them with what the hardware should
+//! reach.
 //!
-//! One file for each subcommand. `target.rs` finds the other end, `args.rs` has what several of them ask, `facts.rs` what
-//! this host tells of itself; the measuring is in crate `measure`, its results in `report`, the judging in `doctor::verdict`.
+//! One file per subcommand. `target.rs` finds or starts the server, `args.rs` has the shared arguments, `facts.rs` the
+//! facts about this host. Measuring is in crate `measure`, results are in `report`, verdicts in `doctor::verdict`.
 
 mod args;
 mod child;
@@ -38,30 +39,30 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
-    /// Bandwidth: many operations in flight
+    /// Measure bandwidth: many operations in flight
     Bw(run::MeasureArgs),
-    /// Latency: one operation after the other
+    /// Measure latency: one operation at a time
     Lat(run::MeasureArgs),
-    /// Rate: as many small operations as there can be
+    /// Measure message rate: as many small operations as possible
     Rate(run::MeasureArgs),
-    /// TCP, and RDMA by each pair of ports, in one table
+    /// Compare TCP with RDMA over each pair of ports, in one table
     Compare(compare::CompareArgs),
-    /// Every pair of several hosts; names the slow link or host
+    /// Measure every pair of several hosts; names the slow link or host
     Mesh(mesh::MeshArgs),
-    /// Run nccl-tests or read what it printed, and say whether that is what the machine should give
+    /// Run nccl-tests or read its log, and compare the result with what the machine should reach
     Nccl(nccl::NcclArgs),
-    /// The same by PyTorch, where there is no nccl-tests
+    /// The same with PyTorch, where nccl-tests is not installed
     Torch(torch::TorchArgs),
-    /// Serve measurements that others start; takes its settings from them
+    /// Serve measurements for clients, which choose the settings
     Serve(serve::ServeArgs),
-    /// Make a page with plots of saved results
+    /// Write a page with plots of saved results
     Report(report::ReportArgs),
-    /// List earlier results, and say what got worse
+    /// List earlier results and report regressions
     History(history::HistoryArgs),
 }
 
 impl BenchArgs {
-    /// Whether it makes links itself, and starts no programs of others.
+    /// Whether it opens links itself; `nccl` and `torch` run other programs.
     pub(crate) fn makes_links(&self) -> bool {
         !matches!(self.command, BenchCommand::Nccl(_) | BenchCommand::Torch(_))
     }
@@ -82,8 +83,8 @@ pub(crate) fn run(global: &Global, args: &BenchArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// What this host has, as the settings say.
-fn ways(global: &Global, settings: &Settings) -> Result<Transports, Failure> {
+/// The transports of this host, as configured.
+fn transports(global: &Global, settings: &Settings) -> Result<Transports, Failure> {
     let links = endpoint::settings(global, settings, AuthMethod::TokensOrTickets)?;
     Ok(Transports {
         library: links.library,
@@ -95,7 +96,7 @@ fn ways(global: &Global, settings: &Settings) -> Result<Transports, Failure> {
     })
 }
 
-/// What cannot be meant is the user's; all else could not be done.
+/// An invalid plan is a usage error; everything else is a failure to measure.
 impl From<measure::Error> for Failure {
     fn from(error: measure::Error) -> Self {
         match error.kind {
@@ -111,12 +112,12 @@ impl From<::report::PlanError> for Failure {
     }
 }
 
-/// Where `bench serve` listens unless told otherwise.
+/// The default port of `bench serve`.
 const PORT: u16 = 50052;
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  measured, and as good as --expect asks
-  1  measured, and not as good as --expect asks
-  2  wrong use
+  0  measured, and --expect is met
+  1  measured, and --expect is not met
+  2  invalid usage
   3  could not measure";

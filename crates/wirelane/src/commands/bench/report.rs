@@ -1,5 +1,5 @@
-//! What is left of a run: `--report`, which writes a page of it, the history that keeps it, and `wirelane bench report`, which
-//! makes a page of saved documents.
+//! What a run leaves behind: the page of `--report` and the saved document in the history; and `wirelane bench report`,
+//! which writes a page of saved documents.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Read, Write};
@@ -13,36 +13,36 @@ use super::history::Store;
 use crate::output;
 use crate::output::{Exit, Failure};
 
-/// What is left of a run.
+/// What is saved of a run.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "What is kept")]
+#[command(next_help_heading = "Saved results")]
 pub(super) struct KeepArgs {
-    /// Write a page with plots of it, whole in itself, for any browser
+    /// Write a self-contained HTML page with plots
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// Do not keep it in the history (see `wirelane bench history`)
+    /// Do not save the result in the history (see `wirelane bench history`)
     #[arg(long)]
     no_save: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Documents that --json printed, or that the history keeps
+    /// Documents printed by --json or saved in the history
     #[arg(value_name = "FILE", required = true, num_args = 1..=MAX_FILES)]
     files: Vec<PathBuf>,
 
-    /// Where to write the page
+    /// The page to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Show results against those of this document
+    /// Compare results with those of this document
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &ReportArgs) -> Result<Exit, Failure> {
-    can_be_written(&args.output)?;
+    check_writable(&args.output)?;
     let documents = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let baseline = args.baseline.as_ref().map(|file| read(file)).transpose()?;
     write(&args.output, &documents, baseline.as_ref())?;
@@ -50,55 +50,56 @@ pub(super) fn run(args: &ReportArgs) -> Result<Exit, Failure> {
 }
 
 impl KeepArgs {
-    /// That the page can be written is made sure of before anybody waits for a measurement.
+    /// Checks that the page can be written, before anything is measured.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        self.report.as_deref().map_or(Ok(()), can_be_written)
+        self.report.as_deref().map_or(Ok(()), check_writable)
     }
 
-    /// Writes the page of a run, and keeps the run. A history that cannot be written takes nothing from the answer.
+    /// Writes the page of a run, and saves the run. If it cannot be saved, that is only a warning.
     pub(super) fn keep(&self, document: &Document) -> Result<(), Failure> {
         self.page(document)?;
         if self.no_save {
             return Ok(());
         }
-        match Store::of_the_user().and_then(|store| store.save(document)) {
-            Ok(id) => output::progress(&format!("kept as {id}: wirelane bench history")),
-            Err(why) => output::warning(&format!("{why}; --no-save keeps nothing")),
+        match Store::of_user().and_then(|store| store.save(document)) {
+            Ok(id) => output::progress(&format!("saved as {id}: see `wirelane bench history`")),
+            Err(why) => output::warning(&format!("{why}; to save nothing, pass --no-save")),
         }
         Ok(())
     }
 
-    /// Writes the page alone, against the baseline if there is one.
+    /// Writes only the page, compared with the baseline if there is one.
     pub(super) fn page(&self, document: &Document) -> Result<(), Failure> {
         let Some(page) = &self.report else { return Ok(()) };
-        let store = Store::of_the_user().ok();
+        let store = Store::of_user().ok();
         let baseline = store.and_then(|store| baseline_of(document, &store));
         write(page, std::slice::from_ref(document), baseline.as_ref())
     }
 }
 
-/// The baseline in the history that has results of this run.
+/// The baseline in the history that has results in common with this run.
 fn baseline_of(document: &Document, store: &Store) -> Option<Document> {
-    let past = store.load().ok()?;
-    let mut baselines = past.runs.into_iter().filter(|run| run.is_baseline);
+    let history = store.load().ok()?;
+    let mut baselines = history.runs.into_iter().filter(|run| run.is_baseline);
     let found = baselines.find(|run| !trend::changes(document, &run.document).is_empty());
     found.map(|run| run.document)
 }
 
-/// Writes the page, and says where it is.
+/// Writes the page, and prints its path.
 pub(super) fn write(
     path: &Path,
     documents: &[Document],
     baseline: Option<&Document>,
 ) -> Result<(), Failure> {
     let page = report::page::render(documents, baseline);
-    write_whole(path, page.as_bytes(), READABLE).map_err(|error| wrong(path, &error))?;
+    write_atomically(path, page.as_bytes(), READABLE)
+        .map_err(|error| write_failed(path, &error))?;
     output::note(&format!("report: {} ({} KiB)", path.display(), page.len().div_ceil(1024)));
     Ok(())
 }
 
-/// A file that is there only when it is whole. The mode is less what the user's mask takes.
-pub(super) fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+/// Writes a file atomically. The umask applies to the mode.
+pub(super) fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut file = tempfile::Builder::new()
         .prefix(".wirelane-")
         .permissions(Permissions::from_mode(mode))
@@ -116,23 +117,23 @@ pub(super) fn read(path: &Path) -> Result<Document, Failure> {
     Document::parse(&text).map_err(failed)
 }
 
-/// A file's text; of one that is larger than any document nothing.
+/// A file's text; an error if it is larger than any document.
 pub(super) fn read_limited(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     match text.len() as u64 > MAX_BYTES {
-        true => Err(io::Error::other("it is larger than 16 MiB: no result of `wirelane bench` is")),
+        true => Err(io::Error::other("larger than 16 MiB: not a result of `wirelane bench`")),
         false => Ok(text),
     }
 }
 
-fn can_be_written(path: &Path) -> Result<(), Failure> {
+fn check_writable(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
-        return Err(Failure::usage(format!("write {}: it is a folder", path.display())));
+        return Err(Failure::usage(format!("write {}: is a directory", path.display())));
     }
     if !folder(path).is_dir() {
         let folder = folder(path).display();
-        let text = format!("write {}: there is no folder {folder}", path.display());
+        let text = format!("write {}: no such directory: {folder}", path.display());
         return Err(Failure::usage(text));
     }
     Ok(())
@@ -143,7 +144,7 @@ fn folder(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-fn wrong(path: &Path, error: &io::Error) -> Failure {
+fn write_failed(path: &Path, error: &io::Error) -> Failure {
     Failure::failed(format!("write {}: {error}", path.display()))
 }
 

@@ -1,4 +1,4 @@
-//! `wirelane bench serve`: the other end, which stays, and takes its settings from those who measure.
+//! `wirelane bench serve`: a server for measurements; clients choose the settings.
 
 use std::io::{BufRead, Read};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use clap::Args;
 use fabric::session::{Credentials, Key, Keyring};
 use measure::{Observer, RelayCredentials, Server, ServerSettings, Transports};
 
-use super::{PORT, facts, ways};
+use super::{PORT, facts, transports};
 use crate::arguments::size::Size;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -24,27 +24,27 @@ use access::files::{key_file, token};
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Where to listen
+    /// Address to listen on
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:50052", value_parser = address)]
     listen: SocketAddr,
 
-    /// Accept clients with a token of this file (`wirelane token new`)
+    /// Accept clients with a token from this file (`wirelane token new`)
     #[arg(long, value_name = "FILE", conflicts_with = "allow_anonymous")]
     token_file: Option<PathBuf>,
 
-    /// Let everybody in, also on addresses that other machines reach
+    /// Accept every client, also on addresses that other machines can reach
     #[arg(long)]
     allow_anonymous: bool,
 
-    /// How many may measure at once
+    /// Maximum number of concurrent clients
     #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u16).range(1..=1024))]
     max_clients: u16,
 
-    /// How much memory one measurement may take
+    /// Maximum memory per measurement
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     memory: Size,
 
-    /// Serve the process that started this one, and end with it: a key comes by stdin, the address goes to stdout
+    /// Serve the parent process, and end with it: reads a key from stdin, prints the address to stdout
     #[arg(long, hide = true, conflicts_with_all = ["token_file", "allow_anonymous"])]
     for_parent: bool,
 }
@@ -52,7 +52,7 @@ pub(crate) struct ServeArgs {
 pub(super) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
     let settings = Settings::load(global)?.settings;
     let keys = args.keys(&settings)?;
-    let ways = ways(global, &settings)?;
+    let transports = transports(global, &settings)?;
     let log = logging::start_in_background(global, &settings)
         .map_err(|error| Failure::failed(format!("start a thread for the log: {error}")))?;
     let about = serde_json::to_value(facts::side())
@@ -63,8 +63,8 @@ pub(super) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
         require_authentication: !keys.is_empty() || settings.require_authentication,
         max_clients: args.max_clients.into(),
         max_memory: args.memory.0 as u64,
-        has_rdma: has_rdma(&ways)?,
-        transports: ways,
+        has_rdma: has_rdma(&transports)?,
+        transports: ways: transports,
         about,
         read_counters: facts::counters(),
         relay_credentials: onward(keys.clone()),
@@ -72,12 +72,12 @@ pub(super) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
     let served = match args.for_parent {
         true => serve_parent(&server),
         false => {
-            let callers = if keys.is_empty() {
-                "callers need no key"
+            let access = if keys.is_empty() {
+                "no authentication"
             } else {
-                "callers need a token or the key"
+                "clients need a token or the key"
             };
-            output::note(&format!("bench {} ({callers})", server.address()));
+            output::note(&format!("bench {} ({access})", server.address()));
             serve(server)
         }
     };
@@ -86,15 +86,17 @@ pub(super) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
 }
 
 impl ServeArgs {
-    /// Who may measure: nobody is named where everybody may. The world is let in by a word only.
+    /// The keys of clients; empty: every client is accepted. On addresses that other machines can reach, that needs
+    /// `--allow-anonymous`.
     fn keys(&self, settings: &Settings) -> Result<Vec<Key>, Failure> {
         if self.for_parent {
-            return Ok(vec![parents_key()?]);
+            return Ok(vec![read_key()?]);
         }
-        let set = Some(&settings.token_file).filter(|file| !file.is_empty()).map(PathBuf::from);
+        let configured =
+            Some(&settings.token_file).filter(|file| !file.is_empty()).map(PathBuf::from);
         let mut keys = Vec::new();
         if !self.allow_anonymous {
-            if let Some(file) = self.token_file.clone().or(set) {
+            if let Some(file) = self.token_file.clone().or(configured) {
                 let holders = token::holders(&file)?.into_iter();
                 keys.extend(holders.filter_map(|holder| match holder.proof {
                     Proof::Key(key) => Some(key),
@@ -105,16 +107,15 @@ impl ServeArgs {
                 keys.push(key_file::read(&PathBuf::from(&settings.key_file))?);
             }
         }
-        let open = keys.is_empty() && !self.allow_anonymous;
+        let is_open = keys.is_empty() && !self.allow_anonymous;
         if self.allow_anonymous && settings.require_authentication {
-            let text = "--allow-anonymous contradicts security.rdma.require_authentication: drop one of them";
+            let text = "--allow-anonymous contradicts security.rdma.require_authentication: remove one of them";
             return Err(Failure::usage(text));
         }
-        if open && !self.listen.ip().is_loopback() {
+        if is_open && !self.listen.ip().is_loopback() {
             return Err(Failure::usage(format!(
-                "listen on {}: other machines reach it, and nobody would be asked who they are. Two ways to go on: \
-                 --token-file FILE, made with `wirelane token new NAME`; or --allow-anonymous, on a network that you \
-                 trust",
+                "listen on {}: other machines can reach this address, and no authentication is configured. Pass \
+                 --token-file FILE (see `wirelane token new NAME`), or --allow-anonymous on a trusted network",
                 self.listen
             )));
         }
@@ -122,11 +123,12 @@ impl ServeArgs {
     }
 }
 
-/// Whether RDMA can be used; a device that does not answer keeps nobody from the rest.
-fn has_rdma(ways: &Transports) -> Result<bool, Failure> {
-    let ways = ways.clone();
-    let waiting = || "asking the RDMA devices …".to_owned();
-    Ok(with_timeout(DEVICES, waiting, move || ways.why_no_rdma().is_none())?.unwrap_or(false))
+/// Whether RDMA is usable; false if a device does not answer in time, so that other transports still work.
+fn has_rdma(transports: &Transports) -> Result<bool, Failure> {
+    let transports = transports.clone();
+    let waiting = || "querying RDMA devices …".to_owned();
+    Ok(with_timeout(DEVICE_TIMEOUT, waiting, move || transports.why_no_rdma().is_none())?
+        .unwrap_or(false))
 }
 
 fn keyring(keys: &[Key]) -> Result<Keyring, Failure> {
@@ -137,7 +139,8 @@ fn keyring(keys: &[Key]) -> Result<Keyring, Failure> {
     Ok(keyring)
 }
 
-/// A third end is called with the very key that the caller showed, so nobody gets further by us than by themselves.
+/// Credentials for a relayed measurement: the key that the client used here, so that relaying gives a client no further
+/// access.
 fn onward(keys: Vec<Key>) -> RelayCredentials {
     Arc::new(move |name| {
         let key = keys.iter().find(|key| key.name() == name);
@@ -145,23 +148,25 @@ fn onward(keys: Vec<Key>) -> RelayCredentials {
     })
 }
 
-/// Serves until a signal, on a thread of its own; those who measure then are cut off.
+/// Serves on a separate thread until a signal; measurements that are running then are aborted.
 fn serve(server: Server) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::failed(format!("start the event loop: {error}")))?;
     let _guard = runtime.enter();
     let mut signals = Signals::new()?;
-    let over = Arc::new(AtomicBool::new(false));
-    let end = over.clone();
+    let is_ended = Arc::new(AtomicBool::new(false));
+    let end = is_ended.clone();
     let thread = std::thread::Builder::new()
         .name("bench-serve".to_owned())
-        .spawn(move || measure::serve(&server, &told(), || !end.load(Ordering::Relaxed)))
+        .spawn(move || {
+            measure::serve(&server, &log_measurements(), || !end.load(Ordering::Relaxed))
+        })
         .map_err(|error| Failure::failed(format!("start a thread: {error}")))?;
     runtime.block_on(async {
         while !thread.is_finished() {
-            let _ = tokio::time::timeout(LOOK, signals.next()).await.map(|()| {
-                over.store(true, Ordering::Relaxed);
+            let _ = tokio::time::timeout(POLL_INTERVAL, signals.next()).await.map(|()| {
+                is_ended.store(true, Ordering::Relaxed);
             });
         }
     });
@@ -169,10 +174,10 @@ fn serve(server: Server) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Serves until the parent's end of our stdin is closed, as it is however the parent ends.
+/// Serves until stdin is closed, which happens however the parent ends.
 fn serve_parent(server: &Server) -> Result<(), Failure> {
-    let over = Arc::new(AtomicBool::new(false));
-    let end = over.clone();
+    let is_ended = Arc::new(AtomicBool::new(false));
+    let end = is_ended.clone();
     let watch = move || {
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         end.store(true, Ordering::Relaxed);
@@ -182,29 +187,29 @@ fn serve_parent(server: &Server) -> Result<(), Failure> {
         .spawn(watch)
         .map_err(|error| Failure::failed(format!("start a thread: {error}")))?;
     output::answer(&format!("{}\n", server.address()))?;
-    Ok(measure::serve(server, &told(), || !over.load(Ordering::Relaxed))?)
+    Ok(measure::serve(server, &log_measurements(), || !is_ended.load(Ordering::Relaxed))?)
 }
 
-/// The first line of stdin: hexadecimal digits.
-fn parents_key() -> Result<Key, Failure> {
+/// Reads a key from the first line of stdin, in hexadecimal digits.
+fn read_key() -> Result<Key, Failure> {
     let mut line = String::new();
     std::io::stdin()
         .lock()
-        .take(LONGEST_LINE)
+        .take(MAX_LINE_BYTES)
         .read_line(&mut line)
         .map_err(|error| Failure::failed(format!("read a key from stdin: {error}")))?;
     Key::from_hex("parent", line.trim()).map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// A line in the log for each measurement.
-fn told() -> Observer {
-    Arc::new(|who, plan, done| {
+/// Logs a line for each measurement.
+fn log_measurements() -> Observer {
+    Arc::new(|client, plan, result| {
         let (test, operation) = (plan.test.name(), plan.operation.name());
         let (transport, size) = (plan.transport.name(), plan.size);
-        match done {
-            Ok(()) => tracing::info!(client = who, test, operation, transport, size, "measured"),
+        match result {
+            Ok(()) => tracing::info!(client, test, operation, transport, size, "measured"),
             Err(error) => {
-                tracing::warn!(client = who, test, operation, transport, size, %error, "not measured");
+                tracing::warn!(client, test, operation, transport, size, %error, "measurement failed");
             }
         }
     })
@@ -216,6 +221,6 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| format!("write HOST:PORT with an IP address, such as 127.0.0.1:{PORT}"))
 }
 
-const DEVICES: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(200);
-const LONGEST_LINE: u64 = 256;
+const DEVICE_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+const MAX_LINE_BYTES: u64 = 256;

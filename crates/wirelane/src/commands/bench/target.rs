@@ -1,4 +1,4 @@
-//! The other end of a measurement: a server that runs, or one that is started for it.
+//! The server of a measurement: one that is running, or one that is started for it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use clap::Args;
 use fabric::session::Credentials;
 use measure::{Client, Kind, Transports};
 
-use super::child::{Helper, one_time_key};
+use super::child::{ServerProcess, one_time_key};
 use super::{PORT, facts};
 use crate::arguments::peer::Peer;
 use crate::arguments::size::seconds;
@@ -21,12 +21,12 @@ use access::files::{key_file, token};
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct TargetArgs {
-    /// The other end, where `wirelane bench serve` listens; the port is 50052 unless given. Where none answers, and no port
-    /// is given, one is started there by ssh
+    /// Host of the server, `wirelane bench serve`; default port 50052. If none answers and no port is given, one is
+    /// started there over ssh
     #[arg(value_name = "HOST[:PORT]", required_unless_present = "local", conflicts_with = "local")]
     host: Option<Host>,
 
-    /// Start the other end here, as a process of its own
+    /// Start the server on this host, as a separate process
     #[arg(long)]
     local: bool,
 
@@ -34,14 +34,14 @@ pub(super) struct TargetArgs {
     pub(super) caller: CallerArgs,
 }
 
-/// As whom a server is called.
+/// Credentials and timeout for a server.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CallerArgs {
-    /// Token file, with NAME TOKEN on its first line; also by the variable WIRELANE_TOKEN_FILE
+    /// Token file, with NAME TOKEN on its first line [env: WIRELANE_TOKEN_FILE]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// How many seconds connecting may take
+    /// Timeout for connecting, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     timeout: Duration,
 }
@@ -62,29 +62,29 @@ impl std::str::FromStr for Host {
     }
 }
 
-/// The other end, found.
+/// A server to measure with.
 pub(super) struct Target {
-    /// For people.
+    /// The name to print.
     pub(super) name: String,
     addresses: Vec<SocketAddr>,
     credentials: Credentials,
     timeout: Duration,
-    /// Ends with us.
-    helper: Option<Helper>,
+    /// A server that this process started; it ends with it.
+    child: Option<ServerProcess>,
 }
 
 impl TargetArgs {
     /// Finds it, or starts it.
     pub(super) fn find(&self, global: &Global, settings: &Settings) -> Result<Target, Failure> {
         match &self.host {
-            None => Target::start(global, &self.caller),
+            None => Target::start_local(global, &self.caller),
             Some(host) => Target::find(host, &self.caller, global, settings),
         }
     }
 }
 
 impl CallerArgs {
-    /// By a token, the settings' key, or nothing.
+    /// A token, the key of the settings, or none.
     pub(super) fn credentials(
         &self,
         global: &Global,
@@ -99,19 +99,19 @@ impl CallerArgs {
 }
 
 impl Target {
-    /// A process of our own, here.
-    fn start(global: &Global, caller: &CallerArgs) -> Result<Target, Failure> {
-        let helper = Helper::here(global)?;
+    /// Starts a server on this host.
+    fn start_local(global: &Global, caller: &CallerArgs) -> Result<Target, Failure> {
+        let child = ServerProcess::start_local(global)?;
         Ok(Target {
             name: facts::host(),
-            addresses: vec![helper.address],
-            credentials: helper.credentials.clone(),
+            addresses: vec![child.address],
+            credentials: child.credentials.clone(),
             timeout: caller.timeout,
-            helper: Some(helper),
+            child: Some(child),
         })
     }
 
-    /// One that runs there, or is started there.
+    /// A server that runs on the host, or is started there.
     fn find(
         host: &Host,
         caller: &CallerArgs,
@@ -122,12 +122,13 @@ impl Target {
         if host.has_port || target.answers() {
             return Ok(target);
         }
-        output::progress(&format!("no server answers at {}: starting one by ssh …", host.peer));
-        target.start_there(host, &one_time_key()?)
+        output::progress(&format!("no server answers at {}: starting one over ssh …", host.peer));
+        target.start_remote(host, &one_time_key()?)
     }
 
-    /// All of several. Where no ports were given and one of them does not answer, all are started anew, with one key: each
-    /// shows the next what we showed it, so none may know another.
+    /// The servers of several hosts. If no ports were given and one of them does not answer, new servers are started on
+    /// all, with one key: each server authenticates to the next with the key that the client used, so all need the same
+    /// one.
     pub(super) fn find_all(
         hosts: &[Host],
         caller: &CallerArgs,
@@ -140,14 +141,14 @@ impl Target {
         if hosts.iter().any(|host| host.has_port) || all_answer() {
             return Ok(running);
         }
-        output::progress("not every host has a server: starting one on each by ssh …");
+        output::progress("not every host has a server: starting one on each over ssh …");
         let key = one_time_key()?;
         let pairs: Vec<(&Host, &Target)> = hosts.iter().zip(&running).collect();
-        let started = remote::in_parallel(&pairs, |(host, target)| target.start_there(host, &key));
+        let started = remote::in_parallel(&pairs, |(host, target)| target.start_remote(host, &key));
         started.into_iter().collect()
     }
 
-    /// One that should run there.
+    /// A server that should be running on the host.
     pub(super) fn running(
         host: &Host,
         caller: &CallerArgs,
@@ -163,39 +164,40 @@ impl Target {
             exit::immediately(Err(Failure::failed(text)))
         })?;
         let name = host.peer.host().to_owned();
-        Ok(Target { name, addresses, credentials, timeout, helper: None })
+        Ok(Target { name, addresses, credentials, timeout, child: None })
     }
 
-    /// Whether somebody listens at one of the addresses.
+    /// Whether one of the addresses accepts a connection.
     fn answers(&self) -> bool {
-        let soon = self.timeout.min(Duration::from_secs(3));
+        let timeout = self.timeout.min(Duration::from_secs(3));
         self.addresses
             .iter()
-            .any(|address| std::net::TcpStream::connect_timeout(address, soon).is_ok())
+            .any(|address| std::net::TcpStream::connect_timeout(address, timeout).is_ok())
     }
 
-    fn start_there(&self, host: &Host, key: &str) -> Result<Target, Failure> {
-        let any =
+    fn start_remote(&self, host: &Host, key: &str) -> Result<Target, Failure> {
+        let listen =
             if self.addresses.iter().any(SocketAddr::is_ipv4) { "0.0.0.0:0" } else { "[::]:0" };
-        let helper = Helper::there(host.peer.host(), any, key).map_err(|failure| {
-            Failure::failed(format!(
-                "nobody answers at {}: start `wirelane bench serve` there ({failure})",
-                host.peer
-            ))
-        })?;
-        let port = helper.address.port();
+        let child =
+            ServerProcess::start_remote(host.peer.host(), listen, key).map_err(|failure| {
+                Failure::failed(format!(
+                    "no server answers at {}: start `wirelane bench serve` there ({failure})",
+                    host.peer
+                ))
+            })?;
+        let port = child.address.port();
         let addresses = self.addresses.iter().map(|address| SocketAddr::new(address.ip(), port));
         Ok(Target {
             addresses: addresses.collect(),
-            credentials: helper.credentials.clone(),
-            helper: Some(helper),
+            credentials: child.credentials.clone(),
+            child: Some(child),
             name: self.name.clone(),
             timeout: self.timeout,
         })
     }
 
-    /// By what another host reaches it: as it was named, at the port it has.
-    pub(super) fn seen_by_others(&self) -> String {
+    /// Its address for other hosts: the name that the user gave, and its port.
+    pub(super) fn peer_address(&self) -> String {
         let port = self.address().port();
         match self.name.contains(':') {
             true => format!("[{}]:{port}", self.name),
@@ -208,30 +210,30 @@ impl Target {
         self.addresses[0]
     }
 
-    /// By what ssh knows it, if we started it there.
+    /// Its host name for ssh, if it was started over ssh.
     pub(super) fn ssh_host(&self) -> Option<&str> {
-        (self.helper.is_some() && !self.is_local()).then_some(self.name.as_str())
+        (self.child.is_some() && !self.is_local()).then_some(self.name.as_str())
     }
 
-    /// Whether it was started by us on this host.
+    /// Whether it was started on this host by this process.
     pub(super) fn is_local(&self) -> bool {
-        self.helper.is_some() && self.addresses.iter().all(|address| address.ip().is_loopback())
+        self.child.is_some() && self.addresses.iter().all(|address| address.ip().is_loopback())
     }
 
     /// Connects to the first address that answers.
-    pub(super) fn connect(&self, ways: &Transports) -> Result<Client, Failure> {
+    pub(super) fn connect(&self, transports: &Transports) -> Result<Client, Failure> {
         let (addresses, credentials) = (self.addresses.clone(), self.credentials.clone());
-        let (ways, limit) = (ways.clone(), self.timeout);
+        let (transports, limit) = (transports.clone(), self.timeout);
         let waiting =
             || format!("connecting to {}, for {} s at most …", self.name, limit.as_secs());
-        let dial = move || dial(&addresses, &credentials, &ways, limit);
+        let dial = move || dial(&addresses, &credentials, &transports, limit);
         let client = with_timeout(limit, waiting, dial)?.unwrap_or_else(|| {
             let text = format!("connect to {}: no answer in time", self.name);
             exit::immediately(Err(Failure::failed(text)))
         });
         client.map_err(|error| match error.kind {
             Kind::Gone => Failure::failed(format!(
-                "{error} — is `wirelane bench serve` running there, and not kept from us by a firewall?"
+                "{error} — is `wirelane bench serve` running there? Does a firewall block it?"
             )),
             Kind::Misuse | Kind::Refused => Failure::failed(error.to_string()),
         })
@@ -241,7 +243,7 @@ impl Target {
 fn dial(
     addresses: &[SocketAddr],
     credentials: &Credentials,
-    ways: &Transports,
+    transports: &Transports,
     limit: Duration,
 ) -> Result<Client, measure::Error> {
     let deadline = Instant::now() + limit;
@@ -251,12 +253,12 @@ fn dial(
         if left.is_zero() {
             break;
         }
-        match Client::connect(*address, credentials, ways.clone(), facts::counters(), left) {
+        match Client::connect(*address, credentials, transports.clone(), facts::counters(), left) {
             Ok(client) => return Ok(client),
-            // Somebody is there, and says no.
+            // The server is there, and refuses.
             Err(error) if error.kind == Kind::Refused => return Err(error),
             Err(error) => last = Some(error),
         }
     }
-    Err(last.unwrap_or_else(|| measure::Error::unreached("no time was left to connect")))
+    Err(last.unwrap_or_else(|| measure::Error::unreached("connect timed out")))
 }

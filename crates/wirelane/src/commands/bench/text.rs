@@ -1,15 +1,15 @@
-//! Measurements for people.
+//! Measurements as text.
 
 use std::fmt::Write;
 
 use report::{Point, Rail, Spread, Test, Transport, Verdict};
 
-use super::run::Shown;
+use super::run::PrintedPoint;
 use crate::arguments::size;
 
-/// A measurement as a row; before the first what it is of, and the names of columns.
-pub(super) fn rows(shown: Shown<'_>) -> String {
-    let Shown { point, is_first } = shown;
+/// A measurement as a row; before the first, a title and the names of columns.
+pub(super) fn rows(printed: PrintedPoint<'_>) -> String {
+    let PrintedPoint { point, is_first } = printed;
     let mut text = String::new();
     if is_first {
         text.push_str(&head(point));
@@ -17,15 +17,15 @@ pub(super) fn rows(shown: Shown<'_>) -> String {
     }
     text.push_str(&line(cells(point).iter().map(String::as_str)));
     if point.verified == Some(false) {
-        text.push_str("  the bytes that arrived are not those that were sent\n");
+        text.push_str("  verification failed: the received data differs from the sent data\n");
     }
     text
 }
 
-/// What was measured, and by which way.
+/// The test, the transport and its rails.
 fn head(point: &Point) -> String {
     let mut text = format!(
-        "{} of {}s by {}, {} → {}: {}\n",
+        "{} of {}s over {}, {} → {}: {}\n",
         match point.test {
             Test::Bandwidth => "bandwidth",
             Test::Latency => "latency",
@@ -53,7 +53,7 @@ fn transport(point: &Point) -> &'static str {
     }
 }
 
-/// A way: ports, GID, MTU, rate, and why.
+/// A rail: ports, GID, MTU, rate, and why it was chosen.
 pub(super) fn rail_line(rail: &Rail) -> String {
     let mut text = format!("{} – {}", rail.here, rail.there);
     if let Some(gid) = &rail.gid {
@@ -137,7 +137,7 @@ fn cells(point: &Point) -> Vec<String> {
     cells
 }
 
-/// Columns of one width, so that rows can be shown one by one.
+/// Columns of fixed width, so that rows can be printed one by one.
 fn line<'c>(cells: impl Iterator<Item = &'c str>) -> String {
     let mut text = String::new();
     for cell in cells {
@@ -147,7 +147,7 @@ fn line<'c>(cells: impl Iterator<Item = &'c str>) -> String {
     text
 }
 
-/// What is thought of it.
+/// The verdict, with limits and likely causes.
 pub(super) fn verdict(verdict: &Verdict) -> String {
     let mut text = format!("\n{}\n", verdict.summary);
     for cap in verdict.caps.iter().take(4) {
@@ -163,9 +163,8 @@ pub(super) fn verdict(verdict: &Verdict) -> String {
         let _ = writeln!(text, "note: {note}");
     }
     if let Some(expectation) = &verdict.expectation {
-        let met = if expectation.met { "reached" } else { "not reached" };
-        let _ =
-            writeln!(text, "expected {}: {met}, with {}", expectation.asked, expectation.reached);
+        let met = if expectation.met { "met" } else { "not met" };
+        let _ = writeln!(text, "expected {}: {met} ({})", expectation.asked, expectation.reached);
     }
     text
 }

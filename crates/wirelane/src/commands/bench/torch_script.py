@@ -1,7 +1,7 @@
-"""Measures collective operations by torch.distributed, as nccl-tests does.
+"""Measures collective operations with torch.distributed, as nccl-tests does.
 
 Shipped inside wirelane (`wirelane bench torch --print-script`) and run by the user's own Python: once, to start the ranks of
-one host itself, or once for each rank by mpirun, torchrun or srun. Rank 0 prints one JSON object a line on stdout;
+one host itself, or once per rank by mpirun, torchrun or srun. Rank 0 prints one JSON object per line on stdout;
 `wirelane bench torch --read` reads them.
 """
 
@@ -16,7 +16,7 @@ import time
 
 
 def rank_of_launcher():
-    """Rank, ranks and rank on this host, as torchrun, Open MPI or Slurm tell them."""
+    """Rank, number of ranks and local rank, from the variables of torchrun, Open MPI or Slurm."""
     for names in (
         ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
         ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
@@ -35,12 +35,12 @@ def arguments():
     parser.add_argument("--to-bytes", type=int, default=1 << 30)
     parser.add_argument("--iterations", type=int, default=20)
     parser.add_argument("--warmup", type=int, default=5)
-    parser.add_argument("--processes", type=int, help="start so many ranks on this host")
+    parser.add_argument("--processes", type=int, help="number of ranks to start on this host")
     return parser.parse_args()
 
 
 def start_ranks(ranks):
-    """Becomes one rank in each child; the parent waits for all, and ends the others when one fails."""
+    """Forks one child per rank and returns in each; the parent waits for all, and kills the others when one fails."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -67,7 +67,7 @@ def start_ranks(ranks):
     sys.exit(0)
 
 
-def say(kind, **fields):
+def emit(kind, **fields):
     print(json.dumps({"wirelane_torch": kind, **fields}), flush=True)
 
 
@@ -143,25 +143,25 @@ OPERATIONS = {"all_reduce": AllReduce, "all_gather": AllGather, "reduce_scatter"
 
 
 def measure(torch, dist, work, options, device):
-    """Seconds that one operation takes on the average, over all ranks; and how many values are wrong."""
+    """Average seconds of one operation over all ranks, and the number of wrong values."""
 
-    def settle():
+    def synchronize():
         if device.type == "cuda":
             torch.cuda.synchronize(device)
 
     for _ in range(options.warmup):
         work()
-    settle()
-    # Observer which, NCCL need not guess and warn.
+    synchronize()
+    # With device_ids, NCCL does not guess the device and warn.
     dist.barrier(device_ids=[device.index] if device.type == "cuda" else None)
-    begun = time.perf_counter()
+    started = time.perf_counter()
     for _ in range(options.iterations):
         work()
-    settle()
-    seconds = (time.perf_counter() - begun) / options.iterations
+    synchronize()
+    seconds = (time.perf_counter() - started) / options.iterations
     work.reset()
     work()
-    settle()
+    synchronize()
     wrong = int((work.result() != work.right).sum().item())
     both = torch.tensor([seconds, float(wrong)], dtype=torch.float64, device=device)
     dist.all_reduce(both)
@@ -178,13 +178,13 @@ def sizes(first, last):
 def main():
     options = arguments()
     if options.processes:
-        start_ranks(options.processes)  # before PyTorch has threads, which no child would have
+        start_ranks(options.processes)  # before PyTorch starts threads, which a fork would lose
     import torch
     import torch.distributed as dist
 
     rank, ranks, local = rank_of_launcher()
     if options.backend == "nccl" and not torch.cuda.is_available():
-        sys.exit("RuntimeError: PyTorch sees no GPU here; --backend gloo measures without")
+        sys.exit("RuntimeError: PyTorch sees no GPU; --backend gloo measures without")
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29577")
     device = torch.device("cuda", local) if options.backend == "nccl" else torch.device("cpu")
@@ -192,20 +192,18 @@ def main():
         torch.cuda.set_device(device)
     limit = datetime.timedelta(seconds=120)
     dist.init_process_group(options.backend, rank=rank, world_size=ranks, timeout=limit)
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
-    who = {"rank": rank, "host": socket.gethostname(), "device": local, "name": name}
-    everybody = [None] * ranks
-    dist.all_gather_object(everybody, who)
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"    identity = {"rank": rank, "host": socket.gethostname(), "device": local, "name": name}
+    identities = [None] * ranks
+    dist.all_gather_object(identities, identity)
     if rank == 0:
-        nccl = ".".join(map(str, torch.cuda.nccl.version())) if device.type == "cuda" else None
-        say(
+        nccl = ".".join(map(str, torch.cuda.nccl.version())) if device.type == "cuda" else None        emit(
             "start",
             torch=torch.__version__,
             backend=options.backend,
             nccl=nccl,
             operation=options.op,
             started=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            ranks=everybody,
+            ranks=identities,
         )
     kind = OPERATIONS[options.op]
     speeds = []
@@ -215,8 +213,7 @@ def main():
         seconds, wrong = measure(torch, dist, work, options, device)
         algorithm = count * 4 / seconds / 1e9
         speeds.append(algorithm * kind.factor(ranks))
-        if rank == 0:
-            say(
+        if rank == 0:            emit(
                 "row",
                 size_bytes=count * 4,
                 count=count,
@@ -228,8 +225,7 @@ def main():
                 bus_gb_per_second=speeds[-1],
                 wrong=wrong,
             )
-    if rank == 0:
-        say("end", average_bus_gb_per_second=sum(speeds) / max(len(speeds), 1))
+    if rank == 0:        emit("end", average_bus_gb_per_second=sum(speeds) / max(len(speeds), 1))
     dist.destroy_process_group()
 
 

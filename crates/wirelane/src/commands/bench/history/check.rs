@@ -1,4 +1,4 @@
-//! Whether the newest runs are worse than those before.
+//! Whether the newest runs are worse than earlier ones.
 
 use std::path::Path;
 
@@ -6,22 +6,22 @@ use report::RunKind;
 use report::trend::{self, Change};
 use serde::Serialize;
 
-use super::store::Past;
+use super::store::History;
 
-/// A result's newest value beside what it was before.
+/// A result's newest value, compared with earlier ones.
 #[derive(Debug, Serialize)]
 pub(super) struct Trend {
-    /// The run it is of.
+    /// ID of its run.
     pub(super) run: String,
     #[serde(flatten)]
     pub(super) change: Change,
-    /// The change as a part of what was before: 0.1 is a tenth more.
+    /// The change relative to the earlier value: 0.1 is 10 % more.
     change_ratio: f64,
     pub(super) is_regression: bool,
 }
 
 impl Trend {
-    /// Worse by more than a part of what was before, and by more than runs differ by anyway, is a regression.
+    /// A regression is worse by more than `more_than` relative to before, and by more than the noise between runs.
     pub(super) fn new(run: &str, change: Change, more_than: f64) -> Trend {
         Trend {
             run: run.to_owned(),
@@ -32,16 +32,17 @@ impl Trend {
     }
 }
 
-/// The newest value of every result that there is something to compare with.
-pub(super) fn newest(past: &Past, last: usize, more_than: f64) -> Vec<Trend> {
-    let runs: Vec<_> = past.runs.iter().map(|run| &run.document).collect();
-    let baselines = past.runs.iter().filter(|run| run.is_baseline).map(|run| &run.document);
+/// The newest value of every result that has an earlier one.
+pub(super) fn newest(history: &History, last: usize, more_than: f64) -> Vec<Trend> {
+    let runs: Vec<_> = history.runs.iter().map(|run| &run.document).collect();
+    let baselines = history.runs.iter().filter(|run| run.is_baseline).map(|run| &run.document);
     let found = trend::newest(&runs, &baselines.collect::<Vec<_>>(), last);
-    let trend = |(run, change): (usize, Change)| Trend::new(&past.runs[run].id, change, more_than);
+    let trend =
+        |(run, change): (usize, Change)| Trend::new(&history.runs[run].id, change, more_than);
     found.into_iter().map(trend).collect()
 }
 
-/// The JSON object.
+/// The JSON output.
 #[derive(Debug, Serialize)]
 pub(super) struct Report<'a> {
     folder: &'a Path,
@@ -61,8 +62,8 @@ struct RunReport<'a> {
     verdict: Option<&'a str>,
 }
 
-pub(super) fn report<'a>(past: &'a Past, newest: &'a [Trend]) -> Report<'a> {
-    let runs = past.runs.iter().map(|run| RunReport {
+pub(super) fn report<'a>(history: &'a History, newest: &'a [Trend]) -> Report<'a> {
+    let runs = history.runs.iter().map(|run| RunReport {
         id: &run.id,
         when: &run.document.when,
         kind: run.document.kind,
@@ -71,5 +72,5 @@ pub(super) fn report<'a>(past: &'a Past, newest: &'a [Trend]) -> Report<'a> {
         is_baseline: run.is_baseline,
         verdict: run.document.verdict.as_ref().map(|verdict| verdict.summary.as_str()),
     });
-    Report { folder: &past.folder, runs: runs.collect(), newest, skipped: &past.skipped }
+    Report { folder: &history.folder, runs: runs.collect(), newest, skipped: &history.skipped }
 }

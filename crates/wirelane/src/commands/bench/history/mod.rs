@@ -1,4 +1,4 @@
-//! `wirelane bench history`: what was measured before, and whether it got worse.
+//! `wirelane bench history`: earlier results, and regressions.
 
 mod check;
 mod store;
@@ -14,7 +14,7 @@ use crate::output;
 use crate::output::{Exit, Failure};
 use check::Trend;
 pub(super) use store::Store;
-use store::{Kept, Past};
+use store::{History, SavedRun};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = HELP)]
@@ -28,11 +28,11 @@ pub(crate) struct HistoryArgs {
 
 #[derive(Debug, Subcommand)]
 enum HistoryCommand {
-    /// Show the results of a run, or its whole document
+    /// Show the results of a run, or its JSON document
     Show(ShowArgs),
-    /// Show the results of two runs beside each other
+    /// Compare the results of two runs
     Compare(CompareArgs),
-    /// Say with which run later ones are compared
+    /// Set or clear the run that later ones are compared with
     Baseline(BaselineArgs),
 }
 
@@ -41,7 +41,7 @@ struct ListArgs {
     #[command(flatten)]
     limit: LimitArgs,
 
-    /// Without a baseline, compare with the median of so many runs before
+    /// Without a baseline, compare with the median of this many earlier runs
     #[arg(long, value_name = "N", default_value = "10")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     last: u16,
@@ -51,14 +51,14 @@ struct ListArgs {
     json: bool,
 }
 
-/// How much worse is too much.
+/// What counts as a regression.
 #[derive(Debug, Args)]
 struct LimitArgs {
-    /// End with 1 if the newest run of anything is worse than before
+    /// Exit with 1 if there is a regression
     #[arg(long)]
     check: bool,
 
-    /// How much worse counts, in percent; it must also be more than runs differ by anyway
+    /// Smallest regression in percent; it must also exceed the noise between runs
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = percent)]
     worse_than: f64,
 }
@@ -69,22 +69,22 @@ struct ShowArgs {
     #[arg(value_name = "ID")]
     id: String,
 
-    /// Print the document
+    /// Print the JSON document
     #[arg(long)]
     json: bool,
 
-    /// Write a page with plots of it
+    /// Write an HTML page with plots
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 struct CompareArgs {
-    /// The run before
+    /// The earlier run
     #[arg(value_name = "BEFORE")]
     before: String,
 
-    /// The run after
+    /// The later run
     #[arg(value_name = "AFTER")]
     after: String,
 
@@ -95,7 +95,7 @@ struct CompareArgs {
     #[arg(long)]
     json: bool,
 
-    /// Write a page with plots of the second against the first
+    /// Write an HTML page that compares the two
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
@@ -108,13 +108,13 @@ struct BaselineArgs {
 
 #[derive(Debug, Subcommand)]
 enum BaselineCommand {
-    /// Compare later runs of the same kind with this one, in place of the one before
+    /// Compare later runs of the same kind with this one; replaces an earlier baseline
     Set {
         /// A run's ID or a part of it, or `last`
         #[arg(value_name = "ID")]
         id: String,
     },
-    /// Compare with what is usual again
+    /// Clear the baseline: compare with the median of earlier runs again
     Clear {
         /// A run's ID or a part of it, or `last`
         #[arg(value_name = "ID")]
@@ -123,30 +123,30 @@ enum BaselineCommand {
 }
 
 pub(super) fn run(args: &HistoryArgs) -> Result<Exit, Failure> {
-    let store = Store::of_the_user().map_err(Failure::failed)?;
-    let past = store.load().map_err(Failure::failed)?;
-    for skipped in &past.skipped {
+    let store = Store::of_user().map_err(Failure::failed)?;
+    let history = store.load().map_err(Failure::failed)?;
+    for skipped in &history.skipped {
         output::warning(skipped);
     }
     match &args.command {
-        None => list(&args.list, &past),
-        Some(HistoryCommand::Show(args)) => show(args, &past),
-        Some(HistoryCommand::Compare(args)) => compare(args, &past),
-        Some(HistoryCommand::Baseline(args)) => baseline(&args.command, &store, &past),
+        None => list(&args.list, &history),
+        Some(HistoryCommand::Show(args)) => show(args, &history),
+        Some(HistoryCommand::Compare(args)) => compare(args, &history),
+        Some(HistoryCommand::Baseline(args)) => baseline(&args.command, &store, &history),
     }
 }
 
-fn list(args: &ListArgs, past: &Past) -> Result<Exit, Failure> {
-    let trends = check::newest(past, args.last.into(), args.limit.part());
+fn list(args: &ListArgs, history: &History) -> Result<Exit, Failure> {
+    let trends = check::newest(history, args.last.into(), args.limit.ratio());
     match args.json {
-        true => output::json(&check::report(past, &trends))?,
-        false => output::answer(&text::list(past, &trends, &args.limit))?,
+        true => output::json(&check::report(history, &trends))?,
+        false => output::answer(&text::list(history, &trends, &args.limit))?,
     }
     Ok(args.limit.exit(&trends))
 }
 
-fn show(args: &ShowArgs, past: &Past) -> Result<Exit, Failure> {
-    let Kept { id, document, .. } = past.find(&args.id)?;
+fn show(args: &ShowArgs, history: &History) -> Result<Exit, Failure> {
+    let SavedRun { id, document, .. } = history.find(&args.id)?;
     match args.json {
         true => output::json(document)?,
         false => output::answer(&text::show(id, document))?,
@@ -157,18 +157,18 @@ fn show(args: &ShowArgs, past: &Past) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn compare(args: &CompareArgs, past: &Past) -> Result<Exit, Failure> {
-    let (before, after) = (past.find(&args.before)?, past.find(&args.after)?);
+fn compare(args: &CompareArgs, history: &History) -> Result<Exit, Failure> {
+    let (before, after) = (history.find(&args.before)?, history.find(&args.after)?);
     let changes = trend::changes(&after.document, &before.document);
     if changes.is_empty() {
         return Err(Failure::usage(format!(
-            "{} and {} have no result in common: they are of different tests or transports",
+            "{} and {} have no result in common: different tests or transports",
             before.id, after.id
         )));
     }
-    let part = args.limit.part();
+    let ratio = args.limit.ratio();
     let trends: Vec<Trend> =
-        changes.into_iter().map(|change| Trend::new(&after.id, change, part)).collect();
+        changes.into_iter().map(|change| Trend::new(&after.id, change, ratio)).collect();
     match args.json {
         true => output::json(&trends)?,
         false => output::answer(&text::changes(&trends))?,
@@ -180,22 +180,22 @@ fn compare(args: &CompareArgs, past: &Past) -> Result<Exit, Failure> {
     Ok(args.limit.exit(&trends))
 }
 
-fn baseline(command: &BaselineCommand, store: &Store, past: &Past) -> Result<Exit, Failure> {
+fn baseline(command: &BaselineCommand, store: &Store, history: &History) -> Result<Exit, Failure> {
     let (id, is_set) = match command {
         BaselineCommand::Set { id } => (id, true),
         BaselineCommand::Clear { id } => (id, false),
     };
-    let chosen = past.find(id)?;
-    // A result has one baseline: another run that has it too is none any more.
-    let like = |run: &&Kept| !trend::changes(&chosen.document, &run.document).is_empty();
-    let others = past.runs.iter().filter(|run| run.is_baseline && run.id != chosen.id);
+    let chosen = history.find(id)?;
+    // A result has one baseline: other runs that have it too are no longer baselines.
+    let overlaps = |run: &&SavedRun| !trend::changes(&chosen.document, &run.document).is_empty();
+    let others = history.runs.iter().filter(|run| run.is_baseline && run.id != chosen.id);
     let mut ids: Vec<&str> =
-        others.filter(|run| !(is_set && like(run))).map(|run| run.id.as_str()).collect();
+        others.filter(|run| !(is_set && overlaps(run))).map(|run| run.id.as_str()).collect();
     ids.extend(is_set.then_some(chosen.id.as_str()));
     store.set_baselines(&ids).map_err(Failure::failed)?;
     let text = match is_set {
-        true => format!("later runs like {} are compared with it", chosen.id),
-        false => format!("{} is no baseline any more", chosen.id),
+        true => format!("{} is the baseline of later runs of its kind", chosen.id),
+        false => format!("{} is no longer a baseline", chosen.id),
     };
     output::note(&text);
     Ok(Exit::Done)
@@ -215,9 +215,9 @@ impl LimitArgs {
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').parse::<f64>().ok();
     let number = number.filter(|percent| (0.0..=1000.0).contains(percent));
-    number.ok_or_else(|| "write percent, from 0 to 1000".to_owned())
+    number.ok_or_else(|| "expected a percentage from 0 to 1000".to_owned())
 }
 
 const HELP: &str = "\
-Runs are kept in $XDG_STATE_HOME/wirelane/bench, else in /var/lib/wirelane/bench for root and in
+Runs are saved in $XDG_STATE_HOME/wirelane/bench, else in /var/lib/wirelane/bench for root and in
 ~/.local/state/wirelane/bench for others: the newest 500, and baselines.";

@@ -1,4 +1,4 @@
-//! Where runs are kept: a folder with one document in each file, whose names sort by time.
+//! Saved runs: a folder with one document per file; the file names sort by time.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -7,71 +7,71 @@ use std::path::{Path, PathBuf};
 
 use report::Document;
 
-use super::super::report::{read_limited, write_whole};
+use super::super::report::{read_limited, write_atomically};
 use crate::output::Failure;
 
-/// The folder.
+/// The folder of saved runs.
 #[derive(Debug)]
 pub(in crate::commands::bench) struct Store {
     folder: PathBuf,
 }
 
-/// What is in it.
+/// All saved runs.
 #[derive(Debug)]
-pub(in crate::commands::bench) struct Past {
+pub(in crate::commands::bench) struct History {
     /// From the oldest to the newest.
-    pub(in crate::commands::bench) runs: Vec<Kept>,
+    pub(in crate::commands::bench) runs: Vec<SavedRun>,
     /// Files that could not be read, and why.
     pub(super) skipped: Vec<String>,
     pub(super) folder: PathBuf,
 }
 
-/// A run that was kept.
+/// A saved run.
 #[derive(Debug)]
-pub(in crate::commands::bench) struct Kept {
+pub(in crate::commands::bench) struct SavedRun {
     pub(super) id: String,
     pub(in crate::commands::bench) document: Document,
     pub(in crate::commands::bench) is_baseline: bool,
 }
 
 impl Store {
-    /// The place for what programs keep: of the user, or of the machine for root.
-    pub(in crate::commands::bench) fn of_the_user() -> Result<Store, String> {
-        let named = |name| {
+    /// The folder in the user's state directory, or for root in the system's.
+    pub(in crate::commands::bench) fn of_user() -> Result<Store, String> {
+        let directory = |name| {
             let path = std::env::var_os(name).map(PathBuf::from);
             path.filter(|path| path.is_absolute())
         };
-        let state = match (named("XDG_STATE_HOME"), named("HOME")) {
+        let state = match (directory("XDG_STATE_HOME"), directory("HOME")) {
             (Some(state), _) => state,
             (None, _) if rustix::process::geteuid().is_root() => PathBuf::from("/var/lib"),
             (None, Some(home)) => home.join(".local/state"),
             (None, None) => {
                 return Err(
-                    "no place to keep results: neither XDG_STATE_HOME nor HOME is set".to_owned()
+                    "cannot save results: neither XDG_STATE_HOME nor HOME is set".to_owned()
                 );
             }
         };
         Ok(Store { folder: state.join("wirelane/bench") })
     }
 
-    /// Keeps a run. Gives its ID.
+    /// Saves a run. Returns its ID.
     pub(in crate::commands::bench) fn save(&self, document: &Document) -> Result<String, String> {
         let text =
-            serde_json::to_string(document).map_err(|error| format!("keep the result: {error}"))?;
-        if text.len() > MAX_KEPT {
-            return Err("keep the result: it is larger than 4 MiB".to_owned());
+            serde_json::to_string(document).map_err(|error| format!("save the result: {error}"))?;
+        if text.len() > MAX_DOCUMENT_BYTES {
+            return Err("save the result: larger than 4 MiB".to_owned());
         }
-        let kept = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
-        kept.map_err(|error| self.failed("make", &error))?;
-        let (id, path) = self.free(document);
-        write_whole(&path, text.as_bytes(), 0o600)
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+        created.map_err(|error| self.failed("create", &error))?;
+        let (id, path) = self.unused_id(document);
+        write_atomically(&path, text.as_bytes(), 0o600)
             .map_err(|error| self.failed("write into", &error))?;
         self.drop_oldest()?;
         Ok(id)
     }
 
-    /// Reads all that can be read.
-    pub(in crate::commands::bench) fn load(&self) -> Result<Past, String> {
+    /// Reads all runs; skips files that cannot be read.
+    pub(in crate::commands::bench) fn load(&self) -> Result<History, String> {
         let baselines = self.baselines();
         let (mut runs, mut skipped) = (Vec::new(), Vec::new());
         for (id, path) in self.files()? {
@@ -79,18 +79,18 @@ impl Store {
             match text.and_then(|text| Document::parse(&text)) {
                 Ok(document) => {
                     let is_baseline = baselines.contains(&id);
-                    runs.push(Kept { id, document, is_baseline });
+                    runs.push(SavedRun { id, document, is_baseline });
                 }
-                Err(why) => skipped.push(format!("{} is skipped: {why}", path.display())),
+                Err(why) => skipped.push(format!("skipped {}: {why}", path.display())),
             }
         }
-        Ok(Past { runs, skipped, folder: self.folder.clone() })
+        Ok(History { runs, skipped, folder: self.folder.clone() })
     }
 
-    /// With these runs later ones are compared.
+    /// Sets the runs that later ones are compared with.
     pub(super) fn set_baselines(&self, ids: &[&str]) -> Result<(), String> {
         let text: String = ids.iter().map(|id| format!("{id}\n")).collect();
-        let written = write_whole(&self.folder.join(BASELINES), text.as_bytes(), 0o600);
+        let written = write_atomically(&self.folder.join(BASELINES), text.as_bytes(), 0o600);
         written.map_err(|error| self.failed("write into", &error))
     }
 
@@ -99,22 +99,23 @@ impl Store {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// IDs and files, from the oldest to the newest. A folder that is not there holds none.
+    /// IDs and files, from the oldest to the newest. Empty if the folder does not exist.
     fn files(&self) -> Result<Vec<(String, PathBuf)>, String> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(self.failed("read", &error)),
         };
-        let paths = entries.take(MAX_LOOKED_AT).filter_map(|entry| Some(entry.ok()?.path()));
+        let paths =
+            entries.take(MAX_DIRECTORY_ENTRIES).filter_map(|entry| Some(entry.ok()?.path()));
         let mut files: Vec<(String, PathBuf)> =
             paths.filter_map(|path| Some((id_of(&path)?, path))).collect();
         files.sort();
         Ok(files)
     }
 
-    /// A name that no run has yet: two may begin within a second.
-    fn free(&self, document: &Document) -> (String, PathBuf) {
+    /// An ID that no run has yet: two runs may start within a second.
+    fn unused_id(&self, document: &Document) -> (String, PathBuf) {
         let digits =
             document.when.chars().filter(char::is_ascii_digit).take(14).collect::<String>();
         let (day, time) = digits.split_at(digits.len().min(8));
@@ -127,7 +128,7 @@ impl Store {
         (free, path)
     }
 
-    /// Until what is left is few and small enough. Baselines stay.
+    /// Deletes the oldest runs until the number and size are within the limits. Baselines stay.
     fn drop_oldest(&self) -> Result<(), String> {
         let baselines = self.baselines();
         let files = self.files()?;
@@ -150,30 +151,28 @@ impl Store {
     }
 }
 
-impl Past {
-    /// The run that is meant: by its ID, by a part of it that no other has, or the newest.
-    pub(super) fn find(&self, id: &str) -> Result<&Kept, Failure> {
+impl History {
+    /// A run by its ID, by a unique part of it, or `last`.
+    pub(super) fn find(&self, id: &str) -> Result<&SavedRun, Failure> {
         if let Some(last) = self.runs.last().filter(|_| id == "last") {
             return Ok(last);
         }
         if let Some(run) = self.runs.iter().find(|run| run.id == id) {
             return Ok(run);
         }
-        let meant: Vec<&Kept> = self.runs.iter().filter(|run| run.id.contains(id)).collect();
-        match &meant[..] {
+        let matches: Vec<&SavedRun> = self.runs.iter().filter(|run| run.id.contains(id)).collect();
+        match &matches[..] {
             [run] => Ok(run),
-            [] => Err(Failure::no(format!(
-                "no run is called {id}: `wirelane bench history` lists them"
-            ))),
+            [] => Err(Failure::no(format!("no run {id}: list them with `wirelane bench history`"))),
             [one, other, ..] => Err(Failure::usage(format!(
-                "{id} may be {} or {}: write more of it",
+                "{id} is ambiguous: it matches {} and {}",
                 one.id, other.id
             ))),
         }
     }
 }
 
-/// The ID of a file that we may have written.
+/// The ID in a file name, if it has the form of ours.
 fn id_of(path: &Path) -> Option<String> {
     let id = path.file_name()?.to_str()?.strip_suffix(".json")?;
     let ours = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
@@ -183,8 +182,8 @@ fn id_of(path: &Path) -> Option<String> {
 const BASELINES: &str = "baselines";
 const MAX_RUNS: usize = 500;
 const MAX_BYTES: u64 = 64 << 20;
-const MAX_KEPT: usize = 4 << 20;
-const MAX_LOOKED_AT: usize = 10_000;
+const MAX_DOCUMENT_BYTES: usize = 4 << 20;
+const MAX_DIRECTORY_ENTRIES: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
@@ -204,45 +203,45 @@ mod tests {
     }
 
     #[test]
-    fn runs_come_back_in_order_of_time() {
+    fn runs_are_loaded_in_order_of_time() {
         let (_folder, store) = store();
         assert!(store.load().expect("nothing").runs.is_empty());
         for second in [7, 3, 3] {
-            store.save(&run(second)).expect("kept");
+            store.save(&run(second)).expect("saved");
         }
-        let past = store.load().expect("runs");
-        let ids: Vec<&str> = past.runs.iter().map(|run| run.id.as_str()).collect();
+        let history = store.load().expect("runs");
+        let ids: Vec<&str> = history.runs.iter().map(|run| run.id.as_str()).collect();
         assert_eq!(ids, ["20261115-000003-bw", "20261115-000003-bw-2", "20261115-000007-bw"]);
-        assert_eq!(past.find("000007").expect("one").document, run(7));
-        assert_eq!(past.find("last").expect("one").document, run(7));
-        assert_eq!(past.find("20261115-000003-bw").expect("that very one").document, run(3));
-        assert!(past.find("000003").is_err() && past.find("../../etc/passwd").is_err());
+        assert_eq!(history.find("000007").expect("one").document, run(7));
+        assert_eq!(history.find("last").expect("one").document, run(7));
+        assert_eq!(history.find("20261115-000003-bw").expect("an exact match").document, run(3));
+        assert!(history.find("000003").is_err() && history.find("../../etc/passwd").is_err());
     }
 
     #[test]
-    fn the_oldest_is_dropped_and_a_baseline_is_not() {
+    fn the_oldest_run_is_deleted_and_a_baseline_is_not() {
         let (_folder, store) = store();
-        let first = store.save(&run(0)).expect("kept");
+        let first = store.save(&run(0)).expect("saved");
         store.set_baselines(&[&first]).expect("set");
         for second in 1..=MAX_RUNS + 1 {
-            store.save(&run(second)).expect("kept");
+            store.save(&run(second)).expect("saved");
         }
-        let past = store.load().expect("runs");
-        assert_eq!(past.runs.len(), MAX_RUNS);
-        assert!(past.runs[0].is_baseline && past.runs[0].document == run(0));
-        assert_eq!(past.runs[1].document, run(3));
+        let history = store.load().expect("runs");
+        assert_eq!(history.runs.len(), MAX_RUNS);
+        assert!(history.runs[0].is_baseline && history.runs[0].document == run(0));
+        assert_eq!(history.runs[1].document, run(3));
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_and_skipped() {
+    fn an_unreadable_file_is_skipped_and_reported() {
         let (_folder, store) = store();
-        store.save(&run(1)).expect("kept");
+        store.save(&run(1)).expect("saved");
         let wrong = store.folder.join("20261115-000002-bw.json");
         fs::write(&wrong, "{\"format\": \"wirelane bench 1\", \"half").expect("a file");
         fs::write(store.folder.join("notes.txt"), "mine").expect("a file");
-        let past = store.load().expect("runs");
-        assert_eq!(past.runs.len(), 1);
-        let [skipped] = &past.skipped[..] else { panic!("{:?}", past.skipped) };
+        let history = store.load().expect("runs");
+        assert_eq!(history.runs.len(), 1);
+        let [skipped] = &history.skipped[..] else { panic!("{:?}", history.skipped) };
         assert!(skipped.contains(wrong.to_str().expect("text")), "{skipped}");
     }
 }

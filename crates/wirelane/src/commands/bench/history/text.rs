@@ -1,4 +1,4 @@
-//! The history for people.
+//! The history as text.
 
 use std::fmt::Write;
 
@@ -7,16 +7,17 @@ use report::trend::{self, Change, Unit};
 
 use super::LimitArgs;
 use super::check::Trend;
-use super::store::{Kept, Past};
+use super::store::{History, SavedRun};
 use crate::output;
 
-/// All runs, then what got worse.
-pub(super) fn list(past: &Past, trends: &[Trend], limit: &LimitArgs) -> String {
-    if past.runs.is_empty() {
-        return format!("nothing was kept yet in {}\n", past.folder.display());
+/// All runs, then regressions.
+pub(super) fn list(history: &History, trends: &[Trend], limit: &LimitArgs) -> String {
+    if history.runs.is_empty() {
+        return format!("no saved runs in {}\n", history.folder.display());
     }
     let names = ["run", "from", "to", "best", ""].map(str::to_owned);
-    let rows: Vec<[String; 5]> = std::iter::once(names).chain(past.runs.iter().map(row)).collect();
+    let rows: Vec<[String; 5]> =
+        std::iter::once(names).chain(history.runs.iter().map(row)).collect();
     let mut text = output::columns(&rows);
     let worse: Vec<&Trend> = trends.iter().filter(|trend| trend.is_regression).collect();
     text.push('\n');
@@ -26,18 +27,18 @@ pub(super) fn list(past: &Past, trends: &[Trend], limit: &LimitArgs) -> String {
         let _ = writeln!(text, "no regression above {limit} % ({count} {results} compared)");
     }
     if !worse.is_empty() {
-        let _ = writeln!(text, "worse than before by more than {} %:", limit.worse_than);
+        let _ = writeln!(text, "regressions above {} %:", limit.worse_than);
     }
     for trend in worse {
         let Change { measurement, is_baseline, .. } = &trend.change;
-        let with = if *is_baseline { "the baseline" } else { "the runs before" };
+        let with = if *is_baseline { "the baseline" } else { "earlier runs" };
         let _ = writeln!(text, "  {}  {} ({})", trend.run, measurement.what, measurement.how);
-        let _ = writeln!(text, "    {} than {with}", moved(&trend.change));
+        let _ = writeln!(text, "    {} than {with}", describe_change(&trend.change));
     }
     text
 }
 
-fn row(run: &Kept) -> [String; 5] {
+fn row(run: &SavedRun) -> [String; 5] {
     let Document { host, peer, .. } = &run.document;
     let mark = if run.is_baseline { "baseline" } else { "" };
     [
@@ -53,13 +54,13 @@ fn row(run: &Kept) -> [String; 5] {
 fn best(document: &Document) -> String {
     let measurements = trend::measurements(document);
     let Some(first) = measurements.first() else { return String::new() };
-    let alike = measurements
+    let same_unit = measurements
         .iter()
         .filter(|measurement| measurement.unit == first.unit)
         .map(|measurement| measurement.value);
     let best = match first.unit {
-        Unit::Nanoseconds => alike.reduce(f64::min),
-        _ => alike.reduce(f64::max),
+        Unit::Nanoseconds => same_unit.reduce(f64::min),
+        _ => same_unit.reduce(f64::max),
     };
     best.map_or(String::new(), |best| first.unit.shown(best))
 }
@@ -82,7 +83,7 @@ pub(super) fn show(id: &str, document: &Document) -> String {
     text + &output::columns(&measurements.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Results of two runs beside each other.
+/// The results of two runs, side by side.
 pub(super) fn changes(trends: &[Trend]) -> String {
     let names = ["", "before", "after", "change", ""].map(str::to_owned);
     let row = |trend: &Trend| {
@@ -101,7 +102,7 @@ pub(super) fn changes(trends: &[Trend]) -> String {
 }
 
 /// `70.1 Gb/s after 97.2 Gb/s: 28 % less`.
-fn moved(change: &Change) -> String {
+fn describe_change(change: &Change) -> String {
     let (unit, part) = (change.measurement.unit, change.part());
     let word = if part < 0.0 { "less" } else { "more" };
     let (now, before) = (unit.shown(change.measurement.value), unit.shown(change.before));

@@ -1,13 +1,13 @@
-//! A mesh for people: a heat map, and what is slow.
+//! A mesh as text: a heat map, and slow hosts and links.
 
 use std::fmt::Write;
 
 use report::Matrix;
 
-/// What is slow, in a sentence.
+/// A sentence on slow hosts and links.
 pub(super) fn summary(matrix: &Matrix) -> String {
-    let usual = match matrix.median_gbps {
-        Some(usual) => format!("{usual:.2} Gb/s is usual"),
+    let median = match matrix.median_gbps {
+        Some(median) => format!("median {median:.2} Gb/s"),
         None => return "no pair could be measured".to_owned(),
     };
     let hosts = matrix.slow_hosts.iter().map(|slow| {
@@ -23,15 +23,15 @@ pub(super) fn summary(matrix: &Matrix) -> String {
     });
     let slow: Vec<String> = hosts.chain(links).collect();
     match slow.is_empty() {
-        true => format!("{usual}, and no link is far below"),
-        false => format!("{usual}; {}", slow.join("; ")),
+        true => format!("{median}, no slow links"),
+        false => format!("{median}; {}", slow.join("; ")),
     }
 }
 
-/// Gb/s from each row's host towards each column's, with a shade for its part of the median.
+/// Gb/s from each row's host to each column's, with a shade for its ratio to the median.
 pub(super) fn render(matrix: &Matrix) -> String {
     let count = matrix.hosts.len();
-    let mut text = String::from("Gb/s from each host (rows) towards each other (columns)\n");
+    let mut text = String::from("Gb/s from each host (rows) to each other host (columns)\n");
     let width = matrix.hosts.iter().map(|host| host.chars().count()).max().unwrap_or(0) + 6;
     let _ = write!(text, "{:width$}", "");
     for column in 1..=count {
@@ -45,11 +45,11 @@ pub(super) fn render(matrix: &Matrix) -> String {
         }
         text.push('\n');
     }
-    let lowest = matrix.latency_us.iter().flatten().flatten().copied();
-    if let (Some(least), Some(most)) =
-        (lowest.clone().min_by(f64::total_cmp), lowest.max_by(f64::total_cmp))
+    let latencies = matrix.latency_us.iter().flatten().flatten().copied();
+    if let (Some(min), Some(max)) =
+        (latencies.clone().min_by(f64::total_cmp), latencies.max_by(f64::total_cmp))
     {
-        let _ = writeln!(text, "latency (median) {least:.1} to {most:.1} µs");
+        let _ = writeln!(text, "median latency {min:.1} to {max:.1} µs");
     }
     for failed in &matrix.failed {
         let _ = writeln!(text, "not measured: {} → {}: {}", failed.from, failed.to, failed.why);
@@ -61,7 +61,8 @@ fn cell(matrix: &Matrix, row: usize, column: usize) -> String {
     let Some(gbps) = matrix.gbps[row][column] else {
         return if row == column { "·".to_owned() } else { "!".to_owned() };
     };
-    let part = matrix.median_gbps.filter(|usual| *usual > 0.0).map_or(1.0, |usual| gbps / usual);
+    let part =
+        matrix.median_gbps.filter(|median| *median > 0.0).map_or(1.0, |median| gbps / median);
     let shade = match part {
         part if part < 0.6 => '░',
         part if part < 0.8 => '▒',
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slow_link_stands_out() {
+    fn a_slow_link_is_named_and_shaded() {
         let hosts = ["a", "b", "c"].map(str::to_owned);
         let mut measured = Vec::new();
         for (from, to) in [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)] {

@@ -1,7 +1,8 @@
-//! `wirelane bench mesh`: every pair of several hosts, in rounds in which nobody is measured twice at once.
+//! `wirelane bench mesh`: every pair of several hosts, in rounds in which each host takes part in one measurement at
+//! most.
 //!
-//! Every host has a running `bench serve`, or gets one by ssh for as long as this lasts; the one that measures is asked to,
-//! and shows the other what we showed it.
+//! Every host has a running `bench serve`, or gets one over ssh for the duration of the run. The server of one host
+//! measures to that of the other, and authenticates with the client's key.
 
 mod map;
 
@@ -13,9 +14,9 @@ use measure::{Client, Transports};
 use report::{Limit, Operation, Plan, Point, RunKind, Test, Transport, Verdict};
 
 use super::args::Op;
-use super::run::{OutputArgs, Shown, begin};
+use super::run::{OutputArgs, PrintedPoint, start_document};
 use super::target::{CallerArgs, Host, Target};
-use super::ways;
+use super::transports;
 use crate::arguments::size::{Size, seconds};
 use crate::arguments::transport;
 use crate::output::{Exit, Failure};
@@ -25,19 +26,19 @@ use crate::{logging, output};
 
 #[derive(Debug, Args)]
 pub(crate) struct MeshArgs {
-    /// The hosts, where `wirelane bench serve` listens; the port is 50052 unless given. Where one of them does not answer,
-    /// and no port is given, servers are started on all of them by ssh
+    /// Hosts of servers, `wirelane bench serve`; default port 50052. If one does not answer and no port is given,
+    /// servers are started on all hosts over ssh
     #[arg(long, value_name = "HOST[:PORT],…", value_delimiter = ',', required = true)]
     hosts: Vec<Host>,
 
     #[command(flatten)]
     caller: CallerArgs,
 
-    /// By the best that each two have, or by this alone
+    /// Transport: the best of each pair, or only this one
     #[arg(long, value_name = "KIND", default_value = "auto")]
     transport: transport::Transport,
 
-    /// By which operation
+    /// Operation to measure
     #[arg(long, value_name = "OPERATION", default_value = "write")]
     op: Op,
 
@@ -45,7 +46,7 @@ pub(crate) struct MeshArgs {
     #[arg(long, value_name = "SIZE", default_value = "64KiB")]
     size: Size,
 
-    /// Seconds for each measurement; a pair has three: there, back, and latency
+    /// Seconds for each measurement; a pair has three: bandwidth in both directions, and latency
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     time: Duration,
 
@@ -61,9 +62,9 @@ pub(super) fn run(global: &Global, args: &MeshArgs) -> Result<Exit, Failure> {
     plan.check(u64::MAX)?;
     let settings = Settings::load(global)?.settings;
     logging::start(global, &settings);
-    let ways = ways(global, &settings)?;
+    let transports = transports(global, &settings)?;
     let targets = Target::find_all(&args.hosts, &args.caller, global, &settings)?;
-    let mut document = begin(RunKind::Mesh);
+    let mut document = start_document(RunKind::Mesh);
     let rounds = verdict::rounds(names.len());
     let bar = output::steps(rounds.len() as u64, "measuring");
     let mut measured = Vec::new();
@@ -71,8 +72,8 @@ pub(super) fn run(global: &Global, args: &MeshArgs) -> Result<Exit, Failure> {
         let pairs = std::thread::scope(|scope| {
             let measure = |(one, other): &(usize, usize)| {
                 let work = (*one, *other);
-                let (names, targets, ways) = (&names, &targets, &ways);
-                scope.spawn(move || pair(args, work, names, targets, ways))
+                let (names, targets, transports) = (&names, &targets, &transports);
+                scope.spawn(move || pair(args, work, names, targets, transports))
             };
             let threads: Vec<_> = round.iter().map(measure).collect();
             threads.into_iter().filter_map(|thread| thread.join().ok()).collect::<Vec<_>>()
@@ -91,24 +92,24 @@ pub(super) fn run(global: &Global, args: &MeshArgs) -> Result<Exit, Failure> {
     let matrix = verdict::matrix(&names, &measured);
     document.verdict = Some(Verdict { summary: map::summary(&matrix), ..Verdict::default() });
     for (at, point) in document.points.iter().enumerate().filter(|_| args.output.csv) {
-        args.output.show(Shown { point, is_first: at == 0 })?;
+        args.output.show(PrintedPoint { point, is_first: at == 0 })?;
     }
     if !args.output.json && !args.output.csv {
         output::answer(&map::render(&matrix))?;
     }
     let (failed, pairs) = (matrix.failed.len(), measured.len());
     document.matrix = Some(matrix);
-    args.output.give(&document)?;
+    args.output.finish(&document)?;
     match failed {
         0 => Ok(Exit::Done),
         failed => {
-            let text = format!("{failed} of {pairs} pairs could not be measured, see above");
+            let text = format!("{failed} of {pairs} directions could not be measured, see above");
             Err(Failure::failed(text))
         }
     }
 }
 
-/// So many that a matrix can be read, and each once.
+/// Checks the number of hosts, and that each is named once.
 fn check(names: &[String]) -> Result<(), Failure> {
     if names.len() < 2 || names.len() > MAX_HOSTS {
         return Err(Failure::usage(format!("--hosts: a mesh has 2 to {MAX_HOSTS} hosts")));
@@ -141,25 +142,26 @@ impl MeshArgs {
     }
 }
 
-/// There, back, and latency. What fails is told, and keeps nobody else.
+/// Bandwidth in both directions, and latency. A failure is returned, and does not affect other pairs.
 fn pair(
     args: &MeshArgs,
     (one, other): (usize, usize),
     names: &[String],
     targets: &[Target],
-    ways: &Transports,
+    transports: &Transports,
 ) -> (Vec<Point>, Vec<PairResult>) {
     let (mut points, mut measured) = (Vec::new(), Vec::new());
     let mut latency = None;
     for (from, to) in [(one, other), (other, one)] {
         let measurements = (|| {
-            let mut client = targets[from].connect(ways).map_err(|failure| failure.to_string())?;
-            let onward = targets[to].seen_by_others();
+            let mut client =
+                targets[from].connect(transports).map_err(|failure| failure.to_string())?;
+            let onward = targets[to].peer_address();
             let plan = args.plan(Test::Bandwidth, args.size.0 as u64);
             let gbps =
                 relay(&mut client, args, &plan, &onward, (from, to), names, &mut points)?.gbps;
             if latency.is_none() {
-                let plan = args.plan(Test::Latency, SMALL);
+                let plan = args.plan(Test::Latency, LATENCY_BYTES);
                 let point =
                     relay(&mut client, args, &plan, &onward, (from, to), names, &mut points)?;
                 latency = point.latency.map(|spread| spread.p50_ns as f64 / 1e3);
@@ -182,7 +184,7 @@ fn relay(
 ) -> Result<Point, String> {
     let choose = args.transport == transport::Transport::Auto;
     let outcome = client.relay(onward, plan, choose).map_err(|error| error.to_string())?;
-    let why = if choose { "the best that both have" } else { "asked for by --transport" };
+    let why = if choose { "the best of both hosts" } else { "requested by --transport" };
     let mut point = Point::new(&outcome, &names[from], &names[to], why);
     point.retransmissions = verdict::retransmissions(&point);
     points.push(point.clone());
@@ -190,5 +192,5 @@ fn relay(
 }
 
 const MAX_HOSTS: usize = 256;
-/// What latency is measured with.
-const SMALL: u64 = 64;
+/// The size for latency.
+const LATENCY_BYTES: u64 = 64;

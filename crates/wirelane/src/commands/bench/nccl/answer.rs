@@ -1,4 +1,4 @@
-//! What is said of a run, measured here or read from a log.
+//! The verdict on a run that was measured here or read from a log.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,7 +10,7 @@ use node::Node;
 use report::nccl::{self, Run};
 use report::{Document, Test};
 
-use super::running::Ended;
+use super::running::ProgramEnd;
 use super::table;
 use crate::arguments::host::HostArgs;
 use crate::commands::bench::expect::Expect;
@@ -18,18 +18,18 @@ use crate::commands::bench::report::KeepArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 
-/// How it is answered.
+/// The expected result and the output format.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "The answer")]
+#[command(next_help_heading = "Output")]
 pub(in crate::commands::bench) struct AnswerArgs {
     #[command(flatten)]
     pub(in crate::commands::bench) host: HostArgs,
 
-    /// End with 1 unless it is as good: a part of what the ports should give (80%), 40Gb/s, 5GB/s
+    /// Exit with 1 unless the result reaches this: a share of the ports' expected bandwidth (80%), 40Gb/s, 5GB/s
     #[arg(long, value_name = "RESULT")]
     expect: Option<Expect>,
 
-    /// Print one JSON document, as docs/bench.schema.json describes it
+    /// Print one JSON document (schema: docs/bench.schema.json)
     #[arg(long)]
     json: bool,
 
@@ -38,13 +38,13 @@ pub(in crate::commands::bench) struct AnswerArgs {
 }
 
 impl AnswerArgs {
-    /// What cannot be expected is said before anything runs.
+    /// Checks the arguments before anything runs.
     pub(in crate::commands::bench) fn check(&self) -> Result<(), Failure> {
         self.keep.check()?;
         self.expect.as_ref().map_or(Ok(()), |expect| expect.check(Test::Bandwidth))
     }
 
-    /// Of a file, or `-`.
+    /// Evaluates the log in a file, or stdin for `-`.
     pub(in crate::commands::bench) fn read(
         &self,
         document: Document,
@@ -54,24 +54,24 @@ impl AnswerArgs {
         let wrong = |why: String| Failure::failed(format!("--read {name}: {why}"));
         let text = load(file).map_err(|error| wrong(error.to_string()))?;
         let run = nccl::read(&text).map_err(wrong)?;
-        self.give(document, run, None, None)
+        self.finish(document, run, None, None)
     }
 
-    /// Judges a run by this machine, or the one of `--root`, and answers.
-    pub(in crate::commands::bench) fn give(
+    /// Evaluates a run on this machine, or the one of `--root`, and prints the result.
+    pub(in crate::commands::bench) fn finish(
         &self,
         mut document: Document,
         mut run: Run,
         transferred: Option<&Transferred>,
-        ended: Option<&Ended>,
+        ended: Option<&ProgramEnd>,
     ) -> Result<Exit, Failure> {
         let tree = self.host.tree()?;
         let node = Node::read(&tree);
         let case = Case::new(&node, &tree);
-        // A log from elsewhere says nothing of this machine's ports.
-        let is_named = self.host.root != Path::new("/");
+        // The ports of this machine do not matter for a log from another one.
+        let has_root = self.host.root != Path::new("/");
         let name = node.host.name.value().map_or("", String::as_str);
-        let is_known = is_named || ended.is_some() || took_part(&run, name);
+        let is_known = has_root || ended.is_some() || took_part(&run, name);
         let mut verdict = evaluate(&mut run, is_known.then_some(&case), transferred);
         if let Some(expect) = &self.expect {
             verdict.expectation = Some(expect.judge(&[], &verdict)?);
@@ -86,7 +86,7 @@ impl AnswerArgs {
             false => output::answer(&text)?,
         }
         match ended {
-            // What was read was measured elsewhere, or long ago.
+            // A log was measured elsewhere or earlier: do not save it.
             None => self.keep.page(&document)?,
             Some(_) if failed => {}
             Some(_) => self.keep.keep(&document)?,
@@ -100,30 +100,30 @@ impl AnswerArgs {
     }
 }
 
-impl Ended {
-    /// Says where the log is; what failed could not be measured.
+impl ProgramEnd {
+    /// Prints the path of the log; a failed run is an error.
     fn conclude(&self, failed: bool) -> Result<(), Failure> {
         let log = self.log.display();
         match &self.failure {
-            Some(why) => Err(Failure::failed(format!("{why}; all that it printed is in {log}"))),
+            Some(why) => Err(Failure::failed(format!("{why}; its output is in {log}"))),
             None if failed => {
-                Err(Failure::failed(format!("it failed; all that it printed is in {log}")))
+                Err(Failure::failed(format!("the run failed; its output is in {log}")))
             }
             None => {
-                output::note(&format!("all that it printed is in {log}"));
+                output::note(&format!("output: {log}"));
                 Ok(())
             }
         }
     }
 }
 
-/// What may be text; not more than a run's output can be, and a byte to tell that.
+/// Reads the text, up to one byte more than the limit of `nccl::read`, which then reports it.
 fn load(file: &Path) -> std::io::Result<String> {
-    let most = nccl::LONGEST as u64 + 1;
+    let limit = nccl::LONGEST as u64 + 1;
     let mut bytes = Vec::new();
     match file == Path::new("-") {
-        true => std::io::stdin().lock().take(most).read_to_end(&mut bytes)?,
-        false => std::fs::File::open(file)?.take(most).read_to_end(&mut bytes)?,
+        true => std::io::stdin().lock().take(limit).read_to_end(&mut bytes)?,
+        false => std::fs::File::open(file)?.take(limit).read_to_end(&mut bytes)?,
     };
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

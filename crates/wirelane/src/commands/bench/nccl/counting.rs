@@ -1,4 +1,4 @@
-//! What this node's RDMA ports carry while a run goes on.
+//! Traffic of this node's RDMA ports during a run.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use measure::CounterReader;
 
 use crate::commands::bench::facts;
 
-/// Looks at the ports now and then.
-pub(super) struct Counting {
+/// Samples the ports' byte counters.
+pub(super) struct PortTraffic {
     read: CounterReader,
     ports: Vec<String>,
     first: BTreeMap<String, u64>,
@@ -18,28 +18,28 @@ pub(super) struct Counting {
     busiest_gbps: f64,
 }
 
-impl Counting {
-    /// From now on.
-    pub(super) fn start(side: &Side) -> Counting {
+impl PortTraffic {
+    /// Starts counting.
+    pub(super) fn start(side: &Side) -> PortTraffic {
         let ports: Vec<String> = side.ports.iter().map(|port| port.name.clone()).collect();
         let read = facts::counters();
         let first = read(&ports);
-        Counting { last: (Instant::now(), first.clone()), first, read, ports, busiest_gbps: 0.0 }
+        PortTraffic { last: (Instant::now(), first.clone()), first, read, ports, busiest_gbps: 0.0 }
     }
 
-    /// Looks again, if a second has gone by: cards tell anew about that often.
-    pub(super) fn look(&mut self) {
-        let seconds = self.last.0.elapsed();
-        if self.ports.is_empty() || seconds < SECOND {
+    /// Reads the counters if a second has passed: NICs update them about that often.
+    pub(super) fn sample(&mut self) {
+        let elapsed = self.last.0.elapsed();
+        if self.ports.is_empty() || elapsed < SAMPLE_INTERVAL {
             return;
         }
         let now = (self.read)(&self.ports);
         let bytes: u64 = moved(&self.ports, &self.last.1, &now).values().sum();
-        self.busiest_gbps = self.busiest_gbps.max(bytes as f64 * 8.0 / 1e9 / seconds.as_secs_f64());
+        self.busiest_gbps = self.busiest_gbps.max(bytes as f64 * 8.0 / 1e9 / elapsed.as_secs_f64());
         self.last = (Instant::now(), now);
     }
 
-    /// All of it.
+    /// The traffic since the start.
     pub(super) fn end(self) -> Transferred {
         let now = (self.read)(&self.ports);
         Transferred {
@@ -67,14 +67,14 @@ fn moved(
     ports.iter().filter_map(port).collect()
 }
 
-const SECOND: Duration = Duration::from_secs(1);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_busier_direction_of_each_port_counts() {
+    fn the_busier_direction_of_each_port_is_used() {
         let at = |sent: u64, received: u64| {
             BTreeMap::from([
                 ("mlx5_0 port 1 port_transmit_bytes_total".to_owned(), sent),
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(
             moved,
             BTreeMap::from([("mlx5_0 port 1".to_owned(), 300)]),
-            "what does not count is missing"
+            "a port without counters is left out"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The command that starts a job's processes, and the environment it has.
+//! The command that starts a job's processes, and its environment.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,41 +15,41 @@ use crate::commands::env::{JobArgs, ModeArg};
 use crate::output;
 use crate::output::{Exit, Failure};
 
-/// Where it runs, and what is measured there.
+/// Hosts, GPUs and sizes of a run.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "The run")]
-pub(in crate::commands::bench) struct PlaceArgs {
-    /// Hosts with their GPUs; without it, this one alone
+#[command(next_help_heading = "Run")]
+pub(in crate::commands::bench) struct JobShapeArgs {
+    /// Hosts with their number of GPUs (default: only this host)
     #[arg(long, value_name = "HOST:GPUS,…")]
     pub(in crate::commands::bench) hosts: Option<Hosts>,
 
-    /// GPUs of this host (default: all)
+    /// Number of GPUs of this host (default: all)
     #[arg(long, value_name = "N", conflicts_with = "hosts", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(in crate::commands::bench) gpus: Option<u32>,
 
-    /// Require RDMA, disable it, or use it where there is some
+    /// Require RDMA, disable it, or use it if available
     #[arg(long, value_name = "MODE", default_value = "auto")]
     mode: ModeArg,
 
-    /// The smallest size
+    /// Smallest size
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     pub(in crate::commands::bench) from: Size,
 
-    /// The largest
+    /// Largest size
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub(in crate::commands::bench) to: Size,
 
-    /// Times that each size is measured (default: 100; with PyTorch 20)
+    /// Iterations per size (default: 100; with PyTorch 20)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(in crate::commands::bench) iterations: Option<u32>,
 
-    /// Print the command, and run nothing
+    /// Print the command and run nothing
     #[arg(long)]
     pub(in crate::commands::bench) dry_run: bool,
 }
 
-impl PlaceArgs {
-    /// GPUs that take part on this host.
+impl JobShapeArgs {
+    /// Number of GPUs of this host that take part.
     pub(in crate::commands::bench) fn gpus_here(&self, host: &HostArgs) -> Result<u32, Failure> {
         if let Some(gpus) = self.gpus {
             return Ok(gpus);
@@ -57,79 +57,79 @@ impl PlaceArgs {
         match nvidia_gpus(host)? {
             0 if self.dry_run => Ok(1),
             0 => Err(Failure::failed(
-                "bench nccl: this machine has no GPU with NVIDIA's driver; `wirelane bench torch --backend gloo` measures \
-                 without, and --read reads a log from elsewhere",
+                "bench nccl: no GPU with NVIDIA's driver on this machine; use `wirelane bench torch --backend gloo`, or \
+                 --read to evaluate a log from another machine",
             )),
             gpus => Ok(gpus),
         }
     }
 }
 
-/// GPUs with NVIDIA's driver.
+/// Number of GPUs with NVIDIA's driver.
 pub(in crate::commands::bench) fn nvidia_gpus(host: &HostArgs) -> Result<u32, Failure> {
     let node = Node::read(&host.tree()?);
-    let ours = node.gpus.iter().filter(|gpu| gpu.driver.as_deref() == Some("nvidia"));
-    Ok(ours.count().try_into().unwrap_or(u32::MAX))
+    let nvidia = node.gpus.iter().filter(|gpu| gpu.driver.as_deref() == Some("nvidia"));
+    Ok(nvidia.count().try_into().unwrap_or(u32::MAX))
 }
 
 /// A command and its environment.
 #[derive(Debug)]
 pub(in crate::commands::bench) struct Launch {
     environment: BTreeMap<String, String>,
-    /// mpirun and its options; empty on this host alone.
+    /// mpirun and its options; empty for a run on this host only.
     launcher: Vec<OsString>,
     program: Vec<OsString>,
-    /// Where a word of the command stands for something long.
-    shown_as: Vec<(OsString, &'static str)>,
+    /// Long words of the command, and what `show` prints instead.
+    abbreviations: Vec<(OsString, &'static str)>,
 }
 
 impl Launch {
-    /// For a program and its arguments: alone on this host, or by mpirun on several.
+    /// For a program and its arguments: on this host directly, or on several with mpirun.
     pub(in crate::commands::bench) fn new(
-        place: &PlaceArgs,
+        place: &JobShapeArgs,
         host: &HostArgs,
         words: Vec<OsString>,
     ) -> Result<Launch, Failure> {
         if place.from.0 > place.to.0 {
-            return Err(Failure::usage("--from is more than --to: write the smaller size first"));
+            return Err(Failure::usage("--from is larger than --to"));
         }
         let names = place.hosts.as_ref().map(Hosts::names).unwrap_or_default();
         let job = JobArgs::with_peers(host.root.clone(), place.mode, names);
         let plan = job.plan()?.plan;
         job.report(&plan.devices, &plan.notes);
         Ok(match &place.hosts {
-            Some(hosts) => Launch::by_mpi(hosts, &plan, words),
+            Some(hosts) => Launch::with_mpi(hosts, &plan, words),
             None => Launch {
-                environment: ours(&plan).collect(),
+                environment: own_settings(&plan).collect(),
                 launcher: Vec::new(),
                 program: words,
-                shown_as: Vec::new(),
+                abbreviations: Vec::new(),
             },
         })
     }
 
-    /// mpirun reads its own variables itself, and hands others on when told.
-    fn by_mpi(hosts: &Hosts, plan: &Plan, program: Vec<OsString>) -> Launch {
-        let is_mpis = |name: &str| name.starts_with("OMPI_MCA_");
+    /// mpirun reads its own variables itself, and exports others with `-x`.
+    fn with_mpi(hosts: &Hosts, plan: &Plan, program: Vec<OsString>) -> Launch {
+        let is_mpi = |name: &str| name.starts_with("OMPI_MCA_");
         let mut words: Vec<OsString> =
             vec!["mpirun".into(), "-np".into(), hosts.ranks().to_string().into()];
         words.extend(["--host".into(), hosts.slots().into()]);
         if rustix::process::geteuid().is_root() {
-            // Whoever starts this as root means it.
+            // mpirun refuses to run as root without this.
             words.push("--allow-run-as-root".into());
         }
-        for setting in plan.settings.iter().filter(|setting| !is_mpis(&setting.name)) {
-            let handed = match setting.is_users {
+        for setting in plan.settings.iter().filter(|setting| !is_mpi(&setting.name)) {
+            let export = match setting.is_users {
                 true => setting.name.clone(),
                 false => format!("{}={}", setting.name, setting.value),
             };
-            words.extend(["-x".into(), handed.into()]);
+            words.extend(["-x".into(), export.into()]);
         }
-        let environment = ours(plan).filter(|(name, _)| is_mpis(name)).collect();
-        Launch { environment, launcher: words, program, shown_as: Vec::new() }
+        let environment = own_settings(plan).filter(|(name, _)| is_mpi(name)).collect();
+        Launch { environment, launcher: words, program, abbreviations: Vec::new() }
     }
 
-    /// Sets a variable for every process, unless the user has.
+    /// Sets a variable for every process, unless the user has set it.
     pub(in crate::commands::bench) fn set(&mut self, name: &str, value: &str) {
         if std::env::var_os(name).is_some() {
             return;
@@ -141,24 +141,24 @@ impl Launch {
         }
     }
 
-    /// Has NCCL say which ways it takes.
-    pub(in crate::commands::bench) fn listen(&mut self) {
+    /// Makes NCCL log the transports that it uses.
+    pub(in crate::commands::bench) fn enable_nccl_log(&mut self) {
         self.set("NCCL_DEBUG_SUBSYS", "INIT,NET");
         self.set("NCCL_DEBUG", "INFO");
     }
 
-    /// A long word is shown as what a shell puts in its place.
-    pub(in crate::commands::bench) fn show_as(&mut self, word: OsString, shell: &'static str) {
-        self.shown_as.push((word, shell));
+    /// Prints `shell` instead of a long word.
+    pub(in crate::commands::bench) fn abbreviate(&mut self, word: OsString, shell: &'static str) {
+        self.abbreviations.push((word, shell));
     }
 
-    /// The command for a shell.
+    /// Prints the command for a shell.
     pub(in crate::commands::bench) fn show(&self) -> Result<Exit, Failure> {
         let variables =
             self.environment.iter().map(|(name, value)| format!("{name}={}", shell_word(value)));
         let word = |word: &OsString| {
-            let shown = self.shown_as.iter().find(|(long, _)| long == word);
-            shown.map_or_else(
+            let short = self.abbreviations.iter().find(|(long, _)| long == word);
+            short.map_or_else(
                 || shell_word(&word.to_string_lossy()),
                 |(_, shell)| (*shell).to_owned(),
             )
@@ -168,7 +168,7 @@ impl Launch {
         Ok(Exit::Done)
     }
 
-    /// What is run.
+    /// Name of the program that is started.
     pub(super) fn name(&self) -> String {
         self.words().next().map_or_else(String::new, |word| word.to_string_lossy().into_owned())
     }
@@ -185,8 +185,8 @@ impl Launch {
     }
 }
 
-/// Settings that are not the user's own already.
-fn ours(plan: &Plan) -> impl Iterator<Item = (String, String)> {
+/// Settings that are not already in the user's environment.
+fn own_settings(plan: &Plan) -> impl Iterator<Item = (String, String)> {
     let ours = plan.settings.iter().filter(|setting| !setting.is_users);
     ours.map(|setting| (setting.name.clone(), setting.value.clone()))
 }

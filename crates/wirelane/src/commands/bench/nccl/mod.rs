@@ -1,8 +1,9 @@
-//! `wirelane bench nccl`: runs nccl-tests with the environment that a job here should have, or reads what it printed elsewhere,
-//! and says whether that is what the machine should give.
+//! `wirelane bench nccl`: runs nccl-tests with the environment that a job on this machine should have, or reads its
+//! log, and compares the result with what the machine should reach.
 //!
-//! `program.rs` finds it, `launch.rs` makes the command, `running.rs` runs it and `counting.rs` looks at the ports meanwhile;
-//! `answer.rs` judges and `table.rs` shows. `bench torch` shares all but the program. Reading is in crate `report`.
+//! `program.rs` finds the program, `launch.rs` builds the command, `running.rs` runs it, `counting.rs` samples the
+//! ports; `answer.rs` evaluates the run and `table.rs` formats it. `bench torch` shares all but the program. Parsing is
+//! in crate `report`.
 
 pub(super) mod answer;
 mod counting;
@@ -19,36 +20,36 @@ use clap::Args;
 use report::RunKind;
 use report::nccl::Operation;
 
-use super::run::begin;
+use super::run::start_document;
 use crate::arguments::size::Size;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 use answer::AnswerArgs;
-use launch::{Launch, PlaceArgs};
+use launch::{JobShapeArgs, Launch};
 use running::RunningArgs;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 On one node all its GPUs take part, without mpirun. With --hosts Open MPI's mpirun starts a
-process for each GPU there. The environment is that of `wirelane env` on this machine. What is
-after `--` goes to the program: `-- -d bfloat16`.
-A saved log tells as much, with a snapshot of a node that took part:
+process for each GPU there. The environment is that of `wirelane env` on this machine.
+Arguments after `--` are passed to the program: `-- -d bfloat16`.
+To evaluate a saved log with a snapshot of a node that took part:
 `wirelane bench nccl --read job.log --root node7.json`.")]
 pub(crate) struct NcclArgs {
-    /// Read this log, or what `-J` wrote, instead of running anything; `-` is stdin
+    /// Read this log, or the JSON file of `-J`, instead of running anything; `-` is stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["hosts", "program", "dry_run", "extra"])]
     read: Option<PathBuf>,
 
-    /// The collective operation
+    /// Collective operation
     #[arg(long, value_name = "OPERATION", default_value = "all_reduce")]
     op: Operation,
 
-    /// The program, if it is not found: all_reduce_perf and the like
+    /// Path of the program (all_reduce_perf and the like), if it is not found
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: JobShapeArgs,
 
     #[command(flatten)]
     running: RunningArgs,
@@ -56,14 +57,14 @@ pub(crate) struct NcclArgs {
     #[command(flatten)]
     answer: AnswerArgs,
 
-    /// Further arguments of the program
+    /// Further arguments for the program
     #[arg(last = true, value_name = "ARGS", help_heading = "Arguments")]
     extra: Vec<OsString>,
 }
 
 pub(super) fn run(_global: &Global, args: &NcclArgs) -> Result<Exit, Failure> {
     args.answer.check()?;
-    let document = begin(RunKind::Nccl);
+    let document = start_document(RunKind::Nccl);
     if let Some(file) = &args.read {
         return args.answer.read(document, file);
     }
@@ -73,7 +74,7 @@ pub(super) fn run(_global: &Global, args: &NcclArgs) -> Result<Exit, Failure> {
         (None, false) => program::find(args.op)?,
     };
     let folder = tempfile::tempdir()
-        .map_err(|error| Failure::failed(format!("make a folder for its JSON: {error}")))?;
+        .map_err(|error| Failure::failed(format!("create a temporary directory: {error}")))?;
     let json = folder.path().join("run.json");
     let mut words = vec![program.clone().into_os_string()];
     words.extend(arguments(args)?);
@@ -82,17 +83,17 @@ pub(super) fn run(_global: &Global, args: &NcclArgs) -> Result<Exit, Failure> {
     }
     words.extend(args.extra.iter().cloned());
     let mut launch = Launch::new(&args.place, &args.answer.host, words)?;
-    launch.listen();
+    launch.enable_nccl_log();
     if args.place.dry_run {
         return launch.show();
     }
     let (run, transferred, ended) = running::run(&launch, &args.running, Some(&json))?;
-    args.answer.give(document, run, Some(&transferred), Some(&ended))
+    args.answer.finish(document, run, Some(&transferred), Some(&ended))
 }
 
-/// As the field measures: from 1 MiB to 1 GiB, doubling, a hundred times each.
+/// The usual parameters: from 1 MiB to 1 GiB, doubling, 100 iterations each.
 fn arguments(args: &NcclArgs) -> Result<Vec<OsString>, Failure> {
-    // With mpirun a process for each GPU; without, one process for all.
+    // With mpirun one process per GPU; without it one process for all.
     let gpus =
         if args.place.hosts.is_some() { 1 } else { args.place.gpus_here(&args.answer.host)? };
     let place = &args.place;
@@ -111,7 +112,7 @@ fn arguments(args: &NcclArgs) -> Result<Vec<OsString>, Failure> {
     Ok(words.into_iter().map(OsString::from).collect())
 }
 
-/// As the program's own users write sizes: `1M`.
+/// A size in nccl-tests' notation: `1M`.
 fn short(size: Size) -> String {
     let units = [(30, "G"), (20, "M"), (10, "K")];
     let unit = units.iter().find(|(shift, _)| size.0.is_multiple_of(1 << shift));

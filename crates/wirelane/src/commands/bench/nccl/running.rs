@@ -1,4 +1,4 @@
-//! A program that measures: run, shown, kept in a log, and read.
+//! Runs a program that measures: prints and logs its output, and parses it.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -12,64 +12,64 @@ use doctor::verdict::nccl::Transferred;
 use report::nccl::{self, Run};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::counting::Counting;
+use super::counting::PortTraffic;
 use super::launch::Launch;
 use crate::arguments::size::seconds;
 use crate::commands::bench::facts;
 use crate::output;
 use crate::output::Failure;
 
-/// How it is run.
+/// Log, output and timeout of the program.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "The run")]
+#[command(next_help_heading = "Run")]
 pub(in crate::commands::bench) struct RunningArgs {
-    /// Keep what it prints here (default: a file in the folder for temporary ones)
+    /// Write its output to this file (default: a temporary file)
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 
-    /// Do not show what it prints
+    /// Do not print its output
     #[arg(long, short)]
     quiet: bool,
 
-    /// End it after so many seconds
+    /// Kill it after this many seconds
     #[arg(long, value_name = "SECONDS", default_value = "1800", value_parser = seconds)]
     timeout: Duration,
 }
 
-/// How a program came to its end.
+/// The end of a program.
 #[derive(Debug)]
-pub(in crate::commands::bench) struct Ended {
-    /// None: well.
+pub(in crate::commands::bench) struct ProgramEnd {
+    /// `None`: success.
     pub(super) failure: Option<String>,
     pub(super) log: PathBuf,
 }
 
-/// Runs it to its end, and reads what it printed; and, if it wrote JSON, the results there.
+/// Runs it to its end, and parses its output; if it wrote JSON, takes the results from there.
 pub(in crate::commands::bench) fn run(
     launch: &Launch,
     args: &RunningArgs,
     json: Option<&Path>,
-) -> Result<(Run, Transferred, Ended), Failure> {
+) -> Result<(Run, Transferred, ProgramEnd), Failure> {
     let (mut log, path) = args.open_log()?;
-    let mut counting = Counting::start(&facts::side());
+    let mut traffic = PortTraffic::start(&facts::side());
     let name = launch.name();
-    let mut child = start(launch, &name).inspect_err(|_| args.forget(&path))?;
+    let mut child = start(launch, &name).inspect_err(|_| args.remove_log(&path))?;
     let mut text = String::new();
     let failure = follow(&mut child, args, |line| {
-        counting.look();
+        traffic.sample();
         if let Some(line) = line {
-            keep(line, &mut text, &mut log);
+            append(line, &mut text, &mut log);
             if !args.quiet && !line.contains(" NCCL INFO ") {
                 output::note(line.trim_end());
             }
         }
     });
-    let ended = Ended { failure: failure.map(|why| format!("{name} {why}")), log: path };
-    let transferred = counting.end();
+    let ended = ProgramEnd { failure: failure.map(|why| format!("{name} {why}")), log: path };
+    let transferred = traffic.end();
     let run = nccl::read(&text).map_err(|why| {
-        let failure = ended.failure.as_deref().unwrap_or("it ended well");
+        let failure = ended.failure.as_deref().unwrap_or("it succeeded");
         Failure::failed(format!(
-            "{failure}, and of what it printed {why}; all of it is in {}",
+            "{failure}, but its output cannot be read: {why}; it is in {}",
             ended.log.display()
         ))
     })?;
@@ -83,8 +83,8 @@ pub(in crate::commands::bench) fn run(
 }
 
 impl RunningArgs {
-    /// Nothing was printed: a log of our own is of no use.
-    fn forget(&self, log: &Path) {
+    /// Removes a temporary log of a program that did not start.
+    fn remove_log(&self, log: &Path) {
         if self.log.is_none() {
             let _ = std::fs::remove_file(log);
         }
@@ -107,45 +107,45 @@ fn start(launch: &Launch, name: &str) -> Result<Child, Failure> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().map_err(|error| match (error.kind(), name) {
         (io::ErrorKind::NotFound, "mpirun") => Failure::failed(
-            "run mpirun: it is not found; install Open MPI here and on all --hosts (`apt install openmpi-bin`)",
+            "run mpirun: not found; install Open MPI on this host and on all --hosts (`apt install openmpi-bin`)",
         ),
         _ => Failure::failed(format!("run {name}: {error}")),
     })
 }
 
-/// Tells every line, and now and then that none came. Why it failed, if it did.
+/// Calls `on_line` for every line, and with `None` when none arrived for a while. Returns the reason of a failure.
 fn follow(
     child: &mut Child,
     args: &RunningArgs,
-    mut tell: impl FnMut(Option<&str>),
+    mut on_line: impl FnMut(Option<&str>),
 ) -> Option<String> {
     let lines = lines(child);
-    let begun = Instant::now();
-    while begun.elapsed() < args.timeout {
-        match lines.recv_timeout(LOOK) {
-            Ok(line) => tell(Some(&line)),
-            Err(RecvTimeoutError::Timeout) => tell(None),
-            // Both of its outputs are closed.
+    let started = Instant::now();
+    while started.elapsed() < args.timeout {
+        match lines.recv_timeout(SAMPLE_INTERVAL) {
+            Ok(line) => on_line(Some(&line)),
+            Err(RecvTimeoutError::Timeout) => on_line(None),
+            // stdout and stderr are closed.
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    let ended = wait(child, args.timeout.saturating_sub(begun.elapsed()).min(PATIENCE));
+    let ended = wait(child, args.timeout.saturating_sub(started.elapsed()).min(EXIT_TIMEOUT));
     match ended {
         Some(status) if status.success() => None,
         Some(status) => Some(format!("failed ({status})")),
         None => {
             end(child);
             Some(format!(
-                "did not end within {} s and was ended; --timeout gives it longer",
+                "did not end within {} s and was killed; raise --timeout",
                 args.timeout.as_secs()
             ))
         }
     }
 }
 
-/// Lines of both outputs as they come.
+/// Lines of stdout and stderr as they arrive.
 fn lines(child: &mut Child) -> Receiver<String> {
-    let (sender, receiver) = sync_channel(QUEUE);
+    let (sender, receiver) = sync_channel(MAX_QUEUED_LINES);
     if let Some(stdout) = child.stdout.take() {
         forward(stdout, sender.clone());
     }
@@ -159,9 +159,9 @@ fn forward(output: impl Read + Send + 'static, to: SyncSender<String>) {
     std::thread::spawn(move || {
         let mut output = BufReader::new(output);
         let mut line = Vec::new();
-        // A line without end is cut into several.
+        // A line longer than the limit is split.
         while (&mut output)
-            .take(LONGEST_LINE)
+            .take(MAX_LINE_BYTES)
             .read_until(b'\n', &mut line)
             .is_ok_and(|length| length > 0)
         {
@@ -173,9 +173,9 @@ fn forward(output: impl Read + Send + 'static, to: SyncSender<String>) {
     });
 }
 
-/// In the log all of it; to be read, as much as a run can have.
-fn keep(line: &str, text: &mut String, log: &mut File) {
-    // A full disk is no reason to end a measurement.
+/// Appends a line to the log, and to the text up to the limit of `nccl::read`.
+fn append(line: &str, text: &mut String, log: &mut File) {
+    // A full disk must not abort a measurement.
     let _ = log.write_all(line.as_bytes());
     if text.len() + line.len() <= nccl::LONGEST {
         text.push_str(line);
@@ -183,32 +183,32 @@ fn keep(line: &str, text: &mut String, log: &mut File) {
 }
 
 fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         if let Ok(Some(status)) = child.try_wait() {
             return Some(status);
         }
-        if begun.elapsed() >= limit {
+        if started.elapsed() >= limit {
             return None;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// As a person would, who lets mpirun end its processes; then for good.
+/// Sends SIGTERM, so that mpirun can end its processes; then SIGKILL.
 fn end(child: &mut Child) {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, Signal::TERM);
     }
-    if wait(child, PATIENCE).is_none() {
+    if wait(child, EXIT_TIMEOUT).is_none() {
         let _ = child.kill();
         let _ = child.wait();
     }
 }
 
-/// How often ports are looked at.
-const LOOK: Duration = Duration::from_millis(250);
-/// How long a program may take to end once it is told, or has closed its outputs.
-const PATIENCE: Duration = Duration::from_secs(10);
-const QUEUE: usize = 1024;
-const LONGEST_LINE: u64 = 64 << 10;
+/// How often the ports are sampled.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
+/// Time for a program to end after SIGTERM, or after it closed its output.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_QUEUED_LINES: usize = 1024;
+const MAX_LINE_BYTES: u64 = 64 << 10;

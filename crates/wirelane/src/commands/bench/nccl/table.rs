@@ -1,4 +1,4 @@
-//! A run for people.
+//! A run as text.
 
 use std::fmt::Write;
 
@@ -6,34 +6,31 @@ use report::nccl::Run;
 use report::{CollectiveRow, Half, Verdict};
 
 use crate::arguments::size;
-use crate::commands::bench::text;
+use crate::commands::bench;
 
-/// What was measured, and what is thought of it.
+/// The results and the verdict.
 pub(super) fn show(run: &Run, verdict: &Verdict) -> String {
-    let mut shown = head(run);
+    let mut text = head(run);
     if !run.collective.rows.is_empty() {
-        shown.push_str(&line(NAMES.iter().map(|name| (*name).to_owned())));
+        text.push_str(&line(NAMES.iter().map(|name| (*name).to_owned())));
     }
     for row in &run.collective.rows {
-        shown.push_str(&line(cells(row, part(run)).into_iter()));
+        text.push_str(&line(cells(row, part(run)).into_iter()));
     }
     let (peak, average) = (run.peak(), run.average());
     if let (Some((row, peak)), Some(average)) = (peak, average) {
         let at = size::format(row.size_bytes as usize);
-        let _ = writeln!(
-            shown,
-            "bus bandwidth: {average:.2} GB/s on the average, {peak:.2} at best ({at})"
-        );
+        let _ =
+            writeln!(text, "bus bandwidth: average {average:.2} GB/s, peak {peak:.2} GB/s ({at})");
     }
     if let (Some(rate), Some(efficiency)) = (run.collective.link_gbps, run.collective.efficiency) {
-        let _ =
-            writeln!(shown, "efficiency: {:.1} % of the ports' {rate} Gb/s", efficiency * 100.0);
+        let _ = writeln!(text, "efficiency: {:.1} % of the ports' {rate} Gb/s", efficiency * 100.0);
     }
     for complaint in run.complaints.iter().take(MAX_COMPLAINTS) {
-        let _ = writeln!(shown, "it said: {complaint}");
+        let _ = writeln!(text, "program error: {complaint}");
     }
-    shown.push_str(&text::verdict(verdict));
-    shown
+    text.push_str(&bench::text::verdict(verdict));
+    text
 }
 
 fn head(run: &Run) -> String {
@@ -46,10 +43,10 @@ fn head(run: &Run) -> String {
         many => format!(" on {} hosts", many.len()),
     };
     let gpu = run.gpus.first().map_or_else(String::new, |gpu| format!(" ({})", gpu.name));
-    format!("{operation} by {}{ranks}{hosts}{gpu}\n", collective.tool)
+    format!("{operation} with {}{ranks}{hosts}{gpu}\n", collective.tool)
 }
 
-/// What of the ports' rate a gigabyte a second of bus bandwidth is, in percent.
+/// The percentage of the ports' rate that 1 GB/s of bus bandwidth is.
 fn part(run: &Run) -> Option<f64> {
     let collective = &run.collective;
     let share = match run.operation() {

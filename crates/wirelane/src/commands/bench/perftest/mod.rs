@@ -1,4 +1,5 @@
-//! `--tool perftest`: `ib_write_bw` and its kin at both ends, with the device, port and GID that we choose.
+//! `--tool perftest`: runs `ib_write_bw` and the like at both ends, with the device, port and GID that wirelane
+//! chooses.
 
 mod table;
 
@@ -11,46 +12,46 @@ use report::{Document, Latency, Operation, Outcome, Plan, Point, Spread, Test, T
 
 use super::args::{PathArgs, ShapeArgs};
 use super::facts;
-use super::run::Shown;
+use super::run::PrintedPoint;
 use super::target::Target;
 use crate::output;
 use crate::output::Failure;
 use table::Row;
 
-/// What it takes to run it for one size.
+/// The two commands for one size.
 struct Commands {
     server: Vec<String>,
     client: Vec<String>,
 }
 
-/// Measures each size, or only prints the commands: true, then nothing is left to do.
+/// Measures each size, or only prints the commands and returns true.
 pub(super) fn run(
     target: &Target,
-    ways: &Transports,
+    transports: &Transports,
     test: Test,
-    (shape, way): (&ShapeArgs, &PathArgs),
+    (shape, path): (&ShapeArgs, &PathArgs),
     print: bool,
     document: &mut Document,
-    mut show: impl FnMut(Shown<'_>) -> Result<(), Failure>,
+    mut show: impl FnMut(PrintedPoint<'_>) -> Result<(), Failure>,
 ) -> Result<bool, Failure> {
-    let plans = shape.plans(test, way);
-    let mut client = target.connect(ways)?;
-    let pairs = client.pairs(way.device.as_ref(), way.peer_device.as_ref())?;
+    let plans = shape.plans(test, path);
+    let mut client = target.connect(transports)?;
+    let pairs = client.pairs(path.device.as_ref(), path.peer_device.as_ref())?;
     let pair = pairs.first().ok_or_else(|| {
         Failure::failed(
-            "no RDMA port here and none there reach each other — see `wirelane doctor --peer`",
+            "no local RDMA port reaches a port of the peer — see `wirelane doctor --peer`",
         )
     })?;
     for plan in &plans {
         let commands = Commands::new(plan, pair, target)?;
         if print {
             let (server, client) = (commands.server.join(" "), commands.client.join(" "));
-            output::answer(&format!("{}: {server}\nhere: {client}\n", target.name))?;
+            output::answer(&format!("{}: {server}\nlocal: {client}\n", target.name))?;
             continue;
         }
         let row = commands.run(target)?;
         let point = point(plan, pair, &target.name, row);
-        show(Shown { point: &point, is_first: document.points.is_empty() })?;
+        show(PrintedPoint { point: &point, is_first: document.points.is_empty() })?;
         document.points.push(point);
     }
     Ok(print)
@@ -78,22 +79,21 @@ impl Commands {
         Ok(Commands { server: at(&pair.there), client })
     }
 
-    /// The other end is started by us where we can, else by the user; it listens for a moment only, so who comes before it
-    /// is ready comes again.
+    /// Starts the server if possible, else the user does. The client is retried until the server listens.
     fn run(&self, target: &Target) -> Result<Row, Failure> {
         let mut server = self.start_server(target)?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + SERVER_START_TIMEOUT;
         let row = loop {
             match self.try_client()? {
                 Ok(row) => break Ok(row),
-                Err(said) if Instant::now() > deadline || has_failed(&mut server) => {
-                    break Err(Failure::failed(format!("{}: {said}", self.client.join(" "))));
+                Err(message) if Instant::now() > deadline || has_failed(&mut server) => {
+                    break Err(Failure::failed(format!("{}: {message}", self.client.join(" "))));
                 }
                 Err(_) => std::thread::sleep(Duration::from_millis(500)),
             }
         };
         if let Some(server) = &mut server {
-            // It ends with its client; where that failed, it is ended.
+            // It ends with its client; if the client failed, kill it.
             std::thread::sleep(Duration::from_millis(100));
             let _ = server.kill();
             let _ = server.wait();
@@ -123,7 +123,7 @@ impl Commands {
         command.spawn().map(Some).map_err(|error| self.missing(&error))
     }
 
-    /// Its row, or what it said instead.
+    /// The last row of its output, or its error message.
     fn try_client(&self) -> Result<Result<Row, String>, Failure> {
         let mut command = Command::new(&self.client[0]);
         command.args(&self.client[1..]).stdin(Stdio::null());
@@ -131,14 +131,14 @@ impl Commands {
         let mut child = command.spawn().map_err(|error| self.missing(&error))?;
         let mut printed = String::new();
         if let Some(stdout) = child.stdout.take() {
-            let _ = stdout.take(MAX_PRINTED).read_to_string(&mut printed);
+            let _ = stdout.take(MAX_OUTPUT_BYTES).read_to_string(&mut printed);
         }
         let ended = child.wait_with_output().map_err(|error| self.missing(&error))?;
-        let complaint = String::from_utf8_lossy(&ended.stderr).into_owned();
+        let errors = String::from_utf8_lossy(&ended.stderr).into_owned();
         Ok(table::last(&printed).ok_or_else(|| {
-            let said =
-                complaint.lines().chain(printed.lines()).find(|line| !line.trim().is_empty());
-            doctor::one_line(said.unwrap_or("it printed nothing"))
+            let message =
+                errors.lines().chain(printed.lines()).find(|line| !line.trim().is_empty());
+            doctor::one_line(message.unwrap_or("it printed nothing"))
         }))
     }
 
@@ -150,7 +150,7 @@ impl Commands {
     }
 }
 
-/// Whether the other end has ended, and not well.
+/// Whether the server has ended with an error.
 fn has_failed(server: &mut Option<Child>) -> bool {
     let ended = server.as_mut().and_then(|server| server.try_wait().ok().flatten());
     ended.is_some_and(|status| !status.success())
@@ -162,7 +162,7 @@ fn program(plan: &Plan) -> Result<String, Failure> {
         Test::Latency => "lat",
         Test::Rate => {
             return Err(Failure::usage(
-                "perftest has no test of rate: its bw tells messages a second too",
+                "perftest has no rate test: use `bench bw`, which reports messages per second too",
             ));
         }
     };
@@ -177,9 +177,9 @@ fn flags(plan: &Plan) -> Vec<String> {
     }
     match plan.limit {
         report::Limit::Count(count) => add("-n", count.to_string()),
-        // By time perftest tells no percentiles.
+        // With -D, perftest prints no percentiles.
         report::Limit::Milliseconds(_) if plan.test == Test::Latency => {
-            add("-n", LATENCIES.to_owned())
+            add("-n", LATENCY_SAMPLES.to_owned())
         }
         report::Limit::Milliseconds(ms) => add("-D", ms.div_ceil(1000).max(1).to_string()),
     }
@@ -196,7 +196,7 @@ fn flags(plan: &Plan) -> Vec<String> {
     flags
 }
 
-/// What perftest tells, and no more.
+/// A point with only the values that perftest prints.
 fn point(plan: &Plan, pair: &PortPair, to: &str, row: Row) -> Point {
     let outcome = Outcome {
         plan: Plan { transport: Transport::Verbs, ..plan.clone() },
@@ -217,7 +217,7 @@ fn point(plan: &Plan, pair: &PortPair, to: &str, row: Row) -> Point {
         seconds: None,
         cpu_seconds: None,
         peer_cpu_seconds: None,
-        ..Point::new(&outcome, &facts::host(), to, "perftest is RDMA's")
+        ..Point::new(&outcome, &facts::host(), to, "perftest uses RDMA")
     };
     match row {
         Row::Bandwidth { iterations, bytes_per_second, messages_per_second, size } => Point {
@@ -258,8 +258,8 @@ fn spread(row: Row) -> Option<Spread> {
     })
 }
 
-/// How long the other end may take to be started.
-const PATIENCE: Duration = Duration::from_secs(60);
-const MAX_PRINTED: u64 = 1 << 20;
-/// Enough for one in a thousand to be told.
-const LATENCIES: &str = "5000";
+/// Time for the server to start.
+const SERVER_START_TIMEOUT: Duration = Duration::from_secs(60);
+const MAX_OUTPUT_BYTES: u64 = 1 << 20;
+/// Enough samples for p99.9.
+const LATENCY_SAMPLES: &str = "5000";

@@ -1,6 +1,6 @@
-//! What perftest prints: the row below its header.
+//! Reads perftest's output: the row below its header.
 
-/// A row of bandwidth, or of latency.
+/// A row of a bandwidth or latency test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Row {
     Bandwidth {
@@ -9,7 +9,7 @@ pub(super) enum Row {
         bytes_per_second: f64,
         messages_per_second: Option<f64>,
     },
-    /// In microseconds.
+    /// Times in microseconds.
     Latency {
         size: u64,
         iterations: u64,
@@ -23,7 +23,7 @@ pub(super) enum Row {
     },
 }
 
-/// The last row of what was printed.
+/// The last row of the output.
 pub(super) fn last(printed: &str) -> Option<Row> {
     let lines: Vec<&str> = printed.lines().collect();
     let header = lines.iter().rposition(|line| line.trim_start().starts_with("#bytes"))?;
@@ -51,7 +51,7 @@ fn row(header: &str, line: &str) -> Option<Row> {
     }
     let scale = match header {
         _ if header.contains("BW average[Gb/sec]") => 1e9 / 8.0,
-        // Older versions write MB for 2^20 too.
+        // Older versions print MB, but mean 2^20 bytes.
         _ if header.contains("BW average[MiB/sec]") || header.contains("BW average[MB/sec]") => {
             f64::from(1 << 20)
         }
@@ -83,7 +83,7 @@ mod tests {
 ";
 
     #[test]
-    fn mebibytes_become_bytes() {
+    fn mebibytes_are_converted_to_bytes() {
         let row = last(BANDWIDTH).expect("a row");
         let Row::Bandwidth { size, iterations, bytes_per_second, messages_per_second } = row else {
             panic!("{row:?}")
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_by_its_columns() {
+    fn latency_columns_are_read() {
         let Some(Row::Latency { typical, p99, p99_9, stdev, .. }) = last(LATENCY) else {
             panic!("a row")
         };
