@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::moment::Moment;
+use super::summary::Moment;
 
 /// The last results of each port, the oldest first. What was not known then is `None`.
 #[derive(Debug, Default)]

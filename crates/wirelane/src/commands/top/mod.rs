@@ -1,12 +1,13 @@
 //! `wirelane top`: the fabric, live in a terminal, or as a line of JSON for each interval.
 //!
-//! A [`feed`] brings frames, from this machine or from a recording. Two of them make a [`moment::Moment`], which is what
+//! A [`feed`] brings frames, from this machine or from a recording. Two of them make a [`summary::Moment`], which is what
 //! there is to show; the [`screen`] and the [`stream`] are views of it.
 
 mod feed;
+mod findings;
 mod history;
-mod kinds;
-mod moment;
+mod issue;
+mod metrics;
 mod number;
 mod probe;
 mod rates;
@@ -15,8 +16,7 @@ mod replay;
 mod screen;
 mod store;
 mod stream;
-mod trouble;
-mod words;
+mod summary;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;

@@ -10,7 +10,7 @@ use metric::Value;
 use node::counters::{self, Counter, Folder};
 use serde::Serialize;
 
-use super::kinds::{self, First, Sum};
+use super::metrics::{self, First, Sum};
 
 /// A port's results, in a second. What cannot be told is missing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -49,13 +49,13 @@ pub(super) fn port(before: Option<&Port>, now: &Port, seconds: f64) -> Rates {
         Direction { bytes_per_second, packets_per_second: grown.first(packets), share }
     };
     Rates {
-        receive: way(kinds::RECEIVE_BYTES, kinds::RECEIVE_PACKETS),
-        transmit: way(kinds::TRANSMIT_BYTES, kinds::TRANSMIT_PACKETS),
-        errors_per_second: grown.sum(kinds::ERRORS),
-        congestion_per_second: grown.sum(kinds::CONGESTION),
-        ignored_per_second: grown.sum(kinds::IGNORED),
-        wait_ticks_per_second: grown.first(kinds::WAITING),
-        retries_per_second: grown.sum(kinds::RETRIES),
+        receive: way(metrics::RECEIVE_BYTES, metrics::RECEIVE_PACKETS),
+        transmit: way(metrics::TRANSMIT_BYTES, metrics::TRANSMIT_PACKETS),
+        errors_per_second: grown.sum(metrics::ERRORS),
+        congestion_per_second: grown.sum(metrics::CONGESTION),
+        ignored_per_second: grown.sum(metrics::IGNORED),
+        wait_ticks_per_second: grown.first(metrics::WAITING),
+        retries_per_second: grown.sum(metrics::RETRIES),
         saturated,
         went_back,
     }

@@ -6,8 +6,8 @@ use doctor::watch::Frame;
 
 use super::TopArgs;
 use super::feed::FeedEvent;
-use super::moment::{GpuMoment, Moment, PortMoment};
 use super::number::{bytes, gbps, short, time};
+use super::summary::{GpuMoment, Moment, PortMoment};
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;

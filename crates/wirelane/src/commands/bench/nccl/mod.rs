@@ -1,17 +1,17 @@
 //! `wirelane bench nccl`: runs nccl-tests with the environment that a job on this machine should have, or reads its
 //! log, and compares the result with what the machine should reach.
 //!
-//! `program.rs` finds the program, `launch.rs` builds the command, `running.rs` runs it, `counting.rs` samples the
+//! `program.rs` finds the program, `launch.rs` builds the command, `running.rs` runs it, `traffic.rs` samples the
 //! ports; `answer.rs` evaluates the run and `table.rs` formats it. `bench torch` shares all but the program. Parsing is
 //! in crate `report`.
 
 pub(super) mod answer;
-mod counting;
 pub(super) mod hosts;
 pub(super) mod launch;
 mod program;
 pub(super) mod running;
 mod table;
+mod traffic;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

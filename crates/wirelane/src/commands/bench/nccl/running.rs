@@ -12,8 +12,8 @@ use doctor::verdict::nccl::Transferred;
 use report::nccl::{self, Run};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::counting::PortTraffic;
 use super::launch::Launch;
+use super::traffic::PortTraffic;
 use crate::arguments::size::seconds;
 use crate::commands::bench::facts;
 use crate::output;

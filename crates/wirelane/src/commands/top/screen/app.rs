@@ -7,12 +7,12 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use doctor::watch::Frame;
 use ratatui::widgets::TableState;
 
-use super::look::Look;
 use super::rows::{Sort, Viewed};
+use super::style::Look;
 use crate::commands::top::feed::{FeedEvent, Order};
+use crate::commands::top::findings::Question;
 use crate::commands::top::history::History;
-use crate::commands::top::moment::Moment;
-use crate::commands::top::words::Question;
+use crate::commands::top::summary::Moment;
 
 /// The screen's state.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::app::App;
-use super::look::{Level, Look};
+use super::style::{Level, Look};
 use super::{gpus, ports, window};
-use crate::commands::top::moment::{Moment, StoreMoment, UsageMoment};
 use crate::commands::top::number::{bytes, short, time};
+use crate::commands::top::summary::{Moment, StoreMoment, UsageMoment};
 
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App) {

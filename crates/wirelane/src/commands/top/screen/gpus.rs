@@ -8,10 +8,10 @@ use ratatui::widgets::{Cell, Row, Table};
 
 use super::app::App;
 use super::columns::{self, Column};
-use super::look::{Level, Look};
-use crate::commands::top::moment::GpuMoment;
+use super::style::{Level, Look};
+use crate::commands::top::issue::{self, Trouble};
 use crate::commands::top::number::{bytes, short};
-use crate::commands::top::trouble::{self, Trouble};
+use crate::commands::top::summary::GpuMoment;
 
 /// What a column shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ fn is_left(kind: GpuColumn) -> bool {
 
 fn cell(look: Look, kind: GpuColumn, width: u16, gpu: &GpuMoment) -> Cell<'static> {
     let reading = &gpu.gpu.reading;
-    let troubles = trouble::of_gpu(gpu);
+    let troubles = issue::of_gpu(gpu);
     let level = |of: Trouble| match troubles.contains(&of) {
         false => Level::Plain,
         true if of.is_bad() => Level::Bad,

@@ -5,11 +5,11 @@ mod app;
 mod columns;
 mod draw;
 mod gpus;
-mod look;
 #[cfg(test)]
 mod picture;
 mod ports;
 mod rows;
+mod style;
 mod terminal;
 #[cfg(test)]
 mod tests;
@@ -22,13 +22,13 @@ use crossterm::event::{self, KeyEvent};
 
 use super::TopArgs;
 use super::feed::{FeedEvent, Order};
-use super::words::{self, Question};
+use super::findings::{self, Question};
 use crate::arguments::host::HostArgs;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 use crate::signals;
 use app::{Act, App};
-use look::Look;
+use style::Look;
 use terminal::Screen;
 
 /// What can happen.
@@ -115,13 +115,13 @@ impl Top<'_> {
 
     fn ask(&mut self, number: u64, question: Question) {
         if self.args.replay.is_some() {
-            return self.app.answer(number, words::recorded(&question));
+            return self.app.answer(number, findings::recorded(&question));
         }
         let (host, tell): (HostArgs, _) = (self.args.host.clone(), self.tell.clone());
         let thread = std::thread::Builder::new().name("wirelane-doctor".to_owned());
         let asked = thread.spawn(move || {
             // Nobody waits for it any more if the program ends.
-            let _ = tell.send(Event::Words(number, words::ask(&host, &question)));
+            let _ = tell.send(Event::Words(number, findings::ask(&host, &question)));
         });
         if let Err(error) = asked {
             self.app.answer(number, vec![format!("start a thread: {error}")]);

@@ -8,13 +8,13 @@ use ratatui::widgets::{Cell, Row, Table};
 
 use super::app::App;
 use super::columns::{self, Column};
-use super::look::{Level, Look};
 use super::rows::Sort;
+use super::style::{Level, Look};
 use crate::commands::top::history::Past;
-use crate::commands::top::moment::PortMoment;
+use crate::commands::top::issue::{self, Trouble};
 use crate::commands::top::number::{gbps, short};
 use crate::commands::top::rates::Direction;
-use crate::commands::top::trouble::{self, Trouble};
+use crate::commands::top::summary::PortMoment;
 
 /// What a column shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, app: &mut App, chosen: Opt
     let titles = columns.iter().map(|(column, _)| title(look, *column, sorted));
     let rows = ports.iter().map(|port| {
         let past = app.history.of(&port.name());
-        let troubles = trouble::of_port(port);
+        let troubles = issue::of_port(port);
         let cells = columns.iter().map(|(column, width)| {
             cell(look, column.kind, usize::from(*width), port, past, &troubles)
         });

@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-use crate::commands::top::moment::{GpuMoment, Moment, PortMoment};
+use crate::commands::top::findings::Question;
+use crate::commands::top::summary::{GpuMoment, Moment, PortMoment};
 use crate::commands::top::trouble;
-use crate::commands::top::words::Question;
 
 /// What ports are sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,8 +94,8 @@ impl Viewed {
             return Some(Question {
                 title: doctor::one_line(&port.name()),
                 subjects: vec![format!("{} port {}", port.device, port.port), port.device.clone()],
-                troubles: trouble::of_port(port),
-                otherwise: trouble::CHECKS_OF_PORTS,
+                troubles: issue::of_port(port),
+                otherwise: issue::CHECKS_OF_PORTS,
                 xids: Vec::new(),
             });
         }
@@ -103,8 +103,8 @@ impl Viewed {
         Some(Question {
             title: format!("GPU {}", gpu.gpu.index),
             subjects: gpu.gpu.pci.clone().into_iter().collect(),
-            troubles: trouble::of_gpu(gpu),
-            otherwise: trouble::CHECKS_OF_GPUS,
+            troubles: issue::of_gpu(gpu),
+            otherwise: issue::CHECKS_OF_GPUS,
             xids: gpu.gpu.reading.xids.keys().copied().collect(),
         })
     }

@@ -13,8 +13,8 @@ use ratatui::buffer::Buffer;
 
 use super::app::{Act, App};
 use super::draw;
-use super::look::Look;
 use super::picture;
+use super::style::Look;
 use crate::commands::top::feed::{FeedEvent, Order};
 use crate::output::Failure;
 use crate::watch::{Plan, Watcher};
@@ -250,7 +250,7 @@ fn a_row_asks_the_doctor_about_what_is_wrong_with_it() {
     };
     let (number, question) = ask(&mut app, "↓↓\n");
     assert_eq!(question.subjects, ["mlx5_2 port 1", "mlx5_2"]);
-    assert!(question.troubles.contains(&crate::commands::top::trouble::Trouble::Rate));
+    assert!(question.troubles.contains(&crate::commands::top::issue::Trouble::Rate));
     assert!(drawn(&mut app, 80, 24).contains("Running checks"));
     app.answer(number + 1, vec!["of another".to_owned()]);
     app.answer(number, vec!["PROBLEM  reseat the cable".to_owned()]);

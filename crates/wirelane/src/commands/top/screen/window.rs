@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 
 use super::app::Window;
-use super::look::{Level, Look};
+use super::style::{Level, Look};
 
 /// Draws it in the middle, no larger than it needs to be.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, look: Look, window: &Window) {

@@ -3,7 +3,7 @@
 use doctor::{self, Case, Check, Evidence, Finding, Verdict};
 use node::Node;
 
-use super::trouble::Trouble;
+use super::issue::Trouble;
 use crate::arguments::host::HostArgs;
 
 /// What is asked about.

@@ -1,6 +1,6 @@
 //! What is wrong with a row of the screen, and which of the doctor's checks have words on it.
 
-use super::moment::{GpuMoment, PortMoment};
+use super::summary::{GpuMoment, PortMoment};
 
 /// Something that ought to be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
