@@ -1,5 +1,5 @@
-//! Where frames come from: this machine, or a recording. A thread of its own brings them, so that keys are heard
-//! whatever a driver, a store or a disk does.
+//! Source of frames: this machine, or a recording. It runs on a separate thread, so that keys work while a driver, a
+//! store or a disk hangs.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -11,34 +11,34 @@ use super::history;
 use super::probe::Prober;
 use super::record::Recording;
 use super::replay::Replay;
-use super::store::StoreWatch;
+use super::store::StorePoller;
 use crate::output::Failure;
 use crate::watch::Watcher;
 
-/// What a feed tells.
+/// An event of a feed.
 #[derive(Debug)]
 pub(super) enum FeedEvent {
     Frame(Box<Frame>),
-    /// What came before is of another time.
-    Anew,
-    /// Of a recording: which frame this is, from 1, and of how many.
-    Place(usize, usize),
-    /// The recording in progress, and how long it is; none once it has ended, with the reason if there is one.
+    /// The next frame does not follow the previous one: discard the history.
+    Reset,
+    /// Replay: the number of the frame, from 1, and of how many.
+    Position(usize, usize),
+    /// The recording in progress and its length; `None` after it ended, with the reason if it failed.
     Recording(Option<(PathBuf, u64)>, Option<String>),
-    /// There is nothing more, for the time being.
+    /// Replay: the last frame was sent.
     End,
-    /// A frame could not be had.
-    Fault(Failure),
+    /// A frame could not be read.
+    Error(Failure),
 }
 
-/// What a feed is told.
+/// A command to a feed.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Order {
+pub(super) enum FeedCommand {
     Pause(bool),
-    Every(Duration),
-    /// Of a recording: so many frames on, or back.
+    SetInterval(Duration),
+    /// Replay: this many frames forward, or back.
     Step(isize),
-    /// Begins to record into this file, or ends.
+    /// Starts to record to this file, or stops.
     Record(Option<PathBuf>),
 }
 
@@ -46,11 +46,11 @@ pub(super) enum Order {
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) watcher: Watcher,
-    pub(super) store: StoreWatch,
+    pub(super) store: StorePoller,
     pub(super) prober: Option<Prober>,
-    pub(super) every: Duration,
+    pub(super) interval: Duration,
     pub(super) recording: Option<Recording>,
-    /// The longest file that is recorded.
+    /// Maximum length of a recording, in bytes.
     pub(super) record_max: u64,
 }
 
@@ -58,54 +58,59 @@ pub(super) struct Live {
 #[derive(Debug)]
 pub(super) struct Player {
     pub(super) replay: Replay,
-    /// How many times faster than it was; without, as fast as frames are taken.
+    /// Speed as a factor; `None`: as fast as possible.
     pub(super) speed: Option<f64>,
 }
 
-/// Begins. `tell` says whether anybody still listens.
+/// Starts a feed. `send` returns false when the receiver is gone.
 pub(super) fn start(
     source: impl Source + Send + 'static,
-    tell: impl Fn(FeedEvent) -> bool + Send + 'static,
-) -> Result<Sender<Order>, Failure> {
-    let (order, orders) = mpsc::channel();
+    send: impl Fn(FeedEvent) -> bool + Send + 'static,
+) -> Result<Sender<FeedCommand>, Failure> {
+    let (sender, commands) = mpsc::channel();
     let thread = std::thread::Builder::new().name("wirelane-frames".to_owned());
     let thread = thread.spawn(move || {
-        // That nobody listens any more is how it ends.
-        let _ = source.run(&orders, &tell);
+        // It ends when the receiver is gone.
+        let _ = source.run(&commands, &send);
     });
     thread.map_err(|error| Failure::failed(format!("start a thread: {error}")))?;
-    Ok(order)
+    Ok(sender)
 }
 
-/// Brings frames until nobody listens, which is `None`.
+/// Sends frames until the receiver is gone, and returns `None`.
 pub(super) trait Source {
-    fn run(self, orders: &Receiver<Order>, tell: &impl Fn(FeedEvent) -> bool) -> Option<()>;
+    fn run(self, commands: &Receiver<FeedCommand>, send: &impl Fn(FeedEvent) -> bool)
+    -> Option<()>;
 }
 
 impl Source for Live {
-    fn run(mut self, orders: &Receiver<Order>, tell: &impl Fn(FeedEvent) -> bool) -> Option<()> {
+    fn run(
+        mut self,
+        commands: &Receiver<FeedCommand>,
+        send: &impl Fn(FeedEvent) -> bool,
+    ) -> Option<()> {
         let mut paused = false;
         let mut next = Instant::now();
         loop {
             let left = (!paused).then(|| next.saturating_duration_since(Instant::now()));
-            match heard(orders, left)? {
-                Some(Order::Pause(pause)) => {
+            match next_command(commands, left)? {
+                Some(FeedCommand::Pause(pause)) => {
                     paused = pause;
                     self.prober.iter().for_each(|prober| prober.pause(pause));
                 }
-                Some(Order::Every(every)) => {
-                    self.every = every;
-                    next = Instant::now() + every;
+                Some(FeedCommand::SetInterval(interval)) => {
+                    self.interval = interval;
+                    next = Instant::now() + interval;
                 }
-                Some(Order::Record(path)) => say(tell, self.record(path))?,
-                Some(Order::Step(_)) => {}
+                Some(FeedCommand::Record(path)) => send_event(send, self.record(path))?,
+                Some(FeedCommand::Step(_)) => {}
                 None => {
-                    next = Instant::now() + self.every;
+                    next = Instant::now() + self.interval;
                     let frame = self.frame();
-                    if let Some(told) = self.keep(&frame) {
-                        say(tell, told)?;
+                    if let Some(event) = self.add_to_recording(&frame) {
+                        send_event(send, event)?;
                     }
-                    say(tell, FeedEvent::Frame(Box::new(frame)))?;
+                    send_event(send, FeedEvent::Frame(Box::new(frame)))?;
                 }
             }
         }
@@ -114,10 +119,10 @@ impl Source for Live {
 
 impl Live {
     fn frame(&mut self) -> Frame {
-        let patience = self.every.clamp(MIN_PATIENCE, MAX_PATIENCE);
-        self.store.ask();
-        let mut frame = self.watcher.frame(patience);
-        let (store, run) = self.store.told(patience);
+        let timeout = self.interval.clamp(MIN_COLLECTOR_TIMEOUT, MAX_COLLECTOR_TIMEOUT);
+        self.store.request();
+        let mut frame = self.watcher.frame(timeout);
+        let (store, run) = self.store.receive(timeout);
         frame.store = store;
         frame.runs.extend(run);
         frame.probe = self.prober.as_ref().map(Prober::take);
@@ -125,8 +130,8 @@ impl Live {
     }
 
     fn record(&mut self, path: Option<PathBuf>) -> FeedEvent {
-        let begun = path.map(|path| Recording::create(&path, self.record_max)).transpose();
-        let (recording, why) = match begun {
+        let created = path.map(|path| Recording::create(&path, self.record_max)).transpose();
+        let (recording, why) = match created {
             Ok(recording) => (recording, None),
             Err(failure) => (None, Some(failure.to_string())),
         };
@@ -134,42 +139,46 @@ impl Live {
         FeedEvent::Recording(self.recording.as_ref().map(length), why)
     }
 
-    /// A recording that fails ends, and nothing else does.
-    fn keep(&mut self, frame: &Frame) -> Option<FeedEvent> {
-        let kept = self.recording.as_mut()?.add(frame);
-        if kept.is_err() {
+    /// Adds a frame to the recording. A failure ends only the recording.
+    fn add_to_recording(&mut self, frame: &Frame) -> Option<FeedEvent> {
+        let added = self.recording.as_mut()?.add(frame);
+        if added.is_err() {
             self.recording = None;
         }
-        Some(FeedEvent::Recording(self.recording.as_ref().map(length), kept.err()))
+        Some(FeedEvent::Recording(self.recording.as_ref().map(length), added.err()))
     }
 }
 
 impl Source for Player {
-    fn run(mut self, orders: &Receiver<Order>, tell: &impl Fn(FeedEvent) -> bool) -> Option<()> {
+    fn run(
+        mut self,
+        commands: &Receiver<FeedCommand>,
+        send: &impl Fn(FeedEvent) -> bool,
+    ) -> Option<()> {
         let (mut at, last) = (0, self.replay.len() - 1);
         let mut paused = false;
-        let mut shown = self.show(at..=at, tell)?;
+        let mut shown_ms = self.show(at..=at, send)?;
         loop {
             if at == last && !paused {
-                say(tell, FeedEvent::End)?;
+                send_event(send, FeedEvent::End)?;
                 paused = true;
             }
-            let wait = if paused { None } else { Some(self.gap(shown, at + 1)) };
-            let target = match heard(orders, wait)? {
+            let wait = if paused { None } else { Some(self.gap(shown_ms, at + 1)) };
+            let target = match next_command(commands, wait)? {
                 None => at + 1,
-                Some(Order::Pause(pause)) => {
+                Some(FeedCommand::Pause(pause)) => {
                     paused = pause;
-                    // Whoever plays on at the end wants it from the beginning.
+                    // Resuming at the end starts from the beginning.
                     if pause || at < last { at } else { 0 }
                 }
-                Some(Order::Step(step)) => at.saturating_add_signed(step).min(last),
-                Some(Order::Every(_) | Order::Record(_)) => at,
+                Some(FeedCommand::Step(step)) => at.saturating_add_signed(step).min(last),
+                Some(FeedCommand::SetInterval(_) | FeedCommand::Record(_)) => at,
             };
             if target < at {
-                say(tell, FeedEvent::Anew)?;
-                shown = self.show(target.saturating_sub(history::LENGTH)..=target, tell)?;
+                send_event(send, FeedEvent::Reset)?;
+                shown_ms = self.show(target.saturating_sub(history::LENGTH)..=target, send)?;
             } else if target > at {
-                shown = self.show(at + 1..=target, tell)?;
+                shown_ms = self.show(at + 1..=target, send)?;
             }
             at = target;
         }
@@ -177,32 +186,32 @@ impl Source for Player {
 }
 
 impl Player {
-    /// Tells these frames, and when the last of them was.
+    /// Sends these frames, and returns the time of the last.
     fn show(
         &mut self,
         numbers: std::ops::RangeInclusive<usize>,
-        tell: &impl Fn(FeedEvent) -> bool,
+        send: &impl Fn(FeedEvent) -> bool,
     ) -> Option<u64> {
         let mut at_ms = 0;
         for number in numbers {
-            say(tell, FeedEvent::Place(number + 1, self.replay.len()))?;
+            send_event(send, FeedEvent::Position(number + 1, self.replay.len()))?;
             match self.replay.frame(number) {
                 Ok(frame) => {
                     at_ms = frame.at_ms;
-                    say(tell, FeedEvent::Frame(Box::new(frame)))?;
+                    send_event(send, FeedEvent::Frame(Box::new(frame)))?;
                 }
-                Err(failure) => say(tell, FeedEvent::Fault(failure))?,
+                Err(failure) => send_event(send, FeedEvent::Error(failure))?,
             }
         }
         Some(at_ms)
     }
 
-    /// How long until the next.
+    /// Time until the next frame.
     fn gap(&mut self, shown_ms: u64, next: usize) -> Duration {
         let Some(speed) = self.speed else { return Duration::ZERO };
         let next_ms = self.replay.frame(next).map_or(shown_ms, |frame| frame.at_ms);
         let gap = Duration::from_millis(next_ms.saturating_sub(shown_ms));
-        gap.min(LONGEST_GAP).div_f64(speed)
+        gap.min(MAX_GAP).div_f64(speed)
     }
 }
 
@@ -210,22 +219,25 @@ fn length(recording: &Recording) -> (PathBuf, u64) {
     (recording.path().to_owned(), recording.bytes())
 }
 
-/// The next order, if it comes in time; without a limit, whenever it comes. `None`: nobody gives orders any more.
-fn heard(orders: &Receiver<Order>, limit: Option<Duration>) -> Option<Option<Order>> {
-    let Some(limit) = limit else { return orders.recv().ok().map(Some) };
-    match orders.recv_timeout(limit) {
+/// The next command, or `Some(None)` after `limit`; without a limit, waits. `None`: the sender is gone.
+fn next_command(
+    commands: &Receiver<FeedCommand>,
+    limit: Option<Duration>,
+) -> Option<Option<FeedCommand>> {
+    let Some(limit) = limit else { return commands.recv().ok().map(Some) };
+    match commands.recv_timeout(limit) {
         Ok(order) => Some(Some(order)),
         Err(RecvTimeoutError::Timeout) => Some(None),
         Err(RecvTimeoutError::Disconnected) => None,
     }
 }
 
-fn say(tell: &impl Fn(FeedEvent) -> bool, told: FeedEvent) -> Option<()> {
-    tell(told).then_some(())
+fn send_event(send: &impl Fn(FeedEvent) -> bool, event: FeedEvent) -> Option<()> {
+    send(event).then_some(())
 }
 
-/// How long a collector may take before a frame goes without it.
-const MIN_PATIENCE: Duration = Duration::from_millis(500);
-const MAX_PATIENCE: Duration = Duration::from_secs(2);
-/// A machine that slept in the middle of a recording need not be waited for.
-const LONGEST_GAP: Duration = Duration::from_secs(60);
+/// Limits of the time that a frame waits for a collector.
+const MIN_COLLECTOR_TIMEOUT: Duration = Duration::from_millis(500);
+const MAX_COLLECTOR_TIMEOUT: Duration = Duration::from_secs(2);
+/// A longer gap in a recording (the machine was suspended) is shortened to this.
+const MAX_GAP: Duration = Duration::from_secs(60);

@@ -1,32 +1,32 @@
-//! The doctor's words on a row of the screen.
+//! The doctor's findings on a row of the screen.
 
 use doctor::{self, Case, Check, Evidence, Finding, Verdict};
 use node::Node;
 
-use super::issue::Trouble;
+use super::issue::Issue;
 use crate::arguments::host::HostArgs;
 
-/// What is asked about.
+/// A query to the doctor about a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Question {
-    /// What the row is called.
+pub(super) struct DoctorQuery {
+    /// The name of the row.
     pub(super) title: String,
-    /// What findings on it are about: `mlx5_0 port 1`, `mlx5_0`, a PCI address.
+    /// Subjects of findings on it: `mlx5_0 port 1`, `mlx5_0`, a PCI address.
     pub(super) subjects: Vec<String>,
-    pub(super) troubles: Vec<Trouble>,
-    /// What is looked at where nothing is wrong.
-    pub(super) otherwise: &'static [&'static str],
+    pub(super) issues: Vec<Issue>,
+    /// Checks to run if there are no issues.
+    pub(super) default_checks: &'static [&'static str],
     /// XIDs of a GPU.
     pub(super) xids: Vec<u64>,
 }
 
-impl Question {
-    /// Checks that have words on it, each once.
+impl DoctorQuery {
+    /// The checks to run, each once.
     fn checks(&self) -> Vec<&'static Check> {
         let mut names: Vec<&str> = Vec::new();
-        let of_troubles = self.troubles.iter().flat_map(|trouble| trouble.checks());
-        let otherwise = self.otherwise.iter().filter(|_| self.troubles.is_empty());
-        for name in of_troubles.chain(otherwise) {
+        let of_issues = self.issues.iter().flat_map(|issue| issue.checks());
+        let default_checks = self.default_checks.iter().filter(|_| self.issues.is_empty());
+        for name in of_issues.chain(default_checks) {
             if !names.contains(name) {
                 names.push(name);
             }
@@ -34,16 +34,16 @@ impl Question {
         names.into_iter().filter_map(doctor::check).collect()
     }
 
-    /// What a finding says is told of several at once; nothing, if this is none of them.
+    /// The subject of a finding that is this row, or the host; `None` if the finding is about something else.
     fn subject<'f>(&self, finding: &'f Finding) -> Option<&'f String> {
         let subjects = || finding.subjects.iter();
         let own = subjects().find(|subject| self.subjects.contains(subject));
         own.or_else(|| subjects().find(|subject| *subject == "host"))
     }
 
-    fn beginning(&self) -> Vec<String> {
+    fn intro(&self) -> Vec<String> {
         let mut lines: Vec<String> =
-            self.troubles.iter().map(|trouble| format!("! {}", trouble.words())).collect();
+            self.issues.iter().map(|issue| format!("! {}", issue.description())).collect();
         for xid in &self.xids {
             let line = format!("NVRM: Xid (PCI:0000:00:00): {xid}, ");
             for error in doctor::explain::parse(&line) {
@@ -51,16 +51,16 @@ impl Question {
             }
         }
         if lines.is_empty() {
-            lines.push("No fault is shown. Findings of the doctor:".to_owned());
+            lines.push("No issues. Findings of the doctor:".to_owned());
         }
         lines.push(String::new());
         lines
     }
 }
 
-/// Looks at the machine anew, which may take seconds.
-pub(super) fn ask(host: &HostArgs, question: &Question) -> Vec<String> {
-    let mut lines = question.beginning();
+/// Reads the machine and runs the checks, which may take seconds.
+pub(super) fn run_checks(host: &HostArgs, query: &DoctorQuery) -> Vec<String> {
+    let mut lines = query.intro();
     let tree = match host.tree() {
         Ok(tree) => tree,
         Err(failure) => {
@@ -70,21 +70,21 @@ pub(super) fn ask(host: &HostArgs, question: &Question) -> Vec<String> {
     };
     let node = Node::read(&tree);
     let case = Case::new(&node, &tree);
-    let findings = question.checks().into_iter().flat_map(|check| check.findings(&case));
+    let findings = query.checks().into_iter().flat_map(|check| check.findings(&case));
     let mut findings: Vec<Finding> =
-        findings.filter(|finding| question.subject(finding).is_some()).collect();
+        findings.filter(|finding| query.subject(finding).is_some()).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
     if findings.is_empty() {
         lines.push("The doctor has no findings on this.".to_owned());
     }
-    lines.extend(findings.iter().flat_map(|finding| told(finding, question)));
+    lines.extend(findings.iter().flat_map(|finding| describe(finding, query)));
     lines
 }
 
-/// Of a recording nothing can be looked at: why it matters, and what to run there.
-pub(super) fn recorded(question: &Question) -> Vec<String> {
-    let mut lines = question.beginning();
-    for check in question.checks() {
+/// For a recording, where no checks can run: why they matter, and the commands to run there.
+pub(super) fn for_recording(query: &DoctorQuery) -> Vec<String> {
+    let mut lines = query.intro();
+    for check in query.checks() {
         lines.push(format!("{}: {}", check.name, check.title));
         lines.push(format!("  why:  {}", check.why));
         lines.push(format!("  fix:  on that machine: wirelane doctor {}", check.name));
@@ -93,22 +93,22 @@ pub(super) fn recorded(question: &Question) -> Vec<String> {
     lines
 }
 
-fn told(finding: &Finding, question: &Question) -> Vec<String> {
+fn describe(finding: &Finding, query: &DoctorQuery) -> Vec<String> {
     let Finding { check, verdict, summary, evidence, .. } = finding;
     let mark = match verdict {
         Verdict::Problem | Verdict::Warning => verdict.name().to_uppercase(),
         _ => verdict.name().to_owned(),
     };
-    let subject = question.subject(finding).cloned().unwrap_or_default();
+    let subject = query.subject(finding).cloned().unwrap_or_default();
     let mut lines = vec![format!("{mark}  {subject}: {summary}  [{check}]")];
-    // Of what was read of several, that which was read of this one.
-    let alone = finding.subjects.len() == 1;
+    // If the finding has several subjects, only the evidence on this row.
+    let is_only = finding.subjects.len() == 1;
     let names = |one: &&Evidence| {
         let name = |subject: &String| subject.split(' ').next().unwrap_or_default().to_owned();
         let named = |subject| one.source.split('/').any(|part| part == name(subject));
-        alone || question.subjects.iter().any(named) || !one.source.starts_with("/sys/class")
+        is_only || query.subjects.iter().any(named) || !one.source.starts_with("/sys/class")
     };
-    let read = evidence.iter().filter(names).take(MAX_SHOWN);
+    let read = evidence.iter().filter(names).take(MAX_EVIDENCE);
     lines.extend(read.map(|Evidence { source, value }| format!("  read: {source}: {value}")));
     if *verdict != Verdict::Ok {
         lines.push(format!("  why:  {}", finding.why));
@@ -118,5 +118,5 @@ fn told(finding: &Finding, question: &Question) -> Vec<String> {
     lines
 }
 
-/// Lines of evidence of one finding.
-const MAX_SHOWN: usize = 6;
+/// Maximum lines of evidence per finding.
+const MAX_EVIDENCE: usize = 6;

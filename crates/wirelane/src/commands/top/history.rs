@@ -1,54 +1,54 @@
-//! What ports did of late, for lines that show it.
+//! Recent values of each port, for sparklines.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::summary::Moment;
+use super::summary::IntervalSummary;
 
-/// The last results of each port, the oldest first. What was not known then is `None`.
+/// Recent values of each port, the oldest first. An unknown value is `None`.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    ports: BTreeMap<String, Past>,
+    ports: BTreeMap<String, PortHistory>,
 }
 
-/// The past of a port.
+/// Recent values of a port.
 #[derive(Debug, Default)]
-pub(super) struct Past {
-    /// Bits in a second, both ways.
+pub(super) struct PortHistory {
+    /// Bits per second, both directions.
     pub(super) throughput: Ring,
     pub(super) errors: Ring,
     pub(super) congestion: Ring,
 }
 
-/// The last results.
+/// Recent values.
 pub(super) type Ring = VecDeque<Option<f64>>;
 
 impl History {
-    /// Takes in what is new. Ports that are not there any more are forgotten, unless nobody could look.
-    pub(super) fn add(&mut self, moment: &Moment) {
-        if moment.faults.iter().any(|run| run.collector == "rdma") {
+    /// Adds an interval. Ports that are gone are dropped, unless the collector failed.
+    pub(super) fn add(&mut self, summary: &IntervalSummary) {
+        if summary.faults.iter().any(|run| run.collector == "rdma") {
             return;
         }
-        self.ports.retain(|name, _| moment.ports.iter().any(|port| port.name() == *name));
-        for port in &moment.ports {
-            let past = self.ports.entry(port.name()).or_default();
-            keep(&mut past.throughput, port.bits());
-            keep(&mut past.errors, port.rates.errors_per_second);
-            keep(&mut past.congestion, port.congestion());
+        self.ports.retain(|name, _| summary.ports.iter().any(|port| port.name() == *name));
+        for port in &summary.ports {
+            let history = self.ports.entry(port.name()).or_default();
+            push(&mut history.throughput, port.bits());
+            push(&mut history.errors, port.rates.errors_per_second);
+            push(&mut history.congestion, port.congestion());
         }
     }
 
-    /// The past of a port by its name.
-    pub(super) fn of(&self, port: &str) -> Option<&Past> {
+    /// The history of a port.
+    pub(super) fn of(&self, port: &str) -> Option<&PortHistory> {
         self.ports.get(port)
     }
 }
 
-fn keep(ring: &mut Ring, measurement: Option<f64>) {
+fn push(ring: &mut Ring, measurement: Option<f64>) {
     if ring.len() == LENGTH {
         ring.pop_front();
     }
     ring.push_back(measurement);
 }
 
-/// As many as the widest line shows.
+/// The width of the widest sparkline.
 pub(super) const LENGTH: usize = 120;

@@ -1,132 +1,132 @@
-//! What is wrong with a row of the screen, and which of the doctor's checks have words on it.
+//! Issues of a row of the screen, and the doctor's checks for each.
 
-use super::summary::{GpuMoment, PortMoment};
+use super::summary::{GpuSummary, PortSummary};
 
-/// Something that ought to be looked at.
+/// An issue of a port or GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trouble {
-    /// A port carries no traffic.
+pub(super) enum Issue {
+    /// The port is not active.
     State,
-    /// It runs slower than it should.
+    /// The rate is lower than expected.
     Rate,
-    /// Errors come.
+    /// Error counters are increasing.
     Errors,
-    /// Others ask to slow down, and are not heard.
+    /// Congestion notifications are ignored.
     Ignored,
-    /// The network is full at times.
+    /// There are signs of congestion.
     Congestion,
-    /// Packets are sent again.
+    /// Packets are retransmitted.
     Retries,
-    /// A counter can count no further.
+    /// A counter is saturated.
     Saturated,
     /// A counter cannot be read.
     Unreadable,
-    /// A GPU's driver reported errors.
+    /// The GPU driver reported errors.
     Xid,
-    /// A GPU is as hot as it may be.
+    /// The GPU is at its slowdown temperature.
     Hot,
-    /// A GPU is slower than it could be.
+    /// The GPU's clocks are throttled.
     Throttled,
 }
 
-impl Trouble {
-    /// Whether it is a fault, or only worth knowing.
+impl Issue {
+    /// Whether it is a fault, and not only notable.
     pub(super) fn is_bad(self) -> bool {
-        use Trouble::{Congestion, Retries, Saturated, Throttled, Unreadable};
+        use Issue::{Congestion, Retries, Saturated, Throttled, Unreadable};
         !matches!(self, Congestion | Retries | Saturated | Throttled | Unreadable)
     }
 
-    /// The checks that look into it.
+    /// The doctor's checks for it.
     pub(super) fn checks(self) -> &'static [&'static str] {
         match self {
-            Trouble::State => &["ports"],
-            Trouble::Rate => &["rate", "pcie"],
-            Trouble::Errors => &["link-errors", "kernel-log"],
-            Trouble::Ignored | Trouble::Congestion => &["congestion", "ecn", "flow-control"],
-            Trouble::Retries => &["losses", "flow-control", "mtu"],
-            Trouble::Saturated => &["saturated"],
-            Trouble::Unreadable => &["restricted"],
-            Trouble::Xid | Trouble::Hot | Trouble::Throttled => &["kernel-log", "aer"],
+            Issue::State => &["ports"],
+            Issue::Rate => &["rate", "pcie"],
+            Issue::Errors => &["link-errors", "kernel-log"],
+            Issue::Ignored | Issue::Congestion => &["congestion", "ecn", "flow-control"],
+            Issue::Retries => &["losses", "flow-control", "mtu"],
+            Issue::Saturated => &["saturated"],
+            Issue::Unreadable => &["restricted"],
+            Issue::Xid | Issue::Hot | Issue::Throttled => &["kernel-log", "aer"],
         }
     }
 
-    /// In a few words.
-    pub(super) fn words(self) -> &'static str {
+    /// A short description.
+    pub(super) fn description(self) -> &'static str {
         match self {
-            Trouble::State => "the port is not active",
-            Trouble::Rate => "the port runs slower than it should",
-            Trouble::Errors => "errors are increasing",
-            Trouble::Ignored => "notices of congestion are ignored",
-            Trouble::Congestion => "there are signs of congestion",
-            Trouble::Retries => "packets are lost or late, and sent again",
-            Trouble::Saturated => "a counter is saturated",
-            Trouble::Unreadable => "a counter cannot be read",
-            Trouble::Xid => "the GPU's driver reported errors",
-            Trouble::Hot => "the GPU is as hot as it may be",
-            Trouble::Throttled => "the GPU's clocks are throttled",
+            Issue::State => "the port is not active",
+            Issue::Rate => "the port's rate is lower than expected",
+            Issue::Errors => "errors are increasing",
+            Issue::Ignored => "congestion notifications (CNPs) are ignored",
+            Issue::Congestion => "there are signs of congestion",
+            Issue::Retries => "packets are lost or late, and retransmitted",
+            Issue::Saturated => "a counter is saturated",
+            Issue::Unreadable => "a counter cannot be read",
+            Issue::Xid => "the GPU driver reported errors",
+            Issue::Hot => "the GPU is at its slowdown temperature",
+            Issue::Throttled => "the GPU's clocks are throttled",
         }
     }
 }
 
-/// What is wrong with a port, the worst first.
-pub(super) fn of_port(port: &PortMoment) -> Vec<Trouble> {
+/// Issues of a port, the worst first.
+pub(super) fn of_port(port: &PortSummary) -> Vec<Issue> {
     let some = |rate: Option<f64>| rate.is_some_and(|rate| rate > 0.0);
     let rates = &port.rates;
     let all = [
-        (Trouble::State, !port.is_active()),
-        (Trouble::Rate, port.is_slow()),
-        (Trouble::Errors, some(rates.errors_per_second)),
-        (Trouble::Ignored, some(rates.ignored_per_second)),
-        (Trouble::Retries, some(rates.retries_per_second)),
-        (Trouble::Congestion, some(rates.congestion_per_second)),
-        (Trouble::Saturated, !rates.saturated.is_empty()),
-        (Trouble::Unreadable, !port.unreadable.is_empty()),
+        (Issue::State, !port.is_active()),
+        (Issue::Rate, port.is_slow()),
+        (Issue::Errors, some(rates.errors_per_second)),
+        (Issue::Ignored, some(rates.ignored_per_second)),
+        (Issue::Retries, some(rates.retries_per_second)),
+        (Issue::Congestion, some(rates.congestion_per_second)),
+        (Issue::Saturated, !rates.saturated.is_empty()),
+        (Issue::Unreadable, !port.unreadable.is_empty()),
     ];
-    all.into_iter().filter(|(_, holds)| *holds).map(|(trouble, _)| trouble).collect()
+    all.into_iter().filter(|(_, is_present)| *is_present).map(|(issue, _)| issue).collect()
 }
 
-/// The same of a GPU.
-pub(super) fn of_gpu(gpu: &GpuMoment) -> Vec<Trouble> {
+/// Issues of a GPU.
+pub(super) fn of_gpu(gpu: &GpuSummary) -> Vec<Issue> {
     let reading = &gpu.gpu.reading;
     let heat = reading.temperature_c.zip(reading.slowdown_temperature_c);
     let all = [
-        (Trouble::Xid, !reading.xids.is_empty()),
-        (Trouble::Hot, heat.is_some_and(|(now, most)| now >= most)),
-        (Trouble::Throttled, !gpu.throttled().is_empty()),
+        (Issue::Xid, !reading.xids.is_empty()),
+        (Issue::Hot, heat.is_some_and(|(now, limit)| now >= limit)),
+        (Issue::Throttled, !gpu.throttled().is_empty()),
     ];
-    all.into_iter().filter(|(_, holds)| *holds).map(|(trouble, _)| trouble).collect()
+    all.into_iter().filter(|(_, is_present)| *is_present).map(|(issue, _)| issue).collect()
 }
 
-/// What is looked at of a port with which nothing is wrong.
-pub(super) const CHECKS_OF_PORTS: &[&str] =
+/// Checks for a port without issues.
+pub(super) const PORT_CHECKS: &[&str] =
     &["ports", "rate", "pcie", "link-errors", "losses", "congestion", "saturated", "restricted"];
 
-/// The same of a GPU.
-pub(super) const CHECKS_OF_GPUS: &[&str] = &["kernel-log", "gpudirect", "aer"];
+/// Checks for a GPU without issues.
+pub(super) const GPU_CHECKS: &[&str] = &["kernel-log", "gpudirect", "aer"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_check_is_one_of_the_doctors() {
-        use Trouble::*;
+    fn every_check_exists_in_the_doctor() {
+        use Issue::*;
         let all = [State, Rate, Errors, Ignored, Congestion, Retries, Saturated, Unreadable];
-        let all = all.into_iter().chain([Xid, Hot, Throttled]).flat_map(Trouble::checks);
-        for name in all.chain(CHECKS_OF_PORTS).chain(CHECKS_OF_GPUS) {
+        let all = all.into_iter().chain([Xid, Hot, Throttled]).flat_map(Issue::checks);
+        for name in all.chain(PORT_CHECKS).chain(GPU_CHECKS) {
             assert!(doctor::check(name).is_some(), "{name}");
         }
     }
 
     #[test]
-    fn a_slow_port_is_bad_and_a_retry_is_worth_knowing() {
-        let mut port = PortMoment { state: Some("active"), ..PortMoment::default() };
+    fn a_slow_port_is_bad_and_a_retry_is_notable() {
+        let mut port = PortSummary { state: Some("active"), ..PortSummary::default() };
         assert!(of_port(&port).is_empty());
         (port.rate_mbps, port.expected_mbps) = (Some(10_000), Some(40_000));
         port.rates.retries_per_second = Some(3.0);
-        assert_eq!(of_port(&port), [Trouble::Rate, Trouble::Retries]);
-        assert!(Trouble::Rate.is_bad() && !Trouble::Retries.is_bad());
+        assert_eq!(of_port(&port), [Issue::Rate, Issue::Retries]);
+        assert!(Issue::Rate.is_bad() && !Issue::Retries.is_bad());
         port.state = Some("down");
-        assert!(!of_port(&port).contains(&Trouble::Rate), "a port that is down has no rate");
+        assert!(!of_port(&port).contains(&Issue::Rate), "a port that is down has no rate");
     }
 }

@@ -1,25 +1,25 @@
-//! Which counters are summed up into which result, by the names of their metrics.
+//! Groups of metrics: which ones make up each displayed value.
 
-/// The metric that a result is: the first of these that a port has.
-pub(super) type First = &'static [&'static str];
+/// The value is the first of these metrics that a port has.
+pub(super) type FirstOf = &'static [&'static str];
 
-/// The metrics that make up a result together.
-pub(super) type Sum = &'static [&'static str];
+/// The value is the sum of these metrics.
+pub(super) type SumOf = &'static [&'static str];
 
-pub(super) const RECEIVE_BYTES: First =
+pub(super) const RECEIVE_BYTES: FirstOf =
     &["port_receive_bytes_total", "optional_receive_bytes_total"];
 
-pub(super) const TRANSMIT_BYTES: First =
+pub(super) const TRANSMIT_BYTES: FirstOf =
     &["port_transmit_bytes_total", "optional_transmit_bytes_total"];
 
-pub(super) const RECEIVE_PACKETS: First =
+pub(super) const RECEIVE_PACKETS: FirstOf =
     &["port_receive_packets_total", "optional_receive_packets_total"];
 
-pub(super) const TRANSMIT_PACKETS: First =
+pub(super) const TRANSMIT_PACKETS: FirstOf =
     &["port_transmit_packets_total", "optional_transmit_packets_total"];
 
-/// What came wrong, was thrown away or was given up.
-pub(super) const ERRORS: Sum = &[
+/// Errors, discards and exceeded retries.
+pub(super) const ERRORS: SumOf = &[
     "port_receive_errors_total",
     "port_receive_remote_physical_errors_total",
     "port_receive_switch_relay_errors_total",
@@ -70,8 +70,8 @@ pub(super) const ERRORS: Sum = &[
     "port_pcie_signal_errors_total",
 ];
 
-/// Signs of a full network: marked packets, notices of them, pauses.
-pub(super) const CONGESTION: Sum = &[
+/// Signs of congestion: ECN-marked packets, CNPs, pause frames.
+pub(super) const CONGESTION: SumOf = &[
     "reaction_point_cnps_ignored_total",
     "reaction_point_cnps_handled_total",
     "notification_point_ecn_packets_total",
@@ -90,14 +90,14 @@ pub(super) const CONGESTION: Sum = &[
     "port_priority_marked_packets_total",
 ];
 
-/// Notices of a full network that nobody heeds.
-pub(super) const IGNORED: Sum = &["reaction_point_cnps_ignored_total", "cnps_ignored_total"];
+/// Ignored CNPs.
+pub(super) const IGNORED_CNPS: SumOf = &["reaction_point_cnps_ignored_total", "cnps_ignored_total"];
 
-/// Ticks with data to send and no credit: all that InfiniBand tells of a full network.
-pub(super) const WAITING: First = &["port_transmit_wait_ticks_total"];
+/// Ticks with data to send and no credit: InfiniBand's only counter of congestion.
+pub(super) const TRANSMIT_WAIT: FirstOf = &["port_transmit_wait_ticks_total"];
 
-/// What was lost or late, and so was sent again.
-pub(super) const RETRIES: Sum = &[
+/// Lost or late packets, and retransmissions.
+pub(super) const RETRIES: SumOf = &[
     "out_of_buffer_drops_total",
     "out_of_sequence_packets_total",
     "duplicate_requests_total",
@@ -134,17 +134,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_one_of_the_table_and_adds_up_once() {
+    fn every_metric_is_in_a_table_and_in_one_group() {
         let of_files = TABLE.iter().map(|meaning| meaning.row.name());
         let of_net_devices = STATISTICS.iter().map(|statistic| statistic.row.name());
         let known: BTreeSet<&str> = of_files.chain(of_net_devices).collect();
         let all = [RECEIVE_BYTES, TRANSMIT_BYTES, RECEIVE_PACKETS, TRANSMIT_PACKETS];
-        let all = all.into_iter().chain([ERRORS, CONGESTION, WAITING, RETRIES]);
+        let all = all.into_iter().chain([ERRORS, CONGESTION, TRANSMIT_WAIT, RETRIES]);
         let mut seen = BTreeSet::new();
         for name in all.flatten() {
-            assert!(known.contains(name), "{name} is in no row");
+            assert!(known.contains(name), "{name} is in no table");
             assert!(seen.insert(name), "{name} counts twice");
         }
-        assert!(IGNORED.iter().all(|name| seen.contains(name)));
+        assert!(IGNORED_CNPS.iter().all(|name| seen.contains(name)));
     }
 }

@@ -1,7 +1,7 @@
-//! `wirelane top`: the fabric, live in a terminal, or as a line of JSON for each interval.
+//! `wirelane top`: live view of the fabric in a terminal, or one line of JSON per interval.
 //!
-//! A [`feed`] brings frames, from this machine or from a recording. Two of them make a [`summary::Moment`], which is what
-//! there is to show; the [`screen`] and the [`stream`] are views of it.
+//! A [`feed`] delivers frames, from this machine or from a recording. Two of them give a [`summary::IntervalSummary`];
+//! the [`screen`] and the [`stream`] display it.
 
 mod feed;
 mod findings;
@@ -34,33 +34,33 @@ use crate::output::{Exit, Failure};
 use crate::settings::Global;
 use crate::settings::Settings;
 use crate::watch::{Plan, Watcher};
-use feed::{FeedEvent, Live, Order, Player};
+use feed::{FeedCommand, FeedEvent, Live, Player};
 use probe::Prober;
 use record::Recording;
 use replay::Replay;
-use store::StoreWatch;
+use store::StorePoller;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Keys: h on the screen shows them. docs/top.md has the JSON and the recording's format."
+    after_help = "Press h for the keys. docs/top.md describes the JSON and the format of recordings."
 )]
 pub(crate) struct TopArgs {
     #[command(flatten)]
     host: HostArgs,
 
-    /// Print JSON, one line for each interval, instead of the screen
+    /// Print one line of JSON per interval instead of the screen
     #[arg(long)]
     json: bool,
 
-    /// Print one interval and end: a table, or with --json an object
+    /// Print one interval and exit: a table, or with --json an object
     #[arg(long, conflicts_with = "count")]
     once: bool,
 
-    /// How often to look: 1s, 500ms, 2
+    /// Sampling interval: 1s, 500ms, 2
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     interval: Duration,
 
-    /// End after so many intervals
+    /// Exit after this many intervals
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
@@ -68,30 +68,30 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     device: Vec<String>,
 
-    /// Where a store of this machine serves /metrics (default: 127.0.0.1:8080, if one is there)
+    /// Address of a local store's /metrics (default: 127.0.0.1:8080, if one listens there)
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "replay")]
     store: Option<Peer>,
 
-    /// Probe the way to this peer's `wirelane serve` with small messages: latency, jitter, loss
+    /// Probe this peer's `wirelane serve` with small messages: latency, jitter, loss
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "replay")]
     peer: Option<Peer>,
 
     #[command(flatten)]
     caller: CredentialArgs,
 
-    /// Keep what is seen in this file, which must not be there yet
+    /// Record to this file, which must not exist
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     record: Option<PathBuf>,
 
-    /// How long that file may become
+    /// Maximum size of the recording
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     record_max: Size,
 
-    /// Show a recording instead of this machine
+    /// Replay a recording instead of watching this machine
     #[arg(long, value_name = "FILE", conflicts_with_all = ["root", "host_sys"])]
     replay: Option<PathBuf>,
 
-    /// How many times faster than it was a recording is shown (default: 1; with --json, without waiting)
+    /// Replay speed as a factor (default: 1; with --json, as fast as possible)
     #[arg(long, value_name = "TIMES", requires = "replay", value_parser = speed)]
     speed: Option<f64>,
 }
@@ -102,39 +102,38 @@ pub(crate) fn run(global: &Global, args: &TopArgs) -> Result<Exit, Failure> {
     }
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return Err(Failure::usage(
-            "top needs a terminal to draw on; for scripts there are --json (a line for each \
-             interval) and --once (one look)",
+            "top needs a terminal; for scripts use --json (one line per interval) or --once (one interval)",
         ));
     }
     screen::run(global, args)
 }
 
 impl TopArgs {
-    /// Begins to bring frames; what is wrong with the arguments is said before.
+    /// Starts the feed; invalid arguments are errors.
     fn feed(
         &self,
         global: &Global,
-        tell: impl Fn(FeedEvent) -> bool + Send + 'static,
-    ) -> Result<Sender<Order>, Failure> {
+        send: impl Fn(FeedEvent) -> bool + Send + 'static,
+    ) -> Result<Sender<FeedCommand>, Failure> {
         if let Some(path) = &self.replay {
             let speed = self.speed.or((!self.json && !self.once).then_some(1.0));
-            return feed::start(Player { replay: Replay::open(path)?, speed }, tell);
+            return feed::start(Player { replay: Replay::open(path)?, speed }, send);
         }
-        // A look is a look: `interval` alone says how often there is one.
+        // Collectors read for every frame: only `interval` sets how often.
         let every = Duration::ZERO;
         let plan = Plan { rdma_every: every, gpu_every: every, ..Plan::default() };
         let host = self.host.clone();
-        let most = self.record_max.0 as u64;
-        let record = |path: &PathBuf| Recording::create(path, most);
+        let max_bytes = self.record_max.0 as u64;
+        let record = |path: &PathBuf| Recording::create(path, max_bytes);
         let live = Live {
             watcher: Watcher::start(move || host.tree(), plan)?,
-            store: StoreWatch::start(self.store.as_ref())?,
+            store: StorePoller::start(self.store.as_ref())?,
             prober: self.prober(global)?,
-            every: self.interval,
+            interval: self.interval,
             recording: self.record.as_ref().map(record).transpose()?,
-            record_max: most,
+            record_max: max_bytes,
         };
-        feed::start(live, tell)
+        feed::start(live, send)
     }
 
     fn prober(&self, global: &Global) -> Result<Option<Prober>, Failure> {
@@ -145,11 +144,11 @@ impl TopArgs {
         Prober::start(probe::Plan { peer, links, tickets }).map(Some)
     }
 
-    /// Whether a device was asked for.
-    fn wants(&self, device: &str) -> bool {
-        let fits = |wanted: &String| match wanted.strip_suffix('*') {
-            Some(beginning) => device.starts_with(beginning),
-            None => device == wanted,
+    /// Whether `--device` selects a device.
+    fn selects(&self, device: &str) -> bool {
+        let fits = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(prefix) => device.starts_with(prefix),
+            None => device == pattern,
         };
         self.device.is_empty() || self.device.iter().any(fits)
     }
@@ -163,14 +162,14 @@ fn interval(text: &str) -> Result<Duration, String> {
     };
     let seconds = number.trim().parse::<f64>().ok().map(|number| number * unit);
     let seconds = seconds.filter(|seconds| (0.1..=3600.0).contains(seconds));
-    let wrong = || "write a time such as 1s, 500ms or 2, from 100ms to 3600s".to_owned();
+    let wrong = || "expected a time such as 1s, 500ms or 2, from 100ms to 3600s".to_owned();
     seconds.map(Duration::from_secs_f64).ok_or_else(wrong)
 }
 
 fn speed(text: &str) -> Result<f64, String> {
     let times = text.strip_suffix('x').unwrap_or(text).parse::<f64>().ok();
     let times = times.filter(|times| (0.01..=1000.0).contains(times));
-    times.ok_or_else(|| "write how many times, from 0.01 to 1000".to_owned())
+    times.ok_or_else(|| "expected a factor from 0.01 to 1000".to_owned())
 }
 
 #[cfg(test)]
@@ -178,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_as_people_write_them() {
+    fn intervals_are_parsed() {
         assert_eq!(interval("1s"), Ok(Duration::from_secs(1)));
         assert_eq!(interval("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(interval("2"), Ok(Duration::from_secs(2)));

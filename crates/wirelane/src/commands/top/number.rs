@@ -1,6 +1,6 @@
 //! Numbers for narrow columns.
 
-/// Five letters at most: `0`, `7.5`, `123`, `1.23k`, `45.6M`, `789G`.
+/// Five characters at most: `0`, `7.5`, `123`, `1.23k`, `45.6M`, `789G`.
 pub(super) fn short(number: f64) -> String {
     if !number.is_finite() || number < 0.0 {
         return "?".to_owned();
@@ -11,9 +11,9 @@ pub(super) fn short(number: f64) -> String {
     let mut number = number;
     let mut units = UNITS.iter();
     let mut unit = units.next().copied().unwrap_or_default();
-    // What would be written as 1000 is one of the next.
+    // A number that rounds to 1000 uses the next unit.
     while number >= 999.5 {
-        let Some(next) = units.next() else { return "lots".to_owned() };
+        let Some(next) = units.next() else { return ">999P".to_owned() };
         (number, unit) = (number / 1000.0, next);
     }
     match number {
@@ -25,7 +25,7 @@ pub(super) fn short(number: f64) -> String {
     }
 }
 
-/// Bytes by their usual units: `1.5G`.
+/// Bytes in binary units: `1.5G`.
 pub(super) fn bytes(bytes: f64) -> String {
     let mut number = bytes;
     let mut unit = "B";
@@ -41,12 +41,12 @@ pub(super) fn bytes(bytes: f64) -> String {
     }
 }
 
-/// What a link runs at, in Gb/s.
+/// A link rate in Gb/s.
 pub(super) fn gbps(mbps: u64) -> String {
     trimmed(&format!("{:.1}", mbps as f64 / 1000.0), "")
 }
 
-/// A time: `850ns`, `12.3µs`, `4.5ms`, `1.2s`; the letter of micro is plain where there is no other.
+/// A time: `850ns`, `12.3µs`, `4.5ms`, `1.2s`; `us` without Unicode.
 pub(super) fn time(nanoseconds: f64, unicode: bool) -> String {
     let micro = if unicode { "µs" } else { "us" };
     match nanoseconds {
@@ -57,7 +57,7 @@ pub(super) fn time(nanoseconds: f64, unicode: bool) -> String {
     }
 }
 
-/// Without zeros behind the point, which every number here has.
+/// Without trailing zeros; the number has a decimal point.
 fn trimmed(number: &str, unit: &str) -> String {
     let number = number.trim_end_matches('0').trim_end_matches('.');
     format!("{number}{unit}")
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short_and_keep_three_measurements() {
+    fn numbers_have_three_digits_and_five_characters_at_most() {
         for (number, text) in [
             (0.0, "0"),
             (0.01, "<0.1"),
@@ -85,7 +85,7 @@ mod tests {
             (20_000.0, "20k"),
             (45_600_000.0, "45.6M"),
             (3.998e11, "400G"),
-            (1e30, "lots"),
+            (1e30, ">999P"),
             (f64::NAN, "?"),
         ] {
             assert_eq!(short(number), text);

@@ -1,8 +1,8 @@
-//! How long small messages take to a peer and back, all the time.
+//! Continuously measures the round-trip time of small messages to a peer.
 //!
-//! They go over a link as `connect` measures it, to the measuring service of a `serve`. A link loses nothing: lost is here
-//! what was not answered in time. The probe has a thread of its own, so that a driver or resolver that hangs holds up
-//! nothing but itself.
+//! Messages use a link, as in `connect`, to the measuring service of a `serve`. A link loses nothing: a message counts
+//! as lost if it was not answered in time. The probe has its own thread, so that a driver or resolver that hangs blocks
+//! nothing else.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,118 +19,118 @@ use crate::commands::connect;
 use crate::links::ticket::Tickets;
 use crate::output::Failure;
 
-/// Whom to probe, and as whom.
+/// The peer, and the settings and credentials for it.
 pub(super) struct Plan {
     pub(super) peer: Peer,
     pub(super) links: Settings,
     pub(super) tickets: Option<Tickets>,
 }
 
-/// What the probe has found since it was last asked.
+/// Probes a peer, and counts results until they are taken.
 #[derive(Debug)]
 pub(super) struct Prober {
     peer: String,
-    tally: Shared,
+    stats: SharedStats,
     thread: Thread,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Shared(Arc<Mutex<Tally>>);
+struct SharedStats(Arc<Mutex<ProbeStats>>);
 
 #[derive(Debug, Default)]
-struct Tally {
+struct ProbeStats {
     paused: bool,
     lane: Option<String>,
     why: Option<String>,
     sent: u64,
     lost: u64,
     times_ns: Vec<u64>,
-    /// The last one of before.
+    /// The last time of the previous interval.
     last_ns: Option<u64>,
 }
 
 impl Prober {
-    /// Begins, and goes on for the life of the program.
+    /// Starts a thread that runs until the process ends.
     pub(super) fn start(plan: Plan) -> Result<Prober, Failure> {
-        let (peer, tally) = (plan.peer.to_string(), Shared::default());
-        let told = tally.clone();
+        let (peer, stats) = (plan.peer.to_string(), SharedStats::default());
+        let shared = stats.clone();
         let thread = std::thread::Builder::new().name("wirelane-probe".to_owned());
-        let thread = thread.spawn(move || told.probe(plan));
+        let thread = thread.spawn(move || shared.probe(plan));
         let thread = thread.map_err(|error| Failure::failed(format!("start a thread: {error}")))?;
-        Ok(Prober { peer, tally, thread: thread.thread().clone() })
+        Ok(Prober { peer, stats, thread: thread.thread().clone() })
     }
 
-    /// What came since it was asked before.
+    /// The results since the last call.
     pub(super) fn take(&self) -> Probe {
-        let mut tally = self.tally.lock();
-        let probe = tally.probe(&self.peer);
-        tally.begin_anew();
+        let mut stats = self.stats.lock();
+        let probe = stats.probe(&self.peer);
+        stats.reset();
         probe
     }
 
-    /// Sends nothing, until told to go on. The link ends meanwhile: it would need to be looked after.
+    /// Pauses or resumes. The link is closed while paused: it would need to be polled.
     pub(super) fn pause(&self, pause: bool) {
-        self.tally.lock().paused = pause;
+        self.stats.lock().paused = pause;
         self.thread.unpark();
     }
 }
 
-impl Shared {
+impl SharedStats {
     fn probe(&self, plan: Plan) {
         let Plan { peer, links, tickets } = plan;
         let endpoint = match Endpoint::new(links) {
             Ok(endpoint) => endpoint,
-            Err(error) => return self.gone(&error.to_string()),
+            Err(error) => return self.disconnected(&error.to_string()),
         };
         loop {
             while self.lock().paused {
                 std::thread::park();
             }
-            let link = connect::try_addresses(&endpoint, &peer, tickets.as_ref(), PATIENCE);
+            let link = connect::try_addresses(&endpoint, &peer, tickets.as_ref(), CONNECT_TIMEOUT);
             let ended = link.map_err(|failure| failure.to_string()).and_then(|link| {
                 let lane = link.report().explain().lane.map(str::to_owned);
-                let mut line = ProbeLink::open(link, &endpoint)?;
-                self.found(lane);
-                line.ask(|answered| self.count(answered))
+                let mut link = ProbeLink::open(link, &endpoint)?;
+                self.connected(lane);
+                link.run(|answered| self.count(answered))
             });
             if let Err(why) = ended {
-                self.gone(&why);
-                std::thread::sleep(PAUSE);
+                self.disconnected(&why);
+                std::thread::sleep(RECONNECT_PAUSE);
             }
         }
     }
 
-    fn found(&self, lane: Option<String>) {
-        let mut tally = self.lock();
-        (tally.lane, tally.why) = (lane, None);
+    fn connected(&self, lane: Option<String>) {
+        let mut stats = self.lock();
+        (stats.lane, stats.why) = (lane, None);
     }
 
-    fn gone(&self, why: &str) {
-        let mut tally = self.lock();
-        (tally.lane, tally.why) = (None, Some(doctor::one_line(why)));
+    fn disconnected(&self, why: &str) {
+        let mut stats = self.lock();
+        (stats.lane, stats.why) = (None, Some(doctor::one_line(why)));
     }
 
-    /// Counts one, and says whether to go on.
+    /// Counts a message; returns false if paused.
     fn count(&self, answered: Option<Duration>) -> bool {
-        let mut tally = self.lock();
-        tally.sent += 1;
+        let mut stats = self.lock();
+        stats.sent += 1;
         match answered {
-            None => tally.lost += 1,
-            Some(time) if tally.times_ns.len() < MAX => {
-                tally.times_ns.push(time.as_nanos() as u64);
+            None => stats.lost += 1,
+            Some(time) if stats.times_ns.len() < MAX_SAMPLES => {
+                stats.times_ns.push(time.as_nanos() as u64);
             }
-            // Nobody has asked for long: what came first stays.
+            // Not taken for long: keep the first samples.
             Some(_) => {}
         }
-        !tally.paused
+        !stats.paused
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Tally> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, ProbeStats> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Tally {
+impl ProbeStats {
     fn probe(&self, peer: &str) -> Probe {
         let mut sorted = self.times_ns.clone();
         sorted.sort_unstable();
@@ -150,7 +150,7 @@ impl Tally {
         }
     }
 
-    /// How much one differs from the one before, on the average.
+    /// Average difference between consecutive times.
     fn jitter(&self) -> Option<u64> {
         let all: Vec<u64> = self.last_ns.iter().chain(&self.times_ns).copied().collect();
         let steps = all.windows(2).map(|pair| pair[0].abs_diff(pair[1]));
@@ -158,7 +158,7 @@ impl Tally {
         Some(steps.sum::<u64>() / count as u64)
     }
 
-    fn begin_anew(&mut self) {
+    fn reset(&mut self) {
         self.last_ns = self.times_ns.last().copied().or(self.last_ns);
         self.times_ns.clear();
         (self.sent, self.lost) = (0, 0);
@@ -169,7 +169,7 @@ impl Tally {
 struct ProbeLink {
     link: Link,
     region: Region,
-    /// Whether an answer is still to come.
+    /// Whether an answer is outstanding.
     waiting: bool,
     ops: VecDeque<Op>,
     done: Vec<Completion>,
@@ -177,51 +177,47 @@ struct ProbeLink {
 
 impl ProbeLink {
     fn open(link: Link, endpoint: &Endpoint) -> Result<ProbeLink, String> {
-        let told = |error: fabric::Error| error.to_string();
-        let memory = Memory::allocate(2 * ROOM, Pages::Plain).map_err(told)?;
-        let region = endpoint.register(&memory, Rights::NONE).map_err(told)?;
+        let message = |error: fabric::Error| error.to_string();
+        let memory = Memory::allocate(2 * MESSAGE_CAPACITY, Pages::Plain).map_err(message)?;
+        let region = endpoint.register(&memory, Rights::NONE).map_err(message)?;
         let (ops, done) = (VecDeque::new(), Vec::new());
-        let mut line = ProbeLink { link, region, waiting: false, ops, done };
+        let mut probe = ProbeLink { link, region, waiting: false, ops, done };
         let opening = ClientHello::Measure.to_bytes();
-        line.region.memory().write(0, &opening);
-        match line.there_and_back(opening.len(), PATIENCE)? {
-            Some(_) => Ok(line),
+        probe.region.memory().write(0, &opening);
+        match probe.round_trip(opening.len(), CONNECT_TIMEOUT)? {
+            Some(_) => Ok(probe),
             None => Err("the peer does not answer on the link".to_owned()),
         }
     }
 
-    /// One after the other, until `tell` has enough. That the link ends is an error.
-    fn ask(&mut self, tell: impl Fn(Option<Duration>) -> bool) -> Result<(), String> {
+    /// Sends messages in sequence, until `count` returns false. An error if the link ends.
+    fn run(&mut self, count: impl Fn(Option<Duration>) -> bool) -> Result<(), String> {
         loop {
-            let late = self.waiting;
-            let answered = self.there_and_back(SMALL, TOO_LATE)?;
-            if !tell(answered.filter(|_| !late)) {
+            let is_late = self.waiting;
+            let answered = self.round_trip(MESSAGE_BYTES, ANSWER_TIMEOUT)?;
+            if !count(answered.filter(|_| !is_late)) {
                 return Ok(());
             }
-            std::thread::sleep(PACE);
+            std::thread::sleep(MESSAGE_INTERVAL);
         }
     }
 
-    /// Sends, unless the answer of before has not come yet, and waits for the answer.
-    fn there_and_back(
-        &mut self,
-        length: usize,
-        limit: Duration,
-    ) -> Result<Option<Duration>, String> {
-        let begun = Instant::now();
+    /// Sends a message, unless an answer is outstanding, and waits for the answer.
+    fn round_trip(&mut self, length: usize, limit: Duration) -> Result<Option<Duration>, String> {
+        let started = Instant::now();
         if !self.waiting {
-            self.ops.push_back(Op::receive(ANSWER, self.region.slice(ROOM..)));
+            self.ops.push_back(Op::receive(ANSWER_TOKEN, self.region.slice(MESSAGE_CAPACITY..)));
             self.ops.push_back(Op::send(0, self.region.slice(..length)));
             self.waiting = true;
         }
         loop {
             self.link.post(&mut self.ops);
-            wait(&mut self.link, &mut self.done, limit.saturating_sub(begun.elapsed()));
+            wait(&mut self.link, &mut self.done, limit.saturating_sub(started.elapsed()));
             for completion in self.done.drain(..) {
                 completion.outcome.map_err(|failure| format!("the link ended: {failure}"))?;
-                self.waiting &= completion.token != ANSWER;
+                self.waiting &= completion.token != ANSWER_TOKEN;
             }
-            match begun.elapsed() {
+            match started.elapsed() {
                 time if !self.waiting => return Ok(Some(time)),
                 time if time >= limit => return Ok(None),
                 _ => {}
@@ -230,37 +226,37 @@ impl ProbeLink {
     }
 }
 
-/// Tells the answer's receive from the send.
-const ANSWER: u64 = 1;
-/// Room for a message.
-const ROOM: usize = 4 << 10;
-/// A message, as `connect` measures.
-const SMALL: usize = 64;
-/// Between two messages.
-const PACE: Duration = Duration::from_millis(10);
-/// What takes longer counts as lost.
-const TOO_LATE: Duration = Duration::from_millis(500);
-/// How long making a link may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Before the next try.
-const PAUSE: Duration = Duration::from_secs(1);
-/// An hour of them.
-const MAX: usize = 360_000;
+/// Token of the answer's receive; the send has 0.
+const ANSWER_TOKEN: u64 = 1;
+/// Space for one message.
+const MESSAGE_CAPACITY: usize = 4 << 10;
+/// The size of a message, as in `connect`.
+const MESSAGE_BYTES: usize = 64;
+/// Pause between two messages.
+const MESSAGE_INTERVAL: Duration = Duration::from_millis(10);
+/// A message without an answer after this counts as lost.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
+/// Time to open a link.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause before the next attempt to connect.
+const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
+/// One hour.
+const MAX_SAMPLES: usize = 360_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn times_become_median_tail_and_jitter() {
-        let mut tally = Tally { sent: 101, lost: 1, ..Tally::default() };
-        tally.times_ns = (1..=100).rev().map(|number| number * 1000).collect();
-        let probe = tally.probe("there");
+    fn stats_have_median_p99_and_jitter() {
+        let mut stats = ProbeStats { sent: 101, lost: 1, ..ProbeStats::default() };
+        stats.times_ns = (1..=100).rev().map(|number| number * 1000).collect();
+        let probe = stats.probe("there");
         assert_eq!((probe.median_ns, probe.p99_ns), (Some(51_000), Some(100_000)));
         assert_eq!((probe.jitter_ns, probe.lost), (Some(1000), 1));
-        tally.begin_anew();
-        assert_eq!(tally.probe("there").median_ns, None, "nothing came since");
-        tally.times_ns = vec![5000];
-        assert_eq!(tally.probe("there").jitter_ns, Some(4000), "beside the last of before");
+        stats.reset();
+        assert_eq!(stats.probe("there").median_ns, None, "no samples since the reset");
+        stats.times_ns = vec![5000];
+        assert_eq!(stats.probe("there").jitter_ns, Some(4000), "relative to the last one before");
     }
 }

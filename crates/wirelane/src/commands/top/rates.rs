@@ -1,7 +1,7 @@
-//! What a port does in a second, from two looks at its counters.
+//! Rates of a port, from two readings of its counters.
 //!
-//! A counter that went back (it wrapped, or was reset) has no rate for that interval, and a saturated one has none at
-//! all: neither is zero.
+//! A counter that went back (it wrapped, or was reset) has no rate for that interval, and a saturated one never has:
+//! neither is zero.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +10,9 @@ use metric::Value;
 use node::counters::{self, Counter, Folder};
 use serde::Serialize;
 
-use super::metrics::{self, First, Sum};
+use super::metrics::{self, FirstOf, SumOf};
 
-/// A port's results, in a second. What cannot be told is missing.
+/// Rates of a port, per second. `None` if unknown.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct Rates {
     pub(super) receive: Direction,
@@ -24,44 +24,44 @@ pub(super) struct Rates {
     pub(super) retries_per_second: Option<f64>,
     /// Saturated counters.
     pub(super) saturated: Vec<String>,
-    /// Counters that are lower than they were.
+    /// Counters that are lower than before.
     pub(super) went_back: Vec<String>,
 }
 
-/// One way of a port.
+/// One direction of a port.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct Direction {
     pub(super) bytes_per_second: Option<f64>,
     pub(super) packets_per_second: Option<f64>,
-    /// Which part of what the port runs at.
+    /// Share of the port's rate.
     pub(super) share: Option<f64>,
 }
 
-/// The results of a port that was looked at so many seconds before.
+/// Rates of a port between two readings, `seconds` apart.
 pub(super) fn port(before: Option<&Port>, now: &Port, seconds: f64) -> Rates {
     let earlier = before.map_or(&[][..], |port| &port.counters);
-    let Compared { pairs, saturated, went_back } = compare(earlier, &now.counters);
-    let grown = Grown::new(&pairs, &now.counters, seconds);
-    let way = |bytes: First, packets: First| {
-        let bytes_per_second = grown.first(bytes);
-        let most = now.rate_mbps.filter(|mbps| *mbps > 0).map(|mbps| mbps as f64 * 125_000.0);
-        let share = bytes_per_second.zip(most).map(|(bytes, most)| bytes / most);
-        Direction { bytes_per_second, packets_per_second: grown.first(packets), share }
+    let CounterPairs { pairs, saturated, went_back } = compare(earlier, &now.counters);
+    let rates = MetricRates::new(&pairs, &now.counters, seconds);
+    let direction = |bytes: FirstOf, packets: FirstOf| {
+        let bytes_per_second = rates.first(bytes);
+        let max = now.rate_mbps.filter(|mbps| *mbps > 0).map(|mbps| mbps as f64 * 125_000.0);
+        let share = bytes_per_second.zip(max).map(|(bytes, max)| bytes / max);
+        Direction { bytes_per_second, packets_per_second: rates.first(packets), share }
     };
     Rates {
-        receive: way(metrics::RECEIVE_BYTES, metrics::RECEIVE_PACKETS),
-        transmit: way(metrics::TRANSMIT_BYTES, metrics::TRANSMIT_PACKETS),
-        errors_per_second: grown.sum(metrics::ERRORS),
-        congestion_per_second: grown.sum(metrics::CONGESTION),
-        ignored_per_second: grown.sum(metrics::IGNORED),
-        wait_ticks_per_second: grown.first(metrics::WAITING),
-        retries_per_second: grown.sum(metrics::RETRIES),
+        receive: direction(metrics::RECEIVE_BYTES, metrics::RECEIVE_PACKETS),
+        transmit: direction(metrics::TRANSMIT_BYTES, metrics::TRANSMIT_PACKETS),
+        errors_per_second: rates.sum(metrics::ERRORS),
+        congestion_per_second: rates.sum(metrics::CONGESTION),
+        ignored_per_second: rates.sum(metrics::IGNORED_CNPS),
+        wait_ticks_per_second: rates.first(metrics::TRANSMIT_WAIT),
+        retries_per_second: rates.sum(metrics::RETRIES),
         saturated,
         went_back,
     }
 }
 
-/// By how much something grew in a second; nothing where it went back, or no time has passed.
+/// Growth per second; `None` if the value went back, or no time has passed.
 pub(super) fn growth(before: u64, now: u64, seconds: f64) -> Option<f64> {
     let grown = now.checked_sub(before)?;
     (seconds > 0.0).then(|| grown as f64 / seconds)
@@ -74,21 +74,21 @@ fn sample_growth(before: Value, now: Value, seconds: f64) -> Option<f64> {
     }
 }
 
-/// Counters that were read both times and still count.
-struct Compared<'c> {
-    /// Then and now.
+/// Counters of two readings, compared.
+struct CounterPairs<'c> {
+    /// Counters with a rate: before and now.
     pairs: Vec<(&'c Counter, &'c Counter)>,
     saturated: Vec<String>,
     went_back: Vec<String>,
 }
 
-fn compare<'c>(before: &'c [Counter], now: &'c [Counter]) -> Compared<'c> {
+fn compare<'c>(before: &'c [Counter], now: &'c [Counter]) -> CounterPairs<'c> {
     let earlier: BTreeMap<(Folder, &str), &Counter> = before
         .iter()
         .filter(|counter| counter.number().is_some())
         .map(|counter| ((counter.folder, counter.name.as_str()), counter))
         .collect();
-    let mut all = Compared { pairs: Vec::new(), saturated: Vec::new(), went_back: Vec::new() };
+    let mut all = CounterPairs { pairs: Vec::new(), saturated: Vec::new(), went_back: Vec::new() };
     for counter in now.iter().filter(|counter| counter.number().is_some()) {
         if counter.is_saturated() {
             all.saturated.push(counter.name.clone());
@@ -103,17 +103,17 @@ fn compare<'c>(before: &'c [Counter], now: &'c [Counter]) -> Compared<'c> {
     all
 }
 
-/// How metrics grew in a second.
-struct Grown {
+/// Growth of metrics per second.
+struct MetricRates {
     rates: BTreeMap<&'static str, f64>,
-    /// Metrics that the port has, with a rate or without.
-    there: BTreeSet<&'static str>,
+    /// Metrics that the port has, with or without a rate.
+    present: BTreeSet<&'static str>,
 }
 
-impl Grown {
-    /// By the same files both times: one that is not there for once must not be taken for another. Statistics of net
-    /// devices are added up over all priorities and both directions.
-    fn new(pairs: &[(&Counter, &Counter)], now: &[Counter], seconds: f64) -> Grown {
+impl MetricRates {
+    /// Uses the files that are in both readings: a file that is missing once must not be confused with another.
+    /// Statistics of net devices are summed over all priorities and both directions.
+    fn new(pairs: &[(&Counter, &Counter)], now: &[Counter], seconds: f64) -> MetricRates {
         let then = counters::samples(pairs.iter().map(|(then, _)| *then));
         let later = counters::samples(pairs.iter().map(|(_, now)| *now));
         let mut rates = BTreeMap::new();
@@ -123,17 +123,17 @@ impl Grown {
             }
         }
         let of_files = now.iter().filter(|counter| counter.folder != Folder::Ethtool);
-        let there = counters::samples(of_files).iter().map(|sample| sample.row.name()).collect();
-        Grown { rates, there }
+        let present = counters::samples(of_files).iter().map(|sample| sample.row.name()).collect();
+        MetricRates { rates, present }
     }
 
-    fn first(&self, metrics: First) -> Option<f64> {
-        let metric = metrics.iter().find(|metric| self.there.contains(*metric))?;
+    fn first(&self, metrics: FirstOf) -> Option<f64> {
+        let metric = metrics.iter().find(|metric| self.present.contains(*metric))?;
         self.rates.get(metric).copied()
     }
 
-    /// Nothing where none of them has a rate.
-    fn sum(&self, metrics: Sum) -> Option<f64> {
+    /// `None` if none of them has a rate.
+    fn sum(&self, metrics: SumOf) -> Option<f64> {
         let rates = metrics.iter().filter_map(|metric| self.rates.get(metric));
         rates.fold(None, |sum: Option<f64>, rate| Some(sum.unwrap_or(0.0) + rate))
     }
@@ -160,15 +160,15 @@ mod tests {
     }
 
     #[test]
-    fn words_become_bytes_and_a_share_of_the_link() {
+    fn words_are_converted_to_bytes_and_a_share_of_the_link() {
         let rates = port(Some(&data(1_000)), &data(1_000 + 3_125_000_000), 2.0);
         assert_eq!(rates.receive.bytes_per_second, Some(6.25e9));
         assert_eq!(rates.receive.share, Some(0.5));
-        assert_eq!(rates.transmit, Direction::default(), "nothing tells what was sent");
+        assert_eq!(rates.transmit, Direction::default(), "no counter of sent bytes");
     }
 
     #[test]
-    fn a_counter_that_wrapped_or_was_set_back_gives_no_rate_and_then_goes_on() {
+    fn a_counter_that_went_back_has_no_rate_for_one_interval() {
         let rates = port(Some(&data(9_000)), &data(10), 1.0);
         assert_eq!(rates.receive.bytes_per_second, None);
         assert_eq!(rates.went_back, ["port_rcv_data"]);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_saturated_counter_tells_nothing_and_is_named() {
+    fn a_saturated_counter_has_no_rate_and_is_listed() {
         let full = counted(&[
             (Folder::Counters, "symbol_error", 65_535),
             (Folder::Counters, "port_rcv_errors", 4),
@@ -191,13 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_look_and_one_without_time_between_give_no_rate() {
+    fn the_first_reading_and_one_at_the_same_time_have_no_rate() {
         assert_eq!(port(None, &data(5), 1.0).receive, Direction::default());
         assert_eq!(port(Some(&data(5)), &data(6), 0.0).receive, Direction::default());
     }
 
     #[test]
-    fn of_two_counters_of_one_metric_the_tables_first_counts() {
+    fn the_first_counter_of_a_metric_in_the_table_is_used() {
         let both = |words, bytes| {
             counted(&[
                 (Folder::HwCounters, "rx_bytes", bytes),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_of_all_priorities_are_signs_of_congestion() {
+    fn pause_frames_of_all_priorities_count_as_congestion() {
         let pauses = |three, four| {
             counted(&[
                 (Folder::Ethtool, "rx_prio3_pause", three),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_by_both_versions_of_ip_are_one_measurement() {
+    fn octets_of_ipv4_and_ipv6_are_summed() {
         let octets = |four, six| {
             counted(&[
                 (Folder::HwCounters, "ip4InOctets", four),

@@ -1,4 +1,4 @@
-//! Keeps frames in a file: a line that says what it is, then a line of JSON for each frame.
+//! Records frames to a file: a header line, then one line of JSON per frame.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -15,45 +15,45 @@ use crate::output::Failure;
 pub(super) struct Header {
     pub(super) format: String,
     pub(super) host: Option<String>,
-    /// When it begins, in milliseconds since 1970.
+    /// Start time, in milliseconds since 1970.
     pub(super) start_ms: u64,
 }
 
-/// A recording that grows.
+/// A recording in progress.
 #[derive(Debug)]
 pub(super) struct Recording {
     file: File,
     path: PathBuf,
     bytes: u64,
-    most: u64,
-    begun: bool,
+    max_bytes: u64,
+    has_header: bool,
 }
 
 impl Recording {
-    /// Into a new file, of so many bytes at most. What is there already is never overwritten.
-    pub(super) fn create(path: &Path, most: u64) -> Result<Recording, Failure> {
+    /// Records to a new file, up to `max_bytes`. An existing file is never overwritten.
+    pub(super) fn create(path: &Path, max_bytes: u64) -> Result<Recording, Failure> {
         let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
-            let shown = path.display();
+            let path = path.display();
             match error.kind() {
-                std::io::ErrorKind::AlreadyExists => Failure::failed(format!(
-                    "record to {shown}: it is there already — name another file"
-                )),
-                _ => Failure::failed(format!("record to {shown}: {error}")),
+                std::io::ErrorKind::AlreadyExists => {
+                    Failure::failed(format!("record to {path}: file exists — choose another name"))
+                }
+                _ => Failure::failed(format!("record to {path}: {error}")),
             }
         })?;
-        Ok(Recording { file, path: path.to_owned(), bytes: 0, most, begun: false })
+        Ok(Recording { file, path: path.to_owned(), bytes: 0, max_bytes, has_header: false })
     }
 
-    /// Adds a frame. An error is the end of the recording, in words; what is in the file stays whole.
+    /// Adds a frame. An error ends the recording, and is its message; the file keeps whole lines.
     pub(super) fn add(&mut self, frame: &Frame) -> Result<(), String> {
-        if !self.begun {
+        if !self.has_header {
             let header = Header {
                 format: FORMAT.to_owned(),
                 host: frame.host.clone(),
                 start_ms: frame.at_ms,
             };
             self.line(&header)?;
-            self.begun = true;
+            self.has_header = true;
         }
         self.line(frame)
     }
@@ -62,33 +62,33 @@ impl Recording {
         &self.path
     }
 
-    /// How long it is.
+    /// Its length in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     fn line(&mut self, value: &impl Serialize) -> Result<(), String> {
-        let ended = |why: &dyn std::fmt::Display| {
-            format!("recording to {} has ended: {why}", self.path.display())
+        let stopped = |why: &dyn std::fmt::Display| {
+            format!("recording to {} stopped: {why}", self.path.display())
         };
-        let mut line = serde_json::to_vec(value).map_err(|error| ended(&error))?;
+        let mut line = serde_json::to_vec(value).map_err(|error| stopped(&error))?;
         line.push(b'\n');
-        if self.bytes + line.len() as u64 > self.most {
-            let most = size::format(self.most as usize);
-            return Err(ended(&format!("it has {most}, the most it may (--record-max)")));
+        if self.bytes + line.len() as u64 > self.max_bytes {
+            let limit = size::format(self.max_bytes as usize);
+            return Err(stopped(&format!("limit of {limit} reached (--record-max)")));
         }
         if let Err(error) = self.file.write_all(&line) {
-            let words = ended(&error);
-            // Half a line is of no use to anybody; if it cannot be taken off, readers leave it out.
+            let message = stopped(&error);
+            // Remove the partial line; if that fails, readers skip it.
             let _ = self.file.set_len(self.bytes);
-            return Err(words);
+            return Err(message);
         }
         self.bytes += line.len() as u64;
         Ok(())
     }
 }
 
-/// What the file says it is.
+/// The format in the header.
 pub(super) const FORMAT: &str = "wirelane frames 1";
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recording_ends_at_its_limit_with_words_and_whole_lines() {
+    fn a_recording_stops_at_its_limit_with_a_message_and_whole_lines() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("frames");
         let mut recording = Recording::create(&path, 4096).expect("a file");
@@ -107,14 +107,15 @@ mod tests {
         assert_eq!(text.len() as u64, recording.bytes());
         assert!(text.ends_with("}\n"), "{text}");
         assert!(text.starts_with(r#"{"format":"wirelane frames 1","host":"h","start_ms":5}"#));
-        assert!(Recording::create(&path, 1).is_err(), "what is there is kept");
+        assert!(Recording::create(&path, 1).is_err(), "an existing file is not overwritten");
     }
 
     #[test]
-    fn a_full_disk_ends_a_recording_with_words() {
+    fn a_full_disk_stops_a_recording_with_a_message() {
         let file = OpenOptions::new().write(true).open("/dev/full").expect("a full disk");
         let path = PathBuf::from("/dev/full");
-        let mut recording = Recording { file, path, bytes: 0, most: 1 << 20, begun: false };
+        let mut recording =
+            Recording { file, path, bytes: 0, max_bytes: 1 << 20, has_header: false };
         let why = recording.add(&Frame::default()).expect_err("no space");
         assert!(why.contains("/dev/full") && why.contains("space"), "{why}");
     }

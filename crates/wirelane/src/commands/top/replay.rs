@@ -1,4 +1,4 @@
-//! Reads a recording: where its lines are at first, a frame when it is wanted.
+//! Reads a recording: indexes its lines when opened, and reads single frames.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -14,33 +14,34 @@ use crate::output::Failure;
 pub(super) struct Replay {
     file: File,
     path: PathBuf,
-    /// Where each frame's line begins, and its length.
+    /// Offset and length of each frame's line.
     lines: Vec<(u64, usize)>,
 }
 
 impl Replay {
-    /// Finds the lines, and reads the first. A last line without an end was cut off while it was written: it is left out.
+    /// Indexes the lines, and checks the header. A last line without a newline was cut off while it was written, and is
+    /// skipped.
     pub(super) fn open(path: &Path) -> Result<Replay, Failure> {
         let wrong = |why: String| Failure::failed(format!("replay {}: {why}", path.display()));
-        // Opening a pipe would wait for its writer.
+        // Opening a pipe would block until it has a writer.
         let kind = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
         if !kind.is_file() {
-            return Err(wrong("it is no regular file".to_owned()));
+            return Err(wrong("not a regular file".to_owned()));
         }
         let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
         let mut lines = index(&file).map_err(wrong)?;
         if lines.is_empty() {
-            return Err(wrong(format!("it is empty, and no recording (`{FORMAT}`)")));
+            return Err(wrong(format!("the file is empty: not a recording (`{FORMAT}`)")));
         }
         let (_, length) = lines.remove(0);
         check_header(&file, length).map_err(wrong)?;
         if lines.is_empty() {
-            return Err(wrong("it has no frame".to_owned()));
+            return Err(wrong("the recording has no frames".to_owned()));
         }
         Ok(Replay { file, path: path.to_owned(), lines })
     }
 
-    /// How many frames there are.
+    /// The number of frames.
     pub(super) fn len(&self) -> usize {
         self.lines.len()
     }
@@ -50,7 +51,7 @@ impl Replay {
         let (start, length) = self.lines[number];
         let read = read(&self.file, start, length);
         let frame = read.and_then(|bytes| {
-            serde_json::from_slice(&bytes).map_err(|error| format!("it is no frame: {error}"))
+            serde_json::from_slice(&bytes).map_err(|error| format!("not a frame: {error}"))
         });
         // The header is line 1.
         let (path, line) = (self.path.display(), number + 2);
@@ -70,12 +71,12 @@ fn index(file: &File) -> Result<Vec<(u64, usize)>, String> {
         let end = part.iter().position(|byte| *byte == b'\n');
         let taken = end.map_or(part.len(), |end| end + 1);
         length += taken;
-        if length > LONGEST_LINE {
-            return Err(format!("line {}: it is longer than 16 MiB", lines.len() + 1));
+        if length > MAX_LINE_BYTES {
+            return Err(format!("line {}: longer than 16 MiB", lines.len() + 1));
         }
         if end.is_some() {
             if lines.len() > MAX_FRAMES {
-                return Err(format!("it has more than {MAX_FRAMES} frames"));
+                return Err(format!("more than {MAX_FRAMES} frames"));
             }
             lines.push((start, length));
             start += length as u64;
@@ -87,13 +88,13 @@ fn index(file: &File) -> Result<Vec<(u64, usize)>, String> {
 
 fn check_header(file: &File, length: usize) -> Result<(), String> {
     let bytes = read(file, 0, length)?;
-    let no = |why: &dyn std::fmt::Display| {
-        format!("line 1: {why}; a recording of `wirelane top` begins with its format, `{FORMAT}`")
+    let invalid = |why: &dyn std::fmt::Display| {
+        format!("line 1: {why}; a recording of `wirelane top` starts with its format, `{FORMAT}`")
     };
-    let header: Header = serde_json::from_slice(&bytes).map_err(|error| no(&error))?;
+    let header: Header = serde_json::from_slice(&bytes).map_err(|error| invalid(&error))?;
     match header.format.as_str() {
         FORMAT => Ok(()),
-        other => Err(no(&format!("its format is {:?}", doctor::one_line(other)))),
+        other => Err(invalid(&format!("its format is {:?}", doctor::one_line(other)))),
     }
 }
 
@@ -103,9 +104,9 @@ fn read(mut file: &File, start: u64, length: usize) -> Result<Vec<u8>, String> {
     read.map(|()| bytes).map_err(|error| error.to_string())
 }
 
-/// A machine with a thousand functions has frames of some megabytes.
-const LONGEST_LINE: usize = 16 << 20;
-/// Eleven days of seconds.
+/// Frames of a machine with a thousand virtual functions have a few megabytes.
+const MAX_LINE_BYTES: usize = 16 << 20;
+/// Eleven days at one frame per second.
 const MAX_FRAMES: usize = 1_000_000;
 
 #[cfg(test)]
@@ -121,7 +122,7 @@ mod tests {
     const HEADER: &str = "{\"format\":\"wirelane frames 1\",\"host\":null,\"start_ms\":1}\n";
 
     #[test]
-    fn frames_are_read_in_any_order_and_a_torn_last_line_is_left_out() {
+    fn frames_are_read_in_any_order_and_a_partial_last_line_is_skipped() {
         let text = format!("{HEADER}{{\"at_ms\":1}}\n{{\"at_ms\":2}}\n{{\"at_m");
         let mut replay = open(text.as_bytes()).expect("a recording");
         assert_eq!(replay.len(), 2);
@@ -130,13 +131,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_recording_is_refused_with_the_line() {
+    fn an_invalid_recording_is_refused_with_its_line() {
         for (content, words) in [
             (String::new(), "empty"),
             ("hello\n".to_owned(), "line 1"),
             ("{\"format\":\"other\",\"start_ms\":0}\n".to_owned(), "other"),
-            (HEADER.to_owned(), "no frame"),
-            (format!("{HEADER}{}", "x".repeat(LONGEST_LINE + 1)), "line 2: it is longer"),
+            (HEADER.to_owned(), "no frames"),
+            (format!("{HEADER}{}", "x".repeat(MAX_LINE_BYTES + 1)), "line 2: longer"),
         ] {
             let why = open(content.as_bytes()).expect_err("refused");
             assert!(why.contains(words), "`{words}` is missing in: {why}");
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_or_a_pipe_is_no_recording() {
+    fn a_directory_or_a_device_is_refused() {
         assert!(Replay::open(Path::new("/tmp")).is_err());
         assert!(Replay::open(Path::new("/dev/null")).is_err());
     }

@@ -1,4 +1,4 @@
-//! What the store on this machine says of itself: its `/metrics`, read anew for each frame.
+//! Reads the `/metrics` of the store on this machine, for each frame.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -10,71 +10,71 @@ use web::GetError;
 use crate::arguments::peer::Peer;
 use crate::output::Failure;
 
-/// Asks a store, on a thread of its own.
+/// Polls a store, on a separate thread.
 #[derive(Debug)]
-pub(super) struct StoreWatch {
-    ask: Sender<()>,
-    told: Receiver<Answer>,
-    /// Whether the user named it: then it is said when it does not answer.
-    named: bool,
+pub(super) struct StorePoller {
+    requests: Sender<()>,
+    answers: Receiver<Answer>,
+    /// Whether the user named it: then a failure is reported.
+    is_named: bool,
 }
 
 type Answer = Result<Store, String>;
 
-impl StoreWatch {
-    /// Of the store that was named, or else of one that listens where `serve` does by itself.
-    pub(super) fn start(named: Option<&Peer>) -> Result<StoreWatch, Failure> {
-        let usual = || "127.0.0.1:8080".parse().map_err(Failure::failed);
-        let peer = named.cloned().map_or_else(usual, Ok)?;
-        let (ask, asked) = mpsc::channel();
-        let (tell, told) = mpsc::channel();
+impl StorePoller {
+    /// Polls the named store, or else one at the default address of `serve`.
+    pub(super) fn start(named: Option<&Peer>) -> Result<StorePoller, Failure> {
+        let default = || "127.0.0.1:8080".parse().map_err(Failure::failed);
+        let peer = named.cloned().map_or_else(default, Ok)?;
+        let (requests, received) = mpsc::channel();
+        let (sender, answers) = mpsc::channel();
         let is_named = named.is_some();
         let thread = std::thread::Builder::new().name("wirelane-store".to_owned());
-        let thread = thread.spawn(move || answer(&peer, is_named, &asked, &tell));
+        let thread = thread.spawn(move || answer(&peer, is_named, &received, &sender));
         thread.map_err(|error| Failure::failed(format!("start a thread: {error}")))?;
-        Ok(StoreWatch { ask, told, named: is_named })
+        Ok(StorePoller { requests, answers, is_named })
     }
 
-    /// Asks; the answer is fetched a little later.
-    pub(super) fn ask(&self) {
-        // What came too late for the frame before.
-        while self.told.try_recv().is_ok() {}
-        // The thread lives as long as this does.
-        let _ = self.ask.send(());
+    /// Requests the metrics; `receive` returns them.
+    pub(super) fn request(&self) {
+        // Discard answers that were too late for the previous frame.
+        while self.answers.try_recv().is_ok() {}
+        // The thread lives as long as this poller.
+        let _ = self.requests.send(());
     }
 
-    /// What it says, if it says so in time; and how it fared, if the user wants to know.
-    pub(super) fn told(&self, patience: Duration) -> (Option<Store>, Option<Run>) {
-        let answer = self.told.recv_timeout(patience);
+    /// The metrics, if they arrive in time; else the failure, if the user named the store.
+    pub(super) fn receive(&self, timeout: Duration) -> (Option<Store>, Option<Run>) {
+        let answer = self.answers.recv_timeout(timeout);
         let why = match answer {
             Ok(Ok(store)) => return (Some(store), None),
             Ok(Err(why)) => why,
-            Err(_) => "it does not answer in time".to_owned(),
+            Err(_) => "no answer in time".to_owned(),
         };
         let run = Run { collector: "store".to_owned(), why: Some(why), ..Run::default() };
-        (None, self.named.then_some(run))
+        (None, self.is_named.then_some(run))
     }
 }
 
-fn answer(peer: &Peer, named: bool, asked: &Receiver<()>, tell: &Sender<Answer>) {
+fn answer(peer: &Peer, is_named: bool, requests: &Receiver<()>, answers: &Sender<Answer>) {
     let mut failed: Option<(Instant, String)> = None;
-    while asked.recv().is_ok() {
-        let again = match &failed {
-            Some((when, why)) if !named && when.elapsed() < PAUSE => Err(why.clone()),
-            _ => look(peer),
+    while requests.recv().is_ok() {
+        let result = match &failed {
+            Some((when, why)) if !is_named && when.elapsed() < RETRY_PAUSE => Err(why.clone()),
+            _ => query(peer),
         };
-        failed = match (&again, failed) {
+        failed = match (&result, failed) {
             (Ok(_), _) => None,
-            (Err(_), Some(before)) if before.0.elapsed() < PAUSE => Some(before),
+            (Err(_), Some(before)) if before.0.elapsed() < RETRY_PAUSE => Some(before),
             (Err(why), _) => Some((Instant::now(), why.clone())),
         };
-        if tell.send(again).is_err() {
+        if answers.send(result).is_err() {
             return;
         }
     }
 }
 
-fn look(peer: &Peer) -> Answer {
+fn query(peer: &Peer) -> Answer {
     let addresses = peer.resolve().map_err(|failure| failure.to_string())?;
     let mut last = format!("{peer} has no address");
     for address in addresses {
@@ -90,7 +90,7 @@ fn look(peer: &Peer) -> Answer {
 }
 
 fn fetch(address: SocketAddr) -> Result<String, String> {
-    web::get(address, "/metrics", PATIENCE, MAX_BYTES).map_err(|error| match error {
+    web::get(address, "/metrics", HTTP_TIMEOUT, MAX_BYTES).map_err(|error| match error {
         GetError::Status(401 | 403) => {
             "credentials required — use the address of the store's --metrics".to_owned()
         }
@@ -98,7 +98,7 @@ fn fetch(address: SocketAddr) -> Result<String, String> {
     })
 }
 
-/// Samples of the text format, by names without the prefix, which the user may choose.
+/// Samples of the text format, by name without the prefix, which is configurable.
 fn parse(text: &str, address: &str) -> Option<Store> {
     let samples = || text.lines().filter_map(sample);
     let prefix = samples().find_map(|sample| sample.name.strip_suffix("store_keys"))?;
@@ -108,7 +108,7 @@ fn parse(text: &str, address: &str) -> Option<Store> {
         let name = match label(labels, "quantile") {
             None => name.to_owned(),
             Some("0.99") => format!("{name}_p99"),
-            // Quantiles cannot be added up.
+            // Quantiles cannot be summed.
             Some(_) => continue,
         };
         if name.ends_with("_bucket") {
@@ -128,7 +128,7 @@ struct Sample<'t> {
     value: f64,
 }
 
-/// `name{label="value"} 7`; what is no number is no sample.
+/// `name{label="value"} 7`; `None` if the value is not a finite number.
 fn sample(line: &str) -> Option<Sample<'_>> {
     if line.starts_with('#') {
         return None;
@@ -139,7 +139,7 @@ fn sample(line: &str) -> Option<Sample<'_>> {
     Some(Sample { name, labels: labels.trim_end_matches('}'), value })
 }
 
-/// The labels that are looked for have values without quotes and commas.
+/// The value of a label. The labels used here have no quotes or commas in their values.
 fn label<'t>(labels: &'t str, name: &str) -> Option<&'t str> {
     labels.split(',').find_map(|label| {
         let (known, value) = label.split_once('=')?;
@@ -147,10 +147,10 @@ fn label<'t>(labels: &'t str, name: &str) -> Option<&'t str> {
     })
 }
 
-/// How long a store may take to answer.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How long until one that nobody named is tried again.
-const PAUSE: Duration = Duration::from_secs(5);
+/// Time for a store to answer.
+const HTTP_TIMEOUT: Duration = Duration::from_secs(1);
+/// Pause before a store that the user did not name is tried again.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
 const MAX_BYTES: usize = 4 << 20;
 
 #[cfg(test)]
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stores_text_is_read_whatever_its_prefix() {
+    fn metrics_are_parsed_with_any_prefix() {
         let text = "# TYPE my_kv_store_keys gauge\nmy_kv_store_keys 3\n\
                     my_kv_links{lane=\"tcp\"} 2\nmy_kv_links{lane=\"shm\"} 1\n\
                     my_kv_rdma_send_latency_ns{quantile=\"0.5\"} 900\n\
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(store.numbers["grpc_calls_total"], 9.0);
         assert_eq!(store.numbers["rdma_send_latency_ns_p99"], 2500.0);
         assert_eq!((store.links["tcp"], store.links["shm"]), (2.0, 1.0));
-        assert!(!store.numbers.contains_key("pool_bytes"), "no number is no zero");
+        assert!(!store.numbers.contains_key("pool_bytes"), "NaN is left out, not zero");
         assert_eq!(store.numbers.len(), 4, "{:?}", store.numbers);
         assert_eq!(parse("node_load1 1\n", "here"), None);
     }

@@ -1,4 +1,4 @@
-//! `top` for scripts: a line of JSON for each interval, or one table.
+//! `top` for scripts: one line of JSON per interval, or one table.
 
 use std::sync::mpsc;
 
@@ -7,21 +7,21 @@ use doctor::watch::Frame;
 use super::TopArgs;
 use super::feed::FeedEvent;
 use super::number::{bytes, gbps, short, time};
-use super::summary::{GpuMoment, Moment, PortMoment};
+use super::summary::{GpuSummary, IntervalSummary, PortSummary};
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 
 pub(super) fn run(global: &Global, args: &TopArgs) -> Result<Exit, Failure> {
-    let (tell, told) = mpsc::channel();
-    // As long as it can be given orders the feed goes on.
-    let _orders = args.feed(global, move |message| tell.send(message).is_ok())?;
-    let most = if args.once { Some(1) } else { args.count };
+    let (sender, events) = mpsc::channel();
+    // The feed runs until this sender is dropped.
+    let _commands = args.feed(global, move |event| sender.send(event).is_ok())?;
+    let limit = if args.once { Some(1) } else { args.count };
     let (mut before, mut printed) = (None, 0);
-    for message in told {
-        match message {
+    for event in events {
+        match event {
             FeedEvent::Frame(frame) => {
-                // The first has nothing to be compared with.
+                // The first frame has nothing to compare with.
                 if before.is_some() {
                     if !print(args, before.as_ref(), &frame)? {
                         return Ok(Exit::Done);
@@ -31,60 +31,60 @@ pub(super) fn run(global: &Global, args: &TopArgs) -> Result<Exit, Failure> {
                 before = Some(*frame);
             }
             FeedEvent::End => break,
-            FeedEvent::Fault(failure) => return Err(failure),
+            FeedEvent::Error(failure) => return Err(failure),
             FeedEvent::Recording(_, Some(why)) => output::warning(&why),
-            FeedEvent::Recording(..) | FeedEvent::Anew | FeedEvent::Place(..) => {}
+            FeedEvent::Recording(..) | FeedEvent::Reset | FeedEvent::Position(..) => {}
         }
-        if most == Some(printed) {
+        if limit == Some(printed) {
             return Ok(Exit::Done);
         }
     }
-    // A recording of one frame.
+    // A recording with one frame.
     if let (0, Some(frame)) = (printed, &before) {
         print(args, None, frame)?;
     }
     Ok(Exit::Done)
 }
 
-/// Whether anybody still reads.
+/// Prints an interval. Returns false if stdout is closed.
 fn print(args: &TopArgs, before: Option<&Frame>, frame: &Frame) -> Result<bool, Failure> {
-    let mut moment = Moment::between(before, frame);
-    moment.keep(|device| args.wants(device));
+    let mut summary = IntervalSummary::between(before, frame);
+    summary.retain(|device| args.selects(device));
     if !args.json {
-        return output::bytes(table(&moment).as_bytes());
+        return output::bytes(table(&summary).as_bytes());
     }
-    let mut line = serde_json::to_vec(&moment)
+    let mut line = serde_json::to_vec(&summary)
         .map_err(|error| Failure::failed(format!("render JSON: {error}")))?;
     line.push(b'\n');
     output::bytes(&line)
 }
 
-fn table(moment: &Moment) -> String {
-    let host = doctor::one_line(moment.host.as_deref().unwrap_or("this machine"));
-    let mut text = format!("{host}  {}\n", moment.time);
+fn table(summary: &IntervalSummary) -> String {
+    let host = doctor::one_line(summary.host.as_deref().unwrap_or("this machine"));
+    let mut text = format!("{host}  {}\n", summary.time);
     let titles = ["PORT", "NETDEV", "STATE", "GB/S", "RX B/S", "TX B/S", "RX P/S", "TX P/S"];
     let titles = titles.into_iter().chain(["ERR/S", "CONG/S", "RETRY/S"]).map(str::to_owned);
     let mut rows: Vec<[String; 11]> = vec![std::array::from_fn(|_| String::new())];
     rows[0].iter_mut().zip(titles).for_each(|(cell, title)| *cell = title);
-    rows.extend(moment.ports.iter().map(port));
-    match moment.ports.is_empty() {
+    rows.extend(summary.ports.iter().map(port));
+    match summary.ports.is_empty() {
         true => text.push_str("no RDMA port\n"),
         false => text.push_str(&output::columns(&rows)),
     }
-    for name in &moment.gone {
+    for name in &summary.gone {
         text.push_str(&format!("{} is gone\n", doctor::one_line(name)));
     }
-    if !moment.gpus.is_empty() {
+    if !summary.gpus.is_empty() {
         let titles = ["GPU", "NAME", "TEMP", "UTIL", "MEMORY", "POWER", "THROTTLE", "XID"];
         let rows = std::iter::once(titles.map(str::to_owned));
-        let rows: Vec<_> = rows.chain(moment.gpus.iter().map(gpu)).collect();
+        let rows: Vec<_> = rows.chain(summary.gpus.iter().map(gpu)).collect();
         text.push_str(&output::columns(&rows));
     }
-    text.push_str(&rest(moment));
+    text.push_str(&rest(summary));
     text
 }
 
-fn port(port: &PortMoment) -> [String; 11] {
+fn port(port: &PortSummary) -> [String; 11] {
     let word = |text: &Option<String>| text.as_deref().map_or(none(), doctor::one_line);
     let bits = |bytes: Option<f64>| rate(bytes.map(|bytes| bytes * 8.0));
     let speed = match (port.rate_mbps, port.expected_mbps) {
@@ -109,7 +109,7 @@ fn port(port: &PortMoment) -> [String; 11] {
     ]
 }
 
-fn gpu(gpu: &GpuMoment) -> [String; 8] {
+fn gpu(gpu: &GpuSummary) -> [String; 8] {
     let reading = &gpu.gpu.reading;
     let memory = reading.memory_used_bytes.zip(reading.memory_total_bytes);
     let memory =
@@ -127,15 +127,15 @@ fn gpu(gpu: &GpuMoment) -> [String; 8] {
     ]
 }
 
-/// The machine, the store, the probe, and what could not be told.
-fn rest(moment: &Moment) -> String {
-    let usage = &moment.usage;
+/// The machine, the store, the probe, and failed collectors.
+fn rest(summary: &IntervalSummary) -> String {
+    let usage = &summary.usage;
     let busy = usage.cpu_busy.map_or(none(), |busy| format!("{:.0} %", busy * 100.0));
     let free = usage.memory_available_bytes.zip(usage.memory_total_bytes);
     let free =
         free.map(|(free, all)| format!("{} free of {}", bytes(free as f64), bytes(all as f64)));
     let mut text = format!("cpu {busy}, memory {}\n", free.unwrap_or_else(none));
-    if let Some(store) = &moment.store {
+    if let Some(store) = &summary.store {
         let pool = store.pool_used_bytes.zip(store.pool_bytes);
         let pool = pool.map(|(used, all)| format!("{} of {}", bytes(used), bytes(all)));
         text.push_str(&format!(
@@ -146,20 +146,20 @@ fn rest(moment: &Moment) -> String {
             pool.unwrap_or_else(none)
         ));
     }
-    if let Some(probe) = &moment.probe {
-        let took = |time_ns: Option<u64>| time_ns.map_or(none(), |ns| time(ns as f64, true));
-        let (half, tail, jitter) =
-            (took(probe.median_ns), took(probe.p99_ns), took(probe.jitter_ns));
-        let told = match &probe.why {
+    if let Some(probe) = &summary.probe {
+        let duration = |time_ns: Option<u64>| time_ns.map_or(none(), |ns| time(ns as f64, true));
+        let (p50, p99, jitter) =
+            (duration(probe.median_ns), duration(probe.p99_ns), duration(probe.jitter_ns));
+        let result = match &probe.why {
             Some(why) => why.clone(),
             None => format!(
-                "p50 {half}, p99 {tail}, jitter {jitter}, {} of {} lost",
+                "p50 {p50}, p99 {p99}, jitter {jitter}, {} of {} lost",
                 probe.lost, probe.sent
             ),
         };
-        text.push_str(&format!("peer {}: {told}\n", probe.peer));
+        text.push_str(&format!("peer {}: {result}\n", probe.peer));
     }
-    for run in &moment.faults {
+    for run in &summary.faults {
         let why = run.why.as_deref().unwrap_or("incomplete data");
         text.push_str(&format!("{}: {}\n", run.collector, doctor::one_line(why)));
     }

@@ -1,4 +1,4 @@
-//! What is shown of one interval: two frames, and what lies between them. The screen and `--json` are views of it.
+//! The summary of one interval, from two frames: rates, state and faults. The screen and `--json` display it.
 
 use doctor::watch::{Device, Frame, Port, Probe, Run, Store};
 use node::answers::NvmlGpu;
@@ -7,29 +7,29 @@ use serde::Serialize;
 use super::rates::{self, Rates};
 use crate::commands::snapshot::date;
 
-/// One interval. As JSON it is a line of `top --json`; docs/top.md tells its fields.
+/// One interval. As JSON it is a line of `top --json`; docs/top.md describes its fields.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Moment {
+pub(super) struct IntervalSummary {
     /// `2026-11-15T17:04:05Z`.
     pub(super) time: String,
     pub(super) at_ms: u64,
     pub(super) host: Option<String>,
-    /// How long ago the frame before was; none of the first.
+    /// Seconds since the previous frame; `None` for the first.
     pub(super) seconds: Option<f64>,
-    pub(super) ports: Vec<PortMoment>,
-    /// Devices that were there and are not.
+    pub(super) ports: Vec<PortSummary>,
+    /// Devices that have disappeared.
     pub(super) gone: Vec<String>,
-    pub(super) gpus: Vec<GpuMoment>,
-    pub(super) usage: UsageMoment,
-    pub(super) store: Option<StoreMoment>,
+    pub(super) gpus: Vec<GpuSummary>,
+    pub(super) usage: UsageSummary,
+    pub(super) store: Option<StoreSummary>,
     pub(super) probe: Option<Probe>,
-    /// Collectors that could not tell all.
+    /// Collectors that failed, entirely or in part.
     pub(super) faults: Vec<Run>,
 }
 
 /// A port.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct PortMoment {
+pub(super) struct PortSummary {
     pub(super) device: String,
     pub(super) port: u32,
     pub(super) netdev: Option<String>,
@@ -40,13 +40,13 @@ pub(super) struct PortMoment {
     pub(super) expected_by: Option<String>,
     #[serde(flatten)]
     pub(super) rates: Rates,
-    /// Counters that are there and cannot be read.
+    /// Counters that cannot be read.
     pub(super) unreadable: Vec<String>,
 }
 
-/// A GPU, as NVML tells it, and what is known only over time.
+/// A GPU: NVML's values, and rates.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct GpuMoment {
+pub(super) struct GpuSummary {
     #[serde(flatten)]
     pub(super) gpu: NvmlGpu,
     pub(super) nvlink_receive_bytes_per_second: Option<f64>,
@@ -55,9 +55,9 @@ pub(super) struct GpuMoment {
 
 /// CPUs and memory.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct UsageMoment {
+pub(super) struct UsageSummary {
     pub(super) cpus: Option<u32>,
-    /// Part of all CPUs' time in which they did something.
+    /// Busy share of all CPUs' time.
     pub(super) cpu_busy: Option<f64>,
     pub(super) load1: Option<f64>,
     pub(super) memory_total_bytes: Option<u64>,
@@ -66,7 +66,7 @@ pub(super) struct UsageMoment {
 
 /// The store of this machine.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct StoreMoment {
+pub(super) struct StoreSummary {
     pub(super) address: String,
     pub(super) keys: Option<f64>,
     pub(super) hits_per_second: Option<f64>,
@@ -76,23 +76,23 @@ pub(super) struct StoreMoment {
     pub(super) written_bytes_per_second: Option<f64>,
     pub(super) pool_bytes: Option<f64>,
     pub(super) pool_used_bytes: Option<f64>,
-    /// 99 of 100 operations over RDMA were over within this.
+    /// p99 latency of RDMA operations.
     pub(super) p99_ns: Option<f64>,
     /// Links that are up, by lane.
     pub(super) links: std::collections::BTreeMap<String, f64>,
 }
 
-impl Moment {
-    /// What lies between two frames.
-    pub(super) fn between(before: Option<&Frame>, now: &Frame) -> Moment {
-        let span = |collector| before.map_or(0.0, |before| apart(before, now, collector));
+impl IntervalSummary {
+    /// Compares two frames.
+    pub(super) fn between(before: Option<&Frame>, now: &Frame) -> IntervalSummary {
+        let span = |collector| before.map_or(0.0, |before| seconds_between(before, now, collector));
         let (rdma, gpu_span) = (span("rdma"), span("gpu"));
         let ports = now.devices.iter().flat_map(|device| {
             let earlier = before.and_then(|before| find(before, &device.name));
-            device.ports.iter().map(move |port| PortMoment::of(earlier, device, port, rdma))
+            device.ports.iter().map(move |port| PortSummary::of(earlier, device, port, rdma))
         });
         let seconds = Some(span("frame")).filter(|seconds| *seconds > 0.0);
-        Moment {
+        IntervalSummary {
             time: date::rfc3339(
                 std::time::UNIX_EPOCH + std::time::Duration::from_millis(now.at_ms),
             ),
@@ -101,27 +101,27 @@ impl Moment {
             seconds,
             ports: ports.collect(),
             gone: now.gone.clone(),
-            gpus: now.gpus.iter().map(|gpu| GpuMoment::of(before, gpu, gpu_span)).collect(),
-            usage: UsageMoment::of(before, now),
-            store: now.store.as_ref().map(|store| StoreMoment::of(before, store, span("store"))),
+            gpus: now.gpus.iter().map(|gpu| GpuSummary::of(before, gpu, gpu_span)).collect(),
+            usage: UsageSummary::of(before, now),
+            store: now.store.as_ref().map(|store| StoreSummary::of(before, store, span("store"))),
             probe: now.probe.clone(),
             faults: now.runs.iter().filter(|run| !run.success).cloned().collect(),
         }
     }
 
-    /// Without the devices that were not asked for.
-    pub(super) fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
-        self.ports.retain(|port| wanted(&port.device));
-        self.gone.retain(|device| wanted(device));
+    /// Removes devices that are not selected.
+    pub(super) fn retain(&mut self, is_selected: impl Fn(&str) -> bool) {
+        self.ports.retain(|port| is_selected(&port.device));
+        self.gone.retain(|device| is_selected(device));
     }
 }
 
-impl PortMoment {
+impl PortSummary {
     fn of(earlier: Option<&Device>, device: &Device, port: &Port, seconds: f64) -> Self {
         let before = earlier
             .and_then(|device| device.ports.iter().find(|before| before.number == port.number));
         let unreadable = port.counters.iter().filter(|counter| counter.number().is_none());
-        PortMoment {
+        PortSummary {
             device: device.name.clone(),
             port: port.number,
             netdev: port.netdev.clone(),
@@ -135,37 +135,37 @@ impl PortMoment {
         }
     }
 
-    /// What it is called here: `mlx5_0/1`.
+    /// Its displayed name: `mlx5_0/1`.
     pub(super) fn name(&self) -> String {
         format!("{}/{}", self.device, self.port)
     }
 
-    /// Bits in a second, both ways together.
+    /// Bits per second, the sum of both directions.
     pub(super) fn bits(&self) -> Option<f64> {
-        let ways = [&self.rates.receive, &self.rates.transmit];
-        let known = ways.iter().filter_map(|way| way.bytes_per_second);
+        let directions = [&self.rates.receive, &self.rates.transmit];
+        let known = directions.iter().filter_map(|direction| direction.bytes_per_second);
         let bytes = known.fold(None, |sum: Option<f64>, one| Some(sum.unwrap_or(0.0) + one));
         bytes.map(|bytes| bytes * 8.0)
     }
 
-    /// Events of a full network; where nothing counts such, ticks of waiting.
+    /// Congestion events; without counters of them, wait ticks.
     pub(super) fn congestion(&self) -> Option<f64> {
         self.rates.congestion_per_second.or(self.rates.wait_ticks_per_second)
     }
 
-    /// Whether it carries traffic; what is not known is let pass.
+    /// Whether it is active; true if unknown.
     pub(super) fn is_active(&self) -> bool {
         self.state.is_none_or(|state| state.starts_with("active"))
     }
 
-    /// Whether it runs slower than it should.
+    /// Whether its rate is lower than expected.
     pub(super) fn is_slow(&self) -> bool {
         let rates = self.rate_mbps.zip(self.expected_mbps);
         self.is_active() && rates.is_some_and(|(rate, expected)| rate < expected)
     }
 }
 
-impl GpuMoment {
+impl GpuSummary {
     fn of(before: Option<&Frame>, gpu: &NvmlGpu, seconds: f64) -> Self {
         let same = |other: &&NvmlGpu| other.index == gpu.index && other.uuid == gpu.uuid;
         let earlier = before.and_then(|before| before.gpus.iter().find(same));
@@ -177,23 +177,26 @@ impl GpuMoment {
             bytes.fold(None, |sum: Option<u64>, one| Some(sum.unwrap_or(0).saturating_add(one)))
         };
         let rate = |received| rates::growth(sum(earlier?, received)?, sum(gpu, received)?, seconds);
-        GpuMoment {
+        GpuSummary {
             nvlink_receive_bytes_per_second: rate(true),
             nvlink_transmit_bytes_per_second: rate(false),
             gpu: gpu.clone(),
         }
     }
 
-    /// Why its clocks are lower than they could be; that it has nothing to do is no reason to name.
+    /// Reasons why its clocks are throttled, without harmless ones.
     pub(super) fn throttled(&self) -> Vec<&str> {
-        let holds = self.gpu.reading.throttle.iter().filter(|(_, holds)| **holds);
-        holds.map(|(name, _)| name.as_str()).filter(|name| !HARMLESS.contains(name)).collect()
+        let active = self.gpu.reading.throttle.iter().filter(|(_, is_active)| **is_active);
+        active
+            .map(|(name, _)| name.as_str())
+            .filter(|name| !HARMLESS_REASONS.contains(name))
+            .collect()
     }
 }
 
-impl UsageMoment {
+impl UsageSummary {
     fn of(before: Option<&Frame>, now: &Frame) -> Self {
-        let Some(usage) = &now.usage else { return UsageMoment::default() };
+        let Some(usage) = &now.usage else { return UsageSummary::default() };
         let earlier = before.and_then(|before| before.usage.as_ref());
         let idle = |name: &str| matches!(name, "idle" | "iowait");
         let time = |only_idle: bool| {
@@ -204,7 +207,7 @@ impl UsageMoment {
             spent.sum::<f64>()
         };
         let (all, idle) = (time(false), time(true));
-        UsageMoment {
+        UsageSummary {
             cpus: usage.cpus,
             cpu_busy: (all > 0.0).then(|| (1.0 - idle / all).clamp(0.0, 1.0)),
             load1: usage.load1,
@@ -214,7 +217,7 @@ impl UsageMoment {
     }
 }
 
-impl StoreMoment {
+impl StoreSummary {
     fn of(before: Option<&Frame>, store: &Store, seconds: f64) -> Self {
         let same = |other: &&Store| other.address == store.address;
         let earlier = before.and_then(|before| before.store.as_ref()).filter(same);
@@ -223,7 +226,7 @@ impl StoreMoment {
             let grown = number(name)? - earlier?.numbers.get(name)?;
             (grown >= 0.0 && seconds > 0.0).then(|| grown / seconds)
         };
-        StoreMoment {
+        StoreSummary {
             address: store.address.clone(),
             keys: number("store_keys"),
             hits_per_second: rate("store_hits_total"),
@@ -243,17 +246,17 @@ fn find<'f>(frame: &'f Frame, device: &str) -> Option<&'f Device> {
     frame.devices.iter().find(|known| known.name == device)
 }
 
-/// How many seconds lie between what a collector told in two frames; nothing, if the clock was set back.
-fn apart(before: &Frame, now: &Frame, collector: &str) -> f64 {
+/// Seconds between a collector's readings in two frames; 0 if the clock went back.
+fn seconds_between(before: &Frame, now: &Frame, collector: &str) -> f64 {
     let when = |frame: &Frame| {
         let run = frame.runs.iter().find(|run| run.collector == collector);
         frame.at_ms as f64 / 1e3 - run.map_or(0.0, |run| run.age_seconds)
     };
-    // In whole milliseconds: finer is no more than how numbers are kept.
+    // Rounded to milliseconds: finer digits are rounding errors.
     ((when(now) - when(before)) * 1e3).round().max(0.0) / 1e3
 }
 
-/// The kernel's number in a word.
+/// The name of the kernel's port state.
 fn state(number: u32) -> &'static str {
     match number {
         0 => "nop",
@@ -266,6 +269,6 @@ fn state(number: u32) -> &'static str {
     }
 }
 
-/// Reasons for a lower clock that are no fault: nothing to do, or somebody's wish.
-const HARMLESS: &[&str] =
+/// Throttle reasons that are not faults: idle, or configured.
+const HARMLESS_REASONS: &[&str] =
     &["gpu_idle", "applications_clocks_setting", "display_clock_setting", "sync_boost"];

@@ -1,4 +1,4 @@
-//! What the screen knows, and what keys do to it. It draws nothing and asks nobody.
+//! The screen's state, and what keys do to it. No drawing, no I/O.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,109 +7,111 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use doctor::watch::Frame;
 use ratatui::widgets::TableState;
 
-use super::rows::{Sort, Viewed};
-use super::style::Look;
-use crate::commands::top::feed::{FeedEvent, Order};
-use crate::commands::top::findings::Question;
+use super::rows::{RowView, Sort};
+use super::style::TerminalStyle;
+use crate::commands::top::feed::{FeedCommand, FeedEvent};
+use crate::commands::top::findings::DoctorQuery;
 use crate::commands::top::history::History;
-use crate::commands::top::summary::Moment;
+use crate::commands::top::summary::IntervalSummary;
 
 /// The screen's state.
 #[derive(Debug)]
 pub(super) struct App {
-    pub(super) look: Look,
-    pub(super) moment: Option<Moment>,
+    pub(super) style: TerminalStyle,
+    pub(super) summary: Option<IntervalSummary>,
     before: Option<Frame>,
     pub(super) history: History,
-    pub(super) view: Viewed,
-    /// Whether the filter is being typed.
+    pub(super) view: RowView,
+    /// Whether the user is typing the filter.
     pub(super) typing: bool,
     pub(super) window: Option<Window>,
-    /// How many questions were asked: answers to others than the last come too late.
-    asked: u64,
+    /// Number of queries to the doctor: only the answer to the last one is displayed.
+    queries: u64,
     pub(super) paused: bool,
-    pub(super) every: Duration,
+    pub(super) interval: Duration,
     pub(super) recording: Option<(PathBuf, u64)>,
-    /// Something to be said once.
-    pub(super) note: Option<String>,
-    /// Of a recording: which frame of how many.
-    pub(super) place: Option<(usize, usize)>,
+    /// A message, displayed until the next key.
+    pub(super) message: Option<String>,
+    /// Replay: the number of the frame, and of how many.
+    pub(super) position: Option<(usize, usize)>,
     pub(super) is_replay: bool,
     pub(super) ports: TableState,
     pub(super) gpus: TableState,
-    /// How many rows a page has; who draws says so.
-    pub(super) page: usize,
-    /// How many intervals were shown.
-    pub(super) shown: u64,
+    /// Rows per page; set when drawing.
+    pub(super) page_rows: usize,
+    /// Number of intervals displayed.
+    pub(super) intervals: u64,
 }
 
 /// A window over the tables.
 #[derive(Debug)]
 pub(super) struct Window {
     pub(super) title: String,
-    /// Nothing while the doctor looks.
+    /// `None` while checks are running.
     pub(super) lines: Option<Vec<String>>,
     pub(super) scroll: u16,
 }
 
-/// What the loop has to do.
+/// What the loop must do after a key.
 #[derive(Debug, PartialEq)]
-pub(super) enum Act {
+pub(super) enum Action {
     Nothing,
     Quit,
-    Order(Order),
-    /// The doctor is asked, and answers by this number.
-    Ask(u64, Question),
+    Feed(FeedCommand),
+    /// Run the doctor's checks; the answer has this number.
+    Diagnose(u64, DoctorQuery),
 }
 
 impl App {
-    pub(super) fn new(look: Look, every: Duration, is_replay: bool) -> App {
+    pub(super) fn new(style: TerminalStyle, interval: Duration, is_replay: bool) -> App {
         App {
-            look,
-            moment: None,
+            style,
+            summary: None,
             before: None,
             history: History::default(),
-            view: Viewed::default(),
+            view: RowView::default(),
             typing: false,
             window: None,
-            asked: 0,
+            queries: 0,
             paused: false,
-            every,
+            interval,
             recording: None,
-            note: None,
-            place: None,
+            message: None,
+            position: None,
             is_replay,
             ports: TableState::default(),
             gpus: TableState::default(),
-            page: 1,
-            shown: 0,
+            page_rows: 1,
+            intervals: 0,
         }
     }
 
-    /// Takes in what the feed tells. `wanted` says which devices the user asked for.
-    pub(super) fn take(&mut self, told: FeedEvent, wanted: impl Fn(&str) -> bool) {
-        match told {
+    /// Handles an event of the feed.
+    pub(super) fn handle(&mut self, event: FeedEvent, is_selected: impl Fn(&str) -> bool) {
+        match event {
             FeedEvent::Frame(frame) => {
-                let mut moment = Moment::between(self.before.as_ref(), &frame);
-                moment.keep(wanted);
-                self.history.add(&moment);
-                self.shown += u64::from(self.before.is_some());
-                (self.moment, self.before) = (Some(moment), Some(*frame));
+                let mut summary = IntervalSummary::between(self.before.as_ref(), &frame);
+                summary.retain(is_selected);
+                self.history.add(&summary);
+                self.intervals += u64::from(self.before.is_some());
+                (self.summary, self.before) = (Some(summary), Some(*frame));
             }
-            FeedEvent::Anew => (self.before, self.history) = (None, History::default()),
-            FeedEvent::Place(at, of) => self.place = Some((at, of)),
+            FeedEvent::Reset => (self.before, self.history) = (None, History::default()),
+            FeedEvent::Position(at, of) => self.position = Some((at, of)),
             FeedEvent::Recording(recording, why) => {
                 self.recording = recording;
-                self.note = why.or(self.note.take());
+                self.message = why.or(self.message.take());
             }
             FeedEvent::End => self.paused = true,
-            FeedEvent::Fault(failure) => self.note = Some(doctor::one_line(&failure.to_string())),
+            FeedEvent::Error(failure) => {
+                self.message = Some(doctor::one_line(&failure.to_string()))
+            }
         }
     }
 
-    /// The doctor's answer.
-    pub(super) fn answer(&mut self, number: u64, lines: Vec<String>) {
-        let is_last = number == self.asked;
+    /// Displays the doctor's findings.
+    pub(super) fn set_findings(&mut self, number: u64, lines: Vec<String>) {
+        let is_last = number == self.queries;
         if let Some(window) =
             self.window.as_mut().filter(|window| is_last && window.lines.is_none())
         {
@@ -118,13 +120,13 @@ impl App {
     }
 
     /// A key was pressed.
-    pub(super) fn key(&mut self, key: KeyEvent) -> Act {
+    pub(super) fn key(&mut self, key: KeyEvent) -> Action {
         if key.kind == KeyEventKind::Release {
-            return Act::Nothing;
+            return Action::Nothing;
         }
-        self.note = None;
+        self.message = None;
         if key.modifiers.contains(KeyModifiers::CONTROL) {
-            return if key.code == KeyCode::Char('c') { Act::Quit } else { Act::Nothing };
+            return if key.code == KeyCode::Char('c') { Action::Quit } else { Action::Nothing };
         }
         if self.window.is_some() {
             return self.key_in_window(key.code);
@@ -135,8 +137,8 @@ impl App {
         self.key_in_tables(key.code)
     }
 
-    fn key_in_window(&mut self, code: KeyCode) -> Act {
-        let Some(window) = &mut self.window else { return Act::Nothing };
+    fn key_in_window(&mut self, code: KeyCode) -> Action {
+        let Some(window) = &mut self.window else { return Action::Nothing };
         let page = 10;
         let scroll = |by: i32| i32::from(window.scroll).saturating_add(by).max(0) as u16;
         match code {
@@ -148,12 +150,12 @@ impl App {
             KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | 'h' | '?') => self.window = None,
             _ => {}
         }
-        Act::Nothing
+        Action::Nothing
     }
 
-    fn key_in_filter(&mut self, code: KeyCode) -> Act {
+    fn key_in_filter(&mut self, code: KeyCode) -> Action {
         match code {
-            KeyCode::Char(letter) if self.view.filter.len() < LONGEST_FILTER => {
+            KeyCode::Char(letter) if self.view.filter.len() < MAX_FILTER_BYTES => {
                 self.view.filter.push(letter);
             }
             KeyCode::Backspace => drop(self.view.filter.pop()),
@@ -164,90 +166,90 @@ impl App {
             }
             _ => {}
         }
-        Act::Nothing
+        Action::Nothing
     }
 
-    fn key_in_tables(&mut self, code: KeyCode) -> Act {
+    fn key_in_tables(&mut self, code: KeyCode) -> Action {
         match code {
-            KeyCode::Char('q') | KeyCode::Esc => return Act::Quit,
+            KeyCode::Char('q') | KeyCode::Esc => return Action::Quit,
             KeyCode::Char('p' | ' ') => return self.pause(!self.paused),
             KeyCode::Char('s') => self.view.sort_by_next(),
             KeyCode::Char('S') => self.view.descending = !self.view.descending,
             KeyCode::Char('/') => self.typing = true,
             KeyCode::Char('h' | '?') => self.window = Some(help(self.is_replay)),
-            KeyCode::Char('+' | '=') => return self.pace(1),
-            KeyCode::Char('-') => return self.pace(-1),
+            KeyCode::Char('+' | '=') => return self.change_interval(1),
+            KeyCode::Char('-') => return self.change_interval(-1),
             KeyCode::Char('r') => return self.record(),
             KeyCode::Left if self.is_replay => return self.step(-1),
             KeyCode::Right if self.is_replay => return self.step(1),
-            KeyCode::Enter => return self.ask(),
-            KeyCode::Up | KeyCode::Char('k') => self.go(-1),
-            KeyCode::Down | KeyCode::Char('j') => self.go(1),
-            KeyCode::PageUp => self.go(-(self.page as isize)),
-            KeyCode::PageDown => self.go(self.page as isize),
-            KeyCode::Home => self.go(isize::MIN),
-            KeyCode::End => self.go(isize::MAX),
+            KeyCode::Enter => return self.diagnose(),
+            KeyCode::Up | KeyCode::Char('k') => self.move_by(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.move_by(1),
+            KeyCode::PageUp => self.move_by(-(self.page_rows as isize)),
+            KeyCode::PageDown => self.move_by(self.page_rows as isize),
+            KeyCode::Home => self.move_by(isize::MIN),
+            KeyCode::End => self.move_by(isize::MAX),
             _ => {}
         }
-        Act::Nothing
+        Action::Nothing
     }
 
-    fn go(&mut self, by: isize) {
-        if let Some(moment) = &self.moment {
-            self.view.go(moment, by);
+    fn move_by(&mut self, by: isize) {
+        if let Some(summary) = &self.summary {
+            self.view.move_by(summary, by);
         }
     }
 
-    fn pause(&mut self, pause: bool) -> Act {
+    fn pause(&mut self, pause: bool) -> Action {
         self.paused = pause;
-        Act::Order(Order::Pause(pause))
+        Action::Feed(FeedCommand::Pause(pause))
     }
 
-    /// A recording stands still while one goes through it step by step.
-    fn step(&mut self, by: isize) -> Act {
+    /// Steps through a recording, and pauses it.
+    fn step(&mut self, by: isize) -> Action {
         self.paused = true;
-        Act::Order(Order::Step(by))
+        Action::Feed(FeedCommand::Step(by))
     }
 
-    /// Looks less often, or more.
-    fn pace(&mut self, by: isize) -> Act {
+    /// Makes the interval longer, or shorter.
+    fn change_interval(&mut self, by: isize) -> Action {
         if self.is_replay {
-            self.note = Some("the interval of a recording cannot be changed".to_owned());
-            return Act::Nothing;
+            self.message = Some("the interval of a recording cannot be changed".to_owned());
+            return Action::Nothing;
         }
-        let paces = PACES_MS.map(Duration::from_millis);
+        let intervals = INTERVALS_MS.map(Duration::from_millis);
         let next = match by {
-            1.. => paces.iter().find(|pace| **pace > self.every),
-            _ => paces.iter().rfind(|pace| **pace < self.every),
+            1.. => intervals.iter().find(|interval| **interval > self.interval),
+            _ => intervals.iter().rfind(|interval| **interval < self.interval),
         };
-        self.every = next.copied().unwrap_or(self.every);
-        Act::Order(Order::Every(self.every))
+        self.interval = next.copied().unwrap_or(self.interval);
+        Action::Feed(FeedCommand::SetInterval(self.interval))
     }
 
-    /// Begins a recording, or ends it.
-    fn record(&mut self) -> Act {
+    /// Starts a recording, or stops it.
+    fn record(&mut self) -> Action {
         if self.is_replay {
-            self.note = Some("this is a recording already".to_owned());
-            return Act::Nothing;
+            self.message = Some("a replay cannot be recorded".to_owned());
+            return Action::Nothing;
         }
         if let Some((path, _)) = &self.recording {
-            self.note = Some(format!("recorded to {}", path.display()));
-            return Act::Order(Order::Record(None));
+            self.message = Some(format!("recorded to {}", path.display()));
+            return Action::Feed(FeedCommand::Record(None));
         }
-        let time = self.moment.as_ref().map_or("now", |moment| moment.time.as_str());
+        let time = self.summary.as_ref().map_or("now", |summary| summary.time.as_str());
         let name = format!("wirelane-frames-{}.jsonl", time.replace([':', '-'], ""));
-        Act::Order(Order::Record(Some(PathBuf::from(name))))
+        Action::Feed(FeedCommand::Record(Some(PathBuf::from(name))))
     }
 
-    fn ask(&mut self) -> Act {
-        let question = self.moment.as_ref().and_then(|moment| self.view.question(moment));
-        let Some(question) = question else { return Act::Nothing };
-        self.asked += 1;
-        self.window = Some(Window { title: question.title.clone(), lines: None, scroll: 0 });
-        Act::Ask(self.asked, question)
+    fn diagnose(&mut self) -> Action {
+        let query = self.summary.as_ref().and_then(|summary| self.view.query(summary));
+        let Some(query) = query else { return Action::Nothing };
+        self.queries += 1;
+        self.window = Some(Window { title: query.title.clone(), lines: None, scroll: 0 });
+        Action::Diagnose(self.queries, query)
     }
 
-    /// What the columns are sorted by.
+    /// The sort column, and whether it is descending.
     pub(super) fn sort(&self) -> (Sort, bool) {
         (self.view.sort, self.view.descending)
     }
@@ -255,11 +257,11 @@ impl App {
 
 fn help(is_replay: bool) -> Window {
     let more: &[&str] = match is_replay {
-        true => &["left, right      one frame back, or on", "p, space         play, or pause"],
+        true => &["left, right      previous or next frame", "p, space         play or pause"],
         false => &[
-            "p, space         pause, or go on",
-            "+, -             longer interval, or shorter",
-            "r                begin to record, or end",
+            "p, space         pause or resume",
+            "+, -             longer or shorter interval",
+            "r                start or stop recording",
         ],
     };
     let lines = HELP.iter().chain(more).chain(MEANINGS).map(|line| (*line).to_owned());
@@ -268,24 +270,24 @@ fn help(is_replay: bool) -> Window {
 
 const HELP: &[&str] = &[
     "q, Esc, Ctrl-C   quit",
-    "up, down, PageUp, PageDown, Home, End   go to a row",
+    "up, down, PageUp, PageDown, Home, End   select a row",
     "Enter            the doctor's findings on it",
     "s, S             sort by the next column, reverse the order",
-    "/                show only rows that have these letters; Esc clears it",
+    "/                filter rows by name; Esc clears the filter",
 ];
 
 const MEANINGS: &[&str] = &[
-    "h, ?             this",
+    "h, ?             this help",
     "",
-    "rx, tx b/s  bits in a second, and the part of what the link runs at",
-    "Gb/s        what the port runs at; 10<40: and what it should run at",
+    "rx, tx b/s  bits per second, and the share of the link rate",
+    "Gb/s        link rate; 10<40: actual and expected rate",
     "err/s       errors, drops and timeouts",
-    "cong/s      marked packets, notices of congestion, pauses; t: ticks that InfiniBand waited to send",
-    "retr/s      what was lost or late, and sent again",
+    "cong/s      marked packets, CNPs, pause frames; t: ticks that InfiniBand waited to send",
+    "retr/s      packets lost or late, and retransmitted",
     "*           a saturated counter, or one that cannot be read",
-    "Red is a fault, yellow is worth knowing. Without colours a fault has a ! in front.",
+    "Red is a fault, yellow is notable. Without colours a fault is marked with !",
 ];
 
-/// What the interval can be set to.
-const PACES_MS: [u64; 10] = [100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 300_000];
-const LONGEST_FILTER: usize = 64;
+/// Intervals for + and -.
+const INTERVALS_MS: [u64; 10] = [100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 300_000];
+const MAX_FILTER_BYTES: usize = 64;

@@ -1,4 +1,4 @@
-//! Which columns fit.
+//! Selects the columns that fit the width.
 
 use ratatui::layout::Constraint;
 
@@ -7,25 +7,25 @@ use ratatui::layout::Constraint;
 pub(super) struct Column<K> {
     pub(super) kind: K,
     pub(super) title: &'static str,
-    /// Narrower it is left out.
-    pub(super) least: u16,
-    /// Wider it has no use for.
-    pub(super) most: u16,
-    /// The lower, the more it matters. Those that matter the same become as wide as each other.
+    /// Minimum width: if there is less, the column is left out.
+    pub(super) min_width: u16,
+    /// Maximum width.
+    pub(super) max_width: u16,
+    /// Priority: lower is more important. Columns with equal rank share extra width equally.
     pub(super) rank: u8,
 }
 
-/// The columns that fit, in their order, each with its width. What matters most comes first to its place, then to
-/// more of it.
+/// The columns that fit, in order, each with its width. The most important ones get their minimum first, then extra
+/// width.
 pub(super) fn fit<K: Copy>(columns: &[Column<K>], width: u16) -> Vec<(Column<K>, u16)> {
     let mut by_rank: Vec<usize> = (0..columns.len()).collect();
     by_rank.sort_by_key(|at| columns[*at].rank);
     let mut widths = vec![0; columns.len()];
     let mut left = i32::from(width) + GAP;
     for at in &by_rank {
-        let need = i32::from(columns[*at].least) + GAP;
+        let need = i32::from(columns[*at].min_width) + GAP;
         if need <= left {
-            widths[*at] = columns[*at].least;
+            widths[*at] = columns[*at].min_width;
             left -= need;
         }
     }
@@ -35,7 +35,7 @@ pub(super) fn fit<K: Copy>(columns: &[Column<K>], width: u16) -> Vec<(Column<K>,
             if widths[*at] == 0 {
                 continue;
             }
-            let more = i32::from(columns[*at].most - columns[*at].least).min(share);
+            let more = i32::from(columns[*at].max_width - columns[*at].min_width).min(share);
             widths[*at] += more as u16;
             left -= more;
         }
@@ -48,7 +48,7 @@ pub(super) fn constraints<K>(columns: &[(Column<K>, u16)]) -> Vec<Constraint> {
     columns.iter().map(|(_, width)| Constraint::Length(*width)).collect()
 }
 
-/// Between two columns.
+/// Spaces between two columns.
 const GAP: i32 = 1;
 
 #[cfg(test)]
@@ -56,8 +56,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_matters_least_is_left_out_first() {
-        let column = |kind, least, most, rank| Column { kind, title: "", least, most, rank };
+    fn the_least_important_column_is_left_out_first() {
+        let column = |kind, min_width, max_width, rank| Column {
+            kind,
+            title: "",
+            min_width,
+            max_width,
+            rank,
+        };
         let all = [column('a', 8, 8, 0), column('b', 6, 6, 2), column('c', 5, 20, 1)];
         let fitting = |width| -> String {
             fit(&all, width)
@@ -67,7 +73,7 @@ mod tests {
         };
         assert_eq!(fitting(8), "a8 ");
         assert_eq!(fitting(14), "a8 c5 ");
-        assert_eq!(fitting(18), "a8 c9 ", "no room for b: c has it");
+        assert_eq!(fitting(18), "a8 c9 ", "b does not fit: c gets its space");
         assert_eq!(fitting(21), "a8 b6 c5 ");
         assert_eq!(fitting(60), "a8 b6 c20 ");
         assert_eq!(fitting(3), "");

@@ -7,10 +7,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::app::App;
-use super::style::{Level, Look};
+use super::style::{Level, TerminalStyle};
 use super::{gpus, ports, window};
 use crate::commands::top::number::{bytes, short, time};
-use crate::commands::top::summary::{Moment, StoreMoment, UsageMoment};
+use crate::commands::top::summary::{IntervalSummary, StoreSummary, UsageSummary};
 
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App) {
@@ -20,68 +20,69 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App) {
             format!("too small: {}x{}, needs {MIN_WIDTH}x{MIN_HEIGHT}", area.width, area.height);
         return frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
     }
-    let look = app.look;
-    let (above, below) = match &app.moment {
-        Some(moment) => (about_machine(look, moment, area.width), about_store(look, moment)),
-        None => (vec![Line::from("looking")], Vec::new()),
+    let style = app.style;
+    let (machine_lines, store_lines) = match &app.summary {
+        Some(summary) => (machine_lines(style, summary, area.width), store_lines(style, summary)),
+        None => (vec![Line::from("reading counters…")], Vec::new()),
     };
     let [head, machine, tables, store, foot] = Layout::vertical([
         Constraint::Length(1),
-        Constraint::Length(above.len() as u16),
+        Constraint::Length(machine_lines.len() as u16),
         Constraint::Min(2),
-        Constraint::Length(below.len() as u16),
+        Constraint::Length(store_lines.len() as u16),
         Constraint::Length(1),
     ])
     .areas(area);
     frame.render_widget(header(app, head.width), head);
-    frame.render_widget(Paragraph::new(above), machine);
+    frame.render_widget(Paragraph::new(machine_lines), machine);
     draw_tables(frame, tables, app);
-    frame.render_widget(Paragraph::new(below), store);
+    frame.render_widget(Paragraph::new(store_lines), store);
     frame.render_widget(footer(app), foot);
     if let Some(window) = &app.window {
-        window::draw(frame, area, look, window);
+        window::draw(frame, area, style, window);
     }
 }
 
-/// Ports above, GPUs below them; those that do not fit are scrolled to.
+/// Ports above GPUs; tables scroll to the selected row.
 fn draw_tables(frame: &mut Frame<'_>, area: Rect, app: &mut App) {
-    let Some(moment) = &app.moment else { return };
-    let (port_count, gpu_count) = (app.view.ports(moment).len(), app.view.gpus(moment).len());
-    let at = app.view.at(moment);
-    if moment.ports.is_empty() && moment.gpus.is_empty() {
-        if !moment.faults.is_empty() {
+    let Some(summary) = &app.summary else { return };
+    let (port_count, gpu_count) = (app.view.ports(summary).len(), app.view.gpus(summary).len());
+    let at = app.view.selected(summary);
+    if summary.ports.is_empty() && summary.gpus.is_empty() {
+        if !summary.faults.is_empty() {
             return;
         }
-        let text = "There is no RDMA port and no GPU reported by NVML on this machine.";
+        let text = "This machine has no RDMA port, and no GPU reported by NVML.";
         return frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
     }
-    let ports_need = if moment.ports.is_empty() { 0 } else { port_count as u16 + 1 };
-    let gpus_need = if moment.gpus.is_empty() { 0 } else { gpu_count as u16 + 1 };
-    let gpus_get = gpus_need.min((area.height / 2).max(area.height.saturating_sub(ports_need)));
+    let ports_height = if summary.ports.is_empty() { 0 } else { port_count as u16 + 1 };
+    let gpus_wanted_height = if summary.gpus.is_empty() { 0 } else { gpu_count as u16 + 1 };
+    let gpus_height =
+        gpus_wanted_height.min((area.height / 2).max(area.height.saturating_sub(ports_height)));
     let [upper, lower] =
-        Layout::vertical([Constraint::Min(0), Constraint::Length(gpus_get)]).areas(area);
-    let upper = Rect { height: upper.height.min(ports_need), ..upper };
+        Layout::vertical([Constraint::Min(0), Constraint::Length(gpus_height)]).areas(area);
+    let upper = Rect { height: upper.height.min(ports_height), ..upper };
     let lower = Rect { y: upper.bottom(), ..lower };
-    app.page = usize::from(upper.height.saturating_sub(1)).max(1);
+    app.page_rows = usize::from(upper.height.saturating_sub(1)).max(1);
     ports::draw(frame, upper, app, (at < port_count).then_some(at));
-    if gpus_need > 0 {
+    if gpus_wanted_height > 0 {
         gpus::draw(frame, lower, app, at.checked_sub(port_count));
     }
 }
 
 fn header(app: &App, width: u16) -> Line<'static> {
-    let look = app.look;
-    let moment = app.moment.as_ref();
-    let host = moment.and_then(|moment| moment.host.as_deref()).unwrap_or_default();
-    let time = moment.map(|moment| moment.time.clone()).unwrap_or_default();
+    let style = app.style;
+    let summary = app.summary.as_ref();
+    let host = summary.and_then(|summary| summary.host.as_deref()).unwrap_or_default();
+    let time = summary.map(|summary| summary.time.clone()).unwrap_or_default();
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let mut spans = vec![Span::styled("wirelane top  ", bold)];
     let host = doctor::one_line(host);
-    spans.push(Span::raw(look.cut(&host, usize::from(width / 3))));
+    spans.push(Span::raw(style.truncate(&host, usize::from(width / 3))));
     spans.push(Span::raw(format!("  {time}")));
-    match app.place {
+    match app.position {
         Some((at, of)) => spans.push(Span::raw(format!("  replay {at}/{of}"))),
-        None => spans.push(Span::raw(format!("  every {}", every(app.every)))),
+        None => spans.push(Span::raw(format!("  every {}", interval(app.interval)))),
     }
     if app.paused {
         spans.push(Span::styled("  PAUSED", bold));
@@ -94,78 +95,85 @@ fn header(app: &App, width: u16) -> Line<'static> {
     Line::from(spans)
 }
 
-fn every(every: std::time::Duration) -> String {
-    match every.as_millis() {
+fn interval(interval: std::time::Duration) -> String {
+    match interval.as_millis() {
         millis if millis.is_multiple_of(1000) => format!("{}s", millis / 1000),
         millis => format!("{millis}ms"),
     }
 }
 
-/// CPUs and memory; the peer; what is gone or could not be told.
-fn about_machine(look: Look, moment: &Moment, width: u16) -> Vec<Line<'static>> {
-    let mut lines = vec![Line::from(usage(look, &moment.usage, width))];
-    if let Some(probe) = &moment.probe {
-        let took =
-            |ns: Option<u64>| ns.map_or(look.none().to_owned(), |ns| time(ns as f64, look.unicode));
-        let told = match &probe.why {
-            Some(why) => look.told(why.clone(), Level::Bad),
+/// CPUs and memory; the peer; missing devices and failed collectors.
+fn machine_lines(
+    style: TerminalStyle,
+    summary: &IntervalSummary,
+    width: u16,
+) -> Vec<Line<'static>> {
+    let mut lines = vec![Line::from(usage(style, &summary.usage, width))];
+    if let Some(probe) = &summary.probe {
+        let duration = |ns: Option<u64>| {
+            ns.map_or(style.none().to_owned(), |ns| time(ns as f64, style.unicode))
+        };
+        let result = match &probe.why {
+            Some(why) => style.span(why.clone(), Level::Bad),
             None => {
                 let lane = probe.lane.as_deref().unwrap_or("connecting");
-                let (half, tail) = (took(probe.median_ns), took(probe.p99_ns));
-                let jitter = took(probe.jitter_ns);
-                let text = format!("{lane}  p50 {half}  p99 {tail}  jitter {jitter}  lost ");
+                let (p50, p99) = (duration(probe.median_ns), duration(probe.p99_ns));
+                let jitter = duration(probe.jitter_ns);
+                let text = format!("{lane}  p50 {p50}  p99 {p99}  jitter {jitter}  lost ");
                 let lost = format!("{text}{} of {}", probe.lost, probe.sent);
-                look.told(lost, if probe.lost > 0 { Level::Bad } else { Level::Plain })
+                style.span(lost, if probe.lost > 0 { Level::Bad } else { Level::Plain })
             }
         };
-        lines.push(Line::from(vec![Span::raw(format!("peer {}  ", probe.peer)), told]));
+        lines.push(Line::from(vec![Span::raw(format!("peer {}  ", probe.peer)), result]));
     }
-    if !moment.gone.is_empty() {
-        let names = doctor::one_line(&moment.gone.join(", "));
-        lines.push(Line::from(look.told(format!("gone: {names}"), Level::Bad)));
+    if !summary.gone.is_empty() {
+        let names = doctor::one_line(&summary.gone.join(", "));
+        lines.push(Line::from(style.span(format!("gone: {names}"), Level::Bad)));
     }
-    for run in moment.faults.iter().take(MAX_FAULTS) {
+    for run in summary.faults.iter().take(MAX_FAULTS) {
         let why = run.why.as_deref().unwrap_or("incomplete data");
         let text = doctor::one_line(&format!("{}: {why}", run.collector));
-        lines.push(Line::from(look.told(text, Level::Notable)));
+        lines.push(Line::from(style.span(text, Level::Notable)));
     }
     lines
 }
 
-fn usage(look: Look, usage: &UsageMoment, width: u16) -> String {
+fn usage(style: TerminalStyle, usage: &UsageSummary, width: u16) -> String {
     let bar = usize::from(width / 8).min(20);
     let busy =
-        usage.cpu_busy.map_or(look.none().to_owned(), |busy| format!("{:.0}%", busy * 100.0));
+        usage.cpu_busy.map_or(style.none().to_owned(), |busy| format!("{:.0}%", busy * 100.0));
     let load = usage.load1.map_or(String::new(), |load| format!("  load {load:.1}"));
     let cpus = usage.cpus.map_or(String::new(), |cpus| format!(" of {cpus}"));
     let memory = usage.memory_total_bytes.zip(usage.memory_available_bytes);
     let memory = memory.map(|(all, free)| (all as f64, all.saturating_sub(free) as f64));
-    let shown = memory
-        .map_or(look.none().to_owned(), |(all, used)| format!("{} of {}", bytes(used), bytes(all)));
+    let memory_text = memory.map_or(style.none().to_owned(), |(all, used)| {
+        format!("{} of {}", bytes(used), bytes(all))
+    });
     let share = memory.filter(|(all, _)| *all > 0.0).map(|(all, used)| used / all);
     let bar = |share: Option<f64>| {
-        share.map_or(String::new(), |share| format!("{} ", look.bar(Some(share), bar)))
+        share.map_or(String::new(), |share| format!("{} ", style.bar(Some(share), bar)))
     };
-    format!("cpu {}{busy}{load}{cpus}  memory {}{shown}", bar(usage.cpu_busy), bar(share))
+    format!("cpu {}{busy}{load}{cpus}  memory {}{memory_text}", bar(usage.cpu_busy), bar(share))
 }
 
-/// Two lines on the store, if there is one.
-fn about_store(look: Look, moment: &Moment) -> Vec<Line<'static>> {
-    let Some(store) = &moment.store else { return Vec::new() };
-    let StoreMoment { pool_bytes, pool_used_bytes, p99_ns, links, .. } = store;
-    let measurement = |number: Option<f64>| number.map_or(look.none().to_owned(), short);
+/// Two lines about the store, if there is one.
+fn store_lines(style: TerminalStyle, summary: &IntervalSummary) -> Vec<Line<'static>> {
+    let Some(store) = &summary.store else { return Vec::new() };
+    let StoreSummary { pool_bytes, pool_used_bytes, p99_ns, links, .. } = store;
+    let measurement = |number: Option<f64>| number.map_or(style.none().to_owned(), short);
     let pool = pool_bytes.zip(*pool_used_bytes).filter(|(all, _)| *all > 0.0);
-    let used = pool
-        .map_or(look.none().to_owned(), |(all, used)| format!("{} of {}", bytes(used), bytes(all)));
+    let used = pool.map_or(style.none().to_owned(), |(all, used)| {
+        format!("{} of {}", bytes(used), bytes(all))
+    });
     let lanes: Vec<String> = links
         .iter()
         .filter(|(_, count)| **count > 0.0)
         .map(|(lane, count)| format!("{lane} {count}"))
         .collect();
     let lanes = if lanes.is_empty() { "none".to_owned() } else { lanes.join(" ") };
-    let tail = p99_ns.map_or(look.none().to_owned(), |ns| time(ns, look.unicode));
+    let p99 = p99_ns.map_or(style.none().to_owned(), |ns| time(ns, style.unicode));
     let share = pool.map(|(all, used)| used / all);
-    // The evictions begin.
+    // Evictions start soon.
     let level = if share.is_some_and(|share| share > 0.95) { Level::Notable } else { Level::Plain };
     vec![
         Line::from(format!(
@@ -178,19 +186,19 @@ fn about_store(look: Look, moment: &Moment) -> Vec<Line<'static>> {
         )),
         Line::from(vec![
             Span::raw("  pool "),
-            look.told(format!("{} {used}", look.bar(share, 10)), level),
-            Span::raw(format!("  links {lanes}  rdma p99 {tail}")),
+            style.span(format!("{} {used}", style.bar(share, 10)), level),
+            Span::raw(format!("  links {lanes}  rdma p99 {p99}")),
         ]),
     ]
 }
 
-/// What is being typed, what is to be said, or which keys there are.
+/// The filter being typed, a message, or the keys.
 fn footer(app: &App) -> Line<'static> {
     if app.typing {
         return Line::from(format!("/{}_", doctor::one_line(&app.view.filter)));
     }
-    if let Some(note) = &app.note {
-        return Line::from(app.look.told(doctor::one_line(note), Level::Notable));
+    if let Some(message) = &app.message {
+        return Line::from(app.style.span(doctor::one_line(message), Level::Notable));
     }
     let filter = match app.view.filter.as_str() {
         "" => String::new(),
@@ -203,7 +211,7 @@ fn footer(app: &App) -> Line<'static> {
     Line::from(format!("{keys}{filter}"))
 }
 
-/// Smaller, nothing of use can be shown.
+/// The minimum size of the terminal.
 const MIN_WIDTH: u16 = 40;
 const MIN_HEIGHT: u16 = 10;
 const MAX_FAULTS: usize = 3;

@@ -8,12 +8,12 @@ use ratatui::widgets::{Cell, Row, Table};
 
 use super::app::App;
 use super::columns::{self, Column};
-use super::style::{Level, Look};
-use crate::commands::top::issue::{self, Trouble};
+use super::style::{Level, TerminalStyle};
+use crate::commands::top::issue::{self, Issue};
 use crate::commands::top::number::{bytes, short};
-use crate::commands::top::summary::GpuMoment;
+use crate::commands::top::summary::GpuSummary;
 
-/// What a column shows.
+/// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GpuColumn {
     Gpu,
@@ -31,11 +31,11 @@ enum GpuColumn {
     Xid,
 }
 
-/// Draws the GPUs; `chosen` is the row that is chosen, if it is one of theirs.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, app: &mut App, chosen: Option<usize>) {
-    let Some(moment) = &app.moment else { return };
-    let look = app.look;
-    let gpus = app.view.gpus(moment);
+/// Draws the GPUs; `selected` is the selected row, if it is a GPU.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, app: &mut App, selected: Option<usize>) {
+    let Some(summary) = &app.summary else { return };
+    let style = app.style;
+    let gpus = app.view.gpus(summary);
     let columns = columns::fit(COLUMNS, area.width);
     let title = |column: &Column<GpuColumn>| {
         let side = if is_left(column.kind) { Alignment::Left } else { Alignment::Right };
@@ -43,13 +43,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, app: &mut App, chosen: Opt
     };
     let titles: Vec<Cell<'_>> = columns.iter().map(|(column, _)| title(column)).collect();
     let rows = gpus.iter().map(|gpu| {
-        let cells = columns.iter().map(|(column, width)| cell(look, column.kind, *width, gpu));
+        let cells = columns.iter().map(|(column, width)| cell(style, column.kind, *width, gpu));
         Row::new(cells.collect::<Vec<_>>())
     });
     let table = Table::new(rows.collect::<Vec<_>>(), columns::constraints(&columns))
         .header(Row::new(titles).style(Style::new().add_modifier(Modifier::BOLD)))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
-    app.gpus.select(chosen);
+    app.gpus.select(selected);
     frame.render_stateful_widget(table, area, &mut app.gpus);
 }
 
@@ -57,33 +57,33 @@ fn is_left(kind: GpuColumn) -> bool {
     matches!(kind, GpuColumn::Gpu | GpuColumn::Name | GpuColumn::Throttle | GpuColumn::Xid)
 }
 
-fn cell(look: Look, kind: GpuColumn, width: u16, gpu: &GpuMoment) -> Cell<'static> {
+fn cell(style: TerminalStyle, kind: GpuColumn, width: u16, gpu: &GpuSummary) -> Cell<'static> {
     let reading = &gpu.gpu.reading;
-    let troubles = issue::of_gpu(gpu);
-    let level = |of: Trouble| match troubles.contains(&of) {
+    let issues = issue::of_gpu(gpu);
+    let level = |of: Issue| match issues.contains(&of) {
         false => Level::Plain,
         true if of.is_bad() => Level::Bad,
         true => Level::Notable,
     };
     let width = usize::from(width);
-    let none = || look.none().to_owned();
+    let none = || style.none().to_owned();
     let (text, level) = match kind {
         GpuColumn::Gpu => (gpu.gpu.index.to_string(), Level::Plain),
         GpuColumn::Name => (gpu.gpu.name.as_deref().map_or_else(none, name), Level::Plain),
         GpuColumn::Temperature => {
             let degrees = reading.temperature_c.map(|degrees| format!("{degrees}C"));
-            (degrees.unwrap_or_else(none), level(Trouble::Hot))
+            (degrees.unwrap_or_else(none), level(Issue::Hot))
         }
         GpuColumn::Utilization => {
             let part = reading.utilization_percent.map(|percent| f64::from(percent) / 100.0);
             let number = reading.utilization_percent.map(|percent| format!("{percent}%"));
-            (bar(look, part, &number.unwrap_or_else(none), 4, width), Level::Plain)
+            (bar(style, part, &number.unwrap_or_else(none), 4, width), Level::Plain)
         }
-        GpuColumn::Memory => (memory(look, gpu, width), Level::Plain),
+        GpuColumn::Memory => (memory(style, gpu, width), Level::Plain),
         GpuColumn::Power => {
             let power = |mw: Option<u64>| mw.map_or_else(none, |mw| (mw / 1000).to_string());
-            let most = power(reading.power_limit_mw);
-            (format!("{}/{most}W", power(reading.power_mw)), Level::Plain)
+            let limit = power(reading.power_limit_mw);
+            (format!("{}/{limit}W", power(reading.power_mw)), Level::Plain)
         }
         GpuColumn::Clock => {
             let clock = reading.clocks_mhz.get("sm").or(reading.clocks_mhz.get("graphics"));
@@ -93,72 +93,76 @@ fn cell(look: Look, kind: GpuColumn, width: u16, gpu: &GpuMoment) -> Cell<'stati
             let reasons = gpu.throttled();
             let text =
                 if reasons.is_empty() { none() } else { doctor::one_line(&reasons.join(",")) };
-            (text, level(Trouble::Throttled))
+            (text, level(Issue::Throttled))
         }
-        GpuColumn::PcieReceive => {
-            (whole(look, reading.pcie_receive_bytes_per_second), Level::Plain)
-        }
-        GpuColumn::PcieTransmit => {
-            (whole(look, reading.pcie_transmit_bytes_per_second), Level::Plain)
-        }
+        GpuColumn::PcieReceive => (
+            bits(style, reading.pcie_receive_bytes_per_second.map(|bytes| bytes as f64)),
+            Level::Plain,
+        ),
+        GpuColumn::PcieTransmit => (
+            bits(style, reading.pcie_transmit_bytes_per_second.map(|bytes| bytes as f64)),
+            Level::Plain,
+        ),
         GpuColumn::NvlinkReceive => {
-            (measurement(look, gpu.nvlink_receive_bytes_per_second), Level::Plain)
+            (bits(style, gpu.nvlink_receive_bytes_per_second), Level::Plain)
         }
         GpuColumn::NvlinkTransmit => {
-            (measurement(look, gpu.nvlink_transmit_bytes_per_second), Level::Plain)
+            (bits(style, gpu.nvlink_transmit_bytes_per_second), Level::Plain)
         }
         GpuColumn::Xid => {
             let numbers: Vec<String> = reading.xids.keys().map(u64::to_string).collect();
             let text = if numbers.is_empty() { none() } else { numbers.join(",") };
-            (text, level(Trouble::Xid))
+            (text, level(Issue::Xid))
         }
     };
-    let text = look.cut(&text, width);
+    let text = style.truncate(&text, width);
     let side = if is_left(kind) { Alignment::Left } else { Alignment::Right };
-    Cell::new(Text::from(Line::from(look.told(text, level)).alignment(side)))
+    Cell::new(Text::from(Line::from(style.span(text, level)).alignment(side)))
 }
 
-/// Every name begins with the maker's.
+/// The name without `NVIDIA`.
 fn name(name: &str) -> String {
     doctor::one_line(name.strip_prefix("NVIDIA ").unwrap_or(name))
 }
 
-fn memory(look: Look, gpu: &GpuMoment, width: usize) -> String {
+fn memory(style: TerminalStyle, gpu: &GpuSummary, width: usize) -> String {
     let reading = &gpu.gpu.reading;
     let total = reading.memory_total_bytes.or(gpu.gpu.memory_bytes);
     let Some((used, total)) = reading.memory_used_bytes.zip(total) else {
-        return look.none().to_owned();
+        return style.none().to_owned();
     };
     let (used, total) = (used as f64, total as f64);
     let number = format!("{}/{}", bytes(used), bytes(total));
-    bar(look, (total > 0.0).then(|| used / total), &number, 10, width)
+    bar(style, (total > 0.0).then(|| used / total), &number, 10, width)
 }
 
-/// A bar and a number of so many letters.
-fn bar(look: Look, share: Option<f64>, number: &str, letters: usize, width: usize) -> String {
-    match width.checked_sub(letters + 1) {
-        Some(bar) if bar > 0 => format!("{} {number:>letters$}", look.bar(share, bar)),
+/// A bar and a number of this width.
+fn bar(
+    style: TerminalStyle,
+    share: Option<f64>,
+    number: &str,
+    number_width: usize,
+    width: usize,
+) -> String {
+    match width.checked_sub(number_width + 1) {
+        Some(bar) if bar > 0 => format!("{} {number:>number_width$}", style.bar(share, bar)),
         _ => number.to_owned(),
     }
 }
 
-fn whole(look: Look, number: Option<u64>) -> String {
-    measurement(look, number.map(|number| number as f64))
-}
-
-/// Bits in a second, as of ports.
-fn measurement(look: Look, bytes: Option<f64>) -> String {
-    bytes.map_or(look.none().to_owned(), |bytes| short(bytes * 8.0))
+/// Bits per second, as for ports.
+fn bits(style: TerminalStyle, bytes: Option<f64>) -> String {
+    bytes.map_or(style.none().to_owned(), |bytes| short(bytes * 8.0))
 }
 
 const fn column(
     kind: GpuColumn,
     title: &'static str,
-    least: u16,
-    most: u16,
+    min_width: u16,
+    max_width: u16,
     rank: u8,
 ) -> Column<GpuColumn> {
-    Column { kind, title, least, most, rank }
+    Column { kind, title, min_width, max_width, rank }
 }
 
 const COLUMNS: &[Column<GpuColumn>] = &[

@@ -1,5 +1,5 @@
-//! `top` on a terminal. One loop hears keys, frames, the doctor and signals, in the order in which they come; each has
-//! a thread of its own that may wait.
+//! `top` on a terminal. One loop handles keys, frames, the doctor's findings and signals; each has its own thread,
+//! which may block.
 
 mod app;
 mod columns;
@@ -21,43 +21,44 @@ use std::time::Duration;
 use crossterm::event::{self, KeyEvent};
 
 use super::TopArgs;
-use super::feed::{FeedEvent, Order};
-use super::findings::{self, Question};
+use super::feed::{FeedCommand, FeedEvent};
+use super::findings::{self, DoctorQuery};
 use crate::arguments::host::HostArgs;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 use crate::signals;
-use app::{Act, App};
-use style::Look;
+use app::{Action, App};
+use style::TerminalStyle;
 use terminal::Screen;
 
-/// What can happen.
+/// An event for the loop.
 enum Event {
     Key(KeyEvent),
     Resized,
-    FeedEvent(FeedEvent),
-    /// The doctor's words, by the number of the question.
-    Words(u64, Vec<String>),
+    Feed(FeedEvent),
+    /// The doctor's findings, with the number of the query.
+    Findings(u64, Vec<String>),
     Stop,
-    /// The terminal is gone.
-    Lost(String),
+    /// Keys can no longer be read.
+    TerminalLost(String),
 }
 
 pub(super) fn run(global: &Global, args: &TopArgs) -> Result<Exit, Failure> {
-    let (tell, events) = mpsc::channel();
-    // The first wait asks the dynamic linker for something, which a driver that hangs while it is loaded would hold.
+    let (sender, events) = mpsc::channel();
+    // The first wait takes a lock of the dynamic linker: do it now, before a driver that hangs while loading can hold
+    // it.
     let _ = events.recv_timeout(Duration::from_millis(1));
-    let told = tell.clone();
-    let orders = args.feed(global, move |message| told.send(Event::FeedEvent(message)).is_ok())?;
-    let stop = tell.clone();
+    let feed_sender = sender.clone();
+    let commands = args.feed(global, move |event| feed_sender.send(Event::Feed(event)).is_ok())?;
+    let stop = sender.clone();
     signals::on_first_signal(move || drop(stop.send(Event::Stop)))?;
     let screen = Screen::open()?;
-    hear_keys(tell.clone())?;
+    read_keys(sender.clone())?;
     Top {
         args,
-        app: App::new(Look::of_environment(), args.interval, args.replay.is_some()),
-        orders,
-        tell,
+        app: App::new(TerminalStyle::from_environment(), args.interval, args.replay.is_some()),
+        commands,
+        sender,
     }
     .run(screen, &events)
 }
@@ -66,17 +67,17 @@ pub(super) fn run(global: &Global, args: &TopArgs) -> Result<Exit, Failure> {
 struct Top<'a> {
     args: &'a TopArgs,
     app: App,
-    orders: Sender<Order>,
-    tell: Sender<Event>,
+    commands: Sender<FeedCommand>,
+    sender: Sender<Event>,
 }
 
 impl Top<'_> {
     fn run(mut self, mut screen: Screen, events: &Receiver<Event>) -> Result<Exit, Failure> {
         screen.draw(&mut self.app)?;
-        // All that has come is taken in before the screen is drawn once.
+        // Handle all pending events before drawing.
         while let Ok(first) = events.recv() {
             for event in std::iter::once(first).chain(events.try_iter()) {
-                if self.take(event)? {
+                if self.handle(event)? {
                     return Ok(Exit::Done);
                 }
             }
@@ -85,67 +86,67 @@ impl Top<'_> {
         Ok(Exit::Done)
     }
 
-    /// Whether it is over.
-    fn take(&mut self, event: Event) -> Result<bool, Failure> {
+    /// Handles an event. Returns true to exit.
+    fn handle(&mut self, event: Event) -> Result<bool, Failure> {
         match event {
             Event::Key(key) => return Ok(self.act(key)),
             Event::Resized => {}
-            Event::FeedEvent(told) => self.app.take(told, |device| self.args.wants(device)),
-            Event::Words(number, lines) => self.app.answer(number, lines),
+            Event::Feed(event) => self.app.handle(event, |device| self.args.selects(device)),
+            Event::Findings(number, lines) => self.app.set_findings(number, lines),
             Event::Stop => return Ok(true),
-            Event::Lost(why) => return Err(Failure::failed(format!("read keys: {why}"))),
+            Event::TerminalLost(why) => return Err(Failure::failed(format!("read keys: {why}"))),
         }
-        Ok(self.args.count.is_some_and(|count| self.app.shown >= count))
+        Ok(self.args.count.is_some_and(|count| self.app.intervals >= count))
     }
 
     fn act(&mut self, key: KeyEvent) -> bool {
         match self.app.key(key) {
-            Act::Nothing => {}
-            Act::Quit => return true,
-            // A feed that has ended hears nothing.
-            Act::Order(order @ Order::Step(_)) => {
-                let _ = self.orders.send(Order::Pause(true));
-                let _ = self.orders.send(order);
+            Action::Nothing => {}
+            Action::Quit => return true,
+            // Ignore errors: the feed may have ended.
+            Action::Feed(command @ FeedCommand::Step(_)) => {
+                let _ = self.commands.send(FeedCommand::Pause(true));
+                let _ = self.commands.send(command);
             }
-            Act::Order(order) => drop(self.orders.send(order)),
-            Act::Ask(number, question) => self.ask(number, question),
+            Action::Feed(command) => drop(self.commands.send(command)),
+            Action::Diagnose(number, query) => self.diagnose(number, query),
         }
         false
     }
 
-    fn ask(&mut self, number: u64, question: Question) {
+    fn diagnose(&mut self, number: u64, query: DoctorQuery) {
         if self.args.replay.is_some() {
-            return self.app.answer(number, findings::recorded(&question));
+            return self.app.set_findings(number, findings::for_recording(&query));
         }
-        let (host, tell): (HostArgs, _) = (self.args.host.clone(), self.tell.clone());
+        let (host, sender): (HostArgs, _) = (self.args.host.clone(), self.sender.clone());
         let thread = std::thread::Builder::new().name("wirelane-doctor".to_owned());
-        let asked = thread.spawn(move || {
-            // Nobody waits for it any more if the program ends.
-            let _ = tell.send(Event::Words(number, findings::ask(&host, &question)));
+        let started = thread.spawn(move || {
+            // The receiver is gone if the program ends.
+            let _ = sender.send(Event::Findings(number, findings::run_checks(&host, &query)));
         });
-        if let Err(error) = asked {
-            self.app.answer(number, vec![format!("start a thread: {error}")]);
+        if let Err(error) = started {
+            self.app.set_findings(number, vec![format!("start a thread: {error}")]);
         }
     }
 }
 
-/// Reads keys until nobody listens; the thread ends with the process.
-fn hear_keys(tell: Sender<Event>) -> Result<(), Failure> {
-    let hear = move || {
+/// Reads keys until the receiver is gone; the thread ends with the process.
+fn read_keys(sender: Sender<Event>) -> Result<(), Failure> {
+    let read = move || {
         loop {
             let event = match event::read() {
                 Ok(event::Event::Key(key)) => Event::Key(key),
                 Ok(event::Event::Resize(..)) => Event::Resized,
                 Ok(_) => continue,
-                Err(error) => Event::Lost(error.to_string()),
+                Err(error) => Event::TerminalLost(error.to_string()),
             };
-            let lost = matches!(event, Event::Lost(_));
-            if tell.send(event).is_err() || lost {
+            let is_lost = matches!(event, Event::TerminalLost(_));
+            if sender.send(event).is_err() || is_lost {
                 return;
             }
         }
     };
     let thread = std::thread::Builder::new().name("wirelane-keys".to_owned());
-    let thread = thread.spawn(hear);
+    let thread = thread.spawn(read);
     thread.map(drop).map_err(|error| Failure::failed(format!("start a thread: {error}")))
 }

@@ -1,11 +1,11 @@
-//! The screen as a picture, for the front page: `tests/printed/ndr8.top.svg`, kept true by a test.
+//! The screen as an SVG picture for the README: `tests/printed/ndr8.top.svg`, checked by a test.
 
 use std::fmt::Write;
 
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 
-/// A terminal's letters as text of an SVG, a line for each row; neighbours that look alike are one piece.
+/// A terminal's characters as SVG text; neighbouring cells with the same style are one element.
 pub(super) fn svg(screen: &Buffer) -> String {
     let (width, height) = (u32::from(screen.area.width), u32::from(screen.area.height));
     let (right, bottom) = (width * CELL + 2 * MARGIN, height * LINE + 2 * MARGIN);
@@ -17,7 +17,7 @@ pub(super) fn svg(screen: &Buffer) -> String {
     for y in 0..screen.area.height {
         let cells: Vec<&Cell> = (0..screen.area.width).map(|x| &screen[(x, y)]).collect();
         let mut x = 0;
-        for piece in cells.chunk_by(|one, other| look(one) == look(other)) {
+        for piece in cells.chunk_by(|one, other| appearance(one) == appearance(other)) {
             draw(piece, x, u32::from(y), &mut page);
             x += piece.len() as u32;
         }
@@ -28,34 +28,34 @@ pub(super) fn svg(screen: &Buffer) -> String {
 
 fn draw(piece: &[&Cell], x: u32, y: u32, page: &mut String) {
     let text: String = piece.iter().map(|cell| cell.symbol()).collect();
-    let (letters, ground, bold) = look(piece[0]);
+    let (text_colour, background, bold) = appearance(piece[0]);
     let (left, top, length) = (MARGIN + x * CELL, MARGIN + y * LINE, piece.len() as u32 * CELL);
-    if ground != BACKGROUND {
+    if background != BACKGROUND {
         let _ = writeln!(
             page,
-            "<rect x=\"{left}\" y=\"{top}\" width=\"{length}\" height=\"{LINE}\" fill=\"{ground}\"/>"
+            "<rect x=\"{left}\" y=\"{top}\" width=\"{length}\" height=\"{LINE}\" fill=\"{background}\"/>"
         );
     }
     if text.trim().is_empty() {
         return;
     }
     let weight = if bold { " font-weight=\"bold\"" } else { "" };
-    // Spaces that no viewer draws together.
+    // Viewers collapse ordinary spaces.
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace(' ', "\u{a0}");
     let base = top + LINE - 4;
     let _ = writeln!(
         page,
-        "<text x=\"{left}\" y=\"{base}\" textLength=\"{length}\" fill=\"{letters}\"{weight}>{text}</text>"
+        "<text x=\"{left}\" y=\"{base}\" textLength=\"{length}\" fill=\"{text_colour}\"{weight}>{text}</text>"
     );
 }
 
-/// Colours of the letters and behind them, and whether they are bold.
-fn look(cell: &Cell) -> (&'static str, &'static str, bool) {
-    let (letters, ground) = (colour(cell.fg, LETTERS), colour(cell.bg, BACKGROUND));
+/// Text colour, background colour, and whether it is bold.
+fn appearance(cell: &Cell) -> (&'static str, &'static str, bool) {
+    let (text_colour, background) = (colour(cell.fg, TEXT_COLOUR), colour(cell.bg, BACKGROUND));
     let bold = cell.modifier.contains(Modifier::BOLD);
     match cell.modifier.contains(Modifier::REVERSED) {
-        true => (ground, letters, bold),
-        false => (letters, ground, bold),
+        true => (background, text_colour, bold),
+        false => (text_colour, background, bold),
     }
 }
 
@@ -72,7 +72,7 @@ fn colour(colour: Color, plain: &'static str) -> &'static str {
     }
 }
 
-const LETTERS: &str = "#c8d3f5";
+const TEXT_COLOUR: &str = "#c8d3f5";
 const BACKGROUND: &str = "#1a1b26";
 const SIZE: u32 = 13;
 const CELL: u32 = 8;

@@ -1,12 +1,12 @@
-//! Which rows there are, in which order, and which one is chosen.
+//! The rows, their order, and the selected one.
 
 use std::cmp::Ordering;
 
-use crate::commands::top::findings::Question;
-use crate::commands::top::summary::{GpuMoment, Moment, PortMoment};
-use crate::commands::top::trouble;
+use crate::commands::top::findings::DoctorQuery;
+use crate::commands::top::issue;
+use crate::commands::top::summary::{GpuSummary, IntervalSummary, PortSummary};
 
-/// What ports are sorted by.
+/// The column that ports are sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Sort {
     #[default]
@@ -19,60 +19,60 @@ pub(super) enum Sort {
     Retries,
 }
 
-/// How the rows are looked at.
+/// Order, filter and selection of rows.
 #[derive(Debug, Default)]
-pub(super) struct Viewed {
+pub(super) struct RowView {
     pub(super) sort: Sort,
     pub(super) descending: bool,
     pub(super) filter: String,
-    /// The row that is chosen, if one was; it stays chosen wherever it moves to.
-    chosen: Option<Row>,
-    /// Where it was, should it vanish.
-    place: usize,
+    /// The selected row; it stays selected when the order changes.
+    selected: Option<RowId>,
+    /// Its last position, used if the row disappears.
+    position: usize,
 }
 
-/// A row by what stays the same of it.
+/// The identity of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Row {
+enum RowId {
     Port(String),
     Gpu(u32),
 }
 
-impl Viewed {
-    /// The ports to show, in their order.
-    pub(super) fn ports<'m>(&self, moment: &'m Moment) -> Vec<&'m PortMoment> {
-        let mut ports: Vec<&PortMoment> =
-            moment.ports.iter().filter(|port| self.fits(port)).collect();
-        // What is the same stays in the machine's order of names.
+impl RowView {
+    /// The displayed ports, in order.
+    pub(super) fn ports<'m>(&self, summary: &'m IntervalSummary) -> Vec<&'m PortSummary> {
+        let mut ports: Vec<&PortSummary> =
+            summary.ports.iter().filter(|port| self.matches(port)).collect();
+        // The sort is stable: equal ports stay in the machine's order.
         ports.sort_by(|one, other| self.order(one, other));
         ports
     }
 
-    /// The GPUs to show.
-    pub(super) fn gpus<'m>(&self, moment: &'m Moment) -> Vec<&'m GpuMoment> {
-        let fits = |gpu: &&GpuMoment| {
+    /// The displayed GPUs.
+    pub(super) fn gpus<'m>(&self, summary: &'m IntervalSummary) -> Vec<&'m GpuSummary> {
+        let matches = |gpu: &&GpuSummary| {
             let name = gpu.gpu.name.as_deref().unwrap_or_default();
-            self.has(&format!("gpu{} {name}", gpu.gpu.index))
+            self.matches_text(&format!("gpu{} {name}", gpu.gpu.index))
         };
-        moment.gpus.iter().filter(fits).collect()
+        summary.gpus.iter().filter(matches).collect()
     }
 
-    /// The chosen row among all: the ports', then the GPUs'.
-    pub(super) fn at(&self, moment: &Moment) -> usize {
-        let rows = self.rows(moment);
-        let place = rows.iter().position(|row| Some(row) == self.chosen.as_ref());
-        place.unwrap_or(self.place).min(rows.len().saturating_sub(1))
+    /// The index of the selected row among all: ports, then GPUs.
+    pub(super) fn selected(&self, summary: &IntervalSummary) -> usize {
+        let rows = self.rows(summary);
+        let position = rows.iter().position(|row| Some(row) == self.selected.as_ref());
+        position.unwrap_or(self.position).min(rows.len().saturating_sub(1))
     }
 
-    /// Goes to another row.
-    pub(super) fn go(&mut self, moment: &Moment, by: isize) {
-        let rows = self.rows(moment);
+    /// Moves the selection.
+    pub(super) fn move_by(&mut self, summary: &IntervalSummary, by: isize) {
+        let rows = self.rows(summary);
         let last = rows.len().saturating_sub(1);
-        self.place = self.at(moment).saturating_add_signed(by).min(last);
-        self.chosen = rows.get(self.place).cloned();
+        self.position = self.selected(summary).saturating_add_signed(by).min(last);
+        self.selected = rows.get(self.position).cloned();
     }
 
-    /// Sorts by the next column; numbers from the highest down.
+    /// Sorts by the next column; numbers in descending order.
     pub(super) fn sort_by_next(&mut self) {
         self.sort = match self.sort {
             Sort::Name => Sort::Rate,
@@ -86,52 +86,55 @@ impl Viewed {
         self.descending = self.sort != Sort::Name;
     }
 
-    /// What the doctor is asked about the chosen row.
-    pub(super) fn question(&self, moment: &Moment) -> Option<Question> {
-        let (ports, gpus) = (self.ports(moment), self.gpus(moment));
-        let at = self.at(moment);
+    /// The query to the doctor about the selected row.
+    pub(super) fn query(&self, summary: &IntervalSummary) -> Option<DoctorQuery> {
+        let (ports, gpus) = (self.ports(summary), self.gpus(summary));
+        let at = self.selected(summary);
         if let Some(port) = ports.get(at) {
-            return Some(Question {
+            return Some(DoctorQuery {
                 title: doctor::one_line(&port.name()),
                 subjects: vec![format!("{} port {}", port.device, port.port), port.device.clone()],
-                troubles: issue::of_port(port),
-                otherwise: issue::CHECKS_OF_PORTS,
+                issues: issue::of_port(port),
+                default_checks: issue::PORT_CHECKS,
                 xids: Vec::new(),
             });
         }
         let gpu = gpus.get(at - ports.len())?;
-        Some(Question {
+        Some(DoctorQuery {
             title: format!("GPU {}", gpu.gpu.index),
             subjects: gpu.gpu.pci.clone().into_iter().collect(),
-            troubles: issue::of_gpu(gpu),
-            otherwise: issue::CHECKS_OF_GPUS,
+            issues: issue::of_gpu(gpu),
+            default_checks: issue::GPU_CHECKS,
             xids: gpu.gpu.reading.xids.keys().copied().collect(),
         })
     }
 
-    fn rows(&self, moment: &Moment) -> Vec<Row> {
-        let ports = self.ports(moment).into_iter().map(|port| Row::Port(port.name()));
-        let gpus = self.gpus(moment).into_iter().map(|gpu| Row::Gpu(gpu.gpu.index));
+    fn rows(&self, summary: &IntervalSummary) -> Vec<RowId> {
+        let ports = self.ports(summary).into_iter().map(|port| RowId::Port(port.name()));
+        let gpus = self.gpus(summary).into_iter().map(|gpu| RowId::Gpu(gpu.gpu.index));
         ports.chain(gpus).collect()
     }
 
-    fn fits(&self, port: &PortMoment) -> bool {
+    fn matches(&self, port: &PortSummary) -> bool {
         let netdev = port.netdev.as_deref().unwrap_or_default();
-        self.has(&format!("{} {netdev}", port.name()))
+        self.matches_text(&format!("{} {netdev}", port.name()))
     }
 
-    fn has(&self, text: &str) -> bool {
+    fn matches_text(&self, text: &str) -> bool {
         text.to_lowercase().contains(&self.filter.to_lowercase())
     }
 
-    fn order(&self, one: &PortMoment, other: &PortMoment) -> Ordering {
+    fn order(&self, one: &PortSummary, other: &PortSummary) -> Ordering {
         if self.sort == Sort::Name {
-            // The machine has them in the order of their names already.
-            return if self.descending { later(one, other).reverse() } else { later(one, other) };
+            return if self.descending {
+                compare_names(one, other).reverse()
+            } else {
+                compare_names(one, other)
+            };
         }
         let measurements = (self.measurement(one), self.measurement(other));
         match measurements {
-            // What is not known is last, whichever way.
+            // Unknown values are last in both orders.
             (None, None) => Ordering::Equal,
             (None, _) => Ordering::Greater,
             (_, None) => Ordering::Less,
@@ -140,7 +143,7 @@ impl Viewed {
         }
     }
 
-    fn measurement(&self, port: &PortMoment) -> Option<f64> {
+    fn measurement(&self, port: &PortSummary) -> Option<f64> {
         let rates = &port.rates;
         match self.sort {
             Sort::Name => None,
@@ -154,10 +157,10 @@ impl Viewed {
     }
 }
 
-/// By name, numbers in them as numbers: shorter names are lower ones of the same kind.
-fn later(one: &PortMoment, other: &PortMoment) -> Ordering {
+/// Compares by name, with the trailing digits as a number.
+fn compare_names(one: &PortSummary, other: &PortSummary) -> Ordering {
     let digits = |letter: char| letter.is_ascii_digit();
-    let parts = |port: &PortMoment| {
+    let parts = |port: &PortSummary| {
         let word = port.device.trim_end_matches(digits).to_owned();
         let number = port.device[word.len()..].parse::<u64>().unwrap_or(0);
         (word, number, port.port)

@@ -1,4 +1,4 @@
-//! How things look: letters for bars and lines, and colours where they mean something.
+//! Characters for bars and lines, and colours for faults.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::border;
@@ -6,14 +6,14 @@ use ratatui::text::Span;
 
 use crate::commands::top::history::Ring;
 
-/// What the terminal can show.
+/// What the terminal can display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct TerminalStyle {
     pub(super) colours: bool,
     pub(super) unicode: bool,
 }
 
-/// How bad something is.
+/// Severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     Plain,
@@ -21,21 +21,21 @@ pub(super) enum Level {
     Bad,
 }
 
-impl Look {
-    /// By the environment: `NO_COLOR`, `TERM=dumb`, and what the locale's letters are.
-    pub(super) fn of_environment() -> Look {
+impl TerminalStyle {
+    /// From the environment: `NO_COLOR`, `TERM=dumb`, and the locale's character set.
+    pub(super) fn from_environment() -> TerminalStyle {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let dumb = set("TERM").is_some_and(|term| term == "dumb");
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
         let locale = locale.map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-        Look {
+        TerminalStyle {
             colours: set("NO_COLOR").is_none() && !dumb,
             unicode: locale.contains("utf-8") || locale.contains("utf8"),
         }
     }
 
-    /// Text of a level. Without colours what is bad has a mark in front.
-    pub(super) fn told(self, text: impl Into<String>, level: Level) -> Span<'static> {
+    /// Text with a severity. Without colours, `Bad` is marked with `!`.
+    pub(super) fn span(self, text: impl Into<String>, level: Level) -> Span<'static> {
         let text = text.into();
         match (level, self.colours) {
             (Level::Plain, _) => Span::raw(text),
@@ -48,23 +48,23 @@ impl Look {
         }
     }
 
-    /// Missing.
+    /// The mark for a missing value.
     pub(super) fn none(self) -> &'static str {
         if self.unicode { "–" } else { "-" }
     }
 
-    /// Text of at most so many letters.
-    pub(super) fn cut(self, text: &str, most: usize) -> String {
-        if text.chars().count() <= most {
+    /// Text, truncated to this many characters.
+    pub(super) fn truncate(self, text: &str, max: usize) -> String {
+        if text.chars().count() <= max {
             return text.to_owned();
         }
         let end = if self.unicode { "…" } else { "~" };
-        let mut kept: String = text.chars().take(most.saturating_sub(1)).collect();
+        let mut kept: String = text.chars().take(max.saturating_sub(1)).collect();
         kept.push_str(end);
         kept
     }
 
-    /// A part of a whole, as a bar.
+    /// A share as a bar.
     pub(super) fn bar(self, share: Option<f64>, width: usize) -> String {
         let Some(share) = share.filter(|share| share.is_finite()) else { return " ".repeat(width) };
         let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
@@ -79,24 +79,24 @@ impl Look {
         bar
     }
 
-    /// The last results as a line, the newest at its right, the highest of them at the top.
-    pub(super) fn spark(self, ring: Option<&Ring>, width: usize) -> String {
+    /// A sparkline of the last values, the newest at the right, scaled to the highest.
+    pub(super) fn sparkline(self, ring: Option<&Ring>, width: usize) -> String {
         let nothing = Ring::new();
         let ring = ring.unwrap_or(&nothing);
-        let shown: Vec<Option<f64>> =
+        let values: Vec<Option<f64>> =
             ring.iter().skip(ring.len().saturating_sub(width)).copied().collect();
-        let most = shown.iter().flatten().fold(0.0_f64, |most, one| most.max(*one));
+        let max = values.iter().flatten().fold(0.0_f64, |max, one| max.max(*one));
         let steps = if self.unicode { STEPS } else { PLAIN_STEPS };
         let step = |measurement: &Option<f64>| match measurement {
             None => ' ',
-            Some(_) if most <= 0.0 => steps[0],
-            Some(measurement) => steps[(measurement / most * 7.0).round().clamp(0.0, 7.0) as usize],
+            Some(_) if max <= 0.0 => steps[0],
+            Some(measurement) => steps[(measurement / max * 7.0).round().clamp(0.0, 7.0) as usize],
         };
-        let line: String = shown.iter().map(step).collect();
+        let line: String = values.iter().map(step).collect();
         format!("{line:>width$}")
     }
 
-    /// Which way a column is sorted.
+    /// The mark of the sort order.
     pub(super) fn arrow(self, descending: bool) -> &'static str {
         match (self.unicode, descending) {
             (true, true) => "▼",
@@ -131,11 +131,11 @@ const PLAIN_BORDER: border::Set<'static> = border::Set {
 mod tests {
     use super::*;
 
-    const FULL: Look = Look { colours: true, unicode: true };
-    const PLAIN: Look = Look { colours: false, unicode: false };
+    const FULL: TerminalStyle = TerminalStyle { colours: true, unicode: true };
+    const PLAIN: TerminalStyle = TerminalStyle { colours: false, unicode: false };
 
     #[test]
-    fn a_bar_is_as_long_as_its_part() {
+    fn a_bar_is_as_long_as_its_share() {
         assert_eq!(FULL.bar(Some(0.5), 4), "██··");
         assert_eq!(FULL.bar(Some(0.3), 4), "█▎··");
         assert_eq!(FULL.bar(Some(7.0), 3), "███");
@@ -145,16 +145,16 @@ mod tests {
     }
 
     #[test]
-    fn a_line_shows_the_newest_at_its_right_and_gaps_as_gaps() {
+    fn a_sparkline_has_the_newest_value_at_the_right_and_gaps() {
         let ring: Ring = [Some(0.0), None, Some(7.0), Some(3.5)].into();
-        assert_eq!(FULL.spark(Some(&ring), 6), "  ▁ █▅");
-        assert_eq!(FULL.spark(Some(&ring), 2), "█▅");
-        assert_eq!(PLAIN.spark(None, 3), "   ");
+        assert_eq!(FULL.sparkline(Some(&ring), 6), "  ▁ █▅");
+        assert_eq!(FULL.sparkline(Some(&ring), 2), "█▅");
+        assert_eq!(PLAIN.sparkline(None, 3), "   ");
     }
 
     #[test]
-    fn what_is_bad_is_seen_without_colours() {
-        assert_eq!(PLAIN.told("5", Level::Bad).content, "!5");
-        assert_eq!(FULL.told("5", Level::Bad).style.fg, Some(Color::Red));
+    fn a_fault_is_marked_without_colours() {
+        assert_eq!(PLAIN.span("5", Level::Bad).content, "!5");
+        assert_eq!(FULL.span("5", Level::Bad).style.fg, Some(Color::Red));
     }
 }

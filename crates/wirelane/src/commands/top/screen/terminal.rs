@@ -1,4 +1,4 @@
-//! The terminal as a screen, and given back as it was: on quitting, on errors, on a panic.
+//! The terminal in raw mode, restored on exit, on errors and on a panic.
 
 use std::io::{self, Stdout};
 use std::sync::Once;
@@ -15,17 +15,17 @@ use super::app::App;
 use super::draw;
 use crate::output::exit::{self, Failure};
 
-/// The terminal while it is a screen.
+/// The terminal in raw mode, with the alternate screen.
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
 impl Screen {
-    /// Keys come one by one from now on, and what the terminal showed is put aside.
+    /// Enters raw mode and the alternate screen.
     pub(super) fn open() -> Result<Screen, Failure> {
         restore_on_panic();
         enable_raw_mode().map_err(failed)?;
-        // Whatever fails from here on, the terminal is given back.
+        // From here on, a failure must restore the terminal.
         let opened = execute!(io::stdout(), EnterAlternateScreen)
             .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
         opened.map(|terminal| Screen { terminal }).map_err(|error| {
@@ -46,22 +46,22 @@ impl Drop for Screen {
 }
 
 fn restore() {
-    // A terminal that is gone needs nothing back.
+    // Ignore errors: the terminal may be gone.
     let _ = disable_raw_mode();
     let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
 }
 
-/// The message of a panic would be lost with the screen, and the shell left without echo. Whichever thread it was, what
-/// is drawn on is gone: the program ends.
+/// Restores the terminal before a panic message is printed, which the alternate screen would hide, and exits, whichever
+/// thread panicked.
 fn restore_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let usual = std::panic::take_hook();
+        let default_hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             restore();
-            usual(panic);
+            default_hook(panic);
             exit::immediately(Err(Failure::failed(
-                "top ended by a fault of its own: please report it",
+                "top panicked: please report this bug",
             )))
         }));
     });

@@ -1,4 +1,4 @@
-//! The screen as it is drawn: of a tree, in three sizes, against files in `tests/printed`; and what keys do.
+//! The drawn screen of a tree, in three sizes, compared with files in `tests/printed`; and the keys.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 
-use super::app::{Act, App};
+use super::app::{Action, App};
 use super::draw;
 use super::picture;
-use super::style::Look;
-use crate::commands::top::feed::{FeedEvent, Order};
+use super::style::TerminalStyle;
+use crate::commands::top::feed::{FeedCommand, FeedEvent};
 use crate::output::Failure;
 use crate::watch::{Plan, Watcher};
 
-const FULL: Look = Look { colours: true, unicode: true };
+const FULL: TerminalStyle = TerminalStyle { colours: true, unicode: true };
 const DOWN: u64 = 4;
-const PLAIN: Look = Look { colours: false, unicode: false };
+const PLAIN: TerminalStyle = TerminalStyle { colours: false, unicode: false };
 
-/// A machine of the tests, with times and numbers that stay the same.
-fn look_at(tree: &str) -> Frame {
+/// A frame of a test machine, with fixed times.
+fn first_frame(tree: &str) -> Frame {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees").join(tree);
     let open = || Tree::at(&path).map_err(|error| Failure::failed(error.to_string()));
     let watcher = Watcher::start(open, Plan::default()).expect("collectors");
@@ -35,7 +35,7 @@ fn look_at(tree: &str) -> Frame {
 }
 
 /// The same machine some seconds later: traffic that grows, on each port more than on the one before it; errors on the
-/// second, the third slower than it should be, the fifth down, congestion on the last.
+/// second, the third slower than expected, the fifth down, congestion on the last.
 fn later(frame: &Frame, second: u64) -> Frame {
     let mut frame = frame.clone();
     frame.at_ms += second * 1000;
@@ -115,10 +115,10 @@ fn store(second: u64) -> Store {
     }
 }
 
-/// Eight ports and a ninth, seen for some seconds.
-fn watched(look: Look) -> App {
-    let mut app = App::new(look, Duration::from_secs(1), false);
-    let first = look_at("ndr8.json");
+/// Nine ports, watched for some seconds.
+fn watched(style: TerminalStyle) -> App {
+    let mut app = App::new(style, Duration::from_secs(1), false);
+    let first = first_frame("ndr8.json");
     for second in 1..=12 {
         let mut frame = later(&first, second);
         frame.store = Some(store(second));
@@ -131,7 +131,7 @@ fn watched(look: Look) -> App {
             jitter_ns: Some(410),
             ..Probe::default()
         });
-        app.take(FeedEvent::Frame(Box::new(frame)), |_| true);
+        app.handle(FeedEvent::Frame(Box::new(frame)), |_| true);
     }
     app
 }
@@ -153,8 +153,8 @@ fn drawn(app: &mut App, width: u16, height: u16) -> String {
     text
 }
 
-/// What is drawn is what the file holds; `WIRELANE_GOLDEN=write` writes it instead, to be looked through.
-fn is_as_in(file: &str, drawn: &str) {
+/// Compares with the file; `WIRELANE_GOLDEN=write` writes it instead, for review.
+fn assert_matches_file(file: &str, drawn: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/printed").join(file);
     if std::env::var_os("WIRELANE_GOLDEN").is_some_and(|value| value == "write") {
         std::fs::write(&path, drawn).expect("is written");
@@ -163,13 +163,13 @@ fn is_as_in(file: &str, drawn: &str) {
     let known = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         drawn == known,
-        "printed/{file} is not what is drawn; if it is right, renew the file by WIRELANE_GOLDEN=write \
+        "printed/{file} differs from the drawn screen; to update it: WIRELANE_GOLDEN=write \
          cargo nextest run -p wirelane --lib top:\n{drawn}"
     );
 }
 
-fn press(app: &mut App, keys: &str) -> Act {
-    let mut act = Act::Nothing;
+fn press(app: &mut App, keys: &str) -> Action {
+    let mut action = Action::Nothing;
     for key in keys.chars() {
         let code = match key {
             '\n' => KeyCode::Enter,
@@ -180,27 +180,27 @@ fn press(app: &mut App, keys: &str) -> Act {
             '⇟' => KeyCode::End,
             letter => KeyCode::Char(letter),
         };
-        act = app.key(KeyEvent::new(code, KeyModifiers::NONE));
+        action = app.key(KeyEvent::new(code, KeyModifiers::NONE));
     }
-    act
+    action
 }
 
 #[test]
 fn a_machine_with_nine_ports_is_drawn_in_three_sizes() {
     for (width, height) in [(80, 24), (120, 40), (200, 50)] {
         let text = drawn(&mut watched(FULL), width, height);
-        is_as_in(&format!("ndr8.top.{width}x{height}.txt"), &text);
+        assert_matches_file(&format!("ndr8.top.{width}x{height}.txt"), &text);
     }
-    is_as_in("ndr8.top.80x24.plain.txt", &drawn(&mut watched(PLAIN), 80, 24));
+    assert_matches_file("ndr8.top.80x24.plain.txt", &drawn(&mut watched(PLAIN), 80, 24));
 }
 
 #[test]
-fn the_picture_of_the_front_page_is_what_is_drawn() {
-    is_as_in("ndr8.top.svg", &picture::svg(&screen(&mut watched(FULL), 120, 20)));
+fn the_picture_of_the_readme_is_current() {
+    assert_matches_file("ndr8.top.svg", &picture::svg(&screen(&mut watched(FULL), 120, 20)));
 }
 
 #[test]
-fn a_small_terminal_shows_what_matters_and_one_too_small_says_so() {
+fn a_small_terminal_shows_the_main_columns_and_a_tiny_one_a_message() {
     let text = drawn(&mut watched(FULL), 40, 10);
     assert!(text.contains("mlx5_0/1") && text.contains("rx b/s"), "{text}");
     for (width, height) in [(39, 10), (40, 9), (10, 2), (1, 1)] {
@@ -210,10 +210,10 @@ fn a_small_terminal_shows_what_matters_and_one_too_small_says_so() {
 }
 
 #[test]
-fn before_the_first_frame_and_without_ports_there_are_words() {
+fn before_the_first_frame_and_without_ports_there_is_a_message() {
     let mut app = App::new(FULL, Duration::from_secs(1), false);
-    assert!(drawn(&mut app, 80, 24).contains("looking"));
-    app.take(FeedEvent::Frame(Box::default()), |_| true);
+    assert!(drawn(&mut app, 80, 24).contains("reading counters"));
+    app.handle(FeedEvent::Frame(Box::default()), |_| true);
     assert!(drawn(&mut app, 80, 24).contains("no RDMA port"));
 }
 
@@ -225,16 +225,16 @@ fn names(app: &mut App) -> Vec<String> {
 }
 
 #[test]
-fn keys_sort_and_filter_and_the_chosen_row_stays_chosen() {
+fn keys_sort_and_filter_and_the_selection_follows_its_row() {
     let mut app = watched(FULL);
     assert_eq!(names(&mut app)[..2], ["mlx5_0/1", "mlx5_1/1"]);
     press(&mut app, "↓ss");
     let sorted = names(&mut app);
-    assert_eq!(sorted[..2], ["mlx5_7/1", "mlx5_6/1"], "by what is received, the most first");
-    let Act::Ask(_, question) = press(&mut app, "\n") else { panic!("no question") };
-    assert_eq!(question.title, "mlx5_1/1", "wherever it went");
+    assert_eq!(sorted[..2], ["mlx5_7/1", "mlx5_6/1"], "by received bytes, descending");
+    let Action::Diagnose(_, query) = press(&mut app, "\n") else { panic!("no query") };
+    assert_eq!(query.title, "mlx5_1/1", "the selection moved with its row");
     press(&mut app, "\u{1b}S");
-    assert_eq!(names(&mut app)[0], "mlx5_4/1", "the least first");
+    assert_eq!(names(&mut app)[0], "mlx5_4/1", "ascending");
     press(&mut app, "/IB3\n");
     assert_eq!(names(&mut app), ["mlx5_3/1"], "by the net device's name");
     press(&mut app, "/\u{1b}");
@@ -242,68 +242,74 @@ fn keys_sort_and_filter_and_the_chosen_row_stays_chosen() {
 }
 
 #[test]
-fn a_row_asks_the_doctor_about_what_is_wrong_with_it() {
+fn enter_queries_the_doctor_about_the_issues_of_a_row() {
     let mut app = watched(FULL);
     let ask = |app: &mut App, keys: &str| match press(app, keys) {
-        Act::Ask(number, question) => (number, question),
+        Action::Diagnose(number, query) => (number, query),
         other => panic!("{other:?}"),
     };
-    let (number, question) = ask(&mut app, "↓↓\n");
-    assert_eq!(question.subjects, ["mlx5_2 port 1", "mlx5_2"]);
-    assert!(question.troubles.contains(&crate::commands::top::issue::Trouble::Rate));
+    let (number, query) = ask(&mut app, "↓↓\n");
+    assert_eq!(query.subjects, ["mlx5_2 port 1", "mlx5_2"]);
+    assert!(query.issues.contains(&crate::commands::top::issue::Issue::Rate));
     assert!(drawn(&mut app, 80, 24).contains("Running checks"));
-    app.answer(number + 1, vec!["of another".to_owned()]);
-    app.answer(number, vec!["PROBLEM  reseat the cable".to_owned()]);
+    app.set_findings(number + 1, vec!["of another".to_owned()]);
+    app.set_findings(number, vec!["PROBLEM  reseat the cable".to_owned()]);
     let text = drawn(&mut app, 80, 24);
     assert!(text.contains("reseat the cable") && !text.contains("of another"), "{text}");
     press(&mut app, "\u{1b}");
-    let (_, question) = ask(&mut app, "⇟\n");
-    assert_eq!((question.title.as_str(), &question.xids[..]), ("GPU 1", &[79][..]));
+    let (_, query) = ask(&mut app, "⇟\n");
+    assert_eq!((query.title.as_str(), &query.xids[..]), ("GPU 1", &[79][..]));
 }
 
 #[test]
-fn keys_give_orders() {
+fn keys_send_commands() {
     let mut app = watched(FULL);
-    assert_eq!(press(&mut app, "p"), Act::Order(Order::Pause(true)));
+    assert_eq!(press(&mut app, "p"), Action::Feed(FeedCommand::Pause(true)));
     assert!(drawn(&mut app, 80, 24).contains("PAUSED"));
-    assert_eq!(press(&mut app, " "), Act::Order(Order::Pause(false)));
-    assert_eq!(press(&mut app, "+"), Act::Order(Order::Every(Duration::from_secs(2))));
-    assert_eq!(press(&mut app, "--"), Act::Order(Order::Every(Duration::from_millis(500))));
-    assert_eq!(press(&mut app, "→"), Act::Nothing, "this is no recording");
-    assert!(matches!(press(&mut app, "r"), Act::Order(Order::Record(Some(_)))));
-    app.take(FeedEvent::Recording(Some(("frames".into(), 2048)), None), |_| true);
+    assert_eq!(press(&mut app, " "), Action::Feed(FeedCommand::Pause(false)));
+    assert_eq!(
+        press(&mut app, "+"),
+        Action::Feed(FeedCommand::SetInterval(Duration::from_secs(2)))
+    );
+    assert_eq!(
+        press(&mut app, "--"),
+        Action::Feed(FeedCommand::SetInterval(Duration::from_millis(500)))
+    );
+    assert_eq!(press(&mut app, "→"), Action::Nothing, "not a replay");
+    assert!(matches!(press(&mut app, "r"), Action::Feed(FeedCommand::Record(Some(_)))));
+    app.handle(FeedEvent::Recording(Some(("frames".into(), 2048)), None), |_| true);
     assert!(drawn(&mut app, 80, 24).contains("REC 2K frames"));
-    assert_eq!(press(&mut app, "r"), Act::Order(Order::Record(None)));
-    app.take(FeedEvent::Recording(None, Some("no space left".to_owned())), |_| true);
+    assert_eq!(press(&mut app, "r"), Action::Feed(FeedCommand::Record(None)));
+    app.handle(FeedEvent::Recording(None, Some("no space left".to_owned())), |_| true);
     assert!(drawn(&mut app, 80, 24).contains("no space left"));
-    assert_eq!(press(&mut app, "h"), Act::Nothing);
+    assert_eq!(press(&mut app, "h"), Action::Nothing);
     assert!(drawn(&mut app, 80, 24).contains("quit"));
-    assert_eq!(press(&mut app, "q"), Act::Nothing, "closes the window");
-    assert_eq!(press(&mut app, "q"), Act::Quit);
+    assert_eq!(press(&mut app, "q"), Action::Nothing, "closes the window");
+    assert_eq!(press(&mut app, "q"), Action::Quit);
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     press(&mut app, "/ab");
-    assert_eq!(app.key(interrupt), Act::Quit, "wherever one is");
+    assert_eq!(app.key(interrupt), Action::Quit, "also while typing the filter");
 }
 
 #[test]
-fn a_recording_is_gone_through_step_by_step() {
+fn a_replay_is_stepped_through() {
     let mut app = App::new(FULL, Duration::from_secs(1), true);
-    app.take(FeedEvent::Place(3, 60), |_| true);
-    assert_eq!(press(&mut app, "→"), Act::Order(Order::Step(1)));
+    app.handle(FeedEvent::Position(3, 60), |_| true);
+    assert_eq!(press(&mut app, "→"), Action::Feed(FeedCommand::Step(1)));
     let text = drawn(&mut app, 80, 24);
     assert!(text.contains("replay 3/60") && text.contains("PAUSED"), "{text}");
-    assert_eq!(press(&mut app, "r"), Act::Nothing);
+    assert_eq!(press(&mut app, "r"), Action::Nothing);
 }
 
-/// Whoever wrote the recording must not write on the terminal.
+/// A recording must not inject control sequences into the terminal.
 #[test]
-fn hostile_names_draw_no_harm() {
-    let mut frame = look_at("ndr8.json");
+fn control_characters_in_names_are_not_drawn() {
+    let mut frame = first_frame("ndr8.json");
     frame.host = Some("\u{1b}[2J\u{1b}]0;x\u{7}".repeat(50));
     frame.devices[0].name = format!("{}\u{1b}[31m\n", "名".repeat(300));
     frame.devices[1].ports[0].netdev = Some("\u{200b}\u{202e}".repeat(100));
     let mut app = App::new(FULL, Duration::from_secs(1), true);
-    app.take(FeedEvent::Frame(Box::new(frame)), |_| true);
+    app.handle(FeedEvent::Frame(Box::new(frame)), |_| true);
     for (width, height) in [(40, 10), (80, 24), (200, 50)] {
         let text = drawn(&mut app, width, height);
         assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'), "{text}");

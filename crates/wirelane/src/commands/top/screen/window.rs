@@ -1,4 +1,4 @@
-//! A window over the tables: the doctor's words, or the keys.
+//! A window over the tables: the doctor's findings, or the keys.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -6,27 +6,27 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 
 use super::app::Window;
-use super::style::{Level, Look};
+use super::style::{Level, TerminalStyle};
 
-/// Draws it in the middle, no larger than it needs to be.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, look: Look, window: &Window) {
-    let width = area.width.saturating_sub(4).min(WIDEST);
+/// Draws it in the middle, as small as possible.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, style: TerminalStyle, window: &Window) {
+    let width = area.width.saturating_sub(4).min(MAX_WIDTH);
     let inside = usize::from(width.saturating_sub(2));
     let waiting = vec!["Running checks…".to_owned()];
     let lines = window.lines.as_ref().unwrap_or(&waiting);
     let text: Vec<Line<'_>> = lines
         .iter()
         .flat_map(|line| {
-            let level = level(look, line);
-            fold(line, inside).into_iter().map(move |part| told(look, part, level))
+            let level = level(style, line);
+            fold(line, inside).into_iter().map(move |part| styled(style, part, level))
         })
         .collect();
     let height = (text.len().min(MAX_LINES) as u16 + 2).min(area.height.saturating_sub(2));
     let last = (text.len().min(MAX_LINES) as u16 + 2).saturating_sub(height);
     let block = Block::bordered()
-        .border_set(look.border())
+        .border_set(style.border())
         .title(format!(" {} ", window.title))
-        .title_bottom(if last > 0 { " Esc closes, down: more " } else { " Esc closes " });
+        .title_bottom(if last > 0 { " Esc: close, down: more " } else { " Esc: close " });
     let area = Rect {
         x: area.x + (area.width - width) / 2,
         y: area.y + (area.height - height) / 2,
@@ -38,31 +38,31 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, look: Look, window: &Windo
     frame.render_widget(text.block(block), area);
 }
 
-fn level(look: Look, line: &str) -> Level {
+fn level(style: TerminalStyle, line: &str) -> Level {
     match line {
-        // Without colours these words are seen by themselves.
-        _ if !look.colours => Level::Plain,
+        // Without colours the words alone are enough.
+        _ if !style.colours => Level::Plain,
         line if line.starts_with("PROBLEM") || line.starts_with("! ") => Level::Bad,
         line if line.starts_with("WARNING") => Level::Notable,
         _ => Level::Plain,
     }
 }
 
-fn told(look: Look, line: String, level: Level) -> Line<'static> {
-    let span: Span<'static> = look.told(line, level);
+fn styled(style: TerminalStyle, line: String, level: Level) -> Line<'static> {
+    let span: Span<'static> = style.span(line, level);
     Line::from(span)
 }
 
-/// A line in pieces that fit, broken between words; those after the first begin as far in as the line's own words.
+/// Wraps a line between words; continuation lines are indented like the text of the line.
 fn fold(line: &str, width: usize) -> Vec<String> {
     let indent = if line.starts_with("  ") { INDENT.min(width / 2) } else { 0 };
     let mut pieces = Vec::new();
     let mut rest = line.trim_end();
     let mut head = 0;
     while rest.chars().count() + head > width {
-        let room = width.saturating_sub(head).max(1);
-        let end = rest.char_indices().nth(room).map_or(rest.len(), |(at, _)| at);
-        // A word that is longer than a line is cut.
+        let available = width.saturating_sub(head).max(1);
+        let end = rest.char_indices().nth(available).map_or(rest.len(), |(at, _)| at);
+        // A word longer than a line is split.
         let space = rest[..end].rfind(' ').filter(|at| !rest[..*at].trim().is_empty());
         let cut = if rest[end..].starts_with(' ') { end } else { space.unwrap_or(end) };
         pieces.push(format!("{}{}", " ".repeat(head), rest[..cut].trim_end()));
@@ -73,8 +73,8 @@ fn fold(line: &str, width: usize) -> Vec<String> {
     pieces
 }
 
-const WIDEST: u16 = 110;
-/// As deep as `  why:  ` is long.
+const MAX_WIDTH: u16 = 110;
+/// The length of `  why:  `.
 const INDENT: usize = 8;
 const MAX_LINES: usize = 10_000;
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_broken_between_words_and_go_on_further_in() {
+    fn lines_are_wrapped_between_words_and_indented() {
         assert_eq!(fold("short", 10), ["short"]);
         assert_eq!(fold("one two three", 9), ["one two", "three"]);
         assert_eq!(fold("one two three", 7), ["one two", "three"]);
