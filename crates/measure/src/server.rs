@@ -216,7 +216,7 @@ fn run(control: &mut ControlChannel, plan: &Plan, end: &mut End) -> Result<Messa
     let cpu = cpu::seconds();
     let mut received = 0;
     let mut latency = None;
-    if plan.is_conversation() {
+    if plan.is_ping_pong() {
         pingpong::run_follower(&mut end.test_lanes[0], plan, |_| expect_no_message(control))?;
     } else if plan.both_ways {
         let mut recorder = LatencyRecorder::new();

@@ -5,30 +5,30 @@ use serde::{Deserialize, Serialize};
 /// Durations in nanoseconds, by quantiles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// How many were timed.
+    /// Number of samples.
     pub count: u64,
-    /// The shortest.
+    /// Minimum.
     pub min_ns: u64,
-    /// Half were shorter.
+    /// Median.
     pub p50_ns: u64,
-    /// Nine in ten were shorter.
+    /// 90th percentile.
     pub p90_ns: u64,
-    /// All but one in a hundred.
+    /// 99th percentile.
     pub p99_ns: u64,
-    /// All but one in a thousand.
+    /// 99.9th percentile.
     pub p99_9_ns: u64,
-    /// The longest.
+    /// Maximum.
     pub max_ns: u64,
-    /// On the average.
+    /// Mean.
     pub mean_ns: f64,
-    /// The standard deviation.
+    /// Standard deviation.
     pub stdev_ns: f64,
-    /// How they are distributed: the upper end of each step, and how many lay in it; for plots.
+    /// Histogram for plots: the upper bound of each bucket, and its number of samples.
     pub steps: Vec<(u64, u64)>,
 }
 
 impl Latency {
-    /// Jitter: what separates an unlucky operation from a usual one.
+    /// Jitter: p99 − p50.
     pub fn jitter_ns(&self) -> u64 {
         self.p99_ns - self.p50_ns
     }

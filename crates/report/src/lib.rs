@@ -1,8 +1,8 @@
-//! Results of measurements, of any program: what was planned ([`Plan`]), what was measured ([`Outcome`]), and the
-//! [`Document`] that a run is saved as.
+//! Results of measurements, of any program: the plan ([`Plan`]), the result ([`Outcome`]), and the [`Document`] that a
+//! run is saved as.
 //!
 //! It measures nothing, reads no file and opens no connection: text comes in and goes out. [`nccl`] reads the tables of NCCL's
-//! own programs, [`trend`] compares documents, [`page`] makes one HTML file of them.
+//! own programs, [`trend`] compares documents, [`page`] renders them as one HTML file.
 //!
 //! Start at [`Document`].
 

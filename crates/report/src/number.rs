@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers as text.
 
 /// Bytes in the largest unit that divides them: `64 KiB`.
 pub(crate) fn size(bytes: u64) -> String {
@@ -7,7 +7,7 @@ pub(crate) fn size(bytes: u64) -> String {
     whole.map_or(format!("{bytes} B"), |(shift, unit)| format!("{} {unit}", bytes >> shift))
 }
 
-/// Gigabits a second: `97.3 Gb/s`, `412 Mb/s`.
+/// Gigabits per second: `97.3 Gb/s`, `412 Mb/s`.
 pub(crate) fn rate(gbps: f64) -> String {
     match gbps {
         _ if gbps >= 1.0 => format!("{} Gb/s", significant(gbps)),
@@ -26,8 +26,8 @@ pub(crate) fn time(nanoseconds: f64) -> String {
     }
 }
 
-/// Things: `1.25 M`, `850 k`, `12`.
-pub(crate) fn many(number: f64) -> String {
+/// A count: `1.25 M`, `850 k`, `12`.
+pub(crate) fn count(number: f64) -> String {
     match number {
         _ if number >= 1e9 => format!("{} G", significant(number / 1e9)),
         _ if number >= 1e6 => format!("{} M", significant(number / 1e6)),
@@ -36,7 +36,7 @@ pub(crate) fn many(number: f64) -> String {
     }
 }
 
-/// Bytes on a scale, where every value has to be short: `1.5 MiB`.
+/// Bytes, three digits, for axes: `1.5 MiB`.
 pub(crate) fn short_size(bytes: f64) -> String {
     match bytes {
         _ if bytes >= GIB => format!("{} GiB", significant(bytes / GIB)),
@@ -46,7 +46,7 @@ pub(crate) fn short_size(bytes: f64) -> String {
     }
 }
 
-/// A part of one as percent: `97 %`, `0.31 %`.
+/// A ratio as percent: `97 %`, `0.31 %`.
 pub(crate) fn percent(part: f64) -> String {
     let percent = part * 100.0;
     if percent.abs() >= 10.0 {
@@ -68,7 +68,7 @@ pub(crate) fn change(part: f64) -> String {
     }
 }
 
-/// Three digits that say something, and no zeros after them.
+/// Three significant digits, without trailing zeros.
 pub(crate) fn significant(number: f64) -> String {
     let text = digits(number);
     match text.contains('.') && !text.contains('e') {
@@ -77,7 +77,7 @@ pub(crate) fn significant(number: f64) -> String {
     }
 }
 
-/// Three digits, also where they are zeros: for columns.
+/// Three significant digits with trailing zeros, for columns.
 pub(crate) fn digits(number: f64) -> String {
     if !number.is_finite() {
         return "–".to_owned();
@@ -103,13 +103,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_digits_say_enough() {
+    fn numbers_have_three_digits() {
         assert_eq!(rate(97.34), "97.3 Gb/s");
         assert_eq!(rate(392.6), "393 Gb/s");
         assert_eq!(rate(0.4123), "412 Mb/s");
         assert_eq!(time(880.0), "880 ns");
         assert_eq!(time(12_500.0), "12.5 µs");
-        assert_eq!(many(7_654_321.0), "7.65 M");
+        assert_eq!(count(7_654_321.0), "7.65 M");
         assert_eq!(short_size(1_572_864.0), "1.5 MiB");
         assert_eq!((percent(0.97), percent(0.0031)), ("97 %".into(), "0.31 %".into()));
         assert_eq!((change(-0.123), change(0.0321)), ("−12 %".into(), "+3.2 %".into()));

@@ -1,4 +1,4 @@
-//! What a measurement gave.
+//! The result of a measurement.
 
 use std::collections::BTreeMap;
 
@@ -6,32 +6,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Latency, Plan};
 
-/// What a measurement gave, at both ends.
+/// The result of a measurement, from both ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What was measured, as it was done.
+    /// The plan as it was executed.
     pub plan: Plan,
-    /// The paths it used.
+    /// The paths used.
     pub rails: Vec<Rail>,
-    /// How long, without the warm-up.
+    /// Duration without the warm-up.
     pub seconds: f64,
-    /// Operations that are over; of a test in both directions, of both ends.
+    /// Completed operations; of both ends in a test in both directions.
     pub operations: u64,
-    /// Bytes they moved.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// How long each took: of writes and sends in a latency test half of there and back, else from post to completion.
+    /// Latencies: for writes and sends in a latency test half of the round-trip time, else from post to completion.
     pub latency: Latency,
-    /// CPU time of the thread that measured here.
+    /// CPU time of the local thread.
     pub cpu_seconds: f64,
-    /// CPU time of the thread that served there.
+    /// CPU time of the peer's thread.
     pub peer_cpu_seconds: f64,
-    /// Of datagrams: how many did not arrive.
+    /// Number of datagrams lost.
     pub lost: Option<u64>,
-    /// Whether the bytes that arrived are those that were sent, if that was asked.
+    /// Whether the received data is equal to the sent data, if that was requested.
     pub verified: Option<bool>,
-    /// How far counters of the ports moved here meanwhile, by name.
+    /// Growth of the local ports' counters during the measurement, by name.
     pub counters: BTreeMap<String, u64>,
-    /// How far those of the other end did.
+    /// Growth of the peer's counters.
     pub peer_counters: BTreeMap<String, u64>,
 }
 
@@ -39,42 +39,42 @@ pub struct Outcome {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rail {
-    /// Here: a device and its port, or an address.
+    /// Local end: a device and its port, or an address.
     pub here: String,
-    /// There.
+    /// The peer's end.
     pub there: String,
-    /// RDMA: the GID that is used here.
+    /// RDMA: the local GID.
     pub gid: Option<String>,
-    /// RDMA: the largest packet.
+    /// RDMA: the MTU.
     pub mtu: Option<u32>,
-    /// RDMA: what the slower of the two ports runs at.
+    /// RDMA: the rate of the slower of the two ports.
     pub rate_mbps: Option<u64>,
-    /// Why these two.
+    /// Why this path was chosen.
     pub why: String,
 }
 
 impl Outcome {
-    /// Bytes a second.
+    /// Bytes per second.
     pub fn bytes_per_second(&self) -> f64 {
         self.bytes as f64 / self.seconds
     }
 
-    /// Gigabits a second.
+    /// Gigabits per second.
     pub fn gbps(&self) -> f64 {
         self.bytes_per_second() * 8.0 / 1e9
     }
 
-    /// Operations a second.
+    /// Operations per second.
     pub fn rate(&self) -> f64 {
         self.operations as f64 / self.seconds
     }
 
-    /// CPU seconds of this end for a gigabyte (10^9 bytes).
+    /// Local CPU seconds per gigabyte (10^9 bytes).
     pub fn cpu_per_gb(&self) -> Option<f64> {
         (self.bytes > 0).then(|| self.cpu_seconds / (self.bytes as f64 / 1e9))
     }
 
-    /// The same of the other end.
+    /// The peer's CPU seconds per gigabyte.
     pub fn peer_cpu_per_gb(&self) -> Option<f64> {
         (self.bytes > 0).then(|| self.peer_cpu_seconds / (self.bytes as f64 / 1e9))
     }

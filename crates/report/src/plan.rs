@@ -1,19 +1,19 @@
-//! What to measure.
+//! The plan of a measurement.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// One measurement. The end that serves takes it as it is, or refuses it.
+/// One measurement. The server accepts it as it is, or refuses it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Bandwidth, latency or rate.
     pub test: Test,
-    /// By which operation.
+    /// The operation.
     pub operation: Operation,
-    /// Over which lanes.
+    /// The transport.
     pub transport: Transport,
     /// Bytes of one operation.
     pub size: u64,
@@ -21,21 +21,21 @@ pub struct Plan {
     pub depth: u32,
     /// Lanes on each rail: queue pairs, connections.
     pub lanes: u32,
-    /// Pairs of RDMA ports at most; other transports have one.
+    /// Maximum number of pairs of RDMA ports; other transports have one.
     pub rails: u32,
-    /// Both ends stream at once.
+    /// Both ends send at the same time.
     pub both_ways: bool,
-    /// When it is over.
+    /// When it ends.
     pub limit: Limit,
-    /// How much goes before, uncounted.
+    /// Warm-up before it, not counted.
     pub warm_up: Limit,
-    /// Whether the bytes that arrived are compared with those that were sent.
+    /// Whether received data is compared with sent data.
     pub verify: bool,
     /// Unreliable datagrams instead of reliable connections (RDMA only).
     pub datagrams: bool,
-    /// The RDMA device of the end that asks; none: chosen.
+    /// RDMA device of the client; `None`: chosen automatically.
     pub device: Option<String>,
-    /// The RDMA device of the end that serves; none: chosen.
+    /// RDMA device of the server; `None`: chosen automatically.
     pub peer_device: Option<String>,
 }
 
@@ -43,23 +43,23 @@ pub struct Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Test {
-    /// Bytes a second, many operations in flight.
+    /// Bytes per second, many operations in flight.
     #[serde(rename = "bw")]
     Bandwidth,
-    /// How long one takes.
+    /// Time of one operation.
     #[serde(rename = "lat")]
     Latency,
-    /// Operations a second, many in flight.
+    /// Operations per second, many in flight.
     Rate,
 }
 
-/// By what it is measured.
+/// The operation that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// Into the peer's memory.
+    /// Write to the peer's memory.
     Write,
-    /// Out of the peer's memory.
+    /// Read from the peer's memory.
     Read,
     /// Messages.
     Send,
@@ -67,7 +67,7 @@ pub enum Operation {
     Atomic,
 }
 
-/// Over what it is measured.
+/// The transport that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
@@ -81,7 +81,7 @@ pub enum Transport {
     Tcp,
 }
 
-/// So many operations, or so long.
+/// The end of a measurement: a number of operations, or a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -91,18 +91,17 @@ pub enum Limit {
     Milliseconds(u64),
 }
 
-/// Why a plan is not run, in one line.
+/// Why a plan is refused, in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlanError {
-    /// It cannot be meant.
+    /// Its fields contradict each other, or are out of range.
     Invalid(String),
     /// It needs more memory than is allowed.
     TooLarge(String),
 }
 
 impl Plan {
-    /// A plan with what users of other programs expect where they say nothing: sixty-four in flight, two
-    /// seconds after a short warm-up.
+    /// A plan with the usual defaults: 64 operations in flight, two seconds after a short warm-up.
     pub fn new(test: Test, operation: Operation, transport: Transport, size: u64) -> Plan {
         Plan {
             test,
@@ -122,16 +121,16 @@ impl Plan {
         }
     }
 
-    /// What cannot be meant, or cannot be done with so much memory at either end.
+    /// Checks the fields, and that it needs at most this much memory at each end.
     pub fn check(&self, max_memory: u64) -> Result<(), PlanError> {
         let wrong = |text: &str| Err(PlanError::Invalid(text.to_owned()));
         match self {
-            _ if self.size == 0 => return wrong("a size of 0 moves nothing: take 1 or more"),
+            _ if self.size == 0 => return wrong("size must be at least 1"),
             _ if self.depth == 0 || self.depth > MAX_DEPTH => {
-                return wrong("operations in flight are 1 to 4096");
+                return wrong("operations in flight must be 1 to 4096");
             }
             _ if self.lanes == 0 || self.rails == 0 || self.lanes * self.rails > MAX_LANES => {
-                return wrong("there are 1 to 64 lanes, over all rails");
+                return wrong("lanes must be 1 to 64, over all rails");
             }
             _ if self.test == Test::Latency && (self.depth > 1 || self.lanes * self.rails > 1) => {
                 return wrong("a latency test has one operation in flight, on one lane");
@@ -140,67 +139,67 @@ impl Plan {
                 return wrong("a latency test runs in both directions already");
             }
             _ if self.operation == Operation::Atomic && self.size != 8 => {
-                return wrong("an atomic operation moves 8 bytes");
+                return wrong("an atomic operation moves 8 bytes: use --size 8");
             }
             _ if self.test == Test::Latency
                 && self.operation == Operation::Write
                 && self.size < 8 =>
             {
                 return wrong(
-                    "the peer sees a write by its last 8 bytes: take a size of 8 or more",
+                    "the peer detects a write by its last 8 bytes: use a size of 8 or more",
                 );
             }
             _ if self.datagrams && self.transport != Transport::Verbs => {
-                return wrong("datagrams are RDMA's: take --transport verbs");
+                return wrong("datagrams need RDMA: use --transport verbs");
             }
             _ if self.datagrams && self.operation != Operation::Send => {
-                return wrong("datagrams can only be sent: take --op send");
+                return wrong("datagrams can only be sent: use --op send");
             }
-            _ if self.limit.is_none() => return wrong("a measurement of no time tells nothing"),
-            _ if self.limit.time() > LONGEST || self.warm_up.time() > LONGEST => {
-                return wrong("a measurement is at most an hour long");
+            _ if self.limit.is_zero() => return wrong("time and count must be more than 0"),
+            _ if self.limit.time() > MAX_DURATION || self.warm_up.time() > MAX_DURATION => {
+                return wrong("a measurement can take at most one hour");
             }
             _ => {}
         }
         let needs = self.memory();
         if needs > max_memory {
             return Err(PlanError::TooLarge(format!(
-                "a size of {} bytes needs {needs} bytes of memory at each end, and {max_memory} are allowed: take \
-                 a smaller size, or give the end that serves more",
+                "a size of {} bytes needs {needs} bytes of memory at each end, and {max_memory} are allowed: use \
+                 a smaller size, or start the server with a larger --memory",
                 self.size
             )));
         }
         Ok(())
     }
 
-    /// How many places for messages each of the two memories has.
+    /// Number of message slots in each of the two buffers.
     pub fn slots(&self) -> usize {
-        let fit = (WORKING_SET / self.stride()).max(1);
-        u64::from(self.depth).min(fit) as usize
+        let max = (WORKING_SET / self.stride()).max(1);
+        u64::from(self.depth).min(max) as usize
     }
 
-    /// From one place to the next: whole cache lines.
+    /// Bytes from one slot to the next: whole cache lines.
     pub fn stride(&self) -> u64 {
         self.size.checked_next_multiple_of(64).unwrap_or(u64::MAX)
     }
 
-    /// Bytes of the two memories at each end.
+    /// Bytes of the two buffers at each end.
     fn memory(&self) -> u64 {
         self.stride().saturating_mul(2 * self.slots() as u64)
     }
 
-    /// Whether the end that serves has something to do but to let its memory be used.
-    pub fn is_conversation(&self) -> bool {
+    /// Whether the server takes part in each operation, and does not only provide memory.
+    pub fn is_ping_pong(&self) -> bool {
         self.test == Test::Latency && matches!(self.operation, Operation::Write | Operation::Send)
     }
 }
 
 impl Limit {
-    fn is_none(self) -> bool {
+    fn is_zero(self) -> bool {
         matches!(self, Limit::Count(0) | Limit::Milliseconds(0))
     }
 
-    /// How long, if it is a time.
+    /// The duration; zero if it is a count.
     pub fn time(self) -> Duration {
         match self {
             Limit::Count(_) => Duration::ZERO,
@@ -208,18 +207,18 @@ impl Limit {
         }
     }
 
-    /// How much of it is done, from 0 to 1, for a progress display.
-    pub fn part(self, operations: u64, elapsed: Duration) -> f64 {
-        let part = match self {
+    /// Progress, from 0 to 1.
+    pub fn progress(self, operations: u64, elapsed: Duration) -> f64 {
+        let progress = match self {
             Limit::Count(count) => operations as f64 / count as f64,
             Limit::Milliseconds(_) => elapsed.as_secs_f64() / self.time().as_secs_f64(),
         };
-        part.clamp(0.0, 1.0)
+        progress.clamp(0.0, 1.0)
     }
 }
 
 impl Transport {
-    /// As it is typed.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Transport::Shm => "shm",
@@ -231,7 +230,7 @@ impl Transport {
 }
 
 impl Test {
-    /// As it is typed.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Test::Bandwidth => "bw",
@@ -242,7 +241,7 @@ impl Test {
 }
 
 impl Operation {
-    /// As it is typed.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Operation::Write => "write",
@@ -265,8 +264,8 @@ impl std::error::Error for PlanError {}
 
 const MAX_DEPTH: u32 = 4096;
 const MAX_LANES: u32 = 64;
-const LONGEST: Duration = Duration::from_secs(3600);
-/// What many operations in flight are spread over. More than caches hold, so that memory is part of what is measured.
+const MAX_DURATION: Duration = Duration::from_secs(3600);
+/// Memory that operations in flight are spread over. Larger than caches, so that memory accesses are measured too.
 const WORKING_SET: u64 = 64 << 20;
 
 #[cfg(test)]
@@ -278,9 +277,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_said() {
-        let most = 1 << 30;
-        plan(4096).check(most).expect("an ordinary plan");
+    fn invalid_plans_are_refused() {
+        let max_memory = 1 << 30;
+        plan(4096).check(max_memory).expect("an ordinary plan");
         let wrong = [
             Plan { size: 0, ..plan(1) },
             Plan { depth: 0, ..plan(1) },
@@ -292,14 +291,14 @@ mod tests {
             Plan { limit: Limit::Milliseconds(3_600_001), ..plan(8) },
         ];
         for plan in wrong {
-            assert!(matches!(plan.check(most), Err(PlanError::Invalid(_))), "{plan:?}");
+            assert!(matches!(plan.check(max_memory), Err(PlanError::Invalid(_))), "{plan:?}");
         }
-        assert!(matches!(plan(1 << 40).check(most), Err(PlanError::TooLarge(_))));
-        assert!(plan(u64::MAX - 100).check(most).is_err());
+        assert!(matches!(plan(1 << 40).check(max_memory), Err(PlanError::TooLarge(_))));
+        assert!(plan(u64::MAX - 100).check(max_memory).is_err());
     }
 
     #[test]
-    fn many_in_flight_share_places_when_they_are_long() {
+    fn large_operations_share_slots() {
         assert_eq!(plan(64).slots(), 64);
         assert_eq!(plan(16 << 20).slots(), 4);
         assert_eq!(plan(1 << 30).slots(), 1);

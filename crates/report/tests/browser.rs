@@ -1,7 +1,7 @@
-//! Pages, opened by a real browser that can reach nothing.
+//! Pages in a real browser without network.
 //!
 //! Needs Chromium, which the variable WIRELANE_TEST_BROWSER names if it is not called `chromium`; `cargo xtask test` brings
-//! it. Pictures of all pages are left in the folder that is printed, to be looked at.
+//! it. Screenshots of all pages are left in the folder that is printed.
 #![allow(clippy::disallowed_methods, reason = "a test makes the files that it reads")]
 
 mod samples;
@@ -15,13 +15,13 @@ use report::page::render;
 use serde_json::Value;
 
 #[test]
-fn every_plot_is_seen_and_nothing_is_asked_for() {
+fn every_plot_is_visible_and_nothing_is_requested() {
     let folder = folder("plots");
     for (number, document) in samples::all().into_iter().enumerate() {
         let page = render(std::slice::from_ref(&document), Some(&samples::bandwidth(0.9)));
         assert!(page.len() < 1 << 20, "{} bytes", page.len());
         let name = format!("{number}-{}", document.kind.name());
-        let seen = look(&folder, &name, &page);
+        let seen = inspect(&folder, &name, &page);
         check(&seen, &page);
     }
 }
@@ -34,31 +34,31 @@ fn several_runs_are_one_page() {
         run.when = format!("2026-11-1{day}T10:00:00Z");
     }
     let page = render(&runs, Some(&samples::bandwidth(1.0)));
-    let seen = look(&folder, "history", &page);
+    let seen = inspect(&folder, "history", &page);
     check(&seen, &page);
     assert!(names(&seen[0]).contains(&"history".to_owned()), "{seen:?}");
 }
 
-/// What a hostile document brings is text in the page: nothing of it runs, and no element comes of it.
+/// A hostile document is text in the page: nothing of it runs, and it adds no element.
 #[test]
 fn a_hostile_document_does_nothing_in_a_browser() {
     let folder = folder("hostile");
     let attack = "\"'></style></title></svg><img src=http://example.invalid/x onerror=\"document.title='obeyed'\">\
                   <script>document.title='obeyed'</script>";
     let page = render(&[samples::hostile(attack)], None);
-    let seen = look(&folder, "hostile", &page);
+    let seen = inspect(&folder, "hostile", &page);
     let seen = &seen[0];
     assert_eq!(seen["foreign"], 0, "{seen}");
     assert_eq!(seen["requests"], 0, "{seen}");
     assert!(seen["title"].as_str().is_some_and(|title| title != "obeyed"), "{seen}");
 }
 
-/// That requests and scripts would be seen: a page that makes some.
+/// Checks that requests and scripts are detected, with a page that has some.
 #[test]
-fn a_page_that_asks_for_something_is_caught() {
+fn a_page_with_requests_is_detected() {
     let folder = folder("asks");
     let page = "<title>x</title><img src='http://example.invalid/x.png'><p>text";
-    let seen = look(&folder, "asks", page);
+    let seen = inspect(&folder, "asks", page);
     let seen = &seen[0];
     assert!(seen["requests"].as_u64() > Some(0) && seen["foreign"].as_u64() > Some(0), "{seen}");
 }
@@ -86,9 +86,9 @@ fn names(seen: &Value) -> Vec<String> {
     plots.map(|plot| plot["name"].as_str().expect("a name").to_owned()).collect()
 }
 
-/// Opens a page in two frames, whose contents a script of ours measures; the page's own policy holds. Then takes pictures of
-/// it, wide and light, narrow and dark.
-fn look(folder: &Path, name: &str, page: &str) -> Vec<Value> {
+/// Opens a page in two frames, and measures their contents with a script; the page's own policy applies. Then takes
+/// screenshots, wide and light, narrow and dark.
+fn inspect(folder: &Path, name: &str, page: &str) -> Vec<Value> {
     let file = |ending: &str| folder.join(format!("{name}{ending}"));
     fs::write(file(".html"), page).expect("a file");
     let around = AROUND.replace("PAGE", &format!("{name}.html"));
@@ -131,7 +131,7 @@ fn chromium(folder: &Path, width: u32, more: &[&str], page: &Path) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Kept, so that a person can look.
+/// Kept for manual review.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages").join(name);
     fs::create_dir_all(&folder).expect("a folder");
@@ -141,7 +141,7 @@ fn folder(name: &str) -> PathBuf {
 
 const WIDTHS: [u32; 2] = [1280, 400];
 
-/// A page around ours, of ours.
+/// A test page with the report in two frames.
 const AROUND: &str = r#"<!doctype html><meta charset="utf-8"><body style="margin:0">
 <iframe src="PAGE" style="border:0;width:1280px;height:2400px"></iframe>
 <iframe src="PAGE" style="border:0;width:400px;height:2400px"></iframe>

@@ -21,19 +21,19 @@ fn every_kind_of_run_has_its_plots() {
 }
 
 #[test]
-fn the_page_says_what_a_reader_asks() {
+fn a_page_has_verdict_limits_path_counters_and_command() {
     let page = render(&[samples::bandwidth(0.4)], Some(&samples::bandwidth(1.0)));
     for text in [
-        "Below what was expected",
+        "Below the expected value",
         "40 % of what this link should give.",
-        "should give 97.2 Gb/s",
+        "expected 97.2 Gb/s",
         "x4 of x16 lanes are in use",
-        "Fix: seat the card anew",
+        "Fix: reseat the card",
         "::ffff:10.0.0.1",
         "4096, 100 Gb/s",
         "GID 3 is RoCE v2 and routable",
         "out_of_sequence_total",
-        "Against the baseline",
+        "Compared with the baseline",
         "−60 % worse",
         "wirelane bench bw gpu2 --op write --transport verbs --sizes 64,128,",
     ] {
@@ -67,7 +67,7 @@ fn several_runs_are_shown_from_run_to_run() {
 }
 
 #[test]
-fn a_hostile_document_is_shown_and_not_obeyed() {
+fn a_hostile_document_is_displayed_as_text() {
     for attack in [
         "\"><script>alert(1)</script>",
         "'--></style></title></svg><img src=x onerror=alert(1)>",
@@ -78,14 +78,14 @@ fn a_hostile_document_is_shown_and_not_obeyed() {
         let page = render(&[hostile.clone(), samples::bandwidth(1.0)], Some(&hostile));
         assert!(!page.contains(attack) && page.contains("alert(1)"), "{attack}");
         for name in elements(&page) {
-            assert!(OURS.contains(&name.as_str()), "the element {name} is not ours");
+            assert!(KNOWN_ELEMENTS.contains(&name.as_str()), "unexpected element {name}");
         }
-        assert!(!page.contains("NaN") && !page.contains("inf\""), "a figure that is none");
+        assert!(!page.contains("NaN") && !page.contains("inf\""), "an invalid number");
     }
 }
 
 #[test]
-fn a_page_stays_below_a_megabyte_and_asks_for_nothing() {
+fn a_page_stays_below_a_megabyte_and_loads_nothing() {
     let mut many = samples::all();
     let mut wide = samples::mesh();
     if let Some(matrix) = &mut wide.matrix {
@@ -106,7 +106,7 @@ fn a_page_stays_below_a_megabyte_and_asks_for_nothing() {
 }
 
 #[test]
-fn a_document_of_nothing_is_a_page_too() {
+fn an_empty_document_has_a_page() {
     for kind in [RunKind::Bw, RunKind::Mesh, RunKind::Nccl, RunKind::Compare] {
         let page = render(&[Document::new(kind, String::new(), String::new())], None);
         assert!(page.contains("How to repeat it"), "{kind:?}");
@@ -114,14 +114,14 @@ fn a_document_of_nothing_is_a_page_too() {
     assert!(render(&[], None).contains("0 benchmark runs"));
 }
 
-/// The names of all elements that a page begins.
+/// The names of all elements of a page.
 fn elements(page: &str) -> Vec<String> {
     let starts =
         page.split('<').skip(1).filter(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()));
     starts.map(|rest| rest.chars().take_while(char::is_ascii_alphanumeric).collect()).collect()
 }
 
-const OURS: [&str; 43] = [
+const KNOWN_ELEMENTS: [&str; 43] = [
     "html",
     "head",
     "meta",

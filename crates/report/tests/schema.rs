@@ -1,4 +1,4 @@
-//! The published schema and what the code writes are the same: every field of one is a field of the other.
+//! The published schema and the documents have the same fields.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use report::{
 };
 use serde_json::{Value, json};
 
-/// A document with something in every field.
+/// A document with a value in every field.
 fn full() -> Document {
     let mut document =
         Document::new(RunKind::Mesh, "2026-01-01T00:00:00Z".to_owned(), "a".to_owned());
@@ -109,8 +109,8 @@ fn collective() -> Collective {
     }
 }
 
-/// What the schema says of the value at a place, followed through its references.
-fn followed<'s>(schema: &'s Value, root: &'s Value) -> &'s Value {
+/// A schema with its references resolved.
+fn resolved<'s>(schema: &'s Value, root: &'s Value) -> &'s Value {
     let schema = match schema["anyOf"].get(0) {
         Some(first) => first,
         None => schema,
@@ -121,9 +121,9 @@ fn followed<'s>(schema: &'s Value, root: &'s Value) -> &'s Value {
     }
 }
 
-/// Fails where the two differ: a field that one of them lacks, or a type that is not allowed.
+/// Fails if the two differ: a missing field, or a type that is not allowed.
 fn compare(at: &str, value: &Value, schema: &Value, root: &Value) {
-    let schema = followed(schema, root);
+    let schema = resolved(schema, root);
     match value {
         Value::Object(fields) if schema.get("properties").is_some() => {
             let known = schema["properties"].as_object().expect("properties");

@@ -1,4 +1,4 @@
-//! What nccl-tests and PyTorch measure: a table of collective operations.
+//! Results of nccl-tests and PyTorch: a table of collective operations.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Collective {
-    /// The program that measured, with its version if it says so.
+    /// The program that measured, with its version if known.
     pub tool: String,
-    /// Such as `all_reduce`, if that is known.
+    /// The operation (`all_reduce`), if known.
     pub operation: Option<String>,
-    /// How many took part.
+    /// Number of ranks.
     pub ranks: Option<u32>,
-    /// The hosts they ran on.
+    /// Their hosts.
     pub hosts: Vec<String>,
-    /// Each size.
+    /// One row per size.
     pub rows: Vec<CollectiveRow>,
-    /// What the program says is the average bus bandwidth, in gigabytes (10^9) a second.
+    /// The average bus bandwidth as printed by the program, in gigabytes (10^9) per second.
     pub average_bus_gb_per_second: Option<f64>,
-    /// Wrong values, over all rows; null where they were not checked.
+    /// Wrong values, over all rows; null if not checked.
     pub wrong: Option<u64>,
-    /// The rate of the ports of a node that it went by, together, if that is known.
+    /// The total rate of a node's ports that it used, if known.
     pub link_gbps: Option<f64>,
-    /// What of that was used, as a part; more than 1 where switches reduce.
+    /// The used share of that; may exceed 1 if switches reduce.
     pub efficiency: Option<f64>,
 }
 
@@ -38,7 +38,7 @@ pub struct CollectiveRow {
     pub datatype: Option<String>,
     /// The reduction.
     pub reduction: Option<String>,
-    /// The root rank; none has no root.
+    /// The root rank; null if the operation has none.
     pub root: Option<u32>,
     /// From one buffer into another.
     pub out_of_place: Option<Half>,
@@ -46,16 +46,16 @@ pub struct CollectiveRow {
     pub in_place: Option<Half>,
 }
 
-/// One half of a row.
+/// The out-of-place or in-place result of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Half {
     /// Microseconds.
     pub time_us: f64,
-    /// Bytes over time.
+    /// Algorithm bandwidth: bytes over time.
     pub algorithm_gb_per_second: f64,
-    /// What the links had to carry of it.
+    /// Bus bandwidth: the share of it that crosses links.
     pub bus_gb_per_second: f64,
-    /// Wrong values; null where they were not checked.
+    /// Wrong values; null if not checked.
     pub wrong: Option<u64>,
 }

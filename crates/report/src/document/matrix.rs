@@ -2,41 +2,41 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Every pair. Rows are the hosts that measured, columns those measured towards, both in the order of `hosts`.
+/// Every pair. Rows are the hosts that measured, columns their peers, both in the order of `hosts`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Matrix {
     /// The hosts.
     pub hosts: Vec<String>,
-    /// Bandwidth; null where nothing was measured.
+    /// Bandwidth; null if not measured.
     pub gbps: Vec<Vec<Option<f64>>>,
-    /// Latency, the median; null where nothing was measured.
+    /// Median latency; null if not measured.
     pub latency_us: Vec<Vec<Option<f64>>>,
     /// The median of all pairs' bandwidth.
     pub median_gbps: Option<f64>,
     /// Pairs far below the median, the slowest first.
     pub slow_links: Vec<SlowLink>,
-    /// Hosts all of whose pairs are.
+    /// Hosts all of whose pairs are far below the median.
     pub slow_hosts: Vec<SlowHost>,
     /// Pairs that could not be measured.
     pub failed: Vec<Failed>,
 }
 
-/// A pair that is far below the others.
+/// A pair far below the median.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlowLink {
-    /// One host.
+    /// The host that measured.
     pub from: String,
-    /// The other.
+    /// The peer.
     pub to: String,
     /// Its bandwidth.
     pub gbps: f64,
-    /// As a part of the median.
+    /// Its ratio to the median.
     pub part_of_median: f64,
 }
 
-/// A host all of whose pairs are far below those of others.
+/// A host all of whose pairs are far below the median.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlowHost {
@@ -44,7 +44,7 @@ pub struct SlowHost {
     pub host: String,
     /// The median of its pairs.
     pub gbps: f64,
-    /// As a part of the median of all.
+    /// Its ratio to the median of all pairs.
     pub part_of_median: f64,
 }
 
@@ -52,10 +52,10 @@ pub struct SlowHost {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failed {
-    /// One host.
+    /// The host that measured.
     pub from: String,
-    /// The other.
+    /// The peer.
     pub to: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }

@@ -1,7 +1,7 @@
-//! The one document of every kind of run, as `--json` prints it and reports and histories read it.
+//! The document of a run, of every kind: printed by `--json`, read by reports and the history.
 //!
-//! Its schema is `docs/bench.schema.json`. Every field is always there; what does not apply, or is not known, is null:
-//! missing is missing, never zero. Units stand in names.
+//! Its schema is `docs/bench.schema.json`. Every field is always present; a value that does not apply, or is unknown,
+//! is null, never zero. Names contain units.
 
 mod collective;
 mod matrix;
@@ -15,7 +15,7 @@ pub use verdict::{Cap, Expectation, Likely, Verdict};
 
 use serde::{Deserialize, Serialize};
 
-/// A run: what was asked, what was measured, and what is thought of it.
+/// A run: its parameters, results and verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
@@ -23,25 +23,25 @@ pub struct Document {
     pub format: String,
     /// The program's version.
     pub program: String,
-    /// What kind of run it is.
+    /// The kind of run.
     pub kind: RunKind,
-    /// When it began, as RFC 3339 has it, in UTC.
+    /// Start time, RFC 3339, in UTC.
     pub when: String,
-    /// The host it was asked on.
+    /// The host that started it.
     pub host: String,
-    /// The other end, if there is one.
+    /// The peer, if there is one.
     pub peer: Option<String>,
-    /// Each measurement.
+    /// The measurements.
     pub points: Vec<Point>,
-    /// What is thought of it.
+    /// The verdict.
     pub verdict: Option<Verdict>,
-    /// Of a mesh: every pair.
+    /// Mesh: every pair.
     pub matrix: Option<Matrix>,
-    /// Of NCCL and PyTorch: their table.
+    /// NCCL and PyTorch: their table.
     pub collective: Option<Collective>,
 }
 
-/// What kind of run.
+/// The kind of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
@@ -49,9 +49,9 @@ pub enum RunKind {
     Bw,
     /// Latency.
     Lat,
-    /// Operations a second.
+    /// Message rate.
     Rate,
-    /// TCP and RDMA beside each other.
+    /// TCP compared with RDMA.
     Compare,
     /// Every pair of several hosts.
     Mesh,
@@ -61,11 +61,11 @@ pub enum RunKind {
     Torch,
 }
 
-/// Tells these documents from others, and their versions apart.
+/// Format and version of these documents.
 pub const FORMAT: &str = "wirelane bench 1";
 
 impl Document {
-    /// A document of nothing yet.
+    /// A document without results.
     pub fn new(kind: RunKind, when: String, host: String) -> Document {
         Document {
             format: FORMAT.to_owned(),
@@ -81,20 +81,24 @@ impl Document {
         }
     }
 
-    /// One that was written before; what is wrong with it otherwise.
+    /// Parses a document.
     pub fn parse(text: &str) -> Result<Document, String> {
         let format = serde_json::from_str::<serde_json::Value>(text)
-            .map_err(|error| format!("it is no JSON: {error}"))?;
+            .map_err(|error| format!("not JSON: {error}"))?;
         match format["format"].as_str() {
             Some(FORMAT) => {}
             Some(other) => {
                 let other: String =
                     other.chars().filter(|letter| !letter.is_control()).take(40).collect();
-                return Err(format!("it is `{other}`, and this program reads `{FORMAT}`"));
+                return Err(format!("unsupported format `{other}`: this program reads `{FORMAT}`"));
             }
-            None => return Err(format!("it is no result of `wirelane bench`: no `{FORMAT}`")),
+            None => {
+                return Err(format!(
+                    "not a result of `wirelane bench`: its format is not `{FORMAT}`"
+                ));
+            }
         }
-        serde_json::from_str(text).map_err(|error| format!("it is not as the schema says: {error}"))
+        serde_json::from_str(text).map_err(|error| format!("does not match the schema: {error}"))
     }
 }
 
@@ -109,7 +113,7 @@ impl From<crate::Test> for RunKind {
 }
 
 impl RunKind {
-    /// As it is typed and written.
+    /// Its name on the command line and in documents.
     pub fn name(self) -> &'static str {
         match self {
             RunKind::Bw => "bw",
@@ -128,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_document_is_refused_with_its_name() {
+    fn other_formats_and_unknown_fields_are_refused() {
         let document = Document::new(RunKind::Bw, "2026-01-01T00:00:00Z".into(), "a".into());
         let text = serde_json::to_string(&document).expect("JSON");
         assert_eq!(Document::parse(&text), Ok(document));

@@ -10,21 +10,21 @@ use crate::{Latency, Operation, Outcome, Rail, Test, Transport};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Point {
-    /// By what it was measured.
+    /// The program that measured.
     pub tool: Tool,
-    /// What was measured.
+    /// The test.
     pub test: Test,
-    /// By which operation.
+    /// The operation.
     pub operation: Operation,
-    /// Over what.
+    /// The transport.
     pub transport: Transport,
-    /// Why by that transport.
+    /// Why that transport was used.
     pub why: String,
-    /// Where it was measured from.
+    /// The host that measured.
     pub from: String,
-    /// Towards whom.
+    /// The peer.
     pub to: String,
-    /// The paths it used.
+    /// The paths used.
     pub rails: Vec<Rail>,
     /// Bytes of one operation.
     pub size_bytes: u64,
@@ -32,47 +32,47 @@ pub struct Point {
     pub depth: u32,
     /// Lanes on each rail.
     pub lanes: u32,
-    /// Both ends streamed at once.
+    /// Both ends sent at the same time.
     pub both_ways: bool,
     /// Unreliable datagrams.
     pub datagrams: bool,
-    /// How long it took, without the warm-up.
+    /// Duration without the warm-up.
     pub seconds: Option<f64>,
-    /// Operations that are over.
+    /// Completed operations.
     pub operations: u64,
-    /// Bytes that they moved.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// Bytes a second.
+    /// Bytes per second.
     pub bytes_per_second: Option<f64>,
-    /// Gigabits (10^9) a second.
+    /// Gigabits (10^9) per second.
     pub gbps: Option<f64>,
-    /// Operations a second.
+    /// Operations per second.
     pub messages_per_second: Option<f64>,
-    /// How long each took.
+    /// Latencies of operations.
     pub latency: Option<Spread>,
-    /// CPU time of the thread that measured.
+    /// CPU time of the local thread.
     pub cpu_seconds: Option<f64>,
-    /// CPU time of the thread that served.
+    /// CPU time of the peer's thread.
     pub peer_cpu_seconds: Option<f64>,
-    /// The same for a gigabyte (10^9 bytes).
+    /// Local CPU time per gigabyte (10^9 bytes).
     pub cpu_seconds_per_gb: Option<f64>,
-    /// Of the other end.
+    /// The peer's CPU time per gigabyte.
     pub peer_cpu_seconds_per_gb: Option<f64>,
-    /// Datagrams that did not arrive; of what is reliable none.
+    /// Datagrams lost; null for reliable transports.
     pub lost: Option<u64>,
-    /// Their part of all, from 0 to 1.
+    /// Lost datagrams as a share of all, from 0 to 1.
     pub loss_ratio: Option<f64>,
-    /// What the ports' counters, at both ends, say was sent again; null where they do not count it.
+    /// Retransmissions counted by the ports at both ends; null if they do not count them.
     pub retransmissions: Option<u64>,
-    /// Whether the bytes that arrived are those that were sent, if that was asked.
+    /// Whether the received data is equal to the sent data, if that was requested.
     pub verified: Option<bool>,
-    /// How far counters of the ports moved meanwhile, by name.
+    /// Growth of the local ports' counters during the measurement, by name.
     pub counters: BTreeMap<String, u64>,
-    /// How far those of the other end did.
+    /// Growth of the peer's counters.
     pub peer_counters: BTreeMap<String, u64>,
 }
 
-/// By what something was measured.
+/// A program that measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tool {
@@ -82,42 +82,42 @@ pub enum Tool {
     Perftest,
 }
 
-/// How long operations took, in nanoseconds: of writes and sends in a latency test half of there and back, else from post
-/// to completion.
+/// Latencies in nanoseconds: for writes and sends in a latency test half of the round-trip time, else from post to
+/// completion.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
-    /// How many were timed.
+    /// Number of samples.
     pub count: u64,
-    /// The shortest.
+    /// Minimum.
     pub min_ns: u64,
-    /// Half were shorter.
+    /// Median.
     pub p50_ns: u64,
-    /// Nine in ten were shorter; perftest does not say.
+    /// 90th percentile; null for perftest.
     pub p90_ns: Option<u64>,
-    /// All but one in a hundred.
+    /// 99th percentile.
     pub p99_ns: u64,
-    /// All but one in a thousand.
+    /// 99.9th percentile.
     pub p99_9_ns: u64,
-    /// The longest.
+    /// Maximum.
     pub max_ns: u64,
-    /// On the average.
+    /// Mean.
     pub mean_ns: f64,
-    /// Jitter: the standard deviation.
+    /// Standard deviation.
     pub stdev_ns: f64,
-    /// Jitter: p99 − p50, what separates an unlucky operation from a usual one.
+    /// Jitter: p99 − p50.
     pub jitter_ns: u64,
-    /// How they are distributed: the upper end of each step, and how many lay in it.
+    /// Histogram: the upper bound of each bucket, and its number of samples.
     pub steps: Vec<(u64, u64)>,
 }
 
 impl Point {
-    /// From what was measured between two named ends, and why by this transport. Retransmissions are who knows counters' to
-    /// add.
+    /// The point of a measurement between two named hosts. The caller adds retransmissions, which depend on the
+    /// counters' meaning.
     pub fn new(outcome: &Outcome, from: &str, to: &str, why: &str) -> Point {
         let plan = &outcome.plan;
-        let each_second = |number: f64| (outcome.seconds > 0.0).then(|| number / outcome.seconds);
-        let bytes_per_second = each_second(outcome.bytes as f64);
+        let per_second = |number: f64| (outcome.seconds > 0.0).then(|| number / outcome.seconds);
+        let bytes_per_second = per_second(outcome.bytes as f64);
         let sent = outcome.operations.max(outcome.lost.unwrap_or(0)).max(1);
         Point {
             tool: Tool::Wirelane,
@@ -138,7 +138,7 @@ impl Point {
             bytes: outcome.bytes,
             bytes_per_second,
             gbps: bytes_per_second.map(|bytes| bytes * 8.0 / 1e9),
-            messages_per_second: each_second(outcome.operations as f64),
+            messages_per_second: per_second(outcome.operations as f64),
             latency: Spread::new(&outcome.latency),
             cpu_seconds: Some(outcome.cpu_seconds),
             peer_cpu_seconds: Some(outcome.peer_cpu_seconds),
@@ -153,14 +153,14 @@ impl Point {
         }
     }
 
-    /// Megabytes (10^6) a second.
+    /// Megabytes (10^6) per second.
     pub fn megabytes_per_second(&self) -> Option<f64> {
         self.bytes_per_second.map(|bytes| bytes / 1e6)
     }
 }
 
 impl Spread {
-    /// None where nothing was timed.
+    /// `None` if there are no samples.
     pub fn new(latency: &Latency) -> Option<Spread> {
         (latency.count > 0).then(|| Spread {
             count: latency.count,

@@ -2,25 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Whether the results are what this path should give.
+/// Whether the results are what this path should reach.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verdict {
-    /// All of it in a sentence.
+    /// A summary in one sentence.
     pub summary: String,
-    /// What the path should give: the least of the caps.
+    /// The expected bandwidth: the lowest of the caps.
     pub should_give_gbps: Option<f64>,
-    /// What caps it, the lowest first.
+    /// Caps of the bandwidth, the lowest first.
     pub caps: Vec<Cap>,
-    /// The best that was reached.
+    /// The best measured bandwidth.
     pub reached_gbps: Option<f64>,
-    /// That, as a part of what it should give; 1 is all of it.
+    /// Its ratio to the expected bandwidth.
     pub part: Option<f64>,
-    /// What likely limits it.
+    /// Likely limits.
     pub likely: Vec<Likely>,
-    /// What else to know: targets that were missed, what has no verdict.
+    /// Notes: missed targets, and why there is no verdict.
     pub notes: Vec<String>,
-    /// Whether what the user expects was reached.
+    /// Whether `--expect` is met.
     pub expectation: Option<Expectation>,
 }
 
@@ -30,9 +30,9 @@ pub struct Verdict {
 pub struct Cap {
     /// The port, the PCIe hop, …
     pub what: String,
-    /// What is left for the user's bytes there, in gigabits (10^9) a second.
+    /// Bandwidth for payload there, in gigabits (10^9) per second.
     pub gbps: f64,
-    /// What that was worked out from.
+    /// The values that it is computed from.
     pub evidence: String,
 }
 
@@ -42,20 +42,20 @@ pub struct Cap {
 pub struct Likely {
     /// The limit.
     pub what: String,
-    /// What speaks for it.
+    /// The evidence.
     pub evidence: String,
-    /// What to do, if something can be done.
+    /// The fix, if there is one.
     pub fix: Option<String>,
 }
 
-/// What `--expect` asked, and what came.
+/// The value of `--expect`, and the result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expectation {
-    /// As it was typed.
+    /// The value as given.
     pub asked: String,
-    /// What was reached, in the same terms.
+    /// The result, in the same unit.
     pub reached: String,
-    /// Whether that is enough.
+    /// Whether it is met.
     pub met: bool,
 }

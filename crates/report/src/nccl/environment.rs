@@ -1,26 +1,26 @@
-//! What is kept of a run's environment. nccl-tests writes all of it into its JSON, with whatever secrets there are.
+//! Filters a run's environment: nccl-tests writes all variables to its JSON, including secrets.
 
 use std::collections::BTreeMap;
 
-/// Names that NCCL and UCX read, with the values of those that are known to hold no secret.
+/// Variables of NCCL and UCX, with the values of those that contain no secret.
 pub(super) fn scrub<'e>(
     variables: impl IntoIterator<Item = &'e str>,
 ) -> BTreeMap<String, Option<String>> {
     let kept = variables.into_iter().filter_map(|variable| {
         let (name, value) = variable.split_once('=')?;
-        let ours = ["NCCL_", "UCX_"].iter().any(|prefix| name.starts_with(prefix));
-        let fits = name.len() <= LONGEST && name.bytes().all(|byte| byte.is_ascii_graphic());
-        (ours && fits).then(|| (name.to_owned(), safe(name, value)))
+        let is_fabric = ["NCCL_", "UCX_"].iter().any(|prefix| name.starts_with(prefix));
+        let fits = name.len() <= MAX_CHARS && name.bytes().all(|byte| byte.is_ascii_graphic());
+        (is_fabric && fits).then(|| (name.to_owned(), safe(name, value)))
     });
-    kept.take(MAX).collect()
+    kept.take(MAX_VARIABLES).collect()
 }
 
 fn safe(name: &str, value: &str) -> Option<String> {
-    let plain = value.len() <= LONGEST && value.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    let plain = value.len() <= MAX_CHARS && value.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     (SAFE.contains(&name) && plain).then(|| value.to_owned())
 }
 
-/// Variables whose values tell of the fabric, and of nothing else.
+/// Variables whose values describe only the fabric.
 const SAFE: &[&str] = &[
     "NCCL_ALGO",
     "NCCL_COLLNET_ENABLE",
@@ -45,8 +45,8 @@ const SAFE: &[&str] = &[
     "UCX_NET_DEVICES",
     "UCX_TLS",
 ];
-const LONGEST: usize = 200;
-const MAX: usize = 200;
+const MAX_CHARS: usize = 200;
+const MAX_VARIABLES: usize = 200;
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! What stands below the table.
+//! The lines below the table.
 
 use super::table;
 
@@ -7,12 +7,12 @@ use super::table;
 pub(super) enum Footer {
     /// `# Out of bounds values : 0 OK`
     Wrong(u64),
-    /// `# Avg bus bandwidth    : 3.27`, and whether that is what NCCL_TESTS_MIN_BW asks, if it was asked.
+    /// `# Avg bus bandwidth    : 3.27`, and whether it reaches NCCL_TESTS_MIN_BW, if that was set.
     Average(f64, Option<bool>),
 }
 
 impl Footer {
-    /// Version 1 has no `#` before it.
+    /// Parses a line; version 1 has no `#`.
     pub(super) fn parse(line: &str) -> Option<Footer> {
         let (what, value) = line.trim_start_matches(['#', ' ']).split_once(':')?;
         let mut words = value.split_whitespace();

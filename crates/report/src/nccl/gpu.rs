@@ -1,25 +1,25 @@
-//! Who takes part: a rank, its host and its GPU.
+//! A rank, its host and its GPU.
 
 /// One rank and its GPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Gpu {
     /// The rank, from 0.
     pub rank: u32,
-    /// The communicator, where the program split them.
+    /// The communicator, if the program split them.
     pub group: u32,
     /// The host's name.
     pub host: String,
-    /// The GPU's number there.
+    /// The GPU's index there.
     pub device: u32,
     /// Its PCI address, or the bus alone (`0x1b`), as printed.
     pub pci: Option<String>,
-    /// What it is.
+    /// Its model name.
     pub name: String,
 }
 
 impl Gpu {
-    /// Of a line such as `#  Rank  0 Group  0 Pid    723 on         vm device  0 [0000:00:06] NVIDIA H200`. Group, Pid and the
-    /// address came over the years.
+    /// Parses a line such as `#  Rank  0 Group  0 Pid    723 on         vm device  0 [0000:00:06] NVIDIA H200`. Older
+    /// versions have no group, PID or address.
     pub(super) fn parse(line: &str) -> Option<Gpu> {
         let mut words = line.strip_prefix('#')?.split_whitespace().peekable();
         (words.next()? == "Rank").then_some(())?;

@@ -1,4 +1,4 @@
-//! What `-J` writes (since 2.17.6; version 3). Booleans and some numbers are strings there, and `nan` is one.
+//! Parses the JSON of `-J` (since 2.17.6; version 3). Booleans and some numbers are strings there, also `nan`.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,30 +8,30 @@ use super::text::nccl_version;
 use super::{Gpu, Run, environment};
 use crate::{Collective, CollectiveRow, Half};
 
-/// Whether the text is such a document: others begin with a line of their own.
+/// Whether the text is such a document.
 pub(super) fn is(text: &str) -> bool {
     let text = text.trim_start();
     let first = text.lines().next().unwrap_or_default().trim_end();
-    // A line of the PyTorch script is a whole object.
+    // Each line of the PyTorch script is a complete object.
     text.starts_with('{') && (first == "{" || !first.ends_with('}'))
 }
 
 pub(super) fn read(text: &str) -> Result<Run, String> {
-    let written: Written = serde_json::from_str(text).map_err(|error| match error.classify() {
+    let json: JsonRun = serde_json::from_str(text).map_err(|error| match error.classify() {
         serde_json::error::Category::Eof => {
-            "its JSON is cut off: the run did not end, or the file is not whole; give the log instead".to_owned()
+            "the JSON is cut off: the run did not end, or the file is incomplete; pass the log instead".to_owned()
         }
-        _ => format!("it is no JSON of nccl-tests: {error}"),
+        _ => format!("not JSON of nccl-tests: {error}"),
     })?;
-    let run = written.run();
+    let run = json.run();
     match run.collective.rows.is_empty() && run.complaints.is_empty() {
-        true => Err("there are no results in it".to_owned()),
+        true => Err("the file has no results".to_owned()),
         false => Ok(run),
     }
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct JsonRun {
     version: u32,
     #[serde(default)]
     start_time: Option<String>,
@@ -113,7 +113,7 @@ struct Average {
     okay: Value,
 }
 
-impl Written {
+impl JsonRun {
     fn run(self) -> Run {
         let program = self.args.first().and_then(|path| path.rsplit('/').next());
         let operation = program.and_then(|name| name.parse::<super::Operation>().ok());
@@ -147,22 +147,22 @@ impl Written {
         if average.is_some_and(|average| average.okay == "false") {
             run.complaints.push("the average is below what NCCL_TESTS_MIN_BW asks".to_owned());
         }
-        if self.version > KNOWN {
+        if self.version > SUPPORTED_VERSION {
             run.doubts.push(format!(
-                "its format is version {}, and this program knows {KNOWN}",
+                "its format is version {}; this program supports {SUPPORTED_VERSION}",
                 self.version
             ));
         }
         if !run.is_whole {
-            run.doubts.push("the end is missing: there is no average".to_owned());
+            run.doubts.push("the file is truncated: it has no average".to_owned());
         }
-        run.settle();
+        run.derive_fields();
         run
     }
 }
 
 impl Rank {
-    /// The process's GPUs, of which the first is told.
+    /// The process's GPUs; the file lists only the first.
     fn gpus(self, each: u32) -> impl Iterator<Item = Gpu> {
         let first = Gpu {
             rank: self.rank,
@@ -172,7 +172,7 @@ impl Rank {
             pci: self.device_hex,
             name: self.device_info,
         };
-        (0..each.min(MAX_EACH)).map(move |place| Gpu {
+        (0..each.min(MAX_PROCESS_GPUS)).map(move |place| Gpu {
             rank: first.rank.saturating_add(place),
             device: first.device.saturating_add(place),
             pci: first.pci.clone().filter(|_| place == 0),
@@ -220,7 +220,7 @@ fn number(value: &Value) -> Option<f64> {
     number.filter(|number| number.is_finite())
 }
 
-/// The version whose fields these are.
-const KNOWN: u32 = 3;
-/// GPUs of a process.
-const MAX_EACH: u32 = 1024;
+/// The version of these fields.
+const SUPPORTED_VERSION: u32 = 3;
+/// Maximum number of GPUs of a process.
+const MAX_PROCESS_GPUS: u32 = 1024;

@@ -1,8 +1,8 @@
-//! A line as the program wrote it, without what others put around it.
+//! Removes colours and launchers' prefixes from a line.
 
 use std::borrow::Cow;
 
-/// Without colours, the prefix of a launcher, and what is beyond any line's length.
+/// A line without colours and the prefix of a launcher, truncated to the limit.
 pub(super) fn plain(line: &str) -> Cow<'_, str> {
     let line = cut(line).trim_end_matches(['\r', '\n']);
     if !line.contains(|letter: char| letter.is_control()) {
@@ -12,12 +12,12 @@ pub(super) fn plain(line: &str) -> Cow<'_, str> {
     Cow::Owned(without_prefix(&line).to_owned())
 }
 
-/// The beginning of a line that is too long.
+/// Truncates a line that is too long.
 fn cut(line: &str) -> &str {
-    line.char_indices().nth(LONGEST).map_or(line, |(end, _)| &line[..end])
+    line.char_indices().nth(MAX_CHARS).map_or(line, |(end, _)| &line[..end])
 }
 
-/// Without what commands a terminal; a tab is a space.
+/// Without terminal control sequences; tabs become spaces.
 fn without_colours(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut letters = line.chars().peekable();
@@ -25,7 +25,7 @@ fn without_colours(line: &str) -> String {
         match letter {
             '\t' => plain.push(' '),
             '\u{1b}' if letters.next_if_eq(&'[').is_some() => {
-                // A sequence ends with its first letter.
+                // A sequence ends with its first byte in this range.
                 letters.by_ref().find(|end| ('@'..='~').contains(end));
             }
             _ if letter.is_control() => {}
@@ -56,15 +56,15 @@ fn without_prefix(line: &str) -> &str {
     }
 }
 
-/// Letters of a line that are looked at.
-const LONGEST: usize = 4096;
+/// The maximum length of a line.
+const MAX_CHARS: usize = 4096;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_launchers_and_terminals_add_is_taken_off() {
+    fn prefixes_and_colours_are_removed() {
         let row = "     1048576        262144     float";
         for line in [
             row.to_owned(),
@@ -82,6 +82,6 @@ mod tests {
         let nccl = "node1:42:43 [0] NCCL INFO Using network IB";
         assert_eq!(plain(nccl), nccl);
         assert_eq!(plain("[1,0]<stdout>: # Using devices"), "# Using devices");
-        assert_eq!(plain(&"x".repeat(10_000)).len(), LONGEST);
+        assert_eq!(plain(&"x".repeat(10_000)).len(), MAX_CHARS);
     }
 }

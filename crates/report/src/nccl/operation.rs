@@ -1,11 +1,11 @@
-//! Collective operations, and what each makes of its bytes.
+//! Collective operations, and the share of the bus bandwidth that crosses a node's ports.
 
 use std::fmt;
 use std::str::FromStr;
 
 /// A collective operation that nccl-tests has a program for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the field's own names, with no more to say of them")]
+#[allow(missing_docs, reason = "the usual names need no explanation")]
 pub enum Operation {
     AllReduce,
     AllGather,
@@ -20,7 +20,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// As nccl-tests calls it, without `_perf`.
+    /// Its name in nccl-tests, without `_perf`.
     pub fn name(self) -> &'static str {
         match self {
             Operation::AllReduce => "all_reduce",
@@ -41,11 +41,11 @@ impl Operation {
         format!("{}_perf", self.name())
     }
 
-    /// What a node sends by its ports, as a part of the bus bandwidth, for so many ranks of which so many are on the node.
-    /// None where that depends on the node, or on how the work is done.
+    /// The traffic of a node's ports as a share of the bus bandwidth, for `ranks` ranks, `here` of them on the node.
+    /// `None` if that depends on the node or the algorithm.
     ///
-    /// A ring crosses from node to node once, so that its ports carry the bus bandwidth once, however many GPUs are behind
-    /// them. In an all-to-all each GPU sends for itself.
+    /// A ring crosses from node to node once, so the ports transfer the bus bandwidth once, whatever the number of
+    /// GPUs. In an all-to-all each GPU sends its own data.
     pub fn port_share(self, ranks: u32, here: u32) -> Option<f64> {
         match self {
             Operation::AllReduce
@@ -76,12 +76,12 @@ impl FromStr for Operation {
         let found = ALL.iter().find(|operation| operation.name() == name);
         found.copied().ok_or_else(|| {
             let names: Vec<&str> = ALL.iter().map(|operation| operation.name()).collect();
-            format!("it is one of {}", names.join(", "))
+            format!("expected one of {}", names.join(", "))
         })
     }
 }
 
-/// All of them.
+/// All operations.
 pub(super) const ALL: [Operation; 10] = [
     Operation::AllReduce,
     Operation::AllGather,
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_carry_a_ring_once_and_an_all_to_all_for_each_gpu() {
+    fn a_ring_crosses_the_ports_once_and_an_all_to_all_for_each_gpu() {
         assert_eq!(Operation::AllReduce.port_share(16, 8), Some(1.0));
         let each = Operation::AllToAll.port_share(16, 8).expect("two nodes");
         assert!((each - 64.0 / 15.0).abs() < 1e-9);

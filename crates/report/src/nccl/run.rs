@@ -1,47 +1,47 @@
-//! A run that was read, and its results.
+//! A parsed run, and its results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Gpu, NcclLog, Operation};
 use crate::{Collective, CollectiveRow, Half};
 
-/// A run that was read.
+/// A parsed run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Run {
-    /// What was measured.
+    /// The results.
     pub collective: Collective,
-    /// Who took part.
+    /// The GPUs that took part.
     pub gpus: Vec<Gpu>,
-    /// What NCCL's own lines tell, where they were on (NCCL_DEBUG=INFO).
+    /// Facts from NCCL's own lines, if they were enabled (NCCL_DEBUG=INFO).
     pub heard: NcclLog,
-    /// Lines that tell of a failure.
+    /// Lines that report a failure.
     pub complaints: Vec<String>,
-    /// What could not be read for sure.
+    /// What could not be read reliably.
     pub doubts: Vec<String>,
-    /// Whether the program came to its end.
+    /// Whether the program ran to its end.
     pub is_whole: bool,
-    /// When it began, if the output has it.
+    /// Start time, if the output has it.
     pub started: Option<String>,
-    /// Variables that NCCL and UCX read; values only where they hold no secret.
+    /// Variables of NCCL and UCX; with values only where they contain no secret.
     pub environment: BTreeMap<String, Option<String>>,
-    /// Runs that stand before this one in the same log.
+    /// Number of earlier runs in the same log.
     pub earlier: usize,
 }
 
 impl Run {
-    /// What was measured, if it is known.
+    /// The operation, if known.
     pub fn operation(&self) -> Option<Operation> {
         self.collective.operation.as_deref()?.parse().ok()
     }
 
-    /// The row with the highest bus bandwidth, and that, in GB/s.
+    /// The row with the highest bus bandwidth, and its value in GB/s.
     pub fn peak(&self) -> Option<(&CollectiveRow, f64)> {
         let rows = self.collective.rows.iter();
         let best = rows.filter_map(|row| Some((row, row.bus_gb_per_second()?)));
         best.max_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
-    /// The average bus bandwidth: what the program says, or as it would have worked it out.
+    /// The average bus bandwidth: as printed by the program, or computed in the same way.
     pub fn average(&self) -> Option<f64> {
         self.collective.average_bus_gb_per_second.or_else(|| {
             let halves: Vec<f64> = self.halves().map(|half| half.bus_gb_per_second).collect();
@@ -49,13 +49,13 @@ impl Run {
         })
     }
 
-    /// Whether it did not come to its end, or computed something wrong.
+    /// Whether it did not run to its end, or had wrong values.
     pub fn has_failed(&self) -> bool {
         let cut_short = !self.is_whole && !self.complaints.is_empty();
         cut_short || self.collective.wrong.is_some_and(|wrong| wrong > 0)
     }
 
-    /// How many ranks are on the host that has the most.
+    /// The number of ranks on the host with the most.
     pub fn ranks_on_a_host(&self) -> u32 {
         let mut hosts: BTreeMap<&str, u32> = BTreeMap::new();
         for gpu in &self.gpus {
@@ -79,8 +79,8 @@ impl Run {
         rows.flat_map(|row| row.out_of_place.iter().chain(&row.in_place))
     }
 
-    /// What follows from the rest, once all is read.
-    pub(super) fn settle(&mut self) {
+    /// Fills in fields that follow from the others.
+    pub(super) fn derive_fields(&mut self) {
         let hosts: BTreeSet<&str> = self.gpus.iter().map(|gpu| gpu.host.as_str()).collect();
         self.collective.hosts = hosts.into_iter().map(str::to_owned).collect();
         if self.collective.ranks.is_none() {
@@ -94,8 +94,8 @@ impl Run {
         }
     }
 
-    /// Older programs do not say what they are. A reduction without a root whose bus bandwidth is 2(n−1)/n of the other
-    /// is an all-reduce.
+    /// Older versions do not print the operation. A reduction without a root whose bus bandwidth is 2(n−1)/n of the
+    /// algorithm bandwidth is an all-reduce.
     fn looks_like_all_reduce(&self) -> bool {
         let Some(ranks) = self.collective.ranks.filter(|ranks| *ranks > 1).map(f64::from) else {
             return false;
@@ -104,19 +104,20 @@ impl Run {
         let reduces = |row: &CollectiveRow| {
             row.root.is_none() && row.reduction.as_deref().is_some_and(|word| word != "none")
         };
-        let fits = |half: &Half| {
+        let has_factor = |half: &Half| {
             let ratio = half.bus_gb_per_second / half.algorithm_gb_per_second;
             (ratio / factor - 1.0).abs() < 0.02
         };
         let largest = self.collective.rows.last();
         largest.is_some_and(|row| {
-            reduces(row) && row.out_of_place.as_ref().or(row.in_place.as_ref()).is_some_and(fits)
+            reduces(row)
+                && row.out_of_place.as_ref().or(row.in_place.as_ref()).is_some_and(has_factor)
         })
     }
 }
 
 impl CollectiveRow {
-    /// The better half's bus bandwidth.
+    /// The better of the two bus bandwidths.
     pub fn bus_gb_per_second(&self) -> Option<f64> {
         let halves = self.out_of_place.iter().chain(&self.in_place);
         halves.map(|half| half.bus_gb_per_second).max_by(f64::total_cmp)

@@ -1,4 +1,4 @@
-//! Lines of the PyTorch script: one JSON object each, among whatever PyTorch says.
+//! Lines of the PyTorch script: one JSON object each, mixed with PyTorch's own output.
 
 use serde::Deserialize;
 
@@ -6,15 +6,15 @@ use super::table::is_sound;
 use super::{Gpu, Run};
 use crate::{CollectiveRow, Half};
 
-/// What a line of the script says.
+/// A line of the script.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "wirelane_torch", rename_all = "snake_case")]
-pub(super) enum Said {
-    /// First: who measures what.
+pub(super) enum ScriptLine {
+    /// The first line: operation, versions and ranks.
     Start(Start),
-    /// A size.
+    /// The result of one size.
     Row(Row),
-    /// All is done.
+    /// The last line.
     End {
         /// GB/s.
         average_bus_gb_per_second: f64,
@@ -56,28 +56,28 @@ pub(super) struct Row {
     wrong: Option<u64>,
 }
 
-/// Whether the line is a script's first.
-pub(super) fn begins(line: &str) -> bool {
-    matches!(Said::parse(line), Some(Said::Start(_)))
+/// Whether it is the first line of the script.
+pub(super) fn is_start(line: &str) -> bool {
+    matches!(ScriptLine::parse(line), Some(ScriptLine::Start(_)))
 }
 
-impl Said {
-    /// Of a line, if it is the script's.
-    pub(super) fn parse(line: &str) -> Option<Said> {
+impl ScriptLine {
+    /// Parses a line; `None` if it is not the script's.
+    pub(super) fn parse(line: &str) -> Option<ScriptLine> {
         let line = line.trim();
         line.starts_with("{\"wirelane_torch\"").then(|| serde_json::from_str(line).ok())?
     }
 
-    pub(super) fn tell(self, run: &mut Run) {
+    pub(super) fn apply(self, run: &mut Run) {
         match self {
-            Said::Start(start) => start.tell(run),
-            Said::Row(row) => {
+            ScriptLine::Start(start) => start.apply(run),
+            ScriptLine::Row(row) => {
                 let rows = &mut run.collective.rows;
                 if rows.len() < MAX_ROWS {
                     rows.push(row.read());
                 }
             }
-            Said::End { average_bus_gb_per_second: average } => {
+            ScriptLine::End { average_bus_gb_per_second: average } => {
                 run.collective.average_bus_gb_per_second = Some(average);
                 run.is_whole = true;
                 let wrong = |half: Option<Half>| half.and_then(|half| half.wrong);
@@ -92,11 +92,11 @@ impl Said {
 }
 
 impl Start {
-    fn tell(self, run: &mut Run) {
+    fn apply(self, run: &mut Run) {
         let nccl =
             self.nccl.filter(|_| self.backend == "nccl").map(|version| format!(", NCCL {version}"));
-        let by = if nccl.is_some() { nccl } else { Some(format!(", {}", self.backend)) };
-        run.collective.tool = format!("PyTorch {}{}", self.torch, by.unwrap_or_default());
+        let backend = if nccl.is_some() { nccl } else { Some(format!(", {}", self.backend)) };
+        run.collective.tool = format!("PyTorch {}{}", self.torch, backend.unwrap_or_default());
         run.collective.operation = Some(self.operation);
         run.collective.ranks = self.ranks.len().try_into().ok();
         run.started = self.started;
@@ -108,7 +108,7 @@ impl Start {
             ..Gpu::default()
         });
         run.gpus = gpus.collect();
-        // gloo moves bytes by TCP and never leaves the host's memory.
+        // gloo uses TCP and host memory.
         if self.backend == "gloo" {
             run.heard.network = Some("Socket".to_owned());
         }

@@ -1,22 +1,22 @@
-//! The table: its header's words say what stands where.
+//! Parses the table: the words of its header identify the columns.
 
 use crate::{CollectiveRow, Half};
 
-/// Columns of a table, as its header names them.
+/// The columns of a table, from its header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Columns {
-    /// Before the results.
-    left: Vec<Left>,
-    /// Results of each half.
+    /// Columns before the results.
+    parameters: Vec<Parameter>,
+    /// Columns of the out-of-place and in-place results.
     halves: Vec<Vec<Measurement>>,
-    /// Words after them: a timestamp has two.
+    /// Number of words after the results: a timestamp has two.
     trailing: usize,
-    /// Version 1 counts milliseconds.
+    /// Version 1 prints milliseconds.
     is_milliseconds: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Left {
+enum Parameter {
     Size,
     Count,
     Type,
@@ -30,18 +30,18 @@ enum Measurement {
     Algorithm,
     Bus,
     Wrong,
-    /// The largest deviation, which older versions tell instead of wrong values.
+    /// The largest deviation, which older versions print instead of wrong values.
     Deviation,
-    /// A result of `-I 1`: known, and not kept.
+    /// A result of `-I 1`: ignored.
     Other,
 }
 
 impl Columns {
-    /// Of a header line.
+    /// Parses a header line.
     pub(super) fn parse(line: &str) -> Option<Columns> {
         let line = line.trim_start().strip_prefix('#')?;
         let mut columns = Columns {
-            left: Vec::new(),
+            parameters: Vec::new(),
             halves: Vec::new(),
             trailing: 0,
             is_milliseconds: line.split_whitespace().next() == Some("bytes"),
@@ -52,27 +52,27 @@ impl Columns {
         let complete = |half: &Vec<Measurement>| {
             half.contains(&Measurement::Time) && half.contains(&Measurement::Bus)
         };
-        let begins = columns.left.first() == Some(&Left::Size);
-        let whole = begins && (1..=2).contains(&columns.halves.len());
-        (whole && columns.halves.iter().all(complete)).then_some(columns)
+        let has_size = columns.parameters.first() == Some(&Parameter::Size);
+        let is_complete = has_size && (1..=2).contains(&columns.halves.len());
+        (is_complete && columns.halves.iter().all(complete)).then_some(columns)
     }
 
-    /// Whether rows tell their largest deviation, and not which values are wrong.
+    /// Whether rows have the largest deviation instead of the number of wrong values.
     pub(super) fn has_deviations(&self) -> bool {
         self.halves.iter().flatten().any(|measurement| *measurement == Measurement::Deviation)
     }
 
     fn add(&mut self, word: &str) -> Option<()> {
-        let left = match word {
-            "size" | "bytes" => Some(Left::Size),
-            "count" | "N" => Some(Left::Count),
-            "type" => Some(Left::Type),
-            "redop" | "op" => Some(Left::Reduction),
-            "root" => Some(Left::Root),
+        let parameter = match word {
+            "size" | "bytes" => Some(Parameter::Size),
+            "count" | "N" => Some(Parameter::Count),
+            "type" => Some(Parameter::Type),
+            "redop" | "op" => Some(Parameter::Reduction),
+            "root" => Some(Parameter::Root),
             _ => None,
         };
-        if let Some(left) = left {
-            self.left.push(left);
+        if let Some(parameter) = parameter {
+            self.parameters.push(parameter);
             return self.halves.is_empty().then_some(());
         }
         let measurement = match word {
@@ -95,7 +95,7 @@ impl Columns {
         Some(())
     }
 
-    /// A row. None: something is between its words, or its end is missing.
+    /// Parses a row. `None`: it is mixed with other output, or truncated.
     pub(super) fn row(&self, line: &str) -> Option<CollectiveRow> {
         let mut words = Words { rest: line };
         let mut row = CollectiveRow {
@@ -107,16 +107,18 @@ impl Columns {
             out_of_place: None,
             in_place: None,
         };
-        for left in &self.left {
-            match left {
-                Left::Size => row.size_bytes = words.next()?.parse().ok()?,
-                Left::Count => row.count = Some(words.next()?.parse().ok()?),
-                Left::Type => row.datatype = Some(name(words.next()?)?),
-                // What has no reduction may have an empty place for it.
-                Left::Reduction => {
+        for parameter in &self.parameters {
+            match parameter {
+                Parameter::Size => row.size_bytes = words.next()?.parse().ok()?,
+                Parameter::Count => row.count = Some(words.next()?.parse().ok()?),
+                Parameter::Type => row.datatype = Some(name(words.next()?)?),
+                // The column may be empty for operations without a reduction.
+                Parameter::Reduction => {
                     row.reduction = words.next_if(|word| name(word).is_some()).map(str::to_owned)
                 }
-                Left::Root => row.root = u32::try_from(words.next()?.parse::<i64>().ok()?).ok(),
+                Parameter::Root => {
+                    row.root = u32::try_from(words.next()?.parse::<i64>().ok()?).ok()
+                }
             }
         }
         self.measurements(words, row)
@@ -124,7 +126,7 @@ impl Columns {
 
     fn measurements(&self, mut words: Words, mut row: CollectiveRow) -> Option<CollectiveRow> {
         let both = self.halves.len() == 2;
-        let blank = both && words.spaces() >= BLANK;
+        let blank = both && words.spaces() >= MIN_BLANK_SPACES;
         for (place, half) in self.halves.iter().enumerate() {
             if place == 0 && blank {
                 continue;
@@ -141,7 +143,7 @@ impl Columns {
         words.next().is_none().then_some(row)
     }
 
-    /// A half; the inner none: its results are no numbers, as of what took no time.
+    /// Parses one half; `Some(None)`: its results are not numbers, as for a time of 0.
     fn half(&self, measurements: &[Measurement], words: &mut Words) -> Option<Option<Half>> {
         let mut half = Half {
             time_us: 0.0,
@@ -168,10 +170,10 @@ impl Columns {
     }
 }
 
-/// Whether results are numbers that a clock can give.
+/// Whether the results are plausible numbers.
 pub(super) fn is_sound(half: &Half) -> bool {
     let measurements = [half.time_us, half.algorithm_gb_per_second, half.bus_gb_per_second];
-    measurements.iter().all(|measurement| (0.0..MAX).contains(measurement))
+    measurements.iter().all(|measurement| (0.0..MAX_VALUE).contains(measurement))
 }
 
 /// A count that may be written `1e+06`.
@@ -180,13 +182,13 @@ pub(super) fn count(word: &str) -> Option<u64> {
     (number.is_finite() && number >= 0.0).then_some(number as u64)
 }
 
-/// A word that is no number.
+/// A word that is not a number.
 fn name(word: &str) -> Option<String> {
-    let fits = word.len() <= LONGEST_NAME && word.parse::<f64>().is_err();
+    let fits = word.len() <= MAX_NAME_BYTES && word.parse::<f64>().is_err();
     fits.then(|| word.to_owned())
 }
 
-/// Words one by one, and the spaces between.
+/// Words of a line, and the spaces between them.
 #[derive(Clone, Copy)]
 struct Words<'l> {
     rest: &'l str,
@@ -201,9 +203,9 @@ impl<'l> Words<'l> {
         (!word.is_empty()).then_some(word)
     }
 
-    fn next_if(&mut self, is_meant: impl Fn(&str) -> bool) -> Option<&'l str> {
+    fn next_if(&mut self, predicate: impl Fn(&str) -> bool) -> Option<&'l str> {
         let mut ahead = *self;
-        let word = ahead.next().filter(|word| is_meant(word))?;
+        let word = ahead.next().filter(|word| predicate(word))?;
         *self = ahead;
         Some(word)
     }
@@ -213,11 +215,11 @@ impl<'l> Words<'l> {
     }
 }
 
-/// An empty half is thirty-two spaces; between two columns there are ten at most.
-const BLANK: usize = 24;
-const LONGEST_NAME: usize = 32;
-/// No clock and no link gives more.
-const MAX: f64 = 1e15;
+/// An empty half is 32 spaces; between two columns there are at most 10.
+const MIN_BLANK_SPACES: usize = 24;
+const MAX_NAME_BYTES: usize = 32;
+/// The largest plausible value.
+const MAX_VALUE: f64 = 1e15;
 
 #[cfg(test)]
 mod tests {
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_in_scientific_notation() {
+    fn scientific_notation_is_read() {
         let row = columns(NEW).row(" 17179869184    4294967296     float     sum      -1  1.2e+07  1431.7    2684   1e+06  1.1e+07    1562    2928       0");
         let row = row.expect("a row");
         let (out, inside) = (row.out_of_place.expect("there"), row.in_place.expect("there"));
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_has_the_in_place_half_alone() {
+    fn a_replay_has_only_the_in_place_half() {
         let line = format!(
             "     1048576        262144     float     sum      -1{}     7.05  148.71  223.07       0",
             " ".repeat(32)
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_took_no_time_has_no_measurements() {
+    fn a_time_of_zero_gives_no_results() {
         let row = columns(NEW).row("           0             0     float     sum      -1     0.00     nan     nan       0     0.00    -nan     inf       0");
         let row = row.expect("a row");
         assert_eq!((row.size_bytes, row.out_of_place, row.in_place), (0, None, None));

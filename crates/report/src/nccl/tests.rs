@@ -41,7 +41,7 @@ fn real_tables_of_two_versions_are_read() {
 }
 
 #[test]
-fn what_was_not_checked_is_not_known_to_be_right() {
+fn without_checks_the_number_of_wrong_values_is_unknown() {
     for text in [output!("v2.13.8-nocheck.log"), output!("v2.19.6-nocheck.log")] {
         let run = well_read(text);
         assert_eq!((run.collective.rows.len(), run.collective.wrong), (7, None));
@@ -50,7 +50,7 @@ fn what_was_not_checked_is_not_known_to_be_right() {
 }
 
 #[test]
-fn a_real_run_that_could_not_start_says_why() {
+fn a_real_run_that_could_not_start_has_its_reason() {
     let run = read(output!("v2.19.6-fail.log")).expect("it is read");
     assert!(run.has_failed() && run.collective.rows.is_empty());
     assert!(run.complaints[0].starts_with("Invalid number of GPUs: 2 requested"), "{run:?}");
@@ -73,7 +73,7 @@ fn real_json_is_read_and_secrets_are_not_kept() {
 }
 
 #[test]
-fn odd_values_in_json_are_understood() {
+fn odd_values_in_json_are_read() {
     let text = output!("v2.19.6.json")
         .replacen("\"bus_bw\": 0.0", "\"bus_bw\": \"nan\"", 1)
         .replacen("\"nwrong\": 0.0", "\"nwrong\": null", 6)
@@ -96,14 +96,14 @@ fn json_that_is_cut_off_is_refused() {
     let text = output!("v2.19.6.json");
     for end in [40, 600, 1200, text.len() - 1] {
         let why = read(&text[..end]).expect_err("it is cut");
-        assert!(why.contains("cut off") && why.contains("give the log"), "{end}: {why}");
+        assert!(why.contains("cut off") && why.contains("pass the log"), "{end}: {why}");
     }
     assert!(read("{\n\"format\": \"something else\"\n}").is_err());
 }
 
 /// Two nodes with two GPUs each and two 40 Gb/s ports of a ConnectX-3.
 #[test]
-fn the_measurements_of_the_40g_cluster_come_out() {
+fn the_results_of_the_40g_cluster_are_read() {
     let run = well_read(output!("sample-2x2-dual-40g.log"));
     let bus = bus(&run);
     assert_eq!(bus.len(), 11);
@@ -118,7 +118,7 @@ fn the_measurements_of_the_40g_cluster_come_out() {
 }
 
 #[test]
-fn the_first_version_counts_milliseconds() {
+fn milliseconds_of_the_first_version_are_converted() {
     let run = well_read(output!("sample-v1-all_reduce.log"));
     assert_eq!(run.collective.rows.len(), 3);
     assert_eq!(run.collective.rows[2].out_of_place.map(|half| half.time_us), Some(1864.0));
@@ -138,7 +138,7 @@ fn tables_without_reduction_and_root_are_read() {
 }
 
 #[test]
-fn scientific_notation_timestamps_and_measurements_of_iterations_are_read() {
+fn scientific_notation_timestamps_and_iterations_are_read() {
     let run = well_read(output!("sample-scientific-timestamps.log"));
     assert_eq!(run.collective.rows[2].in_place.map(|half| half.time_us), Some(3.8e8));
     assert_eq!(run.collective.rows.len(), 3);
@@ -147,7 +147,7 @@ fn scientific_notation_timestamps_and_measurements_of_iterations_are_read() {
 }
 
 #[test]
-fn a_log_of_mpirun_tells_what_nccl_used() {
+fn nccls_transports_are_read_from_a_log_of_mpirun() {
     let run = read(output!("sample-mpirun-debug.log")).expect("it is read");
     // The first row has one of NCCL's lines in its middle.
     assert_eq!((run.collective.rows.len(), run.doubts.len()), (10, 1));
@@ -161,7 +161,7 @@ fn a_log_of_mpirun_tells_what_nccl_used() {
 }
 
 #[test]
-fn a_run_that_failed_keeps_what_it_measured_and_what_was_said() {
+fn a_failed_run_keeps_its_results_and_errors() {
     let run = read(output!("sample-failed.log")).expect("it is read");
     assert!(run.has_failed() && !run.is_whole);
     assert_eq!(run.collective.rows.len(), 2);
@@ -171,7 +171,7 @@ fn a_run_that_failed_keeps_what_it_measured_and_what_was_said() {
 
 /// Wherever a log is cut, what is read is a beginning of what stands there, and the cut is told.
 #[test]
-fn a_log_that_is_cut_is_read_as_far_as_sure() {
+fn a_truncated_log_is_read_up_to_the_last_whole_row() {
     let whole = output!("sample-2x2-dual-40g.log");
     let all = bus(&well_read(whole));
     let average = whole.find(": 3.27").expect("there") + ": 3.27".len();
@@ -189,7 +189,7 @@ fn a_log_that_is_cut_is_read_as_far_as_sure() {
 }
 
 #[test]
-fn of_several_runs_the_last_is_read() {
+fn the_last_of_several_runs_is_read() {
     let both = format!("{}{}", output!("v2.19.6-check.log"), output!("sample-2x2-dual-40g.log"));
     let run = well_read(&both);
     assert_eq!((run.average(), run.earlier), (Some(3.27), 1));
@@ -197,7 +197,7 @@ fn of_several_runs_the_last_is_read() {
 }
 
 #[test]
-fn a_run_that_failed_before_is_not_this_one() {
+fn errors_of_an_earlier_run_are_ignored() {
     let both = format!("{}\n{}", output!("v2.19.6-fail.log"), output!("v2.19.6-check.log"));
     assert_eq!(well_read(&both).earlier, 1);
     let twice = output!("torch-1.13-gloo.log").repeat(2);
@@ -212,14 +212,14 @@ fn wrong_values_are_a_failure() {
 }
 
 #[test]
-fn what_is_no_output_is_refused() {
+fn other_text_is_refused() {
     for text in ["", "  \n", "hello\nworld\n", "BW average 4555 MB/sec", "# Using devices\n"] {
         assert!(read(text).is_err(), "{text:?}");
     }
 }
 
 #[test]
-fn what_pytorch_measured_is_read() {
+fn output_of_the_pytorch_script_is_read() {
     let run = well_read(output!("torch-1.13-gloo.log"));
     assert_eq!(run.collective.tool, "PyTorch 1.13.0a0, gloo");
     assert_eq!((run.operation(), run.collective.ranks), (Some(Operation::AllReduce), Some(2)));

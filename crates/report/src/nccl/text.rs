@@ -1,4 +1,4 @@
-//! A log, line by line.
+//! Parses a log, line by line.
 
 use super::footer::Footer;
 use super::line;
@@ -12,7 +12,7 @@ pub(super) fn read(text: &str) -> Result<Run, String> {
     let mut reader = Reader::default();
     let mut lines = text.split('\n').peekable();
     while let Some(raw) = lines.next() {
-        // What is not ended by a newline may be cut within a number.
+        // A line without a newline may be cut within a number.
         reader.is_cut = lines.peek().is_none();
         reader.add(&line::plain(raw));
     }
@@ -23,32 +23,32 @@ pub(super) fn read(text: &str) -> Result<Run, String> {
 struct Reader {
     run: Run,
     columns: Option<Columns>,
-    /// Rows that other output broke.
+    /// Rows with other output in between.
     broken: usize,
-    /// Rows beyond what is kept.
+    /// Rows over the limit.
     beyond: usize,
-    /// Halves without results.
+    /// Rows without results.
     empty: usize,
-    /// What the head says will be measured at most.
+    /// The largest size, from the header.
     max_bytes: Option<u64>,
-    /// Runs before this one.
+    /// Number of earlier runs.
     earlier: usize,
-    /// The head of a run has been seen.
-    is_begun: bool,
-    /// The line is the last, and not ended.
+    /// The header of a run has been read.
+    has_header: bool,
+    /// This is the last line, without a newline.
     is_cut: bool,
 }
 
 impl Reader {
     fn add(&mut self, line: &str) {
-        if self.begins_another(line) {
+        if self.starts_another_run(line) {
             self.earlier += 1;
             let (earlier, is_cut) = (self.earlier, self.is_cut);
             *self = Reader { earlier, is_cut, ..Reader::default() };
         }
-        self.is_begun |= line.starts_with(DEVICES) || script::begins(line);
-        if let Some(said) = script::Said::parse(line) {
-            said.tell(&mut self.run);
+        self.has_header |= line.starts_with(DEVICES) || script::is_start(line);
+        if let Some(script_line) = script::ScriptLine::parse(line) {
+            script_line.apply(&mut self.run);
         } else if let Some(columns) = Columns::parse(line) {
             self.columns = Some(columns);
         } else if let Some(gpu) = Gpu::parse(line) {
@@ -62,11 +62,11 @@ impl Reader {
         }
     }
 
-    /// A head when there was one before.
-    fn begins_another(&self, line: &str) -> bool {
+    /// Whether a header follows an earlier one.
+    fn starts_another_run(&self, line: &str) -> bool {
         let heads = ["# nccl-tests version", "# nThread ", "# NCCL Tests compiled", DEVICES];
-        let begins = heads.iter().any(|head| line.starts_with(head)) || script::begins(line);
-        begins && self.is_begun
+        let is_start = heads.iter().any(|head| line.starts_with(head)) || script::is_start(line);
+        is_start && self.has_header
     }
 
     fn add_gpu(&mut self, gpu: Gpu) {
@@ -84,13 +84,13 @@ impl Reader {
                 self.run.collective.average_bus_gb_per_second = Some(average);
                 self.run.is_whole = true;
                 if enough == Some(false) {
-                    self.complain("the average is below what NCCL_TESTS_MIN_BW asks (FAILED)");
+                    self.complain("the average is below NCCL_TESTS_MIN_BW (FAILED)");
                 }
             }
         }
     }
 
-    /// The footer says `0 OK` also where nothing was checked.
+    /// Whether values were checked: the footer has `0 OK` also without checks.
     fn is_checked(&self) -> bool {
         let rows = &self.run.collective.rows;
         let halves = || rows.iter().flat_map(|row| row.out_of_place.iter().chain(&row.in_place));
@@ -99,7 +99,7 @@ impl Reader {
             || self.columns.as_ref().is_some_and(Columns::has_deviations)
     }
 
-    /// Whether it is a row, sound or not.
+    /// Adds a row. Returns whether the line is one, valid or not.
     fn add_row(&mut self, line: &str) -> bool {
         let Some(columns) = &self.columns else { return false };
         let first = line.split_whitespace().next().unwrap_or_default();
@@ -116,12 +116,12 @@ impl Reader {
                 self.run.collective.rows.push(row);
             }
         }
-        // What NCCL said in the middle of a row is still said.
+        // NCCL's lines within a row are parsed too.
         self.run.heard.add(line);
         true
     }
 
-    /// Who measures, what, and how far.
+    /// The program, operation and largest size.
     fn add_head(&mut self, line: &str) {
         let collective = &mut self.run.collective;
         if let Some(version) = line.strip_prefix("# nccl-tests version ") {
@@ -129,14 +129,14 @@ impl Reader {
         }
         if let Some(head) = line.strip_prefix("# nThread ") {
             let mut words = head.split_whitespace();
-            let most = words.find(|word| *word == "maxBytes").and_then(|_| words.next());
-            self.max_bytes = most.and_then(|bytes| bytes.parse().ok());
+            let max = words.find(|word| *word == "maxBytes").and_then(|_| words.next());
+            self.max_bytes = max.and_then(|bytes| bytes.parse().ok());
         }
         if let Some(bytes) = line.strip_prefix("# Reducing maxBytes to ") {
             self.max_bytes = bytes.split_whitespace().next().and_then(|bytes| bytes.parse().ok());
         }
         if collective.operation.is_none() {
-            // The head of newer versions names it, and so does the command where a script echoes it.
+            // It is in the header of newer versions, and in the command line if a script echoes it.
             let operation = line.split_whitespace().find_map(|word| {
                 let program = word.rsplit('/').next().unwrap_or_default();
                 ALL.iter().find(|operation| operation.program() == program)
@@ -152,7 +152,7 @@ impl Reader {
     }
 
     fn complain(&mut self, line: &str) {
-        let line: String = line.chars().take(LONGEST_COMPLAINT).collect();
+        let line: String = line.chars().take(MAX_COMPLAINT_CHARS).collect();
         let complaints = &mut self.run.complaints;
         if complaints.len() < MAX_COMPLAINTS && !complaints.contains(&line) {
             complaints.push(line);
@@ -167,12 +167,12 @@ impl Reader {
                     || !self.run.gpus.is_empty()
                     || self.run.collective.ranks.is_some()
                 {
-                    true => "it ends before the first row of the table".to_owned(),
+                    true => "the log ends before the first row of the table".to_owned(),
                     false => NO_TABLE.to_owned(),
                 },
             );
         }
-        self.doubt();
+        self.add_doubts();
         let mut run = self.run;
         run.earlier = self.earlier;
         if run.collective.tool.is_empty() {
@@ -183,20 +183,23 @@ impl Reader {
         {
             run.collective.tool = format!("{}, NCCL {version}", run.collective.tool);
         }
-        run.settle();
+        run.derive_fields();
         Ok(run)
     }
 
-    /// What could not be read for sure.
-    fn doubt(&mut self) {
+    /// Lists what could not be read reliably.
+    fn add_doubts(&mut self) {
         let rows = &self.run.collective.rows;
         let doubts = &mut self.run.doubts;
         if self.broken > 0 {
-            doubts.push(format!("{} of the table could not be read: other output is between their words, or they are cut", lines(self.broken)));
+            doubts.push(format!(
+                "{} of the table could not be read: mixed with other output, or truncated",
+                lines(self.broken)
+            ));
         }
         if self.beyond > 0 {
             doubts.push(format!(
-                "only the first {MAX_ROWS} rows are kept of {}",
+                "only the first {MAX_ROWS} of {} rows are used",
                 MAX_ROWS + self.beyond
             ));
         }
@@ -206,11 +209,11 @@ impl Reader {
         if !self.run.is_whole && !rows.is_empty() {
             let largest = rows.iter().map(|row| row.size_bytes).max().unwrap_or_default();
             let of = match self.max_bytes {
-                Some(most) if most > largest => format!(" of {most}"),
+                Some(max) if max > largest => format!(" of {max}"),
                 _ => String::new(),
             };
             doubts.push(format!(
-                "the end is missing: sizes up to {largest}{of} bytes are there, and no average"
+                "the log is truncated: it has sizes up to {largest}{of} bytes, and no average"
             ));
         }
     }
@@ -220,7 +223,7 @@ fn lines(count: usize) -> String {
     if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
 }
 
-/// `2.19.6 nccl-headers=22803 nccl-library=22803` for people.
+/// `2.19.6 nccl-headers=22803 nccl-library=22803` as a name.
 fn tool(version: &str) -> String {
     let mut words = version.split_whitespace();
     let tests = words.next().unwrap_or_default();
@@ -231,13 +234,13 @@ fn tool(version: &str) -> String {
     }
 }
 
-/// NCCL_VERSION_CODE: 22803 is 2.28.3; before 2.9 it had a digit less.
+/// NCCL_VERSION_CODE: 22803 is 2.28.3; before 2.9 it had one digit less.
 pub(super) fn nccl_version(code: u32) -> String {
     let step = if code < 10_000 { 1_000 } else { 10_000 };
     format!("{}.{}.{}", code / step, code % step / 100, code % 100)
 }
 
-/// Words of lines that tell of a failure. `wirelane explain` knows more of them.
+/// Parts of lines that report a failure. `wirelane explain` knows more.
 const COMPLAINTS: &[&str] = &[
     "NCCL WARN",
     "Test NCCL failure",
@@ -262,12 +265,12 @@ const COMPLAINTS: &[&str] = &[
     "ncclUnhandledCudaError",
 ];
 
-/// What every version begins its list of GPUs with.
+/// The start of the list of GPUs in every version.
 const DEVICES: &str = "# Using devices";
 
-const NO_TABLE: &str = "there is no table of nccl-tests in it, nor lines of `wirelane bench torch`, nor a failure of either; \
-     give the whole output of all_reduce_perf, or what it wrote with -J";
+const NO_TABLE: &str = "no table of nccl-tests, no lines of `wirelane bench torch`, and no failure of either; \
+     pass the whole output of all_reduce_perf, or the JSON file of -J";
 const MAX_GPUS: usize = 65_536;
 const MAX_ROWS: usize = 10_000;
 const MAX_COMPLAINTS: usize = 64;
-const LONGEST_COMPLAINT: usize = 400;
+const MAX_COMPLAINT_CHARS: usize = 400;

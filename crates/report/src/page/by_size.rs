@@ -1,4 +1,4 @@
-//! Bandwidth, message rate, latency and CPU time by size; of one size, by path.
+//! Bandwidth, message rate, latency and CPU time by size, or by path if there is only one size.
 
 use super::group::{Group, groups, is_sweep};
 use super::markup::Markup;
@@ -7,27 +7,28 @@ use super::plot::{Axis, Bar, Bars, Caption, Lines, Mark, Rule, SERIES, Scale, Se
 use crate::number;
 use crate::{Document, Point, RunKind, trend};
 
-/// All of them that the document has results for. Lines of a baseline lie behind its own.
+/// All plots that the document has results for. Lines of a baseline are drawn behind.
 pub(super) fn plots(document: &Document, baseline: Option<&Document>) -> Markup {
     let mut plots = Markup::default();
     for measure in [&BANDWIDTH, &RATE, &LATENCY, &CPU] {
         let points = document.points.iter().filter(|point| measure.of(point).is_some());
-        let plot = Plot { groups: groups(points), measure, should: should_give(document, measure) };
+        let plot =
+            Plot { groups: groups(points), measure, expected: expected_gbps(document, measure) };
         plots.append(plot.render(document, baseline));
     }
     plots
 }
 
-/// What the path should give, where it is bandwidth that is plotted.
-fn should_give(document: &Document, measure: &Measure) -> Option<f64> {
-    let should = document.verdict.as_ref()?.should_give_gbps?;
-    (measure.plot == BANDWIDTH.plot && should.is_finite() && should > 0.0).then_some(should)
+/// The expected bandwidth, for the bandwidth plot.
+fn expected_gbps(document: &Document, measure: &Measure) -> Option<f64> {
+    let expected = document.verdict.as_ref()?.should_give_gbps?;
+    (measure.plot == BANDWIDTH.plot && expected.is_finite() && expected > 0.0).then_some(expected)
 }
 
 struct Plot<'a> {
     groups: Vec<Group<'a>>,
     measure: &'a Measure,
-    should: Option<f64>,
+    expected: Option<f64>,
 }
 
 impl Plot<'_> {
@@ -36,7 +37,7 @@ impl Plot<'_> {
         let is_rate = self.measure.plot == RATE.plot;
         match (is_sweep(&self.groups), self.groups.len()) {
             (true, _) => self.lines(baseline).render(),
-            // A rate by path says what the bandwidth by path has said.
+            // The rate by path repeats the bandwidth by path.
             (false, 2..=MAX_BARS) if !is_rate || document.kind == RunKind::Rate => {
                 self.bars().render()
             }
@@ -51,11 +52,11 @@ impl Plot<'_> {
             ([group], "latency") => quantiles(group),
             (groups, _) => groups.iter().map(series).collect(),
         };
-        let past: Vec<Series> = baseline.into_iter().flat_map(|past| self.past(past)).collect();
-        let places = || series.iter().chain(&past).flat_map(|series| &series.line);
-        let scale = measure.scale(places().map(|(_, y)| *y).chain(self.should));
-        let rule =
-            |gbps: f64| Rule { y: gbps, label: format!("should give {}", number::rate(gbps)) };
+        let baseline: Vec<Series> =
+            baseline.into_iter().flat_map(|baseline| self.baseline(baseline)).collect();
+        let places = || series.iter().chain(&baseline).flat_map(|series| &series.line);
+        let scale = measure.scale(places().map(|(_, y)| *y).chain(self.expected));
+        let rule = |gbps: f64| Rule { y: gbps, label: format!("expected {}", number::rate(gbps)) };
         Lines {
             caption: self.caption(),
             x: Axis {
@@ -64,14 +65,14 @@ impl Plot<'_> {
                 show: number::short_size,
             },
             y: Axis { label: measure.axis, scale, show: measure.tick },
-            rules: self.should.into_iter().map(rule).collect(),
+            rules: self.expected.into_iter().map(rule).collect(),
             series,
-            past,
+            baseline,
         }
     }
 
     /// The baseline's lines of the paths that are drawn.
-    fn past(&self, baseline: &Document) -> Vec<Series> {
+    fn baseline(&self, baseline: &Document) -> Vec<Series> {
         let of = |group: &Group<'_>| {
             let how = trend::how(group.points.first()?);
             let points = baseline.points.iter().filter(|point| self.measure.of(point).is_some());
@@ -87,9 +88,9 @@ impl Plot<'_> {
             let value =
                 group.points.first().and_then(|point| self.measure.of(point)).unwrap_or(0.0);
             let (name, tone) = (group.name.clone(), Tone::Series(number));
-            Bar { name, value, told: (self.measure.show)(value), tone }
+            Bar { name, value, value_text: (self.measure.show)(value), tone }
         };
-        let rule = self.should.map(|gbps| (gbps, format!("should give {}", number::rate(gbps))));
+        let rule = self.expected.map(|gbps| (gbps, format!("expected {}", number::rate(gbps))));
         Bars {
             caption: self.caption(),
             bars: self.groups.iter().enumerate().map(bar).collect(),
@@ -97,7 +98,7 @@ impl Plot<'_> {
         }
     }
 
-    /// What the plot shows, with the best of it.
+    /// The title, and the best value.
     fn caption(&self) -> Caption {
         let Plot { groups, measure, .. } = self;
         let all =
@@ -112,17 +113,17 @@ impl Plot<'_> {
         let mut about = String::new();
         if let Some((group, point, measurement)) = best {
             about = format!(
-                "At best {} at {}",
+                "Best: {} at {}",
                 (measure.show)(measurement),
                 number::size(point.size_bytes)
             );
             if groups.len() > 1 {
                 about += &format!(" ({})", group.name);
             }
-            if let Some(should) = self.should {
+            if let Some(expected) = self.expected {
                 about += &format!(
-                    ", {} of what the path should give",
-                    number::percent(measurement / should)
+                    ", {} of the expected bandwidth",
+                    number::percent(measurement / expected)
                 );
             }
             about.push('.');
@@ -137,19 +138,20 @@ impl Plot<'_> {
 }
 
 fn line(name: String, points: &[&Point], measure: &Measure) -> Series {
-    let told = |size: u64, y: f64| format!("{name}, {}: {}", number::size(size), (measure.show)(y));
+    let tooltip =
+        |size: u64, y: f64| format!("{name}, {}: {}", number::size(size), (measure.show)(y));
     let mark = |point: &&Point| {
         let y = measure.of(point)?;
-        Some(Mark { x: point.size_bytes as f64, y, told: told(point.size_bytes, y) })
+        Some(Mark { x: point.size_bytes as f64, y, tooltip: tooltip(point.size_bytes, y) })
     };
     let marks = points.iter().filter_map(mark).collect();
     Series::through(name, marks)
 }
 
-/// Its name, and how it is read.
+/// Its name and accessor.
 type Quantile = (&'static str, fn(&Point) -> Option<u64>);
 
-/// Of one path the slowest ones too.
+/// For a single path: p50, p99 and p99.9.
 fn quantiles(group: &Group<'_>) -> Vec<Series> {
     let known: [Quantile; 3] = [
         ("p50", |point| Some(point.latency.as_ref()?.p50_ns)),
@@ -159,8 +161,9 @@ fn quantiles(group: &Group<'_>) -> Vec<Series> {
     let series = |(name, measurement): &Quantile| {
         let mark = |point: &&Point| {
             let y = measurement(point)? as f64;
-            let told = format!("{}, {name}: {}", number::size(point.size_bytes), number::time(y));
-            Some(Mark { x: point.size_bytes as f64, y, told })
+            let tooltip =
+                format!("{}, {name}: {}", number::size(point.size_bytes), number::time(y));
+            Some(Mark { x: point.size_bytes as f64, y, tooltip })
         };
         Series::through((*name).to_owned(), group.points.iter().filter_map(mark).collect())
     };

@@ -1,4 +1,4 @@
-//! What nccl-tests and PyTorch measured: bus bandwidth by size, against the link.
+//! Results of nccl-tests and PyTorch: bus bandwidth by size, and the link rate.
 
 use super::markup::Markup;
 use super::plot::{Axis, Caption, Lines, Mark, Rule, Scale, Series};
@@ -18,7 +18,7 @@ pub(super) fn plot(document: &Document) -> Markup {
     let places = || series.iter().flat_map(|series| &series.line);
     let link = run.link_gbps.map(|gbps| gbps / 8.0).filter(|link| *link > 0.0 && link.is_finite());
     let rules =
-        link.into_iter().map(|link| Rule { y: link, label: format!("link {}", shown(link)) });
+        link.into_iter().map(|link| Rule { y: link, label: format!("link {}", gigabytes(link)) });
     Lines {
         caption: caption(run, places().map(|(_, y)| *y).fold(0.0, f64::max)),
         x: Axis {
@@ -31,7 +31,7 @@ pub(super) fn plot(document: &Document) -> Markup {
             scale: Scale::from_zero(places().map(|(_, y)| *y).chain(link)),
             show: number::significant,
         },
-        past: Vec::new(),
+        baseline: Vec::new(),
         rules: rules.collect(),
         series,
     }
@@ -41,26 +41,26 @@ pub(super) fn plot(document: &Document) -> Markup {
 fn series(run: &Collective, name: &str, half: fn(&CollectiveRow) -> Option<Half>) -> Series {
     let mark = |row: &CollectiveRow| {
         let y = half(row)?.bus_gb_per_second;
-        let told = format!("{}, {name}: {}", number::size(row.size_bytes), shown(y));
-        Some(Mark { x: row.size_bytes as f64, y, told })
+        let tooltip = format!("{}, {name}: {}", number::size(row.size_bytes), gigabytes(y));
+        Some(Mark { x: row.size_bytes as f64, y, tooltip })
             .filter(|mark| mark.x > 0.0 && y.is_finite())
     };
     Series::through(name.to_owned(), run.rows.iter().filter_map(mark).collect())
 }
 
 fn caption(run: &Collective, best: f64) -> Caption {
-    let mut about = format!("At best {}", shown(best));
+    let mut about = format!("Best: {}", gigabytes(best));
     if let Some(average) = run.average_bus_gb_per_second {
-        about += &format!(", {} on the average of all sizes", shown(average));
+        about += &format!(", average of all sizes {}", gigabytes(average));
     }
     if let Some(efficiency) = run.efficiency {
-        about += &format!("; {} of the link is used", number::percent(efficiency));
+        about += &format!("; {} of the link rate", number::percent(efficiency));
     }
     about.push('.');
     let operation = run.operation.as_deref().unwrap_or("collective operation");
     Caption { plot: "collective", title: format!("Bus bandwidth of {operation} by size"), about }
 }
 
-fn shown(gigabytes: f64) -> String {
-    format!("{} GB/s", number::significant(gigabytes))
+fn gigabytes(value: f64) -> String {
+    format!("{} GB/s", number::significant(value))
 }

@@ -1,4 +1,4 @@
-//! Runs against a baseline, and over time.
+//! Runs compared with a baseline, and over time.
 
 use super::markup::Markup;
 use super::plot::{
@@ -8,7 +8,7 @@ use crate::Document;
 use crate::number;
 use crate::trend::{self, Change, Measurement};
 
-/// Each result beside that of the baseline.
+/// Each result compared with the baseline.
 pub(super) fn baseline(document: &Document, baseline: &Document) -> Markup {
     let changes = trend::changes(document, baseline);
     if changes.is_empty() {
@@ -16,7 +16,7 @@ pub(super) fn baseline(document: &Document, baseline: &Document) -> Markup {
     }
     let worse = changes.iter().filter(|change| change.worse_by() > NOTABLE).count();
     let mut about = match worse {
-        0 => format!("None of {} results is notably worse", changes.len()),
+        0 => format!("No notable regression in {} results", changes.len()),
         _ => format!(
             "{worse} of {} results are worse by more than {}",
             changes.len(),
@@ -25,14 +25,15 @@ pub(super) fn baseline(document: &Document, baseline: &Document) -> Markup {
     };
     about += &format!(" than on {} ({}).", baseline.when, baseline.host);
     if changes.len() > MAX_BARS {
-        about += &format!(" The {MAX_BARS} that changed most are drawn.");
+        about += &format!(" The {MAX_BARS} largest changes are drawn.");
     }
     let mut drawn: Vec<(usize, &Change)> = changes.iter().enumerate().collect();
-    drawn.sort_by(|one, other| other.1.part().abs().total_cmp(&one.1.part().abs()));
+    drawn.sort_by(|one, other| other.1.ratio().abs().total_cmp(&one.1.ratio().abs()));
     drawn.truncate(MAX_BARS);
     drawn.sort_by_key(|(place, _)| *place);
     let bars = drawn.into_iter().map(|(_, change)| bar(change)).collect();
-    let caption = Caption { plot: "baseline", title: "Against the baseline".to_owned(), about };
+    let caption =
+        Caption { plot: "baseline", title: "Compared with the baseline".to_owned(), about };
     Bars { caption, bars, rule: None }.render()
 }
 
@@ -41,34 +42,34 @@ fn bar(change: &Change) -> Bar {
     let (tone, word) = match change.worse_by() {
         worse if worse > NOTABLE => (Tone::Bad, "worse"),
         worse if worse < -NOTABLE => (Tone::Good, "better"),
-        _ => (Tone::Quiet, "as before"),
+        _ => (Tone::Quiet, "unchanged"),
     };
-    let told = format!("{} {word}", number::change(change.part()));
+    let value_text = format!("{} {word}", number::change(change.ratio()));
     let name = format!(
         "{}: {} → {}",
         measurement.what,
-        measurement.unit.shown(*before),
-        measurement.unit.shown(measurement.value)
+        measurement.unit.format(*before),
+        measurement.unit.format(measurement.value)
     );
-    // A bar that left the others no room would hide them.
-    Bar { name, value: change.part().clamp(-1.0, 1.0), told, tone }
+    // Clamped, so that one bar does not make the others invisible.
+    Bar { name, value: change.ratio().clamp(-1.0, 1.0), value_text, tone }
 }
 
-/// Results that several documents have, from run to run, as percent of the first run.
+/// Results that several documents share, from run to run, as percent of the first run.
 pub(super) fn history(documents: &[Document]) -> Markup {
     let mut runs: Vec<&Document> = documents.iter().collect();
     runs.sort_by(|one, other| one.when.cmp(&other.when));
     let measurements: Vec<Vec<Measurement>> =
         runs.iter().map(|run| trend::measurements(run)).collect();
     let first = measurements.first().map_or(&[][..], Vec::as_slice);
-    let again = |measurement: &&Measurement| {
+    let repeated = |measurement: &&Measurement| {
         measurements.iter().skip(1).flatten().any(|other| other.is_like(measurement))
     };
-    let again: Vec<&Measurement> = first.iter().filter(again).collect();
+    let repeated: Vec<&Measurement> = first.iter().filter(repeated).collect();
     let series = |measurement: &&&Measurement| {
         Series::through(measurement.what.clone(), marks(measurement, &measurements, &runs))
     };
-    let series: Vec<Series> = evenly(&again, SERIES).iter().map(series).collect();
+    let series: Vec<Series> = evenly(&repeated, SERIES).iter().map(series).collect();
     let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Markup::default() };
     if series.is_empty() {
         return Markup::default();
@@ -92,7 +93,7 @@ pub(super) fn history(documents: &[Document]) -> Markup {
             show: number::significant,
         },
         series,
-        past: Vec::new(),
+        baseline: Vec::new(),
         rules: vec![Rule { y: 100.0, label: String::new() }],
     }
     .render()
@@ -103,19 +104,19 @@ fn marks(
     measurements: &[Vec<Measurement>],
     runs: &[&Document],
 ) -> Vec<Mark> {
-    let alike = |all: &Vec<Measurement>| {
+    let same = |all: &Vec<Measurement>| {
         all.iter().find(|other| other.is_like(measurement)).map(|other| other.value)
     };
-    let values = measurements.iter().map(alike).enumerate();
+    let values = measurements.iter().map(same).enumerate();
     let mark = |(run, value): (usize, Option<f64>)| {
         let value = value?;
-        let told =
-            format!("{}, {}: {}", runs[run].when, measurement.what, measurement.unit.shown(value));
-        Some(Mark { x: run as f64 + 1.0, y: value / measurement.value * 100.0, told })
+        let tooltip =
+            format!("{}, {}: {}", runs[run].when, measurement.what, measurement.unit.format(value));
+        Some(Mark { x: run as f64 + 1.0, y: value / measurement.value * 100.0, tooltip })
     };
     values.filter_map(mark).collect()
 }
 
-/// A change that is worth a colour.
+/// A change above this ratio is coloured.
 const NOTABLE: f64 = 0.05;
 const MAX_BARS: usize = 8;

@@ -1,4 +1,4 @@
-//! The distribution of latencies: how long the slowest of N operations took.
+//! The distribution of latencies: the time of the slowest of N operations.
 
 use super::group::{groups, is_sweep};
 use super::markup::Markup;
@@ -16,8 +16,10 @@ pub(super) fn plot(document: &Document) -> Markup {
     };
     let latency = timed(|test| test == Test::Latency);
     let (points, title) = match latency.is_empty() {
-        false => (latency, "How latency is distributed"),
-        true => (timed(|test| test != Test::Latency), "How long operations took, many in flight"),
+        false => (latency, "Latency distribution"),
+        true => {
+            (timed(|test| test != Test::Latency), "Latency distribution, many operations in flight")
+        }
     };
     match points.is_empty() {
         true => Markup::default(),
@@ -52,18 +54,18 @@ fn lines(points: &[&Point], title: &str) -> Lines {
     Lines {
         caption: caption(title, &drawn, named.len()),
         x: Axis {
-            label: "the slowest one of so many operations",
+            label: "slowest of this many operations",
             scale: Scale::powers_of_ten(places().map(|(x, _)| *x).chain([1.0])),
-            show: |number| format!("1 in {}", number::many(number)),
+            show: |number| format!("1 in {}", number::count(number)),
         },
-        y: Axis { label: "took", scale, show: number::time },
-        past: Vec::new(),
+        y: Axis { label: "latency", scale, show: number::time },
+        baseline: Vec::new(),
         rules: Vec::new(),
         series,
     }
 }
 
-/// From the steps of a histogram: as many operations as have not ended within a step are slower.
+/// From the buckets of a histogram: operations that are not in a bucket or below it are slower.
 fn series(name: &str, spread: &Spread) -> Option<Series> {
     let total = spread.steps.iter().fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
     let mut within = 0u64;
@@ -74,12 +76,12 @@ fn series(name: &str, spread: &Spread) -> Option<Series> {
         line.push((total as f64 / slower as f64, *upper as f64));
     }
     if spread.steps.is_empty() {
-        line.extend(quantiles(spread).map(|(_, one_in, took)| (one_in, took)));
+        line.extend(quantiles(spread).map(|(_, one_in, time)| (one_in, time)));
     }
-    let marks = quantiles(spread).map(|(quantile, one_in, took)| Mark {
+    let marks = quantiles(spread).map(|(quantile, one_in, time)| Mark {
         x: one_in,
-        y: took,
-        told: format!("{name}, {quantile}: {}", number::time(took)),
+        y: time,
+        tooltip: format!("{name}, {quantile}: {}", number::time(time)),
     });
     let marks = marks.filter(|mark| total == 0 || mark.x <= total as f64).collect();
     Some(Series { name: name.to_owned(), line, marks })
@@ -91,19 +93,19 @@ fn quantiles(spread: &Spread) -> impl Iterator<Item = (&'static str, f64, f64)> 
         ("p90", 10.0, spread.p90_ns),
         ("p99", 100.0, Some(spread.p99_ns)),
         ("p99.9", 1000.0, Some(spread.p99_9_ns)),
-        ("the slowest", spread.count as f64, Some(spread.max_ns).filter(|_| spread.count > 1000)),
+        ("slowest", spread.count as f64, Some(spread.max_ns).filter(|_| spread.count > 1000)),
     ];
-    known.into_iter().filter_map(|(name, one_in, took)| Some((name, one_in, took? as f64)))
+    known.into_iter().filter_map(|(name, one_in, time)| Some((name, one_in, time? as f64)))
 }
 
 fn caption(title: &str, drawn: &[&(String, &Point)], of: usize) -> Caption {
     let first = drawn.first().and_then(|(name, point)| Some((name, point.latency.as_ref()?)));
     let mut about = first.map_or(String::new(), |(name, spread)| {
         format!(
-            "{name}: p50 {}, p99 {}, the slowest of {} took {}.",
+            "{name}: p50 {}, p99 {}, slowest of {}: {}.",
             number::time(spread.p50_ns as f64),
             number::time(spread.p99_ns as f64),
-            number::many(spread.count as f64),
+            number::count(spread.count as f64),
             number::time(spread.max_ns as f64)
         )
     });

@@ -1,4 +1,4 @@
-//! The paths that were used, and the counters that moved.
+//! The paths used, and the counters that changed.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::group::transport;
 use super::markup::Markup;
 use crate::{Document, Point, Rail};
 
-/// Each path once: devices, GID, MTU, and why.
+/// Each path once: devices, GID, MTU, and why it was chosen.
 pub(super) fn paths(document: &Document) -> Markup {
     let mut rows: Vec<[String; 8]> = Vec::new();
     for point in &document.points {
@@ -19,8 +19,8 @@ pub(super) fn paths(document: &Document) -> Markup {
             }
         }
     }
-    let head = ["From", "To", "By", "Port here", "Port there", "GID", "MTU and rate", "Why"];
-    table("The path", &head, &rows)
+    let head = ["From", "To", "Transport", "Local port", "Peer port", "GID", "MTU and rate", "Why"];
+    table("Path", &head, &rows)
 }
 
 fn path(point: &Point, rail: &Rail) -> [String; 8] {
@@ -40,26 +40,26 @@ fn path(point: &Point, rail: &Rail) -> [String; 8] {
     ]
 }
 
-/// How far counters of the ports moved over all measurements. What did not move is not there.
+/// Growth of the ports' counters over all measurements. Unchanged counters are left out.
 pub(super) fn counters(document: &Document) -> Markup {
-    let mut moved: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+    let mut changes: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     for point in &document.points {
         for (end, counters) in [&point.counters, &point.peer_counters].into_iter().enumerate() {
             for (name, by) in counters.iter().filter(|(_, by)| **by > 0) {
-                let sum = &mut moved.entry(name).or_default()[end];
+                let sum = &mut changes.entry(name).or_default()[end];
                 *sum = sum.saturating_add(*by);
             }
         }
     }
     let row = |(name, [here, there]): (&str, [u64; 2])| {
-        let shown = |by: u64| if by == 0 { String::new() } else { grouped(by) };
-        [name.to_owned(), shown(here), shown(there)]
+        let cell = |by: u64| if by == 0 { String::new() } else { grouped(by) };
+        [name.to_owned(), cell(here), cell(there)]
     };
-    let rows: Vec<[String; 3]> = moved.into_iter().take(MAX_ROWS).map(row).collect();
-    table("Counters that moved", &["Counter", "Here", "There"], &rows)
+    let rows: Vec<[String; 3]> = changes.into_iter().take(MAX_ROWS).map(row).collect();
+    table("Counters that changed", &["Counter", "Local", "Peer"], &rows)
 }
 
-/// A heading and a table without the columns that nothing is in; nothing if there are no rows.
+/// A heading and a table without empty columns; empty if there are no rows.
 pub(super) fn table<const N: usize>(
     heading: &str,
     head: &[&str; N],
@@ -88,14 +88,14 @@ pub(super) fn table<const N: usize>(
     table
 }
 
-/// Columns of numbers stand to the right; columns of sentences may be broken into lines.
+/// Columns of numbers are aligned right; columns of sentences are wrapped.
 fn class<const N: usize>(rows: &[[String; N]], column: usize) -> &'static str {
     let cells = || rows.iter().map(|row| &row[column]).filter(|cell| !cell.is_empty());
-    // An address begins with a digit too.
+    // An address starts with a digit too.
     let is_number = |cell: &String| {
         cell.starts_with(|first: char| first.is_ascii_digit()) && !cell.contains(':')
     };
-    if cells().any(|cell| cell.chars().count() > LONG) {
+    if cells().any(|cell| cell.chars().count() > MAX_NAME_CHARS) {
         "long"
     } else if cells().all(is_number) {
         "n"
@@ -104,7 +104,7 @@ fn class<const N: usize>(rows: &[[String; N]], column: usize) -> &'static str {
     }
 }
 
-/// Digits by threes.
+/// A number with its digits in groups of three.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -118,5 +118,5 @@ pub(super) fn grouped(number: u64) -> String {
 }
 
 const MAX_ROWS: usize = 200;
-/// Letters of a sentence rather than a name.
-const LONG: usize = 44;
+/// A longer text is a sentence, not a name.
+const MAX_NAME_CHARS: usize = 44;

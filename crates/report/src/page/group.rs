@@ -1,16 +1,16 @@
-//! Points that differ in nothing but their size: a line in a plot, and what it is called.
+//! Groups of points that differ only in size: a line in a plot, and its name.
 
 use crate::{Point, Rail, Tool, Transport};
 
-/// Such points, by size.
+/// Points of a line, by size.
 #[derive(Debug)]
 pub(super) struct Group<'a> {
-    /// What tells it from the other groups.
+    /// What distinguishes it from other groups.
     pub(super) name: String,
     pub(super) points: Vec<&'a Point>,
 }
 
-/// Sorts points into groups, in the order in which they were measured.
+/// Groups points, in the order of measurement.
 pub(super) fn groups<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<Group<'a>> {
     let mut found: Vec<([String; TRAITS], Vec<&Point>)> = Vec::new();
     for point in points {
@@ -37,7 +37,7 @@ pub(super) fn groups<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<Group<'
     found.into_iter().map(group).collect()
 }
 
-/// A path's two ends, once where they are called the same.
+/// A path's two ends; only one if they have the same name.
 pub(super) fn ends(rail: &Rail) -> String {
     match (rail.here.as_str(), rail.there.as_str()) {
         ("", end) | (end, "") => end.to_owned(),
@@ -46,7 +46,7 @@ pub(super) fn ends(rail: &Rail) -> String {
     }
 }
 
-/// A transport in words.
+/// The displayed name of a transport.
 pub(super) fn transport(transport: Transport) -> &'static str {
     match transport {
         Transport::Shm => "shared memory",
@@ -56,7 +56,7 @@ pub(super) fn transport(transport: Transport) -> &'static str {
     }
 }
 
-/// Whether there is more than one size among them.
+/// Whether there is more than one size.
 pub(super) fn is_sweep(groups: &[Group<'_>]) -> bool {
     let sizes = || groups.iter().flat_map(|group| &group.points).map(|point| point.size_bytes);
     sizes().min() != sizes().max()
@@ -73,9 +73,9 @@ fn traits(point: &Point) -> [String; TRAITS] {
         format!("{} → {}", point.from, point.to),
         format!("{} in flight", point.depth),
         format!("{} lanes", point.lanes),
-        mark(point.both_ways, "both ways"),
+        mark(point.both_ways, "both directions"),
         mark(point.datagrams, "datagrams"),
-        mark(point.tool == Tool::Perftest, "by perftest"),
+        mark(point.tool == Tool::Perftest, "with perftest"),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! HTML and SVG that text cannot break out of.
 //!
-//! Names of elements and attributes are our own, letter for letter (`&'static str`); everything else is escaped on its way
-//! in. So whatever a document holds, it is shown and never obeyed.
+//! Names of elements and attributes are constants (`&'static str`); everything else is escaped. So text of a document
+//! is displayed, and never becomes markup.
 
 use std::fmt::{self, Display, Write};
 
@@ -13,13 +13,13 @@ pub(super) struct Markup(String);
 pub(super) type Attributes<'a> = &'a [(&'static str, &'a dyn Display)];
 
 impl Markup {
-    /// Markup that is ours, as it is.
-    pub(super) fn raw(&mut self, ours: &'static str) -> &mut Self {
-        self.0.push_str(ours);
+    /// Appends constant markup, unescaped.
+    pub(super) fn raw(&mut self, markup: &'static str) -> &mut Self {
+        self.0.push_str(markup);
         self
     }
 
-    /// Begins an element.
+    /// Opens an element.
     pub(super) fn open(&mut self, name: &'static str, attributes: Attributes<'_>) -> &mut Self {
         self.0.push('<');
         self.0.push_str(name);
@@ -34,7 +34,7 @@ impl Markup {
         self
     }
 
-    /// Ends it.
+    /// Closes an element.
     pub(super) fn close(&mut self, name: &'static str) -> &mut Self {
         self.0.push_str("</");
         self.0.push_str(name);
@@ -42,14 +42,14 @@ impl Markup {
         self
     }
 
-    /// Text, escaped, and cut where it is longer than anybody reads.
+    /// Appends text, escaped, and truncated if it is too long.
     pub(super) fn text(&mut self, text: impl Display) -> &mut Self {
-        // Writing into a string cannot fail, and text that is cut says so in itself.
-        let _ = write!(Escaped { into: &mut self.0, left: MAX_LETTERS }, "{text}");
+        // Writing to a string cannot fail; truncated text ends with an ellipsis.
+        let _ = write!(Escaped { into: &mut self.0, left: MAX_TEXT_CHARS }, "{text}");
         self
     }
 
-    /// An element that holds nothing but text.
+    /// Appends an element that contains only text.
     pub(super) fn element(
         &mut self,
         name: &'static str,
@@ -59,29 +59,29 @@ impl Markup {
         self.open(name, attributes).text(text).close(name)
     }
 
-    /// Another piece.
+    /// Appends another piece.
     pub(super) fn append(&mut self, piece: Markup) -> &mut Self {
         self.0.push_str(&piece.0);
         self
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Bytes so far.
+    /// Length in bytes.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The page's text.
+    /// The HTML text.
     pub(super) fn into_string(self) -> String {
         self.0
     }
 }
 
-/// Escapes what is written through it.
+/// Escapes text written to it.
 struct Escaped<'a> {
     into: &'a mut String,
     left: usize,
@@ -102,7 +102,7 @@ impl Write for Escaped<'_> {
                 '"' => self.into.push_str("&quot;"),
                 '\'' => self.into.push_str("&#39;"),
                 '\n' | '\t' => self.into.push(' '),
-                // Neither HTML nor a reader has a use for them; some turn the direction of what follows.
+                // Control characters are useless in HTML; some change the direction of the text.
                 _ if letter.is_control() || is_direction(letter) => self.into.push('\u{fffd}'),
                 _ => self.into.push(letter),
             }
@@ -115,14 +115,14 @@ fn is_direction(letter: char) -> bool {
     matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-const MAX_LETTERS: usize = 1000;
+const MAX_TEXT_CHARS: usize = 1000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn text_stays_text() {
+    fn text_cannot_become_markup() {
         let mut markup = Markup::default();
         let hostile = "\"><script>alert('1')</script>&\u{202e}\0\n";
         markup.element("p", &[("title", &hostile)], hostile);
@@ -134,11 +134,11 @@ mod tests {
     }
 
     #[test]
-    fn text_without_an_end_is_cut() {
+    fn long_text_is_truncated() {
         let mut markup = Markup::default();
         markup.text("é".repeat(1_000_000));
         let text = markup.into_string();
-        assert_eq!(text.chars().count(), MAX_LETTERS + 1);
+        assert_eq!(text.chars().count(), MAX_TEXT_CHARS + 1);
         assert!(text.ends_with('…'));
     }
 }

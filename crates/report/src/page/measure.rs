@@ -1,15 +1,15 @@
-//! What is plotted of each point: by size, or by path.
+//! The values that are plotted, by size or by path.
 
 use super::plot::Scale;
 use crate::number;
 use crate::{Point, Test};
 
-/// Something that each point has one value of.
+/// A value of each point.
 pub(super) struct Measure {
-    /// Our word for the plot.
+    /// The name of the plot in the page.
     pub(super) plot: &'static str,
     pub(super) title: &'static str,
-    /// Beside the axis.
+    /// The label of the axis.
     pub(super) axis: &'static str,
     pub(super) measurement: fn(&Point) -> Option<f64>,
     /// A result with its unit.
@@ -26,7 +26,7 @@ impl Measure {
             .filter(|measurement| measurement.is_finite() && *measurement > 0.0)
     }
 
-    /// What is better less than more reaches over decades; what is better more is seen from zero.
+    /// A linear scale from zero if more is better, else a logarithmic one.
     pub(super) fn scale(&self, values: impl Iterator<Item = f64>) -> Scale {
         match self.more_is_better {
             true => Scale::from_zero(values),
@@ -47,11 +47,11 @@ pub(super) const BANDWIDTH: Measure = Measure {
 
 pub(super) const RATE: Measure = Measure {
     plot: "rate",
-    title: "Messages a second",
-    axis: "messages a second",
+    title: "Messages per second",
+    axis: "messages per second",
     measurement: |point| point.messages_per_second.filter(|_| point.test != Test::Latency),
-    show: |rate| format!("{}/s", number::many(rate)),
-    tick: number::many,
+    show: |rate| format!("{}/s", number::count(rate)),
+    tick: number::count,
     more_is_better: true,
 };
 
@@ -70,8 +70,8 @@ pub(super) const LATENCY: Measure = Measure {
 
 pub(super) const CPU: Measure = Measure {
     plot: "cpu",
-    title: "CPU time of both ends for a gigabyte",
-    axis: "CPU time for a GB",
+    title: "CPU time of both ends per gigabyte",
+    axis: "CPU time per GB",
     measurement: |point| {
         let both = point.cpu_seconds_per_gb? + point.peer_cpu_seconds_per_gb.unwrap_or(0.0);
         Some(both * 1e9).filter(|_| point.test == Test::Bandwidth)

@@ -17,12 +17,12 @@ pub(super) fn plots(document: &Document) -> Markup {
     plots
 }
 
-/// What the cells hold.
+/// The kind of values in the cells.
 struct MatrixKind {
     plot: &'static str,
     title: &'static str,
-    shown: fn(f64) -> String,
-    told: fn(f64) -> String,
+    cell_text: fn(f64) -> String,
+    with_unit: fn(f64) -> String,
     more_is_better: bool,
     ends: [&'static str; 2],
 }
@@ -30,8 +30,8 @@ struct MatrixKind {
 const BANDWIDTH: MatrixKind = MatrixKind {
     plot: "mesh",
     title: "Bandwidth of every pair, in Gb/s",
-    shown: number::digits,
-    told: number::rate,
+    cell_text: number::digits,
+    with_unit: number::rate,
     more_is_better: true,
     ends: ["far below the median", "above"],
 };
@@ -39,8 +39,8 @@ const BANDWIDTH: MatrixKind = MatrixKind {
 const LATENCY: MatrixKind = MatrixKind {
     plot: "mesh-latency",
     title: "Latency of every pair, in µs",
-    shown: number::digits,
-    told: |microseconds| number::time(microseconds * 1e3),
+    cell_text: number::digits,
+    with_unit: |microseconds| number::time(microseconds * 1e3),
     more_is_better: false,
     ends: ["far slower than the median", "faster"],
 };
@@ -54,16 +54,20 @@ fn heat(matrix: &Matrix, measurements: &[Vec<Option<f64>>], kind: &MatrixKind) -
         |from: usize, to: usize| measurements.get(from).and_then(|row| *row.get(to)?);
     let cell = |from: usize, to: usize| match measurement(from, to) {
         Some(measurement) => Cell::Measurement {
-            shown: (kind.shown)(measurement),
-            told: format!("{} → {}: {}", hosts[from], hosts[to], (kind.told)(measurement)),
-            part: if kind.more_is_better { measurement / median } else { median / measurement },
+            text: (kind.cell_text)(measurement),
+            tooltip: format!("{} → {}: {}", hosts[from], hosts[to], (kind.with_unit)(measurement)),
+            ratio: if kind.more_is_better { measurement / median } else { median / measurement },
         },
         None => failure(matrix, &hosts[from], &hosts[to]).map_or(Cell::Blank, Cell::Failed),
     };
     let row = |from: usize| (0..hosts.len()).map(|to| cell(from, to)).collect();
-    let mut about = format!("The median is {}", (kind.told)(median));
+    let mut about = format!("The median is {}", (kind.with_unit)(median));
     if let (Some(low), Some(high)) = (known.first(), known.last()) {
-        about += &format!("; pairs reach from {} to {}.", (kind.told)(*low), (kind.told)(*high));
+        about += &format!(
+            "; pairs range from {} to {}.",
+            (kind.with_unit)(*low),
+            (kind.with_unit)(*high)
+        );
     }
     if hosts.len() < matrix.hosts.len() {
         about += &format!(" The first {MAX_HOSTS} of {} hosts are shown.", matrix.hosts.len());
@@ -82,5 +86,5 @@ fn failure(matrix: &Matrix, from: &str, to: &str) -> Option<String> {
     Some(failed.why.clone())
 }
 
-/// More would be a page of its own.
+/// The largest mesh that fits the page.
 const MAX_HOSTS: usize = 40;

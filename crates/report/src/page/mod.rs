@@ -1,9 +1,9 @@
-//! One page of what was measured: plots, the verdict in plain words, every result, and how to repeat it.
+//! One HTML page of a run: verdict, plots, all results, and the command to repeat it.
 //!
-//! The page is whole in itself: it asks for nothing from anywhere, runs no script (its own policy forbids both), and stays
+//! The page is self-contained: it loads nothing, runs no script (its content security policy forbids both), and stays
 //! below a megabyte. Text of documents cannot become markup, by type: see `markup.rs`.
 //!
-//! Start at [`render`]. What a document's part of the page holds, in order, is `section`.
+//! Start at [`render`]. `section` has the parts of a document's page, in order.
 
 mod by_size;
 mod collective;
@@ -23,7 +23,7 @@ mod table;
 use crate::Document;
 use markup::Markup;
 
-/// The page of these documents. With a baseline, results that it has too are shown against it.
+/// The page of these documents. With a baseline, results that both have are compared.
 pub fn render(documents: &[Document], baseline: Option<&Document>) -> String {
     let mut page = Markup::default();
     let title = match documents {
@@ -49,7 +49,7 @@ pub fn render(documents: &[Document], baseline: Option<&Document>) -> String {
     }
     if left_out > 0 {
         let text = format!(
-            "{left_out} runs are left out: the page would be too large. Make pages of fewer runs."
+            "{left_out} runs are left out: the page would be too large. Use fewer runs per page."
         );
         page.element("p", &[("class", &"muted")], text);
     }
@@ -57,7 +57,7 @@ pub fn render(documents: &[Document], baseline: Option<&Document>) -> String {
     page.into_string()
 }
 
-/// What several runs are, each with its verdict, and how results moved from one to the next.
+/// A list of several runs with their verdicts, and how results changed from run to run.
 fn overview(documents: &[Document]) -> Markup {
     let mut overview = Markup::default();
     overview.raw("<section class=\"run\"><header>");
@@ -86,7 +86,7 @@ fn section(number: usize, document: &Document, baseline: Option<&Document>) -> M
     let mut plots = Markup::default();
     plots.append(mesh::plots(document));
     plots.append(collective::plot(document));
-    // Of many pairs the heat map says more than lines of each.
+    // For a mesh there is a heat map instead of lines.
     if document.matrix.is_none() {
         plots.append(by_size::plots(document, baseline));
         plots.append(distribution::plot(document));
@@ -105,16 +105,16 @@ fn section(number: usize, document: &Document, baseline: Option<&Document>) -> M
     section
 }
 
-/// Nothing is fetched and nothing runs, whatever slipped in.
+/// The policy forbids loading and scripts, in case markup was injected.
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
     <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
     base-uri 'none'; form-action 'none'\">\n\
     <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
     <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"wirelane\">\n";
 const STYLE: &str = include_str!("style.css");
-const FOOT: &str = "<footer>Made by wirelane. This page is whole in itself: it loads nothing and runs no script. \
-    Values appear when you point at marks and cells.</footer>\n</main></body></html>\n";
+const FOOT: &str = "<footer>Made by wirelane. This page is self-contained: it loads nothing and runs no script. \
+    Point at marks and cells to see values.</footer>\n</main></body></html>\n";
 
-/// A page is below a megabyte, with what frames it.
+/// A page is below a megabyte, including head and foot.
 const MAX_BYTES: usize = 900_000;
 const MAX_LISTED: usize = 100;

@@ -1,15 +1,15 @@
-//! How to measure the same again.
+//! The command that repeats a measurement.
 
 use super::markup::Markup;
 use crate::number;
 use crate::{Document, Point, RunKind, Test, Tool};
 
-/// The command, as far as the document tells it.
+/// The command, as far as the document has its arguments.
 pub(super) fn render(document: &Document) -> Markup {
-    let mut again = Markup::default();
-    again.raw("<h3>How to repeat it</h3>\n").raw("<pre><code>");
-    again.text(command(document)).raw("</code></pre>\n");
-    again
+    let mut repeat = Markup::default();
+    repeat.raw("<h3>How to repeat it</h3>\n").raw("<pre><code>");
+    repeat.text(command(document)).raw("</code></pre>\n");
+    repeat
 }
 
 fn command(document: &Document) -> String {
@@ -23,12 +23,12 @@ fn command(document: &Document) -> String {
         _ => words.push("--local".to_owned()),
     }
     if let Some(first) = document.points.first() {
-        words.extend(asked(document, first));
+        words.extend(arguments(document, first));
     }
     words.join(" ")
 }
 
-/// The collective operation, and the hosts with as many processes as each had.
+/// The collective operation, and the hosts with their number of processes.
 fn collective(document: &Document) -> Vec<String> {
     let Some(run) = &document.collective else { return Vec::new() };
     let operation = run.operation.iter().map(|name| format!("--op {}", quoted(name)));
@@ -43,15 +43,15 @@ fn collective(document: &Document) -> Vec<String> {
     words
 }
 
-/// What was asked of the first measurement, where it is not what is done anyway.
-fn asked(document: &Document, first: &Point) -> Vec<String> {
+/// Arguments of the first measurement that differ from the defaults.
+fn arguments(document: &Document, first: &Point) -> Vec<String> {
     if !matches!(document.kind, RunKind::Bw | RunKind::Lat | RunKind::Rate) {
         return Vec::new();
     }
-    let usual = if first.test == Test::Latency { 1 } else { 64 };
+    let default_depth = if first.test == Test::Latency { 1 } else { 64 };
     let rails = first.rails.len();
     let marks = [
-        (first.depth != usual, format!("--depth {}", first.depth)),
+        (first.depth != default_depth, format!("--depth {}", first.depth)),
         (first.lanes > 1, format!("--qps {}", first.lanes)),
         (rails > 1, format!("--rails {rails}")),
         (first.both_ways, "--both-ways".to_owned()),
@@ -77,7 +77,7 @@ fn sizes(document: &Document) -> String {
     }
 }
 
-/// A name as a shell takes it for one word.
+/// A name, quoted for a shell if necessary.
 fn quoted(name: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.:,[]@/".contains(letter);
     match name.chars().all(plain) {

@@ -1,10 +1,10 @@
-//! What a reader wants first: the verdict in plain words, and the few results that matter.
+//! The verdict and the main results.
 
 use super::markup::Markup;
 use crate::number;
 use crate::{Cap, Document, Likely, Point, RunKind, Test, Verdict};
 
-/// What was measured, in words.
+/// A title: what was measured.
 pub(super) fn title(document: &Document) -> String {
     let operations: Vec<&str> =
         document.points.iter().map(|point| point.operation.name()).collect();
@@ -18,21 +18,21 @@ pub(super) fn title(document: &Document) -> String {
         RunKind::Bw => format!("Bandwidth{operation}"),
         RunKind::Lat => format!("Latency{operation}"),
         RunKind::Rate => format!("Rate{operation}"),
-        RunKind::Compare => "TCP and RDMA beside each other".to_owned(),
+        RunKind::Compare => "TCP compared with RDMA".to_owned(),
         RunKind::Mesh => format!("Every pair of {hosts} hosts"),
         RunKind::Nccl => format!("NCCL {}", collective.unwrap_or_default()),
         RunKind::Torch => format!("PyTorch {}", collective.unwrap_or_default()),
     }
 }
 
-/// Who measured towards whom, when, and with what.
+/// Hosts, time and program version.
 pub(super) fn subtitle(document: &Document) -> String {
     let peer = document.peer.as_ref().map_or(String::new(), |peer| format!(" → {peer}"));
     let when = document.when.replacen('T', " ", 1).replace('Z', " UTC");
     format!("{}{peer} · {when} · wirelane {}", document.host, document.program)
 }
 
-/// The verdict, then tiles with the few results, then what limits them.
+/// The verdict, tiles with the main results, and limits.
 pub(super) fn render(document: &Document) -> Markup {
     let mut summary = Markup::default();
     if let Some(verdict) = &document.verdict {
@@ -63,31 +63,31 @@ fn verdict_card(document: &Document, verdict: &Verdict) -> Markup {
         meter(&mut card, verdict, part);
     }
     if let Some(asked) = &verdict.expectation {
-        let met = if asked.met { "reached" } else { "not reached" };
+        let met = if asked.met { "met" } else { "not met" };
         card.element("p", &[], format!("Expected {}: {met} ({}).", asked.asked, asked.reached));
     }
     card.close("div");
     card
 }
 
-/// How the verdict is painted, and the word that says the same.
+/// The colour of the verdict, and its words.
 fn tone(document: &Document, verdict: &Verdict) -> (&'static str, &'static str) {
     let uneven = document.matrix.as_ref().is_some_and(|matrix| {
         !(matrix.slow_links.is_empty() && matrix.slow_hosts.is_empty() && matrix.failed.is_empty())
     });
     match (&verdict.expectation, verdict.part) {
-        (Some(asked), _) if !asked.met => ("bad", "Below what was expected"),
-        _ if uneven => ("fair", "Not all links are as they should be"),
-        (_, Some(part)) if part >= GOOD => ("good", "As it should be"),
-        (_, Some(part)) if part >= FAIR => ("fair", "Less than it should be"),
-        (_, Some(_)) => ("bad", "Far less than it should be"),
+        (Some(asked), _) if !asked.met => ("bad", "Below the expected value"),
+        _ if uneven => ("fair", "Some links are slow or failed"),
+        (_, Some(part)) if part >= GOOD => ("good", "Good"),
+        (_, Some(part)) if part >= FAIR => ("fair", "Below the expected bandwidth"),
+        (_, Some(_)) => ("bad", "Far below the expected bandwidth"),
         (Some(_), None) => ("good", "As expected"),
-        (None, None) if !verdict.likely.is_empty() => ("fair", "Something limits it"),
+        (None, None) if !verdict.likely.is_empty() => ("fair", "Limited"),
         (None, None) => ("plain", "Measured"),
     }
 }
 
-/// How much of what the path should give was reached, as a bar and in numbers.
+/// The reached share of the expected bandwidth, as a bar and in numbers.
 fn meter(card: &mut Markup, verdict: &Verdict, part: f64) {
     let width = format!("width:{:.1}%", part.min(1.0) * 100.0);
     card.raw("<div class=\"meter\" aria-hidden=\"true\">");
@@ -99,19 +99,19 @@ fn meter(card: &mut Markup, verdict: &Verdict, part: f64) {
     }
 }
 
-/// What likely limits it, what caps it, and what else to know.
+/// Likely limits, caps, and notes.
 fn limits(verdict: &Verdict) -> Markup {
     let mut limits = Markup::default();
     let likely = verdict.likely.iter().take(MAX_LINES).map(limit);
-    limits.append(list("What likely limits it", likely));
+    limits.append(list("Likely limits", likely));
     let caps = verdict.caps.iter().take(MAX_LINES).map(cap);
-    limits.append(list("What the path should give", caps));
+    limits.append(list("Expected bandwidth", caps));
     let notes = verdict.notes.iter().take(MAX_LINES).map(|note| {
         let mut line = Markup::default();
         line.text(note);
         line
     });
-    limits.append(list("To know", notes));
+    limits.append(list("Notes", notes));
     if limits.is_empty() {
         return limits;
     }
@@ -150,7 +150,7 @@ fn cap(cap: &Cap) -> Markup {
     line
 }
 
-/// Name, value, and what belongs to it.
+/// Name, value, and a detail.
 type Tile = (&'static str, String, String);
 
 fn tiles(document: &Document) -> Vec<Tile> {
@@ -170,13 +170,13 @@ fn tiles(document: &Document) -> Vec<Tile> {
         if let [Some(here), Some(there)] =
             both.map(|seconds| seconds.map(|seconds| number::time(seconds * 1e9)))
         {
-            tiles.push(("CPU time for a GB", here, format!("and {there} at the other end")));
+            tiles.push(("CPU time per GB", here, format!("and {there} at the peer")));
         }
     }
     if let Some((point, rate)) =
         best(|point| point.messages_per_second.filter(|_| point.test == Test::Rate))
     {
-        tiles.push(("Messages a second", number::many(rate), of(point)));
+        tiles.push(("Messages per second", number::count(rate), of(point)));
     }
     tiles.extend(latency(points, of));
     tiles.extend(health(points));
@@ -202,7 +202,7 @@ fn latency(points: &[Point], of: impl Fn(&Point) -> String) -> Vec<Tile> {
     ]
 }
 
-/// What should be nothing: lost, sent again, wrong.
+/// Values that should be zero: losses, retransmissions, wrong data.
 fn health(points: &[Point]) -> Vec<Tile> {
     let sum = |measurement: fn(&Point) -> Option<u64>| {
         points
@@ -212,23 +212,19 @@ fn health(points: &[Point]) -> Vec<Tile> {
     };
     let mut tiles = Vec::new();
     if let Some(lost) = sum(|point| point.lost) {
-        tiles.push((
-            "Datagrams lost",
-            number::many(lost as f64),
-            "of those that were sent".to_owned(),
-        ));
+        tiles.push(("Datagrams lost", number::count(lost as f64), "of those sent".to_owned()));
     }
-    if let Some(again) = sum(|point| point.retransmissions) {
-        tiles.push(("Sent again", number::many(again as f64), "by the ports' counters".to_owned()));
+    if let Some(retransmissions) = sum(|point| point.retransmissions) {
+        tiles.push((
+            "Retransmissions",
+            number::count(retransmissions as f64),
+            "from the ports' counters".to_owned(),
+        ));
     }
     if points.iter().any(|point| point.verified.is_some()) {
         let wrong = points.iter().filter(|point| point.verified == Some(false)).count();
-        let word = if wrong == 0 { "right" } else { "WRONG" };
-        tiles.push((
-            "Bytes that arrived",
-            word.to_owned(),
-            "compared with those that were sent".to_owned(),
-        ));
+        let word = if wrong == 0 { "correct" } else { "WRONG" };
+        tiles.push(("Received data", word.to_owned(), "compared with sent data".to_owned()));
     }
     tiles
 }
@@ -261,14 +257,14 @@ fn other(document: &Document) -> Vec<Tile> {
         }
     }
     if let Some(run) = &document.collective {
-        let shown = |gigabytes: f64| format!("{} GB/s", number::significant(gigabytes));
+        let gigabytes = |value: f64| format!("{} GB/s", number::significant(value));
         if let Some(average) = run.average_bus_gb_per_second {
-            tiles.push(("Bus bandwidth, average", shown(average), run.tool.clone()));
+            tiles.push(("Bus bandwidth, average", gigabytes(average), run.tool.clone()));
         }
         if let Some(efficiency) = run.efficiency {
             let link =
                 run.link_gbps.map_or(String::new(), |gbps| format!("of {}", number::rate(gbps)));
-            tiles.push(("Of the link", number::percent(efficiency), link));
+            tiles.push(("Share of the link rate", number::percent(efficiency), link));
         }
         if let Some(ranks) = run.ranks {
             tiles.push(("Ranks", ranks.to_string(), format!("on {} hosts", run.hosts.len())));

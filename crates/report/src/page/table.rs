@@ -31,7 +31,7 @@ fn points(points: &[Point]) -> Markup {
         "Test",
         "From",
         "To",
-        "By",
+        "Transport",
         "Size",
         "In flight",
         "Operations",
@@ -45,17 +45,17 @@ fn points(points: &[Point]) -> Markup {
         "p99.9 µs",
         "Max µs",
         "Jitter µs",
-        "CPU s/GB here",
-        "CPU s/GB there",
+        "CPU s/GB local",
+        "CPU s/GB peer",
         "Lost",
-        "Sent again",
-        "Bytes",
+        "Retransmissions",
+        "Data",
     ];
     let mut rows: Vec<[String; 22]> = points.iter().take(MAX_ROWS).map(row).collect();
     let same = take_same(&head, &mut rows);
     let mut measurements = table("All results", &head, &rows);
     if !same.is_empty() {
-        measurements.element("p", &[("class", &"muted note")], format!("Of all: {same}."));
+        measurements.element("p", &[("class", &"muted note")], format!("Same for all: {same}."));
     }
     if points.len() > MAX_ROWS {
         let text =
@@ -65,7 +65,7 @@ fn points(points: &[Point]) -> Markup {
     measurements
 }
 
-/// Empties the columns that are the same of all of several rows, and says what they held.
+/// Clears columns that have the same value in all rows, and returns their values as text.
 fn take_same<const N: usize>(head: &[&str; N], rows: &mut [[String; N]]) -> String {
     let mut same = Vec::new();
     let columns = if rows.len() > 2 { 0..N } else { 0..0 };
@@ -88,7 +88,7 @@ fn row(point: &Point) -> [String; 22] {
     } else {
         point.depth.to_string()
     };
-    let marks = [(point.both_ways, " both ways"), (point.datagrams, " datagrams")];
+    let marks = [(point.both_ways, " both directions"), (point.datagrams, " datagrams")];
     let marks: String = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
     [
         format!("{} {}{marks}", point.test.name(), point.operation.name()),
@@ -112,9 +112,9 @@ fn row(point: &Point) -> [String; 22] {
         known(point.peer_cpu_seconds_per_gb),
         point.lost.map_or(String::new(), grouped),
         point.retransmissions.map_or(String::new(), grouped),
-        point
-            .verified
-            .map_or(String::new(), |right| if right { "right".into() } else { "WRONG".into() }),
+        point.verified.map_or(String::new(), |is_correct| {
+            if is_correct { "correct".into() } else { "WRONG".into() }
+        }),
     ]
 }
 

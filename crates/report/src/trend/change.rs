@@ -1,4 +1,4 @@
-//! How far results moved from earlier runs.
+//! Changes of results from earlier runs.
 
 use std::collections::BTreeMap;
 
@@ -7,62 +7,62 @@ use serde::Serialize;
 use super::{Measurement, Unit, measurements};
 use crate::Document;
 
-/// What a result usually is, from earlier runs.
+/// The median and noise of a result over earlier runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Usual {
-    /// The middle one.
+pub struct EarlierRuns {
+    /// The median.
     pub median: f64,
-    /// How far runs differ with nothing changed, like a standard deviation: from the median of the distances to the median,
-    /// which a run that went wrong does not move.
+    /// The spread of runs without a change, as a standard deviation, estimated from the median absolute deviation,
+    /// which one outlier does not affect.
     pub noise: f64,
-    /// How many runs that is from.
+    /// Number of runs.
     pub runs: usize,
 }
 
-/// A result beside what it was before.
+/// A result, compared with an earlier one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
-    /// The result now.
+    /// The new result.
     pub measurement: Measurement,
-    /// What it is compared with.
+    /// The value it is compared with.
     pub before: f64,
-    /// Whether that is a baseline, and not what is usual.
+    /// Whether that is a baseline, and not the median of earlier runs.
     pub is_baseline: bool,
-    /// How far runs differ with nothing changed, if there are enough of them to tell.
+    /// The noise between runs, if there are enough of them.
     pub noise: Option<f64>,
 }
 
-impl Usual {
-    /// From results of earlier runs; none if there are none.
-    pub fn of(values: &[f64]) -> Option<Usual> {
+impl EarlierRuns {
+    /// From the values of earlier runs; `None` if there are none.
+    pub fn of(values: &[f64]) -> Option<EarlierRuns> {
         let median = median(values)?;
         let distances: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
-        let noise = median_distance_as_deviation(&distances);
-        Some(Usual { median, noise, runs: values.len() })
+        let noise = deviation_from_median_distance(&distances);
+        Some(EarlierRuns { median, noise, runs: values.len() })
     }
 }
 
 impl Change {
-    /// The change as a part of what was before: 0.1 is a tenth more.
-    pub fn part(&self) -> f64 {
+    /// The relative change: 0.1 is 10 % more.
+    pub fn ratio(&self) -> f64 {
         self.measurement.value / self.before - 1.0
     }
 
-    /// How much worse, as a part of what was before; negative if it is better.
+    /// How much worse, relative to before; negative if better.
     pub fn worse_by(&self) -> f64 {
         match self.measurement.unit {
-            Unit::Nanoseconds => self.part(),
-            _ => -self.part(),
+            Unit::Nanoseconds => self.ratio(),
+            _ => -self.ratio(),
         }
     }
 
-    /// Whether it is beyond what runs differ by with nothing changed.
+    /// Whether it exceeds the noise between runs.
     pub fn is_beyond_noise(&self) -> bool {
         let distance = (self.measurement.value - self.before).abs();
-        self.noise.is_none_or(|noise| distance > NOISE * noise)
+        self.noise.is_none_or(|noise| distance > MAX_NOISE_DEVIATIONS * noise)
     }
 
-    /// Worse by more than this part, and beyond noise.
+    /// Whether it is worse by more than this ratio, and beyond noise.
     pub fn is_regression(&self, more_than: f64) -> bool {
         self.worse_by() > more_than && self.is_beyond_noise()
     }
@@ -78,8 +78,9 @@ pub fn changes(now: &Document, before: &Document) -> Vec<Change> {
     measurements(now).into_iter().filter_map(compare).collect()
 }
 
-/// The newest value of every result beside its baseline, or beside the median of up to `last` runs before it. `runs` are from
-/// the oldest to the newest. What has neither is not there. With each: which of the runs it is of.
+/// The newest value of every result, compared with its baseline, or with the median of up to `last` earlier runs;
+/// results without either are left out. `runs` are from the oldest to the newest. Each change comes with the index of
+/// its run.
 pub fn newest(runs: &[&Document], baselines: &[&Document], last: usize) -> Vec<(usize, Change)> {
     let mut measured: BTreeMap<(String, String, Unit), Vec<(usize, Measurement)>> = BTreeMap::new();
     for (run, document) in runs.iter().enumerate() {
@@ -95,13 +96,17 @@ pub fn newest(runs: &[&Document], baselines: &[&Document], last: usize) -> Vec<(
         let earlier: Vec<f64> =
             values.iter().rev().take(last).map(|(_, measurement)| measurement.value).collect();
         let baseline = baselines.iter().find(|baseline| baseline.is_like(&measurement));
-        let usual = Usual::of(&earlier);
-        let before = baseline.map(|baseline| baseline.value).or(usual.map(|usual| usual.median))?;
-        let noise = usual.filter(|usual| usual.runs >= ENOUGH).map(|usual| usual.noise);
+        let earlier_runs = EarlierRuns::of(&earlier);
+        let before = baseline
+            .map(|baseline| baseline.value)
+            .or(earlier_runs.map(|earlier_runs| earlier_runs.median))?;
+        let noise = earlier_runs
+            .filter(|earlier_runs| earlier_runs.runs >= MIN_RUNS_FOR_NOISE)
+            .map(|earlier_runs| earlier_runs.noise);
         Some((run, Change { measurement, before, is_baseline: baseline.is_some(), noise }))
     };
     let mut changes: Vec<_> = measured.into_values().filter_map(compare).collect();
-    // From the newest run on, within it as it was measured.
+    // The newest run first; within a run in the order of measurement.
     changes.sort_by_key(|(run, _)| std::cmp::Reverse(*run));
     changes
 }
@@ -117,16 +122,16 @@ fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// Of values that are spread as chance spreads them, the standard deviation is so many times the median distance.
-fn median_distance_as_deviation(distances: &[f64]) -> f64 {
+/// For a normal distribution, the standard deviation is 1.4826 times the median absolute deviation.
+fn deviation_from_median_distance(distances: &[f64]) -> f64 {
     median(distances).unwrap_or(0.0) * 1.4826
 }
 
-/// What lies farther out than so many deviations is not chance.
-const NOISE: f64 = 3.0;
+/// A change of more than this many deviations is not noise.
+const MAX_NOISE_DEVIATIONS: f64 = 3.0;
 
-/// Fewer runs do not tell how far runs differ.
-const ENOUGH: usize = 3;
+/// Minimum number of runs to estimate noise.
+const MIN_RUNS_FOR_NOISE: usize = 3;
 
 #[cfg(test)]
 mod tests {
@@ -139,12 +144,12 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_run_does_not_move_what_is_usual() {
-        let usual = Usual::of(&[97.0, 96.8, 97.2, 12.0, 97.1]).expect("runs");
-        assert_eq!((usual.median, usual.runs), (97.0, 5));
-        assert!(usual.noise < 0.5, "{usual:?}");
-        assert_eq!(Usual::of(&[]), None);
-        assert_eq!(Usual::of(&[1.0, 3.0]).map(|usual| usual.median), Some(2.0));
+    fn one_bad_run_does_not_change_the_median() {
+        let earlier_runs = EarlierRuns::of(&[97.0, 96.8, 97.2, 12.0, 97.1]).expect("runs");
+        assert_eq!((earlier_runs.median, earlier_runs.runs), (97.0, 5));
+        assert!(earlier_runs.noise < 0.5, "{earlier_runs:?}");
+        assert_eq!(EarlierRuns::of(&[]), None);
+        assert_eq!(EarlierRuns::of(&[1.0, 3.0]).map(|earlier_runs| earlier_runs.median), Some(2.0));
     }
 
     #[test]
@@ -156,13 +161,13 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_differ_by_anyway_is_no_regression() {
+    fn a_change_within_noise_is_no_regression() {
         assert!(!change(80.0, 97.0, Unit::GigabitsPerSecond, Some(8.0)).is_regression(0.1));
         assert!(change(80.0, 97.0, Unit::GigabitsPerSecond, Some(2.0)).is_regression(0.1));
     }
 
     #[test]
-    fn runs_are_compared_by_what_they_measured() {
+    fn only_results_of_the_same_measurement_are_compared() {
         let mut now = Document::new(RunKind::Nccl, String::new(), "a".into());
         now.collective = Some(Collective {
             hosts: vec!["a".into(), "b".into()],
@@ -175,7 +180,7 @@ mod tests {
         }
         let found = changes(&now, &before);
         assert_eq!(found.len(), 1);
-        assert!((found[0].part() - 0.09).abs() < 1e-9);
+        assert!((found[0].ratio() - 0.09).abs() < 1e-9);
         if let Some(run) = &mut before.collective {
             run.hosts.pop();
         }
@@ -190,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_run_is_compared_with_what_is_usual() {
+    fn the_newest_run_is_compared_with_the_median_of_earlier_ones() {
         let runs = [3.2, 3.3, 3.25, 3.28, 2.6].map(run);
         let all: Vec<&Document> = runs.iter().collect();
         let found = newest(&all, &[], 10);
@@ -198,7 +203,7 @@ mod tests {
         assert!(found[0].1.is_regression(0.1) && !found[0].1.is_baseline, "{found:?}");
         assert!(!newest(&all[..4], &[], 10)[0].1.is_regression(0.1));
         assert_eq!(newest(&all[..1], &[], 10), []);
-        // The baseline is worse than it is now.
+        // The baseline is worse than the newest run.
         assert!(!newest(&all, &[&run(2.5)], 10)[0].1.is_regression(0.1));
         assert!(newest(&all[..1], &[&run(4.0)], 10)[0].1.is_regression(0.1));
     }

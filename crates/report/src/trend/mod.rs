@@ -1,10 +1,9 @@
-//! Runs beside earlier runs: which results of two documents are of the same measurement, and how far they are apart.
-//!
-//! It gives no verdict: the caller says how much worse is too much.
+//! Compares runs with earlier ones: which results of two documents are of the same measurement, and how they differ.
+//! It gives no verdict: the caller decides what is a regression.
 
 mod change;
 mod value;
 
-pub use change::{Change, Usual, changes, newest};
+pub use change::{Change, EarlierRuns, changes, newest};
 pub(crate) use value::how;
 pub use value::{Measurement, Unit, measurements};

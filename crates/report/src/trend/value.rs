@@ -10,35 +10,35 @@ use crate::{Collective, Document, Half, Matrix, Point, Test, Transport};
 pub struct Measurement {
     /// What was measured: `bandwidth of write, 64 KiB`.
     pub what: String,
-    /// How, between whom and over which path. Two results are of the same measurement if `what` and `how` are the same.
+    /// How: hosts, path and parameters. Two results are of the same measurement if `what` and `how` are equal.
     pub how: String,
     /// The result.
     pub value: f64,
-    /// Of what.
+    /// Its unit.
     pub unit: Unit,
 }
 
-/// What a result counts.
+/// The unit of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Gigabits (10^9) a second.
+    /// Gigabits (10^9) per second.
     GigabitsPerSecond,
-    /// Gigabytes (10^9) a second, of a collective operation.
+    /// Gigabytes (10^9) per second, of a collective operation.
     GigabytesPerSecond,
-    /// Operations a second.
+    /// Operations per second.
     PerSecond,
-    /// Less is better.
+    /// Nanoseconds: less is better.
     Nanoseconds,
 }
 
 impl Unit {
-    /// A value with its unit, as people read it.
-    pub fn shown(self, value: f64) -> String {
+    /// A value with its unit, as text.
+    pub fn format(self, value: f64) -> String {
         match self {
             Unit::GigabitsPerSecond => number::rate(value),
             Unit::GigabytesPerSecond => format!("{} GB/s", number::significant(value)),
-            Unit::PerSecond => format!("{}/s", number::many(value)),
+            Unit::PerSecond => format!("{}/s", number::count(value)),
             Unit::Nanoseconds => number::time(value),
         }
     }
@@ -73,13 +73,14 @@ fn of_point(point: &Point) -> Option<Measurement> {
     Some(Measurement { what, how: how(point), value: value?, unit })
 }
 
-/// What else is the same of two measurements that can be compared. Addresses carry ports that are the system's to choose.
+/// The hosts, path and parameters that two comparable measurements share. Without ports in addresses, which the system
+/// chooses.
 pub(crate) fn how(point: &Point) -> String {
     let rdma = point.transport == Transport::Verbs;
     let rails = point.rails.iter().filter(|_| rdma);
     let rails: Vec<String> = rails.map(|rail| format!("{} – {}", rail.here, rail.there)).collect();
     let mut how = format!(
-        "{} → {} by {}",
+        "{} → {} over {}",
         without_port(&point.from),
         without_port(&point.to),
         point.transport.name()
@@ -91,9 +92,9 @@ pub(crate) fn how(point: &Point) -> String {
         how += &format!(", {} in flight, {} lanes", point.depth, point.lanes);
     }
     let marks = [
-        (point.both_ways, ", both ways"),
+        (point.both_ways, ", both directions"),
         (point.datagrams, ", datagrams"),
-        (point.tool == crate::Tool::Perftest, ", by perftest"),
+        (point.tool == crate::Tool::Perftest, ", with perftest"),
     ];
     marks.iter().filter(|(is, _)| *is).for_each(|(_, mark)| how += mark);
     how
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_not_part_of_a_host() {
+    fn ports_are_removed_from_addresses() {
         assert_eq!(without_port("node1:7473"), "node1");
         assert_eq!(without_port("[fe80::1]:7473"), "[fe80::1]");
         assert_eq!(without_port("fe80::1"), "fe80::1");

@@ -1,4 +1,4 @@
-//! Documents to make pages of: one of every kind, of machines that were made up.
+//! Sample documents of invented machines, one of every kind.
 #![allow(dead_code, reason = "each test takes those that it needs")]
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub(crate) fn all() -> Vec<Document> {
     vec![bandwidth(1.0), latency(), compare(), mesh(), collective(), small()]
 }
 
-/// Writes over RDMA, from 64 bytes to 4 MiB. `speed` is 1 on a good day.
+/// Writes over RDMA, from 64 bytes to 4 MiB. `speed` is 1 for a run without problems.
 pub(crate) fn bandwidth(speed: f64) -> Document {
     let mut document = document(RunKind::Bw);
     let size = |power: u32| {
@@ -155,7 +155,7 @@ pub(crate) fn small() -> Document {
     document
 }
 
-/// A document that would be obeyed, if anything of it were: every text in it is an attack.
+/// A hostile document: every text in it is an attack.
 pub(crate) fn hostile(attack: &str) -> Document {
     let mut text = serde_json::to_value(Document {
         matrix: mesh().matrix,
@@ -243,7 +243,7 @@ fn rail(transport: Transport) -> Rail {
     }
 }
 
-/// Latencies with a tail, as real ones have: each halving of what is left is a little slower, the last ones much.
+/// Latencies with a realistic tail: each half of the rest is a little slower, the last ones much slower.
 fn spread(median: u64, count: u64) -> Latency {
     let mut steps = Vec::new();
     let mut left = count;
@@ -297,7 +297,7 @@ fn verdict(speed: f64) -> Verdict {
             false => vec![Likely {
                 what: "the PCIe slot".to_owned(),
                 evidence: "x4 of x16 lanes are in use".to_owned(),
-                fix: Some("seat the card anew, or take another slot".to_owned()),
+                fix: Some("reseat the card, or take another slot".to_owned()),
             }],
         },
         notes: vec!["jitter is 90 ns: within the target of 1 µs".to_owned()],

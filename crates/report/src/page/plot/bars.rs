@@ -1,29 +1,29 @@
-//! Bars, one below the other, each with its name above it and its value beside it.
+//! A bar chart: each bar has its name above and its value to the right.
 
 use super::{Caption, Markup, WIDTH, at, series_class};
 
-/// A plot of bars. They grow from the left, from the right if all are below zero, or from the middle.
+/// A bar chart. Bars start at the left, at the right if all are negative, or in the middle.
 #[derive(Debug)]
 pub(in crate::page) struct Bars {
     pub(in crate::page) caption: Caption,
     pub(in crate::page) bars: Vec<Bar>,
-    /// A level to compare with, and what it is.
+    /// A level to compare with, and its label.
     pub(in crate::page) rule: Option<(f64, String)>,
 }
 
-/// One of them.
+/// One bar.
 #[derive(Debug)]
 pub(in crate::page) struct Bar {
     pub(in crate::page) name: String,
     pub(in crate::page) value: f64,
-    pub(in crate::page) told: String,
+    pub(in crate::page) value_text: String,
     pub(in crate::page) tone: Tone,
 }
 
-/// How a bar is painted. Words say the same.
+/// The colour of a bar. The text has the same meaning.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::page) enum Tone {
-    /// As the nth of several things.
+    /// The colour of the nth series.
     Series(usize),
     Good,
     Bad,
@@ -33,10 +33,10 @@ pub(in crate::page) enum Tone {
 impl Bars {
     pub(in crate::page) fn render(&self) -> Markup {
         let foot = if self.rule.is_some() { 24.0 } else { 4.0 };
-        let below = self.bars.len() as f64 * ROW;
+        let below = self.bars.len() as f64 * ROW_HEIGHT;
         let mut svg = self.caption.drawing(below + foot);
         for (number, bar) in self.bars.iter().enumerate() {
-            self.bar(&mut svg, bar, number as f64 * ROW);
+            self.bar(&mut svg, bar, number as f64 * ROW_HEIGHT);
         }
         if let Some((level, label)) = &self.rule {
             let x = self.zero() + self.length(*level);
@@ -67,16 +67,16 @@ impl Bars {
                 ("rx", &3),
             ],
         );
-        svg.element("title", &[], format!("{}: {}", bar.name, bar.told)).close("rect");
+        svg.element("title", &[], format!("{}: {}", bar.name, bar.value_text)).close("rect");
         let beside = at(self.zero() + length.max(0.0) + 8.0);
-        svg.element("text", &[("x", &beside), ("y", &at(top + 41.0))], &bar.told).close("g");
+        svg.element("text", &[("x", &beside), ("y", &at(top + 41.0))], &bar.value_text).close("g");
     }
 
-    /// Where bars begin.
+    /// The x coordinate of zero.
     fn zero(&self) -> f64 {
         match (self.has(|value| value < 0.0), self.has(|value| value > 0.0)) {
-            (true, true) => (WIDTH - ROOM) / 2.0,
-            (true, false) => WIDTH - ROOM,
+            (true, true) => (WIDTH - VALUE_WIDTH) / 2.0,
+            (true, false) => WIDTH - VALUE_WIDTH,
             _ => 0.0,
         }
     }
@@ -85,15 +85,14 @@ impl Bars {
         self.bars.iter().any(|bar| is(bar.value))
     }
 
-    /// How far a bar goes, to the left if it is negative.
+    /// The length of a bar; negative: to the left.
     fn length(&self, value: f64) -> f64 {
         let level = self.rule.as_ref().map(|(level, _)| *level);
         let all = self.bars.iter().map(|bar| bar.value).chain(level);
-        let longest = all
-            .filter(|value| value.is_finite())
-            .fold(0.0, |most, value: f64| value.abs().max(most));
-        let room = if self.zero() > 0.0 { self.zero() } else { WIDTH - ROOM };
-        if longest > 0.0 && value.is_finite() { value / longest * room } else { 0.0 }
+        let longest =
+            all.filter(|value| value.is_finite()).fold(0.0, |max, value: f64| value.abs().max(max));
+        let available = if self.zero() > 0.0 { self.zero() } else { WIDTH - VALUE_WIDTH };
+        if longest > 0.0 && value.is_finite() { value / longest * available } else { 0.0 }
     }
 }
 
@@ -108,6 +107,6 @@ impl Tone {
     }
 }
 
-const ROW: f64 = 60.0;
-/// Beside the longest bar, for its value.
-const ROOM: f64 = 190.0;
+const ROW_HEIGHT: f64 = 60.0;
+/// Space for the value of the longest bar.
+const VALUE_WIDTH: f64 = 190.0;

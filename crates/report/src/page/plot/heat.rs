@@ -1,5 +1,5 @@
-//! A heat map: a table whose cells are painted by how far they are from the middle. It is a table, so that it can be read
-//! aloud, copied and searched, and every cell carries its number.
+//! A heat map: a table whose cells are coloured by their ratio to the median. It is a table, so that screen readers can
+//! read it and users can copy and search it; every cell has its number.
 
 use super::{Caption, Markup};
 
@@ -7,7 +7,7 @@ use super::{Caption, Markup};
 #[derive(Debug)]
 pub(in crate::page) struct Heat<'a> {
     pub(in crate::page) caption: Caption,
-    /// Of rows and of columns.
+    /// Names of rows and columns.
     pub(in crate::page) names: &'a [String],
     /// Row by row.
     pub(in crate::page) cells: Vec<Vec<Cell>>,
@@ -18,12 +18,12 @@ pub(in crate::page) struct Heat<'a> {
 /// A cell.
 #[derive(Debug, Clone)]
 pub(in crate::page) enum Cell {
-    /// There is nothing to measure.
+    /// Not measured.
     Blank,
-    /// It could not be measured.
+    /// The measurement failed: the reason.
     Failed(String),
-    /// A result, what it says in full, and its part of what is usual: 1 is usual, more is better.
-    Measurement { shown: String, told: String, part: f64 },
+    /// A result, its tooltip, and its ratio to the median: more is better.
+    Measurement { text: String, tooltip: String, ratio: f64 },
 }
 
 impl Heat<'_> {
@@ -61,20 +61,20 @@ impl Cell {
             Cell::Failed(why) => {
                 table.element("td", &[("class", &"failed"), ("title", why)], "failed")
             }
-            Cell::Measurement { shown, told, part } => {
-                let class = format!("h{}", step(*part));
-                table.element("td", &[("class", &class), ("title", told)], shown)
+            Cell::Measurement { text, tooltip, ratio } => {
+                let class = format!("h{}", step(*ratio));
+                table.element("td", &[("class", &class), ("title", tooltip)], text)
             }
         };
     }
 }
 
-/// Which colour: the middle one is usual.
-fn step(part: f64) -> usize {
-    STEPS.iter().filter(|step| part >= **step).count()
+/// The index of the colour: the middle one is the median.
+fn step(ratio: f64) -> usize {
+    STEPS.iter().filter(|step| ratio >= **step).count()
 }
 
-/// Where one colour ends and the next begins, in parts of what is usual.
+/// Limits between colours, as ratios to the median.
 const STEPS: [f64; 6] = [0.4, 0.7, 0.9, 1.1, 1.3, 1.6];
 
 #[cfg(test)]
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_usual_has_the_middle_colour() {
+    fn the_median_has_the_middle_colour() {
         assert_eq!([0.0, 0.1, 0.5, 0.8, 1.0, 1.2, 1.4, 9.0].map(step), [0, 0, 1, 2, 3, 4, 5, 6]);
         assert_eq!(step(f64::NAN), 0);
     }

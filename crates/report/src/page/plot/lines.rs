@@ -1,8 +1,8 @@
-//! Lines over an axis: something by size, by share, by time.
+//! A line chart.
 
 use super::{Caption, Markup, SERIES, Scale, WIDTH, at, mark, series_class};
 
-/// A plot of lines.
+/// A line chart.
 #[derive(Debug)]
 pub(in crate::page) struct Lines {
     pub(in crate::page) caption: Caption,
@@ -10,12 +10,12 @@ pub(in crate::page) struct Lines {
     pub(in crate::page) y: Axis,
     /// The first six are drawn.
     pub(in crate::page) series: Vec<Series>,
-    /// Lines of an earlier run, behind the others.
-    pub(in crate::page) past: Vec<Series>,
+    /// Lines of the baseline, behind the others.
+    pub(in crate::page) baseline: Vec<Series>,
     pub(in crate::page) rules: Vec<Rule>,
 }
 
-/// An axis, and how values on it are written.
+/// An axis, and the format of its values.
 #[derive(Debug)]
 pub(in crate::page) struct Axis {
     pub(in crate::page) label: &'static str,
@@ -31,12 +31,12 @@ pub(in crate::page) struct Series {
     pub(in crate::page) marks: Vec<Mark>,
 }
 
-/// A value that is marked, and tells its results to who points at it.
+/// A marked value with a tooltip.
 #[derive(Debug)]
 pub(in crate::page) struct Mark {
     pub(in crate::page) x: f64,
     pub(in crate::page) y: f64,
-    pub(in crate::page) told: String,
+    pub(in crate::page) tooltip: String,
 }
 
 /// A level to compare with, across the whole plot.
@@ -53,8 +53,8 @@ impl Lines {
         for rule in &self.rules {
             self.rule(&mut svg, rule);
         }
-        for past in &self.past {
-            self.line(&mut svg, "past", None, past);
+        for line in &self.baseline {
+            self.line(&mut svg, "past", None, line);
         }
         for (number, series) in self.series.iter().take(SERIES).enumerate() {
             self.line(&mut svg, &series_class(number), Some(number), series);
@@ -79,7 +79,7 @@ impl Lines {
             let x = at(self.x(tick));
             let path = format!("M{x} {BOTTOM}v5");
             svg.open("path", &[("class", &"tick"), ("d", &path)]).close("path");
-            // Every second one makes room on a narrow screen.
+            // Every second label is hidden on a narrow screen.
             let class = if number % 2 == 1 { "mid spare" } else { "mid" };
             svg.open("text", &[("x", &x), ("y", &(BOTTOM + 24.0)), ("class", &class)]);
             svg.text((self.x.show)(tick)).close("text");
@@ -93,7 +93,7 @@ impl Lines {
         let y = self.y(rule.y);
         let path = format!("M{LEFT} {}H{RIGHT}", at(y));
         svg.open("g", &[("class", &"rule")]).open("path", &[("d", &path)]).close("path");
-        // Above the line, unless that is outside.
+        // Above the line, unless that is outside the plot.
         let beside = if y - TOP < 16.0 { y + 16.0 } else { y - 6.0 };
         svg.element("text", &[("x", &(LEFT + 6.0)), ("y", &at(beside))], &rule.label).close("g");
     }
@@ -109,18 +109,18 @@ impl Lines {
         svg.open("path", &[("class", &"line"), ("d", &path)]).close("path");
         let marks =
             shape.into_iter().flat_map(|shape| series.marks.iter().map(move |at| (shape, at)));
-        for (shape, Mark { x, y, told }) in marks {
+        for (shape, Mark { x, y, tooltip }) in marks {
             let path = mark(shape, self.x(*x), self.y(*y));
             svg.open("path", &[("class", &"mark"), ("d", &path)]);
-            svg.element("title", &[], told).close("path");
+            svg.element("title", &[], tooltip).close("path");
         }
         svg.close("g");
     }
 
-    /// Names beside the marks of their lines; one line needs none.
+    /// The legend; empty for a single line.
     fn legend(&self) -> Markup {
         let mut list = Markup::default();
-        if self.series.len() + self.past.len() < 2 {
+        if self.series.len() + self.baseline.len() < 2 {
             return list;
         }
         list.raw("<ul class=\"legend\">");
@@ -131,10 +131,10 @@ impl Lines {
             list.open("path", &[("class", &"mark"), ("d", &mark(number, 12.0, 6.0))]).close("path");
             list.raw("</g></svg>").text(&series.name).raw("</li>");
         }
-        if let Some(past) = self.past.first() {
+        if let Some(baseline) = self.baseline.first() {
             list.raw("<li><svg viewBox=\"0 0 24 12\" aria-hidden=\"true\"><g class=\"past\">");
             list.raw("<path class=\"line\" d=\"M0 6H24\"/></g></svg>")
-                .text(&past.name)
+                .text(&baseline.name)
                 .raw("</li>");
         }
         list.raw("</ul>");

@@ -1,4 +1,4 @@
-//! Plots as SVG within the page. Colours, fonts and what is left out on a narrow screen are the style sheet's.
+//! Plots as inline SVG. Colours, fonts and narrow screens are handled by the style sheet.
 
 mod bars;
 mod heat;
@@ -12,10 +12,10 @@ pub(super) use scale::Scale;
 
 use super::markup::Markup;
 
-/// What a plot is called, and what it shows in a sentence: for readers and for screen readers.
+/// Title and one-sentence description of a plot, also for screen readers.
 #[derive(Debug)]
 pub(super) struct Caption {
-    /// Our own word for the kind of plot, for tests and style sheets.
+    /// The kind of plot, for tests and style sheets.
     pub(super) plot: &'static str,
     pub(super) title: String,
     pub(super) about: String,
@@ -31,7 +31,7 @@ impl Caption {
         element
     }
 
-    /// Begins a drawing of this height; all are equally wide.
+    /// Opens an SVG of this height; all have the same width.
     fn drawing(&self, height: f64) -> Markup {
         let mut svg = Markup::default();
         let label = format!("{}. {}", self.title, self.about);
@@ -41,26 +41,26 @@ impl Caption {
     }
 }
 
-/// At most so many of them, the first and the last among them.
-pub(super) fn evenly<T>(all: &[T], most: usize) -> Vec<&T> {
-    if all.len() <= most {
+/// At max `max` items at even distances, including the first and the last.
+pub(super) fn evenly<T>(all: &[T], max: usize) -> Vec<&T> {
+    if all.len() <= max {
         return all.iter().collect();
     }
-    (0..most).map(|number| &all[number * (all.len() - 1) / (most - 1)]).collect()
+    (0..max).map(|number| &all[number * (all.len() - 1) / (max - 1)]).collect()
 }
 
-/// A coordinate. Tenths are finer than a screen shows.
-fn at(place: f64) -> String {
-    let text = format!("{place:.1}");
+/// A coordinate, in tenths.
+fn at(coordinate: f64) -> String {
+    let text = format!("{coordinate:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// The class of the nth series: its colour, and the shape of its marks.
+/// The CSS class of the nth series.
 fn series_class(series: usize) -> String {
     format!("s{}", series % SERIES)
 }
 
-/// A mark of the nth series: shapes tell series apart where colours do not.
+/// A mark of the nth series; shapes distinguish series without colours.
 fn mark(series: usize, x: f64, y: f64) -> String {
     let (x, y) = (at(x), at(y));
     let shape = match series % 4 {
@@ -72,9 +72,9 @@ fn mark(series: usize, x: f64, y: f64) -> String {
     format!("M{x} {y}{shape}")
 }
 
-/// Units of a drawing from left to right.
+/// Width of an SVG.
 const WIDTH: f64 = 600.0;
-/// More would not be told apart.
+/// Maximum number of series: more could not be distinguished.
 pub(super) const SERIES: usize = 6;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! From values to places on an axis, and where the axis has ticks.
+//! Maps values to positions on an axis, and chooses its ticks.
 
-/// An axis's range. Positions run from 0 to 1; what lies outside is put at the edge.
+/// The range of an axis. Positions are from 0 to 1; values outside are placed at the edge.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::page) struct Scale {
     low: f64,
@@ -13,14 +13,14 @@ enum ScaleKind {
     Linear {
         step: f64,
     },
-    /// By powers of this.
+    /// Logarithmic, with this base.
     Log {
         base: f64,
     },
 }
 
 impl Scale {
-    /// From zero to somewhat above the largest, in steps of one, two or five.
+    /// From zero to just above the largest value, in steps of 1, 2 or 5.
     pub(in crate::page) fn from_zero(values: impl Iterator<Item = f64>) -> Scale {
         let largest = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
         let largest = if largest > 0.0 { largest } else { 1.0 };
@@ -28,7 +28,7 @@ impl Scale {
         Scale { low: 0.0, high: (largest / step).ceil() * step, kind: ScaleKind::Linear { step } }
     }
 
-    /// From somewhat below the smallest to somewhat above the largest, in steps of one, two or five.
+    /// From just below the smallest to just above the largest value, in steps of 1, 2 or 5.
     pub(in crate::page) fn around(values: impl Iterator<Item = f64>) -> Scale {
         let (low, high) = range(values).unwrap_or((0.0, 1.0));
         let step = round_step(((high - low) / 4.0).max(high.abs() * 0.01).max(1e-9));
@@ -44,7 +44,7 @@ impl Scale {
         Scale { low, high, kind: ScaleKind::Log { base: 2.0 } }
     }
 
-    /// By powers of ten, between ones, twos or fives of them.
+    /// By powers of ten, with ends at 1, 2 or 5 times a power.
     pub(in crate::page) fn powers_of_ten(values: impl Iterator<Item = f64>) -> Scale {
         let (low, high) = positive_range(values).unwrap_or((1.0, 10.0));
         let below = |value: f64| 10.0_f64.powf(whole_power(value.log10(), f64::floor));
@@ -54,7 +54,7 @@ impl Scale {
         Scale { low, high: high.max(low * 2.0), kind: ScaleKind::Log { base: 10.0 } }
     }
 
-    /// Where a value lies, from 0 to 1.
+    /// The position of a value, from 0 to 1.
     pub(in crate::page) fn position(&self, value: f64) -> f64 {
         let part = match self.kind {
             ScaleKind::Linear { .. } => (value - self.low) / (self.high - self.low),
@@ -63,7 +63,7 @@ impl Scale {
         if part.is_nan() { 0.0 } else { part.clamp(0.0, 1.0) }
     }
 
-    /// Values to mark, in order: few.
+    /// The ticks, in order.
     pub(in crate::page) fn ticks(&self) -> Vec<f64> {
         match self.kind {
             ScaleKind::Linear { step } => {
@@ -74,7 +74,7 @@ impl Scale {
         }
     }
 
-    /// Powers, or each second, third, … of them; of few powers of ten what lies between too.
+    /// All powers, or every second, third, … one; for few powers of ten also 2 and 5 times each.
     fn powers(&self, base: f64) -> Vec<f64> {
         let power = |value: f64, round| whole_power(value.ln() / base.ln(), round) as i32;
         let (first, last) = (power(self.low, f64::floor), power(self.high, f64::ceil));
@@ -92,7 +92,7 @@ impl Scale {
     }
 }
 
-/// The smallest of one, two and five, by a power of ten, that is at least this.
+/// The smallest of 1, 2 and 5 times a power of ten that is at least this.
 fn round_step(step: f64) -> f64 {
     let power = 10.0_f64.powf(step.log10().floor());
     let wanted = step / power;
@@ -100,14 +100,14 @@ fn round_step(step: f64) -> f64 {
     round.unwrap_or(10.0) * power
 }
 
-/// A power that is whole, but for the last digit, is that power.
+/// Rounds an exponent, ignoring floating-point errors.
 fn whole_power(power: f64, round: fn(f64) -> f64) -> f64 {
     let near = power.round();
     if (power - near).abs() < 1e-9 { near } else { round(power) }
 }
 
 fn positive_range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
-    // Far enough from the ends of what numbers hold to be multiplied.
+    // Clamped, so that multiplying does not overflow.
     range(values.filter(|value| *value > 0.0)).map(|(low, high)| (low.max(1e-300), high.min(1e300)))
 }
 
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_one_two_or_five() {
+    fn steps_are_1_2_or_5() {
         let ticks = Scale::from_zero([3.0, 97.3].into_iter()).ticks();
         assert_eq!(ticks, [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
         assert_eq!(Scale::from_zero([0.42].into_iter()).ticks().len(), 6);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn few_decades_have_ticks_between() {
+    fn few_decades_have_intermediate_ticks() {
         let scale = Scale::powers_of_ten([700.0, 12_000.0].into_iter());
         assert_eq!(scale.ticks(), [500.0, 1e3, 2e3, 5e3, 1e4, 2e4]);
         assert_eq!(Scale::powers_of_ten([1.0, 1e6].into_iter()).ticks().len(), 7);

@@ -247,7 +247,7 @@ impl Run {
             let started = Instant::now();
             let mut progress = |progress: measure::Progress| {
                 if let Some(bar) = bar {
-                    let part = plan.limit.part(progress.operations, started.elapsed());
+                    let part = plan.limit.progress(progress.operations, started.elapsed());
                     bar.set_position(before + (part * 1000.0) as u64);
                 }
             };

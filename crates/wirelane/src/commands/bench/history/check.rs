@@ -25,7 +25,7 @@ impl Trend {
     pub(super) fn new(run: &str, change: Change, more_than: f64) -> Trend {
         Trend {
             run: run.to_owned(),
-            change_ratio: change.part(),
+            change_ratio: change.ratio(),
             is_regression: change.is_regression(more_than),
             change,
         }

@@ -62,7 +62,7 @@ fn best(document: &Document) -> String {
         Unit::Nanoseconds => same_unit.reduce(f64::min),
         _ => same_unit.reduce(f64::max),
     };
-    best.map_or(String::new(), |best| first.unit.shown(best))
+    best.map_or(String::new(), |best| first.unit.format(best))
 }
 
 /// A run's results.
@@ -76,7 +76,7 @@ pub(super) fn show(id: &str, document: &Document) -> String {
     let row = |measurement: &trend::Measurement| {
         [
             measurement.what.clone(),
-            measurement.unit.shown(measurement.value),
+            measurement.unit.format(measurement.value),
             measurement.how.clone(),
         ]
     };
@@ -88,13 +88,13 @@ pub(super) fn changes(trends: &[Trend]) -> String {
     let names = ["", "before", "after", "change", ""].map(str::to_owned);
     let row = |trend: &Trend| {
         let Change { measurement, before, .. } = &trend.change;
-        let shown = |value| measurement.unit.shown(value);
+        let format = |value| measurement.unit.format(value);
         let mark = if trend.is_regression { "worse" } else { "" };
         [
             measurement.what.clone(),
-            shown(*before),
-            shown(measurement.value),
-            percent(trend.change.part()),
+            format(*before),
+            format(measurement.value),
+            percent(trend.change.ratio()),
             mark.to_owned(),
         ]
     };
@@ -103,10 +103,10 @@ pub(super) fn changes(trends: &[Trend]) -> String {
 
 /// `70.1 Gb/s after 97.2 Gb/s: 28 % less`.
 fn describe_change(change: &Change) -> String {
-    let (unit, part) = (change.measurement.unit, change.part());
-    let word = if part < 0.0 { "less" } else { "more" };
-    let (now, before) = (unit.shown(change.measurement.value), unit.shown(change.before));
-    format!("{now} after {before}: {:.0} % {word}", part.abs() * 100.0)
+    let (unit, ratio) = (change.measurement.unit, change.ratio());
+    let word = if ratio < 0.0 { "less" } else { "more" };
+    let (now, before) = (unit.format(change.measurement.value), unit.format(change.before));
+    format!("{now} after {before}: {:.0} % {word}", ratio.abs() * 100.0)
 }
 
 fn percent(part: f64) -> String {
