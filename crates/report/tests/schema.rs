@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use report::{
-    Cap, Collective, CollectiveRow, Document, Expectation, Failed, Half, Latency, Likely, Matrix,
-    Operation, Outcome, Plan, Point, Rail, RunKind, SlowHost, SlowLink, Test, Transport, Verdict,
+    Cap, Collective, CollectiveResult, CollectiveRow, Document, Expectation, FailedPair, Latency,
+    LikelyCause, Matrix, Operation, Outcome, Plan, Point, Rail, RunKind, SlowHost, SlowLink, Test,
+    Transport, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -48,7 +49,7 @@ fn outcome() -> Outcome {
 
 fn verdict() -> Verdict {
     let cap = Cap { what: "port".to_owned(), gbps: 97.0, evidence: "100 Gb/s".to_owned() };
-    let likely = Likely {
+    let likely = LikelyCause {
         what: "PCIe".to_owned(),
         evidence: "x4".to_owned(),
         fix: Some("seat it".to_owned()),
@@ -80,13 +81,17 @@ fn matrix() -> Matrix {
             part_of_median: 0.5,
         }],
         slow_hosts: vec![SlowHost { host: a.clone(), gbps: 0.5, part_of_median: 0.5 }],
-        failed: vec![Failed { from: a, to: b, why: "refused".to_owned() }],
+        failed: vec![FailedPair { from: a, to: b, why: "refused".to_owned() }],
     }
 }
 
 fn collective() -> Collective {
-    let half =
-        Half { time_us: 1.0, algorithm_gb_per_second: 1.0, bus_gb_per_second: 1.0, wrong: Some(0) };
+    let half = CollectiveResult {
+        time_us: 1.0,
+        algorithm_gb_per_second: 1.0,
+        bus_gb_per_second: 1.0,
+        wrong: Some(0),
+    };
     let row = CollectiveRow {
         size_bytes: 8,
         count: Some(2),

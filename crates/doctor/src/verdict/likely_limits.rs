@@ -1,6 +1,6 @@
 //! Likely limits of a measurement, the most likely first.
 
-use report::{Cap, Likely, Point, Transport};
+use report::{Cap, LikelyCause, Point, Transport};
 
 use super::{GOOD, Side, counters};
 use crate::limits;
@@ -12,7 +12,7 @@ pub(super) fn find(
     part: Option<f64>,
     here: &Side,
     there: Option<&Side>,
-) -> Vec<Likely> {
+) -> Vec<LikelyCause> {
     if part.is_some_and(|part| part >= GOOD) {
         return narrow_slot(caps).into_iter().collect();
     }
@@ -31,7 +31,7 @@ pub(super) fn find(
     likely.extend(there.into_iter().flat_map(|there| doctor_findings(point, there, "there")));
     let fast = caps.first().is_some_and(|cap| cap.gbps > FAST_GBPS);
     if likely.is_empty() && point.lanes == 1 && fast {
-        likely.push(Likely {
+        likely.push(LikelyCause {
             what: "one queue pair".to_owned(),
             evidence: "cards of 100 Gb/s and more may need several".to_owned(),
             fix: Some("try --qps 4".to_owned()),
@@ -40,19 +40,19 @@ pub(super) fn find(
     likely
 }
 
-fn software_device(point: &Point, here: &Side) -> Option<Likely> {
+fn software_device(point: &Point, here: &Side) -> Option<LikelyCause> {
     let mut ports = point.rails.iter().filter_map(|rail| here.port(&rail.here));
     let port = ports.find(|port| port.is_software)?;
-    Some(Likely {
+    Some(LikelyCause {
         what: "the CPU: RDMA is done in software".to_owned(),
         evidence: format!("{} is soft-RoCE or siw", port.name),
         fix: None,
     })
 }
 
-fn packet_loss(point: &Point) -> Vec<Likely> {
+fn packet_loss(point: &Point) -> Vec<LikelyCause> {
     let bad = counters::bad(point).into_iter();
-    bad.map(|(name, count, meaning)| Likely {
+    bad.map(|(name, count, meaning)| LikelyCause {
         what: "packet loss".to_owned(),
         evidence: format!("{name} increased by {count}: {}", meaning.row.help()),
         fix: Some("see `wirelane doctor losses flow-control ecn`".to_owned()),
@@ -62,10 +62,10 @@ fn packet_loss(point: &Point) -> Vec<Likely> {
 }
 
 /// A PCIe link that is slower than the network link.
-fn narrow_slot(caps: &[Cap]) -> Option<Likely> {
+fn narrow_slot(caps: &[Cap]) -> Option<LikelyCause> {
     let lowest = caps.first().filter(|cap| cap.what.starts_with("PCIe"))?;
     let link = caps.iter().find(|cap| !cap.what.starts_with("PCIe"))?;
-    Some(Likely {
+    Some(LikelyCause {
         what: format!("the {}", lowest.what),
         evidence: format!(
             "{}: {:.1} Gb/s, but the link has {:.1}",
@@ -75,9 +75,9 @@ fn narrow_slot(caps: &[Cap]) -> Option<Likely> {
     })
 }
 
-fn small_messages(point: &Point) -> Option<Likely> {
+fn small_messages(point: &Point) -> Option<LikelyCause> {
     let rate = point.messages_per_second?;
-    (point.size_bytes < SMALL_BYTES).then(|| Likely {
+    (point.size_bytes < SMALL_BYTES).then(|| LikelyCause {
         what: "the messages are small: the message rate is the limit".to_owned(),
         evidence: format!(
             "{:.2} million messages of {} bytes per second",
@@ -91,12 +91,12 @@ fn small_messages(point: &Point) -> Option<Likely> {
 }
 
 /// The bytes in flight and the lowest latency limit the bandwidth.
-fn low_depth(point: &Point, cap: &Cap) -> Option<Likely> {
+fn low_depth(point: &Point, cap: &Cap) -> Option<LikelyCause> {
     let fastest = point.latency.as_ref()?.min_ns.max(1);
     let rails = point.rails.len().max(1) as u64;
     let in_flight = u64::from(point.depth) * u64::from(point.lanes) * rails * point.size_bytes;
     let max_gbps = in_flight as f64 * 8.0 / fastest as f64;
-    (max_gbps < cap.gbps).then(|| Likely {
+    (max_gbps < cap.gbps).then(|| LikelyCause {
         what: "too few bytes in flight".to_owned(),
         evidence: format!(
             "{in_flight} bytes per {:.1} µs, the lowest latency, are {max_gbps:.1} Gb/s",
@@ -107,7 +107,7 @@ fn low_depth(point: &Point, cap: &Cap) -> Option<Likely> {
 }
 
 /// Only for lanes that use the kernel: a verbs lane polls, so that its CPU is always busy.
-fn busy_cpu(point: &Point, here: &Side) -> Option<Likely> {
+fn busy_cpu(point: &Point, here: &Side) -> Option<LikelyCause> {
     if point.transport == Transport::Verbs {
         return None;
     }
@@ -116,7 +116,7 @@ fn busy_cpu(point: &Point, here: &Side) -> Option<Likely> {
     let busy = ends.iter().map(|(end, cpu)| (*end, cpu / seconds)).filter(|(_, part)| *part > BUSY);
     let (end, part) = busy.max_by(|one, other| one.1.total_cmp(&other.1))?;
     let few = here.cpus.is_some_and(|cpus| cpus < FEW_CPUS);
-    Some(Likely {
+    Some(LikelyCause {
         what: format!("the CPU {end}: one thread transfers all data"),
         evidence: format!("busy {:.0} % of the time", (part * 100.0).min(100.0)),
         fix: Some(match few {
@@ -126,9 +126,9 @@ fn busy_cpu(point: &Point, here: &Side) -> Option<Likely> {
     })
 }
 
-fn small_mtu(point: &Point) -> Option<Likely> {
+fn small_mtu(point: &Point) -> Option<LikelyCause> {
     let rail = point.rails.iter().find(|rail| rail.mtu.is_some_and(|mtu| mtu < 2048))?;
-    Some(Likely {
+    Some(LikelyCause {
         what: "the MTU is small: more headers and packets".to_owned(),
         evidence: format!("{} uses {} bytes", rail.here, rail.mtu?),
         fix: Some(format!("set the MTU of net device and switches to {}", limits::mtu::WANTED)),
@@ -136,7 +136,7 @@ fn small_mtu(point: &Point) -> Option<Likely> {
 }
 
 /// The doctor's findings on the devices that were used.
-fn doctor_findings(point: &Point, side: &Side, end: &str) -> Vec<Likely> {
+fn doctor_findings(point: &Point, side: &Side, end: &str) -> Vec<LikelyCause> {
     let uses = |subject: &String| {
         let device = subject.split(' ').next().unwrap_or_default();
         subject == "host"
@@ -145,7 +145,7 @@ fn doctor_findings(point: &Point, side: &Side, end: &str) -> Vec<Likely> {
             })
     };
     let used = side.findings.iter().filter(|finding| finding.subjects.iter().any(uses));
-    used.map(|finding| Likely {
+    used.map(|finding| LikelyCause {
         what: finding.summary.clone(),
         evidence: format!("`wirelane doctor {}` {end}", finding.check),
         fix: finding.fix.clone(),

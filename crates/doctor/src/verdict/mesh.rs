@@ -1,6 +1,6 @@
 //! Measurements of every pair of several hosts: in which rounds, and which link or host is slow.
 
-use report::{Failed, Matrix, SlowHost, SlowLink};
+use report::{FailedPair, Matrix, SlowHost, SlowLink};
 
 /// The result of a pair in one direction; hosts by their index.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,7 @@ pub fn matrix(hosts: &[String], results: &[PairResult]) -> Matrix {
                 matrix.gbps[*from][*to] = Some(*gbps);
                 matrix.latency_us[*from][*to] = *latency;
             }
-            Err(why) => matrix.failed.push(Failed {
+            Err(why) => matrix.failed.push(FailedPair {
                 from: hosts[*from].clone(),
                 to: hosts[*to].clone(),
                 why: why.clone(),

@@ -41,15 +41,15 @@ pub struct CollectiveRow {
     /// The root rank; null if the operation has none.
     pub root: Option<u32>,
     /// From one buffer into another.
-    pub out_of_place: Option<Half>,
+    pub out_of_place: Option<CollectiveResult>,
     /// Within one buffer.
-    pub in_place: Option<Half>,
+    pub in_place: Option<CollectiveResult>,
 }
 
 /// The out-of-place or in-place result of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Half {
+pub struct CollectiveResult {
     /// Microseconds.
     pub time_us: f64,
     /// Algorithm bandwidth: bytes over time.

@@ -19,7 +19,7 @@ pub struct Matrix {
     /// Hosts all of whose pairs are far below the median.
     pub slow_hosts: Vec<SlowHost>,
     /// Pairs that could not be measured.
-    pub failed: Vec<Failed>,
+    pub failed: Vec<FailedPair>,
 }
 
 /// A pair far below the median.
@@ -51,7 +51,7 @@ pub struct SlowHost {
 /// A pair that could not be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Failed {
+pub struct FailedPair {
     /// The host that measured.
     pub from: String,
     /// The peer.

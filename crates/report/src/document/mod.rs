@@ -8,10 +8,10 @@ mod matrix;
 mod point;
 mod verdict;
 
-pub use collective::{Collective, CollectiveRow, Half};
-pub use matrix::{Failed, Matrix, SlowHost, SlowLink};
+pub use collective::{Collective, CollectiveResult, CollectiveRow};
+pub use matrix::{FailedPair, Matrix, SlowHost, SlowLink};
 pub use point::{Point, Spread, Tool};
-pub use verdict::{Cap, Expectation, Likely, Verdict};
+pub use verdict::{Cap, Expectation, LikelyCause, Verdict};
 
 use serde::{Deserialize, Serialize};
 

@@ -16,8 +16,8 @@ pub struct Verdict {
     pub reached_gbps: Option<f64>,
     /// Its ratio to the expected bandwidth.
     pub part: Option<f64>,
-    /// Likely limits.
-    pub likely: Vec<Likely>,
+    /// LikelyCause limits.
+    pub likely: Vec<LikelyCause>,
     /// Notes: missed targets, and why there is no verdict.
     pub notes: Vec<String>,
     /// Whether `--expect` is met.
@@ -39,7 +39,7 @@ pub struct Cap {
 /// A likely limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Likely {
+pub struct LikelyCause {
     /// The limit.
     pub what: String,
     /// The evidence.

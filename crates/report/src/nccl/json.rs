@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::table::{count, is_sound};
 use super::text::nccl_version;
 use super::{Gpu, Run, environment};
-use crate::{Collective, CollectiveRow, Half};
+use crate::{Collective, CollectiveResult, CollectiveRow};
 
 /// Whether the text is such a document.
 pub(super) fn is(text: &str) -> bool {
@@ -24,7 +24,7 @@ pub(super) fn read(text: &str) -> Result<Run, String> {
         _ => format!("not JSON of nccl-tests: {error}"),
     })?;
     let run = json.run();
-    match run.collective.rows.is_empty() && run.complaints.is_empty() {
+    match run.collective.rows.is_empty() && run.errors.is_empty() {
         true => Err("the file has no results".to_owned()),
         false => Ok(run),
     }
@@ -133,28 +133,23 @@ impl JsonRun {
                 ..Collective::default()
             },
             gpus: self.config.devices.into_iter().flat_map(|rank| rank.gpus(each)).collect(),
-            complaints: self
-                .errors
-                .into_iter()
-                .flatten()
-                .filter(|error| !error.is_empty())
-                .collect(),
-            is_whole: self.end_time.is_some() && average.is_some(),
+            errors: self.errors.into_iter().flatten().filter(|error| !error.is_empty()).collect(),
+            is_complete: self.end_time.is_some() && average.is_some(),
             started: self.start_time,
             environment: environment::scrub(self.env.iter().map(String::as_str)),
             ..Run::default()
         };
         if average.is_some_and(|average| average.okay == "false") {
-            run.complaints.push("the average is below what NCCL_TESTS_MIN_BW asks".to_owned());
+            run.errors.push("the average is below what NCCL_TESTS_MIN_BW asks".to_owned());
         }
         if self.version > SUPPORTED_VERSION {
-            run.doubts.push(format!(
+            run.warnings.push(format!(
                 "its format is version {}; this program supports {SUPPORTED_VERSION}",
                 self.version
             ));
         }
-        if !run.is_whole {
-            run.doubts.push("the file is truncated: it has no average".to_owned());
+        if !run.is_complete {
+            run.warnings.push("the file is truncated: it has no average".to_owned());
         }
         run.derive_fields();
         run
@@ -200,8 +195,8 @@ impl Row {
 }
 
 impl Measurements {
-    fn read(&self) -> Option<Half> {
-        let half = Half {
+    fn read(&self) -> Option<CollectiveResult> {
+        let half = CollectiveResult {
             time_us: number(&self.time)?,
             algorithm_gb_per_second: number(&self.alg_bw)?,
             bus_gb_per_second: number(&self.bus_bw)?,

@@ -3,7 +3,7 @@
 //!
 //! Logs may have prefixes of mpirun, colours, NCCL's own lines, several runs in one file, and a truncated end. Columns
 //! are identified by the words of the header, since they differ between versions. What cannot be read reliably is left
-//! out and listed in [`Run::doubts`]; errors of NCCL are in [`Run::complaints`].
+//! out and listed in [`Run::warnings`]; errors of NCCL are in [`Run::errors`].
 //!
 //! It only parses; the verdict is in `doctor`.
 //!
@@ -28,8 +28,8 @@ pub use run::Run;
 
 /// The last run in a log, a JSON file of nccl-tests, or the output of the PyTorch script.
 pub fn read(text: &str) -> Result<Run, String> {
-    if text.len() > LONGEST {
-        return Err(format!("larger than {} MiB: not the output of a run", LONGEST >> 20));
+    if text.len() > MAX_LOG_BYTES {
+        return Err(format!("larger than {} MiB: not the output of a run", MAX_LOG_BYTES >> 20));
     }
     if text.trim().is_empty() {
         return Err("the file is empty".to_owned());
@@ -39,7 +39,7 @@ pub fn read(text: &str) -> Result<Run, String> {
 }
 
 /// The maximum size of a log.
-pub const LONGEST: usize = 64 << 20;
+pub const MAX_LOG_BYTES: usize = 64 << 20;
 
 #[cfg(test)]
 mod tests;

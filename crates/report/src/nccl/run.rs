@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Gpu, NcclLog, Operation};
-use crate::{Collective, CollectiveRow, Half};
+use crate::{Collective, CollectiveResult, CollectiveRow};
 
 /// A parsed run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -13,13 +13,13 @@ pub struct Run {
     /// The GPUs that took part.
     pub gpus: Vec<Gpu>,
     /// Facts from NCCL's own lines, if they were enabled (NCCL_DEBUG=INFO).
-    pub heard: NcclLog,
+    pub nccl_log: NcclLog,
     /// Lines that report a failure.
-    pub complaints: Vec<String>,
+    pub errors: Vec<String>,
     /// What could not be read reliably.
-    pub doubts: Vec<String>,
+    pub warnings: Vec<String>,
     /// Whether the program ran to its end.
-    pub is_whole: bool,
+    pub is_complete: bool,
     /// Start time, if the output has it.
     pub started: Option<String>,
     /// Variables of NCCL and UCX; with values only where they contain no secret.
@@ -51,7 +51,7 @@ impl Run {
 
     /// Whether it did not run to its end, or had wrong values.
     pub fn has_failed(&self) -> bool {
-        let cut_short = !self.is_whole && !self.complaints.is_empty();
+        let cut_short = !self.is_complete && !self.errors.is_empty();
         cut_short || self.collective.wrong.is_some_and(|wrong| wrong > 0)
     }
 
@@ -66,15 +66,15 @@ impl Run {
 
     /// Takes the rows of the same run's JSON, which has more digits.
     pub fn with_rows_of(mut self, json: Run) -> Run {
-        if json.is_whole && json.collective.rows.len() >= self.collective.rows.len() {
+        if json.is_complete && json.collective.rows.len() >= self.collective.rows.len() {
             self.collective.rows = json.collective.rows;
-            self.is_whole = true;
+            self.is_complete = true;
         }
         self.environment = json.environment;
         self
     }
 
-    fn halves(&self) -> impl Iterator<Item = &Half> {
+    fn halves(&self) -> impl Iterator<Item = &CollectiveResult> {
         let rows = self.collective.rows.iter();
         rows.flat_map(|row| row.out_of_place.iter().chain(&row.in_place))
     }
@@ -104,7 +104,7 @@ impl Run {
         let reduces = |row: &CollectiveRow| {
             row.root.is_none() && row.reduction.as_deref().is_some_and(|word| word != "none")
         };
-        let has_factor = |half: &Half| {
+        let has_factor = |half: &CollectiveResult| {
             let ratio = half.bus_gb_per_second / half.algorithm_gb_per_second;
             (ratio / factor - 1.0).abs() < 0.02
         };

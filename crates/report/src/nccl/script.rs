@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::table::is_sound;
 use super::{Gpu, Run};
-use crate::{CollectiveRow, Half};
+use crate::{CollectiveResult, CollectiveRow};
 
 /// A line of the script.
 #[derive(Debug, Deserialize)]
@@ -79,8 +79,8 @@ impl ScriptLine {
             }
             ScriptLine::End { average_bus_gb_per_second: average } => {
                 run.collective.average_bus_gb_per_second = Some(average);
-                run.is_whole = true;
-                let wrong = |half: Option<Half>| half.and_then(|half| half.wrong);
+                run.is_complete = true;
+                let wrong = |half: Option<CollectiveResult>| half.and_then(|half| half.wrong);
                 let rows = run.collective.rows.iter();
                 let all: Vec<u64> = rows
                     .filter_map(|row| wrong(row.in_place).or(wrong(row.out_of_place)))
@@ -110,14 +110,14 @@ impl Start {
         run.gpus = gpus.collect();
         // gloo uses TCP and host memory.
         if self.backend == "gloo" {
-            run.heard.network = Some("Socket".to_owned());
+            run.nccl_log.network = Some("Socket".to_owned());
         }
     }
 }
 
 impl Row {
     fn read(self) -> CollectiveRow {
-        let half = Half {
+        let half = CollectiveResult {
             time_us: self.time_us,
             algorithm_gb_per_second: self.algorithm_gb_per_second,
             bus_gb_per_second: self.bus_gb_per_second,

@@ -1,6 +1,6 @@
 //! Parses the table: the words of its header identify the columns.
 
-use crate::{CollectiveRow, Half};
+use crate::{CollectiveResult, CollectiveRow};
 
 /// The columns of a table, from its header.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,8 +144,12 @@ impl Columns {
     }
 
     /// Parses one half; `Some(None)`: its results are not numbers, as for a time of 0.
-    fn half(&self, measurements: &[Measurement], words: &mut Words) -> Option<Option<Half>> {
-        let mut half = Half {
+    fn half(
+        &self,
+        measurements: &[Measurement],
+        words: &mut Words,
+    ) -> Option<Option<CollectiveResult>> {
+        let mut half = CollectiveResult {
             time_us: 0.0,
             algorithm_gb_per_second: 0.0,
             bus_gb_per_second: 0.0,
@@ -171,7 +175,7 @@ impl Columns {
 }
 
 /// Whether the results are plausible numbers.
-pub(super) fn is_sound(half: &Half) -> bool {
+pub(super) fn is_sound(half: &CollectiveResult) -> bool {
     let measurements = [half.time_us, half.algorithm_gb_per_second, half.bus_gb_per_second];
     measurements.iter().all(|measurement| (0.0..MAX_VALUE).contains(measurement))
 }

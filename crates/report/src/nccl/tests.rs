@@ -16,8 +16,8 @@ fn bus(run: &Run) -> Vec<(u64, f64)> {
 
 fn well_read(text: &str) -> Run {
     let run = read(text).expect("it is read");
-    assert!(run.is_whole && !run.has_failed(), "{run:?}");
-    assert_eq!((&run.doubts, &run.complaints), (&vec![], &vec![]));
+    assert!(run.is_complete && !run.has_failed(), "{run:?}");
+    assert_eq!((&run.warnings, &run.errors), (&vec![], &vec![]));
     run
 }
 
@@ -53,7 +53,7 @@ fn without_checks_the_number_of_wrong_values_is_unknown() {
 fn a_real_run_that_could_not_start_has_its_reason() {
     let run = read(output!("v2.19.6-fail.log")).expect("it is read");
     assert!(run.has_failed() && run.collective.rows.is_empty());
-    assert!(run.complaints[0].starts_with("Invalid number of GPUs: 2 requested"), "{run:?}");
+    assert!(run.errors[0].starts_with("Invalid number of GPUs: 2 requested"), "{run:?}");
 }
 
 #[test]
@@ -86,9 +86,9 @@ fn odd_values_in_json_are_read() {
     assert!(run.collective.rows[0].in_place.is_some());
     assert_eq!((run.collective.ranks, run.gpus.len(), run.collective.wrong), (Some(4), 4, None));
     assert_eq!(run.environment["NCCL_IB_HCA"].as_deref(), Some("=mlx5_0:1"));
-    assert_eq!(run.complaints.len(), 1);
+    assert_eq!(run.errors.len(), 1);
     let newer = read(&text.replace("\"version\": 3", "\"version\": 4")).expect("it is read");
-    assert!(newer.doubts[0].contains("version 4"), "{newer:?}");
+    assert!(newer.warnings[0].contains("version 4"), "{newer:?}");
 }
 
 #[test]
@@ -150,23 +150,27 @@ fn scientific_notation_timestamps_and_iterations_are_read() {
 fn nccls_transports_are_read_from_a_log_of_mpirun() {
     let run = read(output!("sample-mpirun-debug.log")).expect("it is read");
     // The first row has one of NCCL's lines in its middle.
-    assert_eq!((run.collective.rows.len(), run.doubts.len()), (10, 1));
-    assert!(run.doubts[0].starts_with("1 line of the table could not be read"), "{:?}", run.doubts);
-    assert_eq!(run.heard.ports.iter().collect::<Vec<_>>(), ["mlx4_0:1", "mlx4_0:2"]);
-    assert_eq!((run.heard.gpu_direct(), run.heard.is_tcp()), (Some(false), false));
-    assert_eq!(run.heard.channels.staged, 3);
+    assert_eq!((run.collective.rows.len(), run.warnings.len()), (10, 1));
+    assert!(
+        run.warnings[0].starts_with("1 line of the table could not be read"),
+        "{:?}",
+        run.warnings
+    );
+    assert_eq!(run.nccl_log.ports.iter().collect::<Vec<_>>(), ["mlx4_0:1", "mlx4_0:2"]);
+    assert_eq!((run.nccl_log.gpu_direct(), run.nccl_log.is_tcp()), (Some(false), false));
+    assert_eq!(run.nccl_log.channels.staged, 3);
     assert_eq!(run.average(), Some(3.27));
     let tcp = well_read(output!("sample-tcp.log"));
-    assert!(tcp.heard.is_tcp());
+    assert!(tcp.nccl_log.is_tcp());
 }
 
 #[test]
 fn a_failed_run_keeps_its_results_and_errors() {
     let run = read(output!("sample-failed.log")).expect("it is read");
-    assert!(run.has_failed() && !run.is_whole);
+    assert!(run.has_failed() && !run.is_complete);
     assert_eq!(run.collective.rows.len(), 2);
-    assert!(run.complaints[0].contains("status=12"), "{:?}", run.complaints);
-    assert!(run.doubts[0].contains("up to 2097152 of 1073741824 bytes"), "{:?}", run.doubts);
+    assert!(run.errors[0].contains("status=12"), "{:?}", run.errors);
+    assert!(run.warnings[0].contains("up to 2097152 of 1073741824 bytes"), "{:?}", run.warnings);
 }
 
 /// Wherever a log is cut, what is read is a beginning of what stands there, and the cut is told.
@@ -180,7 +184,7 @@ fn a_truncated_log_is_read_up_to_the_last_whole_row() {
             Ok(run) => {
                 let read = bus(&run);
                 assert_eq!(read, all[..read.len()], "cut at {end}");
-                assert!(!run.is_whole && !run.doubts.is_empty(), "cut at {end}: {run:?}");
+                assert!(!run.is_complete && !run.warnings.is_empty(), "cut at {end}: {run:?}");
                 assert_eq!(run.collective.average_bus_gb_per_second, None);
             }
             Err(why) => assert!(!why.is_empty()),
@@ -227,7 +231,7 @@ fn output_of_the_pytorch_script_is_read() {
     assert!(
         run.collective.rows.iter().all(|row| row.in_place.is_some() && row.out_of_place.is_none())
     );
-    assert!(run.heard.is_tcp() && run.peak().is_some_and(|(_, peak)| peak > 0.0));
+    assert!(run.nccl_log.is_tcp() && run.peak().is_some_and(|(_, peak)| peak > 0.0));
     let failed = read(output!("torch-1.13-fail.log")).expect("it is read");
-    assert!(failed.has_failed() && failed.complaints[0].contains("no support"), "{failed:?}");
+    assert!(failed.has_failed() && failed.errors[0].contains("no support"), "{failed:?}");
 }

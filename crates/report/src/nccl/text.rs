@@ -57,8 +57,8 @@ impl Reader {
             self.add_footer(footer);
         } else if !self.add_row(line) {
             self.add_head(line);
-            self.run.heard.add(line);
-            self.add_complaint(line);
+            self.run.nccl_log.add(line);
+            self.add_error_line(line);
         }
     }
 
@@ -82,9 +82,9 @@ impl Reader {
             Footer::Wrong(count) => self.run.collective.wrong = Some(count),
             Footer::Average(average, enough) => {
                 self.run.collective.average_bus_gb_per_second = Some(average);
-                self.run.is_whole = true;
+                self.run.is_complete = true;
                 if enough == Some(false) {
-                    self.complain("the average is below NCCL_TESTS_MIN_BW (FAILED)");
+                    self.add_error("the average is below NCCL_TESTS_MIN_BW (FAILED)");
                 }
             }
         }
@@ -103,7 +103,9 @@ impl Reader {
     fn add_row(&mut self, line: &str) -> bool {
         let Some(columns) = &self.columns else { return false };
         let first = line.split_whitespace().next().unwrap_or_default();
-        if self.run.is_whole || first.is_empty() || !first.bytes().all(|byte| byte.is_ascii_digit())
+        if self.run.is_complete
+            || first.is_empty()
+            || !first.bytes().all(|byte| byte.is_ascii_digit())
         {
             return false;
         }
@@ -117,7 +119,7 @@ impl Reader {
             }
         }
         // NCCL's lines within a row are parsed too.
-        self.run.heard.add(line);
+        self.run.nccl_log.add(line);
         true
     }
 
@@ -145,23 +147,23 @@ impl Reader {
         }
     }
 
-    fn add_complaint(&mut self, line: &str) {
-        if COMPLAINTS.iter().any(|words| line.contains(words)) {
-            self.complain(line.trim());
+    fn add_error_line(&mut self, line: &str) {
+        if ERROR_PATTERNS.iter().any(|words| line.contains(words)) {
+            self.add_error(line.trim());
         }
     }
 
-    fn complain(&mut self, line: &str) {
-        let line: String = line.chars().take(MAX_COMPLAINT_CHARS).collect();
-        let complaints = &mut self.run.complaints;
-        if complaints.len() < MAX_COMPLAINTS && !complaints.contains(&line) {
-            complaints.push(line);
+    fn add_error(&mut self, line: &str) {
+        let line: String = line.chars().take(MAX_ERROR_CHARS).collect();
+        let errors = &mut self.run.errors;
+        if errors.len() < MAX_ERRORS && !errors.contains(&line) {
+            errors.push(line);
         }
     }
 
     fn end(mut self) -> Result<Run, String> {
         let nothing = self.run.collective.rows.is_empty();
-        if nothing && self.run.complaints.is_empty() {
+        if nothing && self.run.errors.is_empty() {
             return Err(
                 match self.columns.is_some()
                     || !self.run.gpus.is_empty()
@@ -172,13 +174,13 @@ impl Reader {
                 },
             );
         }
-        self.add_doubts();
+        self.add_warnings();
         let mut run = self.run;
         run.earlier = self.earlier;
         if run.collective.tool.is_empty() {
             run.collective.tool = "nccl-tests".to_owned();
         }
-        if let Some(version) = &run.heard.version
+        if let Some(version) = &run.nccl_log.version
             && !run.collective.tool.contains("NCCL ")
         {
             run.collective.tool = format!("{}, NCCL {version}", run.collective.tool);
@@ -188,31 +190,31 @@ impl Reader {
     }
 
     /// Lists what could not be read reliably.
-    fn add_doubts(&mut self) {
+    fn add_warnings(&mut self) {
         let rows = &self.run.collective.rows;
-        let doubts = &mut self.run.doubts;
+        let warnings = &mut self.run.warnings;
         if self.broken > 0 {
-            doubts.push(format!(
+            warnings.push(format!(
                 "{} of the table could not be read: mixed with other output, or truncated",
                 lines(self.broken)
             ));
         }
         if self.beyond > 0 {
-            doubts.push(format!(
+            warnings.push(format!(
                 "only the first {MAX_ROWS} of {} rows are used",
                 MAX_ROWS + self.beyond
             ));
         }
         if self.empty > 0 {
-            doubts.push(format!("{} of the table have no results (nan)", lines(self.empty)));
+            warnings.push(format!("{} of the table have no results (nan)", lines(self.empty)));
         }
-        if !self.run.is_whole && !rows.is_empty() {
+        if !self.run.is_complete && !rows.is_empty() {
             let largest = rows.iter().map(|row| row.size_bytes).max().unwrap_or_default();
             let of = match self.max_bytes {
                 Some(max) if max > largest => format!(" of {max}"),
                 _ => String::new(),
             };
-            doubts.push(format!(
+            warnings.push(format!(
                 "the log is truncated: it has sizes up to {largest}{of} bytes, and no average"
             ));
         }
@@ -241,7 +243,7 @@ pub(super) fn nccl_version(code: u32) -> String {
 }
 
 /// Parts of lines that report a failure. `wirelane explain` knows more.
-const COMPLAINTS: &[&str] = &[
+const ERROR_PATTERNS: &[&str] = &[
     "NCCL WARN",
     "Test NCCL failure",
     "Test CUDA failure",
@@ -272,5 +274,5 @@ const NO_TABLE: &str = "no table of nccl-tests, no lines of `wirelane bench torc
      pass the whole output of all_reduce_perf, or the JSON file of -J";
 const MAX_GPUS: usize = 65_536;
 const MAX_ROWS: usize = 10_000;
-const MAX_COMPLAINTS: usize = 64;
-const MAX_COMPLAINT_CHARS: usize = 400;
+const MAX_ERRORS: usize = 64;
+const MAX_ERROR_CHARS: usize = 400;

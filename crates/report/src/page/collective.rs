@@ -3,7 +3,7 @@
 use super::markup::Markup;
 use super::plot::{Axis, Caption, Lines, Mark, Rule, Scale, Series};
 use crate::number;
-use crate::{Collective, CollectiveRow, Document, Half};
+use crate::{Collective, CollectiveResult, CollectiveRow, Document};
 
 /// Bus bandwidth by size.
 pub(super) fn plot(document: &Document) -> Markup {
@@ -38,7 +38,11 @@ pub(super) fn plot(document: &Document) -> Markup {
     .render()
 }
 
-fn series(run: &Collective, name: &str, half: fn(&CollectiveRow) -> Option<Half>) -> Series {
+fn series(
+    run: &Collective,
+    name: &str,
+    half: fn(&CollectiveRow) -> Option<CollectiveResult>,
+) -> Series {
     let mark = |row: &CollectiveRow| {
         let y = half(row)?.bus_gb_per_second;
         let tooltip = format!("{}, {name}: {}", number::size(row.size_bytes), gigabytes(y));

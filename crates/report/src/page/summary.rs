@@ -2,7 +2,7 @@
 
 use super::markup::Markup;
 use crate::number;
-use crate::{Cap, Document, Likely, Point, RunKind, Test, Verdict};
+use crate::{Cap, Document, LikelyCause, Point, RunKind, Test, Verdict};
 
 /// A title: what was measured.
 pub(super) fn title(document: &Document) -> String {
@@ -99,11 +99,11 @@ fn meter(card: &mut Markup, verdict: &Verdict, part: f64) {
     }
 }
 
-/// Likely limits, caps, and notes.
+/// LikelyCause limits, caps, and notes.
 fn limits(verdict: &Verdict) -> Markup {
     let mut limits = Markup::default();
     let likely = verdict.likely.iter().take(MAX_LINES).map(limit);
-    limits.append(list("Likely limits", likely));
+    limits.append(list("LikelyCause limits", likely));
     let caps = verdict.caps.iter().take(MAX_LINES).map(cap);
     limits.append(list("Expected bandwidth", caps));
     let notes = verdict.notes.iter().take(MAX_LINES).map(|note| {
@@ -134,7 +134,7 @@ fn list(heading: &'static str, lines: impl Iterator<Item = Markup>) -> Markup {
     list
 }
 
-fn limit(likely: &Likely) -> Markup {
+fn limit(likely: &LikelyCause) -> Markup {
     let mut line = Markup::default();
     line.element("b", &[], &likely.what).raw(": ").text(&likely.evidence);
     if let Some(fix) = &likely.fix {

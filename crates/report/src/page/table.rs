@@ -4,7 +4,7 @@ use super::facts::{grouped, table};
 use super::group::transport;
 use super::markup::Markup;
 use crate::number;
-use crate::{Collective, CollectiveRow, Document, Half, Point};
+use crate::{Collective, CollectiveResult, CollectiveRow, Document, Point};
 
 /// A row for each measurement, or for each size of a collective operation.
 pub(super) fn measurements(document: &Document) -> Markup {
@@ -14,8 +14,9 @@ pub(super) fn measurements(document: &Document) -> Markup {
         measurements.append(collective(run));
     }
     if let Some(matrix) = &document.matrix {
-        let row =
-            |failed: &crate::Failed| [failed.from.clone(), failed.to.clone(), failed.why.clone()];
+        let row = |failed: &crate::FailedPair| {
+            [failed.from.clone(), failed.to.clone(), failed.why.clone()]
+        };
         let rows: Vec<[String; 3]> = matrix.failed.iter().take(MAX_ROWS).map(row).collect();
         measurements.append(table(
             "Pairs that could not be measured",
@@ -155,7 +156,7 @@ fn collective(run: &Collective) -> Markup {
     table("All results", &head, &rows)
 }
 
-fn half(half: Option<Half>) -> [String; 4] {
+fn half(half: Option<CollectiveResult>) -> [String; 4] {
     let Some(half) = half else { return Default::default() };
     [
         number::digits(half.time_us),

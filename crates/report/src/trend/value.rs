@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::number;
-use crate::{Collective, Document, Half, Matrix, Point, Test, Transport};
+use crate::{Collective, CollectiveResult, Document, Matrix, Point, Test, Transport};
 
 /// A result of a run that can be compared with that of another.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -119,8 +119,9 @@ fn of_collective(run: &Collective) -> Vec<Measurement> {
         average.map(|value| measurement(format!("bus bandwidth of {operation}, average"), value));
     let rows = run.rows.iter().filter_map(|row| {
         let halves = [row.out_of_place, row.in_place].into_iter().flatten();
-        let best =
-            halves.map(|Half { bus_gb_per_second, .. }| bus_gb_per_second).reduce(f64::max)?;
+        let best = halves
+            .map(|CollectiveResult { bus_gb_per_second, .. }| bus_gb_per_second)
+            .reduce(f64::max)?;
         let what = format!("bus bandwidth of {operation}, {}", number::size(row.size_bytes));
         Some(measurement(what, best))
     });

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use report::{
-    Cap, Collective, CollectiveRow, Document, Expectation, Failed, Half, Latency, Likely, Matrix,
-    Operation, Outcome, Plan, Point, Rail, RunKind, SlowHost, SlowLink, Test, Transport, Verdict,
+    Cap, Collective, CollectiveResult, CollectiveRow, Document, Expectation, FailedPair, Latency,
+    LikelyCause, Matrix, Operation, Outcome, Plan, Point, Rail, RunKind, SlowHost, SlowLink, Test,
+    Transport, Verdict,
 };
 
 /// A document of every kind.
@@ -86,7 +87,7 @@ pub(crate) fn mesh() -> Document {
             part_of_median: 0.12,
         }],
         slow_hosts: Vec::<SlowHost>::new(),
-        failed: vec![Failed {
+        failed: vec![FailedPair {
             from: "gpu3".to_owned(),
             to: "gpu6".to_owned(),
             why: "connection refused: is `wirelane bench serve` running there?".to_owned(),
@@ -107,7 +108,7 @@ pub(crate) fn collective() -> Document {
     let row = |power: u32| {
         let size = 1u64 << power;
         let bus = 3.66 * size as f64 / (size as f64 + 860_000.0);
-        let half = |factor: f64| Half {
+        let half = |factor: f64| CollectiveResult {
             time_us: size as f64 * 1.5 / bus / factor / 1e3,
             algorithm_gb_per_second: bus * factor / 1.5,
             bus_gb_per_second: bus * factor,
@@ -137,7 +138,7 @@ pub(crate) fn collective() -> Document {
     document.verdict = Some(Verdict {
         summary: "3.66 GB/s of the 5 GB/s that the link has: data goes through host memory."
             .to_owned(),
-        likely: vec![Likely {
+        likely: vec![LikelyCause {
             what: "no GPUDirect".to_owned(),
             evidence: "nvidia_peermem is not loaded, and the kernel has no dma-buf for these GPUs"
                 .to_owned(),
@@ -294,7 +295,7 @@ fn verdict(speed: f64) -> Verdict {
         part: Some(part),
         likely: match part >= 0.9 {
             true => Vec::new(),
-            false => vec![Likely {
+            false => vec![LikelyCause {
                 what: "the PCIe slot".to_owned(),
                 evidence: "x4 of x16 lanes are in use".to_owned(),
                 fix: Some("reseat the card, or take another slot".to_owned()),

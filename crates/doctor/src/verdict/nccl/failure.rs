@@ -1,25 +1,25 @@
 //! A run that failed: its error lines, explained as `wirelane explain` does.
 
 use report::nccl::Run;
-use report::{Likely, Verdict};
+use report::{LikelyCause, Verdict};
 
 use crate::Case;
 use crate::explain::{self, ErrorLine, Explanation, State};
 
 pub(super) fn evaluate(run: &Run, node: Option<&Case<'_>>) -> Verdict {
-    let errors = explain::parse(&run.complaints.join("\n"));
-    let mut likely: Vec<Likely> = match node {
+    let errors = explain::parse(&run.errors.join("\n"));
+    let mut likely: Vec<LikelyCause> = match node {
         Some(case) => explain::explain(errors, case).iter().map(with_cause).collect(),
         None => errors.iter().map(without_cause).collect(),
     };
     if let Some(wrong) = run.collective.wrong.filter(|wrong| *wrong > 0) {
-        likely.insert(0, Likely {
+        likely.insert(0, LikelyCause {
             what: "the results are wrong".to_owned(),
             evidence: format!("{wrong} values differ from the expected ones"),
             fix: Some("check the kernel log for errors of GPUs (Xid) or memory: `dmesg | wirelane explain`".to_owned()),
         });
     }
-    let first = run.complaints.first().map(String::as_str);
+    let first = run.errors.first().map(String::as_str);
     let summary = match (likely.first(), first) {
         (Some(likely), _) => format!("the run failed: {}", likely.what),
         (None, Some(line)) => format!("the run failed: {line}"),
@@ -29,19 +29,19 @@ pub(super) fn evaluate(run: &Run, node: Option<&Case<'_>>) -> Verdict {
 }
 
 /// With the likeliest cause; those found on the node come first.
-fn with_cause(explanation: &Explanation) -> Likely {
+fn with_cause(explanation: &Explanation) -> LikelyCause {
     let causes = explanation.causes.iter();
     let likeliest = causes
         .filter(|possible| possible.state != State::NotHere)
         .min_by_key(|possible| possible.state);
-    Likely {
+    LikelyCause {
         fix: likeliest.map(|possible| format!("{}: {}", possible.cause, possible.fix)),
         ..without_cause(&explanation.error)
     }
 }
 
-fn without_cause(error: &ErrorLine) -> Likely {
-    Likely {
+fn without_cause(error: &ErrorLine) -> LikelyCause {
+    LikelyCause {
         what: error.title.clone(),
         evidence: error.line.clone(),
         fix: Some(

@@ -1,6 +1,6 @@
 //! Likely limits of a run, the most likely first.
 
-use report::Likely;
+use report::LikelyCause;
 use report::nccl::Run;
 
 use super::Transferred;
@@ -13,7 +13,7 @@ pub(super) fn between(
     node: Option<&Case<'_>>,
     transferred: Option<&Transferred>,
     ports: Option<&Ports>,
-) -> Vec<Likely> {
+) -> Vec<LikelyCause> {
     let mut likely = Vec::new();
     if let Some(tcp) = tcp(run, transferred, ports) {
         // Findings on RDMA do not matter if it is not used.
@@ -23,22 +23,24 @@ pub(super) fn between(
     }
     likely.extend(no_gpu_direct(run, node));
     likely.extend(ports.and_then(idle_rails));
-    likely.extend(ports.into_iter().flat_map(Ports::narrow_slots).map(|(slot, links)| Likely {
-        what: format!("the {}", slot.what),
-        evidence: format!(
-            "{}: {:.1} Gb/s, but its links have {links:.1}",
-            slot.evidence, slot.gbps
-        ),
-        fix: Some("see `wirelane doctor pcie`: another slot may be wider".to_owned()),
+    likely.extend(ports.into_iter().flat_map(Ports::narrow_slots).map(|(slot, links)| {
+        LikelyCause {
+            what: format!("the {}", slot.what),
+            evidence: format!(
+                "{}: {:.1} Gb/s, but its links have {links:.1}",
+                slot.evidence, slot.gbps
+            ),
+            fix: Some("see `wirelane doctor pcie`: another slot may be wider".to_owned()),
+        }
     }));
     likely.extend(node.into_iter().flat_map(|case| findings(case, &SLOWING_CHECKS)));
     likely
 }
 
 /// Of a run on one node: GPUs that communicate through host memory.
-pub(super) fn within(run: &Run) -> Vec<Likely> {
-    let channels = run.heard.channels;
-    let staged = (channels.shared_memory > 0 && channels.peer == 0).then(|| Likely {
+pub(super) fn within(run: &Run) -> Vec<LikelyCause> {
+    let channels = run.nccl_log.channels;
+    let staged = (channels.shared_memory > 0 && channels.peer == 0).then(|| LikelyCause {
         what: "no P2P between GPUs: data is copied through host memory".to_owned(),
         evidence: format!("{} channels via SHM, none via P2P", channels.shared_memory),
         fix: Some("see `wirelane topo`; ACS, the IOMMU or NCCL_P2P_DISABLE may prevent it, and some GPUs do not support it".to_owned()),
@@ -46,12 +48,12 @@ pub(super) fn within(run: &Run) -> Vec<Likely> {
     staged.into_iter().collect()
 }
 
-fn tcp(run: &Run, transferred: Option<&Transferred>, ports: Option<&Ports>) -> Option<Likely> {
+fn tcp(run: &Run, transferred: Option<&Transferred>, ports: Option<&Ports>) -> Option<LikelyCause> {
     let disabled = run.environment.get("NCCL_IB_DISABLE").and_then(Option::as_deref);
     let disabled = disabled.is_some_and(|value| value.trim() != "0");
     let idle = ports.is_some() && transferred.is_some_and(Transferred::is_idle);
-    let evidence = if run.heard.is_tcp() {
-        match run.heard.channels.socket {
+    let evidence = if run.nccl_log.is_tcp() {
+        match run.nccl_log.channels.socket {
             0 => "NCCL reports network Socket".to_owned(),
             channels => format!("{channels} channels via NET/Socket"),
         }
@@ -62,7 +64,7 @@ fn tcp(run: &Run, transferred: Option<&Transferred>, ports: Option<&Ports>) -> O
     } else {
         return None;
     };
-    Some(Likely {
+    Some(LikelyCause {
         what: "TCP, not RDMA".to_owned(),
         evidence,
         fix: Some(
@@ -71,22 +73,22 @@ fn tcp(run: &Run, transferred: Option<&Transferred>, ports: Option<&Ports>) -> O
     })
 }
 
-fn no_gpu_direct(run: &Run, node: Option<&Case<'_>>) -> Option<Likely> {
-    let logged = run.heard.gpu_direct();
+fn no_gpu_direct(run: &Run, node: Option<&Case<'_>>) -> Option<LikelyCause> {
+    let logged = run.nccl_log.gpu_direct();
     let check = check("gpudirect").filter(|_| logged != Some(true));
     let findings = node.zip(check).map(|(case, check)| check.findings(case)).unwrap_or_default();
     let bad = findings.into_iter().find(|finding| finding.verdict >= Verdict::Warning);
     if logged != Some(false) && bad.is_none() {
         return None;
     }
-    let from_log = (logged == Some(false)).then(|| match run.heard.channels.staged {
+    let from_log = (logged == Some(false)).then(|| match run.nccl_log.channels.staged {
         0 => "NCCL reports that GPU Direct RDMA is disabled".to_owned(),
         channels => format!("{channels} channels use NICs without GDRDMA"),
     });
     let from_check =
         bad.as_ref().map(|finding| format!("`wirelane doctor gpudirect`: {}", finding.summary));
     let evidence: Vec<String> = from_log.into_iter().chain(from_check).collect();
-    Some(Likely {
+    Some(LikelyCause {
         what: "no GPUDirect".to_owned(),
         evidence: evidence.join("; "),
         fix: bad
@@ -95,8 +97,8 @@ fn no_gpu_direct(run: &Run, node: Option<&Case<'_>>) -> Option<Likely> {
     })
 }
 
-fn idle_rails(ports: &Ports) -> Option<Likely> {
-    (!ports.idle.is_empty()).then(|| Likely {
+fn idle_rails(ports: &Ports) -> Option<LikelyCause> {
+    (!ports.idle.is_empty()).then(|| LikelyCause {
         what: format!(
             "{} of {} rails are used",
             ports.used_count(),
@@ -108,14 +110,14 @@ fn idle_rails(ports: &Ports) -> Option<Likely> {
 }
 
 /// Warnings and problems of these checks.
-fn findings(case: &Case<'_>, checks: &[&str]) -> Vec<Likely> {
+fn findings(case: &Case<'_>, checks: &[&str]) -> Vec<LikelyCause> {
     let all = checks.iter().filter_map(|name| check(name)).flat_map(|check| check.findings(case));
     let bad = all.filter(|finding| finding.verdict >= Verdict::Warning);
     bad.map(|finding| from_finding(&finding)).take(MAX_FINDINGS).collect()
 }
 
-fn from_finding(finding: &Finding) -> Likely {
-    Likely {
+fn from_finding(finding: &Finding) -> LikelyCause {
+    LikelyCause {
         what: format!("{}: {}", finding.subject(), finding.summary),
         evidence: format!("`wirelane doctor {}`", finding.check),
         fix: finding.fix.first().cloned(),

@@ -55,7 +55,7 @@ pub fn evaluate(
     if run.earlier > 0 {
         verdict.notes.push(format!("the log has {} runs; this is the last", run.earlier + 1));
     }
-    verdict.notes.extend(run.doubts.iter().cloned());
+    verdict.notes.extend(run.warnings.iter().cloned());
     verdict
 }
 
@@ -125,7 +125,8 @@ fn remarks(run: &Run, node: Option<&Case<'_>>, has_ports: bool, part: Option<f64
     let mut remarks = Vec::new();
     if part.is_some_and(|part| part > 1.0) {
         remarks.push(
-            match run.heard.reduces_in_switches || run.heard.channels.nvlink_between_nodes > 0 {
+            match run.nccl_log.reduces_in_switches || run.nccl_log.channels.nvlink_between_nodes > 0
+            {
                 true => MORE_BY_SWITCHES.to_owned(),
                 false => MORE.to_owned(),
             },
@@ -155,7 +156,7 @@ fn summary(
     run: &Run,
     ports: Option<&Ports>,
     part: Option<f64>,
-    likely: &[report::Likely],
+    likely: &[report::LikelyCause],
 ) -> String {
     let measurements = measurements(run);
     let measurements = match ports.zip(part) {

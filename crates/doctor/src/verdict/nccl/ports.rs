@@ -24,7 +24,8 @@ impl Ports {
             .and_then(|transferred| transferred.bytes.values().max())
             .copied()
             .unwrap_or(0);
-        let named = |port: &PortSide| run.heard.ports.contains(&port.name.replace(" port ", ":"));
+        let named =
+            |port: &PortSide| run.nccl_log.ports.contains(&port.name.replace(" port ", ":"));
         let is_busy = |port: &PortSide| {
             let bytes =
                 transferred.and_then(|transferred| transferred.bytes.get(&port.name)).copied();

@@ -82,7 +82,7 @@ pub(super) fn run(_global: &Global, args: &TorchArgs) -> Result<Exit, Failure> {
         return launch.show();
     }
     let (run, transferred, ended) = running::run(&launch, &args.running, None)?;
-    if run.complaints.iter().any(|line| line.contains("No module named 'torch'")) {
+    if run.errors.iter().any(|line| line.contains("No module named 'torch'")) {
         return Err(Failure::failed(format!(
             "bench torch: {} has no PyTorch: install it (`pip install torch`), or pass --python PROGRAM",
             args.python.display()

@@ -119,7 +119,7 @@ impl ProgramEnd {
 
 /// Reads the text, up to one byte more than the limit of `nccl::read`, which then reports it.
 fn load(file: &Path) -> std::io::Result<String> {
-    let limit = nccl::LONGEST as u64 + 1;
+    let limit = nccl::MAX_LOG_BYTES as u64 + 1;
     let mut bytes = Vec::new();
     match file == Path::new("-") {
         true => std::io::stdin().lock().take(limit).read_to_end(&mut bytes)?,

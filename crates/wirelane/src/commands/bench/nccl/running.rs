@@ -177,7 +177,7 @@ fn forward(output: impl Read + Send + 'static, to: SyncSender<String>) {
 fn append(line: &str, text: &mut String, log: &mut File) {
     // A full disk must not abort a measurement.
     let _ = log.write_all(line.as_bytes());
-    if text.len() + line.len() <= nccl::LONGEST {
+    if text.len() + line.len() <= nccl::MAX_LOG_BYTES {
         text.push_str(line);
     }
 }

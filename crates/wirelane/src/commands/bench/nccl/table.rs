@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use report::nccl::Run;
-use report::{CollectiveRow, Half, Verdict};
+use report::{CollectiveResult, CollectiveRow, Verdict};
 
 use crate::arguments::size;
 use crate::commands::bench;
@@ -26,8 +26,8 @@ pub(super) fn show(run: &Run, verdict: &Verdict) -> String {
     if let (Some(rate), Some(efficiency)) = (run.collective.link_gbps, run.collective.efficiency) {
         let _ = writeln!(text, "efficiency: {:.1} % of the ports' {rate} Gb/s", efficiency * 100.0);
     }
-    for complaint in run.complaints.iter().take(MAX_COMPLAINTS) {
-        let _ = writeln!(text, "program error: {complaint}");
+    for error in run.errors.iter().take(MAX_ERRORS) {
+        let _ = writeln!(text, "program error: {error}");
     }
     text.push_str(&bench::text::verdict(verdict));
     text
@@ -57,10 +57,10 @@ fn part(run: &Run) -> Option<f64> {
 }
 
 fn cells(row: &CollectiveRow, part: Option<f64>) -> [String; 7] {
-    let measurement = |half: Option<Half>, pick: fn(&Half) -> f64| {
+    let measurement = |half: Option<CollectiveResult>, pick: fn(&CollectiveResult) -> f64| {
         half.as_ref().map_or_else(|| NONE.to_owned(), |half| format!("{:.2}", pick(half)))
     };
-    let wrong = |half: Option<Half>| half.and_then(|half| half.wrong);
+    let wrong = |half: Option<CollectiveResult>| half.and_then(|half| half.wrong);
     let wrong = [wrong(row.out_of_place), wrong(row.in_place)].into_iter().flatten();
     let wrong = wrong.reduce(|one, other| one + other);
     let of_ports =
@@ -90,4 +90,4 @@ const NAMES: [&str; 7] = ["size", "µs", "alg GB/s", "bus GB/s", "in place", "of
 const WIDTH: usize = 12;
 const NONE: &str = "–";
 const MAX_HOSTS: usize = 8;
-const MAX_COMPLAINTS: usize = 8;
+const MAX_ERRORS: usize = 8;
