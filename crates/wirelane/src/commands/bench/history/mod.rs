@@ -202,7 +202,7 @@ fn baseline(command: &BaselineCommand, store: &Store, history: &History) -> Resu
 }
 
 impl LimitArgs {
-    fn part(&self) -> f64 {
+    fn ratio(&self) -> f64 {
         self.worse_than / 100.0
     }
 
