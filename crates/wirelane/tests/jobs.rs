@@ -205,7 +205,7 @@ fn rdma_is_refused_before_anything_starts() {
 
 /// The guide's flags do what `--explain` says of them, and what is used instead works.
 #[test]
-fn the_guides_flags_are_as_wrong_as_explained() {
+fn the_flags_of_common_guides_fail_as_explained() {
     for (bin, version) in [(None, "Open MPI 4, as here"), (Some(five()), "Open MPI 5, as here")] {
         let stage = Stage::new(bin);
         stage.compile_ring();
@@ -220,7 +220,7 @@ fn the_guides_flags_are_as_wrong_as_explained() {
 }
 
 #[test]
-fn what_a_dry_run_prints_is_what_runs() {
+fn a_dry_run_prints_the_commands_that_run() {
     let stage = Stage::new(None);
     stage.compile_ring();
     let said =

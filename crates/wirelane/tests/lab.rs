@@ -80,7 +80,7 @@ fn as_devinfo(name: &str, value: &Value) -> String {
 }
 
 #[test]
-fn devices_tells_the_same_facts_as_ibv_devinfo() {
+fn devices_shows_the_same_facts_as_ibv_devinfo() {
     let answer = devices_json();
     let devices = answer["devices"].as_array().expect("a list");
     assert_eq!(devices.len(), 4);
@@ -205,7 +205,7 @@ fn snapshot(name: &str) -> String {
 }
 
 #[test]
-fn netlink_tells_us_what_it_tells_rdma_and_ip() {
+fn netlink_gives_the_same_as_rdma_and_ip() {
     wire(&["cut", "1"]);
     let file = snapshot("netlink.json");
     let (links, ip) = (run("rdma", &["-j", "link"]), run("ip", &["-j", "addr"]));
@@ -247,7 +247,7 @@ fn netlink_tells_us_what_it_tells_rdma_and_ip() {
 }
 
 #[test]
-fn who_may_see_devices_is_told_by_netlink() {
+fn the_netns_mode_is_read_from_netlink() {
     for (mode, is_exclusive) in [("exclusive", true), ("shared", false)] {
         let set = run("rdma", &["system", "set", "netns", mode]);
         assert!(set.status.success(), "{}", text(&set.stderr));
@@ -262,7 +262,7 @@ fn text_of(value: &Value) -> &str {
 }
 
 #[test]
-fn a_snapshot_tells_elsewhere_what_the_machine_tells() {
+fn a_snapshot_gives_the_same_results_elsewhere() {
     let program = env!("CARGO_BIN_EXE_wirelane");
     let file = snapshot("facts.json");
     let text_here = text(&run(program, &["devices", "--wide"]).stdout);
@@ -419,7 +419,7 @@ fn packets_sent(device: &str) -> u64 {
 }
 
 #[test]
-fn the_store_is_used_by_verbs_and_the_devices_count_it() {
+fn the_store_is_used_over_verbs_and_the_devices_count_it() {
     let program = env!("CARGO_BIN_EXE_wirelane");
     let (near, far) = (one_device("rxe0"), one_device("rxe1"));
     // The usual pool, which is registered at the start.

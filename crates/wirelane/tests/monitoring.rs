@@ -76,7 +76,7 @@ fn the_rules_and_the_example_are_valid() {
 }
 
 #[test]
-fn every_alert_fires_when_it_should_and_not_when_it_should_not() {
+fn every_alert_fires_only_in_its_case() {
     let files = files(deploy("prometheus/tests"), ".test.yml");
     let output = promtool(Command::new("promtool").args(["test", "rules"]).args(files));
     assert!(output.status.success(), "{}", said(&output));
@@ -94,7 +94,7 @@ fn the_documentation_lists_every_alert() {
 }
 
 #[test]
-fn nothing_is_wrong_with_the_metrics_of_any_tree() {
+fn metrics_of_all_trees_pass_promtool() {
     for tree in trees() {
         let output =
             wirelane(&["exporter", "--once", "--root"]).arg(&tree).output().expect("it runs");
@@ -105,7 +105,7 @@ fn nothing_is_wrong_with_the_metrics_of_any_tree() {
 }
 
 #[test]
-fn one_name_of_the_store_is_wrong_and_has_a_right_one_beside_it() {
+fn promtool_objects_only_to_the_latency_summary() {
     let folder = tempfile::tempdir().expect("a folder");
     let metrics = store(folder.path()).scrape();
     let wrong = "wirelane_rdma_send_latency_ns metric names should not contain abbreviated units";

@@ -81,7 +81,7 @@ fn a_client_in_python_uses_every_call() {
 }
 
 #[test]
-fn a_client_in_python_is_known_by_a_certificate_or_a_token() {
+fn a_client_in_python_authenticates_with_a_certificate_or_a_token() {
     let folder = tempfile::tempdir().expect("a folder");
     let authority = Authority::new(folder.path(), "ca");
     let [certificate, key] = authority.sign("server", &Good::Now);
@@ -99,7 +99,7 @@ fn a_client_in_python_is_known_by_a_certificate_or_a_token() {
 }
 
 #[test]
-fn manifests_are_what_clusters_take() {
+fn manifests_match_the_schemas_of_clusters() {
     let folder = tempfile::tempdir().expect("a folder");
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut python = python("manifests.py");
@@ -128,13 +128,13 @@ fn manifests_are_what_clusters_take() {
 }
 
 #[test]
-fn measurements_are_what_their_schema_says() {
+fn measurements_match_their_schema() {
     let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench.schema.json");
     ends_well(python("bench.py").arg(env!("CARGO_BIN_EXE_wirelane")).arg(schema));
 }
 
 #[test]
-fn logs_of_nccl_are_what_the_schema_says_and_the_script_is_python() {
+fn results_of_nccl_match_the_schema_and_the_script_is_valid_python() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut python = python("nccl.py");
     python.arg(env!("CARGO_BIN_EXE_wirelane")).arg(here.join("../../docs/bench.schema.json"));

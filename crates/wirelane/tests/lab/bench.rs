@@ -55,7 +55,7 @@ fn a_sweep_is_verified() {
 }
 
 #[test]
-fn datagrams_are_counted_and_their_loss_is_told() {
+fn datagrams_and_their_loss_are_counted() {
     let datagrams = ["--ud", "--op", "send", "--time", "0.3"];
     let document = document(&[&["bw"], &WIRE[..], &datagrams].concat());
     let point = &document.points[0];
@@ -65,7 +65,7 @@ fn datagrams_are_counted_and_their_loss_is_told() {
 }
 
 #[test]
-fn what_is_expected_decides_the_exit_code() {
+fn expect_decides_the_exit_code() {
     let expect = |measurement: &str| {
         let output =
             bench(&[&["bw"], &WIRE[..], &["--time", "0.3", "--expect", measurement]].concat());
@@ -77,7 +77,7 @@ fn what_is_expected_decides_the_exit_code() {
 }
 
 #[test]
-fn tcp_and_both_rails_stand_in_one_table() {
+fn tcp_and_both_rails_are_in_one_table() {
     let output = bench(&["compare", "--local", "--time", "0.3"]);
     let table = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -87,7 +87,7 @@ fn tcp_and_both_rails_stand_in_one_table() {
 }
 
 #[test]
-fn perftest_runs_at_both_ends_with_what_was_chosen() {
+fn perftest_runs_at_both_ends_with_the_chosen_ports() {
     let count = ["--tool", "perftest", "--count", "200"];
     let measured = document(&[&["bw"], &WIRE[..], &count].concat());
     let point = &measured.points[0];

@@ -100,7 +100,7 @@ fn tune_apply_then_revert_leaves_the_machine_as_it_was() {
 }
 
 #[test]
-fn who_is_not_root_is_refused_before_anything_is_touched() {
+fn without_root_it_is_refused_before_anything_changes() {
     mtu_of_all("1500");
     let before = state();
     let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];

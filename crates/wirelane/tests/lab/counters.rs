@@ -88,13 +88,13 @@ impl Store {
 }
 
 #[test]
-fn bytes_that_went_by_verbs_are_counted_exactly() {
+fn bytes_over_verbs_are_counted_exactly() {
     count_exactly(&Store::start("verbs"));
 }
 
 /// The same by libfabric: a value is written straight into the client's memory, and read straight from it.
 #[test]
-fn bytes_that_went_by_libfabric_are_counted_exactly() {
+fn bytes_over_libfabric_are_counted_exactly() {
     let before = [packets_sent("rxe0"), packets_sent("rxe1")];
     let store = Store::start("ofi");
     count_exactly(&store);

@@ -25,7 +25,7 @@ fn launch(folder: &Path, mode: &str) -> Output {
 }
 
 #[test]
-fn an_mpi_program_over_verbs_is_proven_by_packets_and_one_over_tcp_is_not() {
+fn packets_prove_an_mpi_program_over_verbs_and_not_over_tcp() {
     let folder = compiled();
     for (mode, proof) in [
         ("rdma", "RDMA transferred "),

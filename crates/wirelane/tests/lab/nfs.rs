@@ -80,7 +80,7 @@ fn bytes(seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_folder_is_served_mounted_and_proven_and_remove_leaves_nothing() {
+fn a_folder_is_exported_mounted_and_verified_and_remove_leaves_nothing() {
     let _place = Place::make();
     let before = state();
     let served = wirelane(&SERVER);
@@ -105,7 +105,7 @@ fn a_folder_is_served_mounted_and_proven_and_remove_leaves_nothing() {
     assert!(proof["by_tcp"]["write_bytes_per_second"].as_f64() > Some(0.0), "{proof}");
     let shown = text(&run(WIRELANE, &["nfs", "verify", point, "--no-check"]).stdout);
     assert!(shown.contains("proto=rdma") && shown.ends_with("uses RDMA\n"), "{shown}");
-    tcp_is_told_from_rdma();
+    tcp_is_distinguished_from_rdma();
 
     all_reverted(&wirelane(&["nfs", "remove"]));
     let after = state();
@@ -115,7 +115,7 @@ fn a_folder_is_served_mounted_and_proven_and_remove_leaves_nothing() {
 }
 
 /// A mount by TCP beside the one by RDMA.
-fn tcp_is_told_from_rdma() {
+fn tcp_is_distinguished_from_rdma() {
     let point = "/run/by-tcp";
     fs::create_dir(point).expect("a folder");
     let mount = ["10.77.0.2:/data", point, "-o", "proto=tcp,vers=4.1,retry=0"];
@@ -131,7 +131,7 @@ fn tcp_is_told_from_rdma() {
 }
 
 #[test]
-fn a_step_that_fails_takes_everything_back() {
+fn a_failed_step_reverts_everything() {
     let _place = Place::make();
     let before = state();
     // A server that cannot be started: files and exports were made by then.
@@ -161,7 +161,7 @@ fn a_step_that_fails_takes_everything_back() {
 }
 
 #[test]
-fn a_server_of_others_is_restarted_only_on_demand() {
+fn an_nfsd_with_other_exports_is_restarted_only_on_demand() {
     let _place = Place::make();
     fs::create_dir("/export/other").expect("a folder");
     let other = "10.77.0.9:/other";
@@ -190,7 +190,7 @@ fn a_server_of_others_is_restarted_only_on_demand() {
 }
 
 #[test]
-fn who_may_not_or_cannot_is_told_before_anything_is_touched() {
+fn missing_rights_and_requirements_are_reported_before_anything_changes() {
     let _place = Place::make();
     let before = state();
     let (code, said) = refused(&["nfs", "client", "apply", "127.0.0.1:/data", "/mnt/x", "--yes"]);

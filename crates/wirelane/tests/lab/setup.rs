@@ -140,7 +140,7 @@ APT_CONFIG=$root/apt.conf apt-get -y install ethtool
 "#;
 
 #[test]
-fn packages_come_and_exactly_those_go_again() {
+fn exactly_the_installed_packages_are_removed() {
     let root = tempfile::tempdir().expect("a folder");
     let there = |name: &str| root.path().join(name).into_os_string();
     let sandboxed = |program: &str, words: &[&str]| {

@@ -82,7 +82,7 @@ fn a_sweep_against_itself_is_a_document_of_the_schema() {
 }
 
 #[test]
-fn the_best_way_is_taken_and_the_reason_said() {
+fn the_best_transport_is_used_and_the_reason_printed() {
     let text = good(&["bench", "lat", "--local", "--count", "100", "--warm-up", "0"]);
     assert!(
         text.contains("over shared memory") && text.contains("both ends are on one host"),
@@ -130,7 +130,7 @@ fn a_server_serves_several_and_ends_on_a_signal() {
 }
 
 #[test]
-fn what_is_expected_decides_the_exit_code() {
+fn expect_decides_the_exit_code() {
     let measure = |test: &str, expect: &str| {
         run(&[
             "bench",
@@ -160,7 +160,7 @@ fn what_is_expected_decides_the_exit_code() {
 }
 
 #[test]
-fn wrong_use_is_said_before_anybody_is_called() {
+fn invalid_usage_is_reported_before_connecting() {
     let nobody = "127.0.0.1:1";
     wrong(&["bench", "lat", nobody, "--depth", "4"], 2, &["one operation in flight"]);
     wrong(&["bench", "bw", nobody, "--op", "atomic", "--size", "64"], 2, &["moves 8 bytes"]);
@@ -184,14 +184,14 @@ fn wrong_use_is_said_before_anybody_is_called() {
 }
 
 #[test]
-fn who_cannot_be_reached_or_does_something_else_is_an_error() {
+fn an_unreachable_or_unsuitable_server_is_an_error() {
     wrong(&["bench", "bw", "127.0.0.1:1"], 3, &["refused", "wirelane bench serve"]);
     let store = Server::start(&[]);
     wrong(&["bench", "bw", &store.links], 3, &[]);
 }
 
 #[test]
-fn sizes_over_memory_and_devices_that_are_not_there_are_refused() {
+fn sizes_over_the_limit_and_missing_devices_are_refused() {
     let server = Bench::start(&["--memory", "1MiB"]);
     let bw = |more: &[&str], words: &[&str]| {
         wrong(&[&["bench", "bw", &server.address], more].concat(), 3, words);
@@ -202,7 +202,7 @@ fn sizes_over_memory_and_devices_that_are_not_there_are_refused() {
 }
 
 #[test]
-fn a_server_that_dies_in_mid_run_is_told_at_once() {
+fn a_server_that_dies_during_a_run_is_reported_immediately() {
     let mut server = Bench::start(&[]);
     // It measures for longer than `timeout` lets it live, whose code would be another.
     let mut client = Command::new("timeout")
@@ -237,7 +237,7 @@ fn connections(address: &str) -> usize {
 }
 
 #[test]
-fn tokens_are_asked_for_and_shown() {
+fn tokens_are_required_and_relayed() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str, content: &str| {
         let path = folder.path().join(name);
@@ -274,7 +274,7 @@ fn tokens_are_asked_for_and_shown() {
 const SSH: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\nexec sh -c \"$1\"\n";
 
 #[test]
-fn where_nobody_serves_the_program_is_sent_along_by_ssh_and_removed() {
+fn without_a_server_the_program_is_uploaded_over_ssh_and_removed() {
     let (fake, there) =
         (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let ssh = fake.path().join("ssh");
@@ -296,7 +296,7 @@ fn where_nobody_serves_the_program_is_sent_along_by_ssh_and_removed() {
 }
 
 #[test]
-fn without_rdma_the_comparison_says_why_it_is_of_tcp_alone() {
+fn without_rdma_the_comparison_has_only_tcp_and_the_reason() {
     let text = good(&["bench", "compare", "--local", "--time", "0.1"]);
     assert!(text.contains("TCP  ") && text.contains("TCP only: RDMA cannot be used"), "{text}");
 }

@@ -54,7 +54,7 @@ fn devices_of_every_tree_are_as_known() {
 }
 
 #[test]
-fn everything_is_shown_when_asked_for() {
+fn wide_shows_everything() {
     for name in ["pcie-narrow", "mlx5-roce", "pod"] {
         let text = printed(&["devices", "--wide", "--root", &tree(name)]);
         is_as_in(&format!("{name}.devices.wide.txt"), &text);
@@ -100,7 +100,7 @@ fn the_topology_is_drawn() {
 }
 
 #[test]
-fn another_machine_is_looked_at_without_settings_or_library() {
+fn another_machine_needs_no_settings_or_library() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("settings.yaml");
     std::fs::write(&file, "no such setting: [").expect("a file");
@@ -115,7 +115,7 @@ fn another_machine_is_looked_at_without_settings_or_library() {
 }
 
 #[test]
-fn a_bare_tree_will_do() {
+fn a_minimal_tree_is_enough() {
     let folder = tempfile::tempdir().expect("a folder");
     let port = folder.path().join("sys/class/infiniband/mlx4_0/ports/1");
     std::fs::create_dir_all(port.join("counters")).expect("folders");
@@ -132,7 +132,7 @@ fn a_bare_tree_will_do() {
 }
 
 #[test]
-fn a_root_that_is_not_there_is_a_failure() {
+fn a_missing_root_is_a_failure() {
     let output = run(&["devices", "--root", "/nowhere/at/all"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(stderr(&output).contains("--root /nowhere/at/all"));

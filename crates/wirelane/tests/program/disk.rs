@@ -118,7 +118,7 @@ fn has(client: &mut Client, kept: &HashMap<u32, u32>) {
 }
 
 #[test]
-fn a_full_disk_refuses_writes_until_there_is_room_and_loses_nothing() {
+fn a_full_disk_refuses_writes_until_there_is_space_and_loses_nothing() {
     let small = Small::mount(40);
     let ballast = small.path("ballast");
     std::fs::write(&ballast, vec![7; 16 << 20]).expect("there is room for it");

@@ -23,7 +23,7 @@ fn ends(output: &Output, code: i32) -> String {
 }
 
 #[test]
-fn a_fault_is_told_with_evidence_reason_and_fix() {
+fn a_fault_has_evidence_reason_and_fix() {
     let text = ends(&doctor("cx3-10g", &[]), 1);
     assert!(
         text.starts_with("PROBLEM   mlx4_0 port 2: runs at 10 Gb/s, expected 40 Gb/s"),
@@ -71,7 +71,7 @@ fn exit_codes_for_scripts() {
 }
 
 #[test]
-fn what_is_no_machine_is_refused_by_every_command() {
+fn an_invalid_root_is_refused_by_every_command() {
     let bare = tempfile::tempdir().expect("a folder");
     let root = bare.path().to_str().expect("a path");
     for command in ["doctor", "devices", "topo"] {
@@ -97,7 +97,7 @@ fn what_is_no_machine_is_refused_by_every_command() {
 }
 
 #[test]
-fn without_rdma_one_calm_paragraph() {
+fn without_rdma_there_is_one_paragraph() {
     let text = ends(&doctor("empty", &[]), 0);
     assert!(text.starts_with("No RDMA device on this machine"), "{text}");
     assert!(!text.contains("\n\n") && text.lines().count() <= 6, "{text}");
@@ -107,7 +107,7 @@ fn without_rdma_one_calm_paragraph() {
 }
 
 #[test]
-fn an_efa_host_is_told_of_its_devices_and_of_libfabric_by_its_files() {
+fn an_efa_host_has_findings_on_devices_and_libfabric_files() {
     let text = ends(&doctor("efa", &["libfabric"]), 0);
     for words in [
         "ok        rdmap16s27, rdmap32s27, rdmap144s27, rdmap160s27: EFA efa1, driver 2.10.0, firmware 0.0.0.0",
@@ -132,7 +132,7 @@ fn quiet_is_one_line() {
 }
 
 #[test]
-fn json_is_whole_and_alone_on_stdout() {
+fn stdout_has_only_complete_json() {
     let output = doctor("roce-no-ip", &["--json", "--checklist"]);
     let answer = json(&ends(&output, 1));
     assert_eq!(answer["format"], "wirelane doctor 1");
@@ -180,7 +180,7 @@ fn the_checks_are_listed_and_documented() {
 }
 
 #[test]
-fn the_checklist_says_what_is_done() {
+fn the_checklist_shows_what_is_done() {
     let text = ends(&doctor("mtu", &["--checklist"]), 0);
     assert!(text.contains("done            ports active\n"), "{text}");
     assert!(text.contains("not done        RoCE MTU 4096\n"), "{text}");
@@ -189,7 +189,7 @@ fn the_checklist_says_what_is_done() {
 }
 
 #[test]
-fn what_changed_since_a_snapshot() {
+fn changes_since_a_snapshot_are_shown() {
     let text = ends(&doctor("cx3-10g", &["--since", &tree("cx3-40g")]), 1);
     assert!(text.starts_with("Since then:\n"), "{text}");
     assert!(
@@ -232,7 +232,7 @@ fn with_ssh(folder: &Path, script: &str, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn a_peer_is_asked_by_the_users_own_ssh() {
+fn a_peer_is_queried_over_the_users_ssh() {
     let folder = tempfile::tempdir().expect("a folder");
     let output =
         with_ssh(folder.path(), &format!("exec cat {}", tree("mtu")), &["--peer", "node2", "mtu"]);
@@ -246,7 +246,7 @@ fn a_peer_is_asked_by_the_users_own_ssh() {
 }
 
 #[test]
-fn where_the_peer_has_no_wirelane_it_is_sent_along_and_removed() {
+fn without_wirelane_on_the_peer_it_is_uploaded_and_removed() {
     let folder = tempfile::tempdir().expect("a folder");
     let there = folder.path().join("there");
     std::fs::create_dir(&there).expect("a folder");
@@ -267,7 +267,7 @@ fn where_the_peer_has_no_wirelane_it_is_sent_along_and_removed() {
 }
 
 #[test]
-fn peers_that_cannot_be_asked_are_told_with_the_reason() {
+fn unreachable_peers_are_reported_with_the_reason() {
     let folder = tempfile::tempdir().expect("a folder");
     let output = with_ssh(
         folder.path(),
@@ -343,7 +343,7 @@ fn the_error_at_the_end_of_a_long_log_is_found() {
 }
 
 #[test]
-fn what_is_not_known_is_said_kindly() {
+fn an_unknown_line_is_exit_code_1_with_a_hint() {
     let output = explain("mlx5-roce", &["all is well"]);
     assert_eq!(ends(&output, 1), "");
     assert!(stderr(&output).starts_with("No known error line found"), "{}", stderr(&output));

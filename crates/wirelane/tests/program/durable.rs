@@ -68,7 +68,7 @@ fn write(
 }
 
 #[test]
-fn killed_ten_times_in_the_middle_of_writing_it_has_all_it_acknowledged() {
+fn acknowledged_writes_survive_ten_kills() {
     let directory = TempDir::new().expect("a directory");
     let data = directory.path().join("data");
     let data = data.to_str().expect("a plain path");
@@ -112,7 +112,7 @@ fn killed_ten_times_in_the_middle_of_writing_it_has_all_it_acknowledged() {
 }
 
 #[test]
-fn the_disk_is_told_of_and_can_be_copied_and_looked_at_while_in_use() {
+fn the_disk_can_be_checked_and_backed_up_while_in_use() {
     let directory = TempDir::new().expect("a directory");
     let path = |name: &str| directory.path().join(name).to_str().expect("a plain path").to_owned();
     let [data, copy, again] = ["data", "copy", "again"].map(path);

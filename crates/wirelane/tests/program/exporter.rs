@@ -124,7 +124,7 @@ fn metrics_of_every_tree_are_as_known() {
 }
 
 #[test]
-fn names_of_node_exporter_are_added_when_asked_for() {
+fn compat_adds_the_names_of_node_exporter() {
     let ours = steady(&once(&tree("mlx5-roce"), &[]));
     let both = steady(&once(&tree("mlx5-roce"), &["--compat", "node"]));
     let theirs = both.strip_prefix(&ours).expect("ours are the same");
@@ -136,7 +136,7 @@ fn names_of_node_exporter_are_added_when_asked_for() {
 }
 
 #[test]
-fn a_folder_and_its_snapshot_tell_the_same() {
+fn a_folder_and_its_snapshot_give_the_same_metrics() {
     let machine = Machine::of("ndr8");
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("facts.json");
@@ -147,7 +147,7 @@ fn a_folder_and_its_snapshot_tell_the_same() {
 
 /// Numbers go on while the snapshot is taken; what is told does not change.
 #[test]
-fn this_machine_and_its_snapshot_tell_the_same_series() {
+fn this_machine_and_its_snapshot_give_the_same_series() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("facts.json");
     let file = file.to_str().expect("a plain path");
@@ -173,7 +173,7 @@ fn lists_choose_devices_and_counters() {
 }
 
 #[test]
-fn a_machine_that_changes_costs_what_has_changed_and_says_so() {
+fn changes_of_a_machine_affect_only_their_metrics() {
     let machine = Machine::of("ndr8");
     let exporter = Exporter::start(&["--root", machine.root(), "--rdma-interval", "0.1"]);
     let of = |metric: &str| format!("rdma_{metric}{{device=\"mlx5_0\",port=\"1\"}}");
@@ -210,7 +210,7 @@ fn a_machine_that_changes_costs_what_has_changed_and_says_so() {
 }
 
 #[test]
-fn a_few_paths_are_there_and_the_rest_is_refused() {
+fn only_known_paths_are_served() {
     let exporter = Exporter::start(&["--root", &tree("rxe")]);
     assert_eq!(exporter.curl("/healthz", &[]), "ok\n");
     assert!(exporter.curl("/", &[]).contains("href=\"/metrics\""));
@@ -247,7 +247,7 @@ fn a_busy_port_names_its_owner_and_the_flag() {
 /// Opening a FIFO that nobody writes to waits for ever, as loading a sick driver's library may; the dynamic linker's lock is
 /// held meanwhile.
 #[test]
-fn a_gpu_library_that_hangs_costs_the_gpus_alone() {
+fn a_gpu_library_that_hangs_affects_only_gpu_metrics() {
     let folder = TempDir::new().expect("a folder");
     let fifo = folder.path().join("libnvidia-ml.so.1");
     assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());
@@ -272,7 +272,7 @@ fn a_gpu_library_that_hangs_costs_the_gpus_alone() {
 }
 
 #[test]
-fn a_machine_without_a_gpu_says_so_once() {
+fn a_machine_without_a_gpu_logs_it_once() {
     let folder = TempDir::new().expect("a folder");
     // No library is no answer of the linker's: a text is no library either.
     std::fs::write(folder.path().join("libnvidia-ml.so.1"), "no library").expect("a file");
@@ -295,7 +295,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_text_file_is_whole_and_for_all_and_stands_when_it_is_over() {
+fn a_text_file_is_complete_and_readable_and_stays_after_the_end() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("wirelane.prom");
     std::fs::write(folder.path().join(".wirelane-killed.tmp"), "half").expect("a file");
@@ -317,7 +317,7 @@ fn a_text_file_is_whole_and_for_all_and_stands_when_it_is_over() {
 }
 
 #[test]
-fn a_full_disk_keeps_the_old_text_file_and_is_counted_and_said_once() {
+fn a_full_disk_keeps_the_old_text_file_and_is_counted_and_logged_once() {
     let small = Small::mount(1);
     let folder = small.directory.path().to_str().expect("a plain path");
     let more = ["--rdma-interval", "0.1", "--listen", "127.0.0.1:0", "--textfile", folder];

@@ -27,7 +27,7 @@ pub(crate) fn put(key: &'static str, value: &'static str) -> PutRequest {
 }
 
 #[test]
-fn calls_and_links_use_one_port_at_once() {
+fn calls_and_links_share_one_port() {
     let server = Server::start(&["--memory", "64MiB"]);
     runtime().block_on(async {
         let mut health = HealthClient::new(channel(&server).await);
@@ -55,7 +55,7 @@ fn calls_and_links_use_one_port_at_once() {
 }
 
 #[test]
-fn where_links_need_the_key_calls_are_closed() {
+fn grpc_is_closed_if_links_need_the_key() {
     let folder = tempfile::tempdir().expect("a folder");
     let key = folder.path().join("cluster.key");
     std::fs::write(&key, "a".repeat(64)).expect("a file");

@@ -15,7 +15,7 @@ fn doctor(hosts: &Hosts, peer: &str) -> Output {
 }
 
 #[test]
-fn a_peer_is_asked_by_a_real_ssh() {
+fn a_peer_is_queried_over_a_real_ssh() {
     let hosts = Hosts::here(&["alpha"]);
     hosts.give_wirelane("alpha");
     let output = doctor(&hosts, "alpha");
@@ -28,7 +28,7 @@ fn a_peer_is_asked_by_a_real_ssh() {
 
 /// A line of its shell's settings, as many have one.
 #[test]
-fn a_host_whose_shell_greets_is_understood() {
+fn output_of_a_hosts_shell_settings_is_ignored() {
     let hosts = Hosts::here(&["alpha"]);
     let own = env!("CARGO_BIN_EXE_wirelane");
     let text = format!("#!/bin/sh\necho 'welcome to alpha'\nexec {own} \"$@\"\n");
@@ -75,7 +75,7 @@ fn one_table_shows_all_hosts_with_their_differences() {
 }
 
 #[test]
-fn hosts_that_are_reached_and_one_that_is_not() {
+fn an_unreachable_host_is_reported_with_the_others() {
     let hosts = Hosts::here(&["alpha", "beta", "gamma"]);
     for (host, tree) in [("alpha", "mlx5-roce"), ("beta", "mlx5-roce"), ("gamma", "mtu")] {
         pretend(&hosts, host, tree);
@@ -102,7 +102,7 @@ fn hosts_that_are_reached_and_one_that_is_not() {
 }
 
 #[test]
-fn hosts_apart_are_looked_at_where_they_are_and_nothing_is_left_there() {
+fn separate_hosts_are_queried_and_nothing_is_left_there() {
     let Some(hosts) = Hosts::apart(&["alpha", "beta"]) else { return };
     hosts.give_wirelane("alpha");
     let mut wirelane = hosts.command(env!("CARGO_BIN_EXE_wirelane"));
@@ -122,7 +122,7 @@ fn hosts_apart_are_looked_at_where_they_are_and_nothing_is_left_there() {
 }
 
 #[test]
-fn a_host_that_cannot_run_the_program_says_why() {
+fn a_host_that_cannot_run_the_program_has_a_reason() {
     let hosts = Hosts::here(&["alpha", "beta"]);
     hosts.give("alpha", "wirelane", "#!/bin/sh\necho 'no such thing' >&2\nexit 3\n");
     hosts.give("beta", "mktemp", "#!/bin/sh\necho 'No space left on device' >&2\nexit 1\n");
@@ -175,7 +175,7 @@ fn hosts_come_from_files_and_schedulers_too() {
 }
 
 #[test]
-fn a_mesh_starts_its_servers_where_nobody_answers_and_ends_them() {
+fn a_mesh_starts_missing_servers_and_ends_them() {
     let Some(hosts) = Hosts::apart(&["alpha", "beta"]) else { return };
     hosts.give_wirelane("alpha");
     let mut mesh = hosts.command(env!("CARGO_BIN_EXE_wirelane"));

@@ -76,7 +76,7 @@ const UNIT: &str = "etc/systemd/system/wirelane-exporter.service";
 const FLAGS: &str = "etc/default/wirelane-exporter";
 
 #[test]
-fn everything_is_placed_and_taken_away_again() {
+fn everything_is_installed_and_reverted() {
     let machine = Machine::new();
     let before = machine.contents();
     let plan = machine.done(&["install", "plan", "--program", "/usr/bin/wirelane"]);
@@ -109,7 +109,7 @@ fn everything_is_placed_and_taken_away_again() {
 }
 
 #[test]
-fn what_others_wrote_or_changed_is_kept_unless_forced() {
+fn files_of_others_are_kept_unless_forced() {
     let machine = Machine::new();
     machine.write(UNIT, "mine\n");
     let apply = |more: &[&str]| {
@@ -133,7 +133,7 @@ fn what_others_wrote_or_changed_is_kept_unless_forced() {
 }
 
 #[test]
-fn what_is_as_we_left_it_follows_a_new_version() {
+fn unchanged_files_are_updated() {
     let machine = Machine::new();
     for program in ["/usr/bin/wirelane", "/opt/wirelane"] {
         machine.done(&["install", "apply", "serve", "--yes", "--program", program]);
@@ -145,7 +145,7 @@ fn what_is_as_we_left_it_follows_a_new_version() {
 }
 
 #[test]
-fn a_program_that_no_unit_could_start_is_wrong_use() {
+fn a_program_that_no_unit_can_start_is_invalid_usage() {
     let machine = Machine::new();
     for program in ["wirelane", "/opt/a b/wirelane", "/opt/100%/wirelane"] {
         let (code, _, error) = machine.told(&["install", "plan", "--program", program]);

@@ -49,7 +49,7 @@ fn a_command_in_a_pod_gets_its_device_by_exact_name_and_the_reasons() {
 }
 
 #[test]
-fn every_family_of_pods_is_told_the_same() {
+fn every_device_plugin_gives_the_same_environment() {
     let families: [&[(&str, &str)]; 5] = [
         &[],
         &[("PCIDEVICE_NVIDIA_COM_MLNX-RDMA", "0000:3b:02.6")],
@@ -72,7 +72,7 @@ fn every_family_of_pods_is_told_the_same() {
 }
 
 #[test]
-fn what_does_not_hold_together_is_refused_with_the_reason() {
+fn contradictory_claims_are_refused_with_the_reason() {
     refused(&[("PCIDEVICE_A_B_INFO", "{\"0000")], "PCIDEVICE_A_B_INFO is neither a JSON object");
     refused(
         &[("PCIDEVICE_A_B_INFO", &INFO.replace("mlx5_4", "mlx5_9"))],
@@ -91,7 +91,7 @@ fn what_does_not_hold_together_is_refused_with_the_reason() {
 }
 
 #[test]
-fn formats_hold_the_answer_alone_and_quiet_says_nothing() {
+fn stdout_has_only_the_environment_and_quiet_prints_nothing() {
     let output = in_pod(&[], "env", &["--quiet"]);
     assert_eq!(stderr(&output), "");
     let script = format!("{}\nprintf %s \"$NCCL_IB_HCA $OMPI_MCA_btl\"", stdout(&output));
@@ -106,14 +106,14 @@ fn formats_hold_the_answer_alone_and_quiet_says_nothing() {
 }
 
 #[test]
-fn what_the_user_set_stays() {
+fn variables_set_by_the_user_are_kept() {
     let output = in_pod(&[("NCCL_IB_HCA", "=mlx5_7:1")], "exec", &["--", "/usr/bin/env"]);
     assert!(stdout(&output).contains("NCCL_IB_HCA==mlx5_7:1\n"), "{}", stdout(&output));
     assert!(stderr(&output).contains("stays"), "{}", stderr(&output));
 }
 
 #[test]
-fn rdma_or_nothing_is_refused_where_there_is_none() {
+fn mode_rdma_is_refused_without_rdma() {
     let tree = tree("empty");
     let output = wirelane(&["exec", "--root", &tree, "--mode", "rdma", "--", "true"]).output();
     assert_eq!(output.expect("the program runs").status.code(), Some(1));
@@ -123,7 +123,7 @@ fn rdma_or_nothing_is_refused_where_there_is_none() {
 }
 
 #[test]
-fn the_command_takes_the_programs_place() {
+fn the_command_replaces_the_program() {
     let exits = |arguments: &[&str]| {
         let output = in_pod(&[("PATH", "/usr/bin:/bin")], "exec", arguments);
         (output.status.code(), stderr(&output))
@@ -152,7 +152,7 @@ fn a_dry_run_is_the_script_of_what_would_be_done() {
 }
 
 #[test]
-fn the_soft_limit_on_locked_memory_is_raised_and_the_truth_is_told() {
+fn the_soft_memlock_limit_is_raised_and_a_low_one_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let (program, tree) = for_everybody(folder.path());
     // A limit of 64 KiB, of which half is in force, and no capability that helps.

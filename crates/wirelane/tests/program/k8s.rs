@@ -33,7 +33,7 @@ fn a_policy_names_the_cards_of_the_node() {
 }
 
 #[test]
-fn infiniband_and_roce_have_networks_of_their_own() {
+fn infiniband_and_roce_have_separate_networks() {
     let text = printed(&[
         "network",
         "--root",
@@ -59,7 +59,7 @@ fn infiniband_and_roce_have_networks_of_their_own() {
 }
 
 #[test]
-fn a_machine_config_passes_through_and_warns_of_the_reboot() {
+fn a_machine_config_sets_passthrough_and_warns_of_the_reboot() {
     let output = run(&["k8s", "machineconfig", "--root", &tree("iommu"), "--memlock"]);
     has(
         &stdout(&output),
@@ -74,7 +74,7 @@ fn a_machine_config_passes_through_and_warns_of_the_reboot() {
 }
 
 #[test]
-fn jobs_bring_the_program_and_may_lock_memory() {
+fn jobs_copy_the_program_and_may_lock_memory() {
     let base =
         ["job", "--root", &tree("empty"), "--namespace", "train", "--image", "example/wirelane:1"];
     let single = printed(&[&base[..], &["--gpus", "2", "--", "python", "train.py"]].concat());
@@ -106,7 +106,7 @@ fn jobs_bring_the_program_and_may_lock_memory() {
 }
 
 #[test]
-fn a_job_of_several_pods_carries_a_launch() {
+fn a_job_of_several_pods_uses_a_launcher() {
     let base =
         ["job", "--root", &tree("empty"), "--image", "example/wirelane:1", "--type", "multi"];
     let torch = printed(&[&base[..], &["--launch", "torch", "--", "train.py"]].concat());
@@ -142,7 +142,7 @@ fn an_exporter_runs_on_every_node_and_is_scraped() {
 }
 
 #[test]
-fn names_that_no_cluster_takes_are_refused_at_the_listener() {
+fn invalid_kubernetes_names_are_refused() {
     for (flag, value) in
         [("--namespace", "Train"), ("--name", "a_b"), ("--image", "a b"), ("--resource", "a/b/c")]
     {

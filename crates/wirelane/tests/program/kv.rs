@@ -87,7 +87,7 @@ fn get_prints_what_put_stored() {
 }
 
 #[test]
-fn the_transport_is_named_when_asked_for() {
+fn verbose_prints_the_transport() {
     each(|store| {
         let output = store.run(&["-v", "put", "key", "value"]);
         let text = stderr(&output);
@@ -130,7 +130,7 @@ fn stdin_files_and_pipes_are_stored() {
 }
 
 #[test]
-fn a_file_longer_than_the_buffer_goes_in_and_comes_out() {
+fn a_file_longer_than_the_buffer_is_stored_and_read() {
     for transport in ["shm", "tcp"] {
         let store = Store::start(transport, "256MiB");
         let folder = tempfile::tempdir().expect("a folder");
@@ -172,7 +172,7 @@ fn a_file_is_replaced_only_by_a_whole_value() {
 }
 
 #[test]
-fn a_reader_of_a_value_may_leave_early() {
+fn a_closed_pipe_ends_a_get() {
     let store = Store::start("shm", "64MiB");
     let folder = tempfile::tempdir().expect("a folder");
     let file = path(&folder, "file");
@@ -185,7 +185,7 @@ fn a_reader_of_a_value_may_leave_early() {
 }
 
 #[test]
-fn conditions_hold_or_the_answer_is_no() {
+fn a_failed_condition_is_exit_code_1() {
     let store = Store::start("shm", "64MiB");
     let stored = json(&store.ok(&["put", "k", "one", "--if-absent", "--json"]));
     let version = stored["version"].to_string();
@@ -219,7 +219,7 @@ fn a_value_expires() {
 }
 
 #[test]
-fn stat_and_ls_say_what_is_there() {
+fn stat_and_ls_show_keys_and_sizes() {
     each(|store| {
         store.ok(&["mput", "b/2=22", "a=1", "b/1=1", "b/3=333"]);
         assert_eq!(store.ok(&["ls"]), "a\nb/1\nb/2\nb/3\n");
@@ -243,7 +243,7 @@ fn stat_and_ls_say_what_is_there() {
 }
 
 #[test]
-fn many_are_moved_at_once() {
+fn many_keys_are_put_and_got_together() {
     each(|store| {
         store.ok(&["mput", "x=1", "y=two words", "z="]);
         assert_eq!(store.ok(&["mget", "y", "z", "x"]), "two words\n\n1\n");
@@ -271,7 +271,7 @@ fn many_are_moved_at_once() {
 }
 
 #[test]
-fn more_values_than_the_buffer_holds_come_one_after_the_other() {
+fn values_beyond_the_buffer_are_fetched_in_sequence() {
     let store = Store::start("shm", "64MiB");
     let (folder, out) =
         (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
@@ -286,7 +286,7 @@ fn more_values_than_the_buffer_holds_come_one_after_the_other() {
 }
 
 #[test]
-fn values_that_are_no_text_are_not_printed_among_others() {
+fn binary_values_are_not_printed_in_a_list() {
     let store = Store::start("shm", "64MiB");
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("binary"), [0xff, 0, 1]).expect("a file");
@@ -322,7 +322,7 @@ fn a_value_longer_than_the_store_is_refused() {
 }
 
 #[test]
-fn a_store_that_is_not_there_is_named_with_what_to_do() {
+fn an_unreachable_store_is_reported_with_the_fix() {
     let words = ["127.0.0.1:1", "refused", "wirelane serve --listen 127.0.0.1:1"];
     for command in [&["get", "k"][..], &["put", "k", "v"], &["ls"], &["bench"], &["exists", "k"]] {
         let way = ["kv", "--server", "127.0.0.1:1", "--transport", "tcp"];
@@ -357,7 +357,7 @@ fn the_next_server_is_used_and_older_spellings_work() {
 }
 
 #[test]
-fn bench_verifies_what_it_reads_and_says_how_fast() {
+fn bench_verifies_values_and_prints_rates() {
     each(|store| {
         for (ratio, op, depth) in [("1.0", "get", "1"), ("0.0", "put", "16"), ("0.5", "mixed", "7")]
         {
@@ -387,7 +387,7 @@ fn bench_verifies_what_it_reads_and_says_how_fast() {
 }
 
 #[test]
-fn bench_says_what_went_wrong() {
+fn bench_reports_errors() {
     let store = Store::start("shm", "64MiB");
     store.ok(&["bench", "--fill-only", "--keys", "3", "--value-size", "1000"]);
     assert_eq!(store.ok(&["ls"]).lines().count(), 3);

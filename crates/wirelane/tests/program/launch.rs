@@ -103,7 +103,7 @@ fn complains(output: &Output, code: i32, words: &[&str]) {
 }
 
 #[test]
-fn a_job_runs_on_every_host_and_each_line_tells_where() {
+fn a_job_runs_on_every_host_and_each_line_has_its_host() {
     let stage = Stage::new();
     let script = "echo out; echo err >&2; printf '%s' \"$TF_CONFIG\"";
     let output = stage.launch(&["--hosts", "a,b", "--log-dir", "logs"], script);
@@ -131,7 +131,7 @@ fn a_job_runs_on_every_host_and_each_line_tells_where() {
 }
 
 #[test]
-fn what_became_of_a_job_is_told_to_scripts() {
+fn the_outcome_of_a_job_is_printed_as_json() {
     let stage = Stage::new();
     let output = stage.launch(&["--hosts", "a", "--json"], "echo printed");
     let told = json(&stdout(&output));
@@ -142,7 +142,7 @@ fn what_became_of_a_job_is_told_to_scripts() {
 }
 
 #[test]
-fn variables_are_handed_on() {
+fn variables_are_exported_to_the_job() {
     let stage = Stage::new();
     let options = ["--hosts", "a,b", "-x", "ONE=it's 1", "-x", "TWO"];
     let mut command = stage.command(&options, "echo \"$ONE $TWO\"");
@@ -213,7 +213,7 @@ fn a_rank_that_crashes_ends_the_others_and_its_code_is_the_jobs() {
 }
 
 #[test]
-fn a_host_that_is_lost_ends_the_job() {
+fn a_lost_host_ends_the_job() {
     let stage = Stage::new();
     // The second host's sshd dies, as with the host: its shell's ancestor.
     let script = "case $TF_CONFIG in *'\"index\":0'*) sleep 1000 ;; esac; pid=$$; \
@@ -238,7 +238,7 @@ fn ctrl_c_ends_everything_everywhere() {
 
 /// As where it is piped into a pager: the pipe is full, and nobody empties it.
 #[test]
-fn ctrl_c_is_heard_though_nobody_reads_what_the_job_prints() {
+fn ctrl_c_works_while_the_output_is_not_read() {
     let stage = Stage::new();
     let script = "echo \"up $WIRELANE_JOB\"; while :; do echo and so on and so on; done";
     let mut launcher = stage.command(&["--hosts", "a"], script);
@@ -286,7 +286,7 @@ fn gone_soon(job: &str) {
 }
 
 #[test]
-fn wrong_use_is_told() {
+fn invalid_usage_is_reported() {
     let stage = Stage::new();
     let mut command = stage.hosts.command(env!("CARGO_BIN_EXE_wirelane"));
     let output =

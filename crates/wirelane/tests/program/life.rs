@@ -31,7 +31,7 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// A value that comes in pieces keeps the server from ending, as long as `--drain` allows.
 #[test]
-fn it_drains_and_says_so_everywhere() {
+fn it_drains_and_reports_it_everywhere() {
     let mut server = Server::start(&["--memory", "64MiB", "--drain", "60"]);
     let mut link = library(&server);
     let mut staged = link.create(b"long", 5, &PutOptions::default()).expect("it is begun");
@@ -62,7 +62,7 @@ fn it_drains_and_says_so_everywhere() {
 }
 
 #[test]
-fn a_second_signal_ends_at_once_and_says_what_was_open() {
+fn a_second_signal_ends_immediately_and_reports_what_was_open() {
     let mut server = Server::start(&["--memory", "64MiB", "--drain", "600"]);
     let mut link = library(&server);
     let _staged = link.create(b"long", 5, &PutOptions::default()).expect("it is begun");
@@ -75,7 +75,7 @@ fn a_second_signal_ends_at_once_and_says_what_was_open() {
 }
 
 #[test]
-fn what_is_open_for_too_long_is_cut() {
+fn operations_beyond_the_drain_time_are_cut() {
     let mut server = Server::start(&["--memory", "64MiB", "--drain", "0.2"]);
     let mut link = library(&server);
     let _staged = link.create(b"long", 5, &PutOptions::default()).expect("it is begun");
@@ -87,7 +87,7 @@ fn what_is_open_for_too_long_is_cut() {
 
 /// A measurement with two servers goes on with the second one when the first ends, and nothing went wrong.
 #[test]
-fn a_client_with_two_servers_goes_on_with_the_next() {
+fn a_client_with_two_servers_continues_with_the_next() {
     for transport in ["shm", "tcp"] {
         let first = Server::start(&["--memory", "64MiB"]);
         let second = Server::start(&["--memory", "64MiB"]);
@@ -120,7 +120,7 @@ fn a_client_with_two_servers_goes_on_with_the_next() {
 }
 
 #[test]
-fn one_client_too_many_is_told_the_limit_and_others_go_on() {
+fn one_client_too_many_is_refused_with_the_limit_and_others_are_not_affected() {
     let server = Server::start(&["--max-clients", "2"]);
     let (mut one, mut two) = (library(&server), library(&server));
     let output = run(&["kv", "--server", &server.links, "get", "k"]);
@@ -139,7 +139,7 @@ fn one_client_too_many_is_told_the_limit_and_others_go_on() {
 }
 
 #[test]
-fn what_keeps_it_from_starting_is_one_line_with_its_exit_code() {
+fn a_failure_to_start_is_one_line_with_its_exit_code() {
     let folder = tempfile::tempdir().expect("a folder");
     let wrong = folder.path().join("wrong.yaml");
     std::fs::write(&wrong, "transport:\n  rdma_mtu: 5000\n").expect("a file");

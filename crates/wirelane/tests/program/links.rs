@@ -50,7 +50,7 @@ impl Folder {
 }
 
 #[test]
-fn a_link_on_one_host_uses_shared_memory_and_says_why() {
+fn a_link_on_one_host_uses_shared_memory_with_the_reason() {
     let server = Server::start(&[]);
     let output = connect(&server, &[]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -106,7 +106,7 @@ fn json_has_the_documented_fields() {
 }
 
 #[test]
-fn rdma_that_is_required_and_not_there_is_refused_with_the_reason() {
+fn required_rdma_that_is_missing_is_refused_with_the_reason() {
     let server = Server::start(&[]);
     let why = "this end has no RDMA: ";
     refused(&connect(&server, &["--policy", "require"]), &[why, "/nowhere/libibverbs.so.1"]);
@@ -117,7 +117,7 @@ fn rdma_that_is_required_and_not_there_is_refused_with_the_reason() {
 }
 
 #[test]
-fn what_one_end_requires_and_the_other_forbids_is_refused_and_counted() {
+fn incompatible_policies_are_refused_and_counted() {
     let folder = Folder::new();
     let settings = "transport:\n  rdma_peer_policies: [\"127.0.0.0/8=off\"]\n";
     let server = Server::start(&["--config", &folder.file("server.yaml", settings)]);
@@ -132,7 +132,7 @@ fn what_one_end_requires_and_the_other_forbids_is_refused_and_counted() {
 }
 
 #[test]
-fn wrong_use_is_told_from_a_refusal() {
+fn invalid_usage_is_distinguished_from_a_refusal() {
     for wrong in [
         &["connect"][..],
         &["connect", "host:x"],
@@ -146,7 +146,7 @@ fn wrong_use_is_told_from_a_refusal() {
 }
 
 #[test]
-fn nobody_there_is_exit_code_3() {
+fn an_unreachable_peer_is_exit_code_3() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = free.local_addr().expect("an address").to_string();
     drop(free);
@@ -162,7 +162,7 @@ fn nobody_there_is_exit_code_3() {
 }
 
 #[test]
-fn datagrams_make_no_links_at_either_end() {
+fn datagrams_are_refused_for_links_at_both_ends() {
     let folder = Folder::new();
     let datagrams = folder.file("ud.yaml", "transport:\n  rdma_qp_type: UD\n");
     let why = ["reliable connections", "set rdma_qp_type to RC"];
@@ -174,7 +174,7 @@ fn datagrams_make_no_links_at_either_end() {
 }
 
 #[test]
-fn who_shows_the_key_is_let_in_and_others_are_counted_by_reason() {
+fn callers_with_the_key_are_accepted_and_others_are_counted_by_reason() {
     let folder = Folder::new();
     let right = folder.settings_with_key("cluster", "a", true);
     let wrong = folder.settings_with_key("other", "b", false);
@@ -195,7 +195,7 @@ fn who_shows_the_key_is_let_in_and_others_are_counted_by_reason() {
 }
 
 #[test]
-fn a_key_that_cannot_be_a_secret_is_refused_at_the_start() {
+fn an_insecure_key_file_is_refused_at_the_start() {
     let folder = Folder::new();
     let serve = |settings: &str| {
         run(&["serve", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--config", settings])
@@ -219,7 +219,7 @@ fn a_key_that_cannot_be_a_secret_is_refused_at_the_start() {
 }
 
 #[test]
-fn addresses_of_the_world_need_a_key_or_a_word() {
+fn public_addresses_need_a_key_or_allow_anonymous() {
     let world = "0.0.0.0:0";
     let output = run(&["serve", "--http", "127.0.0.1:0", "--listen", world]);
     assert_eq!(output.status.code(), Some(2));
@@ -307,7 +307,7 @@ fn status_shows_a_link_while_it_lives_and_its_end() {
 }
 
 #[test]
-fn sigterm_ends_a_server_with_links_and_tells_them() {
+fn sigterm_ends_a_server_and_notifies_its_links() {
     let server = Server::start(&[]);
     let mut watcher = Watcher::start(&server);
     server.signal("-TERM");
@@ -344,7 +344,7 @@ fn events_are_logged_with_peer_rail_and_reason() {
 
 /// Opening a FIFO that nobody writes to waits for ever, as a call into a sick driver may.
 #[test]
-fn a_device_that_does_not_answer_stops_no_link_that_needs_none() {
+fn a_device_that_hangs_does_not_affect_other_transports() {
     let folder = Folder::new();
     let fifo = folder.0.path().join("libibverbs.so.1");
     assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());

@@ -65,7 +65,7 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn version_says_why_rdma_is_off() {
+fn version_shows_why_rdma_is_off() {
     let output = run(&["--version"]);
     assert_eq!(output.status.code(), Some(0));
     let text = stdout(&output);
@@ -104,7 +104,7 @@ fn no_rdma_library_is_linked() {
 }
 
 #[test]
-fn wrong_use_is_exit_code_2_and_help_lists_the_codes() {
+fn invalid_usage_is_exit_code_2_and_help_lists_the_codes() {
     assert_eq!(run(&["no-such-command"]).status.code(), Some(2));
     assert_eq!(run(&[]).status.code(), Some(2));
     let help = run(&["--help"]);
@@ -113,7 +113,7 @@ fn wrong_use_is_exit_code_2_and_help_lists_the_codes() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_failure() {
+fn a_closed_pipe_is_no_failure() {
     let mut child =
         wirelane(&["config", "schema"]).stdout(Stdio::piped()).spawn().expect("the program runs");
     drop(child.stdout.take());
@@ -179,7 +179,7 @@ mod config {
     }
 
     #[test]
-    fn an_unknown_key_is_refused_with_the_one_meant() {
+    fn an_unknown_key_is_refused_with_a_suggestion() {
         refused(b"transport:\n  rdma_devise: x\n", 2, &["rdma_devise", "transport.rdma_device?"]);
         refused(b"rdma_mtu: 4096\n", 1, &["belongs in the section `transport`"]);
         refused(b"colour: red\n", 1, &["colour", "config show"]);
@@ -217,7 +217,7 @@ mod config {
     }
 
     #[test]
-    fn the_spellings_of_old_files_load() {
+    fn old_spellings_are_accepted() {
         let old = b"dwcp:\n  log_level: debug\n  transport:\n    amst:\n      rdma_mtu: 1024\n";
         let (code, text) = check(old);
         assert_eq!(code, Some(0), "{text}");
@@ -242,7 +242,7 @@ mod config {
     }
 
     #[test]
-    fn what_show_writes_check_reads() {
+    fn check_accepts_the_output_of_show() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("settings.yaml");
         let path = file.to_str().expect("a plain path");
@@ -257,7 +257,7 @@ mod config {
     }
 
     #[test]
-    fn show_says_where_every_value_came_from() {
+    fn show_has_the_source_of_every_value() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("settings.yaml");
         let path = file.to_str().expect("a plain path");
@@ -364,7 +364,7 @@ mod serve {
     use super::*;
 
     #[test]
-    fn it_says_what_it_does_in_at_most_eight_lines() {
+    fn the_greeting_has_at_most_eight_lines() {
         let server = Server::start(&["--memory", "64MiB"]);
         assert!(server.greeting.len() <= 8, "{:?}", server.greeting);
         let all = server.greeting.join("\n");
@@ -383,7 +383,7 @@ mod serve {
     }
 
     #[test]
-    fn the_command_line_shapes_the_store() {
+    fn options_configure_the_store() {
         let older = ["--memory-mb", "8", "--num-domains", "2", "--when-full", "refuse"];
         let more = ["--max-value", "1MiB", "--workers", "3", "--transport", "tcp", "--prefault"];
         let server = Server::start(&[&older[..], &more].concat());
@@ -409,7 +409,7 @@ mod serve {
     }
 
     #[test]
-    fn status_is_json_that_says_why_rdma_is_off() {
+    fn status_is_json_with_the_reason_why_rdma_is_off() {
         let server = Server::start(&[]);
         let status = server.status();
         assert_eq!(status["rdma"]["usable"], false);
@@ -419,7 +419,7 @@ mod serve {
     }
 
     #[test]
-    fn rdma_can_be_switched_off_by_a_setting() {
+    fn rdma_can_be_disabled_by_a_setting() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("settings.yaml");
         std::fs::write(&file, "transport:\n  enable_rdma: false\n").expect("a file");
@@ -493,7 +493,7 @@ mod serve {
     }
 
     #[test]
-    fn callers_that_send_nothing_or_invalid_data_stop_nobody() {
+    fn silent_and_invalid_callers_do_not_affect_others() {
         let server = Server::start(&[]);
         let silent: Vec<TcpStream> =
             (0..50).map(|_| TcpStream::connect(&server.address).expect("connects")).collect();
@@ -510,7 +510,7 @@ mod serve {
     }
 
     #[test]
-    fn a_caller_that_holds_on_delays_the_end_only_so_long() {
+    fn an_open_connection_delays_shutdown_only_up_to_the_limit() {
         let server = Server::start(&[]);
         let _holding = TcpStream::connect(&server.address).expect("connects");
         assert_eq!(server.get("/healthz"), "ok\n");
@@ -520,7 +520,7 @@ mod serve {
 
     /// A pipe that nobody empties holds 64 KiB; each call logs a good part of one.
     #[test]
-    fn a_log_that_nobody_reads_stops_nobody() {
+    fn an_unread_log_does_not_block() {
         let mut server = Server::start(&["--memory", "64MiB", "--log-level", "trace"]);
         grpc::runtime().block_on(async {
             let mut client = grpc::client(&server).await;

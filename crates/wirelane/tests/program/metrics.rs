@@ -5,7 +5,7 @@ use super::grpc::{client, put, runtime};
 use super::*;
 
 #[test]
-fn a_scrape_tells_of_store_links_listener_and_process() {
+fn a_scrape_has_metrics_of_store_links_listener_and_process() {
     let server = Server::start(&["--memory", "64MiB"]);
     let scrape = || Scrape::read(&server.get("/metrics"));
     let before = scrape();
@@ -53,7 +53,7 @@ fn a_scrape_tells_of_store_links_listener_and_process() {
 }
 
 #[test]
-fn every_save_is_in_the_histogram_and_buckets_can_be_added_up() {
+fn every_save_is_in_the_histogram_and_buckets_are_cumulative() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::start(&["--data-dir", folder.path().to_str().expect("a plain path")]);
     for value in ["one", "two", "three"] {
@@ -82,7 +82,7 @@ fn every_save_is_in_the_histogram_and_buckets_can_be_added_up() {
 }
 
 #[test]
-fn names_begin_as_the_user_wants() {
+fn the_metrics_prefix_can_be_set() {
     let server = Server::start(&["--metrics-prefix", "dwcp"]);
     let scrape = Scrape::read(&server.get("/metrics"));
     assert!(scrape.types.keys().all(|name| name.starts_with("dwcp_")), "{:?}", scrape.types);

@@ -22,7 +22,7 @@ fn ends(output: &Output, code: i32) -> String {
 }
 
 #[test]
-fn the_40g_cluster_is_told_that_it_lacks_gpu_direct() {
+fn missing_gpu_direct_is_found_for_the_40g_cluster() {
     let root = tree("cx3-gpus");
     let text = ends(&read("sample-2x2-dual-40g.log", &["--root", &root]), 0);
     for words in [
@@ -54,7 +54,7 @@ fn the_same_as_json_is_a_document_of_bench() {
 }
 
 #[test]
-fn what_is_expected_decides_on_the_exit_code() {
+fn expect_decides_the_exit_code() {
     let root = tree("cx3-gpus");
     let expect = |measurement: &str| {
         read("sample-2x2-dual-40g.log", &["--root", &root, "--expect", measurement])
@@ -73,13 +73,13 @@ fn what_is_expected_decides_on_the_exit_code() {
 }
 
 #[test]
-fn a_log_from_elsewhere_is_not_judged_by_this_machine() {
+fn a_log_of_other_hosts_is_not_compared_with_this_machine() {
     let text = ends(&read("sample-2x2-dual-40g.log", &[]), 0);
     assert!(text.contains("pass a snapshot") && !text.contains("efficiency"), "{text}");
 }
 
 #[test]
-fn a_run_that_failed_is_a_no_with_its_reason() {
+fn a_failed_run_is_exit_code_1_with_its_reason() {
     let text = ends(&read("v2.19.6-fail.log", &[]), 1);
     assert!(text.contains("the run failed: Invalid number of GPUs: 2 requested"), "{text}");
     let text = ends(&read("sample-failed.log", &[]), 1);
@@ -87,14 +87,14 @@ fn a_run_that_failed_is_a_no_with_its_reason() {
 }
 
 #[test]
-fn json_of_nccl_tests_comes_out_without_its_environment() {
+fn json_of_nccl_tests_is_printed_without_its_environment() {
     let text = ends(&read("v2.19.6.json", &["--json"]), 0);
     assert!(!text.contains("EXAMPLE_TOKEN") && !text.contains("secret"), "{text}");
     assert_eq!(json(&text)["collective"]["rows"].as_array().map(Vec::len), Some(3));
 }
 
 #[test]
-fn what_cannot_be_read_is_one_line_and_3() {
+fn an_unreadable_log_is_one_line_and_exit_code_3() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("cut.json");
     std::fs::write(&file, "{\n \"version\": 3,\n \"results\": [").expect("a file");
@@ -120,7 +120,7 @@ fn a_log_is_read_from_stdin() {
 }
 
 #[test]
-fn one_rank_of_pytorch_on_a_gpu_is_read_and_says_nothing_of_links() {
+fn one_rank_of_pytorch_has_no_verdict_on_links() {
     let output = run(&["bench", "torch", "--read", &log("torch-2.11-nccl-one-rank.log")]);
     let text = ends(&output, 0);
     for words in ["PyTorch 2.11.0+cu130, NCCL 2.28.9", "NVIDIA H200", "only one rank"] {
@@ -153,7 +153,7 @@ fn a_dry_run_shows_the_command_with_the_environment_of_a_job() {
 }
 
 #[test]
-fn pytorch_is_given_the_script_by_its_command_line() {
+fn pytorch_gets_the_script_on_its_command_line() {
     let root = tree("cx3-gpus");
     let output = run(&["bench", "torch", "--dry-run", "--root", &root]);
     let command = ends(&output, 0);
@@ -169,7 +169,7 @@ fn pytorch_is_given_the_script_by_its_command_line() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_told_with_what_to_do() {
+fn a_missing_program_is_reported_with_the_fix() {
     let output = wirelane(&["bench", "nccl", "--op", "hypercube"]).env("PATH", "").output();
     let output = output.expect("the program runs");
     ends(&output, 3);
@@ -181,7 +181,7 @@ fn a_program_that_is_not_there_is_told_with_what_to_do() {
 }
 
 #[test]
-fn wrong_use_is_2() {
+fn invalid_usage_is_exit_code_2() {
     for words in [
         &["--op", "all"][..],
         &["--hosts", "a;reboot:1"],
@@ -195,7 +195,7 @@ fn wrong_use_is_2() {
 }
 
 #[test]
-fn a_program_that_prints_no_table_is_told_with_its_log() {
+fn output_without_a_table_is_reported_with_its_log() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("run.log");
     let log = log.to_str().expect("a plain path");
@@ -206,7 +206,7 @@ fn a_program_that_prints_no_table_is_told_with_its_log() {
 }
 
 #[test]
-fn a_program_that_hangs_is_ended() {
+fn a_program_that_hangs_is_killed() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("hangs");

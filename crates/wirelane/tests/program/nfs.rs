@@ -137,7 +137,7 @@ fn one_folder_of_two_is_removed_and_the_server_stays_for_the_other() {
 }
 
 #[test]
-fn a_list_that_leaves_out_who_is_served_is_refused() {
+fn removing_a_client_from_the_list_is_refused() {
     let machine = machine();
     let root = path_of(&machine);
     let apply = |clients: &str| {
@@ -164,7 +164,7 @@ fn a_list_that_leaves_out_who_is_served_is_refused() {
 }
 
 #[test]
-fn everybody_is_no_client() {
+fn clients_must_be_named() {
     for clients in ["*", "0.0.0.0/0", "a,*.example.org"] {
         let (code, _, error) = told(&["nfs", "server", "plan", "/srv", "--clients", clients]);
         assert_eq!(code, Some(2), "{error}");
@@ -175,7 +175,7 @@ fn everybody_is_no_client() {
 }
 
 #[test]
-fn what_is_missing_is_said_in_a_line_with_its_fix() {
+fn missing_requirements_are_one_line_with_a_fix() {
     let machine = machine();
     let root = path_of(&machine);
     let path = |path: &str| machine.path().join(path);
@@ -201,7 +201,7 @@ fn what_is_missing_is_said_in_a_line_with_its_fix() {
 }
 
 #[test]
-fn a_mount_by_tcp_that_would_carry_it_is_in_the_way() {
+fn an_existing_tcp_mount_is_refused() {
     let machine = machine();
     let tcp = "40 24 0:40 / /home rw - nfs4 10.0.0.1:/home rw,vers=4.2,proto=tcp,addr=10.0.0.1\n";
     fs::write(machine.path().join("proc/self/mountinfo"), tcp).expect("a file");
@@ -215,7 +215,7 @@ fn a_mount_by_tcp_that_would_carry_it_is_in_the_way() {
 }
 
 #[test]
-fn an_item_can_be_left_out_and_an_unknown_one_is_wrong_use() {
+fn an_item_can_be_skipped_and_an_unknown_one_is_invalid_usage() {
     let machine = machine();
     let root = path_of(&machine);
     let (code, text, _) = told(&[&SERVER[..], &["--skip", "server", "--root", root]].concat());
@@ -225,7 +225,7 @@ fn an_item_can_be_left_out_and_an_unknown_one_is_wrong_use() {
 }
 
 #[test]
-fn what_is_no_nfs_does_not_use_rdma() {
+fn a_mount_that_is_not_nfs_fails_verification() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().to_str().expect("a plain path");
     let (code, text, error) = told(&["nfs", "verify", path]);

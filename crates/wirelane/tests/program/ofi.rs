@@ -17,7 +17,7 @@ fn without_libfabric(arguments: &[&str]) -> Command {
 
 #[cfg(feature = "external-tests")]
 #[test]
-fn a_store_is_reached_by_libfabric_and_the_status_names_the_provider() {
+fn a_store_is_used_over_libfabric_and_the_status_names_the_provider() {
     let server = Server::start(&["--memory", "64MiB", "--transport", "ofi"]);
     let kv = |arguments: &[&str]| {
         let way = ["kv", "--server", &server.links, "--transport", "ofi"];
@@ -45,7 +45,7 @@ fn a_store_is_reached_by_libfabric_and_the_status_names_the_provider() {
 /// What comes with libfabric takes signals for itself.
 #[cfg(feature = "external-tests")]
 #[test]
-fn a_server_with_libfabric_ends_well_when_it_is_told_to() {
+fn a_server_with_libfabric_exits_with_0_on_sigterm() {
     let server = Server::start(&["--transport", "ofi"]);
     let put = ["kv", "--server", &server.links, "--transport", "ofi", "put", "k", "v"];
     good(&run(&put));
@@ -55,7 +55,7 @@ fn a_server_with_libfabric_ends_well_when_it_is_told_to() {
 
 #[cfg(feature = "external-tests")]
 #[test]
-fn a_link_says_which_provider_it_uses() {
+fn a_link_names_its_provider() {
     let server = Server::start(&["--transport", "ofi"]);
     let output = run(&["connect", &server.links, "--transport", "ofi", "--seconds", "0.1"]);
     let text = good(&output);
@@ -123,7 +123,7 @@ fn offer(transports: &Value) -> &Value {
 
 #[cfg(feature = "external-tests")]
 #[test]
-fn devices_tell_of_libfabric_when_everything_is_asked_for() {
+fn devices_wide_shows_libfabric() {
     let text = good(&run(&["devices", "--wide"]));
     assert!(text.contains("libfabric 1.") && text.contains("with --transport ofi: tcp"), "{text}");
     let libfabric = &json(&good(&run(&["devices", "--json"])))["libfabric"];
@@ -144,7 +144,7 @@ fn doctor(mut command: Command) -> Value {
 
 #[cfg(feature = "external-tests")]
 #[test]
-fn the_doctor_tells_what_libfabric_has_and_why_links_do_not_use_it() {
+fn the_doctor_reports_libfabric_and_why_links_do_not_use_it() {
     let finding = doctor(wirelane(&[]));
     assert_eq!((&finding["check"], &finding["verdict"]), (&"libfabric".into(), &"ok".into()));
     let summary = finding["summary"].as_str().expect("a line");
@@ -162,7 +162,7 @@ fn the_doctor_tells_what_libfabric_has_and_why_links_do_not_use_it() {
 
 #[cfg(feature = "external-tests")]
 #[test]
-fn the_doctor_judges_the_provider_that_settings_name() {
+fn the_doctor_checks_the_configured_provider() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("wirelane.yaml");
     let named = |provider: &str| {
@@ -182,7 +182,7 @@ fn the_doctor_judges_the_provider_that_settings_name() {
 
 /// Where nobody has a use for libfabric, it is not loaded, and that it is missing is no fault.
 #[test]
-fn the_doctor_leaves_libfabric_alone_unless_it_is_asked_for() {
+fn the_doctor_does_not_load_libfabric_by_default() {
     let output = run(&["doctor", "--json"]);
     let answer = json(&stdout(&output));
     let findings = answer["findings"].as_array().expect("a list");
@@ -203,7 +203,7 @@ fn the_doctor_leaves_libfabric_alone_unless_it_is_asked_for() {
 
 /// Whoever opens the file waits for its writer, for ever.
 #[test]
-fn a_libfabric_that_hangs_does_not_hold_up_the_doctor() {
+fn a_libfabric_that_hangs_does_not_block_the_doctor() {
     let folder = tempfile::tempdir().expect("a folder");
     let fifo = folder.path().join("libfabric.so.1");
     assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());
@@ -243,7 +243,7 @@ fn sys_with_efa() -> tempfile::TempDir {
 
 /// Unasked, since there is a device that only libfabric drives; the answer is this machine's libfabric's.
 #[test]
-fn with_an_efa_device_the_doctor_asks_libfabric_and_what_is_missing_is_a_problem() {
+fn with_an_efa_device_the_doctor_loads_libfabric_and_a_missing_provider_is_a_problem() {
     let sys = sys_with_efa();
     let doctor = ["doctor", "--json", "--host-sys", sys.path().to_str().expect("a plain path")];
     let told = |output: &Output| -> Vec<Value> {

@@ -59,7 +59,7 @@ fn a_page_of_saved_results() {
 }
 
 #[test]
-fn what_is_no_result_is_named() {
+fn an_invalid_result_file_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
     let (wrong, page) = (file("wrong.json"), file("page.html"));
@@ -79,7 +79,7 @@ fn what_is_no_result_is_named() {
 }
 
 #[test]
-fn a_run_that_is_worse_than_usual_is_flagged() {
+fn a_regression_is_reported() {
     let state = past(&[20.0, 20.4, 19.9, 20.1, 15.0]);
     let output = history(state.path(), &["--check"]);
     let text = stdout(&output);
@@ -95,7 +95,7 @@ fn a_run_that_is_worse_than_usual_is_flagged() {
 }
 
 #[test]
-fn a_baseline_is_what_runs_are_compared_with() {
+fn runs_are_compared_with_the_baseline() {
     let state = past(&[30.0, 20.4, 19.9, 20.1]);
     assert_eq!(history(state.path(), &["--check"]).status.code(), Some(0));
     assert_eq!(history(state.path(), &["baseline", "set", "20261101"]).status.code(), Some(0));
@@ -113,7 +113,7 @@ fn a_baseline_is_what_runs_are_compared_with() {
 }
 
 #[test]
-fn two_runs_beside_each_other() {
+fn two_runs_are_compared() {
     let state = past(&[20.0, 15.0]);
     let output = history(state.path(), &["compare", "20261101", "last", "--check"]);
     let text = stdout(&output);
@@ -131,7 +131,7 @@ fn two_runs_beside_each_other() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named_and_skipped() {
+fn an_unreadable_file_is_skipped_with_a_warning() {
     let state = past(&[20.0, 20.1]);
     let wrong = state.path().join("wirelane/bench/20261103-100000-bw.json");
     fs::write(&wrong, "{\"format\": \"wirelane bench 1\", \"poi").expect("a file");
@@ -147,7 +147,7 @@ fn a_file_that_cannot_be_read_is_named_and_skipped() {
 }
 
 #[test]
-fn a_run_leaves_a_page_and_is_kept() {
+fn a_run_writes_a_page_and_is_saved() {
     let state = tempfile::tempdir().expect("a folder");
     let page = state.path().join("page.html");
     let bench = |more: &[&str]| {

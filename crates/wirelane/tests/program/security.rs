@@ -103,7 +103,7 @@ fn team() -> Tokens {
 }
 
 #[test]
-fn the_world_is_refused_with_three_ways_to_go_on() {
+fn a_public_address_without_credentials_is_refused_with_three_fixes() {
     for addresses in [["--listen", "0.0.0.0:50051"], ["--http", "0.0.0.0:8080"]] {
         let output = run(&[&["serve"][..], &addresses].concat());
         assert_eq!(output.status.code(), Some(2));
@@ -116,7 +116,7 @@ fn the_world_is_refused_with_three_ways_to_go_on() {
 }
 
 #[test]
-fn a_token_opens_an_address_of_the_world() {
+fn a_token_file_allows_a_public_address() {
     let tokens = team();
     let file = tokens.file("server");
     let server = Server::start_on("0.0.0.0:0", &["--memory", "64MiB", "--token-file", &file]);
@@ -129,7 +129,7 @@ fn a_token_opens_an_address_of_the_world() {
 }
 
 #[test]
-fn each_holder_does_what_its_line_says_and_no_more() {
+fn each_token_has_exactly_its_scope() {
     let tokens = team();
     let server = tokens.serve(&[]);
     let kv = |name, words: &[&str]| tokens.kv(&server, name, words);
@@ -154,7 +154,7 @@ fn each_holder_does_what_its_line_says_and_no_more() {
 }
 
 #[test]
-fn a_wrong_token_is_refused_and_counted_and_others_go_on() {
+fn a_wrong_token_is_refused_and_counted_and_others_are_not_affected() {
     let tokens = team();
     let server = tokens.serve(&[]);
     let unknown_callers = Tokens::new(&[&["root"]]);
@@ -192,7 +192,7 @@ fn a_wrong_token_is_refused_and_counted_and_others_go_on() {
 }
 
 #[test]
-fn http_asks_the_same_and_metrics_may_be_open_elsewhere() {
+fn http_requires_the_same_tokens_and_metrics_may_be_open() {
     let tokens = team();
     let server = tokens.serve(&["--metrics", "127.0.0.1:0"]);
     let line = server.greeting.iter().find(|line| line.starts_with("HTTP")).expect("a line");
@@ -219,7 +219,7 @@ fn http_asks_the_same_and_metrics_may_be_open_elsewhere() {
 }
 
 #[test]
-fn the_file_is_read_again_when_told_so() {
+fn sighup_reloads_the_token_file() {
     let mut tokens = team();
     let server = tokens.serve(&[]);
     let (mut told, file) = (tokens.lines.clone(), tokens.file("late"));
@@ -248,7 +248,7 @@ fn the_file_is_read_again_when_told_so() {
 }
 
 #[test]
-fn who_asks_too_often_is_told_so() {
+fn requests_above_the_rate_are_refused() {
     let tokens = team();
     let server = tokens.serve(&["--max-rate", "5"]);
     let keys: Vec<String> = (0..50).map(|n| format!("k{n}")).collect();
@@ -261,7 +261,7 @@ fn who_asks_too_often_is_told_so() {
 }
 
 #[test]
-fn no_output_ever_shows_a_token() {
+fn no_output_contains_a_token() {
     let tokens = team();
     let mut server = tokens.serve(&["--log-level", "trace"]);
     let mut said = server.greeting.join("\n");
@@ -366,7 +366,7 @@ fn record(server: &Server) -> (String, Arc<Mutex<Vec<u8>>>) {
 }
 
 #[test]
-fn a_replayed_handshake_is_refused_and_counted_and_others_go_on() {
+fn a_replayed_handshake_is_refused_and_counted_and_others_are_not_affected() {
     let tokens = team();
     let server = tokens.serve(&[]);
     let root = tokens.file("root");

@@ -71,7 +71,7 @@ fn contents(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 }
 
 #[test]
-fn a_plan_for_each_family_is_as_it_was_read_through() {
+fn a_plan_for_each_family_matches_its_file() {
     for (name, os_release, service) in
         [("debian", DEBIAN, "systemd-networkd"), ("rocky", ROCKY, "NetworkManager")]
     {
@@ -139,7 +139,7 @@ fn tune_and_setup_share_files_and_the_journal() {
 }
 
 #[test]
-fn what_is_not_known_or_cannot_be_meant_is_said() {
+fn unknown_and_invalid_arguments_are_reported() {
     let arch = machine("ID=arch\n", "systemd-networkd");
     let (code, _, error) = told(&["setup", "rdma", "plan", "--root", path(&arch)]);
     assert!(code == Some(1) && error.contains("this system is \"arch\""), "{error}");
@@ -173,7 +173,7 @@ fn furnish(hosts: &Hosts, name: &str, machine: &tempfile::TempDir) {
 }
 
 #[test]
-fn several_hosts_are_set_up_by_ssh_each_with_its_own_address() {
+fn several_hosts_are_set_up_over_ssh_each_with_its_own_address() {
     let hosts = Hosts::here(&["one", "two"]);
     let (one, two) = (machine(DEBIAN, "systemd-networkd"), machine(ROCKY, "NetworkManager"));
     furnish(&hosts, "one", &one);
@@ -229,7 +229,7 @@ fn several_hosts_are_set_up_by_ssh_each_with_its_own_address() {
 }
 
 #[test]
-fn a_host_that_refuses_or_is_dead_stops_no_other() {
+fn a_host_that_refuses_or_does_not_answer_does_not_stop_others() {
     let hosts = Hosts::here(&["one", "arch"]);
     let (one, arch) = (machine(DEBIAN, "networking"), machine("ID=arch\n", "networking"));
     furnish(&hosts, "one", &one);

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use super::{json, run, stderr, stdout, wirelane};
 
 #[test]
-fn a_snapshot_of_this_machine_is_whole_for_its_owner_alone_and_without_secrets() {
+fn a_snapshot_is_complete_private_and_without_secrets() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("facts.json");
     let path = file.to_str().expect("a plain path");
@@ -45,7 +45,7 @@ fn a_snapshot_of_a_snapshot_is_the_same() {
 }
 
 #[test]
-fn what_cannot_be_written_or_read_says_why() {
+fn unwritable_and_unreadable_files_are_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().to_str().expect("a plain path");
     let output = run(&["snapshot", path]);

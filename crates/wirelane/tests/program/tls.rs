@@ -98,7 +98,7 @@ fn a_certificate_opens_links_and_http() {
 }
 
 #[test]
-fn an_expired_certificate_is_refused_and_counted_and_others_go_on() {
+fn an_expired_certificate_is_refused_and_counted_and_others_are_not_affected() {
     let site = Site::new();
     let server = site.serve(&[]);
     site.authority.sign("node1", &Good::Now);
@@ -135,7 +135,7 @@ fn an_unknown_caller_is_trusted_by_neither_end() {
 }
 
 #[test]
-fn calls_without_tls_are_told_so() {
+fn calls_without_tls_are_refused_with_the_reason() {
     let site = Site::new();
     let server = site.serve(&[]);
     runtime().block_on(async {
@@ -151,7 +151,7 @@ fn calls_without_tls_are_told_so() {
 }
 
 #[test]
-fn names_have_lines_where_there_is_a_token_file() {
+fn certificate_names_need_a_line_in_the_token_file() {
     let site = Site::new();
     let tokens = site.file("tokens");
     let token = stdout(&run(&["token", "new", "ann"]));
@@ -182,7 +182,7 @@ fn names_have_lines_where_there_is_a_token_file() {
 }
 
 #[test]
-fn a_new_certificate_is_taken_without_a_restart() {
+fn a_new_certificate_needs_no_restart() {
     let site = Site::new();
     site.authority.sign("node1", &Good::Now);
     site.authority.sign("server", &Good::LongAgo);
@@ -198,7 +198,7 @@ fn a_new_certificate_is_taken_without_a_restart() {
 }
 
 #[test]
-fn files_that_do_not_fit_are_refused_at_the_start() {
+fn mismatched_files_are_refused_at_the_start() {
     let site = Site::new();
     let [certificate, key, ca] = ["server.pem", "server.key", "ca.pem"].map(|name| site.file(name));
     let [other, _] = site.authority.sign("other", &Good::Now);

@@ -172,7 +172,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PROGRAM: &str = env!("CARGO_BIN_EXE_wirelane");
 
 #[test]
-fn the_screen_is_driven_by_keys_and_given_back_as_it_was() {
+fn keys_work_and_the_terminal_is_restored() {
     let machine = Machine::start();
     let terminal = Terminal::open(120, 40);
     terminal.command("echo what was there before");
@@ -244,7 +244,7 @@ fn the_screen_is_driven_by_keys_and_given_back_as_it_was() {
 }
 
 #[test]
-fn a_signal_ends_it_and_gives_the_terminal_back() {
+fn a_signal_ends_it_and_the_terminal_is_restored() {
     let terminal = Terminal::open(100, 30);
     let before = terminal.settings("before");
     let pid = terminal.folder.path().join("pid");
@@ -262,7 +262,7 @@ fn a_signal_ends_it_and_gives_the_terminal_back() {
 }
 
 #[test]
-fn a_recording_is_played_in_the_terminal_and_steps_back() {
+fn a_recording_is_replayed_and_stepped_through() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("frames").display().to_string();
     let recorded =
@@ -284,7 +284,7 @@ fn a_recording_is_played_in_the_terminal_and_steps_back() {
 }
 
 #[test]
-fn without_a_terminal_it_names_what_scripts_use() {
+fn without_a_terminal_it_names_the_options_for_scripts() {
     let output = run(&["top"]);
     assert_eq!(output.status.code(), Some(2));
     let text = stderr(&output);
@@ -307,7 +307,7 @@ fn once_is_a_table_or_an_object() {
 }
 
 #[test]
-fn counters_that_grow_are_rates_and_others_are_missing() {
+fn growing_counters_have_rates_and_others_are_missing() {
     let machine = Machine::start();
     let output =
         run(&["top", "--json", "--count", "3", "--interval", "300ms", "--root", &machine.root()]);
@@ -328,7 +328,7 @@ fn counters_that_grow_are_rates_and_others_are_missing() {
 }
 
 #[test]
-fn a_replay_says_what_the_watch_said() {
+fn a_replay_prints_the_same_as_the_live_view() {
     let machine = Machine::start();
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("frames").display().to_string();
@@ -345,7 +345,7 @@ fn a_replay_says_what_the_watch_said() {
 }
 
 #[test]
-fn a_recording_that_is_long_enough_ends_and_the_watch_goes_on() {
+fn a_recording_stops_at_its_limit_and_watching_continues() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("frames").display().to_string();
     let watch = ["top", "--json", "--count", "3", "--interval", "100ms", "--root", &tree("ndr8")];
@@ -357,7 +357,7 @@ fn a_recording_that_is_long_enough_ends_and_the_watch_goes_on() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused_with_its_line() {
+fn an_invalid_recording_is_refused_with_its_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("frames");
     let header = "{\"format\":\"wirelane frames 1\",\"host\":\"x\",\"start_ms\":1}\n";
@@ -375,7 +375,7 @@ fn what_is_no_recording_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_reader_that_leaves_ends_the_stream_quietly() {
+fn a_closed_pipe_ends_the_stream_without_an_error() {
     let mut child = wirelane(&["top", "--json", "--interval", "100ms", "--root", &tree("rxe")])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -422,7 +422,7 @@ fn a_store_and_a_peer_are_watched() {
 }
 
 #[test]
-fn a_peer_that_is_no_wirelane_is_said_to_be_none() {
+fn a_peer_that_is_not_wirelane_is_reported() {
     let server = Server::start(&[]);
     // HTTP answers there.
     let watch = ["top", "--json", "--interval", "200ms", "--root", &tree("rxe")];
@@ -434,7 +434,7 @@ fn a_peer_that_is_no_wirelane_is_said_to_be_none() {
 }
 
 #[test]
-fn a_store_that_was_named_and_is_not_there_is_said_so() {
+fn a_named_store_that_does_not_answer_is_reported() {
     let watch = ["top", "--json", "--interval", "200ms", "--root", &tree("rxe")];
     let watch = [&watch[..], &["--store", "127.0.0.1:1"]].concat();
     let line = until(&watch, |line| line["faults"][0]["collector"] == "store");

@@ -98,7 +98,7 @@ fn a_plan_is_a_diff_with_reasons() {
 }
 
 #[test]
-fn a_machine_without_rdma_is_told_so_calmly() {
+fn a_machine_without_rdma_gets_a_note() {
     let (code, text, _) = told(&["tune", "plan", "--root", &tree("empty")]);
     assert_eq!(code, Some(0));
     assert!(text.starts_with("No RDMA device"), "{text}");
@@ -142,7 +142,7 @@ fn a_tree_is_tuned_listed_and_reverted() {
 }
 
 #[test]
-fn what_somebody_changed_since_is_left_and_the_exit_code_says_so() {
+fn values_changed_since_are_kept_and_the_exit_code_is_1() {
     let machine = machine();
     let root = machine.path().to_str().expect("a plain path");
     told(&["tune", "apply", "--yes", "--only", "mtu", "--root", root]);
@@ -162,7 +162,7 @@ fn what_somebody_changed_since_is_left_and_the_exit_code_says_so() {
 }
 
 #[test]
-fn a_snapshot_is_not_changed_and_wrong_names_are_wrong_use() {
+fn a_snapshot_is_not_changed_and_unknown_names_are_invalid_usage() {
     let (code, _, error) = told(&["tune", "apply", "--yes", "--root", &tree("mtu")]);
     assert!(code == Some(1) && error.contains("nothing can be changed in it"), "{error}");
     let (code, _, error) = told(&["tune", "plan", "--only", "speed", "--root", &tree("mtu")]);
@@ -173,7 +173,7 @@ fn a_snapshot_is_not_changed_and_wrong_names_are_wrong_use() {
 }
 
 #[test]
-fn for_windows_there_is_a_script_that_says_it_was_not_run() {
+fn the_windows_script_states_that_it_was_not_tested() {
     let (code, text, _) = told(&["tune", "plan", "--os", "windows", "--device", "SLOT 4 Port 1"]);
     assert_eq!(code, Some(0));
     assert!(text.contains("Not run on Windows by its authors"), "{text}");
@@ -185,7 +185,7 @@ fn for_windows_there_is_a_script_that_says_it_was_not_run() {
 }
 
 #[test]
-fn capture_says_what_it_would_see_or_why_it_cannot() {
+fn capture_shows_what_it_would_see_or_why_it_cannot() {
     let dry = |name: &str| told(&["capture", "--dry-run", "--root", &tree(name)]);
     let (code, text, _) = dry("rxe");
     assert!(code == Some(0) && text.contains(" on its net device "), "{text}");

@@ -113,7 +113,7 @@ fn users(hash: &str) -> String {
 const TLS: &str = "tls_server_config:\n  cert_file: server.pem\n  key_file: server.key\n";
 
 #[test]
-fn a_password_opens_and_nothing_else_does() {
+fn only_the_password_gives_access() {
     let site = Site::new(&users(FIRST));
     let exporter = site.start();
     assert!(exporter.url.starts_with("http://"), "{}", exporter.url);
@@ -131,7 +131,7 @@ fn a_password_opens_and_nothing_else_does() {
 }
 
 #[test]
-fn a_new_password_counts_without_a_restart_and_a_broken_file_changes_nothing() {
+fn a_new_password_needs_no_restart_and_an_invalid_file_changes_nothing() {
     let site = Site::new(&users(FIRST));
     let exporter = site.start();
     assert_eq!(site.code(&exporter, &["-u", "prometheus:first"]), "200");
@@ -158,7 +158,7 @@ fn a_new_password_counts_without_a_restart_and_a_broken_file_changes_nothing() {
 }
 
 #[test]
-fn tls_is_spoken_and_a_new_certificate_is_shown_without_a_restart() {
+fn tls_works_and_a_new_certificate_needs_no_restart() {
     let site = Site::new(TLS);
     let exporter = site.start();
     assert!(exporter.url.starts_with("https://127.0.0.1:"), "{}", exporter.url);
@@ -181,7 +181,7 @@ fn tls_is_spoken_and_a_new_certificate_is_shown_without_a_restart() {
 }
 
 #[test]
-fn each_kind_of_client_authentication_lets_in_whom_it_says() {
+fn each_kind_of_client_authentication_accepts_the_right_clients() {
     let site = Site::new(TLS);
     let unknown_caller = Authority::new(site.folder.path(), "unknown caller");
     let [signed, signed_key] = site.authority.sign("node1", &Good::Now);
@@ -210,7 +210,7 @@ fn each_kind_of_client_authentication_lets_in_whom_it_says() {
 }
 
 #[test]
-fn only_certificates_with_a_listed_name_are_let_in() {
+fn only_certificates_with_a_listed_name_are_accepted() {
     let site = Site::new(TLS);
     let [certificate, key] = site.authority.sign("node1", &Good::Now);
     let mine = ["--cert", &certificate, "--key", &key];
@@ -238,7 +238,7 @@ fn versions_and_suites_are_those_of_the_file() {
 }
 
 #[test]
-fn certificates_may_stand_in_the_file_itself() {
+fn certificates_may_be_inline() {
     let site = Site::new("");
     let indented =
         |name: &str| fs::read_to_string(site.file(name)).expect("text").replace('\n', "\n    ");
@@ -249,7 +249,7 @@ fn certificates_may_stand_in_the_file_itself() {
 }
 
 #[test]
-fn headers_are_set_and_the_rate_is_kept() {
+fn headers_are_set_and_the_rate_is_limited() {
     let header = "http_server_config:\n  headers:\n    X-Frame-Options: deny\n";
     let site = Site::new(&format!("{header}rate_limit:\n  interval: 1h\n  burst: 2\n"));
     let exporter = site.start();
@@ -259,7 +259,7 @@ fn headers_are_set_and_the_rate_is_kept() {
 }
 
 #[test]
-fn what_is_wrong_is_told_before_it_serves() {
+fn invalid_files_are_reported_at_the_start() {
     let site = Site::new("");
     let tls = |line: &str| format!("{TLS}  {line}\n");
     for (config, words) in [
@@ -298,7 +298,7 @@ fn what_is_wrong_is_told_before_it_serves() {
 }
 
 #[test]
-fn many_wrong_passwords_do_not_stop_the_right_one() {
+fn many_wrong_passwords_do_not_delay_the_right_one() {
     let site = Site::new(&users(SLOW_FIRST));
     let exporter = site.start();
     let right = ["-u", "prometheus:first"];
@@ -337,7 +337,7 @@ fn ask(address: &str, user: &str) -> String {
 
 /// Files that are right or wrong by both programs.
 #[test]
-fn promtool_is_of_the_same_opinion() {
+fn promtool_agrees() {
     if Command::new("promtool").arg("--version").output().is_err() {
         eprintln!("skipped: there is no promtool here; `cargo xtask test` brings it");
         return;
