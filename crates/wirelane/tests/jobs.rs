@@ -1,7 +1,7 @@
 //! Real jobs on two hosts: Open MPI 4 and 5 and PyTorch, started by `wirelane launch`, also inside a real Slurm.
-//!
-//! The hosts are this machine in networks of their own, each with a real sshd, so root is needed. Open MPI 4 and PyTorch are
-//! Debian's; Open MPI 5 is PyPI's, in the environment that WIRELANE_TEST_OPENMPI5 names; TensorFlow, with the feature
+//! The hosts are network namespaces of this machine, each with a real sshd, so root is needed. Open MPI 4 and PyTorch
+//! are Debian's; Open MPI 5 is PyPI's, in the environment that WIRELANE_TEST_OPENMPI5 names; TensorFlow, with the
+//! feature
 //! `tensorflow`, in WIRELANE_TEST_TENSORFLOW's. `cargo xtask test` brings them.
 #![allow(missing_docs, reason = "a test")]
 
@@ -16,11 +16,11 @@ use std::process::{Command, Output};
 use slurm::Cluster;
 use ssh::Hosts;
 
-/// Two hosts, and a folder for what a test makes.
+/// Two hosts, and a folder for the test's files.
 struct Stage {
     hosts: Hosts,
     folder: tempfile::TempDir,
-    /// Before the usual folders with programs.
+    /// Prepended to the search path.
     bin: Option<PathBuf>,
 }
 
@@ -38,7 +38,7 @@ impl Stage {
         }
     }
 
-    /// A program that runs on the machine from where the hosts are reached.
+    /// A program on the machine that reaches the hosts.
     fn locally(&self, program: &str) -> Command {
         let mut command = self.hosts.command(program);
         command.env("PATH", self.path()).current_dir(self.folder.path());
@@ -58,7 +58,7 @@ impl Stage {
         Said::of(mpicc.args(["-Wall", "-Werror", "-o", "ring"]).arg(source)).ends_with(0);
     }
 
-    /// Nothing of the job is left on this machine, which is all hosts at once.
+    /// Asserts that nothing of the job is left on this machine, which is all hosts.
     fn is_clean(&self) {
         let ring = self.folder.path().join("ring");
         let mut left = Vec::new();
@@ -72,7 +72,7 @@ impl Stage {
     }
 }
 
-/// How a program ended, and what it said.
+/// The exit code and output of a program.
 struct Said {
     code: Option<i32>,
     stdout: String,
@@ -162,7 +162,7 @@ fn hosts_of_an_allocation_are_reached_by_srun() {
     let check = in_an_allocation(&cluster, &["wirelane", "hosts", "check"]).ends_with(0);
     assert!(check.stdout.contains("2 hosts, no differences"), "{}", check.stdout);
 
-    // Ctrl-C, some time later; or sooner, if this takes long.
+    // Ctrl-C, some time later.
     let sleep = ["--", "sleep", "98761.25"];
     let stopped = ["timeout", "--preserve-status", "-s", "INT", "5", "wirelane", "launch"];
     let stopped = [&stopped[..], &["tensorflow"], &sleep].concat();
@@ -203,7 +203,7 @@ fn rdma_is_refused_before_anything_starts() {
     assert_eq!(said.stdout, "");
 }
 
-/// The guide's flags do what `--explain` says of them, and what is used instead works.
+/// The guide's flags fail as `--explain` describes, and the flags used instead work.
 #[test]
 fn the_flags_of_common_guides_fail_as_explained() {
     for (bin, version) in [(None, "Open MPI 4, as here"), (Some(five()), "Open MPI 5, as here")] {
@@ -251,7 +251,7 @@ fn pytorch_sums_across_two_hosts() {
     assert_eq!(said.lines(), known, "{}", said.stderr);
 }
 
-/// TensorFlow's own parser reads what each host was told.
+/// TensorFlow's own parser reads each host's TF_CONFIG.
 #[cfg(feature = "external-tests")]
 #[test]
 fn tensorflow_reads_its_part_on_each_host() {

@@ -1,4 +1,4 @@
-//! The program beside ibverbs-utils and perftest, on soft-RoCE devices and real wires.
+//! The program compared with ibverbs-utils and perftest, on soft-RoCE devices and real wires.
 //!
 //! Needs the lab. Its wires are shared, so run with `--test-threads=1`, as `cargo xtask test` does.
 #![allow(missing_docs, reason = "a test")]
@@ -118,7 +118,7 @@ fn devices_shows_the_same_facts_as_ibv_devinfo() {
     }
 }
 
-/// What is read from files is what libibverbs answers.
+/// Values from files are equal to those of libibverbs.
 fn files_tell_the_same(device: &Value, asked: &Value) {
     let read = &device["ports"][0];
     for name in ["state", "link_layer", "lid", "active_mtu"] {
@@ -267,7 +267,7 @@ fn a_snapshot_gives_the_same_results_elsewhere() {
     let file = snapshot("facts.json");
     let text_here = text(&run(program, &["devices", "--wide"]).stdout);
     let text_there = text(&run(program, &["devices", "--wide", "--root", &file]).stdout);
-    // What libibverbs would choose, and what libfabric has, is not asked of another machine.
+    // libibverbs and libfabric are not queried for another machine.
     let facts = text_here.lines().take_while(|line| !line.starts_with("libfabric"));
     let facts: Vec<&str> = facts.filter(|line| !line.starts_with("chosen")).collect();
     assert_eq!(facts, text_there.lines().collect::<Vec<_>>());
@@ -275,7 +275,7 @@ fn a_snapshot_gives_the_same_results_elsewhere() {
     let mut there: Value = serde_json::from_slice(&there.stdout).expect("JSON");
     let mut here = devices_json();
     for answer in [&mut here, &mut there] {
-        // These go on while we look.
+        // These change while they are read.
         answer["host"]["uptime_s"].take();
         for netdev in answer["netdevs"].as_array_mut().expect("a list") {
             netdev["bytes"].take();
@@ -306,7 +306,7 @@ fn a_snapshot_gives_the_same_results_elsewhere() {
         let output =
             run(program, &[&["exporter", "--once", "--no-gpu", "--no-host"], root].concat());
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        // Counters go on while we look: what is told, not how much of it.
+        // Counters change while they are read: compare names, not values.
         let series = |line: &str| Some(line.rsplit_once(' ')?.0.to_owned());
         let told: Vec<String> = text(&output.stdout).lines().filter_map(series).collect();
         told.into_iter()
@@ -376,7 +376,7 @@ fn a_link_uses_rdma_where_it_is_required_and_names_the_ports() {
     let limit = Instant::now() + Duration::from_secs(60);
     let output = loop {
         let output = run(program, &connect);
-        // Nobody listens yet.
+        // No server listens yet.
         if output.status.code() != Some(3) || Instant::now() > limit {
             break output;
         }
@@ -389,7 +389,7 @@ fn a_link_uses_rdma_where_it_is_required_and_names_the_ports() {
     let port = &link["rails"][0]["ours"];
     assert_eq!((&port["device"], &port["gid"]), (&"rxe0".into(), &"::ffff:10.77.0.1".into()));
     assert!(answer["measurement"]["write_bandwidth"]["bytes_per_second"].as_f64() > Some(0.0));
-    // The link is over by now, and what it transferred is still told.
+    // The link has ended, and its traffic is still reported.
     let scrape = run("curl", &["-sS", "--max-time", "20", "http://127.0.0.1:8080/metrics"]);
     let scrape = text(&scrape.stdout);
     for counted in [
@@ -422,7 +422,7 @@ fn packets_sent(device: &str) -> u64 {
 fn the_store_is_used_over_verbs_and_the_devices_count_it() {
     let program = env!("CARGO_BIN_EXE_wirelane");
     let (near, far) = (one_device("rxe0"), one_device("rxe1"));
-    // The usual pool, which is registered at the start.
+    // The default pool, which is registered at the start.
     let serve =
         ["serve", "--listen", "127.0.0.1:50077", "--http", "127.0.0.1:8077", "--config", &far];
     let _server = Server(Command::new(program).args(serve).spawn().expect("the server starts"));

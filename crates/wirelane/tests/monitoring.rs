@@ -1,7 +1,7 @@
-//! Prometheus beside the program: what it scrapes, and whether every rule and dashboard asks for what there is.
+//! The program with a real Prometheus: what it scrapes, and whether every query of rules and dashboards has data.
 //!
-//! Needs `prometheus` and `promtool`, which `cargo xtask test` brings. A Prometheus of our own scrapes exporters over the trees
-//! of crates/node/tests and a store with some traffic, all on this machine and ended with the test.
+//! Needs `prometheus` and `promtool`, which `cargo xtask test` brings. A private Prometheus scrapes exporters with the
+//! trees of crates/node/tests and a store with some traffic, all on this machine and ended with the test.
 #![allow(missing_docs, reason = "a test")]
 
 #[path = "monitoring/dashboards.rs"]
@@ -50,7 +50,7 @@ fn said(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat()
 }
 
-/// What promtool finds in metrics, a line each.
+/// promtool's findings on metrics, one line each.
 fn findings(metrics: &str) -> Vec<String> {
     use std::io::Write;
     let mut child = Command::new("promtool")
@@ -113,10 +113,10 @@ fn promtool_objects_only_to_the_latency_summary() {
     assert!(metrics.contains("# TYPE wirelane_rdma_send_latency_seconds histogram"), "{metrics}");
 }
 
-/// What is watched by the Prometheus of a test.
+/// A Prometheus with its targets.
 struct Watched {
     prometheus: Prometheus,
-    /// All that is scraped: metrics by name.
+    /// Names of all scraped metrics.
     scraped: BTreeSet<String>,
     _running: Vec<Running>,
     _folder: tempfile::TempDir,
@@ -217,7 +217,7 @@ fn every_query_of_every_rule_and_dashboard_finds_data() {
 /// Metrics of Prometheus itself, and of node_exporter.
 const NOT_OURS: [&str; 3] = ["up", "ALERTS", "node_textfile_mtime_seconds"];
 
-/// What no machine of this test has, and where it is seen instead.
+/// Metrics that no machine of this test has, and where they are tested instead.
 const WITHOUT_DATA: [(&str, &str); 2] = [
     ("wirelane_rdma_connected", "no RDMA device can be used here: tests/lab.rs has it"),
     ("wirelane_rdma_send_latency_ns", "nothing uses RDMA here: tests/lab.rs has it"),

@@ -1,5 +1,5 @@
-//! What others read, read as they do, in Python: a client made from the published .proto, manifests checked
-//! against the schemas of clusters, and measurements checked against their own.
+//! Interfaces for others, tested in Python: a client generated from the published .proto, manifests checked with the
+//! schemas of clusters, and measurements with their own schema.
 //!
 //! Needs a Python with grpcio, grpcio-tools and kubernetes-validate (which brings jsonschema), which the variable WIRELANE_TEST_PYTHON names;
 //! `cargo xtask test` brings one. Where WIRELANE_CRDS names a folder of CustomResourceDefinitions, manifests are
@@ -19,7 +19,7 @@ use authority::{Authority, Good};
 struct Server {
     child: Child,
     address: String,
-    /// Kept open: what it logs goes there.
+    /// Kept open for its log.
     _log: Lines<BufReader<ChildStderr>>,
 }
 
@@ -49,7 +49,7 @@ impl Drop for Server {
     }
 }
 
-/// Runs a script, which makes its stubs first.
+/// Runs a script, which first generates its stubs.
 fn run(script: &str, more: &[&str]) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let stubs = tempfile::tempdir().expect("a folder");
@@ -144,7 +144,7 @@ fn results_of_nccl_match_the_schema_and_the_script_is_valid_python() {
     ends_well(&mut python);
 }
 
-/// The node that is looked at, and what is asked for.
+/// The tree of a node, and the arguments.
 const MANIFESTS: [&str; 15] = [
     "empty job --image i:1 --type multi --launch torch -- train.py",
     "empty job --image i:1 --type multi --launch tensorflow -- python3 train.py",

@@ -1,5 +1,5 @@
-//! A real Slurm with two hosts, n1 and n2, both of them this machine: its daemons with settings, ports and a key of the test's
-//! own. They end with the test.
+//! A real Slurm with two hosts, n1 and n2, both of them this machine: its daemons with private settings, ports and key.
+//! They end with the test.
 
 use std::fs;
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub(crate) struct Cluster {
-    /// Before the folder that they use, so that they are dropped first.
+    /// Declared before the folder that they use, so that they are dropped first.
     daemons: Vec<Daemon>,
     folder: TempDir,
 }
@@ -26,7 +26,7 @@ impl Cluster {
         let place = cluster.folder.path().display().to_string();
         let munge = ["key-file", "socket", "pid-file", "log-file", "seed-file"];
         let munge = munge.map(|what| format!("--{what}={place}/munge.{what}"));
-        // The folders above it are everybody's, which it takes for a fault.
+        // The folders above it are world-writable, which it refuses.
         cluster.begin("munged", &[&["--foreground".to_owned(), "--force".to_owned()][..], &munge]);
         cluster.soon("munged listens", |cluster| cluster.file("munge.socket").exists());
         let settings = ["-f".to_owned(), format!("{place}/slurm.conf")];
@@ -42,7 +42,7 @@ impl Cluster {
         cluster
     }
 
-    /// A program that finds this Slurm.
+    /// A program with the environment of this Slurm.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.env("SLURM_CONF", self.file("slurm.conf")).current_dir(self.folder.path());
@@ -60,7 +60,7 @@ impl Cluster {
         fs::set_permissions(self.file("munge.key-file"), PermissionsExt::from_mode(0o600))
             .expect("a mode");
         fs::create_dir(self.file("state")).expect("a folder");
-        // All at once, so that no port is given twice.
+        // All bound at the same time, so that no port is used twice.
         let ports = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
         let [control, n1, n2] = ports.map(|port| port.local_addr().expect("an address").port());
         let settings = settings(self.folder.path(), control, [n1, n2]);

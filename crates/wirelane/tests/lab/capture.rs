@@ -1,4 +1,4 @@
-//! Packets of a transfer, captured by us and read by Wireshark's own program.
+//! Packets of a transfer, captured by wirelane and read by tshark.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{run, text, write_bandwidth};
 
-/// A capture that sees packets already.
+/// A capture that has already started.
 fn capture(arguments: &[&str]) -> Child {
     let mut child = Command::new(env!("CARGO_BIN_EXE_wirelane"))
         .arg("capture")
@@ -23,7 +23,7 @@ fn capture(arguments: &[&str]) -> Child {
     child
 }
 
-/// How many packets tshark takes for RoCE v2.
+/// Number of packets that tshark decodes as RoCE v2.
 fn roce_packets(file: &str) -> u64 {
     let filter = "infiniband.bth && udp.dstport == 4791";
     let output =

@@ -1,4 +1,4 @@
-//! The machine itself is tuned, and is as it was afterwards.
+//! Tunes the machine itself, and checks that reverting restores it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::{run, text};
 
 const WIRELANE: &str = env!("CARGO_BIN_EXE_wirelane");
 
-/// Everything that tuning touches: values, modules, and every file and folder of /etc with its rights.
+/// Everything that tuning changes: values, modules, and every file and folder of /etc with its mode.
 fn state() -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     walk(Path::new("/etc"), &mut found);
@@ -28,7 +28,7 @@ fn state() -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     found
 }
 
-/// Every file and folder below one, with its rights.
+/// Every file and folder below one, with its mode.
 pub(super) fn walk(folder: &Path, found: &mut BTreeMap<PathBuf, (u32, Vec<u8>)>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();

@@ -1,4 +1,4 @@
-//! What is counted, against what was sent.
+//! Counters compared with the bytes sent.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ fn sample(scrape: &str, series: &str) -> u64 {
     value.parse().unwrap_or_else(|_| panic!("{series} is {value}"))
 }
 
-/// Until a server answers that was just started.
+/// Waits until a server that was just started answers.
 fn wait_for(url: &str) {
     let limit = Instant::now() + Duration::from_secs(120);
     while !run("curl", &["-sSf", "--max-time", "20", url]).status.success() {
@@ -24,7 +24,7 @@ fn wait_for(url: &str) {
     }
 }
 
-/// A store on one end of a wire, used from the other end over verbs or by libfabric.
+/// A store on one end of a wire, used from the other end over verbs or libfabric.
 struct Store {
     _server: Server,
     config: String,
@@ -61,7 +61,7 @@ impl Store {
         text(&run("curl", &["-sSf", "--max-time", "20", &url]).stdout)
     }
 
-    /// What one of its counters says.
+    /// The value of one of its counters.
     fn count(&self, name: &str) -> u64 {
         let scrape = Self::get("/metrics");
         let bytes = |kind: &str| sample(&scrape, &format!("wirelane_rdma_{kind}_bytes_total"));
@@ -74,7 +74,7 @@ impl Store {
         bytes(name)
     }
 
-    /// By how much a counter rises with one call. What a server did for an answer is counted a moment after it.
+    /// The growth of a counter with one call. A server updates it shortly after its answer.
     fn rises(&self, name: &str, arguments: &[&str], expected: Option<u64>) -> u64 {
         let before = self.count(name);
         self.kv(arguments);
@@ -92,7 +92,7 @@ fn bytes_over_verbs_are_counted_exactly() {
     count_exactly(&Store::start("verbs"));
 }
 
-/// The same by libfabric: a value is written straight into the client's memory, and read straight from it.
+/// The same over libfabric: a value is written directly to the client's memory, and read directly from it.
 #[test]
 fn bytes_over_libfabric_are_counted_exactly() {
     let before = [packets_sent("rxe0"), packets_sent("rxe1")];
@@ -103,7 +103,7 @@ fn bytes_over_libfabric_are_counted_exactly() {
     let bench: Value = serde_json::from_str(&bench).expect("JSON");
     assert_eq!((&bench["transport"], &bench["errors"]), (&"ofi".into(), &0.into()), "{bench}");
     let sent = [packets_sent("rxe0") - before[0], packets_sent("rxe1") - before[1]];
-    // What was put came from one device, what was got from the other, in packets of at most 4 KiB.
+    // Puts come from one device, gets from the other, in packets of at most 4 KiB.
     assert!(sent.iter().all(|packets| *packets > 1024), "{sent:?}");
     let status: Value = serde_json::from_str(&Store::get(STATUS)).expect("JSON");
     let offers = status["transports"].as_array().expect("a list");
@@ -125,7 +125,7 @@ fn count_exactly(store: &Store) {
     };
     const SMALL: usize = 1 << 20;
     const LARGE: usize = (3 << 20) + 12_345;
-    // A short value rides in a message, so that this is what a rail's coming up costs: its proof.
+    // A short value is in a message, so these are the bytes of the rail's probe.
     let proof = store.rises("read", &["put", "short", "hello"], None);
     assert_eq!(proof, 16 << 10, "one rail, proven by one read");
     for (key, length) in [("small", SMALL), ("large", LARGE)] {
@@ -178,7 +178,7 @@ fn a_prometheus_scrapes_this_machine_and_sees_perftest() {
         instance: "lab".to_owned(),
         address: "127.0.0.1:9878".to_owned(),
     };
-    // Not more often: the machine may be emulated, and perftest is to have its share of it.
+    // Not more often: the machine may be emulated, and perftest needs its share of the CPU.
     let prometheus = Prometheus::start(folder.path(), &rules, &[target], 5);
     let (client, server, printed) = write_bandwidth();
     assert_eq!((client, server), (Some(0), Some(0)), "{printed}");

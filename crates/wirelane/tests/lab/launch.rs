@@ -1,11 +1,11 @@
-//! A real MPI program on real verbs, started by `wirelane launch`, which proves what transferred its data.
+//! A real MPI program on real verbs, started by `wirelane launch`, which reports what transferred its data.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::{run, text};
 
-/// Where the program is compiled to and run.
+/// The folder with the compiled program.
 fn compiled() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/exchange.c");
@@ -42,7 +42,7 @@ fn packets_prove_an_mpi_program_over_verbs_and_not_over_tcp() {
             let line = said.lines().find(|line| line.starts_with(proof)).expect("a proof");
             let words: Vec<&str> = line.split([' ', ';']).collect();
             let packets: u64 = words[2].parse().expect("a number");
-            // 100 times 64 KiB each way, in packets of at most 4096 bytes.
+            // 100 times 64 KiB in each direction, in packets of at most 4096 bytes.
             assert!(packets >= 3200 && words[3] == "packets", "{line}");
         }
     }

@@ -1,4 +1,4 @@
-//! Files over RDMA, by the kernel's own server and client on soft-RoCE.
+//! Files over RDMA, with the kernel's server and client on soft-RoCE.
 
 use std::fs;
 use std::path::Path;
@@ -11,8 +11,8 @@ use crate::{run, text};
 const WIRELANE: &str = env!("CARGO_BIN_EXE_wirelane");
 const SERVER: [&str; 7] = ["nfs", "server", "apply", "/data", "--clients", "10.77.0.0/24", "--yes"];
 
-/// A folder /data that can be served. The machine's own root is an overlay, which cannot: what clients see begins at
-/// /export instead. Who has just started serving lets others write after 10 seconds, not after 90.
+/// A folder /data that can be exported. The machine's root is an overlay, which cannot: the NFS root is /export
+/// instead. The grace period is 10 seconds, not 90.
 struct Place;
 
 impl Place {
@@ -35,13 +35,13 @@ impl Drop for Place {
     }
 }
 
-/// Everything that serving and mounting leaves: files, mounts, exports, listeners, the module, mountd.
+/// Everything that exporting and mounting changes: files, mounts, exports, listeners, the module, mountd.
 fn state() -> Vec<String> {
-    // What mount keeps for itself comes with the first mount, whoever makes it.
+    // mount's own state appears with the first mount of any kind.
     let notes = ["-not", "-path", "/run/lab*", "-not", "-path", "/run/mount*"];
     let found = run("find", &[&["/etc", "/mnt", "/run", "-xdev"][..], &notes].concat());
     let exports = fs::read_to_string("/var/lib/nfs/etab").unwrap_or_default();
-    // Options are written out anew by whoever exports something; what they mean is the same.
+    // Options are rewritten with each export; their meaning stays the same.
     let exports: Vec<&str> = exports.lines().filter_map(|line| line.split('(').next()).collect();
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
     let mounts = mounts.lines().filter_map(|line| line.split(' ').nth(4)).collect::<Vec<_>>();
@@ -61,7 +61,7 @@ fn wirelane(arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// The exit code, and what was said on stderr.
+/// The exit code and stderr.
 fn refused(arguments: &[&str]) -> (Option<i32>, String) {
     let output = run(WIRELANE, arguments);
     (output.status.code(), text(&output.stderr))
@@ -73,7 +73,7 @@ fn all_reverted(outcomes: &Value) {
     assert!(outcomes.iter().all(|outcome| outcome["fate"] == "reverted"), "{outcomes:?}");
 }
 
-/// 64 MiB, no two pages of which are alike.
+/// 64 MiB with different pages.
 fn bytes(seed: u64) -> Vec<u8> {
     let numbers = (0..(64 << 20) / 8_u64).map(|n| (n ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     numbers.flat_map(u64::to_le_bytes).collect()
@@ -114,7 +114,7 @@ fn a_folder_is_exported_mounted_and_verified_and_remove_leaves_nothing() {
     }
 }
 
-/// A mount by TCP beside the one by RDMA.
+/// A mount over TCP in addition to the one over RDMA.
 fn tcp_is_distinguished_from_rdma() {
     let point = "/run/by-tcp";
     fs::create_dir(point).expect("a folder");
@@ -134,7 +134,7 @@ fn tcp_is_distinguished_from_rdma() {
 fn a_failed_step_reverts_everything() {
     let _place = Place::make();
     let before = state();
-    // A server that cannot be started: files and exports were made by then.
+    // A server that cannot be started: files and exports were already created.
     let fake = "/lab/fake";
     fs::create_dir(fake).expect("a folder");
     let script = "#!/bin/sh\necho no threads today >&2\nexit 1\n";
@@ -151,7 +151,7 @@ fn a_failed_step_reverts_everything() {
     );
     assert_eq!(state(), before);
 
-    // A mount of what nobody serves: its folders and the module were there by then.
+    // A mount of something that is not exported: its folders and the module were already there.
     let nobody =
         ["nfs", "client", "apply", "10.77.0.2:/data", "/mnt/far/data", "--yes", "--persist"];
     let (code, said) = refused(&nobody);

@@ -1,5 +1,5 @@
-//! The machine itself is set up, and is as it was afterwards: modules, limits, addresses, a virtual LAN, and packages by a
-//! real apt-get in a root of its own.
+//! Sets up the machine itself, and checks that reverting restores it: modules, limits, addresses, a VLAN, and packages
+//! with a real apt-get in a separate root.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ fn answer(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// What setting up touches: files of /etc with their rights, what `ip` tells, and a module.
+/// What setup changes: files of /etc with their mode, the output of `ip`, and a module.
 fn state() -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     walk(Path::new("/etc"), &mut found);
@@ -46,7 +46,7 @@ fn setup_apply_then_revert_leaves_the_machine_as_it_was() {
     }
     assert!(run("modprobe", &["-r", "rdma_ucm"]).status.success());
     assert!(run("ip", &["link", "add", "spare", "type", "dummy"]).status.success());
-    // So that somebody keeps addresses here.
+    // So that a service sets addresses here.
     fs::create_dir_all("/etc/network/interfaces.d").expect("a folder");
     fs::write("/etc/network/interfaces", "source /etc/network/interfaces.d/*\n").expect("a file");
     fs::create_dir_all("/run/network").expect("a folder");
@@ -97,7 +97,7 @@ fn setup_apply_then_revert_leaves_the_machine_as_it_was() {
     }
 }
 
-/// Packages of the names that are asked for, in a repository and a root of their own: the first brings `librdma-test1`.
+/// Packages with the requested names, in a private repository and root: the first depends on `librdma-test1`.
 const REPOSITORY: &str = r#"
 set -e
 root=$1; dpkg=$root/var/lib/dpkg
@@ -167,7 +167,7 @@ fn exactly_the_installed_packages_are_removed() {
     let again = answer(&sandboxed(WIRELANE, &apply));
     assert_eq!(again["applied"]["made"], Value::Array(Vec::new()));
 
-    // What somebody installed since, and what that needs, stays.
+    // A package installed since, and its dependencies, stay.
     assert!(sandboxed("apt-get", &["-y", "install", "somebodys"]).status.success());
     let output = sandboxed(WIRELANE, &["revert", "--last"]);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stdout));

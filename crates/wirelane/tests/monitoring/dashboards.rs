@@ -1,10 +1,10 @@
-//! What dashboards ask for.
+//! Queries of dashboards.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-/// Every query of a dashboard with its panel, as Grafana would send it when everything is chosen.
+/// Every query of a dashboard with its panel, as Grafana sends it when everything is selected.
 pub(crate) fn queries(file: &Path) -> Vec<(String, String)> {
     let text = std::fs::read_to_string(file).expect("a dashboard");
     let dashboard: Value = serde_json::from_str(&text).expect("JSON");

@@ -1,11 +1,11 @@
-//! Names of metrics: which there are, and which a query uses.
+//! Names of metrics: the existing ones, and those in a query.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use doctor::watch::rows;
 
-/// Those of the exporter's tables, which no tree has all of.
+/// Names in the exporter's tables; no tree has all of them.
 pub(crate) fn of_tables() -> BTreeSet<String> {
     let counters =
         node::counters::TABLE.iter().map(|meaning| format!("rdma_{}", meaning.row.name()));
@@ -16,7 +16,7 @@ pub(crate) fn of_tables() -> BTreeSet<String> {
     counters.chain(statistics).chain(rdma).chain(own).collect()
 }
 
-/// Those of a scrape, and what histograms and summaries are asked for.
+/// Names in a scrape, with the series of histograms and summaries.
 pub(crate) fn of_scrape(text: &str) -> BTreeSet<String> {
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     types
@@ -29,7 +29,7 @@ pub(crate) fn of_scrape(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Names in a query that nobody has: a word that is no function, label or keyword.
+/// Unknown names in a query: words that are not a function, label or keyword.
 pub(crate) fn unknown<'q>(
     query: &'q str,
     known: &'q BTreeSet<String>,
@@ -68,7 +68,7 @@ fn metrics(query: &str) -> BTreeSet<String> {
     names
 }
 
-/// Alerts of which a test expects that they fire: `{alertname="X"` in what is expected.
+/// Alerts that a test expects to fire: `{alertname="X"` in the expected samples.
 pub(crate) fn alerts_that_fire_in_tests(files: &[PathBuf]) -> BTreeSet<String> {
     let texts = files.iter().map(|file| std::fs::read_to_string(file).expect("a test"));
     let names = |text: String| -> Vec<String> {

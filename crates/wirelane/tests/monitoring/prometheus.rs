@@ -1,4 +1,4 @@
-//! A Prometheus of our own, asked by its HTTP interface.
+//! A private Prometheus, queried over its HTTP interface.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -12,7 +12,7 @@ pub(crate) struct Prometheus {
     address: String,
 }
 
-/// Something that it scrapes.
+/// A target to scrape.
 pub(crate) struct Target {
     pub(crate) job: &'static str,
     pub(crate) instance: String,
@@ -28,7 +28,7 @@ pub(crate) struct Rule {
 }
 
 impl Prometheus {
-    /// Starts it in a folder, to look every so many seconds, and waits until all targets have answered.
+    /// Starts it in a folder, with this scrape interval in seconds, and waits until all targets have answered.
     pub(crate) fn start(folder: &Path, rules: &Path, targets: &[Target], every: u32) -> Prometheus {
         let config = folder.join("prometheus.yml");
         std::fs::write(&config, configuration(rules, targets, every)).expect("a file");
@@ -45,7 +45,7 @@ impl Prometheus {
             Some(rest.split_whitespace().next()?.to_owned())
         });
         let address = address.expect("prometheus says where it listens");
-        // It goes on to log, into a pipe that somebody must empty.
+        // It keeps logging to a pipe that must be read.
         std::thread::spawn(move || log.for_each(drop));
         let prometheus = Prometheus { child, address };
         prometheus.wait_until_ready();
@@ -60,7 +60,7 @@ impl Prometheus {
         prometheus
     }
 
-    /// It listens before it answers.
+    /// It listens before it is ready.
     fn wait_until_ready(&self) {
         let limit = Instant::now() + Duration::from_secs(60);
         let url = format!("http://{}/-/ready", self.address);
@@ -90,7 +90,7 @@ impl Prometheus {
         }
     }
 
-    /// Whether a query has an answer, now or until the limit; or what is wrong with it.
+    /// Whether a query has a result before the deadline; or its error.
     pub(crate) fn finds(&self, query: &str, limit: Instant) -> Result<bool, String> {
         loop {
             let answer = self.get("query", &[&format!("query={query}")])?;
@@ -108,7 +108,7 @@ impl Prometheus {
         }
     }
 
-    /// Sentences of alerts that could not be filled in.
+    /// Annotations of alerts whose templates failed.
     pub(crate) fn broken_words(&self) -> Vec<String> {
         let answer = self.get("alerts", &[]).expect("alerts");
         let alerts = answer["data"]["alerts"].as_array().expect("a list").iter();
@@ -146,7 +146,7 @@ fn rule(rule: &Value) -> Rule {
     Rule { name: text("name"), query: text("query"), is_alert: rule["type"] == "alerting", error }
 }
 
-/// It is YAML, of which JSON is a part.
+/// The configuration as JSON, which is valid YAML.
 fn configuration(rules: &Path, targets: &[Target], every: u32) -> String {
     let every = format!("{every}s");
     let jobs: std::collections::BTreeSet<&str> = targets.iter().map(|target| target.job).collect();

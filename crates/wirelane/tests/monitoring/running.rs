@@ -1,4 +1,4 @@
-//! Servers of ours that are scraped, ended with the test.
+//! Servers to scrape, ended with the test.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
@@ -7,22 +7,22 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 /// A process that serves metrics.
 pub(crate) struct Running {
     child: Child,
-    /// Where it serves them: `127.0.0.1:1234`.
+    /// The address of its metrics: `127.0.0.1:1234`.
     pub(crate) address: String,
-    /// Where its links are, of a store.
+    /// The address of a store's links.
     links: Option<String>,
-    /// Kept open: what it logs goes there.
+    /// Kept open for its log.
     _log: Lines<BufReader<ChildStderr>>,
 }
 
-/// The program, on a machine that has no RDMA library whatever this one has.
+/// The program, without an RDMA library whatever this machine has.
 pub(crate) fn wirelane(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wirelane"));
     command.args(arguments).env("WIRELANE_LIBIBVERBS", "/nowhere/libibverbs.so.1");
     command
 }
 
-/// An exporter that looks at a tree.
+/// An exporter of a tree.
 pub(crate) fn exporter(tree: &Path) -> Running {
     let mut command =
         wirelane(&["exporter", "--listen", "127.0.0.1:0", "--rdma-interval", "1", "--root"]);
@@ -39,7 +39,7 @@ pub(crate) fn store(folder: &Path) -> Running {
 }
 
 impl Running {
-    /// Reads what it says at the start, up to the line that begins so.
+    /// Reads its output up to the line that starts with `last`.
     fn start(mut command: Command, last: &str) -> Running {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the program starts");
         let mut log = BufReader::new(child.stderr.take().expect("piped")).lines();
@@ -67,7 +67,7 @@ impl Running {
         String::from_utf8(curl.stdout).expect("text")
     }
 
-    /// Writes and reads on links and by gRPC, and asks for what is not there.
+    /// Writes and reads over links and gRPC, including missing keys.
     pub(crate) fn traffic(&self) {
         let links = self.links.as_deref().expect("a store");
         let kv = |arguments: &[&str]| {

@@ -1,4 +1,4 @@
-//! An authority that signs certificates, made for one test.
+//! A certificate authority for a test.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -15,7 +15,7 @@ pub(crate) struct Authority {
     folder: String,
 }
 
-/// From when to when a certificate is good.
+/// The validity period of a certificate.
 pub(crate) enum Good {
     Now,
     LongAgo,
@@ -34,7 +34,7 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), folder }
     }
 
-    /// Signs one for this name, for 127.0.0.1 and localhost too: where it and its key are.
+    /// Signs a certificate for this name, 127.0.0.1 and localhost: the paths of it and its key.
     pub(crate) fn sign(&self, name: &str, good: &Good) -> [String; 2] {
         let mut params = CertificateParams::default();
         params.distinguished_name = called(name);

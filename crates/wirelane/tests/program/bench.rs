@@ -1,10 +1,10 @@
-//! Measurements, as users ask for them: against a server, against themselves, and where something is wrong.
+//! `wirelane bench`: with a server, locally, and with errors.
 
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 
-/// `bench serve`, for the length of a test.
+/// `bench serve`, ended with the test.
 struct Bench {
     child: Child,
     address: String,
@@ -153,7 +153,7 @@ fn expect_decides_the_exit_code() {
     assert_eq!(missed.status.code(), Some(1), "{}", stderr(&missed));
     assert!(stdout(&missed).contains("not met"), "{}", stdout(&missed));
     assert_eq!(measure("lat", "1ns").status.code(), Some(1));
-    // Loopback has no rate: what part of it was reached cannot be said.
+    // Loopback has no link rate, so there is no ratio to it.
     let unknown = measure("bw", "90%");
     assert_eq!(unknown.status.code(), Some(3));
     assert!(stderr(&unknown).contains("use Gb/s instead"), "{}", stderr(&unknown));
@@ -204,7 +204,7 @@ fn sizes_over_the_limit_and_missing_devices_are_refused() {
 #[test]
 fn a_server_that_dies_during_a_run_is_reported_immediately() {
     let mut server = Bench::start(&[]);
-    // It measures for longer than `timeout` lets it live, whose code would be another.
+    // It measures for longer than `timeout` allows, which would have another exit code.
     let mut client = Command::new("timeout")
         .args(["120", env!("CARGO_BIN_EXE_wirelane"), "bench", "bw", &server.address])
         .args(["--transport", "tcp", "--time", "600"])
@@ -213,7 +213,7 @@ fn a_server_that_dies_during_a_run_is_reported_immediately() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the client starts");
-    // A lane is a connection of its own, beside the one that they talk by.
+    // A lane is a separate connection, in addition to the control connection.
     while connections(&server.address) < 2 && matches!(client.try_wait(), Ok(None)) {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -223,7 +223,7 @@ fn a_server_that_dies_during_a_run_is_reported_immediately() {
     assert_eq!(stderr(&output).trim_end().lines().count(), 1, "{}", stderr(&output));
 }
 
-/// How many a server has at this moment.
+/// The current number of connections of a server.
 fn connections(address: &str) -> usize {
     let port = address.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
     let local = format!(":{:04X}", port.expect("a port"));
@@ -270,7 +270,7 @@ fn tokens_are_required_and_relayed() {
     assert_eq!(output.status.code(), Some(3), "{}", stdout(&output));
 }
 
-/// An ssh that goes nowhere: it runs the command here.
+/// A fake ssh that runs the command locally.
 const SSH: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift 2\nexec sh -c \"$1\"\n";
 
 #[test]
@@ -337,7 +337,7 @@ impl Namespaces {
         mesh
     }
 
-    /// A wire of its own between two, which carries an eighth.
+    /// A separate wire between two hosts, with an eighth of the rate.
     fn slow_wire(&self, one: usize, other: usize) {
         let (a, b) = (&self.names[one - 1], &self.names[other - 1]);
         sh(&format!("ip -n {a} link add slow type veth peer name slow netns {b}"));

@@ -1,4 +1,4 @@
-//! A thousand clients at once, by shared memory and TCP: all are answered, and nothing is left of them.
+//! A thousand concurrent clients, over shared memory and TCP: all are served, and no resources are left.
 
 use std::sync::Barrier;
 use std::time::Instant;
@@ -15,10 +15,10 @@ const CLIENTS: usize = 1000;
 const THREADS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Rooms for messages are kept for the next clients, sixteen in a descriptor.
+/// Message buffers are kept for the next clients, sixteen per descriptor.
 const KEPT: f64 = 120.0;
 
-/// Each client has some ten descriptors at this end too.
+/// Each client needs about ten descriptors in this process too.
 fn raise_descriptors() {
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("our own limit");
@@ -32,7 +32,7 @@ fn raise_descriptors() {
 fn connect(server: &str, number: usize) -> Client {
     let mut settings = Settings::new(server);
     settings.receive_buffer_bytes = 1 << 20;
-    // On a machine that does other things too, a client may wait long for its turn.
+    // On a loaded machine a client may wait long.
     (settings.deadline, settings.link.link.peer_timeout) = (PATIENCE, PATIENCE);
     settings.link.classes = vec![if number.is_multiple_of(2) { Class::Shm } else { Class::Tcp }];
     settings.link.library = "/nowhere/libibverbs.so.1".into();
@@ -52,7 +52,7 @@ fn work(client: &mut Client, number: usize) {
 #[test]
 fn a_thousand_clients_are_served_at_once() {
     raise_descriptors();
-    // Nobody reads its log here.
+    // Its log is not read.
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("settings.yaml");
     let patience = PATIENCE.as_millis();
@@ -76,7 +76,7 @@ fn a_thousand_clients_are_served_at_once() {
                 for (client, number) in clients.iter_mut().zip(&numbers) {
                     work(client, *number);
                 }
-                // Nobody leaves before everybody was served.
+                // No client leaves before all were served.
                 all.wait();
                 all.wait();
             });

@@ -1,4 +1,4 @@
-//! `devices` and `topo` over the trees of machines in `node`, beside what they are known to print.
+//! `devices` and `topo` with the trees of machines in `node`, compared with their known output.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub(super) fn names() -> Vec<String> {
     names
 }
 
-/// What was printed is what the file holds; `WIRELANE_GOLDEN=write` writes it instead, to be looked through.
+/// Compares output with the file; `WIRELANE_GOLDEN=write` writes it instead, for review.
 pub(super) fn is_as_in(file: &str, printed: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/printed").join(file);
     if std::env::var_os("WIRELANE_GOLDEN").is_some_and(|value| value == "write") {

@@ -1,8 +1,8 @@
-//! A disk that is really full, and one that really fails: writes are refused with the reason, reads go on, what was
-//! acknowledged stays, and when the disk takes writes again so does the store.
+//! A disk that is really full, and one that really fails: writes are refused with the reason, reads continue,
+//! acknowledged writes stay, and when the disk accepts writes again so does the store.
 //!
-//! The full one is a small tmpfs, mounted where nobody else sees it, which needs root; the failing one is a file that the
-//! kernel lets grow no further.
+//! The full one is a small tmpfs in a private mount namespace, which needs root; the failing one is a file with a size
+//! limit.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A file system of so many MiB, in a mount namespace of its own that ends with this.
+/// A file system of this many MiB, in a private mount namespace that ends with this value.
 pub(super) struct Small {
     holder: Child,
     pub(super) directory: TempDir,
@@ -40,7 +40,7 @@ impl Small {
         Small { holder, directory }
     }
 
-    /// The program, where the file system is seen.
+    /// The program, in the namespace with the file system.
     pub(super) fn wirelane(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--mount=/proc/{}/ns/mnt", self.holder.id()));
@@ -67,7 +67,7 @@ impl Small {
         ]))
     }
 
-    /// A file there, as it is reached from here.
+    /// The path of a file there, from outside the namespace.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
         let inside = self.directory.path().strip_prefix("/").expect("an absolute path");
@@ -87,7 +87,7 @@ fn client(server: &Server) -> Client {
     Client::connect(settings).expect("it is there")
 }
 
-/// A value that no other key or stamp has.
+/// A unique value for this key and stamp.
 fn value(key: u32, stamp: u32) -> Vec<u8> {
     let length = [300, 5000, 40_000, 700_000][key as usize % 4];
     let word = |at: u32| (at ^ key << 16 ^ stamp << 8).wrapping_mul(0x9e37_79b9).to_le_bytes();
@@ -98,7 +98,7 @@ fn name(key: u32) -> Vec<u8> {
     format!("key/{key}").into_bytes()
 }
 
-/// Writes keys, old ones and new ones, until the store refuses one; says why it did.
+/// Writes old and new keys until the store refuses one; returns its error.
 fn fill(client: &mut Client, stamp: u32, kept: &mut HashMap<u32, u32>) -> kv_client::Error {
     for key in (0..4000).map(|n| n * 7 % 4001) {
         match client.put(&name(key), &value(key, stamp), &PutOptions::default()) {
@@ -109,7 +109,7 @@ fn fill(client: &mut Client, stamp: u32, kept: &mut HashMap<u32, u32>) -> kv_cli
     panic!("4000 values, and the disk is not full");
 }
 
-/// Every value that was acknowledged is there, whole.
+/// Checks that every acknowledged value is there and complete.
 fn has(client: &mut Client, kept: &HashMap<u32, u32>) {
     for (key, stamp) in kept {
         let got = client.get(&name(*key)).expect("reads go on").map(|got| got.to_vec());
@@ -133,7 +133,7 @@ fn a_full_disk_refuses_writes_until_there_is_space_and_loses_nothing() {
     }
     assert!(server.get("/metrics").contains("wirelane_disk_failing 1"));
     assert!(kept.len() > 20, "{}", kept.len());
-    // Killed, since whoever ends in order has the time to tidy up. It comes back to a disk that is still full.
+    // Killed, because a graceful shutdown would clean up. It restarts with a disk that is still full.
     drop((client, server));
     let server = small.serve();
     let mut client = self::client(&server);
@@ -176,7 +176,8 @@ fn a_disk_that_fails_refuses_writes_until_it_works_and_loses_nothing() {
         let set = Command::new("prlimit").args(["--pid", &pid, &limit]).status();
         assert!(set.expect("prlimit runs").success(), "a limit of files' sizes cannot be set");
     };
-    // What is larger cannot be written: the kernel answers EFBIG, and sends a signal that ends who is not prepared.
+    // A larger file cannot be written: the kernel returns EFBIG, and sends SIGXFSZ, which kills a process that does not
+    // ignore it.
     limit("65536:unlimited");
     let refused = fill(&mut client, 2, &mut kept);
     assert!(refused.to_string().contains("disk"), "{refused}");

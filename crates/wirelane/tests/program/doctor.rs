@@ -80,7 +80,7 @@ fn an_invalid_root_is_refused_by_every_command() {
         let told = stderr(&empty);
         assert!(told.contains("no /sys and no /proc below it"), "{command}: {told}");
     }
-    // Nobody writes to it: who opens it waits for ever.
+    // A FIFO without a writer: opening it blocks forever.
     let pipe = bare.path().join("pipe");
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -215,7 +215,7 @@ fn two_ends_are_compared_by_their_snapshots() {
     );
 }
 
-/// A program that stands for ssh: it writes down how it was called, then runs this.
+/// A fake ssh: it records its arguments, then runs this script.
 fn with_ssh(folder: &Path, script: &str, arguments: &[&str]) -> Output {
     let log = folder.join("log");
     let path = folder.join("ssh");
@@ -250,8 +250,8 @@ fn without_wirelane_on_the_peer_it_is_uploaded_and_removed() {
     let folder = tempfile::tempdir().expect("a folder");
     let there = folder.path().join("there");
     std::fs::create_dir(&there).expect("a folder");
-    // The first call finds no program; the second runs what it was told, as the far shell would, and the program
-    // that arrives there is this one.
+    // The first call finds no program; the second runs the command like the remote shell, and the uploaded program is
+    // this one.
     let script = format!(
         "for word in \"$@\"; do last=$word; done\n\
          case $last in wirelane*) exit 127;; esac\n\
@@ -259,7 +259,7 @@ fn without_wirelane_on_the_peer_it_is_uploaded_and_removed() {
         there.display()
     );
     let output = with_ssh(folder.path(), &script, &["--peer", "node2", "--json"]);
-    // Whether it is well there is another matter: it is the machine that runs this test.
+    // Its findings do not matter: it is the machine that runs this test.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
     let answer = json(&stdout(&output));
     assert_eq!(answer["peer"]["name"], "node2");

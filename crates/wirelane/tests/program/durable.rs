@@ -1,4 +1,4 @@
-//! A store with a disk whose process is killed: what it acknowledged is there, and nothing is half there.
+//! A store with a disk whose process is killed: acknowledged writes are there, and no value is partial.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,16 +9,16 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// What one writer knows of its keys: what was acknowledged last, and what was asked for after that.
+/// A writer's knowledge of its keys: the last acknowledged write, and the one requested after it.
 #[derive(Default)]
 struct Known {
     acknowledged: Option<u64>,
     asked: Vec<Option<u64>>,
 }
 
-/// A value that says whose it is and which: any part of another does not fit.
+/// A value that identifies its writer, key and stamp in every part.
 fn value(writer: u64, key: u64, stamp: u64) -> Vec<u8> {
-    // One in fifty is so long that it is kept in pieces.
+    // One in fifty is so long that it is stored in pieces.
     let length = if stamp % 50 == 7 { 600_000 } else { 100 + stamp % 6000 };
     let seed = writer << 48 ^ key << 32 ^ stamp;
     let word = |at: u64| (seed ^ at).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
@@ -59,7 +59,7 @@ fn write(
                 client.put(name.as_bytes(), &value, &PutOptions::default()).is_ok()
             }
         };
-        // The first that fails is the last: the store was killed, and whether it was done nobody knows.
+        // The first failure is the last write: the store was killed, and its outcome is unknown.
         if !done || over.load(Ordering::SeqCst) {
             return;
         }
@@ -129,7 +129,7 @@ fn the_disk_can_be_checked_and_backed_up_while_in_use() {
     assert_eq!(kv(&server.links, &["put", "k", "later"]).status.code(), Some(0));
     let output = wirelane(&["kv", "fsck", &data, "--json"]).output().expect("it runs");
     assert_eq!(json(&stdout(&output))["sound"], true, "{}", stderr(&output));
-    // Nobody else may have it meanwhile, nor write a copy over it.
+    // No other process may open it, or overwrite it with a copy.
     for arguments in [
         &["serve", "--data-dir", &data, "--http", "127.0.0.1:0"][..],
         &["kv", "restore", &copy, &data],

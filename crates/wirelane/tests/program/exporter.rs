@@ -1,4 +1,4 @@
-//! `exporter`, scraped as Prometheus does, over trees of machines and while they change.
+//! `exporter`, scraped as Prometheus does, with trees of machines and while they change.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use super::exposition::Scrape;
 use super::life::until;
 use super::*;
 
-/// What is printed once, with these arguments more.
+/// The output of `--once` with these arguments.
 fn once(root: &str, more: &[&str]) -> String {
     let output = run(&[&["exporter", "--once", "--root", root], more].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     stdout(&output)
 }
 
-/// Without what differs from run to run.
+/// Without lines that differ from run to run.
 fn steady(text: &str) -> String {
     let differs = ["duration_seconds{", "age_seconds{", "build_info{"];
     let steady = |line: &&str| !differs.iter().any(|mark| line.contains(mark));
@@ -54,7 +54,7 @@ impl Machine {
         self.folder.path().to_str().expect("a plain path")
     }
 
-    /// A file of a device, wherever its link leads.
+    /// A file of a device, after resolving links.
     fn file(&self, device: &str, file: &str) -> PathBuf {
         let link = self.folder.path().join("sys/class/infiniband").join(device);
         let target = std::fs::read_link(link).expect("a link");
@@ -68,7 +68,7 @@ impl Machine {
     }
 }
 
-/// An exporter on a port of its own, ended with the test.
+/// An exporter on a free port, ended with the test.
 struct Exporter {
     child: Child,
     address: String,
@@ -145,7 +145,7 @@ fn a_folder_and_its_snapshot_give_the_same_metrics() {
     assert_eq!(steady(&once(file, &[])), steady(&once(machine.root(), &[])));
 }
 
-/// Numbers go on while the snapshot is taken; what is told does not change.
+/// Values change while the snapshot is taken; the series do not.
 #[test]
 fn this_machine_and_its_snapshot_give_the_same_series() {
     let folder = TempDir::new().expect("a folder");
@@ -181,7 +181,7 @@ fn changes_of_a_machine_affect_only_their_metrics() {
     assert_eq!(before.value(&of("port_state")), 4.0);
     assert_eq!(before.value(&of("counters_went_back_total")), 0.0);
     let counter = |name: &str| machine.file("mlx5_0", &format!("ports/1/{name}"));
-    // It wraps, stands still, and is refused as by a driver that does not have it.
+    // One wraps, one stays, and one is refused as by a driver that does not have it.
     std::fs::write(counter("counters/port_rcv_data"), "1\n").expect("written");
     std::fs::write(counter("counters/symbol_error"), "65535\n").expect("written");
     std::fs::remove_file(counter("hw_counters/out_of_buffer")).expect("removed");
@@ -244,8 +244,8 @@ fn a_busy_port_names_its_owner_and_the_flag() {
     assert_eq!(nowhere.status.code(), Some(3));
 }
 
-/// Opening a FIFO that nobody writes to waits for ever, as loading a sick driver's library may; the dynamic linker's lock is
-/// held meanwhile.
+/// Opening a FIFO without a writer blocks forever, like loading a hanging driver's library, with the dynamic linker's
+/// lock held.
 #[test]
 fn a_gpu_library_that_hangs_affects_only_gpu_metrics() {
     let folder = TempDir::new().expect("a folder");
@@ -261,7 +261,7 @@ fn a_gpu_library_that_hangs_affects_only_gpu_metrics() {
             scrape.value(&format!("wirelane_exporter_collector_success{{collector=\"{name}\"}}"))
         })
     };
-    // On a busy machine the others, too, may be late at first, but not for ever.
+    // On a busy machine the others may be late at first too, but not forever.
     let hung = (0..60).map(|_| scrape()).find(|scrape| successes(scrape) == [0.0, 1.0, 1.0]);
     assert!(hung.expect("only the GPUs fail").value("wirelane_host_cpus") > 0.0);
     assert_eq!(successes(&scrape())[0], 0.0);
@@ -274,7 +274,7 @@ fn a_gpu_library_that_hangs_affects_only_gpu_metrics() {
 #[test]
 fn a_machine_without_a_gpu_logs_it_once() {
     let folder = TempDir::new().expect("a folder");
-    // No library is no answer of the linker's: a text is no library either.
+    // A text file instead of a library gives the same error as a missing one.
     std::fs::write(folder.path().join("libnvidia-ml.so.1"), "no library").expect("a file");
     let mut command = wirelane(&["exporter", "--listen", "127.0.0.1:0", "--gpu-interval", "0.1"]);
     command.env("LD_LIBRARY_PATH", folder.path());

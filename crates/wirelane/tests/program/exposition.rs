@@ -1,4 +1,4 @@
-//! A strict reader of Prometheus's text format 0.0.4: what it does not know is wrong.
+//! A strict parser of Prometheus's text format 0.0.4: anything unknown is an error.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Scrape {
     /// Families and their types.
     pub(crate) types: BTreeMap<String, String>,
-    /// Samples: the name with its labels as they stand there.
+    /// Samples: the name with its labels as in the text.
     pub(crate) samples: BTreeMap<String, f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Hosts, reached by a real ssh, and beside each other.
+//! Hosts over a real ssh, and compared with each other.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -26,7 +26,7 @@ fn a_peer_is_queried_over_a_real_ssh() {
     assert!(stderr(&output).contains("try `ssh dead true`"), "{}", stderr(&output));
 }
 
-/// A line of its shell's settings, as many have one.
+/// The shell's settings print a line.
 #[test]
 fn output_of_a_hosts_shell_settings_is_ignored() {
     let hosts = Hosts::here(&["alpha"]);
@@ -54,7 +54,7 @@ fn of_trees(arguments: &[&str]) -> (Option<i32>, String, String) {
     check(wirelane(&[]).current_dir(trees()), arguments)
 }
 
-/// A host whose `wirelane` tells of another machine than this one.
+/// A host whose `wirelane` reads a tree instead of this machine.
 fn pretend(hosts: &Hosts, host: &str, tree: &str) {
     let tree = trees().join(format!("{tree}.json"));
     hosts.give(host, "wirelane", &format!("#!/bin/sh\nexec cat {}\n", tree.display()));

@@ -1,4 +1,4 @@
-//! `install`: units, rules and dashboards are placed, can be taken away, and are good.
+//! `install`: units, rules and dashboards are installed, can be removed, and are valid.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A machine with nothing on it but what somebody has written there.
+/// An empty machine, with files of other users.
 struct Machine {
     folder: TempDir,
 }
@@ -48,7 +48,7 @@ impl Machine {
         text
     }
 
-    /// Every file and folder, but for the journal.
+    /// Every file and folder except the journal.
     fn contents(&self) -> BTreeMap<PathBuf, Option<String>> {
         let mut found = BTreeMap::new();
         let mut folders = vec![self.folder.path().to_owned()];
@@ -171,7 +171,7 @@ fn systemd_accepts_the_units_and_finds_little_exposed() {
         let verify = analyze(&["verify"], &file);
         assert!(verify.status.success(), "{}", stderr(&verify));
         assert_eq!(stderr(&verify), "", "{unit}");
-        // In tenths, as its option takes it: docs/install.md says the same.
+        // In tenths, as its option takes it: docs/install.md has the same values.
         let security = analyze(&["security", "--offline=true", "--threshold=17"], &file);
         let said = stdout(&security);
         let overall = said.lines().last().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `wirelane env` and `exec`: what a job is told, and that it is run as if it had been started itself.
+//! `wirelane env` and `exec`: a job's environment, and that the command runs as if started directly.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use super::{json, stderr, stdout, wirelane};
 
-/// What the device plugin says of the pod in `pod.json`.
+/// The device plugin's variable for the pod in `pod.json`.
 const INFO: &str = r#"{"0000:3b:02.6":{"generic":{"deviceID":"0000:3b:02.6"},"rdma":{"rdma_cm":"/dev/infiniband/rdma_cm","rdma_dev":"mlx5_4","uverbs":"/dev/infiniband/uverbs4"}}}"#;
 
 fn tree(name: &str) -> String {
@@ -155,7 +155,7 @@ fn a_dry_run_is_the_script_of_what_would_be_done() {
 fn the_soft_memlock_limit_is_raised_and_a_low_one_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let (program, tree) = for_everybody(folder.path());
-    // A limit of 64 KiB, of which half is in force, and no capability that helps.
+    // A hard limit of 64 KiB, a soft limit of half of it, and no capability that helps.
     let script = format!(
         "ulimit -S -l 32; ulimit -H -l 64; \
          exec {program} exec --root {tree} -- sh -c 'ulimit -S -l; ulimit -H -l'"
@@ -168,7 +168,7 @@ fn the_soft_memlock_limit_is_raised_and_a_low_one_is_reported() {
     }
 }
 
-/// The program and a tree where any user can read them.
+/// Copies the program and a tree to where any user can read them.
 fn for_everybody(folder: &Path) -> (String, String) {
     let place = |name: &str, of: &str| {
         let path = folder.join(name);
@@ -180,7 +180,7 @@ fn for_everybody(folder: &Path) -> (String, String) {
     (place("wirelane", env!("CARGO_BIN_EXE_wirelane")), place("pod.json", &tree("pod")))
 }
 
-/// A shell of a user who may nothing: nobody, or, as only root can become somebody else, whoever runs this.
+/// A shell of an unprivileged user: `nobody` if this runs as root, else the current user.
 fn without_rights(script: &str) -> (u32, Output) {
     let mut shell = Command::new("sh");
     shell.args(["-c", script]).current_dir("/");

@@ -1,4 +1,4 @@
-//! `wirelane k8s`: manifests from nodes. That clusters take them is tried in Python, against their schemas.
+//! `wirelane k8s`: manifests from nodes. `tests/python.rs` checks them with the schemas of clusters.
 
 use super::{run, stderr, stdout};
 
@@ -25,7 +25,7 @@ fn a_policy_names_the_cards_of_the_node() {
         &text,
         &["kind: SriovNetworkNodePolicy", "linkType: ib", "vendor: \"15b3\"", "isRdma: true"],
     );
-    // Eight InfiniBand cards and one of Ethernet: jobs ask for the eight by the plain name.
+    // Eight InfiniBand cards and one of Ethernet: jobs request the eight by the plain name.
     has(&text, &["resourceName: wirelane_rdma", "resourceName: wirelane_rdma_eth"]);
     let output = run(&["k8s", "policy", "--root", &tree("empty")]);
     assert_eq!(output.status.code(), Some(1));

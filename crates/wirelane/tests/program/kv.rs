@@ -1,4 +1,4 @@
-//! The store, as users use it: `serve` in one process, `kv` in others.
+//! The store: `serve` in one process, `kv` in others.
 
 use std::path::Path;
 use std::process::Output;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A store, and by which transport it is called.
+/// A store, and the transport to it.
 struct Store {
     server: Server,
     transport: &'static str,
@@ -28,7 +28,7 @@ impl Store {
         self.command(arguments).output().expect("the program runs")
     }
 
-    /// Runs what must go well and say nothing on stderr; gives what it printed.
+    /// Runs a command that must succeed with an empty stderr; returns its output.
     #[track_caller]
     fn ok(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
@@ -37,7 +37,7 @@ impl Store {
         stdout(&output)
     }
 
-    /// Runs what must fail so, with one line that has these words.
+    /// Runs a command that must fail with this code and one line with these words.
     #[track_caller]
     fn refused(&self, arguments: &[&str], code: i32, words: &[&str]) {
         refused(&self.run(arguments), code, words);
@@ -332,10 +332,10 @@ fn an_unreachable_store_is_reported_with_the_fix() {
     refused(&both, 3, &["127.0.0.1:1", "127.0.0.1:2"]);
     let nowhere = run(&["kv", "--server", "nowhere.invalid:1", "get", "k"]);
     refused(&nowhere, 3, &["nowhere.invalid"]);
-    // RDMA that is not there is an answer.
+    // Missing RDMA is a refusal.
     let store = Store::start("verbs", "8MiB");
     store.refused(&["get", "k"], 1, &["this end has no RDMA"]);
-    // Somebody who is no store.
+    // A server that is not a store.
     let http = Store::start("shm", "8MiB").server;
     let other = run(&["kv", "--server", &http.address, "--deadline", "5", "get", "k"]);
     refused(&other, 3, &[&http.address]);

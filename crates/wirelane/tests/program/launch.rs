@@ -1,6 +1,6 @@
-//! `wirelane launch` on hosts that a real ssh reaches: what goes well, what fails, and that nothing is left.
+//! `wirelane launch` on hosts over a real ssh: success, failures, and that nothing is left.
 //!
-//! With TensorFlow's way of starting, since it starts any program, once on each host, and tells it by TF_CONFIG which it is.
+//! Uses `launch tensorflow`, because it starts any program once on each host, with its role in TF_CONFIG.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::ssh::{DEAD, Hosts};
 use crate::{json, stderr, stdout};
 
-/// Two hosts, and a folder for what a test makes.
+/// Two hosts, and a folder for the test's files.
 struct Stage {
     hosts: Hosts,
     folder: TempDir,
@@ -39,7 +39,7 @@ impl Stage {
         self.command(options, script).output().expect("the program runs")
     }
 
-    /// A job that runs until it is ended, on both hosts: the launcher and the job's id.
+    /// An endless job on both hosts: the launcher and the job's id.
     fn endless(&self) -> (Child, String) {
         let script = "sleep 1000 & echo \"up $WIRELANE_JOB\"; wait";
         let mut launcher = self.command(&["--hosts", "a,b"], script);
@@ -82,14 +82,14 @@ fn nothing_is_left(job: &str) {
     assert_eq!((running(job), folders(job)), (vec![], vec![]));
 }
 
-/// The job's id, as the launcher says it.
+/// The job's id, as printed by the launcher.
 fn job_of(output: &Output) -> String {
     let said = stderr(output);
     let line = said.lines().find_map(|line| line.strip_prefix("job ")).expect("the job is named");
     line.split(':').next().expect("an id").to_owned()
 }
 
-/// Whether this was the only complaint.
+/// Asserts the exit code and that stderr has only this error.
 #[track_caller]
 fn complains(output: &Output, code: i32, words: &[&str]) {
     let said = stderr(output);
@@ -215,7 +215,7 @@ fn a_rank_that_crashes_ends_the_others_and_its_code_is_the_jobs() {
 #[test]
 fn a_lost_host_ends_the_job() {
     let stage = Stage::new();
-    // The second host's sshd dies, as with the host: its shell's ancestor.
+    // The second host's sshd, its shell's ancestor, dies as with the host.
     let script = "case $TF_CONFIG in *'\"index\":0'*) sleep 1000 ;; esac; pid=$$; \
                   until grep -q sshd /proc/$pid/comm; do pid=$(cut -d' ' -f4 /proc/$pid/stat); done; \
                   kill -9 $pid; sleep 1000";
@@ -236,7 +236,7 @@ fn ctrl_c_ends_everything_everywhere() {
     }
 }
 
-/// As where it is piped into a pager: the pipe is full, and nobody empties it.
+/// As when it is piped into a pager: the pipe is full and not read.
 #[test]
 fn ctrl_c_works_while_the_output_is_not_read() {
     let stage = Stage::new();
@@ -279,7 +279,7 @@ fn a_launcher_that_is_killed_leaves_nothing_running() {
     gone_soon(&job);
 }
 
-/// Nobody is left to wait for the hosts: they end the job by themselves.
+/// No launcher is left to wait for the hosts: they end the job themselves.
 #[track_caller]
 fn gone_soon(job: &str) {
     soon("nothing is left", || running(job).is_empty() && folders(job).is_empty());

@@ -1,4 +1,4 @@
-//! How a server begins and ends: its limits, signals, and what callers hear meanwhile.
+//! Start and shutdown of a server: limits, signals, and what callers receive during shutdown.
 
 use kv_client::PutOptions;
 use tonic::Code;
@@ -9,7 +9,7 @@ use super::exposition::Scrape;
 use super::grpc::{channel, client, put, runtime};
 use super::*;
 
-/// A client of the library's.
+/// A client of the library.
 fn library(server: &Server) -> kv_client::Client {
     let settings = kv_client::Settings::new(&*server.links);
     kv_client::Client::connect(settings).expect("a store")
@@ -19,7 +19,7 @@ fn scrape(server: &Server) -> Scrape {
     Scrape::read(&server.get("/metrics"))
 }
 
-/// Waits until something holds.
+/// Waits until a condition is true.
 #[track_caller]
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
@@ -85,7 +85,7 @@ fn operations_beyond_the_drain_time_are_cut() {
     assert_eq!(server.exit_code(), Some(0));
 }
 
-/// A measurement with two servers goes on with the second one when the first ends, and nothing went wrong.
+/// A measurement with two servers continues with the second one when the first ends, without errors.
 #[test]
 fn a_client_with_two_servers_continues_with_the_next() {
     for transport in ["shm", "tcp"] {

@@ -1,4 +1,4 @@
-//! Links, as users make them: `serve` at one end, `connect` at the other.
+//! Links: `serve` at one end, `connect` at the other.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::ChildStdout;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// `connect` to a server, and what it measures kept short.
+/// `connect` to a server, with a short measurement.
 fn connect(server: &Server, more: &[&str]) -> Output {
     run(&[&["connect", &server.links, "--seconds", "0.1"], more].concat())
 }
@@ -300,7 +300,7 @@ fn status_shows_a_link_while_it_lives_and_its_end() {
     assert_eq!(status["listener"]["accepted"], 1);
     signal(&watcher.child, "-INT");
     assert_eq!(watcher.child.wait().expect("it ends").code(), Some(0));
-    // The listener lets go of a link's connection after the link has ended.
+    // The listener releases a link's connection after the link has ended.
     let status = until("ended", 0);
     let why = status["links"][0]["why"].as_str().expect("a reason");
     assert!(why.contains("the peer ended the link"), "{why}");
@@ -342,7 +342,7 @@ fn events_are_logged_with_peer_rail_and_reason() {
     );
 }
 
-/// Opening a FIFO that nobody writes to waits for ever, as a call into a sick driver may.
+/// Opening a FIFO without a writer blocks forever, like a call into a hanging driver.
 #[test]
 fn a_device_that_hangs_does_not_affect_other_transports() {
     let folder = Folder::new();

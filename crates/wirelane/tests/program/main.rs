@@ -1,4 +1,4 @@
-//! The program, run as a user runs it.
+//! Runs the program as a user does.
 #![allow(missing_docs, reason = "a test")]
 
 mod authority;
@@ -40,7 +40,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The program, on a machine that has no RDMA library whatever this one has. What it keeps is not the user's.
+/// The program, without an RDMA library whatever this machine has, and with a private state directory.
 fn wirelane(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wirelane"));
     command.args(arguments).env("WIRELANE_LIBIBVERBS", "/nowhere/libibverbs.so.1");
@@ -280,12 +280,12 @@ mod config {
     }
 }
 
-/// A server on ports of its own, ended with the test.
+/// A server on free ports, ended with the test.
 struct Server {
     child: Child,
-    /// Of HTTP.
+    /// The address of HTTP.
     address: String,
-    /// Where peers call.
+    /// The address of links.
     links: String,
     greeting: Vec<String>,
     log: Lines<BufReader<ChildStderr>>,
@@ -302,7 +302,7 @@ impl Server {
         Server::of(command)
     }
 
-    /// The server that a command starts.
+    /// Starts a server with this command.
     fn of(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the server starts");
         let mut log = BufReader::new(child.stderr.take().expect("piped")).lines();
@@ -325,7 +325,7 @@ impl Server {
         Server { child, address, links, greeting, log }
     }
 
-    /// GET by curl, as the greeting tells people to.
+    /// GET with curl, as in the greeting.
     fn get(&self, path: &str) -> String {
         let url = format!("http://{}{path}", self.address);
         let curl = Command::new("curl").args(["-sS", "--max-time", "10", &url]).output();
@@ -438,7 +438,7 @@ mod serve {
         }
     }
 
-    /// Opening a FIFO that nobody writes to waits for ever, as a call into a sick driver may.
+    /// Opening a FIFO without a writer blocks forever, like a call into a hanging driver.
     #[test]
     fn a_device_that_does_not_answer_stops_neither_the_server_nor_ctrl_c() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -518,7 +518,7 @@ mod serve {
         assert_eq!(server.exit_code(), Some(0));
     }
 
-    /// A pipe that nobody empties holds 64 KiB; each call logs a good part of one.
+    /// A pipe that is not read has 64 KiB; each call logs a large part of that.
     #[test]
     fn an_unread_log_does_not_block() {
         let mut server = Server::start(&["--memory", "64MiB", "--log-level", "trace"]);

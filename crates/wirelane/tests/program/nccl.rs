@@ -1,4 +1,4 @@
-//! `bench nccl` and `bench torch`: logs that are read, and commands that would be run.
+//! `bench nccl` and `bench torch`: parsed logs, and the commands of a dry run.
 
 use super::*;
 

@@ -18,7 +18,7 @@ fn write(root: &Path, path: &str, text: &str) {
     fs::write(path, text).expect("a file");
 }
 
-/// A folder that looks like a machine with a soft-RoCE device, nfs-utils, and a kernel that has the module.
+/// A folder with the files of a machine with a soft-RoCE device, nfs-utils, and a kernel with the module.
 fn machine() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path();
@@ -105,7 +105,7 @@ fn a_tree_is_served_and_mounted_and_remove_leaves_nothing() {
     let line =
         "10.0.0.1:/data /mnt/data nfs rdma,port=20049,vers=4.2,nconnect=4,_netdev,nofail 0 0\n";
     assert!(fstab.ends_with(line), "{fstab}");
-    // Somebody adds a line of its own behind ours: it stays.
+    // A line that a user adds after ours stays.
     fs::write(machine.path().join("etc/fstab"), format!("{fstab}# mine\n")).expect("a file");
 
     let (code, text, error) = told(&["nfs", "remove", "--root", root]);

@@ -1,4 +1,4 @@
-//! libfabric, as users ask for it: by its tcp provider, which every libfabric has, and without any libfabric.
+//! libfabric: with its tcp provider, which every libfabric has, and without any libfabric.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn good(output: &Output) -> String {
     stdout(output)
 }
 
-/// The program where there is no libfabric, whatever this machine has.
+/// The program without libfabric, whatever this machine has.
 fn without_libfabric(arguments: &[&str]) -> Command {
     let mut command = wirelane(arguments);
     command.env("WIRELANE_LIBFABRIC", "/nowhere/libfabric.so.1");
@@ -42,7 +42,7 @@ fn a_store_is_used_over_libfabric_and_the_status_names_the_provider() {
     assert!(offer["why"].as_str().is_some_and(|why| why.contains("tcp")), "{offer}");
 }
 
-/// What comes with libfabric takes signals for itself.
+/// A dependency of libfabric installs its own signal handlers.
 #[cfg(feature = "external-tests")]
 #[test]
 fn a_server_with_libfabric_exits_with_0_on_sigterm() {
@@ -83,7 +83,7 @@ fn lanes_are_measured_over_libfabric() {
     assert_eq!(point["transport"], "ofi", "{point}");
 }
 
-/// What is not there is one line, and everything else works.
+/// A missing libfabric is one line, and everything else works.
 #[test]
 fn without_libfabric_the_rest_works_and_the_reason_is_one_line() {
     let mut command = without_libfabric(&["serve", "--http", "127.0.0.1:0"]);
@@ -103,7 +103,7 @@ fn without_libfabric_the_rest_works_and_the_reason_is_one_line() {
     let transports = server.status()["transports"].clone();
     assert_eq!(offer(&transports)["offered"], false, "{transports}");
 
-    // Where it is all that may be used there is no way, and both ends say why.
+    // If only libfabric is allowed there is no transport, and both ends report why.
     let mut command = without_libfabric(&["serve", "--http", "127.0.0.1:0"]);
     command.args(["--listen", "127.0.0.1:0", "--memory", "16MiB", "--transport", "ofi"]);
     let server = Server::of(command);
@@ -115,7 +115,7 @@ fn without_libfabric_the_rest_works_and_the_reason_is_one_line() {
     assert!(why.contains("/nowhere/libfabric.so.1"), "{why}");
 }
 
-/// What a server's status says of libfabric.
+/// libfabric in a server's status.
 fn offer(transports: &Value) -> &Value {
     let all = transports.as_array().expect("a list");
     all.iter().find(|offer| offer["name"] == "ofi").expect("libfabric")
@@ -133,7 +133,7 @@ fn devices_wide_shows_libfabric() {
     assert_eq!((&libfabric["usable"], &libfabric["why"]), (&false.into(), &"no_library".into()));
 }
 
-/// What the doctor says of libfabric on this machine.
+/// The doctor's findings on libfabric on this machine.
 fn doctor(mut command: Command) -> Value {
     let output = command.args(["doctor", "libfabric", "--json"]).output().expect("it runs");
     let answer = json(&good(&output));
@@ -180,7 +180,7 @@ fn the_doctor_checks_the_configured_provider() {
     assert!(efa["verdict"] == "warning" && summary.contains(words), "{efa}");
 }
 
-/// Where nobody has a use for libfabric, it is not loaded, and that it is missing is no fault.
+/// If libfabric is not needed, it is not loaded, and it is no fault that it is missing.
 #[test]
 fn the_doctor_does_not_load_libfabric_by_default() {
     let output = run(&["doctor", "--json"]);
@@ -201,7 +201,7 @@ fn the_doctor_does_not_load_libfabric_by_default() {
     assert!(missing["fix"][0].as_str().is_some_and(|line| line.contains("apt install")));
 }
 
-/// Whoever opens the file waits for its writer, for ever.
+/// Opening the file blocks forever: a FIFO without a writer.
 #[test]
 fn a_libfabric_that_hangs_does_not_block_the_doctor() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -212,7 +212,7 @@ fn a_libfabric_that_hangs_does_not_block_the_doctor() {
     assert!(summary.ends_with("no answer within 10 s"), "{finding}");
 }
 
-/// A `/sys` with an EFA device in it, as a pod sees its host's.
+/// A `/sys` with an EFA device, as in a pod with the host's.
 fn sys_with_efa() -> tempfile::TempDir {
     let sys = tempfile::tempdir().expect("a folder");
     let at = |path: &str| sys.path().join(path);
@@ -241,7 +241,8 @@ fn sys_with_efa() -> tempfile::TempDir {
     sys
 }
 
-/// Unasked, since there is a device that only libfabric drives; the answer is this machine's libfabric's.
+/// Loaded by default, because there is a device that only libfabric drives; the answer is that of this machine's
+/// libfabric.
 #[test]
 fn with_an_efa_device_the_doctor_loads_libfabric_and_a_missing_provider_is_a_problem() {
     let sys = sys_with_efa();

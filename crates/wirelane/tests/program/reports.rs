@@ -23,7 +23,7 @@ fn result(when: &str, gbps: f64) -> String {
     document.to_string()
 }
 
-/// A history of these bandwidths, one a day.
+/// A history of these bandwidths, one per day.
 fn past(days: &[f64]) -> tempfile::TempDir {
     let state = tempfile::tempdir().expect("a folder");
     let folder = state.path().join("wirelane/bench");
@@ -54,7 +54,7 @@ fn a_page_of_saved_results() {
     let text = fs::read_to_string(&page).expect("a page");
     assert!(text.contains("23.5 Gb/s") && text.contains("data-plot=\"history\""));
     assert!(text.contains("data-plot=\"baseline\""));
-    // Nothing half-written is left beside it.
+    // No temporary file is left.
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 3);
 }
 
@@ -86,7 +86,7 @@ fn a_regression_is_reported() {
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("20261105-100000-bw  bandwidth of write, 64 KiB"), "{text}");
     assert!(text.contains("15 Gb/s after 20.1 Gb/s: 25 % less than earlier runs"), "{text}");
-    // Asked without --check it is told all the same, and is no failure.
+    // Without --check it is reported too, but is no failure.
     let output = history(state.path(), &[]);
     assert_eq!((output.status.code(), stdout(&output)), (Some(0), text));
     assert_eq!(history(state.path(), &["--check", "--worse-than", "30"]).status.code(), Some(0));
@@ -166,12 +166,12 @@ fn a_run_writes_a_page_and_is_saved() {
     assert_eq!(bench(&["--no-save"]).status.code(), Some(0));
     let listed = json(&stdout(&history(state.path(), &["--json"])));
     assert_eq!(listed["runs"].as_array().map(Vec::len), Some(1));
-    // A page that cannot be written is told before anything is measured.
+    // A page that cannot be written is reported before anything is measured.
     let output = bench(&["--report", "/nowhere/page.html"]);
     assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()));
 }
 
-/// A result that could not be kept is still an answer.
+/// A result that could not be saved is still printed.
 #[test]
 fn a_history_that_cannot_be_written_is_a_warning() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -185,7 +185,7 @@ fn a_history_that_cannot_be_written_is_a_warning() {
     assert!(stderr(&output).contains("warning") && stderr(&output).contains("--no-save"));
 }
 
-/// What was read from a log was measured elsewhere: it can be looked at, and is not kept.
+/// A log was measured elsewhere: it has a page, and is not saved.
 #[test]
 fn a_log_of_nccl_is_a_page() {
     let state = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Who may call, and for what: tokens, as users make and use them.
+//! Authentication and scopes with tokens.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +19,7 @@ struct Tokens {
 }
 
 impl Tokens {
-    /// Holders, each by what follows `token new`.
+    /// Holders, each with its arguments of `token new`.
     fn new(holders: &[&[&str]]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut tokens = Tokens { folder, lines: Vec::new() };
@@ -36,7 +36,7 @@ impl Tokens {
         self.save();
     }
 
-    /// The server's file, as it shall be now.
+    /// Writes the server's file.
     fn save(&self) {
         self.write("server", &format!("# who may call\n{}\n", self.lines.join("\n")));
     }
@@ -85,7 +85,7 @@ fn refused(output: &Output, words: &[&str]) {
     assert_eq!(text.trim_end().lines().count(), 1, "one line: {text}");
 }
 
-/// The HTTP status of a path, asked for by curl with these options.
+/// The HTTP status of a path, with curl and these options.
 fn http(address: &str, path: &str, options: &[&str]) -> String {
     let url = format!("http://{address}{path}");
     let usual = ["-sS", "--max-time", "10", "-o", "/dev/null", "-w", "%{http_code}", &url];
@@ -341,7 +341,7 @@ fn new_tokens_differ_and_wrong_names_are_refused() {
     assert_eq!(words[3], ["watcher", "token", "read-only", "prefix=team/"]);
 }
 
-/// Carries one connection to a server, and keeps what the caller said.
+/// Forwards one connection to a server, and records the caller's bytes.
 fn record(server: &Server) -> (String, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();

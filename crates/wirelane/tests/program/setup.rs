@@ -1,5 +1,5 @@
-//! `setup` on trees of machines of both families, here and on hosts reached by ssh. What needs a running machine is in
-//! the lab.
+//! `setup` on trees of machines of both families, locally and on hosts over ssh. Tests that need a running machine are
+//! in the lab.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,8 @@ use super::*;
 const DEBIAN: &str = "ID=debian\nVERSION_ID=\"12\"\n";
 const ROCKY: &str = "ID=\"rocky\"\nVERSION_ID=\"9.4\"\nID_LIKE=\"rhel centos fedora\"\n";
 
-/// A folder that looks like a machine with soft-RoCE on a net device of MTU 1500, which one service keeps addresses for.
+/// A folder with the files of a machine with soft-RoCE on a net device of MTU 1500, and one service that sets
+/// addresses.
 fn machine(os_release: &str, service: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |path: &str, text: &str| {
@@ -49,7 +50,7 @@ fn told(arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), stdout(&output), stderr(&output))
 }
 
-/// Every file with its rights, but the journal.
+/// Every file with its mode, except the journal.
 fn contents(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -164,7 +165,7 @@ fn unknown_and_invalid_arguments_are_reported() {
     assert_eq!(told(&["setup", "nfs", "plan"]).0, Some(2));
 }
 
-/// A host whose `wirelane` sees a tree of its own.
+/// A host whose `wirelane` reads its own tree.
 fn furnish(hosts: &Hosts, name: &str, machine: &tempfile::TempDir) {
     let own = env!("CARGO_BIN_EXE_wirelane");
     let words = "$(printf '%s\\n' \"$@\" | grep -v '^--root=')";

@@ -1,4 +1,4 @@
-//! `wirelane snapshot`, and what is read of it.
+//! `wirelane snapshot`, and reading it.
 
 use std::os::unix::fs::PermissionsExt;
 

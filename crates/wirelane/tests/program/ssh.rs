@@ -1,8 +1,8 @@
-//! Hosts to reach by ssh: a real one, with a real sshd at the other end, and keys and settings that are the test's own.
+//! Hosts for ssh: a real ssh and sshd, with private keys and settings.
 //!
-//! [`Hosts::here`] are this machine under several names: ssh speaks with an sshd of its own over a pipe, so that no port
-//! is taken. [`Hosts::apart`] have networks, names and processes of their own, joined by a switch: what runs "here" runs
-//! at the machine, which is one more of them. They end with the test, however it ends.
+//! [`Hosts::here`] are this machine under several names: ssh talks to a private sshd over a pipe, so that no port is
+//! used. [`Hosts::apart`] have separate network, name and process namespaces, joined by a switch; local commands run in
+//! one more of them. They end with the test, however it ends.
 #![allow(dead_code, reason = "each program of tests uses a part of it")]
 
 use std::fs;
@@ -13,11 +13,11 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A name for which nobody answers.
+/// A host name that does not answer.
 pub(crate) const DEAD: &str = "dead";
 
 pub(crate) struct Hosts {
-    /// Before the folder that they use, so that they are dropped first.
+    /// Declared before the folder that they use, so that they are dropped first.
     places: Vec<Place>,
     folder: TempDir,
 }
@@ -35,7 +35,7 @@ impl Hosts {
         hosts
     }
 
-    /// Hosts in networks of their own: the first has 10.77.0.2. Takes root, or it is said that it was left out.
+    /// Hosts in separate networks: the first has 10.77.0.2. Needs root; without it, prints that the test was skipped.
     pub(crate) fn apart(names: &[&str]) -> Option<Hosts> {
         if !rustix::process::getuid().is_root() {
             eprintln!("skipped: hosts with networks of their own are for root to make");
@@ -72,7 +72,7 @@ impl Hosts {
         Some(hosts)
     }
 
-    /// A command that runs at the machine, or on this machine, and finds the ssh that knows the hosts.
+    /// A local command that uses the ssh of these hosts.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = match self.places.last() {
             Some(machine) => machine.enter(program),
@@ -82,31 +82,31 @@ impl Hosts {
         command
     }
 
-    /// A search path whose `ssh` knows the hosts.
+    /// A search path with the `ssh` of these hosts.
     pub(crate) fn path(&self) -> String {
         format!("{}:{PATH}", self.file("machine/bin").display())
     }
 
-    /// Makes a program on a host, by its text.
+    /// Creates a program with this text on a host.
     pub(crate) fn give(&self, host: &str, program: &str, text: &str) {
         let path = self.file(&format!("{host}/bin/{program}"));
         fs::write(&path, text).expect("a file");
         fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("a mode");
     }
 
-    /// Whose `wirelane` is the one that is tested.
+    /// Installs the tested `wirelane` on a host.
     pub(crate) fn give_wirelane(&self, host: &str) {
         let own = env!("CARGO_BIN_EXE_wirelane");
         self.give(host, "wirelane", &format!("#!/bin/sh\nexec {own} \"$@\"\n"));
     }
 
-    /// What is left in the folder for temporary files of a host.
+    /// Files left in the temporary folder of a host.
     pub(crate) fn left(&self, host: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.file(&format!("{host}/tmp"))).expect("a folder");
         entries.map(|entry| entry.expect("an entry").path()).collect()
     }
 
-    /// Ends a host as a power cut does: nobody is told. Only of those that are apart.
+    /// Ends a host like a power cut, without notification. Only for separate hosts.
     pub(crate) fn cut_power(&mut self, host: &str) {
         let at = self.places.iter().position(|place| place.name == host).expect("a host");
         drop(self.places.remove(at));
@@ -117,7 +117,7 @@ impl Hosts {
         self.folder.path().join(path)
     }
 
-    /// Keys, what ssh is told of each host by `way`, and what each sshd is told.
+    /// Writes keys, the ssh settings of each host from `way`, and those of each sshd.
     fn prepare(&self, names: &[&str], way: impl Fn(&str) -> String, dead: &str) {
         let folder = self.folder.path().display();
         for key in ["host_key", "client_key"] {
@@ -153,7 +153,7 @@ impl Hosts {
         let ssh = which("ssh").expect("ssh is installed");
         let ssh = format!("#!/bin/sh\nexec {} -F {folder}/ssh_config \"$@\"\n", ssh.display());
         self.give(name, "ssh", &ssh);
-        // Without PAM, sshd refuses who has `!` for a password, even by key.
+        // Without PAM, sshd refuses users with `!` as password, even with a key.
         let shadow = fs::read_to_string("/etc/shadow").unwrap_or_default();
         let pam = if shadow.starts_with("root:!") { "yes" } else { "no" };
         let config = format!(
@@ -167,8 +167,8 @@ impl Hosts {
     }
 }
 
-/// A host with a network and a name of its own. Its first process reads from us; where processes are the host's own,
-/// the kernel ends all of them when that one ends.
+/// A host with its own network and name. Its first process reads from this one; with a PID namespace, the kernel ends
+/// all its processes when that one ends.
 struct Place {
     name: String,
     child: Child,
@@ -194,7 +194,7 @@ impl Place {
         Place { name: name.to_owned(), child }
     }
 
-    /// Runs a program there. It is our own child, which can be signalled.
+    /// Runs a program there, as a child process, which can be signalled.
     fn enter(&self, program: &str) -> Command {
         let mut nsenter = Command::new("nsenter");
         nsenter.args(["--target", &self.child.id().to_string(), "--net", "--uts", "--ipc"]);
@@ -222,7 +222,7 @@ fn which(program: &str) -> Option<PathBuf> {
     folders.split(':').find_map(found)
 }
 
-/// Processes of its own.
+/// A private PID namespace.
 const PROCESSES: &[&str] = &["--pid", "--fork", "--mount-proc", "--kill-child"];
 const SSHD: &str = "/usr/sbin/sshd";
 pub(crate) const PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin";

@@ -1,4 +1,4 @@
-//! TLS: certificates at both ends, and links for those who have one.
+//! TLS: certificates at both ends, and links with a certificate.
 
 use std::time::Instant;
 
@@ -34,7 +34,7 @@ impl Site {
         Server::start(&[&["--memory", "64MiB"], &tls[..], more].concat())
     }
 
-    /// `kv` by this certificate, trusting this authority.
+    /// `kv` with this certificate, trusting this authority.
     fn kv(&self, server: &Server, ca: &str, name: &str, words: &[&str]) -> Output {
         let [ca, certificate, key] =
             [format!("{ca}.pem"), format!("{name}.pem"), format!("{name}.key")]
@@ -43,7 +43,7 @@ impl Site {
         run(&[&["kv", "--server", &server.links, "--deadline", "10"], &tls[..], words].concat())
     }
 
-    /// The HTTP status of a path, and what it says.
+    /// The HTTP status of a path, and its body.
     fn http(&self, server: &Server, path: &str, options: &[&str]) -> (String, String) {
         let url = format!("https://{}{path}", server.address);
         let ca = self.file("ca.pem");

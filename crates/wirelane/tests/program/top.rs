@@ -14,7 +14,7 @@ fn tree(name: &str) -> String {
     format!("{}/../node/tests/trees/{name}.json", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A terminal of our own: a server of tmux that nobody else uses, with a shell in it.
+/// A terminal: a private tmux server with a shell.
 struct Terminal {
     folder: TempDir,
 }
@@ -37,7 +37,7 @@ impl Terminal {
         stdout(&output)
     }
 
-    /// What the terminal shows.
+    /// The contents of the terminal.
     fn screen(&self) -> String {
         self.tmux(&["capture-pane", "-p"])
     }
@@ -73,7 +73,7 @@ impl Terminal {
         }
     }
 
-    /// How the terminal is set, by the shell's own word.
+    /// The terminal's settings, as printed by stty.
     fn settings(&self, name: &str) -> String {
         let file = self.folder.path().join(name);
         self.command(&format!("stty -g >{0}.new && mv {0}.new {0}", file.display()));
@@ -153,7 +153,7 @@ impl Drop for Machine {
     }
 }
 
-/// As a whole, so that nobody reads half of it.
+/// Writes atomically, so that no reader sees a part.
 fn write(root: &Path, path: &str, text: &str) {
     let file = root.join(path);
     std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
@@ -176,14 +176,14 @@ fn keys_work_and_the_terminal_is_restored() {
     let machine = Machine::start();
     let terminal = Terminal::open(120, 40);
     terminal.command("echo what was there before");
-    // Else the next command is typed, and shown, in front of what this one prints.
+    // Otherwise the next command is echoed before the output of this one.
     terminal.wait_for("the output of echo", |screen| {
         screen.lines().any(|line| line == "what was there before")
     });
     let before = terminal.settings("before");
     terminal.command(&format!("{PROGRAM} top --root {} --interval 200ms", machine.root()));
 
-    // It draws: names, bars, errors in a second of the port that has them.
+    // Drawing: names, bars, errors per second.
     let drawn = |screen: &str| {
         let row = screen.lines().find(|line| line.starts_with("mlx5_1/1"));
         screen.contains("node-of-the-test") && row.is_some_and(|row| row.contains('█'))
@@ -192,20 +192,20 @@ fn keys_work_and_the_terminal_is_restored() {
     assert_eq!(ports(&screen), ["mlx5_0/1", "mlx5_1/1", "mlx5_2/1"], "{screen}");
     assert_eq!(terminal.is("#{alternate_on}"), "1");
 
-    // It sorts: by rate, by what is received; then the other way round.
+    // Sorting: by rate, by received bytes; then reversed.
     terminal.keys(&["s", "s"]);
     terminal.wait_for("the busiest first", |screen| ports(screen).first() == Some(&"mlx5_1/1"));
     terminal.keys(&["S"]);
     terminal.wait_for("the idlest first", |screen| ports(screen).first() == Some(&"mlx5_2/1"));
 
-    // It filters.
+    // Filter.
     terminal.keys(&["/", "x", "5", "_", "0", "Enter"]);
     terminal.wait_for("one port", |screen| ports(screen) == ["mlx5_0/1"]);
     terminal.keys(&["/"]);
     terminal.keys(&["Escape"]);
     terminal.wait_for("all ports", |screen| ports(screen).len() == 3);
 
-    // The first row is the port that is down: the doctor has words on it.
+    // The first row is the port that is down: the doctor has findings on it.
     terminal.keys(&["Home", "Enter"]);
     let screen = terminal.wait_for("the doctor", |screen| screen.contains("[ports]"));
     assert!(screen.contains("the port is not active") && screen.contains("fix:"), "{screen}");
@@ -213,7 +213,7 @@ fn keys_work_and_the_terminal_is_restored() {
     terminal.keys(&["Escape"]);
     terminal.wait_for("the tables", |screen| !screen.contains("[ports]"));
 
-    // It is resized.
+    // Resize.
     terminal.resize(80, 24);
     let fits = |screen: &str| {
         let lines: Vec<&str> = screen.lines().collect();
@@ -228,14 +228,14 @@ fn keys_work_and_the_terminal_is_restored() {
     terminal.resize(80, 24);
     terminal.wait_for("the small screen", fits);
 
-    // It stands still.
+    // Pause.
     terminal.keys(&["p"]);
     terminal.wait_for("the pause", |screen| screen.contains("PAUSED"));
 
-    // It is gone without a trace.
+    // The terminal is restored.
     terminal.keys(&["q"]);
     terminal.wait_for("the shell", |screen| screen.trim_end().ends_with("READY>"));
-    // With the lines that scrolled away while the terminal was small.
+    // Including the lines that scrolled away while the terminal was small.
     let all = terminal.tmux(&["capture-pane", "-p", "-S", "-"]);
     assert!(all.contains("\nwhat was there before\n"), "{all}");
     assert!(!all.contains("node-of-the-test") && !all.contains("q quit"), "{all}");
@@ -388,7 +388,7 @@ fn a_closed_pipe_ends_the_stream_without_an_error() {
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
 }
 
-/// The lines of a watch, until one is as it should be.
+/// Reads lines of `top --json` until one satisfies the condition.
 fn until(arguments: &[&str], is_it: impl Fn(&Value) -> bool) -> Value {
     let mut child = wirelane(arguments).stdout(Stdio::piped()).spawn().expect("the program runs");
     let lines = BufReader::new(child.stdout.take().expect("piped")).lines().take(300);
@@ -424,7 +424,7 @@ fn a_store_and_a_peer_are_watched() {
 #[test]
 fn a_peer_that_is_not_wirelane_is_reported() {
     let server = Server::start(&[]);
-    // HTTP answers there.
+    // An HTTP server answers there.
     let watch = ["top", "--json", "--interval", "200ms", "--root", &tree("rxe")];
     let watch = [&watch[..], &["--peer", &server.address]].concat();
     let line = until(&watch, |line| !line["probe"]["why"].is_null());

@@ -18,7 +18,7 @@ fn told(arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), stdout(&output), stderr(&output))
 }
 
-/// A folder that looks like a machine with a soft-RoCE device on a net device of MTU 1500.
+/// A folder with the files of a machine with a soft-RoCE device on a net device of MTU 1500.
 fn machine() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |path: &str, text: &str| {
@@ -49,7 +49,7 @@ fn machine() -> tempfile::TempDir {
     folder
 }
 
-/// Every file but the journal.
+/// Every file except the journal.
 fn contents(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];

@@ -1,4 +1,4 @@
-//! `exporter --web-config`: TLS, certificates, passwords, headers and a rate, as exporter-toolkit has them.
+//! `exporter --web-config`: TLS, certificates, passwords, headers and a rate limit, as in exporter-toolkit.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::authority::{Authority, Good};
 use super::*;
 
-/// `first` and `second`, at the least cost; `first` at the usual one.
+/// `first` and `second` with the lowest bcrypt cost; `first` with the usual one.
 const FIRST: &str = "$2y$04$abcdefghijklmnopqrstuuvybHXQqehXl2NdtAhT6BAmwe6EZ8HOi";
 const SECOND: &str = "$2y$04$abcdefghijklmnopqrstuu0m4FNu/b0Ul0dVXpD5yXn5kdSneXCgS";
 const SLOW_FIRST: &str = "$2b$10$abcdefghijklmnopqrstuuWKt98PEXi.1TuBuGXpEvyHLhRisM9Ya";
@@ -58,14 +58,14 @@ impl Site {
         Exporter { child, url, log }
     }
 
-    /// What it says when it does not start.
+    /// The error if it does not start.
     fn refused(&self) -> String {
         let output = self.command().output().expect("it runs");
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
         stderr(&output)
     }
 
-    /// The status of /metrics by curl with these options, trusting our authority; 000: no answer.
+    /// The status of /metrics with curl and these options, trusting the test's authority; 000: no answer.
     fn code(&self, exporter: &Exporter, options: &[&str]) -> String {
         let ca = self.file("ca.pem");
         let usual = ["-s", "--max-time", "10", "--cacert", &ca, "-o", "/dev/null"];
@@ -74,7 +74,7 @@ impl Site {
         stdout(&curl.output().expect("curl runs"))
     }
 
-    /// Asks until the answer is this: a file is taken a moment after it was written.
+    /// Requests until the status is this: a file is loaded a moment after it was written.
     #[track_caller]
     fn becomes(&self, exporter: &Exporter, options: &[&str], code: &str) {
         let limit = Instant::now() + Duration::from_secs(10);
@@ -92,7 +92,7 @@ struct Exporter {
 }
 
 impl Exporter {
-    /// Ends it, and gives what it had logged since it began.
+    /// Ends it, and returns its log.
     fn log(mut self) -> String {
         let _ = self.child.kill();
         self.log.by_ref().map_while(Result::ok).collect::<Vec<_>>().join("\n")
@@ -167,13 +167,13 @@ fn tls_works_and_a_new_certificate_needs_no_restart() {
     let plain = exporter.url.replace("https://", "http://");
     let asked = Command::new("curl").args(["-s", "--max-time", "10", &plain]).output();
     assert!(!asked.expect("curl runs").status.success());
-    // Another authority: who trusts the first one alone is not answered any more.
+    // Another authority: clients that trust only the first one fail.
     let other = Authority::new(site.folder.path(), "other");
     other.sign("server", &Good::Now);
     let trusting = ["--cacert", &site.file("other.pem")];
     site.becomes(&exporter, &trusting, "200");
     assert_eq!(site.code(&exporter, &[]), "000");
-    // A key of another certificate: the old pair stays.
+    // A key of another certificate: the old pair stays in force.
     fs::copy(site.file("ca.pem"), site.file("server.pem")).expect("a copy");
     thread::sleep(Duration::from_millis(300));
     assert_eq!(site.code(&exporter, &trusting), "200");
@@ -335,7 +335,7 @@ fn ask(address: &str, user: &str) -> String {
     answer.split_whitespace().nth(1).unwrap_or_default().to_owned()
 }
 
-/// Files that are right or wrong by both programs.
+/// Files that both programs accept or refuse.
 #[test]
 fn promtool_agrees() {
     if Command::new("promtool").arg("--version").output().is_err() {
