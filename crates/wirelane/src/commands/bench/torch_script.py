@@ -192,11 +192,13 @@ def main():
         torch.cuda.set_device(device)
     limit = datetime.timedelta(seconds=120)
     dist.init_process_group(options.backend, rank=rank, world_size=ranks, timeout=limit)
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"    identity = {"rank": rank, "host": socket.gethostname(), "device": local, "name": name}
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+    identity = {"rank": rank, "host": socket.gethostname(), "device": local, "name": name}
     identities = [None] * ranks
     dist.all_gather_object(identities, identity)
     if rank == 0:
-        nccl = ".".join(map(str, torch.cuda.nccl.version())) if device.type == "cuda" else None        emit(
+        nccl = ".".join(map(str, torch.cuda.nccl.version())) if device.type == "cuda" else None
+        emit(
             "start",
             torch=torch.__version__,
             backend=options.backend,
@@ -213,7 +215,8 @@ def main():
         seconds, wrong = measure(torch, dist, work, options, device)
         algorithm = count * 4 / seconds / 1e9
         speeds.append(algorithm * kind.factor(ranks))
-        if rank == 0:            emit(
+        if rank == 0:
+            emit(
                 "row",
                 size_bytes=count * 4,
                 count=count,
@@ -225,7 +228,8 @@ def main():
                 bus_gb_per_second=speeds[-1],
                 wrong=wrong,
             )
-    if rank == 0:        emit("end", average_bus_gb_per_second=sum(speeds) / max(len(speeds), 1))
+    if rank == 0:
+        emit("end", average_bus_gb_per_second=sum(speeds) / max(len(speeds), 1))
     dist.destroy_process_group()
 
 
