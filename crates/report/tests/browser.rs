@@ -126,8 +126,8 @@ fn chromium(folder: &Path, width: u32, more: &[&str], page: &Path) -> String {
         .current_dir(folder)
         .output()
         .expect("timeout runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program}: {:?} {said}", output.status);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program}: {:?} {errors}", output.status);
     String::from_utf8(output.stdout).expect("text")
 }
 

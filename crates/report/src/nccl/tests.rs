@@ -173,7 +173,7 @@ fn a_failed_run_keeps_its_results_and_errors() {
     assert!(run.warnings[0].contains("up to 2097152 of 1073741824 bytes"), "{:?}", run.warnings);
 }
 
-/// Wherever a log is cut, what is read is a beginning of what stands there, and the cut is told.
+/// Wherever a log is cut, the rows read are a prefix of all rows, and the cut is reported.
 #[test]
 fn a_truncated_log_is_read_up_to_the_last_whole_row() {
     let whole = output!("sample-2x2-dual-40g.log");
