@@ -43,7 +43,7 @@ pub(crate) fn check(database: &Path) -> Result<(), Error> {
         Ok(Verdict::BadFrame { at }) => format!("damaged at byte {at}, before its end"),
     };
     let fix = "nothing was changed. Save what is still readable with `wirelane kv backup DIR FILE` and restore it \
-    into a new directory with `wirelane kv restore FILE DIR`, or restore an older backup";
+               into a new directory with `wirelane kv restore FILE DIR`, or restore an older backup";
     let text = format!("{call}: {lost}; acknowledged writes are lost — {fix}");
     Err(Error::new(Kind::Damaged, text))
 }

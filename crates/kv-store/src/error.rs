@@ -91,7 +91,7 @@ impl fmt::Display for ReserveError {
             ReserveError::TooLong { max } => write!(
                 f,
                 "the value does not fit into the pool of {max} bytes — enlarge the pool \
-            or split the value"
+                 or split the value"
             ),
             ReserveError::Full { needed, free, pinned } => write!(
                 f,

@@ -261,7 +261,7 @@ impl Engine {
     /// If they do not fit.
     pub fn fill(&self, reservation: &Reservation, offset: u64, bytes: &[u8]) {
         let mut rest = bytes;
-        for (at, length) in within(&reservation.ranges(), offset, bytes.len() as u64) {
+        for (at, length) in subranges(&reservation.ranges(), offset, bytes.len() as u64) {
             let (part, more) = rest.split_at(length as usize);
             self.memory.write(at as usize, part);
             rest = more;
@@ -275,7 +275,7 @@ impl Engine {
     /// If the value is shorter.
     pub fn copy_out(&self, ranges: &Ranges, offset: u64, bytes: &mut [u8]) {
         let mut filled = 0;
-        for (at, length) in within(ranges, offset, bytes.len() as u64) {
+        for (at, length) in subranges(ranges, offset, bytes.len() as u64) {
             self.memory.read(at as usize, &mut bytes[filled..filled + length as usize]);
             filled += length as usize;
         }
@@ -318,8 +318,8 @@ pub struct Durability<'e> {
 /// Converts an error of the disk, whose text includes the fix.
 fn open_error(error: &kv_disk::Error) -> Error {
     let text = error.to_string();
-    let (what, fix) = text.rsplit_once(" — ").unwrap_or((&text, "choose another --data-dir"));
-    let (call, why) = what.split_once(": ").unwrap_or(("open the data directory", what));
+    let (cause, fix) = text.rsplit_once(" — ").unwrap_or((&text, "choose another --data-dir"));
+    let (call, why) = cause.split_once(": ").unwrap_or(("open the data directory", cause));
     Error::new(fabric::Kind::System, call, why, fix)
 }
 
@@ -382,7 +382,7 @@ impl Drop for StagedValue {
 }
 
 /// Where `length` bytes of a value from `offset` on are in the pool: offsets and lengths, in order.
-pub(crate) fn within(
+pub(crate) fn subranges(
     ranges: &Ranges,
     offset: u64,
     length: u64,

@@ -56,12 +56,12 @@ impl Engine {
     pub(crate) async fn write(
         self: &Arc<Self>,
         key: &[u8],
-        what: WriteKind,
+        kind: WriteKind,
         condition: kv_proto::Condition,
         record: impl FnOnce(Answer) -> Answer + Send + 'static,
     ) -> Answer {
         let Some(journal) = self.journal() else {
-            return record(match (what, Key::new(key)) {
+            return record(match (kind, Key::new(key)) {
                 (WriteKind::Put { staged, ttl }, _) => {
                     self.commit(key, staged.take(), ttl, condition)
                 }
@@ -74,7 +74,7 @@ impl Engine {
             let _ = sender.send(record(answer));
             None
         });
-        journal.write(Write { key: key.into(), what, condition, done });
+        journal.write(Write { key: key.into(), kind, condition, done });
         receiver.await.unwrap_or(Answer::new(Status::DiskFailed))
     }
 

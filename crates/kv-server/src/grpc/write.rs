@@ -42,8 +42,8 @@ pub(super) async fn put(
     pass.write(key).map_err(status::denied)?;
     let staged = stage(engine, caller.share(), value.len() as u64)?;
     fill(engine, &staged, 0, &value).await;
-    let what = WriteKind::Put { staged, ttl: ttl_ms };
-    status::put(&execute(engine, key, what, condition, write_attempt).await)
+    let kind = WriteKind::Put { staged, ttl: ttl_ms };
+    status::put(&execute(engine, key, kind, condition, write_attempt).await)
 }
 
 pub(super) async fn multi_put(
@@ -101,8 +101,8 @@ pub(super) async fn write(
     if received < length {
         return Err(status::wrong_length(length, received));
     }
-    let what = WriteKind::Put { staged, ttl: ttl_ms };
-    status::put(&execute(engine, key, what, condition, write_attempt).await)
+    let kind = WriteKind::Put { staged, ttl: ttl_ms };
+    status::put(&execute(engine, key, kind, condition, write_attempt).await)
 }
 
 pub(super) async fn delete(
@@ -129,11 +129,11 @@ pub(super) async fn delete(
 async fn execute(
     engine: &Arc<Engine>,
     key: &[u8],
-    what: WriteKind,
+    kind: WriteKind,
     condition: Condition,
     write_attempt: WriteAttempt,
 ) -> Answer {
-    engine.write(key, what, condition, |answer| write_attempt.done(answer)).await
+    engine.write(key, kind, condition, |answer| write_attempt.done(answer)).await
 }
 
 /// The next part of a stream, with a timeout.

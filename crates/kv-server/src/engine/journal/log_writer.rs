@@ -135,7 +135,7 @@ impl LogWriter {
         let mut checked = Vec::with_capacity(writes.len());
         let mut written = HashMap::new();
         for write in writes {
-            match write.what {
+            match write.kind {
                 WriteKind::Put { ref staged, .. }
                     if staged.reservation().length() > PIECE_BYTES as u64 =>
                 {
@@ -299,7 +299,7 @@ impl LogWriter {
             self.discard(owner);
             return CheckedWrite { write, decision: Decision::Answer(write_refused(&refused)) };
         }
-        let decision = match (&write.what, current) {
+        let decision = match (&write.kind, current) {
             (WriteKind::Delete, None) => Decision::Answer(Answer::new(Status::NotFound)),
             (WriteKind::Delete, Some(version)) => Decision::Delete { version },
             (WriteKind::Put { staged, .. }, _) => {
@@ -346,7 +346,7 @@ impl LogWriter {
     /// Copies the next pieces of the first long value.
     fn copy_pieces(&mut self, engine: &Engine) -> Vec<RoundPiece> {
         let Some(LongWrite { write, owner, saved }) = self.long.front() else { return Vec::new() };
-        let WriteKind::Put { staged, .. } = &write.what else { return Vec::new() };
+        let WriteKind::Put { staged, .. } = &write.kind else { return Vec::new() };
         let (length, ranges) = (staged.reservation().length(), staged.reservation().ranges());
         let mut pieces = Vec::new();
         let mut offset = *saved;
@@ -391,7 +391,7 @@ fn refusal(error: &kv_disk::Error) -> Status {
 
 impl Write {
     fn bytes(&self) -> usize {
-        match &self.what {
+        match &self.kind {
             WriteKind::Put { staged, .. }
                 if staged.reservation().length() <= PIECE_BYTES as u64 =>
             {
@@ -404,7 +404,7 @@ impl Write {
 
 impl LongWrite {
     fn is_complete(&self) -> bool {
-        matches!(&self.write.what, WriteKind::Put { staged, .. } if staged.reservation().length() == self.saved)
+        matches!(&self.write.kind, WriteKind::Put { staged, .. } if staged.reservation().length() == self.saved)
     }
 }
 
@@ -428,7 +428,7 @@ impl RoundPiece {
 impl CheckedWrite {
     fn change<'c>(&'c self, engine: &Engine, bytes: &'c [u8]) -> Option<Change<'c>> {
         let key = &self.write.key[..];
-        match (&self.decision, &self.write.what) {
+        match (&self.decision, &self.write.kind) {
             (Decision::Put { version, location, .. }, WriteKind::Put { staged, ttl }) => {
                 let body = match *location {
                     ValueLocation::Round { from, to } => Body::Inline(&bytes[from..to]),
@@ -450,10 +450,10 @@ impl CheckedWrite {
 
     /// Applies a durable write in memory, and answers it.
     fn apply(self, engine: &Arc<Engine>) -> Option<Wakeup> {
-        let CheckedWrite { write: Write { key: name, what, done, .. }, decision } = self;
+        let CheckedWrite { write: Write { key: name, kind, done, .. }, decision } = self;
         let Ok(key) = Key::new(&name) else { return done(Answer::new(Status::Denied)) };
         let now = engine.now();
-        let answer = match (decision, what) {
+        let answer = match (decision, kind) {
             (Decision::Put { version, replaced, .. }, WriteKind::Put { staged, ttl }) => {
                 let (length, expires) = (staged.reservation().length(), engine.expiry(ttl, now));
                 // If the index is full the value is only on the disk, and is loaded when it is read.

@@ -55,7 +55,7 @@ enum Command {
 /// A write to be saved; `done` receives the answer, and returns the wakeup of the thread that waits for it.
 pub(crate) struct Write {
     pub(crate) key: Box<[u8]>,
-    pub(crate) what: WriteKind,
+    pub(crate) kind: WriteKind,
     pub(crate) condition: kv_proto::Condition,
     pub(crate) done: Box<dyn FnOnce(Answer) -> Option<Wakeup> + Send>,
 }

@@ -178,7 +178,7 @@ impl ModelTest {
                 1 => Condition::IfVersion(self.below(1000)),
                 _ => Condition::Always,
             };
-            let what = match deletes {
+            let kind = match deletes {
                 true => WriteKind::Delete,
                 false => {
                     let length = if self.below(40) == 0 { PIECE_BYTES + 1000 } else { 3000 };
@@ -193,7 +193,7 @@ impl ModelTest {
                 received.lock().unwrap().push((key, stamp, answer));
                 None
             });
-            writes.push(Write { key: Box::new([key]), what, condition, done });
+            writes.push(Write { key: Box::new([key]), kind, condition, done });
         }
         let mut log_writer = self.log_writer.lock().unwrap();
         log_writer.round(&self.engine, &self.state, writes);
@@ -233,9 +233,9 @@ impl ModelTest {
                     *received.lock().unwrap() = Some(answer);
                     None
                 });
-                let what = WriteKind::Put { staged, ttl: None };
+                let kind = WriteKind::Put { staged, ttl: None };
                 let condition = Condition::Always;
-                let write = Write { key: Box::new([key]), what, condition, done };
+                let write = Write { key: Box::new([key]), kind, condition, done };
                 let during_read =
                     move || _ = log_writer.lock().unwrap().round(&engine, &state, vec![write]);
                 self.disk.0.lock().unwrap().during_read = Some(Box::new(during_read));

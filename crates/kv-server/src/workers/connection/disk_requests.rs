@@ -44,7 +44,7 @@ pub(super) struct LoadingBatch {
 pub(super) struct Submission {
     pub(super) index: usize,
     pub(super) key: Box<[u8]>,
-    pub(super) what: WriteKind,
+    pub(super) kind: WriteKind,
     pub(super) condition: Condition,
     pub(super) sequence: u64,
 }
@@ -88,13 +88,13 @@ impl DiskRequests {
         journal: &Journal,
         notifier: Notifier,
     ) {
-        let Submission { index, key, what, condition, sequence } = submission;
+        let Submission { index, key, kind, condition, sequence } = submission;
         let done = move |answer: Answer| {
             remember(&session, sequence, answer);
             notifier.notify(Notification::Written { batch, index, answer })
         };
         self.outstanding += 1;
-        journal.write(Write { key, what, condition, done: Box::new(done) });
+        journal.write(Write { key, kind, condition, done: Box::new(done) });
     }
 
     /// Counts a notification.

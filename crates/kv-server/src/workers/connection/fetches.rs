@@ -15,7 +15,7 @@ use super::handles::Staging;
 use super::token::Token;
 use crate::engine::journal::WriteKind;
 use crate::engine::session::Session;
-use crate::engine::{StagedValue, within};
+use crate::engine::{StagedValue, subranges};
 use crate::rows::Rows;
 use crate::workers::context::WorkerContext;
 
@@ -101,7 +101,7 @@ impl Fetches {
         let (ranges, offset, length) = purpose.destination();
         let mut pieces = context.spare.pop().unwrap_or_default();
         let mut gathered = 0;
-        for (place, length) in within(&ranges, offset, length) {
+        for (place, length) in subranges(&ranges, offset, length) {
             pieces.push(context.pool.slice(place as usize..(place + length) as usize));
             gathered += length;
             if pieces.len() == max_pieces {
@@ -175,8 +175,8 @@ impl Fetched {
             (FetchPurpose::Value(staged, terms), false) => {
                 let WriteTerms { key, ttl, condition, sequence } = terms;
                 if context.engine.is_durable() {
-                    let what = WriteKind::Put { staged, ttl };
-                    let submission = Submission { index, key, what, condition, sequence };
+                    let kind = WriteKind::Put { staged, ttl };
+                    let submission = Submission { index, key, kind, condition, sequence };
                     return Conclusion::Submit(submission);
                 }
                 let answer = context.engine.commit(&key, staged.take(), ttl, condition);

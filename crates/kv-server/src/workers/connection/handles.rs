@@ -15,7 +15,7 @@ pub(super) struct Handles {
 
 struct Handle {
     used: Instant,
-    what: HandleKind,
+    kind: HandleKind,
 }
 
 enum HandleKind {
@@ -73,12 +73,12 @@ impl Handles {
         self.insert(HandleKind::Staging(Arc::new(staging)), now)
     }
 
-    fn insert(&mut self, what: HandleKind, now: Instant) -> Option<u64> {
+    fn insert(&mut self, kind: HandleKind, now: Instant) -> Option<u64> {
         if self.is_full() {
             return None;
         }
         self.last += 1;
-        self.open.insert(self.last, Handle { used: now, what });
+        self.open.insert(self.last, Handle { used: now, kind });
         Some(self.last)
     }
 
@@ -93,7 +93,7 @@ impl Handles {
     pub(super) fn cursor(&mut self, handle: u64, now: Instant) -> Option<Arc<PinnedValue>> {
         let handle = self.open.get_mut(&handle)?;
         handle.used = now;
-        match &handle.what {
+        match &handle.kind {
             HandleKind::Cursor(value) => Some(value.clone()),
             HandleKind::Staging(_) => None,
         }
@@ -102,7 +102,7 @@ impl Handles {
     pub(super) fn staging(&mut self, handle: u64, now: Instant) -> Option<Arc<Staging>> {
         let handle = self.open.get_mut(&handle)?;
         handle.used = now;
-        match &handle.what {
+        match &handle.kind {
             HandleKind::Staging(staging) => Some(staging.clone()),
             HandleKind::Cursor(_) => None,
         }
@@ -111,7 +111,7 @@ impl Handles {
     /// Removes a staged value, if it is complete and no piece is in flight; `Err`: not yet.
     pub(super) fn take_complete(&mut self, handle: u64) -> Option<Result<StagedValue, ()>> {
         let open = self.open.remove(&handle)?;
-        let Handle { used, what: HandleKind::Staging(staging) } = open else {
+        let Handle { used, kind: HandleKind::Staging(staging) } = open else {
             self.open.insert(handle, open);
             return None;
         };
@@ -129,7 +129,7 @@ impl Handles {
         used: Instant,
         staging: Arc<Staging>,
     ) -> Option<Result<StagedValue, ()>> {
-        self.open.insert(handle, Handle { used, what: HandleKind::Staging(staging) });
+        self.open.insert(handle, Handle { used, kind: HandleKind::Staging(staging) });
         Some(Err(()))
     }
 

@@ -7,7 +7,7 @@ use kv_store::{Pinned, Ranges};
 use super::answer_handle::AnswerHandle;
 use super::draft::Payload;
 use super::serving::Serving;
-use crate::engine::within;
+use crate::engine::subranges;
 use crate::workers::send_buffers::MAX_SLOT_BYTES;
 
 /// The requested bytes of a value, and their destination.
@@ -99,7 +99,7 @@ impl Serving<'_> {
         if part.in_place
             && to_end
             && wanted <= MAX_IN_PLACE_BYTES
-            && let Some((offset, length)) = within(ranges, part.offset, wanted).next()
+            && let Some((offset, length)) = subranges(ranges, part.offset, wanted).next()
             && length == wanted
         {
             return Placement::InPlace { offset };
@@ -135,7 +135,7 @@ impl Serving<'_> {
         answer: &mut Answer,
     ) -> PinUntil {
         let (draft, pool) = (&mut *self.draft, &self.context.pool);
-        let places = within(ranges, offset, wanted);
+        let places = subranges(ranges, offset, wanted);
         for (at, length) in places.take(draft.limits.pieces_left()) {
             let slice = pool.slice(at as usize..(at + length) as usize);
             draft.payload.push(Payload::Pool(slice));
@@ -157,7 +157,7 @@ impl Serving<'_> {
         let (draft, context) = (&mut *self.draft, &mut *self.context);
         let mut slices: Vec<Slice> = context.spare.pop().unwrap_or_default();
         let mut written = 0;
-        let places = within(ranges, offset, wanted);
+        let places = subranges(ranges, offset, wanted);
         for (at, length) in places.take(draft.limits.pieces_left()) {
             slices.push(context.pool.slice(at as usize..(at + length) as usize));
             draft.limits.take_piece();

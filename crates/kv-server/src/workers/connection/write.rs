@@ -112,11 +112,11 @@ impl Serving<'_> {
         &mut self,
         sequence: u64,
         key: Box<[u8]>,
-        what: WriteKind,
+        kind: WriteKind,
         condition: Condition,
     ) -> Answer {
         let index = self.draft.answers.len();
-        self.pending.submissions.push(Submission { index, key, what, condition, sequence });
+        self.pending.submissions.push(Submission { index, key, kind, condition, sequence });
         Answer::new(Status::InFlight)
     }
 
