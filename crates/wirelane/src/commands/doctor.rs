@@ -170,7 +170,11 @@ fn compare(host: &str, ours: &Case<'_>, report: &mut Report) -> Result<document:
 }
 
 /// Compares without libfabric, which was not queried for the snapshot.
-fn changes_since(path: &Path, now: &Case<'_>, only: &[&Check]) -> Result<since::Comparison, Failure> {
+fn changes_since(
+    path: &Path,
+    now: &Case<'_>,
+    only: &[&Check],
+) -> Result<since::Comparison, Failure> {
     let tree = Tree::at(path).map_err(|error| Failure::failed(format!("--since {error}")))?;
     let before = Node::read(&tree);
     let then = Case { settings: now.settings, ..Case::new(&before, &tree) };

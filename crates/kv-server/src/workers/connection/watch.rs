@@ -90,8 +90,9 @@ impl Watch {
         ops: &mut VecDeque<Op>,
         context: &mut WorkerContext,
     ) {
-        let may =
-            client.has_control_block() && self.state == WatchState::Off && link.uses_shared_memory();
+        let may = client.has_control_block()
+            && self.state == WatchState::Off
+            && link.uses_shared_memory();
         if may && context.watched < MAX_WATCHED {
             context.watched += 1;
             self.state = WatchState::Starting;

@@ -81,9 +81,11 @@ pub(super) fn run(global: &Global, test: Test, args: &MeasureArgs) -> Result<Exi
     let settings = Settings::load(global)?.settings;
     logging::start(global, &settings);
     let mut transports = transports(global, &settings)?;
-    transports.device_request.device = args.path.device.clone().or(transports.device_request.device);
+    transports.device_request.device =
+        args.path.device.clone().or(transports.device_request.device);
     transports.device_request.port = args.path.port.or(transports.device_request.port);
-    transports.device_request.gid_index = args.path.gid_index.or(transports.device_request.gid_index);
+    transports.device_request.gid_index =
+        args.path.gid_index.or(transports.device_request.gid_index);
     let target = args.target.find(global, &settings)?;
     let mut document = start_document(test.into());
     document.peer = Some(target.name.clone());

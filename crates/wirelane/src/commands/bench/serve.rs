@@ -64,7 +64,7 @@ pub(super) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
         max_clients: args.max_clients.into(),
         max_memory: args.memory.0 as u64,
         has_rdma: has_rdma(&transports)?,
-        transports: ways: transports,
+        transports,
         about,
         read_counters: facts::counters(),
         relay_credentials: onward(keys.clone()),

@@ -108,7 +108,7 @@ impl Application<'_> {
     pub(crate) fn report(
         &self,
         mut view: impl PlanView,
-        applied: &Applied,
+        applied: &ApplyOutcome,
     ) -> Result<Exit, Failure> {
         if self.json {
             view.set_applied(applied);

@@ -27,7 +27,12 @@ impl<'p> TuneReport<'p> {
         no_rdma: bool,
     ) -> Self {
         let manual_steps = plan.advice.len();
-        TuneReport { profile, rdma: !no_rdma, plan: report::Report::new(plan, reader), manual_steps }
+        TuneReport {
+            profile,
+            rdma: !no_rdma,
+            plan: report::Report::new(plan, reader),
+            manual_steps,
+        }
     }
 
     fn summary(&self) -> String {

@@ -60,9 +60,7 @@ fn restore_on_panic() {
         std::panic::set_hook(Box::new(move |panic| {
             restore();
             default_hook(panic);
-            exit::immediately(Err(Failure::failed(
-                "top panicked: please report this bug",
-            )))
+            exit::immediately(Err(Failure::failed("top panicked: please report this bug")))
         }));
     });
 }
