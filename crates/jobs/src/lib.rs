@@ -3,7 +3,8 @@
 //! This crate only plans: starting, sending and writing is done by the caller. Facts come from [`node`], verdicts
 //! about hosts from [`doctor`].
 //!
-//! [`job`] plans a job's environment, [`inventory`] parses the list of hosts, [`launch`] plans a job on them, [`proof`] determines
+//! [`job`] plans a job's environment, [`inventory`] parses the list of hosts, [`launch`] plans a job on them, [`proof`]
+//! determines
 //! what transferred a job's data, [`k8s`] writes manifests.
 //!
 //! Start at [`job::Plan`], the environment of a job on one host; [`launch::Launch`] is a job on several.

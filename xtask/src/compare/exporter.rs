@@ -1,4 +1,5 @@
-//! `cargo xtask compare exporter`: compares our exporter with node_exporter's infiniband collector, on one tree of eight mlx5 ports.
+//! `cargo xtask compare exporter`: compares our exporter with node_exporter's infiniband collector, on one tree of eight
+//! mlx5 ports.
 //! It uses the published build, since resident memory depends on the build.
 //!
 //! A counter in the tree is changed before each scrape and must be in the answer: no exporter may return cached values.

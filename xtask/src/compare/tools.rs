@@ -58,7 +58,8 @@ pub(super) struct PingPong {
     pub(super) mb_per_s: f64,
 }
 
-/// libfabric's own fi_pingpong, over reliable datagrams; in the lab to the first wire's far end. Its time includes connecting, over
+/// libfabric's own fi_pingpong, over reliable datagrams; in the lab to the first wire's far end. Its time includes
+/// connecting, over
 /// half a second there, so the difference between a long and a short run is used.
 pub(super) fn fi_pingpong(provider: &str, size: usize, rounds: u32) -> Result<PingPong, Failure> {
     let (short, long) = (f64::from(rounds / 5), f64::from(rounds));

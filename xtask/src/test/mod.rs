@@ -163,7 +163,8 @@ fn host_tests(programs: Programs, full: bool, log: &Mutex<File>) -> Result<(), F
     )
 }
 
-/// The store, called from Python with stubs generated from the published .proto; manifests, checked against the schemas of clusters.
+/// The store, called from Python with stubs generated from the published .proto; manifests, checked against the schemas
+/// of clusters.
 fn python_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failure> {
     let mut command = program.command();
     let environment = pypi::environment("client", CLIENT)?;

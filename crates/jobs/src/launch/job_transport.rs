@@ -50,7 +50,8 @@ impl FabricKind {
     }
 }
 
-/// Chooses the transport. With `Mode::Rdma` every host must support RDMA; with `Mode::Auto` one host without it makes the whole job use TCP.
+/// Chooses the transport. With `Mode::Rdma` every host must support RDMA; with `Mode::Auto` one host without it makes
+/// the whole job use TCP.
 pub(super) fn choose(job: &Job, sites: &[Site]) -> Result<JobTransport, Refusal> {
     let mut plans = plan_hosts(job, sites, job.mode)?;
     if job.mode == Mode::Tcp {

@@ -5,7 +5,8 @@
 //! that names the host and the reason.
 //!
 //! Each host has a folder for the job with a script, `rank`: it sets the host's variables and executes the
-//! command. So every host uses its own devices, and the program that starts the ranks (mpirun, horovodrun or ours) need not know them.
+//! command. So every host uses its own devices, and the program that starts the ranks (mpirun, horovodrun or ours) need
+//! not know them.
 //!
 //! Start at [`plan()`]; the programs of a host are found with [`Tools`].
 

@@ -1,8 +1,10 @@
 //! `cargo xtask soak --abuse`: the effect of misbehaving clients on another client.
 //!
-//! A measured client reads and writes values of 4 KiB, one at a time. It runs alone and disturbed alternately, a few seconds each; the
+//! A measured client reads and writes values of 4 KiB, one at a time. It runs alone and disturbed alternately, a few
+//! seconds each; the
 //! table has the medians. The server is bound to one CPU and all others to another, since their placement by the system
-//! would have a larger effect than most misbehaviour. There is no verdict: every client takes CPU time from others, so the first row is a
+//! would have a larger effect than most misbehaviour. There is no verdict: every client takes CPU time from others, so
+//! the first row is a
 //! well-behaved client.
 
 mod kinds;
