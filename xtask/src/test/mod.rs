@@ -42,7 +42,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failure> {
         host_tests(programs, args.full, log)
     })?;
     report.stage("examples in comments", Count::ALL_TESTS, |log| {
-        alone("examples in comments", programs::documentation(), log)
+        run_single("examples in comments", programs::documentation(), log)
     })?;
     if args.quick {
         let left_out = "left out by --quick: Python, Prometheus, jobs, the browser, the lab, fuzzing, the packages";
@@ -54,11 +54,11 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failure> {
     let left_out = Count::Tests { left_out: usize::from(!args.full) };
     report.stage("jobs on two hosts", left_out, |log| job_tests(&external.jobs, args.full, log))?;
     report.stage("monitoring", Count::ALL_TESTS, |log| {
-        alone("monitoring", external.monitoring.command(), log)
+        run_single("monitoring", external.monitoring.command(), log)
     })?;
     report.stage("types of dashboards", Count::Good, task(&["dashboards", "--schema"]))?;
     report.stage("reports in a browser", Count::ALL_TESTS, |log| {
-        alone("browser", external.browser.command(), log)
+        run_single("browser", external.browser.command(), log)
     })?;
     report.stage("the lab itself", Count::ALL_TESTS, |log| lab_tests(&external.lab, log))?;
     report.stage("verbs and program in the lab", Count::ALL_TESTS, |log| {
@@ -169,7 +169,7 @@ fn python_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failure> {
     let mut command = program.command();
     let environment = pypi::environment("client", CLIENT)?;
     command.env("WIRELANE_TEST_PYTHON", environment.join("bin/python"));
-    alone("python", command, log)
+    run_single("python", command, log)
 }
 
 /// MPI and PyTorch, started on this machine as several hosts; TensorFlow with `--full`.
@@ -183,14 +183,14 @@ fn job_tests(program: &Program, full: bool, log: &Mutex<File>) -> Result<(), Fai
     } else {
         command.args(["--skip", "tensorflow_reads_its_part_on_each_host"]);
     }
-    alone("jobs", command, log)
+    run_single("jobs", command, log)
 }
 
 /// Boots virtual machines, two at a time.
 fn lab_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failure> {
     let mut command = program.command();
     command.arg("--test-threads=2").env("WIRELANE_TEST_BUILT", "yes");
-    alone("lab", command, log)
+    run_single("lab", command, log)
 }
 
 /// The tests that need soft-RoCE devices, in two machines at the same time: an emulated one leaves half of two CPUs idle.
@@ -224,7 +224,7 @@ fn in_a_machine(programs: &[Program], full: bool) -> Command {
 
 /// Another task of ours, as a stage.
 fn task<'a>(arguments: &'a [&str]) -> impl FnOnce(&Mutex<File>) -> Result<(), Failure> + 'a {
-    move |log| alone(&arguments.join(" "), task_command(arguments), log)
+    move |log| run_single(&arguments.join(" "), task_command(arguments), log)
 }
 
 /// As a process, to capture its output.
@@ -235,7 +235,7 @@ fn task_command(arguments: &[&str]) -> Command {
     command
 }
 
-fn alone(name: &str, command: Command, log: &Mutex<File>) -> Result<(), Failure> {
+fn run_single(name: &str, command: Command, log: &Mutex<File>) -> Result<(), Failure> {
     run_all(vec![(name.to_owned(), command)], 1, STAGE_TIMEOUT, log)
 }
 
