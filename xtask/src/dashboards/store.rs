@@ -174,13 +174,13 @@ const CLIENTS: &[Panel] = &[
         ],
     ),
     panel(
-        "Busy and refused",
+        "Busy and rejected",
         Lines,
         "ops",
         "Too many bytes in flight, or shutting down.",
         &[
             ("rate(wirelane_store_busy_total{@}[$__rate_interval])", "{{instance}} busy"),
-            ("rate(wirelane_store_rejected_total{@}[$__rate_interval])", "{{instance}} refused"),
+            ("rate(wirelane_store_rejected_total{@}[$__rate_interval])", "{{instance}} rejected"),
         ],
     ),
 ];

@@ -190,7 +190,7 @@ impl Wait {
                     return Ending::WentDown("the machine went down".to_owned());
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    if let Some(ending) = self.timed_out() {
+                    if let Some(ending) = self.timed_out(qemu) {
                         return ending;
                     }
                     // Without a step the port was never opened, and cannot close.
@@ -214,21 +214,28 @@ impl Wait {
     }
 
     /// Booting has a separate timeout; the limit applies only to the command.
-    fn timed_out(&self) -> Option<Ending> {
-        match self.ready {
-            Some(ready) => (ready.elapsed() > self.limit?).then_some(Ending::TimedOut),
-            None => {
-                let timeout = match self.accelerator {
-                    Accelerator::Kvm if !self.up => KVM_TIMEOUT,
-                    _ => BOOT_TIMEOUT,
-                };
-                let late = self.started.elapsed() > timeout;
-                late.then(|| {
-                    Ending::WentDown(format!("the machine did not start within {timeout:?}"))
-                })
-            }
+    fn timed_out(&self, qemu: &Child) -> Option<Ending> {
+        if let Some(ready) = self.ready {
+            return (ready.elapsed() > self.limit?).then_some(Ending::TimedOut);
         }
+        let elapsed = self.started.elapsed();
+        let late = match self.accelerator {
+            Accelerator::Kvm if !self.up => elapsed > KVM_TIMEOUT,
+            // On a busy host QEMU may have had too little CPU time to boot.
+            _ => elapsed > MAX_BOOT_TIME || elapsed > BOOT_TIMEOUT && cpu_time(qemu) > BOOT_TIMEOUT,
+        };
+        let seconds = elapsed.as_secs();
+        late.then(|| Ending::WentDown(format!("the machine did not start within {seconds} s")))
     }
+}
+
+/// The CPU time that a process has used; none if it cannot be read.
+fn cpu_time(process: &Child) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.id())).unwrap_or_default();
+    // The name, in parentheses, may contain spaces; user and system time are the 12th and 13th fields after it.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    let ticks = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum::<u64>();
+    Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
 }
 
 fn exit_code(step: &str) -> Option<u8> {
@@ -416,7 +423,11 @@ const KERNEL_ARGUMENTS: &str =
 const DISK_BYTES: u64 = 1 << 30;
 /// A kernel under KVM reports its first step within three seconds.
 const KVM_TIMEOUT: Duration = Duration::from_secs(15);
-/// For emulation on a busy machine; ten seconds are usual.
+/// Of CPU time under emulation; ten seconds are usual.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(120);
+/// However little CPU time it gets.
+const MAX_BOOT_TIME: Duration = Duration::from_secs(15 * 60);
+/// The unit of `/proc/PID/stat`, the same on every Linux of our architectures.
+const TICKS_PER_SECOND: u64 = 100;
 const MAX_BOOTS: usize = 4;
 const POWER_OFF_TIMEOUT: Duration = Duration::from_secs(10);
