@@ -297,7 +297,7 @@ fn a_long_message_is_buffered_in_parts_until_they_are_read() {
                 == from.slice(part * PART_BYTES + 1..(part + 1) * PART_BYTES).to_vec()
         );
         let arrived = part as u64 + 1;
-        peer.out.set_progress(Progress { arrived: arrived, freed: arrived, received: 0 });
+        peer.out.set_progress(Progress { arrived, freed: arrived, received: 0 });
         peer.send(Frame::PartRead { id: 0, offset }, 0, &mut *lane);
     }
 }
@@ -361,11 +361,7 @@ fn an_operation_times_out_while_others_progress() {
             assert!(started.elapsed() < LIMIT, "no timeout");
             for frame in peer.receive().into_iter().filter(|frame| *frame != Frame::ProgressOnly) {
                 arrived += 1;
-                peer.out.set_progress(Progress {
-                    arrived: arrived,
-                    freed: arrived - 1,
-                    received: 0,
-                });
+                peer.out.set_progress(Progress { arrived, freed: arrived - 1, received: 0 });
                 if let Frame::Atomic { id, .. } = frame
                     && arrived > 1
                 {
