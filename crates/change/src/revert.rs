@@ -166,7 +166,7 @@ fn plan(machine: &Machine, entry: &Entry, force: bool, dry_run: &DryRun) -> Resu
             Action::Nothing("it no longer exists".to_owned())
         }
         ChangeStatus::Changed(_) if !force => Action::Leave(format!(
-            "it was changed again since: {}; --force restores it anyway",
+            "it was changed since: {}; --force restores it anyway",
             before_and_after(&entry.planned.change.wanted, &now)
         )),
         _ => Action::Restore(now),

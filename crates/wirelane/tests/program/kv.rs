@@ -124,7 +124,7 @@ fn stdin_files_and_pipes_are_stored() {
         }
     }
     store.refused(&["put", "k", "-f", "/nowhere/file"], 3, &["read /nowhere/file"]);
-    store.refused(&["put", "k", "-f", "/"], 2, &["folder"]);
+    store.refused(&["put", "k", "-f", "/"], 2, &["directory"]);
     assert_eq!(store.run(&["put", "k"]).status.code(), Some(2));
     assert_eq!(store.run(&["put", "k", "v", "-f", "x"]).status.code(), Some(2));
 }

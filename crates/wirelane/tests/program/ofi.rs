@@ -59,7 +59,9 @@ fn a_link_names_its_provider() {
     let server = Server::start(&["--transport", "ofi"]);
     let output = run(&["connect", &server.links, "--transport", "ofi", "--seconds", "0.1"]);
     let text = good(&output);
-    for words in ["lane      ofi: both have tcp", "1 MiB writes ", "1 MiB reads "] {
+    for words in
+        ["lane      ofi: both ends have libfabric provider tcp", "1 MiB writes ", "1 MiB reads "]
+    {
         assert!(text.contains(words), "`{words}` is missing in: {text}");
     }
     let folder = tempfile::tempdir().expect("a folder");

@@ -150,7 +150,7 @@ fn values_changed_since_are_kept_and_the_exit_code_is_1() {
     fs::write(&mtu, "4500\n").expect("a file");
     let (code, text, _) = told(&["revert", "--last", "--root", root]);
     assert_eq!(code, Some(1));
-    assert!(text.contains("left: it was changed again since: 9000 → 4500"), "{text}");
+    assert!(text.contains("skipped: it was changed since: 9000 → 4500"), "{text}");
     let (code, text, _) = told(&["revert", "1", "--force", "--root", root]);
     assert_eq!(
         (code, fs::read_to_string(&mtu).expect("a file").as_str()),

@@ -108,7 +108,7 @@ mod tests {
             ("nodes:\n  - a\n", "below `hosts:`"),
             ("", "below `hosts:`"),
             ("hosts: [a, a]", "names a twice"),
-            ("hosts: [-oProxyCommand=x]", "no host's name"),
+            ("hosts: [-oProxyCommand=x]", "is not a host name"),
             ("hosts: [{name: a, slots: 0}]", "0 slots"),
             ("hosts: [{name: a, gpus: -1}]", "not a number"),
             ("hosts: []", "names no host"),
