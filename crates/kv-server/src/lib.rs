@@ -11,7 +11,7 @@
 mod engine;
 pub mod grpc;
 pub mod metrics;
-mod rows;
+mod slab;
 mod wakeup;
 mod workers;
 

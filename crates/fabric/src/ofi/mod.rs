@@ -35,7 +35,6 @@ mod fetches;
 mod frame;
 mod gather;
 mod granted;
-mod half;
 mod inbox;
 mod info;
 mod lane;
@@ -52,6 +51,7 @@ mod sends;
 mod slots;
 mod stall_timer;
 mod survey;
+mod unconnected_lane;
 mod usable_provider;
 mod wait_fd;
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use super::permits::Permit;
-use crate::rows::Rows;
+use crate::slab::Rows;
 
 /// All calls with answers in flight.
 pub(super) struct Calls {

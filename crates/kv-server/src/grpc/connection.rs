@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::admission::Caller;
 use super::counts::Counts;
-use super::gate::Gate;
+use super::dispatcher::Gate;
 use super::unauthenticated::UnauthenticatedConnection;
 use access::Phase;
 

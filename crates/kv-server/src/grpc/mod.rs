@@ -14,7 +14,7 @@ mod attempt;
 mod calls;
 mod connection;
 mod counts;
-mod gate;
+mod dispatcher;
 mod permits;
 mod query;
 mod read;
@@ -39,7 +39,7 @@ use access::Phase;
 use access::tls::Tls;
 use calls::Calls;
 pub use counts::Counts;
-use gate::Gate;
+use dispatcher::Gate;
 use service::Service;
 
 /// Information info this server, for callers.

@@ -11,7 +11,7 @@ use fabric::link::Link;
 use fabric::{Lane, busy_wait};
 use rustix::event::epoll;
 
-use crate::rows::Rows;
+use crate::slab::Rows;
 use crate::workers::connection::Connection;
 use crate::workers::context::WorkerContext;
 use crate::workers::pool::Shared;

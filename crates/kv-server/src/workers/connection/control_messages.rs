@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use fabric::Op;
 
 use super::token::Token;
-use crate::rows::Rows;
+use crate::slab::Rows;
 use crate::workers::context::WorkerContext;
 use crate::workers::send_buffers::Slot;
 

@@ -13,7 +13,7 @@ use super::MAX_BATCHES;
 use super::preloaded::{ColdRead, Preloaded};
 use crate::engine::journal::{Journal, Load, LoadResult, Write, WriteKind};
 use crate::engine::session::Session;
-use crate::rows::Rows;
+use crate::slab::Rows;
 use crate::wakeup::Wakeup;
 use crate::workers::notify::Notifier;
 

@@ -16,7 +16,7 @@ use super::token::Token;
 use crate::engine::journal::WriteKind;
 use crate::engine::session::Session;
 use crate::engine::{StagedValue, subranges};
-use crate::rows::Rows;
+use crate::slab::Rows;
 use crate::workers::context::WorkerContext;
 
 #[derive(Default)]

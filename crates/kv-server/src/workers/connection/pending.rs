@@ -7,7 +7,7 @@ use kv_proto::wire::Answer;
 use super::disk_requests::DiskRequests;
 use super::draft::Draft;
 use super::fetches::{AnswerIndex, Fetches};
-use crate::rows::Rows;
+use crate::slab::Rows;
 use crate::workers::context::WorkerContext;
 
 #[derive(Default)]

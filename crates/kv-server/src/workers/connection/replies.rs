@@ -12,7 +12,7 @@ use kv_proto::wire::{Answer, Parts};
 use super::MAX_BATCHES;
 use super::draft::{CompletionFlag, Draft, Payload, ValueHold};
 use super::token::Token;
-use crate::rows::Rows;
+use crate::slab::Rows;
 use crate::workers::context::WorkerContext;
 use crate::workers::send_buffers::Slot;
 
