@@ -15,15 +15,15 @@ pub(crate) struct TrialsArgs {
     #[arg(long, default_value_t = 0)]
     pub(crate) first: u64,
     /// Only scenarios whose names contain this
-    pub(crate) story: Option<String>,
+    pub(crate) scenario: Option<String>,
 }
 
 /// Optimised: a run then takes milliseconds.
 pub(crate) fn run(args: &TrialsArgs) -> Result<(), Failure> {
     let mut cargo =
         shell::cargo(&["test", "--release", "--locked", "--package", "wirelane-fabric", "--lib"]);
-    let stories = "link::trial::scenarios";
-    cargo.args(["--", args.story.as_deref().unwrap_or(stories)]);
+    let scenarios = "link::trial::scenarios";
+    cargo.args(["--", args.scenario.as_deref().unwrap_or(scenarios)]);
     cargo.env("WIRELANE_TRIALS", args.count.to_string());
     cargo.env("WIRELANE_FIRST_SEED", args.first.to_string());
     shell::run(&mut cargo)?;

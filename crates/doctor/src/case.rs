@@ -206,7 +206,7 @@ impl<'n> Case<'n> {
     }
 
     /// The PCI functions of the devices to check, of the GPUs, and of all bridges above them, without duplicates.
-    pub(super) fn functions_with_hops(&self) -> Vec<&'n Function> {
+    pub(super) fn functions_with_bridges(&self) -> Vec<&'n Function> {
         let ends = self.devices().into_iter().filter_map(|device| device.pci);
         let ends: Vec<Address> = ends.chain(self.gpus().into_iter().map(|gpu| gpu.pci)).collect();
         let above =

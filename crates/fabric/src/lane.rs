@@ -49,14 +49,20 @@ pub trait Lane: Send {
 
     /// Reads the peer's memory synchronously, if it is mapped; `false`: post a read instead. What this thread read
     /// before is not newer than what it reads.
-    fn peek(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
+    fn read_mapped(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
         let _ = (window, offset, into);
         false
     }
 
     /// Writes bytes, and then a word at an aligned offset that publishes them: complete when it returns. Only for windows
     /// whose memory is mapped; `false` if this one's is not, or if it can no longer be written.
-    fn poke(&mut self, window: &Window, offset: u64, bytes: &[u8], word: (u64, u64)) -> bool {
+    fn write_mapped(
+        &mut self,
+        window: &Window,
+        offset: u64,
+        bytes: &[u8],
+        word: (u64, u64),
+    ) -> bool {
         let _ = (window, offset, bytes, word);
         false
     }
@@ -140,7 +146,7 @@ pub enum BorrowedPath {
     /// By the kernel, from process to process, with one copy.
     Kernel,
     /// By the peer, with an additional copy.
-    OneCopy,
+    ExtraCopy,
 }
 
 /// Polls for a short time, then sleeps, until there are completions or `limit` has passed. Returns the number of

@@ -189,7 +189,7 @@ impl Connection {
     fn try_reading_in_place(&mut self) -> bool {
         if let (Some(pool), 0..MAX_IN_PLACE_ATTEMPTS) = (&self.pool, self.in_place_attempts) {
             self.in_place_attempts += 1;
-            self.in_place = self.link.peek(pool, 0, &self.receive_buffer.scratch());
+            self.in_place = self.link.read_mapped(pool, 0, &self.receive_buffer.scratch());
         }
         self.in_place
     }
@@ -249,8 +249,9 @@ impl Connection {
         while let Some(tag) = self.slots.completed(&self.receive_buffer) {
             any = true;
             let (link, pool) = (&mut self.link, &self.pool);
-            let mut read_in_place =
-                |at: u64, into: &Slice| pool.as_ref().is_some_and(|pool| link.peek(pool, at, into));
+            let mut read_in_place = |at: u64, into: &Slice| {
+                pool.as_ref().is_some_and(|pool| link.read_mapped(pool, at, into))
+            };
             self.batches.finish(tag, &mut read_in_place, complete).map_err(not_received)?;
             if self.in_place {
                 self.slots.publish_consumed(&self.receive_buffer);

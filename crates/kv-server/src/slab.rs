@@ -3,19 +3,19 @@
 //! The tokens of operations contain their row, so that completions find it. A row has no generation: an index that is
 //! kept longer than its value refers to another value.
 
-pub(crate) struct Rows<T> {
+pub(crate) struct Slab<T> {
     rows: Vec<Option<T>>,
-    /// Rows that are `None`; the last is used next.
+    /// Slab that are `None`; the last is used next.
     free: Vec<u32>,
 }
 
-impl<T> Default for Rows<T> {
+impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Rows { rows: Vec::new(), free: Vec::new() }
+        Slab { rows: Vec::new(), free: Vec::new() }
     }
 }
 
-impl<T> Rows<T> {
+impl<T> Slab<T> {
     /// Returns the row.
     #[inline]
     pub(crate) fn insert(&mut self, row: T) -> u32 {

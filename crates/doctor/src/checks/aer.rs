@@ -13,7 +13,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.functions_with_hops()
+    case.functions_with_bridges()
         .into_iter()
         .filter_map(|function| check_function(case, function))
         .collect()

@@ -70,7 +70,7 @@ pub struct Config {
     pub chunk: usize,
     /// The maximum number of bytes in flight on one rail. Less leaves a fast rail idle; more must be repeated
     /// when one dies.
-    pub window: usize,
+    pub max_in_flight: usize,
     /// The number of receive slots for messages on each rail: messages wait there for the caller's receives.
     pub messages: u16,
     /// The maximum payload of one message on a lane, in bytes: longer ones are sent in parts. Each rail has `messages`
@@ -108,7 +108,7 @@ impl Config {
                 .ok_or_else(|| format!("{name} is {value}; allowed are {min} to {max}"))
         };
         within("chunk", self.chunk, 1, 1 << 30)?;
-        within("window", self.window, 1, usize::MAX)?;
+        within("max_in_flight", self.max_in_flight, 1, usize::MAX)?;
         within("messages", self.messages.into(), 1, 4096)?;
         within("max_payload", self.max_payload, 64, 1 << 20)?;
         within("depth", self.depth, 1, 1 << 16)?;
@@ -135,7 +135,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             chunk: 1 << 20,
-            window: 16 << 20,
+            max_in_flight: 16 << 20,
             messages: 64,
             max_payload: 4096,
             depth: 1024,

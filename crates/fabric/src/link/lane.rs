@@ -231,13 +231,19 @@ impl Lane for Link {
     }
 
     #[inline]
-    fn peek(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
-        self.core.peek(window, offset, into)
+    fn read_mapped(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
+        self.core.read_mapped(window, offset, into)
     }
 
     #[inline]
-    fn poke(&mut self, window: &Window, offset: u64, bytes: &[u8], word: (u64, u64)) -> bool {
-        self.core.poke(window, offset, bytes, word)
+    fn write_mapped(
+        &mut self,
+        window: &Window,
+        offset: u64,
+        bytes: &[u8],
+        word: (u64, u64),
+    ) -> bool {
+        self.core.write_mapped(window, offset, bytes, word)
     }
 
     fn arm(&mut self) -> bool {

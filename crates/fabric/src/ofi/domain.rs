@@ -12,7 +12,7 @@ use super::info::{Facts, Query};
 use super::library::library;
 use super::mr::{self, registration};
 use super::survey::Unavailable;
-use super::unconnected_lane::OfiHalf;
+use super::unconnected_lane::UnconnectedOfiLane;
 use crate::attached_regions::AttachedRegions;
 use crate::error::{Error, Kind};
 use crate::memory::Memory;
@@ -146,6 +146,6 @@ impl Fabric for Domain {
 
     /// Both sides are the same.
     fn prepare_lane(&self, _side: Side) -> Result<Box<dyn UnconnectedLane>, Error> {
-        Ok(Box::new(OfiHalf::new(self.shared.clone())?))
+        Ok(Box::new(UnconnectedOfiLane::new(self.shared.clone())?))
     }
 }

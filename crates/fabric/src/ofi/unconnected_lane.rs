@@ -31,7 +31,7 @@ use crate::grants::random;
 use crate::lane::Lane;
 use crate::setup::UnconnectedLane;
 
-pub(super) struct OfiHalf {
+pub(super) struct UnconnectedOfiLane {
     // Dropped in this order: the endpoint first.
     endpoint: Endpoint,
     slots: Slots,
@@ -39,7 +39,7 @@ pub(super) struct OfiHalf {
     ours: Offer,
 }
 
-impl OfiHalf {
+impl UnconnectedOfiLane {
     pub(super) fn new(shared: Arc<Shared>) -> Result<Self, Error> {
         let device = &shared.device;
         let facts = device.facts();
@@ -61,7 +61,7 @@ impl OfiHalf {
             provider: facts.provider.clone(),
             address,
         };
-        Ok(OfiHalf { endpoint, slots, shared, ours })
+        Ok(UnconnectedOfiLane { endpoint, slots, shared, ours })
     }
 
     /// The limits of the lane, by both offers.
@@ -78,7 +78,7 @@ impl OfiHalf {
     }
 }
 
-impl UnconnectedLane for OfiHalf {
+impl UnconnectedLane for UnconnectedOfiLane {
     fn offer(&self) -> Vec<u8> {
         self.ours.to_bytes()
     }
@@ -92,7 +92,7 @@ impl UnconnectedLane for OfiHalf {
         let is_here = peer.process == self.ours.process
             && self.shared.device.facts().lacks_memory_protection();
         let deferred_close = is_here.then(|| DeferredClose::of(&self.ours.address, &peer.address));
-        let OfiHalf { mut endpoint, slots, shared, ours } = *self;
+        let UnconnectedOfiLane { mut endpoint, slots, shared, ours } = *self;
         let facts = shared.device.facts();
         let address = Address::new(&peer.address);
         let connected = address.ok_or(Errno(libc::EINVAL)).and_then(|at| endpoint.connect(&at));

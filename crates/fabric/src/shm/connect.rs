@@ -64,7 +64,7 @@ impl UnconnectedShmLane {
         let process = credentials.and_then(|credentials| Process::new(credentials.pid?));
         // The kernel can copy from the peer's memory if the probe has the control block's value. Not for a peer with
         // fewer rights than ours: its pid could mean another program now.
-        let probe = process.as_ref().and_then(|process| process.peek(peer.probe_address));
+        let probe = process.as_ref().and_then(|process| process.read_word(peer.probe_address));
         let reachable = same_user && probe == Some(peer.control_block.probe());
         let connection = Connection {
             control_block: Arc::new(self.control_block),

@@ -46,7 +46,12 @@ pub(super) fn direct(work: &Work, connection: &Connection) -> (Attempt, u64) {
 
 /// A synchronous read of mapped memory; `false` if it is not mapped, or not readable.
 #[inline]
-pub(super) fn peek(window: &Window, offset: u64, into: &Slice, connection: &Connection) -> bool {
+pub(super) fn read_mapped(
+    window: &Window,
+    offset: u64,
+    into: &Slice,
+    connection: &Connection,
+) -> bool {
     let Reach::Mapped(mapping) = window.reach() else { return false };
     let end = offset.checked_add(into.len() as u64);
     if end.is_none_or(|end| end > window.len()) || !window.rights().read {
@@ -64,9 +69,9 @@ pub(super) fn peek(window: &Window, offset: u64, into: &Slice, connection: &Conn
     granted
 }
 
-/// A synchronous write, followed by a word that publishes it; `false` as for [`peek`].
+/// A synchronous write, followed by a word that publishes it; `false` as for [`read_mapped`].
 #[inline]
-pub(super) fn poke(
+pub(super) fn write_mapped(
     window: &Window,
     offset: u64,
     bytes: &[u8],

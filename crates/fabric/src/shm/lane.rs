@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::event::epoll;
 
-use super::direct::{Attempt, direct, peek, poke};
+use super::direct::{Attempt, direct, read_mapped, write_mapped};
 use super::peer_socket::{PeerSocket, ReceivedGrant};
 use super::process::Process;
 use super::revoker::Revoker;
@@ -75,7 +75,7 @@ impl ShmLane {
             process: connection.process.clone(),
         });
         let borrowed =
-            if connection.reachable { BorrowedPath::Kernel } else { BorrowedPath::OneCopy };
+            if connection.reachable { BorrowedPath::Kernel } else { BorrowedPath::ExtraCopy };
         Ok(ShmLane {
             id: next_lane_id(),
             caps: Caps { borrowed, ..CAPS },
@@ -290,17 +290,23 @@ impl Lane for ShmLane {
     }
 
     #[inline]
-    fn peek(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
+    fn read_mapped(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
         window.lane() == self.id
             && self.engine.core.dead().is_none()
-            && peek(window, offset, into, &self.connection)
+            && read_mapped(window, offset, into, &self.connection)
     }
 
     #[inline]
-    fn poke(&mut self, window: &Window, offset: u64, bytes: &[u8], word: (u64, u64)) -> bool {
+    fn write_mapped(
+        &mut self,
+        window: &Window,
+        offset: u64,
+        bytes: &[u8],
+        word: (u64, u64),
+    ) -> bool {
         window.lane() == self.id
             && self.engine.core.dead().is_none()
-            && poke(window, offset, bytes, word, &self.connection)
+            && write_mapped(window, offset, bytes, word, &self.connection)
     }
 
     fn arm(&mut self) -> bool {
@@ -386,7 +392,7 @@ const CAPS: Caps = Caps {
     receives: 4096,
     inline: 0,
     peer_must_poll: true,
-    borrowed: BorrowedPath::OneCopy,
+    borrowed: BorrowedPath::ExtraCopy,
     spins: true,
     wakes_by_timer: false,
     rdma: false,

@@ -67,7 +67,7 @@ impl Process {
     }
 
     /// The value at an address of its memory, if we have access.
-    pub(super) fn peek(&self, address: u64) -> Option<u64> {
+    pub(super) fn read_word(&self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
         let part = IoVec::of_bytes(&mut bytes);
         // SAFETY: eight writable bytes of ours.

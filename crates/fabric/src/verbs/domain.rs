@@ -19,7 +19,7 @@ use super::events::EventCounts;
 use super::mr::{self, is_registered};
 use super::rail::Rail;
 use super::survey::list;
-use super::unconnected_lane::VerbsHalf;
+use super::unconnected_lane::UnconnectedVerbsLane;
 use crate::error::{Error, Kind};
 use crate::memory::Memory;
 use crate::region::{Region, Rights};
@@ -147,7 +147,7 @@ impl Fabric for Domain {
 
     /// Both sides are the same.
     fn prepare_lane(&self, _side: Side) -> Result<Box<dyn UnconnectedLane>, Error> {
-        Ok(Box::new(VerbsHalf::new(self.rail.clone())?))
+        Ok(Box::new(UnconnectedVerbsLane::new(self.rail.clone())?))
     }
 }
 

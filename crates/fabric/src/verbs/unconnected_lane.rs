@@ -23,7 +23,7 @@ use crate::grants::random;
 use crate::lane::Lane;
 use crate::setup::UnconnectedLane;
 
-pub(super) struct VerbsHalf {
+pub(super) struct UnconnectedVerbsLane {
     // Dropped in this order: the queue pair first.
     qp: Qp,
     cq: Arc<Cq>,
@@ -31,7 +31,7 @@ pub(super) struct VerbsHalf {
     ours: Offer,
 }
 
-impl VerbsHalf {
+impl UnconnectedVerbsLane {
     pub(super) fn new(rail: Arc<Rail>) -> Result<Self, Error> {
         let sizes = &rail.sizes;
         let entries = sizes.send_wr + sizes.recv_wr;
@@ -41,7 +41,7 @@ impl VerbsHalf {
         let qp = Qp::new(rail.pd.clone(), cq.clone(), srq, rail.config.qp_type, sizes);
         let qp = qp.map_err(|errno| rail.error("create a queue pair", errno))?;
         let ours = offer(&rail, qp.number())?;
-        Ok(VerbsHalf { rail, cq, qp, ours })
+        Ok(UnconnectedVerbsLane { rail, cq, qp, ours })
     }
 
     /// RESET → INIT → RTR → RTS.
@@ -60,7 +60,7 @@ impl VerbsHalf {
     }
 }
 
-impl UnconnectedLane for VerbsHalf {
+impl UnconnectedLane for UnconnectedVerbsLane {
     fn offer(&self) -> Vec<u8> {
         self.ours.to_bytes()
     }
@@ -100,7 +100,7 @@ impl UnconnectedLane for VerbsHalf {
             QpType::Rc | QpType::Dc => None,
         };
         let max_message = self.ours.max_message.min(peer.max_message);
-        let VerbsHalf { rail, cq, qp, .. } = *self;
+        let UnconnectedVerbsLane { rail, cq, qp, .. } = *self;
         let atomics = rail.atomics && peer.atomics;
         Ok(Box::new(VerbsLane::new(rail, cq, qp, datagram, max_message, atomics)?))
     }

@@ -8,11 +8,11 @@ mod counters;
 mod ends;
 mod faults;
 mod many_callers;
+mod mapped_access;
 mod messages;
 #[cfg(feature = "external-tests")]
 mod ofi;
 mod pair;
-mod peek;
 mod peer;
 mod policies;
 mod regions;

@@ -41,39 +41,45 @@ fn near_memory_is_readable_only_over_shared_memory() {
         let near = Region::same_host(&memory);
         let window = pair.grant(&near);
         let read = pair.do_one(Op::read(1, here.slice(..4), window.at(100)));
-        let peeked = pair.dialler.peek(&window, 100, &here.slice(8..12));
+        let mapped = pair.dialler.read_mapped(&window, 100, &here.slice(8..12));
         match class {
             Class::Shm => {
-                assert_eq!((read, peeked), (Ok(Done::Placed), true));
+                assert_eq!((read, mapped), (Ok(Done::Placed), true));
                 assert_eq!(here.slice(..12).to_vec(), b"here\0\0\0\0here");
-                assert!(!pair.dialler.peek(&window, 8190, &here.slice(..4)), "beyond its end");
-                assert!(!pair.dialler.poke(&window, 0, b"mine", (8, 1)), "read-only");
+                assert!(
+                    !pair.dialler.read_mapped(&window, 8190, &here.slice(..4)),
+                    "beyond its end"
+                );
+                assert!(!pair.dialler.write_mapped(&window, 0, b"mine", (8, 1)), "read-only");
                 drop(near);
-                assert!(!pair.dialler.peek(&window, 100, &here.slice(..4)), "revoked");
+                assert!(!pair.dialler.read_mapped(&window, 100, &here.slice(..4)), "revoked");
             }
-            _ => assert_eq!((read, peeked), (Err(Failure::Access), false)),
+            _ => assert_eq!((read, mapped), (Err(Failure::Access), false)),
         }
     }
     assert_eq!(memory.load(8), 0);
 }
 
 #[test]
-fn poke_writes_bytes_and_then_a_word() {
+fn write_mapped_writes_bytes_and_then_a_word() {
     let mut pair = LinkPair::over(Class::Shm);
     let there = pair.region(1, 64, Rights::ALL);
     let window = pair.grant(&there);
     // The first write waits for the region's key.
     let here = pair.region(0, 64, Rights::NONE);
     assert_eq!(pair.do_one(Op::write(1, here.slice(..1), window.at(0))), Ok(Done::Placed));
-    assert!(pair.dialler.poke(&window, 3, b"bytes", (56, 7)));
+    assert!(pair.dialler.write_mapped(&window, 3, b"bytes", (56, 7)));
     assert_eq!((there.slice(3..8).to_vec(), there.memory().load(56)), (b"bytes".to_vec(), 7));
     for (offset, word) in [(60, 0), (0, 57), (0, 60), (0, 64), (u64::MAX, 0), (0, u64::MAX - 7)] {
-        assert!(!pair.dialler.poke(&window, offset, b"bytes", (word, 1)), "{offset} {word}");
+        assert!(
+            !pair.dialler.write_mapped(&window, offset, b"bytes", (word, 1)),
+            "{offset} {word}"
+        );
     }
     let mut far = LinkPair::over(Class::Tcp);
     let there = far.region(1, 64, Rights::ALL);
     let window = far.grant(&there);
-    assert!(!far.dialler.poke(&window, 0, b"bytes", (8, 1)), "not supported over TCP");
+    assert!(!far.dialler.write_mapped(&window, 0, b"bytes", (8, 1)), "not supported over TCP");
 }
 
 #[test]

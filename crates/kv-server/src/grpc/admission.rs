@@ -77,7 +77,7 @@ impl Admission {
         Admission { pass, share: caller.share.clone(), secure: caller.secure }
     }
 
-    /// The admission of a request; all requests that pass the gate have one.
+    /// The admission of a request; all requests that pass the dispatcher have one.
     pub(super) fn of<T>(request: &tonic::Request<T>) -> Result<Admission, Status> {
         let admission = request.extensions().get::<Admission>().cloned();
         admission.ok_or_else(|| status::denied(Refused::NoCredentials))

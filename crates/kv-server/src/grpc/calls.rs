@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use super::permits::Permit;
-use crate::slab::Rows;
+use crate::slab::Slab;
 
 /// All calls with answers in flight.
 pub(super) struct Calls {
     started: Instant,
-    open: Mutex<Rows<Arc<Call>>>,
+    open: Mutex<Slab<Arc<Call>>>,
 }
 
 struct Call {
@@ -60,7 +60,7 @@ impl Calls {
         self.started.elapsed().as_millis() as u64
     }
 
-    fn lock(&self) -> MutexGuard<'_, Rows<Arc<Call>>> {
+    fn lock(&self) -> MutexGuard<'_, Slab<Arc<Call>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

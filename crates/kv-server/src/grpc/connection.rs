@@ -15,32 +15,32 @@ use tokio::time::{sleep, timeout};
 
 use super::admission::Caller;
 use super::counts::Counts;
-use super::dispatcher::Gate;
+use super::dispatcher::Dispatcher;
 use super::unauthenticated::UnauthenticatedConnection;
 use access::Phase;
 
 /// Accepts a connection and spawns its task, or closes it if there are too many.
 pub(super) fn admit(
     socket: TcpStream,
-    gate: &Arc<Gate>,
+    dispatcher: &Arc<Dispatcher>,
     counts: &Arc<Counts>,
-    life: &watch::Receiver<Phase>,
+    phase: &watch::Receiver<Phase>,
 ) {
     let permit = counts.try_permit();
-    if permit.is_none() && !gate.unauthenticated().evict_oldest() {
+    if permit.is_none() && !dispatcher.unauthenticated().evict_oldest() {
         tracing::warn!("too many gRPC connections, rejecting one");
         return counts.reject();
     }
-    let (gate, counts, life) = (gate.clone(), counts.clone(), life.clone());
+    let (dispatcher, counts, phase) = (dispatcher.clone(), counts.clone(), phase.clone());
     tokio::spawn(async move {
         let permit = match permit {
             Some(permit) => Some(permit),
-            None => evicted_permit(&gate, &counts).await,
+            None => evicted_permit(&dispatcher, &counts).await,
         };
         let Some(permit) = permit else { return counts.reject() };
-        let unauthenticated = Arc::new(gate.unauthenticated().add());
+        let unauthenticated = Arc::new(dispatcher.unauthenticated().add());
         let ended = tokio::select! {
-            ended = handle(socket, gate, life, unauthenticated.clone()) => ended,
+            ended = handle(socket, dispatcher, phase, unauthenticated.clone()) => ended,
             () = unauthenticated.evicted() => Err("too many connections, and it made no call"),
         };
         if let Err(why) = ended {
@@ -52,10 +52,10 @@ pub(super) fn admit(
 }
 
 /// Waits for the permit of an evicted connection; evicts another one if a different task took it.
-async fn evicted_permit(gate: &Gate, counts: &Counts) -> Option<OwnedSemaphorePermit> {
+async fn evicted_permit(dispatcher: &Dispatcher, counts: &Counts) -> Option<OwnedSemaphorePermit> {
     loop {
         let permit = counts.permit(EVICTION_TIMEOUT).await;
-        if permit.is_some() || !gate.unauthenticated().evict_oldest() {
+        if permit.is_some() || !dispatcher.unauthenticated().evict_oldest() {
             return permit;
         }
     }
@@ -63,8 +63,8 @@ async fn evicted_permit(gate: &Gate, counts: &Counts) -> Option<OwnedSemaphorePe
 
 async fn handle(
     socket: TcpStream,
-    gate: Arc<Gate>,
-    life: watch::Receiver<Phase>,
+    dispatcher: Arc<Dispatcher>,
+    phase: watch::Receiver<Phase>,
     unauthenticated: Arc<UnauthenticatedConnection>,
 ) -> Result<(), &'static str> {
     let stream = tokio::net::TcpStream::from_std(socket).map_err(|_| "cannot watch its socket")?;
@@ -72,17 +72,17 @@ async fn handle(
     let _ = stream.set_nodelay(true);
     let detected = timeout(PEER_TIMEOUT, detect_protocol(&stream)).await;
     let protocol = detected.map_err(|_| "no HTTP/2 preface in time")??;
-    let caller = Caller::plain(gate.quota(), unauthenticated);
-    match (protocol, gate.tls()) {
-        (Protocol::Http2, None) => serve(stream, gate, caller, life).await,
+    let caller = Caller::plain(dispatcher.quota(), unauthenticated);
+    match (protocol, dispatcher.tls()) {
+        (Protocol::Http2, None) => serve(stream, dispatcher, caller, phase).await,
         // Every call is answered with an error that asks for TLS.
-        (Protocol::Http2, Some(_)) => serve(stream, gate, caller.without_tls(), life).await,
+        (Protocol::Http2, Some(_)) => serve(stream, dispatcher, caller.without_tls(), phase).await,
         (Protocol::Tls, None) => {
             return Err("it uses TLS, and this server has no certificate");
         }
-        (Protocol::Tls, Some(tls)) => match tls.accept(stream, gate.access()).await {
+        (Protocol::Tls, Some(tls)) => match tls.accept(stream, dispatcher.access()).await {
             Ok((stream, certificate)) => {
-                serve(stream, gate, caller.secure(certificate), life).await;
+                serve(stream, dispatcher, caller.secure(certificate), phase).await;
             }
             Err(error) => {
                 tracing::debug!(%error, "TLS handshake failed");
@@ -95,14 +95,14 @@ async fn handle(
 
 async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
-    gate: Arc<Gate>,
+    dispatcher: Arc<Dispatcher>,
     caller: Caller,
-    mut life: watch::Receiver<Phase>,
+    mut phase: watch::Receiver<Phase>,
 ) {
     let close = Arc::new(Notify::new());
     let service = service_fn(|request| {
-        let (gate, caller, close) = (gate.clone(), caller.clone(), close.clone());
-        async move { Ok::<_, Infallible>(gate.answer(request, &caller, close).await) }
+        let (dispatcher, caller, close) = (dispatcher.clone(), caller.clone(), close.clone());
+        async move { Ok::<_, Infallible>(dispatcher.answer(request, &caller, close).await) }
     });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -124,7 +124,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         () = close.notified() => {
             tracing::debug!("gRPC connection closed: an answer was not read in time");
         }
-        () = Phase::Stopping.reached(&mut life) => {
+        () = Phase::Stopping.reached(&mut phase) => {
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;
         }

@@ -32,7 +32,7 @@ use crate::engine::quota::Quota;
 use access::tls::Tls;
 use access::{Access, Pass, Refused};
 
-pub(super) struct Gate {
+pub(super) struct Dispatcher {
     store: Handler,
     /// Health and reflection, by service name.
     others: [(&'static str, Handler); 2],
@@ -53,7 +53,7 @@ pub(super) struct Gate {
 type Handler = Box<dyn Fn(Request<RequestBody>) -> Answer + Send + Sync>;
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
-impl Gate {
+impl Dispatcher {
     pub(super) async fn new(
         service: Service,
         counts: Arc<Counts>,
@@ -74,7 +74,7 @@ impl Gate {
             .build_v1()
             .expect("the descriptors are valid, as a test of kv-proto shows")
             .max_decoding_message_size(MAX_NAME_REQUEST_BYTES);
-        Gate {
+        Dispatcher {
             store: Box::new(move |request| store.clone().call(request)),
             others: [
                 (HEALTH, Box::new(move |request| health.clone().call(request))),
@@ -193,7 +193,7 @@ impl Gate {
     }
 }
 
-impl Gate {
+impl Dispatcher {
     /// Waits until all calls of the store have ended, including their answers.
     pub(super) async fn calls_ended(&self) {
         self.permits.all_free().await;

@@ -1,7 +1,7 @@
 //! The store over gRPC: the published service, for clients in any language.
 //!
 //! Connections come from the listener ([`Grpc::connection_handler`]), each is a task (`connection`), and each call passes
-//! the gate (`gate`), which chooses the service and limits the calls in flight. The calls are implemented in
+//! the dispatcher (`dispatcher`), which chooses the service and limits the calls in flight. The calls are implemented in
 //! `read`, `write` and `query`, which see messages, the caller and the engine, but no network; all refusals are in
 //! `status`. The caller is authenticated once per call (`admission`). Values are copied here, piece by piece: links avoid
 //! that.
@@ -39,7 +39,7 @@ use access::Phase;
 use access::tls::Tls;
 use calls::Calls;
 pub use counts::Counts;
-use dispatcher::Gate;
+use dispatcher::Dispatcher;
 use service::Service;
 
 /// Information info this server, for callers.
@@ -98,40 +98,40 @@ impl Grpc {
 
     /// Serves until `Phase::Stopping`. From `Phase::Draining` on it rejects new calls, reports that as its health, and lets
     /// calls in flight finish; `drained` is notified when they have.
-    pub async fn serve(self, mut life: watch::Receiver<Phase>, drained: oneshot::Sender<()>) {
-        let (mut ended, mut drained) = (life.clone(), Some(drained));
+    pub async fn serve(self, mut phase: watch::Receiver<Phase>, drained: oneshot::Sender<()>) {
+        let (mut ended, mut drained) = (phase.clone(), Some(drained));
         let Grpc { sender, mut arrivals, service, counts, tls, idle } = self;
         // The other senders are dropped with the listener.
         drop(sender);
         let calls = Arc::new(Calls::default());
         let sessions = service.sessions().clone();
-        let gate = Gate::new(service, counts.clone(), calls.clone(), tls, idle).await;
-        let gate = Arc::new(gate);
+        let dispatcher = Dispatcher::new(service, counts.clone(), calls.clone(), tls, idle).await;
+        let dispatcher = Arc::new(dispatcher);
         let mut cleanup =
             interval((idle / 4).clamp(Duration::from_millis(100), MAX_CLEANUP_INTERVAL));
         cleanup.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 arrived = arrivals.recv() => match arrived {
-                    Some(socket) => connection::admit(socket, &gate, &counts, &life),
+                    Some(socket) => connection::admit(socket, &dispatcher, &counts, &phase),
                     None => break,
                 },
                 _ = cleanup.tick() => {
                     counts.add_stalled(calls.close_stalled(idle));
                     sessions.expire(std::time::Instant::now());
                 }
-                () = Phase::Draining.reached(&mut life), if drained.is_some() => {
-                    gate.close().await;
-                    let (gate, drained) = (gate.clone(), drained.take());
+                () = Phase::Draining.reached(&mut phase), if drained.is_some() => {
+                    dispatcher.close().await;
+                    let (dispatcher, drained) = (dispatcher.clone(), drained.take());
                     tokio::spawn(async move {
-                        gate.calls_ended().await;
+                        dispatcher.calls_ended().await;
                         drained.map(|drained| drained.send(()))
                     });
                 }
                 () = Phase::Stopping.reached(&mut ended) => break,
             }
         }
-        gate.close().await;
+        dispatcher.close().await;
         drop(arrivals);
         counts.all_closed().await;
     }

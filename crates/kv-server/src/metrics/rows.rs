@@ -58,12 +58,12 @@ rows! {
         "Cursors and staged values of links that were closed because they were idle");
     REFUSED = counter("access_refused_total", "",
         "Callers and requests that were refused, by reason");
-        REJECTED = counter("store_rejected_total", "",
+    REJECTED = counter("store_rejected_total", "",
         "Batches on links that were rejected, unexecuted, because the server was shutting down");
     IN_FLIGHT = gauge("store_in_flight_bytes", "bytes",
         "Bytes of values that are being written, reserved or staged");
     IN_FLIGHT_MAX = gauge("store_in_flight_max_bytes", "bytes", "Limit of bytes in flight (--max-in-flight)");
-    BUSY = counter("store_busy_total", "", "Writes put off because of that limit");
+    BUSY = counter("store_busy_total", "", "Writes refused as busy because of that limit");
     CLIENTS_MAX = gauge("store_clients_max", "", "Limit of links (--max-clients)");
     DRAINING = gauge("draining", "", "1 while the server is shutting down and rejects new requests");
     SESSIONS = gauge("store_sessions", "", "Sessions, by front end");
@@ -73,7 +73,7 @@ rows! {
     GRPC_FAILURES = counter("grpc_failures_total", "", "gRPC calls that failed, by code");
     GRPC_CONNECTIONS = gauge("grpc_connections", "", "HTTP/2 connections");
     GRPC_REJECTED = counter("grpc_rejected_total", "",
-    "Connections rejected: too many, or not HTTP/2");
+        "Connections rejected: too many, or not HTTP/2");
     GRPC_IDLED = counter("grpc_idled_total", "",
         "Answers that were not read in time, so that their connections were closed");
 

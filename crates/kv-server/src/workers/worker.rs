@@ -11,7 +11,7 @@ use fabric::link::Link;
 use fabric::{Lane, busy_wait};
 use rustix::event::epoll;
 
-use crate::slab::Rows;
+use crate::slab::Slab;
 use crate::workers::connection::Connection;
 use crate::workers::context::WorkerContext;
 use crate::workers::pool::Shared;
@@ -21,7 +21,7 @@ pub(crate) struct Worker {
     /// Its number in the pool.
     number: usize,
     context: WorkerContext,
-    connections: Rows<WorkerConnection>,
+    connections: Slab<WorkerConnection>,
     hot: Vec<u32>,
     epoll: rustix::fd::OwnedFd,
     /// Whether a connection had work since the worker last slept.
@@ -55,7 +55,7 @@ impl Worker {
             shared,
             number,
             context,
-            connections: Rows::default(),
+            connections: Slab::default(),
             hot: Vec::new(),
             epoll,
             had_work: false,

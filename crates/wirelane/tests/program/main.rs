@@ -371,7 +371,7 @@ mod serve {
         for words in [
             "in-memory store (not persistent)",
             "pool  64 MiB in pages of ",
-            "evicts least recently used values when full",
+            "evicts values not read recently when full",
             "gRPC on the same port; no authentication",
             "shm for clients on this host; verbs if RDMA is on; tcp for",
             "/metrics  /healthz  /readyz  /api/v1/transport/status",

@@ -47,7 +47,7 @@ impl Core {
     /// Closes the link from this end: the peer cannot access our memory any more.
     pub(crate) fn close(&mut self) {
         self.end(Failure::Flushed, "closed by this end", EventKind::Closed);
-        self.settle_end();
+        self.finish_end();
     }
 
     pub(in crate::link) fn fail_link(&mut self, failure: Failure, why: &str) {
@@ -73,7 +73,7 @@ impl Core {
     }
 
     /// Completes all operations of an ended link, once all lanes are drained.
-    pub(super) fn settle_end(&mut self) {
+    pub(super) fn finish_end(&mut self) {
         let Some(ended) = self.ended.clone() else { return };
         if self.rails.live_count() > 0 {
             return;

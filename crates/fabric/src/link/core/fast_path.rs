@@ -32,7 +32,7 @@ impl Core {
             lane.window(target.window.region()?).filter(|_| possible)?;
             bytes += length as u64;
         }
-        if !lane.has_capacity(bytes, self.config.window as u64) {
+        if !lane.has_capacity(bytes, self.config.max_in_flight as u64) {
             return None;
         }
         let other = ops.iter_mut().position(|op| !retarget(op, rail, lane, &mut self.operations));

@@ -157,13 +157,15 @@ impl Core {
 
     /// Reads the peer's memory without an operation, if the only lane in use supports it.
     #[inline]
-    pub(super) fn peek(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
+    pub(super) fn read_mapped(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
         let Reach::Link { region } = window.reach() else { return false };
-        self.rails.single_active_mut().is_some_and(|(_, lane)| lane.peek(*region, offset, into))
+        self.rails
+            .single_active_mut()
+            .is_some_and(|(_, lane)| lane.read_mapped(*region, offset, into))
     }
 
     #[inline]
-    pub(super) fn poke(
+    pub(super) fn write_mapped(
         &mut self,
         window: &Window,
         offset: u64,
@@ -173,7 +175,7 @@ impl Core {
         let Reach::Link { region } = window.reach() else { return false };
         self.rails
             .single_active_mut()
-            .is_some_and(|(_, lane)| lane.poke(*region, offset, bytes, word))
+            .is_some_and(|(_, lane)| lane.write_mapped(*region, offset, bytes, word))
     }
 
     // Everything but posting and polling.
@@ -186,7 +188,7 @@ impl Core {
         self.report_regions();
         self.check_rails();
         self.check_time();
-        self.settle_end(); // after the rails: it needs all lanes to be gone
+        self.finish_end(); // after the rails: it needs all lanes to be gone
         self.post_queued();
         self.rails.ring();
     }
@@ -293,7 +295,7 @@ fn caps(config: &Config) -> Caps {
         receives: config.receives,
         inline: 0,
         peer_must_poll: true,
-        borrowed: crate::lane::BorrowedPath::OneCopy,
+        borrowed: crate::lane::BorrowedPath::ExtraCopy,
         spins: true,
         wakes_by_timer: false,
         rdma: false,

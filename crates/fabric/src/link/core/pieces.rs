@@ -12,7 +12,7 @@ impl Core {
         while let Some(piece) = self.operations.first_retry() {
             match self.try_piece(&piece) {
                 PieceResult::Posted => {}
-                PieceResult::Full | PieceResult::Keyless => break,
+                PieceResult::Full | PieceResult::KeyPending => break,
                 PieceResult::Refused => self.abandon(&piece, Failure::Access),
             }
             self.operations.drop_retry();
@@ -21,7 +21,7 @@ impl Core {
             match self.try_piece(&piece) {
                 PieceResult::Posted => self.operations.drop_cut(),
                 PieceResult::Full => return self.operations.uncut(&piece),
-                PieceResult::Keyless => {
+                PieceResult::KeyPending => {
                     self.operations.uncut(&piece);
                     self.operations.wait_for_key();
                 }
@@ -35,16 +35,16 @@ impl Core {
             return PieceResult::Refused;
         };
         let region = operation.region();
-        match self.rails.choose(region, piece.length, self.config.window as u64) {
+        match self.rails.choose(region, piece.length, self.config.max_in_flight as u64) {
             RailChoice::Rail(rail, window) => {
                 self.post_piece(rail, *piece, window);
                 PieceResult::Posted
             }
             RailChoice::Full => PieceResult::Full,
-            RailChoice::Keyless if region.is_some_and(|region| self.regions.is_gone(region)) => {
+            RailChoice::KeyPending if region.is_some_and(|region| self.regions.is_gone(region)) => {
                 PieceResult::Refused
             }
-            RailChoice::Keyless => PieceResult::Keyless,
+            RailChoice::KeyPending => PieceResult::KeyPending,
             RailChoice::Refused => PieceResult::Refused,
         }
     }
@@ -66,6 +66,6 @@ impl Core {
 enum PieceResult {
     Posted,
     Full,
-    Keyless,
+    KeyPending,
     Refused,
 }

@@ -72,7 +72,7 @@ impl Core {
         if bytes > self.config.chunk as u64 {
             return Some(op);
         }
-        let limit = self.config.window as u64;
+        let limit = self.config.max_in_flight as u64;
         let RailChoice::Rail(rail, window) =
             self.rails.choose(target.window.region(), bytes, limit)
         else {
@@ -110,7 +110,7 @@ impl Core {
         if !operation.has_notice() || total > self.config.chunk as u64 || !nothing_before {
             return false;
         }
-        let limit = self.config.window as u64;
+        let limit = self.config.max_in_flight as u64;
         let RailChoice::Rail(rail, window) = self.rails.choose(operation.region(), total, limit)
         else {
             return false;

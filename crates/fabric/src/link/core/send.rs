@@ -15,8 +15,8 @@ impl Core {
 
     /// Sends one message, if there is one and a rail for it; `on`: the rail, if it was chosen already.
     pub(super) fn send_next(&mut self, stream: Stream, on: Option<u8>) -> bool {
-        let window = self.config.window as u64;
-        let Some(rail) = on.or_else(|| self.rails.for_message(stream, window)) else {
+        let max_in_flight = self.config.max_in_flight as u64;
+        let Some(rail) = on.or_else(|| self.rails.for_message(stream, max_in_flight)) else {
             return false;
         };
         let outgoing = self.messages.outgoing_mut(stream);

@@ -2,7 +2,7 @@
 //!
 //! A part is one operation of a lane. Most of the caller's operations are a single part; the others have a
 //! row, whose number their parts and messages refer to. A row whose bytes are not all cut into pieces is in `waiting` or
-//! `keyless`, never in both. Once a row is removed its number is in no list, since it is reused.
+//! `key_pending`, never in both. Once a row is removed its number is in no list, since it is reused.
 
 mod operation;
 mod part;
@@ -23,7 +23,7 @@ pub(super) struct Operations {
     /// Operations with bytes that are not in a piece yet.
     waiting: VecDeque<u32>,
     /// Operations on regions whose key has not arrived yet.
-    keyless: Vec<u32>,
+    key_pending: Vec<u32>,
     /// Pieces of dead lanes, to be posted again.
     retries: VecDeque<Piece>,
     /// Notices that wait until their write, posted again, is placed: operation and sequence number.
@@ -36,7 +36,7 @@ impl Operations {
             parts: Slab::new(),
             rows: Slab::new(),
             waiting: VecDeque::new(),
-            keyless: Vec::new(),
+            key_pending: Vec::new(),
             retries: VecDeque::new(),
             deferred: Vec::new(),
         }
@@ -88,7 +88,7 @@ impl Operations {
     pub(super) fn take_all(&mut self) -> Vec<Operation> {
         self.waiting.clear();
         self.retries.clear();
-        self.keyless.clear();
+        self.key_pending.clear();
         self.deferred.clear();
         self.rows.take_all().collect()
     }
@@ -147,12 +147,12 @@ impl Operations {
 
     /// The first waiting operation waits for a key instead.
     pub(super) fn wait_for_key(&mut self) {
-        self.keyless.extend(self.waiting.pop_front());
+        self.key_pending.extend(self.waiting.pop_front());
     }
 
     /// Keys or rails have changed: operations that waited for a key try again, before the others.
     pub(super) fn retry_keyless(&mut self) {
-        for number in std::mem::take(&mut self.keyless).into_iter().rev() {
+        for number in std::mem::take(&mut self.key_pending).into_iter().rev() {
             self.waiting.push_front(number);
         }
     }
@@ -163,7 +163,7 @@ impl Operations {
             operation.abandon(failure);
         }
         self.waiting.retain(|number| *number != piece.operation);
-        self.keyless.retain(|number| *number != piece.operation);
+        self.key_pending.retain(|number| *number != piece.operation);
     }
 
     // Notices.
@@ -182,7 +182,7 @@ impl Operations {
     #[cfg(test)]
     pub(super) fn describe(&self) -> String {
         let (waiting, retries) = (self.waiting.len(), self.retries.len());
-        let (keyless, deferred) = (self.keyless.len(), self.deferred.len());
-        format!("waiting {waiting} retries {retries} keyless {keyless} deferred {deferred}")
+        let (key_pending, deferred) = (self.key_pending.len(), self.deferred.len());
+        format!("waiting {waiting} retries {retries} key_pending {key_pending} deferred {deferred}")
     }
 }

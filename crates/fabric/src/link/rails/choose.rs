@@ -11,7 +11,7 @@ pub(in crate::link) enum RailChoice {
     /// All are full, or none is up.
     Full,
     /// The region's key has not arrived yet.
-    Keyless,
+    KeyPending,
     /// No rail reaches the region.
     Refused,
 }
@@ -31,42 +31,44 @@ impl Rails {
         matches!(self.active[..], [rail] if class(rail) == Class::Shm)
     }
 
-    /// A rail for `bytes` to or from a region, with at most `window` bytes in flight on each rail.
+    /// A rail for `bytes` to or from a region, with at most `max_in_flight` bytes in flight on each rail.
     #[inline]
     pub(in crate::link) fn choose(
         &mut self,
         region: Option<u64>,
         bytes: u64,
-        window: u64,
+        max_in_flight: u64,
     ) -> RailChoice {
         let Some(region) = region else { return RailChoice::Refused };
         if let [only] = self.active[..] {
             let Some(lane) = self.lane(only) else { return RailChoice::Full };
             return match lane.key(region) {
-                Some(RegionKey::Open(_)) if !lane.has_capacity(bytes, window) => RailChoice::Full,
+                Some(RegionKey::Open(_)) if !lane.has_capacity(bytes, max_in_flight) => {
+                    RailChoice::Full
+                }
                 Some(RegionKey::Open(there)) => RailChoice::Rail(only, there.clone()),
                 Some(RegionKey::Refused) => RailChoice::Refused,
-                None => RailChoice::Keyless,
+                None => RailChoice::KeyPending,
             };
         }
-        self.choose_among(region, bytes, window)
+        self.choose_among(region, bytes, max_in_flight)
     }
 
     /// The rail with the least load relative to its weight.
-    fn choose_among(&mut self, region: u64, bytes: u64, window: u64) -> RailChoice {
+    fn choose_among(&mut self, region: u64, bytes: u64, max_in_flight: u64) -> RailChoice {
         let mut best: Option<(u64, usize, &Window)> = None;
         let mut refused = 0;
-        let (mut keyless, mut open) = (false, false);
+        let (mut key_pending, mut open) = (false, false);
         for step in 0..self.active.len() {
             let at = (self.next_choice + step) % self.active.len();
             let rail = &self.rails[usize::from(self.active[at])];
             let Some(lane) = rail.lane() else { continue };
             match lane.key(region) {
-                None => keyless = true,
+                None => key_pending = true,
                 Some(RegionKey::Refused) => refused += 1,
                 Some(RegionKey::Open(there)) => {
                     open = true;
-                    if !lane.has_capacity(bytes, window) {
+                    if !lane.has_capacity(bytes, max_in_flight) {
                         continue;
                     }
                     let load =
@@ -83,20 +85,21 @@ impl Rails {
                 self.next_choice = if self.active.len() > 1 { at + 1 } else { 0 };
                 choice
             }
-            None if keyless && !open => RailChoice::Keyless,
+            None if key_pending && !open => RailChoice::KeyPending,
             None if refused > 0 && refused == self.active.len() => RailChoice::Refused,
             None => RailChoice::Full,
         }
     }
 
     /// The active rail with capacity for a message and the least load.
-    pub(in crate::link) fn for_message(&self, stream: Stream, window: u64) -> Option<u8> {
+    pub(in crate::link) fn for_message(&self, stream: Stream, max_in_flight: u64) -> Option<u8> {
         let load = |at: u8| {
             let rail = &self.rails[usize::from(at)];
             let lane = rail.lane()?;
             let has_capacity = lane.messages().has_capacity(stream) && lane.can_queue();
             // A message would wait behind other operations.
-            let load = (lane.bytes_in_flight().min(window) + 64 * u64::from(lane.in_flight()))
+            let load = (lane.bytes_in_flight().min(max_in_flight)
+                + 64 * u64::from(lane.in_flight()))
                 / u64::from(rail.plan().weight);
             has_capacity.then_some(load)
         };

@@ -16,7 +16,7 @@ impl Rails {
     /// soon.
     pub(in crate::link) fn try_due(&mut self, now: Duration) {
         for class in Class::ALL {
-            let (mut up, mut hopeful) = (false, false);
+            let (mut up, mut may_come_up) = (false, false);
             for at in 0..self.rails.len() as u8 {
                 let rail = self.get(at);
                 if rail.plan().class != class {
@@ -24,15 +24,15 @@ impl Rails {
                 }
                 match rail.state() {
                     RailState::Up { .. } => up = true,
-                    RailState::Trying { since, .. } => hopeful |= now < since + HEDGE_DELAY,
+                    RailState::Trying { since, .. } => may_come_up |= now < since + FALLBACK_DELAY,
                     RailState::Standby { until } if until <= now && !rail.is_busy() => {
                         let generation = rail.generation() + 1;
-                        hopeful |= self.start_lane(at, generation, Side::Dial, now);
+                        may_come_up |= self.start_lane(at, generation, Side::Dial, now);
                     }
                     RailState::Standby { .. } | RailState::Fencing { .. } => {}
                 }
             }
-            if up || hopeful {
+            if up || may_come_up {
                 return;
             }
         }
@@ -126,8 +126,8 @@ impl Rails {
     /// When the next timer of a rail expires.
     pub(in crate::link) fn next_due(&self, now: Duration, config: &Config) -> Option<Duration> {
         let states = self.rails.iter().filter_map(|rail| match rail.state() {
-            RailState::Trying { since, .. } if now < since + HEDGE_DELAY => {
-                Some(since + HEDGE_DELAY)
+            RailState::Trying { since, .. } if now < since + FALLBACK_DELAY => {
+                Some(since + FALLBACK_DELAY)
             }
             RailState::Trying { until, .. } => Some(until),
             RailState::Fencing { since } => Some(since + config.peer_timeout),
@@ -149,4 +149,4 @@ impl Rails {
 }
 
 /// How long rails of a worse class wait for better ones that are being set up.
-const HEDGE_DELAY: Duration = Duration::from_secs(1);
+const FALLBACK_DELAY: Duration = Duration::from_secs(1);

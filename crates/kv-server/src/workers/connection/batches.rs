@@ -216,7 +216,7 @@ impl Connection {
         let bytes = context.encode(&draft.answers, &draft.copied);
         // Over shared memory, answers that are copied anyway are copied once more, directly, and nothing is in flight.
         if let (true, Some(flag)) = (draft.is_copied(), flag)
-            && self.link.poke(
+            && self.link.write_mapped(
                 client.receive_buffer(),
                 draft.head.at,
                 bytes,

@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 use fabric::Op;
 
 use super::token::Token;
-use crate::slab::Rows;
+use crate::slab::Slab;
 use crate::workers::context::WorkerContext;
 use crate::workers::send_buffers::Slot;
 
 #[derive(Default)]
 pub(super) struct ControlMessages {
-    in_flight: Rows<Slot>,
+    in_flight: Slab<Slot>,
 }
 
 impl ControlMessages {

@@ -13,13 +13,13 @@ use super::MAX_BATCHES;
 use super::preloaded::{ColdRead, Preloaded};
 use crate::engine::journal::{Journal, Load, LoadResult, Write, WriteKind};
 use crate::engine::session::Session;
-use crate::slab::Rows;
+use crate::slab::Slab;
 use crate::wakeup::Wakeup;
 use crate::workers::notify::Notifier;
 
 #[derive(Default)]
 pub(super) struct DiskRequests {
-    batches: Rows<LoadingBatch>,
+    batches: Slab<LoadingBatch>,
     /// The number of notifications to come.
     outstanding: usize,
 }

@@ -16,12 +16,12 @@ use super::token::Token;
 use crate::engine::journal::WriteKind;
 use crate::engine::session::Session;
 use crate::engine::{StagedValue, subranges};
-use crate::slab::Rows;
+use crate::slab::Slab;
 use crate::workers::context::WorkerContext;
 
 #[derive(Default)]
 pub(super) struct Fetches {
-    in_flight: Rows<Fetch>,
+    in_flight: Slab<Fetch>,
 }
 
 /// A fetch in progress.

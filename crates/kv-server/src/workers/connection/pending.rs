@@ -7,12 +7,12 @@ use kv_proto::wire::Answer;
 use super::disk_requests::DiskRequests;
 use super::draft::Draft;
 use super::fetches::{AnswerIndex, Fetches};
-use crate::slab::Rows;
+use crate::slab::Slab;
 use crate::workers::context::WorkerContext;
 
 #[derive(Default)]
 pub(super) struct Pending {
-    drafts: Rows<Draft>,
+    drafts: Slab<Draft>,
     pub(super) fetches: Fetches,
     pub(super) disk: DiskRequests,
 }

@@ -79,7 +79,7 @@ impl PinnedReads {
         context: &mut WorkerContext,
     ) {
         if !self.reads.is_empty()
-            && link.peek(receive_buffer, ControlBlock::CONSUMED as u64, &area.consumed())
+            && link.read_mapped(receive_buffer, ControlBlock::CONSUMED as u64, &area.consumed())
         {
             // The client's reads happen before its write of this word.
             fence(Ordering::Acquire);

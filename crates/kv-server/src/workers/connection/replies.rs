@@ -12,13 +12,13 @@ use kv_proto::wire::{Answer, Parts};
 use super::MAX_BATCHES;
 use super::draft::{CompletionFlag, Draft, Payload, ValueHold};
 use super::token::Token;
-use crate::slab::Rows;
+use crate::slab::Slab;
 use crate::workers::context::WorkerContext;
 use crate::workers::send_buffers::Slot;
 
 #[derive(Default)]
 pub(super) struct Replies {
-    in_flight: Rows<Reply>,
+    in_flight: Slab<Reply>,
     /// The number of them in large slots.
     large: usize,
     deferred: VecDeque<Draft>,

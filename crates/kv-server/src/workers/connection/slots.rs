@@ -16,7 +16,7 @@ impl Connection {
         let (area, ops) = (self.receives.area(), &mut self.ops);
         match self.watch.read_line(&mut self.link, client.receive_buffer(), area, ops) {
             LineRead::NotReady => false,
-            LineRead::TooFar => {
+            LineRead::NotShared => {
                 self.end_watch();
                 false
             }

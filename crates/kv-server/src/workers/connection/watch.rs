@@ -55,7 +55,7 @@ pub(super) enum LineRead {
         last: bool,
     },
     /// Reading would cost a round trip: messages are better.
-    TooFar,
+    NotShared,
 }
 
 /// The client's cache line of its control block, as it was read.
@@ -176,13 +176,13 @@ impl Watch {
             // Our writes must precede this read: the client does both in the opposite order.
             fence(Ordering::SeqCst);
         }
-        if link.peek(receive_buffer, ControlBlock::CLIENT as u64, &area.line()) {
+        if link.read_mapped(receive_buffer, ControlBlock::CLIENT as u64, &area.line()) {
             self.requested = false;
             return LineRead::Ready { last: self.state == WatchState::LastRead };
         }
         // The link has switched to another path.
         if self.state == WatchState::On && !link.uses_shared_memory() {
-            return LineRead::TooFar;
+            return LineRead::NotShared;
         }
         let last = self.state == WatchState::LastRead;
         let token = Token::Watch(if last { WatchOp::LastLine } else { WatchOp::Line });
@@ -242,7 +242,7 @@ impl Watch {
             return Err("a request slot points outside the receive buffer");
         }
         let into = area.announced(sequence, length);
-        if link.peek(receive_buffer, at, &into) {
+        if link.read_mapped(receive_buffer, at, &into) {
             return Ok(Some(length));
         }
         let token = Token::Watch(WatchOp::Slot(sequence));

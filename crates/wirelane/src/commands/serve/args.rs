@@ -47,7 +47,7 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(super) prefault: bool,
 
-    /// When the memory is full: evict least recently used values, or refuse new ones
+    /// When the memory is full: evict values that were not read recently, or refuse new ones
     #[arg(long, value_name = "WHAT", default_value = "evict")]
     when_full: WhenFullArg,
 

@@ -46,7 +46,7 @@ impl Banner {
         };
         let full = match when_full {
             _ if disk.is_some() => "cache of recently used values",
-            WhenFull::Evict => "evicts least recently used values when full",
+            WhenFull::Evict => "evicts values not read recently when full",
             WhenFull::Refuse => "refuses new values when full",
         };
         let (access, client_options) = guard.banner();

@@ -30,9 +30,9 @@ impl Task {
     pub(super) async fn run(
         self,
         opening: PendingListener,
-        mut life: watch::Receiver<Phase>,
+        mut phase: watch::Receiver<Phase>,
     ) -> Result<(), Failure> {
-        let Some(listener) = opening.finish(&mut life).await? else { return Ok(()) };
+        let Some(listener) = opening.finish(&mut phase).await? else { return Ok(()) };
         let Task { workers, drain_timeout, status } = self;
         let reported = status.clone();
         spawn_blocking(move || report_rdma(&reported));
@@ -43,7 +43,7 @@ impl Task {
         status.set_workers(workers.handle());
         let access = status.engine().access().clone();
         let _ =
-            spawn_blocking(move || serve(&listener, workers, &access, drain_timeout, &life)).await;
+            spawn_blocking(move || serve(&listener, workers, &access, drain_timeout, &phase)).await;
         Ok(())
     }
 }
@@ -76,12 +76,12 @@ fn serve(
     workers: WorkerPool,
     access: &Access,
     drain_timeout: Duration,
-    life: &watch::Receiver<Phase>,
+    phase: &watch::Receiver<Phase>,
 ) {
     // Reports of ended links stay in the status for a while.
     let mut reports: VecDeque<Arc<Report>> = VecDeque::new();
     let mut generation = access.generation();
-    while *life.borrow() == Phase::Serving {
+    while *phase.borrow() == Phase::Serving {
         match listener.accept(ACCEPT_TIMEOUT) {
             Some(Ok(link)) => {
                 tracing::debug!(peer = %link.report().explain().peer, "peer connected");

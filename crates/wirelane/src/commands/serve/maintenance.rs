@@ -10,10 +10,10 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 /// Removes expired values until shutdown. It is not urgent: an expired value is not found anyway.
-pub(super) async fn remove_expired(engine: Arc<Engine>, mut life: watch::Receiver<Phase>) {
+pub(super) async fn remove_expired(engine: Arc<Engine>, mut phase: watch::Receiver<Phase>) {
     loop {
         let next = engine.clean_up().unwrap_or(MAX_PAUSE).clamp(MIN_PAUSE, MAX_PAUSE);
-        let stopping = Phase::Stopping.reached(&mut life);
+        let stopping = Phase::Stopping.reached(&mut phase);
         if timeout(next, stopping).await.is_ok() {
             return;
         }

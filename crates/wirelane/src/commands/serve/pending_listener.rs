@@ -55,13 +55,13 @@ impl PendingListener {
     /// Waits for the listener without a limit; `None` if the server shuts down first.
     pub(super) async fn finish(
         mut self,
-        life: &mut watch::Receiver<Phase>,
+        phase: &mut watch::Receiver<Phase>,
     ) -> Result<Option<Arc<Listener>>, Failure> {
         match &mut self.state {
             State::Open(listener) => Ok(Some(listener.clone())),
             State::Waiting(opening) => tokio::select! {
                 opened = opening => self.opened(opened).map(Some),
-                () = Phase::Draining.reached(life) => Ok(None),
+                () = Phase::Draining.reached(phase) => Ok(None),
             },
         }
     }

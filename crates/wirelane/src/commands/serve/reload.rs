@@ -20,13 +20,13 @@ pub(super) fn listen(guard: &Guard) -> Result<Option<Signal>, Failure> {
 pub(super) async fn serve(
     signal: Option<Signal>,
     guard: Arc<Guard>,
-    mut life: watch::Receiver<Phase>,
+    mut phase: watch::Receiver<Phase>,
 ) {
     let Some(mut signal) = signal else { return };
     loop {
         tokio::select! {
             _ = signal.recv() => {}
-            () = Phase::Stopping.reached(&mut life) => return,
+            () = Phase::Stopping.reached(&mut phase) => return,
         }
         let guard = guard.clone();
         match spawn_blocking(move || guard.reload()).await {

@@ -42,25 +42,25 @@ impl Running {
     ) -> Self {
         let Server { status, guard, grpc, closer, .. } = server;
         let Sockets { http, metrics, hangup } = sockets;
-        let (phase, life) = watch::channel(Phase::Serving);
+        let (sender, phase) = watch::channel(Phase::Serving);
         let (drained, calls) = oneshot::channel();
         if let Some(metrics) = metrics {
-            tokio::spawn(web::serve(metrics, Site::metrics(status.clone()), life.clone()));
+            tokio::spawn(web::serve(metrics, Site::metrics(status.clone()), phase.clone()));
         }
-        tokio::spawn(reload::serve(hangup, guard.clone(), life.clone()));
+        tokio::spawn(reload::serve(hangup, guard.clone(), phase.clone()));
         let site = Site::all(status.clone(), guard);
         let last = [
-            tokio::spawn(web::serve(http, site, life.clone())),
-            tokio::spawn(grpc.serve(life.clone(), drained)),
-            tokio::spawn(maintenance::remove_expired(status.engine().clone(), life.clone())),
+            tokio::spawn(web::serve(http, site, phase.clone())),
+            tokio::spawn(grpc.serve(phase.clone(), drained)),
+            tokio::spawn(maintenance::remove_expired(status.engine().clone(), phase.clone())),
         ];
         let task = links::Task {
             workers: args.workers(),
             drain_timeout: args.drain,
             status: status.clone(),
         };
-        let links = tokio::spawn(task.run(opening, life));
-        Running { status, phase, drain_timeout: args.drain, links, calls, last, closer }
+        let links = tokio::spawn(task.run(opening, phase));
+        Running { status, phase: sender, drain_timeout: args.drain, links, calls, last, closer }
     }
 
     /// Serves until the first signal.

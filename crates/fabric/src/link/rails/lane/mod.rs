@@ -88,10 +88,10 @@ impl RailLane {
 
     // Operations.
 
-    /// Whether `bytes` more can be queued, with at most `window` bytes in flight.
+    /// Whether `bytes` more can be queued, with at most `max_in_flight` bytes in flight.
     #[inline]
-    pub(in crate::link) fn has_capacity(&self, bytes: u64, window: u64) -> bool {
-        self.can_queue() && (self.in_flight == 0 || self.bytes_in_flight + bytes <= window)
+    pub(in crate::link) fn has_capacity(&self, bytes: u64, max_in_flight: u64) -> bool {
+        self.can_queue() && (self.in_flight == 0 || self.bytes_in_flight + bytes <= max_in_flight)
     }
 
     /// Whether one more operation can be queued.

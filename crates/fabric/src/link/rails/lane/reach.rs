@@ -40,16 +40,18 @@ impl RailLane {
 
     /// Reads the peer's memory without an operation, if the lane supports it.
     #[inline]
-    pub(in crate::link) fn peek(&mut self, region: u64, offset: u64, into: &Slice) -> bool {
+    pub(in crate::link) fn read_mapped(&mut self, region: u64, offset: u64, into: &Slice) -> bool {
         match self.keys.get(region) {
-            Some(RegionKey::Open(window)) if !self.closed => self.lane.peek(window, offset, into),
+            Some(RegionKey::Open(window)) if !self.closed => {
+                self.lane.read_mapped(window, offset, into)
+            }
             _ => false,
         }
     }
 
     /// Writes the peer's memory without an operation, if the lane supports it.
     #[inline]
-    pub(in crate::link) fn poke(
+    pub(in crate::link) fn write_mapped(
         &mut self,
         region: u64,
         offset: u64,
@@ -58,7 +60,7 @@ impl RailLane {
     ) -> bool {
         match self.keys.get(region) {
             Some(RegionKey::Open(window)) if !self.closed => {
-                self.lane.poke(window, offset, bytes, word)
+                self.lane.write_mapped(window, offset, bytes, word)
             }
             _ => false,
         }

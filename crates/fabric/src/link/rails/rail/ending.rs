@@ -55,7 +55,7 @@ impl Rail {
 
     pub(in crate::link::rails) fn start_fence(&mut self, now: Duration) {
         self.state = RailState::Fencing { since: now };
-        self.setup.drop_half();
+        self.setup.drop_unconnected();
     }
 
     /// Closes its lane; `false` if there is none, or it is closed.

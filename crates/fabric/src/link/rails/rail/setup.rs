@@ -45,7 +45,7 @@ impl LaneSetup {
     }
 
     /// The lane is given up.
-    pub(super) fn drop_half(&mut self) {
+    pub(super) fn drop_unconnected(&mut self) {
         self.half = None;
     }
 }
