@@ -23,7 +23,6 @@ pub struct Side {
     /// Net devices with addresses.
     pub netdevs: Vec<NetSide>,
     /// The doctor's warnings and problems.
-    #[serde(rename = "troubles")]
     pub findings: Vec<SideFinding>,
 }
 

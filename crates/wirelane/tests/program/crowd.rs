@@ -13,7 +13,7 @@ use super::*;
 
 const CLIENTS: usize = 1000;
 const THREADS: usize = 4;
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Message buffers are kept for the next clients, sixteen per descriptor.
 const KEPT: f64 = 120.0;
@@ -33,7 +33,7 @@ fn connect(server: &str, number: usize) -> Client {
     let mut settings = Settings::new(server);
     settings.receive_buffer_bytes = 1 << 20;
     // On a loaded machine a client may wait long.
-    (settings.deadline, settings.link.link.peer_timeout) = (PATIENCE, PATIENCE);
+    (settings.deadline, settings.link.link.peer_timeout) = (TIMEOUT, TIMEOUT);
     settings.link.classes = vec![if number.is_multiple_of(2) { Class::Shm } else { Class::Tcp }];
     settings.link.library = "/nowhere/libibverbs.so.1".into();
     Client::connect(settings).unwrap_or_else(|error| panic!("client {number}: {error}"))
@@ -55,8 +55,9 @@ fn a_thousand_clients_are_served_at_once() {
     // Its log is not read.
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("settings.yaml");
-    let patience = PATIENCE.as_millis();
-    std::fs::write(&file, format!("transport:\n  peer_timeout_ms: {patience}\n")).expect("a file");
+    let timeout_ms = TIMEOUT.as_millis();
+    std::fs::write(&file, format!("transport:\n  peer_timeout_ms: {timeout_ms}\n"))
+        .expect("a file");
     let quiet = ["--log-level", "warn", "--config", file.to_str().expect("a plain path")];
     let more = [&quiet[..], &["--memory", "256MiB", "--when-full", "refuse"]].concat();
     let server = Server::start(&more);

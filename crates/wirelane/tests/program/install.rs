@@ -35,7 +35,7 @@ impl Machine {
     }
 
     /// A command on it: exit code, stdout, stderr.
-    fn told(&self, words: &[&str]) -> (Option<i32>, String, String) {
+    fn outcome(&self, words: &[&str]) -> (Option<i32>, String, String) {
         let root = self.folder.path().to_str().expect("a plain path");
         let output = run(&[words, &["--root", root]].concat());
         (output.status.code(), stdout(&output), stderr(&output))
@@ -43,7 +43,7 @@ impl Machine {
 
     #[track_caller]
     fn done(&self, words: &[&str]) -> String {
-        let (code, text, error) = self.told(words);
+        let (code, text, error) = self.outcome(words);
         assert_eq!(code, Some(0), "{text}{error}");
         text
     }
@@ -83,7 +83,7 @@ fn everything_is_installed_and_reverted() {
     assert!(plan.contains("+ ExecStart=/usr/bin/wirelane exporter"), "{plan}");
     assert!(plan.contains("    systemctl enable --now wirelane-exporter\n"), "{plan}");
     assert_eq!(machine.contents(), before, "a plan changes nothing");
-    let (code, _, error) = machine.told(&["install", "apply", "--program", "/usr/bin/wirelane"]);
+    let (code, _, error) = machine.outcome(&["install", "apply", "--program", "/usr/bin/wirelane"]);
     assert!(code == Some(2) && error.contains("--yes"), "{error}");
 
     machine.done(&["install", "apply", "--yes", "--program", "/usr/bin/wirelane"]);
@@ -148,7 +148,7 @@ fn unchanged_files_are_updated() {
 fn a_program_that_no_unit_can_start_is_invalid_usage() {
     let machine = Machine::new();
     for program in ["wirelane", "/opt/a b/wirelane", "/opt/100%/wirelane"] {
-        let (code, _, error) = machine.told(&["install", "plan", "--program", program]);
+        let (code, _, error) = machine.outcome(&["install", "plan", "--program", program]);
         assert!(code == Some(2) && error.contains("absolute path"), "{error}");
     }
     let there = machine.path("wirelane");
@@ -158,7 +158,7 @@ fn a_program_that_no_unit_can_start_is_invalid_usage() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("the units have no access to /tmp:"), "{}", stderr(&output));
     let (code, _, error) =
-        machine.told(&["install", "apply", "--start", "--program", "/usr/bin/wirelane"]);
+        machine.outcome(&["install", "apply", "--start", "--program", "/usr/bin/wirelane"]);
     assert!(code == Some(2) && error.contains("cannot be used with --root"), "{error}");
 }
 

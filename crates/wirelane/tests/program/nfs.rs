@@ -7,7 +7,7 @@ use std::path::Path;
 use super::*;
 
 /// The exit code, stdout and stderr.
-fn told(arguments: &[&str]) -> (Option<i32>, String, String) {
+fn outcome(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = wirelane(arguments).stdin(Stdio::null()).output().expect("the program runs");
     (output.status.code(), stdout(&output), stderr(&output))
 }
@@ -54,7 +54,7 @@ const CLIENT: [&str; 5] = ["nfs", "client", "plan", "10.0.0.1:/data", "/mnt/data
 
 /// A refusal of a plan: its one line.
 fn refused(arguments: &[&str], root: &str) -> String {
-    let (code, text, error) = told(&[arguments, &["--root", root]].concat());
+    let (code, text, error) = outcome(&[arguments, &["--root", root]].concat());
     assert_eq!((code, text.as_str()), (Some(1), ""), "{error}");
     assert_eq!(error.trim_end().lines().count(), 1, "{error}");
     error
@@ -64,7 +64,7 @@ fn refused(arguments: &[&str], root: &str) -> String {
 fn a_server_is_planned_as_a_diff_with_reasons() {
     let machine = machine();
     let root = path_of(&machine);
-    let (code, text, error) = told(&[&SERVER[..], &["--root", root]].concat());
+    let (code, text, error) = outcome(&[&SERVER[..], &["--root", root]].concat());
     assert_eq!(code, Some(0), "{error}");
     let line = "+ /srv/data 10.0.0.0/24(rw,sync,root_squash,no_subtree_check)\n";
     assert!(text.contains(line), "{text}");
@@ -72,7 +72,7 @@ fn a_server_is_planned_as_a_diff_with_reasons() {
     assert!(text.contains("    + rdma=y\n    + rdma-port=20049\n"), "{text}");
     assert!(text.contains("then: rights\n  root of a client is nobody here"), "{text}");
     assert!(text.ends_with("3 changes, 3 only on the running machine\n"), "{text}");
-    let (_, text, _) = told(&[&SERVER[..], &["--read-only", "--json", "--root", root]].concat());
+    let (_, text, _) = outcome(&[&SERVER[..], &["--read-only", "--json", "--root", root]].concat());
     let plan = json(&text);
     let steps = plan["steps"].as_array().expect("steps");
     let names: Vec<&str> = steps.iter().filter_map(|step| step["item"].as_str()).collect();
@@ -93,13 +93,13 @@ fn a_tree_is_served_and_mounted_and_remove_leaves_nothing() {
     };
     let before = files();
     let apply = ["nfs", "server", "apply", "/srv/data", "--clients", "a,b", "--root", root];
-    let (code, _, error) = told(&apply);
+    let (code, _, error) = outcome(&apply);
     assert_eq!(code, Some(2), "nobody was asked: {error}");
     assert_eq!(files(), before);
-    let (code, _, error) = told(&[&apply[..], &["--yes"]].concat());
+    let (code, _, error) = outcome(&[&apply[..], &["--yes"]].concat());
     assert_eq!(code, Some(0), "{error}");
     let mount = ["nfs", "client", "apply", "10.0.0.1:/data", "/mnt/data", "--persist", "--yes"];
-    let (code, text, error) = told(&[&mount[..], &["--nconnect", "4", "--root", root]].concat());
+    let (code, text, error) = outcome(&[&mount[..], &["--nconnect", "4", "--root", root]].concat());
     assert_eq!(code, Some(0), "{text}{error}");
     let fstab = fs::read_to_string(machine.path().join("etc/fstab")).expect("a file");
     let line =
@@ -108,12 +108,12 @@ fn a_tree_is_served_and_mounted_and_remove_leaves_nothing() {
     // A line that a user adds after ours stays.
     fs::write(machine.path().join("etc/fstab"), format!("{fstab}# mine\n")).expect("a file");
 
-    let (code, text, error) = told(&["nfs", "remove", "--root", root]);
+    let (code, text, error) = outcome(&["nfs", "remove", "--root", root]);
     assert_eq!(code, Some(0), "{text}{error}");
     assert_eq!(files(), before, "no file or folder is left");
     let fstab = fs::read_to_string(machine.path().join("etc/fstab")).expect("a file");
     assert_eq!(fstab, "/dev/sda1 / ext4 defaults 0 1\n# mine\n");
-    let (code, text, _) = told(&["nfs", "remove", "--root", root]);
+    let (code, text, _) = outcome(&["nfs", "remove", "--root", root]);
     assert_eq!((code, text.as_str()), (Some(0), "nothing to revert\n"));
 }
 
@@ -124,15 +124,15 @@ fn one_folder_of_two_is_removed_and_the_server_stays_for_the_other() {
     fs::create_dir_all(machine.path().join("srv/more")).expect("a folder");
     for dir in ["/srv/data", "/srv/more"] {
         let apply = ["nfs", "server", "apply", dir, "--clients", "a", "--yes", "--root", root];
-        let (code, _, error) = told(&apply);
+        let (code, _, error) = outcome(&apply);
         assert_eq!(code, Some(0), "{error}");
     }
     let there = |path: &str| machine.path().join(path).exists();
-    assert_eq!(told(&["nfs", "remove", "/srv/data", "--root", root]).0, Some(0));
+    assert_eq!(outcome(&["nfs", "remove", "/srv/data", "--root", root]).0, Some(0));
     assert!(!there("etc/exports.d/wirelane-srv-data.exports"));
     assert!(there("etc/exports.d/wirelane-srv-more.exports"));
     assert!(there("etc/nfs.conf.d/wirelane.conf"), "the other needs it");
-    assert_eq!(told(&["nfs", "remove", "--root", root]).0, Some(0));
+    assert_eq!(outcome(&["nfs", "remove", "--root", root]).0, Some(0));
     assert!(!there("etc/nfs.conf.d") && !there("etc/exports.d/wirelane-srv-more.exports"));
 }
 
@@ -141,7 +141,7 @@ fn removing_a_client_from_the_list_is_refused() {
     let machine = machine();
     let root = path_of(&machine);
     let apply = |clients: &str| {
-        told(&[
+        outcome(&[
             "nfs",
             "server",
             "apply",
@@ -166,11 +166,11 @@ fn removing_a_client_from_the_list_is_refused() {
 #[test]
 fn clients_must_be_named() {
     for clients in ["*", "0.0.0.0/0", "a,*.example.org"] {
-        let (code, _, error) = told(&["nfs", "server", "plan", "/srv", "--clients", clients]);
+        let (code, _, error) = outcome(&["nfs", "server", "plan", "/srv", "--clients", clients]);
         assert_eq!(code, Some(2), "{error}");
         assert!(error.contains("name hosts"), "{error}");
     }
-    let (code, _, error) = told(&["nfs", "server", "plan", "/srv"]);
+    let (code, _, error) = outcome(&["nfs", "server", "plan", "/srv"]);
     assert_eq!(code, Some(2), "clients are named: {error}");
 }
 
@@ -211,16 +211,16 @@ fn an_existing_tcp_mount_is_refused() {
         "{error}"
     );
     let other = [&CLIENT[..], &["--vers", "4.1", "--root", path_of(&machine)]].concat();
-    assert_eq!(told(&other).0, Some(0));
+    assert_eq!(outcome(&other).0, Some(0));
 }
 
 #[test]
 fn an_item_can_be_skipped_and_an_unknown_one_is_invalid_usage() {
     let machine = machine();
     let root = path_of(&machine);
-    let (code, text, _) = told(&[&SERVER[..], &["--skip", "server", "--root", root]].concat());
+    let (code, text, _) = outcome(&[&SERVER[..], &["--skip", "server", "--root", root]].concat());
     assert!(code == Some(0) && !text.contains("nfs.conf.d"), "{text}");
-    let (code, _, error) = told(&[&SERVER[..], &["--skip", "nfsd", "--root", root]].concat());
+    let (code, _, error) = outcome(&[&SERVER[..], &["--skip", "nfsd", "--root", root]].concat());
     assert!(code == Some(2) && error.contains("module, exports, server"), "{error}");
 }
 
@@ -228,12 +228,12 @@ fn an_item_can_be_skipped_and_an_unknown_one_is_invalid_usage() {
 fn a_mount_that_is_not_nfs_fails_verification() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().to_str().expect("a plain path");
-    let (code, text, error) = told(&["nfs", "verify", path]);
+    let (code, text, error) = outcome(&["nfs", "verify", path]);
     assert_eq!((code, text.as_str()), (Some(1), ""));
     assert!(
         error.contains("is not on NFS: it is on") && error.contains("nfs client apply"),
         "{error}"
     );
-    let (code, _, error) = told(&["nfs", "verify", "/nowhere/at/all"]);
+    let (code, _, error) = outcome(&["nfs", "verify", "/nowhere/at/all"]);
     assert!(code == Some(3) && error.contains("/nowhere/at/all"), "{error}");
 }

@@ -45,7 +45,7 @@ fn path(machine: &tempfile::TempDir) -> &str {
 }
 
 /// The exit code, stdout and stderr.
-fn told(arguments: &[&str]) -> (Option<i32>, String, String) {
+fn outcome(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = wirelane(arguments).stdin(Stdio::null()).output().expect("the program runs");
     (output.status.code(), stdout(&output), stderr(&output))
 }
@@ -80,7 +80,7 @@ fn a_plan_for_each_family_matches_its_file() {
         let address = "--address=rxe0=10.0.0.1/24";
         let arguments = ["setup", "mpi", "plan", address, "--root", path(&machine)];
         let before = contents(machine.path());
-        let (code, text, error) = told(&arguments);
+        let (code, text, error) = outcome(&arguments);
         assert_eq!(code, Some(0), "{error}");
         is_as_in(&format!("{name}.setup.txt"), &text);
         assert_eq!(contents(machine.path()), before, "a plan changes nothing");
@@ -104,11 +104,11 @@ fn a_tree_is_set_up_listed_and_reverted() {
         let before = contents(machine.path());
         let address = "--address=rxe0=10.0.0.1/24";
         let apply = ["setup", "rdma", "apply", address, "--root", root];
-        let (code, _, error) = told(&apply);
+        let (code, _, error) = outcome(&apply);
         assert_eq!(code, Some(2), "nobody was asked: {error}");
         assert_eq!(contents(machine.path()), before);
 
-        let (code, _, error) = told(&[&apply[..], &["--yes"]].concat());
+        let (code, _, error) = outcome(&[&apply[..], &["--yes"]].concat());
         assert_eq!(code, Some(0), "{error}");
         assert!(error.contains("is not the running machine; `wirelane revert --last`"), "{error}");
         let after = contents(machine.path());
@@ -119,11 +119,11 @@ fn a_tree_is_set_up_listed_and_reverted() {
         let (_, mtu) = &after[&machine.path().join("sys/devices/virtual/net/eth0/mtu")];
         assert_eq!(mtu, b"9000\n");
 
-        let (_, text, _) = told(&[&apply[..], &["--yes", "--json"]].concat());
+        let (_, text, _) = outcome(&[&apply[..], &["--yes", "--json"]].concat());
         assert_eq!(json(&text)["applied"]["made"], Value::Array(vec![]), "so already");
-        let (_, text, _) = told(&["changes", "--root", root]);
+        let (_, text, _) = outcome(&["changes", "--root", root]);
         assert!(text.contains("UTC  setup rdma apply\n"), "{text}");
-        let (code, text, error) = told(&["revert", "--all", "--root", root]);
+        let (code, text, error) = outcome(&["revert", "--all", "--root", root]);
         assert_eq!(code, Some(0), "{text}{error}");
         assert_eq!(contents(machine.path()), before, "{service}");
     }
@@ -134,21 +134,21 @@ fn tune_and_setup_share_files_and_the_journal() {
     let machine = machine(DEBIAN, "systemd-networkd");
     let root = path(&machine);
     let only = ["--yes", "--only", "memlock", "--root", root];
-    assert_eq!(told(&[&["tune", "apply"][..], &only].concat()).0, Some(0));
-    let (code, _, error) = told(&[&["setup", "rdma", "apply"][..], &only].concat());
+    assert_eq!(outcome(&[&["tune", "apply"][..], &only].concat()).0, Some(0));
+    let (code, _, error) = outcome(&[&["setup", "rdma", "apply"][..], &only].concat());
     assert!(code == Some(0) && error.contains("nothing was changed"), "{error}");
 }
 
 #[test]
 fn unknown_and_invalid_arguments_are_reported() {
     let arch = machine("ID=arch\n", "systemd-networkd");
-    let (code, _, error) = told(&["setup", "rdma", "plan", "--root", path(&arch)]);
+    let (code, _, error) = outcome(&["setup", "rdma", "plan", "--root", path(&arch)]);
     assert!(code == Some(1) && error.contains("this system is \"arch\""), "{error}");
     assert_eq!(error.trim_end().lines().count(), 1, "{error}");
     let debian = machine(DEBIAN, "systemd-networkd");
     let wrong = |more: &[&str]| {
         let words = [&["setup", "rdma", "plan", "--root", path(&debian)][..], more].concat();
-        let (code, _, error) = told(&words);
+        let (code, _, error) = outcome(&words);
         assert_eq!(code, Some(2), "{more:?}: {error}");
         error
     };
@@ -160,9 +160,9 @@ fn unknown_and_invalid_arguments_are_reported() {
     let twice = wrong(&["--hosts", "a,b", "--address", "rxe0=10.0.0.1/24"]);
     assert!(twice.contains("prefix it with the host, as in a/rxe0=10.0.0.1/24"), "{twice}");
     wrong(&["--hosts", "-oProxyCommand=x"]);
-    assert_eq!(told(&["setup"]).0, Some(2));
-    assert_eq!(told(&["setup", "mpi"]).0, Some(2));
-    assert_eq!(told(&["setup", "nfs", "plan"]).0, Some(2));
+    assert_eq!(outcome(&["setup"]).0, Some(2));
+    assert_eq!(outcome(&["setup", "mpi"]).0, Some(2));
+    assert_eq!(outcome(&["setup", "nfs", "plan"]).0, Some(2));
 }
 
 /// A host whose `wirelane` reads its own tree.

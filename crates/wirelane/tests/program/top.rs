@@ -68,7 +68,7 @@ impl Terminal {
             if seen(&screen) {
                 return screen;
             }
-            assert!(begun.elapsed() < PATIENCE, "{what} is not seen on:\n{screen}");
+            assert!(begun.elapsed() < TIMEOUT, "{what} is not seen on:\n{screen}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -82,7 +82,7 @@ impl Terminal {
             if let Ok(settings) = std::fs::read_to_string(&file) {
                 return settings;
             }
-            assert!(begun.elapsed() < PATIENCE, "the shell says nothing:\n{}", self.screen());
+            assert!(begun.elapsed() < TIMEOUT, "the shell says nothing:\n{}", self.screen());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -168,7 +168,7 @@ fn ports(screen: &str) -> Vec<&str> {
     first.filter(|word| word.starts_with("mlx5_")).collect()
 }
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const PROGRAM: &str = env!("CARGO_BIN_EXE_wirelane");
 
 #[test]

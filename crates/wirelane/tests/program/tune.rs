@@ -13,7 +13,7 @@ fn tree(name: &str) -> String {
 }
 
 /// The exit code, stdout and stderr.
-fn told(arguments: &[&str]) -> (Option<i32>, String, String) {
+fn outcome(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = wirelane(arguments).stdin(Stdio::null()).output().expect("the program runs");
     (output.status.code(), stdout(&output), stderr(&output))
 }
@@ -75,11 +75,12 @@ fn a_plan_is_made_for_every_tree() {
         let path = entry.expect("a file").path();
         let root = path.to_str().expect("a plain path");
         for profile in ["latency", "throughput"] {
-            let (code, text, error) = told(&["tune", "plan", "--profile", profile, "--root", root]);
+            let (code, text, error) =
+                outcome(&["tune", "plan", "--profile", profile, "--root", root]);
             assert_eq!(code, Some(0), "{root}: {error}");
             assert!(text.contains(&format!("profile {profile}: ")), "{root}: {text}");
             let (code, text, _) =
-                told(&["tune", "plan", "--json", "--profile", profile, "--root", root]);
+                outcome(&["tune", "plan", "--json", "--profile", profile, "--root", root]);
             assert_eq!((code, &json(&text)["profile"]), (Some(0), &profile.into()));
         }
     }
@@ -87,7 +88,7 @@ fn a_plan_is_made_for_every_tree() {
 
 #[test]
 fn a_plan_is_a_diff_with_reasons() {
-    let (_, text, _) = told(&["tune", "plan", "--only", "mtu", "--root", &tree("mtu")]);
+    let (_, text, _) = outcome(&["tune", "plan", "--only", "mtu", "--root", &tree("mtu")]);
     assert!(text.contains("and 4096 need 4200\n"), "{text}");
     assert!(text.contains("    - 1500\n    + 9000\n"), "{text}");
     assert!(
@@ -99,7 +100,7 @@ fn a_plan_is_a_diff_with_reasons() {
 
 #[test]
 fn a_machine_without_rdma_gets_a_note() {
-    let (code, text, _) = told(&["tune", "plan", "--root", &tree("empty")]);
+    let (code, text, _) = outcome(&["tune", "plan", "--root", &tree("empty")]);
     assert_eq!(code, Some(0));
     assert!(text.starts_with("No RDMA device"), "{text}");
     assert!(!text.contains("memlock"), "{text}");
@@ -110,11 +111,11 @@ fn a_tree_is_tuned_listed_and_reverted() {
     let machine = machine();
     let root = machine.path().to_str().expect("a plain path");
     let before = contents(machine.path());
-    let (code, _, error) = told(&["tune", "apply", "--root", root]);
+    let (code, _, error) = outcome(&["tune", "apply", "--root", root]);
     assert_eq!(code, Some(2), "nobody was asked: {error}");
     assert_eq!(contents(machine.path()), before);
 
-    let (code, text, error) = told(&["tune", "apply", "--yes", "--root", root]);
+    let (code, text, error) = outcome(&["tune", "apply", "--yes", "--root", root]);
     assert_eq!(code, Some(0), "{error}");
     assert!(text.contains("    - schedutil  (/sys/devices/system/cpu/cpu0/"), "{text}");
     assert!(error.contains("`wirelane revert --last` reverts them"), "{error}");
@@ -122,22 +123,22 @@ fn a_tree_is_tuned_listed_and_reverted() {
     assert_eq!(read("sys/class/net/eth0/mtu"), "9000\n");
     assert_eq!(read("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor"), "performance\n");
     assert!(read("etc/modules-load.d/wirelane.conf").contains("ib_uverbs"));
-    let (code, _, error) = told(&["tune", "apply", "--root", root]);
+    let (code, _, error) = outcome(&["tune", "apply", "--root", root]);
     assert_eq!(code, Some(0), "nothing is left to ask for: {error}");
 
-    let (_, text, _) = told(&["changes", "--root", root]);
+    let (_, text, _) = outcome(&["changes", "--root", root]);
     assert!(text.contains("UTC  tune apply --profile throughput\n"), "{text}");
     assert!(text.contains("/sys/class/net/eth0/mtu  1500 → 9000  (active)"), "{text}");
     fs::write(machine.path().join("sys/class/net/eth0/mtu"), "1500\n").expect("a file");
-    let (_, text, _) = told(&["changes", "--json", "--root", root]);
+    let (_, text, _) = outcome(&["changes", "--json", "--root", root]);
     let changes = json(&text);
     let mut standings = changes["changes"].as_array().expect("a list").iter();
     assert!(standings.any(|change| change["standing"] == "undone" && change["item"] == "mtu"));
 
-    let (code, text, error) = told(&["revert", "--all", "--root", root]);
+    let (code, text, error) = outcome(&["revert", "--all", "--root", root]);
     assert_eq!(code, Some(0), "{text}{error}");
     assert_eq!(contents(machine.path()), before);
-    let (_, text, _) = told(&["changes", "--root", root]);
+    let (_, text, _) = outcome(&["changes", "--root", root]);
     assert_eq!(text, "all changes were reverted; --all lists them\n");
 }
 
@@ -145,36 +146,37 @@ fn a_tree_is_tuned_listed_and_reverted() {
 fn values_changed_since_are_kept_and_the_exit_code_is_1() {
     let machine = machine();
     let root = machine.path().to_str().expect("a plain path");
-    told(&["tune", "apply", "--yes", "--only", "mtu", "--root", root]);
+    outcome(&["tune", "apply", "--yes", "--only", "mtu", "--root", root]);
     let mtu = machine.path().join("sys/class/net/eth0/mtu");
     fs::write(&mtu, "4500\n").expect("a file");
-    let (code, text, _) = told(&["revert", "--last", "--root", root]);
+    let (code, text, _) = outcome(&["revert", "--last", "--root", root]);
     assert_eq!(code, Some(1));
     assert!(text.contains("skipped: it was changed since: 9000 → 4500"), "{text}");
-    let (code, text, _) = told(&["revert", "1", "--force", "--root", root]);
+    let (code, text, _) = outcome(&["revert", "1", "--force", "--root", root]);
     assert_eq!(
         (code, fs::read_to_string(&mtu).expect("a file").as_str()),
         (Some(0), "1500\n"),
         "{text}"
     );
-    let (code, _, error) = told(&["revert", "99", "--root", root]);
+    let (code, _, error) = outcome(&["revert", "99", "--root", root]);
     assert!(code == Some(1) && error.contains("there is no change 99"), "{error}");
 }
 
 #[test]
 fn a_snapshot_is_not_changed_and_unknown_names_are_invalid_usage() {
-    let (code, _, error) = told(&["tune", "apply", "--yes", "--root", &tree("mtu")]);
+    let (code, _, error) = outcome(&["tune", "apply", "--yes", "--root", &tree("mtu")]);
     assert!(code == Some(1) && error.contains("nothing can be changed in it"), "{error}");
-    let (code, _, error) = told(&["tune", "plan", "--only", "speed", "--root", &tree("mtu")]);
+    let (code, _, error) = outcome(&["tune", "plan", "--only", "speed", "--root", &tree("mtu")]);
     assert!(code == Some(2) && error.contains("governor"), "{error}");
-    let (code, _, error) = told(&["tune", "plan", "--device", "nic", "--root", &tree("mtu")]);
+    let (code, _, error) = outcome(&["tune", "plan", "--device", "nic", "--root", &tree("mtu")]);
     assert!(code == Some(2) && error.contains("no RDMA device \"nic\""), "{error}");
-    assert_eq!(told(&["revert"]).0, Some(2));
+    assert_eq!(outcome(&["revert"]).0, Some(2));
 }
 
 #[test]
 fn the_windows_script_states_that_it_was_not_tested() {
-    let (code, text, _) = told(&["tune", "plan", "--os", "windows", "--device", "SLOT 4 Port 1"]);
+    let (code, text, _) =
+        outcome(&["tune", "plan", "--os", "windows", "--device", "SLOT 4 Port 1"]);
     assert_eq!(code, Some(0));
     assert!(text.contains("Not run on Windows by its authors"), "{text}");
     for words in
@@ -186,7 +188,7 @@ fn the_windows_script_states_that_it_was_not_tested() {
 
 #[test]
 fn capture_shows_what_it_would_see_or_why_it_cannot() {
-    let dry = |name: &str| told(&["capture", "--dry-run", "--root", &tree(name)]);
+    let dry = |name: &str| outcome(&["capture", "--dry-run", "--root", &tree(name)]);
     let (code, text, _) = dry("rxe");
     assert!(code == Some(0) && text.contains(" on its net device "), "{text}");
     let (code, _, error) = dry("efa");

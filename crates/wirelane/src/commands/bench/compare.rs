@@ -59,10 +59,10 @@ pub(super) fn run(global: &Global, args: &CompareArgs) -> Result<Exit, Failure> 
     let mut plans = args.plans(Transport::Tcp, None);
     plans.extend(pairs.iter().flat_map(|pair| args.plans(Transport::Verbs, Some(pair))));
     measure(&mut run, &plans, &mut document)?;
-    let mut verdict = judge(&document.points, peer_side.as_ref());
+    let mut verdict = evaluate(&document.points, peer_side.as_ref());
     verdict.notes.extend(why_none.map(|why| format!("TCP only: {why}")));
     if let Some(expect) = &args.expect {
-        verdict.expectation = Some(expect.judge(&bandwidths(&document.points), &verdict)?);
+        verdict.expectation = Some(expect.evaluate(&bandwidths(&document.points), &verdict)?);
     }
     let is_met = verdict.expectation.as_ref().is_none_or(|expectation| expectation.met);
     document.verdict = Some(verdict);
@@ -141,7 +141,7 @@ fn bandwidths(points: &[Point]) -> Vec<Point> {
 }
 
 /// The verdict on the best pair of ports, or on TCP if there is no RDMA.
-fn judge(points: &[Point], peer_side: Option<&Side>) -> Verdict {
+fn evaluate(points: &[Point], peer_side: Option<&Side>) -> Verdict {
     let bandwidths = bandwidths(points);
     let rdma: Vec<Point> =
         bandwidths.iter().filter(|point| point.transport == Transport::Verbs).cloned().collect();

@@ -73,7 +73,7 @@ impl Expect {
     }
 
     /// Compares the best result of the run with it.
-    pub(super) fn judge(
+    pub(super) fn evaluate(
         &self,
         points: &[Point],
         verdict: &Verdict,

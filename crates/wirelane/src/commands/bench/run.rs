@@ -140,7 +140,7 @@ pub(super) fn finish(
 ) -> Result<Exit, Failure> {
     let mut verdict = verdict::evaluate(&document.points, side, peer_side);
     if let Some(expect) = expect {
-        verdict.expectation = Some(expect.judge(&document.points, &verdict)?);
+        verdict.expectation = Some(expect.evaluate(&document.points, &verdict)?);
     }
     let is_met = verdict.expectation.as_ref().is_none_or(|expectation| expectation.met);
     let is_verified = document.points.iter().all(|point| point.verified != Some(false));

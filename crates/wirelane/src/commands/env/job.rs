@@ -93,10 +93,10 @@ impl JobArgs {
         if self.quiet {
             return;
         }
-        let row = |judged: &DeviceVerdict| {
-            let port = judged.port.map(|port| format!(":{port}")).unwrap_or_default();
-            let device = format!("{}{port}", judged.device);
-            [device, judged.verdict.name().to_owned(), judged.why.clone(), judged.read.clone()]
+        let row = |verdict: &DeviceVerdict| {
+            let port = verdict.port.map(|port| format!(":{port}")).unwrap_or_default();
+            let device = format!("{}{port}", verdict.device);
+            [device, verdict.verdict.name().to_owned(), verdict.why.clone(), verdict.read.clone()]
         };
         let rows: Vec<[String; 4]> = devices.iter().map(row).collect();
         if !rows.is_empty() {

@@ -74,7 +74,7 @@ impl AnswerArgs {
         let is_known = has_root || ended.is_some() || took_part(&run, name);
         let mut verdict = evaluate(&mut run, is_known.then_some(&case), transferred);
         if let Some(expect) = &self.expect {
-            verdict.expectation = Some(expect.judge(&[], &verdict)?);
+            verdict.expectation = Some(expect.evaluate(&[], &verdict)?);
         }
         let is_met = verdict.expectation.as_ref().is_none_or(|expectation| expectation.met);
         let failed = run.has_failed();
