@@ -88,7 +88,7 @@ impl Connection {
             return Err(why);
         }
         match pending.len() {
-            0 => _ = self.reply(draft, context),
+            0 => self.reply(draft, context),
             missing => self.wait(draft, missing, pending, context),
         }
         Ok(())
@@ -200,16 +200,21 @@ impl Connection {
         }
     }
 
-    /// Sends the answers of a batch; `false` if too many replies are in flight and it was deferred.
-    pub(super) fn reply(&mut self, mut draft: Draft, context: &mut WorkerContext) -> bool {
+    /// Sends the answers of a batch, or defers them if too many replies are in flight.
+    fn reply(&mut self, draft: Draft, context: &mut WorkerContext) {
+        if self.replies.must_wait() && self.peer.client().is_some() {
+            self.replies.defer(draft);
+        } else {
+            self.send_reply(draft, context);
+        }
+    }
+
+    /// Sends the answers of a batch.
+    pub(super) fn send_reply(&mut self, mut draft: Draft, context: &mut WorkerContext) {
         let Some(client) = self.peer.client() else {
             context.recycle(draft);
-            return true;
+            return;
         };
-        if self.replies.is_full() {
-            self.replies.defer(draft);
-            return false;
-        }
         context.tally.batches += 1;
         context.tally.requests += draft.answers.len() as u64;
         let flag = draft.completion_flag();
@@ -226,12 +231,12 @@ impl Connection {
             self.pinned_reads.add(flag.sequence, &mut draft, context);
             self.watch.flag_set();
             context.recycle_sent(draft);
-            return true;
+            return;
         }
         let Some(slot) = context.fill_slot() else {
             context.recycle(draft);
             self.close("out of memory for an answer");
-            return true;
+            return;
         };
         if let Some(flag) = flag {
             self.pinned_reads.add(flag.sequence, &mut draft, context);
@@ -239,7 +244,6 @@ impl Connection {
         let max_pieces = self.link.caps().max_pieces;
         let receive_buffer = client.receive_buffer();
         self.replies.write(draft, slot, receive_buffer, max_pieces, &mut self.ops, context);
-        true
     }
 
     /// Handles the completion of a write of an answer.

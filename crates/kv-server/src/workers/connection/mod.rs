@@ -119,9 +119,7 @@ impl Connection {
     #[inline]
     fn send_deferred(&mut self, context: &mut WorkerContext) {
         while let Some(draft) = self.replies.next_deferred() {
-            if !self.reply(draft, context) {
-                break;
-            }
+            self.send_reply(draft, context);
         }
     }
 

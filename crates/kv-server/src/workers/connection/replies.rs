@@ -44,9 +44,14 @@ enum Notice {
 }
 
 impl Replies {
-    /// Whether the limit is reached, so that further replies must wait.
+    /// Whether a new reply must wait: the limit is reached, or older ones wait.
     #[inline]
-    pub(super) fn is_full(&self) -> bool {
+    pub(super) fn must_wait(&self) -> bool {
+        self.is_full() || !self.deferred.is_empty()
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
         self.in_flight.len() >= usize::from(MAX_BATCHES) || self.large >= MAX_LARGE
     }
 
@@ -61,14 +66,15 @@ impl Replies {
         self.in_flight.iter_mut().any(|(_, reply)| !reply.holds.is_empty())
     }
 
-    /// Defers a reply until fewer are in flight.
+    /// Defers a reply until fewer are in flight, and those deferred before it are sent.
     pub(super) fn defer(&mut self, draft: Draft) {
-        self.deferred.push_front(draft);
+        self.deferred.push_back(draft);
     }
 
+    /// The oldest deferred reply, if it can be sent now.
     #[inline]
     pub(super) fn next_deferred(&mut self) -> Option<Draft> {
-        self.deferred.pop_front()
+        if self.is_full() { None } else { self.deferred.pop_front() }
     }
 
     pub(super) fn deferred(&self) -> usize {
@@ -200,3 +206,28 @@ fn write(
 
 /// Replies in large slots that may be in flight.
 const MAX_LARGE: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deferred_replies_are_sent_in_order() {
+        let mut replies = Replies { large: MAX_LARGE, ..Replies::default() };
+        for tag in 1..=3 {
+            assert!(replies.must_wait());
+            let mut draft = Draft::new();
+            draft.head.tag = tag;
+            replies.defer(draft);
+        }
+        assert!(replies.next_deferred().is_none(), "the limit is reached");
+        replies.large = 0;
+        assert!(replies.must_wait(), "a new reply is sent after those that wait");
+        let mut sent = Vec::new();
+        while let Some(draft) = replies.next_deferred() {
+            sent.push(draft.head.tag);
+        }
+        assert_eq!(sent, [1, 2, 3]);
+        assert!(!replies.must_wait());
+    }
+}
