@@ -129,7 +129,8 @@ const BANNED: &[(&str, &[&str])] = &[
     ("mouth", ANYWHERE),
     ("nonsense", ANYWHERE),
     ("patience", ANYWHERE),
-    ("processor", ANYWHERE),
+    // In the singular it is also a kernel module.
+    ("processors", ANYWHERE),
     ("remedies", ANYWHERE),
     ("remedy", ANYWHERE),
     ("resting", ANYWHERE),

@@ -185,7 +185,7 @@ const MODULES: &[&str] = &[
     "nvidia",
     "nvidia_peermem",
     "pcie_aspm",
-    "CPU",
+    "processor",
     "rdma_rxe",
     "siw",
     "vfio_iommu_type1",
@@ -204,9 +204,12 @@ mod tests {
     #[test]
     fn only_relevant_kernel_arguments_are_stored() {
         let line = "BOOT_IMAGE=/vmlinuz root=UUID=17 ro rd.luks.key=/k iommu=pt intel_iommu=on \
-                    ib_core.netns_mode=0 ds=nocloud;token=abc isolcpus=2-7 quiet\n";
+                    ib_core.netns_mode=0 ds=nocloud;token=abc isolcpus=2-7 processor.max_cstate=1 quiet\n";
         let (kept, withheld) = scrubbed("/proc/cmdline", line);
-        assert_eq!(kept, "iommu=pt intel_iommu=on ib_core.netns_mode=0 isolcpus=2-7");
+        assert_eq!(
+            kept,
+            "iommu=pt intel_iommu=on ib_core.netns_mode=0 isolcpus=2-7 processor.max_cstate=1"
+        );
         assert!(withheld);
         assert_eq!(scrubbed("/proc/cmdline", "iommu=pt\n"), ("iommu=pt".to_owned(), false));
     }
