@@ -18,11 +18,16 @@ pub(super) fn set(
     options: &str,
     wanted: Option<&str>,
 ) -> Result<(), Error> {
-    if wanted.is_some_and(|wanted| wanted.starts_with(source)) {
+    if wanted.is_some_and(|wanted| is_mount_of(source, wanted)) {
         // One attempt, without retrying for two minutes.
         return program::run("mount.nfs", &[source, point, "-o", &format!("{options},retry=0")]);
     }
     program::run("umount", &[point])
+}
+
+/// Whether the text describes a mount of this source, by whatever transport.
+fn is_mount_of(source: &str, text: &str) -> bool {
+    text.strip_prefix(source).is_some_and(|rest| rest.starts_with(" by "))
 }
 
 /// A mount as text: its source and its transport.
@@ -39,3 +44,15 @@ fn describe_mount(mount: &Mount) -> String {
 }
 
 const NOTHING: &str = "nothing";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_longer_path_is_another_source() {
+        assert!(is_mount_of("h:/data", &describe("h:/data", "rdma")));
+        assert!(!is_mount_of("h:/data", &describe("h:/data2", "rdma")));
+        assert!(!is_mount_of("h:/data", NOTHING));
+    }
+}
