@@ -49,11 +49,12 @@ fn copy(from: &Connection, file: &Path, mut progress: impl FnMut(u64, u64)) -> R
     let part = PathBuf::from(format!("{}.part", file.display()));
     let _ = std::fs::remove_file(&part);
     crate::schema::create_private(&part).map_err(refused)?;
-    // One read transaction: concurrent writes are not seen, and do not restart the copy.
-    from.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;").map_err(failed)?;
-    let mut to = Connection::open(&part).map_err(failed)?;
-    to.execute_batch("PRAGMA synchronous = OFF").map_err(failed)?;
-    let copied = Backup::new(from, &mut to).and_then(|backup| {
+    let mut copy_pages = || {
+        // One read transaction: concurrent writes are not seen, and do not restart the copy.
+        from.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;")?;
+        let mut to = Connection::open(&part)?;
+        to.execute_batch("PRAGMA synchronous = OFF")?;
+        let backup = Backup::new(from, &mut to)?;
         loop {
             let step = backup.step(STEP_PAGES)?;
             let done = backup.progress();
@@ -65,9 +66,8 @@ fn copy(from: &Connection, file: &Path, mut progress: impl FnMut(u64, u64)) -> R
                 _ => std::thread::sleep(Duration::from_millis(5)),
             }
         }
-    });
-    let copied = copied.map_err(failed).and_then(|()| {
-        drop(to);
+    };
+    let copied = copy_pages().map_err(failed).and_then(|()| {
         File::open(&part).and_then(|part| part.sync_all()).map_err(refused)?;
         std::fs::rename(&part, file).map_err(refused)?;
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
