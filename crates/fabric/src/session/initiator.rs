@@ -44,11 +44,12 @@ impl Initiator {
         out: &mut Vec<u8>,
     ) -> Result<Self, HandshakeError> {
         if hello.len() > MAX_MESSAGE {
-            let why = format!("our hello has {} bytes, over the limit", hello.len());
+            let why =
+                format!("our hello has {} bytes, over the limit of {MAX_MESSAGE}", hello.len());
             return Err(HandshakeError::new(
                 Kind::Misuse,
                 why,
-                "send a smaller hello: the limit is 32 KiB",
+                "send a smaller hello: listeners accept 32 KiB by default",
             ));
         }
         let (identity, noise) = match credentials {
