@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use kv_server::Engine;
 use kv_store::WhenFull;
 
-use super::guard::Guard;
+use super::authenticator::Guard;
 use super::offers::Offers;
 use crate::arguments::size;
 use crate::commands::version::VERSION;

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use access::Refused;
 use access::tls::{ClientCertificate, Tls};
 
-use super::guard::Guard;
+use super::authenticator::Guard;
 use super::status::Status;
 use web::{Head, PLAIN, Reply, Stream, routing_error, text};
 

@@ -5,9 +5,9 @@
 
 pub(crate) mod address;
 mod args;
+mod authenticator;
 mod banner;
 mod descriptors;
-mod guard;
 mod http;
 mod links;
 mod listener;
@@ -33,7 +33,7 @@ use crate::settings::Global;
 use crate::settings::Settings;
 use crate::signals::Signals;
 pub(crate) use args::ServeArgs;
-use guard::Guard;
+use authenticator::Guard;
 use pending_listener::PendingListener;
 use running::Running;
 pub(crate) use runtime::prepare as prepare_thread;

@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
-use super::guard::Guard;
+use super::authenticator::Guard;
 use crate::output::Failure;
 
 /// Handles the signal from now on, if there are files to reread; otherwise it ends the process, as by default.

@@ -8,8 +8,8 @@ use kv_server::grpc::{Grpc, ServerInfo};
 use kv_server::metrics::LinkEvents;
 
 use super::args::ServeArgs;
+use super::authenticator::Guard;
 use super::banner::Banner;
-use super::guard::Guard;
 use super::maintenance::{self, Closer};
 use super::offers::Offers;
 use super::pending_listener::PendingListener;

@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
 
 use super::args::ServeArgs;
-use super::guard::Guard;
+use super::authenticator::Guard;
 use super::{port_owner, reload};
 use crate::output::Failure;
 
