@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
 use crate::call::{Begin, Call, Commit, Delete, Fetch, List, Part, Put, Stat, part};
-use crate::core::Core;
+use crate::core::ClientCore;
 use crate::driver::{Driver, QueuedRequest, Shared, Submit};
 use crate::error::{Error, Kind};
 use crate::handle::HandleId;
@@ -53,7 +53,7 @@ impl AsyncClient {
     /// clone.
     pub async fn connect(settings: Settings) -> Result<Self, Error> {
         let deadline = settings.deadline;
-        let core = tokio::task::spawn_blocking(move || Core::connect(settings)).await;
+        let core = tokio::task::spawn_blocking(move || ClientCore::connect(settings)).await;
         let core = core.map_err(|error| {
             Error::new(Kind::Other, "connect to the store: the task was cancelled").because(error)
         })??;

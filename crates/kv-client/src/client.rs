@@ -9,7 +9,7 @@ use kv_proto::wire::{Limits, Request};
 
 use crate::answers::Answers;
 use crate::call::{Call, Delete, Fetch, List, Part, Put, Stat, part};
-use crate::core::Core;
+use crate::core::ClientCore;
 use crate::drop_queue::DropQueue;
 use crate::error::{Error, Kind};
 use crate::hint::Hint;
@@ -30,7 +30,7 @@ use crate::value::{Facts, Value};
 /// A call that only reads is repeated when the connection is lost. A write is sent again only to a store that knows whether
 /// it was done; otherwise it fails with [`Kind::Unknown`].
 pub struct Client {
-    pub(crate) core: Core,
+    pub(crate) core: ClientCore,
     /// Pending requests and their outcomes.
     answers: Answers,
     /// Pending calls and buffers that users of the client have dropped.
@@ -41,7 +41,7 @@ pub struct Client {
 impl Client {
     /// Connects to the first store that answers.
     pub fn connect(settings: Settings) -> Result<Self, Error> {
-        let core = Core::connect(settings)?;
+        let core = ClientCore::connect(settings)?;
         let (answers, dropped) = (Answers::default(), Arc::default());
         Ok(Client { core, answers, dropped, hint: Hint::default() })
     }
@@ -371,7 +371,7 @@ impl Client {
     pub(crate) fn begin_by(
         &mut self,
         deadline: &mut Deadline,
-        mut submit: impl FnMut(&mut Core, Token) -> Result<(), Error>,
+        mut submit: impl FnMut(&mut ClientCore, Token) -> Result<(), Error>,
     ) -> Result<Token, Error> {
         self.release_dropped();
         let token = self.answers.expect();

@@ -21,7 +21,7 @@ use crate::settings::Settings;
 use crate::token::Token;
 
 /// The common part of both clients, which differ in how they wait.
-pub(crate) struct Core {
+pub(crate) struct ClientCore {
     settings: Settings,
     endpoint: Endpoint,
     receive_buffer: Arc<ReceiveBuffer>,
@@ -44,7 +44,7 @@ pub(crate) struct Core {
     lost: Option<Error>,
 }
 
-impl Core {
+impl ClientCore {
     /// Registers the receive buffer, and connects to the first store that answers.
     pub(crate) fn connect(settings: Settings) -> Result<Self, Error> {
         settings.check()?;
@@ -61,7 +61,7 @@ impl Core {
             endpoint.register(&memory, rights).map_err(failed("register the receive buffer"))?;
         let receive_buffer = ReceiveBuffer::new(region);
         let deadline = Instant::now() + settings.deadline;
-        let mut core = Core {
+        let mut core = ClientCore {
             settings,
             endpoint,
             receive_buffer,

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::core::Core;
+use crate::core::ClientCore;
 use crate::error::{Error, Kind};
 use crate::in_flight::Outcome;
 use crate::retry::Pauses;
@@ -26,7 +26,7 @@ pub(crate) struct QueuedRequest {
     pub(crate) outcome: oneshot::Sender<Result<Outcome, Error>>,
 }
 
-pub(crate) type Submit = Box<dyn FnMut(&mut Core, Token) -> Result<(), Error> + Send>;
+pub(crate) type Submit = Box<dyn FnMut(&mut ClientCore, Token) -> Result<(), Error> + Send>;
 
 /// State that the task shares with callers.
 pub(crate) struct Shared {
@@ -45,7 +45,7 @@ struct State {
 }
 
 impl State {
-    fn of(core: &Core) -> Self {
+    fn of(core: &ClientCore) -> Self {
         State {
             report: core.report(),
             limits: core.limits().copied(),
@@ -79,13 +79,13 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn update(&self, core: &Core) {
+    fn update(&self, core: &ClientCore) {
         *self.state() = State::of(core);
     }
 }
 
 pub(crate) struct Driver {
-    core: Core,
+    core: ClientCore,
     requests: mpsc::Receiver<QueuedRequest>,
     /// The callers that wait for an answer.
     callers: HashMap<Token, oneshot::Sender<Result<Outcome, Error>>>,
@@ -103,7 +103,10 @@ enum End {
 }
 
 impl Driver {
-    pub(crate) fn new(core: Core, requests: mpsc::Receiver<QueuedRequest>) -> (Self, Arc<Shared>) {
+    pub(crate) fn new(
+        core: ClientCore,
+        requests: mpsc::Receiver<QueuedRequest>,
+    ) -> (Self, Arc<Shared>) {
         let shared = Arc::new(Shared {
             receive_buffer: core.receive_buffer().len(),
             state: Mutex::new(State::of(&core)),

@@ -3,7 +3,7 @@
 use kv_proto::limits::MAX_KEY_BYTES;
 use kv_proto::wire::{Place, Request, Source};
 
-use crate::core::Core;
+use crate::core::ClientCore;
 use crate::error::{Error, Kind};
 use crate::handle::HandleId;
 use crate::options::PutOptions;
@@ -79,7 +79,7 @@ impl<'s> Subject<'s> {
     }
 }
 
-impl Core {
+impl ClientCore {
     /// Submits one step of a call.
     #[inline]
     pub(crate) fn submit_step(

@@ -66,20 +66,20 @@ pub(crate) type Handler = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// The last events, and the number of events of each kind.
 #[derive(Default)]
-pub(in crate::link) struct Journal {
+pub(in crate::link) struct EventLog {
     handler: Option<Handler>,
     last: VecDeque<Event>,
     counts: [u64; EventKind::ALL.len()],
-    /// Whether there are events since [`Journal::mark_published`].
+    /// Whether there are events since [`EventLog::mark_published`].
     has_new_events: bool,
 }
 
-impl Journal {
+impl EventLog {
     pub(in crate::link) fn set_handler(&mut self, handler: Handler) {
         self.handler = Some(handler);
     }
 
-    /// Whether there are events since [`Journal::mark_published`].
+    /// Whether there are events since [`EventLog::mark_published`].
     #[inline]
     pub(in crate::link) fn has_new_events(&self) -> bool {
         self.has_new_events

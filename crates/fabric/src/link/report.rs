@@ -150,7 +150,7 @@ fn explain(core: &Core, info: &LinkInfo) -> Explanation {
     let state = match (core.ended(), active) {
         (Some(_), _) => ENDED,
         (None, Some(_)) => "up",
-        (None, None) if core.journal().count(EventKind::RailUp) > 0 => "stranded",
+        (None, None) if core.event_log().count(EventKind::RailUp) > 0 => "stranded",
         (None, None) => "connecting",
     };
     let why = match (core.ended(), active) {
@@ -171,8 +171,8 @@ fn explain(core: &Core, info: &LinkInfo) -> Explanation {
         why,
         rails: rails.map(|(at, rail)| rail_report(core, info, at as u8, rail)).collect(),
         left_out: info.left_out.clone(),
-        counts: EventKind::ALL.map(|what| (what.name(), core.journal().count(what))).into(),
-        events: core.journal().last().cloned().collect(),
+        counts: EventKind::ALL.map(|what| (what.name(), core.event_log().count(what))).into(),
+        events: core.event_log().last().cloned().collect(),
     }
 }
 

@@ -25,7 +25,7 @@ use crate::region::{Rights, Slice};
 use crate::registration::ofi::Mr;
 use crate::stats::Stats;
 
-pub(super) struct Core {
+pub(super) struct OfiCore {
     pub(super) sends: Sends,
     pub(super) slots: Slots,
     pub(super) inbox: Inbox,
@@ -77,7 +77,7 @@ impl From<Failure> for LaneEnd {
     }
 }
 
-impl Core {
+impl OfiCore {
     pub(super) fn new(
         token: u64,
         sends: Sends,
@@ -86,7 +86,7 @@ impl Core {
         granted: GrantedRegions,
         config: &Config,
     ) -> Self {
-        Core {
+        OfiCore {
             token,
             sends,
             slots,

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::core::{Core, LaneEnd};
+use super::core::{LaneEnd, OfiCore};
 use super::deferred_close::{DeferredClose, EndpointResources};
 use super::domain::Shared;
 use super::endpoint::Endpoint;
@@ -26,7 +26,7 @@ pub(super) struct OfiLane {
     caps: Caps,
     /// `None` once the lane has ended: then the peer can no longer access our memory. Dropped before the resources it uses.
     endpoint: Option<Endpoint>,
-    core: Core,
+    core: OfiCore,
     wait_fd: WaitFd,
     peer_process: Option<PeerProcess>,
     /// Closes the endpoint together with the peer's, if it cannot be closed before.
@@ -39,7 +39,7 @@ impl OfiLane {
     pub(super) fn new(
         shared: Arc<Shared>,
         endpoint: Endpoint,
-        core: Core,
+        core: OfiCore,
         wait_fd: WaitFd,
         peer_process: Option<PeerProcess>,
         deferred_close: Option<DeferredClose>,

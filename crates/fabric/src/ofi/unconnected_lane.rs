@@ -8,7 +8,7 @@ use std::time::Duration;
 use rdma_sys::Errno;
 
 use super::av::Address;
-use super::core::Core;
+use super::core::OfiCore;
 use super::deferred_close::DeferredClose;
 use super::domain::Shared;
 use super::endpoint::Endpoint;
@@ -104,7 +104,7 @@ impl UnconnectedLane for UnconnectedOfiLane {
         // Short messages are copied. So is everything if the peer might read it after the endpoint was closed.
         let payload = if limits.emulates_rma { limits.payload as usize } else { MAX_COPIED_BYTES };
         let out = Outgoing::new(&shared.device, window(facts), payload, peer.token)?;
-        let core = Core::new(
+        let core = OfiCore::new(
             ours.token,
             Sends::new(limits, out, RendezvousBuffers::new(shared.device.clone())),
             slots,

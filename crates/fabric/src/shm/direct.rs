@@ -10,9 +10,9 @@ use crate::remote::{Reach, Target, Window};
 use crate::segment::control_block::GrantId;
 use crate::segment::mapping::PeerMapping;
 
-/// The result of an attempt. Small, so that it is returned in registers.
+/// The result of a direct operation. Small, so that it is returned in registers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attempt {
+pub(super) enum DirectResult {
     Placed,
     /// An atomic operation; the old value is returned with it.
     Old,
@@ -23,24 +23,24 @@ pub(super) enum Attempt {
 
 /// Tries an operation by loads and stores, or by the kernel.
 #[inline]
-pub(super) fn direct(work: &Work, connection: &Connection) -> (Attempt, u64) {
-    let Some(target) = work.target() else { return (Attempt::UseEngine, 0) };
+pub(super) fn direct(work: &Work, connection: &Connection) -> (DirectResult, u64) {
+    let Some(target) = work.target() else { return (DirectResult::UseEngine, 0) };
     match target.window.reach() {
         Reach::Mapped(mapping) => {
             // The owner waits for the end of the access before it releases the memory; see `Revoker`.
             connection.control_block.start_access(mapping.grant());
             let done = match mapping.is_granted() {
                 true => mapped(work, target, mapping),
-                false => (Attempt::Failed(not_granted(connection)), 0),
+                false => (DirectResult::Failed(not_granted(connection)), 0),
             };
             connection.control_block.end_access();
             done
         }
         Reach::Process { address, key } => {
-            let attempt = by_kernel(work, target, *address, *key, connection);
-            (attempt.unwrap_or(Attempt::UseEngine), 0)
+            let result = by_kernel(work, target, *address, *key, connection);
+            (result.unwrap_or(DirectResult::UseEngine), 0)
         }
-        _ => (Attempt::UseEngine, 0),
+        _ => (DirectResult::UseEngine, 0),
     }
 }
 
@@ -96,9 +96,9 @@ pub(super) fn write_mapped(
 }
 
 #[inline]
-fn mapped(work: &Work, target: &Target, mapping: &PeerMapping) -> (Attempt, u64) {
+fn mapped(work: &Work, target: &Target, mapping: &PeerMapping) -> (DirectResult, u64) {
     if !permitted(work, target) {
-        return (Attempt::Failed(Failure::Access), 0);
+        return (DirectResult::Failed(Failure::Access), 0);
     }
     let at = target.offset as usize;
     match work {
@@ -107,18 +107,18 @@ fn mapped(work: &Work, target: &Target, mapping: &PeerMapping) -> (Attempt, u64)
         Work::FetchAdd { old, add, .. } => {
             let before = mapping.number(at).fetch_add(*add, Ordering::AcqRel);
             old.region().memory().store(old.offset(), before);
-            return (Attempt::Old, before);
+            return (DirectResult::Old, before);
         }
         Work::CompareSwap { old, expect, new, .. } => {
             let word = mapping.number(at);
             let swapped = word.compare_exchange(*expect, *new, Ordering::AcqRel, Ordering::Acquire);
             let before = swapped.unwrap_or_else(|actual| actual);
             old.region().memory().store(old.offset(), before);
-            return (Attempt::Old, before);
+            return (DirectResult::Old, before);
         }
         Work::Send { .. } | Work::Receive { .. } => {}
     }
-    (Attempt::Placed, 0)
+    (DirectResult::Placed, 0)
 }
 
 /// Why a grant is not valid.
@@ -147,7 +147,7 @@ fn by_kernel(
     address: u64,
     key: u128,
     connection: &Connection,
-) -> Option<Attempt> {
+) -> Option<DirectResult> {
     let (slices, direction) = match work {
         Work::Write { from, imm: None, .. } => (from.as_slice(), Direction::Write),
         Work::Read { into, .. } => (into.as_slice(), Direction::Read),
@@ -155,7 +155,7 @@ fn by_kernel(
     };
     let process = connection.process.as_ref().filter(|_| work.total() >= MIN_KERNEL_COPY_BYTES)?;
     if !permitted(work, target) {
-        return Some(Attempt::Failed(Failure::Access));
+        return Some(DirectResult::Failed(Failure::Access));
     }
     let grant = GrantId::of(key)?;
     connection.control_block.start_access(grant);
@@ -164,8 +164,8 @@ fn by_kernel(
     let copied = granted.then(|| process.copy(slices, address, direction));
     connection.control_block.end_access();
     match copied {
-        None => Some(Attempt::Failed(not_granted(connection))),
-        Some(Ok(())) => Some(Attempt::Placed),
+        None => Some(DirectResult::Failed(not_granted(connection))),
+        Some(Ok(())) => Some(DirectResult::Placed),
         Some(Err(_)) => None,
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::event::epoll;
 
-use super::direct::{Attempt, direct, read_mapped, write_mapped};
+use super::direct::{DirectResult, direct, read_mapped, write_mapped};
 use super::peer_socket::{PeerSocket, ReceivedGrant};
 use super::process::Process;
 use super::revoker::Revoker;
@@ -93,28 +93,28 @@ impl ShmLane {
 
     /// Executes an operation synchronously, if loads and stores or the kernel can access the peer's memory.
     #[inline]
-    fn attempt(&mut self, work: &Work) -> (Attempt, u64) {
+    fn result(&mut self, work: &Work) -> (DirectResult, u64) {
         if let Err(failure) = self.caps.allow(work, self.id) {
-            return (Attempt::Failed(failure), 0);
+            return (DirectResult::Failed(failure), 0);
         }
         let mapped = work.target().is_some_and(|target| {
             matches!(target.window.reach(), Reach::Mapped(_) | Reach::Process { .. })
         });
         if !mapped || self.engine.core.dead().is_some() {
-            return (Attempt::UseEngine, 0);
+            return (DirectResult::UseEngine, 0);
         }
         let with_imm = matches!(work, Work::Write { imm: Some(_), .. });
         let clock = if with_imm { None } else { self.engine.core.start_clock() };
-        let (attempt, old) = direct(work, &self.connection);
-        if let Attempt::Failed(failure) = attempt {
+        let (result, old) = direct(work, &self.connection);
+        if let DirectResult::Failed(failure) = result {
             self.refused(failure);
         } else if with_imm {
             // The immediate data follows through the ring.
-            return (Attempt::UseEngine, 0);
+            return (DirectResult::UseEngine, 0);
         } else if let Some(started) = clock {
             self.engine.core.stats.add_latency(started.elapsed());
         }
-        (attempt, old)
+        (result, old)
     }
 
     /// Like with a device, a forbidden access ends the lane at both ends.
@@ -259,13 +259,13 @@ impl Lane for ShmLane {
             ops.front().filter(|op| self.engine.core.has_capacity(op, &self.caps))
         {
             // The bytes first, so that the peer does not wait for anything else.
-            let (attempt, old) = self.attempt(&front.work);
+            let (result, old) = self.result(&front.work);
             let Some(op) = ops.pop_front() else { break };
-            match attempt {
-                Attempt::Placed => self.engine.core.complete(op, Ok(Done::Placed)),
-                Attempt::Old => self.engine.core.complete(op, Ok(Done::Old(old))),
-                Attempt::Failed(failure) => self.engine.core.complete(op, Err(failure)),
-                Attempt::UseEngine => self.engine.start(op),
+            match result {
+                DirectResult::Placed => self.engine.core.complete(op, Ok(Done::Placed)),
+                DirectResult::Old => self.engine.core.complete(op, Ok(Done::Old(old))),
+                DirectResult::Failed(failure) => self.engine.core.complete(op, Err(failure)),
+                DirectResult::UseEngine => self.engine.start(op),
             }
         }
         if !self.engine.is_idle() {

@@ -2,7 +2,7 @@
 
 use super::datagram::Datagram;
 use super::mr::is_registered;
-use super::rail::Rail;
+use super::open_port::OpenPort;
 use crate::lane::Caps;
 use crate::op::Work;
 use crate::region::Slice;
@@ -13,7 +13,7 @@ pub(super) struct Admission<'a> {
     /// The lane's id.
     pub(super) lane: u64,
     pub(super) caps: &'a Caps,
-    pub(super) rail: &'a Rail,
+    pub(super) open_port: &'a OpenPort,
     pub(super) datagram: Option<&'a Datagram>,
     /// Whether both devices support atomics.
     pub(super) atomics: bool,
@@ -41,7 +41,7 @@ impl Admission<'_> {
     /// Whether the memory is registered with the lane's device.
     #[inline]
     fn is_ours(&self, slice: &Slice) -> bool {
-        is_registered(slice.region(), &self.rail.pd)
+        is_registered(slice.region(), &self.open_port.pd)
     }
 
     /// Whether this lane imported the window.

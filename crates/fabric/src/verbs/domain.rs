@@ -17,7 +17,7 @@ use super::context::Context;
 use super::device::QueryError;
 use super::events::EventCounts;
 use super::mr::{self, is_registered};
-use super::rail::Rail;
+use super::open_port::OpenPort;
 use super::survey::list;
 use super::unconnected_lane::UnconnectedVerbsLane;
 use crate::error::{Error, Kind};
@@ -31,7 +31,7 @@ use crate::setup::{Fabric, Side, UnconnectedLane};
 /// An open device: a [`Fabric`].
 #[derive(Debug)]
 pub struct Domain {
-    rail: Arc<Rail>,
+    open_port: Arc<OpenPort>,
     /// Registrations by the memory's id; allocations are not intercepted.
     registered: Mutex<HashMap<(u64, Rights), Weak<Mr>>>,
 }
@@ -59,33 +59,33 @@ impl Domain {
         })?;
         let pd = Pd::new(Arc::new(context))
             .map_err(|errno| Error::new(Kind::System, call(), errno, "check the kernel log"))?;
-        let rail = Rail::new(Arc::new(pd), choice, config)?;
-        Ok(Domain { rail: Arc::new(rail), registered: Mutex::default() })
+        let open_port = OpenPort::new(Arc::new(pd), choice, config)?;
+        Ok(Domain { open_port: Arc::new(open_port), registered: Mutex::default() })
     }
 
     /// The settings that it was opened with.
     pub fn config(&self) -> &Config {
-        &self.rail.config
+        &self.open_port.config
     }
 
     /// Counts of the device's events since it was opened.
     pub fn event_counts(&self) -> EventCounts {
-        self.rail.events.read();
-        self.rail.events.event_counts()
+        self.open_port.events.read();
+        self.open_port.events.event_counts()
     }
 
     /// Why the device is permanently unusable for this domain: it has failed, or was removed. `None` if it is not.
     /// Drop the domain and its lanes, and open another when the device is back. Each call queries the kernel; once a
     /// second is often enough.
     pub fn is_broken(&self) -> Option<String> {
-        self.rail.broken()
+        self.open_port.broken()
     }
 
     /// Why lanes of this domain cannot be opened now: it is broken, its port is not active, or its GID has changed.
     /// Unless it is broken, this may be temporary; a
     /// port that gets another address needs another domain. Each call queries the device.
     pub fn port_problem(&self) -> Option<String> {
-        self.rail.problem()
+        self.open_port.problem()
     }
 
     /// Registers all of `memory`. Calls with the same memory and rights share one registration.
@@ -101,7 +101,7 @@ impl Domain {
         if let Some(mr) = registered.get(&key).and_then(Weak::upgrade) {
             return Ok(mr);
         }
-        let Rail { pd, choice, .. } = &*self.rail;
+        let OpenPort { pd, choice, .. } = &*self.open_port;
         let mr = Arc::new(mr::register(&choice.device, pd.clone(), memory, rights)?);
         // Removes registrations that have ended.
         registered.retain(|_, mr| mr.strong_count() > 0);
@@ -118,12 +118,12 @@ impl Fabric for Domain {
     /// A region can be attached to at most 16 domains at a time. Once the domain and all its lanes are dropped, its
     /// regions are detached: they do not keep the device open.
     fn attach(&self, region: &Region) -> Result<(), Error> {
-        let pd = &self.rail.pd;
+        let pd = &self.open_port.pd;
         if is_registered(region, pd) {
             return Ok(());
         }
         let refused = |kind, why: &str, fix: &str| {
-            let call = format!("attach a region to {}", self.rail.choice.device);
+            let call = format!("attach a region to {}", self.open_port.choice.device);
             Error::new(kind, call, why, fix)
         };
         let Registration::Shared(keys) = region.registration() else {
@@ -134,20 +134,20 @@ impl Fabric for Domain {
             let why = format!("it is already attached to {} domains", Registrations::MAX);
             return Err(refused(Kind::Full, &why, "detach it from domains that are not used"));
         }
-        self.rail.attached.add(region);
+        self.open_port.attached.add(region);
         Ok(())
     }
 
     fn detach(&self, region: &Region) {
         if let Registration::Shared(keys) = region.registration() {
-            keys.verbs.remove(self.rail.pd.number());
-            self.rail.attached.remove(region);
+            keys.verbs.remove(self.open_port.pd.number());
+            self.open_port.attached.remove(region);
         }
     }
 
     /// Both sides are the same.
     fn prepare_lane(&self, _side: Side) -> Result<Box<dyn UnconnectedLane>, Error> {
-        Ok(Box::new(UnconnectedVerbsLane::new(self.rail.clone())?))
+        Ok(Box::new(UnconnectedVerbsLane::new(self.open_port.clone())?))
     }
 }
 

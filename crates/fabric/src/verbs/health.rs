@@ -1,10 +1,10 @@
-//! Whether a rail is usable now, or can become usable again: queries the device and reads its events.
+//! Whether an open port is usable now, or can become usable again: queries the device and reads its events.
 
 use super::gid::{Gid, GidEntry};
+use super::open_port::OpenPort;
 use super::port::{Port, PortState};
-use super::rail::Rail;
 
-impl Rail {
+impl OpenPort {
     /// Why this open device has failed permanently, or `None`.
     pub(super) fn broken(&self) -> Option<String> {
         self.events.read();

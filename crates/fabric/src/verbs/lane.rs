@@ -13,9 +13,9 @@ use super::cq::Cq;
 use super::datagram::{Datagram, GRH_BYTES};
 use super::events::FailureSignal;
 use super::mr::rkey;
+use super::open_port::OpenPort;
 use super::outcome::{receive_result, send_result};
 use super::qp::Qp;
-use super::rail::Rail;
 use super::receives::{Receives, receive_number};
 use super::request::RequestLimits;
 use super::sends::Sends;
@@ -33,7 +33,7 @@ pub(super) struct VerbsLane {
     id: u64,
     caps: Caps,
     stats: Arc<Stats>,
-    rail: Arc<Rail>,
+    open_port: Arc<OpenPort>,
     sends: Sends,
     receives: Receives,
     datagram: Option<Datagram>,
@@ -58,16 +58,16 @@ pub(super) struct VerbsLane {
 
 impl VerbsLane {
     pub(super) fn new(
-        rail: Arc<Rail>,
+        open_port: Arc<OpenPort>,
         cq: Arc<Cq>,
         qp: Qp,
         datagram: Option<Datagram>,
         max_message: u32,
         atomics: bool,
     ) -> Result<Self, Error> {
-        let sizes = &rail.sizes;
-        let caps = caps(&rail, &qp, datagram.as_ref(), max_message);
-        let domain = rail.pd.number();
+        let sizes = &open_port.sizes;
+        let caps = caps(&open_port, &qp, datagram.as_ref(), max_message);
+        let domain = open_port.pd.number();
         let limits = RequestLimits {
             domain,
             depth: sizes.send_wr,
@@ -76,11 +76,12 @@ impl VerbsLane {
             read_sge: sizes.read_sge,
             inline: qp.inline(),
         };
-        let failure_signal = rail.events.failure_signal(qp.number(), &cq);
+        let failure_signal = open_port.events.failure_signal(qp.number(), &cq);
         let failure_signal =
-            failure_signal.map_err(|errno| rail.error("create a failure signal", errno))?;
-        let wait_fd = WaitFd::new(&[cq.fd(), rail.events.fd(), failure_signal.fd()]);
-        let wait_fd = wait_fd.map_err(|errno| rail.error("create an epoll descriptor", errno))?;
+            failure_signal.map_err(|errno| open_port.error("create a failure signal", errno))?;
+        let wait_fd = WaitFd::new(&[cq.fd(), open_port.events.fd(), failure_signal.fd()]);
+        let wait_fd =
+            wait_fd.map_err(|errno| open_port.error("create an epoll descriptor", errno))?;
         Ok(VerbsLane {
             id: next_lane_id(),
             caps,
@@ -89,8 +90,8 @@ impl VerbsLane {
             receives: Receives::new(
                 domain,
                 sizes.recv_wr,
-                rail.shared.clone(),
-                rail.grh_buffer.clone(),
+                open_port.shared.clone(),
+                open_port.grh_buffer.clone(),
             ),
             datagram,
             qp: Some(qp),
@@ -103,7 +104,7 @@ impl VerbsLane {
             fetched: 0,
             empty_polls: 0,
             atomics,
-            rail,
+            open_port,
         })
     }
 
@@ -112,7 +113,7 @@ impl VerbsLane {
         Admission {
             lane: self.id,
             caps: &self.caps,
-            rail: &self.rail,
+            open_port: &self.open_port,
             datagram: self.datagram.as_ref(),
             atomics: self.atomics,
         }
@@ -219,7 +220,7 @@ impl VerbsLane {
         let mut length = wc.byte_len as usize;
         if let Some(datagram) = &self.datagram {
             if result.is_ok() && !datagram.sent(wc) {
-                self.rail.events.count_unknown_peer();
+                self.open_port.events.count_unknown_peer();
                 return self.receives.repost(number);
             }
             length = length.saturating_sub(GRH_BYTES as usize);
@@ -234,7 +235,7 @@ impl VerbsLane {
     /// not always reported, on soft-RoCE rarely. If the port is down, that is the cause.
     #[cold]
     fn cause_of_flush(&self) -> Failure {
-        match self.rail.pd.context().port(self.rail.choice.port) {
+        match self.open_port.pd.context().port(self.open_port.choice.port) {
             Ok(port) if port.state == IBV_PORT_ACTIVE => Failure::Flushed,
             _ => Failure::PeerGone,
         }
@@ -277,14 +278,14 @@ impl VerbsLane {
 
     /// Reads the device's events, for all its lanes.
     fn read_events(&mut self) {
-        self.rail.events.read();
+        self.open_port.events.read();
         if self.failure_signal.is_raised() {
             self.end(Failure::Local);
             self.failure_signal.clear();
         }
-        if self.rail.events.broken() {
+        if self.open_port.events.broken() {
             // These descriptors stay readable after the device was removed, and would prevent sleeping.
-            self.wait_fd.remove(self.rail.events.fd());
+            self.wait_fd.remove(self.open_port.events.fd());
             self.wait_fd.remove(self.cq.fd());
         }
     }
@@ -300,7 +301,7 @@ impl Lane for VerbsLane {
     }
 
     fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
-        let key = rkey(region, &self.rail.pd).ok_or_else(|| {
+        let key = rkey(region, &self.open_port.pd).ok_or_else(|| {
             let why = "it is not registered with this lane's device";
             let fix = "register the memory with the lane's fabric, or attach the region to it";
             misuse("grant a region", why, fix)
@@ -340,7 +341,7 @@ impl Lane for VerbsLane {
         {
             self.empty_polls = 0;
             // A caller that only polls, and never sleeps, must notice a failed device too.
-            self.rail.events.read();
+            self.open_port.events.read();
         }
         // Completions freed slots for the rest of a long operation; datagrams of unknown peers consumed receives.
         self.sends.resume(self.datagram.as_ref());
@@ -400,7 +401,7 @@ impl Drop for VerbsLane {
     }
 }
 
-fn caps(rail: &Rail, qp: &Qp, datagram: Option<&Datagram>, max_message: u32) -> Caps {
+fn caps(open_port: &OpenPort, qp: &Qp, datagram: Option<&Datagram>, max_message: u32) -> Caps {
     Caps {
         lane: "verbs",
         datagram: datagram.is_some(),
@@ -408,13 +409,13 @@ fn caps(rail: &Rail, qp: &Qp, datagram: Option<&Datagram>, max_message: u32) -> 
         // writes, but a completion never precedes them.
         ordered: datagram.is_none(),
         max_message: datagram.map_or(max_message as usize, Datagram::max_message),
-        max_pieces: rail.sizes.pieces as usize,
-        depth: rail.sizes.send_wr as usize,
-        receives: rail.sizes.recv_wr as usize,
+        max_pieces: open_port.sizes.pieces as usize,
+        depth: open_port.sizes.send_wr as usize,
+        receives: open_port.sizes.recv_wr as usize,
         inline: qp.inline() as usize,
         peer_must_poll: false,
         borrowed: BorrowedPath::Direct,
-        spins: !rail.config.use_event_channel,
+        spins: !open_port.config.use_event_channel,
         wakes_by_timer: false,
         rdma: true,
     }

@@ -21,7 +21,7 @@ use crate::memory::{Memory, Pages};
 use crate::region::Rights;
 use crate::registration::verbs::Mr;
 
-pub(super) struct Rail {
+pub(super) struct OpenPort {
     pub(super) pd: Arc<Pd>,
     pub(super) choice: Choice,
     pub(super) gid_index: u8,
@@ -39,7 +39,7 @@ pub(super) struct Rail {
     vectors: AtomicU32,
 }
 
-impl Rail {
+impl OpenPort {
     pub(super) fn new(pd: Arc<Pd>, choice: &Choice, config: Config) -> Result<Self, Error> {
         let context = pd.context().clone();
         let device = context.attributes().map_err(|errno| failed(choice, "query", errno))?;
@@ -58,7 +58,7 @@ impl Rail {
         let grh_buffer =
             (config.qp_type == QpType::Ud).then(|| grh_buffer(&pd, choice)).transpose()?;
         let events = Events::new(context).map_err(|errno| failed(choice, "read events", errno))?;
-        Ok(Rail {
+        Ok(OpenPort {
             attached: AttachedRegions::new(pd.number(), |keys, domain| keys.verbs.remove(domain)),
             pd,
             choice: choice.clone(),
@@ -92,9 +92,12 @@ impl Rail {
     }
 }
 
-impl fmt::Debug for Rail {
+impl fmt::Debug for OpenPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rail").field("choice", &self.choice).field("config", &self.config).finish()
+        f.debug_struct("OpenPort")
+            .field("choice", &self.choice)
+            .field("config", &self.config)
+            .finish()
     }
 }
 

@@ -16,8 +16,8 @@ use super::gid::Gid;
 use super::gid::allowed;
 use super::lane::VerbsLane;
 use super::offer::Offer;
+use super::open_port::OpenPort;
 use super::qp::Qp;
-use super::rail::Rail;
 use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::lane::Lane;
@@ -27,21 +27,21 @@ pub(super) struct UnconnectedVerbsLane {
     // Dropped in this order: the queue pair first.
     qp: Qp,
     cq: Arc<Cq>,
-    rail: Arc<Rail>,
+    open_port: Arc<OpenPort>,
     ours: Offer,
 }
 
 impl UnconnectedVerbsLane {
-    pub(super) fn new(rail: Arc<Rail>) -> Result<Self, Error> {
-        let sizes = &rail.sizes;
+    pub(super) fn new(open_port: Arc<OpenPort>) -> Result<Self, Error> {
+        let sizes = &open_port.sizes;
         let entries = sizes.send_wr + sizes.recv_wr;
-        let cq = Cq::new(rail.pd.context().clone(), entries, rail.next_vector());
-        let cq = Arc::new(cq.map_err(|errno| rail.error("create a completion queue", errno))?);
-        let srq = rail.shared.as_ref().map(|shared| shared.srq().clone());
-        let qp = Qp::new(rail.pd.clone(), cq.clone(), srq, rail.config.qp_type, sizes);
-        let qp = qp.map_err(|errno| rail.error("create a queue pair", errno))?;
-        let ours = offer(&rail, qp.number())?;
-        Ok(UnconnectedVerbsLane { rail, cq, qp, ours })
+        let cq = Cq::new(open_port.pd.context().clone(), entries, open_port.next_vector());
+        let cq = Arc::new(cq.map_err(|errno| open_port.error("create a completion queue", errno))?);
+        let srq = open_port.shared.as_ref().map(|shared| shared.srq().clone());
+        let qp = Qp::new(open_port.pd.clone(), cq.clone(), srq, open_port.config.qp_type, sizes);
+        let qp = qp.map_err(|errno| open_port.error("create a queue pair", errno))?;
+        let ours = offer(&open_port, qp.number())?;
+        Ok(UnconnectedVerbsLane { open_port, cq, qp, ours })
     }
 
     /// RESET → INIT → RTR → RTS.
@@ -53,7 +53,7 @@ impl UnconnectedVerbsLane {
         ] {
             let moved = self.qp.modify(attr, mask);
             moved.map_err(|errno| {
-                self.rail.error(&format!("move the queue pair to {state}"), errno)
+                self.open_port.error(&format!("move the queue pair to {state}"), errno)
             })?;
         }
         Ok(())
@@ -67,22 +67,22 @@ impl UnconnectedLane for UnconnectedVerbsLane {
 
     fn connect(self: Box<Self>, offer: &[u8], _limit: Duration) -> Result<Box<dyn Lane>, Error> {
         let peer = Offer::from_bytes(offer)?;
-        if !allowed(&peer.gid, &self.rail.config.allowed_gids) {
-            let call = format!("connect over {}", self.rail.choice.device);
+        if !allowed(&peer.gid, &self.open_port.config.allowed_gids) {
+            let call = format!("connect over {}", self.open_port.choice.device);
             let why = format!("the peer's GID {} is not allowed", peer.gid);
             let fix = "add it to security.rdma.allowed_gids, if it should be allowed";
             return Err(Error::new(Kind::Denied, call, why, fix));
         }
         let route = Route {
-            config: &self.rail.config,
-            port: self.rail.choice.port,
-            gid_index: self.rail.gid_index,
-            max_initiated: at_most_255(self.rail.limits.max_qp_init_rd_atom),
+            config: &self.open_port.config,
+            port: self.open_port.choice.port,
+            gid_index: self.open_port.gid_index,
+            max_initiated: at_most_255(self.open_port.limits.max_qp_init_rd_atom),
             ours: self.ours,
             peer,
         };
         route.check().map_err(|why| {
-            let call = format!("connect over {} port {}", self.rail.choice.device, route.port);
+            let call = format!("connect over {} port {}", self.open_port.choice.device, route.port);
             Error::new(
                 Kind::Unsupported,
                 call,
@@ -93,39 +93,40 @@ impl UnconnectedLane for UnconnectedVerbsLane {
         self.bring_up(&route)?;
         let datagram = match self.ours.qp_type {
             QpType::Ud => {
-                let ah = Ah::new(self.rail.pd.clone(), route.address());
-                let ah = ah.map_err(|errno| self.rail.error("create an address handle", errno))?;
+                let ah = Ah::new(self.open_port.pd.clone(), route.address());
+                let ah =
+                    ah.map_err(|errno| self.open_port.error("create an address handle", errno))?;
                 Some(Datagram::new(ah, &peer, route.mtu()))
             }
             QpType::Rc | QpType::Dc => None,
         };
         let max_message = self.ours.max_message.min(peer.max_message);
-        let UnconnectedVerbsLane { rail, cq, qp, .. } = *self;
-        let atomics = rail.atomics && peer.atomics;
-        Ok(Box::new(VerbsLane::new(rail, cq, qp, datagram, max_message, atomics)?))
+        let UnconnectedVerbsLane { open_port, cq, qp, .. } = *self;
+        let atomics = open_port.atomics && peer.atomics;
+        Ok(Box::new(VerbsLane::new(open_port, cq, qp, datagram, max_message, atomics)?))
     }
 }
 
-fn offer(rail: &Rail, qpn: u32) -> Result<Offer, Error> {
+fn offer(open_port: &OpenPort, qpn: u32) -> Result<Offer, Error> {
     // Random, so that an unknown peer cannot guess them.
     let random = random()?;
     let (psn, qkey) = (random as u32, (random >> 32) as u32);
     // The subnet manager may have assigned another LID since the port was opened.
-    let port = rail.pd.context().port(rail.choice.port);
-    let lid = port.map_or(rail.port.lid, |port| port.lid);
+    let port = open_port.pd.context().port(open_port.choice.port);
+    let lid = port.map_or(open_port.port.lid, |port| port.lid);
     Ok(Offer {
-        qp_type: rail.config.qp_type,
-        link_layer: rail.port.link_layer,
-        mtu: mtu_code(rail.choice.mtu),
-        rd_atomic: at_most_255(rail.limits.max_qp_rd_atom),
-        atomics: rail.atomics,
+        qp_type: open_port.config.qp_type,
+        link_layer: open_port.port.link_layer,
+        mtu: mtu_code(open_port.choice.mtu),
+        rd_atomic: at_most_255(open_port.limits.max_qp_rd_atom),
+        atomics: open_port.atomics,
         lid,
         qpn,
         psn: psn & 0xff_ffff,
         // The highest bit is reserved for the kernel's keys.
-        qkey: if rail.config.qp_type == QpType::Ud { qkey & 0x7fff_ffff } else { 0 },
-        max_message: rail.max_message(),
-        gid: rail.choice.gid.as_ref().map_or(Gid([0; 16]), |entry| entry.gid),
+        qkey: if open_port.config.qp_type == QpType::Ud { qkey & 0x7fff_ffff } else { 0 },
+        max_message: open_port.max_message(),
+        gid: open_port.choice.gid.as_ref().map_or(Gid([0; 16]), |entry| entry.gid),
     })
 }
 

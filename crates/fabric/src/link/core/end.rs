@@ -69,7 +69,7 @@ impl Core {
         self.ended = Some(LinkEnd { failure, why: why.to_owned() });
         self.completions.stats().set_ended(failure);
         self.rails.close(self.now);
-        self.journal.record(self.now, what, String::new(), why);
+        self.event_log.record(self.now, what, String::new(), why);
     }
 
     /// Completes all operations of an ended link, once all lanes are drained.

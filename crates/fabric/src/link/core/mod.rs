@@ -26,7 +26,7 @@ use std::time::Duration;
 use self::completion_queue::CompletionQueue;
 use self::control_connection::ControlConnection;
 use super::config::Config;
-use super::event::{Handler, Journal};
+use super::event::{EventLog, Handler};
 use super::messages::Messages;
 use super::operations::Operations;
 use super::protocol::control::Plan;
@@ -53,7 +53,7 @@ pub(crate) struct Core {
     completions: CompletionQueue,
     ended: Option<LinkEnd>,
     now: Duration,
-    journal: Journal,
+    event_log: EventLog,
 }
 
 /// Why a link ended.
@@ -94,7 +94,7 @@ impl Core {
             completions: CompletionQueue::new(),
             ended: None,
             now,
-            journal: Journal::default(),
+            event_log: EventLog::default(),
             config,
         }
     }
@@ -211,12 +211,12 @@ impl Core {
         self.ended.as_ref()
     }
 
-    pub(super) fn journal(&self) -> &Journal {
-        &self.journal
+    pub(super) fn event_log(&self) -> &EventLog {
+        &self.event_log
     }
 
     pub(super) fn set_event_handler(&mut self, handler: Handler) {
-        self.journal.set_handler(handler);
+        self.event_log.set_handler(handler);
     }
 
     /// Why no rail is up.
@@ -253,12 +253,12 @@ impl Core {
 
     #[inline]
     pub(super) fn has_new_events(&self) -> bool {
-        self.journal.has_new_events()
+        self.event_log.has_new_events()
     }
 
     /// Marks all events as published.
     pub(super) fn mark_published(&mut self) {
-        self.journal.mark_published();
+        self.event_log.mark_published();
     }
 }
 
@@ -276,7 +276,7 @@ impl Core {
         }
         let _ = writeln!(text, "  {}", self.operations.describe());
         let _ = writeln!(text, "  {}", self.messages.describe());
-        for event in self.journal.last() {
+        for event in self.event_log.last() {
             let _ =
                 writeln!(text, "  {:.4} {:?} {} {}", event.at, event.what, event.rail, event.why);
         }

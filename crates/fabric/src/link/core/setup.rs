@@ -119,9 +119,9 @@ impl Core {
     /// Records that a rail came up or failed. If that changed the rails in use, these may reach regions that others did not.
     pub(super) fn record_change(&mut self, change: RailChange, why: &str) {
         let RailChange { what, rail, in_use } = change;
-        self.journal.record(self.now, what, rail, why);
+        self.event_log.record(self.now, what, rail, why);
         if let Some(names) = in_use {
-            self.journal.record(self.now, EventKind::Switch, names, why);
+            self.event_log.record(self.now, EventKind::Switch, names, why);
             self.operations.retry_keyless();
         }
     }

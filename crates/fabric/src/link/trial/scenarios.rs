@@ -66,7 +66,7 @@ fn the_pause_of_a_flapping_rail_grows() {
         // It was alive eighteen times.
         let core = &run.sim.cores[0];
         let ups = |rail: &str| {
-            let events = core.journal().last();
+            let events = core.event_log().last();
             events.filter(|event| event.what == EventKind::RailUp && event.rail == rail).count()
         };
         assert!((2..12).contains(&ups("r0")), "{}", core.describe());

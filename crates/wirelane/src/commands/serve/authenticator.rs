@@ -15,7 +15,7 @@ use crate::output::Failure;
 use access::files::tls_file::Paths;
 use access::files::token;
 
-pub(super) struct Guard {
+pub(super) struct Authenticator {
     access: Arc<Access>,
     security: Security,
     tls: Option<Listeners<Arc<Tls>>>,
@@ -29,7 +29,7 @@ struct Listeners<T> {
     http: T,
 }
 
-impl Guard {
+impl Authenticator {
     /// Reads the tokens and certificates, and adds their keys to the keyring of links.
     pub(super) fn new(
         args: &SecurityArgs,
@@ -50,7 +50,7 @@ impl Guard {
         }
         let tls =
             tls.map(|Listeners { grpc, http }| Listeners { grpc: grpc.into(), http: http.into() });
-        Ok(Guard { access, security, tls, key })
+        Ok(Authenticator { access, security, tls, key })
     }
 
     pub(super) fn access(&self) -> &Arc<Access> {

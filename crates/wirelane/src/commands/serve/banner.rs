@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use kv_server::Engine;
 use kv_store::WhenFull;
 
-use super::authenticator::Guard;
+use super::authenticator::Authenticator;
 use super::offers::Offers;
 use crate::arguments::size;
 use crate::commands::version::VERSION;
@@ -29,7 +29,7 @@ impl Banner {
         engine: &Engine,
         when_full: WhenFull,
         prefault: bool,
-        guard: &Guard,
+        authenticator: &Authenticator,
         offers: &Offers,
     ) -> Self {
         let pool = engine.pool();
@@ -49,8 +49,8 @@ impl Banner {
             WhenFull::Evict => "evicts values not read recently when full",
             WhenFull::Refuse => "refuses new values when full",
         };
-        let (access, client_options) = guard.banner();
-        let scheme = if guard.http_tls().is_some() { "https" } else { "http" };
+        let (access, client_options) = authenticator.banner();
+        let scheme = if authenticator.http_tls().is_some() { "https" } else { "http" };
         let pool =
             format!("{} in pages of {pages}, {allocation}; {full}", size::format(pool.len()));
         Banner { durability, pool, transports: offers.line(), access, client_options, scheme }

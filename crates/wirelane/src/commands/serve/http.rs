@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use access::Refused;
 use access::tls::{ClientCertificate, Tls};
 
-use super::authenticator::Guard;
+use super::authenticator::Authenticator;
 use super::status::Status;
 use web::{Head, PLAIN, Reply, Stream, routing_error, text};
 
@@ -19,30 +19,30 @@ use web::{Head, PLAIN, Reply, Stream, routing_error, text};
 pub(super) struct Site {
     status: Arc<Status>,
     /// `None`: /metrics only, without authentication.
-    guard: Option<Arc<Guard>>,
+    authenticator: Option<Arc<Authenticator>>,
     tls: Option<Arc<Tls>>,
 }
 
 impl Site {
     /// All pages, for authenticated clients.
-    pub(super) fn all(status: Arc<Status>, guard: Arc<Guard>) -> Self {
-        Site { status, tls: guard.http_tls(), guard: Some(guard) }
+    pub(super) fn all(status: Arc<Status>, authenticator: Arc<Authenticator>) -> Self {
+        Site { status, tls: authenticator.http_tls(), authenticator: Some(authenticator) }
     }
 
     /// Metrics only, without authentication.
     pub(super) fn metrics(status: Arc<Status>) -> Self {
-        Site { status, guard: None, tls: None }
+        Site { status, authenticator: None, tls: None }
     }
 
     fn paths(&self) -> &'static [&'static str] {
-        if self.guard.is_some() { &PATHS } else { &[METRICS] }
+        if self.authenticator.is_some() { &PATHS } else { &[METRICS] }
     }
 
     /// Whether the client may read this page; health needs no authentication.
     fn admit(&self, head: &Head, certificate: Option<&ClientCertificate>) -> Result<(), Refused> {
-        match &self.guard {
-            Some(guard) if GUARDED.contains(&head.uri.path()) => {
-                guard.admit(&head.headers, certificate)
+        match &self.authenticator {
+            Some(authenticator) if PROTECTED.contains(&head.uri.path()) => {
+                authenticator.admit(&head.headers, certificate)
             }
             _ => Ok(()),
         }
@@ -53,10 +53,10 @@ impl web::Site for Site {
     type ConnectionInfo = Option<Arc<ClientCertificate>>;
 
     async fn begin(&self, stream: TcpStream) -> io::Result<(Stream, Self::ConnectionInfo)> {
-        let (Some(tls), Some(guard)) = (&self.tls, &self.guard) else {
+        let (Some(tls), Some(authenticator)) = (&self.tls, &self.authenticator) else {
             return Ok((Stream::Plain(stream), None));
         };
-        let (stream, certificate) = tls.accept(stream, guard.access()).await?;
+        let (stream, certificate) = tls.accept(stream, authenticator.access()).await?;
         Ok((Stream::Tls(Box::new(stream)), certificate))
     }
 
@@ -117,4 +117,4 @@ const METRICS: &str = "/metrics";
 const STATUS: &str = "/api/v1/transport/status";
 const PATHS: [&str; 4] = [HEALTH, READY, METRICS, STATUS];
 /// Pages with information on the store and its clients.
-const GUARDED: [&str; 2] = [METRICS, STATUS];
+const PROTECTED: [&str; 2] = [METRICS, STATUS];

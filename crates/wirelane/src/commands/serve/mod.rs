@@ -33,7 +33,7 @@ use crate::settings::Global;
 use crate::settings::Settings;
 use crate::signals::Signals;
 pub(crate) use args::ServeArgs;
-use authenticator::Guard;
+use authenticator::Authenticator;
 use pending_listener::PendingListener;
 use running::Running;
 pub(crate) use runtime::prepare as prepare_thread;
@@ -45,12 +45,12 @@ pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
     let settings = Settings::load(global)?.settings;
     let security = args.security(&settings)?;
     let links = args.links(global, &settings, &security)?;
-    let guard = Guard::new(&args.security, security, &links)?;
+    let authenticator = Authenticator::new(&args.security, security, &links)?;
     let log = logging::start_in_background(global, &settings)
         .map_err(|error| Failure::failed(format!("start a thread for the log: {error}")))?;
     let runtime = runtime::start()
         .map_err(|error| Failure::failed(format!("start the event loop: {error}")))?;
-    let served = runtime.block_on(serve(global, args, settings, links, Arc::new(guard)));
+    let served = runtime.block_on(serve(global, args, settings, links, Arc::new(authenticator)));
     log.flush();
     // A thread may still wait for a device that does not answer, or for the dynamic linker because of it; an
     // ordinary exit would wait for the linker too.
@@ -63,14 +63,14 @@ async fn serve(
     args: &ServeArgs,
     settings: Settings,
     links: link::Settings,
-    guard: Arc<Guard>,
+    authenticator: Arc<Authenticator>,
 ) -> Result<(), Failure> {
     // Before the first line is printed: a signal sent in response to it must be handled.
     let mut signals = Signals::new()?;
     Signals::ignore_file_size_limit()?;
     descriptors::raise(args.max_clients);
-    let sockets = Sockets::open(args, &guard).await?;
-    let server = Server::new(global, args, settings, links, guard)?;
+    let sockets = Sockets::open(args, &authenticator).await?;
+    let server = Server::new(global, args, settings, links, authenticator)?;
     let mut opening = PendingListener::start(&server, args.listen.0);
     tokio::select! {
         opened = opening.wait() => opened?,

@@ -40,15 +40,15 @@ impl Running {
         sockets: Sockets,
         opening: PendingListener,
     ) -> Self {
-        let Server { status, guard, grpc, closer, .. } = server;
+        let Server { status, authenticator, grpc, closer, .. } = server;
         let Sockets { http, metrics, hangup } = sockets;
         let (sender, phase) = watch::channel(Phase::Serving);
         let (drained, calls) = oneshot::channel();
         if let Some(metrics) = metrics {
             tokio::spawn(web::serve(metrics, Site::metrics(status.clone()), phase.clone()));
         }
-        tokio::spawn(reload::serve(hangup, guard.clone(), phase.clone()));
-        let site = Site::all(status.clone(), guard);
+        tokio::spawn(reload::serve(hangup, authenticator.clone(), phase.clone()));
+        let site = Site::all(status.clone(), authenticator);
         let last = [
             tokio::spawn(web::serve(http, site, phase.clone())),
             tokio::spawn(grpc.serve(phase.clone(), drained)),

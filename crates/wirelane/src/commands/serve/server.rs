@@ -8,7 +8,7 @@ use kv_server::grpc::{Grpc, ServerInfo};
 use kv_server::metrics::LinkEvents;
 
 use super::args::ServeArgs;
-use super::authenticator::Guard;
+use super::authenticator::Authenticator;
 use super::banner::Banner;
 use super::maintenance::{self, Closer};
 use super::offers::Offers;
@@ -21,7 +21,7 @@ use crate::settings::{Global, Settings};
 
 pub(super) struct Server {
     pub(super) status: Arc<Status>,
-    pub(super) guard: Arc<Guard>,
+    pub(super) authenticator: Arc<Authenticator>,
     pub(super) grpc: Grpc,
     /// If there is a disk.
     pub(super) closer: Option<Closer>,
@@ -35,15 +35,15 @@ impl Server {
         args: &ServeArgs,
         settings: Settings,
         mut links: link::Settings,
-        guard: Arc<Guard>,
+        authenticator: Arc<Authenticator>,
     ) -> Result<Self, Failure> {
         let store = args.store()?;
-        let engine = Engine::with_access(&store, guard.access().clone())?;
+        let engine = Engine::with_access(&store, authenticator.access().clone())?;
         let closer = Closer::start(&engine)
             .map_err(|error| Failure::failed(format!("start a thread for the disk: {error}")))?;
         let (events, offers) = (LinkEvents::of(&mut links), Offers::of(&links));
-        let banner = Banner::new(&engine, store.when_full, args.prefault, &guard, &offers);
-        let grpc = grpc(&engine, &offers).with_tls(guard.grpc_tls());
+        let banner = Banner::new(&engine, store.when_full, args.prefault, &authenticator, &offers);
+        let grpc = grpc(&engine, &offers).with_tls(authenticator.grpc_tls());
         let status = Arc::new(Status::new(Parts {
             global: global.clone(),
             settings,
@@ -57,7 +57,7 @@ impl Server {
             offers,
             events,
         }));
-        Ok(Server { status, guard, grpc, closer, banner })
+        Ok(Server { status, authenticator, grpc, closer, banner })
     }
 
     /// Prints the banner and warnings.
@@ -72,7 +72,7 @@ impl Server {
         let metrics = sockets.metrics.as_ref().and_then(|metrics| metrics.local_addr().ok());
         self.banner.print(links, http, metrics, opening.listener().is_some());
         let encrypts = self.status.parts.settings.tcp_encrypt;
-        self.guard.warn(args.listen.0, args.http.0, encrypts);
+        self.authenticator.warn(args.listen.0, args.http.0, encrypts);
         if args.prefault {
             maintenance::prefault(self.status.engine());
         }

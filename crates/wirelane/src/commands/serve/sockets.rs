@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
 
 use super::args::ServeArgs;
-use super::authenticator::Guard;
+use super::authenticator::Authenticator;
 use super::{port_owner, reload};
 use crate::output::Failure;
 
@@ -21,8 +21,11 @@ pub(super) struct Sockets {
 }
 
 impl Sockets {
-    pub(super) async fn open(args: &ServeArgs, guard: &Guard) -> Result<Self, Failure> {
-        let hangup = reload::listen(guard)?;
+    pub(super) async fn open(
+        args: &ServeArgs,
+        authenticator: &Authenticator,
+    ) -> Result<Self, Failure> {
+        let hangup = reload::listen(authenticator)?;
         let http = bind(args.http.0, "--http").await?;
         let metrics = match &args.metrics {
             Some(address) => Some(bind(address.0, "--metrics").await?),
