@@ -73,7 +73,7 @@ fn capture(bytes: &[u8]) {
         }
         let link_type = parser.header().map_or(0, |header| header.link_type);
         for packet in &packets {
-            let _ = PacketKind::of(link_type, &packet.bytes);
+            let _ = PacketKind::new(link_type, &packet.bytes);
         }
         Ok(packets)
     };

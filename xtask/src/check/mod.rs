@@ -81,8 +81,15 @@ fn lock_files() -> Result<(), Failure> {
 }
 
 fn lints() -> Result<(), Failure> {
-    let arguments = ["clippy", "--quiet", "--workspace", "--all-targets", "--all-features"];
-    shell::run(shell::cargo(&arguments).args(["--", "-D", "warnings"]))
+    let lint = |arguments: &[&str]| {
+        let mut cargo = shell::cargo(&["clippy", "--quiet"]);
+        shell::run(cargo.args(arguments).args(["--", "-D", "warnings"]))
+    };
+    lint(&["--workspace", "--all-targets", "--all-features"])?;
+    // It is outside the workspace, and otherwise compiled only when it runs.
+    let target = shell::target();
+    let target = target.to_string_lossy();
+    lint(&["--locked", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", &target])
 }
 
 fn documentation() -> Result<(), Failure> {
