@@ -92,7 +92,8 @@ impl ListedDevice<'_> {
         // SAFETY: the device is alive as long as the list it borrows; only its owner closes the
         // context.
         let context = unsafe { self.list.verbs.ibv_open_device(self.device.as_ptr()) }?;
-        Ok(Context { verbs: self.list.verbs.clone(), context, sysfs_path: self.sysfs_path() })
+        let sysfs_path = Some(self.sysfs_path()).filter(|path| path.exists());
+        Ok(Context { verbs: self.list.verbs.clone(), context, sysfs_path })
     }
 }
 
@@ -100,8 +101,8 @@ impl ListedDevice<'_> {
 pub(super) struct Context {
     verbs: Arc<Verbs>,
     context: NonNull<ibv_context>,
-    /// Its entry in sysfs.
-    sysfs_path: PathBuf,
+    /// Its entry in sysfs; `None` if there was none when it was opened, as in a container without it.
+    sysfs_path: Option<PathBuf>,
 }
 
 // SAFETY: libibverbs' contexts may be used from any thread, and from several concurrently.
@@ -121,7 +122,7 @@ impl Context {
     /// Whether the device still exists. On removal the kernel first deletes its sysfs entry, then some
     /// drivers wait until it is closed; no other device gets the entry before that.
     pub(super) fn is_listed(&self) -> bool {
-        self.sysfs_path.exists()
+        self.sysfs_path.as_ref().is_none_or(|path| path.exists())
     }
 
     /// The descriptor for asynchronous events.

@@ -10,6 +10,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use rdma_sys::Errno;
 use rdma_sys::consts::*;
@@ -47,8 +48,14 @@ pub(super) struct Events {
     broken: AtomicBool,
     /// The device or the shared receive queue has failed.
     failed: AtomicBool,
+    opened: Instant,
+    /// When it was last checked that the device exists, in milliseconds after `opened`.
+    checked: AtomicU64,
     signals: Mutex<Vec<Weak<FailureSignal>>>,
 }
+
+/// Between two checks whether the device still exists: a system call each, beside messages.
+const EXISTENCE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The indexes of the counters.
 #[derive(Clone, Copy)]
@@ -71,7 +78,8 @@ impl Events {
         nonblocking(context.async_fd())?;
         let counts = [const { AtomicU64::new(0) }; EventKind::COUNT];
         let [broken, failed] = [const { AtomicBool::new(false) }; 2];
-        Ok(Events { context, counts, broken, failed, signals: Mutex::default() })
+        let (opened, checked) = (Instant::now(), AtomicU64::new(0));
+        Ok(Events { context, counts, broken, failed, opened, checked, signals: Mutex::default() })
     }
 
     /// Becomes readable when there is an event.
@@ -135,9 +143,23 @@ impl Events {
             match unsafe { verbs.ibv_get_async_event(self.context.as_ptr(), &mut event) } {
                 Ok(_) => self.handle(&mut event),
                 Err(Errno(EINTR)) => {}
-                Err(Errno(EAGAIN)) => return,
+                Err(Errno(EAGAIN)) => return self.check_existence(),
                 Err(_) => return self.lose_device(),
             }
+        }
+    }
+
+    /// Some drivers, soft-RoCE for one, report no event when their device is removed while it is in
+    /// use: its lanes would wait forever for messages.
+    fn check_existence(&self) {
+        let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let last = self.checked.load(Ordering::Relaxed);
+        if now.saturating_sub(last) < EXISTENCE_CHECK_INTERVAL.as_millis() as u64 {
+            return;
+        }
+        self.checked.store(now, Ordering::Relaxed);
+        if !self.context.is_listed() {
+            self.lose_device();
         }
     }
 

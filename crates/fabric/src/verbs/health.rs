@@ -9,8 +9,8 @@ impl OpenPort {
     pub(super) fn broken(&self) -> Option<String> {
         self.events.read();
         let why = match self.pd.context().is_listed() {
-            _ if self.events.failed() => "has failed or was removed (fatal device event)",
             false => "was removed from this machine",
+            true if self.events.failed() => "has failed (fatal device event)",
             true => return None,
         };
         Some(format!("{} {why}", self.choice.device))
