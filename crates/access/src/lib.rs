@@ -1,17 +1,17 @@
 //! Authentication and authorization, the same for every protocol.
 //!
-//! A caller is authenticated once, when it connects, and gets a [`Pass`], which is checked for every request; an unrestricted pass
-//! costs one branch there. This crate opens no connection: the program supplies the [`Holder`]s, protocols supply
-//! identities, tokens or names of certificates.
+//! A caller is authenticated once, when it connects, and gets its [`Permissions`], which are checked for every request; unrestricted ones
+//! cost one branch there. This crate opens no connection: the program supplies the [`Identity`]s, protocols supply
+//! names of identities, tokens or names of certificates.
 //!
 //! Start at [`Access`]. [`files`] reads keys, tokens and certificates, [`passwords`] compares names and passwords. A [`Scope`]
 //! limits the keys and operations, `rate` the requests per second; a [`Refused`] is the reason of a denial.
 
 pub mod files;
 mod header;
-mod holder;
-mod pass;
+mod identity;
 pub mod passwords;
+mod permissions;
 mod phase;
 mod rate;
 mod refused;
@@ -27,20 +27,20 @@ use std::time::{Duration, Instant};
 use fabric::Error;
 use fabric::session::Keyring;
 
-pub use holder::{Holder, Proof};
-pub use pass::Pass;
+pub use identity::{Credential, Identity};
+pub use permissions::Permissions;
 pub use phase::Phase;
 pub use refused::{Refusals, Refused};
 pub use scope::Scope;
 
 use header::Authorization;
-use pass::RulesVersion;
+use permissions::RulesVersion;
 use rate::Bucket;
 
 /// All identities that may use a store.
 #[derive(Debug)]
 pub struct Access {
-    /// Finds the holder of a token. Shared with the listener, so that links accept the same tokens.
+    /// Finds the identity of a token. Shared with the listener, so that links accept the same tokens.
     keyring: Keyring,
     rules: Mutex<Rules>,
     /// Incremented each time the rules are replaced.
@@ -62,18 +62,18 @@ pub struct VerifiedCertificate<'c> {
 
 #[derive(Debug, Default)]
 struct Rules {
-    holders: HashMap<String, Arc<Holder>>,
+    identities: HashMap<String, Arc<Identity>>,
     any_certificate: bool,
     /// Identifies the set of trusted CAs.
     authority: u64,
 }
 
 impl Access {
-    /// Grants access to `holders`, each limited to `rate` requests a second. Their keys replace those of the keyring.
+    /// Grants access to `identities`, each limited to `rate` requests a second. Their keys replace those of the keyring.
     /// `any_certificate`: every valid certificate also gives access to everything.
     pub fn new(
         keyring: Keyring,
-        holders: Vec<Holder>,
+        identities: Vec<Identity>,
         any_certificate: bool,
         rate: Option<NonZeroU32>,
     ) -> Result<Arc<Self>, Error> {
@@ -87,26 +87,27 @@ impl Access {
             refusals: Refusals::default(),
         };
         access.lock().any_certificate = any_certificate;
-        access.replace(holders)?;
+        access.replace(identities)?;
         Ok(Arc::new(access))
     }
 
     /// Without authentication: every caller may do everything.
     pub fn open() -> Arc<Self> {
-        let access = Access::new(Keyring::new(), vec![Holder::anonymous()], false, None);
+        let access = Access::new(Keyring::new(), vec![Identity::anonymous()], false, None);
         access.expect("no key can be invalid")
     }
 
-    /// Replaces all holders, or none of them on an error. A caller whose scope or key has changed is disconnected at its next
+    /// Replaces all identities, or none of them on an error. A caller whose scope or key has changed is disconnected at its next
     /// request or review, and may connect again.
-    pub fn replace(&self, holders: Vec<Holder>) -> Result<(), Error> {
-        let keys = holders.iter().filter_map(|holder| holder.proof.key().cloned()).collect();
-        let named = |holder: Holder| (holder.name.clone(), Arc::new(holder));
+    pub fn replace(&self, identities: Vec<Identity>) -> Result<(), Error> {
+        let keys =
+            identities.iter().filter_map(|identity| identity.credential.key().cloned()).collect();
+        let named = |identity: Identity| (identity.name.clone(), Arc::new(identity));
         let mut rules = self.lock();
         // Before the keys, so that a ticket requested under the old rules is recognised as such: see `ticket`.
         self.generation.fetch_add(1, Relaxed);
         self.keyring.replace(keys)?;
-        rules.holders = holders.into_iter().map(named).collect();
+        rules.identities = identities.into_iter().map(named).collect();
         Ok(())
     }
 
@@ -126,49 +127,49 @@ impl Access {
         self.generation.load(Relaxed)
     }
 
-    /// A pass for an identity that is authenticated already (by the handshake of a link) or anonymous.
-    pub fn admit(self: &Arc<Self>, identity: &str) -> Option<Pass> {
+    /// The permissions of an identity that is authenticated already (by the handshake of a link) or anonymous.
+    pub fn admit(self: &Arc<Self>, name: &str) -> Option<Permissions> {
         let rules = self.lock();
-        let holder = match rules.holders.get(identity) {
-            Some(holder) => holder.clone(),
-            None if rules.any_certificate && identity != Holder::ANONYMOUS => {
-                Arc::new(Holder::certified(identity, Scope::everything()))
+        let identity = match rules.identities.get(name) {
+            Some(identity) => identity.clone(),
+            None if rules.any_certificate && name != Identity::ANONYMOUS => {
+                Arc::new(Identity::certified(name, Scope::everything()))
             }
             None => return None,
         };
         let version =
             RulesVersion { generation: self.generation.load(Relaxed), authority: rules.authority };
         drop(rules);
-        Some(Pass::new(self.clone(), holder, self.bucket(identity), version))
+        Some(Permissions::new(self.clone(), identity, self.bucket(name), version))
     }
 
-    /// A pass for the peer of a link, if no key or ticket was revoked since its handshake (`revocations`, from
-    /// [`Keyring::revocations`]): otherwise a peer with an old key could wait and pass for the holder of the new one.
-    pub fn admit_link(self: &Arc<Self>, identity: &str, revocations: u64) -> Option<Pass> {
-        let pass = self.admit(identity)?;
-        let needs_none = pass.holder().proof == Proof::Nothing;
-        (needs_none || self.keyring.revocations() == revocations).then_some(pass)
+    /// The permissions of the peer of a link, if no key or ticket was revoked since its handshake (`revocations`, from
+    /// [`Keyring::revocations`]): otherwise a peer with an old key could wait and be taken for the owner of the new one.
+    pub fn admit_link(self: &Arc<Self>, name: &str, revocations: u64) -> Option<Permissions> {
+        let permissions = self.admit(name)?;
+        let needs_none = permissions.identity().credential == Credential::Nothing;
+        (needs_none || self.keyring.revocations() == revocations).then_some(permissions)
     }
 
-    /// A pass for a caller by gRPC or HTTP: by its certificate, by the token in its header `authorization`, or
+    /// The permissions of a caller by gRPC or HTTP: by its certificate, by the token in its header `authorization`, or
     /// anonymous where that is allowed. Refusals are counted by reason.
     pub fn authenticate(
         self: &Arc<Self>,
         certificate: Option<VerifiedCertificate<'_>>,
         header: Option<&[u8]>,
-    ) -> Result<Pass, Refused> {
+    ) -> Result<Permissions, Refused> {
         let by_header = header
             .map(|header| Authorization::parse(header).and_then(|header| self.by_token(&header)));
-        let pass = match (by_header, certificate) {
-            (Some(Some(pass)), _) => Ok(pass),
+        let permissions = match (by_header, certificate) {
+            (Some(Some(permissions)), _) => Ok(permissions),
             // Where anonymous callers are admitted, a wrong token does no harm.
-            (Some(None), _) => self.admit(Holder::ANONYMOUS).ok_or(Refused::WrongToken),
+            (Some(None), _) => self.admit(Identity::ANONYMOUS).ok_or(Refused::WrongToken),
             (None, Some(certificate)) => {
                 self.by_certificate(certificate).ok_or(Refused::WrongCertificate)
             }
-            (None, None) => self.admit(Holder::ANONYMOUS).ok_or(Refused::NoCredentials),
+            (None, None) => self.admit(Identity::ANONYMOUS).ok_or(Refused::NoCredentials),
         };
-        pass.inspect_err(|refused| self.refusals.count(*refused))
+        permissions.inspect_err(|refused| self.refusals.count(*refused))
     }
 
     /// Counts of refusals, by reason.
@@ -181,28 +182,30 @@ impl Access {
         &self.keyring
     }
 
-    /// Looks the token up twice: a token that was replaced before `admit` must not get the pass of the new one.
-    /// A later replacement makes the pass stale.
-    fn by_token(self: &Arc<Self>, header: &Authorization) -> Option<Pass> {
-        let name = self.keyring.holder(&header.token)?;
+    /// Looks the token up twice: a token that was replaced before `admit` must not get the permissions of the new one.
+    /// A later replacement makes them stale.
+    fn by_token(self: &Arc<Self>, header: &Authorization) -> Option<Permissions> {
+        let name = self.keyring.name_of(&header.token)?;
         let name_matches = header.name.as_ref().is_none_or(|given| *given == name);
-        let pass = name_matches.then(|| self.admit(&name)).flatten()?;
-        (self.keyring.holder(&header.token)? == name).then_some(pass)
+        let permissions = name_matches.then(|| self.admit(&name)).flatten()?;
+        (self.keyring.name_of(&header.token)? == name).then_some(permissions)
     }
 
-    /// A certificate never stands for a token's holder of the same name: a CA must not be able to impersonate it.
+    /// A certificate never stands for the identity of a token with the same name: a CA must not be able to impersonate it.
     /// And the certificate must have been verified against the CAs that are trusted now.
-    fn by_certificate(self: &Arc<Self>, certificate: VerifiedCertificate<'_>) -> Option<Pass> {
-        let pass = self.admit(certificate.name)?;
-        let is_certificate = pass.holder().proof == Proof::Certificate;
-        (is_certificate && pass.authority() == certificate.authority).then_some(pass)
+    fn by_certificate(
+        self: &Arc<Self>,
+        certificate: VerifiedCertificate<'_>,
+    ) -> Option<Permissions> {
+        let permissions = self.admit(certificate.name)?;
+        let is_certificate = permissions.identity().credential == Credential::Certificate;
+        (is_certificate && permissions.authority() == certificate.authority).then_some(permissions)
     }
 
-    fn bucket(&self, identity: &str) -> Option<Arc<Bucket>> {
+    fn bucket(&self, name: &str) -> Option<Arc<Bucket>> {
         let rate = self.rate?;
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let bucket =
-            buckets.entry(identity.to_owned()).or_insert_with(|| Arc::new(Bucket::new(rate)));
+        let bucket = buckets.entry(name.to_owned()).or_insert_with(|| Arc::new(Bucket::new(rate)));
         Some(bucket.clone())
     }
 
@@ -222,10 +225,10 @@ mod tests {
 
     use super::*;
 
-    fn token(name: &str, token: &str, scope: Scope) -> Holder {
-        Holder {
+    fn token(name: &str, token: &str, scope: Scope) -> Identity {
+        Identity {
             name: name.to_owned(),
-            proof: Proof::Key(Key::from_token(name, token).unwrap()),
+            credential: Credential::Key(Key::from_token(name, token).unwrap()),
             scope,
         }
     }
@@ -236,13 +239,15 @@ mod tests {
 
     fn bearer(access: &Arc<Access>, token: &str) -> Result<String, Refused> {
         let header = format!("Bearer {token}");
-        access.authenticate(None, Some(header.as_bytes())).map(|pass| pass.identity().to_owned())
+        access
+            .authenticate(None, Some(header.as_bytes()))
+            .map(|permissions| permissions.identity_name().to_owned())
     }
 
     #[test]
-    fn a_token_authenticates_its_holder_only() {
-        let holders = vec![token("ann", "wlt_ann", Scope::everything())];
-        let access = Access::new(Keyring::new(), holders, false, None).unwrap();
+    fn a_token_authenticates_its_identity_only() {
+        let identities = vec![token("ann", "wlt_ann", Scope::everything())];
+        let access = Access::new(Keyring::new(), identities, false, None).unwrap();
         assert_eq!(bearer(&access, "wlt_ann").as_deref(), Ok("ann"));
         assert_eq!(bearer(&access, "wlt_bob"), Err(Refused::WrongToken));
         assert_eq!(access.authenticate(None, None).err(), Some(Refused::NoCredentials));
@@ -266,8 +271,8 @@ mod tests {
     }
 
     #[test]
-    fn certificates_need_a_holder_or_any_certificate() {
-        let named = vec![Holder::certified("node1", Scope::new(false, b""))];
+    fn certificates_need_an_identity_or_any_certificate() {
+        let named = vec![Identity::certified("node1", Scope::new(false, b""))];
         let named = Access::new(Keyring::new(), named, false, None).unwrap();
         assert_eq!(
             named.authenticate(verified("node1", 0), None).unwrap().write(b"k"),
@@ -337,8 +342,8 @@ mod tests {
 
     #[test]
     fn all_sessions_of_an_identity_share_its_rate() {
-        let holders = vec![Holder::anonymous(), token("ann", "wlt_ann", Scope::everything())];
-        let access = Access::new(Keyring::new(), holders, false, NonZeroU32::new(3)).unwrap();
+        let identities = vec![Identity::anonymous(), token("ann", "wlt_ann", Scope::everything())];
+        let access = Access::new(Keyring::new(), identities, false, NonZeroU32::new(3)).unwrap();
         let [one, other] = [(); 2].map(|()| access.admit("ann").unwrap());
         assert!(!one.is_unrestricted());
         let checked = (0..4).map(|_| one.read(b"k").and(other.read(b"k")));

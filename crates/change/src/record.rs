@@ -76,7 +76,7 @@ pub struct Entry {
 #[serde(rename_all = "snake_case")]
 pub enum ChangeStatus {
     /// The target is in the wanted state.
-    InForce,
+    Active,
     /// The target is in its old state again, not by us.
     Undone,
     /// The target was changed since, to this.
@@ -84,7 +84,7 @@ pub enum ChangeStatus {
     /// Lost by a restart of the machine.
     Restarted,
     /// It was interrupted: it may be applied in part.
-    CutOff,
+    Interrupted,
     /// It was reverted.
     Reverted,
     /// It cannot be read.
@@ -129,9 +129,9 @@ impl Entry {
             now if !self.done
                 && now.fill_missing_from(before).is_partial_change(before, wanted) =>
             {
-                ChangeStatus::CutOff
+                ChangeStatus::Interrupted
             }
-            now if now.fill_missing_from(wanted).satisfies(wanted) => ChangeStatus::InForce,
+            now if now.fill_missing_from(wanted).satisfies(wanted) => ChangeStatus::Active,
             now => ChangeStatus::Changed(now),
         }
     }
@@ -152,7 +152,7 @@ pub struct History {
     /// The oldest first.
     pub entries: Vec<Entry>,
     /// Whether it ends in a partial line: a run was interrupted before the change of that line was started.
-    pub cut_off: bool,
+    pub truncated: bool,
     /// Length of its complete lines.
     #[serde(skip)]
     pub(super) complete_bytes: usize,
@@ -163,7 +163,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<History, Error> {
     let mut history = History::default();
     for (number, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
         if !line.ends_with(b"\n") {
-            history.cut_off = true;
+            history.truncated = true;
             break;
         }
         let read = serde_json::from_slice::<JournalLine>(line).map_err(|error| {
@@ -233,14 +233,14 @@ mod tests {
         let cut = format!("{first}{}", &second[..second.len() - 20]);
         let history = read(cut.as_bytes()).expect("readable");
         assert_eq!(
-            (history.entries.len(), history.cut_off, history.complete_bytes),
+            (history.entries.len(), history.truncated, history.complete_bytes),
             (1, true, first.len())
         );
         // Complete except for the newline: it may not have been on the disk, so its change was not started.
         let history = read(format!("{first}{}", second.trim_end()).as_bytes()).expect("readable");
-        assert_eq!((history.entries.len(), history.cut_off), (1, true));
+        assert_eq!((history.entries.len(), history.truncated), (1, true));
         let zeros = [first.as_bytes(), &[0; 40]].concat();
-        assert!(read(&zeros).expect("readable").cut_off);
+        assert!(read(&zeros).expect("readable").truncated);
     }
 
     #[test]

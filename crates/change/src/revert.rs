@@ -29,7 +29,7 @@ pub struct RevertReport {
 
 /// The outcome of reverting a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "fate", content = "why", rename_all = "snake_case")]
+#[serde(tag = "outcome", content = "why", rename_all = "snake_case")]
 pub enum RevertOutcome {
     /// It was reverted; in a dry run, it would be.
     Reverted(String),

@@ -112,10 +112,7 @@ fn everything_is_as_it_was_after_revert() {
     let mode = |path| fs::metadata(tree.path(path)).expect("a file").permissions().mode() & 0o777;
     assert_eq!(mode("/etc/sysctl.d/90-wirelane.conf"), 0o640, "the mode is unchanged");
     assert_eq!((mode(LIMITS), mode("/var/lib/wirelane/changes")), (0o644, 0o600));
-    assert_eq!(
-        tree.statuses(),
-        [ChangeStatus::InForce, ChangeStatus::InForce, ChangeStatus::InForce]
-    );
+    assert_eq!(tree.statuses(), [ChangeStatus::Active, ChangeStatus::Active, ChangeStatus::Active]);
 
     let outcomes = tree.revert(Pick::Last, false);
     assert!(
@@ -222,7 +219,7 @@ fn two_runs_on_the_same_target_are_reverted_newest_first() {
     set("9000");
     assert_eq!(
         tree.statuses(),
-        [ChangeStatus::Changed(State::all("9000", 1)), ChangeStatus::InForce]
+        [ChangeStatus::Changed(State::all("9000", 1)), ChangeStatus::Active]
     );
     let dry_run = RevertMode::default().dry_run(true);
     let reports = revert(&tree.machine, &Pick::All, dry_run, 2).expect("a dry run");
@@ -250,11 +247,11 @@ fn an_interrupted_run_is_reverted() {
     let (folder, name) = LIMITS.rsplit_once('/').expect("a path");
     let half = tree.path(&format!("{folder}/.{name}.wirelane"));
     fs::rename(tree.path(LIMITS), half).expect("is there");
-    assert!(Journal::read(&tree.machine).expect("readable").cut_off);
-    assert_eq!(tree.statuses(), [ChangeStatus::InForce, ChangeStatus::Undone]);
+    assert!(Journal::read(&tree.machine).expect("readable").truncated);
+    assert_eq!(tree.statuses(), [ChangeStatus::Active, ChangeStatus::Undone]);
     tree.revert(Pick::Last, false);
     assert_eq!(tree.contents(), before, "the folders too");
-    assert!(!Journal::read(&tree.machine).expect("readable").cut_off, "repaired");
+    assert!(!Journal::read(&tree.machine).expect("readable").truncated, "repaired");
 }
 
 #[test]
@@ -269,7 +266,7 @@ fn a_partly_set_list_of_values_is_reported_as_interrupted() {
     let (journal, lines) = tree.journal();
     fs::write(&journal, lines[0].clone() + "\n").expect("a file");
     fs::write(tree.path(&paths[2]), "powersave\n").expect("a file");
-    assert_eq!(tree.statuses(), [ChangeStatus::CutOff]);
+    assert_eq!(tree.statuses(), [ChangeStatus::Interrupted]);
     tree.revert(Pick::All, false);
     assert!(paths.iter().all(|path| tree.text(path) == "powersave\n"));
 }
@@ -354,7 +351,7 @@ fn a_value_that_a_file_of_ours_set_again_after_a_restart_is_reverted() {
     let lines: Vec<String> =
         lines.iter().map(|line| line.replace("\"boot\":null", "\"boot\":\"earlier\"")).collect();
     fs::write(&journal, lines.join("\n") + "\n").expect("a file");
-    assert_eq!(tree.statuses(), [ChangeStatus::InForce]);
+    assert_eq!(tree.statuses(), [ChangeStatus::Active]);
     assert!(matches!(tree.revert(Pick::All, false)[..], [RevertOutcome::Reverted(_)]));
     assert_eq!(tree.text(MTU), "1500\n");
 }
@@ -367,7 +364,7 @@ fn a_missing_part_does_not_stop_the_others_from_being_reverted() {
     let change = Change::values(cpus.clone(), "performance");
     apply(&tree.machine, &plan([change]), "tune apply", 1).expect("applies");
     fs::remove_file(tree.path(&cpus[1])).expect("a file");
-    assert_eq!(tree.statuses(), [ChangeStatus::InForce]);
+    assert_eq!(tree.statuses(), [ChangeStatus::Active]);
     assert!(matches!(tree.revert(Pick::All, false)[..], [RevertOutcome::Reverted(_)]));
     assert_eq!([tree.text(&cpus[0]), tree.text(&cpus[2])], ["powersave\n", "powersave\n"]);
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Case, Finding, Report, Verdict};
+use super::{CheckInput, Finding, Report, Verdict};
 
 /// An item of the list.
 #[derive(Debug, Clone, Serialize)]
@@ -32,10 +32,10 @@ pub enum State {
 }
 
 /// Evaluates the list from a report of all checks.
-pub fn evaluate(case: &Case<'_>, report: &Report) -> Vec<Item> {
+pub fn evaluate(input: &CheckInput<'_>, report: &Report) -> Vec<Item> {
     let first = Item {
         title: "RDMA device present",
-        state: if case.node.devices.is_empty() { State::NotDone } else { State::Done },
+        state: if input.node.devices.is_empty() { State::NotDone } else { State::Done },
         because: report.devices.first().map(|name| match report.devices.len() {
             1 => name.clone(),
             many => format!("{name} and {} more", many - 1),

@@ -1,7 +1,7 @@
 //! Checks of a machine's fabric. Each finding has a verdict, the evidence that was read, the reason why it matters, and
 //! the exact fix.
 //!
-//! Each check is one file in `checks/` and one line in [`CHECKS`]. A check reads a [`Case`] and returns findings;
+//! Each check is one file in `checks/` and one line in [`CHECKS`]. A check reads a [`CheckInput`] and returns findings;
 //! none if it does not apply. There is no list of boards: the expected rate of a link follows from the link partner,
 //! the cable and other ports of the same model, or is unknown. What is common on healthy machines is at most a note.
 //!
@@ -16,11 +16,11 @@
 )]
 
 pub mod capture;
-mod case;
 pub mod checklist;
 mod checks;
 pub mod explain;
 mod finding;
+mod input;
 pub mod libfabric;
 pub mod limits;
 pub mod peer;
@@ -31,9 +31,9 @@ pub mod topo;
 pub mod verdict;
 pub mod watch;
 
-pub use case::{Case, Settings, gbps, is_roce};
 pub use checks::CHECKS;
 pub use finding::{Evidence, Finding, Verdict, one_line};
+pub use input::{CheckInput, Settings, gbps, is_roce};
 pub use libfabric::Libfabric;
 pub use report::{Counts, Report};
 
@@ -47,7 +47,7 @@ pub struct Check {
     /// Why it matters.
     pub why: &'static str,
     /// The function that makes the findings.
-    pub(crate) run: fn(&Case<'_>) -> Vec<Finding>,
+    pub(crate) run: fn(&CheckInput<'_>) -> Vec<Finding>,
 }
 
 /// The check with this name.
@@ -56,16 +56,16 @@ pub fn check(name: &str) -> Option<&'static Check> {
 }
 
 /// Runs these checks on a machine; if none is named, all that apply.
-pub fn run_checks(case: &Case<'_>, only: &[&Check]) -> Report {
+pub fn run_checks(input: &CheckInput<'_>, only: &[&Check]) -> Report {
     let chosen: Vec<&Check> = match only {
-        [] if case.node.devices.is_empty() => {
+        [] if input.node.devices.is_empty() => {
             CHECKS.iter().filter(|check| WITHOUT_DEVICES.contains(&check.name)).collect()
         }
         [] => CHECKS.iter().collect(),
         named => named.to_vec(),
     };
-    let findings = chosen.into_iter().flat_map(|check| check.findings(case)).collect();
-    Report::new(case, findings)
+    let findings = chosen.into_iter().flat_map(|check| check.findings(input)).collect();
+    Report::new(input, findings)
 }
 
 /// Checks that find the reason for a missing device.
@@ -73,9 +73,9 @@ const WITHOUT_DEVICES: [&str; 2] = ["modules", "libfabric"];
 
 impl Check {
     /// Runs the check. Findings that differ only in their subject are merged.
-    pub fn findings(&self, case: &Case<'_>) -> Vec<Finding> {
+    pub fn findings(&self, input: &CheckInput<'_>) -> Vec<Finding> {
         let mut findings: Vec<Finding> = Vec::new();
-        for mut finding in (self.run)(case) {
+        for mut finding in (self.run)(input) {
             finding.check = self.name;
             finding.why = self.why;
             match findings.iter_mut().find(|earlier| earlier.has_same_message(&finding)) {

@@ -4,7 +4,7 @@
 use node::answers::Ethtool;
 use node::{Device, LinkLayer, Port, Seen};
 
-use super::case::{Case, gbps, is_software, is_virtual, port_name};
+use super::input::{CheckInput, gbps, is_software, is_virtual, port_name};
 use super::{Evidence, Verdict};
 
 /// A rate in Mb/s and its source.
@@ -33,10 +33,10 @@ pub(crate) struct RateStatus {
 
 /// For monitoring. An expectation that is only worth a note is left out: that a card could do more than its link
 /// partner, or that a virtual function is slower than others, is permanently true on many machines.
-pub(crate) fn status(case: &Case<'_>, device: &Device, port: &Port) -> RateStatus {
-    let mbps = current(case, device, port).map(|rate| rate.mbps);
+pub(crate) fn status(input: &CheckInput<'_>, device: &Device, port: &Port) -> RateStatus {
+    let mbps = current(input, device, port).map(|rate| rate.mbps);
     let checked = mbps.filter(|_| port.is_active() && !is_software(device));
-    let expected = checked.and_then(|mbps| expected(case, device, port, mbps));
+    let expected = checked.and_then(|mbps| expected(input, device, port, mbps));
     let reliable = expected.filter(|expected| expected.verdict != Verdict::Note);
     RateStatus {
         netdev_mbps: is_imprecise(device, port).then_some(mbps),
@@ -45,15 +45,15 @@ pub(crate) fn status(case: &Case<'_>, device: &Device, port: &Port) -> RateStatu
 }
 
 /// The current rate of an active port.
-pub(crate) fn current(case: &Case<'_>, device: &Device, port: &Port) -> Option<KnownRate> {
+pub(crate) fn current(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<KnownRate> {
     if is_imprecise(device, port) {
-        return netdev_rate(case, port);
+        return netdev_rate(input, port);
     }
     let rate = port.rate.value()?;
     Some(KnownRate {
         mbps: rate.mbps,
         source: "the port".to_owned(),
-        evidence: case.port_file(device, port, "rate"),
+        evidence: input.port_file(device, port, "rate"),
     })
 }
 
@@ -64,8 +64,8 @@ fn is_imprecise(device: &Device, port: &Port) -> bool {
     mlx4 && ten && port.link_layer == Seen::Value(LinkLayer::Ethernet)
 }
 
-fn netdev_rate(case: &Case<'_>, port: &Port) -> Option<KnownRate> {
-    let netdev = case.netdev(port)?;
+fn netdev_rate(input: &CheckInput<'_>, port: &Port) -> Option<KnownRate> {
+    let netdev = input.netdev(port)?;
     let rate = |mbps: u32, file: String| KnownRate {
         mbps: u64::from(mbps),
         source: netdev.name.clone(),
@@ -74,26 +74,26 @@ fn netdev_rate(case: &Case<'_>, port: &Port) -> Option<KnownRate> {
     if let Some(mbps) = netdev.speed_mbps {
         return Some(rate(mbps, format!("/sys/class/net/{}/speed", netdev.name)));
     }
-    let mbps = ethtool(case, port)?.speed_mbps?;
+    let mbps = ethtool(input, port)?.speed_mbps?;
     Some(rate(mbps, format!("ethtool {}: speed", netdev.name)))
 }
 
 /// The rate the port should have, by the best evidence there is.
 pub(super) fn expected(
-    case: &Case<'_>,
+    input: &CheckInput<'_>,
     device: &Device,
     port: &Port,
     now_mbps: u64,
 ) -> Option<ExpectedRate> {
-    by_user(case)
-        .or_else(|| by_link_partner(case, port))
-        .or_else(|| by_cable(case, port))
-        .or_else(|| by_same_model(case, device, port, now_mbps))
-        .or_else(|| by_supported_modes(case, port))
+    by_user(input)
+        .or_else(|| by_link_partner(input, port))
+        .or_else(|| by_cable(input, port))
+        .or_else(|| by_same_model(input, device, port, now_mbps))
+        .or_else(|| by_supported_modes(input, port))
 }
 
-fn by_user(case: &Case<'_>) -> Option<ExpectedRate> {
-    let mbps = case.settings.expect_rate_mbps?;
+fn by_user(input: &CheckInput<'_>) -> Option<ExpectedRate> {
+    let mbps = input.settings.expect_rate_mbps?;
     let evidence = Evidence::new("expected rate", gbps(mbps));
     Some(ExpectedRate {
         rate: KnownRate { mbps, source: "the user".to_owned(), evidence },
@@ -102,8 +102,8 @@ fn by_user(case: &Case<'_>) -> Option<ExpectedRate> {
 }
 
 /// The best speed that both ends support.
-fn by_link_partner(case: &Case<'_>, port: &Port) -> Option<ExpectedRate> {
-    let modes = ethtool(case, port)?.modes.as_ref()?;
+fn by_link_partner(input: &CheckInput<'_>, port: &Port) -> Option<ExpectedRate> {
+    let modes = ethtool(input, port)?.modes.as_ref()?;
     let both = modes.partner_mbps.iter().filter(|mbps| modes.supported_mbps.contains(mbps)).max();
     let mbps = *both?;
     let evidence = Evidence::new(
@@ -117,8 +117,8 @@ fn by_link_partner(case: &Case<'_>, port: &Port) -> Option<ExpectedRate> {
 }
 
 /// The nominal rate of the cable, as far as the port supports it.
-fn by_cable(case: &Case<'_>, port: &Port) -> Option<ExpectedRate> {
-    let ethtool = ethtool(case, port)?;
+fn by_cable(input: &CheckInput<'_>, port: &Port) -> Option<ExpectedRate> {
+    let ethtool = ethtool(input, port)?;
     let module = ethtool.module.as_ref()?;
     let nominal_mbps = module.nominal_mbps?;
     let supported =
@@ -141,7 +141,7 @@ fn by_cable(case: &Case<'_>, port: &Port) -> Option<ExpectedRate> {
 
 /// The fastest other port of the device or of a card of the same model, if it is faster.
 fn by_same_model(
-    case: &Case<'_>,
+    input: &CheckInput<'_>,
     device: &Device,
     port: &Port,
     now_mbps: u64,
@@ -151,14 +151,14 @@ fn by_same_model(
         .iter()
         .filter(|other| other.number != port.number)
         .map(|other| (device, other));
-    let twins = case.same_model(device).into_iter();
+    let twins = input.same_model(device).into_iter();
     let twins = twins.flat_map(|twin| twin.ports.iter().map(move |port| (twin, port)));
     let same_kind = |other: &Port| other.is_active() && other.link_layer == port.link_layer;
     let faster = own
         .chain(twins)
         .filter(|(_, other)| same_kind(other))
         .filter_map(|(device, other)| {
-            Some((port_name(device, other), current(case, device, other)?))
+            Some((port_name(device, other), current(input, device, other)?))
         })
         .filter(|(_, rate)| rate.mbps > now_mbps)
         .max_by_key(|(_, rate)| rate.mbps)?;
@@ -171,8 +171,8 @@ fn by_same_model(
 }
 
 /// The best speed that the card supports: worth a note, since the link partner may not support it.
-fn by_supported_modes(case: &Case<'_>, port: &Port) -> Option<ExpectedRate> {
-    let modes = ethtool(case, port)?.modes.as_ref()?;
+fn by_supported_modes(input: &CheckInput<'_>, port: &Port) -> Option<ExpectedRate> {
+    let modes = ethtool(input, port)?.modes.as_ref()?;
     let mbps = *modes.supported_mbps.iter().max()?;
     let evidence = Evidence::new(
         format!("ethtool {}: supported modes", port.netdev.as_deref()?),
@@ -184,10 +184,10 @@ fn by_supported_modes(case: &Case<'_>, port: &Port) -> Option<ExpectedRate> {
     })
 }
 
-fn ethtool<'c>(case: &Case<'c>, port: &Port) -> Option<&'c Ethtool> {
+fn ethtool<'c>(input: &CheckInput<'c>, port: &Port) -> Option<&'c Ethtool> {
     // A bond's own modes are not those of its members' links.
-    let netdev = case.netdev(port).filter(|netdev| netdev.bonding.is_none())?;
-    case.tree.answers().ethtool()?.get(&netdev.name)
+    let netdev = input.netdev(port).filter(|netdev| netdev.bonding.is_none())?;
+    input.tree.answers().ethtool()?.get(&netdev.name)
 }
 
 fn list(speeds: &[u32]) -> String {

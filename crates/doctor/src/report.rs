@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{CHECKS, Case, Finding, Verdict};
+use super::{CHECKS, CheckInput, Finding, Verdict};
 
 /// The findings on a machine.
 #[derive(Debug, Clone, Serialize)]
@@ -33,10 +33,10 @@ pub struct Counts {
 }
 
 impl Report {
-    pub(super) fn new(case: &Case<'_>, findings: Vec<Finding>) -> Self {
-        let devices = case.node.devices.iter().map(|device| device.name.clone()).collect();
+    pub(super) fn new(input: &CheckInput<'_>, findings: Vec<Finding>) -> Self {
+        let devices = input.node.devices.iter().map(|device| device.name.clone()).collect();
         let mut report = Report {
-            host: case.node.host.name.value().cloned(),
+            host: input.node.host.name.value().cloned(),
             devices,
             counts: Counts::default(),
             findings,

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use node::{Device, Node, Port};
 use serde::Serialize;
 
-use super::case::port_name;
 use super::finding::one_line;
+use super::input::port_name;
 use super::{Finding, Report, Verdict};
 
 /// All differences.

@@ -84,7 +84,7 @@ fn a_removed_device_is_reported_and_others_are_not_affected() {
     let back = text(machine.sample(&mut watch, 10));
     has(&back, "rdma_device_present{device=\"mlx5_0\"} 1");
     has(&back, "rdma_port_receive_bytes_total{device=\"mlx5_0\",port=\"1\"} 8");
-    has(&back, "rdma_counters_went_back_total{device=\"mlx5_0\",port=\"1\"} 0");
+    has(&back, "rdma_counters_reset_total{device=\"mlx5_0\",port=\"1\"} 0");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn wrapped_saturated_and_refused_counters_are_reported() {
     let mut watch = machine.watch(Settings::default());
     let first = text(machine.sample(&mut watch, 0));
     has(&first, "rdma_out_of_buffer_drops_total{device=\"mlx5_0\",port=\"1\"} 9");
-    has(&first, "rdma_counters_went_back_total{device=\"mlx5_0\",port=\"1\"} 0");
+    has(&first, "rdma_counters_reset_total{device=\"mlx5_0\",port=\"1\"} 0");
     machine.put("mlx5_0", "ports/1/hw_counters/out_of_buffer", "2");
     machine.put("mlx5_0", "ports/1/counters/symbol_error", "65535");
     // A file that is not regular is refused like a counter that the driver does not have.
@@ -103,7 +103,7 @@ fn wrapped_saturated_and_refused_counters_are_reported() {
     rustix::fs::mknodat(rustix::fs::CWD, &refused, fifo, mode, 0).expect("a fifo");
     let second = text(machine.sample(&mut watch, 5));
     has(&second, "rdma_out_of_buffer_drops_total{device=\"mlx5_0\",port=\"1\"} 2");
-    has(&second, "rdma_counters_went_back_total{device=\"mlx5_0\",port=\"1\"} 1");
+    has(&second, "rdma_counters_reset_total{device=\"mlx5_0\",port=\"1\"} 1");
     let of = "device=\"mlx5_0\",port=\"1\",counter";
     has(&second, &format!("rdma_counters_saturated{{{of}=\"symbol_error\"}} 1"));
     has(
@@ -112,7 +112,7 @@ fn wrapped_saturated_and_refused_counters_are_reported() {
     );
     assert!(!second.contains("port_receive_bytes"), "missing is missing:\n{second}");
     let third = text(machine.sample(&mut watch, 10));
-    has(&third, "rdma_counters_went_back_total{device=\"mlx5_0\",port=\"1\"} 1");
+    has(&third, "rdma_counters_reset_total{device=\"mlx5_0\",port=\"1\"} 1");
 }
 
 #[test]

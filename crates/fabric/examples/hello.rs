@@ -5,7 +5,7 @@ use std::error::Error;
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use fabric::{Memory, Pages, Pieces, RemoteRegion, Rights, Side, drive, exchange, open};
+use fabric::{Memory, Pages, RemoteRegion, Rights, Side, Slices, drive, exchange, open};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         lane.write_imm(region.slice(..25), window.at(0), 7).await?;
         lane.read(region.slice(100..125), window.at(0)).await?;
         eprintln!("read back: {:?}", text(&region.slice(100..125)));
-        lane.send(Pieces::EMPTY).await?;
+        lane.send(Slices::EMPTY).await?;
     }
     Ok(())
 }

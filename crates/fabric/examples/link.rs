@@ -7,26 +7,26 @@ use std::error::Error;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fabric::link::{Class, Endpoint, Link, Settings};
+use fabric::link::{Endpoint, Link, Settings, Transport};
 use fabric::{Completion, Done, Lane, Memory, Op, Pages, RemoteRegion, Rights, wait};
 
 /// The result of a step.
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> Outcome<()> {
-    let class = match std::env::args().nth(1).as_deref() {
-        Some("shm") => vec![Class::Shm],
-        Some("tcp") => vec![Class::Tcp],
-        _ => Class::DEFAULT.to_vec(),
+    let transport = match std::env::args().nth(1).as_deref() {
+        Some("shm") => vec![Transport::Shm],
+        Some("tcp") => vec![Transport::Tcp],
+        _ => Transport::DEFAULT.to_vec(),
     };
-    let (transport, text) = run(class)?;
+    let (transport, text) = run(transport)?;
     println!("over {transport}: {text:?}");
     Ok(())
 }
 
 /// Runs the example; returns the transport of the link, and the text that was written into the other end's memory.
-pub(crate) fn run(classes: Vec<Class>) -> Outcome<(&'static str, String)> {
-    let settings = Settings { classes, ..Settings::default() };
+pub(crate) fn run(transports: Vec<Transport>) -> Outcome<(&'static str, String)> {
+    let settings = Settings { transports, ..Settings::default() };
 
     // One endpoint listens. The link is set up by a handshake over TCP; its transport is then chosen from those that
     // both ends have.

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use fabric::link::{Class, Endpoint, Settings};
+use fabric::link::{Endpoint, Settings, Transport};
 use fabric::{
     Completion, Done, Fabric, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Side, Window,
     ofi, shm, tcp, verbs, wait,
@@ -111,7 +111,7 @@ impl Run {
         let source = Memory::allocate(length, Pages::Auto)?;
         source.prefault(1, |_| ())?;
         let (mut lane, [region, source]) = match self.lane.strip_prefix("link-") {
-            Some(class) => self.connect_link(class, side, peer, [&memory, &source])?,
+            Some(transport) => self.connect_link(transport, side, peer, [&memory, &source])?,
             None => self.connect_lane(side, peer, [&memory, &source])?,
         };
         peer.send(&hex(&lane.grant(&region)?.to_bytes()))?;
@@ -154,17 +154,22 @@ impl Run {
     /// One end listens, the other dials.
     fn connect_link(
         &self,
-        class: &str,
+        transport: &str,
         side: Side,
         peer: &mut Peer,
         [a, b]: [&Memory; 2],
     ) -> Outcome<Connected> {
-        let class =
-            Class::ALL.into_iter().find(|known| known.name() == class).ok_or("no such link")?;
+        let transport = Transport::ALL
+            .into_iter()
+            .find(|known| known.name() == transport)
+            .ok_or("no such link")?;
         let device = self.devices.get(usize::from(side == Side::Accept));
         let devices = device.cloned().into_iter().collect();
-        let endpoint =
-            Endpoint::new(Settings { classes: vec![class], devices, ..Settings::default() })?;
+        let endpoint = Endpoint::new(Settings {
+            transports: vec![transport],
+            devices,
+            ..Settings::default()
+        })?;
         let regions = [endpoint.register(a, RIGHTS[0])?, endpoint.register(b, RIGHTS[1])?];
         if side == Side::Dial {
             return Ok((Box::new(endpoint.connect(peer.receive()?.parse()?, LIMIT)?), regions));

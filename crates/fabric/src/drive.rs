@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{Error, Kind};
 use crate::lane::Lane;
-use crate::op::{Completion, Done, Failure, Op, Pieces, Work};
+use crate::op::{Completion, Done, Failure, Op, Slices, Work};
 use crate::region::Region;
 use crate::remote::{RemoteRegion, Target, Window};
 
@@ -71,14 +71,14 @@ impl AsyncLane {
     }
 
     /// Writes into the peer's memory.
-    pub async fn write(&self, from: impl Into<Pieces>, to: Target) -> Result<(), Failure> {
+    pub async fn write(&self, from: impl Into<Slices>, to: Target) -> Result<(), Failure> {
         self.outcome(Work::Write { from: from.into(), to, imm: None }).await.map(drop)
     }
 
     /// Writes into the peer's memory, and completes one of its receives with immediate data.
     pub async fn write_imm(
         &self,
-        from: impl Into<Pieces>,
+        from: impl Into<Slices>,
         to: Target,
         imm: u32,
     ) -> Result<(), Failure> {
@@ -86,17 +86,17 @@ impl AsyncLane {
     }
 
     /// Reads the peer's memory.
-    pub async fn read(&self, into: impl Into<Pieces>, from: Target) -> Result<(), Failure> {
+    pub async fn read(&self, into: impl Into<Slices>, from: Target) -> Result<(), Failure> {
         self.outcome(Work::Read { into: into.into(), from }).await.map(drop)
     }
 
     /// Sends a message.
-    pub async fn send(&self, from: impl Into<Pieces>) -> Result<(), Failure> {
+    pub async fn send(&self, from: impl Into<Slices>) -> Result<(), Failure> {
         self.outcome(Work::Send { from: from.into(), imm: None }).await.map(drop)
     }
 
     /// Receives a message or immediate data: the number of bytes, and the immediate data.
-    pub async fn receive(&self, into: impl Into<Pieces>) -> Result<(usize, Option<u32>), Failure> {
+    pub async fn receive(&self, into: impl Into<Slices>) -> Result<(usize, Option<u32>), Failure> {
         match self.outcome(Work::Receive { into: into.into() }).await? {
             Done::Received { length, imm } => Ok((length, imm)),
             Done::Placed | Done::Old(_) => Err(Failure::Local),

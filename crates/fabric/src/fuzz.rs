@@ -56,7 +56,7 @@ mod engine_target {
     use crate::memory::{Memory, Pages, copy::copy};
     use crate::op::{Op, Work};
     use crate::region::{Region, Rights};
-    use crate::remote::{Reach, Window};
+    use crate::remote::{AccessMethod, Window};
     use crate::setup::register_software;
 
     /// A peer that sends the fuzzer's bytes, in pieces of the fuzzer's size, and ignores what it receives.
@@ -128,8 +128,8 @@ mod engine_target {
         }
         engine.streams_mut().for_each(|peer| peer.sends.clone_from(&sends));
         let own = region(Rights::NONE);
-        let reach = Reach::Request { key: 5 };
-        let window = Window::new(0, 4096, Rights::ALL, reach);
+        let access_method = AccessMethod::Request { key: 5 };
+        let window = Window::new(0, 4096, Rights::ALL, access_method);
         let ops = [
             Op::receive(0, own.slice(..100)),
             Op::receive(1, own.slice(100..100)),

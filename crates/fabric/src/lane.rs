@@ -92,8 +92,8 @@ pub struct Caps {
     pub ordered: bool,
     /// The longest message of a send. Writes and reads have no limit.
     pub max_message: usize,
-    /// The maximum number of pieces of one operation's memory.
-    pub max_pieces: usize,
+    /// The maximum number of slices of one operation's memory.
+    pub max_slices: usize,
     /// The maximum number of operations in flight, without receives.
     pub depth: usize,
     /// The maximum number of posted receives.
@@ -119,7 +119,7 @@ impl Caps {
     /// Whether the lane with id `lane` supports this operation.
     #[inline]
     pub(crate) fn allow(&self, work: &Work, lane: u64) -> Result<(), Failure> {
-        let fits = work.local().len() <= self.max_pieces
+        let fits = work.local().len() <= self.max_slices
             && work.target().is_none_or(|target| target.window.lane() == lane && !self.datagram);
         let possible = match work {
             Work::Send { from, .. } => from.total() <= self.max_message,

@@ -49,7 +49,7 @@ pub use error::{Error, Kind};
 pub use exchange::exchange;
 pub use lane::{BUSY_WAIT_TIME, BorrowedPath, Caps, Lane, SPIN_TIME, busy_wait, wait};
 pub use memory::{Memory, Pages};
-pub use op::{Completion, Done, Failure, Op, OpKind, Pieces, Work};
+pub use op::{Completion, Done, Failure, Op, OpKind, Slices, Work};
 pub use open::open;
 pub use region::{Region, Rights, Slice};
 pub use remote::{RemoteRegion, Target, Window};

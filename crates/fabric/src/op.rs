@@ -36,7 +36,7 @@ pub enum Work {
     /// receives after the bytes are written.
     Write {
         /// Local bytes.
-        from: Pieces,
+        from: Slices,
         /// Where they are written.
         to: Target,
         /// Immediate data for the peer.
@@ -45,21 +45,21 @@ pub enum Work {
     /// Reads the peer's memory.
     Read {
         /// Local memory for the bytes.
-        into: Pieces,
+        into: Slices,
         /// The peer's memory.
         from: Target,
     },
     /// Sends a message into one of the peer's receives.
     Send {
         /// The message.
-        from: Pieces,
+        from: Slices,
         /// Immediate data with it.
         imm: Option<u32>,
     },
     /// Receives one message of the peer, or the immediate data of one of its writes.
     Receive {
         /// Memory for the message.
-        into: Pieces,
+        into: Slices,
     },
     /// Adds to eight bytes of the peer's memory, aligned to eight, atomically.
     FetchAdd {
@@ -85,23 +85,23 @@ pub enum Work {
 
 /// An operation's local memory: one slice or several, in order.
 #[derive(Debug)]
-pub enum Pieces {
+pub enum Slices {
     /// One slice; needs no allocation.
     One(Slice),
     /// Several slices, or none.
     Many(Vec<Slice>),
 }
 
-impl Pieces {
+impl Slices {
     /// No bytes.
-    pub const EMPTY: Pieces = Pieces::Many(Vec::new());
+    pub const EMPTY: Slices = Slices::Many(Vec::new());
 
     /// The slices.
     #[inline]
     pub fn as_slice(&self) -> &[Slice] {
         match self {
-            Pieces::One(one) => slice::from_ref(one),
-            Pieces::Many(many) => many,
+            Slices::One(one) => slice::from_ref(one),
+            Slices::Many(many) => many,
         }
     }
 
@@ -109,41 +109,41 @@ impl Pieces {
     #[inline]
     pub fn total(&self) -> usize {
         match self {
-            Pieces::One(one) => one.len(),
-            Pieces::Many(many) => many.iter().map(Slice::len).sum(),
+            Slices::One(one) => one.len(),
+            Slices::Many(many) => many.iter().map(Slice::len).sum(),
         }
     }
 }
 
-impl From<Slice> for Pieces {
+impl From<Slice> for Slices {
     fn from(one: Slice) -> Self {
-        Pieces::One(one)
+        Slices::One(one)
     }
 }
 
 impl Op {
     /// Writes `from` to `to`.
-    pub fn write(token: u64, from: impl Into<Pieces>, to: Target) -> Self {
+    pub fn write(token: u64, from: impl Into<Slices>, to: Target) -> Self {
         Op { token, work: Work::Write { from: from.into(), to, imm: None } }
     }
 
     /// Writes `from` to `to`, and then completes one of the peer's receives with `imm`.
-    pub fn write_imm(token: u64, from: impl Into<Pieces>, to: Target, imm: u32) -> Self {
+    pub fn write_imm(token: u64, from: impl Into<Slices>, to: Target, imm: u32) -> Self {
         Op { token, work: Work::Write { from: from.into(), to, imm: Some(imm) } }
     }
 
     /// Reads `from` into `into`.
-    pub fn read(token: u64, into: impl Into<Pieces>, from: Target) -> Self {
+    pub fn read(token: u64, into: impl Into<Slices>, from: Target) -> Self {
         Op { token, work: Work::Read { into: into.into(), from } }
     }
 
     /// Sends a message.
-    pub fn send(token: u64, from: impl Into<Pieces>) -> Self {
+    pub fn send(token: u64, from: impl Into<Slices>) -> Self {
         Op { token, work: Work::Send { from: from.into(), imm: None } }
     }
 
     /// Receives a message.
-    pub fn receive(token: u64, into: impl Into<Pieces>) -> Self {
+    pub fn receive(token: u64, into: impl Into<Slices>) -> Self {
         Op { token, work: Work::Receive { into: into.into() } }
     }
 }

@@ -112,12 +112,12 @@ struct WindowInner {
     lane: u64,
     length: u64,
     rights: Rights,
-    reach: Reach,
+    access_method: AccessMethod,
 }
 
 /// How the window's bytes are accessed.
 #[derive(Debug)]
-pub(crate) enum Reach {
+pub(crate) enum AccessMethod {
     /// By the device.
     Verbs { address: u64, key: u32 },
     /// By a libfabric provider; the address of the first byte, or 0 if the provider uses offsets.
@@ -133,8 +133,8 @@ pub(crate) enum Reach {
 }
 
 impl Window {
-    pub(crate) fn new(lane: u64, length: u64, rights: Rights, reach: Reach) -> Self {
-        Window { inner: Arc::new(WindowInner { lane, length, rights, reach }) }
+    pub(crate) fn new(lane: u64, length: u64, rights: Rights, access_method: AccessMethod) -> Self {
+        Window { inner: Arc::new(WindowInner { lane, length, rights, access_method }) }
     }
 
     #[inline]
@@ -143,15 +143,15 @@ impl Window {
     }
 
     #[inline]
-    pub(crate) fn reach(&self) -> &Reach {
-        &self.inner.reach
+    pub(crate) fn access_method(&self) -> &AccessMethod {
+        &self.inner.access_method
     }
 
     /// The region's id, if it is a link's.
     #[inline]
     pub(crate) fn region(&self) -> Option<u64> {
-        match self.inner.reach {
-            Reach::Link { region } => Some(region),
+        match self.inner.access_method {
+            AccessMethod::Link { region } => Some(region),
             _ => None,
         }
     }

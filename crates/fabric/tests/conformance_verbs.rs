@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fabric::link::{Class, Settings};
+use fabric::link::{Settings, Transport};
 use fabric::verbs::{Config, DeviceRequest, Domain, LIBRARY, QpType, choose, survey};
 use pair::Pair;
 
@@ -55,7 +55,7 @@ mod verbs_ud {
 
 fn link() -> Pair {
     let settings = ["rxe0", "rxe1"].map(|device| Settings {
-        classes: vec![Class::Verbs],
+        transports: vec![Transport::Verbs],
         devices: vec![device.to_owned()],
         ..Settings::default()
     });

@@ -1,7 +1,7 @@
 //! The example of a link, over shared memory and TCP.
 #![allow(missing_docs, reason = "a test")]
 
-use fabric::link::Class;
+use fabric::link::Transport;
 
 #[path = "../examples/link.rs"]
 #[allow(dead_code, reason = "its main is for `cargo run`")]
@@ -9,9 +9,9 @@ mod link;
 
 #[test]
 fn the_example_runs_over_shared_memory_and_tcp() {
-    for class in [Class::Shm, Class::Tcp] {
-        let (transport, text) = link::run(vec![class]).unwrap();
-        assert_eq!(transport, class.name());
+    for transport in [Transport::Shm, Transport::Tcp] {
+        let (used, text) = link::run(vec![transport]).unwrap();
+        assert_eq!(used, transport.name());
         assert_eq!(text, "written straight into your memory");
     }
 }

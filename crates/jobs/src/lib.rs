@@ -3,7 +3,7 @@
 //! This crate only plans: starting, sending and writing is done by the caller. Facts come from [`node`], verdicts
 //! about hosts from [`doctor`].
 //!
-//! [`job`] plans a job's environment, [`inventory`] parses the list of hosts, [`launch`] plans a job on them, [`proof`]
+//! [`job`] plans a job's environment, [`inventory`] parses the list of hosts, [`launch`] plans a job on them, [`traffic`]
 //! determines
 //! what transferred a job's data, [`k8s`] writes manifests.
 //!
@@ -13,4 +13,4 @@ pub mod inventory;
 pub mod job;
 pub mod k8s;
 pub mod launch;
-pub mod proof;
+pub mod traffic;

@@ -22,7 +22,7 @@ use crate::page::{Cursor, Page};
 use crate::results::{self, Stored};
 use crate::retry::{Deadline, Retry};
 use crate::settings::Settings;
-use crate::step::{PIECES_IN_FLIGHT, Reserved, Step, Subject, check, describe};
+use crate::step::{CallArguments, PIECES_IN_FLIGHT, Reserved, Step, check, describe};
 use crate::value::{Facts, Value};
 
 /// A client of a store for tasks of a tokio runtime, which must have I/O and time enabled.
@@ -41,8 +41,8 @@ pub struct AsyncClient {
     deadline: Duration,
 }
 
-/// An owned [`Subject`].
-struct OwnedSubject {
+/// An owned [`CallArguments`].
+struct OwnedCallArguments {
     key: Vec<u8>,
     value: Vec<u8>,
     options: PutOptions,
@@ -107,7 +107,7 @@ impl AsyncClient {
     ) -> Result<Option<Value>, Error> {
         check(key)?;
         let mut fetch = Fetch::new(expect, checksum, self.shared.receive_buffer);
-        let value = self.run(&mut fetch, OwnedSubject::of(key)).await;
+        let value = self.run(&mut fetch, OwnedCallArguments::of(key)).await;
         if let Some(length) = fetch.length {
             self.hint.learn(length);
         }
@@ -120,7 +120,8 @@ impl AsyncClient {
         let (mut in_flight, mut deadline) = (Vec::with_capacity(keys.len()), self.new_deadline());
         let get = Step::Get { length: self.hint.get() as u64, keep: false, checksum: false };
         for key in keys {
-            in_flight.push(self.send(get, &Arc::new(OwnedSubject::of(key)), &mut deadline).await?);
+            in_flight
+                .push(self.send(get, &Arc::new(OwnedCallArguments::of(key)), &mut deadline).await?);
         }
         let mut values = Vec::with_capacity(keys.len());
         for (key, answered) in keys.iter().zip(in_flight) {
@@ -149,7 +150,8 @@ impl AsyncClient {
         options: &PutOptions,
     ) -> Result<Stored, Error> {
         check(key)?;
-        let owned = OwnedSubject { key: key.to_vec(), value: value.into(), options: *options };
+        let owned =
+            OwnedCallArguments { key: key.to_vec(), value: value.into(), options: *options };
         match owned.value.len() > self.max_at_once() {
             true => self.put_in_pieces(Arc::new(owned)).await,
             false => self.run(&mut Put, owned).await,
@@ -200,11 +202,12 @@ impl AsyncClient {
         if value.len() > self.max_at_once() {
             return Ok(None);
         }
-        let owned = OwnedSubject { key: key.to_vec(), value: value.to_vec(), options: *options };
+        let owned =
+            OwnedCallArguments { key: key.to_vec(), value: value.to_vec(), options: *options };
         self.send(Step::Put, &Arc::new(owned), deadline).await.map(Some)
     }
 
-    async fn put_in_pieces(&self, owned: Arc<OwnedSubject>) -> Result<Stored, Error> {
+    async fn put_in_pieces(&self, owned: Arc<OwnedCallArguments>) -> Result<Stored, Error> {
         let length = owned.value.len() as u64;
         let handle = self.run_shared(&mut Begin { length }, &owned).await?;
         self.write_pieces(handle.id(), &owned).await?;
@@ -213,7 +216,11 @@ impl AsyncClient {
         Ok(stored)
     }
 
-    async fn write_pieces(&self, handle: HandleId, owned: &Arc<OwnedSubject>) -> Result<(), Error> {
+    async fn write_pieces(
+        &self,
+        handle: HandleId,
+        owned: &Arc<OwnedCallArguments>,
+    ) -> Result<(), Error> {
         let operation = || describe("put", &owned.key);
         let (piece, all) = (self.shared.piece(), owned.value.len());
         let (mut in_flight, mut deadline) = (VecDeque::new(), self.new_deadline());
@@ -236,23 +243,27 @@ impl AsyncClient {
     pub async fn delete(&self, key: &[u8], condition: Condition) -> Result<Option<u64>, Error> {
         check(key)?;
         let options = PutOptions::default().with_condition(condition);
-        self.run(&mut Delete, OwnedSubject { options, ..OwnedSubject::of(key) }).await
+        self.run(&mut Delete, OwnedCallArguments { options, ..OwnedCallArguments::of(key) }).await
     }
 
     /// Length, version and expiry of a key's value.
     pub async fn stat(&self, key: &[u8]) -> Result<Option<Facts>, Error> {
         check(key)?;
-        self.run(&mut Stat, OwnedSubject::of(key)).await
+        self.run(&mut Stat, OwnedCallArguments::of(key)).await
     }
 
     /// A page of the keys with this prefix, see [`Client::list`](crate::Client::list).
     pub async fn list(&self, prefix: &[u8], cursor: Cursor) -> Result<Page, Error> {
-        self.run(&mut List { cursor }, OwnedSubject::of(prefix)).await
+        self.run(&mut List { cursor }, OwnedCallArguments::of(prefix)).await
     }
 
     // Execution of calls.
 
-    async fn run<C: Call>(&self, call: &mut C, owned: OwnedSubject) -> Result<C::Output, Error> {
+    async fn run<C: Call>(
+        &self,
+        call: &mut C,
+        owned: OwnedCallArguments,
+    ) -> Result<C::Output, Error> {
         self.run_shared(call, &Arc::new(owned)).await
     }
 
@@ -260,7 +271,7 @@ impl AsyncClient {
     async fn run_shared<C: Call>(
         &self,
         call: &mut C,
-        owned: &Arc<OwnedSubject>,
+        owned: &Arc<OwnedCallArguments>,
     ) -> Result<C::Output, Error> {
         let (mut deadline, mut retry) = (self.new_deadline(), Retry::new(C::REPEATABLE));
         loop {
@@ -277,7 +288,7 @@ impl AsyncClient {
     async fn run_once<C: Call>(
         &self,
         call: &mut C,
-        owned: &Arc<OwnedSubject>,
+        owned: &Arc<OwnedCallArguments>,
         deadline: &mut Deadline,
     ) -> Result<C::Output, Error> {
         let operation = || describe(C::NAME, &owned.key);
@@ -295,12 +306,12 @@ impl AsyncClient {
     async fn send(
         &self,
         step: Step,
-        owned: &Arc<OwnedSubject>,
+        owned: &Arc<OwnedCallArguments>,
         deadline: &mut Deadline,
     ) -> Result<Answered, Error> {
         let (owned, mut reserved) = (owned.clone(), Reserved::default());
         let submit: Submit = Box::new(move |core, token| {
-            core.submit_step(token, step, &owned.subject(), &mut reserved)
+            core.submit_step(token, step, &owned.arguments(), &mut reserved)
         });
         let (outcome, answered) = oneshot::channel();
         match timeout(deadline.remaining(), self.requests.send(QueuedRequest { submit, outcome }))
@@ -332,14 +343,14 @@ impl AsyncClient {
     }
 }
 
-impl OwnedSubject {
+impl OwnedCallArguments {
     /// A key alone.
     fn of(key: &[u8]) -> Self {
-        OwnedSubject { key: key.to_vec(), value: Vec::new(), options: PutOptions::default() }
+        OwnedCallArguments { key: key.to_vec(), value: Vec::new(), options: PutOptions::default() }
     }
 
-    fn subject(&self) -> Subject<'_> {
-        Subject { key: &self.key, value: &self.value, options: self.options }
+    fn arguments(&self) -> CallArguments<'_> {
+        CallArguments { key: &self.key, value: &self.value, options: self.options }
     }
 }
 

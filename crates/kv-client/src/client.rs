@@ -21,7 +21,7 @@ use crate::receive_buffer::Lease;
 use crate::results::{self, Stored};
 use crate::retry::{Deadline, Retry};
 use crate::settings::Settings;
-use crate::step::{Reserved, Step, Subject, check, describe};
+use crate::step::{CallArguments, Reserved, Step, check, describe};
 use crate::token::Token;
 use crate::value::{Facts, Value};
 
@@ -86,7 +86,7 @@ impl Client {
     fn fetch(&mut self, key: &[u8], expect: usize, checksum: bool) -> Result<Option<Value>, Error> {
         check(key)?;
         let mut fetch = Fetch::new(expect, checksum, self.core.receive_buffer().len());
-        let value = self.run(&mut fetch, &Subject::of(key));
+        let value = self.run(&mut fetch, &CallArguments::of(key));
         if let Some(length) = fetch.length {
             self.hint.learn(length);
         }
@@ -101,26 +101,26 @@ impl Client {
             writer.write(value)?;
             return writer.commit();
         }
-        self.run(&mut Put, &Subject { key, value, options: *options })
+        self.run(&mut Put, &CallArguments { key, value, options: *options })
     }
 
     /// Deletes a key; returns the version that it had, if it existed.
     pub fn delete(&mut self, key: &[u8], condition: Condition) -> Result<Option<u64>, Error> {
         check(key)?;
         let options = PutOptions::default().with_condition(condition);
-        self.run(&mut Delete, &Subject { key, value: &[], options })
+        self.run(&mut Delete, &CallArguments { key, value: &[], options })
     }
 
     /// Length, version and expiry of a key's value.
     pub fn stat(&mut self, key: &[u8]) -> Result<Option<Facts>, Error> {
         check(key)?;
-        self.run(&mut Stat, &Subject::of(key))
+        self.run(&mut Stat, &CallArguments::of(key))
     }
 
     /// A page of the keys with this prefix. The first page begins at [`Cursor::START`], the others at
     /// [`Page::next`] of the page before.
     pub fn list(&mut self, prefix: &[u8], cursor: Cursor) -> Result<Page, Error> {
-        self.run(&mut List { cursor }, &Subject::of(prefix))
+        self.run(&mut List { cursor }, &CallArguments::of(prefix))
     }
 
     /// Several values, by as few requests as possible, in the order of the keys; `None` for keys that do not exist.
@@ -210,7 +210,7 @@ impl Client {
     #[inline]
     fn submit_get(&mut self, key: &[u8], expect: usize) -> Result<Token, Error> {
         let get = Step::Get { length: expect as u64, keep: false, checksum: false };
-        self.begin_step(get, &Subject::of(key), &mut self.deadline())
+        self.begin_step(get, &CallArguments::of(key), &mut self.deadline())
     }
 
     /// Begins to store a value of at most [`Client::max_at_once`] bytes, without waiting.
@@ -233,7 +233,7 @@ impl Client {
         deadline: &mut Deadline,
     ) -> Result<Token, Error> {
         check(key)?;
-        self.begin_step(Step::Put, &Subject { key, value, options: *options }, deadline)
+        self.begin_step(Step::Put, &CallArguments { key, value, options: *options }, deadline)
     }
 
     /// Sends all requests that were begun.
@@ -296,9 +296,9 @@ impl Client {
     pub(crate) fn run<C: Call>(
         &mut self,
         call: &mut C,
-        subject: &Subject<'_>,
+        arguments: &CallArguments<'_>,
     ) -> Result<C::Output, Error> {
-        self.retrying(C::REPEATABLE, |this, deadline| this.run_once(call, subject, deadline))
+        self.retrying(C::REPEATABLE, |this, deadline| this.run_once(call, arguments, deadline))
     }
 
     /// Repeats an attempt as long as that may help.
@@ -326,13 +326,13 @@ impl Client {
     fn run_once<C: Call>(
         &mut self,
         call: &mut C,
-        subject: &Subject<'_>,
+        arguments: &CallArguments<'_>,
         deadline: &mut Deadline,
     ) -> Result<C::Output, Error> {
-        let operation = || describe(C::NAME, subject.key);
+        let operation = || describe(C::NAME, arguments.key);
         call.restart();
         loop {
-            let token = self.begin_step(call.step(), subject, deadline)?;
+            let token = self.begin_step(call.step(), arguments, deadline)?;
             let reply = self.await_until(token, deadline, operation)?;
             deadline.renew();
             if let Some(output) = call.take(reply, operation)? {
@@ -352,19 +352,25 @@ impl Client {
     }
 
     /// Begins one step of a call.
-    pub(crate) fn begin_one(&mut self, step: Step, subject: &Subject<'_>) -> Result<Token, Error> {
-        self.begin_step(step, subject, &mut self.deadline())
+    pub(crate) fn begin_one(
+        &mut self,
+        step: Step,
+        arguments: &CallArguments<'_>,
+    ) -> Result<Token, Error> {
+        self.begin_step(step, arguments, &mut self.deadline())
     }
 
     #[inline]
     fn begin_step(
         &mut self,
         step: Step,
-        subject: &Subject<'_>,
+        arguments: &CallArguments<'_>,
         deadline: &mut Deadline,
     ) -> Result<Token, Error> {
         let mut reserved = Reserved::default();
-        self.begin_by(deadline, |core, token| core.submit_step(token, step, subject, &mut reserved))
+        self.begin_by(deadline, |core, token| {
+            core.submit_step(token, step, arguments, &mut reserved)
+        })
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric::link::{Endpoint, Link};
-use fabric::{Completion, Done, Lane, Op, Pieces, RemoteRegion, Slice, Window, busy_wait, wait};
+use fabric::{Completion, Done, Lane, Op, RemoteRegion, Slice, Slices, Window, busy_wait, wait};
 use kv_proto::wire::{Answer, BatchHead, ClientHello, ServerHello};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -100,7 +100,7 @@ impl Connection {
         };
         let pool = hello.pool.and_then(|pool| RemoteRegion::from_bytes(&pool).ok());
         let pool = pool.and_then(|pool| link.import(&pool).ok());
-        let receives = (0..RECEIVES).map(|_| Op::receive(RECEIVE, Pieces::EMPTY)).collect();
+        let receives = (0..RECEIVES).map(|_| Op::receive(RECEIVE, Slices::EMPTY)).collect();
         Ok(Connection {
             link,
             hello,
@@ -327,10 +327,10 @@ impl Connection {
             match (completion.token, completion.outcome) {
                 // A completion flag was set while we slept.
                 (RECEIVE, Ok(Done::Received { imm: Some(0), .. })) => {
-                    self.receives.push_back(Op::receive(RECEIVE, Pieces::EMPTY));
+                    self.receives.push_back(Op::receive(RECEIVE, Slices::EMPTY));
                 }
                 (RECEIVE, Ok(Done::Received { imm: Some(number), .. })) => {
-                    self.receives.push_back(Op::receive(RECEIVE, Pieces::EMPTY));
+                    self.receives.push_back(Op::receive(RECEIVE, Slices::EMPTY));
                     if let Err(error) = self.batches.part(number, complete) {
                         lost = Some(not_received(error));
                     }

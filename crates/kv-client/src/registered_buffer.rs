@@ -15,7 +15,7 @@ use crate::in_flight::Reply;
 use crate::options::PutOptions;
 use crate::pending::Dropped;
 use crate::results::{self, Stored};
-use crate::step::{Subject, check, describe};
+use crate::step::{CallArguments, check, describe};
 use crate::value::{Facts, checksum};
 
 /// The caller's memory, granted to the store under a number. The store may write to it only while a call that names it is in
@@ -173,22 +173,22 @@ impl Client {
         check(key)?;
         let operation = || describe("put", key);
         buffer.check(self, &range, operation)?;
-        let subject = Subject { key, value: &[], options: *options };
+        let arguments = CallArguments { key, value: &[], options: *options };
         let length = range.len() as u64;
         let source =
             |from: u64| Source::Region { region: buffer.number, at: range.start as u64 + from };
         let max_bytes = self.max_request_bytes();
         if length <= max_bytes {
             let (region, at) = (buffer.number, range.start as u64);
-            return self.run(&mut PutFrom { region, at, length }, &subject);
+            return self.run(&mut PutFrom { region, at, length }, &arguments);
         }
-        let handle = self.run(&mut Begin { length }, &subject)?;
+        let handle = self.run(&mut Begin { length }, &arguments)?;
         if let Err(error) = self.write_from(key, handle.id(), length, source) {
             drop(handle);
             self.close_dropped();
             return Err(error);
         }
-        let stored = self.run(&mut Commit { handle: handle.id() }, &subject)?;
+        let stored = self.run(&mut Commit { handle: handle.id() }, &arguments)?;
         handle.closed_by_store();
         Ok(stored)
     }

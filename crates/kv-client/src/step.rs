@@ -59,7 +59,7 @@ pub(crate) enum Step {
 
 /// The key, value and options of a call.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Subject<'s> {
+pub(crate) struct CallArguments<'s> {
     pub(crate) key: &'s [u8],
     pub(crate) value: &'s [u8],
     pub(crate) options: PutOptions,
@@ -72,10 +72,10 @@ pub(crate) struct Reserved {
     sequence: Option<u64>,
 }
 
-impl<'s> Subject<'s> {
+impl<'s> CallArguments<'s> {
     /// A key alone.
     pub(crate) fn of(key: &'s [u8]) -> Self {
-        Subject { key, value: &[], options: PutOptions::default() }
+        CallArguments { key, value: &[], options: PutOptions::default() }
     }
 }
 
@@ -86,10 +86,10 @@ impl ClientCore {
         &mut self,
         token: Token,
         step: Step,
-        subject: &Subject<'_>,
+        arguments: &CallArguments<'_>,
         reserved: &mut Reserved,
     ) -> Result<(), Error> {
-        let Subject { key, value, options } = *subject;
+        let CallArguments { key, value, options } = *arguments;
         let (ttl, condition) = (options.ttl_ms(), options.condition);
         let request = match step {
             Step::Get { length, keep, checksum } => {

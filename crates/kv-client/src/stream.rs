@@ -10,7 +10,7 @@ use crate::error::{Error, Kind};
 use crate::handle::Handle;
 use crate::options::PutOptions;
 use crate::results::{self, Stored};
-use crate::step::{PIECES_IN_FLIGHT, Step, Subject, check, describe};
+use crate::step::{CallArguments, PIECES_IN_FLIGHT, Step, check, describe};
 use crate::token::Token;
 use crate::value::{Facts, Value};
 
@@ -96,7 +96,7 @@ impl Client {
         options: &PutOptions,
     ) -> Result<Writer<'_>, Error> {
         check(key)?;
-        let handle = self.run(&mut Begin { length }, &Subject::of(key))?;
+        let handle = self.run(&mut Begin { length }, &CallArguments::of(key))?;
         let piece = self.core.piece();
         Ok(Writer {
             client: self,
@@ -150,7 +150,7 @@ impl Reader<'_> {
             let (id, offset) = (handle.id(), self.requested);
             let length = self.piece.min(self.end - offset);
             let read = Step::Read { handle: id, offset, length, checksum: false };
-            let token = self.client.begin_one(read, &Subject::of(&[]))?;
+            let token = self.client.begin_one(read, &CallArguments::of(&[]))?;
             self.in_flight.push_back((token, length));
             self.requested += length;
             self.client.flush()?;
@@ -240,8 +240,8 @@ impl Writer<'_> {
         let Some(handle) = self.handle.take() else {
             return Err(Error::new(Kind::Misuse, format!("{}: committed already", self.name())));
         };
-        let subject = Subject { key: &self.key, value: &[], options: self.options };
-        let stored = self.client.run(&mut Commit { handle: handle.id() }, &subject)?;
+        let arguments = CallArguments { key: &self.key, value: &[], options: self.options };
+        let stored = self.client.run(&mut Commit { handle: handle.id() }, &arguments)?;
         handle.closed_by_store();
         Ok(stored)
     }

@@ -23,24 +23,24 @@ pub(crate) fn check(database: &Path) -> Result<(), Error> {
         let length = file.metadata()?.len();
         // The process died just after it created the file.
         if length < HEADER_BYTES as u64 {
-            return Ok(Verdict::Sound);
+            return Ok(LogCheck::Sound);
         }
         // SQLite would treat the database as new, and remove the log.
         if database.metadata().map_or(0, |database| database.len()) == 0 {
-            return Ok(Verdict::NoDatabase);
+            return Ok(LogCheck::NoDatabase);
         }
         scan(BufReader::with_capacity(1 << 20, file), length)
     });
     let lost = match verdict {
-        Ok(Verdict::Sound) => return Ok(()),
+        Ok(LogCheck::Sound) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => {
             let fix = "check its owner, and `dmesg` for disk errors";
             return Err(Error::new(Kind::Failed, format!("{call}: {error} — {fix}")));
         }
-        Ok(Verdict::NoDatabase) => "its database is empty or missing".to_owned(),
-        Ok(Verdict::BadHeader) => "its header is damaged, and data follows it".to_owned(),
-        Ok(Verdict::BadFrame { at }) => format!("damaged at byte {at}, before its end"),
+        Ok(LogCheck::NoDatabase) => "its database is empty or missing".to_owned(),
+        Ok(LogCheck::BadHeader) => "its header is damaged, and data follows it".to_owned(),
+        Ok(LogCheck::BadFrame { at }) => format!("damaged at byte {at}, before its end"),
     };
     let fix = "nothing was changed. Save what is still readable with `wirelane kv backup DIR FILE` and restore it \
                into a new directory with `wirelane kv restore FILE DIR`, or restore an older backup";
@@ -48,7 +48,7 @@ pub(crate) fn check(database: &Path) -> Result<(), Error> {
     Err(Error::new(Kind::Damaged, text))
 }
 
-enum Verdict {
+enum LogCheck {
     Sound,
     /// The database is missing or empty.
     NoDatabase,
@@ -60,13 +60,13 @@ enum Verdict {
     },
 }
 
-fn scan(mut log: impl Read, length: u64) -> io::Result<Verdict> {
+fn scan(mut log: impl Read, length: u64) -> io::Result<LogCheck> {
     let mut header = [0; HEADER_BYTES];
     log.read_exact(&mut header)?;
     let Some((page, mut sum)) = read_header(&header) else {
         // The header is synced before anything is written after it.
         let alone = length < (HEADER_BYTES + FRAME_HEADER_BYTES + MIN_PAGE_BYTES) as u64;
-        return Ok(if alone { Verdict::Sound } else { Verdict::BadHeader });
+        return Ok(if alone { LogCheck::Sound } else { LogCheck::BadHeader });
     };
     let mut frame = vec![0; FRAME_HEADER_BYTES + page];
     let (mut broken, mut commits) = (None, 0);
@@ -85,10 +85,10 @@ fn scan(mut log: impl Read, length: u64) -> io::Result<Verdict> {
         let is_commit = frame[4..8] != [0; 4];
         commits += u32::from(is_current && is_commit);
         if let (Some(at), 2..) = (broken, commits) {
-            return Ok(Verdict::BadFrame { at });
+            return Ok(LogCheck::BadFrame { at });
         }
     }
-    Ok(Verdict::Sound)
+    Ok(LogCheck::Sound)
 }
 
 /// The page size, and the checksum that the frames continue; `None` if the header is damaged.

@@ -76,10 +76,10 @@ impl Writer {
             .connection
             .query_row("SELECT max(epoch) FROM runs", [], |row| row.get::<_, Option<i64>>(0));
         let last = last.map_err(failed)?.unwrap_or(0) as u64;
-        let epoch = min.max(last + 1);
-        self.unsaved_run = Some(epoch);
+        let run = min.max(last + 1);
+        self.unsaved_run = Some(run);
         self.transaction("record the start of the store", |_| Ok(())).or_else(ignore_full)?;
-        Ok(epoch)
+        Ok(run)
     }
 
     /// The number of keys.
@@ -177,8 +177,8 @@ impl Writer {
         let (begin, long_values) =
             (self.connection.execute_batch("BEGIN IMMEDIATE"), self.long_values);
         let result = begin.and_then(|()| {
-            if let Some(epoch) = self.unsaved_run {
-                self.statement("INSERT INTO runs VALUES (?)")?.execute(params![epoch as i64])?;
+            if let Some(run) = self.unsaved_run {
+                self.statement("INSERT INTO runs VALUES (?)")?.execute(params![run as i64])?;
             }
             work(self)?;
             self.connection.execute_batch("COMMIT")

@@ -21,7 +21,7 @@ pub enum Error {
     VersionZero,
     /// The session's id has the wrong length: its bytes.
     SessionId(usize),
-    /// An attempt's sequence is 0.
+    /// A write id's sequence is 0.
     SequenceZero,
     /// The offset is past the value's end.
     OffsetPastEnd {
@@ -61,11 +61,11 @@ impl fmt::Display for Error {
             }
             Error::SessionId(bytes) => write!(
                 f,
-                "the attempt's session has {bytes} bytes — send the {SESSION_ID_BYTES} bytes from \
+                "the write id's session has {bytes} bytes — send the {SESSION_ID_BYTES} bytes from \
                  OpenSession"
             ),
             Error::SequenceZero => {
-                f.write_str("the attempt's sequence is 0 — number the writes of a session from 1")
+                f.write_str("the write id's sequence is 0 — number the writes of a session from 1")
             }
             Error::OffsetPastEnd { offset, length } => write!(
                 f,

@@ -2,29 +2,29 @@
 //!
 //! `proto/wirelane/kv/v1/kv.proto` is the contract for every language; [`v1`] is the Rust code generated
 //! from it. A message may contain anything, so its parts are checked on arrival and converted to types that
-//! cannot be invalid: [`Key`], [`Span`], [`PutTerms`], [`Condition`], [`Attempt`]. Nothing here
+//! cannot be invalid: [`Key`], [`Span`], [`ValidPutOptions`], [`Condition`], [`WriteId`]. Nothing here
 //! connects, serves or stores anything, and this crate depends on no other crate of the workspace.
 //!
 //! [`wire`] is the fast path: the binary messages on links, used instead of gRPC.
 //!
 //! Start at the .proto, then [`Key`]; for links, at [`wire`].
 
-mod attempt;
 mod condition;
 mod error;
 mod key;
 pub mod limits;
 mod refusal;
 mod span;
-mod terms;
+mod valid_put_options;
 pub mod wire;
+mod write_id;
 
-pub use attempt::{Attempt, SESSION_ID_BYTES};
 pub use condition::{Condition, NotMet, VERSION_METADATA};
 pub use error::Error;
 pub use key::Key;
 pub use span::Span;
-pub use terms::PutTerms;
+pub use valid_put_options::ValidPutOptions;
+pub use write_id::{SESSION_ID_BYTES, WriteId};
 
 /// The service's name for health checks and reflection.
 pub const SERVICE: &str = v1::kv_server::SERVICE_NAME;

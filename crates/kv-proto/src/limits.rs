@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
     use crate::v1::{
-        Attempt, Facts, GetReply, KeyFacts, ListReply, PutOptions, PutRequest, put_options,
+        Facts, GetReply, KeyFacts, ListReply, PutOptions, PutRequest, WriteId, put_options,
     };
 
     fn facts() -> Facts {
@@ -72,7 +72,7 @@ mod tests {
             key: vec![0; MAX_KEY_BYTES].into(),
             value: value.clone(),
             options: Some(PutOptions { ttl_ms: Some(u64::MAX), condition }),
-            attempt: Some(Attempt { session: vec![0; 16].into(), sequence: u64::MAX }),
+            write_id: Some(WriteId { session: vec![0; 16].into(), sequence: u64::MAX }),
         };
         assert!(put.encoded_len() <= MAX_MESSAGE_BYTES);
         let get = GetReply { found: true, value, facts: Some(facts()), crc32c: Some(u32::MAX) };

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fabric::Pages;
-use fabric::link::{self, Class, Endpoint};
+use fabric::link::{self, Endpoint, Transport};
 use kv_client::{Client, PutOptions};
 use kv_server::{Engine, Settings, WorkerPool};
 use kv_store::WhenFull;
@@ -15,7 +15,7 @@ use kv_store::WhenFull;
 /// Two rails: rxe0 to rxe1, and rxe2 to rxe3. No shared memory.
 fn links(devices: [&str; 2]) -> link::Settings {
     let mut settings = link::Settings {
-        classes: vec![Class::Verbs, Class::Tcp],
+        transports: vec![Transport::Verbs, Transport::Tcp],
         devices: devices.map(str::to_owned).to_vec(),
         ..link::Settings::default()
     };

@@ -58,25 +58,25 @@ impl Store {
         max_bytes: usize,
         now: Moment,
     ) -> Page {
-        let mut draft = Draft { prefix, now, keys: Vec::new(), max_keys, max_bytes };
+        let mut builder = PageBuilder { prefix, now, keys: Vec::new(), max_keys, max_bytes };
         let (mut slot, mut id) = from.parts();
         let mut locks = 0..MAX_LOCKS;
         while slot < self.slots.len() && locks.next().is_some() {
-            match draft.fill(self.slots[slot].lock(), id) {
+            match builder.fill(self.slots[slot].lock(), id) {
                 Stop::End => (slot, id) = (slot + 1, 0),
                 Stop::Pause(next) => id = next,
                 Stop::Full(next) => {
-                    return Page { keys: draft.keys, next: Some(Cursor::new(slot, next)) };
+                    return Page { keys: builder.keys, next: Some(Cursor::new(slot, next)) };
                 }
             }
         }
         let next = (slot < self.slots.len()).then(|| Cursor::new(slot, id));
-        Page { keys: draft.keys, next }
+        Page { keys: builder.keys, next }
     }
 }
 
 /// A page that is being filled.
-struct Draft<'p> {
+struct PageBuilder<'p> {
     prefix: &'p [u8],
     now: Moment,
     keys: Vec<(Box<[u8]>, Facts)>,
@@ -91,7 +91,7 @@ enum Stop {
     Full(u32),
 }
 
-impl Draft<'_> {
+impl PageBuilder<'_> {
     /// Reads the entries of a shard from `first` on, at most as many as one lock may cover.
     fn fill(&mut self, shard: ShardGuard<'_>, first: u32) -> Stop {
         let pause = first.saturating_add(ENTRIES_PER_LOCK).min(shard.end());

@@ -12,7 +12,6 @@ use report::{Latency, Outcome, Plan};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     /// Distinguishes these sessions from links.
-    #[serde(rename = "speaks")]
     pub(crate) protocol: String,
     /// The version of the messages.
     pub(crate) version: u32,
@@ -31,12 +30,10 @@ pub(crate) struct Hello {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
     /// Requests a measurement; with the client's RDMA ports.
-    #[serde(rename = "ask")]
     Measure {
         /// What to measure.
         plan: Box<Plan>,
         /// Encoded `fabric::verbs::UsablePort`s.
-        #[serde(rename = "ways")]
         ports: Vec<Bytes>,
     },
     /// Requests a measurement from the server to a third end, with the client's credentials.
@@ -49,21 +46,17 @@ pub(crate) enum Message {
         choose: bool,
     },
     /// The result of that.
-    #[serde(rename = "relayed")]
     RelayResult(Box<Outcome>),
     /// Requests the list of RDMA ports, of one device or of all.
-    #[serde(rename = "show")]
     ListPorts {
         /// The device.
         device: Option<String>,
     },
     /// The list.
-    #[serde(rename = "shown")]
     Ports(Vec<ListedPort>),
     /// Accepts a measurement, with the server's RDMA ports.
     Agreed {
         /// As above.
-        #[serde(rename = "ways")]
         ports: Vec<Bytes>,
     },
     /// Offers of lanes, in the order of rails.
@@ -80,7 +73,6 @@ pub(crate) enum Message {
         seconds: f64,
     },
     /// The client has finished.
-    #[serde(rename = "over")]
     End {
         /// The number of slots used.
         touched: usize,
@@ -99,7 +91,6 @@ pub(crate) enum Message {
         latency: Option<Latency>,
     },
     /// Refuses a request, or reports an error.
-    #[serde(rename = "no")]
     Refused {
         /// Whether the plan is invalid.
         misuse: bool,
@@ -129,7 +120,6 @@ impl<'de> Deserialize<'de> for Bytes {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ListedPort {
     /// An encoded `fabric::verbs::UsablePort`.
-    #[serde(rename = "way")]
     pub(crate) port: Bytes,
     /// `None` if the port uses no GID.
     pub(crate) gid_index: Option<u32>,

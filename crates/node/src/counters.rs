@@ -75,7 +75,7 @@ impl Counter {
     }
 
     /// Whether it only grows, and is lower than before: it wrapped, or was reset. False for counters without a row.
-    pub fn went_back(&self, before: &Counter) -> bool {
+    pub fn decreased_since(&self, before: &Counter) -> bool {
         let is_lower = before.number().zip(self.number()).is_some_and(|(then, now)| now < then);
         is_lower && self.row().is_some_and(|row| row.kind() == metric::Kind::Counter)
     }
@@ -93,7 +93,7 @@ impl Counter {
     pub fn is_missing(&self) -> bool {
         match &self.value {
             Seen::Absent => true,
-            Seen::Odd(text) => text.starts_with("N/A"),
+            Seen::Invalid(text) => text.starts_with("N/A"),
             _ => false,
         }
     }
@@ -211,17 +211,17 @@ mod tests {
         let none = Counter {
             name: "symbol_error".to_owned(),
             folder: Folder::Counters,
-            value: Seen::odd("N/A (no PMA)"),
+            value: Seen::invalid("N/A (no PMA)"),
         };
         assert!(!none.is_saturated());
     }
 
     #[test]
     fn counters_are_parsed_also_from_recordings_of_0_1() {
-        let odd = Counter { value: Seen::odd("many"), ..counter(Folder::Counters, "a", 1) };
-        let refused = Counter { value: Seen::Refused(22), ..odd.clone() };
-        let absent = Counter { value: Seen::Absent, ..odd.clone() };
-        for known in [counter(Folder::HwCounters, "a", 7), odd, refused.clone(), absent] {
+        let invalid = Counter { value: Seen::invalid("many"), ..counter(Folder::Counters, "a", 1) };
+        let refused = Counter { value: Seen::Refused(22), ..invalid.clone() };
+        let absent = Counter { value: Seen::Absent, ..invalid.clone() };
+        for known in [counter(Folder::HwCounters, "a", 7), invalid, refused.clone(), absent] {
             let text = serde_json::to_string(&known).expect("JSON");
             assert_eq!(serde_json::from_str::<Counter>(&text).expect("a counter"), known, "{text}");
         }

@@ -221,7 +221,9 @@ fn read_uverbs(tree: &Tree) -> BTreeMap<String, String> {
 fn one_line(text: Seen<String>) -> Seen<String> {
     text.and_then(|text| match text.as_str() {
         "" => Seen::Absent,
-        long if long.len() > MAX_LINE_BYTES || long.contains(char::is_control) => Seen::odd(long),
+        long if long.len() > MAX_LINE_BYTES || long.contains(char::is_control) => {
+            Seen::invalid(long)
+        }
         _ => Seen::Value(text),
     })
 }

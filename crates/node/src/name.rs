@@ -2,12 +2,12 @@
 
 /// Whether a name is valid for a device, and safe in a terminal and in a path.
 pub(crate) fn is_name(name: &str) -> bool {
-    let odd = |letter: char| letter == '/' || letter.is_control() || letter.is_whitespace();
+    let invalid = |letter: char| letter == '/' || letter.is_control() || letter.is_whitespace();
     !name.is_empty()
         && name.len() < MAX_NAME_BYTES
         && name != "."
         && name != ".."
-        && !name.contains(odd)
+        && !name.contains(invalid)
 }
 
 /// The kernel's limit for names of RDMA devices (IB_DEVICE_NAME_MAX).

@@ -231,7 +231,7 @@ fn read(tree: &Tree, address: Address) -> Option<Function> {
 }
 
 fn short<T: TryFrom<u64>>(number: u64) -> Seen<T> {
-    T::try_from(number).map_or_else(|_| Seen::odd(&format!("{number:#x}")), Seen::Value)
+    T::try_from(number).map_or_else(|_| Seen::invalid(&format!("{number:#x}")), Seen::Value)
 }
 
 fn read_link(tree: &Tree, folder: &str) -> PciLink {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The result of reading a fact. A missing value is never zero.
 ///
 /// In JSON a value is written as itself, an absent one as `null`, and the others as objects:
-/// `{"refused": "EINVAL"}`, `{"odd": "N/A (no PMA)"}`.
+/// `{"refused": "EINVAL"}`, `{"invalid": "N/A (no PMA)"}`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Seen<T> {
     /// The value.
@@ -16,7 +16,7 @@ pub enum Seen<T> {
     /// Reading it failed with this error number.
     Refused(i32),
     /// It was read, but is not valid. The text is cut to a short line.
-    Odd(String),
+    Invalid(String),
 }
 
 impl<T> Seen<T> {
@@ -52,35 +52,37 @@ impl<T> Seen<T> {
             Seen::Value(value) => next(value),
             Seen::Absent => Seen::Absent,
             Seen::Refused(errno) => Seen::Refused(errno),
-            Seen::Odd(text) => Seen::Odd(text),
+            Seen::Invalid(text) => Seen::Invalid(text),
         }
     }
 }
 
 impl Seen<String> {
-    /// Parses the text; what cannot be parsed is odd.
+    /// Parses the text; what cannot be parsed is invalid.
     pub fn parse<U>(self, parse: impl FnOnce(&str) -> Option<U>) -> Seen<U> {
         self.and_then(|text| match parse(&text) {
             Some(value) => Seen::Value(value),
-            None => Seen::odd(&text),
+            None => Seen::invalid(&text),
         })
     }
 }
 
 impl<T> Seen<T> {
     /// An invalid value, cut to a short line.
-    pub fn odd(text: &str) -> Self {
+    pub fn invalid(text: &str) -> Self {
         let line = text.lines().next().unwrap_or_default();
-        Seen::Odd(line.chars().filter(|letter| !letter.is_control()).take(MAX_ODD_CHARS).collect())
+        Seen::Invalid(
+            line.chars().filter(|letter| !letter.is_control()).take(MAX_ODD_CHARS).collect(),
+        )
     }
 
-    /// A read that failed with the error with this name (`EINVAL`); any other text is odd.
+    /// A read that failed with the error with this name (`EINVAL`); any other text is invalid.
     pub(crate) fn refused(name: &str) -> Self {
         let by_number = || name.strip_prefix("errno ")?.parse().ok();
         let known = ERRNO_NAMES.iter().find(|(_, known)| *known == name);
         match known.map(|(errno, _)| errno.raw_os_error()).or_else(by_number) {
             Some(errno) => Seen::Refused(errno),
-            None => Seen::odd(name),
+            None => Seen::invalid(name),
         }
     }
 
@@ -90,7 +92,7 @@ impl<T> Seen<T> {
             Seen::Value(_) => None,
             Seen::Absent => Some("absent".to_owned()),
             Seen::Refused(errno) => Some(errno_name(*errno)),
-            Seen::Odd(_) => Some("no number".to_owned()),
+            Seen::Invalid(_) => Some("no number".to_owned()),
         }
     }
 
@@ -100,7 +102,7 @@ impl<T> Seen<T> {
             Seen::Value(_) => None,
             Seen::Absent => Some("not found".to_owned()),
             Seen::Refused(errno) => Some(format!("cannot be read ({})", errno_name(*errno))),
-            Seen::Odd(text) => Some(format!("reads {text:?}")),
+            Seen::Invalid(text) => Some(format!("reads {text:?}")),
         }
     }
 }
@@ -111,7 +113,7 @@ impl<T: Serialize> Serialize for Seen<T> {
             Seen::Value(value) => value.serialize(serializer),
             Seen::Absent => serializer.serialize_none(),
             Seen::Refused(errno) => reason(serializer, "refused", &errno_name(*errno)),
-            Seen::Odd(text) => reason(serializer, "odd", text),
+            Seen::Invalid(text) => reason(serializer, "invalid", text),
         }
     }
 }
@@ -126,7 +128,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Seen<T> {
             None => Seen::Absent,
             Some(Present::Value(value)) => Seen::Value(value),
             Some(Present::Refused { refused }) => Seen::refused(&refused),
-            Some(Present::Odd { odd }) => Seen::odd(&odd),
+            Some(Present::Invalid { invalid }) => Seen::invalid(&invalid),
         })
     }
 }
@@ -137,7 +139,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Seen<T> {
 enum Present<T> {
     Value(T),
     Refused { refused: String },
-    Odd { odd: String },
+    Invalid { invalid: String },
 }
 
 fn errno_name(errno: i32) -> String {
@@ -171,6 +173,6 @@ mod tests {
         assert_eq!(json(Seen::Value(7)), "7");
         assert_eq!(json(Seen::Absent), "null");
         assert_eq!(json(Seen::Refused(22)), r#"{"refused":"EINVAL"}"#);
-        assert_eq!(json(Seen::odd("N/A (no PMA)\n")), r#"{"odd":"N/A (no PMA)"}"#);
+        assert_eq!(json(Seen::invalid("N/A (no PMA)\n")), r#"{"invalid":"N/A (no PMA)"}"#);
     }
 }

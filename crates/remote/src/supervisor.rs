@@ -10,7 +10,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use jobs::job::shell_word;
-use jobs::proof::CounterSample;
+use jobs::traffic::CounterSample;
 
 use super::error::Error;
 use super::shell::Shell;

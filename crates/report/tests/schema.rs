@@ -57,7 +57,7 @@ fn verdict() -> Verdict {
     let expectation = Expectation { asked: "90%".to_owned(), reached: "95%".to_owned(), met: true };
     Verdict {
         summary: "all is well".to_owned(),
-        should_give_gbps: Some(97.0),
+        expected_gbps: Some(97.0),
         caps: vec![cap],
         reached_gbps: Some(92.0),
         part: Some(0.95),

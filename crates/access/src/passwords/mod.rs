@@ -29,7 +29,7 @@ pub struct Passwords {
 
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PasswordCheck {
     /// Name and password are right.
     Right,
     /// The name is unknown or the password wrong.
@@ -50,19 +50,19 @@ impl Passwords {
     }
 
     /// Looks the result up in the cache, or compares. Unknown names take as long as known ones.
-    pub async fn check(&self, users: &Users, credentials: &Credentials) -> Verdict {
+    pub async fn check(&self, users: &Users, credentials: &Credentials) -> PasswordCheck {
         let (hash, known) = users.hash_of(&credentials.name);
         let tag = self.cache.tag(hash, known, credentials);
         if let Some(right) = self.cache.get(&tag) {
-            return Verdict::of(right);
+            return PasswordCheck::of(right);
         }
-        let Ok(_waiting) = self.queue.try_acquire() else { return Verdict::Busy };
+        let Ok(_waiting) = self.queue.try_acquire() else { return PasswordCheck::Busy };
         let Ok(permit) = self.comparison.clone().acquire_owned().await else {
-            return Verdict::Busy;
+            return PasswordCheck::Busy;
         };
         // The caller before may have had the same credentials.
         if let Some(right) = self.cache.get(&tag) {
-            return Verdict::of(right);
+            return PasswordCheck::of(right);
         }
         let (hash, password) = (hash.clone(), credentials.password.clone());
         let cache = self.cache.clone();
@@ -73,13 +73,13 @@ impl Passwords {
             drop(permit);
             right
         });
-        compared.await.map_or(Verdict::Busy, Verdict::of)
+        compared.await.map_or(PasswordCheck::Busy, PasswordCheck::of)
     }
 }
 
-impl Verdict {
+impl PasswordCheck {
     fn of(right: bool) -> Self {
-        if right { Verdict::Right } else { Verdict::Wrong }
+        if right { PasswordCheck::Right } else { PasswordCheck::Wrong }
     }
 }
 
@@ -190,22 +190,22 @@ mod tests {
     async fn wrong_passwords_do_not_evict_the_right_one() {
         let passwords = Passwords::new().unwrap();
         let (users, right) = (users(), credentials("ops", "fakepassword"));
-        assert_eq!(passwords.check(&users, &right).await, Verdict::Right);
+        assert_eq!(passwords.check(&users, &right).await, PasswordCheck::Right);
         for wrong in
             [credentials("ops", "other"), credentials("root", "fakepassword"), credentials("", "")]
         {
-            assert_eq!(passwords.check(&users, &wrong).await, Verdict::Wrong);
+            assert_eq!(passwords.check(&users, &wrong).await, PasswordCheck::Wrong);
         }
         for number in 0..2 * MAX_WRONG {
             passwords.cache.insert([number as u8; 32], false);
         }
         let _all_permits = passwords.queue.acquire_many(MAX_WAITING as u32).await.unwrap();
-        assert_eq!(passwords.check(&users, &right).await, Verdict::Right);
-        assert_eq!(passwords.check(&users, &credentials("ops", "new")).await, Verdict::Busy);
+        assert_eq!(passwords.check(&users, &right).await, PasswordCheck::Right);
+        assert_eq!(passwords.check(&users, &credentials("ops", "new")).await, PasswordCheck::Busy);
         let none = Users::new(HashMap::new());
         assert_eq!(
             passwords.check(&none, &right).await,
-            Verdict::Busy,
+            PasswordCheck::Busy,
             "the cached result was for another hash"
         );
     }

@@ -1,12 +1,12 @@
 //! NFS over RDMA: what a server and a client need, as plans, and whether a mount really uses RDMA.
 //!
 //! Pure: [`server::plan`] and [`client::plan`] read facts and return a [`Plan`](crate::Plan) or
-//! a [`Refusal`] with the reason; [`proof`] checks a mount. Changes are applied by
+//! a [`Refusal`] with the reason; [`mount_check`] checks a mount. Changes are applied by
 //! [`apply()`](crate::apply()) and reverted by [`revert()`](crate::revert()).
 
 pub mod client;
 mod clients;
-pub mod proof;
+pub mod mount_check;
 mod requirements;
 pub mod server;
 mod source;
@@ -15,7 +15,7 @@ use std::fmt;
 
 pub use client::MountRequest;
 pub use clients::Clients;
-pub use proof::Proof;
+pub use mount_check::MountCheck;
 pub use server::ExportRequest;
 pub use source::Source;
 

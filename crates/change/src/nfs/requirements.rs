@@ -29,7 +29,7 @@ pub(super) fn has_module(tree: &Tree) -> Result<(), Refusal> {
     match list("modules.dep") {
         listed if names(&listed) || names(&list("modules.builtin")) => Ok(()),
         // Too long to be read, or not readable: loading it will fail if it is missing.
-        Seen::Refused(_) | Seen::Odd(_) => Ok(()),
+        Seen::Refused(_) | Seen::Invalid(_) => Ok(()),
         _ => Err(Refusal(format!(
             "this kernel ({kernel}) has no module {MODULE}: install the rest of its modules (Debian: linux-image-amd64 \
              and not -cloud; Ubuntu: linux-modules-extra-{kernel}; RHEL: kernel-modules)"

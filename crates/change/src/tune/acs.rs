@@ -1,7 +1,7 @@
 //! PCIe access control services (ACS) redirect traffic between a GPU and a NIC through the root complex. Without ACS virtual
 //! machines are not isolated, so switching it off is advice and never done automatically.
 
-use doctor::Case;
+use doctor::CheckInput;
 use doctor::limits::acs;
 use node::{Address, Seen};
 
@@ -9,14 +9,14 @@ use super::Context;
 use crate::Plan;
 
 pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
-    let case = Case::new(context.node, context.tree);
+    let input = CheckInput::new(context.node, context.tree);
     let redirecting = |address: &Address| {
         let function = context.node.pci.get(address);
         function.is_some_and(
             |function| matches!(&function.acs, Seen::Value(acs) if acs::redirects(*acs)),
         )
     };
-    let bridges: Vec<Address> = acs::bridges(&case).into_iter().filter(redirecting).collect();
+    let bridges: Vec<Address> = acs::bridges(&input).into_iter().filter(redirecting).collect();
     if bridges.is_empty() {
         return;
     }

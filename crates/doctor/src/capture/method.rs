@@ -27,7 +27,7 @@ pub struct Tools {
 
 /// How packets are captured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "way", rename_all = "snake_case")]
+#[serde(tag = "method", rename_all = "snake_case")]
 pub enum Method {
     /// With a packet socket on the net device: packets of software devices pass through the kernel.
     NetDevice {

@@ -3,7 +3,7 @@
 use node::{Acs, Seen};
 
 use crate::limits::acs::{bridges, redirects};
-use crate::{Case, Check, Evidence, Finding};
+use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "acs",
@@ -14,10 +14,10 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for address in bridges(case) {
-        let Some(function) = case.function(address) else { continue };
+    for address in bridges(input) {
+        let Some(function) = input.function(address) else { continue };
         let name = address.to_string();
         let source = format!("{}/config", address.folder());
         findings.push(match &function.acs {
@@ -25,7 +25,7 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
             Seen::Value(acs) => {
                 Finding::ok(name, "ACS redirects nothing").read(Evidence::new(source, flags(*acs)))
             }
-            Seen::Absent if case.tree.exists(&source) => Finding::ok(name, "has no ACS"),
+            Seen::Absent if input.tree.exists(&source) => Finding::ok(name, "has no ACS"),
             other => Finding::unknown(name, "reading whether ACS is on requires root")
                 .read(Evidence::new(source, other.why_not().unwrap_or_default()))
                 .fix("Run the doctor as root."),

@@ -2,7 +2,7 @@
 
 use node::{ErrorCount, Function};
 
-use crate::{Case, Check, Finding};
+use crate::{Check, CheckInput, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "aer",
@@ -12,15 +12,16 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.functions_with_bridges()
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    input
+        .functions_with_bridges()
         .into_iter()
-        .filter_map(|function| check_function(case, function))
+        .filter_map(|function| check_function(input, function))
         .collect()
 }
 
-fn check_function(case: &Case<'_>, function: &Function) -> Option<Finding> {
-    let name = name(case, function);
+fn check_function(input: &CheckInput<'_>, function: &Function) -> Option<Finding> {
+    let name = name(input, function);
     let errors = |severity: &str| -> Vec<&ErrorCount> {
         // Scanning for devices causes unsupported requests.
         let counts = |error: &&ErrorCount| {
@@ -30,7 +31,7 @@ fn check_function(case: &Case<'_>, function: &Function) -> Option<Finding> {
     };
     let (fatal, nonfatal, corrected) = (errors("fatal"), errors("nonfatal"), errors("correctable"));
     let total: u64 = corrected.iter().fold(0, |sum, error| sum.saturating_add(error.count));
-    let many = match case.hours_up() {
+    let many = match input.hours_up() {
         Some(hours) => total >= MIN_MANY && total as f64 > hours * MAX_PER_HOUR,
         None => total >= 10 * MIN_MANY,
     };
@@ -48,7 +49,7 @@ fn check_function(case: &Case<'_>, function: &Function) -> Option<Finding> {
         () if function.errors.is_empty() => return None,
         () => return Some(Finding::ok(name, "few or no PCIe errors")),
     };
-    let file = case.file(format!("{}/aer_dev_{file}", function.address.folder()));
+    let file = input.file(format!("{}/aer_dev_{file}", function.address.folder()));
     Some(finding.read(file).fix(
         "Reseat the card and its riser, update the firmware of machine and card, then try another \
          slot.",
@@ -56,9 +57,9 @@ fn check_function(case: &Case<'_>, function: &Function) -> Option<Finding> {
 }
 
 /// The name of the device or GPU, or else the PCI address.
-fn name(case: &Case<'_>, function: &Function) -> String {
-    let device = case.node.devices.iter().find(|device| device.pci == Some(function.address));
-    let gpu = case.node.gpus.iter().find(|gpu| gpu.pci == function.address);
+fn name(input: &CheckInput<'_>, function: &Function) -> String {
+    let device = input.node.devices.iter().find(|device| device.pci == Some(function.address));
+    let gpu = input.node.gpus.iter().find(|gpu| gpu.pci == function.address);
     match (device, gpu) {
         (Some(device), _) => device.name.clone(),
         (None, Some(gpu)) => format!("GPU {}", gpu.index),

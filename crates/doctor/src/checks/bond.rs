@@ -2,8 +2,8 @@
 
 use node::{Device, NetDev, Seen};
 
-use crate::case::is_software;
-use crate::{Case, Check, Finding};
+use crate::input::is_software;
+use crate::{Check, CheckInput, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "bond",
@@ -13,15 +13,15 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.node.netdevs.iter().filter_map(|netdev| check_bond(case, netdev)).collect()
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    input.node.netdevs.iter().filter_map(|netdev| check_bond(input, netdev)).collect()
 }
 
-fn check_bond(case: &Case<'_>, bond: &NetDev) -> Option<Finding> {
+fn check_bond(input: &CheckInput<'_>, bond: &NetDev) -> Option<Finding> {
     let bonding = bond.bonding.as_ref()?;
     let members: Vec<&NetDev> =
-        bonding.members.iter().filter_map(|name| case.node.netdev(name)).collect();
-    let cards: Vec<&Device> = case
+        bonding.members.iter().filter_map(|name| input.node.netdev(name)).collect();
+    let cards: Vec<&Device> = input
         .devices()
         .into_iter()
         .filter(|device| !is_software(device))
@@ -34,7 +34,7 @@ fn check_bond(case: &Case<'_>, bond: &NetDev) -> Option<Finding> {
         return None;
     }
     let mode = bonding.mode.value().map(String::as_str).unwrap_or_default();
-    let file = case.file(format!("/sys/class/net/{}/bonding/mode", bond.name));
+    let file = input.file(format!("/sys/class/net/{}/bonding/mode", bond.name));
     let supported = mode.is_empty() || MODES.iter().any(|name| mode.starts_with(name));
     let down: Vec<&str> = members
         .iter()
@@ -55,7 +55,7 @@ fn check_bond(case: &Case<'_>, bond: &NetDev) -> Option<Finding> {
             Finding::warning(name, format!("bond members are down: {}", down.join(", ")))
                 .read_all(
                     down.iter()
-                        .map(|member| case.file(format!("/sys/class/net/{member}/operstate"))),
+                        .map(|member| input.file(format!("/sys/class/net/{member}/operstate"))),
                 )
                 .fix("Check the cable and the switch port.")
         }

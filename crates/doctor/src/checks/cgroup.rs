@@ -1,6 +1,6 @@
 //! RDMA limits of the cgroup.
 
-use crate::{Case, Check, Evidence, Finding, Verdict};
+use crate::{Check, CheckInput, Evidence, Finding, Verdict};
 
 pub(super) const CHECK: Check = Check {
     name: "cgroup",
@@ -11,8 +11,8 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    let Some(text) = case.node.process.cgroup_rdma.value() else { return Vec::new() };
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    let Some(text) = input.node.process.cgroup_rdma.value() else { return Vec::new() };
     let findings: Vec<Finding> = text.lines().filter_map(check_line).collect();
     if findings.is_empty() {
         return vec![Finding::ok("host", "the cgroup does not limit RDMA resources")];

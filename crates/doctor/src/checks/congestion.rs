@@ -2,8 +2,8 @@
 
 use node::{Device, Port};
 
-use crate::case::port_name;
-use crate::{Case, Check, Finding};
+use crate::input::port_name;
+use crate::{Check, CheckInput, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "congestion",
@@ -14,15 +14,15 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.ports().filter_map(|(device, port)| check_port(case, device, port)).collect()
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    input.ports().filter_map(|(device, port)| check_port(input, device, port)).collect()
 }
 
-fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
+fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Finding> {
     let name = port_name(device, port);
     let count =
         |names: &[&str]| names.iter().find_map(|name| port.counter(name)?.value.value().copied());
-    let file = |counter: &str| case.port_file(device, port, &format!("hw_counters/{counter}"));
+    let file = |counter: &str| input.port_file(device, port, &format!("hw_counters/{counter}"));
     let ignored = count(&["rp_cnp_ignored", "cnpIgnored"]);
     if let Some(ignored) = ignored.filter(|count| *count > 0) {
         let counter =

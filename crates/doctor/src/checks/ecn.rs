@@ -2,8 +2,8 @@
 
 use node::{Device, Port, Seen};
 
-use crate::case::port_name;
-use crate::{Case, Check, Finding};
+use crate::input::port_name;
+use crate::{Check, CheckInput, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "ecn",
@@ -15,16 +15,16 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.roce_ports().filter_map(|(device, port)| check_port(case, device, port)).collect()
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    input.roce_ports().filter_map(|(device, port)| check_port(input, device, port)).collect()
 }
 
 /// Only NVIDIA's own driver package has these files; without them there is no finding.
-fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
+fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Finding> {
     let netdev = port.netdev.as_deref()?;
     let folder = format!("/sys/class/net/{netdev}/ecn");
     let enabled = |part: &str| -> Option<u8> {
-        let bit = |priority: u8| match case
+        let bit = |priority: u8| match input
             .tree
             .number::<u8>(&format!("{folder}/{part}/enable/{priority}"))
         {
@@ -35,7 +35,7 @@ fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> 
     };
     let (notification, reaction) = (enabled("roce_np")?, enabled("roce_rp")?);
     let lossless =
-        case.tree.answers().dcb().and_then(|all| all.get(netdev)?.pfc_enabled).unwrap_or(0);
+        input.tree.answers().dcb().and_then(|all| all.get(netdev)?.pfc_enabled).unwrap_or(0);
     let name = port_name(device, port);
     let without_ecn = lossless & !reaction;
     let finding = match (notification, reaction) {
@@ -57,8 +57,8 @@ fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> 
     let priority = if lossless == 0 { 3 } else { lossless.trailing_zeros() };
     Some(
         finding
-            .read(case.file(format!("{folder}/roce_np/enable/{priority}")))
-            .read(case.file(format!("{folder}/roce_rp/enable/{priority}")))
+            .read(input.file(format!("{folder}/roce_np/enable/{priority}")))
+            .read(input.file(format!("{folder}/roce_rp/enable/{priority}")))
             .fix(format!("echo 1 > {folder}/roce_np/enable/{priority}"))
             .fix(format!("echo 1 > {folder}/roce_rp/enable/{priority}")),
     )

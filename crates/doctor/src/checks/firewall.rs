@@ -1,7 +1,7 @@
 //! Whether the firewall accepts RoCE.
 
 use crate::limits::firewall::{accepts_roce, applies_to};
-use crate::{Case, Check, Evidence, Finding};
+use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "firewall",
@@ -12,11 +12,11 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    if case.node.devices.is_empty() {
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    if input.node.devices.is_empty() {
         return Vec::new();
     }
-    let Some(firewall) = case.tree.answers().firewall() else { return Vec::new() };
+    let Some(firewall) = input.tree.answers().firewall() else { return Vec::new() };
     if !firewall.readable {
         return vec![Finding::unknown("host", "reading the firewall's rules requires root")];
     }
@@ -31,7 +31,7 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
         },
     );
     let open = accepts_roce(firewall);
-    let soft = case.devices().into_iter().any(applies_to);
+    let soft = input.devices().into_iter().any(applies_to);
     let finding = match firewall.drops_by_default {
         None => return Vec::new(),
         Some(true) if !open && soft => {

@@ -3,9 +3,9 @@
 use node::answers::{Dcb, Ethtool};
 use node::{Device, Port};
 
-use crate::case::port_name;
+use crate::input::port_name;
 use crate::limits::pfc::{DSCP, PRIORITY, TRAFFIC_CLASS};
-use crate::{Case, Check, Evidence, Finding};
+use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "flow-control",
@@ -16,14 +16,14 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.roce_ports().filter_map(|(device, port)| check_port(case, device, port)).collect()
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    input.roce_ports().filter_map(|(device, port)| check_port(input, device, port)).collect()
 }
 
-fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
+fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Finding> {
     let netdev = port.netdev.as_deref()?;
-    let dcb = case.tree.answers().dcb().and_then(|all| all.get(netdev));
-    let ethtool = case.tree.answers().ethtool().and_then(|all| all.get(netdev));
+    let dcb = input.tree.answers().dcb().and_then(|all| all.get(netdev));
+    let ethtool = input.tree.answers().ethtool().and_then(|all| all.get(netdev));
     let pfc = dcb.and_then(|dcb| dcb.pfc_enabled);
     let pause = ethtool.and_then(|ethtool| ethtool.pause);
     let name = port_name(device, port);

@@ -2,8 +2,8 @@
 
 use node::{Device, Gid, GidType, Port, Role, Seen};
 
-use crate::case::{is_roce, port_name};
-use crate::{Case, Check, Evidence, Finding};
+use crate::input::{is_roce, port_name};
+use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "gid",
@@ -14,15 +14,15 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    let roce = case.active_ports().filter(|(device, port)| is_roce(device, port));
-    roce.map(|(device, port)| check_port(case, device, port)).collect()
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    let roce = input.active_ports().filter(|(device, port)| is_roce(device, port));
+    roce.map(|(device, port)| check_port(input, device, port)).collect()
 }
 
-fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
+fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
     let name = port_name(device, port);
-    let finding = match port.gids.iter().find(|gid| is_usable(case, gid)) {
-        Some(_) if port.gids.iter().any(|gid| is_usable(case, gid) && gid.ipv4().is_some()) => {
+    let finding = match port.gids.iter().find(|gid| is_usable(input, gid)) {
+        Some(_) if port.gids.iter().any(|gid| is_usable(input, gid) && gid.ipv4().is_some()) => {
             Finding::ok(name, "has a RoCE v2 GID")
         }
         Some(_) => Finding::note(
@@ -30,19 +30,19 @@ fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
             "has RoCE v2 GIDs with IPv6 addresses only; NCCL uses IPv4 by default",
         )
         .fix("For NCCL: `export NCCL_IB_ADDR_FAMILY=AF_INET6` (`wirelane env` does it)."),
-        None => without_gid(case, device, port),
+        None => without_gid(input, device, port),
     };
-    finding.read_all(table(case, device, port))
+    finding.read_all(table(input, device, port))
 }
 
-fn without_gid(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
+fn without_gid(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
     let name = port_name(device, port);
-    if case.may_be_idle(device) {
+    if input.may_be_idle(device) {
         return Finding::note(name, "a virtual function without an IP address").fix(
             "Assigned to a pod or virtual machine: nothing to do, it gets its address there.",
         );
     }
-    let of_another = |gid: &&Gid| matches!(gid.kind, Seen::Refused(_)) || is_foreign(case, gid);
+    let of_another = |gid: &&Gid| matches!(gid.kind, Seen::Refused(_)) || is_foreign(input, gid);
     let foreign = port.gids.iter().filter(of_another).filter(|gid| !gid.is_link_local()).count();
     if foreign > 0 {
         let finding =
@@ -66,7 +66,7 @@ fn without_gid(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
              it.",
         );
     }
-    if let Some(why) = reason_without_gid(case, device, port) {
+    if let Some(why) = reason_without_gid(input, device, port) {
         return Finding::note(name, format!("no RoCE v2 GID; {why}")).fix(
             "If the port itself should carry RoCE: give its net device an IP address. Otherwise \
              nothing to do.",
@@ -79,33 +79,33 @@ fn without_gid(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
 }
 
 /// Why a port may be without a RoCE v2 GID.
-fn reason_without_gid(case: &Case<'_>, device: &Device, port: &Port) -> Option<String> {
-    if let Some(master) = case.netdev(port).and_then(|netdev| netdev.master.as_deref()) {
+fn reason_without_gid(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<String> {
+    if let Some(master) = input.netdev(port).and_then(|netdev| netdev.master.as_deref()) {
         return Some(format!("its net device is part of {master}"));
     }
     if let Role::Physical { vfs: Some(vfs @ 1..), .. } = device.role {
         return Some(format!("it has {vfs} virtual functions, which may be used instead"));
     }
-    let usable = |port: &Port| port.gids.iter().any(|gid| is_usable(case, gid));
-    let mut others = case.active_ports().filter(|(device, port)| is_roce(device, port));
+    let usable = |port: &Port| port.gids.iter().any(|gid| is_usable(input, gid));
+    let mut others = input.active_ports().filter(|(device, port)| is_roce(device, port));
     let (device, port) = others.find(|(_, port)| usable(port))?;
     Some(format!("{} has one", port_name(device, port)))
 }
 
 /// RoCE v2, not link-local, and of a net device in this network namespace.
-fn is_usable(case: &Case<'_>, gid: &Gid) -> bool {
-    gid.kind == Seen::Value(GidType::RoceV2) && !gid.is_link_local() && !is_foreign(case, gid)
+fn is_usable(input: &CheckInput<'_>, gid: &Gid) -> bool {
+    gid.kind == Seen::Value(GidType::RoceV2) && !gid.is_link_local() && !is_foreign(input, gid)
 }
 
-fn is_foreign(case: &Case<'_>, gid: &Gid) -> bool {
+fn is_foreign(input: &CheckInput<'_>, gid: &Gid) -> bool {
     match &gid.netdev {
-        Seen::Value(name) => !case.node.netdevs.is_empty() && case.node.netdev(name).is_none(),
+        Seen::Value(name) => !input.node.netdevs.is_empty() && input.node.netdev(name).is_none(),
         Seen::Refused(_) => true,
         _ => false,
     }
 }
 
-fn table(case: &Case<'_>, device: &Device, port: &Port) -> Vec<Evidence> {
+fn table(input: &CheckInput<'_>, device: &Device, port: &Port) -> Vec<Evidence> {
     let folder = format!("{}/ports/{}", device.folder(), port.number);
     if port.gids.is_empty() {
         return vec![Evidence::new(
@@ -114,8 +114,8 @@ fn table(case: &Case<'_>, device: &Device, port: &Port) -> Vec<Evidence> {
         )];
     }
     let entry = |gid: &Gid| {
-        let kind = case.file(format!("{folder}/gid_attrs/types/{}", gid.index)).value;
-        let netdev = case.file(format!("{folder}/gid_attrs/ndevs/{}", gid.index)).value;
+        let kind = input.file(format!("{folder}/gid_attrs/types/{}", gid.index)).value;
+        let netdev = input.file(format!("{folder}/gid_attrs/ndevs/{}", gid.index)).value;
         Evidence::new(
             format!("{folder}/gids/{}", gid.index),
             format!("{} (type {kind}; net device {netdev})", gid.gid),

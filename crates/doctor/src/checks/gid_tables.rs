@@ -2,8 +2,8 @@
 
 use node::{Device, GidType, Port, Seen};
 
-use crate::case::port_name;
-use crate::{Case, Check, Evidence, Finding};
+use crate::input::port_name;
+use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "gid-tables",
@@ -13,8 +13,8 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    let first: Vec<(String, &Device, &Port, u32)> = case
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    let first: Vec<(String, &Device, &Port, u32)> = input
         .roce_ports()
         .filter_map(|(device, port)| {
             Some((port_name(device, port), device, port, first_usable(port)?))

@@ -1,7 +1,7 @@
 //! CPU frequency governors.
 
 use crate::limits::cpus::GOVERNOR;
-use crate::{Case, Check, Evidence, Finding};
+use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "governor",
@@ -11,8 +11,8 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    let governors = &case.node.host.cpus.governors;
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    let governors = &input.node.host.cpus.governors;
     if governors.is_empty() {
         return Vec::new();
     }

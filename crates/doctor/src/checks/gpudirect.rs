@@ -1,6 +1,6 @@
 //! Whether cards can access GPU memory (GPUDirect RDMA).
 
-use crate::{Case, Check, Evidence, Finding};
+use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "gpudirect",
@@ -11,38 +11,38 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    let nvidia = case.gpus().into_iter().any(|gpu| gpu.driver.as_deref() == Some("nvidia"));
-    if !nvidia || !case.moves_gpu_memory() {
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    let nvidia = input.gpus().into_iter().any(|gpu| gpu.driver.as_deref() == Some("nvidia"));
+    if !nvidia || !input.moves_gpu_memory() {
         return Vec::new();
     }
-    let direct = &case.node.gpu_direct;
+    let direct = &input.node.gpu_direct;
     if let Some((module, version)) = direct.peer_memory.iter().next() {
         let finding =
             Finding::ok("host", format!("peer memory module {module} {version} is loaded"));
-        return vec![finding.read(case.file(version_file(module)))];
+        return vec![finding.read(input.file(version_file(module)))];
     }
-    if case.is_efa_only() && case.tree.exists(EFA_MODULE) {
+    if input.is_efa_only() && input.tree.exists(EFA_MODULE) {
         let finding = Finding::ok("host", "peer memory module efa_nv_peermem is loaded");
         return vec![finding.read(Evidence::new(EFA_MODULE, "exists"))];
     }
-    let module = if case.is_efa_only() { "efa_nv_peermem" } else { "nvidia-peermem" };
+    let module = if input.is_efa_only() { "efa_nv_peermem" } else { "nvidia-peermem" };
     let finding = match direct.open_modules {
         Some(true) => Finding::ok("host", "NVIDIA's open modules export GPU memory with DMA-BUF"),
         Some(false) => Finding::warning(
             "host",
             "no GPUDirect: no peer memory module, and NVIDIA's modules are not the open ones",
         )
-        .read(case.file(version_file("nvidia_peermem")))
+        .read(input.file(version_file("nvidia_peermem")))
         .fix(format!("modprobe {module}"))
         .fix(
             "Or install the driver with NVIDIA's open kernel modules, and use DMA-BUF (Linux 5.12 \
              and later).",
         ),
         None => Finding::unknown("host", "whether cards can access GPU memory is not known")
-            .read(case.file(version_file("nvidia_peermem"))),
+            .read(input.file(version_file("nvidia_peermem"))),
     };
-    vec![finding.read(case.file("/proc/driver/nvidia/version"))]
+    vec![finding.read(input.file("/proc/driver/nvidia/version"))]
 }
 
 /// The peer memory module of EFA's installer.

@@ -2,8 +2,8 @@
 
 use node::{Device, Guid, NodeType, Port, Seen};
 
-use crate::case::is_virtual;
-use crate::{Case, Check, Finding};
+use crate::input::is_virtual;
+use crate::{Check, CheckInput, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "guid",
@@ -13,12 +13,12 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.devices().into_iter().filter_map(|device| check_device(case, device)).collect()
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    input.devices().into_iter().filter_map(|device| check_device(input, device)).collect()
 }
 
 /// InfiniBand and RoCE only: EFA and iWARP work without a GUID.
-fn check_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
+fn check_device(input: &CheckInput<'_>, device: &Device) -> Option<Finding> {
     if device.node_type != Seen::Value(NodeType::ChannelAdapter) {
         return None;
     }
@@ -26,14 +26,14 @@ fn check_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
     if !is_unset(guid) || device.pci.is_none() {
         return Some(Finding::ok(&*device.name, "has a GUID"));
     }
-    let in_use = case.node.host.container.is_some() || device.ports.iter().any(Port::is_active);
+    let in_use = input.node.host.container.is_some() || device.ports.iter().any(Port::is_active);
     let summary = "GUID is zero: none was assigned";
     let finding = if in_use || !is_virtual(device) {
         Finding::problem(&*device.name, summary)
     } else {
         Finding::warning(&*device.name, summary)
     };
-    let finding = finding.read(case.file(format!("{}/node_guid", device.folder())));
+    let finding = finding.read(input.file(format!("{}/node_guid", device.folder())));
     Some(
         finding
             .fix(

@@ -1,6 +1,6 @@
 //! Huge pages.
 
-use crate::{Case, Check, Evidence, Finding};
+use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "hugepages",
@@ -10,8 +10,8 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    let known = case.node.host.huge_pages.iter().filter_map(|pages| {
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    let known = input.node.host.huge_pages.iter().filter_map(|pages| {
         let (total, free) = (*pages.total.value()?, *pages.free.value()?);
         let size = format!("{} KiB", pages.size_bytes >> 10);
         let folder = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", pages.size_bytes >> 10);

@@ -1,7 +1,7 @@
 //! CPU idle states with a long exit latency.
 
 use crate::limits::cpus::LONG_IDLE_US;
-use crate::{Case, Check, Evidence, Finding};
+use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "idle",
@@ -11,8 +11,8 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    let states = &case.node.host.cpus.idle_states;
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    let states = &input.node.host.cpus.idle_states;
     let deepest = states.iter().max_by_key(|(_, microseconds)| **microseconds);
     let Some((name, microseconds)) = deepest else { return Vec::new() };
     let latencies: Vec<String> =

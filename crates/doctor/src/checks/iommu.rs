@@ -3,7 +3,7 @@
 use node::{Address, Seen};
 
 use crate::limits::iommu::{KERNEL_ARGUMENTS, PASSTHROUGH_TYPE, kernel_argument, translates};
-use crate::{Case, Check, Evidence, Finding, Verdict};
+use crate::{Check, CheckInput, Evidence, Finding, Verdict};
 
 pub(super) const CHECK: Check = Check {
     name: "iommu",
@@ -15,23 +15,23 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
     let cards =
-        case.devices().into_iter().filter_map(|device| Some((device.name.clone(), device.pci?)));
-    let gpus = case.gpus().into_iter().map(|gpu| (format!("GPU {}", gpu.index), gpu.pci));
+        input.devices().into_iter().filter_map(|device| Some((device.name.clone(), device.pci?)));
+    let gpus = input.gpus().into_iter().map(|gpu| (format!("GPU {}", gpu.index), gpu.pci));
     let functions: Vec<(String, Address)> = cards.chain(gpus).collect();
-    if case.node.iommu.groups.is_empty() {
-        return off(case, &functions);
+    if input.node.iommu.groups.is_empty() {
+        return off(input, &functions);
     }
     if functions.is_empty() {
-        return without_devices(case);
+        return without_devices(input);
     }
-    functions.iter().map(|(name, address)| check_function(case, name, *address)).collect()
+    functions.iter().map(|(name, address)| check_function(input, name, *address)).collect()
 }
 
 /// No groups: there is no IOMMU, it is off, or the tree does not contain it.
-fn off(case: &Case<'_>, functions: &[(String, Address)]) -> Vec<Finding> {
-    if functions.is_empty() && case.node.devices.is_empty() && !case.tree.exists("/sys/kernel") {
+fn off(input: &CheckInput<'_>, functions: &[(String, Address)]) -> Vec<Finding> {
+    if functions.is_empty() && input.node.devices.is_empty() && !input.tree.exists("/sys/kernel") {
         return vec![Finding::unknown("host", "whether there is an IOMMU is not known")];
     }
     let groups = Evidence::new("/sys/kernel/iommu_groups", "no groups");
@@ -39,8 +39,8 @@ fn off(case: &Case<'_>, functions: &[(String, Address)]) -> Vec<Finding> {
 }
 
 /// No device to check: the state of the machine.
-fn without_devices(case: &Case<'_>) -> Vec<Finding> {
-    let groups = &case.node.iommu.groups;
+fn without_devices(input: &CheckInput<'_>) -> Vec<Finding> {
+    let groups = &input.node.iommu.groups;
     let translating =
         groups.iter().find(|(_, kind)| kind.value().is_some_and(|kind| translates(kind)));
     let (group, state) = match translating {
@@ -52,17 +52,17 @@ fn without_devices(case: &Case<'_>) -> Vec<Finding> {
     };
     let summary =
         format!("the IOMMU {state} ({} groups); there is no RDMA card to check", groups.len());
-    vec![Finding::note("host", summary).read(case.file(type_file(group)))]
+    vec![Finding::note("host", summary).read(input.file(type_file(group)))]
 }
 
-fn check_function(case: &Case<'_>, name: &str, address: Address) -> Finding {
-    let Some(group) = case.function(address).and_then(|function| function.iommu_group.as_ref())
+fn check_function(input: &CheckInput<'_>, name: &str, address: Address) -> Finding {
+    let Some(group) = input.function(address).and_then(|function| function.iommu_group.as_ref())
     else {
         return Finding::ok(name, "in no IOMMU group: not translated");
     };
-    let file = case.file(type_file(group));
-    match case.node.iommu.groups.get(group) {
-        Some(Seen::Value(kind)) if translates(kind) => translating(case, name, kind).read(file),
+    let file = input.file(type_file(group));
+    match input.node.iommu.groups.get(group) {
+        Some(Seen::Value(kind)) if translates(kind) => translating(input, name, kind).read(file),
         Some(Seen::Value(kind)) if kind == PASSTHROUGH_TYPE => {
             Finding::ok(name, "the IOMMU is in passthrough mode (identity)").read(file)
         }
@@ -73,15 +73,15 @@ fn check_function(case: &Case<'_>, name: &str, address: Address) -> Finding {
             ),
         )
         .read(file),
-        Some(Seen::Absent) | None => by_arguments(case, name).read(file),
+        Some(Seen::Absent) | None => by_arguments(input, name).read(file),
         Some(_) => Finding::unknown(name, "the type of its IOMMU group cannot be read").read(file),
     }
 }
 
-fn translating(case: &Case<'_>, name: &str, kind: &str) -> Finding {
-    let verdict = if case.moves_gpu_memory() { Verdict::Problem } else { Verdict::Note };
+fn translating(input: &CheckInput<'_>, name: &str, kind: &str) -> Finding {
+    let verdict = if input.moves_gpu_memory() { Verdict::Problem } else { Verdict::Note };
     let finding = Finding::new(verdict, name, format!("the IOMMU translates accesses ({kind})"));
-    let argument = kernel_argument(&case.node.host);
+    let argument = kernel_argument(&input.node.host);
     finding.fix(format!("Add `{argument}` to the kernel command line and reboot.")).fix(
         "OpenShift: `wirelane k8s machineconfig` prints the MachineConfig; applying it reboots \
              the nodes.",
@@ -89,8 +89,8 @@ fn translating(case: &Case<'_>, name: &str, kind: &str) -> Finding {
 }
 
 /// Kernels before 4.19 have no file `type`. Their command line is only a hint, since the built-in default may differ.
-fn by_arguments(case: &Case<'_>, name: &str) -> Finding {
-    let arguments = &case.node.host.kernel_arguments;
+fn by_arguments(input: &CheckInput<'_>, name: &str) -> Finding {
+    let arguments = &input.node.host.kernel_arguments;
     let evidence = Evidence::new("/proc/cmdline", arguments.join(" "));
     let passthrough =
         arguments.iter().any(|argument| KERNEL_ARGUMENTS.contains(&argument.as_str()));

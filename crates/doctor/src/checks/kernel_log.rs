@@ -2,7 +2,7 @@
 
 use node::answers::{LogKind, LogLine};
 
-use crate::{Case, Check, Evidence, Finding, Verdict};
+use crate::{Check, CheckInput, Evidence, Finding, Verdict};
 
 pub(super) const CHECK: Check = Check {
     name: "kernel-log",
@@ -12,8 +12,8 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    let Some(log) = case.tree.answers().kernel_log() else {
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    let Some(log) = input.tree.answers().kernel_log() else {
         return vec![Finding::unknown("host", "the kernel log is not part of the snapshot")];
     };
     if let Some(errno) = log.refused {
@@ -24,7 +24,7 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
         ];
     }
     let findings: Vec<Finding> =
-        KINDS.iter().flat_map(|kind| check_kind(case, &log.lines, *kind)).collect();
+        KINDS.iter().flat_map(|kind| check_kind(input, &log.lines, *kind)).collect();
     if findings.is_empty() {
         return vec![Finding::ok("host", "the kernel log has no errors about the fabric")];
     }
@@ -32,11 +32,11 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
 }
 
 /// The worst lines of a kind as one finding.
-fn check_kind(case: &Case<'_>, lines: &[LogLine], kind: LogKind) -> Vec<Finding> {
+fn check_kind(input: &CheckInput<'_>, lines: &[LogLine], kind: LogKind) -> Vec<Finding> {
     let graded: Vec<(Verdict, &LogLine)> = lines
         .iter()
         .filter(|line| line.kind == kind)
-        .filter_map(|line| Some((grade(case, line)?, line)))
+        .filter_map(|line| Some((grade(input, line)?, line)))
         .collect();
     let Some(worst) = graded.iter().map(|(verdict, _)| *verdict).max() else { return Vec::new() };
     let (what, fix) = summary_and_fix(kind, worst);
@@ -55,7 +55,7 @@ fn count(lines: usize) -> String {
 }
 
 /// The verdict on a line; `None`: it is harmless.
-fn grade(case: &Case<'_>, line: &LogLine) -> Option<Verdict> {
+fn grade(input: &CheckInput<'_>, line: &LogLine) -> Option<Verdict> {
     let text = line.text.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
     match line.kind {
@@ -91,7 +91,7 @@ fn grade(case: &Case<'_>, line: &LogLine) -> Option<Verdict> {
             Some(Verdict::Problem)
         }
         LogKind::Xid => Some(Verdict::Warning),
-        LogKind::Iommu if names_checked_device(case, &text) => Some(Verdict::Problem),
+        LogKind::Iommu if names_checked_device(input, &text) => Some(Verdict::Problem),
         LogKind::Iommu => Some(Verdict::Warning),
     }
 }
@@ -104,9 +104,9 @@ fn xid(text: &str) -> Option<u32> {
 }
 
 /// Whether the line names one of the devices or GPUs to check: `[3b:00.0]`, `0000:3b:00.0`.
-fn names_checked_device(case: &Case<'_>, text: &str) -> bool {
-    let cards = case.devices().into_iter().filter_map(|device| device.pci);
-    let mut all = cards.chain(case.gpus().into_iter().map(|gpu| gpu.pci));
+fn names_checked_device(input: &CheckInput<'_>, text: &str) -> bool {
+    let cards = input.devices().into_iter().filter_map(|device| device.pci);
+    let mut all = cards.chain(input.gpus().into_iter().map(|gpu| gpu.pci));
     all.any(|address| {
         let full = address.to_string();
         full.split_once(':').is_some_and(|(_, short)| text.contains(short))

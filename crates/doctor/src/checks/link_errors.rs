@@ -2,8 +2,8 @@
 
 use node::{Counter, Device, Port};
 
-use crate::case::{counted, port_name};
-use crate::{Case, Check, Evidence, Finding};
+use crate::input::{counted, port_name};
+use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "link-errors",
@@ -13,27 +13,33 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.ports().flat_map(|(device, port)| check_port(case, device, port)).collect()
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    input.ports().flat_map(|(device, port)| check_port(input, device, port)).collect()
 }
 
-fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Vec<Finding> {
+fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Vec<Finding> {
     let count = |name: &str| Some((port.counter(name)?, *port.counter(name)?.value.value()?));
     let mut findings = Vec::new();
     if let Some((counter, times)) = count("link_downed") {
-        findings.push(downed(case, device, port, counter, times));
+        findings.push(downed(input, device, port, counter, times));
     }
     let errors: Vec<(&Counter, u64)> =
         ERRORS.iter().filter_map(|name| count(name)).filter(|(_, count)| *count > 0).collect();
     if !errors.is_empty() {
-        findings.push(bit_errors(case, device, port, &errors));
+        findings.push(bit_errors(input, device, port, &errors));
     }
     findings
 }
 
-fn downed(case: &Case<'_>, device: &Device, port: &Port, counter: &Counter, times: u64) -> Finding {
+fn downed(
+    input: &CheckInput<'_>,
+    device: &Device,
+    port: &Port,
+    counter: &Counter,
+    times: u64,
+) -> Finding {
     let name = port_name(device, port);
-    let often = match case.hours_up() {
+    let often = match input.hours_up() {
         Some(hours) => times >= MIN_DOWN && times as f64 > hours / 24.0,
         None => times >= MIN_MANY,
     };
@@ -48,18 +54,18 @@ fn downed(case: &Case<'_>, device: &Device, port: &Port, counter: &Counter, time
             ),
         _ => Finding::note(name, summary),
     };
-    finding.read(file(case, device, port, counter)).read_all(uptime(case))
+    finding.read(file(input, device, port, counter)).read_all(uptime(input))
 }
 
 fn bit_errors(
-    case: &Case<'_>,
+    input: &CheckInput<'_>,
     device: &Device,
     port: &Port,
     errors: &[(&Counter, u64)],
 ) -> Finding {
     let name = port_name(device, port);
     let total = errors.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
-    let often = match case.hours_up() {
+    let often = match input.hours_up() {
         Some(hours) => total >= MIN_MANY && total as f64 > hours * MAX_PER_HOUR,
         None => total >= 10 * MIN_MANY,
     };
@@ -74,16 +80,16 @@ fn bit_errors(
     } else {
         Finding::note(name, summary)
     };
-    let files = errors.iter().map(|(counter, _)| file(case, device, port, counter));
-    finding.read_all(files).read_all(uptime(case))
+    let files = errors.iter().map(|(counter, _)| file(input, device, port, counter));
+    finding.read_all(files).read_all(uptime(input))
 }
 
-fn file(case: &Case<'_>, device: &Device, port: &Port, counter: &Counter) -> Evidence {
-    case.port_file(device, port, &format!("{}/{}", counter.folder.name(), counter.name))
+fn file(input: &CheckInput<'_>, device: &Device, port: &Port, counter: &Counter) -> Evidence {
+    input.port_file(device, port, &format!("{}/{}", counter.folder.name(), counter.name))
 }
 
-fn uptime(case: &Case<'_>) -> Option<Evidence> {
-    case.hours_up().map(|hours| Evidence::new("/proc/uptime", format!("{hours:.0} hours")))
+fn uptime(input: &CheckInput<'_>) -> Option<Evidence> {
+    input.hours_up().map(|hours| Evidence::new("/proc/uptime", format!("{hours:.0} hours")))
 }
 
 /// Maintenance of a switch takes a link down occasionally: fewer times than this are not reported as often.

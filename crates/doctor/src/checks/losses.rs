@@ -2,8 +2,8 @@
 
 use node::{Device, Port};
 
-use crate::case::port_name;
-use crate::{Case, Check, Evidence, Finding};
+use crate::input::port_name;
+use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "losses",
@@ -14,11 +14,11 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.ports().filter_map(|(device, port)| check_port(case, device, port)).collect()
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    input.ports().filter_map(|(device, port)| check_port(input, device, port)).collect()
 }
 
-fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
+fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Finding> {
     let name = port_name(device, port);
     let known = |names: &'static [&'static str]| {
         names.iter().filter_map(|name| {
@@ -38,7 +38,7 @@ fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> 
         .iter()
         .chain(&failed)
         .filter(|(_, count)| *count > 0)
-        .map(|(counter, _)| file(case, device, port, counter));
+        .map(|(counter, _)| file(input, device, port, counter));
     let finding = match () {
         () if packets > 0 && total as f64 / packets as f64 > MAX_LOSS && total >= MIN_LOST => {
             Finding::warning(
@@ -67,8 +67,8 @@ fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> 
     Some(finding.read_all(evidence))
 }
 
-fn file(case: &Case<'_>, device: &Device, port: &Port, counter: &str) -> Evidence {
-    case.port_file(device, port, &format!("hw_counters/{counter}"))
+fn file(input: &CheckInput<'_>, device: &Device, port: &Port, counter: &str) -> Evidence {
+    input.port_file(device, port, &format!("hw_counters/{counter}"))
 }
 
 /// The loss ratio that a healthy network stays below.

@@ -3,7 +3,7 @@
 use node::Limit;
 
 use crate::limits::memlock::{MIN_BYTES, MemlockState, size};
-use crate::{Case, Check, Evidence, Finding, Verdict};
+use crate::{Check, CheckInput, Evidence, Finding, Verdict};
 
 pub(super) const CHECK: Check = Check {
     name: "memlock",
@@ -15,8 +15,8 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    let Some(state) = MemlockState::new(case.node) else {
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    let Some(state) = MemlockState::new(input.node) else {
         return vec![Finding::unknown("host", "the limit on locked memory is not known")];
     };
     let MemlockState { uid, limit, .. } = state;
@@ -27,23 +27,23 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
         () if limit.soft.is_none() => {
             Finding::ok("host", format!("locked memory of user {uid} is unlimited"))
         }
-        () => limited(case, &state),
+        () => limited(input, &state),
     };
     let mut finding = finding.read(Evidence::new(
         "/proc/self/limits",
         format!("Max locked memory: {}", limit_text(limit)),
     ));
-    if let Some(held) = case.node.process.capabilities {
+    if let Some(held) = input.node.process.capabilities {
         let value = format!("CapEff {:016x}, CapBnd {:016x}", held.effective, held.bounding);
         finding = finding.read(Evidence::new("/proc/self/status", value));
     }
     vec![finding.read(Evidence::new("/proc/self/status", format!("Uid {uid}")))]
 }
 
-fn limited(case: &Case<'_>, state: &MemlockState) -> Finding {
+fn limited(input: &CheckInput<'_>, state: &MemlockState) -> Finding {
     let MemlockState { uid, limit, .. } = *state;
     let soft = size(limit.soft.unwrap_or(u64::MAX));
-    if limit.hard.is_none() || case.node.process.can_raise_limits() {
+    if limit.hard.is_none() || input.node.process.can_raise_limits() {
         let summary = format!("user {uid} may lock {soft}, and may raise the limit to unlimited");
         return Finding::warning("host", summary).fix(
             "`ulimit -l unlimited` before the program, or run it with `wirelane exec -- COMMAND`.",
@@ -54,7 +54,7 @@ fn limited(case: &Case<'_>, state: &MemlockState) -> Finding {
     let summary = format!("user {uid} may lock only {}", size(hard));
     let mut finding = Finding::new(verdict, "host", summary);
     if !state.is_initial_user_namespace {
-        finding = finding.read(case.file("/proc/self/uid_map"));
+        finding = finding.read(input.file("/proc/self/uid_map"));
     }
     state.fixes().into_iter().fold(finding, Finding::fix)
 }

@@ -3,7 +3,7 @@
 use node::NetDev;
 
 use crate::limits::kernel_modules::{NEEDED, NeededModule, RDMA_UCM};
-use crate::{Case, Check, Finding};
+use crate::{Check, CheckInput, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "modules",
@@ -13,42 +13,42 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
-        case.node.netdevs.iter().filter_map(|netdev| missing_rdma_driver(case, netdev)).collect();
-    if case.node.devices.is_empty() {
+        input.node.netdevs.iter().filter_map(|netdev| missing_rdma_driver(input, netdev)).collect();
+    if input.node.devices.is_empty() {
         return findings;
     }
-    if case.node.modules.is_empty() && case.tree.list("/sys/module").is_empty() {
+    if input.node.modules.is_empty() && input.tree.list("/sys/module").is_empty() {
         findings.push(
             Finding::unknown("host", "the loaded modules are not known")
-                .read(case.file("/sys/module")),
+                .read(input.file("/sys/module")),
         );
         return findings;
     }
     // EFA does not support rdma_cm.
-    let needed = NEEDED.iter().filter(|module| module.name != RDMA_UCM || !case.is_efa_only());
-    findings.extend(needed.map(|module| check_module(case, module)));
+    let needed = NEEDED.iter().filter(|module| module.name != RDMA_UCM || !input.is_efa_only());
+    findings.extend(needed.map(|module| check_module(input, module)));
     findings
 }
 
-fn check_module(case: &Case<'_>, needed: &NeededModule) -> Finding {
+fn check_module(input: &CheckInput<'_>, needed: &NeededModule) -> Finding {
     let NeededModule { name: module, without, verdict, .. } = *needed;
     let path = format!("/sys/module/{module}");
     // A module built into the kernel may have no folder there, but its class has one.
-    if is_loaded(case, module) || class_of(module).is_some_and(|class| case.tree.exists(class)) {
+    if is_loaded(input, module) || class_of(module).is_some_and(|class| input.tree.exists(class)) {
         return Finding::ok("host", format!("{module} is loaded"));
     }
     let finding = Finding::new(verdict, "host", format!("{module} is not loaded: {without}"));
     finding
-        .read(case.file(path))
+        .read(input.file(path))
         .fix(format!("modprobe {module}"))
         .fix(format!("echo {module} > /etc/modules-load.d/{module}.conf"))
 }
 
-fn is_loaded(case: &Case<'_>, module: &str) -> bool {
-    case.node.modules.iter().any(|loaded| loaded.name == module)
-        || case.tree.exists(&format!("/sys/module/{module}"))
+fn is_loaded(input: &CheckInput<'_>, module: &str) -> bool {
+    input.node.modules.iter().any(|loaded| loaded.name == module)
+        || input.tree.exists(&format!("/sys/module/{module}"))
 }
 
 fn class_of(module: &str) -> Option<&'static str> {
@@ -60,16 +60,16 @@ fn class_of(module: &str) -> Option<&'static str> {
 }
 
 /// A card whose network driver is loaded and whose RDMA driver is not.
-fn missing_rdma_driver(case: &Case<'_>, netdev: &NetDev) -> Option<Finding> {
+fn missing_rdma_driver(input: &CheckInput<'_>, netdev: &NetDev) -> Option<Finding> {
     let driver = netdev.driver.as_deref()?;
     let (_, rdma) = DRIVERS.iter().find(|(network, _)| *network == driver)?;
-    let has_device = case.node.devices.iter().any(|device| device.pci == netdev.pci);
-    if has_device || is_loaded(case, rdma) || netdev.pci.is_none() {
+    let has_device = input.node.devices.iter().any(|device| device.pci == netdev.pci);
+    if has_device || is_loaded(input, rdma) || netdev.pci.is_none() {
         return None;
     }
     let summary = format!("the card supports RDMA, but {rdma} is not loaded");
     let finding = Finding::note(&*netdev.name, summary);
-    let finding = finding.read(case.file(format!("/sys/module/{rdma}")));
+    let finding = finding.read(input.file(format!("/sys/module/{rdma}")));
     Some(finding.fix(format!("To use it for RDMA: `modprobe {rdma}`.")))
 }
 

@@ -2,9 +2,9 @@
 
 use node::{Device, Port};
 
-use crate::case::port_name;
+use crate::input::port_name;
 use crate::limits::mtu::{LARGEST_PACKET, MIN, WANTED};
-use crate::{Case, Check, Finding};
+use crate::{Check, CheckInput, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "mtu",
@@ -15,15 +15,15 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.roce_ports().filter_map(|(device, port)| check_port(case, device, port)).collect()
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    input.roce_ports().filter_map(|(device, port)| check_port(input, device, port)).collect()
 }
 
-fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
+fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Finding> {
     let name = port_name(device, port);
     let mtu = port.active_mtu?;
     let netdev = port.netdev.as_deref()?;
-    let same_model = case.same_model(device).into_iter().flat_map(|other| &other.ports);
+    let same_model = input.same_model(device).into_iter().flat_map(|other| &other.ports);
     let larger =
         same_model.filter(|other| other.is_active()).filter_map(|other| other.active_mtu).max();
     let finding = match larger {
@@ -37,7 +37,7 @@ fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> 
             format!("RoCE MTU {mtu}; {LARGEST_PACKET} needs a net device MTU of {MIN} or more"),
         ),
     };
-    let finding = finding.read(case.file(format!("/sys/class/net/{netdev}/mtu")));
+    let finding = finding.read(input.file(format!("/sys/class/net/{netdev}/mtu")));
     if mtu >= LARGEST_PACKET {
         return Some(finding);
     }

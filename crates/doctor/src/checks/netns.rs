@@ -1,6 +1,6 @@
 //! Whether devices are shared between network namespaces.
 
-use crate::{Case, Check, Evidence, Finding};
+use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "netns",
@@ -11,8 +11,8 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    let Some(exclusive) = case.tree.answers().rdma().and_then(|rdma| rdma.exclusive_netns) else {
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    let Some(exclusive) = input.tree.answers().rdma().and_then(|rdma| rdma.exclusive_netns) else {
         return Vec::new();
     };
     let mode = if exclusive { "exclusive" } else { "shared" };

@@ -2,8 +2,8 @@
 
 use node::{Device, Gpu, Port};
 
-use crate::case::is_software;
-use crate::{Case, Check, Evidence, Finding};
+use crate::input::is_software;
+use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "numa",
@@ -13,25 +13,31 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    if case.node.host.numa_nodes.len() < 2 {
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    if input.node.host.numa_nodes.len() < 2 {
         return Vec::new();
     }
     let cards: Vec<&Device> =
-        case.devices().into_iter().filter(|device| !is_software(device)).collect();
+        input.devices().into_iter().filter(|device| !is_software(device)).collect();
     let mut findings: Vec<Finding> =
-        cards.iter().filter_map(|card| unknown_node(case, card)).collect();
+        cards.iter().filter_map(|card| unknown_node(input, card)).collect();
     let known = cards.into_iter().filter(|card| card.numa_node.is_some());
     let (active, idle): (Vec<&Device>, Vec<&Device>) =
         known.partition(|card| card.ports.iter().any(Port::is_active));
     if !active.is_empty() {
-        findings
-            .extend(case.gpus().into_iter().filter_map(|gpu| check_gpu(case, gpu, &active, &idle)));
+        findings.extend(
+            input.gpus().into_iter().filter_map(|gpu| check_gpu(input, gpu, &active, &idle)),
+        );
     }
     findings
 }
 
-fn check_gpu(case: &Case<'_>, gpu: &Gpu, active: &[&Device], idle: &[&Device]) -> Option<Finding> {
+fn check_gpu(
+    input: &CheckInput<'_>,
+    gpu: &Gpu,
+    active: &[&Device],
+    idle: &[&Device],
+) -> Option<Finding> {
     let node = gpu.numa_node?;
     let name = format!("GPU {}", gpu.index);
     let near = |cards: &[&Device]| cards.iter().any(|card| card.numa_node == Some(node));
@@ -51,8 +57,8 @@ fn check_gpu(case: &Case<'_>, gpu: &Gpu, active: &[&Device], idle: &[&Device]) -
     };
     Some(
         finding
-            .read(case.file(format!("{}/numa_node", gpu.pci.folder())))
-            .read_all(nearest.pci.map(|card| case.file(format!("{}/numa_node", card.folder()))))
+            .read(input.file(format!("{}/numa_node", gpu.pci.folder())))
+            .read_all(nearest.pci.map(|card| input.file(format!("{}/numa_node", card.folder()))))
             .fix(
                 "Install a card in a slot of that CPU, or bring up the one that is there; \
                  `wirelane topo` prints the topology.",
@@ -61,16 +67,16 @@ fn check_gpu(case: &Case<'_>, gpu: &Gpu, active: &[&Device], idle: &[&Device]) -
 }
 
 /// The firmware does not report the NUMA node of the card.
-fn unknown_node(case: &Case<'_>, card: &Device) -> Option<Finding> {
+fn unknown_node(input: &CheckInput<'_>, card: &Device) -> Option<Finding> {
     let address = card.pci.filter(|_| card.numa_node.is_none())?;
-    let file = case.file(format!("{}/numa_node", address.folder()));
+    let file = input.file(format!("{}/numa_node", address.folder()));
     let is_unknown = file.value == "-1";
     is_unknown.then(|| {
         Finding::note(&*card.name, "the firmware does not report its NUMA node")
             .read(file)
             .read(Evidence::new(
                 "/sys/devices/system/node",
-                format!("{} nodes", case.node.host.numa_nodes.len()),
+                format!("{} nodes", input.node.host.numa_nodes.len()),
             ))
             .fix(
                 "Pin programs manually: `numactl --cpunodebind`; check the NUMA settings in the \
@@ -105,7 +111,7 @@ mod tests {
         std::fs::write(file.path(), json.to_string()).expect("is written");
         let tree = Tree::at(file.path()).expect("a tree");
         let node = Node::read(&tree);
-        let findings = run(&Case::new(&node, &tree));
+        let findings = run(&CheckInput::new(&node, &tree));
         findings.iter().map(Finding::subject).collect()
     }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use node::{Address, Device, Function, PciLink};
 
-use crate::case::{gbps, is_restricted, is_software};
-use crate::{Case, Check, Finding, Verdict};
+use crate::input::{gbps, is_restricted, is_software};
+use crate::{Check, CheckInput, Finding, Verdict};
 
 pub(super) const CHECK: Check = Check {
     name: "pcie",
@@ -16,60 +16,60 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
     let mut seen = BTreeSet::new();
     let mut findings = Vec::new();
-    for device in case.devices().into_iter().filter(|device| !is_software(device)) {
+    for device in input.devices().into_iter().filter(|device| !is_software(device)) {
         let Some(function) =
-            device.pci.and_then(|address| case.function(link_address(case, address)))
+            device.pci.and_then(|address| input.function(link_address(input, address)))
         else {
             continue;
         };
         let need = need_gbps(device);
-        seen.extend(hops(case, function).map(|(child, _)| child.address));
-        let hops: Vec<Finding> = hops(case, function)
-            .filter_map(|(child, parent)| degraded(case, &device.name, child, parent, need, true))
+        seen.extend(hops(input, function).map(|(child, _)| child.address));
+        let hops: Vec<Finding> = hops(input, function)
+            .filter_map(|(child, parent)| degraded(input, &device.name, child, parent, need, true))
             .collect();
         if hops.is_empty() {
-            findings.push(not_degraded(case, device, function, need));
+            findings.push(not_degraded(input, device, function, need));
         }
         findings.extend(hops);
     }
-    for gpu in case.gpus() {
-        let Some(function) = case.function(gpu.pci) else { continue };
+    for gpu in input.gpus() {
+        let Some(function) = input.function(gpu.pci) else { continue };
         let name = format!("GPU {}", gpu.index);
         // An idle GPU lowers the speed of its link, but not the width.
-        let hops = hops(case, function).filter(|(child, _)| seen.insert(child.address));
+        let hops = hops(input, function).filter(|(child, _)| seen.insert(child.address));
         findings.extend(hops.filter_map(|(child, parent)| {
-            degraded(case, &name, child, parent, None, child.address != function.address)
+            degraded(input, &name, child, parent, None, child.address != function.address)
         }));
     }
     findings
 }
 
 /// The function that has the link: of a virtual function, its physical function.
-fn link_address(case: &Case<'_>, address: Address) -> Address {
-    case.function(address).and_then(|function| function.physical_function).unwrap_or(address)
+fn link_address(input: &CheckInput<'_>, address: Address) -> Address {
+    input.function(address).and_then(|function| function.physical_function).unwrap_or(address)
 }
 
 /// Links from a function to the root, each with its lower and upper end. Every second pair of functions is inside a
 /// switch, without a link.
 fn hops<'c>(
-    case: &Case<'c>,
+    input: &CheckInput<'c>,
     from: &'c Function,
 ) -> impl Iterator<Item = (&'c Function, &'c Function)> + use<'c> {
-    let case = *case;
+    let input = *input;
     let chain: Vec<Address> =
         std::iter::once(from.address).chain(from.above.iter().copied()).collect();
     let pairs: Vec<(Address, Address)> =
         chain.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
     pairs
         .into_iter()
-        .filter_map(move |(child, parent)| Some((case.function(child)?, case.function(parent)?)))
+        .filter_map(move |(child, parent)| Some((input.function(child)?, input.function(parent)?)))
 }
 
 fn degraded(
-    case: &Case<'_>,
+    input: &CheckInput<'_>,
     subject: &str,
     child: &Function,
     parent: &Function,
@@ -98,7 +98,7 @@ fn degraded(
     let limits_port = matches!((rate, need), (Some(rate), Some(need)) if rate < need);
     let verdict = if limits_port { Verdict::Problem } else { Verdict::Warning };
     let finding = Finding::new(verdict, subject, summary);
-    let files = [child, parent].into_iter().flat_map(|function| evidence(case, function));
+    let files = [child, parent].into_iter().flat_map(|function| evidence(input, function));
     Some(finding.read_all(files).fix("Reseat the card and its riser, then try another slot.").fix(
         format!(
             "Check the slot's settings in the firmware setup, and `lspci -vv -s {}` (LnkSta).",
@@ -109,13 +109,13 @@ fn degraded(
 
 /// All links run as their ends support; the slot may still be slower than the port.
 fn not_degraded(
-    case: &Case<'_>,
+    input: &CheckInput<'_>,
     device: &Device,
     function: &Function,
     need: Option<f64>,
 ) -> Finding {
     let (rate, _) = function.link.gbps();
-    let files = evidence(case, function);
+    let files = evidence(input, function);
     let restricted = device.ports.iter().any(is_restricted);
     match (rate, need) {
         (Some(rate), Some(need)) if rate < need && !restricted => {
@@ -135,9 +135,9 @@ fn not_degraded(
     }
 }
 
-fn evidence(case: &Case<'_>, function: &Function) -> Vec<crate::Evidence> {
+fn evidence(input: &CheckInput<'_>, function: &Function) -> Vec<crate::Evidence> {
     let names = ["current_link_speed", "current_link_width", "max_link_speed", "max_link_width"];
-    names.map(|name| case.file(format!("{}/{name}", function.address.folder()))).to_vec()
+    names.map(|name| input.file(format!("{}/{name}", function.address.folder()))).to_vec()
 }
 
 /// The rate of the device's fastest active port.

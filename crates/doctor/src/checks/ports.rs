@@ -2,8 +2,8 @@
 
 use node::{Device, LinkLayer, PhysState, Port, PortState, Seen};
 
-use crate::case::{gbps, is_software, is_virtual, port_name};
-use crate::{Case, Check, Finding};
+use crate::input::{gbps, is_software, is_virtual, port_name};
+use crate::{Check, CheckInput, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "ports",
@@ -13,11 +13,11 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.devices().into_iter().flat_map(|device| check_device(case, device)).collect()
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    input.devices().into_iter().flat_map(|device| check_device(input, device)).collect()
 }
 
-fn check_device(case: &Case<'_>, device: &Device) -> Vec<Finding> {
+fn check_device(input: &CheckInput<'_>, device: &Device) -> Vec<Finding> {
     if device.ports.is_empty() {
         let finding = Finding::problem(
             &*device.name,
@@ -26,14 +26,14 @@ fn check_device(case: &Case<'_>, device: &Device) -> Vec<Finding> {
         let finding = finding.fix("Look for errors: `wirelane doctor kernel-log`, `dmesg`.");
         return vec![finding];
     }
-    device.ports.iter().map(|port| check_port(case, device, port)).collect()
+    device.ports.iter().map(|port| check_port(input, device, port)).collect()
 }
 
-fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
+fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
     let name = port_name(device, port);
     let finding = match &port.state {
         Seen::Value(PortState::Active | PortState::ActiveDefer) => {
-            return active(case, device, port);
+            return active(input, device, port);
         }
         Seen::Value(PortState::Init) => {
             waiting(&name, "INIT: the link is up, but no subnet manager has answered")
@@ -41,25 +41,25 @@ fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
         Seen::Value(PortState::Armed) => {
             waiting(&name, "ARMED: the subnet manager has not activated this port")
         }
-        Seen::Value(_) => down(case, device, port),
+        Seen::Value(_) => down(input, device, port),
         other => {
             let why = other.why_not().unwrap_or_default();
             Finding::unknown(name, format!("the state of the port: {why}"))
         }
     };
-    let finding = finding.read(case.port_file(device, port, "state"));
-    let finding = finding.read(case.port_file(device, port, "phys_state"));
+    let finding = finding.read(input.port_file(device, port, "state"));
+    let finding = finding.read(input.port_file(device, port, "phys_state"));
     if port.link_layer == Seen::Value(LinkLayer::InfiniBand) {
-        return finding.read(case.port_file(device, port, "sm_lid"));
+        return finding.read(input.port_file(device, port, "sm_lid"));
     }
     finding
 }
 
-fn active(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
+fn active(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
     let rate = port.rate.value().map(|rate| gbps(rate.mbps)).unwrap_or_default();
     let layer = port.link_layer.value().map_or("", |layer| layer.name());
     let finding = Finding::ok(port_name(device, port), format!("ACTIVE {layer} {rate}"));
-    finding.read(case.port_file(device, port, "state"))
+    finding.read(input.port_file(device, port, "state"))
 }
 
 fn waiting(name: &str, summary: &str) -> Finding {
@@ -71,17 +71,17 @@ fn waiting(name: &str, summary: &str) -> Finding {
         .fix("If one is running: check its log for this port's GUID, and the port's partition.")
 }
 
-fn down(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
+fn down(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
     let name = port_name(device, port);
-    if let Some(active) = active_sibling(case, device, port) {
+    if let Some(active) = active_sibling(input, device, port) {
         let summary = format!("no link; the card's cable is on {active}");
         return Finding::note(name, summary).fix(format!("Use {active}."));
     }
     let cause = cause(port);
     let summary = format!("the port is down: {cause}");
-    let finding = if case.may_be_idle(device) {
+    let finding = if input.may_be_idle(device) {
         Finding::note(name, summary)
-    } else if is_spare(case, device) {
+    } else if is_spare(input, device) {
         Finding::warning(name, format!("{summary}; other cards are active"))
     } else {
         Finding::problem(name, summary)
@@ -90,19 +90,19 @@ fn down(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
 }
 
 /// Whether the card may be unused on purpose: no card of its model is active, but cards of other models are.
-fn is_spare(case: &Case<'_>, device: &Device) -> bool {
+fn is_spare(input: &CheckInput<'_>, device: &Device) -> bool {
     let active = |device: &Device| device.ports.iter().any(Port::is_active);
-    let same_model = case.same_model(device).into_iter().any(active);
-    !same_model && case.devices().into_iter().any(active)
+    let same_model = input.same_model(device).into_iter().any(active);
+    !same_model && input.devices().into_iter().any(active)
 }
 
-fn active_sibling(case: &Case<'_>, device: &Device, port: &Port) -> Option<String> {
+fn active_sibling(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<String> {
     let own = device
         .ports
         .iter()
         .filter(|other| other.number != port.number)
         .map(|other| (device, other));
-    let card = case.same_card(device).into_iter().filter(|_| !is_virtual(device));
+    let card = input.same_card(device).into_iter().filter(|_| !is_virtual(device));
     let card = card.flat_map(|device| device.ports.iter().map(move |port| (device, port)));
     let mut siblings = own.chain(card.filter(|(device, _)| !is_virtual(device)));
     siblings.find(|(_, port)| port.is_active()).map(|(device, port)| port_name(device, port))

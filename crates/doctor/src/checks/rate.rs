@@ -2,9 +2,9 @@
 
 use node::{Device, LaneSpeed, LinkLayer, Port, Seen};
 
-use crate::case::{gbps, is_software, port_name};
+use crate::input::{gbps, is_software, port_name};
 use crate::rates::{self, KnownRate};
-use crate::{Case, Check, Finding, Verdict};
+use crate::{Check, CheckInput, Finding, Verdict};
 
 pub(super) const CHECK: Check = Check {
     name: "rate",
@@ -14,21 +14,21 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    let cards = case.active_ports().filter(|(device, _)| !is_software(device));
-    cards.map(|(device, port)| check_port(case, device, port)).collect()
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    let cards = input.active_ports().filter(|(device, _)| !is_software(device));
+    cards.map(|(device, port)| check_port(input, device, port)).collect()
 }
 
-fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
+fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
     let name = port_name(device, port);
-    let Some(now) = rates::current(case, device, port) else {
+    let Some(now) = rates::current(input, device, port) else {
         return Finding::unknown(name, "the rate of the link is not known")
-            .read(case.port_file(device, port, "rate"));
+            .read(input.port_file(device, port, "rate"));
     };
     if let Some(few) = few_lanes(&name, port) {
         return few.read(now.evidence);
     }
-    match rates::expected(case, device, port, now.mbps) {
+    match rates::expected(input, device, port, now.mbps) {
         Some(expected) if expected.rate.mbps > now.mbps => {
             slow(name, &now, &expected.rate, expected.verdict)
         }

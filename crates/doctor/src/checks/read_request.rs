@@ -1,8 +1,8 @@
 //! The PCIe maximum read request size of cards.
 
-use crate::case::{is_software, is_virtual};
+use crate::input::{is_software, is_virtual};
 use crate::limits::pcie::{MIN_READ_REQUEST, READ_REQUEST};
-use crate::{Case, Check, Evidence, Finding};
+use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "read-request",
@@ -12,12 +12,12 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
     let cards =
-        case.devices().into_iter().filter(|device| !is_software(device) && !is_virtual(device));
+        input.devices().into_iter().filter(|device| !is_software(device) && !is_virtual(device));
     let known = cards.filter_map(|device| {
         let address = device.pci?;
-        let bytes = case.function(address)?.max_read_request?;
+        let bytes = input.function(address)?.max_read_request?;
         let evidence = Evidence::new(
             format!("{}/config", address.folder()),
             format!("MaxReadReq {bytes} bytes"),

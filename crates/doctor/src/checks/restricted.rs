@@ -2,8 +2,8 @@
 
 use node::{Device, Port, Seen};
 
-use crate::case::{is_restricted, port_name};
-use crate::{Case, Check, Finding};
+use crate::input::{is_restricted, port_name};
+use crate::{Check, CheckInput, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "restricted",
@@ -14,11 +14,11 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    case.ports().filter_map(|(device, port)| check_port(case, device, port)).collect()
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    input.ports().filter_map(|(device, port)| check_port(input, device, port)).collect()
 }
 
-fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
+fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Finding> {
     let name = port_name(device, port);
     if !is_restricted(port) {
         let readable = port.counters.iter().any(|counter| counter.value.value().is_some());
@@ -28,7 +28,7 @@ fn check_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> 
     let path = format!("{}/{}", refused.folder.name(), refused.name);
     Some(
         Finding::note(name, "its counters cannot be read: the function belongs to another manager")
-            .read(case.port_file(device, port, &path))
+            .read(input.port_file(device, port, &path))
             .fix(
                 "Exclude it from monitoring: node_exporter has \
                  `--collector.infiniband.device-exclude`.",

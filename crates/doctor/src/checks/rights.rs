@@ -3,7 +3,7 @@
 use node::{Device, FileNode, Seen};
 
 use crate::limits::device_nodes::may_open;
-use crate::{Case, Check, Evidence, Finding};
+use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "rights",
@@ -13,31 +13,31 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    if !case.tree.is_live()
-        && case.node.char_devices.is_empty()
-        && !case.tree.exists("/dev/infiniband")
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    if !input.tree.is_live()
+        && input.node.char_devices.is_empty()
+        && !input.tree.exists("/dev/infiniband")
     {
         return vec![Finding::unknown("host", "the tree has no /dev: permissions are not known")];
     }
     let mut findings: Vec<Finding> =
-        case.node.devices.iter().filter_map(|device| check_device(case, device)).collect();
-    findings.extend(nodes_without_device(case));
+        input.node.devices.iter().filter_map(|device| check_device(input, device)).collect();
+    findings.extend(nodes_without_device(input));
     findings
 }
 
-fn check_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
+fn check_device(input: &CheckInput<'_>, device: &Device) -> Option<Finding> {
     let path = format!("/dev/infiniband/{}", device.uverbs.as_deref()?);
-    let node = case.tree.node(&path);
-    let Seen::Value(node) = node else { return Some(missing_node(case, device, &path, &node)) };
+    let node = input.tree.node(&path);
+    let Seen::Value(node) = node else { return Some(missing_node(input, device, &path, &node)) };
     let evidence = Evidence::new(&*path, permissions(&node));
-    Some(match may_open(&case.node.process, &node) {
+    Some(match may_open(&input.node.process, &node) {
         Some(true) => Finding::ok(&*device.name, "its device node can be opened").read(evidence),
         None => {
             Finding::unknown(&*device.name, "the user of this snapshot is not known").read(evidence)
         }
         Some(false) => {
-            let uid = case.node.process.uid.unwrap_or_default();
+            let uid = input.node.process.uid.unwrap_or_default();
             Finding::problem(&*device.name, format!("user {uid} may not open its device node"))
                 .read(evidence)
                 .fix(format!("chmod 0666 {path}"))
@@ -49,10 +49,15 @@ fn check_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
     })
 }
 
-fn missing_node(case: &Case<'_>, device: &Device, path: &str, node: &Seen<FileNode>) -> Finding {
+fn missing_node(
+    input: &CheckInput<'_>,
+    device: &Device,
+    path: &str,
+    node: &Seen<FileNode>,
+) -> Finding {
     let evidence = Evidence::new(path, node.why_not().unwrap_or_default());
-    let in_container = case.node.host.container.is_some();
-    if in_container && case.node.devices.iter().any(|device| case.is_given(device)) {
+    let in_container = input.node.host.container.is_some();
+    if in_container && input.node.devices.iter().any(|device| input.is_given(device)) {
         let summary = "visible in this container, but not assigned to it";
         return Finding::note(&*device.name, summary).read(evidence);
     }
@@ -74,11 +79,14 @@ fn missing_node(case: &Case<'_>, device: &Device, path: &str, node: &Seen<FileNo
 }
 
 /// Device nodes whose device is not visible: it is in another network namespace.
-fn nodes_without_device(case: &Case<'_>) -> Vec<Finding> {
+fn nodes_without_device(input: &CheckInput<'_>) -> Vec<Finding> {
     let known: Vec<&str> =
-        case.node.devices.iter().filter_map(|device| device.uverbs.as_deref()).collect();
-    let nodes =
-        case.node.char_devices.iter().filter_map(|file| file.path.strip_prefix("/dev/infiniband/"));
+        input.node.devices.iter().filter_map(|device| device.uverbs.as_deref()).collect();
+    let nodes = input
+        .node
+        .char_devices
+        .iter()
+        .filter_map(|file| file.path.strip_prefix("/dev/infiniband/"));
     let unknown = nodes.filter(|name| name.starts_with("uverbs") && !known.contains(name));
     unknown
         .map(|name| {
@@ -86,7 +94,7 @@ fn nodes_without_device(case: &Case<'_>) -> Vec<Finding> {
                 name,
                 "a device node without a visible device: it belongs to another network namespace",
             )
-            .read(case.file(format!("/sys/class/infiniband_verbs/{name}/ibdev")))
+            .read(input.file(format!("/sys/class/infiniband_verbs/{name}/ibdev")))
         })
         .collect()
 }

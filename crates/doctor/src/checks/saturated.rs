@@ -1,7 +1,7 @@
 //! Saturated counters.
 
-use crate::case::port_name;
-use crate::{Case, Check, Finding};
+use crate::input::port_name;
+use crate::{Check, CheckInput, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "saturated",
@@ -11,8 +11,8 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    let findings = case.ports().filter_map(|(device, port)| {
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    let findings = input.ports().filter_map(|(device, port)| {
         let saturated: Vec<&str> = port
             .counters
             .iter()
@@ -25,7 +25,7 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
         let name = port_name(device, port);
         let summary = format!("saturated: {}", saturated.join(", "));
         let files =
-            saturated.iter().map(|name| case.port_file(device, port, &format!("counters/{name}")));
+            saturated.iter().map(|name| input.port_file(device, port, &format!("counters/{name}")));
         Some(
             Finding::note(name, summary)
                 .read_all(files)

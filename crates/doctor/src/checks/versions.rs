@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use node::Device;
 
-use crate::case::is_virtual;
-use crate::{Case, Check, Finding};
+use crate::input::is_virtual;
+use crate::{Check, CheckInput, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "versions",
@@ -14,21 +14,21 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
     let mut models: BTreeMap<String, Vec<&Device>> = BTreeMap::new();
-    for device in case.devices().into_iter().filter(|device| !is_virtual(device)) {
-        if let (Some(model), Some(_)) = (case.model(device), device.firmware.value()) {
+    for device in input.devices().into_iter().filter(|device| !is_virtual(device)) {
+        if let (Some(model), Some(_)) = (input.model(device), device.firmware.value()) {
             models.entry(model).or_default().push(device);
         }
     }
     models
         .into_iter()
         .filter(|(_, cards)| cards.len() > 1)
-        .map(|(model, cards)| check_model(case, &model, &cards))
+        .map(|(model, cards)| check_model(input, &model, &cards))
         .collect()
 }
 
-fn check_model(case: &Case<'_>, model: &str, cards: &[&Device]) -> Finding {
+fn check_model(input: &CheckInput<'_>, model: &str, cards: &[&Device]) -> Finding {
     let mut versions: Vec<&str> =
         cards.iter().filter_map(|card| card.firmware.value()).map(String::as_str).collect();
     versions.sort_unstable();
@@ -42,7 +42,7 @@ fn check_model(case: &Case<'_>, model: &str, cards: &[&Device]) -> Finding {
             "host",
             format!("cards {name} have different firmware: {}", several.join(", ")),
         )
-        .read_all(cards.iter().map(|card| case.file(format!("{}/fw_ver", card.folder()))))
+        .read_all(cards.iter().map(|card| input.file(format!("{}/fw_ver", card.folder()))))
         .fix("Update all to the newest: `mlxfwmanager -u`, or the vendor's tool; then reboot."),
     }
 }

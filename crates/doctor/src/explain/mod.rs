@@ -19,7 +19,7 @@ mod xid;
 
 use serde::Serialize;
 
-use crate::{Case, Finding, Verdict, check};
+use crate::{CheckInput, Finding, Verdict, check};
 use cause::Cause;
 pub use completion::Completion;
 pub use source::Source;
@@ -118,10 +118,10 @@ pub fn parse(text: &str) -> Vec<ErrorLine> {
 }
 
 /// Adds the possible causes to errors, each checked on this machine.
-pub fn explain(errors: Vec<ErrorLine>, case: &Case<'_>) -> Vec<Explanation> {
+pub fn explain(errors: Vec<ErrorLine>, input: &CheckInput<'_>) -> Vec<Explanation> {
     errors
         .into_iter()
-        .map(|error| Explanation { causes: possible_causes(error.subject, case), error })
+        .map(|error| Explanation { causes: possible_causes(error.subject, input), error })
         .collect()
 }
 
@@ -163,19 +163,19 @@ impl ErrorLine {
 }
 
 /// Those that are always first, then those that were found on this machine.
-fn possible_causes(subject: Subject, case: &Case<'_>) -> Vec<PossibleCause> {
+fn possible_causes(subject: Subject, input: &CheckInput<'_>) -> Vec<PossibleCause> {
     let mut ranked: Vec<(bool, PossibleCause)> = subject
         .causes()
         .iter()
-        .map(|cause| (!cause.is_always_first, check_cause(cause, case)))
+        .map(|cause| (!cause.is_always_first, check_cause(cause, input)))
         .collect();
     ranked.sort_by_key(|(later, cause)| (*later, cause.state));
     ranked.into_iter().map(|(_, cause)| cause).collect()
 }
 
-fn check_cause(cause: &Cause, case: &Case<'_>) -> PossibleCause {
+fn check_cause(cause: &Cause, input: &CheckInput<'_>) -> PossibleCause {
     let mut findings =
-        cause.check.and_then(check).map(|check| check.findings(case)).unwrap_or_default();
+        cause.check.and_then(check).map(|check| check.findings(input)).unwrap_or_default();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
     let state = match findings.first().map(|finding| finding.verdict) {
         None | Some(Verdict::Unknown) => State::CannotTell,

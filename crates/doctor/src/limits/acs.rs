@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use node::{Acs, Address};
 
-use crate::Case;
+use crate::CheckInput;
 
 /// Whether it redirects traffic between devices below a bridge to the root complex.
 pub fn redirects(acs: Acs) -> bool {
@@ -13,11 +13,11 @@ pub fn redirects(acs: Acs) -> bool {
 
 /// Bridges between a GPU and a card below the same switch. Where the path passes the root complex, ACS makes no
 /// difference.
-pub fn bridges(case: &Case<'_>) -> BTreeSet<Address> {
+pub fn bridges(input: &CheckInput<'_>) -> BTreeSet<Address> {
     let mut bridges = BTreeSet::new();
     let cards: Vec<_> =
-        case.devices().into_iter().filter_map(|device| case.function(device.pci?)).collect();
-    for gpu in case.gpus().into_iter().filter_map(|gpu| case.function(gpu.pci)) {
+        input.devices().into_iter().filter_map(|device| input.function(device.pci?)).collect();
+    for gpu in input.gpus().into_iter().filter_map(|gpu| input.function(gpu.pci)) {
         for card in &cards {
             let Some(common) = gpu.above.iter().find(|bridge| card.above.contains(bridge)) else {
                 continue;

@@ -8,15 +8,15 @@ use std::net::IpAddr;
 
 use node::{Device, LinkLayer, Node, NodeType, Port, Seen};
 
-use super::case::{gbps, is_roce, port_name};
-use super::{Case, Evidence, Finding, rates};
+use super::input::{gbps, is_roce, port_name};
+use super::{CheckInput, Evidence, Finding, rates};
 
 /// The reason in these findings, which belong to no check.
 const WHY: &str = "Two machines without faults may still not match: different link layers, RoCE versions, subnets or \
                    MTUs. Connections between them then time out.";
 
 /// Compares this machine with another.
-pub fn compare(ours: &Case<'_>, theirs: &Case<'_>) -> Vec<Finding> {
+pub fn compare(ours: &CheckInput<'_>, theirs: &CheckInput<'_>) -> Vec<Finding> {
     let (here, there) = (ends(ours), ends(theirs));
     if here.is_empty() || there.is_empty() {
         return vec![named(no_active_port(ours, &here, &there))];
@@ -54,15 +54,15 @@ enum PortKind {
     Other,
 }
 
-fn ends<'n>(case: &Case<'n>) -> Vec<End<'n>> {
+fn ends<'n>(input: &CheckInput<'n>) -> Vec<End<'n>> {
     let end = |(device, port): (&'n Device, &'n Port)| End {
         name: port_name(device, port),
         kind: kind(device, port),
         port,
-        mbps: rates::current(case, device, port).map(|rate| rate.mbps),
-        networks: case.netdev(port).map(|netdev| netdev.ips.clone()).unwrap_or_default(),
+        mbps: rates::current(input, device, port).map(|rate| rate.mbps),
+        networks: input.netdev(port).map(|netdev| netdev.ips.clone()).unwrap_or_default(),
     };
-    case.active_ports().map(end).collect()
+    input.active_ports().map(end).collect()
 }
 
 fn kind(device: &Device, port: &Port) -> PortKind {
@@ -74,7 +74,7 @@ fn kind(device: &Device, port: &Port) -> PortKind {
     }
 }
 
-fn no_active_port(ours: &Case<'_>, here: &[End<'_>], there: &[End<'_>]) -> Finding {
+fn no_active_port(ours: &CheckInput<'_>, here: &[End<'_>], there: &[End<'_>]) -> Finding {
     let machine = match (here.is_empty(), there.is_empty()) {
         (true, true) => "neither machine has",
         (true, false) => "this machine does not have",

@@ -28,15 +28,15 @@ pub fn evaluate(points: &[Point], here: &Side, there: Option<&Side>) -> Verdict 
         return Verdict { summary: latency(best), notes, ..Verdict::default() };
     }
     let caps = caps::find(best, here, there);
-    let should_give_gbps = caps.first().map(|cap| cap.gbps);
-    let part = should_give_gbps.zip(best.gbps).map(|(should, reached)| reached / should);
-    if should_give_gbps.is_none() {
+    let expected_gbps = caps.first().map(|cap| cap.gbps);
+    let part = expected_gbps.zip(best.gbps).map(|(should, reached)| reached / should);
+    if expected_gbps.is_none() {
         notes.push(no_rate(best.transport).to_owned());
     }
     let likely = likely_limits::find(best, &caps, part, here, there);
     Verdict {
         summary: bandwidth(best, caps.first(), part),
-        should_give_gbps,
+        expected_gbps,
         caps,
         reached_gbps: best.gbps,
         part,

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use node::{Address, Device, LaneSpeed, LinkLayer, Port, Seen};
 use serde::{Deserialize, Serialize};
 
-use crate::case::{is_software, port_name};
+use crate::input::{is_software, port_name};
 use crate::rates;
-use crate::{Case, Verdict, run_checks};
+use crate::{CheckInput, Verdict, run_checks};
 
 /// One end: ports, net devices, and the doctor's findings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -84,10 +84,10 @@ pub struct SideFinding {
 
 impl Side {
     /// The facts of a machine.
-    pub fn new(case: &Case<'_>) -> Side {
-        let ports = case.active_ports().take(MAX_PORTS);
-        let ports = ports.map(|(device, port)| port_side(case, device, port));
-        let netdevs = case.node.netdevs.iter().filter(|netdev| !netdev.ips.is_empty());
+    pub fn new(input: &CheckInput<'_>) -> Side {
+        let ports = input.active_ports().take(MAX_PORTS);
+        let ports = ports.map(|(device, port)| port_side(input, device, port));
+        let netdevs = input.node.netdevs.iter().filter(|netdev| !netdev.ips.is_empty());
         let netdevs = netdevs.take(MAX_PORTS).map(|netdev| NetSide {
             name: netdev.name.clone(),
             ips: netdev.ips.iter().copied().take(MAX_ADDRESSES).collect(),
@@ -95,12 +95,12 @@ impl Side {
             mtu: netdev.mtu.value().copied(),
         });
         Side {
-            host: case.node.host.name.value().cloned().unwrap_or_default(),
-            is_virtual: is_virtual(case),
-            cpus: case.node.host.cpus.online,
+            host: input.node.host.name.value().cloned().unwrap_or_default(),
+            is_virtual: is_virtual(input),
+            cpus: input.node.host.cpus.online,
             ports: ports.collect(),
             netdevs: netdevs.collect(),
-            findings: findings(case),
+            findings: findings(input),
         }
     }
 
@@ -130,8 +130,8 @@ impl Side {
     }
 }
 
-fn port_side(case: &Case<'_>, device: &Device, port: &Port) -> PortSide {
-    let rate = rates::current(case, device, port);
+fn port_side(input: &CheckInput<'_>, device: &Device, port: &Port) -> PortSide {
+    let rate = rates::current(input, device, port);
     let speed = port.rate.value().and_then(|rate| rate.speed);
     let is_ethernet = port.link_layer == Seen::Value(LinkLayer::Ethernet);
     let coding = if is_ethernet { 1.0 } else { line_coding(speed) };
@@ -141,7 +141,7 @@ fn port_side(case: &Case<'_>, device: &Device, port: &Port) -> PortSide {
         is_ethernet,
         data_mbps: rate.as_ref().map(|rate| (rate.mbps as f64 * coding) as u64),
         rate: port.rate.value().map_or_else(|| "unknown".to_owned(), ToString::to_string),
-        hops: hops(case, device),
+        hops: hops(input, device),
         netdev: port.netdev.clone(),
     }
 }
@@ -157,13 +157,13 @@ fn line_coding(speed: Option<LaneSpeed>) -> f64 {
 
 /// PCIe links from the card up to the root. Every second pair of functions is inside a switch, without a link; a virtual
 /// function has the link of its physical function.
-fn hops(case: &Case<'_>, device: &Device) -> Vec<Hop> {
+fn hops(input: &CheckInput<'_>, device: &Device) -> Vec<Hop> {
     let Some(address) = device.pci else { return Vec::new() };
-    let own = case.function(address).and_then(|function| function.physical_function);
-    let Some(function) = case.function(own.unwrap_or(address)) else { return Vec::new() };
+    let own = input.function(address).and_then(|function| function.physical_function);
+    let Some(function) = input.function(own.unwrap_or(address)) else { return Vec::new() };
     let chain: Vec<Address> =
         std::iter::once(function.address).chain(function.above.iter().copied()).collect();
-    let lower = chain.chunks_exact(2).filter_map(|pair| case.function(pair[0]));
+    let lower = chain.chunks_exact(2).filter_map(|pair| input.function(pair[0]));
     let hop = |function: &node::Function| {
         let link = &function.link;
         Some(Hop {
@@ -175,18 +175,18 @@ fn hops(case: &Case<'_>, device: &Device) -> Vec<Hop> {
     lower.filter_map(hop).take(MAX_HOPS).collect()
 }
 
-fn is_virtual(case: &Case<'_>) -> bool {
-    let cpuinfo = case.tree.text("/proc/cpuinfo").into_value();
+fn is_virtual(input: &CheckInput<'_>) -> bool {
+    let cpuinfo = input.tree.text("/proc/cpuinfo").into_value();
     let flags = |text: &String| {
         text.lines().any(|line| {
             line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor")
         })
     };
-    cpuinfo.as_ref().is_some_and(flags) || case.tree.exists("/sys/hypervisor/type")
+    cpuinfo.as_ref().is_some_and(flags) || input.tree.exists("/sys/hypervisor/type")
 }
 
-fn findings(case: &Case<'_>) -> Vec<SideFinding> {
-    let report = run_checks(case, &[]);
+fn findings(input: &CheckInput<'_>) -> Vec<SideFinding> {
+    let report = run_checks(input, &[]);
     let bad = report.findings.iter().filter(|finding| finding.verdict >= Verdict::Warning);
     let slowing = bad.filter(|finding| SLOWING_CHECKS.contains(&finding.check));
     let side_finding = |finding: &crate::Finding| SideFinding {

@@ -83,7 +83,7 @@ fn the_slower_end_and_the_narrow_slot_are_named() {
     let slow = side(port("mlx5_0 port 1", 40_000, 126.0));
     let run = [point(Test::Bandwidth, Transport::Verbs, 65536, 38.0)];
     let verdict = evaluate(&run, &wide, Some(&slow));
-    assert!(verdict.should_give_gbps.expect("a cap") < 40.0, "{verdict:?}");
+    assert!(verdict.expected_gbps.expect("a cap") < 40.0, "{verdict:?}");
     let narrow = side(port("mlx5_0 port 1", 100_000, 31.5));
     let run = [point(Test::Bandwidth, Transport::Verbs, 65536, 27.0)];
     let verdict = evaluate(&run, &wide, Some(&narrow));
@@ -119,7 +119,7 @@ fn small_messages_and_low_depth_are_likely_limits() {
 fn on_the_same_host_there_is_no_expected_bandwidth() {
     let run = [point(Test::Bandwidth, Transport::Shm, 65536, 50.0)];
     let verdict = evaluate(&run, &Side::default(), None);
-    assert_eq!((verdict.part, verdict.should_give_gbps), (None, None));
+    assert_eq!((verdict.part, verdict.expected_gbps), (None, None));
     assert!(text(&verdict).contains("no link rate to compare with"), "{verdict:?}");
     let mut loopback = point(Test::Bandwidth, Transport::Tcp, 65536, 20.0);
     loopback.rails[0].there = "127.0.0.1:50052".to_owned();
@@ -141,7 +141,7 @@ fn the_net_devices_of_both_ends_limit_tcp() {
     let mut run = point(Test::Bandwidth, Transport::Tcp, 65536, 9.4);
     run.rails[0].there = "10.0.0.2:50052".to_owned();
     let verdict = evaluate(&[run], &here, Some(&there));
-    assert!((9.4..9.5).contains(&verdict.should_give_gbps.expect("a cap")), "{verdict:?}");
+    assert!((9.4..9.5).contains(&verdict.expected_gbps.expect("a cap")), "{verdict:?}");
 }
 
 #[test]

@@ -60,7 +60,7 @@ pub struct Device {
     /// The number of counters of it and its ports that were not read: more unlisted ones than the limit.
     pub left_out: u64,
     /// How often one of the device's own counters was lower than in the sample before: it wrapped, or was reset.
-    pub went_back: u64,
+    pub decreases: u64,
     /// From the first.
     pub ports: Vec<Port>,
 }
@@ -88,7 +88,7 @@ pub struct Port {
     /// Its counters: `counters/` first, then the driver's, then those of its net device from ethtool.
     pub counters: Vec<Counter>,
     /// How often one of them was lower than in the sample before: it wrapped, or was reset.
-    pub went_back: u64,
+    pub decreases: u64,
 }
 
 /// A Wirelane store on this machine, from its `/metrics`: names without prefix and labels, values summed.

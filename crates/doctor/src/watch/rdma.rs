@@ -11,7 +11,7 @@ use node::watch::{DeviceSample, NicWatch, Select};
 use node::{Counter, Node, PhysState, PortStatus, Role, Seen, Tree};
 
 use super::{Device, List, Port};
-use crate::{Case, rates};
+use crate::{CheckInput, rates};
 
 /// What is sampled.
 #[derive(Debug, Clone)]
@@ -166,11 +166,11 @@ impl RdmaWatch {
             let Some(before) = self.before.iter().find(|before| before.name == device.name) else {
                 continue;
             };
-            device.went_back = before.went_back + went_back(&before.counters, &device.counters);
+            device.decreases = before.decreases + decreases(&before.counters, &device.counters);
             for port in &mut device.ports {
                 let before = before.ports.iter().find(|before| before.number == port.number);
-                port.went_back = before.map_or(0, |before| {
-                    before.went_back + went_back(&before.counters, &port.counters)
+                port.decreases = before.map_or(0, |before| {
+                    before.decreases + decreases(&before.counters, &port.counters)
                 });
             }
         }
@@ -214,14 +214,14 @@ fn shape(device: &DeviceSample) -> Shape {
 }
 
 fn facts(node: &Node, tree: &Tree) -> BTreeMap<String, Facts> {
-    let case = Case::new(node, tree);
-    node.devices.iter().map(|device| (device.name.clone(), facts_of(&case, device))).collect()
+    let input = CheckInput::new(node, tree);
+    node.devices.iter().map(|device| (device.name.clone(), facts_of(&input, device))).collect()
 }
 
-fn facts_of(case: &Case<'_>, device: &node::Device) -> Facts {
+fn facts_of(input: &CheckInput<'_>, device: &node::Device) -> Facts {
     let mut rates = BTreeMap::new();
     let ports = device.ports.iter().map(|port| {
-        let status = rates::status(case, device, port);
+        let status = rates::status(input, device, port);
         rates.extend(status.netdev_mbps.map(|rate| (port.number, rate)));
         let (mbps, source) = status.expected.unzip();
         Port {
@@ -243,7 +243,7 @@ fn facts_of(case: &Case<'_>, device: &node::Device) -> Facts {
         pci: device.pci.map(|pci| pci.to_string()),
         numa_node: device.numa_node,
         function: function(&device.role).map(str::to_owned),
-        physical_function: physical_function(case.node, &device.role),
+        physical_function: physical_function(input.node, &device.role),
         ports,
         ..Device::default()
     };
@@ -273,12 +273,12 @@ fn phys_state(state: &Seen<PhysState>) -> Option<u32> {
 }
 
 /// The number of counters that are lower than before. Gauges and unlisted counters do not count.
-fn went_back(before: &[Counter], now: &[Counter]) -> u64 {
+fn decreases(before: &[Counter], now: &[Counter]) -> u64 {
     let counters = now.iter().enumerate().filter(|(at, counter)| {
         // Usually the same files in the same order.
         let same = |known: &&Counter| known.name == counter.name && known.folder == counter.folder;
         let before = before.get(*at).filter(same).or_else(|| before.iter().find(same));
-        before.is_some_and(|before| counter.went_back(before))
+        before.is_some_and(|before| counter.decreased_since(before))
     });
     counters.count() as u64
 }

@@ -27,7 +27,7 @@ rows! { RDMA:
         "Expected rate of the port, from its link partner, its cable or ports of the same model");
     COUNTER_SATURATED = gauge("counters_saturated", "", "1 for a saturated counter");
     COUNTER_UNREADABLE = gauge("counters_unreadable", "", "1 for a counter that cannot be read, by reason");
-    COUNTER_WENT_BACK = counter("counters_went_back_total", "", "How often a counter was lower than before: it wrapped or was reset");
+    COUNTERS_RESET = counter("counters_reset_total", "", "How often a counter was lower than before: it wrapped or was reset");
     UNLISTED = counter("unlisted_counters_total", "", "Counters without a metric of their own, by the driver's name");
     DEVICE_PRESENT = gauge("device_present", "", "1 for each device; 0 if it was removed");
     PROCESS_RESOURCES = gauge("process_resources", "", "Queue pairs, memory regions and other resources of a process");

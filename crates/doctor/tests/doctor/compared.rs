@@ -1,7 +1,7 @@
 //! Two machines that are compared, and one machine at two times.
 
 use doctor::checklist::{self, State};
-use doctor::{Case, Finding, Verdict, peer, run_checks, since};
+use doctor::{CheckInput, Finding, Verdict, peer, run_checks, since};
 use node::{Node, Tree};
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{changed, report, tree};
 
 fn compare(ours: &Tree, theirs: &Tree) -> Vec<Finding> {
     let (here, there) = (Node::read(ours), Node::read(theirs));
-    peer::compare(&Case::new(&here, ours), &Case::new(&there, theirs))
+    peer::compare(&CheckInput::new(&here, ours), &CheckInput::new(&there, theirs))
 }
 
 #[track_caller]
@@ -116,8 +116,8 @@ fn the_checklist_of_a_machine_in_production() {
     let state = |name: &str, title: &str| {
         let tree = tree(name);
         let node = Node::read(&tree);
-        let case = Case::new(&node, &tree);
-        let items = checklist::evaluate(&case, &run_checks(&case, &[]));
+        let input = CheckInput::new(&node, &tree);
+        let items = checklist::evaluate(&input, &run_checks(&input, &[]));
         let item = items.into_iter().find(|item| item.title.contains(title));
         item.unwrap_or_else(|| panic!("no line {title}")).state
     };

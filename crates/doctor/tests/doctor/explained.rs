@@ -1,6 +1,6 @@
 //! Error lines, with causes checked on a machine.
 
-use doctor::Case;
+use doctor::CheckInput;
 use doctor::explain::{Explanation, State, explain, parse};
 use node::Node;
 
@@ -9,8 +9,8 @@ use crate::tree;
 fn on(name: &str, line: &str) -> Explanation {
     let tree = tree(name);
     let node = Node::read(&tree);
-    let case = Case::new(&node, &tree);
-    explain(parse(line), &case).into_iter().next().unwrap_or_else(|| panic!("{line} is not known"))
+    let input = CheckInput::new(&node, &tree);
+    explain(parse(line), &input).into_iter().next().unwrap_or_else(|| panic!("{line} is not known"))
 }
 
 #[test]

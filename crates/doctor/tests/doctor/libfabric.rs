@@ -1,7 +1,7 @@
 //! Findings on libfabric and EFA devices.
 
 use doctor::libfabric::{Answer, Choice, Libfabric, Library};
-use doctor::{Case, Finding, Report, Verdict, check, run_checks};
+use doctor::{CheckInput, Finding, Report, Verdict, check, run_checks};
 use node::{Node, Tree};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn findings(tree: &Tree, state: Option<&Libfabric>) -> Vec<Finding> {
 
 fn report(tree: &Tree, state: Option<&Libfabric>, only: &[&doctor::Check]) -> Report {
     let node = Node::read(tree);
-    run_checks(&Case { libfabric: state, ..Case::new(&node, tree) }, only)
+    run_checks(&CheckInput { libfabric: state, ..CheckInput::new(&node, tree) }, only)
 }
 
 fn with_answer(answer: Answer) -> Libfabric {

@@ -9,7 +9,7 @@ mod single_faults;
 
 use std::path::{Path, PathBuf};
 
-use doctor::{Case, Report, Settings, Verdict, run_checks};
+use doctor::{CheckInput, Report, Settings, Verdict, run_checks};
 use node::{About, Node, Tree};
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ fn report(tree: &Tree) -> Report {
 
 fn report_with(tree: &Tree, settings: Settings) -> Report {
     let node = Node::read(tree);
-    run_checks(&Case { settings, ..Case::new(&node, tree) }, &[])
+    run_checks(&CheckInput { settings, ..CheckInput::new(&node, tree) }, &[])
 }
 
 /// Findings that are printed by default.
@@ -94,7 +94,7 @@ fn notes_are_not_faults() {
 #[test]
 fn faulty_machines_have_only_their_fault() {
     let port = "mlx5_0 port 1";
-    let cases: &[(&str, &[Fault<'_>])] = &[
+    let inputs: &[(&str, &[Fault<'_>])] = &[
         ("cx3-10g", &[("rate", PROBLEM, "mlx4_0 port 2"), ("ports", NOTE, "mlx4_0 port 1")]),
         ("ib-init", &[("ports", PROBLEM, port)]),
         ("roce-no-ip", &[("gid", PROBLEM, port)]),
@@ -116,7 +116,7 @@ fn faulty_machines_have_only_their_fault() {
             &[("losses", WARNING, port), ("link-errors", WARNING, port), ("saturated", NOTE, port)],
         ),
     ];
-    for (name, expected) in cases {
+    for (name, expected) in inputs {
         let report = report(&tree(name));
         has(&report, expected);
         assert!(report.is_bad(true), "{name}");

@@ -15,7 +15,7 @@ mod stream;
 use std::time::Duration;
 
 use crate::op::{Completion, Failure, Op, Work};
-use crate::remote::Reach;
+use crate::remote::AccessMethod;
 
 use channel::Channel;
 pub(crate) use core::Core;
@@ -201,7 +201,9 @@ impl<S: Stream> Engine<S> {
 fn header(work: &Work, id: u32) -> Header {
     let kind = match work {
         // The bytes were already written to the mapped memory.
-        Work::Write { to, imm: Some(_), .. } if matches!(to.window.reach(), Reach::Mapped(_)) => {
+        Work::Write { to, imm: Some(_), .. }
+            if matches!(to.window.access_method(), AccessMethod::Mapped(_)) =>
+        {
             Kind::Imm
         }
         Work::Write { .. } => Kind::Write,
@@ -219,10 +221,13 @@ fn header(work: &Work, id: u32) -> Header {
         Work::CompareSwap { expect, new, .. } => (*new, *expect),
         _ => (0, 0),
     };
-    let (key, offset) = work.target().map_or((0, 0), |target| match target.window.reach() {
-        Reach::Request { key } | Reach::Process { key, .. } => (*key, target.offset),
-        _ => (0, target.offset),
-    });
+    let (key, offset) =
+        work.target().map_or((0, 0), |target| match target.window.access_method() {
+            AccessMethod::Request { key } | AccessMethod::Process { key, .. } => {
+                (*key, target.offset)
+            }
+            _ => (0, target.offset),
+        });
     let length = work.total() as u64;
     Header { flag, number, length, key, offset, first, second, ..Header::new(kind) }
 }

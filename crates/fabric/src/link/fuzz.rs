@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::config::Config;
 use super::core::{Connection, Core, CoreSetup};
-use super::protocol::control::{Class, Control, Plan};
+use super::protocol::control::{Control, RailPlan, Transport};
 use super::protocol::header::Header;
 use super::protocol::hello::Hello;
 use super::rails::PROBE_BYTES;
@@ -17,7 +17,7 @@ use crate::lane::{BorrowedPath, Caps, Lane};
 use crate::memory::{Memory, Pages};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Region, Rights};
-use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
+use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::setup::{Fabric, Side, UnconnectedLane, register_software};
 use crate::stats::Stats;
 
@@ -89,10 +89,10 @@ const REGION: u64 = 7 << 16;
 const GENERATION: u32 = 1;
 
 impl FuzzedLink {
-    fn new(leads: bool) -> Self {
+    fn new(dialled: bool) -> Self {
         let script: Arc<Mutex<Script>> = Arc::default();
         let transports = Arc::new(MisbehavingPeer { script: script.clone() });
-        let plans = if leads { vec![plan()] } else { Vec::new() };
+        let plans = if dialled { vec![plan()] } else { Vec::new() };
         let core = Core::new(CoreSetup {
             config: Config {
                 messages: 4,
@@ -101,7 +101,7 @@ impl FuzzedLink {
                 regions: 8,
                 ..Config::default()
             },
-            leads,
+            dialled,
             epochs: [1, 2],
             peer_max_payload: 64,
             peer_max_regions: 16,
@@ -139,14 +139,14 @@ impl FuzzedLink {
             address: 0,
             key: 0,
         };
-        let first = match self.core.rails().leads() {
+        let first = match self.core.rails().dialled() {
             true => Control::Opened { rail, generation, offer: Vec::new() },
             false => Control::Open { rail, generation, plan: plan(), offer: Vec::new() },
         };
         let messages = [
             first,
             Control::Connected { rail, generation, slots: [4, 4], probe: key },
-            Control::Proven { rail, generation },
+            Control::Verified { rail, generation },
             Control::Key { rail, generation, region: REGION, key: Some(key) },
         ];
         for message in messages {
@@ -196,9 +196,9 @@ impl FuzzedLink {
     }
 }
 
-fn plan() -> Plan {
+fn plan() -> RailPlan {
     let paths = ["tcp".to_owned(), "tcp".to_owned()];
-    Plan { class: Class::Tcp, paths, weight: 1, why: String::new() }
+    RailPlan { transport: Transport::Tcp, paths, weight: 1, why: String::new() }
 }
 
 fn region(rights: Rights) -> Region {
@@ -250,11 +250,11 @@ impl Connection for MisbehavingPeer {
 }
 
 impl Transports for MisbehavingPeer {
-    fn open(&self, _: Class, _: &str) -> Result<Arc<dyn Fabric>, Error> {
+    fn open(&self, _: Transport, _: &str) -> Result<Arc<dyn Fabric>, Error> {
         Ok(Arc::new(self.clone()))
     }
 
-    fn release_broken(&self, _: Class, _: &str) {}
+    fn release_broken(&self, _: Transport, _: &str) {}
 }
 
 impl Fabric for MisbehavingPeer {
@@ -351,8 +351,8 @@ impl Lane for MisbehavingLane {
     }
 
     fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error> {
-        let reach = Reach::Request { key: remote.key };
-        Ok(Window::new(self.number, remote.length, remote.rights, reach))
+        let access_method = AccessMethod::Request { key: remote.key };
+        Ok(Window::new(self.number, remote.length, remote.rights, access_method))
     }
 
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
@@ -392,7 +392,7 @@ const CAPS: Caps = Caps {
     datagram: false,
     ordered: true,
     max_message: 1 << 20,
-    max_pieces: 16,
+    max_slices: 16,
     depth: 64,
     receives: 256,
     inline: 0,

@@ -3,7 +3,7 @@
 //! Start at [`Endpoint`], which connects a [`Link`] to a peer or opens a [`Listener`] for incoming links;
 //! [`Report`] has the transport that a link uses, and why.
 //!
-//! A link is a control connection and **rails**: paths of one class (shared memory, RDMA devices, providers of libfabric, TCP) with
+//! A link is a control connection and **rails**: paths of one transport (shared memory, RDMA devices, providers of libfabric, TCP) with
 //! a lane each. Its core (`core/`) takes the time as an argument and owns no descriptor, so that everything it
 //! does can be tested on simulated lanes. Writes and reads are posted to the lanes in pieces;
 //! messages, immediate data of writes and atomic operations are sent as numbered messages that take effect once and
@@ -31,7 +31,7 @@ pub use endpoint::settings::{EventHandler, Settings};
 pub use endpoint::{Endpoint, Listener};
 pub use event::{Event, EventKind};
 pub use lane::Link;
-pub use protocol::control::Class;
+pub use protocol::control::Transport;
 pub use report::{Explanation, PortReport, RailReport, Report};
 
 #[cfg(any(test, feature = "fuzz"))]

@@ -164,10 +164,10 @@ fn explain(core: &Core, info: &LinkInfo) -> Explanation {
         host: info.theirs.host.clone(),
         identity: info.identity.clone(),
         encrypted: info.encrypted,
-        dialled: core.rails().leads(),
+        dialled: core.rails().dialled(),
         policy: info.policy.name(),
         state,
-        lane: active.map(|rail| rail.plan().class.name()),
+        lane: active.map(|rail| rail.plan().transport.name()),
         why,
         rails: rails.map(|(at, rail)| rail_report(core, info, at as u8, rail)).collect(),
         left_out: info.left_out.clone(),
@@ -177,15 +177,16 @@ fn explain(core: &Core, info: &LinkInfo) -> Explanation {
 }
 
 fn rail_report(core: &Core, info: &LinkInfo, at: u8, rail: &Rail) -> RailReport {
-    let [leader, follower] = &rail.plan().paths;
-    let (ours, theirs) = if core.rails().leads() { (leader, follower) } else { (follower, leader) };
+    let [dialler, acceptor] = &rail.plan().paths;
+    let (ours, theirs) =
+        if core.rails().dialled() { (dialler, acceptor) } else { (acceptor, dialler) };
     let stats = rail.lane().map(RailLane::stats);
     let moved = |count: fn(&Stats, OpKind) -> u64| {
         stats.map_or(0, |stats| OpKind::ALL.iter().map(|kind| count(stats, *kind)).sum())
     };
     RailReport {
-        name: rail.name(core.rails().leads()),
-        lane: rail.plan().class.name(),
+        name: rail.name(core.rails().dialled()),
+        lane: rail.plan().transport.name(),
         state: match rail.state() {
             // A fence that was not complete when the link ended never completes.
             _ if core.ended().is_some() => ENDED,

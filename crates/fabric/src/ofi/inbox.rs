@@ -272,7 +272,7 @@ const MAX_MESSAGES_AHEAD: u64 = 4096;
 mod tests {
     use super::*;
     use crate::memory::Pages;
-    use crate::op::Pieces;
+    use crate::op::Slices;
     use crate::region::{Region, Rights};
     use crate::registration::Registration;
     use crate::stats::Stats;
@@ -315,7 +315,7 @@ mod tests {
     fn a_complete_message_takes_its_receive_if_it_is_the_next_one() {
         let mut inbox = Inbox::new(1000);
         assert!(inbox.take_next(0, 0).is_none(), "no receive");
-        (0..3).for_each(|token| inbox.add(Op::receive(token, Pieces::EMPTY)));
+        (0..3).for_each(|token| inbox.add(Op::receive(token, Slices::EMPTY)));
         assert!(inbox.take_next(1, 0).is_none(), "not the next message");
         assert!(inbox.take_next(0, 1).is_none(), "longer than its receive");
         assert!(inbox.take_next(0, u64::MAX).is_none(), "longer than any message");
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn abandoned_receives_complete_the_oldest_with_the_reason() {
         let mut inbox = Inbox::new(1000);
-        (0..3).for_each(|token| inbox.add(Op::receive(token, Pieces::EMPTY)));
+        (0..3).for_each(|token| inbox.add(Op::receive(token, Slices::EMPTY)));
         assert_eq!((inbox.posted(), inbox.received()), (3, 0));
         let mut done = Vec::new();
         inbox.abandon(

@@ -18,7 +18,7 @@ use crate::error::{Error, Kind};
 use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
 use crate::op::{Completion, Failure, Op, Work};
 use crate::region::{Region, Rights};
-use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
+use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::stats::Stats;
 
 pub(super) struct OfiLane {
@@ -193,8 +193,8 @@ impl Lane for OfiLane {
             let why = "its key is longer than 64 bits";
             Error::new(Kind::Misuse, "import a region", why, "pass the peer's bytes unchanged")
         })?;
-        let reach = Reach::Ofi { address: remote.address, key };
-        Ok(Window::new(self.id, remote.length, remote.rights, reach))
+        let access_method = AccessMethod::Ofi { address: remote.address, key };
+        Ok(Window::new(self.id, remote.length, remote.rights, access_method))
     }
 
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
@@ -268,7 +268,7 @@ const CAPS: Caps = Caps {
     // Messages are ordered, but a message may overtake a write that was posted before it.
     ordered: false,
     max_message: 0,
-    max_pieces: 32,
+    max_slices: 32,
     depth: 256,
     receives: 1024,
     inline: 0,

@@ -22,7 +22,7 @@ use crate::completion_sink::CompletionSink;
 use crate::memory::Memory;
 use crate::op::{Done, Failure, Op, Work};
 use crate::region::Slice;
-use crate::remote::{Reach, Target};
+use crate::remote::{AccessMethod, Target};
 use crate::slab::Slab;
 use crate::splitter::{PartLimits, Splitter};
 use crate::stats::OPS_PER_LATENCY_SAMPLE;
@@ -415,8 +415,8 @@ impl Sends {
 
 /// The key and the offset in the peer's region.
 fn key(target: &Target) -> Option<(u64, u64)> {
-    match target.window.reach() {
-        Reach::Ofi { key, .. } => Some((*key, target.offset)),
+    match target.window.access_method() {
+        AccessMethod::Ofi { key, .. } => Some((*key, target.offset)),
         _ => None,
     }
 }

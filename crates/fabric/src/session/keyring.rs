@@ -93,7 +93,7 @@ impl Keyring {
     }
 
     /// The name of a token, for callers that send it in plain text.
-    pub fn holder(&self, token: &str) -> Option<String> {
+    pub fn name_of(&self, token: &str) -> Option<String> {
         let secret = Secret::of_token(token);
         let ring = self.lock();
         let key = ring.keys.get(&secret.id())?;
@@ -232,8 +232,8 @@ mod tests {
         assert!(ring.find(&new.id(), now).is_some(), "all or nothing");
         ring.replace(vec![Key::from_token("me", "wlt_mine").unwrap()]).unwrap();
         assert!(ring.find(&new.id(), now).is_none());
-        assert_eq!(ring.holder("wlt_mine").as_deref(), Some("me"));
-        assert_eq!(ring.holder("wlt_yours"), None);
+        assert_eq!(ring.name_of("wlt_mine").as_deref(), Some("me"));
+        assert_eq!(ring.name_of("wlt_yours"), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::lane::Connection;
 use super::process::Direction;
 use crate::op::{Failure, Work};
 use crate::region::{Rights, Slice};
-use crate::remote::{Reach, Target, Window};
+use crate::remote::{AccessMethod, Target, Window};
 use crate::segment::control_block::GrantId;
 use crate::segment::mapping::PeerMapping;
 
@@ -25,8 +25,8 @@ pub(super) enum DirectResult {
 #[inline]
 pub(super) fn direct(work: &Work, connection: &Connection) -> (DirectResult, u64) {
     let Some(target) = work.target() else { return (DirectResult::UseEngine, 0) };
-    match target.window.reach() {
-        Reach::Mapped(mapping) => {
+    match target.window.access_method() {
+        AccessMethod::Mapped(mapping) => {
             // The owner waits for the end of the access before it releases the memory; see `Revoker`.
             connection.control_block.start_access(mapping.grant());
             let done = match mapping.is_granted() {
@@ -36,7 +36,7 @@ pub(super) fn direct(work: &Work, connection: &Connection) -> (DirectResult, u64
             connection.control_block.end_access();
             done
         }
-        Reach::Process { address, key } => {
+        AccessMethod::Process { address, key } => {
             let result = by_kernel(work, target, *address, *key, connection);
             (result.unwrap_or(DirectResult::UseEngine), 0)
         }
@@ -52,7 +52,7 @@ pub(super) fn read_mapped(
     into: &Slice,
     connection: &Connection,
 ) -> bool {
-    let Reach::Mapped(mapping) = window.reach() else { return false };
+    let AccessMethod::Mapped(mapping) = window.access_method() else { return false };
     let end = offset.checked_add(into.len() as u64);
     if end.is_none_or(|end| end > window.len()) || !window.rights().read {
         return false;
@@ -78,7 +78,7 @@ pub(super) fn write_mapped(
     (at, word): (u64, u64),
     connection: &Connection,
 ) -> bool {
-    let Reach::Mapped(mapping) = window.reach() else { return false };
+    let AccessMethod::Mapped(mapping) = window.access_method() else { return false };
     let within =
         |from: u64, length: u64| from.checked_add(length).is_some_and(|end| end <= window.len());
     let fits = within(offset, bytes.len() as u64) && within(at, 8) && at.is_multiple_of(8);

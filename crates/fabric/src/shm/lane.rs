@@ -18,7 +18,7 @@ use crate::error::{Error, Kind};
 use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Granter, Region, Slice};
-use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
+use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::segment::control_block::{ControlBlock, GrantId, PeerControlBlock};
 use crate::segment::doorbell::{ASLEEP, ASLEEP_FOR_SPACE, AWAKE, Flag, announce, must_wake};
 use crate::segment::mapping::{PeerMapping, is_huge};
@@ -98,7 +98,10 @@ impl ShmLane {
             return (DirectResult::Failed(failure), 0);
         }
         let mapped = work.target().is_some_and(|target| {
-            matches!(target.window.reach(), Reach::Mapped(_) | Reach::Process { .. })
+            matches!(
+                target.window.access_method(),
+                AccessMethod::Mapped(_) | AccessMethod::Process { .. }
+            )
         });
         if !mapped || self.engine.core.dead().is_some() {
             return (DirectResult::UseEngine, 0);
@@ -203,8 +206,8 @@ impl ShmLane {
         let size = usize::try_from(length).unwrap_or(usize::MAX);
         let writable = rights.write || rights.atomic;
         let mapping = PeerMapping::new(&file, size, writable, peer.clone(), grant);
-        let reach = Reach::Mapped(mapping.map_err(failed)?);
-        Ok(Window::new(self.id, length, rights, reach))
+        let access_method = AccessMethod::Mapped(mapping.map_err(failed)?);
+        Ok(Window::new(self.id, length, rights, access_method))
     }
 
     #[inline]
@@ -244,11 +247,11 @@ impl Lane for ShmLane {
         let (lane, grant) = (self.id, GrantId::of(key).ok_or_else(not_granted)?);
         match address {
             MAPPED => self.map(key, grant),
-            BY_REQUEST => Ok(Window::new(lane, length, rights, Reach::Request { key })),
+            BY_REQUEST => Ok(Window::new(lane, length, rights, AccessMethod::Request { key })),
             _ if !self.connection.reachable => {
-                Ok(Window::new(lane, length, rights, Reach::Request { key }))
+                Ok(Window::new(lane, length, rights, AccessMethod::Request { key }))
             }
-            _ => Ok(Window::new(lane, length, rights, Reach::Process { address, key })),
+            _ => Ok(Window::new(lane, length, rights, AccessMethod::Process { address, key })),
         }
     }
 
@@ -387,7 +390,7 @@ const CAPS: Caps = Caps {
     // where only messages that wait for a receive are overtaken.
     ordered: true,
     max_message: 1 << 40,
-    max_pieces: 32,
+    max_slices: 32,
     depth: 1024,
     receives: 4096,
     inline: 0,

@@ -14,7 +14,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use super::connect::UnconnectedShmLane;
 use super::offer::Offer;
 use super::{Config, Shm};
-use crate::remote::Reach;
+use crate::remote::AccessMethod;
 use crate::setup::{Fabric, Side, UnconnectedLane};
 use crate::{Done, Failure, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights};
 
@@ -253,7 +253,7 @@ fn only_rights_that_a_mapping_can_express_are_mapped() {
         let rights = Rights::from_bits(bits).unwrap();
         let granted = region(4096, rights);
         let window = a.import(&b.grant(&granted).unwrap()).unwrap();
-        let mapped = matches!(window.reach(), Reach::Mapped(_));
+        let mapped = matches!(window.access_method(), AccessMethod::Mapped(_));
         let expressible = rights.read && (rights.write || !rights.atomic);
         assert_eq!(mapped, expressible, "{rights:?}");
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::op::{Done, Failure, Op, Work};
 use crate::region::Slice;
-use crate::remote::{Reach, Target};
+use crate::remote::{AccessMethod, Target};
 
 /// One operation and its packets. It may outlive the sender's operation: a packet in flight arrives even
 /// if the sender does not wait for the answer any more.
@@ -158,8 +158,8 @@ impl Change {
 }
 
 fn place(target: &Target) -> Option<(u128, u64)> {
-    match *target.window.reach() {
-        Reach::Request { key } => Some((key, target.offset)),
+    match *target.window.access_method() {
+        AccessMethod::Request { key } => Some((key, target.offset)),
         _ => None,
     }
 }

@@ -10,7 +10,7 @@ use crate::error::{Error, Kind};
 use crate::lane::{BorrowedPath, Caps, Lane};
 use crate::op::{Completion, Failure, Op};
 use crate::region::Region;
-use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
+use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::stats::Stats;
 
 /// A handle to one end. All state is in the world.
@@ -29,7 +29,7 @@ impl SimLane {
             datagram: false,
             ordered: config.ordered,
             max_message: MAX_MESSAGE,
-            max_pieces: MAX_PIECES,
+            max_slices: MAX_PIECES,
             depth: config.depth,
             receives: config.receives,
             inline: 0,
@@ -66,7 +66,7 @@ impl Lane for SimLane {
         }
         let RemoteRegion { rights, length, key, .. } = *remote;
         let lane = self.end.world.lock().lane(self.end.number);
-        Ok(Window::new(lane, length, rights, Reach::Request { key }))
+        Ok(Window::new(lane, length, rights, AccessMethod::Request { key }))
     }
 
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {

@@ -11,8 +11,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::Config;
 use super::connection_router::Expectation;
 use super::dial::left;
+use super::lane_parameters::{AuthenticatedSocket, LaneParameters};
 use super::pending_connection::{PendingConnection, ReceiveResult};
-use super::terms::{AuthenticatedSocket, Terms};
 use crate::error::{Error, Kind};
 
 /// Where connections come from.
@@ -36,18 +36,18 @@ impl ConnectionSource {
     /// Waits until every stream of the lane is connected.
     pub(super) fn accept_all(
         &self,
-        terms: &Terms,
+        lane_parameters: &LaneParameters,
         deadline: Instant,
     ) -> Result<Vec<AuthenticatedSocket>, Error> {
         let mut streams: Vec<Option<AuthenticatedSocket>> =
-            (0..terms.streams).map(|_| None).collect();
+            (0..lane_parameters.streams).map(|_| None).collect();
         let mut pending: Vec<PendingConnection> = Vec::new();
         while streams.iter().any(Option::is_none) {
             let Ok(left) = left(deadline) else { return Err(self.timed_out()) };
             self.wait_readable(&pending, left);
             self.accept_pending(&mut pending);
             for at in (0..pending.len()).rev() {
-                match pending[at].receive(terms) {
+                match pending[at].receive(lane_parameters) {
                     ReceiveResult::Nothing => {}
                     ReceiveResult::UnknownPeer => drop(pending.remove(at)),
                     ReceiveResult::Peer(stream) => {
@@ -55,7 +55,7 @@ impl ConnectionSource {
                         let free = &mut streams[usize::from(stream)];
                         // One connection for each stream: a replay of the peer's messages comes too late.
                         if free.is_none() {
-                            *free = connection.finish(terms);
+                            *free = connection.finish(lane_parameters);
                         }
                     }
                 }

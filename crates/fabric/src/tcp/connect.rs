@@ -13,9 +13,9 @@ use super::accept::ConnectionSource;
 use super::dial::dial_all;
 use super::encrypted_socket::EncryptedSocket;
 use super::lane::TcpLane;
+use super::lane_parameters::{AuthenticatedSocket, LaneParameters, refused};
 use super::offer::{ConnectMethod, Offer};
 use super::socket::Socket;
-use super::terms::{AuthenticatedSocket, Terms, refused};
 use super::{Config, MAX_STREAMS};
 use crate::error::{Error, Kind};
 use crate::grants::random;
@@ -74,10 +74,10 @@ impl UnconnectedLane for UnconnectedTcpLane {
     fn connect(self: Box<Self>, offer: &[u8], limit: Duration) -> Result<Box<dyn Lane>, Error> {
         let peer = Offer::from_bytes(offer)?;
         let deadline = deadline(limit);
-        let terms = Terms::new(&self.offer, &peer)?;
+        let lane_parameters = LaneParameters::new(&self.offer, &peer)?;
         let connections = match &self.source {
-            Some(source) => source.accept_all(&terms, deadline)?,
-            None => dial_all(self.peer_address(&peer)?, &terms, deadline)?,
+            Some(source) => source.accept_all(&lane_parameters, deadline)?,
+            None => dial_all(self.peer_address(&peer)?, &lane_parameters, deadline)?,
         };
         let (mut plain, mut encrypted) = (Vec::new(), Vec::new());
         for AuthenticatedSocket { socket, noise } in connections {
@@ -87,7 +87,7 @@ impl UnconnectedLane for UnconnectedTcpLane {
                 None => plain.push(socket),
             }
         }
-        match terms.encrypted {
+        match lane_parameters.encrypted {
             true => Ok(Box::new(TcpLane::new(encrypted, &self.config)?)),
             false => Ok(Box::new(TcpLane::new(plain, &self.config)?)),
         }

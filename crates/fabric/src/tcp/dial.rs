@@ -4,49 +4,50 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use super::lane_parameters::{AuthenticatedSocket, LaneParameters};
 use super::noise;
-use super::terms::{AuthenticatedSocket, Terms};
 use crate::error::{Error, Kind};
 use crate::setup::Side;
 
 pub(super) fn dial_all(
     address: SocketAddr,
-    terms: &Terms,
+    lane_parameters: &LaneParameters,
     deadline: Instant,
 ) -> Result<Vec<AuthenticatedSocket>, Error> {
     let dial = |stream| {
-        dial(address, stream, terms, deadline).map_err(|error| {
+        dial(address, stream, lane_parameters, deadline).map_err(|error| {
             let fix = "check that the peer is running, that its address is reachable, and \
             that no firewall blocks the connection";
             Error::new(Kind::Gone, format!("connect to {address}"), error, fix)
         })
     };
-    (0..terms.streams).map(dial).collect()
+    (0..lane_parameters.streams).map(dial).collect()
 }
 
 fn dial(
     address: SocketAddr,
     stream: u8,
-    terms: &Terms,
+    lane_parameters: &LaneParameters,
     deadline: Instant,
 ) -> io::Result<AuthenticatedSocket> {
     let socket = TcpStream::connect_timeout(&address, left(deadline)?)?;
-    match terms.encrypted {
-        true => authenticate_encrypted(socket, stream, terms, deadline),
-        false => authenticate_plain(socket, stream, terms, deadline),
+    match lane_parameters.encrypted {
+        true => authenticate_encrypted(socket, stream, lane_parameters, deadline),
+        false => authenticate_plain(socket, stream, lane_parameters, deadline),
     }
 }
 
 fn authenticate_plain(
     mut socket: TcpStream,
     stream: u8,
-    terms: &Terms,
+    lane_parameters: &LaneParameters,
     deadline: Instant,
 ) -> io::Result<AuthenticatedSocket> {
-    let greeting = [&terms.hello(stream)[..], &terms.accept_token.to_le_bytes()].concat();
+    let greeting =
+        [&lane_parameters.hello(stream)[..], &lane_parameters.accept_token.to_le_bytes()].concat();
     socket.write_all(&greeting)?;
     let answer = read(&mut socket, deadline)?;
-    if u128::from_le_bytes(answer) != terms.dial_token {
+    if u128::from_le_bytes(answer) != lane_parameters.dial_token {
         return Err(noise::unknown_peer());
     }
     Ok(AuthenticatedSocket { socket, noise: None })
@@ -55,11 +56,11 @@ fn authenticate_plain(
 fn authenticate_encrypted(
     mut socket: TcpStream,
     stream: u8,
-    terms: &Terms,
+    lane_parameters: &LaneParameters,
     deadline: Instant,
 ) -> io::Result<AuthenticatedSocket> {
-    let mut handshake = noise::start(terms, stream, Side::Dial)?;
-    let greeting = [&terms.hello(stream)[..], &noise::write(&mut handshake)?].concat();
+    let mut handshake = noise::start(lane_parameters, stream, Side::Dial)?;
+    let greeting = [&lane_parameters.hello(stream)[..], &noise::write(&mut handshake)?].concat();
     socket.write_all(&greeting)?;
     let answer: [u8; noise::MESSAGE_BYTES] = read(&mut socket, deadline)?;
     noise::read(&mut handshake, &answer)?;

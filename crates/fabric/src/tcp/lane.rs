@@ -12,7 +12,7 @@ use crate::error::{Error, Kind};
 use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
 use crate::op::{Completion, Failure, Op};
 use crate::region::Region;
-use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
+use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::stats::Stats;
 use crate::timer::Timer;
 
@@ -98,7 +98,7 @@ impl<S: Stream + AsFd> Lane for TcpLane<S> {
     fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error> {
         let RemoteRegion { rights, length, key, .. } = *remote;
         remote.expect(LaneKind::Tcp)?;
-        Ok(Window::new(self.id, length, rights, Reach::Request { key }))
+        Ok(Window::new(self.id, length, rights, AccessMethod::Request { key }))
     }
 
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
@@ -147,7 +147,7 @@ const CAPS: Caps = Caps {
     datagram: false,
     ordered: false,
     max_message: 1 << 40,
-    max_pieces: 32,
+    max_slices: 32,
     depth: 1024,
     receives: 4096,
     inline: 0,

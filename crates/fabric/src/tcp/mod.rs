@@ -8,11 +8,11 @@ mod dial;
 mod encrypted_socket;
 mod hello;
 mod lane;
+mod lane_parameters;
 mod noise;
 mod offer;
 mod pending_connection;
 mod socket;
-mod terms;
 #[cfg(test)]
 mod tests;
 

@@ -8,12 +8,16 @@ use std::io;
 
 use snow::{HandshakeState, TransportState};
 
-use super::terms::Terms;
+use super::lane_parameters::LaneParameters;
 use crate::setup::Side;
 
 /// Starts the handshake of a stream.
-pub(super) fn start(terms: &Terms, stream: u8, side: Side) -> io::Result<HandshakeState> {
-    crate::noise::start_handshake(&terms.key(), &terms.hello(stream), side)
+pub(super) fn start(
+    lane_parameters: &LaneParameters,
+    stream: u8,
+    side: Side,
+) -> io::Result<HandshakeState> {
+    crate::noise::start_handshake(&lane_parameters.key(), &lane_parameters.hello(stream), side)
         .map_err(io::Error::other)
 }
 

@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use snow::TransportState;
 
 use super::hello::HELLO_BYTES;
+use super::lane_parameters::{AuthenticatedSocket, LaneParameters};
 use super::noise;
-use super::terms::{AuthenticatedSocket, Terms};
 use crate::setup::Side;
 
 pub(super) struct PendingConnection {
@@ -56,11 +56,11 @@ impl PendingConnection {
     }
 
     /// Receives available bytes, but none after the handshake.
-    pub(super) fn receive(&mut self, terms: &Terms) -> ReceiveResult {
+    pub(super) fn receive(&mut self, lane_parameters: &LaneParameters) -> ReceiveResult {
         loop {
             let wanted = match self.stage {
                 Stage::Hello => HELLO_BYTES,
-                Stage::Proof(_) if terms.encrypted => noise::MESSAGE_BYTES,
+                Stage::Proof(_) if lane_parameters.encrypted => noise::MESSAGE_BYTES,
                 Stage::Proof(_) => TOKEN_BYTES,
                 Stage::Confirmation(..) => noise::EMPTY_RECORD_BYTES,
             };
@@ -76,7 +76,7 @@ impl PendingConnection {
                 }
             }
             self.count = 0;
-            match self.process(wanted, terms) {
+            match self.process(wanted, lane_parameters) {
                 ReceiveResult::Nothing => {}
                 received => return received,
             }
@@ -84,21 +84,23 @@ impl PendingConnection {
     }
 
     /// Processes a complete message and moves to the next stage.
-    fn process(&mut self, count: usize, terms: &Terms) -> ReceiveResult {
+    fn process(&mut self, count: usize, lane_parameters: &LaneParameters) -> ReceiveResult {
         let received = &self.received[..count];
         match &mut self.stage {
-            Stage::Hello => match (0..terms.streams).find(|at| terms.hello(*at) == received) {
+            Stage::Hello => match (0..lane_parameters.streams)
+                .find(|at| lane_parameters.hello(*at) == received)
+            {
                 Some(stream) => self.stage = Stage::Proof(stream),
                 None => return ReceiveResult::UnknownPeer,
             },
-            Stage::Proof(stream) if terms.encrypted => {
+            Stage::Proof(stream) if lane_parameters.encrypted => {
                 let stream = *stream;
-                match self.answer(stream, terms) {
+                match self.answer(stream, lane_parameters) {
                     Ok(noise) => self.stage = Stage::Confirmation(stream, Box::new(noise)),
                     Err(_) => return ReceiveResult::UnknownPeer,
                 }
             }
-            Stage::Proof(stream) if terms.accept_token.to_le_bytes() == received => {
+            Stage::Proof(stream) if lane_parameters.accept_token.to_le_bytes() == received => {
                 return ReceiveResult::Peer(*stream);
             }
             Stage::Proof(_) => return ReceiveResult::UnknownPeer,
@@ -115,8 +117,12 @@ impl PendingConnection {
     }
 
     /// Answers a peer that has the tokens; others get no answer.
-    fn answer(&mut self, stream: u8, terms: &Terms) -> io::Result<TransportState> {
-        let mut noise = noise::start(terms, stream, Side::Accept)?;
+    fn answer(
+        &mut self,
+        stream: u8,
+        lane_parameters: &LaneParameters,
+    ) -> io::Result<TransportState> {
+        let mut noise = noise::start(lane_parameters, stream, Side::Accept)?;
         noise::read(&mut noise, &self.received[..noise::MESSAGE_BYTES])?;
         // The send buffer of a new connection is large enough, so a partial write is an error.
         self.socket.write_all(&noise::write(&mut noise)?)?;
@@ -133,11 +139,14 @@ impl PendingConnection {
     }
 
     /// Completes the handshake with the peer: sends our token, if the lane is not encrypted.
-    pub(super) fn finish(mut self, terms: &Terms) -> Option<AuthenticatedSocket> {
+    pub(super) fn finish(
+        mut self,
+        lane_parameters: &LaneParameters,
+    ) -> Option<AuthenticatedSocket> {
         let noise = match self.stage {
             Stage::Confirmation(_, noise) => Some(*noise),
             _ => {
-                self.socket.write_all(&terms.dial_token.to_le_bytes()).ok()?;
+                self.socket.write_all(&lane_parameters.dial_token.to_le_bytes()).ok()?;
                 None
             }
         };

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use rdma_sys::consts::{IBV_PORT_ACTIVE, IBV_WC_WITH_IMM};
 use rdma_sys::work::ibv_wc;
 
-use super::admission::Admission;
 use super::cq::Cq;
 use super::datagram::{Datagram, GRH_BYTES};
 use super::events::FailureSignal;
 use super::mr::rkey;
+use super::op_check::OpCheck;
 use super::open_port::OpenPort;
 use super::outcome::{receive_result, send_result};
 use super::qp::Qp;
@@ -26,7 +26,7 @@ use crate::error::{Error, Kind};
 use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::Region;
-use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
+use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::stats::Stats;
 
 pub(super) struct VerbsLane {
@@ -109,8 +109,8 @@ impl VerbsLane {
     }
 
     #[inline]
-    fn admission(&self) -> Admission<'_> {
-        Admission {
+    fn op_check(&self) -> OpCheck<'_> {
+        OpCheck {
             lane: self.id,
             caps: &self.caps,
             open_port: &self.open_port,
@@ -133,7 +133,7 @@ impl VerbsLane {
     fn start(&mut self, op: Op) -> Option<Op> {
         let refusal = match self.ended_at {
             Some(_) => Some(Failure::Flushed),
-            None => (!self.admission().allows(&op.work)).then_some(Failure::Unsupported),
+            None => (!self.op_check().allows(&op.work)).then_some(Failure::Unsupported),
         };
         if let Some(failure) = refusal {
             CompletionSink { stats: &self.stats, done: &mut self.ready }.add(op, Err(failure));
@@ -321,8 +321,8 @@ impl Lane for VerbsLane {
             let why = "it was granted on a lane of another transport";
             misuse("import a region", why, "have the peer grant it on the other end of this lane")
         })?;
-        let reach = Reach::Verbs { address: remote.address, key };
-        Ok(Window::new(self.id, remote.length, remote.rights, reach))
+        let access_method = AccessMethod::Verbs { address: remote.address, key };
+        Ok(Window::new(self.id, remote.length, remote.rights, access_method))
     }
 
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
@@ -409,7 +409,7 @@ fn caps(open_port: &OpenPort, qp: &Qp, datagram: Option<&Datagram>, max_message:
         // writes, but a completion never precedes them.
         ordered: datagram.is_none(),
         max_message: datagram.map_or(max_message as usize, Datagram::max_message),
-        max_pieces: open_port.sizes.pieces as usize,
+        max_slices: open_port.sizes.pieces as usize,
         depth: open_port.sizes.send_wr as usize,
         receives: open_port.sizes.recv_wr as usize,
         inline: qp.inline() as usize,

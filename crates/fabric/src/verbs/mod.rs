@@ -5,7 +5,6 @@
 //! `half`: a queue pair and an `offer`. The offers of both ends determine the queue pair's `attributes`. The hot path is
 //! `lane`, which uses `sends` and `receives`. Each C object has its own file, from `context` to `ah`.
 
-mod admission;
 mod ah;
 mod attributes;
 mod chain;
@@ -24,6 +23,7 @@ mod interfaces;
 mod lane;
 mod mr;
 mod offer;
+mod op_check;
 mod open_port;
 mod outcome;
 mod pair;

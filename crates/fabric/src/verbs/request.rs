@@ -7,7 +7,7 @@ use super::chain::Chain;
 use super::mr::lkey;
 use super::zero::zeroed;
 use crate::op::Work;
-use crate::remote::{Reach, Target};
+use crate::remote::{AccessMethod, Target};
 use crate::splitter::{Part, PartLimits, Splitter};
 
 /// The limits of a work request.
@@ -102,8 +102,8 @@ fn atomic(target: &Target, compare_add: u64, swap: u64) -> SendTarget {
 /// The peer's address and key. The peer refuses addresses beyond the window, also if the sum wraps.
 #[inline]
 fn remote(target: &Target) -> (u64, u32) {
-    match target.window.reach() {
-        Reach::Verbs { address, key } => (address.wrapping_add(target.offset), *key),
+    match target.window.access_method() {
+        AccessMethod::Verbs { address, key } => (address.wrapping_add(target.offset), *key),
         _ => unreachable!("the lane accepts only windows that it imported"),
     }
 }

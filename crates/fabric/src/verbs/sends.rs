@@ -242,7 +242,7 @@ mod tests {
     use crate::op::Completion;
     use crate::region::{Region, Rights};
     use crate::registration::Registration;
-    use crate::remote::{Reach, Target, Window};
+    use crate::remote::{AccessMethod, Target, Window};
 
     use crate::stats::Stats;
 
@@ -263,8 +263,8 @@ mod tests {
     }
 
     fn target() -> Target {
-        let reach = Reach::Verbs { address: 1000, key: 7 };
-        Window::new(1, 4096, Rights::ALL, reach).at(8)
+        let access_method = AccessMethod::Verbs { address: 1000, key: 7 };
+        Window::new(1, 4096, Rights::ALL, access_method).at(8)
     }
 
     fn write(token: u64, length: usize) -> Op {

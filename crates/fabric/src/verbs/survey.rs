@@ -36,7 +36,7 @@ impl Survey {
     }
 
     /// Why RDMA is unavailable although there are devices; `None` if it is available.
-    pub fn obstacle(&self) -> Option<Unavailable> {
+    pub fn unavailable(&self) -> Option<Unavailable> {
         if self.usable().next().is_some() {
             return None;
         }

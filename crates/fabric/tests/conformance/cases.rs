@@ -1,6 +1,6 @@
 //! Cases for every reliable lane: transfers. A case gets two connected ends.
 
-use fabric::{Done, Memory, Op, Pieces, Region, Rights, Work};
+use fabric::{Done, Memory, Op, Region, Rights, Slices, Work};
 
 use crate::pair::{Pair, bytes, read};
 
@@ -78,14 +78,14 @@ pub(crate) fn a_message_of_every_size_is_received(mut pair: Pair) {
     }
 }
 
-/// Sends and receives have different pieces, and some messages arrive before their receives. Lanes that are
+/// Sends and receives have different slices, and some messages arrive before their receives. Lanes that are
 /// not ordered must only deliver each once.
 pub(crate) fn long_messages_in_pieces_stay_in_order_with_short_ones(mut pair: Pair) {
     const SIZES: [usize; 7] = [100, 300_001, 0, 131_073, (1 << 20) + 7, 5000, 262_144];
     const BUFFER_BYTES: usize = 2 << 20;
     let in_pieces = |region: &Region, cuts: &[usize]| {
         let pieces = cuts.windows(2).map(|cut| region.slice(cut[0]..cut[1]));
-        Pieces::Many(pieces.collect())
+        Slices::Many(pieces.collect())
     };
     let data = bytes(BUFFER_BYTES, 13);
     let from = pair.a.region_with(&data);
@@ -192,7 +192,7 @@ pub(crate) fn a_message_arrives_after_operations_posted_before_it(mut pair: Pair
                     let (from, imm) = (source.slice(..8).into(), Some(n as u32));
                     Op { token: 0, work: Work::Send { from, imm } }
                 }
-                _ => Op::write_imm(0, Pieces::EMPTY, targets[n].1.at(0), n as u32),
+                _ => Op::write_imm(0, Slices::EMPTY, targets[n].1.at(0), n as u32),
             };
             [write, message]
         });
@@ -270,7 +270,7 @@ pub(crate) fn pieces_are_gathered_and_scattered_in_order(mut pair: Pair) {
     let source = pair.a.region_with(&data);
     let pieces = |region: &fabric::Region| {
         let cut = |pair: &[usize]| region.slice(pair[0]..pair[1]);
-        Pieces::Many(cuts.windows(2).map(cut).collect())
+        Slices::Many(cuts.windows(2).map(cut).collect())
     };
     let (region, window) = pair.shared(10_000, Rights::ALL);
     pair.succeed(Op::write(1, pieces(&source), window.at(0)));
@@ -286,11 +286,11 @@ pub(crate) fn pieces_are_gathered_and_scattered_in_order(mut pair: Pair) {
     assert_eq!(pair.completion_at_b().outcome, Ok(Done::Received { length: 10_000, imm: None }));
     assert_eq!(read(&buffer, 0, 10_000), data);
 
-    // The maximum number of pieces, of a few bytes each, in reverse order.
-    let count = pair.a.lane.caps().max_pieces.min(40);
+    // The maximum number of slices, of a few bytes each, in reverse order.
+    let count = pair.a.lane.caps().max_slices.min(40);
     let backwards = (0..count).rev().map(|at| source.slice(at * 5..at * 5 + 5)).collect();
     pair.b.post(Op::receive(5, buffer.slice(..count * 5)));
-    pair.succeed(Op::send(6, Pieces::Many(backwards)));
+    pair.succeed(Op::send(6, Slices::Many(backwards)));
     let length = count * 5;
     assert_eq!(pair.completion_at_b().outcome, Ok(Done::Received { length, imm: None }));
     let expected: Vec<u8> = data[..length].chunks(5).rev().flatten().copied().collect();

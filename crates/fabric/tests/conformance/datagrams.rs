@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fabric::{Done, Failure, Op, OpKind, Pieces, Rights, Work, wait};
+use fabric::{Done, Failure, Op, OpKind, Rights, Slices, Work, wait};
 
 use crate::pair::{Pair, TIMEOUT, bytes, read};
 
@@ -36,7 +36,7 @@ pub(crate) fn a_datagram_with_immediate_data_is_scattered(mut pair: Pair) {
     let data = bytes(300, 8);
     let (from, into) = (pair.a.region_with(&data), pair.b.region(300, Rights::NONE));
     let pieces = |region: &fabric::Region| {
-        Pieces::Many(vec![region.slice(..1), region.slice(1..200), region.slice(200..)])
+        Slices::Many(vec![region.slice(..1), region.slice(1..200), region.slice(200..)])
     };
     pair.b.post(Op::receive(2, pieces(&into)));
     pair.a.post(Op { token: 1, work: Work::Send { from: pieces(&from), imm: Some(77) } });

@@ -14,7 +14,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fabric::link::{Class, Settings};
+use fabric::link::{Settings, Transport};
 use fabric::{Fabric, shm, sim, tcp};
 use pair::Pair;
 
@@ -61,20 +61,20 @@ mod ofi_shm {
 }
 
 mod link_shm {
-    reliable_lane!(crate::linked::pair(crate::both(fabric::link::Class::Shm)));
+    reliable_lane!(crate::linked::pair(crate::both(fabric::link::Transport::Shm)));
 }
 
 mod link_tcp {
-    reliable_lane!(crate::linked::pair(crate::both(fabric::link::Class::Tcp)));
+    reliable_lane!(crate::linked::pair(crate::both(fabric::link::Transport::Tcp)));
 }
 
 #[cfg(feature = "external-tests")]
 mod link_ofi {
-    reliable_lane!(crate::linked::pair(crate::both(fabric::link::Class::Ofi)));
+    reliable_lane!(crate::linked::pair(crate::both(fabric::link::Transport::Ofi)));
 }
 
-fn both(class: Class) -> [Settings; 2] {
-    [(); 2].map(|()| Settings { classes: vec![class], ..Settings::default() })
+fn both(transport: Transport) -> [Settings; 2] {
+    [(); 2].map(|()| Settings { transports: vec![transport], ..Settings::default() })
 }
 
 fn tcp(config: tcp::Config) -> Pair {

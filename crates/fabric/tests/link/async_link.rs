@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use fabric::link::Class;
+use fabric::link::Transport;
 use fabric::{Failure, Rights, drive};
 
 use crate::pair::{LIMIT, LinkPair};
 
-async fn all_operations_can_be_awaited(class: Class) {
-    let pair = tokio::task::spawn_blocking(move || LinkPair::over(class)).await.unwrap();
+async fn all_operations_can_be_awaited(transport: Transport) {
+    let pair = tokio::task::spawn_blocking(move || LinkPair::over(transport)).await.unwrap();
     let source = pair.region(0, 1 << 20, Rights::NONE);
     let shared = pair.region(1, 1 << 20, Rights::ALL);
     let into = pair.region(1, 64, Rights::NONE);
@@ -47,7 +47,9 @@ async fn all_operations_can_be_awaited(class: Class) {
 
 #[tokio::test]
 async fn over_shared_memory_and_tcp() {
-    for class in [Class::Shm, Class::Tcp] {
-        tokio::time::timeout(LIMIT, all_operations_can_be_awaited(class)).await.expect("it ends");
+    for transport in [Transport::Shm, Transport::Tcp] {
+        tokio::time::timeout(LIMIT, all_operations_can_be_awaited(transport))
+            .await
+            .expect("it ends");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fabric::link::{Class, Endpoint, Settings};
+use fabric::link::{Endpoint, Settings, Transport};
 use fabric::session::{Credentials, Key, Reason};
 use fabric::{Error, Kind};
 
@@ -71,7 +71,7 @@ fn a_ticket_opens_one_link() {
 }
 
 fn encrypted(mut settings: Settings) -> Settings {
-    settings.classes = vec![Class::Tcp];
+    settings.transports = vec![Transport::Tcp];
     settings.tcp.encrypt = true;
     settings
 }
@@ -87,7 +87,7 @@ fn encrypted_lanes_support_all_operations() {
 #[test]
 fn lanes_are_encrypted_if_one_end_requires_it() {
     let key = || with(Credentials::Key(key("mine", "a")));
-    let plain = |settings: Settings| Settings { classes: vec![Class::Tcp], ..settings };
+    let plain = |settings: Settings| Settings { transports: vec![Transport::Tcp], ..settings };
     LinkPair::new(encrypted(key()), plain(guarded())).exercise();
     LinkPair::new(plain(key()), encrypted(guarded())).exercise();
 }
@@ -99,7 +99,7 @@ fn required_encryption_fails_without_a_key() {
         [[encrypted(settings()), settings()], [settings(), encrypted(settings())]]
     {
         let [dials, accepts] =
-            [dials, accepts].map(|end| Settings { classes: vec![Class::Tcp], ..end });
+            [dials, accepts].map(|end| Settings { transports: vec![Transport::Tcp], ..end });
         let (caller, host) = (Endpoint::new(dials).unwrap(), Endpoint::new(accepts).unwrap());
         let listener = host.listen(anywhere()).unwrap();
         let error = caller.connect(listener.address(), LIMIT).err().expect("refused");

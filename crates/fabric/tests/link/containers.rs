@@ -2,12 +2,12 @@
 
 use std::process::Command;
 
-use fabric::link::{Class, Endpoint, EventKind};
+use fabric::link::{Endpoint, EventKind, Transport};
 
 use crate::pair::{anywhere, settings};
 use crate::peer::{ARGUMENTS, LocalEnd, Peer};
 
-const ALL: [Class; 2] = [Class::Shm, Class::Tcp];
+const ALL: [Transport; 2] = [Transport::Shm, Transport::Tcp];
 
 /// `unshare` with these namespaces, as root or in a user namespace. `None`: not possible on this machine.
 fn unshare(namespaces: &[&str]) -> Option<Command> {

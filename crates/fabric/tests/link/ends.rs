@@ -3,18 +3,18 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use fabric::link::{Class, Link};
+use fabric::link::{Link, Transport};
 use fabric::{Completion, Failure, Kind, Lane, Op, Rights, Work};
 
 use crate::pair::{LIMIT, LinkPair, anywhere, post};
 use crate::peer::{LocalEnd, Peer};
 
-const CLASSES: [Class; 2] = [Class::Shm, Class::Tcp];
+const CLASSES: [Transport; 2] = [Transport::Shm, Transport::Tcp];
 
 #[test]
 fn when_one_end_is_dropped_all_operations_of_the_other_complete() {
-    for class in CLASSES {
-        let mut pair = LinkPair::over(class);
+    for transport in CLASSES {
+        let mut pair = LinkPair::over(transport);
         let here = pair.region(0, 1 << 20, Rights::NONE);
         let there = pair.region(1, 1 << 20, Rights::ALL);
         let window = pair.grant(&there);
@@ -39,7 +39,7 @@ fn when_one_end_is_dropped_all_operations_of_the_other_complete() {
                 }
                 Err(_) => false,
             };
-            assert!(expected, "{class:?}: {completion:?}");
+            assert!(expected, "{transport:?}: {completion:?}");
         }
         assert!(done.iter().any(|completion| completion.token == 1 && completion.outcome.is_err()));
         assert_over(&mut dialler, "the peer ended the link: closed by its owner");
@@ -70,7 +70,7 @@ fn assert_over(link: &mut Link, why: &str) {
     assert!(explained.rails.iter().all(|rail| rail.state == "ended"), "{:?}", explained.rails);
     assert_eq!((explained.state, explained.why), ("ended", ended.clone()));
     assert_eq!(link.stats().ended(), Some(Failure::PeerGone));
-    post(link, [Op::receive(1, fabric::Pieces::EMPTY), Op::send(2, fabric::Pieces::EMPTY)]);
+    post(link, [Op::receive(1, fabric::Slices::EMPTY), Op::send(2, fabric::Slices::EMPTY)]);
     let mut done = Vec::new();
     while done.len() < 2 {
         assert!(fabric::wait(link, &mut done, LIMIT) > 0, "it hangs");
@@ -89,8 +89,8 @@ fn assert_over(link: &mut Link, why: &str) {
 
 #[test]
 fn closing_a_link_completes_all_operations() {
-    for class in CLASSES {
-        let mut pair = LinkPair::over(class);
+    for transport in CLASSES {
+        let mut pair = LinkPair::over(transport);
         let here = pair.region(0, 8, Rights::NONE);
         let sends = (100..400).map(|token| Op::send(token, here.slice(..8)));
         post(&mut pair.dialler, sends.chain([Op::receive(1, here.slice(..8))]));
@@ -105,10 +105,10 @@ fn closing_a_link_completes_all_operations() {
     }
 }
 
-fn a_killed_process_is_lost_and_its_successor_is_another_peer(class: Class) {
-    let classes = [class];
-    let mut peer = Peer::start(&classes, anywhere());
-    let mut local = LocalEnd::connect(&classes, peer.address);
+fn a_killed_process_is_lost_and_its_successor_is_another_peer(transport: Transport) {
+    let transports = [transport];
+    let mut peer = Peer::start(&transports, anywhere());
+    let mut local = LocalEnd::connect(&transports, peer.address);
     local.exercise();
     let window = local.link.import(&local.remote).unwrap();
     let source = local.source.clone();
@@ -125,7 +125,7 @@ fn a_killed_process_is_lost_and_its_successor_is_another_peer(class: Class) {
     // Another process listens on the same address.
     let address: SocketAddr = peer.address;
     drop(peer);
-    let peer = Peer::start(&classes, address);
+    let peer = Peer::start(&transports, address);
     let old = local.remote;
     let endpoint = local.endpoint.clone();
     drop(local);
@@ -140,20 +140,20 @@ fn a_killed_process_is_lost_and_its_successor_is_another_peer(class: Class) {
 
 #[test]
 fn a_killed_process_and_its_successor_over_shared_memory() {
-    a_killed_process_is_lost_and_its_successor_is_another_peer(Class::Shm);
+    a_killed_process_is_lost_and_its_successor_is_another_peer(Transport::Shm);
 }
 
 #[test]
 fn a_killed_process_and_its_successor_over_tcp() {
-    a_killed_process_is_lost_and_its_successor_is_another_peer(Class::Tcp);
+    a_killed_process_is_lost_and_its_successor_is_another_peer(Transport::Tcp);
 }
 
 /// Killed during many operations: each completes once.
 #[test]
 fn when_a_process_is_killed_all_operations_complete() {
-    for class in CLASSES {
-        let mut peer = Peer::start(&[class], anywhere());
-        let mut local = LocalEnd::connect(&[class], peer.address);
+    for transport in CLASSES {
+        let mut peer = Peer::start(&[transport], anywhere());
+        let mut local = LocalEnd::connect(&[transport], peer.address);
         let window = local.link.import(&local.remote).unwrap();
         let source = local.source.clone();
         let ops = (0..500).map(|token| match token % 4 {
@@ -175,7 +175,7 @@ fn when_a_process_is_killed_all_operations_complete() {
             let outcome = completion.outcome;
             assert!(
                 matches!(outcome, Err(Failure::PeerGone | Failure::Unknown)),
-                "{class:?} {completion:?}"
+                "{transport:?} {completion:?}"
             );
         }
         assert_over(&mut local.link, "");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fabric::link::{Class, Link, Settings};
+use fabric::link::{Link, Settings, Transport};
 use fabric::{Done, Failure, Lane, Op, RemoteRegion, Rights};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -11,7 +11,7 @@ use crate::pair::{LinkPair, only};
 /// A closed control connection stays readable, and must not keep the link's descriptor readable.
 #[test]
 fn waiting_for_an_ended_link_sleeps() {
-    let LinkPair { mut dialler, acceptor, .. } = LinkPair::over(Class::Tcp);
+    let LinkPair { mut dialler, acceptor, .. } = LinkPair::over(Transport::Tcp);
     drop(acceptor);
     let mut done = Vec::new();
     while dialler.ended().is_none() {
@@ -33,8 +33,8 @@ fn is_readable(link: &Link) -> bool {
 /// The peer has reported that the region is gone: its key must not be used, since that would end the rail.
 #[test]
 fn access_to_a_region_known_to_be_dropped_does_not_fail_the_rail() {
-    for class in [Class::Tcp, Class::Shm] {
-        let mut pair = LinkPair::over(class);
+    for transport in [Transport::Tcp, Transport::Shm] {
+        let mut pair = LinkPair::over(transport);
         let here = pair.region(0, 64, Rights::NONE);
         let region = pair.region(1, 64, Rights::ALL);
         let window = pair.grant(&region);
@@ -48,9 +48,9 @@ fn access_to_a_region_known_to_be_dropped_does_not_fail_the_rail() {
             pair.dialler.poll(&mut Vec::new());
             pair.acceptor.poll(&mut Vec::new());
         }
-        assert_eq!(pair.do_one(write()), Err(Failure::Access), "{class:?}");
+        assert_eq!(pair.do_one(write()), Err(Failure::Access), "{transport:?}");
         let explained = pair.dialler.report().explain();
-        assert_eq!(explained.counts["rail_down"], 0, "{class:?}: {:#?}", explained.events);
+        assert_eq!(explained.counts["rail_down"], 0, "{transport:?}: {:#?}", explained.events);
     }
 }
 
@@ -58,7 +58,7 @@ fn access_to_a_region_known_to_be_dropped_does_not_fail_the_rail() {
 /// or stays on TCP.
 #[test]
 fn shared_memory_comes_back_after_a_refusal() {
-    let mut pair = LinkPair::over(Class::Shm);
+    let mut pair = LinkPair::over(Transport::Shm);
     let here = pair.region(0, 64, Rights::NONE);
     let (kept, region) = (pair.region(1, 64, Rights::ALL), pair.region(1, 64, Rights::ALL));
     let (kept_window, window) = (pair.grant(&kept), pair.grant(&region));
@@ -73,7 +73,7 @@ fn shared_memory_comes_back_after_a_refusal() {
 /// answered.
 #[test]
 fn a_region_whose_index_is_reused_is_refused() {
-    let mut pair = LinkPair::over(Class::Tcp);
+    let mut pair = LinkPair::over(Transport::Tcp);
     let here = pair.region(0, 64, Rights::NONE);
     let old = pair.region(1, 64, Rights::ALL);
     let old_remote = pair.acceptor.grant(&old).unwrap();
@@ -88,7 +88,7 @@ fn a_region_whose_index_is_reused_is_refused() {
 /// The same with an id that never existed.
 #[test]
 fn an_unknown_id_with_the_index_of_a_region_is_refused() {
-    let mut pair = LinkPair::over(Class::Tcp);
+    let mut pair = LinkPair::over(Transport::Tcp);
     let (here, there) = (pair.region(0, 64, Rights::NONE), pair.region(1, 64, Rights::ALL));
     let mut never = pair.acceptor.grant(&there).unwrap().to_bytes();
     never[24] ^= 1;
@@ -100,9 +100,9 @@ fn an_unknown_id_with_the_index_of_a_region_is_refused() {
 /// The ends may have different limits.
 #[test]
 fn different_limits_of_regions_do_not_end_the_link() {
-    let mut few = Settings { ..only(&[Class::Tcp]) };
+    let mut few = Settings { ..only(&[Transport::Tcp]) };
     few.link.regions = 4;
-    let mut pair = LinkPair::new(few, only(&[Class::Tcp]));
+    let mut pair = LinkPair::new(few, only(&[Transport::Tcp]));
     let regions: Vec<_> = (0..8).map(|_| pair.region(1, 64, Rights::ALL)).collect();
     let granted: Vec<_> =
         regions.iter().filter_map(|region| pair.acceptor.grant(region).ok()).collect();
@@ -116,7 +116,7 @@ fn different_limits_of_regions_do_not_end_the_link() {
 /// One operation in 32 is timed for the histogram, as on lanes.
 #[test]
 fn operations_of_links_are_timed() {
-    let mut pair = LinkPair::over(Class::Tcp);
+    let mut pair = LinkPair::over(Transport::Tcp);
     let (here, there) = (pair.region(0, 64, Rights::NONE), pair.region(1, 64, Rights::ALL));
     let window = pair.grant(&there);
     for token in 0..100 {

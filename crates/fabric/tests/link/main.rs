@@ -19,7 +19,7 @@ mod regions;
 mod shared_port;
 mod sleeping;
 
-use fabric::link::Class;
+use fabric::link::Transport;
 
 use pair::{LinkPair, only, settings};
 
@@ -32,7 +32,7 @@ fn on_one_host_shared_memory_is_used() {
 
 #[test]
 fn without_shared_memory_tcp_is_used_with_the_reason() {
-    let only_tcp = only(&[Class::Tcp, Class::Verbs]);
+    let only_tcp = only(&[Transport::Tcp, Transport::Verbs]);
     let pair = LinkPair::new(only_tcp, settings());
     assert_eq!(pair.lane(), "tcp");
     let explained = pair.dialler.report().explain();

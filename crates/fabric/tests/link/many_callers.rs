@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use fabric::link::{Class, Endpoint};
+use fabric::link::{Endpoint, Transport};
 use fabric::session::Reason;
 use fabric::{Done, Kind, Op, Region, Rights, Window, wait};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -17,13 +17,13 @@ const CALLERS: &str = "WIRELANE_TEST_CALLERS";
 
 #[test]
 fn ten_thousand_half_open_connections_do_not_disturb_links() {
-    for class in [Class::Tcp, Class::Shm] {
-        disturb(class);
+    for transport in [Transport::Tcp, Transport::Shm] {
+        disturb(transport);
     }
 }
 
-fn disturb(class: Class) {
-    let mut pair = LinkPair::over(class);
+fn disturb(transport: Transport) {
+    let mut pair = LinkPair::over(transport);
     let there = pair.region(1, 1 << 20, Rights::ALL);
     let here = pair.region(0, 2 << 20, Rights::NONE);
     let window = pair.grant(&there);
@@ -46,7 +46,7 @@ fn disturb(class: Class) {
         assert!(started.elapsed() < 4 * LIMIT, "{} of {CALLER_COUNT} connected", counts(&pair));
         during.extend(work(&mut pair, &here, &there, &window, &mut seed, Duration::ZERO));
         if connected.is_empty() && counts(&pair) > CALLER_COUNT / 8 {
-            connected.push(another_peer(&pair, class));
+            connected.push(another_peer(&pair, transport));
         }
     }
     for callers in &mut processes {
@@ -54,12 +54,12 @@ fn disturb(class: Class) {
     }
     let elapsed = started.elapsed();
     // All are still connected.
-    connected.push(another_peer(&pair, class));
+    connected.push(another_peer(&pair, transport));
     during.extend(work(&mut pair, &here, &there, &window, &mut seed, Duration::from_millis(500)));
     assert_eq!((pair.dialler.ended(), pair.acceptor.ended()), (None, None));
     drop(processes);
     eprintln!(
-        "over {class:?}: {CALLER_COUNT} connected in {elapsed:.1?}; 1 MiB there and back took {} before and {} \
+        "over {transport:?}: {CALLER_COUNT} connected in {elapsed:.1?}; 1 MiB there and back took {} before and {} \
         during; other peers connected in (time, calls) {connected:.1?}",
         times(before),
         times(during)
@@ -67,9 +67,9 @@ fn disturb(class: Class) {
 }
 
 /// Connects another peer, again while the listener is full. Returns the time and the number of calls.
-fn another_peer(pair: &LinkPair, class: Class) -> (Duration, usize) {
+fn another_peer(pair: &LinkPair, transport: Transport) -> (Duration, usize) {
     let started = Instant::now();
-    let honest = Endpoint::new(only(&[class])).unwrap();
+    let honest = Endpoint::new(only(&[transport])).unwrap();
     let (address, mut calls) = (pair.listener.address(), 0);
     let call = || {
         loop {
@@ -88,7 +88,7 @@ fn another_peer(pair: &LinkPair, class: Class) -> (Duration, usize) {
             wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
         }
         let (dialler, calls) = call.join().unwrap();
-        assert_eq!(dialler.report().explain().lane, Some(class.name()));
+        assert_eq!(dialler.report().explain().lane, Some(transport.name()));
         (started.elapsed(), calls)
     })
 }

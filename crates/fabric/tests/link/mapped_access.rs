@@ -1,6 +1,6 @@
 //! Reading the peer's memory without an operation.
 
-use fabric::link::Class;
+use fabric::link::Transport;
 use fabric::{Lane, Op, Rights};
 
 use crate::pair::LinkPair;
@@ -9,7 +9,7 @@ const OPEN: Rights = Rights { read: true, write: true, atomic: false };
 
 #[test]
 fn read_mapped_reads_mapped_memory_and_nothing_else() {
-    let mut pair = LinkPair::over(Class::Shm);
+    let mut pair = LinkPair::over(Transport::Shm);
     let theirs = pair.region(1, 4096, OPEN);
     let window = pair.grant(&theirs);
     let ours = pair.region(0, 4096, Rights::NONE);
@@ -30,7 +30,7 @@ fn read_mapped_reads_mapped_memory_and_nothing_else() {
 
 #[test]
 fn read_mapped_is_not_supported_over_tcp() {
-    let mut pair = LinkPair::over(Class::Tcp);
+    let mut pair = LinkPair::over(Transport::Tcp);
     let theirs = pair.region(1, 4096, OPEN);
     let window = pair.grant(&theirs);
     let ours = pair.region(0, 64, Rights::NONE);

@@ -3,17 +3,17 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use fabric::link::{Class, Link};
-use fabric::{Completion, Done, Failure, Lane, Op, Pieces, Region, Rights, Work};
+use fabric::link::{Link, Transport};
+use fabric::{Completion, Done, Failure, Lane, Op, Region, Rights, Slices, Work};
 
 use crate::pair::{LIMIT, LinkPair, message, post};
 
-const CLASSES: [Class; 2] = [Class::Shm, Class::Tcp];
+const CLASSES: [Transport; 2] = [Transport::Shm, Transport::Tcp];
 
 #[test]
 fn a_long_message_waits_for_a_receive_that_is_long_enough() {
-    for class in CLASSES {
-        let mut pair = LinkPair::over(class);
+    for transport in CLASSES {
+        let mut pair = LinkPair::over(transport);
         for size in [100, 10_000] {
             let from = pair.region(0, size, Rights::NONE);
             from.memory().write(0, &vec![7; size]);
@@ -96,8 +96,8 @@ fn slice(source: &Region, slot: u64) -> fabric::Slice {
 
 #[test]
 fn ten_thousand_messages_in_both_directions_arrive_in_order() {
-    for class in CLASSES {
-        let mut pair = LinkPair::over(class);
+    for transport in CLASSES {
+        let mut pair = LinkPair::over(transport);
         let mut ends = [0, 1]
             .map(|end| Counterpart::new(pair.region(end, 2 * 8 * SLOTS as usize, Rights::NONE)));
         let started = Instant::now();
@@ -112,8 +112,8 @@ fn ten_thousand_messages_in_both_directions_arrive_in_order() {
 #[test]
 fn sends_without_receives_wait() {
     const COUNT: u64 = 500;
-    for class in CLASSES {
-        let mut pair = LinkPair::over(class);
+    for transport in CLASSES {
+        let mut pair = LinkPair::over(transport);
         let from = pair.region(0, 8 * COUNT as usize, Rights::NONE);
         let sends = (0..COUNT).map(|number| {
             let begin = 8 * number as usize;
@@ -156,27 +156,27 @@ fn sends_without_receives_wait() {
 
 #[test]
 fn empty_sends_writes_and_reads_succeed() {
-    for class in CLASSES {
-        let mut pair = LinkPair::over(class);
+    for transport in CLASSES {
+        let mut pair = LinkPair::over(transport);
         let (here, there) = (pair.region(0, 8, Rights::NONE), pair.region(1, 8, Rights::ALL));
         let window = pair.grant(&there);
         let nothing = || here.slice(..0);
         let receives = [
-            Op::receive(1, Pieces::EMPTY),
+            Op::receive(1, Slices::EMPTY),
             Op::receive(2, there.slice(..0)),
-            Op::receive(3, Pieces::EMPTY),
+            Op::receive(3, Slices::EMPTY),
         ];
         post(&mut pair.acceptor, receives);
         post(
             &mut pair.dialler,
             [
-                Op::send(1, Pieces::EMPTY),
+                Op::send(1, Slices::EMPTY),
                 Op::send(2, nothing()),
-                Op::write_imm(3, Pieces::EMPTY, window.at(8), 9),
+                Op::write_imm(3, Slices::EMPTY, window.at(8), 9),
                 Op::write(4, nothing(), window.at(0)),
-                Op::write(5, Pieces::EMPTY, window.at(8)),
+                Op::write(5, Slices::EMPTY, window.at(8)),
                 Op::read(6, nothing(), window.at(8)),
-                Op::read(7, Pieces::EMPTY, window.at(0)),
+                Op::read(7, Slices::EMPTY, window.at(0)),
             ],
         );
         let [done, received] = pair.run(7, 3);
@@ -185,7 +185,7 @@ fn empty_sends_writes_and_reads_succeed() {
         let outcomes: Vec<_> = received.iter().map(|completion| completion.outcome).collect();
         assert_eq!(outcomes, [empty(None), empty(None), empty(Some(9))]);
         assert_eq!(there.memory().load(0), 0);
-        let beyond = pair.do_one(Op::write(8, Pieces::EMPTY, window.at(9)));
+        let beyond = pair.do_one(Op::write(8, Slices::EMPTY, window.at(9)));
         assert_eq!(beyond, Err(Failure::Access), "an empty write beyond the end");
     }
 }

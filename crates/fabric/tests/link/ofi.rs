@@ -1,17 +1,17 @@
 //! Links over libfabric, with the providers that any machine has.
 
-use fabric::link::{Class, Endpoint, Policy, Settings};
+use fabric::link::{Endpoint, Policy, Settings, Transport};
 use fabric::{Kind, OpKind};
 
 use crate::pair::{LIMIT, LinkPair, anywhere, only, settings};
 
-fn by(provider: Option<&str>, classes: &[Class]) -> Settings {
-    Settings { ofi_provider: provider.map(str::to_owned), ..only(classes) }
+fn by(provider: Option<&str>, transports: &[Transport]) -> Settings {
+    Settings { ofi_provider: provider.map(str::to_owned), ..only(transports) }
 }
 
 #[test]
 fn alone_libfabric_uses_software_and_names_the_provider() {
-    let pair = LinkPair::over(Class::Ofi);
+    let pair = LinkPair::over(Transport::Ofi);
     for link in [&pair.dialler, &pair.acceptor] {
         let explained = link.report().explain();
         assert!(explained.rails[0].name.starts_with("tcp"), "{explained:#?}");
@@ -23,12 +23,12 @@ fn alone_libfabric_uses_software_and_names_the_provider() {
     assert!(providers.iter().any(|name| name.starts_with("tcp")), "{providers:?}");
     let transferred = pair.ends[0].clone();
     pair.exercise();
-    assert!(transferred.transferred(Class::Ofi).operations(OpKind::Write) > 0);
+    assert!(transferred.transferred(Transport::Ofi).operations(OpKind::Write) > 0);
 }
 
 #[test]
 fn with_other_transports_software_must_be_requested() {
-    let both = [Class::Ofi, Class::Tcp];
+    let both = [Transport::Ofi, Transport::Tcp];
     let pair = LinkPair::new(by(None, &both), by(None, &both));
     assert_eq!(pair.lane(), "tcp");
     let why = pair.dialler.report().explain().why;
@@ -43,7 +43,8 @@ fn with_other_transports_software_must_be_requested() {
 
 #[test]
 fn libfabric_shared_memory_works() {
-    let pair = LinkPair::new(by(Some("shm"), &[Class::Ofi]), by(Some("shm"), &[Class::Ofi]));
+    let pair =
+        LinkPair::new(by(Some("shm"), &[Transport::Ofi]), by(Some("shm"), &[Transport::Ofi]));
     assert_eq!(pair.lane(), "ofi");
     assert!(pair.dialler.report().explain().rails[0].name.starts_with("shm "));
     pair.exercise();
@@ -51,12 +52,12 @@ fn libfabric_shared_memory_works() {
 
 #[test]
 fn a_missing_provider_is_refused_with_the_reason() {
-    let missing = Endpoint::new(by(Some("nowhere"), &[Class::Ofi])).unwrap();
-    let listener = Endpoint::new(only(&[Class::Ofi])).unwrap().listen(anywhere()).unwrap();
+    let missing = Endpoint::new(by(Some("nowhere"), &[Transport::Ofi])).unwrap();
+    let listener = Endpoint::new(only(&[Transport::Ofi])).unwrap().listen(anywhere()).unwrap();
     let error = missing.connect(listener.address(), LIMIT).err().expect("refused");
     assert_eq!(error.kind(), Kind::Unsupported, "{error}");
     assert!(error.to_string().contains("no libfabric provider nowhere; available"), "{error}");
-    let required = Settings { policy: Policy::Require, ..only(&[Class::Ofi]) };
+    let required = Settings { policy: Policy::Require, ..only(&[Transport::Ofi]) };
     let error = Endpoint::new(required).unwrap().connect(listener.address(), LIMIT);
     let error = error.err().expect("software is not RDMA");
     assert!(error.to_string().contains("RDMA is required"), "{error}");
@@ -65,7 +66,7 @@ fn a_missing_provider_is_refused_with_the_reason() {
 /// The two ends request different providers.
 #[test]
 fn different_providers_do_not_connect() {
-    let pair = [by(Some("tcp"), &[Class::Ofi]), by(Some("shm"), &[Class::Ofi])];
+    let pair = [by(Some("tcp"), &[Transport::Ofi]), by(Some("shm"), &[Transport::Ofi])];
     let [dials, accepts] = pair.map(|settings| Endpoint::new(settings).unwrap());
     let listener = accepts.listen(anywhere()).unwrap();
     let error = dials.connect(listener.address(), LIMIT).err().expect("refused");

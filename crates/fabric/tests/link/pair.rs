@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use fabric::link::{Class, Endpoint, Link, Listener, Settings};
+use fabric::link::{Endpoint, Link, Listener, Settings, Transport};
 use fabric::{Completion, Done, Lane, Memory, Op, Pages, Region, Rights, Window, Work};
 
 pub(crate) struct LinkPair {
@@ -19,8 +19,8 @@ pub(crate) fn settings() -> Settings {
     Settings { library: "no-such-libibverbs.so".into(), ..Settings::default() }
 }
 
-pub(crate) fn only(classes: &[Class]) -> Settings {
-    Settings { classes: classes.to_vec(), ..settings() }
+pub(crate) fn only(transports: &[Transport]) -> Settings {
+    Settings { transports: transports.to_vec(), ..settings() }
 }
 
 /// Longer than any test here takes.
@@ -35,9 +35,9 @@ impl LinkPair {
     }
 
     /// Both ends with a single transport.
-    pub(crate) fn over(class: Class) -> Self {
-        let pair = LinkPair::new(only(&[class]), only(&[class]));
-        assert_eq!(pair.lane(), class.name());
+    pub(crate) fn over(transport: Transport) -> Self {
+        let pair = LinkPair::new(only(&[transport]), only(&[transport]));
+        assert_eq!(pair.lane(), transport.name());
         pair
     }
 

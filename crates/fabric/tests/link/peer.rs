@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use fabric::link::{Class, Endpoint, Link};
+use fabric::link::{Endpoint, Link, Transport};
 use fabric::{Completion, Done, Lane, Op, Region, RemoteRegion, Rights, Work};
 
 use crate::pair::{LIMIT, only, region};
@@ -24,15 +24,19 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    pub(crate) fn start(classes: &[Class], address: SocketAddr) -> Self {
+    pub(crate) fn start(transports: &[Transport], address: SocketAddr) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(ARGUMENTS);
-        Self::start_by(command, classes, address)
+        Self::start_by(command, transports, address)
     }
 
     /// Starts it by a command that runs this program with [`ARGUMENTS`] in another environment.
-    pub(crate) fn start_by(mut command: Command, classes: &[Class], address: SocketAddr) -> Self {
-        command.env(CLASSES, names(classes)).env(ADDRESS, address.to_string());
+    pub(crate) fn start_by(
+        mut command: Command,
+        transports: &[Transport],
+        address: SocketAddr,
+    ) -> Self {
+        command.env(CLASSES, names(transports)).env(ADDRESS, address.to_string());
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -60,8 +64,8 @@ impl Drop for Peer {
 
 pub(crate) const ARGUMENTS: [&str; 3] = ["--exact", "peer::the_other_process", "--nocapture"];
 
-fn names(classes: &[Class]) -> String {
-    classes.iter().map(|class| class.name()).collect::<Vec<_>>().join(",")
+fn names(transports: &[Transport]) -> String {
+    transports.iter().map(|transport| transport.name()).collect::<Vec<_>>().join(",")
 }
 
 /// The local end of a link to it, with a region that it granted.
@@ -73,8 +77,8 @@ pub(crate) struct LocalEnd {
 }
 
 impl LocalEnd {
-    pub(crate) fn connect(classes: &[Class], address: SocketAddr) -> Self {
-        Self::connect_by(Endpoint::new(only(classes)).unwrap(), address)
+    pub(crate) fn connect(transports: &[Transport], address: SocketAddr) -> Self {
+        Self::connect_by(Endpoint::new(only(transports)).unwrap(), address)
     }
 
     pub(crate) fn connect_by(endpoint: Endpoint, address: SocketAddr) -> Self {
@@ -122,10 +126,12 @@ impl LocalEnd {
 /// The peer's process; does nothing unless started by [`Peer`].
 #[test]
 fn the_other_process() {
-    let Ok(classes) = std::env::var(CLASSES) else { return };
-    let classes: Vec<Class> =
-        Class::ALL.into_iter().filter(|class| classes.contains(class.name())).collect();
-    let endpoint = Endpoint::new(only(&classes)).unwrap();
+    let Ok(transports) = std::env::var(CLASSES) else { return };
+    let transports: Vec<Transport> = Transport::ALL
+        .into_iter()
+        .filter(|transport| transports.contains(transport.name()))
+        .collect();
+    let endpoint = Endpoint::new(only(&transports)).unwrap();
     let address = std::env::var(ADDRESS).unwrap().parse().unwrap();
     let listener = endpoint.listen(address).unwrap();
     print_address(listener.address());

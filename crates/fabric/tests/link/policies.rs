@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fabric::link::{Class, Endpoint, PeerPolicy, Policy, Settings};
+use fabric::link::{Endpoint, PeerPolicy, Policy, Settings, Transport};
 use fabric::{Error, Kind, verbs};
 
 use crate::pair::{LIMIT, LinkPair, anywhere, only, settings};
@@ -38,8 +38,8 @@ fn a_listener_that_requires_rdma_refuses_links_without_it() {
 
 #[test]
 fn preferred_and_missing_rdma_falls_back_to_tcp_with_the_reason() {
-    let classes = [Class::Verbs, Class::Tcp];
-    let pair = LinkPair::new(only(&classes), only(&classes));
+    let transports = [Transport::Verbs, Transport::Tcp];
+    let pair = LinkPair::new(only(&transports), only(&transports));
     for link in [&pair.dialler, &pair.acceptor] {
         let explained = link.report().explain();
         assert_eq!((explained.lane, explained.policy), (Some("tcp"), "prefer"));
@@ -88,7 +88,7 @@ fn invalid_settings_are_refused() {
     assert_eq!(error.kind(), Kind::Unsupported);
     assert!(error.to_string().contains("links need reliable connections"), "{error}");
 
-    let tcp = Settings { policy: Policy::Require, ..only(&[Class::Tcp]) };
+    let tcp = Settings { policy: Policy::Require, ..only(&[Transport::Tcp]) };
     let error = Endpoint::new(tcp).unwrap_err();
     assert_eq!(error.kind(), Kind::Misuse);
     assert!(error.to_string().contains("RDMA is required, but neither verbs nor"), "{error}");

@@ -1,11 +1,11 @@
 //! Granted memory: lifetime, bounds, rights and limits.
 
-use fabric::link::{Class, Settings};
+use fabric::link::{Settings, Transport};
 use fabric::{Done, Failure, Kind, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Work};
 
 use crate::pair::{LinkPair, only, post, settings};
 
-const CLASSES: [Class; 2] = [Class::Shm, Class::Tcp];
+const CLASSES: [Transport; 2] = [Transport::Shm, Transport::Tcp];
 
 #[test]
 fn access_to_a_dropped_region_is_refused_and_the_link_continues() {
@@ -35,15 +35,15 @@ fn access_to_a_dropped_region_is_refused_and_the_link_continues() {
 fn near_memory_is_readable_only_over_shared_memory() {
     let memory = Memory::allocate(8192, Pages::Plain).unwrap();
     memory.write(100, b"here");
-    for class in CLASSES {
-        let mut pair = LinkPair::over(class);
+    for transport in CLASSES {
+        let mut pair = LinkPair::over(transport);
         let here = pair.region(0, 64, Rights::NONE);
         let near = Region::same_host(&memory);
         let window = pair.grant(&near);
         let read = pair.do_one(Op::read(1, here.slice(..4), window.at(100)));
         let mapped = pair.dialler.read_mapped(&window, 100, &here.slice(8..12));
-        match class {
-            Class::Shm => {
+        match transport {
+            Transport::Shm => {
                 assert_eq!((read, mapped), (Ok(Done::Placed), true));
                 assert_eq!(here.slice(..12).to_vec(), b"here\0\0\0\0here");
                 assert!(
@@ -62,7 +62,7 @@ fn near_memory_is_readable_only_over_shared_memory() {
 
 #[test]
 fn write_mapped_writes_bytes_and_then_a_word() {
-    let mut pair = LinkPair::over(Class::Shm);
+    let mut pair = LinkPair::over(Transport::Shm);
     let there = pair.region(1, 64, Rights::ALL);
     let window = pair.grant(&there);
     // The first write waits for the region's key.
@@ -76,7 +76,7 @@ fn write_mapped_writes_bytes_and_then_a_word() {
             "{offset} {word}"
         );
     }
-    let mut far = LinkPair::over(Class::Tcp);
+    let mut far = LinkPair::over(Transport::Tcp);
     let there = far.region(1, 64, Rights::ALL);
     let window = far.grant(&there);
     assert!(!far.dialler.write_mapped(&window, 0, b"bytes", (8, 1)), "not supported over TCP");
@@ -84,8 +84,8 @@ fn write_mapped_writes_bytes_and_then_a_word() {
 
 #[test]
 fn access_out_of_bounds_or_without_the_right_is_refused_locally() {
-    for class in CLASSES {
-        let mut pair = LinkPair::over(class);
+    for transport in CLASSES {
+        let mut pair = LinkPair::over(transport);
         let here = pair.region(0, 64, Rights::NONE);
         let there = pair.region(1, 64, Rights { read: true, ..Rights::NONE });
         let window = pair.grant(&there);
@@ -105,7 +105,7 @@ fn access_out_of_bounds_or_without_the_right_is_refused_locally() {
 }
 
 fn few_regions() -> Settings {
-    let mut settings = only(&[Class::Tcp]);
+    let mut settings = only(&[Transport::Tcp]);
     settings.link.regions = 4;
     settings
 }
@@ -163,7 +163,7 @@ fn access_to_regions_never_granted_is_refused_and_the_link_continues() {
 
 #[test]
 fn many_granted_regions_are_reached() {
-    let mut pair = LinkPair::over(Class::Shm);
+    let mut pair = LinkPair::over(Transport::Shm);
     let here = pair.region(0, 64, Rights::NONE);
     here.memory().store(0, 42);
     let regions: Vec<_> = (0..100).map(|_| pair.region(1, 64, Rights::ALL)).collect();

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, mpsc};
 
-use fabric::link::{Class, Endpoint};
+use fabric::link::{Endpoint, Transport};
 use fabric::session::{OtherHandler, Reason};
 
 use crate::pair::{LIMIT, LinkPair, anywhere, join, only, settings};
@@ -15,7 +15,7 @@ fn other_protocols_are_handed_over_unread() {
     let to_service = Mutex::new(to_service);
     let others: OtherHandler =
         Arc::new(move |socket: TcpStream| to_service.lock().unwrap().send(socket).unwrap());
-    let ends = [(); 2].map(|()| Endpoint::new(only(&[Class::Tcp])).unwrap());
+    let ends = [(); 2].map(|()| Endpoint::new(only(&[Transport::Tcp])).unwrap());
     let listener = ends[1].listen_shared(anywhere(), Some(others)).unwrap();
     for request in ["PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "GET "] {
         let mut caller = TcpStream::connect(listener.address()).unwrap();

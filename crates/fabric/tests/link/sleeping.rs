@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fabric::link::{Class, Link, Settings};
+use fabric::link::{Link, Settings, Transport};
 use fabric::{Done, Op, Region, Rights, wait};
 
 use crate::pair::{LIMIT, LinkPair, only, post};
@@ -10,8 +10,8 @@ use crate::pair::{LIMIT, LinkPair, only, post};
 const ROUNDS: u64 = 2000;
 
 /// No timer expires for a long time, so that a lost wake-up is noticed.
-fn quiet(class: Class) -> Settings {
-    let mut settings = only(&[class]);
+fn quiet(transport: Transport) -> Settings {
+    let mut settings = only(&[transport]);
     settings.link.heartbeat = Duration::from_secs(600);
     settings.link.peer_timeout = Duration::from_secs(1200);
     settings.link.op_timeout = Duration::from_secs(600);
@@ -39,9 +39,9 @@ fn send(link: &mut Link, source: &Region, into: &Region, number: u64) {
     post(link, [Op::receive(1, into.slice(..)), Op::send(2, source.slice(..))]);
 }
 
-fn ping_pong(class: Class, pause: fn(u64)) {
-    let pair = LinkPair::new(quiet(class), quiet(class));
-    assert_eq!(pair.lane(), class.name());
+fn ping_pong(transport: Transport, pause: fn(u64)) {
+    let pair = LinkPair::new(quiet(transport), quiet(transport));
+    assert_eq!(pair.lane(), transport.name());
     let regions = |end| [0, 1].map(|_| pair.region(end, 8, Rights::NONE));
     let ([ping, into_ping], [pong, into_pong]) = (regions(0), regions(1));
     let LinkPair { mut dialler, mut acceptor, listener, ends } = pair;
@@ -70,12 +70,12 @@ fn ping_pong(class: Class, pause: fn(u64)) {
 
 #[test]
 fn two_thousand_wake_ups_over_shared_memory() {
-    ping_pong(Class::Shm, |_| ());
+    ping_pong(Transport::Shm, |_| ());
 }
 
 #[test]
 fn two_thousand_wake_ups_over_tcp() {
-    ping_pong(Class::Tcp, |_| ());
+    ping_pong(Transport::Tcp, |_| ());
 }
 
 /// With pauses of about the time that `wait` spins before it sleeps, where wake-ups are lost most easily.
@@ -85,6 +85,6 @@ fn two_thousand_wake_ups_just_before_the_other_sleeps() {
         let started = Instant::now();
         while started.elapsed() < Duration::from_micros(round % 60) {}
     };
-    ping_pong(Class::Shm, pause);
-    ping_pong(Class::Tcp, pause);
+    ping_pong(Transport::Shm, pause);
+    ping_pong(Transport::Tcp, pause);
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use fabric::link::{Class, Endpoint, Link, Settings};
+use fabric::link::{Endpoint, Link, Settings, Transport};
 use fabric::{Completion, Done, Lane, Memory, Op, Pages, Region, Rights, Work};
 
 const CHILD: &str = "WIRELANE_TEST_CHILD";
@@ -14,7 +14,7 @@ const CHILD: &str = "WIRELANE_TEST_CHILD";
 /// Two rails: rxe0 to rxe1, and rxe2 to rxe3. Without shared memory.
 pub(crate) fn settings(devices: [&str; 2]) -> Settings {
     let mut settings = Settings {
-        classes: vec![Class::Verbs, Class::Tcp],
+        transports: vec![Transport::Verbs, Transport::Tcp],
         devices: devices.map(str::to_owned).to_vec(),
         ..Settings::default()
     };

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fabric::verbs::{Config, QpType, UsablePort};
 use fabric::{
-    Done, Fabric, Failure, Kind, Memory, Op, OpKind, Pages, Pieces, RemoteRegion, Rights, Side,
+    Done, Fabric, Failure, Kind, Memory, Op, OpKind, Pages, RemoteRegion, Rights, Side, Slices,
     Work,
 };
 use pair::{LIMIT, Pair, SIZE, connect, import, open, region};
@@ -34,7 +34,7 @@ fn writes_reads_sends_and_immediate_data_arrive() {
     near.region.memory().write(0, &pattern(5000));
     far.region.memory().write(60_000, b"of the peer");
     far.post([
-        Op::receive(10, Pieces::EMPTY),
+        Op::receive(10, Slices::EMPTY),
         Op::receive(11, far.region.slice(100_000..110_000)),
         Op::receive(12, far.region.slice(120_000..130_000)),
     ]);
@@ -92,19 +92,19 @@ fn atomics_return_the_old_value() {
 fn operations_without_bytes_work() {
     let mut pair = Pair::new(Config::default());
     let Pair { near, far } = &mut pair;
-    far.post([Op::receive(1, Pieces::EMPTY), Op::receive(2, far.region.slice(5..5))]);
+    far.post([Op::receive(1, Slices::EMPTY), Op::receive(2, far.region.slice(5..5))]);
     near.post([
-        Op::write(1, Pieces::EMPTY, near.window.at(0)),
+        Op::write(1, Slices::EMPTY, near.window.at(0)),
         Op::write_imm(2, near.region.slice(9..9), near.window.at(0), 5),
-        Op::send(3, Pieces::EMPTY),
-        Op::read(4, Pieces::EMPTY, near.window.at(0)),
+        Op::send(3, Slices::EMPTY),
+        Op::read(4, Slices::EMPTY, near.window.at(0)),
     ]);
     pair.run(4, 2);
     assert_eq!(pair.near.outcomes(), [1, 2, 3, 4].map(placed));
     assert_eq!(pair.far.outcomes(), [received(1, 0, Some(5)), received(2, 0, None)]);
 }
 
-/// Messages of 1000 bytes, pieces three at a time, and a queue of four: everything must be split, and
+/// Messages of 1000 bytes, three slices at a time, and a queue of four: everything must be split, and
 /// one operation is larger than the queue.
 #[test]
 fn operations_too_long_for_a_work_request_are_split() {
@@ -119,10 +119,10 @@ fn operations_too_long_for_a_work_request_are_split() {
     let Pair { near, far } = &mut pair;
     assert_eq!((near.lane.caps().max_message, near.lane.caps().depth), (1000, 4));
     near.region.memory().write(0, &pattern(60_000));
-    far.post([Op::receive(1, Pieces::EMPTY), Op::receive(2, far.region.slice(200_000..201_000))]);
+    far.post([Op::receive(1, Slices::EMPTY), Op::receive(2, far.region.slice(200_000..201_000))]);
     let pieces: Vec<_> = (0..60).map(|at| near.region.slice(at * 1000..at * 1000 + 777)).collect();
     let refused = Op::send(3, near.region.slice(0..1001));
-    let split = Op::write_imm(1, Pieces::Many(pieces), near.window.at(10), 42);
+    let split = Op::write_imm(1, Slices::Many(pieces), near.window.at(10), 42);
     near.post([refused, split]);
     pair.run(2, 1);
     let Pair { near, far } = &mut pair;
@@ -140,7 +140,7 @@ fn operations_too_long_for_a_work_request_are_split() {
 
     let into: Vec<_> =
         (0..7).map(|at| near.region.slice(100_000 + at * 2000..101_111 + at * 2000)).collect();
-    near.post([Op::read(2, Pieces::Many(into.clone()), near.window.at(10))]);
+    near.post([Op::read(2, Slices::Many(into.clone()), near.window.at(10))]);
     pair.run(1, 0);
     assert_eq!(pair.near.outcomes(), [placed(2)]);
     let read: Vec<u8> = into.iter().flat_map(fabric::Slice::to_vec).collect();
@@ -180,8 +180,8 @@ fn memory_and_windows_of_other_lanes_are_unsupported() {
     near.post([
         Op::write(1, near.region.slice(0..8), other.near.window.at(0)),
         Op::write(2, unknown_peer.slice(0..8), near.window.at(0)),
-        Op::send(3, Pieces::Many(vec![near.region.slice(0..1); 17])),
-        Op::receive(4, Pieces::Many(vec![near.region.slice(0..1); 17])),
+        Op::send(3, Slices::Many(vec![near.region.slice(0..1); 17])),
+        Op::receive(4, Slices::Many(vec![near.region.slice(0..1); 17])),
         Op::write(5, near.region.slice(0..8), near.window.at(0)),
     ]);
     pair.run(5, 0);
@@ -252,7 +252,7 @@ fn datagrams_arrive_without_their_header() {
     assert_eq!(caps.max_message, 4096);
     near.region.memory().write(0, &pattern(4096));
     let pieces = vec![far.region.slice(0..96), far.region.slice(1000..5000)];
-    far.post([Op::receive(1, Pieces::Many(pieces)), Op::receive(2, far.region.slice(8000..8010))]);
+    far.post([Op::receive(1, Slices::Many(pieces)), Op::receive(2, far.region.slice(8000..8010))]);
     near.post([
         Op::send(1, near.region.slice(0..4096)),
         Op { token: 2, work: Work::Send { from: near.region.slice(0..10).into(), imm: Some(9) } },

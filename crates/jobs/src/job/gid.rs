@@ -10,8 +10,8 @@ use std::net::IpAddr;
 use node::{Gid, GidType, Node, Seen};
 
 use super::network::Network;
-use super::rail::Rail;
 use super::usable::is_in_namespace;
+use super::usable_port::UsablePort;
 
 /// A kind of address: its family and RoCE's version. One kind applies to all devices of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,38 +29,40 @@ pub(super) enum GidPolicy {
     Index(u32, AddressKind),
 }
 
-/// The kind of address that most rails have; `None` if all addresses are link-local.
-pub(super) fn common(node: &Node, rails: &[&Rail]) -> Option<AddressKind> {
-    let having = |kind: &AddressKind| rails.iter().filter(|rail| has(node, rail, *kind)).count();
+/// The kind of address that most usable ports have; `None` if all addresses are link-local.
+pub(super) fn common(node: &Node, usable_ports: &[&UsablePort]) -> Option<AddressKind> {
+    let having =
+        |kind: &AddressKind| usable_ports.iter().filter(|usable| has(node, usable, *kind)).count();
     // The first of equals: `max_by_key` would take the last.
     let best = ADDRESS_KINDS.iter().rev().max_by_key(|kind| having(kind))?;
     (having(best) > 0).then_some(*best)
 }
 
-pub(super) fn has(node: &Node, rail: &Rail, kind: AddressKind) -> bool {
-    candidates(node, rail, kind).next().is_some()
+pub(super) fn has(node: &Node, usable: &UsablePort, kind: AddressKind) -> bool {
+    candidates(node, usable, kind).next().is_some()
 }
 
 /// Chooses the settings of NCCL; an error includes a table of the GIDs of each device.
 pub(super) fn decide(
     node: &Node,
-    rails: &[&Rail],
+    usable_ports: &[&UsablePort],
     kind: AddressKind,
     selects_by_address: bool,
     peers: &[IpAddr],
 ) -> Result<GidPolicy, String> {
     if !selects_by_address {
-        return by_index(node, rails, kind);
+        return by_index(node, usable_ports, kind);
     }
     let selects_ours = |range: Option<&Network>| {
-        rails.iter().all(|rail| {
-            let index = nccl_index(&rail.port.gids, kind, range);
-            candidates(node, rail, kind).any(|gid| gid.index == index)
+        usable_ports.iter().all(|usable| {
+            let index = nccl_index(&usable.port.gids, kind, range);
+            candidates(node, usable, kind).any(|gid| gid.index == index)
         })
     };
-    let ranges = ranges(node, rails, kind);
+    let ranges = ranges(node, usable_ports, kind);
     let leads = |range: &&Network| peers.iter().any(|peer| range.contains(*peer));
-    let is_ambiguous = rails.iter().any(|rail| candidates(node, rail, kind).nth(1).is_some());
+    let is_ambiguous =
+        usable_ports.iter().any(|usable| candidates(node, usable, kind).nth(1).is_some());
     let to_peers = ranges.iter().filter(leads).find(|range| selects_ours(Some(range)));
     if selects_ours(None) {
         return Ok(GidPolicy::ByAddress(kind, to_peers.filter(|_| is_ambiguous).copied()));
@@ -70,22 +72,26 @@ pub(super) fn decide(
         None => Err(format!(
             "NCCL would select a GID of another network namespace, and no address range \
              excludes it:\n{}",
-            table(node, rails)
+            table(node, usable_ports)
         )),
     }
 }
 
 /// One index applies to all devices, so it must be the same on all.
-fn by_index(node: &Node, rails: &[&Rail], kind: AddressKind) -> Result<GidPolicy, String> {
-    let index = |rail: &&Rail| candidates(node, rail, kind).next().map(|gid| gid.index);
-    let mut indices: Vec<u32> = rails.iter().filter_map(index).collect();
+fn by_index(
+    node: &Node,
+    usable_ports: &[&UsablePort],
+    kind: AddressKind,
+) -> Result<GidPolicy, String> {
+    let index = |usable: &&UsablePort| candidates(node, usable, kind).next().map(|gid| gid.index);
+    let mut indices: Vec<u32> = usable_ports.iter().filter_map(index).collect();
     indices.dedup();
     match indices.as_slice() {
         [index] => Ok(GidPolicy::Index(*index, kind)),
         _ => Err(format!(
             "this NCCL uses one GID index for all devices (NCCL_IB_GID_INDEX), and theirs differ; use NCCL 2.21 \
              or newer, or fewer devices:\n{}",
-            table(node, rails)
+            table(node, usable_ports)
         )),
     }
 }
@@ -93,20 +99,20 @@ fn by_index(node: &Node, rails: &[&Rail], kind: AddressKind) -> Result<GidPolicy
 /// Usable GIDs: of this network namespace, not link-local, and of this kind.
 fn candidates<'n>(
     node: &'n Node,
-    rail: &Rail<'n>,
+    usable: &UsablePort<'n>,
     kind: AddressKind,
 ) -> impl Iterator<Item = &'n Gid> {
-    let gids = rail.port.gids.iter();
+    let gids = usable.port.gids.iter();
     gids.filter(move |gid| {
         is_in_namespace(node, gid) && !gid.is_link_local() && AddressKind::of(gid) == Some(kind)
     })
 }
 
 /// The networks of the usable addresses; for an address with an unknown network, only itself.
-fn ranges(node: &Node, rails: &[&Rail], kind: AddressKind) -> Vec<Network> {
+fn ranges(node: &Node, usable_ports: &[&UsablePort], kind: AddressKind) -> Vec<Network> {
     let mut ranges: Vec<Network> = Vec::new();
-    for rail in rails {
-        for gid in candidates(node, rail, kind) {
+    for usable in usable_ports {
+        for gid in candidates(node, usable, kind) {
             let address = address(gid);
             let netdev = gid.netdev.value().and_then(|name| node.netdev(name));
             let known = netdev.and_then(|netdev| netdev.ips.iter().find(|(ip, _)| *ip == address));
@@ -140,16 +146,16 @@ fn nccl_index(gids: &[Gid], kind: AddressKind, range: Option<&Network>) -> u32 {
     selected.map_or(0, |gid| gid.index)
 }
 
-fn table(node: &Node, rails: &[&Rail]) -> String {
+fn table(node: &Node, usable_ports: &[&UsablePort]) -> String {
     let mut text = String::new();
-    for rail in rails {
-        for gid in rail.port.gids.iter().filter(|gid| is_in_namespace(node, gid)) {
+    for usable in usable_ports {
+        for gid in usable.port.gids.iter().filter(|gid| is_in_namespace(node, gid)) {
             let kind = gid.kind.value().map_or("?", |kind| kind.name());
             let netdev = gid.netdev.value().map_or("?", String::as_str);
             let _ = writeln!(
                 text,
                 "  {}  GID {}  {}  {kind}  {netdev}",
-                rail.name(),
+                usable.name(),
                 gid.index,
                 gid.gid
             );
@@ -200,8 +206,8 @@ const ADDRESS_KINDS: [AddressKind; 4] = [
 
 #[cfg(test)]
 mod tests {
-    use super::super::rail::RailKind;
     use super::super::test_machine::Machine;
+    use super::super::usable_port::PortKind;
     use super::*;
 
     const V1: &str = "IB/RoCE v1";
@@ -214,14 +220,14 @@ mod tests {
         peers: &[&str],
     ) -> Result<GidPolicy, String> {
         let node = Node::read(&machine.tree());
-        let of = |device| Rail { device, port: &device.ports[0], kind: RailKind::Roce };
-        let rails: Vec<Rail> = node.devices.iter().map(of).collect();
-        let rails: Vec<&Rail> = rails.iter().collect();
+        let of = |device| UsablePort { device, port: &device.ports[0], kind: PortKind::Roce };
+        let usable_ports: Vec<UsablePort> = node.devices.iter().map(of).collect();
+        let usable_ports: Vec<&UsablePort> = usable_ports.iter().collect();
         let peers: Vec<IpAddr> = peers.iter().map(|peer| peer.parse().expect("a peer")).collect();
         decide(
             &node,
-            &rails,
-            common(&node, &rails).expect("an address"),
+            &usable_ports,
+            common(&node, &usable_ports).expect("an address"),
             selects_by_address,
             &peers,
         )

@@ -14,7 +14,6 @@ mod gid;
 mod library;
 mod network;
 mod plan;
-mod rail;
 mod resolve;
 mod route;
 #[cfg(test)]
@@ -23,12 +22,13 @@ mod setting;
 #[cfg(test)]
 mod test_machine;
 mod usable;
+mod usable_port;
 mod version;
 
 pub use format::{Format, shell_word};
 pub use library::Library;
 pub(crate) use network::Network;
 pub use plan::{Mode, Plan, Refusal, Request, plan};
-pub use rail::{DeviceVerdict, Verdict};
 pub use setting::Setting;
+pub use usable_port::{DeviceVerdict, Verdict};
 pub use version::Version;

@@ -9,9 +9,9 @@ use serde::Serialize;
 use super::claim::{self, Claims};
 use super::gid::{self, GidPolicy};
 use super::library::Library;
-use super::rail::{DeviceVerdict, Rail, RailKind};
 use super::resolve::{Selection, resolve};
 use super::setting::{Setting, Settings};
+use super::usable_port::{DeviceVerdict, PortKind, UsablePort};
 use super::version::Version;
 use super::{affinity, route};
 
@@ -74,28 +74,28 @@ pub struct Refusal {
 /// Plans the environment of a job on this host.
 pub fn plan(node: &Node, tree: &Tree, request: &Request) -> Result<Plan, Box<Refusal>> {
     let nccl = Library::find(tree, request.environment, request.nccl);
-    let mut draft = Draft { node, tree, request, nccl, notes: Vec::new() };
+    let mut builder = PlanBuilder { node, tree, request, nccl, notes: Vec::new() };
     if request.mode == Mode::Tcp {
-        return Ok(draft.tcp(Vec::new()));
+        return Ok(builder.tcp(Vec::new()));
     }
     let claims = claim::gather(request.environment, tree);
-    draft.notes.extend(claims.warnings.iter().cloned());
-    let mut resolved = draft.resolve(&claims)?;
-    draft.notes.append(&mut resolved.notes);
-    let policy = draft.choose_gids(&mut resolved)?;
-    if !resolved.rails.is_empty() {
-        return Ok(draft.rdma(&resolved, policy.as_ref()));
+    builder.notes.extend(claims.warnings.iter().cloned());
+    let mut resolved = builder.resolve(&claims)?;
+    builder.notes.append(&mut resolved.notes);
+    let policy = builder.choose_gids(&mut resolved)?;
+    if !resolved.usable_ports.is_empty() {
+        return Ok(builder.rdma(&resolved, policy.as_ref()));
     }
     let devices = resolved.verdicts();
     if request.mode == Mode::Rdma || resolved.is_assigned {
-        return Err(draft.refuse(nothing_usable(&resolved), devices));
+        return Err(builder.refuse(nothing_usable(&resolved), devices));
     }
-    draft.notes.push("no RDMA device can be used here: the job uses TCP".to_owned());
-    Ok(draft.tcp(devices))
+    builder.notes.push("no RDMA device can be used here: the job uses TCP".to_owned());
+    Ok(builder.tcp(devices))
 }
 
 /// An unfinished plan.
-struct Draft<'d> {
+struct PlanBuilder<'d> {
     node: &'d Node,
     tree: &'d Tree,
     request: &'d Request<'d>,
@@ -103,7 +103,7 @@ struct Draft<'d> {
     notes: Vec<String>,
 }
 
-impl<'d> Draft<'d> {
+impl<'d> PlanBuilder<'d> {
     fn resolve(&mut self, claims: &Claims) -> Result<Selection<'d>, Box<Refusal>> {
         if let Some(error) = claims.errors.first() {
             return Err(self.refuse(format!("{error}; mode tcp works without RDMA"), Vec::new()));
@@ -113,37 +113,41 @@ impl<'d> Draft<'d> {
         })
     }
 
-    /// RoCE only: which addresses NCCL uses. Rails without an address of the common kind are dropped.
+    /// RoCE only: which addresses NCCL uses. Ports without an address of the common kind are dropped.
     fn choose_gids(&mut self, resolved: &mut Selection) -> Result<Option<GidPolicy>, Box<Refusal>> {
-        let roce = |rail: &Rail| rail.kind == RailKind::Roce;
-        let rails: Vec<Rail> = resolved.rails.iter().filter(|rail| roce(rail)).copied().collect();
-        if rails.is_empty() {
+        let roce = |usable: &UsablePort| usable.kind == PortKind::Roce;
+        let usable_ports: Vec<UsablePort> =
+            resolved.usable_ports.iter().filter(|usable| roce(usable)).copied().collect();
+        if usable_ports.is_empty() {
             return Ok(None);
         }
         let node = self.node;
-        let Some(kind) = gid::common(node, &rails.iter().collect::<Vec<_>>()) else {
-            let why =
-                |_: &Rail| "its GIDs are link-local: its net device has no address".to_owned();
+        let Some(kind) = gid::common(node, &usable_ports.iter().collect::<Vec<_>>()) else {
+            let why = |_: &UsablePort| {
+                "its GIDs are link-local: its net device has no address".to_owned()
+            };
             resolved.drop_where(roce, why);
             return Ok(None);
         };
-        let other = |rail: &Rail| roce(rail) && !gid::has(node, rail, kind);
-        let why = |_: &Rail| {
+        let other = |usable: &UsablePort| roce(usable) && !gid::has(node, usable, kind);
+        let why = |_: &UsablePort| {
             format!("it has no {} address for RoCE v{}, unlike others", kind.family(), kind.version)
         };
         resolved.drop_where(other, why);
-        let left: Vec<&Rail> = resolved.rails.iter().filter(|rail| roce(rail)).collect();
+        let left: Vec<&UsablePort> =
+            resolved.usable_ports.iter().filter(|usable| roce(usable)).collect();
         let policy =
             gid::decide(node, &left, kind, self.nccl.selects_gids_by_address(), self.request.peers);
         policy.map(Some).map_err(|reason| self.refuse(reason, resolved.verdicts()))
     }
 
     fn rdma(mut self, resolved: &Selection, policy: Option<&GidPolicy>) -> Plan {
-        let rails = &resolved.rails;
-        let verbs: Vec<Rail> = rails.iter().filter(|rail| rail.kind.is_verbs()).copied().collect();
+        let usable_ports = &resolved.usable_ports;
+        let verbs: Vec<UsablePort> =
+            usable_ports.iter().filter(|usable| usable.kind.is_verbs()).copied().collect();
         let interface = self.interface();
         let mut settings = Settings::new(self.request.environment);
-        if verbs.len() < rails.len() {
+        if verbs.len() < usable_ports.len() {
             settings.efa();
             self.notes.extend(efa_plugin(self.tree));
         }
@@ -151,9 +155,9 @@ impl<'d> Draft<'d> {
             settings.verbs(&verbs, policy);
         }
         settings.socket(interface.as_deref());
-        self.notes.extend(affinity::lines(self.node, rails));
-        self.notes.extend(cautions(rails));
-        let hints = hints(self.node, rails);
+        self.notes.extend(affinity::lines(self.node, usable_ports));
+        self.notes.extend(cautions(usable_ports));
+        let hints = hints(self.node, usable_ports);
         let kind = policy.map(GidPolicy::kind);
         let plan = self.finish(Mode::Rdma, resolved.verdicts(), settings, hints);
         Plan { gids: kind.map(|kind| (kind.family(), kind.version)), ..plan }
@@ -231,13 +235,15 @@ fn efa_plugin(tree: &Tree) -> Option<String> {
     })
 }
 
-fn cautions(rails: &[Rail]) -> Option<String> {
-    let many = rails.len() > NCCL_MAX_PORTS;
-    many.then(|| format!("NCCL uses at most {NCCL_MAX_PORTS} ports, and there are {}", rails.len()))
+fn cautions(usable_ports: &[UsablePort]) -> Option<String> {
+    let many = usable_ports.len() > NCCL_MAX_PORTS;
+    many.then(|| {
+        format!("NCCL uses at most {NCCL_MAX_PORTS} ports, and there are {}", usable_ports.len())
+    })
 }
 
-fn hints(node: &Node, rails: &[Rail]) -> Vec<String> {
-    if !affinity::crosses_sockets(node, rails) {
+fn hints(node: &Node, usable_ports: &[UsablePort]) -> Vec<String> {
+    if !affinity::crosses_sockets(node, usable_ports) {
         return Vec::new();
     }
     vec!["NCCL_NET_GDR_LEVEL=SYS lets GPUs access NICs of the other socket directly; measure before you set it".to_owned()]

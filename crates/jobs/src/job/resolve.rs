@@ -1,17 +1,17 @@
-//! From claims to rails: which devices of this host a job may use.
+//! From claims to usable ports: which devices of this host a job may use.
 
 use std::net::IpAddr;
 
 use node::{Device, Node, Role, Seen, Tree};
 
 use super::claim::{Claim, Claims, DeviceId};
-use super::rail::{DeviceVerdict, Rail, RailKind, Verdict};
 use super::usable;
+use super::usable_port::{DeviceVerdict, PortKind, UsablePort, Verdict};
 
-/// The rails to use, and the dropped devices.
+/// The usable ports to use, and the dropped devices.
 #[derive(Debug)]
 pub(super) struct Selection<'n> {
-    pub(super) rails: Vec<Rail<'n>>,
+    pub(super) usable_ports: Vec<UsablePort<'n>>,
     pub(super) dropped: Vec<DeviceVerdict>,
     /// Whether the platform assigned RDMA to this pod: then running without it is an error.
     pub(super) is_assigned: bool,
@@ -29,7 +29,7 @@ pub(super) fn resolve<'n>(
     peers: &[IpAddr],
 ) -> Result<Selection<'n>, String> {
     let mut resolved = Selection {
-        rails: Vec::new(),
+        usable_ports: Vec::new(),
         dropped: Vec::new(),
         is_assigned: false,
         notes: Vec::new(),
@@ -38,8 +38,7 @@ pub(super) fn resolve<'n>(
     let mut assigned: Vec<&Device> = Vec::new();
     for claim in &claims.claims {
         let devices = devices_of(node, tree, claim)?;
-        resolved.is_assigned |=
-            claim.promises_rdma || devices.iter().any(|one| has_node(tree, one));
+        resolved.is_assigned |= claim.expects_rdma || devices.iter().any(|one| has_node(tree, one));
         if devices.is_empty() {
             resolved.dropped.push(without_device(claim));
         }
@@ -141,7 +140,7 @@ fn without_device(claim: &Claim) -> DeviceVerdict {
             ),
             format!("/sys/class/infiniband/{name}"),
         ),
-        None if claim.promises_rdma => {
+        None if claim.expects_rdma => {
             let why = "RDMA was assigned, but the function has no RDMA device here";
             DeviceVerdict::dropped(&claim.id.to_string(), why, folder)
         }
@@ -170,52 +169,52 @@ impl<'n> Selection<'n> {
         for device in &node.devices {
             self.add_device(node, tree, device);
         }
-        let is_software = |rail: &Rail| rail.device.role == Role::Software;
-        if !self.rails.iter().all(is_software) {
+        let is_software = |usable: &UsablePort| usable.device.role == Role::Software;
+        if !self.usable_ports.iter().all(is_software) {
             self.drop_where(is_software, |_| "a software device, and there is hardware".to_owned());
         }
         self.keep_one_fabric(node, peers);
     }
 
     fn add_device(&mut self, node: &'n Node, tree: &Tree, device: &'n Device) {
-        let (rails, dropped) = usable::evaluate(node, tree, device);
-        self.rails.extend(rails);
+        let (usable_ports, dropped) = usable::evaluate(node, tree, device);
+        self.usable_ports.extend(usable_ports);
         self.dropped.extend(dropped);
     }
 
-    /// Drops rails with a reason.
+    /// Drops usable ports with a reason.
     pub(super) fn drop_where(
         &mut self,
-        is_dropped: impl Fn(&Rail) -> bool,
-        why: impl Fn(&Rail) -> String,
+        is_dropped: impl Fn(&UsablePort) -> bool,
+        why: impl Fn(&UsablePort) -> String,
     ) {
-        for rail in self.rails.iter().filter(|rail| is_dropped(rail)) {
+        for usable in self.usable_ports.iter().filter(|usable| is_dropped(usable)) {
             let dropped =
-                DeviceVerdict::dropped(&rail.device.name, why(rail), rail.device.folder());
-            self.dropped.push(dropped.at_port(rail.port.number));
+                DeviceVerdict::dropped(&usable.device.name, why(usable), usable.device.folder());
+            self.dropped.push(dropped.at_port(usable.port.number));
         }
-        self.rails.retain(|rail| !is_dropped(rail));
+        self.usable_ports.retain(|usable| !is_dropped(usable));
     }
 
-    /// All verdicts, kept rails first.
+    /// All verdicts, kept usable ports first.
     pub(super) fn verdicts(&self) -> Vec<DeviceVerdict> {
-        let kept = self.rails.iter().map(|rail| DeviceVerdict {
-            device: rail.device.name.clone(),
-            port: Some(rail.port.number),
+        let kept = self.usable_ports.iter().map(|usable| DeviceVerdict {
+            device: usable.device.name.clone(),
+            port: Some(usable.port.number),
             verdict: Verdict::Kept,
-            why: self.why_kept(rail),
-            read: format!("{}/ports/{}", rail.device.folder(), rail.port.number),
+            why: self.why_kept(usable),
+            read: format!("{}/ports/{}", usable.device.folder(), usable.port.number),
         });
         kept.chain(self.dropped.iter().cloned()).collect()
     }
 
-    fn why_kept(&self, rail: &Rail) -> String {
-        let rate = rail.port.rate.value().map(|rate| format!(", {} Gb/s", rate.gbps()));
-        let what = match rail.kind {
-            RailKind::Efa => "EFA, its node exists".to_owned(),
+    fn why_kept(&self, usable: &UsablePort) -> String {
+        let rate = usable.port.rate.value().map(|rate| format!(", {} Gb/s", rate.gbps()));
+        let what = match usable.kind {
+            PortKind::Efa => "EFA, its node exists".to_owned(),
             kind => format!("{}, ACTIVE{}", kind.name(), rate.unwrap_or_default()),
         };
-        let source = self.sources.iter().find(|(device, _)| *device == rail.device.name);
+        let source = self.sources.iter().find(|(device, _)| *device == usable.device.name);
         match source {
             Some((_, source)) => format!("{what}; assigned by {source}"),
             None => what,

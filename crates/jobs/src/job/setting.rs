@@ -6,7 +6,7 @@ use node::Node;
 use serde::Serialize;
 
 use super::gid::GidPolicy;
-use super::rail::{Rail, RailKind};
+use super::usable_port::{PortKind, UsablePort};
 
 /// One variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -59,8 +59,8 @@ impl<'e> Settings<'e> {
     }
 
     /// InfiniBand and RoCE: NCCL's own transport, UCX, and Open MPI over UCX.
-    pub(super) fn verbs(&mut self, rails: &[Rail], gids: Option<&GidPolicy>) {
-        let names: Vec<String> = rails.iter().map(Rail::name).collect();
+    pub(super) fn verbs(&mut self, usable_ports: &[UsablePort], gids: Option<&GidPolicy>) {
+        let names: Vec<String> = usable_ports.iter().map(UsablePort::name).collect();
         let names = names.join(",");
         self.set("NCCL_IB_HCA", format!("={names}"), "only these ports: `=` is an exact match");
         if let Some(policy) = gids {
@@ -73,20 +73,20 @@ impl<'e> Settings<'e> {
             is_prefix,
             "without a leading `=`, mlx5_1 also matches mlx5_10 to mlx5_19",
         );
-        if rails.iter().any(Rail::is_omni_path) {
+        if usable_ports.iter().any(UsablePort::is_omni_path) {
             self.notes.push(OMNI_PATH.to_owned());
         } else {
-            self.ucx(rails, names);
+            self.ucx(usable_ports, names);
         }
     }
 
     /// UCX, and Open MPI over it.
-    fn ucx(&mut self, rails: &[Rail], names: String) {
+    fn ucx(&mut self, usable_ports: &[UsablePort], names: String) {
         self.set("UCX_NET_DEVICES", names, "only these ports");
         self.set("OMPI_MCA_pml", "ucx", "otherwise Open MPI silently falls back to TCP");
         self.set("OMPI_MCA_osc", "ucx", "one-sided operations over the same transport");
         self.set("OMPI_MCA_btl", "^openib", "Open MPI 4 would warn about it; Open MPI 5 has none");
-        if !rails.iter().all(|rail| rail.device.name.starts_with("mlx")) {
+        if !usable_ports.iter().all(|usable| usable.device.name.starts_with("mlx")) {
             self.set(
                 "OMPI_MCA_opal_common_ucx_devices",
                 "any",
@@ -168,9 +168,9 @@ fn ucx_without_rdma(node: &Node) -> String {
 const OMNI_PATH: &str = "Omni-Path: UCX and Open MPI are not configured; Open MPI uses its own transport by default \
                          (`OMPI_MCA_pml=cm` with the MTL psm2)";
 
-impl RailKind {
+impl PortKind {
     /// Whether it uses verbs.
     pub(super) fn is_verbs(self) -> bool {
-        self != RailKind::Efa
+        self != PortKind::Efa
     }
 }

@@ -7,21 +7,21 @@ use doctor::limits::device_nodes::may_open;
 use node::{Device, LinkLayer, Node, NodeType, Port, Seen, Tree};
 
 use super::claim::is_device_name;
-use super::rail::{DeviceVerdict, Rail, RailKind};
+use super::usable_port::{DeviceVerdict, PortKind, UsablePort};
 
 /// The device's usable ports, and why others are not.
 pub(super) fn evaluate<'n>(
     node: &'n Node,
     tree: &Tree,
     device: &'n Device,
-) -> (Vec<Rail<'n>>, Vec<DeviceVerdict>) {
+) -> (Vec<UsablePort<'n>>, Vec<DeviceVerdict>) {
     if let Err(dropped) = check_device(node, tree, device) {
         return (Vec::new(), vec![dropped]);
     }
-    let (mut rails, mut dropped) = (Vec::new(), Vec::new());
+    let (mut usable_ports, mut dropped) = (Vec::new(), Vec::new());
     for port in &device.ports {
         match check_port(node, device, port) {
-            Ok(kind) => rails.push(Rail { device, port, kind }),
+            Ok(kind) => usable_ports.push(UsablePort { device, port, kind }),
             Err(reason) => dropped.push(reason),
         }
     }
@@ -32,7 +32,7 @@ pub(super) fn evaluate<'n>(
             format!("{}/ports", device.folder()),
         ));
     }
-    (rails, dropped)
+    (usable_ports, dropped)
 }
 
 fn check_device(node: &Node, tree: &Tree, device: &Device) -> Result<(), DeviceVerdict> {
@@ -70,15 +70,15 @@ fn check_device(node: &Node, tree: &Tree, device: &Device) -> Result<(), DeviceV
     }
 }
 
-fn check_port(node: &Node, device: &Device, port: &Port) -> Result<RailKind, DeviceVerdict> {
+fn check_port(node: &Node, device: &Device, port: &Port) -> Result<PortKind, DeviceVerdict> {
     let file = |name: &str| format!("{}/ports/{}/{name}", device.folder(), port.number);
     let drop_port =
         |why: String, read: &str| Err(drop_device(device, why, file(read)).at_port(port.number));
-    let Some(kind) = RailKind::of(port) else {
+    let Some(kind) = PortKind::of(port) else {
         let why = port.link_layer.why_not().unwrap_or_default();
         return drop_port(format!("its link layer {why}"), "link_layer");
     };
-    if kind == RailKind::Efa {
+    if kind == PortKind::Efa {
         return Ok(kind);
     }
     if !port.is_active() {

@@ -2,10 +2,10 @@
 
 use super::arguments::Arguments;
 use super::job::Job;
+use super::job_host::JobHost;
 use super::job_transport::JobTransport;
 use super::planned_launch::{HostLaunch, Launch, LocalLauncher, Refusal};
 use super::ranks;
-use super::site::Site;
 use super::tag::Tag;
 use super::tools::Tools;
 use crate::job::shell_word;
@@ -13,7 +13,7 @@ use crate::job::shell_word;
 pub(super) fn plan(
     job: &Job,
     here: &Tools,
-    sites: &[Site],
+    job_hosts: &[JobHost],
     transport: &JobTransport,
 ) -> Result<Launch, Refusal> {
     let horovodrun = here.horovodrun.clone().ok_or_else(|| Refusal {
@@ -22,14 +22,15 @@ pub(super) fn plan(
                  torch` instead"
             .to_owned(),
     })?;
-    if let Some(site) = sites.iter().find(|site| site.tools.horovodrun.is_none()) {
-        return Err(site.refusal("it has no horovodrun in PATH: install Horovod on every host"));
+    if let Some(job_host) = job_hosts.iter().find(|job_host| job_host.tools.horovodrun.is_none()) {
+        return Err(job_host.refusal("it has no horovodrun in PATH: install Horovod on every host"));
     }
-    let hosts =
-        ranks::on_hosts(job, sites, transport, |_, site| (job.command.to_vec(), gloo(site)));
-    let arguments = head(horovodrun, sites, &hosts);
+    let hosts = ranks::on_hosts(job, job_hosts, transport, |_, job_host| {
+        (job.command.to_vec(), gloo(job_host))
+    });
+    let arguments = head(horovodrun, job_hosts, &hosts);
     let mut notes = vec![LEGACY.to_owned()];
-    notes.extend(ranks::notes(sites, transport));
+    notes.extend(ranks::notes(job_hosts, transport));
     Ok(Launch {
         id: job.id.to_owned(),
         mode: transport.mode,
@@ -45,32 +46,34 @@ pub(super) fn plan(
     })
 }
 
-fn head(horovodrun: String, sites: &[Site], hosts: &[HostLaunch]) -> Arguments {
+fn head(horovodrun: String, job_hosts: &[JobHost], hosts: &[HostLaunch]) -> Arguments {
     let ranks: u32 = hosts.iter().map(|host| host.slots).sum();
-    let listed =
-        sites.iter().zip(hosts).map(|(site, host)| format!("{}:{}", site.target, host.slots));
+    let listed = job_hosts
+        .iter()
+        .zip(hosts)
+        .map(|(job_host, host)| format!("{}:{}", job_host.target, host.slots));
     let mut to = Arguments::default();
     to.plain([horovodrun]);
     to.plain(["-np", &ranks.to_string(), "-H", &listed.collect::<Vec<_>>().join(",")]);
     to.add(&["--gloo"], "ranks find each other without MPI; data between GPUs uses NCCL");
     to.plain(["sh", "-c"]);
     to.add(
-        &[&start_script(sites, hosts)],
+        &[&start_script(job_hosts, hosts)],
         "runs the script of the host, which sets its devices: HOROVOD_HOSTNAME is the host",
     );
     to
 }
 
-fn start_script(sites: &[Site], hosts: &[HostLaunch]) -> String {
-    let each = sites.iter().zip(hosts).map(|(site, host)| {
+fn start_script(job_hosts: &[JobHost], hosts: &[HostLaunch]) -> String {
+    let each = job_hosts.iter().zip(hosts).map(|(job_host, host)| {
         let [sh, script] = host.starter();
-        format!("{}) exec {sh} {script};; ", shell_word(site.target))
+        format!("{}) exec {sh} {script};; ", shell_word(job_host.target))
     });
     format!("case $HOROVOD_HOSTNAME in {}esac", each.collect::<String>())
 }
 
-fn gloo(site: &Site) -> Vec<(String, String)> {
-    let Some((interface, _)) = site.interface() else { return Vec::new() };
+fn gloo(job_host: &JobHost) -> Vec<(String, String)> {
+    let Some((interface, _)) = job_host.interface() else { return Vec::new() };
     vec![("HOROVOD_GLOO_IFACE".to_owned(), interface.to_owned())]
 }
 

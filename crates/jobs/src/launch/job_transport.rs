@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use node::{LinkLayer, Port};
 
 use super::job::Job;
+use super::job_host::JobHost;
 use super::planned_launch::Refusal;
-use super::site::Site;
 use crate::job::{self, Mode, Plan, Request, Verdict};
 
 /// The transport of a job, with each host's plan.
@@ -52,22 +52,22 @@ impl FabricKind {
 
 /// Chooses the transport. With `Mode::Rdma` every host must support RDMA; with `Mode::Auto` one host without it makes
 /// the whole job use TCP.
-pub(super) fn choose(job: &Job, sites: &[Site]) -> Result<JobTransport, Refusal> {
-    let mut plans = plan_hosts(job, sites, job.mode)?;
+pub(super) fn choose(job: &Job, job_hosts: &[JobHost]) -> Result<JobTransport, Refusal> {
+    let mut plans = plan_hosts(job, job_hosts, job.mode)?;
     if job.mode == Mode::Tcp {
         return Ok(JobTransport { mode: Mode::Tcp, kind: None, plans, notes: Vec::new() });
     }
-    let obstacle = without_rdma(sites, &plans).or_else(|| mismatch(sites, &plans));
-    let Some(obstacle) = obstacle else {
-        let kind = kind(&sites[0], &plans[0]);
-        let notes = rates(sites, &plans);
+    let refusal = without_rdma(job_hosts, &plans).or_else(|| mismatch(job_hosts, &plans));
+    let Some(refusal) = refusal else {
+        let kind = kind(&job_hosts[0], &plans[0]);
+        let notes = rates(job_hosts, &plans);
         return Ok(JobTransport { mode: Mode::Rdma, kind, plans, notes });
     };
     if job.mode == Mode::Rdma {
-        return Err(with_fix(obstacle));
+        return Err(with_fix(refusal));
     }
-    plans = plan_hosts(job, sites, Mode::Tcp)?;
-    let notes = vec![format!("the whole job uses TCP: {obstacle}")];
+    plans = plan_hosts(job, job_hosts, Mode::Tcp)?;
+    let notes = vec![format!("the whole job uses TCP: {refusal}")];
     Ok(JobTransport { mode: Mode::Tcp, kind: None, plans, notes })
 }
 
@@ -76,7 +76,7 @@ impl JobTransport {
     pub(super) fn without_rdma(
         self,
         job: &Job,
-        sites: &[Site],
+        job_hosts: &[JobHost],
         why: Refusal,
     ) -> Result<Self, Refusal> {
         if job.mode == Mode::Rdma {
@@ -87,7 +87,7 @@ impl JobTransport {
         Ok(JobTransport {
             mode: Mode::Tcp,
             kind: None,
-            plans: plan_hosts(job, sites, Mode::Tcp)?,
+            plans: plan_hosts(job, job_hosts, Mode::Tcp)?,
             notes,
         })
     }
@@ -98,24 +98,28 @@ fn with_fix(mut refusal: Refusal) -> Refusal {
     refusal
 }
 
-fn plan_hosts(job: &Job, sites: &[Site], mode: Mode) -> Result<Vec<Plan>, Refusal> {
-    let plan = |(at, site): (usize, &Site)| {
-        let mut environment: BTreeMap<String, String> = site.tree.environment().clone();
+fn plan_hosts(job: &Job, job_hosts: &[JobHost], mode: Mode) -> Result<Vec<Plan>, Refusal> {
+    let plan = |(at, job_host): (usize, &JobHost)| {
+        let mut environment: BTreeMap<String, String> = job_host.tree.environment().clone();
         environment.extend(job.environment.iter().cloned());
-        let request =
-            Request { environment: &environment, mode, peers: &peers(sites, at), nccl: job.nccl };
-        job::plan(site.node, site.tree, &request).map_err(|refused| Refusal {
-            host: Some(site.name.to_owned()),
+        let request = Request {
+            environment: &environment,
+            mode,
+            peers: &peers(job_hosts, at),
+            nccl: job.nccl,
+        };
+        job::plan(job_host.node, job_host.tree, &request).map_err(|refused| Refusal {
+            host: Some(job_host.name.to_owned()),
             reason: format!("{}{}", refused.reason, dropped(&refused.devices)),
         })
     };
-    sites.iter().enumerate().map(plan).collect()
+    job_hosts.iter().enumerate().map(plan).collect()
 }
 
 /// The other hosts' addresses, on the fabric if known.
-fn peers(sites: &[Site], this: usize) -> Vec<IpAddr> {
-    let others = sites.iter().enumerate().filter(|(at, _)| *at != this);
-    others.filter_map(|(_, site)| site.data_address()).collect()
+fn peers(job_hosts: &[JobHost], this: usize) -> Vec<IpAddr> {
+    let others = job_hosts.iter().enumerate().filter(|(at, _)| *at != this);
+    others.filter_map(|(_, job_host)| job_host.data_address()).collect()
 }
 
 /// The dropped devices, for a message.
@@ -132,18 +136,18 @@ fn dropped(devices: &[job::DeviceVerdict]) -> String {
     if listed.is_empty() { String::new() } else { format!(" ({})", listed.join("; ")) }
 }
 
-fn without_rdma(sites: &[Site], plans: &[Plan]) -> Option<Refusal> {
-    let (site, plan) = sites.iter().zip(plans).find(|(_, plan)| plan.mode == Mode::Tcp)?;
+fn without_rdma(job_hosts: &[JobHost], plans: &[Plan]) -> Option<Refusal> {
+    let (job_host, plan) = job_hosts.iter().zip(plans).find(|(_, plan)| plan.mode == Mode::Tcp)?;
     let reason = format!("no RDMA device can be used there{}", dropped(&plan.devices));
-    Some(Refusal { host: Some(site.name.to_owned()), reason })
+    Some(Refusal { host: Some(job_host.name.to_owned()), reason })
 }
 
 /// The first host that differs from the first one in the kind of port or address.
-fn mismatch(sites: &[Site], plans: &[Plan]) -> Option<Refusal> {
-    let (first, rest) = sites.split_first()?;
+fn mismatch(job_hosts: &[JobHost], plans: &[Plan]) -> Option<Refusal> {
+    let (first, rest) = job_hosts.split_first()?;
     let kind_of_first = kind(first, &plans[0]);
-    for (site, plan) in rest.iter().zip(&plans[1..]) {
-        let reason = match (kind_of_first, kind(site, plan)) {
+    for (job_host, plan) in rest.iter().zip(&plans[1..]) {
+        let reason = match (kind_of_first, kind(job_host, plan)) {
             (Some(one), Some(other)) if !one.can_connect_to(other) => Some(format!(
                 "{} there, {} on {}: they cannot connect",
                 other.name(),
@@ -153,7 +157,7 @@ fn mismatch(sites: &[Site], plans: &[Plan]) -> Option<Refusal> {
             _ => gids_differ(&plans[0], plan, first.name),
         };
         if let Some(reason) = reason {
-            return Some(Refusal { host: Some(site.name.to_owned()), reason });
+            return Some(Refusal { host: Some(job_host.name.to_owned()), reason });
         }
     }
     None
@@ -174,18 +178,22 @@ fn gids_differ(one: &Plan, other: &Plan, first: &str) -> Option<String> {
 }
 
 /// Notes on slower hosts: the job works, at the rate of the slowest.
-fn rates(sites: &[Site], plans: &[Plan]) -> Vec<String> {
-    let total = |site: &Site, plan: &Plan| -> f64 {
-        ports(site, plan).filter_map(|(_, port)| port.rate.value()).map(|rate| rate.gbps()).sum()
+fn rates(job_hosts: &[JobHost], plans: &[Plan]) -> Vec<String> {
+    let total = |job_host: &JobHost, plan: &Plan| -> f64 {
+        ports(job_host, plan)
+            .filter_map(|(_, port)| port.rate.value())
+            .map(|rate| rate.gbps())
+            .sum()
     };
-    let totals: Vec<f64> = sites.iter().zip(plans).map(|(site, plan)| total(site, plan)).collect();
+    let totals: Vec<f64> =
+        job_hosts.iter().zip(plans).map(|(job_host, plan)| total(job_host, plan)).collect();
     let fastest = totals.iter().copied().fold(0.0, f64::max);
-    let slow = sites.iter().zip(&totals).filter(|(_, total)| **total < fastest);
+    let slow = job_hosts.iter().zip(&totals).filter(|(_, total)| **total < fastest);
     slow.take(MAX_LISTED)
-        .map(|(site, total)| {
+        .map(|(job_host, total)| {
             format!(
                 "{} has {total} Gb/s, others {fastest}: the slowest host limits the job",
-                site.name
+                job_host.name
             )
         })
         .collect()
@@ -193,20 +201,20 @@ fn rates(sites: &[Site], plans: &[Plan]) -> Vec<String> {
 
 /// The ports that the job may use on a host.
 pub(super) fn ports<'s>(
-    site: &'s Site,
+    job_host: &'s JobHost,
     plan: &'s Plan,
 ) -> impl Iterator<Item = (&'s node::Device, &'s Port)> {
     let kept = plan.devices.iter().filter(|device| device.verdict == Verdict::Kept);
     kept.filter_map(|kept| {
-        let device = site.node.device(&kept.device)?;
+        let device = job_host.node.device(&kept.device)?;
         let port = device.ports.iter().find(|port| Some(port.number) == kept.port)?;
         Some((device, port))
     })
 }
 
 /// The kind of a plan's ports, which is the same for all.
-fn kind(site: &Site, plan: &Plan) -> Option<FabricKind> {
-    let (device, port) = ports(site, plan).next()?;
+fn kind(job_host: &JobHost, plan: &Plan) -> Option<FabricKind> {
+    let (device, port) = ports(job_host, plan).next()?;
     let driver = device.driver.as_deref();
     Some(match port.link_layer.value()? {
         LinkLayer::InfiniBand if driver == Some("hfi1") => FabricKind::OmniPath,

@@ -15,7 +15,6 @@ pub struct Launch {
     /// The transport of its data: `rdma` or `tcp`.
     pub mode: Mode,
     /// The framework and its transport: `Open MPI 4.1.4 with UCX`.
-    #[serde(rename = "way")]
     pub method: String,
     /// The program that runs on this machine and starts every rank; `None`: we start each host's `rank` script.
     pub head: Option<LocalLauncher>,

@@ -1,13 +1,13 @@
 //! The environment and command of each host's ranks, for all frameworks.
 
 use super::job::Job;
+use super::job_host::JobHost;
 use super::job_transport::JobTransport;
 use super::planned_launch::{HostLaunch, Refusal};
-use super::site::Site;
 use crate::job::Setting;
 
 /// Checks the job, and that every host has its program.
-pub(super) fn check(job: &Job, sites: &[Site]) -> Result<(), Refusal> {
+pub(super) fn check(job: &Job, job_hosts: &[JobHost]) -> Result<(), Refusal> {
     let wrong = |reason: String| Err(Refusal { host: None, reason });
     if job.id.is_empty() || !job.id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return wrong(format!("{:?} is not a job ID: use only letters and digits", job.id));
@@ -15,14 +15,14 @@ pub(super) fn check(job: &Job, sites: &[Site]) -> Result<(), Refusal> {
     let Some(program) = job.command.first() else {
         return wrong("no command: pass the program and its arguments after `--`".to_owned());
     };
-    if sites.is_empty() {
+    if job_hosts.is_empty() {
         return wrong("no host: pass hosts, such as a:4,b:4".to_owned());
     }
     if let Some((name, _)) = job.environment.iter().find(|(name, _)| !is_name(name)) {
         return wrong(format!("{name:?} is not a variable name: use letters, digits and `_`"));
     }
-    match sites.iter().find(|site| site.tools.program.is_none()) {
-        Some(site) => Err(site.refusal(format!(
+    match job_hosts.iter().find(|job_host| job_host.tools.program.is_none()) {
+        Some(job_host) => Err(job_host.refusal(format!(
             "it has no program {program}: neither in {} nor in the folders of PATH",
             job.directory
         ))),
@@ -33,13 +33,13 @@ pub(super) fn check(job: &Job, sites: &[Site]) -> Result<(), Refusal> {
 /// Every host with the command and the framework's variables that `each` returns.
 pub(super) fn on_hosts(
     job: &Job,
-    sites: &[Site],
+    job_hosts: &[JobHost],
     transport: &JobTransport,
-    each: impl Fn(usize, &Site) -> (Vec<String>, Vec<(String, String)>),
+    each: impl Fn(usize, &JobHost) -> (Vec<String>, Vec<(String, String)>),
 ) -> Vec<HostLaunch> {
-    let host = |(at, site): (usize, &Site)| {
+    let host = |(at, job_host): (usize, &JobHost)| {
         let plan = &transport.plans[at];
-        let (command, own) = each(at, site);
+        let (command, own) = each(at, job_host);
         let ours = plan.settings.iter().filter(|setting| is_for_script(setting));
         let ours = ours.map(|setting| (setting.name.clone(), setting.value.clone()));
         let mut environment = vec![("WIRELANE_JOB".to_owned(), job.id.to_owned())];
@@ -49,9 +49,9 @@ pub(super) fn on_hosts(
         environment.retain(|(name, _)| job.environment.iter().all(|(theirs, _)| theirs != name));
         environment.extend(job.environment.iter().cloned());
         HostLaunch {
-            host: site.name.to_owned(),
+            host: job_host.name.to_owned(),
             folder: format!("/tmp/wirelane-{}-{at}", job.id),
-            slots: site.ranks(),
+            slots: job_host.ranks(),
             command,
             environment,
             directory: job.directory.to_owned(),
@@ -59,7 +59,7 @@ pub(super) fn on_hosts(
             devices: plan.devices.clone(),
         }
     };
-    sites.iter().enumerate().map(host).collect()
+    job_hosts.iter().enumerate().map(host).collect()
 }
 
 /// Open MPI's settings are arguments of mpirun instead, depending on its version; other programs ignore them.
@@ -68,14 +68,14 @@ fn is_for_script(setting: &Setting) -> bool {
 }
 
 /// The notes of all hosts' plans; a note that all have is listed once.
-pub(super) fn notes(sites: &[Site], transport: &JobTransport) -> Vec<String> {
+pub(super) fn notes(job_hosts: &[JobHost], transport: &JobTransport) -> Vec<String> {
     let mut notes = transport.notes.clone();
     let Some(first) = transport.plans.first() else { return notes };
     let by_all = |note: &&String| transport.plans.iter().all(|plan| plan.notes.contains(note));
     notes.extend(first.notes.iter().filter(by_all).cloned());
-    for (site, plan) in sites.iter().zip(&transport.plans) {
+    for (job_host, plan) in job_hosts.iter().zip(&transport.plans) {
         let own = plan.notes.iter().filter(|note| !by_all(note));
-        notes.extend(own.map(|note| format!("{}: {note}", site.name)));
+        notes.extend(own.map(|note| format!("{}: {note}", job_host.name)));
     }
     notes
 }

@@ -3,29 +3,29 @@
 use serde_json::{Map, Value, json};
 
 use super::job::Job;
+use super::job_host::JobHost;
 use super::job_transport::JobTransport;
 use super::planned_launch::{Launch, Reason, Refusal};
 use super::ranks;
-use super::site::Site;
 use crate::job::Mode;
 
 pub(super) fn plan(
     job: &Job,
-    sites: &[Site],
+    job_hosts: &[JobHost],
     transport: &JobTransport,
     ps: u32,
     chief: bool,
 ) -> Result<Launch, Refusal> {
-    let roles = roles(sites.len(), ps, chief)?;
-    let cluster = cluster(job, sites, &roles);
-    let mut hosts = ranks::on_hosts(job, sites, transport, |at, _| {
+    let roles = roles(job_hosts.len(), ps, chief)?;
+    let cluster = cluster(job, job_hosts, &roles);
+    let mut hosts = ranks::on_hosts(job, job_hosts, transport, |at, _| {
         let (kind, index) = task(&roles, at);
         let config = json!({ "cluster": cluster, "task": { "type": kind, "index": index } });
         (job.command.to_vec(), vec![("TF_CONFIG".to_owned(), config.to_string())])
     });
     // One process per host, which uses all its GPUs.
     hosts.iter_mut().for_each(|host| host.slots = 1);
-    let mut notes = ranks::notes(sites, transport);
+    let mut notes = ranks::notes(job_hosts, transport);
     if transport.mode == Mode::Rdma {
         notes.push(
             "TensorFlow itself uses gRPC over TCP (grpc+verbs was removed in version 2); RDMA is used by NCCL between GPUs \
@@ -78,13 +78,13 @@ fn roles(hosts: usize, ps: u32, chief: bool) -> Result<Vec<&'static str>, Refusa
         .collect())
 }
 
-fn cluster(job: &Job, sites: &[Site], roles: &[&str]) -> Value {
+fn cluster(job: &Job, job_hosts: &[JobHost], roles: &[&str]) -> Value {
     let port = ranks::port(job);
     let mut cluster = Map::new();
-    for (site, role) in sites.iter().zip(roles) {
+    for (job_host, role) in job_hosts.iter().zip(roles) {
         let tasks = cluster.entry(*role).or_insert_with(|| json!([]));
         if let Some(tasks) = tasks.as_array_mut() {
-            tasks.push(json!(format!("{}:{port}", site.url_host())));
+            tasks.push(json!(format!("{}:{port}", job_host.url_host())));
         }
     }
     Value::Object(cluster)

@@ -2,22 +2,30 @@
 
 use super::arguments::Arguments;
 use super::job::Job;
+use super::job_host::JobHost;
 use super::job_transport::JobTransport;
 use super::planned_launch::{Launch, Refusal};
 use super::ranks;
-use super::site::Site;
 use super::tools::Torch;
 use crate::job::Mode;
 
-pub(super) fn plan(job: &Job, sites: &[Site], transport: &JobTransport) -> Result<Launch, Refusal> {
-    let first = sites.first().map(Site::url_host).unwrap_or_default();
-    let version = sites.iter().map(installed).collect::<Result<Vec<_>, _>>()?;
-    let hosts = ranks::on_hosts(job, sites, transport, |at, site| {
-        (command(job, sites.len(), at, site, &first).words, interface(site))
+pub(super) fn plan(
+    job: &Job,
+    job_hosts: &[JobHost],
+    transport: &JobTransport,
+) -> Result<Launch, Refusal> {
+    let first = job_hosts.first().map(JobHost::url_host).unwrap_or_default();
+    let version = job_hosts.iter().map(installed).collect::<Result<Vec<_>, _>>()?;
+    let hosts = ranks::on_hosts(job, job_hosts, transport, |at, job_host| {
+        (command(job, job_hosts.len(), at, job_host, &first).words, interface(job_host))
     });
-    let explain = sites.first().map(|site| command(job, sites.len(), 0, site, &first).reasons);
-    let mut notes = ranks::notes(sites, transport);
-    if transport.mode == Mode::Rdma && sites.iter().all(|site| site.node.gpus.is_empty()) {
+    let explain = job_hosts
+        .first()
+        .map(|job_host| command(job, job_hosts.len(), 0, job_host, &first).reasons);
+    let mut notes = ranks::notes(job_hosts, transport);
+    if transport.mode == Mode::Rdma
+        && job_hosts.iter().all(|job_host| job_host.node.gpus.is_empty())
+    {
         notes.push(
             "no host has a GPU: PyTorch then uses gloo over TCP; RDMA is used by NCCL between GPUs"
                 .to_owned(),
@@ -43,8 +51,8 @@ pub(crate) fn torchrun(command: &[String]) -> Vec<String> {
     before.map(str::to_owned).chain(command.iter().cloned()).collect()
 }
 
-fn is_first_series(site: &Site) -> bool {
-    let version = site.tools.torch.as_ref().and_then(|torch| torch.version.as_deref());
+fn is_first_series(job_host: &JobHost) -> bool {
+    let version = job_host.tools.torch.as_ref().and_then(|torch| torch.version.as_deref());
     version.is_some_and(|version| version.starts_with("1."))
 }
 
@@ -54,10 +62,10 @@ fn is_program(command: &[String]) -> bool {
 }
 
 /// PyTorch's version there.
-fn installed<'s>(site: &'s Site) -> Result<&'s str, Refusal> {
-    let torch = site.tools.torch.as_ref().ok_or_else(|| {
-        let python = site.tools.python.as_deref().unwrap_or("python3, which is not installed");
-        site.refusal(format!(
+fn installed<'s>(job_host: &'s JobHost) -> Result<&'s str, Refusal> {
+    let torch = job_host.tools.torch.as_ref().ok_or_else(|| {
+        let python = job_host.tools.python.as_deref().unwrap_or("python3, which is not installed");
+        job_host.refusal(format!(
             "it has no PyTorch (checked with {python}): install torch there, or activate its environment here if it has \
              the same path there"
         ))
@@ -65,9 +73,9 @@ fn installed<'s>(site: &'s Site) -> Result<&'s str, Refusal> {
     Ok(torch.version.as_deref().unwrap_or("of unknown version"))
 }
 
-fn command(job: &Job, hosts: usize, at: usize, site: &Site, first: &str) -> Arguments {
+fn command(job: &Job, hosts: usize, at: usize, job_host: &JobHost, first: &str) -> Arguments {
     let mut to = Arguments::default();
-    match site.tools.torch.as_ref().and_then(|torch: &Torch| torch.torchrun.as_deref()) {
+    match job_host.tools.torch.as_ref().and_then(|torch: &Torch| torch.torchrun.as_deref()) {
         Some(_) => to.plain(["torchrun"]),
         None => to.plain(["python3", "-m", "torch.distributed.run"]),
     }
@@ -79,7 +87,7 @@ fn command(job: &Job, hosts: usize, at: usize, site: &Site, first: &str) -> Argu
          ranks itself and ignore this",
     );
     to.add(
-        &[&format!("--nproc_per_node={}", site.ranks())],
+        &[&format!("--nproc_per_node={}", job_host.ranks())],
         "one process for each slot or GPU of the host",
     );
     to.add(
@@ -90,7 +98,7 @@ fn command(job: &Job, hosts: usize, at: usize, site: &Site, first: &str) -> Argu
         &[&format!("--master_port={}", ranks::port(job))],
         "derived from the job's ID, so that jobs on one host do not conflict",
     );
-    if is_first_series(site) {
+    if is_first_series(job_host) {
         to.add(
             &["--redirects=9:0", "--tee=9:0"],
             "output is not redirected, set for one rank: torchrun of PyTorch 1 fails with Python 3.11 on its \
@@ -105,8 +113,8 @@ fn command(job: &Job, hosts: usize, at: usize, site: &Site, first: &str) -> Argu
 }
 
 /// By default gloo uses the address of the host name, which is often 127.0.1.1.
-fn interface(site: &Site) -> Vec<(String, String)> {
-    let Some((interface, _)) = site.interface() else { return Vec::new() };
+fn interface(job_host: &JobHost) -> Vec<(String, String)> {
+    let Some((interface, _)) = job_host.interface() else { return Vec::new() };
     vec![("GLOO_SOCKET_IFNAME".to_owned(), interface.to_owned())]
 }
 

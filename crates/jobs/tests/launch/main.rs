@@ -7,7 +7,7 @@ mod refused;
 use std::path::Path;
 
 use jobs::job::Mode;
-use jobs::launch::{Framework, Job, Launch, Mpi, Refusal, Site, Tools, Torch, plan};
+use jobs::launch::{Framework, Job, JobHost, Launch, Mpi, Refusal, Tools, Torch, plan};
 use node::{Node, Tree};
 
 /// A machine of the job.
@@ -35,8 +35,8 @@ impl Machine {
         }
     }
 
-    fn site(&self) -> Site<'_> {
-        Site {
+    fn job_host(&self) -> JobHost<'_> {
+        JobHost {
             name: self.name,
             target: self.name,
             is_here: false,
@@ -71,8 +71,8 @@ fn planned(
         port: None,
         nccl: None,
     };
-    let sites: Vec<Site> = machines.iter().map(Machine::site).collect();
-    plan(&job, here, &sites)
+    let job_hosts: Vec<JobHost> = machines.iter().map(Machine::job_host).collect();
+    plan(&job, here, &job_hosts)
 }
 
 /// Two machines of the same tree.

@@ -1,8 +1,8 @@
-//! A connection to the store: a link of one class, or gRPC.
+//! A connection to the store: a link of one transport, or gRPC.
 
 use std::time::Duration;
 
-use fabric::link::Class;
+use fabric::link::Transport;
 use fabric::session::{Credentials, Key};
 use kv_client::{Client, Condition, Kind, PutOptions, Settings};
 use kv_proto::v1::kv_client::KvClient;
@@ -27,14 +27,14 @@ pub(crate) enum Fault {
 
 impl StoreConnection {
     pub(crate) fn open(options: &Options) -> Result<Self, String> {
-        let class = match &*options.transport {
-            "shm" => Class::Shm,
-            "tcp" => Class::Tcp,
+        let transport = match &*options.transport {
+            "shm" => Transport::Shm,
+            "tcp" => Transport::Tcp,
             "grpc" => return StoreConnection::open_grpc(&options.server),
             transport => return Err(format!("unknown transport {transport}")),
         };
         let mut settings = Settings::new(&options.server);
-        settings.link.classes = vec![class];
+        settings.link.transports = vec![transport];
         settings.receive_buffer_bytes = if options.idlers > 0 { 1 << 20 } else { 16 << 20 };
         if let Some((name, token)) = &options.token {
             let key = Key::from_token(name, token).map_err(|error| error.to_string())?;
@@ -79,7 +79,7 @@ impl StoreConnection {
                 let ttl_ms = ttl.map(|ttl| ttl.as_millis() as u64);
                 let options = Some(v1::PutOptions { ttl_ms, condition: None });
                 let (key, value) = (key.to_vec().into(), value.to_vec().into());
-                runtime.block_on(client.put(PutRequest { key, value, options, attempt: None }))?;
+                runtime.block_on(client.put(PutRequest { key, value, options, write_id: None }))?;
             }
         }
         Ok(())
@@ -106,7 +106,7 @@ impl From<kv_client::Error> for Fault {
     }
 }
 
-/// Calls carry no attempt here, so a call that failed in transit may have been executed.
+/// Calls have no write id here, so a call that failed in transit may have been executed.
 impl From<Status> for Fault {
     fn from(status: Status) -> Self {
         match status.code() {

@@ -121,10 +121,10 @@ pub mod put_options {
         IfVersion(u64),
     }
 }
-/// Makes a write safe to retry: a repeated attempt is executed once and answered each time. If two different writes
+/// Makes a write safe to retry: a repeated write_id is executed once and answered each time. If two different writes
 /// use the same number, the second is not executed and gets the answer of the first.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Attempt {
+pub struct WriteId {
     /// Session.id.
     #[prost(bytes = "bytes", tag = "1")]
     pub session: ::prost::bytes::Bytes,
@@ -143,7 +143,7 @@ pub struct PutRequest {
     #[prost(message, optional, tag = "3")]
     pub options: ::core::option::Option<PutOptions>,
     #[prost(message, optional, tag = "4")]
-    pub attempt: ::core::option::Option<Attempt>,
+    pub write_id: ::core::option::Option<WriteId>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PutReply {
@@ -182,7 +182,7 @@ pub struct WriteStart {
     #[prost(message, optional, tag = "3")]
     pub options: ::core::option::Option<PutOptions>,
     #[prost(message, optional, tag = "4")]
-    pub attempt: ::core::option::Option<Attempt>,
+    pub write_id: ::core::option::Option<WriteId>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteRequest {
@@ -192,7 +192,7 @@ pub struct DeleteRequest {
     #[prost(uint64, optional, tag = "2")]
     pub if_version: ::core::option::Option<u64>,
     #[prost(message, optional, tag = "3")]
-    pub attempt: ::core::option::Option<Attempt>,
+    pub write_id: ::core::option::Option<WriteId>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteReply {
@@ -280,7 +280,7 @@ pub mod get_result {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MultiPutRequest {
-    /// At most Limits.max_items. Each may have its own attempt.
+    /// At most Limits.max_items. Each may have its own write_id.
     #[prost(message, repeated, tag = "1")]
     pub items: ::prost::alloc::vec::Vec<PutRequest>,
 }

@@ -75,7 +75,7 @@ pub struct Counts {
     /// Clients that broke the protocol.
     pub protocol_errors: AtomicU64,
     /// Cursors and staged values that were closed because they were idle.
-    pub idled: AtomicU64,
+    pub idle_closed: AtomicU64,
     /// Batches rejected because the store was shutting down.
     pub rejected: AtomicU64,
 }
@@ -102,7 +102,7 @@ impl Engine {
         let opened = settings.data_dir.as_deref();
         let opened = opened.map(|path| OpenDisk::new(path, since.as_secs(), wrap)).transpose();
         let opened = opened.map_err(|error| open_error(&error))?;
-        let run = opened.as_ref().map_or(since.as_secs(), |opened| opened.epoch);
+        let run = opened.as_ref().map_or(since.as_secs(), |opened| opened.run);
         Engine::for_run(settings, access, opened, run)
     }
 

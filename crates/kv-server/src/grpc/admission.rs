@@ -10,7 +10,7 @@ use super::status;
 use super::unauthenticated::UnauthenticatedConnection;
 use crate::engine::quota::{Quota, Share};
 use access::tls::{ClientCertificate, Tls};
-use access::{Access, Pass, Refused};
+use access::{Access, Permissions, Refused};
 
 /// The credentials of a connection.
 #[derive(Clone)]
@@ -47,7 +47,7 @@ impl Caller {
         request: &mut Request<B>,
         access: &Arc<Access>,
         tls: Option<&Tls>,
-    ) -> Result<Pass, Refused> {
+    ) -> Result<Permissions, Refused> {
         let token = request.headers_mut().remove(AUTHORIZATION);
         let token = token.as_ref().map(|token| token.as_bytes());
         let verified = match (token, &self.certificate, tls) {
@@ -66,15 +66,15 @@ impl Caller {
 /// The authenticated caller, attached to the request.
 #[derive(Clone)]
 pub(super) struct Admission {
-    pass: Pass,
+    permissions: Permissions,
     share: Arc<Share>,
     /// Whether the connection is encrypted.
     secure: bool,
 }
 
 impl Admission {
-    pub(super) fn new(pass: Pass, caller: &Caller) -> Self {
-        Admission { pass, share: caller.share.clone(), secure: caller.secure }
+    pub(super) fn new(permissions: Permissions, caller: &Caller) -> Self {
+        Admission { permissions, share: caller.share.clone(), secure: caller.secure }
     }
 
     /// The admission of a request; all requests that pass the dispatcher have one.
@@ -84,8 +84,8 @@ impl Admission {
     }
 
     /// The caller's permissions.
-    pub(super) fn pass(&self) -> &Pass {
-        &self.pass
+    pub(super) fn permissions(&self) -> &Permissions {
+        &self.permissions
     }
 
     /// The caller's part of the quota of bytes in flight.

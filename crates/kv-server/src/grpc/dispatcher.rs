@@ -30,7 +30,7 @@ use super::status;
 use super::unauthenticated::Unauthenticated;
 use crate::engine::quota::Quota;
 use access::tls::Tls;
-use access::{Access, Pass, Refused};
+use access::{Access, Permissions, Refused};
 
 pub(super) struct Dispatcher {
     store: Handler,
@@ -135,30 +135,30 @@ impl Dispatcher {
         mut request: Request<Incoming>,
         caller: &Caller,
     ) -> (Response<Body>, Option<Permit>) {
-        let pass = match caller.admit(&mut request, &self.access, self.tls()) {
-            Ok(pass) => pass,
+        let permissions = match caller.admit(&mut request, &self.access, self.tls()) {
+            Ok(permissions) => permissions,
             Err(refused) => return self.refuse(status::denied(refused)),
         };
         if !caller.may_stay() {
             return self.refuse(status::too_many_calls());
         }
-        let Some(permit) = self.permits.take(pass.identity(), self.idle).await else {
+        let Some(permit) = self.permits.take(permissions.identity_name(), self.idle).await else {
             return self.refuse(status::too_many_calls());
         };
-        (self.dispatch(request, caller, pass).await, Some(permit))
+        (self.dispatch(request, caller, permissions).await, Some(permit))
     }
 
     async fn dispatch(
         &self,
         request: Request<Incoming>,
         caller: &Caller,
-        pass: Pass,
+        permissions: Permissions,
     ) -> Response<Body> {
         // It may take as long as its value needs; the handler limits the time between pieces.
         let streams = request.uri().path().ends_with("/Write");
         let mut request =
             request.map(|body| RequestBody::new(body, (!streams).then_some(self.idle)));
-        request.extensions_mut().insert(Admission::new(pass, caller));
+        request.extensions_mut().insert(Admission::new(permissions, caller));
         if streams {
             return infallible((self.store)(request).await);
         }

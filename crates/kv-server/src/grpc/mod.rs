@@ -10,7 +10,6 @@
 //! another minute, and a connection is closed if an answer is not read for that long (`calls`, `response_body`).
 
 mod admission;
-mod attempt;
 mod calls;
 mod connection;
 mod counts;
@@ -20,6 +19,7 @@ mod query;
 mod read;
 mod request_body;
 mod response_body;
+mod retryable_write;
 mod service;
 mod status;
 mod unauthenticated;

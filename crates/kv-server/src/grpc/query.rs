@@ -14,14 +14,14 @@ use super::read::{facts, valid};
 use super::status;
 use crate::engine::session::{SESSION_LIFETIME, Sessions, WINDOW};
 use crate::engine::{Engine, SHARDS};
-use access::{Holder, Pass, Refused};
+use access::{Identity, Permissions, Refused};
 
 pub(super) async fn stat(
     engine: &Arc<Engine>,
-    pass: &Pass,
+    permissions: &Permissions,
     request: &v1::StatRequest,
 ) -> Result<v1::StatReply, Status> {
-    pass.read(&request.key).map_err(status::denied)?;
+    permissions.read(&request.key).map_err(status::denied)?;
     let known = engine.facts(valid(&request.key)?).await.map_err(status::disk_error)?;
     let now = engine.now();
     Ok(v1::StatReply { found: known.is_some(), facts: known.map(|known| facts(&known, now)) })
@@ -29,12 +29,12 @@ pub(super) async fn stat(
 
 pub(super) async fn list(
     engine: &Arc<Engine>,
-    pass: &Pass,
+    permissions: &Permissions,
     request: &v1::ListRequest,
 ) -> Result<v1::ListReply, Status> {
     let v1::ListRequest { prefix, cursor, limit } = request;
-    pass.list(prefix).map_err(status::denied)?;
-    let prefix = pass.narrow(prefix);
+    permissions.list(prefix).map_err(status::denied)?;
+    let prefix = permissions.narrow(prefix);
     if cursor >> 32 >= SHARDS as u64 {
         return Err(status::no_cursor(*cursor));
     }
@@ -54,11 +54,11 @@ pub(super) async fn list(
 
 pub(super) fn open_session(
     engine: &Engine,
-    pass: &Pass,
+    permissions: &Permissions,
     sessions: &Sessions,
 ) -> Result<v1::Session, Status> {
-    pass.check_rate().map_err(status::denied)?;
-    let entered = sessions.enter(None, pass.identity());
+    permissions.check_rate().map_err(status::denied)?;
+    let entered = sessions.enter(None, permissions.identity_name());
     let (session, _) = entered.ok_or_else(status::too_many_sessions)?;
     // It has no permanent user: it expires unless it is used in time.
     session.leave();
@@ -72,18 +72,18 @@ pub(super) fn open_session(
 
 /// A ticket, by which the caller can open one link under its identity.
 pub(super) fn ticket(engine: &Engine, caller: &Admission) -> Result<v1::TicketReply, Status> {
-    let pass = caller.pass();
-    if pass.identity() == Holder::ANONYMOUS {
+    let permissions = caller.permissions();
+    if permissions.identity_name() == Identity::ANONYMOUS {
         return Err(status::anonymous());
     }
     if !caller.is_secure() {
         return Err(status::not_secure());
     }
-    pass.check_rate().map_err(status::denied)?;
-    let ticket = engine.access().keyring().issue(pass.identity(), TICKET_LIFETIME);
+    permissions.check_rate().map_err(status::denied)?;
+    let ticket = engine.access().keyring().issue(permissions.identity_name(), TICKET_LIFETIME);
     let ticket = ticket.map_err(|error| status::no_ticket(&error))?;
     // A change of the rules before it was issued has revoked earlier tickets, but not this one.
-    if pass.is_stale() && pass.renew().is_none() {
+    if permissions.is_stale() && permissions.renew().is_none() {
         return Err(status::denied(Refused::WrongToken));
     }
     Ok(v1::TicketReply {
@@ -94,10 +94,10 @@ pub(super) fn ticket(engine: &Engine, caller: &Admission) -> Result<v1::TicketRe
 
 pub(super) fn info(
     engine: &Engine,
-    pass: &Pass,
+    permissions: &Permissions,
     info: &ServerInfo,
 ) -> Result<v1::InfoReply, Status> {
-    pass.check_rate().map_err(status::denied)?;
+    permissions.check_rate().map_err(status::denied)?;
     let usage = engine.store.usage();
     Ok(v1::InfoReply {
         version: info.version.to_owned(),
@@ -113,7 +113,7 @@ pub(super) fn info(
             max_ttl_ms: limits::MAX_TTL_MS,
         }),
         // It includes all keys.
-        pool: pass.reads_everything().then(|| v1::PoolUsage {
+        pool: permissions.reads_everything().then(|| v1::PoolUsage {
             capacity_bytes: usage.used_bytes + usage.free_bytes,
             used_bytes: usage.used_bytes,
             keys: usage.keys,

@@ -15,7 +15,7 @@ use tonic::codegen::tokio_stream::Stream;
 
 use super::status;
 use crate::engine::{Engine, PinnedValue, add};
-use access::Pass;
+use access::Permissions;
 
 /// The facts of a value, as a message.
 pub(super) fn facts(facts: &Facts, now: Moment) -> v1::Facts {
@@ -34,19 +34,19 @@ pub(super) fn valid(key: &[u8]) -> Result<Key<'_>, kv_proto::Error> {
 /// Pins the current version of a key, if the caller may read it.
 async fn pin(
     engine: &Arc<Engine>,
-    pass: &Pass,
+    permissions: &Permissions,
     key: &[u8],
 ) -> Result<Option<Arc<PinnedValue>>, Status> {
-    pass.read(key).map_err(status::denied)?;
+    permissions.read(key).map_err(status::denied)?;
     engine.pin(valid(key)?).await.map_err(status::disk_error)
 }
 
 pub(super) async fn get(
     engine: &Arc<Engine>,
-    pass: &Pass,
+    permissions: &Permissions,
     request: v1::GetRequest,
 ) -> Result<v1::GetReply, Status> {
-    let Some(pinned) = pin(engine, pass, &request.key).await? else {
+    let Some(pinned) = pin(engine, permissions, &request.key).await? else {
         return Ok(v1::GetReply::default());
     };
     let span = Span::from(&request).within(pinned.value().facts.length)?;
@@ -59,7 +59,7 @@ pub(super) async fn get(
 
 pub(super) async fn multi_get(
     engine: &Arc<Engine>,
-    pass: &Pass,
+    permissions: &Permissions,
     request: v1::MultiGetRequest,
 ) -> Result<v1::MultiGetReply, Status> {
     let v1::MultiGetRequest { keys, checksum } = request;
@@ -71,10 +71,11 @@ pub(super) async fn multi_get(
     let mut bytes_left = (MAX_MESSAGE_BYTES - overhead).min(MAX_UNARY_BYTES) as u64;
     let mut results = Vec::with_capacity(keys.len());
     for key in keys {
-        let outcome = match one_of_several(engine, pass, &key, &mut bytes_left, checksum).await {
-            Ok(reply) => v1::get_result::Outcome::Reply(reply),
-            Err(status) => v1::get_result::Outcome::Refusal(status.into()),
-        };
+        let outcome =
+            match one_of_several(engine, permissions, &key, &mut bytes_left, checksum).await {
+                Ok(reply) => v1::get_result::Outcome::Reply(reply),
+                Err(status) => v1::get_result::Outcome::Refusal(status.into()),
+            };
         results.push(v1::GetResult { outcome: Some(outcome) });
     }
     Ok(v1::MultiGetReply { results })
@@ -82,12 +83,14 @@ pub(super) async fn multi_get(
 
 async fn one_of_several(
     engine: &Arc<Engine>,
-    pass: &Pass,
+    permissions: &Permissions,
     key: &[u8],
     bytes_left: &mut u64,
     checksum: bool,
 ) -> Result<v1::GetReply, Status> {
-    let Some(pinned) = pin(engine, pass, key).await? else { return Ok(v1::GetReply::default()) };
+    let Some(pinned) = pin(engine, permissions, key).await? else {
+        return Ok(v1::GetReply::default());
+    };
     let length = pinned.value().facts.length;
     *bytes_left = bytes_left.checked_sub(length).ok_or_else(status::message_full)?;
     Ok(reply(engine, &pinned, 0..length, checksum).await)
@@ -142,10 +145,10 @@ enum Next {
 impl ReadStream {
     pub(super) async fn begin(
         engine: &Arc<Engine>,
-        pass: &Pass,
+        permissions: &Permissions,
         request: &v1::ReadRequest,
     ) -> Result<Self, Status> {
-        let pinned = pin(engine, pass, &request.key).await?;
+        let pinned = pin(engine, permissions, &request.key).await?;
         let (rest, known) = match pinned.as_deref().map(PinnedValue::value) {
             Some(value) => {
                 let span = Span::from(request).within(value.facts.length)?;

@@ -71,7 +71,7 @@ impl Kv for Service {
         request: Request<v1::GetRequest>,
     ) -> Result<Response<v1::GetReply>, Status> {
         let (caller, request) = self.admit(Method::Get, request)?;
-        self.answer(read::get(&self.engine, caller.pass(), request)).await
+        self.answer(read::get(&self.engine, caller.permissions(), request)).await
     }
 
     async fn read(
@@ -79,7 +79,7 @@ impl Kv for Service {
         request: Request<v1::ReadRequest>,
     ) -> Result<Response<ReadStream>, Status> {
         let (caller, request) = self.admit(Method::Read, request)?;
-        self.answer(ReadStream::begin(&self.engine, caller.pass(), &request)).await
+        self.answer(ReadStream::begin(&self.engine, caller.permissions(), &request)).await
     }
 
     async fn put(
@@ -103,7 +103,8 @@ impl Kv for Service {
         request: Request<v1::DeleteRequest>,
     ) -> Result<Response<v1::DeleteReply>, Status> {
         let (caller, request) = self.admit(Method::Delete, request)?;
-        self.answer(write::delete(&self.engine, &self.sessions, caller.pass(), request)).await
+        self.answer(write::delete(&self.engine, &self.sessions, caller.permissions(), request))
+            .await
     }
 
     async fn stat(
@@ -111,7 +112,7 @@ impl Kv for Service {
         request: Request<v1::StatRequest>,
     ) -> Result<Response<v1::StatReply>, Status> {
         let (caller, request) = self.admit(Method::Stat, request)?;
-        self.answer(query::stat(&self.engine, caller.pass(), &request)).await
+        self.answer(query::stat(&self.engine, caller.permissions(), &request)).await
     }
 
     async fn list(
@@ -119,7 +120,7 @@ impl Kv for Service {
         request: Request<v1::ListRequest>,
     ) -> Result<Response<v1::ListReply>, Status> {
         let (caller, request) = self.admit(Method::List, request)?;
-        self.answer(query::list(&self.engine, caller.pass(), &request)).await
+        self.answer(query::list(&self.engine, caller.permissions(), &request)).await
     }
 
     async fn multi_get(
@@ -127,7 +128,7 @@ impl Kv for Service {
         request: Request<v1::MultiGetRequest>,
     ) -> Result<Response<v1::MultiGetReply>, Status> {
         let (caller, request) = self.admit(Method::MultiGet, request)?;
-        self.answer(read::multi_get(&self.engine, caller.pass(), request)).await
+        self.answer(read::multi_get(&self.engine, caller.permissions(), request)).await
     }
 
     async fn multi_put(
@@ -143,8 +144,10 @@ impl Kv for Service {
         request: Request<v1::OpenSessionRequest>,
     ) -> Result<Response<v1::Session>, Status> {
         let (caller, _) = self.admit(Method::OpenSession, request)?;
-        self.answer(async { query::open_session(&self.engine, caller.pass(), &self.sessions) })
-            .await
+        self.answer(async {
+            query::open_session(&self.engine, caller.permissions(), &self.sessions)
+        })
+        .await
     }
 
     async fn ticket(
@@ -160,7 +163,7 @@ impl Kv for Service {
         request: Request<v1::InfoRequest>,
     ) -> Result<Response<v1::InfoReply>, Status> {
         let (caller, _) = self.admit(Method::Info, request)?;
-        self.answer(async { query::info(&self.engine, caller.pass(), &self.info) }).await
+        self.answer(async { query::info(&self.engine, caller.permissions(), &self.info) }).await
     }
 }
 

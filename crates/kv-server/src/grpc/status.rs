@@ -39,7 +39,7 @@ fn refused(answer: &Answer) -> Status {
         }
         // Its number was used for another kind of write.
         other => Status::invalid_argument(format!(
-            "this attempt was used for another kind of write, which was answered {other:?} — use a new \
+            "this write id was used for another kind of write, which was answered {other:?} — use a new \
              sequence number for each write"
         )),
     }
@@ -97,11 +97,11 @@ pub(super) fn no_cursor(cursor: u64) -> Status {
     Status::invalid_argument(format!("unknown cursor {cursor} — restart the listing with cursor 0"))
 }
 
-/// The session of an attempt is unknown.
+/// The session of a write id is unknown.
 pub(super) fn no_session() -> Status {
     Status::unknown(
         "unknown session: the server has restarted, or the session was idle for too long. This \
-         call has done nothing; an earlier one with the same attempt may have — check the key, then open a \
+         call has done nothing; an earlier one with the same write id may have — check the key, then open a \
          new session",
     )
 }
@@ -109,14 +109,14 @@ pub(super) fn no_session() -> Status {
 /// A write's answer is no longer kept, or its number is too far from the others.
 pub(super) fn forgotten(sequence: u64, window: u64) -> Status {
     Status::unknown(format!(
-        "attempt {sequence} is more than {window} away from others of its session, so its answer may \
+        "write {sequence} is more than {window} away from others of its session, so its answer may \
          have been forgotten. This call has done nothing; an earlier one may have — check the key"
     ))
 }
 
-/// The same attempt is in flight in another call.
+/// The same write is in flight in another call.
 pub(super) fn in_flight() -> Status {
-    Status::aborted("another call with the same attempt is in flight — retry for its answer")
+    Status::aborted("another call with the same write id is in flight — retry for its answer")
 }
 
 /// Too many sessions.
@@ -140,7 +140,7 @@ pub(super) fn shutting_down() -> Status {
 pub(super) fn outcome_unknown(seconds: u64) -> Status {
     Status::unknown(format!(
         "not finished after {seconds} s, as when the server's disk hangs. A write may still take \
-         effect — check the key, or retry with the same attempt"
+         effect — check the key, or retry with the same write id"
     ))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kv_proto::limits::{MAX_ITEMS, MAX_UNARY_BYTES};
 use kv_proto::wire::Answer;
-use kv_proto::{Condition, PutTerms, v1};
+use kv_proto::{Condition, ValidPutOptions, v1};
 use kv_store::ReserveError;
 use tokio::task::yield_now;
 use tokio::time::timeout;
@@ -13,14 +13,14 @@ use tonic::{Status, Streaming};
 use v1::write_request::Part;
 
 use super::admission::Admission;
-use super::attempt::{AttemptStart, WriteAttempt};
 use super::read::{COPY_CHUNK_BYTES, valid};
+use super::retryable_write::{RetryableStart, RetryableWrite};
 use super::status;
 use crate::engine::journal::WriteKind;
 use crate::engine::quota::Share;
 use crate::engine::session::Sessions;
 use crate::engine::{Engine, StagedValue, add};
-use access::Pass;
+use access::Permissions;
 
 pub(super) async fn put(
     engine: &Arc<Engine>,
@@ -28,22 +28,22 @@ pub(super) async fn put(
     caller: &Admission,
     request: v1::PutRequest,
 ) -> Result<v1::PutReply, Status> {
-    let pass = caller.pass();
-    let v1::PutRequest { key, value, options, attempt } = request;
+    let permissions = caller.permissions();
+    let v1::PutRequest { key, value, options, write_id } = request;
     let key = valid(&key)?.as_bytes();
-    let PutTerms { ttl_ms, condition } = options.try_into()?;
+    let ValidPutOptions { ttl_ms, condition } = options.try_into()?;
     if value.len() > MAX_UNARY_BYTES {
         return Err(status::too_much_for_one_message(value.len() as u64, "Write"));
     }
-    let write_attempt = match WriteAttempt::begin(sessions, pass, attempt)? {
-        AttemptStart::New(write_attempt) => write_attempt,
-        AttemptStart::Done(answer) => return status::put(&answer),
+    let write = match RetryableWrite::begin(sessions, permissions, write_id)? {
+        RetryableStart::New(write) => write,
+        RetryableStart::Done(answer) => return status::put(&answer),
     };
-    pass.write(key).map_err(status::denied)?;
+    permissions.write(key).map_err(status::denied)?;
     let staged = stage(engine, caller.share(), value.len() as u64)?;
     fill(engine, &staged, 0, &value).await;
     let kind = WriteKind::Put { staged, ttl: ttl_ms };
-    status::put(&execute(engine, key, kind, condition, write_attempt).await)
+    status::put(&execute(engine, key, kind, condition, write).await)
 }
 
 pub(super) async fn multi_put(
@@ -73,18 +73,18 @@ pub(super) async fn write(
     caller: &Admission,
     mut pieces: Streaming<v1::WriteRequest>,
 ) -> Result<v1::PutReply, Status> {
-    let (idle, pass) = (engine.idle(), caller.pass());
+    let (idle, permissions) = (engine.idle(), caller.permissions());
     let Some(Part::Start(start)) = next(&mut pieces, idle).await? else {
         return Err(status::no_start());
     };
-    let v1::WriteStart { key, length, options, attempt } = start;
+    let v1::WriteStart { key, length, options, write_id } = start;
     let key = valid(&key)?.as_bytes();
-    let PutTerms { ttl_ms, condition } = options.try_into()?;
-    let write_attempt = match WriteAttempt::begin(sessions, pass, attempt)? {
-        AttemptStart::New(write_attempt) => write_attempt,
-        AttemptStart::Done(answer) => return status::put(&answer),
+    let ValidPutOptions { ttl_ms, condition } = options.try_into()?;
+    let write = match RetryableWrite::begin(sessions, permissions, write_id)? {
+        RetryableStart::New(write) => write,
+        RetryableStart::Done(answer) => return status::put(&answer),
     };
-    pass.write(key).map_err(status::denied)?;
+    permissions.write(key).map_err(status::denied)?;
     check_condition(engine, key, condition).await?;
     let staged = stage(engine, caller.share(), length)?;
     let mut received = 0;
@@ -95,33 +95,32 @@ pub(super) async fn write(
             return Err(status::wrong_length(length, end));
         }
         fill(engine, &staged, received, &bytes).await;
-        write_attempt.touch();
+        write.touch();
         received = end;
     }
     if received < length {
         return Err(status::wrong_length(length, received));
     }
     let kind = WriteKind::Put { staged, ttl: ttl_ms };
-    status::put(&execute(engine, key, kind, condition, write_attempt).await)
+    status::put(&execute(engine, key, kind, condition, write).await)
 }
 
 pub(super) async fn delete(
     engine: &Arc<Engine>,
     sessions: &Sessions,
-    pass: &Pass,
+    permissions: &Permissions,
     request: v1::DeleteRequest,
 ) -> Result<v1::DeleteReply, Status> {
-    let v1::DeleteRequest { key, if_version, attempt } = request;
+    let v1::DeleteRequest { key, if_version, write_id } = request;
     let key = valid(&key)?;
     let condition = Condition::of_version(if_version)?;
-    match WriteAttempt::begin(sessions, pass, attempt)? {
-        AttemptStart::New(write_attempt) => {
-            pass.write(key.as_bytes()).map_err(status::denied)?;
-            let answer =
-                execute(engine, key.as_bytes(), WriteKind::Delete, condition, write_attempt).await;
+    match RetryableWrite::begin(sessions, permissions, write_id)? {
+        RetryableStart::New(write) => {
+            permissions.write(key.as_bytes()).map_err(status::denied)?;
+            let answer = execute(engine, key.as_bytes(), WriteKind::Delete, condition, write).await;
             status::delete(&answer)
         }
-        AttemptStart::Done(answer) => status::delete(&answer),
+        RetryableStart::Done(answer) => status::delete(&answer),
     }
 }
 
@@ -131,9 +130,9 @@ async fn execute(
     key: &[u8],
     kind: WriteKind,
     condition: Condition,
-    write_attempt: WriteAttempt,
+    write: RetryableWrite,
 ) -> Answer {
-    engine.write(key, kind, condition, |answer| write_attempt.done(answer)).await
+    engine.write(key, kind, condition, |answer| write.done(answer)).await
 }
 
 /// The next part of a stream, with a timeout.

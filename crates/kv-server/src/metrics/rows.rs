@@ -54,7 +54,7 @@ rows! {
     BATCHES = counter("store_batches_total", "", "Batches of requests answered on links");
     REQUESTS = counter("store_requests_total", "", "Requests in these batches");
     PROTOCOL_ERRORS = counter("store_protocol_errors_total", "", "Links closed because of a protocol error");
-    IDLED = counter("store_idled_handles_total", "",
+    IDLE_CLOSED = counter("store_idle_handles_closed_total", "",
         "Cursors and staged values of links that were closed because they were idle");
     REFUSED = counter("access_refused_total", "",
         "Callers and requests that were refused, by reason");
@@ -74,7 +74,7 @@ rows! {
     GRPC_CONNECTIONS = gauge("grpc_connections", "", "HTTP/2 connections");
     GRPC_REJECTED = counter("grpc_rejected_total", "",
         "Connections rejected: too many, or not HTTP/2");
-    GRPC_IDLED = counter("grpc_idled_total", "",
+    GRPC_STALLED = counter("grpc_stalled_total", "",
         "Answers that were not read in time, so that their connections were closed");
 
     // RDMA: operations of the lanes over verbs or libfabric, at this end.

@@ -22,7 +22,7 @@ pub(super) fn add(answer: &mut Exposition, server: &Server<'_>) {
         (&rows::BATCHES, &counts.batches),
         (&rows::REQUESTS, &counts.requests),
         (&rows::PROTOCOL_ERRORS, &counts.protocol_errors),
-        (&rows::IDLED, &counts.idled),
+        (&rows::IDLE_CLOSED, &counts.idle_closed),
         (&rows::REJECTED, &counts.rejected),
     ] {
         answer.add(row, &[], count.load(Relaxed));
@@ -55,7 +55,7 @@ pub(super) fn add(answer: &mut Exposition, server: &Server<'_>) {
     }
     answer.add(&rows::GRPC_CONNECTIONS, &[], grpc.connections() as u64);
     answer.add(&rows::GRPC_REJECTED, &[], grpc.rejected());
-    answer.add(&rows::GRPC_IDLED, &[], grpc.stalled());
+    answer.add(&rows::GRPC_STALLED, &[], grpc.stalled());
 }
 
 fn disk(answer: &mut Exposition, durability: &Durability<'_>) {

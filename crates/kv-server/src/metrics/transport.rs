@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use fabric::link::{Class, Explanation};
+use fabric::link::{Explanation, Transport};
 use fabric::session::Reason;
 use fabric::{OpKind, Stats};
 use metric::{Exposition, Total, Value};
@@ -15,11 +15,12 @@ pub(super) fn add(answer: &mut Exposition, server: &Server<'_>) {
     rdma(answer, &endpoint.transferred_by_rdma());
     let links = endpoint.links();
     connected(answer, server, &links);
-    for class in Class::ALL {
-        let up = links.iter().filter(|link| link.state == "up" && link.lane == Some(class.name()));
-        answer.add(&rows::LINKS, &[("lane", class.name())], up.count() as u64);
-        let below = links.iter().filter(|link| is_below_best(link, class)).count();
-        answer.add(&rows::LINKS_BELOW_BEST, &[("lane", class.name())], below as u64);
+    for transport in Transport::ALL {
+        let up =
+            links.iter().filter(|link| link.state == "up" && link.lane == Some(transport.name()));
+        answer.add(&rows::LINKS, &[("lane", transport.name())], up.count() as u64);
+        let below = links.iter().filter(|link| is_below_best(link, transport)).count();
+        answer.add(&rows::LINKS_BELOW_BEST, &[("lane", transport.name())], below as u64);
     }
     for (what, count) in server.events.counts() {
         answer.add(&rows::LINK_EVENTS, &[("event", what.name())], count);
@@ -41,10 +42,10 @@ pub(super) fn add(answer: &mut Exposition, server: &Server<'_>) {
 }
 
 /// Whether a link uses this kind of lane, and a rail of a better kind is planned for it.
-fn is_below_best(link: &Explanation, class: Class) -> bool {
-    let better = Class::ALL.iter().take_while(|other| **other != class);
+fn is_below_best(link: &Explanation, transport: Transport) -> bool {
+    let better = Transport::ALL.iter().take_while(|other| **other != transport);
     link.state == "up"
-        && link.lane == Some(class.name())
+        && link.lane == Some(transport.name())
         && better.into_iter().any(|better| link.rails.iter().any(|rail| rail.lane == better.name()))
 }
 
@@ -85,7 +86,7 @@ fn connected(answer: &mut Exposition, server: &Server<'_>, links: &[Explanation]
     let mut up: BTreeMap<&str, u64> =
         server.devices.iter().map(|name| (name.as_str(), 0)).collect();
     let rails = links.iter().flat_map(|link| &link.rails);
-    for rail in rails.filter(|rail| rail.lane == Class::Verbs.name() && rail.state == "up") {
+    for rail in rails.filter(|rail| rail.lane == Transport::Verbs.name() && rail.state == "up") {
         if let Some(port) = &rail.ours {
             *up.entry(&port.device).or_default() += 1;
         }
@@ -143,12 +144,13 @@ mod tests {
 
     #[test]
     fn a_link_that_fell_back_to_tcp_is_below_its_best() {
-        let below = |rails: &[&'static str], lane| is_below_best(&link(rails, lane), Class::Tcp);
+        let below =
+            |rails: &[&'static str], lane| is_below_best(&link(rails, lane), Transport::Tcp);
         assert!(below(&["verbs", "verbs", "tcp"], "tcp"));
         assert!(!below(&["verbs", "tcp"], "verbs"), "it uses RDMA");
         assert!(!below(&["tcp"], "tcp"), "nothing better was planned");
-        assert!(is_below_best(&link(&["shm", "verbs", "tcp"], "verbs"), Class::Verbs));
+        assert!(is_below_best(&link(&["shm", "verbs", "tcp"], "verbs"), Transport::Verbs));
         let ended = Explanation { state: "ended", ..link(&["verbs", "tcp"], "tcp") };
-        assert!(!is_below_best(&ended, Class::Tcp));
+        assert!(!is_below_best(&ended, Transport::Tcp));
     }
 }

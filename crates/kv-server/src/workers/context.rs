@@ -8,7 +8,7 @@ use fabric::{Error, Region, Rights, Slice};
 use kv_proto::wire::Answer;
 
 use crate::engine::{Engine, add};
-use crate::workers::connection::{Draft, ValueHold};
+use crate::workers::connection::{BatchAnswers, ValueHold};
 use crate::workers::notify::Notifier;
 use crate::workers::pool::Shared;
 use crate::workers::receive_areas::{MAX_MESSAGE_BYTES, ReceiveAreas};
@@ -31,7 +31,7 @@ pub(crate) struct WorkerContext {
     /// The answers being encoded.
     bytes: Vec<u8>,
     /// Empty, to be reused.
-    pub(crate) drafts: Vec<Draft>,
+    pub(crate) spare_batch_answers: Vec<BatchAnswers>,
     pub(crate) spare: Vec<Vec<Slice>>,
     pub(crate) tally: Tally,
     /// The number of watched control blocks.
@@ -73,7 +73,7 @@ impl WorkerContext {
             endpoint,
             message: Vec::with_capacity(MAX_MESSAGE_BYTES),
             bytes: Vec::new(),
-            drafts: Vec::new(),
+            spare_batch_answers: Vec::new(),
             spare: Vec::new(),
             tally: Tally::default(),
             watched: 0,
@@ -88,10 +88,10 @@ impl WorkerContext {
         Notifier { shared: self.shared.clone(), worker: self.worker, connection }
     }
 
-    /// A recycled draft, or a new one.
+    /// Recycled answers, or a new one.
     #[inline]
-    pub(crate) fn draft(&mut self) -> Draft {
-        self.drafts.pop().unwrap_or_else(Draft::new)
+    pub(crate) fn batch_answers(&mut self) -> BatchAnswers {
+        self.spare_batch_answers.pop().unwrap_or_else(BatchAnswers::new)
     }
 
     /// Encodes answers and copied bytes.
@@ -115,24 +115,24 @@ impl WorkerContext {
                 self.engine.store.unpin(pin);
             }
         }
-        // The next draft without a vector reuses this one.
-        if let Some(draft) = self.drafts.last_mut() {
-            draft.reuse(holds);
+        // The next one without a vector reuses this one.
+        if let Some(batch_answers) = self.spare_batch_answers.last_mut() {
+            batch_answers.reuse(holds);
         }
     }
 
-    /// Recycles a draft that was sent directly, with nothing in flight.
-    pub(crate) fn recycle_sent(&mut self, mut draft: Draft) {
-        let holds = draft.take_holds();
-        self.drafts.push(draft);
+    /// Recycles a batch that was sent directly, with nothing in flight.
+    pub(crate) fn recycle_sent(&mut self, mut batch_answers: BatchAnswers) {
+        let holds = batch_answers.take_holds();
+        self.spare_batch_answers.push(batch_answers);
         self.release(holds);
     }
 
-    /// Recycles a draft that was not sent.
-    pub(crate) fn recycle(&mut self, mut draft: Draft) {
-        draft.take_pinned_reads().for_each(|pin| self.engine.store.unpin(pin));
-        self.release(draft.take_holds());
-        self.drafts.push(draft);
+    /// Recycles a batch that was not sent.
+    pub(crate) fn recycle(&mut self, mut batch_answers: BatchAnswers) {
+        batch_answers.take_pinned_reads().for_each(|pin| self.engine.store.unpin(pin));
+        self.release(batch_answers.take_holds());
+        self.spare_batch_answers.push(batch_answers);
     }
 
     /// Adds the tally to the engine's counters.

@@ -3,22 +3,22 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use access::{Access, Holder, Refused, Scope};
+use access::{Access, Identity, Refused, Scope};
 use fabric::session::{Key, Keyring};
 use kv_proto::v1::{self, get_result, put_result};
 use tonic::{Code, Request};
 
 use crate::test_server::{TestServer, put, settings};
 
-fn access(holders: &[(&str, Scope)], rate: Option<u32>) -> Arc<Access> {
-    let holder = |(name, scope): &(&str, Scope)| {
-        Holder::keyed(Key::from_token(name, &format!("wlt_{name}")).unwrap(), scope.clone())
+fn access(identities: &[(&str, Scope)], rate: Option<u32>) -> Arc<Access> {
+    let identity = |(name, scope): &(&str, Scope)| {
+        Identity::keyed(Key::from_token(name, &format!("wlt_{name}")).unwrap(), scope.clone())
     };
-    let holders = holders.iter().map(holder).collect();
-    Access::new(Keyring::new(), holders, false, rate.and_then(NonZeroU32::new)).unwrap()
+    let identities = identities.iter().map(identity).collect();
+    Access::new(Keyring::new(), identities, false, rate.and_then(NonZeroU32::new)).unwrap()
 }
 
-/// A request with this holder's token.
+/// A request with this identity's token.
 fn of<T>(name: &str, message: T) -> Request<T> {
     let mut request = Request::new(message);
     let header = format!("Bearer wlt_{name}").parse().unwrap();
@@ -121,11 +121,11 @@ async fn a_session_belongs_to_one_identity() {
     let server = TestServer::open_for(&settings(16 << 20), team());
     let mut client = server.client().await;
     let session = client.open_session(of("team", v1::OpenSessionRequest {})).await.unwrap();
-    let attempt = Some(v1::Attempt { session: session.into_inner().id, sequence: 1 });
-    let attempted = || v1::PutRequest { attempt: attempt.clone(), ..put("team/a", "1") };
-    let first = client.put(of("team", attempted())).await.unwrap().into_inner();
-    assert_eq!(client.put(of("team", attempted())).await.unwrap().into_inner(), first);
-    assert_eq!(client.put(of("root", attempted())).await.unwrap_err().code(), Code::Unknown);
+    let write_id = Some(v1::WriteId { session: session.into_inner().id, sequence: 1 });
+    let numbered = || v1::PutRequest { write_id: write_id.clone(), ..put("team/a", "1") };
+    let first = client.put(of("team", numbered())).await.unwrap().into_inner();
+    assert_eq!(client.put(of("team", numbered())).await.unwrap().into_inner(), first);
+    assert_eq!(client.put(of("root", numbered())).await.unwrap_err().code(), Code::Unknown);
 }
 
 #[tokio::test]

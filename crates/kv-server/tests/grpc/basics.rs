@@ -60,7 +60,7 @@ async fn a_condition_that_is_not_met_changes_nothing() {
     let second = client.put(conditional("three", version)).await.unwrap().into_inner();
     let refused = client.put(conditional("four", version)).await.unwrap_err();
     assert_eq!(NotMet::of(&refused), Some(NotMet { current: Some(second.version) }));
-    let delete = |if_version| v1::DeleteRequest { key: key("k"), if_version, attempt: None };
+    let delete = |if_version| v1::DeleteRequest { key: key("k"), if_version, write_id: None };
     let refused = client.delete(delete(Some(first.version))).await.unwrap_err();
     assert_eq!(NotMet::of(&refused), Some(NotMet { current: Some(second.version) }));
     assert_eq!(client.get(get("k")).await.unwrap().into_inner().value, "three");

@@ -19,7 +19,7 @@ async fn calls_in_flight_finish_and_new_ones_are_rejected() {
     let mut health = HealthClient::new(server.channel().await);
     other.put(put("before", "v")).await.unwrap();
     let (pieces, stream) = mpsc::channel(4);
-    let start = v1::WriteStart { key: "long".into(), length: 3000, options: None, attempt: None };
+    let start = v1::WriteStart { key: "long".into(), length: 3000, options: None, write_id: None };
     let piece = |part| v1::WriteRequest { part: Some(part) };
     pieces.send(piece(Part::Start(start))).await.unwrap();
     let writing = tokio::spawn(async move {
@@ -65,7 +65,7 @@ async fn streams_have_a_quota() {
     let mut other = client.clone();
     let start = |key: &'static str| {
         let start =
-            v1::WriteStart { key: key.into(), length: 700_000, options: None, attempt: None };
+            v1::WriteStart { key: key.into(), length: 700_000, options: None, write_id: None };
         v1::WriteRequest { part: Some(Part::Start(start)) }
     };
     let (pieces, stream) = mpsc::channel(4);

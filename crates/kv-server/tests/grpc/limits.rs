@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use access::{Access, Holder, Scope};
+use access::{Access, Identity, Scope};
 use fabric::session::{Key, Keyring};
 use kv_proto::limits::{MAX_MESSAGE_BYTES, MAX_UNARY_BYTES};
 use kv_proto::v1::{self, kv_client::KvClient, write_request::Part};
@@ -15,7 +15,7 @@ use crate::test_server::{TestServer, pattern, put, settings};
 
 fn write(key: &str, length: u64) -> v1::WriteRequest {
     let key = key.as_bytes().to_vec().into();
-    let start = v1::WriteStart { key, length, options: None, attempt: None };
+    let start = v1::WriteStart { key, length, options: None, write_id: None };
     v1::WriteRequest { part: Some(Part::Start(start)) }
 }
 
@@ -65,8 +65,8 @@ async fn a_message_too_long_is_refused_with_a_fix() {
 
 #[tokio::test]
 async fn anonymous_calls_are_refused_if_authentication_is_required() {
-    let no_holders = Access::new(Keyring::new(), Vec::new(), false, None).unwrap();
-    let server = TestServer::open_for(&settings(16 << 20), no_holders);
+    let no_identities = Access::new(Keyring::new(), Vec::new(), false, None).unwrap();
+    let server = TestServer::open_for(&settings(16 << 20), no_identities);
     let mut client = server.client().await;
     let refused = client.put(put("k", "v")).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unauthenticated);
@@ -93,8 +93,9 @@ async fn endless(server: &TestServer, streams: usize) -> Vec<JoinHandle<Code>> {
 
 #[tokio::test]
 async fn an_unauthenticated_call_is_refused_before_its_request_arrives() {
-    let holders = vec![Holder::keyed(Key::from_token("ann", TOKEN).unwrap(), Scope::everything())];
-    let access = Access::new(Keyring::new(), holders, false, None).unwrap();
+    let identities =
+        vec![Identity::keyed(Key::from_token("ann", TOKEN).unwrap(), Scope::everything())];
+    let access = Access::new(Keyring::new(), identities, false, None).unwrap();
     let server = TestServer::open_for(&settings(16 << 20), access);
     let mut unknown = Vec::new();
     for _ in 0..6 {

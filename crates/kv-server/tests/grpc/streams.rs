@@ -11,7 +11,7 @@ use crate::test_server::{TestServer, pattern, put, settings};
 
 fn start(key: &str, length: usize) -> v1::WriteStart {
     let key = key.as_bytes().to_vec().into();
-    v1::WriteStart { key, length: length as u64, options: None, attempt: None }
+    v1::WriteStart { key, length: length as u64, options: None, write_id: None }
 }
 
 fn request(part: write_request::Part) -> v1::WriteRequest {
@@ -188,8 +188,8 @@ async fn a_repeated_stream_gets_its_first_answer() {
     let mut client = server.client().await;
     let session = client.open_session(v1::OpenSessionRequest {}).await.unwrap().into_inner();
     let value = pattern(6 << 20);
-    let attempt = Some(v1::Attempt { session: session.id, sequence: 1 });
-    let start = v1::WriteStart { attempt, ..start("k", value.len()) };
+    let write_id = Some(v1::WriteId { session: session.id, sequence: 1 });
+    let start = v1::WriteStart { write_id, ..start("k", value.len()) };
     let first = client.write(written(start.clone(), &value)).await.unwrap().into_inner();
     let again = client.write(written(start, &value)).await.unwrap().into_inner();
     assert_eq!(first, again);

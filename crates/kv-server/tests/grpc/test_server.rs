@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use access::Access;
 use access::Phase;
 use fabric::Pages;
-use fabric::link::{self, Class, Endpoint, Listener};
+use fabric::link::{self, Endpoint, Listener, Transport};
 use kv_proto::v1::kv_client::KvClient;
-use kv_proto::v1::{PutRequest, Transport};
+use kv_proto::v1::{self, PutRequest};
 use kv_server::grpc::{Counts, Grpc, ServerInfo};
 use kv_server::{Engine, Settings};
 use kv_store::{Usage, WhenFull};
@@ -48,10 +48,12 @@ impl TestServer {
     /// With access control.
     pub(crate) fn open_for(settings: &Settings, access: Arc<Access>) -> Self {
         let engine = Engine::with_access(settings, access).unwrap();
-        let transport = Transport { name: "tcp".into(), offered: true, reason: "always".into() };
+        let transport =
+            v1::Transport { name: "tcp".into(), offered: true, reason: "always".into() };
         let transports = Arc::new(move || vec![transport.clone()]);
         let grpc = Grpc::new(engine.clone(), ServerInfo { version: "9.9", transports });
-        let links = link::Settings { classes: vec![Class::Tcp], ..link::Settings::default() };
+        let links =
+            link::Settings { transports: vec![Transport::Tcp], ..link::Settings::default() };
         let endpoint = Endpoint::new(links).unwrap();
         let anywhere = "127.0.0.1:0".parse().unwrap();
         let listener = endpoint.listen_shared(anywhere, Some(grpc.connection_handler())).unwrap();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use access::{Access, Holder, Refused, Scope};
-use fabric::link::{self, Class, Endpoint};
+use access::{Access, Identity, Refused, Scope};
+use fabric::link::{self, Endpoint, Transport};
 use fabric::session::{Credentials, Key, Keyring};
 use kv_client::{Client, Condition, Cursor, Kind, PutOptions};
 
@@ -18,11 +18,11 @@ fn key(name: &str) -> Key {
     Key::from_token(name, &format!("wlt_{name}")).unwrap()
 }
 
-fn holders(scopes: &[(&str, Scope)]) -> Vec<Holder> {
-    scopes.iter().map(|(name, scope)| Holder::keyed(key(name), scope.clone())).collect()
+fn identities(scopes: &[(&str, Scope)]) -> Vec<Identity> {
+    scopes.iter().map(|(name, scope)| Identity::keyed(key(name), scope.clone())).collect()
 }
 
-/// A store for these holders only.
+/// A store for these identities only.
 fn open(scopes: &[(&str, Scope)], rate: Option<u32>) -> (TestServer, Arc<Access>) {
     open_with(&settings(16 << 20), scopes, rate)
 }
@@ -34,15 +34,19 @@ fn open_with(
 ) -> (TestServer, Arc<Access>) {
     let keyring = Keyring::new();
     let rate = rate.and_then(NonZeroU32::new);
-    let access = Access::new(keyring.clone(), holders(scopes), false, rate).unwrap();
+    let access = Access::new(keyring.clone(), identities(scopes), false, rate).unwrap();
     let links =
         link::Settings { keyring, require_authentication: true, ..link::Settings::default() };
     (TestServer::open_for(settings, links, access.clone()), access)
 }
 
-fn client(server: &TestServer, name: &str, class: Class) -> Client {
+fn client(server: &TestServer, name: &str, transport: Transport) -> Client {
     let credentials = Credentials::Key(key(name));
-    server.client(link::Settings { classes: vec![class], credentials, ..link::Settings::default() })
+    server.client(link::Settings {
+        transports: vec![transport],
+        credentials,
+        ..link::Settings::default()
+    })
 }
 
 fn put(client: &mut Client, key: &str, value: &[u8]) -> Result<(), Kind> {
@@ -58,9 +62,9 @@ fn an_identity_is_limited_to_its_scope() {
         ("team", Scope::new(true, b"team/")),
     ];
     let (server, access) = open(&scopes, None);
-    for class in [Class::Shm, Class::Tcp] {
+    for transport in [Transport::Shm, Transport::Tcp] {
         let [mut root, mut reader, mut team] =
-            ["root", "reader", "team"].map(|name| client(&server, name, class));
+            ["root", "reader", "team"].map(|name| client(&server, name, transport));
         let value = vec![7; 20_000];
         put(&mut root, "other/a", &value).unwrap();
         put(&mut team, "team/a", &value).unwrap();
@@ -91,13 +95,13 @@ fn scopes_apply_to_values_on_disk() {
     let scopes = [("root", Scope::everything()), ("team", Scope::new(true, b"team/"))];
     {
         let (server, _) = open_with(&on_disk, &scopes, None);
-        let mut root = client(&server, "root", Class::Tcp);
+        let mut root = client(&server, "root", Transport::Tcp);
         ["a", "team/a", "team/b", "teams"]
             .iter()
             .for_each(|key| put(&mut root, key, key.as_bytes()).unwrap());
     }
     let (server, _) = open_with(&on_disk, &scopes, None);
-    let mut team = client(&server, "team", Class::Tcp);
+    let mut team = client(&server, "team", Transport::Tcp);
     let listed = team.list(b"", Cursor::START).unwrap().keys.into_iter().map(|(key, _)| key);
     assert_eq!(listed.collect::<Vec<_>>(), [b"team/a", b"team/b"]);
     assert_eq!(team.list(b"a", Cursor::START).unwrap_err().kind(), Kind::Denied);
@@ -116,7 +120,7 @@ fn reading_in_place_requires_access_to_all_keys() {
     let scopes = [("root", Scope::everything()), ("team", Scope::new(true, b"team/"))];
     let (server, _) = open(&scopes, None);
     let zero_copy_reads = || server.engine.counts().zero_copy_reads.load(Ordering::Relaxed);
-    let [mut root, mut team] = ["root", "team"].map(|name| client(&server, name, Class::Shm));
+    let [mut root, mut team] = ["root", "team"].map(|name| client(&server, name, Transport::Shm));
     put(&mut team, "team/a", &[1; 8000]).unwrap();
     for _ in 0..50 {
         assert_eq!(team.get(b"team/a").unwrap().unwrap().len(), 8000);
@@ -139,11 +143,11 @@ fn changed_rules_apply_to_open_links() {
     let line = |name, writes| (name, Scope::new(writes, b""));
     let (server, access) = open(&[line("ann", true), line("bob", true), line("eve", true)], None);
     let [mut ann, mut bob, mut eve] =
-        ["ann", "bob", "eve"].map(|name| client(&server, name, Class::Tcp));
+        ["ann", "bob", "eve"].map(|name| client(&server, name, Transport::Tcp));
     for client in [&mut ann, &mut bob, &mut eve] {
         put(client, "k", b"1").unwrap();
     }
-    access.replace(holders(&[line("ann", true), line("bob", false)])).unwrap();
+    access.replace(identities(&[line("ann", true), line("bob", false)])).unwrap();
     put(&mut ann, "k", b"2").unwrap();
     assert_eq!(put(&mut bob, "k", b"3"), Err(Kind::Denied), "reconnected, read-only");
     assert_eq!(bob.get(b"k").unwrap().unwrap().to_vec(), b"2");
@@ -156,12 +160,12 @@ fn changed_rules_apply_to_open_links() {
 fn an_idle_client_with_reduced_rights_is_disconnected() {
     let (server, access) =
         open(&[("ann", Scope::everything()), ("bob", Scope::everything())], None);
-    let [mut ann, mut bob] = ["ann", "bob"].map(|name| client(&server, name, Class::Shm));
+    let [mut ann, mut bob] = ["ann", "bob"].map(|name| client(&server, name, Transport::Shm));
     put(&mut ann, "k", b"1").unwrap();
     put(&mut bob, "k", b"1").unwrap();
     until("both are connected", || server.connections() == 2);
     access
-        .replace(holders(&[("ann", Scope::everything()), ("bob", Scope::new(true, b"b/"))]))
+        .replace(identities(&[("ann", Scope::everything()), ("bob", Scope::new(true, b"b/"))]))
         .unwrap();
     until("bob is disconnected", || server.connections() == 1);
     assert_eq!(ann.get(b"k").unwrap().unwrap().to_vec(), b"1");
@@ -177,11 +181,11 @@ fn requests_above_the_rate_limit_cause_no_loads() {
     let names: Vec<String> = (0..200).map(|n| format!("k{n}")).collect();
     {
         let (server, _) = open_with(&on_disk, &[("ann", Scope::everything())], None);
-        let mut ann = client(&server, "ann", Class::Tcp);
+        let mut ann = client(&server, "ann", Transport::Tcp);
         names.iter().for_each(|key| put(&mut ann, key, b"v").unwrap());
     }
     let (server, access) = open_with(&on_disk, &[("ann", Scope::everything())], Some(2));
-    let mut ann = client(&server, "ann", Class::Tcp);
+    let mut ann = client(&server, "ann", Transport::Tcp);
     let keys: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
     assert_eq!(ann.get_many(&keys).unwrap_err().kind(), Kind::RateLimited);
     let refused = access.refusals().of(Refused::Rate);
@@ -204,7 +208,7 @@ fn a_client_gets_a_new_ticket_for_every_connection() {
     put(&mut client, "k", b"1").unwrap();
     assert_eq!(asked.load(Ordering::Relaxed), 1);
     // This ends its links.
-    access.replace(holders(&[line(false)])).unwrap();
+    access.replace(identities(&[line(false)])).unwrap();
     assert_eq!(client.get(b"k").unwrap().unwrap().to_vec(), b"1");
     assert_eq!(put(&mut client, "k", b"2"), Err(Kind::Denied));
     assert_eq!(asked.load(Ordering::Relaxed), 2);
@@ -214,7 +218,7 @@ fn a_client_gets_a_new_ticket_for_every_connection() {
 fn the_rate_limit_refuses_requests_and_loses_none() {
     let scopes = [("busy", Scope::everything()), ("calm", Scope::everything())];
     let (server, access) = open(&scopes, Some(20));
-    let [mut busy, mut calm] = ["busy", "calm"].map(|name| client(&server, name, Class::Tcp));
+    let [mut busy, mut calm] = ["busy", "calm"].map(|name| client(&server, name, Transport::Tcp));
     let mut done = 0;
     let refused = loop {
         match put(&mut busy, &format!("k{done}"), b"v") {
@@ -234,12 +238,12 @@ fn the_rate_limit_refuses_requests_and_loses_none() {
 fn a_replaced_key_is_refused_even_on_an_open_link() {
     let (server, access) = open(&[("ann", Scope::everything())], None);
     let credentials = Credentials::Key(key("ann"));
-    let classes = vec![Class::Tcp];
-    let old = link::Settings { classes, credentials, ..link::Settings::default() };
+    let transports = vec![Transport::Tcp];
+    let old = link::Settings { transports, credentials, ..link::Settings::default() };
     let endpoint = Endpoint::new(old).unwrap();
     let mut waiting = RawClient::call(&server, &endpoint);
     let new = Key::from_token("ann", "wlt_another").unwrap();
-    access.replace(vec![Holder::keyed(new.clone(), Scope::everything())]).unwrap();
+    access.replace(vec![Identity::keyed(new.clone(), Scope::everything())]).unwrap();
     waiting.open();
     assert!(waiting.is_disconnected());
     let credentials = Credentials::Key(new);

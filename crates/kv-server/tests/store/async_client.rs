@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fabric::link::Class;
+use fabric::link::Transport;
 use kv_client::{AsyncClient, Condition, Cursor, Kind, PutOptions, Settings};
 
 use crate::test_server::{TestServer, over, settings};
@@ -11,19 +11,19 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-fn calling(servers: &[&TestServer], class: Class) -> Settings {
-    let mut settings = Settings::new(servers[0].address).with_link(over(class));
+fn calling(servers: &[&TestServer], transport: Transport) -> Settings {
+    let mut settings = Settings::new(servers[0].address).with_link(over(transport));
     settings.servers = servers.iter().map(|server| server.address.into()).collect();
     settings
 }
 
 #[test]
 fn get_returns_the_last_put_for_every_task() {
-    for class in [Class::Shm, Class::Tcp] {
-        let server = TestServer::open(&settings(64 << 20), over(class));
+    for transport in [Transport::Shm, Transport::Tcp] {
+        let server = TestServer::open(&settings(64 << 20), over(transport));
         runtime().block_on(async {
-            let client = AsyncClient::connect(calling(&[&server], class)).await.unwrap();
-            assert_eq!(client.explain().unwrap().lane, Some(class.name()));
+            let client = AsyncClient::connect(calling(&[&server], transport)).await.unwrap();
+            assert_eq!(client.explain().unwrap().lane, Some(transport.name()));
             let task = |number: usize| {
                 let client = client.clone();
                 tokio::spawn(async move {
@@ -70,9 +70,9 @@ fn get_returns_the_last_put_for_every_task() {
 
 #[test]
 fn requests_wait_while_the_receive_buffer_is_full() {
-    let server = TestServer::open(&settings(64 << 20), over(Class::Shm));
+    let server = TestServer::open(&settings(64 << 20), over(Transport::Shm));
     runtime().block_on(async {
-        let small = calling(&[&server], Class::Shm).with_receive_buffer_bytes(1 << 20);
+        let small = calling(&[&server], Transport::Shm).with_receive_buffer_bytes(1 << 20);
         let client = AsyncClient::connect(small).await.unwrap();
         client.put(b"k", vec![7; 200_000], &PutOptions::default()).await.unwrap();
         let mut held = Vec::new();
@@ -99,10 +99,10 @@ fn requests_wait_while_the_receive_buffer_is_full() {
 #[test]
 fn failover_does_not_block_the_runtime() {
     let (first, second) = (
-        TestServer::open(&settings(16 << 20), over(Class::Tcp)),
-        TestServer::open(&settings(16 << 20), over(Class::Tcp)),
+        TestServer::open(&settings(16 << 20), over(Transport::Tcp)),
+        TestServer::open(&settings(16 << 20), over(Transport::Tcp)),
     );
-    let calling = calling(&[&first, &second], Class::Tcp);
+    let calling = calling(&[&first, &second], Transport::Tcp);
     runtime().block_on(async {
         let client = AsyncClient::connect(calling).await.unwrap();
         client.put(b"k", b"first", &PutOptions::default()).await.unwrap();

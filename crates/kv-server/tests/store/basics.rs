@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-use fabric::link::Class;
+use fabric::link::Transport;
 use kv_client::{Condition, Cursor, Kind, PutOptions};
 
 use crate::test_server::{TestServer, over, settings, until};
 
-fn each(test: impl Fn(Class)) {
-    for class in [Class::Shm, Class::Tcp] {
-        test(class);
+fn each(test: impl Fn(Transport)) {
+    for transport in [Transport::Shm, Transport::Tcp] {
+        test(transport);
     }
 }
 
 #[test]
 fn get_returns_the_last_put() {
-    each(|class| {
-        let server = TestServer::open(&settings(64 << 20), over(class));
-        let mut client = server.client(over(class));
-        assert_eq!(client.explain().unwrap().lane, Some(class.name()));
+    each(|transport| {
+        let server = TestServer::open(&settings(64 << 20), over(transport));
+        let mut client = server.client(over(transport));
+        assert_eq!(client.explain().unwrap().lane, Some(transport.name()));
         assert!(client.get(b"nothing").unwrap().is_none());
         let mut last = 0;
         for length in [0, 1, 63, 511, 512, 513, 4096, 8192, 8193, 65_536, 1 << 20, 5 << 20] {
@@ -29,7 +29,7 @@ fn get_returns_the_last_put() {
             last = stored.version;
             let got = client.get(b"key").unwrap().unwrap();
             assert_eq!(got.facts().version, last);
-            assert!(got.to_vec() == value, "{length} bytes over {class:?}");
+            assert!(got.to_vec() == value, "{length} bytes over {transport:?}");
         }
         assert_eq!(client.delete(b"key", Condition::Always).unwrap(), Some(last));
         assert_eq!(client.delete(b"key", Condition::Always).unwrap(), None);
@@ -46,15 +46,15 @@ fn get_returns_the_last_put() {
 /// both are idle.
 #[test]
 fn values_are_read_in_place_over_shared_memory_and_unpinned() {
-    let zero_copy_reads = |class| {
-        let server = TestServer::open(&settings(64 << 20), over(class));
-        let mut client = server.client(over(class));
+    let zero_copy_reads = |transport| {
+        let server = TestServer::open(&settings(64 << 20), over(transport));
+        let mut client = server.client(over(transport));
         let value = |round: usize| vec![round as u8; 1025 + round % 500 * 111];
         let count =
             || server.engine.counts().zero_copy_reads.load(std::sync::atomic::Ordering::Relaxed);
         for round in 0..20_000 {
             // Only watched clients read in place, and on a busy machine it may take a while until they are.
-            if round >= 500 && (class != Class::Shm || count() > 0) {
+            if round >= 500 && (transport != Transport::Shm || count() > 0) {
                 break;
             }
             client.put(b"key", &value(round), &PutOptions::default()).unwrap();
@@ -63,21 +63,21 @@ fn values_are_read_in_place_over_shared_memory_and_unpinned() {
             let usage = server.engine.store.usage();
             assert!(usage.pins < 20 && usage.used_bytes < 2 << 20, "{round}: {usage:?}");
         }
-        if class != Class::Shm {
+        if transport != Transport::Shm {
             // Over messages an answer completes when the client polls again, or disconnects.
             drop(client);
         }
         until("pins are released", || server.engine.store.usage().pins == 0);
         count()
     };
-    assert!(zero_copy_reads(Class::Shm) > 0);
-    assert_eq!(zero_copy_reads(Class::Tcp), 0);
+    assert!(zero_copy_reads(Transport::Shm) > 0);
+    assert_eq!(zero_copy_reads(Transport::Tcp), 0);
 }
 
 #[test]
 fn a_condition_that_is_not_met_changes_nothing() {
-    let server = TestServer::open(&settings(16 << 20), over(Class::Shm));
-    let mut client = server.client(over(Class::Shm));
+    let server = TestServer::open(&settings(16 << 20), over(Transport::Shm));
+    let mut client = server.client(over(Transport::Shm));
     let absent = PutOptions::default().with_condition(Condition::IfAbsent);
     let first = client.put(b"k", b"one", &absent).unwrap();
     let refused = client.put(b"k", b"two", &absent).unwrap_err();
@@ -95,8 +95,8 @@ fn a_condition_that_is_not_met_changes_nothing() {
 
 #[test]
 fn a_value_expires() {
-    let server = TestServer::open(&settings(16 << 20), over(Class::Shm));
-    let mut client = server.client(over(Class::Shm));
+    let server = TestServer::open(&settings(16 << 20), over(Transport::Shm));
+    let mut client = server.client(over(Transport::Shm));
     let soon = PutOptions::default().with_ttl(Duration::from_millis(80));
     client.put(b"short", b"lived", &soon).unwrap();
     let facts = client.stat(b"short").unwrap().unwrap();
@@ -108,9 +108,9 @@ fn a_value_expires() {
 
 #[test]
 fn listings_have_every_key_once() {
-    each(|class| {
-        let server = TestServer::open(&settings(64 << 20), over(class));
-        let mut client = server.client(over(class));
+    each(|transport| {
+        let server = TestServer::open(&settings(64 << 20), over(transport));
+        let mut client = server.client(over(transport));
         for number in 0..3000 {
             let key = format!("key/{number:05}/{}", "x".repeat(number % 200));
             client.put(key.as_bytes(), &[0; 10], &PutOptions::default()).unwrap();
@@ -131,9 +131,9 @@ fn listings_have_every_key_once() {
 
 #[test]
 fn many_values_are_put_and_read_in_one_call() {
-    each(|class| {
-        let server = TestServer::open(&settings(256 << 20), over(class));
-        let mut client = server.client(over(class));
+    each(|transport| {
+        let server = TestServer::open(&settings(256 << 20), over(transport));
+        let mut client = server.client(over(transport));
         let keys: Vec<Vec<u8>> = (0..500).map(|n| format!("k{n}").into_bytes()).collect();
         let values: Vec<Vec<u8>> = (0..500).map(|n| vec![n as u8; n * 97]).collect();
         let items: Vec<(&[u8], &[u8])> =
@@ -152,9 +152,9 @@ fn many_values_are_put_and_read_in_one_call() {
 
 #[test]
 fn long_values_are_transferred_in_pieces() {
-    each(|class| {
-        let server = TestServer::open(&settings(256 << 20), over(class));
-        let mut client = server.client(over(class));
+    each(|transport| {
+        let server = TestServer::open(&settings(256 << 20), over(transport));
+        let mut client = server.client(over(transport));
         // Longer than the receive buffer.
         let value: Vec<u8> = (0..100_u32 << 20).map(|at| (at / 3) as u8).collect();
         client.put(b"long", &value, &PutOptions::default()).unwrap();
@@ -187,10 +187,10 @@ fn long_values_are_transferred_in_pieces() {
 
 #[test]
 fn a_full_receive_buffer_is_reported_immediately() {
-    each(|class| {
-        let server = TestServer::open(&settings(64 << 20), over(class));
+    each(|transport| {
+        let server = TestServer::open(&settings(64 << 20), over(transport));
         let mut settings = kv_client::Settings::new(server.address);
-        (settings.link, settings.receive_buffer_bytes) = (over(class), 1 << 20);
+        (settings.link, settings.receive_buffer_bytes) = (over(transport), 1 << 20);
         let mut client = kv_client::Client::connect(settings).unwrap();
         let keys: Vec<Vec<u8>> = (0..40).map(|n| format!("k{n}").into_bytes()).collect();
         for key in &keys {
@@ -219,8 +219,8 @@ fn a_full_receive_buffer_is_reported_immediately() {
 fn a_full_store_that_does_not_evict_reports_free_bytes() {
     let refusing =
         kv_server::Settings { when_full: kv_store::WhenFull::Refuse, ..settings(4 << 20) };
-    let server = TestServer::open(&refusing, over(Class::Shm));
-    let mut client = server.client(over(Class::Shm));
+    let server = TestServer::open(&refusing, over(Transport::Shm));
+    let mut client = server.client(over(Transport::Shm));
     let put = |client: &mut kv_client::Client, number: u32| {
         client.put(&number.to_le_bytes(), &[7; 100_000], &PutOptions::default())
     };

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use fabric::link::Class;
+use fabric::link::Transport;
 use kv_client::{Client, Kind, PutOptions, Settings};
 
 use crate::stamped_values::{value, verify};
@@ -12,10 +12,10 @@ use crate::test_server::{TestServer, over, settings, until};
 
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 
-fn client_of(servers: &[SocketAddr], class: Class) -> Client {
+fn client_of(servers: &[SocketAddr], transport: Transport) -> Client {
     let mut settings = Settings::new(servers[0]);
     settings.servers = servers.iter().copied().map(Into::into).collect();
-    settings.link = over(class);
+    settings.link = over(transport);
     settings.receive_buffer_bytes = 8 << 20;
     Client::connect(settings).unwrap()
 }
@@ -23,7 +23,7 @@ fn client_of(servers: &[SocketAddr], class: Class) -> Client {
 /// A client with a short deadline.
 fn impatient_client(server: &TestServer) -> Client {
     let mut settings = Settings::new(server.address);
-    (settings.link, settings.deadline) = (over(Class::Tcp), Duration::from_millis(500));
+    (settings.link, settings.deadline) = (over(Transport::Tcp), Duration::from_millis(500));
     Client::connect(settings).unwrap()
 }
 
@@ -31,15 +31,15 @@ fn impatient_client(server: &TestServer) -> Client {
 /// is executed by one of the two.
 #[test]
 fn clients_switch_to_the_next_store() {
-    for class in [Class::Shm, Class::Tcp] {
-        let mut first = TestServer::open(&settings(64 << 20), over(class));
-        let second = TestServer::open(&settings(64 << 20), over(class));
+    for transport in [Transport::Shm, Transport::Tcp] {
+        let mut first = TestServer::open(&settings(64 << 20), over(transport));
+        let second = TestServer::open(&settings(64 << 20), over(transport));
         let servers = [first.address, second.address];
         let (stop, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
             let (stop, rounds) = (&stop, &rounds);
             let work = |number: u64| {
-                let mut client = client_of(&servers, class);
+                let mut client = client_of(&servers, transport);
                 let options = PutOptions::default();
                 let mut round = 0;
                 while !stop.load(Ordering::SeqCst) {
@@ -74,10 +74,10 @@ fn clients_switch_to_the_next_store() {
 /// A client that was idle while its store ended does not send a write to the old one.
 #[test]
 fn an_idle_client_writes_to_the_next_store() {
-    for class in [Class::Shm, Class::Tcp] {
-        let mut first = TestServer::open(&settings(16 << 20), over(class));
-        let second = TestServer::open(&settings(16 << 20), over(class));
-        let mut client = client_of(&[first.address, second.address], class);
+    for transport in [Transport::Shm, Transport::Tcp] {
+        let mut first = TestServer::open(&settings(16 << 20), over(transport));
+        let second = TestServer::open(&settings(16 << 20), over(transport));
+        let mut client = client_of(&[first.address, second.address], transport);
         client.put(b"k", b"one", &PutOptions::default()).unwrap();
         first.drain(DRAIN_LIMIT);
         assert_eq!(first.ended(), 0);
@@ -90,8 +90,8 @@ fn an_idle_client_writes_to_the_next_store() {
 /// The pieces of a value that was started before are still accepted, but no new requests.
 #[test]
 fn a_value_in_pieces_is_finished() {
-    let mut server = TestServer::open(&settings(64 << 20), over(Class::Tcp));
-    let mut writer = server.client(over(Class::Tcp));
+    let mut server = TestServer::open(&settings(64 << 20), over(Transport::Tcp));
+    let mut writer = server.client(over(Transport::Tcp));
     let mut other = impatient_client(&server);
     let long = value(1, 1, 2 << 20);
     let mut staged = writer.create(b"long", long.len() as u64, &PutOptions::default()).unwrap();
@@ -107,7 +107,7 @@ fn a_value_in_pieces_is_finished() {
 /// A client that never finishes its value is disconnected at the drain limit.
 #[test]
 fn a_client_that_does_not_finish_is_disconnected() {
-    let mut server = TestServer::open(&settings(64 << 20), over(Class::Tcp));
+    let mut server = TestServer::open(&settings(64 << 20), over(Transport::Tcp));
     let mut client = impatient_client(&server);
     let mut staged = client.create(b"long", 1 << 20, &PutOptions::default()).unwrap();
     server.drain(Duration::from_millis(200));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use fabric::link::Class;
+use fabric::link::Transport;
 use kv_client::{Client, Condition, Cursor, Kind, PutOptions};
 use kv_disk::{Change, DiskWriter, Error, RowInfo};
 use kv_server::{Engine, Settings};
@@ -48,14 +48,14 @@ fn bytes(length: usize, seed: usize) -> Vec<u8> {
 
 #[test]
 fn acknowledged_writes_survive_a_restart() {
-    for class in [Class::Shm, Class::Tcp] {
-        let directory = Directory::new(class.name());
+    for transport in [Transport::Shm, Transport::Tcp] {
+        let directory = Directory::new(transport.name());
         let settings = directory.settings(64 << 20);
         let lengths = [0, 1, 512, 4096, 65_536, 256 << 10, (256 << 10) + 1, 3 << 20];
         let key = |length: usize| format!("key{length}").into_bytes();
         let last = {
-            let server = TestServer::open(&settings, over(class));
-            let mut client = server.client(over(class));
+            let server = TestServer::open(&settings, over(transport));
+            let mut client = server.client(over(transport));
             for length in lengths {
                 put(&mut client, &key(length), b"an older value");
                 put(&mut client, &key(length), &bytes(length, 7));
@@ -69,10 +69,13 @@ fn acknowledged_writes_survive_a_restart() {
             std::thread::sleep(Duration::from_millis(5));
             put(&mut client, b"last", b"last")
         };
-        let server = TestServer::open(&settings, over(class));
-        let mut client = server.client(over(class));
+        let server = TestServer::open(&settings, over(transport));
+        let mut client = server.client(over(transport));
         for length in lengths {
-            assert!(get(&mut client, &key(length)) == Some(bytes(length, 7)), "{length} {class:?}");
+            assert!(
+                get(&mut client, &key(length)) == Some(bytes(length, 7)),
+                "{length} {transport:?}"
+            );
         }
         assert_eq!(get(&mut client, b"gone"), None);
         assert_eq!(get(&mut client, b"expired"), None);
@@ -97,8 +100,8 @@ fn acknowledged_writes_survive_a_restart() {
 #[test]
 fn a_store_may_be_larger_than_its_memory() {
     let directory = Directory::new("more");
-    let server = TestServer::open(&directory.settings(8 << 20), over(Class::Shm));
-    let mut client = server.client(over(Class::Shm));
+    let server = TestServer::open(&directory.settings(8 << 20), over(Transport::Shm));
+    let mut client = server.client(over(Transport::Shm));
     let key = |n: usize| format!("{n}").into_bytes();
     for n in 0..2000 {
         put(&mut client, &key(n), &bytes(10_000 + n, n));
@@ -129,12 +132,12 @@ fn a_store_may_be_larger_than_its_memory() {
 fn conditions_apply_to_values_on_disk() {
     let directory = Directory::new("conditions");
     let version = {
-        let server = TestServer::open(&directory.settings(16 << 20), over(Class::Shm));
-        let mut client = server.client(over(Class::Shm));
+        let server = TestServer::open(&directory.settings(16 << 20), over(Transport::Shm));
+        let mut client = server.client(over(Transport::Shm));
         put(&mut client, b"cold", b"value")
     };
-    let server = TestServer::open(&directory.settings(16 << 20), over(Class::Shm));
-    let mut client = server.client(over(Class::Shm));
+    let server = TestServer::open(&directory.settings(16 << 20), over(Transport::Shm));
+    let mut client = server.client(over(Transport::Shm));
     let when = |condition| PutOptions::default().with_condition(condition);
     let refused = client.put(b"cold", b"new", &when(Condition::IfAbsent)).unwrap_err();
     assert_eq!(refused.kind(), Kind::Condition(Some(version)));
@@ -230,14 +233,14 @@ fn with_faults(settings: &Settings) -> (TestServer, Arc<Faults>) {
         Box::new(FaultyDisk { disk, faults: injected })
     })
     .unwrap();
-    (TestServer::with(engine, over(Class::Shm)), faults)
+    (TestServer::with(engine, over(Transport::Shm)), faults)
 }
 
 #[test]
 fn values_are_not_read_before_they_are_durable() {
     let directory = Directory::new("undurable");
     let (server, faults) = with_faults(&directory.settings(16 << 20));
-    let [mut writer, mut reader] = [(); 2].map(|()| server.client(over(Class::Shm)));
+    let [mut writer, mut reader] = [(); 2].map(|()| server.client(over(Transport::Shm)));
     put(&mut writer, b"k", b"old");
     faults.block_before(true);
     let saves = faults.saves.load(Ordering::SeqCst);
@@ -263,7 +266,7 @@ fn values_are_not_read_before_they_are_durable() {
 fn a_value_read_during_its_save_is_loaded_once() {
     let directory = Directory::new("between");
     let (server, faults) = with_faults(&directory.settings(16 << 20));
-    let [mut writer, mut reader, mut other] = [(); 3].map(|()| server.client(over(Class::Shm)));
+    let [mut writer, mut reader, mut other] = [(); 3].map(|()| server.client(over(Transport::Shm)));
     let key = kv_store::Key::new(b"k").unwrap();
     for round in 0..20 {
         let old = put(&mut writer, b"k", &bytes(5000, round));
@@ -303,7 +306,7 @@ fn a_value_read_during_its_save_is_loaded_once() {
 fn a_full_or_failing_disk_refuses_only_writes() {
     let directory = Directory::new("full");
     let (server, faults) = with_faults(&directory.settings(16 << 20));
-    let mut client = server.client(over(Class::Shm));
+    let mut client = server.client(over(Transport::Shm));
     put(&mut client, b"k", b"before");
     put(&mut client, b"cold", &bytes(5000, 1));
     for (fault, kind) in [(&faults.full, Kind::Full), (&faults.fails, Kind::Other)] {
@@ -324,8 +327,8 @@ fn a_full_or_failing_disk_refuses_only_writes() {
     }
     put(&mut client, b"k", b"after");
     drop((client, server));
-    let server = TestServer::open(&directory.settings(16 << 20), over(Class::Shm));
-    let mut client = server.client(over(Class::Shm));
+    let server = TestServer::open(&directory.settings(16 << 20), over(Transport::Shm));
+    let mut client = server.client(over(Transport::Shm));
     assert_eq!(get(&mut client, b"k").as_deref(), Some(&b"after"[..]));
     assert!(get(&mut client, b"cold") == Some(bytes(5000, 1)));
 }
@@ -335,7 +338,7 @@ fn a_full_or_failing_disk_refuses_only_writes() {
 fn a_damaged_page_refuses_only_its_own_writes() {
     let directory = Directory::new("page");
     let (server, faults) = with_faults(&directory.settings(16 << 20));
-    let mut client = server.client(over(Class::Shm));
+    let mut client = server.client(over(Transport::Shm));
     put(&mut client, b"bad", b"before");
     *faults.damaged.lock().unwrap() = Some(b"bad");
     let mut put_together = |keys: &[&[u8]]| {
@@ -370,8 +373,8 @@ fn a_damaged_page_refuses_only_its_own_writes() {
     *faults.damaged.lock().unwrap() = None;
     put(&mut client, b"bad", b"again");
     drop((client, server));
-    let server = TestServer::open(&directory.settings(16 << 20), over(Class::Shm));
-    let mut client = server.client(over(Class::Shm));
+    let server = TestServer::open(&directory.settings(16 << 20), over(Transport::Shm));
+    let mut client = server.client(over(Transport::Shm));
     for key in [b"a", b"b", b"c"] {
         assert_eq!(get(&mut client, key).as_deref(), Some(&b"after"[..]));
     }
@@ -388,7 +391,8 @@ fn a_loaded_value_never_hides_a_newer_one() {
     let rounds = crate::test_server::number("WIRELANE_TEST_SECONDS", 4) * 200;
     std::thread::scope(|scope| {
         for owner in 0..4_u64 {
-            let mut client = server.client(over(if owner == 3 { Class::Tcp } else { Class::Shm }));
+            let mut client =
+                server.client(over(if owner == 3 { Transport::Tcp } else { Transport::Shm }));
             scope.spawn(move || {
                 let mut random = Random(owner + 1);
                 let mut last = [0_u64; 40];
@@ -427,7 +431,7 @@ fn a_loaded_value_never_hides_a_newer_one() {
 #[test]
 fn a_directory_in_use_is_refused() {
     let directory = Directory::new("in-use");
-    let _server = TestServer::open(&directory.settings(16 << 20), over(Class::Shm));
+    let _server = TestServer::open(&directory.settings(16 << 20), over(Transport::Shm));
     let refused = Engine::new(&directory.settings(16 << 20)).map(drop).unwrap_err().to_string();
     assert!(refused.contains(&std::process::id().to_string()), "{refused}");
     assert!(refused.contains(&*directory.0.to_string_lossy()), "{refused}");
@@ -439,8 +443,8 @@ fn every_read_of_a_damaged_value_is_an_error() {
     let directory = Directory::new("damaged");
     let value = bytes(2 << 20, 5);
     {
-        let server = TestServer::open(&directory.settings(16 << 20), over(Class::Shm));
-        let mut client = server.client(over(Class::Shm));
+        let server = TestServer::open(&directory.settings(16 << 20), over(Transport::Shm));
+        let mut client = server.client(over(Transport::Shm));
         put(&mut client, b"long", &value);
         put(&mut client, b"other", b"sound");
     }
@@ -450,8 +454,8 @@ fn every_read_of_a_damaged_value_is_an_error() {
     let at = all.windows(part.len()).position(|window| window == part).unwrap();
     all[at] ^= 1;
     std::fs::write(&file, all).unwrap();
-    let server = TestServer::open(&directory.settings(16 << 20), over(Class::Shm));
-    let mut client = server.client(over(Class::Shm));
+    let server = TestServer::open(&directory.settings(16 << 20), over(Transport::Shm));
+    let mut client = server.client(over(Transport::Shm));
     for _ in 0..3 {
         assert_eq!(client.get(b"long").unwrap_err().kind(), Kind::Damaged);
     }
@@ -470,8 +474,8 @@ fn every_read_of_a_damaged_value_is_an_error() {
 #[test]
 fn a_busy_disk_is_maintained() {
     let directory = Directory::new("maintained");
-    let server = TestServer::open(&directory.settings(16 << 20), over(Class::Shm));
-    let mut client = server.client(over(Class::Shm));
+    let server = TestServer::open(&directory.settings(16 << 20), over(Transport::Shm));
+    let mut client = server.client(over(Transport::Shm));
     let started = std::time::Instant::now();
     let mut count = 0_u64;
     while started.elapsed() < Duration::from_secs(4) {

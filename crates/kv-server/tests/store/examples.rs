@@ -1,6 +1,6 @@
 //! The client's examples, run against a store.
 
-use fabric::link::{self, Class};
+use fabric::link::{self, Transport};
 
 use crate::test_server::{TestServer, over, settings};
 
@@ -19,7 +19,7 @@ fn store() -> (TestServer, String) {
 
 /// Both examples delete what they have stored.
 fn assert_empty(test_server: &TestServer) {
-    let mut client = test_server.client(over(Class::Tcp));
+    let mut client = test_server.client(over(Transport::Tcp));
     assert!(client.get(b"example/greeting").unwrap().is_none());
     assert_eq!(test_server.engine.store.usage().keys, 0);
 }

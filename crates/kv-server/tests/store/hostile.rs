@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use fabric::link::{Class, Endpoint, Link};
+use fabric::link::{Endpoint, Link, Transport};
 use fabric::{Lane, Memory, Op, Pages, Region, Rights, wait};
 use kv_client::{Condition, PutOptions};
 use kv_proto::wire::{
@@ -64,9 +64,9 @@ impl RawClient {
 /// Request slots without a batch, of any length, and answers without space for a completion flag.
 #[test]
 fn invalid_request_slots_do_no_harm() {
-    let store = Store::open(&settings(16 << 20), over(Class::Shm));
-    let endpoint = Endpoint::new(over(Class::Shm)).unwrap();
-    let mut honest = store.client(over(Class::Shm));
+    let store = Store::open(&settings(16 << 20), over(Transport::Shm));
+    let endpoint = Endpoint::new(over(Transport::Shm)).unwrap();
+    let mut honest = store.client(over(Transport::Shm));
     honest.put(b"k", &[7; 3000], &PutOptions::default()).unwrap();
     let mut random = Random(12);
     for round in 0..60_u64 {
@@ -100,25 +100,25 @@ fn invalid_request_slots_do_no_harm() {
 /// disconnects.
 #[test]
 fn pinned_reads_are_limited() {
-    let store = Store::open(&settings(64 << 20), over(Class::Shm));
-    let endpoint = Endpoint::new(over(Class::Shm)).unwrap();
-    let mut honest = store.client(over(Class::Shm));
+    let store = Store::open(&settings(64 << 20), over(Transport::Shm));
+    let endpoint = Endpoint::new(over(Transport::Shm)).unwrap();
+    let mut honest = store.client(over(Transport::Shm));
     honest.put(b"k", &[7; 60_000], &PutOptions::default()).unwrap();
-    let mut holder = RawClient::call(&store, &endpoint);
-    holder.open();
+    let mut identity = RawClient::call(&store, &endpoint);
+    identity.open();
     let place = Place::Inline;
     let long =
         Request::Get { key: b"k", offset: 0, length: 60_000, place, keep: false, checksum: false };
     let head = BatchHead { in_place: true, count: 8, tag: 3, at: 300_008, capacity: 500_000 };
     let mut message = head.to_bytes().to_vec();
     (0..8).for_each(|_| long.put(&mut message));
-    let memory = holder.region.memory().clone();
+    let memory = identity.region.memory().clone();
     let mut done = Vec::new();
     for sequence in 1..=100_u64 {
         // A client that sends a message is watched for a while.
         while memory.load(ControlBlock::STORE) != ControlBlock::SET {
-            assert_eq!(holder.link.ended(), None);
-            holder.send(&message);
+            assert_eq!(identity.link.ended(), None);
+            identity.send(&message);
         }
         let at = (MESSAGE_AT / 64) as u32;
         let slot = RequestSlot { sequence: sequence as u16, length: message.len() as u16, at };
@@ -126,10 +126,10 @@ fn pinned_reads_are_limited() {
         let limit = Instant::now() + Duration::from_secs(60);
         while memory.load(300_000) != sequence {
             assert!(Instant::now() < limit, "no answer to {sequence}");
-            holder.link.poll(&mut done);
+            identity.link.poll(&mut done);
             // A client that is no longer watched must send a message again.
             if memory.load(ControlBlock::STORE) != ControlBlock::SET {
-                holder.send(&message);
+                identity.send(&message);
             }
             std::thread::yield_now();
         }
@@ -137,7 +137,7 @@ fn pinned_reads_are_limited() {
     let usage = store.engine.store.usage();
     assert!(usage.pins > 100 && usage.pins < 180, "8 MiB of 60,000 bytes each: {usage:?}");
     assert_eq!(honest.get(b"k").unwrap().map(|got| got.len()), Some(60_000));
-    drop((holder, honest));
+    drop((identity, honest));
     assert_released(&store);
 }
 
@@ -145,9 +145,9 @@ fn pinned_reads_are_limited() {
 /// them all before it serves others.
 #[test]
 fn the_work_of_one_batch_is_limited() {
-    let store = Store::open(&settings(256 << 20), over(Class::Tcp));
-    let endpoint = Endpoint::new(over(Class::Tcp)).unwrap();
-    let mut honest = store.client(over(Class::Tcp));
+    let store = Store::open(&settings(256 << 20), over(Transport::Tcp));
+    let endpoint = Endpoint::new(over(Transport::Tcp)).unwrap();
+    let mut honest = store.client(over(Transport::Tcp));
     let long = vec![7; 40 << 20];
     honest.put(b"k", &long, &PutOptions::default()).unwrap();
     let mut greedy = RawClient::call(&store, &endpoint);
@@ -175,10 +175,10 @@ fn the_work_of_one_batch_is_limited() {
 /// A client that requests long values repeatedly and never polls, so that no answer completes.
 #[test]
 fn a_client_that_never_polls_does_not_block_others() {
-    for class in [Class::Shm, Class::Tcp] {
-        let store = Store::open(&settings(64 << 20), over(class));
-        let endpoint = Endpoint::new(over(class)).unwrap();
-        let mut honest = store.client(over(class));
+    for transport in [Transport::Shm, Transport::Tcp] {
+        let store = Store::open(&settings(64 << 20), over(transport));
+        let endpoint = Endpoint::new(over(transport)).unwrap();
+        let mut honest = store.client(over(transport));
         honest.put(b"k", &[7; 500_000], &PutOptions::default()).unwrap();
         let mut stalled = RawClient::call(&store, &endpoint);
         stalled.open();
@@ -225,8 +225,8 @@ fn batch(at: u64, capacity: u64, requests: &[Request<'_>]) -> Vec<u8> {
 
 #[test]
 fn protocol_errors_are_disconnected() {
-    let store = Store::open(&settings(16 << 20), over(Class::Tcp));
-    let endpoint = Endpoint::new(over(Class::Tcp)).unwrap();
+    let store = Store::open(&settings(16 << 20), over(Transport::Tcp));
+    let endpoint = Endpoint::new(over(Transport::Tcp)).unwrap();
     let put = |length, at| Request::Put {
         key: b"k",
         length,
@@ -269,9 +269,9 @@ fn protocol_errors_are_disconnected() {
 
 #[test]
 fn mutated_batches_do_no_harm() {
-    let store = Store::open(&settings(16 << 20), over(Class::Shm));
-    let endpoint = Endpoint::new(over(Class::Shm)).unwrap();
-    let mut honest = store.client(over(Class::Shm));
+    let store = Store::open(&settings(16 << 20), over(Transport::Shm));
+    let endpoint = Endpoint::new(over(Transport::Shm)).unwrap();
+    let mut honest = store.client(over(Transport::Shm));
     honest.put(b"k", &[7; 3000], &PutOptions::default()).unwrap();
     let requests = [
         get(b"k"),

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use fabric::link::Class;
+use fabric::link::Transport;
 use kv_client::{Client, PutOptions};
 
 use crate::stamped_values::{Random, value, verify};
@@ -16,7 +16,7 @@ pub(crate) const LONG: usize = 6 << 20;
 #[test]
 fn killed_clients_leave_nothing_behind() {
     let server = TestServer::open(&settings(256 << 20), Default::default());
-    let mut client = server.client(over(Class::Shm));
+    let mut client = server.client(over(Transport::Shm));
     client.put(&0_u64.to_le_bytes(), &value(0, 1, LONG), &PutOptions::default()).unwrap();
     let mut random = Random(77);
     for round in 0..number("WIRELANE_TEST_KILLS", 24) {
@@ -52,9 +52,9 @@ fn killed_clients_leave_nothing_behind() {
 fn child_process() {
     let Ok(task) = std::env::var(CHILD) else { return };
     let task: Vec<&str> = task.split(' ').collect();
-    let [address, what, class] = task[..] else { panic!("{task:?}") };
+    let [address, what, transport] = task[..] else { panic!("{task:?}") };
     let mut settings = kv_client::Settings::new(address);
-    settings.link = over(if class == "shm" { Class::Shm } else { Class::Tcp });
+    settings.link = over(if transport == "shm" { Transport::Shm } else { Transport::Tcp });
     let mut client = Client::connect(settings).unwrap();
     let (long, options) = (value(1, 2, LONG), PutOptions::default());
     // In one write, on its own line: the test runner prints to the same output.

@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fabric::link::Class;
+use fabric::link::Transport;
 use kv_client::{AsyncClient, Client, Condition, Cursor, Kind, PutOptions};
 
 use crate::stamped_values::{Random, value, verify};
@@ -59,14 +59,14 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream) {
 
 fn client(proxy: &Proxy) -> Client {
     let mut settings = kv_client::Settings::new(proxy.address);
-    settings.link = over(Class::Tcp);
+    settings.link = over(Transport::Tcp);
     settings.deadline = Duration::from_secs(60);
     Client::connect(settings).unwrap()
 }
 
 #[test]
 fn a_write_whose_answer_was_lost_is_not_done_twice() {
-    let server = TestServer::open(&settings(64 << 20), over(Class::Tcp));
+    let server = TestServer::open(&settings(64 << 20), over(Transport::Tcp));
     let proxy = Proxy::new(server.address);
     let mut client = client(&proxy);
     let absent = PutOptions::default().with_condition(Condition::IfAbsent);
@@ -112,8 +112,8 @@ fn a_write_whose_answer_was_lost_is_not_done_twice() {
 
 #[test]
 fn a_write_in_flight_when_the_store_is_lost_is_unknown() {
-    let first = TestServer::open(&settings(64 << 20), over(Class::Tcp));
-    let second = TestServer::open(&settings(64 << 20), over(Class::Tcp));
+    let first = TestServer::open(&settings(64 << 20), over(Transport::Tcp));
+    let second = TestServer::open(&settings(64 << 20), over(Transport::Tcp));
     let proxy = Proxy::new(first.address);
     let mut client = client(&proxy);
     client.put(b"k", b"one", &PutOptions::default()).unwrap();
@@ -131,7 +131,7 @@ fn a_write_in_flight_when_the_store_is_lost_is_unknown() {
 
 #[test]
 fn a_lost_read_is_repeated() {
-    let server = TestServer::open(&settings(64 << 20), over(Class::Tcp));
+    let server = TestServer::open(&settings(64 << 20), over(Transport::Tcp));
     let proxy = Proxy::new(server.address);
     let mut client = client(&proxy);
     client.put(b"k", b"value", &PutOptions::default()).unwrap();
@@ -144,12 +144,12 @@ fn a_lost_read_is_repeated() {
 /// A get in one batch with another task's write is lost with it, and repeated: only the writer gets an error.
 #[test]
 fn a_read_in_a_batch_with_a_lost_write_is_repeated() {
-    let first = TestServer::open(&settings(64 << 20), over(Class::Tcp));
-    let second = TestServer::open(&settings(64 << 20), over(Class::Tcp));
+    let first = TestServer::open(&settings(64 << 20), over(Transport::Tcp));
+    let second = TestServer::open(&settings(64 << 20), over(Transport::Tcp));
     let proxy = Proxy::new(first.address);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let settings = kv_client::Settings::new(proxy.address).with_link(over(Class::Tcp));
+        let settings = kv_client::Settings::new(proxy.address).with_link(over(Transport::Tcp));
         let client = AsyncClient::connect(settings).await.unwrap();
         client.put(b"k", b"one", &PutOptions::default()).await.unwrap();
         *proxy.to.lock().unwrap() = second.address;
@@ -170,14 +170,14 @@ fn a_read_in_a_batch_with_a_lost_write_is_repeated() {
 /// The connection is lost between the requests of one value.
 #[test]
 fn a_long_value_is_read_again_when_the_connection_is_lost() {
-    let server = TestServer::open(&settings(64 << 20), over(Class::Tcp));
+    let server = TestServer::open(&settings(64 << 20), over(Transport::Tcp));
     let proxy = Proxy::new(server.address);
     let bytes = value(1, 1, 3 << 20);
     let mut sync = client(&proxy);
     sync.put(b"k", &bytes, &PutOptions::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let settings = kv_client::Settings::new(proxy.address).with_link(over(Class::Tcp));
+        let settings = kv_client::Settings::new(proxy.address).with_link(over(Transport::Tcp));
         let client = AsyncClient::connect(settings).await.unwrap();
         let mut random = Random(7);
         for _ in 0..20 {
@@ -204,11 +204,11 @@ fn an_unreachable_store_is_reported_within_the_deadline() {
 
 #[test]
 fn the_next_server_is_resolved_by_name() {
-    let server = TestServer::open(&settings(16 << 20), over(Class::Tcp));
+    let server = TestServer::open(&settings(16 << 20), over(Transport::Tcp));
     let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let by_name = format!("localhost:{}", server.address.port());
     let settings =
-        kv_client::Settings::new(unused).with_server(by_name).with_link(over(Class::Tcp));
+        kv_client::Settings::new(unused).with_server(by_name).with_link(over(Transport::Tcp));
     let mut client = Client::connect(settings).unwrap();
     assert!(client.get(b"k").unwrap().is_none());
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fabric::link::Class;
+use fabric::link::Transport;
 use kv_client::{Kind, PutOptions, Resource, Settings};
 
 use crate::stamped_values::{value, verify};
@@ -10,12 +10,12 @@ use crate::test_server::{TestServer, over, settings, until};
 
 #[test]
 fn a_client_above_its_quota_does_not_block_others() {
-    for class in [Class::Shm, Class::Tcp] {
+    for transport in [Transport::Shm, Transport::Tcp] {
         let mut settings = settings(64 << 20);
         settings.max_in_flight = Some(8 << 20);
-        let server = TestServer::open(&settings, over(class));
+        let server = TestServer::open(&settings, over(transport));
         let mut greedy = Settings::new(server.address);
-        (greedy.link, greedy.deadline) = (over(class), Duration::from_millis(300));
+        (greedy.link, greedy.deadline) = (over(transport), Duration::from_millis(300));
         let mut greedy = kv_client::Client::connect(greedy).unwrap();
         let options = PutOptions::default();
         // Left open: the store keeps it for a while.
@@ -24,7 +24,7 @@ fn a_client_above_its_quota_does_not_block_others() {
         assert_eq!(error.kind(), Kind::Overloaded, "{error}");
         assert_eq!(error.resource(), Some(Resource::StoreInFlight), "{error}");
         greedy.put(b"short", &[1; 300], &options).unwrap();
-        let mut other = server.client(over(class));
+        let mut other = server.client(over(transport));
         other.put(b"three", &value(3, 1, 4 << 20), &options).unwrap();
         assert_eq!(server.engine.quota().used(), 3 << 20);
         assert!(server.engine.quota().refused() > 0);
@@ -40,10 +40,10 @@ fn a_client_above_its_quota_does_not_block_others() {
 fn writes_above_the_quota_are_retried() {
     let mut settings = settings(128 << 20);
     settings.max_in_flight = Some(2 << 20);
-    let server = TestServer::open(&settings, over(Class::Tcp));
+    let server = TestServer::open(&settings, over(Transport::Tcp));
     std::thread::scope(|scope| {
         for number in 0..6_u64 {
-            let mut client = server.client(over(Class::Tcp));
+            let mut client = server.client(over(Transport::Tcp));
             scope.spawn(move || {
                 for round in 0..8 {
                     let name = number * 100 + round;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use fabric::link::Class;
+use fabric::link::Transport;
 use kv_client::{Client, Condition, Kind, PutOptions};
 
 use crate::stamped_values::{Random, value, verify};
@@ -37,18 +37,18 @@ fn racing_on_the_same_keys() {
     // So small that values are evicted constantly.
     let server = TestServer::open(&settings(2 << 20), Default::default());
     let time = seconds(4);
-    let mut children: Vec<_> = [Class::Shm, Class::Tcp]
+    let mut children: Vec<_> = [Transport::Shm, Transport::Tcp]
         .into_iter()
         .enumerate()
-        .map(|(number, class)| {
+        .map(|(number, transport)| {
             let task =
-                format!("{} {} {} {}", server.address, class.name(), number, time.as_millis());
+                format!("{} {} {} {}", server.address, transport.name(), number, time.as_millis());
             let mut command = Command::new(std::env::current_exe().unwrap());
             command.args(["--exact", "race::child_process", "--nocapture"]).env(CHILD, task);
             command.stdout(Stdio::null()).spawn().unwrap()
         })
         .collect();
-    race(server.address, &[Class::Shm, Class::Tcp, Class::Shm], 100, time);
+    race(server.address, &[Transport::Shm, Transport::Tcp, Transport::Shm], 100, time);
     for child in &mut children {
         assert!(child.wait().unwrap().success(), "a child process failed");
     }
@@ -59,11 +59,16 @@ fn racing_on_the_same_keys() {
         let happened = usage.evicted > 0 && usage.expired > 0 && usage.deletes > 0;
         if !happened {
             first += 10;
-            race(server.address, &[Class::Shm, Class::Tcp], first, Duration::from_millis(500));
+            race(
+                server.address,
+                &[Transport::Shm, Transport::Tcp],
+                first,
+                Duration::from_millis(500),
+            );
         }
         happened
     });
-    let mut client = server.client(over(Class::Tcp));
+    let mut client = server.client(over(Transport::Tcp));
     for key in 0..KEYS {
         client.delete(&key.to_le_bytes(), Condition::Always).unwrap();
     }
@@ -80,31 +85,36 @@ fn racing_on_the_same_keys() {
 fn child_process() {
     let Ok(task) = std::env::var(CHILD) else { return };
     let task: Vec<&str> = task.split(' ').collect();
-    let [address, class, number, time] = task[..] else { panic!("{task:?}") };
-    let class = if class == "shm" { Class::Shm } else { Class::Tcp };
+    let [address, transport, number, time] = task[..] else { panic!("{task:?}") };
+    let transport = if transport == "shm" { Transport::Shm } else { Transport::Tcp };
     let (number, time): (u64, u64) = (number.parse().unwrap(), time.parse().unwrap());
-    race(address.parse().unwrap(), &[class, class], 200 + number * 10, Duration::from_millis(time));
+    race(
+        address.parse().unwrap(),
+        &[transport, transport],
+        200 + number * 10,
+        Duration::from_millis(time),
+    );
 }
 
-fn race(address: SocketAddr, classes: &[Class], first: u64, time: Duration) {
+fn race(address: SocketAddr, transports: &[Transport], first: u64, time: Duration) {
     let min_versions = MinVersions::new();
     std::thread::scope(|scope| {
-        for (at, class) in classes.iter().enumerate() {
+        for (at, transport) in transports.iter().enumerate() {
             let min_versions = &min_versions;
-            scope.spawn(move || racer(address, *class, first + at as u64, min_versions, time));
+            scope.spawn(move || racer(address, *transport, first + at as u64, min_versions, time));
         }
     });
 }
 
 fn racer(
     address: SocketAddr,
-    class: Class,
+    transport: Transport,
     number: u64,
     min_versions: &MinVersions,
     time: Duration,
 ) {
     let mut settings = kv_client::Settings::new(address);
-    settings.link = over(class);
+    settings.link = over(transport);
     settings.receive_buffer_bytes = 16 << 20;
     let mut client = Client::connect(settings).unwrap();
     let mut random = Random(0x1234_5678 + number * 0x9e37_79b9);

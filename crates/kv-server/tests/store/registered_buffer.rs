@@ -1,22 +1,22 @@
 //! Values read into and written from the caller's memory, and checksums.
 
-use fabric::link::Class;
+use fabric::link::Transport;
 use fabric::{Memory, Pages};
 use kv_client::{Kind, PutOptions};
 
 use crate::test_server::{TestServer, over, settings};
 
-fn each(test: impl Fn(Class)) {
-    for class in [Class::Shm, Class::Tcp] {
-        test(class);
+fn each(test: impl Fn(Transport)) {
+    for transport in [Transport::Shm, Transport::Tcp] {
+        test(transport);
     }
 }
 
 #[test]
 fn values_are_transferred_to_and_from_the_callers_memory() {
-    each(|class| {
-        let server = TestServer::open(&settings(64 << 20), over(class));
-        let mut client = server.client(over(class));
+    each(|transport| {
+        let server = TestServer::open(&settings(64 << 20), over(transport));
+        let mut client = server.client(over(transport));
         let owned = vec![0; 8 << 20].into_boxed_slice();
         for memory in
             [Memory::allocate(8 << 20, Pages::Plain).unwrap(), Memory::from_boxed(owned).unwrap()]
@@ -28,7 +28,7 @@ fn values_are_transferred_to_and_from_the_callers_memory() {
                 client.put_from(b"k", &buffer, 5..5 + length, &PutOptions::default()).unwrap();
                 assert!(
                     client.get(b"k").unwrap().unwrap().to_vec() == value,
-                    "{length} over {class:?}"
+                    "{length} over {transport:?}"
                 );
                 memory.write(4 << 20, &vec![1; (3 << 20) + 8]);
                 let range = 4 << 20..(4 << 20) + length;
@@ -36,7 +36,7 @@ fn values_are_transferred_to_and_from_the_callers_memory() {
                 assert_eq!(facts.length, length as u64);
                 let mut got = vec![0; length + 1];
                 memory.read(range.start, &mut got);
-                assert!(got[..length] == value && got[length] == 1, "{length} over {class:?}");
+                assert!(got[..length] == value && got[length] == 1, "{length} over {transport:?}");
                 client.get_into_checked(b"k", &buffer, range).unwrap().unwrap();
             }
             // Only as much as fits.
@@ -52,8 +52,8 @@ fn values_are_transferred_to_and_from_the_callers_memory() {
 
 #[test]
 fn the_number_of_registered_buffers_is_limited() {
-    let server = TestServer::open(&settings(16 << 20), over(Class::Shm));
-    let mut client = server.client(over(Class::Shm));
+    let server = TestServer::open(&settings(16 << 20), over(Transport::Shm));
+    let mut client = server.client(over(Transport::Shm));
     let memory = Memory::allocate(4096, Pages::Plain).unwrap();
     let max = usize::from(client.limits().unwrap().regions);
     let buffers: Vec<_> = (0..max).map(|_| client.register(&memory).unwrap()).collect();
@@ -69,7 +69,7 @@ fn the_number_of_registered_buffers_is_limited() {
     for _ in 0..max {
         client.register(&memory).unwrap();
     }
-    let mut other = server.client(over(Class::Shm));
+    let mut other = server.client(over(Transport::Shm));
     let foreign = other.register(&memory).unwrap();
     let refused = client.get_into(b"k", &foreign, 0..1).unwrap_err();
     assert_eq!(refused.kind(), Kind::Misuse, "{refused}");
@@ -80,9 +80,9 @@ fn the_number_of_registered_buffers_is_limited() {
 
 #[test]
 fn checked_reads_return_complete_values() {
-    each(|class| {
-        let server = TestServer::open(&settings(64 << 20), over(class));
-        let mut client = server.client(over(class));
+    each(|transport| {
+        let server = TestServer::open(&settings(64 << 20), over(transport));
+        let mut client = server.client(over(transport));
         assert!(client.get_checked(b"missing").unwrap().is_none());
         for length in [0, 1, 4095, 4096, 4097, 1 << 20, 5 << 20] {
             let value: Vec<u8> = (0..length).map(|at: u32| (at / 3) as u8).collect();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fabric::link::Class;
+use fabric::link::Transport;
 use kv_client::{AsyncClient, Client, Kind, PutOptions, Settings};
 
 use crate::test_server::{TestServer, over, settings, until};
@@ -10,21 +10,21 @@ use crate::test_server::{TestServer, over, settings, until};
 /// A few values of this length fit into the receive buffer.
 const LENGTH: usize = 60_000;
 
-fn small(server: &TestServer, class: Class) -> Client {
-    let small = Settings::new(server.address).with_link(over(class));
+fn small(server: &TestServer, transport: Transport) -> Client {
+    let small = Settings::new(server.address).with_link(over(transport));
     Client::connect(small.with_receive_buffer_bytes(1 << 20)).unwrap()
 }
 
-fn each(test: impl Fn(&TestServer, Class)) {
-    for class in [Class::Shm, Class::Tcp] {
-        test(&TestServer::open(&settings(64 << 20), over(class)), class);
+fn each(test: impl Fn(&TestServer, Transport)) {
+    for transport in [Transport::Shm, Transport::Tcp] {
+        test(&TestServer::open(&settings(64 << 20), over(transport)), transport);
     }
 }
 
 #[test]
 fn a_dropped_value_frees_the_receive_buffer() {
-    each(|server, class| {
-        let mut client = small(server, class);
+    each(|server, transport| {
+        let mut client = small(server, transport);
         client.put(b"k", &[7; LENGTH], &PutOptions::default()).unwrap();
         for _ in 0..100 {
             let value = client.get(b"k").unwrap().unwrap();
@@ -36,8 +36,8 @@ fn a_dropped_value_frees_the_receive_buffer() {
 
 #[test]
 fn a_dropped_pending_call_frees_the_receive_buffer() {
-    each(|server, class| {
-        let mut client = small(server, class);
+    each(|server, transport| {
+        let mut client = small(server, transport);
         client.put(b"k", &[7; LENGTH], &PutOptions::default()).unwrap();
         for round in 0..100 {
             // Before it is sent, while it is in flight, and after its answer was received.
@@ -61,8 +61,8 @@ fn a_dropped_pending_call_frees_the_receive_buffer() {
 
 #[test]
 fn a_pending_call_of_another_client_is_refused() {
-    each(|server, class| {
-        let [mut one, mut other] = [small(server, class), small(server, class)];
+    each(|server, transport| {
+        let [mut one, mut other] = [small(server, transport), small(server, transport)];
         let pending = one.begin_get(b"k", 10).unwrap();
         let refused = other.finish_get(b"k", pending).unwrap_err();
         assert_eq!(refused.kind(), Kind::Misuse, "{refused}");
@@ -73,8 +73,8 @@ fn a_pending_call_of_another_client_is_refused() {
 /// Also if the client sends no further requests.
 #[test]
 fn a_dropped_reader_or_writer_is_closed_at_the_store() {
-    each(|server, class| {
-        let mut client = server.client(over(class));
+    each(|server, transport| {
+        let mut client = server.client(over(transport));
         let usage = || server.engine.store.usage();
         client.put(b"k", &[7; 8 << 20], &PutOptions::default()).unwrap();
         let mut reader = client.open(b"k", 0, None).unwrap().unwrap();
@@ -96,10 +96,10 @@ fn a_dropped_reader_or_writer_is_closed_at_the_store() {
 /// Otherwise the store would keep the handles of a cancelled call until they were idle for a minute.
 #[test]
 fn the_handles_of_a_cancelled_call_are_closed_at_the_store() {
-    each(|server, class| {
+    each(|server, transport| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let settings = Settings::new(server.address).with_link(over(class));
+            let settings = Settings::new(server.address).with_link(over(transport));
             let client = AsyncClient::connect(settings).await.unwrap();
             let options = PutOptions::default();
             client.put(b"k", vec![7; 6 << 20], &options).await.unwrap();

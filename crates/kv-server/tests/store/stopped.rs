@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use fabric::link::Class;
+use fabric::link::Transport;
 use kv_client::PutOptions;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -48,7 +48,7 @@ impl Drop for ChildClient {
 #[test]
 fn stopped_clients_do_not_block_others_and_leave_nothing_behind() {
     let server = TestServer::open(&settings(256 << 20), Default::default());
-    let mut client = server.client(over(Class::Shm));
+    let mut client = server.client(over(Transport::Shm));
     client.put(&0_u64.to_le_bytes(), &value(0, 1, LONG), &PutOptions::default()).unwrap();
     let mut random = Random(31);
     let what = ["get shm", "put shm", "get tcp", "put tcp", "stage shm", "read tcp"];
@@ -62,8 +62,8 @@ fn stopped_clients_do_not_block_others_and_leave_nothing_behind() {
         })
         .collect();
     std::thread::scope(|scope| {
-        for (number, class) in [(1, Class::Shm), (2, Class::Tcp)] {
-            let mut client = server.client(over(class));
+        for (number, transport) in [(1, Transport::Shm), (2, Transport::Tcp)] {
+            let mut client = server.client(over(transport));
             scope.spawn(move || {
                 for round in 0..200_u64 {
                     let name = number * 100 + round % 8;

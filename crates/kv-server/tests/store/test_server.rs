@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use access::Access;
 use fabric::Pages;
-use fabric::link::{self, Class, Endpoint};
+use fabric::link::{self, Endpoint, Transport};
 use kv_client::Client;
 use kv_server::{Engine, Settings, WorkerPool};
 use kv_store::WhenFull;
@@ -36,9 +36,9 @@ pub(crate) fn settings(memory: usize) -> Settings {
     }
 }
 
-/// Links over one class of lanes only.
-pub(crate) fn over(class: Class) -> link::Settings {
-    link::Settings { classes: vec![class], ..link::Settings::default() }
+/// Links over one transport only.
+pub(crate) fn over(transport: Transport) -> link::Settings {
+    link::Settings { transports: vec![transport], ..link::Settings::default() }
 }
 
 impl TestServer {

@@ -22,12 +22,12 @@ pub(super) struct FileCache {
     nodes: BTreeMap<String, Cached<FileNode>>,
 }
 
-/// A result: a value as itself, or `{"refused": 22}`, `{"odd": "…"}`, `{"absent": true}`.
+/// A result: a value as itself, or `{"refused": 22}`, `{"invalid": "…"}`, `{"absent": true}`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Cached<T> {
     Refused { refused: i32 },
-    Odd { odd: String },
+    Invalid { invalid: String },
     Absent { absent: bool },
     Value(T),
 }
@@ -223,7 +223,7 @@ impl<T> Cached<T> {
             Seen::Value(value) => Cached::Value(value),
             Seen::Absent => Cached::Absent { absent: true },
             Seen::Refused(refused) => Cached::Refused { refused },
-            Seen::Odd(odd) => Cached::Odd { odd },
+            Seen::Invalid(invalid) => Cached::Invalid { invalid },
         }
     }
 
@@ -241,7 +241,7 @@ impl<T: Clone> Cached<T> {
             Cached::Value(value) => Seen::Value(value.clone().into()),
             Cached::Absent { .. } => Seen::Absent,
             Cached::Refused { refused } => Seen::Refused(*refused),
-            Cached::Odd { odd } => Seen::Odd(odd.clone()),
+            Cached::Invalid { invalid } => Seen::Invalid(invalid.clone()),
         }
     }
 }
@@ -268,7 +268,7 @@ impl Contents {
                 hex.chunks(2)
                     .map(byte)
                     .collect::<Option<Vec<u8>>>()
-                    .map_or(Seen::Odd("not hex".into()), Seen::Value)
+                    .map_or(Seen::Invalid("not hex".into()), Seen::Value)
             }),
         }
     }

@@ -70,7 +70,7 @@ impl<'t> FreshFolder<'t> {
         }
         bytes.and_then(|bytes| match String::from_utf8(bytes) {
             Ok(text) => Seen::Value(text.trim().to_owned()),
-            Err(error) => Seen::odd(&String::from_utf8_lossy(error.as_bytes())),
+            Err(error) => Seen::invalid(&String::from_utf8_lossy(error.as_bytes())),
         })
     }
 }

@@ -166,7 +166,7 @@ impl Tree {
     pub fn text(&self, path: &str) -> Seen<String> {
         self.bytes(path).and_then(|bytes| match String::from_utf8(bytes) {
             Ok(text) => Seen::Value(text.trim().to_owned()),
-            Err(error) => Seen::odd(&String::from_utf8_lossy(error.as_bytes())),
+            Err(error) => Seen::invalid(&String::from_utf8_lossy(error.as_bytes())),
         })
     }
 
@@ -304,7 +304,7 @@ fn to_seen<T>(answer: Result<T, Errno>) -> Seen<T> {
     match answer {
         Ok(value) => Seen::Value(value),
         Err(Errno::NOENT | Errno::NOTDIR) => Seen::Absent,
-        Err(Errno::FBIG) => Seen::Odd("file too long".to_owned()),
+        Err(Errno::FBIG) => Seen::Invalid("file too long".to_owned()),
         Err(errno) => Seen::Refused(errno.raw_os_error()),
     }
 }

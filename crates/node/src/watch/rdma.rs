@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(number(&first, "port_rcv_data"), Some(Seen::Value(7)));
         assert_eq!(number(&first, "symbol_error"), None, "the driver does not have it");
         assert_eq!(number(&first, "unwanted"), None);
-        assert_eq!(number(&first, "out_of_buffer"), Some(Seen::Odd("many".to_owned())));
+        assert_eq!(number(&first, "out_of_buffer"), Some(Seen::Invalid("many".to_owned())));
         assert_eq!(number(&first, "restricted"), Some(Seen::Refused(22)));
 
         fs::remove_file(&refused).expect("gone");

@@ -113,13 +113,13 @@ mod tests {
     #[test]
     fn missing_and_invalid_values_are_left_out() {
         assert_eq!(Usage::read(&tree(serde_json::json!({}))), Usage::default());
-        let odd = Usage::read(&tree(serde_json::json!({
+        let invalid = Usage::read(&tree(serde_json::json!({
             "/proc/stat": "cpu  5 x 7\n",
             "/proc/loadavg": "NaN",
             "/proc/meminfo": "MemTotal: 18446744073709551615 kB\nMemFree\nCached: kB\n",
         })));
-        assert_eq!(odd.cpu_seconds.len(), 1);
-        assert_eq!((odd.load1, odd.memory_bytes.len()), (None, 0));
+        assert_eq!(invalid.cpu_seconds.len(), 1);
+        assert_eq!((invalid.load1, invalid.memory_bytes.len()), (None, 0));
     }
 
     #[test]

@@ -9,14 +9,14 @@ pub struct Verdict {
     /// A summary in one sentence.
     pub summary: String,
     /// The expected bandwidth: the lowest of the caps.
-    pub should_give_gbps: Option<f64>,
+    pub expected_gbps: Option<f64>,
     /// Caps of the bandwidth, the lowest first.
     pub caps: Vec<Cap>,
     /// The best measured bandwidth.
     pub reached_gbps: Option<f64>,
     /// Its ratio to the expected bandwidth.
     pub part: Option<f64>,
-    /// LikelyCause limits.
+    /// Likely limits.
     pub likely: Vec<LikelyCause>,
     /// Notes: missed targets, and why there is no verdict.
     pub notes: Vec<String>,

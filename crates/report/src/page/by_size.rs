@@ -21,7 +21,7 @@ pub(super) fn plots(document: &Document, baseline: Option<&Document>) -> Markup 
 
 /// The expected bandwidth, for the bandwidth plot.
 fn expected_gbps(document: &Document, measure: &Measure) -> Option<f64> {
-    let expected = document.verdict.as_ref()?.should_give_gbps?;
+    let expected = document.verdict.as_ref()?.expected_gbps?;
     (measure.plot == BANDWIDTH.plot && expected.is_finite() && expected > 0.0).then_some(expected)
 }
 

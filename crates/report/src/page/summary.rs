@@ -92,7 +92,7 @@ fn meter(card: &mut Markup, verdict: &Verdict, part: f64) {
     let width = format!("width:{:.1}%", part.min(1.0) * 100.0);
     card.raw("<div class=\"meter\" aria-hidden=\"true\">");
     card.open("span", &[("style", &width)]).close("span").raw("</div>");
-    if let (Some(reached), Some(should)) = (verdict.reached_gbps, verdict.should_give_gbps) {
+    if let (Some(reached), Some(should)) = (verdict.reached_gbps, verdict.expected_gbps) {
         let (reached, should) = (number::rate(reached), number::rate(should));
         let text = format!("{reached} of {should}: {}", number::percent(part));
         card.element("p", &[("class", &"numbers")], text);

@@ -286,7 +286,7 @@ fn verdict(speed: f64) -> Verdict {
     let part = speed * 0.995;
     Verdict {
         summary: format!("{:.0} % of what this link should give.", part * 100.0),
-        should_give_gbps: Some(97.2),
+        expected_gbps: Some(97.2),
         caps: vec![
             cap("port", 97.2, "100 Gb/s, MTU 4096: 2.8 % are headers"),
             cap("PCIe", 112.6, "0000:81:00.0 is x16 at 8 GT/s"),

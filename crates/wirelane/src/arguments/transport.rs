@@ -1,13 +1,13 @@
 //! `--transport` and `--policy`, which restrict the settings of links.
 
 use clap::ValueEnum;
-use fabric::link::{Class, Policy, Settings as LinkSettings};
+use fabric::link::{Policy, Settings as LinkSettings, Transport};
 
 use crate::output::Failure;
 
 /// A transport of links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Transport {
+pub(crate) enum TransportArg {
     Auto,
     Verbs,
     Ofi,
@@ -23,14 +23,14 @@ pub(crate) enum PolicyArg {
     Off,
 }
 
-impl Transport {
-    fn class(self) -> Option<Class> {
+impl TransportArg {
+    fn transport(self) -> Option<Transport> {
         match self {
-            Transport::Auto => None,
-            Transport::Verbs => Some(Class::Verbs),
-            Transport::Ofi => Some(Class::Ofi),
-            Transport::Shm => Some(Class::Shm),
-            Transport::Tcp => Some(Class::Tcp),
+            TransportArg::Auto => None,
+            TransportArg::Verbs => Some(Transport::Verbs),
+            TransportArg::Ofi => Some(Transport::Ofi),
+            TransportArg::Shm => Some(Transport::Shm),
+            TransportArg::Tcp => Some(Transport::Tcp),
         }
     }
 
@@ -40,28 +40,29 @@ impl Transport {
         policy: Option<PolicyArg>,
         links: &mut LinkSettings,
     ) -> Result<(), Failure> {
-        let class = self.class();
-        let policy = match (policy, class) {
+        let transport = self.transport();
+        let policy = match (policy, transport) {
             (Some(PolicyArg::Require), _) => Some(Policy::Require),
             (Some(PolicyArg::Prefer), _) => Some(Policy::Prefer),
-            (Some(PolicyArg::Off), Some(Class::Verbs)) => {
+            (Some(PolicyArg::Off), Some(Transport::Verbs)) => {
                 return Err(Failure::usage("--transport verbs contradicts --policy off"));
             }
             (Some(PolicyArg::Off), _) => Some(Policy::Off),
-            (None, Some(Class::Shm | Class::Tcp)) => Some(Policy::Off),
+            (None, Some(Transport::Shm | Transport::Tcp)) => Some(Policy::Off),
             (None, _) => None,
         };
         if let Some(policy) = policy {
             links.policy = policy;
             links.peer_policies.clear();
         }
-        let switched_off = !links.classes.contains(&Class::Verbs);
+        let switched_off = !links.transports.contains(&Transport::Verbs);
         // Providers of libfabric may be software, which is known only after it is queried.
-        if switched_off && (policy == Some(Policy::Require) || class == Some(Class::Verbs)) {
+        if switched_off && (policy == Some(Policy::Require) || transport == Some(Transport::Verbs))
+        {
             return Err(Failure::no("RDMA is requested, but transport.enable_rdma is false"));
         }
-        if let Some(class) = class {
-            links.classes = vec![class];
+        if let Some(transport) = transport {
+            links.transports = vec![transport];
         }
         Ok(())
     }

@@ -33,16 +33,16 @@ pub(crate) fn run(_global: &Global, args: &ChangesArgs) -> Result<Exit, Failure>
     let reader = machine.reader().map_err(failure)?;
     let changes = history.entries.iter().map(|entry| ChangeReport {
         name: entry.planned.change.target.name(),
-        standing: entry.status(&machine, &reader),
+        status: entry.status(&machine, &reader),
         entry,
     });
     let changes: Vec<ChangeReport<'_>> = changes.collect();
     if args.json {
-        output::json(&Report { cut_off: history.cut_off, changes: &changes })?;
+        output::json(&Report { truncated: history.truncated, changes: &changes })?;
     } else {
         output::answer(&text(&changes, args.all))?;
     }
-    if history.cut_off {
+    if history.truncated {
         output::warning(
             &"the last line of the journal is incomplete: a run was interrupted before that change started",
         );
@@ -52,7 +52,7 @@ pub(crate) fn run(_global: &Global, args: &ChangesArgs) -> Result<Exit, Failure>
 
 #[derive(Serialize)]
 struct Report<'r> {
-    cut_off: bool,
+    truncated: bool,
     changes: &'r [ChangeReport<'r>],
 }
 
@@ -61,11 +61,11 @@ struct ChangeReport<'e> {
     name: String,
     #[serde(flatten)]
     entry: &'e Entry,
-    standing: ChangeStatus,
+    status: ChangeStatus,
 }
 
 fn text(changes: &[ChangeReport<'_>], all: bool) -> String {
-    let listed = changes.iter().filter(|change| all || change.standing != ChangeStatus::Reverted);
+    let listed = changes.iter().filter(|change| all || change.status != ChangeStatus::Reverted);
     let mut text = String::new();
     let mut run = 0;
     for change in listed {
@@ -80,7 +80,7 @@ fn text(changes: &[ChangeReport<'_>], all: bool) -> String {
             "  {:4}  {}  {values}  ({})",
             change.entry.id,
             change.name,
-            describe(&change.standing)
+            describe(&change.status)
         );
     }
     if text.is_empty() {
@@ -92,14 +92,14 @@ fn text(changes: &[ChangeReport<'_>], all: bool) -> String {
     text
 }
 
-fn describe(standing: &ChangeStatus) -> String {
-    match standing {
-        ChangeStatus::InForce => "active".to_owned(),
+fn describe(status: &ChangeStatus) -> String {
+    match status {
+        ChangeStatus::Active => "active".to_owned(),
         ChangeStatus::Undone => "undone by others".to_owned(),
         ChangeStatus::Changed(State::Absent) => "removed by others since".to_owned(),
         ChangeStatus::Changed(_) => "modified by others since".to_owned(),
         ChangeStatus::Restarted => "lost at a restart".to_owned(),
-        ChangeStatus::CutOff => "interrupted: revert it".to_owned(),
+        ChangeStatus::Interrupted => "interrupted: revert it".to_owned(),
         ChangeStatus::Reverted => "reverted".to_owned(),
         ChangeStatus::Unknown(why) => format!("unknown: {why}"),
     }

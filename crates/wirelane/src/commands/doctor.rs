@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use doctor::checklist::{self, State};
-use doctor::{self, CHECKS, Case, Check, Report, Settings, since};
+use doctor::{self, CHECKS, Check, CheckInput, Report, Settings, since};
 use node::{Node, Seen, Tree};
 
 use crate::arguments::host::HostArgs;
@@ -90,15 +90,15 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Failure> {
     check_sys(&tree)?;
     let node = Node::read(&tree);
     let libfabric = libfabric::query(global, &tree, &only)?;
-    let case = Case {
+    let input = CheckInput {
         settings: args.settings(),
         libfabric: libfabric.as_ref(),
-        ..Case::new(&node, &tree)
+        ..CheckInput::new(&node, &tree)
     };
-    let mut report = doctor::run_checks(&case, &only);
-    let since = args.since.as_deref().map(|path| changes_since(path, &case, &only)).transpose()?;
-    let peer = args.peer.as_deref().map(|host| compare(host, &case, &mut report)).transpose()?;
-    let checklist = args.checklist.then(|| checklist::evaluate(&case, &report));
+    let mut report = doctor::run_checks(&input, &only);
+    let since = args.since.as_deref().map(|path| changes_since(path, &input, &only)).transpose()?;
+    let peer = args.peer.as_deref().map(|host| compare(host, &input, &mut report)).transpose()?;
+    let checklist = args.checklist.then(|| checklist::evaluate(&input, &report));
     let document = Document { report: &report, peer, since, checklist };
     args.print(&document)?;
     Ok(args.verdict(&document))
@@ -160,10 +160,14 @@ fn check_sys(tree: &Tree) -> Result<(), Failure> {
     }
 }
 
-fn compare(host: &str, ours: &Case<'_>, report: &mut Report) -> Result<document::Peer, Failure> {
+fn compare(
+    host: &str,
+    ours: &CheckInput<'_>,
+    report: &mut Report,
+) -> Result<document::Peer, Failure> {
     let tree = peer::fetch(host)?;
     let node = Node::read(&tree);
-    let theirs = Case { settings: ours.settings, ..Case::new(&node, &tree) };
+    let theirs = CheckInput { settings: ours.settings, ..CheckInput::new(&node, &tree) };
     report.add(doctor::peer::compare(ours, &theirs));
     let own = doctor::run_checks(&theirs, &[]);
     Ok(document::Peer { name: host.to_owned(), summary: own.line(), counts: own.counts })
@@ -172,14 +176,14 @@ fn compare(host: &str, ours: &Case<'_>, report: &mut Report) -> Result<document:
 /// Compares without libfabric, which was not queried for the snapshot.
 fn changes_since(
     path: &Path,
-    now: &Case<'_>,
+    now: &CheckInput<'_>,
     only: &[&Check],
 ) -> Result<since::Comparison, Failure> {
     let tree = Tree::at(path).map_err(|error| Failure::failed(format!("--since {error}")))?;
     let before = Node::read(&tree);
-    let then = Case { settings: now.settings, ..Case::new(&before, &tree) };
+    let then = CheckInput { settings: now.settings, ..CheckInput::new(&before, &tree) };
     let earlier = doctor::run_checks(&then, only);
-    let report = doctor::run_checks(&Case { libfabric: None, ..*now }, only);
+    let report = doctor::run_checks(&CheckInput { libfabric: None, ..*now }, only);
     Ok(since::compare((&before, &earlier), (now.node, &report)))
 }
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal, Read};
 
 use clap::Args;
-use doctor::Case;
+use doctor::CheckInput;
 use doctor::explain::{self, ErrorLine, Explanation, LogParser, PossibleCause, State};
 use node::Node;
 use serde::Serialize;
@@ -38,8 +38,8 @@ pub(crate) fn run(_global: &Global, args: &ExplainArgs) -> Result<Exit, Failure>
         if args.line.is_empty() { from_stdin()? } else { explain::parse(&args.line.join(" ")) };
     let tree = args.host.tree()?;
     let node = Node::read(&tree);
-    let case = Case::new(&node, &tree);
-    let explained = explain::explain(errors, &case);
+    let input = CheckInput::new(&node, &tree);
+    let explained = explain::explain(errors, &input);
     if args.json {
         output::json(&Document { format: "wirelane explain 1", explained: &explained })?;
     } else if explained.is_empty() {

@@ -61,10 +61,10 @@ pub(crate) fn run(_global: &Global, args: &SnapshotArgs) -> Result<Exit, Failure
 fn read_all(tree: &Tree) -> Node {
     let node = Node::read(tree);
     Usage::read(tree);
-    let case = doctor::Case::new(&node, tree);
-    doctor::run_checks(&case, &doctor::CHECKS.iter().collect::<Vec<_>>());
+    let input = doctor::CheckInput::new(&node, tree);
+    doctor::run_checks(&input, &doctor::CHECKS.iter().collect::<Vec<_>>());
     // The properties of `hosts check`.
-    jobs::inventory::Table::new(&[(String::new(), Ok(case))]);
+    jobs::inventory::Table::new(&[(String::new(), Ok(input))]);
     let environment = tree.environment();
     let request = job::Request { environment, mode: job::Mode::Auto, peers: &[], nccl: None };
     // Only for the files that it reads.

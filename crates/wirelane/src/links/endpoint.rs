@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fabric::link::{Class, Config, Policy, Settings as LinkSettings};
+use fabric::link::{Config, Policy, Settings as LinkSettings, Transport};
 use fabric::session::{Credentials, Keyring};
 use fabric::verbs::{self, DeviceRequest, Gid};
 use fabric::{ofi, shm, tcp};
@@ -38,7 +38,7 @@ pub(crate) fn settings(
         link: link(settings),
         policy: if rdma { settings.rdma_policy } else { Policy::Off },
         peer_policies: if rdma { settings.rdma_peer_policies.clone() } else { Vec::new() },
-        classes: classes(settings),
+        transports: transports(settings),
         library: library(global).to_owned(),
         devices: Vec::new(),
         device_request: device_request(settings),
@@ -66,17 +66,17 @@ pub(crate) fn settings(
 
 /// The transports that the settings allow. libfabric is used if a provider or `--transport` requests it, and on hosts with a
 /// device that needs it.
-fn classes(settings: &Settings) -> Vec<Class> {
+fn transports(settings: &Settings) -> Vec<Transport> {
     let rdma = settings.enable_rdma;
-    let is_wanted = |class: &Class| match class {
-        Class::Shm | Class::Tcp => true,
-        Class::Verbs => rdma,
-        Class::Ofi => {
+    let is_wanted = |transport: &Transport| match transport {
+        Transport::Shm | Transport::Tcp => true,
+        Transport::Verbs => rdma,
+        Transport::Ofi => {
             let is_needed = || libfabric::has_efa_device(&Tree::live(None));
             !settings.ofi_provider.is_empty() || (rdma && is_needed())
         }
     };
-    Class::ALL.into_iter().filter(is_wanted).collect()
+    Transport::ALL.into_iter().filter(is_wanted).collect()
 }
 
 /// The libibverbs of the command line, else the system's.

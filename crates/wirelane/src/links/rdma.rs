@@ -29,7 +29,7 @@ impl Rdma {
     pub(crate) fn query(global: &Global) -> Self {
         match verbs::survey(library(global)) {
             Ok(survey) => {
-                let off = survey.obstacle().map(Off::from);
+                let off = survey.unavailable().map(Off::from);
                 Rdma { devices: survey.devices, off }
             }
             Err(unavailable) => Rdma { devices: Vec::new(), off: Some(unavailable.into()) },

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use access::passwords::{Credentials, Passwords, Verdict};
+use access::passwords::{Credentials, PasswordCheck, Passwords};
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use tokio::net::TcpStream;
@@ -78,12 +78,12 @@ impl WebConfig {
         let header = head.headers.get(AUTHORIZATION);
         let verdict = match header.and_then(|header| Credentials::parse(header.as_bytes())) {
             Some(credentials) => self.passwords.check(users, &credentials).await,
-            None => Verdict::Wrong,
+            None => PasswordCheck::Wrong,
         };
         match verdict {
-            Verdict::Right => None,
-            Verdict::Wrong => Some(unauthorized()),
-            Verdict::Busy => Some(busy()),
+            PasswordCheck::Right => None,
+            PasswordCheck::Wrong => Some(unauthorized()),
+            PasswordCheck::Busy => Some(busy()),
         }
     }
 }

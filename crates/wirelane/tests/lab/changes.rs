@@ -81,14 +81,14 @@ fn tune_apply_then_revert_leaves_the_machine_as_it_was() {
 
     let changes = wirelane(&["changes", "--json"]);
     let changes = changes["changes"].as_array().expect("changes");
-    assert!(changes.iter().all(|change| change["standing"] == "in_force"), "{changes:?}");
+    assert!(changes.iter().all(|change| change["status"] == "active"), "{changes:?}");
     let again = wirelane(&["tune", "apply", "--yes", "--json"]);
     assert_eq!(again["applied"]["made"], Value::Array(Vec::new()), "nothing is left to do");
 
     let outcomes = wirelane(&["revert", "--last", "--json"]);
     let outcomes = outcomes.as_array().expect("outcomes");
     assert_eq!(outcomes.len(), made);
-    assert!(outcomes.iter().all(|outcome| outcome["fate"] == "reverted"), "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| outcome["outcome"] == "reverted"), "{outcomes:?}");
     let after = state();
     for (path, was) in &before {
         assert_eq!(after.get(path), Some(was), "{}", path.display());

@@ -126,10 +126,10 @@ fn count_exactly(store: &Store) {
     const SMALL: usize = 1 << 20;
     const LARGE: usize = (3 << 20) + 12_345;
     // A short value is in a message, so these are the bytes of the rail's probe.
-    let proof = store.rises("read", &["put", "short", "hello"], None);
-    assert_eq!(proof, 16 << 10, "one rail, proven by one read");
+    let rail_test = store.rises("read", &["put", "short", "hello"], None);
+    assert_eq!(rail_test, 16 << 10, "one rail, tested by one read");
     for (key, length) in [("small", SMALL), ("large", LARGE)] {
-        let expected = length as u64 + proof;
+        let expected = length as u64 + rail_test;
         let rose = store.rises("read", &["put", key, "-f", &file(length)], Some(expected));
         assert_eq!(rose, expected, "a put of {length} bytes is read by the store");
     }
@@ -140,7 +140,7 @@ fn count_exactly(store: &Store) {
     };
     let small = got("small", None);
     let around = small.checked_sub(SMALL as u64).expect("all of it is written");
-    assert!(around < 20_000, "a proof of 16 KiB and an answer, not {around} bytes");
+    assert!(around < 20_000, "a test of 16 KiB and an answer, not {around} bytes");
     let expected = LARGE as u64 + around;
     assert_eq!(got("large", Some(expected)), expected, "the same around it, and every byte of it");
 }

@@ -27,7 +27,7 @@ fn launch(folder: &Path, mode: &str) -> Output {
 #[test]
 fn packets_prove_an_mpi_program_over_verbs_and_not_over_tcp() {
     let folder = compiled();
-    for (mode, proof) in [
+    for (mode, line_start) in [
         ("rdma", "RDMA transferred "),
         ("tcp", "RDMA was not used, because mode tcp was requested"),
     ] {
@@ -37,9 +37,9 @@ fn packets_prove_an_mpi_program_over_verbs_and_not_over_tcp() {
         let mut lines: Vec<&str> = printed.lines().collect();
         lines.sort_unstable();
         assert_eq!(lines, ["localhost| rank 0 has all", "localhost| rank 1 has all"], "{said}");
-        assert!(said.lines().any(|line| line.starts_with(proof)), "{mode}: {said}");
+        assert!(said.lines().any(|line| line.starts_with(line_start)), "{mode}: {said}");
         if mode == "rdma" {
-            let line = said.lines().find(|line| line.starts_with(proof)).expect("a proof");
+            let line = said.lines().find(|line| line.starts_with(line_start)).expect("the line");
             let words: Vec<&str> = line.split([' ', ';']).collect();
             let packets: u64 = words[2].parse().expect("a number");
             // 100 times 64 KiB in each direction, in packets of at most 4096 bytes.

@@ -70,7 +70,7 @@ fn refused(arguments: &[&str]) -> (Option<i32>, String) {
 fn all_reverted(outcomes: &Value) {
     let outcomes = outcomes.as_array().expect("outcomes");
     assert!(!outcomes.is_empty());
-    assert!(outcomes.iter().all(|outcome| outcome["fate"] == "reverted"), "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| outcome["outcome"] == "reverted"), "{outcomes:?}");
 }
 
 /// 64 MiB with different pages.
@@ -98,11 +98,15 @@ fn a_folder_is_exported_mounted_and_verified_and_remove_leaves_nothing() {
     fs::write("/data/back", &back).expect("written by the server");
     assert!(fs::read(format!("{point}/back")).expect("by the client") == back, "files differ");
 
-    let proof = wirelane(&["nfs", "verify", point, "--size", "16MiB"]);
-    assert_eq!((&proof["rdma"], &proof["proto"]), (&true.into(), &"rdma".into()), "{proof}");
-    assert_eq!(proof["connections"][0]["peer"], "10.77.0.2:20049", "{proof}");
-    assert!(proof["by_rdma"]["read_bytes_per_second"].as_f64() > Some(0.0), "{proof}");
-    assert!(proof["by_tcp"]["write_bytes_per_second"].as_f64() > Some(0.0), "{proof}");
+    let verified = wirelane(&["nfs", "verify", point, "--size", "16MiB"]);
+    assert_eq!(
+        (&verified["rdma"], &verified["proto"]),
+        (&true.into(), &"rdma".into()),
+        "{verified}"
+    );
+    assert_eq!(verified["connections"][0]["peer"], "10.77.0.2:20049", "{verified}");
+    assert!(verified["by_rdma"]["read_bytes_per_second"].as_f64() > Some(0.0), "{verified}");
+    assert!(verified["by_tcp"]["write_bytes_per_second"].as_f64() > Some(0.0), "{verified}");
     let shown = text(&run(WIRELANE, &["nfs", "verify", point, "--no-check"]).stdout);
     assert!(shown.contains("proto=rdma") && shown.ends_with("uses RDMA\n"), "{shown}");
     tcp_is_distinguished_from_rdma();
@@ -124,9 +128,9 @@ fn tcp_is_distinguished_from_rdma() {
     assert!(run("umount", &[point]).status.success());
     fs::remove_dir(point).expect("removed");
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-    let proof: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!((&proof["rdma"], &proof["proto"]), (&false.into(), &"tcp".into()));
-    let why = proof["why_not"].as_str().expect("a reason");
+    let verified: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&verified["rdma"], &verified["proto"]), (&false.into(), &"tcp".into()));
+    let why = verified["why_not"].as_str().expect("a reason");
     assert!(why.contains("mounted without the option rdma"), "{why}");
 }
 

@@ -74,14 +74,14 @@ fn setup_apply_then_revert_leaves_the_machine_as_it_was() {
 
     let changes = wirelane(&["changes", "--json"]);
     let changes = changes["changes"].as_array().expect("changes").iter();
-    let mut standing = changes.filter(|change| change["standing"] != "reverted");
-    assert!(standing.all(|change| change["standing"] == "in_force"));
+    let mut applied = changes.filter(|change| change["status"] != "reverted");
+    assert!(applied.all(|change| change["status"] == "active"));
     assert_eq!(wirelane(&apply)["applied"]["made"], Value::Array(Vec::new()), "nothing is left");
 
     let outcomes = wirelane(&["revert", "--last", "--json"]);
     let outcomes = outcomes.as_array().expect("outcomes");
     assert_eq!(outcomes.len(), made);
-    assert!(outcomes.iter().all(|outcome| outcome["fate"] == "reverted"), "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| outcome["outcome"] == "reverted"), "{outcomes:?}");
     let after = state();
     for (path, was) in &before {
         let (was, now) = (&was.1, after.get(path).map(|now| text(&now.1)));
@@ -179,6 +179,6 @@ fn exactly_the_installed_packages_are_removed() {
     assert_eq!(installed().lines().count(), 9, "nothing was removed");
     assert!(sandboxed("apt-get", &["-y", "purge", "somebodys"]).status.success());
     let outcomes = answer(&sandboxed(WIRELANE, &["revert", "--last", "--json"]));
-    assert_eq!(outcomes[0]["fate"], "reverted", "{outcomes}");
+    assert_eq!(outcomes[0]["outcome"], "reverted", "{outcomes}");
     assert_eq!(installed(), "ethtool ii \n", "as it was");
 }

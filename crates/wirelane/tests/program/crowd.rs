@@ -3,7 +3,7 @@
 use std::sync::Barrier;
 use std::time::Instant;
 
-use fabric::link::Class;
+use fabric::link::Transport;
 use kv_client::{Client, PutOptions, Settings};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -34,7 +34,8 @@ fn connect(server: &str, number: usize) -> Client {
     settings.receive_buffer_bytes = 1 << 20;
     // On a loaded machine a client may wait long.
     (settings.deadline, settings.link.link.peer_timeout) = (TIMEOUT, TIMEOUT);
-    settings.link.classes = vec![if number.is_multiple_of(2) { Class::Shm } else { Class::Tcp }];
+    settings.link.transports =
+        vec![if number.is_multiple_of(2) { Transport::Shm } else { Transport::Tcp }];
     settings.link.library = "/nowhere/libibverbs.so.1".into();
     Client::connect(settings).unwrap_or_else(|error| panic!("client {number}: {error}"))
 }

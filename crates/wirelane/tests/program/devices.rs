@@ -128,7 +128,7 @@ fn a_minimal_tree_is_enough() {
     let answer = json(&printed(&["devices", "--json", "--root", root]));
     let port = &answer["devices"][0]["ports"][0];
     assert_eq!(port["phys_state"], Value::Null);
-    assert_eq!(port["counters"][0]["value"]["odd"], "N/A (no PMA)");
+    assert_eq!(port["counters"][0]["value"]["invalid"], "N/A (no PMA)");
 }
 
 #[test]

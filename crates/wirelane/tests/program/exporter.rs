@@ -179,7 +179,7 @@ fn changes_of_a_machine_affect_only_their_metrics() {
     let of = |metric: &str| format!("rdma_{metric}{{device=\"mlx5_0\",port=\"1\"}}");
     let before = exporter.scrape();
     assert_eq!(before.value(&of("port_state")), 4.0);
-    assert_eq!(before.value(&of("counters_went_back_total")), 0.0);
+    assert_eq!(before.value(&of("counters_reset_total")), 0.0);
     let counter = |name: &str| machine.file("mlx5_0", &format!("ports/1/{name}"));
     // One wraps, one stays, and one is refused as by a driver that does not have it.
     std::fs::write(counter("counters/port_rcv_data"), "1\n").expect("written");
@@ -195,7 +195,7 @@ fn changes_of_a_machine_affect_only_their_metrics() {
     });
     let after = exporter.scrape();
     assert_eq!(after.value(&of("port_receive_bytes_total")), 4.0);
-    assert_eq!(after.value(&of("counters_went_back_total")), 1.0);
+    assert_eq!(after.value(&of("counters_reset_total")), 1.0);
     let marked = |metric: &str, more: &str| {
         after.value(&format!("rdma_{metric}{{device=\"mlx5_0\",port=\"1\",counter={more}}}"))
     };

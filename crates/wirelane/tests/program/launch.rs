@@ -136,7 +136,7 @@ fn the_outcome_of_a_job_is_printed_as_json() {
     let output = stage.launch(&["--hosts", "a", "--json"], "echo printed");
     let told = json(&stdout(&output));
     assert_eq!((&told["outcome"], &told["mode"]), (&"done".into(), &"tcp".into()));
-    assert_eq!(told["proof"]["rdma"], serde_json::Value::Null);
+    assert_eq!(told["traffic"]["rdma"], serde_json::Value::Null);
     assert!(Path::new(told["logs"].as_str().expect("a folder")).join("a.log").is_file());
     assert!(stderr(&output).contains("a| printed\n"));
 }

@@ -12,26 +12,26 @@ use tonic::{Code, Request};
 use super::grpc::{client, put, runtime};
 use super::*;
 
-/// A folder with token files: the server's, and one for each holder.
+/// A folder with token files: the server's, and one for each identity.
 struct Tokens {
     folder: TempDir,
     lines: Vec<String>,
 }
 
 impl Tokens {
-    /// Holders, each with its arguments of `token new`.
-    fn new(holders: &[&[&str]]) -> Self {
+    /// Identities, each with its arguments of `token new`.
+    fn new(identities: &[&[&str]]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut tokens = Tokens { folder, lines: Vec::new() };
-        holders.iter().for_each(|holder| tokens.add(holder));
+        identities.iter().for_each(|identity| tokens.add(identity));
         tokens
     }
 
-    fn add(&mut self, holder: &[&str]) {
-        let made = run(&[&["token", "new"], holder].concat());
+    fn add(&mut self, identity: &[&str]) {
+        let made = run(&[&["token", "new"], identity].concat());
         assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
         let line = stdout(&made).trim_end().to_owned();
-        self.write(holder[0], &line);
+        self.write(identity[0], &line);
         self.lines.push(line);
         self.save();
     }
@@ -62,7 +62,7 @@ impl Tokens {
         )
     }
 
-    /// `kv` as this holder.
+    /// `kv` as this identity.
     fn kv(&self, server: &Server, name: &str, words: &[&str]) -> Output {
         let file = self.file(name);
         run(&[&["kv", "--server", &server.links, "--token-file", &file], words].concat())

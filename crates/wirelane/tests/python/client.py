@@ -102,12 +102,12 @@ def main():
     assert listed == set(keys[:-1])
 
     session = store.OpenSession(kv.OpenSessionRequest())
-    attempt = kv.Attempt(session=session.id, sequence=1)
-    once = store.Put(kv.PutRequest(key=b"once", value=b"1", attempt=attempt))
-    again = store.Put(kv.PutRequest(key=b"once", value=b"1", attempt=attempt))
+    write_id = kv.WriteId(session=session.id, sequence=1)
+    once = store.Put(kv.PutRequest(key=b"once", value=b"1", write_id=write_id))
+    again = store.Put(kv.PutRequest(key=b"once", value=b"1", write_id=write_id))
     assert once == again
-    lost = kv.Attempt(session=bytes(16), sequence=1)
-    refused(grpc.StatusCode.UNKNOWN, store.Put, kv.PutRequest(key=b"once", attempt=lost))
+    lost = kv.WriteId(session=bytes(16), sequence=1)
+    refused(grpc.StatusCode.UNKNOWN, store.Put, kv.PutRequest(key=b"once", write_id=lost))
 
     assert store.Stat(kv.StatRequest(key=b"once")).facts.length == 1
     deleted = store.Delete(kv.DeleteRequest(key=b"once"))

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Holder, Proof, Scope};
+use crate::{Credential, Identity, Scope};
 use fabric::session::Key;
 
 use super::escape::{escaped, unescaped};
@@ -17,21 +17,21 @@ impl fmt::Display for LineError {
     }
 }
 
-/// The holder of this line; `None`: the line is empty or a comment.
-pub fn parse(line: &str) -> Option<Result<Holder, LineError>> {
+/// The identity of this line; `None`: the line is empty or a comment.
+pub fn parse(line: &str) -> Option<Result<Identity, LineError>> {
     let line = line.split_once('#').map_or(line, |(line, _)| line);
     let mut fields = line.split_whitespace();
     let name = fields.next()?;
     Some(read(name, fields))
 }
 
-fn read<'l>(name: &str, mut fields: impl Iterator<Item = &'l str>) -> Result<Holder, LineError> {
+fn read<'l>(name: &str, mut fields: impl Iterator<Item = &'l str>) -> Result<Identity, LineError> {
     check_name(name)?;
-    let proof = match fields.next() {
+    let credential = match fields.next() {
         None => {
             return error("no token after the name — make one with `wirelane token new`");
         }
-        Some(CERTIFICATE) => Proof::Certificate,
+        Some(CERTIFICATE) => Credential::Certificate,
         Some(token) => {
             check_token(token)?;
             if name.contains(':') {
@@ -39,10 +39,12 @@ fn read<'l>(name: &str, mut fields: impl Iterator<Item = &'l str>) -> Result<Hol
                     "the name of a token must not contain `:`, which separates name and token in HTTP",
                 );
             }
-            Proof::Key(Key::from_token(name, token).map_err(|error| LineError(error.to_string()))?)
+            Credential::Key(
+                Key::from_token(name, token).map_err(|error| LineError(error.to_string()))?,
+            )
         }
     };
-    Ok(Holder { name: name.to_owned(), proof, scope: scope(fields)? })
+    Ok(Identity { name: name.to_owned(), credential, scope: scope(fields)? })
 }
 
 /// Parses the options after the token.
@@ -80,7 +82,7 @@ fn read_prefix(escaped: &str) -> Result<Vec<u8>, LineError> {
 pub fn check_name(name: &str) -> Result<(), LineError> {
     let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
     match name {
-        Holder::ANONYMOUS => {
+        Identity::ANONYMOUS => {
             error("the name `anonymous` is reserved for callers without credentials")
         }
         _ if name.len() > MAX_NAME => error("the name is longer than 128 bytes"),
@@ -141,22 +143,25 @@ mod tests {
 
     const TOKEN: &str = "wlt_0123456789abcdefghijklmnopqrstuvwxyz";
 
-    fn holder(line: &str) -> Holder {
-        parse(line).expect("a holder").expect("a valid line")
+    fn identity(line: &str) -> Identity {
+        parse(line).expect("an identity").expect("a valid line")
     }
 
     #[test]
     fn a_line_has_name_token_and_scope() {
-        let ann = holder(&format!("  ann\t{TOKEN}  # night shift"));
+        let ann = identity(&format!("  ann\t{TOKEN}  # night shift"));
         assert_eq!((ann.name.as_str(), &ann.scope), ("ann", &Scope::everything()));
-        let bob = holder(&format!("bob {TOKEN} prefix=team%2F%00 read-only"));
+        let bob = identity(&format!("bob {TOKEN} prefix=team%2F%00 read-only"));
         assert_eq!(bob.scope, Scope::new(false, b"team/\0"));
-        let node = holder("spiffe://site/node1 cert read-only");
-        assert_eq!((node.proof, node.scope), (Proof::Certificate, Scope::new(false, b"")));
+        let node = identity("spiffe://site/node1 cert read-only");
+        assert_eq!(
+            (node.credential, node.scope),
+            (Credential::Certificate, Scope::new(false, b""))
+        );
         assert!(parse("").is_none() && parse("  # empty").is_none());
         let line = render("bob", TOKEN, &bob.scope);
         assert_eq!(line, format!("bob {TOKEN} read-only prefix=team/%00"));
-        assert_eq!(holder(&line), holder(&format!("bob {TOKEN} read-only prefix=team/%00")));
+        assert_eq!(identity(&line), identity(&format!("bob {TOKEN} read-only prefix=team/%00")));
     }
 
     #[test]
@@ -176,7 +181,7 @@ mod tests {
             &format!("ann {}", "x".repeat(257)),
             &long,
         ] {
-            let error = parse(bad).expect("a holder").expect_err(bad).to_string();
+            let error = parse(bad).expect("an identity").expect_err(bad).to_string();
             assert!(!error.contains("0123456789") && !error.contains("short_token"), "{error}");
         }
     }

@@ -3,7 +3,7 @@
 use node::{Seen, Tree};
 
 use crate::libfabric::Libfabric;
-use crate::{Case, Evidence, Finding};
+use crate::{CheckInput, Evidence, Finding};
 
 /// The copies that were found, without duplicates.
 pub(super) struct Copies(Vec<InstalledCopy>);
@@ -43,9 +43,9 @@ impl Copies {
     }
 
     /// A note if there are different versions. Other programs may use another one, and a process must not load two.
-    pub(super) fn different_versions(&self, case: &Case<'_>) -> Option<Finding> {
-        let loaded = case.libfabric.and_then(Libfabric::library).map(|library| &library.file);
-        let loaded = loaded.and_then(|file| case.tree.real(file).into_value());
+    pub(super) fn different_versions(&self, input: &CheckInput<'_>) -> Option<Finding> {
+        let loaded = input.libfabric.and_then(Libfabric::library).map(|library| &library.file);
+        let loaded = loaded.and_then(|file| input.tree.real(file).into_value());
         let is_loaded = |copy: &&InstalledCopy| Some(&copy.file) == loaded.as_ref();
         let used = self.0.iter().find(is_loaded).or(self.0.first())?;
         let others: Vec<String> =

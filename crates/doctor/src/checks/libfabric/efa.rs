@@ -2,21 +2,21 @@
 
 use node::{Device, Function, Module};
 
-use crate::{Case, Evidence, Finding};
+use crate::{CheckInput, Evidence, Finding};
 
 /// EFA devices that are bound to no driver.
-pub(super) fn without_driver(case: &Case<'_>) -> Vec<Finding> {
-    let functions = case.node.pci.values();
+pub(super) fn without_driver(input: &CheckInput<'_>) -> Vec<Finding> {
+    let functions = input.node.pci.values();
     let unbound = functions.filter(|function| function.is_efa() && function.driver.is_none());
-    unbound.map(|function| unbound_function(case, function)).collect()
+    unbound.map(|function| unbound_function(input, function)).collect()
 }
 
-fn unbound_function(case: &Case<'_>, function: &Function) -> Finding {
+fn unbound_function(input: &CheckInput<'_>, function: &Function) -> Finding {
     let folder = function.address.folder();
     let finding = Finding::problem(function.address.to_string(), "EFA device without a driver")
-        .read_all(["vendor", "device"].map(|name| case.file(format!("{folder}/{name}"))))
+        .read_all(["vendor", "device"].map(|name| input.file(format!("{folder}/{name}"))))
         .read(Evidence::new(format!("{folder}/driver"), "not found"));
-    match module(case) {
+    match module(input) {
         Some(_) => finding.fix(
             "The module efa is loaded but not bound to it: see `dmesg | grep -i efa` for the reason; then reboot.",
         ),
@@ -27,10 +27,10 @@ fn unbound_function(case: &Case<'_>, function: &Function) -> Finding {
 }
 
 /// A device's model, versions and state, to compare hosts.
-pub(super) fn facts(case: &Case<'_>, device: &Device) -> Finding {
-    let function = device.pci.and_then(|address| case.function(address));
+pub(super) fn facts(input: &CheckInput<'_>, device: &Device) -> Finding {
+    let function = device.pci.and_then(|address| input.function(address));
     let model = function.and_then(|function| function.device.value());
-    let driver = module(case).and_then(|module| module.version.as_ref());
+    let driver = module(input).and_then(|module| module.version.as_ref());
     let states = device.ports.iter().filter_map(|port| {
         port.state.value().map(|state| format!("port {} {}", port.number, state.name()))
     });
@@ -42,18 +42,18 @@ pub(super) fn facts(case: &Case<'_>, device: &Device) -> Finding {
     let parts: Vec<String> = parts.into_iter().flatten().chain(states).collect();
     let usage = [usage(device, "read"), usage(device, "write")].join(", ");
     let finding = Finding::ok(&*device.name, format!("{}; {usage}", parts.join(", ")));
-    finding.read_all(files(case, device))
+    finding.read_all(files(input, device))
 }
 
-fn files(case: &Case<'_>, device: &Device) -> Vec<Evidence> {
+fn files(input: &CheckInput<'_>, device: &Device) -> Vec<Evidence> {
     let counters = ["state", "hw_counters/rdma_read_wrs", "hw_counters/rdma_write_wrs"];
     let of_ports = device
         .ports
         .iter()
-        .flat_map(|port| counters.iter().map(move |name| case.port_file(device, port, name)));
+        .flat_map(|port| counters.iter().map(move |name| input.port_file(device, port, name)));
     let check_device =
         ["/sys/module/efa/version".to_owned(), format!("{}/fw_ver", device.folder())];
-    check_device.into_iter().map(|path| case.file(path)).chain(of_ports).collect()
+    check_device.into_iter().map(|path| input.file(path)).chain(of_ports).collect()
 }
 
 /// No file shows whether a device does RDMA reads and writes itself, or libfabric emulates them with messages: older
@@ -73,6 +73,6 @@ fn usage(device: &Device, operation: &str) -> String {
     }
 }
 
-fn module<'n>(case: &Case<'n>) -> Option<&'n Module> {
-    case.node.modules.iter().find(|module| module.name == "efa")
+fn module<'n>(input: &CheckInput<'n>) -> Option<&'n Module> {
+    input.node.modules.iter().find(|module| module.name == "efa")
 }

@@ -1,7 +1,7 @@
 //! Environment variables that hide libfabric's providers and devices.
 
 use super::LibfabricCheck;
-use crate::{Case, Evidence, Finding};
+use crate::{CheckInput, Evidence, Finding};
 
 /// Findings on variables. `FI_PROVIDER` is reported with the library, if that was loaded.
 pub(super) fn findings(check: &LibfabricCheck<'_, '_>) -> Vec<Finding> {
@@ -10,8 +10,8 @@ pub(super) fn findings(check: &LibfabricCheck<'_, '_>) -> Vec<Finding> {
 }
 
 /// The variable `FI_PROVIDER` as evidence, if it hides the provider.
-pub(super) fn hiding(provider: &str, case: &Case<'_>) -> Option<Evidence> {
-    let value = variable(case, PROVIDER)?;
+pub(super) fn hiding(provider: &str, input: &CheckInput<'_>) -> Option<Evidence> {
+    let value = variable(input, PROVIDER)?;
     let (negated, names) = value.strip_prefix('^').map_or((false, value), |names| (true, names));
     let listed = names.split(',').any(|name| name.trim() == provider);
     (listed == negated && !names.is_empty()).then(|| evidence(PROVIDER, value))
@@ -21,7 +21,7 @@ pub(super) fn hiding(provider: &str, case: &Case<'_>) -> Option<Evidence> {
 /// these providers only if the cache is off. The program turns it off unless the variable is set.
 fn cache(check: &LibfabricCheck<'_, '_>) -> Option<Finding> {
     let choice = check.library()?.links.as_ref().ok().filter(|one| one.caches_registrations)?;
-    let value = variable(check.case, CACHE).filter(|value| *value != "0")?;
+    let value = variable(check.input, CACHE).filter(|value| *value != "0")?;
     let summary =
         format!("{CACHE} is {value}, not 0: links do not use libfabric's {}", choice.provider);
     let finding = Finding::warning("host", summary).read(evidence(CACHE, value));
@@ -30,7 +30,7 @@ fn cache(check: &LibfabricCheck<'_, '_>) -> Option<Finding> {
 
 fn hidden_provider(check: &LibfabricCheck<'_, '_>) -> Option<Finding> {
     let is_relevant = check.has_efa() && check.library().is_none();
-    let hiding = hiding("efa", check.case).filter(|_| is_relevant)?;
+    let hiding = hiding("efa", check.input).filter(|_| is_relevant)?;
     let summary = format!("FI_PROVIDER is {}: it hides the provider efa", hiding.value);
     let finding = Finding::warning("host", summary).read(hiding);
     Some(finding.fix("`unset FI_PROVIDER`, or add efa to it."))
@@ -38,7 +38,7 @@ fn hidden_provider(check: &LibfabricCheck<'_, '_>) -> Option<Finding> {
 
 /// `FI_EFA_IFACE` names the devices that the provider offers; `all` or empty: all of them.
 fn hidden_devices(check: &LibfabricCheck<'_, '_>) -> Option<Finding> {
-    let value = variable(check.case, DEVICES).filter(|value| *value != "all")?;
+    let value = variable(check.input, DEVICES).filter(|value| *value != "all")?;
     let names: Vec<&str> = value.split(',').map(str::trim).collect();
     let devices = check.devices.iter().map(|device| device.name.as_str());
     let hidden: Vec<&str> = devices.filter(|name| !names.contains(name)).collect();
@@ -58,7 +58,7 @@ fn hidden_devices(check: &LibfabricCheck<'_, '_>) -> Option<Finding> {
 
 fn emulated(check: &LibfabricCheck<'_, '_>) -> Option<Finding> {
     let off = |value: &&str| ["0", "false", "no", "off"].contains(&value.to_lowercase().as_str());
-    let value = variable(check.case, DEVICE_RDMA).filter(off).filter(|_| check.has_efa())?;
+    let value = variable(check.input, DEVICE_RDMA).filter(off).filter(|_| check.has_efa())?;
     let summary =
         format!("{DEVICE_RDMA} is {value}: libfabric emulates RDMA reads and writes with messages");
     let finding = Finding::note("host", summary).read(evidence(DEVICE_RDMA, value));
@@ -68,8 +68,8 @@ fn emulated(check: &LibfabricCheck<'_, '_>) -> Option<Finding> {
 }
 
 /// The value of a variable that is set and not empty.
-fn variable<'n>(case: &Case<'n>, name: &str) -> Option<&'n str> {
-    case.tree.environment().get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+fn variable<'n>(input: &CheckInput<'n>, name: &str) -> Option<&'n str> {
+    input.tree.environment().get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
 }
 
 fn evidence(name: &str, value: &str) -> Evidence {

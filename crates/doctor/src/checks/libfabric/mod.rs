@@ -7,7 +7,7 @@ mod environment;
 use node::Device;
 
 use crate::libfabric::{Answer, Libfabric, Library};
-use crate::{Case, Check, Evidence, Finding, Verdict};
+use crate::{Check, CheckInput, Evidence, Finding, Verdict};
 use copies::Copies;
 
 pub(super) const CHECK: Check = Check {
@@ -19,20 +19,20 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-fn run(case: &Case<'_>) -> Vec<Finding> {
-    let copies = Copies::find(case.tree);
-    let check = LibfabricCheck { case, devices: case.efa_devices(), copies };
-    let mut findings = efa::without_driver(case);
+fn run(input: &CheckInput<'_>) -> Vec<Finding> {
+    let copies = Copies::find(input.tree);
+    let check = LibfabricCheck { input, devices: input.efa_devices(), copies };
+    let mut findings = efa::without_driver(input);
     findings.push(check.library_finding());
-    findings.extend(check.devices.iter().map(|device| efa::facts(case, device)));
-    findings.extend(check.copies.different_versions(case).filter(|_| check.is_needed()));
+    findings.extend(check.devices.iter().map(|device| efa::facts(input, device)));
+    findings.extend(check.copies.different_versions(input).filter(|_| check.is_needed()));
     findings.extend(environment::findings(&check));
     findings
 }
 
 /// The input of this check.
 struct LibfabricCheck<'l, 'n> {
-    case: &'l Case<'n>,
+    input: &'l CheckInput<'n>,
     devices: Vec<&'n Device>,
     copies: Copies,
 }
@@ -47,17 +47,17 @@ impl<'l> LibfabricCheck<'l, '_> {
     fn is_needed(&self) -> bool {
         let requested =
             |state: &Libfabric| state.provider.is_some() || state.library_file.is_some();
-        self.has_efa() || self.case.libfabric.is_some_and(requested)
+        self.has_efa() || self.input.libfabric.is_some_and(requested)
     }
 
     /// The library, if it was loaded.
     fn library(&self) -> Option<&'l Library> {
-        self.case.libfabric.and_then(Libfabric::library)
+        self.input.libfabric.and_then(Libfabric::library)
     }
 
     /// The finding on the library.
     fn library_finding(&self) -> Finding {
-        let finding = match self.case.libfabric.map(|state| &state.answer) {
+        let finding = match self.input.libfabric.map(|state| &state.answer) {
             None => self.not_queried(),
             Some(Answer::NotQueried(why)) => self.not_needed(why),
             Some(Answer::Unavailable { reason, fix }) => self.unavailable(reason, fix),
@@ -68,7 +68,7 @@ impl<'l> LibfabricCheck<'l, '_> {
 
     /// The user's settings as evidence.
     fn requested_settings(&self) -> impl Iterator<Item = Evidence> {
-        let file = self.case.libfabric.and_then(|state| state.library_file.as_deref());
+        let file = self.input.libfabric.and_then(|state| state.library_file.as_deref());
         let provider = self.requested_provider();
         let provider = provider.map(|name| Evidence::new("transport.ofi_provider", name));
         provider.into_iter().chain(file.map(|file| Evidence::new("libfabric by name", file)))
@@ -84,7 +84,7 @@ impl<'l> LibfabricCheck<'l, '_> {
     }
 
     fn not_needed(&self, why: &str) -> Finding {
-        let verbs = if self.case.devices().is_empty() { "" } else { "; devices use verbs" };
+        let verbs = if self.input.devices().is_empty() { "" } else { "; devices use verbs" };
         let summary = format!("libfabric is not needed: {why}{verbs}; {}", self.copies.summary());
         Finding::ok("host", summary)
     }
@@ -128,14 +128,14 @@ impl<'l> LibfabricCheck<'l, '_> {
 
     /// The provider that the settings name.
     fn requested_provider(&self) -> Option<&'l str> {
-        self.case.libfabric.and_then(|state| state.provider.as_deref())
+        self.input.libfabric.and_then(|state| state.provider.as_deref())
     }
 
     /// The variable that hides the provider that is needed here, as evidence.
     fn hiding(&self) -> Option<Evidence> {
         let provider =
             if self.has_efa() { "efa" } else { self.requested_provider()?.split(';').next()? };
-        environment::hiding(provider, self.case)
+        environment::hiding(provider, self.input)
     }
 
     /// Adds fixes for a missing provider.

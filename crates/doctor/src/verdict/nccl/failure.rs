@@ -3,13 +3,13 @@
 use report::nccl::Run;
 use report::{LikelyCause, Verdict};
 
-use crate::Case;
+use crate::CheckInput;
 use crate::explain::{self, ErrorLine, Explanation, State};
 
-pub(super) fn evaluate(run: &Run, node: Option<&Case<'_>>) -> Verdict {
+pub(super) fn evaluate(run: &Run, node: Option<&CheckInput<'_>>) -> Verdict {
     let errors = explain::parse(&run.errors.join("\n"));
     let mut likely: Vec<LikelyCause> = match node {
-        Some(case) => explain::explain(errors, case).iter().map(with_cause).collect(),
+        Some(input) => explain::explain(errors, input).iter().map(with_cause).collect(),
         None => errors.iter().map(without_cause).collect(),
     };
     if let Some(wrong) = run.collective.wrong.filter(|wrong| *wrong > 0) {

@@ -5,12 +5,12 @@ use report::nccl::Run;
 
 use super::Transferred;
 use super::ports::Ports;
-use crate::{Case, Finding, Verdict, check};
+use crate::{CheckInput, Finding, Verdict, check};
 
 /// Of a run on several nodes.
 pub(super) fn between(
     run: &Run,
-    node: Option<&Case<'_>>,
+    node: Option<&CheckInput<'_>>,
     transferred: Option<&Transferred>,
     ports: Option<&Ports>,
 ) -> Vec<LikelyCause> {
@@ -18,7 +18,7 @@ pub(super) fn between(
     if let Some(tcp) = tcp(run, transferred, ports) {
         // Findings on RDMA do not matter if it is not used.
         likely.push(tcp);
-        likely.extend(node.into_iter().flat_map(|case| findings(case, &RDMA_CHECKS)));
+        likely.extend(node.into_iter().flat_map(|input| findings(input, &RDMA_CHECKS)));
         return likely;
     }
     likely.extend(no_gpu_direct(run, node));
@@ -33,7 +33,7 @@ pub(super) fn between(
             fix: Some("see `wirelane doctor pcie`: another slot may be wider".to_owned()),
         }
     }));
-    likely.extend(node.into_iter().flat_map(|case| findings(case, &SLOWING_CHECKS)));
+    likely.extend(node.into_iter().flat_map(|input| findings(input, &SLOWING_CHECKS)));
     likely
 }
 
@@ -73,10 +73,10 @@ fn tcp(run: &Run, transferred: Option<&Transferred>, ports: Option<&Ports>) -> O
     })
 }
 
-fn no_gpu_direct(run: &Run, node: Option<&Case<'_>>) -> Option<LikelyCause> {
+fn no_gpu_direct(run: &Run, node: Option<&CheckInput<'_>>) -> Option<LikelyCause> {
     let logged = run.nccl_log.gpu_direct();
     let check = check("gpudirect").filter(|_| logged != Some(true));
-    let findings = node.zip(check).map(|(case, check)| check.findings(case)).unwrap_or_default();
+    let findings = node.zip(check).map(|(input, check)| check.findings(input)).unwrap_or_default();
     let bad = findings.into_iter().find(|finding| finding.verdict >= Verdict::Warning);
     if logged != Some(false) && bad.is_none() {
         return None;
@@ -110,8 +110,8 @@ fn idle_rails(ports: &Ports) -> Option<LikelyCause> {
 }
 
 /// Warnings and problems of these checks.
-fn findings(case: &Case<'_>, checks: &[&str]) -> Vec<LikelyCause> {
-    let all = checks.iter().filter_map(|name| check(name)).flat_map(|check| check.findings(case));
+fn findings(input: &CheckInput<'_>, checks: &[&str]) -> Vec<LikelyCause> {
+    let all = checks.iter().filter_map(|name| check(name)).flat_map(|check| check.findings(input));
     let bad = all.filter(|finding| finding.verdict >= Verdict::Warning);
     bad.map(|finding| from_finding(&finding)).take(MAX_FINDINGS).collect()
 }

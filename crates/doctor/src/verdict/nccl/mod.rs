@@ -14,7 +14,7 @@ use report::Verdict;
 use report::nccl::Run;
 
 use super::Side;
-use crate::Case;
+use crate::CheckInput;
 use ports::Ports;
 
 /// The bytes that a node's ports transferred during a run.
@@ -36,7 +36,7 @@ impl Transferred {
 /// Evaluates a run with the facts of one of its nodes, and fills in its link rate and efficiency.
 pub fn evaluate(
     run: &mut Run,
-    node: Option<&Case<'_>>,
+    node: Option<&CheckInput<'_>>,
     transferred: Option<&Transferred>,
 ) -> Verdict {
     if run.collective.rows.is_empty() {
@@ -78,7 +78,11 @@ fn within(run: &Run) -> Verdict {
     }
 }
 
-fn between(run: &mut Run, node: Option<&Case<'_>>, transferred: Option<&Transferred>) -> Verdict {
+fn between(
+    run: &mut Run,
+    node: Option<&CheckInput<'_>>,
+    transferred: Option<&Transferred>,
+) -> Verdict {
     let side = node.map(Side::new);
     let ports = side.as_ref().and_then(|side| Ports::used(run, side, transferred));
     let mut notes = Vec::new();
@@ -89,8 +93,8 @@ fn between(run: &mut Run, node: Option<&Case<'_>>, transferred: Option<&Transfer
     let rate = ports.as_ref().map(Ports::rate_gbps);
     run.collective.link_gbps = rate;
     run.collective.efficiency = reached_gbps.zip(rate).map(|(reached, rate)| reached / rate);
-    let should_give_gbps = ports.as_ref().map(Ports::should_give_gbps);
-    let part = reached_gbps.zip(should_give_gbps).map(|(reached, should)| reached / should);
+    let expected_gbps = ports.as_ref().map(Ports::expected_gbps);
+    let part = reached_gbps.zip(expected_gbps).map(|(reached, should)| reached / should);
     let likely = match part {
         Some(part) if part >= GOOD => Vec::new(),
         _ => likely_limits::between(run, node, transferred, ports.as_ref()),
@@ -98,7 +102,7 @@ fn between(run: &mut Run, node: Option<&Case<'_>>, transferred: Option<&Transfer
     notes.extend(remarks(run, node, ports.is_some(), part));
     Verdict {
         summary: summary(run, ports.as_ref(), part, &likely),
-        should_give_gbps,
+        expected_gbps,
         caps: ports.map(|ports| ports.caps()).unwrap_or_default(),
         reached_gbps,
         part,
@@ -121,7 +125,12 @@ fn port_share(run: &Run, notes: &mut Vec<String>) -> Option<f64> {
     share
 }
 
-fn remarks(run: &Run, node: Option<&Case<'_>>, has_ports: bool, part: Option<f64>) -> Vec<String> {
+fn remarks(
+    run: &Run,
+    node: Option<&CheckInput<'_>>,
+    has_ports: bool,
+    part: Option<f64>,
+) -> Vec<String> {
     let mut remarks = Vec::new();
     if part.is_some_and(|part| part > 1.0) {
         remarks.push(
@@ -132,7 +141,7 @@ fn remarks(run: &Run, node: Option<&Case<'_>>, has_ports: bool, part: Option<f64
             },
         );
     }
-    let name = node.and_then(|case| case.node.host.name.value());
+    let name = node.and_then(|input| input.node.host.name.value());
     if let Some(name) = name.filter(|name| !took_part(run, name)) {
         remarks.push(format!(
             "compared with the ports of {name}, which is not one of the run's hosts ({})",
@@ -165,7 +174,7 @@ fn summary(
             format!(
                 "{measurements}; {:.0} % of the {:.1} Gb/s expected of {}{end}",
                 part * 100.0,
-                ports.should_give_gbps(),
+                ports.expected_gbps(),
                 ports.name()
             )
         }

@@ -48,7 +48,7 @@ impl Ports {
     }
 
     /// The same, limited by PCIe where a card's slot is slower than its links.
-    pub(super) fn should_give_gbps(&self) -> f64 {
+    pub(super) fn expected_gbps(&self) -> f64 {
         let cards = self.cards();
         cards
             .iter()

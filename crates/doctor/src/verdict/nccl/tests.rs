@@ -18,9 +18,9 @@ fn verdict_on(log: &str, tree: &str, transferred: Option<&Transferred>) -> (Run,
     let trees = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees");
     let tree = Tree::at(&trees.join(format!("{tree}.json"))).expect("a tree");
     let node = Node::read(&tree);
-    let case = Case::new(&node, &tree);
+    let input = CheckInput::new(&node, &tree);
     let mut run = read(log).expect("a log");
-    let verdict = evaluate(&mut run, Some(&case), transferred);
+    let verdict = evaluate(&mut run, Some(&input), transferred);
     (run, verdict)
 }
 
@@ -45,7 +45,7 @@ fn the_40g_cluster_lacks_gpu_direct() {
     assert!((efficiency - 3.66 * 8.0 / 80.0).abs() < 1e-9, "{efficiency}");
     // Both ports share one slot, which is slower than the two links.
     assert!(verdict.caps[0].what.starts_with("PCIe link of 0000:03:00.0"), "{:?}", verdict.caps);
-    assert!((55.0..56.0).contains(&verdict.should_give_gbps.expect("a cap")));
+    assert!((55.0..56.0).contains(&verdict.expected_gbps.expect("a cap")));
     assert!(whats(&verdict)[1].contains("PCIe link"), "{:?}", whats(&verdict));
 }
 

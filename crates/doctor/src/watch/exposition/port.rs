@@ -19,7 +19,7 @@ pub(super) fn expose(frame: &Frame, rdma: &mut Exposition, own: &mut Exposition)
             add_info(own, device, port);
         }
         let labels = [("device", device.name.as_str())];
-        add_counters(rdma, &labels, &device.counters, device.went_back);
+        add_counters(rdma, &labels, &device.counters, device.decreases);
         own.add(&rows::LEFT_OUT, &labels, device.left_out);
     }
 }
@@ -38,7 +38,7 @@ fn add_port(rdma: &mut Exposition, device: &Device, port: &Port) {
             rdma.add(row, &labels, value);
         }
     }
-    add_counters(rdma, &labels, &port.counters, port.went_back);
+    add_counters(rdma, &labels, &port.counters, port.decreases);
 }
 
 fn add_info(own: &mut Exposition, device: &Device, port: &Port) {
@@ -66,7 +66,7 @@ fn add_counters(
     rdma: &mut Exposition,
     owner: &[(&str, &str)],
     counters: &[Counter],
-    went_back: u64,
+    decreases: u64,
 ) {
     for Sample { row, labels, value } in node::counters::samples(counters) {
         let own = labels.iter().map(|(name, value)| (*name, value.as_str()));
@@ -77,7 +77,7 @@ fn add_counters(
         add_counter(rdma, owner, counters, counter);
     }
     if !counters.is_empty() {
-        rdma.add(&rows::COUNTER_WENT_BACK, owner, went_back);
+        rdma.add(&rows::COUNTERS_RESET, owner, decreases);
     }
 }
 

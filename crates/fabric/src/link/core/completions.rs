@@ -1,7 +1,7 @@
 //! Completions of lanes, and what each means for the caller's operation.
 
 use super::Core;
-use crate::link::messages::Draft;
+use crate::link::messages::UnnumberedMessage;
 use crate::link::operations::{NextStep, Part, PartKind, restore_op};
 use crate::link::protocol::header::Stream;
 use crate::link::rails::{LostPart, RECEIVE_BIT};
@@ -113,16 +113,16 @@ impl Core {
         }
         match next {
             NextStep::Wait => {}
-            NextStep::Notice => self.draft_notice(number),
+            NextStep::Notice => self.queue_notice(number),
             NextStep::Finish(outcome) => self.finish_operation(number, outcome),
         }
     }
 
     /// Queues the immediate data of a write.
-    pub(super) fn draft_notice(&mut self, number: u32) {
+    pub(super) fn queue_notice(&mut self, number: u32) {
         if let Some(operation) = self.operations.get_mut(number) {
             operation.start_notice();
-            self.messages.push(Draft::Notice(number));
+            self.messages.push(UnnumberedMessage::Notice(number));
         }
     }
 

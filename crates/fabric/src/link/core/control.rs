@@ -43,7 +43,7 @@ impl Core {
                     self.probe(at);
                 }
             }
-            Control::Proven { rail: at, generation } => {
+            Control::Verified { rail: at, generation } => {
                 let rail = self.rails.find_mut(at);
                 if rail.is_some_and(|rail| rail.peer_proven(generation)) {
                     self.bring_up(at);

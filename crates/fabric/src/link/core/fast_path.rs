@@ -26,7 +26,7 @@ impl Core {
             let target = op.work.target()?;
             let length = op.work.total();
             let possible = target.window.lane() == self.regions.link()
-                && op.work.local().len() <= self.caps.max_pieces
+                && op.work.local().len() <= self.caps.max_slices
                 && length <= self.config.chunk
                 && is_allowed(&op.work, target, length);
             lane.window(target.window.region()?).filter(|_| possible)?;

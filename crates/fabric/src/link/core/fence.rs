@@ -21,7 +21,7 @@ impl Core {
         for at in 0..self.rails.count() {
             self.check_rail(at as u8);
         }
-        if self.rails.leads() && self.ended.is_none() {
+        if self.rails.dialled() && self.ended.is_none() {
             self.rails.try_due(self.now);
         }
     }

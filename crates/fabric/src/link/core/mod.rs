@@ -29,7 +29,7 @@ use super::config::Config;
 use super::event::{EventLog, Handler};
 use super::messages::Messages;
 use super::operations::Operations;
-use super::protocol::control::Plan;
+use super::protocol::control::RailPlan;
 use super::protocol::header::Stream;
 use super::rails::Rails;
 use super::rails::connector::Connector;
@@ -37,7 +37,7 @@ use super::regions::Regions;
 use crate::lane::Caps;
 use crate::op::{Completion, Failure, Op};
 use crate::region::Slice;
-use crate::remote::{Reach, Window};
+use crate::remote::{AccessMethod, Window};
 use crate::stats::Stats;
 
 pub(crate) use self::control_connection::Connection;
@@ -67,7 +67,7 @@ pub(crate) struct LinkEnd {
 pub(crate) struct CoreSetup {
     pub(crate) config: Config,
     /// Whether this end plans the rails and starts them.
-    pub(crate) leads: bool,
+    pub(crate) dialled: bool,
     /// The epochs of this process and of the peer's.
     pub(crate) epochs: [u64; 2],
     /// The maximum payload of one message to the peer, in bytes.
@@ -76,7 +76,7 @@ pub(crate) struct CoreSetup {
     pub(crate) peer_max_regions: usize,
     pub(crate) connection: Box<dyn Connection>,
     pub(crate) connector: Box<dyn Connector>,
-    pub(crate) plans: Vec<Plan>,
+    pub(crate) plans: Vec<RailPlan>,
     pub(crate) now: Duration,
 }
 
@@ -87,7 +87,7 @@ impl Core {
         Core {
             caps: caps(&config),
             control: ControlConnection::new(setup.connection, now),
-            rails: Rails::new(setup.plans, setup.connector, setup.leads, now),
+            rails: Rails::new(setup.plans, setup.connector, setup.dialled, now),
             operations: Operations::new(),
             messages: Messages::new(setup.peer_max_payload),
             regions: Regions::new(epochs, region_limits),
@@ -158,7 +158,7 @@ impl Core {
     /// Reads the peer's memory without an operation, if the only lane in use supports it.
     #[inline]
     pub(super) fn read_mapped(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
-        let Reach::Link { region } = window.reach() else { return false };
+        let AccessMethod::Link { region } = window.access_method() else { return false };
         self.rails
             .single_active_mut()
             .is_some_and(|(_, lane)| lane.read_mapped(*region, offset, into))
@@ -172,7 +172,7 @@ impl Core {
         bytes: &[u8],
         word: (u64, u64),
     ) -> bool {
-        let Reach::Link { region } = window.reach() else { return false };
+        let AccessMethod::Link { region } = window.access_method() else { return false };
         self.rails
             .single_active_mut()
             .is_some_and(|(_, lane)| lane.write_mapped(*region, offset, bytes, word))
@@ -267,11 +267,11 @@ impl Core {
     /// The state, for debugging a test that hangs.
     pub(super) fn describe(&self) -> String {
         use std::fmt::Write;
-        let leads = self.rails.leads();
-        let mut text = format!("end {leads} at {:?}: {:?}\n", self.now, self.ended);
+        let dialled = self.rails.dialled();
+        let mut text = format!("end {dialled} at {:?}: {:?}\n", self.now, self.ended);
         for rail in self.rails.iter() {
             let lane = rail.lane().map(super::rails::RailLane::describe);
-            let (name, state, why) = (rail.name(leads), rail.state(), rail.why());
+            let (name, state, why) = (rail.name(dialled), rail.state(), rail.why());
             let _ = writeln!(text, "  {name} {state:?} {why} {}", lane.unwrap_or_default());
         }
         let _ = writeln!(text, "  {}", self.operations.describe());
@@ -290,7 +290,7 @@ fn caps(config: &Config) -> Caps {
         datagram: false,
         max_message: 1 << 40,
         // One less than the minimum of all lanes: the header of a message is a piece too.
-        max_pieces: 15,
+        max_slices: 15,
         depth: config.depth,
         receives: config.receives,
         inline: 0,

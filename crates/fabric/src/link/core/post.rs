@@ -1,7 +1,7 @@
 //! Posting operations: they are refused, posted to a lane whole, or cut into pieces and messages.
 
 use super::Core;
-use crate::link::messages::Draft;
+use crate::link::messages::UnnumberedMessage;
 use crate::link::operations::{Operation, Part, PartKind, Piece};
 use crate::link::protocol::header::Stream;
 use crate::link::rails::RailChoice;
@@ -86,15 +86,15 @@ impl Core {
     }
 
     fn start_operation(&mut self, op: Op) {
-        let draft: Option<fn(u32) -> Draft> = match op.work {
-            Work::Send { .. } => Some(Draft::Send),
-            Work::FetchAdd { .. } | Work::CompareSwap { .. } => Some(Draft::Atomic),
+        let message: Option<fn(u32) -> UnnumberedMessage> = match op.work {
+            Work::Send { .. } => Some(UnnumberedMessage::Send),
+            Work::FetchAdd { .. } | Work::CompareSwap { .. } => Some(UnnumberedMessage::Atomic),
             _ => None,
         };
         let timed = self.completions.posted_in_pieces();
         let number = self.operations.insert(Operation::new(op, timed));
-        match draft {
-            Some(draft) => self.messages.push(draft(number)),
+        match message {
+            Some(message) => self.messages.push(message(number)),
             None if !self.start_with_notice(number) => self.operations.wait(number),
             None => {}
         }
@@ -123,7 +123,7 @@ impl Core {
             operation.cut_all();
         }
         self.post_piece(rail, Piece { operation: number, offset: 0, length: total }, window);
-        self.draft_notice(number);
+        self.queue_notice(number);
         self.send_next(Stream::Messages, Some(rail));
         true
     }

@@ -3,7 +3,7 @@
 use super::Core;
 use super::completions::cause;
 use crate::link::messages::message_queue::Payload;
-use crate::link::messages::{Arrival, Draft, InboxMessage, InboxStep, PayloadLocation};
+use crate::link::messages::{Arrival, InboxMessage, InboxStep, PayloadLocation, UnnumberedMessage};
 use crate::link::operations::runs;
 use crate::link::protocol::header::{AtomicOp, Body, Header, Stream};
 use crate::link::rails::ReceiveOutcome;
@@ -98,7 +98,7 @@ impl Core {
                 AtomicOp::Swap { expect, new } => memory.compare_swap(word.offset(), expect, new),
             }
         });
-        self.messages.push(Draft::OldValue { request, old });
+        self.messages.push(UnnumberedMessage::OldValue { request, old });
         if self.messages.has_too_many_answers() {
             let why = "the peer exceeds the limit of atomic operations in flight";
             self.fail_link(Failure::ProtocolError, why);

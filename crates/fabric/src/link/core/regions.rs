@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::error::{Error, Kind};
-use crate::link::protocol::control::{Class, Control};
+use crate::link::protocol::control::{Control, Transport};
 use crate::link::regions::UnreportedKey;
 use crate::op::Failure;
 use crate::region::Region;
@@ -50,7 +50,7 @@ impl Core {
         let rail = self.rails.get_mut(at);
         let generation = rail.generation();
         let only_near = matches!(region.registration(), Registration::SameHost);
-        let unreachable = only_near && rail.plan().class != Class::Shm;
+        let unreachable = only_near && rail.plan().transport != Transport::Shm;
         let Some(lane) = rail.lane_mut().filter(|lane| !lane.is_closed()) else { return };
         let granted = if unreachable { Ok(None) } else { lane.grant(region).map(Some) };
         let key = match granted {

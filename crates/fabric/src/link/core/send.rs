@@ -1,11 +1,11 @@
 //! Outgoing messages, on any rail with capacity, and credits for the peer.
 
 use super::Core;
-use crate::link::messages::{Draft, Message};
+use crate::link::messages::{Message, UnnumberedMessage};
 use crate::link::operations::PartKind;
 use crate::link::protocol::control::Control;
 use crate::link::protocol::header::{Body, Header, Stream};
-use crate::op::{Failure, Pieces, Work};
+use crate::op::{Failure, Slices, Work};
 use crate::region::Slice;
 
 impl Core {
@@ -27,23 +27,27 @@ impl Core {
         if !outgoing.may_send() {
             return false;
         }
-        let Some(draft) = outgoing.draft() else { return false };
-        let (message, is_last) = self.write(draft);
+        let Some(message) = outgoing.message() else { return false };
+        let (message, is_last) = self.write(message);
         let outgoing = self.messages.outgoing_mut(stream);
         if is_last {
-            outgoing.pop_draft();
+            outgoing.pop_unnumbered();
         }
         let sequence = outgoing.assign_number(message);
         self.transmit(rail, stream, sequence);
         true
     }
 
-    /// The next message of a draft, and whether it is the last.
-    fn write(&mut self, draft: Draft) -> (Message, bool) {
+    /// The next packet of an unnumbered message, and whether it is the last.
+    fn write(&mut self, message: UnnumberedMessage) -> (Message, bool) {
         let plain = |body| (Message { body, operation: None, payload: 0 }, true);
-        let number = match draft {
-            Draft::OldValue { request, old } => return plain(Body::OldValue { request, old }),
-            Draft::Send(number) | Draft::Notice(number) | Draft::Atomic(number) => number,
+        let number = match message {
+            UnnumberedMessage::OldValue { request, old } => {
+                return plain(Body::OldValue { request, old });
+            }
+            UnnumberedMessage::Send(number)
+            | UnnumberedMessage::Notice(number)
+            | UnnumberedMessage::Atomic(number) => number,
         };
         let limit = self.messages.peer_max_payload();
         let operation = self.operations.get_mut(number);
@@ -98,7 +102,7 @@ impl Core {
     #[inline]
     pub(super) fn return_send_buffer(&mut self, rail: u8, work: Work) {
         if let Some(lane) = self.rails.lane_mut(rail)
-            && let Work::Send { from: Pieces::One(buffer), .. } = work
+            && let Work::Send { from: Slices::One(buffer), .. } = work
         {
             lane.messages_mut().return_buffer(buffer);
         }

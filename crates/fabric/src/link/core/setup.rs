@@ -3,15 +3,15 @@
 use super::Core;
 use crate::link::event::EventKind;
 use crate::link::operations::PartKind;
-use crate::link::protocol::control::{Control, Plan};
+use crate::link::protocol::control::{Control, RailPlan};
 use crate::link::rails::connector::Product;
 use crate::link::rails::{PROBE_BYTES, ProbeStep, RailChange, RailLane, SetupError};
 use crate::op::{Failure, Work};
 
 impl Core {
-    /// The peer, which leads, has prepared a lane.
-    pub(super) fn peer_opened(&mut self, at: u8, generation: u32, plan: Plan, offer: Vec<u8>) {
-        if self.rails.leads() || !self.rails.add(at) {
+    /// The peer, which dialled, has prepared a lane.
+    pub(super) fn peer_opened(&mut self, at: u8, generation: u32, plan: RailPlan, offer: Vec<u8>) {
+        if self.rails.dialled() || !self.rails.add(at) {
             return self.fail_link(
                 Failure::ProtocolError,
                 "the peer opened a rail with an invalid number",
@@ -52,7 +52,7 @@ impl Core {
     fn prepared(&mut self, at: u8, offer: Vec<u8>) {
         let rail = self.rails.get(at);
         let generation = rail.generation();
-        if self.rails.leads() {
+        if self.rails.dialled() {
             let plan = rail.plan().clone();
             return self.send_control(&Control::Open { rail: at, generation, plan, offer });
         }
@@ -100,9 +100,9 @@ impl Core {
             Some(ProbeStep::Changed) => {
                 self.fail_rail(at, "the probe read back other bytes than it wrote")
             }
-            Some(ProbeStep::Proven) => {
+            Some(ProbeStep::Verified) => {
                 let generation = self.rails.get(at).generation();
-                self.send_control(&Control::Proven { rail: at, generation });
+                self.send_control(&Control::Verified { rail: at, generation });
                 self.bring_up(at);
             }
         }

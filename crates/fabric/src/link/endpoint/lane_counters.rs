@@ -1,20 +1,20 @@
-//! Counters of all lanes of an endpoint by class, including closed lanes.
+//! Counters of all lanes of an endpoint by transport, including closed lanes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::lane::Lane;
-use crate::link::protocol::control::Class;
+use crate::link::protocol::control::Transport;
 use crate::stats::Stats;
 
 /// Counters that only grow, also when lanes are closed.
 #[derive(Debug, Default)]
 pub(in crate::link) struct LaneCounters {
-    /// For each class: lanes without an RDMA device, and lanes with one.
-    classes: Mutex<[[ClassCounters; 2]; Class::ALL.len()]>,
+    /// For each transport: lanes without an RDMA device, and lanes with one.
+    transports: Mutex<[[TransportCounters; 2]; Transport::ALL.len()]>,
 }
 
 #[derive(Debug, Default)]
-struct ClassCounters {
+struct TransportCounters {
     /// The sum over closed lanes.
     closed: Stats,
     open: Vec<Arc<Stats>>,
@@ -24,31 +24,31 @@ impl LaneCounters {
     /// Adds a new lane.
     pub(in crate::link) fn add(&self, lane: &dyn Lane) {
         let caps = lane.caps();
-        let at = Class::ALL.iter().position(|class| class.name() == caps.lane);
-        let mut classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kind) = at.and_then(|at| classes.get_mut(at)) {
+        let at = Transport::ALL.iter().position(|transport| transport.name() == caps.lane);
+        let mut transports = self.transports.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kind) = at.and_then(|at| transports.get_mut(at)) {
             let counters = &mut kind[usize::from(caps.rdma)];
             counters.merge_closed();
             counters.open.push(lane.stats().clone());
         }
     }
 
-    /// The sum over all lanes of a class.
-    pub(in crate::link) fn sum(&self, class: Class) -> Stats {
-        self.sum_where(|kind, _| kind == class)
+    /// The sum over all lanes of a transport.
+    pub(in crate::link) fn sum(&self, transport: Transport) -> Stats {
+        self.sum_where(|kind, _| kind == transport)
     }
 
-    /// The sum over all lanes with RDMA devices, of any class.
+    /// The sum over all lanes with RDMA devices, of any transport.
     pub(in crate::link) fn rdma(&self) -> Stats {
         self.sum_where(|_, rdma| rdma)
     }
 
-    fn sum_where(&self, included: impl Fn(Class, bool) -> bool) -> Stats {
+    fn sum_where(&self, included: impl Fn(Transport, bool) -> bool) -> Stats {
         let sum = Stats::default();
-        let mut classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
-        for (class, kind) in Class::ALL.into_iter().zip(classes.iter_mut()) {
+        let mut transports = self.transports.lock().unwrap_or_else(PoisonError::into_inner);
+        for (transport, kind) in Transport::ALL.into_iter().zip(transports.iter_mut()) {
             for (rdma, counters) in [false, true].into_iter().zip(kind) {
-                if included(class, rdma) {
+                if included(transport, rdma) {
                     counters.merge_closed();
                     sum.absorb(&counters.closed);
                     counters.open.iter().for_each(|open| sum.absorb(open));
@@ -59,7 +59,7 @@ impl LaneCounters {
     }
 }
 
-impl ClassCounters {
+impl TransportCounters {
     /// Moves counters of closed lanes, which have no other owner, into the sum.
     fn merge_closed(&mut self) {
         for stats in std::mem::take(&mut self.open) {

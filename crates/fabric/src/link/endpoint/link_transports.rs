@@ -8,7 +8,7 @@ use super::providers::Requirements;
 use crate::error::{Error, Kind};
 use crate::lane::Lane;
 use crate::link::config::Policy;
-use crate::link::protocol::control::Class;
+use crate::link::protocol::control::Transport;
 use crate::link::rails::connector::Transports;
 use crate::setup::Fabric;
 use crate::{shm, tcp};
@@ -29,37 +29,37 @@ impl Transports for LinkTransports {
         self.inner.lane_counters.add(lane);
     }
 
-    fn release_broken(&self, class: Class, path: &str) {
-        match (class, &self.inner.providers) {
-            (Class::Verbs, _) => self.inner.release_broken(path),
-            (Class::Ofi, Some(providers)) => providers.close_unused(path),
+    fn release_broken(&self, transport: Transport, path: &str) {
+        match (transport, &self.inner.providers) {
+            (Transport::Verbs, _) => self.inner.release_broken(path),
+            (Transport::Ofi, Some(providers)) => providers.close_unused(path),
             _ => {}
         }
     }
 
-    fn open(&self, class: Class, path: &str) -> Result<Arc<dyn Fabric>, Error> {
+    fn open(&self, transport: Transport, path: &str) -> Result<Arc<dyn Fabric>, Error> {
         let settings = &self.inner.settings;
-        let unwanted = match (class, self.policy) {
-            (Class::Tcp, _) if self.encrypt && !self.has_key => true,
-            (Class::Verbs, Policy::Off) => true,
-            (Class::Shm | Class::Tcp, Policy::Require) => true,
-            _ => !settings.classes.contains(&class),
+        let unwanted = match (transport, self.policy) {
+            (Transport::Tcp, _) if self.encrypt && !self.has_key => true,
+            (Transport::Verbs, Policy::Off) => true,
+            (Transport::Shm | Transport::Tcp, Policy::Require) => true,
+            _ => !settings.transports.contains(&transport),
         };
         if unwanted {
             let call = format!("use {path}");
             let fix = "use a transport that both ends allow";
             return Err(Error::new(Kind::Denied, call, "it is not allowed at this end", fix));
         }
-        Ok(match class {
-            Class::Shm => Arc::new(shm::Shm::new(settings.shm.clone())),
-            Class::Verbs => self.inner.domain(path)?,
-            Class::Ofi => {
+        Ok(match transport {
+            Transport::Shm => Arc::new(shm::Shm::new(settings.shm.clone())),
+            Transport::Verbs => self.inner.domain(path)?,
+            Transport::Ofi => {
                 let restricts_gids = !settings.verbs.allowed_gids.is_empty();
                 let requirements =
                     Requirements { policy: self.policy, encrypt: self.encrypt, restricts_gids };
                 self.inner.provider(path, requirements)?
             }
-            Class::Tcp => {
+            Transport::Tcp => {
                 let callers = self.acceptor.is_none().then(|| self.inner.callers.clone());
                 let (acceptor, encrypt) = (self.acceptor, self.encrypt);
                 Arc::new(tcp::Tcp::new(tcp::Config {

@@ -110,7 +110,7 @@ impl Inner {
         };
         let ours =
             self.hello(self.settings.policy_for(caller.address.ip()), || self.ports.cached());
-        // From the caller's point of view: it is the leading end.
+        // From the caller's point of view: it is the dialling end.
         if let Err(why) = combine_policies(&theirs, &ours) {
             return refuse("policy", format!("{why}: change the policy of one end"));
         }

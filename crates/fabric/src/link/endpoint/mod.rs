@@ -26,7 +26,7 @@ use crate::grants::random;
 use crate::link::config::Policy;
 use crate::link::core::{Core, CoreSetup};
 use crate::link::lane::Link;
-use crate::link::protocol::control::Class;
+use crate::link::protocol::control::Transport;
 use crate::link::protocol::hello::{Hello, port_name};
 use crate::link::rails::connector::ThreadConnector;
 use crate::link::report::{Explanation, LinkInfo, Report};
@@ -76,8 +76,9 @@ impl Endpoint {
             let fix = "set rdma_qp_type to RC; UD is for bare lanes";
             return Err(Error::new(Kind::Unsupported, call, why, fix));
         }
-        let can_rdma = |class: &Class| matches!(class, Class::Verbs | Class::Ofi);
-        if settings.policy == Policy::Require && !settings.classes.iter().any(can_rdma) {
+        let can_rdma =
+            |transport: &Transport| matches!(transport, Transport::Verbs | Transport::Ofi);
+        if settings.policy == Policy::Require && !settings.transports.iter().any(can_rdma) {
             let why = "RDMA is required, but neither verbs nor libfabric is enabled";
             return Err(Error::new(
                 Kind::Misuse,
@@ -86,7 +87,7 @@ impl Endpoint {
                 "enable verbs, or do not require RDMA",
             ));
         }
-        if settings.classes.is_empty() {
+        if settings.transports.is_empty() {
             let why = "no transport is enabled";
             return Err(Error::new(Kind::Misuse, call, why, "enable at least tcp"));
         }
@@ -95,10 +96,10 @@ impl Endpoint {
         })?;
         // With a shared receive queue one link would receive the messages of another.
         settings.verbs.use_srq = false;
-        let has = |class| settings.classes.contains(&class);
-        let providers = has(Class::Ofi).then(|| Arc::new(Providers::new(&settings)));
+        let has = |transport| settings.transports.contains(&transport);
+        let providers = has(Transport::Ofi).then(|| Arc::new(Providers::new(&settings)));
         let ports = Ports {
-            library: has(Class::Verbs).then(|| settings.library.clone()),
+            library: has(Transport::Verbs).then(|| settings.library.clone()),
             providers: providers.clone(),
             devices: settings.devices.clone(),
             device_request: settings.device_request.clone(),
@@ -228,9 +229,9 @@ impl Endpoint {
         Some(if names.is_empty() { Err(no_ofi) } else { Ok(names) })
     }
 
-    /// The sum of the counters of all lanes of a class since this endpoint was created, including closed lanes.
-    pub fn transferred(&self, class: Class) -> Stats {
-        self.inner.lane_counters.sum(class)
+    /// The sum of the counters of all lanes of a transport since this endpoint was created, including closed lanes.
+    pub fn transferred(&self, transport: Transport) -> Stats {
+        self.inner.lane_counters.sum(transport)
     }
 
     /// The same for all lanes with RDMA devices: verbs, and libfabric providers for such devices.
@@ -248,7 +249,7 @@ impl Inner {
     /// Our hello, with ports and providers from `devices`.
     fn hello(&self, policy: Policy, devices: impl FnOnce() -> DeviceList) -> Hello {
         let settings = &self.settings;
-        let rdma = policy != Policy::Off && settings.classes.contains(&Class::Verbs);
+        let rdma = policy != Policy::Off && settings.transports.contains(&Transport::Verbs);
         let mut list =
             if rdma || self.providers.is_some() { devices() } else { DeviceList::default() };
         if !rdma {
@@ -260,7 +261,7 @@ impl Inner {
             boot_id: self.boot_id,
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             policy,
-            classes: settings.classes.clone(),
+            transports: settings.transports.clone(),
             encrypt: settings.tcp.encrypt,
             max_payload: settings.link.max_payload as u32,
             regions: settings.link.regions as u32,
@@ -277,7 +278,7 @@ impl Inner {
         ours: Hello,
         theirs: Hello,
         plans: Plans,
-        leads: bool,
+        dialled: bool,
     ) -> Result<Link, Error> {
         let policy = combine_policies(&ours, &theirs).map_err(|why| {
             let fix = "change the policy of one end";
@@ -285,7 +286,7 @@ impl Inner {
         })?;
         let transports = LinkTransports {
             inner: self.clone(),
-            acceptor: leads.then_some(session.peer_address()),
+            acceptor: dialled.then_some(session.peer_address()),
             policy,
             encrypt: ours.encrypt || theirs.encrypt,
             has_key: session.is_encrypted(),
@@ -302,7 +303,7 @@ impl Inner {
         };
         let mut core = Core::new(CoreSetup {
             config: self.settings.link.clone(),
-            leads,
+            dialled,
             epochs: [self.epoch, info.theirs.epoch],
             peer_max_payload: info.theirs.max_payload as usize,
             peer_max_regions: info.theirs.regions as usize,

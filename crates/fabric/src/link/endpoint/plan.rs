@@ -2,20 +2,20 @@
 
 use super::providers::Requirements;
 use crate::link::config::Policy;
-use crate::link::protocol::control::{Class, Plan};
+use crate::link::protocol::control::{RailPlan, Transport};
 use crate::link::protocol::hello::{Hello, port_name};
 use crate::ofi;
 use crate::verbs::{Gid, allowed, pair};
 
-/// The decisions of the leading end.
+/// The decisions of the dialling end.
 #[derive(Debug, Default)]
 pub(in crate::link) struct Plans {
-    pub(in crate::link) plans: Vec<Plan>,
+    pub(in crate::link) plans: Vec<RailPlan>,
     /// Transports and ports that are not used, with the reasons.
     pub(in crate::link) left_out: Vec<String>,
 }
 
-/// The rails from `ours`, which leads, to `theirs`; or why there is none. `has_key`: the control connection
+/// The rails from `ours`, which dialled, to `theirs`; or why there is none. `has_key`: the control connection
 /// is encrypted, so that lanes can be encrypted.
 pub(in crate::link) fn plan(
     ours: &Hello,
@@ -26,20 +26,21 @@ pub(in crate::link) fn plan(
 ) -> Result<Plans, String> {
     let policy = combine_policies(ours, theirs)?;
     let mut plans = Plans::default();
-    for class in Class::ALL {
+    for transport in Transport::ALL {
         // If no end enables libfabric, there is nothing to explain.
-        if class == Class::Ofi && ![ours, theirs].iter().any(|hello| hello.classes.contains(&class))
+        if transport == Transport::Ofi
+            && ![ours, theirs].iter().any(|hello| hello.transports.contains(&transport))
         {
             continue;
         }
-        if let Err(why) = check_enabled(class, policy, ours, theirs, has_key) {
-            plans.left_out.push(format!("{}: {why}", class.name()));
+        if let Err(why) = check_enabled(transport, policy, ours, theirs, has_key) {
+            plans.left_out.push(format!("{}: {why}", transport.name()));
             continue;
         }
-        match class {
-            Class::Shm => plans.add(class, [SHM, SHM], 1, "both ends are on one host"),
-            Class::Verbs => plans.add_verbs(ours, theirs, max_rails, allowed_gids),
-            Class::Ofi => {
+        match transport {
+            Transport::Shm => plans.add(transport, [SHM, SHM], 1, "both ends are on one host"),
+            Transport::Verbs => plans.add_verbs(ours, theirs, max_rails, allowed_gids),
+            Transport::Ofi => {
                 let (encrypt, restricts_gids) =
                     (ours.encrypt || theirs.encrypt, !allowed_gids.is_empty());
                 plans.add_ofi(
@@ -49,12 +50,12 @@ pub(in crate::link) fn plan(
                     Requirements { policy, encrypt, restricts_gids },
                 );
             }
-            Class::Tcp => {
+            Transport::Tcp => {
                 let why = match plans.plans.is_empty() {
                     true => format!("no better transport: {}", plans.left_out.join("; ")),
                     false => "fallback when no better transport is up".to_owned(),
                 };
-                plans.add(class, [TCP, TCP], 1, &why);
+                plans.add(transport, [TCP, TCP], 1, &why);
             }
         }
     }
@@ -77,25 +78,25 @@ pub(in crate::link) fn combine_policies(ours: &Hello, theirs: &Hello) -> Result<
 
 /// Whether a transport may be used, or why not.
 fn check_enabled(
-    class: Class,
+    transport: Transport,
     policy: Policy,
     ours: &Hello,
     theirs: &Hello,
     has_key: bool,
 ) -> Result<(), String> {
-    if !ours.classes.contains(&class) {
+    if !ours.transports.contains(&transport) {
         return Err("not enabled at this end".to_owned());
     }
-    if !theirs.classes.contains(&class) {
+    if !theirs.transports.contains(&transport) {
         return Err("not enabled at the peer".to_owned());
     }
-    match (class, policy) {
-        (Class::Shm | Class::Tcp, Policy::Require) => Err("RDMA is required".to_owned()),
-        (Class::Verbs, Policy::Off) => Err("RDMA is off by policy".to_owned()),
-        (Class::Tcp, _) if (ours.encrypt || theirs.encrypt) && !has_key => {
+    match (transport, policy) {
+        (Transport::Shm | Transport::Tcp, Policy::Require) => Err("RDMA is required".to_owned()),
+        (Transport::Verbs, Policy::Off) => Err("RDMA is off by policy".to_owned()),
+        (Transport::Tcp, _) if (ours.encrypt || theirs.encrypt) && !has_key => {
             Err("encryption is required, and there is no key".to_owned())
         }
-        (Class::Shm, _) if ours.boot_id != theirs.boot_id => {
+        (Transport::Shm, _) if ours.boot_id != theirs.boot_id => {
             Err("the peer is on another host".to_owned())
         }
         _ => Ok(()),
@@ -103,9 +104,9 @@ fn check_enabled(
 }
 
 impl Plans {
-    fn add(&mut self, class: Class, paths: [&str; 2], weight: u32, why: &str) {
+    fn add(&mut self, transport: Transport, paths: [&str; 2], weight: u32, why: &str) {
         let paths = paths.map(str::to_owned);
-        self.plans.push(Plan { class, paths, weight, why: why.to_owned() });
+        self.plans.push(RailPlan { transport, paths, weight, why: why.to_owned() });
     }
 
     fn add_verbs(&mut self, ours: &Hello, theirs: &Hello, max_rails: usize, allowed_gids: &[Gid]) {
@@ -125,7 +126,7 @@ impl Plans {
         for pair in pairs {
             let paths = [port_name(&ours.ports[pair.ours]), port_name(&in_list[pair.theirs])];
             let weight = u32::try_from(pair.weight).unwrap_or(u32::MAX).max(1);
-            self.plans.push(Plan { class: Class::Verbs, paths, weight, why: pair.why });
+            self.plans.push(RailPlan { transport: Transport::Verbs, paths, weight, why: pair.why });
         }
     }
 
@@ -162,7 +163,12 @@ impl Plans {
                 for pair in pairs {
                     let paths =
                         [&here[pair.ours], &there[pair.theirs]].map(ofi::UsableProvider::name);
-                    self.plans.push(Plan { class: Class::Ofi, paths, weight: 1, why: pair.why });
+                    self.plans.push(RailPlan {
+                        transport: Transport::Ofi,
+                        paths,
+                        weight: 1,
+                        why: pair.why,
+                    });
                 }
             }
             Err(why) => self.left_out.push(format!("ofi: {why}")),
@@ -184,7 +190,7 @@ mod tests {
             boot_id: [boot; 16],
             host: "h".to_owned(),
             policy,
-            classes: Class::ALL.to_vec(),
+            transports: Transport::ALL.to_vec(),
             encrypt: false,
             max_payload: 4096,
             regions: 16,
@@ -208,7 +214,7 @@ mod tests {
     fn libfabric_comes_between_verbs_and_tcp_with_its_reason() {
         let [a, b] = [1, 2].map(|boot| with_ofi(hello(boot, Policy::Prefer), "efa"));
         let plans = plan(&a, &b, 4, &[], false).unwrap();
-        assert_eq!(classes(&a, &b), [Class::Ofi, Class::Tcp]);
+        assert_eq!(transports(&a, &b), [Transport::Ofi, Transport::Tcp]);
         assert_eq!(plans.plans[0].paths, ["efa if0 net", "efa if0 net"]);
         assert_eq!(plans.plans[0].why, "both ends have libfabric provider efa on net");
         let without = hello(2, Policy::Prefer);
@@ -224,7 +230,7 @@ mod tests {
         let both = |provider: &str, policy| {
             let [a, b] = [1, 2].map(|boot| with_ofi(hello(boot, policy), provider));
             let plans = plan(&a, &b, 4, &[], false)?;
-            Ok::<_, String>(plans.plans.iter().any(|plan| plan.class == Class::Ofi))
+            Ok::<_, String>(plans.plans.iter().any(|plan| plan.transport == Transport::Ofi))
         };
         assert_eq!(both("efa", Policy::Require), Ok(true));
         assert_eq!(both("efa", Policy::Off), Ok(false));
@@ -239,17 +245,17 @@ mod tests {
         assert!(why.contains("allowed_gids is set"), "{why}");
     }
 
-    fn classes(ours: &Hello, theirs: &Hello) -> Vec<Class> {
+    fn transports(ours: &Hello, theirs: &Hello) -> Vec<Transport> {
         let plans = plan(ours, theirs, 4, &[], false).unwrap();
-        plans.plans.iter().map(|plan| plan.class).collect()
+        plans.plans.iter().map(|plan| plan.transport).collect()
     }
 
     #[test]
     fn on_one_host_shared_memory_is_used_with_tcp_as_fallback() {
         let (a, b) = (hello(1, Policy::Prefer), hello(1, Policy::Prefer));
-        assert_eq!(classes(&a, &b), [Class::Shm, Class::Tcp]);
-        let only_tcp = Hello { classes: vec![Class::Tcp], ..hello(1, Policy::Prefer) };
-        assert_eq!(classes(&a, &only_tcp), [Class::Tcp]);
+        assert_eq!(transports(&a, &b), [Transport::Shm, Transport::Tcp]);
+        let only_tcp = Hello { transports: vec![Transport::Tcp], ..hello(1, Policy::Prefer) };
+        assert_eq!(transports(&a, &only_tcp), [Transport::Tcp]);
     }
 
     #[test]

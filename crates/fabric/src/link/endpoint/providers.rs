@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::settings::Settings;
 use crate::error::Error;
 use crate::link::config::Policy;
-use crate::link::protocol::control::Class;
+use crate::link::protocol::control::Transport;
 use crate::ofi::{self, Choice, Config, Domain, Provider, UsableProvider};
 use crate::region::Region;
 use crate::setup::Fabric;
@@ -30,7 +30,7 @@ impl Providers {
             config: settings.ofi.clone(),
             requested: settings.ofi_provider.clone(),
             devices: named.cloned().collect(),
-            software: settings.classes == [Class::Ofi],
+            software: settings.transports == [Transport::Ofi],
             domains: Mutex::default(),
         }
     }
@@ -162,7 +162,7 @@ mod tests {
         use crate::setup::Side;
 
         let providers =
-            Providers::new(&Settings { classes: vec![Class::Ofi], ..Settings::default() });
+            Providers::new(&Settings { transports: vec![Transport::Ofi], ..Settings::default() });
         let provider = providers.query().unwrap().remove(0);
         let path = UsableProvider::of(&provider).name();
         let domain = providers.open(&provider, Vec::new).unwrap();

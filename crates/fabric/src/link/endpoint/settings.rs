@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::link::config::{Config, PeerPolicy, Policy};
 use crate::link::event::Event;
-use crate::link::protocol::control::Class;
+use crate::link::protocol::control::Transport;
 use crate::session::{Credentials, Keyring};
 use crate::{ofi, shm, tcp, verbs};
 
@@ -19,8 +19,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Policies for peers by address; the first match applies.
     pub peer_policies: Vec<PeerPolicy>,
-    /// The enabled transports. Without [`Class::Ofi`] libfabric is not loaded.
-    pub classes: Vec<Class>,
+    /// The enabled transports. Without [`Transport::Ofi`] libfabric is not loaded.
+    pub transports: Vec<Transport>,
     /// The file of libibverbs.
     pub library: PathBuf,
     /// Names of the enabled RDMA devices; empty: all.
@@ -32,7 +32,7 @@ pub struct Settings {
     /// The configuration of queue pairs.
     pub verbs: verbs::Config,
     /// The libfabric provider; `None`: providers for RDMA devices, and software only if
-    /// [`Class::Ofi`] alone is enabled.
+    /// [`Transport::Ofi`] alone is enabled.
     pub ofi_provider: Option<String>,
     /// The configuration of libfabric lanes. By default their timeouts are those of links.
     pub ofi: ofi::Config,
@@ -68,7 +68,7 @@ impl Default for Settings {
             link: Config::default(),
             policy: Policy::default(),
             peer_policies: Vec::new(),
-            classes: Class::DEFAULT.to_vec(),
+            transports: Transport::DEFAULT.to_vec(),
             library: PathBuf::from(verbs::LIBRARY),
             devices: Vec::new(),
             device_request: verbs::DeviceRequest {

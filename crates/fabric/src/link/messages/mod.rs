@@ -15,7 +15,7 @@ use super::protocol::header::{Header, Stream};
 
 pub(super) use self::inbox::{InboxMessage, InboxStep, PayloadLocation};
 pub(super) use self::incoming::Arrival;
-pub(super) use self::outgoing::{Draft, Message};
+pub(super) use self::outgoing::{Message, UnnumberedMessage};
 
 pub(super) struct Messages {
     outgoing: [Outgoing; 2],
@@ -51,13 +51,13 @@ impl Messages {
     }
 
     /// Adds a message to its stream.
-    pub(super) fn push(&mut self, draft: Draft) {
-        self.outgoing_mut(draft.stream()).push(draft);
+    pub(super) fn push(&mut self, message: UnnumberedMessage) {
+        self.outgoing_mut(message.stream()).push(message);
     }
 
     /// Whether more answers wait to be sent than a peer can have requested.
     pub(super) fn has_too_many_answers(&self) -> bool {
-        self.outgoing(Stream::Control).drafts() > MAX_ANSWERS
+        self.outgoing(Stream::Control).unnumbered() > MAX_ANSWERS
     }
 
     /// Drops all outgoing messages.

@@ -23,7 +23,7 @@ impl Message {
 
 /// A message without a sequence number yet.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::link) enum Draft {
+pub(in crate::link) enum UnnumberedMessage {
     /// The parts of a send.
     Send(u32),
     /// The immediate data of a write.
@@ -34,18 +34,18 @@ pub(in crate::link) enum Draft {
     OldValue { request: u32, old: Option<u64> },
 }
 
-impl Draft {
+impl UnnumberedMessage {
     pub(super) fn stream(self) -> Stream {
         match self {
-            Draft::Send(_) | Draft::Notice(_) => Stream::Messages,
-            Draft::Atomic(_) | Draft::OldValue { .. } => Stream::Control,
+            UnnumberedMessage::Send(_) | UnnumberedMessage::Notice(_) => Stream::Messages,
+            UnnumberedMessage::Atomic(_) | UnnumberedMessage::OldValue { .. } => Stream::Control,
         }
     }
 }
 
 #[derive(Debug, Default)]
 pub(in crate::link) struct Outgoing {
-    drafts: VecDeque<Draft>,
+    unnumbered: VecDeque<UnnumberedMessage>,
     /// Sequence numbers of messages to be sent again.
     resends: BTreeSet<u64>,
     /// Sent messages, starting with the oldest undelivered one; `None` for delivered ones.
@@ -65,11 +65,11 @@ impl Outgoing {
 
     #[inline]
     pub(in crate::link) fn is_empty(&self) -> bool {
-        self.drafts.is_empty() && self.resends.is_empty()
+        self.unnumbered.is_empty() && self.resends.is_empty()
     }
 
-    pub(in crate::link) fn push(&mut self, draft: Draft) {
-        self.drafts.push_back(draft);
+    pub(in crate::link) fn push(&mut self, message: UnnumberedMessage) {
+        self.unnumbered.push_back(message);
     }
 
     pub(in crate::link) fn queue_resend(&mut self, sequence: u64) {
@@ -81,12 +81,12 @@ impl Outgoing {
         self.resends.pop_first()
     }
 
-    pub(in crate::link) fn draft(&self) -> Option<Draft> {
-        self.drafts.front().copied()
+    pub(in crate::link) fn message(&self) -> Option<UnnumberedMessage> {
+        self.unnumbered.front().copied()
     }
 
-    pub(in crate::link) fn pop_draft(&mut self) {
-        self.drafts.pop_front();
+    pub(in crate::link) fn pop_unnumbered(&mut self) {
+        self.unnumbered.pop_front();
     }
 
     /// Whether the window allows one more message: the peer stores early messages up to a limit.
@@ -137,9 +137,9 @@ impl Outgoing {
         message?.operation
     }
 
-    /// The number of drafts.
-    pub(in crate::link) fn drafts(&self) -> usize {
-        self.drafts.len()
+    /// Messages without a sequence number.
+    pub(in crate::link) fn unnumbered(&self) -> usize {
+        self.unnumbered.len()
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::part::Piece;
 use crate::link::messages::Message;
 use crate::link::protocol::header::{AtomicOp, Body};
-use crate::op::{Done, Failure, Op, Pieces, Work};
+use crate::op::{Done, Failure, Op, Slices, Work};
 use crate::region::{Region, Slice};
 use crate::remote::{Target, Window};
 
@@ -254,12 +254,12 @@ fn atomic_request(number: u32, at: &Target, op: AtomicOp) -> Body {
 }
 
 /// `length` bytes at `offset` of memory in several slices.
-fn cut(slices: &[Slice], offset: u64, length: u64) -> Pieces {
+fn cut(slices: &[Slice], offset: u64, length: u64) -> Slices {
     if let [one] = slices {
         let begin = one.offset() + offset as usize;
-        return Pieces::One(one.region().slice(begin..begin + length as usize));
+        return Slices::One(one.region().slice(begin..begin + length as usize));
     }
-    Pieces::Many(runs(slices, offset, length).map(|(region, run)| region.slice(run)).collect())
+    Slices::Many(runs(slices, offset, length).map(|(region, run)| region.slice(run)).collect())
 }
 
 /// The same bytes as ranges of regions.

@@ -7,14 +7,14 @@ use crate::remote::RemoteRegion;
 /// the next generation, and messages for older ones are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::link) enum Control {
-    /// The leading end has prepared its half of a lane.
-    Open { rail: u8, generation: u32, plan: Plan, offer: Vec<u8> },
+    /// The dialling end has prepared its half of a lane.
+    Open { rail: u8, generation: u32, plan: RailPlan, offer: Vec<u8> },
     /// The other end has prepared its half.
     Opened { rail: u8, generation: u32, offer: Vec<u8> },
     /// The sender's end is connected: its number of receive slots by stream, and a region to probe.
     Connected { rail: u8, generation: u32, slots: [u16; 2], probe: RemoteRegion },
     /// The sender has written to the probe region and read back the same bytes.
-    Proven { rail: u8, generation: u32 },
+    Verified { rail: u8, generation: u32 },
     /// The sender's end is closed: no write of this lane takes effect any more. `received`: the number of messages received.
     Fenced { rail: u8, generation: u32, received: u64, why: String },
     /// The key of a granted region on a lane; `None`: it cannot be reached on this lane.
@@ -32,14 +32,14 @@ pub(in crate::link) enum Control {
     Bye { orderly: bool, why: String },
 }
 
-/// The plan of a rail, by the leading end.
+/// The plan of a rail, by the dialling end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct RailPlan {
     /// The transport.
-    pub(crate) class: Class,
-    /// The names of the leading end's port or provider, and of the other end's.
+    pub(crate) transport: Transport,
+    /// The names of the dialling end's port or provider, and of the other end's.
     pub(crate) paths: [String; 2],
-    /// Its share of the load relative to other rails of its class.
+    /// Its share of the load relative to other rails of its transport.
     pub(crate) weight: u32,
     /// Why these paths were chosen.
     pub(crate) why: String,
@@ -47,7 +47,7 @@ pub(crate) struct Plan {
 
 /// Transports, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
+pub enum Transport {
     /// Shared memory.
     Shm,
     /// RDMA with verbs.
@@ -58,35 +58,36 @@ pub enum Class {
     Tcp,
 }
 
-impl Class {
+impl Transport {
     /// All transports, the best first.
-    pub const ALL: [Class; 4] = [Class::Shm, Class::Verbs, Class::Ofi, Class::Tcp];
+    pub const ALL: [Transport; 4] =
+        [Transport::Shm, Transport::Verbs, Transport::Ofi, Transport::Tcp];
     /// The transports that are enabled by default. Not libfabric: it hooks into the memory allocation of the whole
     /// process.
-    pub const DEFAULT: [Class; 3] = [Class::Shm, Class::Verbs, Class::Tcp];
+    pub const DEFAULT: [Transport; 3] = [Transport::Shm, Transport::Verbs, Transport::Tcp];
 
     /// The name in settings and statistics.
     pub fn name(self) -> &'static str {
         match self {
-            Class::Shm => "shm",
-            Class::Verbs => "verbs",
-            Class::Ofi => "ofi",
-            Class::Tcp => "tcp",
+            Transport::Shm => "shm",
+            Transport::Verbs => "verbs",
+            Transport::Ofi => "ofi",
+            Transport::Tcp => "tcp",
         }
     }
 
     /// The number on the wire: libfabric was added last.
     pub(in crate::link) fn code(self) -> u8 {
         match self {
-            Class::Shm => 0,
-            Class::Verbs => 1,
-            Class::Tcp => 2,
-            Class::Ofi => 3,
+            Transport::Shm => 0,
+            Transport::Verbs => 1,
+            Transport::Tcp => 2,
+            Transport::Ofi => 3,
         }
     }
 
-    pub(in crate::link) fn from_code(code: u8) -> Option<Class> {
-        Class::ALL.into_iter().find(|class| class.code() == code)
+    pub(in crate::link) fn from_code(code: u8) -> Option<Transport> {
+        Transport::ALL.into_iter().find(|transport| transport.code() == code)
     }
 }
 
@@ -112,7 +113,7 @@ impl Control {
                 bytes.extend(slots.iter().flat_map(|slots| slots.to_le_bytes()));
                 bytes.extend(probe.to_bytes());
             }
-            Control::Proven { rail, generation } => lane(&mut bytes, 4, rail, generation),
+            Control::Verified { rail, generation } => lane(&mut bytes, 4, rail, generation),
             Control::Fenced { rail, generation, received, why } => {
                 lane(&mut bytes, 5, rail, generation);
                 bytes.extend(received.to_le_bytes());
@@ -155,7 +156,7 @@ impl Control {
         };
         let message = match kind {
             1 => {
-                let plan = Plan::decode(&mut reader)?;
+                let plan = RailPlan::decode(&mut reader)?;
                 let offer = reader.bytes(MAX_OFFER)?.to_vec();
                 Control::Open { rail, generation, plan, offer }
             }
@@ -165,7 +166,7 @@ impl Control {
                 let probe = read_region(&mut reader)?;
                 Control::Connected { rail, generation, slots, probe }
             }
-            4 => Control::Proven { rail, generation },
+            4 => Control::Verified { rail, generation },
             5 => {
                 let received = reader.u64()?;
                 Control::Fenced { rail, generation, received, why: reader.text(MAX_TEXT)? }
@@ -201,15 +202,15 @@ impl Control {
     }
 }
 
-impl Plan {
-    /// The plan of a rail that the leading end has not opened yet.
+impl RailPlan {
+    /// The plan of a rail that the dialling end has not opened yet.
     pub(in crate::link) fn unknown() -> Self {
         let paths = [const { String::new() }; 2];
-        Plan { class: Class::Tcp, paths, weight: 1, why: "not opened yet".to_owned() }
+        RailPlan { transport: Transport::Tcp, paths, weight: 1, why: "not opened yet".to_owned() }
     }
 
     fn encode(&self, bytes: &mut Vec<u8>) {
-        bytes.push(self.class.code());
+        bytes.push(self.transport.code());
         bytes.extend(self.weight.to_le_bytes());
         for path in &self.paths {
             put_text(bytes, path, MAX_NAME);
@@ -218,10 +219,10 @@ impl Plan {
     }
 
     fn decode(reader: &mut Reader<'_>) -> Option<Self> {
-        let class = Class::from_code(reader.u8()?)?;
+        let transport = Transport::from_code(reader.u8()?)?;
         let weight = reader.u32()?.max(1);
         let paths = [reader.text(MAX_NAME)?, reader.text(MAX_NAME)?];
-        Some(Plan { class, paths, weight, why: reader.text(MAX_TEXT)? })
+        Some(RailPlan { transport, paths, weight, why: reader.text(MAX_TEXT)? })
     }
 }
 
@@ -247,8 +248,8 @@ mod tests {
             address: 1,
             key: 2,
         };
-        let plan = Plan {
-            class: Class::Verbs,
+        let plan = RailPlan {
+            transport: Transport::Verbs,
             paths: ["rxe0/1".to_owned(), "rxe1/1".to_owned()],
             weight: 7,
             why: "the same subnet".to_owned(),
@@ -258,7 +259,7 @@ mod tests {
             Control::Open { rail, generation, plan, offer: vec![1, 2, 3] },
             Control::Opened { rail, generation, offer: Vec::new() },
             Control::Connected { rail, generation, slots: [64, 16], probe: key },
-            Control::Proven { rail, generation },
+            Control::Verified { rail, generation },
             Control::Fenced { rail, generation, received: 5, why: "no reason".to_owned() },
             Control::Key { rail, generation, region: 6, key: Some(key) },
             Control::Key { rail, generation, region: 6, key: None },

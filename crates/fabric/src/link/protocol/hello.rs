@@ -1,7 +1,7 @@
 //! The hello of each end in the handshake: identity, policy, and paths by which it can be reached.
 
 use super::bytes::{Reader, put_bytes, put_text};
-use super::control::Class;
+use super::control::Transport;
 use crate::link::config::Policy;
 use crate::ofi;
 use crate::verbs::UsablePort;
@@ -16,7 +16,7 @@ pub(in crate::link) struct Hello {
     pub(in crate::link) host: String,
     pub(in crate::link) policy: Policy,
     /// The enabled transports.
-    pub(in crate::link) classes: Vec<Class>,
+    pub(in crate::link) transports: Vec<Transport>,
     /// Whether TCP lanes must be encrypted.
     pub(in crate::link) encrypt: bool,
     /// The maximum payload of a message on a lane that it receives, in bytes.
@@ -40,13 +40,13 @@ impl Hello {
     const WITH_OFI: u8 = 2;
 
     pub(in crate::link) fn to_bytes(&self) -> Vec<u8> {
-        let with_ofi = self.classes.contains(&Class::Ofi);
+        let with_ofi = self.transports.contains(&Transport::Ofi);
         let mut bytes = vec![if with_ofi { Self::WITH_OFI } else { Self::PLAIN }];
         bytes.extend(self.epoch.to_le_bytes());
         bytes.extend(self.boot_id);
         put_text(&mut bytes, &self.host, MAX_HOST);
         bytes.push(self.policy as u8);
-        bytes.push(self.classes.iter().fold(0, |bits, class| bits | 1 << class.code()));
+        bytes.push(self.transports.iter().fold(0, |bits, transport| bits | 1 << transport.code()));
         bytes.push(u8::from(self.encrypt));
         bytes.extend(self.max_payload.to_le_bytes());
         bytes.extend(self.regions.to_le_bytes());
@@ -81,9 +81,9 @@ impl Hello {
         let host = reader.text(MAX_HOST)?;
         let policy = *Policy::ALL.get(usize::from(reader.u8()?))?;
         let bits = reader.u8()?;
-        let has = |class: &Class| bits & 1 << class.code() != 0;
-        let classes: Vec<Class> = Class::ALL.into_iter().filter(has).collect();
-        if classes.contains(&Class::Ofi) != with_ofi {
+        let has = |transport: &Transport| bits & 1 << transport.code() != 0;
+        let transports: Vec<Transport> = Transport::ALL.into_iter().filter(has).collect();
+        if transports.contains(&Transport::Ofi) != with_ofi {
             return None;
         }
         let encrypt = match reader.u8()? {
@@ -106,7 +106,7 @@ impl Hello {
             boot_id,
             host,
             policy,
-            classes,
+            transports,
             encrypt,
             max_payload,
             regions,
@@ -157,7 +157,7 @@ mod tests {
             boot_id: [9; 16],
             host: "node17".to_owned(),
             policy: Policy::Off,
-            classes: vec![Class::Shm, Class::Tcp],
+            transports: vec![Transport::Shm, Transport::Tcp],
             encrypt: false,
             max_payload: 4096,
             regions: 16,
@@ -174,8 +174,8 @@ mod tests {
             network: "127.0.0.0/8".to_owned(),
             interface: "lo".to_owned(),
         };
-        let classes = vec![Class::Shm, Class::Ofi, Class::Tcp];
-        Hello { classes, ofi: vec![provider], no_ofi: "and why not".to_owned(), ..example() }
+        let transports = vec![Transport::Shm, Transport::Ofi, Transport::Tcp];
+        Hello { transports, ofi: vec![provider], no_ofi: "and why not".to_owned(), ..example() }
     }
 
     #[test]

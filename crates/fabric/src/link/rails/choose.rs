@@ -1,7 +1,7 @@
 //! Choosing a rail for an operation: among the active rails the one with the least load relative to its weight.
 
 use super::{RailLane, Rails, RegionKey};
-use crate::link::protocol::control::Class;
+use crate::link::protocol::control::Transport;
 use crate::link::protocol::header::Stream;
 use crate::remote::Window;
 
@@ -27,8 +27,8 @@ impl Rails {
     /// Whether the only active rail is shared memory.
     #[inline]
     pub(in crate::link) fn uses_shared_memory(&self) -> bool {
-        let class = |rail: u8| self.rails[usize::from(rail)].plan().class;
-        matches!(self.active[..], [rail] if class(rail) == Class::Shm)
+        let transport = |rail: u8| self.rails[usize::from(rail)].plan().transport;
+        matches!(self.active[..], [rail] if transport(rail) == Transport::Shm)
     }
 
     /// A rail for `bytes` to or from a region, with at most `max_in_flight` bytes in flight on each rail.

@@ -12,15 +12,15 @@ use super::probe::Probe;
 use crate::error::{Error, Kind};
 use crate::lane::Lane;
 use crate::link::messages::message_queue::MessageQueue;
-use crate::link::protocol::control::Class;
+use crate::link::protocol::control::Transport;
 use crate::setup::{Fabric, Side, UnconnectedLane};
 
 /// Opens devices and other paths by name.
 pub(crate) trait Transports: Send + Sync {
     /// Opens a path; may block.
-    fn open(&self, class: Class, path: &str) -> Result<Arc<dyn Fabric>, Error>;
+    fn open(&self, transport: Transport, path: &str) -> Result<Arc<dyn Fabric>, Error>;
     /// Releases a path if it is broken; may block.
-    fn release_broken(&self, class: Class, path: &str);
+    fn release_broken(&self, transport: Transport, path: &str);
     /// Called with every new lane.
     fn lane_created(&self, _lane: &dyn Lane) {}
 }
@@ -42,7 +42,7 @@ pub(crate) struct ConnectorTask {
 
 pub(in crate::link) enum Task {
     Prepare {
-        class: Class,
+        transport: Transport,
         path: String,
         side: Side,
     },
@@ -56,7 +56,7 @@ pub(in crate::link) enum Task {
     Discard(Box<RailLane>),
     /// Releases a lost device, which cannot come back before that.
     Release {
-        class: Class,
+        transport: Transport,
         path: String,
     },
 }
@@ -84,7 +84,7 @@ impl ConnectorTask {
     pub(crate) fn run(self, transports: &dyn Transports) -> Option<TaskResult> {
         let ConnectorTask { rail, generation, task } = self;
         let product = match task {
-            Task::Prepare { class, path, side } => prepare(transports, class, &path, side),
+            Task::Prepare { transport, path, side } => prepare(transports, transport, &path, side),
             Task::Connect { half, fabric, offer, options } => {
                 connect(transports, half, &*fabric, &offer, &options)
             }
@@ -92,8 +92,8 @@ impl ConnectorTask {
                 drop(lane);
                 return None;
             }
-            Task::Release { class, path } => {
-                transports.release_broken(class, &path);
+            Task::Release { transport, path } => {
+                transports.release_broken(transport, &path);
                 return None;
             }
         };
@@ -103,13 +103,14 @@ impl ConnectorTask {
 
 fn prepare(
     transports: &dyn Transports,
-    class: Class,
+    transport: Transport,
     path: &str,
     side: Side,
 ) -> Result<Product, Error> {
-    let fabric = transports.open(class, path)?;
+    let fabric = transports.open(transport, path)?;
     // The device was opened for an earlier lane and may be lost now.
-    let half = fabric.prepare_lane(side).inspect_err(|_| transports.release_broken(class, path))?;
+    let half =
+        fabric.prepare_lane(side).inspect_err(|_| transports.release_broken(transport, path))?;
     Ok(Product::Half(half, fabric))
 }
 

@@ -1,7 +1,7 @@
 //! The rails of a link: which have a lane, which are active, and which one an operation takes.
 //!
 //! `live` are the rails with a lane; `healthy` is the number of those whose lane is not closed; `active` are the
-//! rails that are up and of the best class that is up. All three change only in this file: when a lane is
+//! rails that are up and of the best transport that is up. All three change only in this file: when a lane is
 //! attached, closed or detached, and when a rail comes up or fails.
 
 mod choose;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use self::connector::Connector;
 use super::event::EventKind;
-use super::protocol::control::Plan;
+use super::protocol::control::RailPlan;
 use crate::op::Op;
 
 pub(super) use self::choose::RailChoice;
@@ -37,7 +37,7 @@ pub(super) struct Rails {
     /// Since when no rail is active.
     no_rail_since: Option<Duration>,
     /// Whether this end plans the rails and starts them.
-    leads: bool,
+    dialled: bool,
     connector: Box<dyn Connector>,
     /// A reused buffer for receives to be posted.
     receives: VecDeque<Op>,
@@ -53,9 +53,9 @@ pub(super) struct RailChange {
 
 impl Rails {
     pub(super) fn new(
-        plans: Vec<Plan>,
+        plans: Vec<RailPlan>,
         connector: Box<dyn Connector>,
-        leads: bool,
+        dialled: bool,
         now: Duration,
     ) -> Self {
         Rails {
@@ -65,14 +65,14 @@ impl Rails {
             healthy: 0,
             next_choice: 0,
             no_rail_since: Some(now),
-            leads,
+            dialled,
             connector,
             receives: VecDeque::new(),
         }
     }
 
-    pub(super) fn leads(&self) -> bool {
-        self.leads
+    pub(super) fn dialled(&self) -> bool {
+        self.dialled
     }
 
     pub(super) fn count(&self) -> usize {
@@ -106,13 +106,13 @@ impl Rails {
             return false;
         }
         while self.rails.len() <= usize::from(at) {
-            self.rails.push(Rail::new(Plan::unknown()));
+            self.rails.push(Rail::new(RailPlan::unknown()));
         }
         true
     }
 
     pub(super) fn name(&self, at: u8) -> String {
-        self.get(at).name(self.leads)
+        self.get(at).name(self.dialled)
     }
 
     #[inline]
@@ -229,11 +229,11 @@ impl Rails {
         RailChange { what, rail: self.name(at), in_use }
     }
 
-    /// Activates the rails of the best class that is up; returns their names if they have changed.
+    /// Activates the rails of the best transport that is up; returns their names if they have changed.
     fn switch(&mut self, now: Duration) -> Option<String> {
         let up = |rail: &&Rail| rail.is_up();
-        let best = self.rails.iter().filter(up).map(|rail| rail.plan().class).min();
-        let is_active = |rail: &Rail| rail.is_up() && Some(rail.plan().class) == best;
+        let best = self.rails.iter().filter(up).map(|rail| rail.plan().transport).min();
+        let is_active = |rail: &Rail| rail.is_up() && Some(rail.plan().transport) == best;
         let rails = self.rails.iter().enumerate();
         let active: Vec<u8> =
             rails.filter(|(_, rail)| is_active(rail)).map(|(at, _)| at as u8).collect();
@@ -244,8 +244,8 @@ impl Rails {
         }
         self.active = active;
         let name = |at: &u8| {
-            let (class, name) = (self.get(*at).plan().class.name(), self.name(*at));
-            if class == name { name } else { format!("{class} {name}") }
+            let (transport, name) = (self.get(*at).plan().transport.name(), self.name(*at));
+            if transport == name { name } else { format!("{transport} {name}") }
         };
         let names: Vec<String> = self.active.iter().map(name).collect();
         Some(if names.is_empty() { "none".to_owned() } else { names.join(", ") })
@@ -277,9 +277,9 @@ impl Rails {
         let each = self.rails.iter().map(|rail| match rail.state() {
             RailState::Trying { since, .. } => {
                 let so_far = now.saturating_sub(since);
-                format!("{}: being set up for {so_far:.1?}", rail.name(self.leads))
+                format!("{}: being set up for {so_far:.1?}", rail.name(self.dialled))
             }
-            _ => format!("{}: {}", rail.name(self.leads), rail.why()),
+            _ => format!("{}: {}", rail.name(self.dialled), rail.why()),
         });
         let each = each.collect::<Vec<_>>().join("; ");
         if each.is_empty() { "the peer has not opened a rail yet".to_owned() } else { each }

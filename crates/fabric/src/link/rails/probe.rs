@@ -20,7 +20,7 @@ pub(super) struct Probe {
 /// The next step of the probe.
 pub(in crate::link) enum ProbeStep {
     Read(Work),
-    Proven,
+    Verified,
     /// The bytes read differ from those written.
     Changed,
 }
@@ -57,7 +57,7 @@ impl Probe {
         }
         let same =
             self.ours.slice(..PROBE_BYTES).to_vec() == self.ours.slice(PROBE_BYTES..).to_vec();
-        Some(if same { ProbeStep::Proven } else { ProbeStep::Changed })
+        Some(if same { ProbeStep::Verified } else { ProbeStep::Changed })
     }
 }
 

@@ -8,18 +8,18 @@ use super::rail::SETUP_TIMEOUT;
 use super::{RailLane, RailState, Rails};
 use crate::error::Error;
 use crate::link::config::Config;
-use crate::link::protocol::control::{Class, Plan};
+use crate::link::protocol::control::{RailPlan, Transport};
 use crate::setup::{Fabric, Side, UnconnectedLane};
 
 impl Rails {
-    /// Starts rails that are due: all classes down to the best that is up, or likely to come up
+    /// Starts rails that are due: all transports down to the best that is up, or likely to come up
     /// soon.
     pub(in crate::link) fn try_due(&mut self, now: Duration) {
-        for class in Class::ALL {
+        for transport in Transport::ALL {
             let (mut up, mut may_come_up) = (false, false);
             for at in 0..self.rails.len() as u8 {
                 let rail = self.get(at);
-                if rail.plan().class != class {
+                if rail.plan().transport != transport {
                     continue;
                 }
                 match rail.state() {
@@ -43,7 +43,7 @@ impl Rails {
         &mut self,
         at: u8,
         generation: u32,
-        plan: Plan,
+        plan: RailPlan,
         offer: Vec<u8>,
         now: Duration,
     ) -> Option<bool> {
@@ -56,13 +56,13 @@ impl Rails {
     }
 
     /// Starts a lane. `false` if the previous attempt has not finished: otherwise there would be one thread for each, all
-    /// waiting for the same device. The leading end checks that before.
+    /// waiting for the same device. The dialling end checks that before.
     fn start_lane(&mut self, at: u8, generation: u32, side: Side, now: Duration) -> bool {
         let rail = self.get_mut(at);
         let free = rail.start_lane(generation, side, now);
         if free {
             let path = rail.plan().paths[usize::from(side == Side::Accept)].clone();
-            let task = Task::Prepare { class: rail.plan().class, path, side };
+            let task = Task::Prepare { transport: rail.plan().transport, path, side };
             self.run_task(at, task);
         }
         free
@@ -111,14 +111,16 @@ impl Rails {
         self.run_task(at, Task::Discard(Box::new(lane)));
     }
 
-    /// Releases a device that was removed: it stays until no process has it open. The leading end does that when it starts
+    /// Releases a device that was removed: it stays until no process has it open. The dialling end does that when it starts
     /// the rail again.
     pub(in crate::link) fn release_broken(&mut self, at: u8, now: Duration, retry_pause: Duration) {
-        let leads = self.leads;
+        let dialled = self.dialled;
         let rail = self.get_mut(at);
-        if !leads && rail.take_release_due(now, retry_pause) {
-            let task =
-                Task::Release { class: rail.plan().class, path: rail.plan().paths[1].clone() };
+        if !dialled && rail.take_release_due(now, retry_pause) {
+            let task = Task::Release {
+                transport: rail.plan().transport,
+                path: rail.plan().paths[1].clone(),
+            };
             self.run_task(at, task);
         }
     }
@@ -131,7 +133,7 @@ impl Rails {
             }
             RailState::Trying { until, .. } => Some(until),
             RailState::Fencing { since } => Some(since + config.peer_timeout),
-            RailState::Standby { until } if self.leads => Some(until),
+            RailState::Standby { until } if self.dialled => Some(until),
             _ => None,
         });
         // Expired timers wait for something else.
@@ -148,5 +150,5 @@ impl Rails {
     }
 }
 
-/// How long rails of a worse class wait for better ones that are being set up.
+/// How long rails of a worse transport wait for better ones that are being set up.
 const FALLBACK_DELAY: Duration = Duration::from_secs(1);

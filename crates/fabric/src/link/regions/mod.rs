@@ -11,7 +11,7 @@ use self::peer::{PeerRegions, RegionState};
 use super::rails::region_index;
 use crate::error::{Error, Kind};
 use crate::region::{Region, Slice};
-use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
+use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 
 pub(super) struct Regions {
     /// The link's number in windows.
@@ -127,7 +127,8 @@ impl Regions {
             Some(_) => false,
             None => self.peer.set(region, RegionState::Queried, self.limits[1]),
         };
-        let window = Window::new(self.link, remote.length, remote.rights, Reach::Link { region });
+        let window =
+            Window::new(self.link, remote.length, remote.rights, AccessMethod::Link { region });
         Ok((window, query))
     }
 }

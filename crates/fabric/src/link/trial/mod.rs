@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::link::config::Config;
 use crate::link::core::{Connection, Core, CoreSetup};
-use crate::link::protocol::control::{Class, Plan};
+use crate::link::protocol::control::{RailPlan, Transport};
 use crate::link::rails::connector::{Connector, ConnectorTask, TaskResult, Transports};
 use crate::setup::Fabric;
 use crate::sim::{self, World};
@@ -55,7 +55,7 @@ impl SimLink {
             let plans = if end == 0 { plans() } else { Vec::new() };
             Core::new(CoreSetup {
                 config: config.clone(),
-                leads: end == 0,
+                dialled: end == 0,
                 epochs: [10 + end as u64, 11 - end as u64],
                 peer_max_payload: config.max_payload,
                 peer_max_regions: config.regions,
@@ -80,15 +80,19 @@ impl SimLink {
     }
 }
 
-/// Two rails of the better class, one of the worse.
-fn plans() -> Vec<Plan> {
-    let plan = |name: &str, class, weight| Plan {
-        class,
+/// Two rails of the better transport, one of the worse.
+fn plans() -> Vec<RailPlan> {
+    let plan = |name: &str, transport, weight| RailPlan {
+        transport,
         paths: [name.to_owned(), name.to_owned()],
         weight,
         why: "for the test".to_owned(),
     };
-    vec![plan("r0", Class::Verbs, 2), plan("r1", Class::Verbs, 1), plan("t", Class::Tcp, 1)]
+    vec![
+        plan("r0", Transport::Verbs, 2),
+        plan("r1", Transport::Verbs, 1),
+        plan("t", Transport::Tcp, 1),
+    ]
 }
 
 pub(super) const RAILS: [&str; 3] = ["r0", "r1", "t"];
@@ -100,11 +104,11 @@ struct SimTransports {
 }
 
 impl Transports for SimTransports {
-    fn open(&self, _: Class, path: &str) -> Result<Arc<dyn Fabric>, Error> {
+    fn open(&self, _: Transport, path: &str) -> Result<Arc<dyn Fabric>, Error> {
         Ok(Arc::new(self.world.fabric(self.host, path)))
     }
 
-    fn release_broken(&self, _: Class, _: &str) {}
+    fn release_broken(&self, _: Transport, _: &str) {}
 }
 
 /// Runs every task when it is started, and returns its result some time later, not always in order.
@@ -119,7 +123,7 @@ struct SimConnector {
 impl Connector for SimConnector {
     fn start(&mut self, task: ConnectorTask) {
         let mut takes = Duration::from_micros(self.random.below(4000) as u64);
-        if plans()[usize::from(task.rail)].class == Class::Verbs {
+        if plans()[usize::from(task.rail)].transport == Transport::Verbs {
             takes += self.answer_delay.lock().unwrap()[self.end];
         }
         let at = self.transports.world.now() + takes;

@@ -10,7 +10,7 @@ use crate::ofi::gather::Gather;
 use crate::ofi::outgoing::ContextUse;
 use crate::ofi::rendezvous::PartId;
 use crate::op::Work;
-use crate::remote::{Reach, Target};
+use crate::remote::{AccessMethod, Target};
 use crate::splitter::{Part, PartLimits, Splitter};
 
 impl Sends {
@@ -262,8 +262,8 @@ impl Sends {
 /// The remote address of a part of a transfer.
 #[inline]
 fn remote(target: &Target, offset: usize) -> Option<Remote> {
-    match target.window.reach() {
-        Reach::Ofi { address, key } => {
+    match target.window.access_method() {
+        AccessMethod::Ofi { address, key } => {
             let address = address.wrapping_add(target.offset).wrapping_add(offset as u64);
             Some(Remote { address, key: *key })
         }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::sim::Faults;
 use crate::sim::random::Random;
-use crate::{OpKind, Pieces, Work};
+use crate::{OpKind, Slices, Work};
 
 const OPS: u64 = 60;
 const SLOT: usize = 16;
@@ -90,7 +90,7 @@ impl Buffers {
             1 => Op::write_imm(token, from, at, token as u32),
             2 => Op::read(token, into, at),
             3 => {
-                let (from, imm) = (Pieces::One(from), Some(token as u32));
+                let (from, imm) = (Slices::One(from), Some(token as u32));
                 Op { token, work: Work::Send { from, imm } }
             }
             _ => {

@@ -1,7 +1,7 @@
 //! Packets in flight when a lane ends: they take effect, unless the target closed the lane.
 
 use super::*;
-use crate::Pieces;
+use crate::Slices;
 
 /// A write that is delayed by five seconds, and has failed at its sender long before.
 fn failed_write() -> (Pair, Region) {
@@ -53,8 +53,8 @@ fn retransmitted_immediate_data_completes_one_receive() {
     let mut pair = Pair::new(1);
     pair.world.change(RAIL, |faults| faults.hold = Duration::from_secs(5));
     let (_target, window) = pair.window(1, Rights::ALL);
-    pair.b.post(&mut (1..4).map(|token| Op::receive(token, Pieces::EMPTY)).collect());
-    post(&mut pair.a, Op::write_imm(9, Pieces::EMPTY, window.at(0), 5));
+    pair.b.post(&mut (1..4).map(|token| Op::receive(token, Slices::EMPTY)).collect());
+    post(&mut pair.a, Op::write_imm(9, Slices::EMPTY, window.at(0), 5));
     pair.settle();
     assert_eq!(outcomes(&mut pair.a), [(9, Err(Failure::PeerGone))]);
     assert_eq!(outcomes(&mut pair.b), [(1, received(0, Some(5)))]);
@@ -82,7 +82,7 @@ fn closing_returns_all_operations_and_protects_our_memory() {
     let (target, window) = pair.window(1, Rights::ALL);
     let into = region(1, Rights::NONE);
     target.memory().write(0, b"x");
-    post(&mut pair.a, Op::receive(1, Pieces::EMPTY));
+    post(&mut pair.a, Op::receive(1, Slices::EMPTY));
     post(&mut pair.a, Op::read(2, into.slice(..), window.at(0)));
     post(&mut pair.a, Op::write(3, region_with(b"y").slice(..), window.at(0)));
     pair.a.close();
@@ -106,7 +106,7 @@ fn a_dropped_lane_releases_its_memory_and_its_peer_fails() {
     post(&mut pair.a, Op::receive(2, from.slice(..)));
     drop((from, pair.a));
     assert_eq!(*memory.into_boxed().expect("no other owner"), *b"y");
-    post(&mut pair.b, Op::send(3, Pieces::EMPTY));
+    post(&mut pair.b, Op::send(3, Slices::EMPTY));
     while pair.world.step() {}
     assert_eq!(outcomes(&mut pair.b), [(3, Err(Failure::PeerGone))]);
     assert_eq!(content(&target), b"y", "the write was in flight");

@@ -3,13 +3,13 @@
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::*;
-use crate::{OPS_PER_LATENCY_SAMPLE, OpKind, Pieces, Work};
+use crate::{OPS_PER_LATENCY_SAMPLE, OpKind, Slices, Work};
 
 #[test]
 fn a_completed_write_is_in_the_peers_memory() {
     let mut pair = Pair::new(1);
     let (target, window) = pair.window(8, Rights::ALL);
-    let pieces = Pieces::Many(vec![region_with(b"ab").slice(..), region_with(b"-cd-").slice(1..3)]);
+    let pieces = Slices::Many(vec![region_with(b"ab").slice(..), region_with(b"-cd-").slice(1..3)]);
     post(&mut pair.a, Op::write(7, pieces, window.at(2)));
     assert_eq!(outcomes(&mut pair.a), [(7, Ok(Done::Placed))]);
     assert_eq!(content(&target), b"\0\0abcd\0\0");
@@ -20,7 +20,7 @@ fn a_completed_write_is_in_the_peers_memory() {
 fn immediate_data_completes_a_receive_after_the_bytes_are_written() {
     let mut pair = Pair::new(1);
     let (target, window) = pair.window(4, Rights::ALL);
-    post(&mut pair.b, Op::receive(1, Pieces::EMPTY));
+    post(&mut pair.b, Op::receive(1, Slices::EMPTY));
     post(&mut pair.a, Op::write_imm(2, region_with(b"data").slice(..), window.at(0), 99));
     assert_eq!(outcomes(&mut pair.b), [(1, received(4, Some(99)))]);
     assert_eq!(content(&target), b"data");
@@ -33,7 +33,7 @@ fn a_read_returns_the_peers_bytes() {
     let (source, window) = pair.window(6, Rights { read: true, ..Rights::NONE });
     source.memory().write(0, b"abcdef");
     let into = region(8, Rights::NONE);
-    let pieces = Pieces::Many(vec![into.slice(6..8), into.slice(0..3)]);
+    let pieces = Slices::Many(vec![into.slice(6..8), into.slice(0..3)]);
     post(&mut pair.a, Op::read(1, pieces, window.at(1)));
     assert_eq!(outcomes(&mut pair.a), [(1, Ok(Done::Placed))]);
     assert_eq!(content(&into), b"def\0\0\0bc");
@@ -43,12 +43,12 @@ fn a_read_returns_the_peers_bytes() {
 fn messages_fill_receives_in_order_of_arrival() {
     let mut pair = Pair::new(1);
     let buffer = region(16, Rights::NONE);
-    let pieces = Pieces::Many(vec![buffer.slice(0..2), buffer.slice(8..16)]);
+    let pieces = Slices::Many(vec![buffer.slice(0..2), buffer.slice(8..16)]);
     post(&mut pair.b, Op::receive(1, pieces));
     post(&mut pair.b, Op::receive(2, buffer.slice(4..8)));
     post(&mut pair.a, Op::send(3, region_with(b"first").slice(..)));
     let imm = Some(5);
-    let from = Pieces::One(region_with(b"2nd").slice(..));
+    let from = Slices::One(region_with(b"2nd").slice(..));
     post(&mut pair.a, Op { token: 4, work: Work::Send { from, imm } });
     assert_eq!(outcomes(&mut pair.b), [(1, received(5, None)), (2, received(3, imm))]);
     assert_eq!(content(&buffer), b"fi\0\x002nd\0rst\0\0\0\0\0");
@@ -114,7 +114,7 @@ fn a_full_lane_takes_no_operations_until_completions_are_polled() {
     assert_eq!(outcomes(&mut pair.a).len(), 2);
     assert_eq!((pair.a.post(&mut ops), ops.len()), (1, 0));
     // Receives have a limit of their own.
-    ops.extend([Op::receive(4, Pieces::EMPTY), Op::receive(5, Pieces::EMPTY), write(6)]);
+    ops.extend([Op::receive(4, Slices::EMPTY), Op::receive(5, Slices::EMPTY), write(6)]);
     assert_eq!((pair.a.post(&mut ops), ops.front().map(|op| op.token)), (1, Some(5)));
     let caps = pair.a.caps();
     assert_eq!((caps.lane, caps.depth, caps.receives), ("sim", 2, 1));
@@ -138,11 +138,11 @@ fn a_receive_may_be_posted_within_the_timeout() {
 fn operations_after_a_message_without_a_receive_wait_in_order() {
     let mut pair = Pair::new(1);
     let (target, window) = pair.window(1, Rights::ALL);
-    post(&mut pair.a, Op::send(1, Pieces::EMPTY));
+    post(&mut pair.a, Op::send(1, Slices::EMPTY));
     post(&mut pair.a, Op::write(2, region_with(b"x").slice(..), window.at(0)));
     pair.world.advance(ms(450));
     assert_eq!(content(&target), b"\0");
-    post(&mut pair.b, Op::receive(3, Pieces::EMPTY));
+    post(&mut pair.b, Op::receive(3, Slices::EMPTY));
     pair.world.advance(ms(50));
     assert_eq!(outcomes(&mut pair.a), [(1, Ok(Done::Placed)), (2, Ok(Done::Placed))]);
     assert_eq!(content(&target), b"x");
@@ -185,7 +185,7 @@ fn operations_are_counted_and_timed_in_simulated_time() {
     pair.a.post(&mut ops.collect());
     pair.settle();
     pair.a.close();
-    post(&mut pair.a, Op::receive(0, Pieces::EMPTY));
+    post(&mut pair.a, Op::receive(0, Slices::EMPTY));
     assert_eq!(poll(&mut pair.a).len() as u64, OPS_PER_LATENCY_SAMPLE + 2);
     let stats = pair.a.stats();
     assert_eq!(stats.operations(OpKind::Write), OPS_PER_LATENCY_SAMPLE + 1);

@@ -1,7 +1,7 @@
 //! Faults of rails, and killed hosts.
 
 use super::*;
-use crate::Pieces;
+use crate::Slices;
 
 /// Writes one byte; returns the outcome and the time until it.
 fn probe(pair: &mut Pair) -> (Result<Done, Failure>, Duration) {
@@ -51,8 +51,8 @@ fn order_of_arrival(ordered: bool, fault: impl FnOnce(&mut crate::sim::Faults)) 
     assert_eq!(pair.a.caps().ordered, ordered);
     pair.world.change(RAIL, fault);
     let (_target, window) = pair.window(1, Rights::ALL);
-    pair.b.post(&mut (0..20).map(|token| Op::receive(token, Pieces::EMPTY)).collect());
-    let write = |imm| Op::write_imm(0, Pieces::EMPTY, window.at(0), imm);
+    pair.b.post(&mut (0..20).map(|token| Op::receive(token, Slices::EMPTY)).collect());
+    let write = |imm| Op::write_imm(0, Slices::EMPTY, window.at(0), imm);
     pair.a.post(&mut (0..20).map(write).collect());
     pair.settle();
     assert!(pair.world.now() <= ms(40), "one transit each way, without retransmissions");
@@ -143,8 +143,8 @@ fn a_dead_rail_ends_its_lanes_and_no_others() {
     let world = World::new(1);
     let (mut dead, mut healthy) = (Pair::on(&world, "rail0"), Pair::on(&world, "rail1"));
     world.change("rail0", |faults| faults.dead = true);
-    post(&mut dead.a, Op::receive(8, Pieces::EMPTY));
-    post(&mut dead.a, Op::send(9, Pieces::EMPTY));
+    post(&mut dead.a, Op::receive(8, Slices::EMPTY));
+    post(&mut dead.a, Op::send(9, Slices::EMPTY));
     let (_target, window) = dead.window(1, Rights::ALL);
     post(&mut dead.a, Op::read(1, region_with(b"x").slice(..), window.at(0)));
     assert_eq!(probe(&mut healthy).0, Ok(Done::Placed));
@@ -185,13 +185,13 @@ fn an_answer_without_a_receive_resets_the_retries() {
     let mut pair = Pair::new(1);
     let dead = |pair: &Pair, dead| pair.world.change(RAIL, |faults| faults.dead = dead);
     dead(&pair, true);
-    post(&mut pair.a, Op::send(1, Pieces::EMPTY));
+    post(&mut pair.a, Op::send(1, Slices::EMPTY));
     pair.world.advance(ms(320));
     dead(&pair, false);
     pair.world.advance(ms(35));
     dead(&pair, true);
     pair.world.advance(ms(200));
-    post(&mut pair.b, Op::receive(2, Pieces::EMPTY));
+    post(&mut pair.b, Op::receive(2, Slices::EMPTY));
     dead(&pair, false);
     pair.settle();
     assert_eq!(outcomes(&mut pair.a), [(1, Ok(Done::Placed))]);
@@ -203,10 +203,10 @@ fn a_killed_peer_is_detected_by_timeouts_and_returns_nothing() {
     let mut pair = Pair::new(1);
     pair.world.change(RAIL, |faults| faults.delay = ms(1));
     let (target, window) = pair.window(1, Rights::ALL);
-    post(&mut pair.b, Op::receive(1, Pieces::EMPTY));
-    post(&mut pair.b, Op::send(2, Pieces::EMPTY));
+    post(&mut pair.b, Op::receive(1, Slices::EMPTY));
+    post(&mut pair.b, Op::send(2, Slices::EMPTY));
     pair.world.kill("b");
-    post(&mut pair.b, Op::receive(3, Pieces::EMPTY));
+    post(&mut pair.b, Op::receive(3, Slices::EMPTY));
     post(&mut pair.a, Op::write(4, region_with(b"x").slice(..), window.at(0)));
     pair.settle();
     assert_eq!(outcomes(&mut pair.a), [(4, Err(Failure::PeerGone))]);
@@ -223,10 +223,10 @@ fn a_peer_may_connect_later() {
     let b = world.fabric("b", RAIL).prepare_lane(Side::Accept).unwrap();
     let to_a = a.offer();
     let mut a = a.connect(&b.offer(), Duration::ZERO).unwrap();
-    post(&mut a, Op::send(1, Pieces::EMPTY));
+    post(&mut a, Op::send(1, Slices::EMPTY));
     world.advance(ms(75));
     let mut b = b.connect(&to_a, Duration::ZERO).unwrap();
-    post(&mut b, Op::receive(2, Pieces::EMPTY));
+    post(&mut b, Op::receive(2, Slices::EMPTY));
     world.advance(ms(25));
     assert_eq!(outcomes(&mut a), [(1, Ok(Done::Placed))]);
     assert_eq!(outcomes(&mut b), [(2, received(0, None))]);

@@ -1,7 +1,7 @@
 //! Operations that the peer or the lane refuses, and the effect on the lane.
 
 use super::*;
-use crate::{Kind, Pieces, Work};
+use crate::{Kind, Slices, Work};
 
 const READ: Rights = Rights { read: true, ..Rights::NONE };
 const WRITE: Rights = Rights { write: true, ..Rights::NONE };
@@ -10,8 +10,8 @@ const WRITE: Rights = Rights { write: true, ..Rights::NONE };
 #[track_caller]
 fn refused(mut pair: Pair, op: Op, failure: Failure) {
     let token = op.token;
-    post(&mut pair.a, Op::receive(100, Pieces::EMPTY));
-    post(&mut pair.b, Op::receive(200, Pieces::EMPTY));
+    post(&mut pair.a, Op::receive(100, Slices::EMPTY));
+    post(&mut pair.b, Op::receive(200, Slices::EMPTY));
     post(&mut pair.a, op);
     let flushed = Err(Failure::Flushed);
     assert_eq!(outcomes(&mut pair.a), [(token, Err(failure)), (100, flushed)]);
@@ -20,8 +20,8 @@ fn refused(mut pair: Pair, op: Op, failure: Failure) {
     let expected = if failure == Failure::TooLong { Err(failure) } else { flushed };
     assert_eq!(theirs, [(200, expected)]);
     for lane in [&mut pair.a, &mut pair.b] {
-        post(lane, Op::send(300, Pieces::EMPTY));
-        post(lane, Op::receive(301, Pieces::EMPTY));
+        post(lane, Op::send(300, Slices::EMPTY));
+        post(lane, Op::receive(301, Slices::EMPTY));
         assert_eq!(outcomes(lane), [(300, flushed), (301, flushed)], "the lane is dead");
     }
 }
@@ -109,7 +109,7 @@ fn an_unsupported_operation_does_not_end_the_lane() {
     let granted = other.b.grant(&region).unwrap();
     let foreign = other.a.import(&granted).unwrap();
     let small = region.clone();
-    let pieces = |count: usize| Pieces::Many((0..count).map(|at| small.slice(at..=at)).collect());
+    let pieces = |count: usize| Slices::Many((0..count).map(|at| small.slice(at..=at)).collect());
     let add = |old| Work::FetchAdd { old, at: window.at(0), add: 1 };
     let ops = [
         Op::write(1, pieces(1), foreign.at(0)),
@@ -131,9 +131,9 @@ fn a_message_over_the_limit_is_unsupported() {
     // Allocated, but never accessed: the lane must refuse by the length.
     let part = region((1 << 26) + 1, Rights::NONE);
     let from: Vec<_> = std::iter::repeat_n(part.slice(..), 16).collect();
-    post(&mut pair.a, Op::send(1, Pieces::Many(from)));
+    post(&mut pair.a, Op::send(1, Slices::Many(from)));
     assert_eq!(outcomes(&mut pair.a), [(1, Err(Failure::Unsupported))]);
-    assert_eq!((pair.a.caps().max_message, pair.a.caps().max_pieces), (1 << 30, 16));
+    assert_eq!((pair.a.caps().max_message, pair.a.caps().max_slices), (1 << 30, 16));
 }
 
 #[test]

@@ -15,9 +15,9 @@ use crate::tcp::connect::prepare;
 use crate::tcp::encrypted_socket::{EncryptedSocket, MAX_PAYLOAD_BYTES};
 use crate::tcp::hello::HELLO_BYTES;
 use crate::tcp::lane::TcpLane;
+use crate::tcp::lane_parameters::LaneParameters;
 use crate::tcp::noise::{self, EMPTY_RECORD_BYTES, LENGTH_BYTES, MESSAGE_BYTES, TAG_BYTES};
 use crate::tcp::offer::{ConnectMethod, Offer};
-use crate::tcp::terms::Terms;
 use crate::tcp::{Config, Tcp};
 use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights, wait};
 
@@ -229,9 +229,9 @@ fn both_ends_must_have_the_same_setting() {
 
 /// The greeting of an end with the tokens of these offers.
 fn greeting(dial: &Offer, accept: &Offer) -> Vec<u8> {
-    let terms = Terms::new(dial, accept).unwrap();
-    let mut started = noise::start(&terms, 0, Side::Dial).unwrap();
-    [&terms.hello(0)[..], &noise::write(&mut started).unwrap()].concat()
+    let lane_parameters = LaneParameters::new(dial, accept).unwrap();
+    let mut started = noise::start(&lane_parameters, 0, Side::Dial).unwrap();
+    [&lane_parameters.hello(0)[..], &noise::write(&mut started).unwrap()].concat()
 }
 
 #[test]
@@ -302,8 +302,8 @@ fn a_replayed_greeting_does_not_replace_the_peer() {
 fn ends() -> [(TcpStream, TransportState); 2] {
     let (dial, accept) = unconnected_pair(&encrypted());
     let offers = [dial.offer(), accept.offer()].map(|offer| Offer::from_bytes(&offer).unwrap());
-    let terms = Terms::new(&offers[0], &offers[1]).unwrap();
-    let begin = |side| noise::start(&terms, 0, side).unwrap();
+    let lane_parameters = LaneParameters::new(&offers[0], &offers[1]).unwrap();
+    let begin = |side| noise::start(&lane_parameters, 0, side).unwrap();
     let (mut dial, mut accept) = (begin(Side::Dial), begin(Side::Accept));
     noise::read(&mut accept, &noise::write(&mut dial).unwrap()).unwrap();
     noise::read(&mut dial, &noise::write(&mut accept).unwrap()).unwrap();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use node::{GidType, LinkLayer, Port, Seen};
 
-use doctor::{Case, gbps, is_roce};
+use doctor::{CheckInput, gbps, is_roce};
 
 /// A fact of a host.
 pub(super) struct Fact {
@@ -16,7 +16,7 @@ pub(super) struct Fact {
     pub(super) none: Option<&'static str>,
     /// The effect of a difference.
     pub(super) why: &'static str,
-    pub(super) read: fn(&Case<'_>) -> Option<String>,
+    pub(super) read: fn(&CheckInput<'_>) -> Option<String>,
 }
 
 /// In the order of the columns.
@@ -46,33 +46,33 @@ const fn fact(
     matters: bool,
     none: Option<&'static str>,
     why: &'static str,
-    read: fn(&Case<'_>) -> Option<String>,
+    read: fn(&CheckInput<'_>) -> Option<String>,
 ) -> Fact {
     Fact { name, matters, none, why, read }
 }
 
 /// `8 mlx5_core`.
-fn devices(case: &Case<'_>) -> Option<String> {
+fn devices(input: &CheckInput<'_>) -> Option<String> {
     let driver = |driver: &Option<String>| driver.clone().unwrap_or_else(|| "unknown".to_owned());
-    counted(case.node.devices.iter().map(|device| driver(&device.driver)))
+    counted(input.node.devices.iter().map(|device| driver(&device.driver)))
 }
 
 /// `8 InfiniBand 400 Gb/s`, for active ports.
-fn links(case: &Case<'_>) -> Option<String> {
-    counted(case.active_ports().map(|(device, port)| {
+fn links(input: &CheckInput<'_>) -> Option<String> {
+    counted(input.active_ports().map(|(device, port)| {
         let kind = match port.link_layer {
             Seen::Value(LinkLayer::InfiniBand) => "InfiniBand",
             _ if is_roce(device, port) => "RoCE",
             Seen::Value(LinkLayer::Ethernet) => "iWARP",
             _ => "other",
         };
-        let rate = case.rate_mbps(device, port).map_or("?".to_owned(), gbps);
+        let rate = input.rate_mbps(device, port).map_or("?".to_owned(), gbps);
         format!("{kind} {rate}")
     }))
 }
 
 /// For RoCE, the best kind of address of a port; for InfiniBand, the subnet.
-fn gids(case: &Case<'_>) -> Option<String> {
+fn gids(input: &CheckInput<'_>) -> Option<String> {
     let kind = |(device, port): (_, &Port)| match port.link_layer {
         Seen::Value(LinkLayer::InfiniBand) => {
             let mut parts = port.gids.first()?.gid.segments();
@@ -82,12 +82,12 @@ fn gids(case: &Case<'_>) -> Option<String> {
         _ if is_roce(device, port) => Some(best(port).map_or("none", |(kind, _)| kind).to_owned()),
         _ => None,
     };
-    distinct(case.active_ports().filter_map(kind))
+    distinct(input.active_ports().filter_map(kind))
 }
 
 /// The GID index of such an address, on RoCE ports.
-fn indices(case: &Case<'_>) -> Option<String> {
-    let roce = case.active_ports().filter(|(device, port)| is_roce(device, port));
+fn indices(input: &CheckInput<'_>) -> Option<String> {
+    let roce = input.active_ports().filter(|(device, port)| is_roce(device, port));
     distinct(roce.filter_map(|(_, port)| Some(best(port)?.1.to_string())))
 }
 
@@ -108,19 +108,19 @@ fn best(port: &Port) -> Option<(&'static str, u32)> {
 }
 
 /// The RDMA MTU, with the MTU of the net device.
-fn mtus(case: &Case<'_>) -> Option<String> {
+fn mtus(input: &CheckInput<'_>) -> Option<String> {
     let size = |port: &Port| {
-        let netdev = port.netdev.as_deref().and_then(|name| case.node.netdev(name));
+        let netdev = port.netdev.as_deref().and_then(|name| input.node.netdev(name));
         let ethernet = netdev.and_then(|netdev| netdev.mtu.value().copied());
         let active = port.active_mtu.map_or("?".to_owned(), |mtu| mtu.to_string());
         ethernet.map_or(active.clone(), |mtu| format!("{active} in {mtu}"))
     };
-    let roce = case.active_ports().filter(|(device, port)| is_roce(device, port));
+    let roce = input.active_ports().filter(|(device, port)| is_roce(device, port));
     distinct(roce.map(|(_, port)| size(port)))
 }
 
-fn firmware(case: &Case<'_>) -> Option<String> {
-    distinct(case.node.devices.iter().filter_map(|device| {
+fn firmware(input: &CheckInput<'_>) -> Option<String> {
+    distinct(input.node.devices.iter().filter_map(|device| {
         // Software devices have `0.0.0`, or nothing.
         let _ = device.pci?;
         device.firmware.value().cloned()
@@ -128,42 +128,42 @@ fn firmware(case: &Case<'_>) -> Option<String> {
 }
 
 /// Versions of out-of-tree drivers; the kernel's own have none.
-fn drivers(case: &Case<'_>) -> Option<String> {
+fn drivers(input: &CheckInput<'_>) -> Option<String> {
     let used: BTreeSet<&str> =
-        case.node.devices.iter().filter_map(|device| device.driver.as_deref()).collect();
-    let modules = case.node.modules.iter().filter(|module| used.contains(module.name.as_str()));
+        input.node.devices.iter().filter_map(|device| device.driver.as_deref()).collect();
+    let modules = input.node.modules.iter().filter(|module| used.contains(module.name.as_str()));
     distinct(modules.filter_map(|module| {
         module.version.as_ref().map(|version| format!("{} {version}", module.name))
     }))
 }
 
-fn kernel(case: &Case<'_>) -> Option<String> {
-    case.node.host.kernel.value().cloned()
+fn kernel(input: &CheckInput<'_>) -> Option<String> {
+    input.node.host.kernel.value().cloned()
 }
 
 /// `libibverbs.so.1` is a link to `libibverbs.so.1.14.44.0` in rdma-core 44.0.
-fn rdma_core(case: &Case<'_>) -> Option<String> {
+fn rdma_core(input: &CheckInput<'_>) -> Option<String> {
     let real = LIBRARIES
         .iter()
-        .find_map(|folder| case.tree.real(&format!("{folder}/libibverbs.so.1")).into_value())?;
+        .find_map(|folder| input.tree.real(&format!("{folder}/libibverbs.so.1")).into_value())?;
     let (_, version) = real.rsplit_once("libibverbs.so.1.")?;
     Some(version.split_once('.').map_or(version, |(_, version)| version).to_owned())
 }
 
-fn nccl(case: &Case<'_>) -> Option<String> {
+fn nccl(input: &CheckInput<'_>) -> Option<String> {
     let request = crate::job::Request {
-        environment: case.tree.environment(),
+        environment: input.tree.environment(),
         mode: crate::job::Mode::Tcp,
         peers: &[],
         nccl: None,
     };
-    let plan = crate::job::plan(case.node, case.tree, &request).ok()?;
+    let plan = crate::job::plan(input.node, input.tree, &request).ok()?;
     plan.nccl.version.map(|version| version.to_string())
 }
 
 /// The memory that a process may lock: its hard limit.
-fn memlock(case: &Case<'_>) -> Option<String> {
-    let process = &case.node.process;
+fn memlock(input: &CheckInput<'_>) -> Option<String> {
+    let process = &input.node.process;
     let limit = process.memlock?;
     if process.can_lock() {
         return Some("unlimited".to_owned());
@@ -172,13 +172,13 @@ fn memlock(case: &Case<'_>) -> Option<String> {
 }
 
 /// `8 NVIDIA H100`.
-fn gpus(case: &Case<'_>) -> Option<String> {
+fn gpus(input: &CheckInput<'_>) -> Option<String> {
     let name = |gpu: &node::Gpu| {
         let words = [gpu.vendor.as_deref(), gpu.model.as_deref()];
         let words: Vec<&str> = words.into_iter().flatten().collect();
         if words.is_empty() { "of an unknown kind".to_owned() } else { words.join(" ") }
     };
-    counted(case.node.gpus.iter().map(name))
+    counted(input.node.gpus.iter().map(name))
 }
 
 /// The count of each: `2 a, 1 b`.

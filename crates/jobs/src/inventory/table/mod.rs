@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use doctor::{Case, Verdict, peer};
+use doctor::{CheckInput, Verdict, peer};
 use facts::{FACTS, Fact};
 
 /// A comparison of hosts.
@@ -71,7 +71,7 @@ pub struct Difference {
 
 impl Table {
     /// Compares hosts; an unreached host has only the reason.
-    pub fn new(hosts: &[(String, Result<Case<'_>, String>)]) -> Self {
+    pub fn new(hosts: &[(String, Result<CheckInput<'_>, String>)]) -> Self {
         let mut rows: Vec<Row> = hosts.iter().map(row).collect();
         let mut differences = Vec::new();
         for (at, fact) in FACTS.iter().enumerate() {
@@ -97,13 +97,13 @@ impl Table {
     }
 }
 
-fn row((host, case): &(String, Result<Case<'_>, String>)) -> Row {
-    let cell = |case: &Case<'_>, fact: &Fact| {
-        let value = (fact.read)(case).map(|value| doctor::one_line(&value));
+fn row((host, input): &(String, Result<CheckInput<'_>, String>)) -> Row {
+    let cell = |input: &CheckInput<'_>, fact: &Fact| {
+        let value = (fact.read)(input).map(|value| doctor::one_line(&value));
         Cell { fact: fact.name, value, mark: Mark::Same }
     };
-    let (cells, unreached) = match case {
-        Ok(case) => (FACTS.iter().map(|fact| cell(case, fact)).collect(), None),
+    let (cells, unreached) = match input {
+        Ok(input) => (FACTS.iter().map(|fact| cell(input, fact)).collect(), None),
         Err(why) => (Vec::new(), Some(why.clone())),
     };
     Row { host: host.clone(), unreached, cells }
@@ -158,10 +158,10 @@ fn most_common(values: &[Option<String>]) -> Option<String> {
 }
 
 /// Checks whether the first reached host and each other one fit together.
-fn check_fit(hosts: &[(String, Result<Case<'_>, String>)]) -> Vec<Difference> {
-    let mut reached = hosts.iter().filter_map(|(host, case)| Some((host, case.as_ref().ok()?)));
+fn check_fit(hosts: &[(String, Result<CheckInput<'_>, String>)]) -> Vec<Difference> {
+    let mut reached = hosts.iter().filter_map(|(host, input)| Some((host, input.as_ref().ok()?)));
     let Some((first, ours)) = reached.next() else { return Vec::new() };
-    let has_no_fabric = |case: &Case<'_>| case.active_ports().next().is_none();
+    let has_no_fabric = |input: &CheckInput<'_>| input.active_ports().next().is_none();
     let mut found: Vec<Difference> = Vec::new();
     for (host, theirs) in reached {
         // A host without a fabric is in the table as such.
@@ -219,10 +219,10 @@ mod tests {
         let tree = |name: &&str| Tree::at(&trees.join(format!("{name}.json"))).expect("a tree");
         let trees: Vec<Tree> = names.iter().map(tree).collect();
         let nodes: Vec<Node> = trees.iter().map(Node::read).collect();
-        let case = |(tree, node)| Ok(Case::new(node, tree));
-        let cases = trees.iter().zip(&nodes).map(case);
+        let input = |(tree, node)| Ok(CheckInput::new(node, tree));
+        let inputs = trees.iter().zip(&nodes).map(input);
         let names = names.iter().enumerate().map(|(at, name)| format!("{name}.{at}"));
-        Table::new(&names.zip(cases).collect::<Vec<_>>())
+        Table::new(&names.zip(inputs).collect::<Vec<_>>())
     }
 
     #[test]

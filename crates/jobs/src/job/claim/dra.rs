@@ -69,8 +69,8 @@ mod tests {
         let [rdma, vfio] = claims.claims.as_slice() else { panic!("{claims:?}") };
         assert_eq!(rdma.rdma_device.as_deref(), Some("mlx5_4"));
         assert_eq!(rdma.uverbs.as_deref(), Some("uverbs4"));
-        assert!(rdma.promises_rdma && !rdma.is_vfio);
-        assert!(vfio.is_vfio && !vfio.promises_rdma);
+        assert!(rdma.expects_rdma && !rdma.is_vfio);
+        assert!(vfio.is_vfio && !vfio.expects_rdma);
     }
 
     #[test]

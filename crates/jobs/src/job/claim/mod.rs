@@ -22,7 +22,7 @@ pub(super) struct Claim {
     /// The claimed device node: `uverbs4`.
     pub(super) uverbs: Option<String>,
     /// Whether RDMA was assigned; functions without RDMA are in the same variables.
-    pub(super) promises_rdma: bool,
+    pub(super) expects_rdma: bool,
     /// Whether it was assigned to a user-space driver, so that the kernel has no RDMA device for it.
     pub(super) is_vfio: bool,
     /// The variable or file with the claim.
@@ -84,7 +84,7 @@ impl Claims {
         }
         known.rdma_device = known.rdma_device.take().or(claim.rdma_device);
         known.uverbs = known.uverbs.take().or(claim.uverbs);
-        known.promises_rdma |= claim.promises_rdma;
+        known.expects_rdma |= claim.expects_rdma;
         known.is_vfio |= claim.is_vfio;
     }
 }
@@ -95,7 +95,7 @@ impl Claim {
             id,
             rdma_device: None,
             uverbs: None,
-            promises_rdma: false,
+            expects_rdma: false,
             is_vfio: false,
             source: source.to_owned(),
         }
@@ -113,7 +113,7 @@ impl Claim {
             node_name(&path).ok_or_else(|| format!("names a device node {}", quoted(&path)))
         };
         let uverbs = uverbs.map(named).transpose()?;
-        self.promises_rdma |= device.is_some() || uverbs.is_some();
+        self.expects_rdma |= device.is_some() || uverbs.is_some();
         self.rdma_device = device;
         self.uverbs = uverbs;
         Ok(self)

@@ -85,7 +85,7 @@ fn read_info(name: &str, object: Map<String, Value>) -> Result<Vec<Claim>, Strin
         let mut claim = Claim::new(known, name);
         claim.is_vfio = providers.vfio.is_some();
         let Some(rdma) = providers.rdma else { return Ok(claim) };
-        claim.promises_rdma = true;
+        claim.expects_rdma = true;
         claim.with_rdma(rdma.rdma_dev, rdma.uverbs)
     };
     object.into_iter().map(one).collect()
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(only(&with_node), ("PCIDEVICE_INTEL_COM_A_INFO", None, Some("uverbs4")));
         let bare = claims(&[("PCIDEVICE_INTEL_COM_A", "0000:3b:02.6")]);
         assert_eq!(only(&bare), ("PCIDEVICE_INTEL_COM_A", None, None));
-        assert!(!bare.claims[0].promises_rdma);
+        assert!(!bare.claims[0].expects_rdma);
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
         for keys in [r#""mount":"/dev/vfio/9""#, r#""vfio-mount":"/dev/vfio/9""#] {
             let info = format!(r#"{{"0000:3b:02.6":{{"vfio":{{{keys}}}}}}}"#);
             let claims = claims(&[("PCIDEVICE_A_B_INFO", &info)]);
-            assert!(claims.claims[0].is_vfio && !claims.claims[0].promises_rdma, "{keys}");
+            assert!(claims.claims[0].is_vfio && !claims.claims[0].expects_rdma, "{keys}");
         }
     }
 

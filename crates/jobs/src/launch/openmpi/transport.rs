@@ -1,9 +1,9 @@
 //! The transport of Open MPI: UCX, libfabric, Omni-Path's own library, or TCP.
 
 use super::super::arguments::Arguments;
+use super::super::job_host::JobHost;
 use super::super::job_transport::FabricKind;
 use super::super::planned_launch::Refusal;
-use super::super::site::Site;
 use super::Series;
 use crate::job::Network;
 
@@ -22,8 +22,8 @@ pub(in super::super) enum MpiTransport {
 
 impl MpiTransport {
     /// The best transport that Open MPI was built with on every host.
-    pub(super) fn choose(kind: FabricKind, sites: &[Site]) -> Result<MpiTransport, Refusal> {
-        let is_renamed = sites.iter().any(has_other_names);
+    pub(super) fn choose(kind: FabricKind, job_hosts: &[JobHost]) -> Result<MpiTransport, Refusal> {
+        let is_renamed = job_hosts.iter().any(has_other_names);
         let candidates = match kind {
             FabricKind::InfiniBand | FabricKind::Roce => {
                 vec![MpiTransport::Ucx { is_renamed }, MpiTransport::Ofi { kind }]
@@ -35,21 +35,22 @@ impl MpiTransport {
             FabricKind::OmniPath => vec![MpiTransport::Psm2, MpiTransport::Ofi { kind }],
             FabricKind::Efa => vec![MpiTransport::Ofi { kind }],
         };
-        let lacking =
-            |transport: &MpiTransport| sites.iter().find(|site| !transport.is_supported_by(site));
+        let lacking = |transport: &MpiTransport| {
+            job_hosts.iter().find(|job_host| !transport.is_supported_by(job_host))
+        };
         if let Some(transport) = candidates.iter().find(|transport| lacking(transport).is_none()) {
             return Ok(*transport);
         }
         let names = candidates.iter().map(|transport| transport.name().trim_start_matches("with "));
         let names: Vec<&str> = names.collect();
         let names = names.join(" or ");
-        let site = candidates.iter().find_map(lacking);
-        let version_line = site
-            .and_then(|site| site.tools.mpi.as_ref())
+        let job_host = candidates.iter().find_map(lacking);
+        let version_line = job_host
+            .and_then(|job_host| job_host.tools.mpi.as_ref())
             .map_or("Open MPI", |mpi| &mpi.version_line);
         let reason =
             format!("{version_line} there was built without {names}, which {} needs", kind.name());
-        Err(Refusal { host: site.map(|site| site.name.to_owned()), reason })
+        Err(Refusal { host: job_host.map(|job_host| job_host.name.to_owned()), reason })
     }
 
     pub(in super::super) fn name(self) -> &'static str {
@@ -61,8 +62,8 @@ impl MpiTransport {
         }
     }
 
-    fn is_supported_by(self, site: &Site) -> bool {
-        let Some(mpi) = &site.tools.mpi else { return false };
+    fn is_supported_by(self, job_host: &JobHost) -> bool {
+        let Some(mpi) = &job_host.tools.mpi else { return false };
         match self {
             MpiTransport::Ucx { .. } => mpi.has("pml:ucx"),
             MpiTransport::Ofi { .. } => mpi.has("pml:cm") && mpi.has("mtl:ofi"),
@@ -71,7 +72,12 @@ impl MpiTransport {
         }
     }
 
-    pub(in super::super) fn arguments(self, series: Series, sites: &[Site], to: &mut Arguments) {
+    pub(in super::super) fn arguments(
+        self,
+        series: Series,
+        job_hosts: &[JobHost],
+        to: &mut Arguments,
+    ) {
         match self {
             MpiTransport::Ucx { is_renamed } => ucx(is_renamed, to),
             MpiTransport::Ofi { kind } => ofi(kind, to),
@@ -79,7 +85,7 @@ impl MpiTransport {
                 to.add(&["--mca", "pml", "cm"], "the card matches messages");
                 to.add(&["--mca", "mtl", "psm2"], "Omni-Path's own library");
             }
-            MpiTransport::Tcp => return tcp(series, sites, to),
+            MpiTransport::Tcp => return tcp(series, job_hosts, to),
         }
         if series == Series::Four {
             to.add(
@@ -121,7 +127,7 @@ fn ofi(kind: FabricKind, to: &mut Arguments) {
     to.add(&["--mca", "osc", "^ucx"], "UCX would select devices itself");
 }
 
-fn tcp(series: Series, sites: &[Site], to: &mut Arguments) {
+fn tcp(series: Series, job_hosts: &[JobHost], to: &mut Arguments) {
     to.add(&["--mca", "pml", "ob1"], "Open MPI's own messaging, over the transports of `btl`");
     let transports = format!("self,{},tcp", series.shared_memory());
     to.add(
@@ -130,14 +136,15 @@ fn tcp(series: Series, sites: &[Site], to: &mut Arguments) {
          exhaustive",
     );
     to.add(&["--mca", "osc", "^ucx"], "one-sided operations could otherwise use RDMA through UCX");
-    let has_hcoll = |site: &Site| site.tools.mpi.as_ref().is_some_and(|mpi| mpi.has("coll:hcoll"));
-    if sites.iter().any(has_hcoll) {
+    let has_hcoll =
+        |job_host: &JobHost| job_host.tools.mpi.as_ref().is_some_and(|mpi| mpi.has("coll:hcoll"));
+    if job_hosts.iter().any(has_hcoll) {
         to.add(
             &["--mca", "coll", "^hcoll"],
             "collective operations could otherwise use RDMA through hcoll",
         );
     }
-    if let Some(network) = common_network(sites) {
+    if let Some(network) = common_network(job_hosts) {
         to.add(
             &["--mca", "btl_tcp_if_include", &network.to_string()],
             "the network of all hosts: interface names differ between hosts, and Open MPI would try \
@@ -147,12 +154,13 @@ fn tcp(series: Series, sites: &[Site], to: &mut Arguments) {
 }
 
 /// The network that every host has its address in.
-pub(super) fn common_network(sites: &[Site]) -> Option<Network> {
-    let (_, network) = sites.first()?.interface()?;
-    let is_in = |site: &Site| site.interface().is_some_and(|(_, other)| other == network);
-    sites.iter().all(is_in).then_some(network)
+pub(super) fn common_network(job_hosts: &[JobHost]) -> Option<Network> {
+    let (_, network) = job_hosts.first()?.interface()?;
+    let is_in =
+        |job_host: &JobHost| job_host.interface().is_some_and(|(_, other)| other == network);
+    job_hosts.iter().all(is_in).then_some(network)
 }
 
-fn has_other_names(site: &Site) -> bool {
-    site.node.devices.iter().any(|device| !device.name.starts_with("mlx"))
+fn has_other_names(job_host: &JobHost) -> bool {
+    job_host.node.devices.iter().any(|device| !device.name.starts_with("mlx"))
 }

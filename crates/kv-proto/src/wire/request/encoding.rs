@@ -145,7 +145,7 @@ impl Head {
             Request::Close { handle } => (self.op, self.handle) = (3, handle),
             Request::Put { length, source, ttl, condition, sequence, .. } => {
                 (self.op, self.length, self.sequence) = (4, length, sequence);
-                self.set_terms(ttl, condition);
+                self.set_put_options(ttl, condition);
                 self.set_source(source);
             }
             Request::Begin { length } => (self.op, self.length) = (5, length),
@@ -155,11 +155,11 @@ impl Head {
             }
             Request::Commit { handle, ttl, condition, sequence, .. } => {
                 (self.op, self.handle, self.sequence) = (7, handle, sequence);
-                self.set_terms(ttl, condition);
+                self.set_put_options(ttl, condition);
             }
             Request::Delete { condition, sequence, .. } => {
                 (self.op, self.sequence) = (8, sequence);
-                self.set_terms(None, condition);
+                self.set_put_options(None, condition);
             }
             Request::Stat { .. } => self.op = 9,
             Request::List { cursor, length, .. } => {
@@ -181,7 +181,7 @@ impl Head {
         }
     }
 
-    fn set_terms(&mut self, ttl: Option<u64>, condition: Condition) {
+    fn set_put_options(&mut self, ttl: Option<u64>, condition: Condition) {
         if let Some(ttl) = ttl {
             self.ttl = ttl;
             self.flags |= EXPIRES;

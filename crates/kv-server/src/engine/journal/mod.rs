@@ -99,21 +99,21 @@ pub(crate) struct OpenDisk {
     writer: Box<dyn DiskWriter>,
     readers: Vec<kv_disk::Reader>,
     /// The number of this run, which no earlier run had.
-    pub(crate) epoch: u64,
+    pub(crate) run: u64,
 }
 
 impl OpenDisk {
     /// Opens a directory. Tests inject faults by `wrap`.
     pub(crate) fn new(
         path: &Path,
-        min_epoch: u64,
+        min_run: u64,
         wrap: impl FnOnce(Box<dyn DiskWriter>) -> Box<dyn DiskWriter>,
     ) -> Result<Self, kv_disk::Error> {
         let disk = Disk::open(path)?;
         let mut writer = disk.writer()?;
-        let epoch = writer.begin_run(min_epoch)?;
+        let run = writer.begin_run(min_run)?;
         let readers = (0..LOADERS).map(|_| disk.reader()).collect::<Result<_, _>>()?;
-        Ok(OpenDisk { disk, writer: wrap(Box::new(writer)), readers, epoch })
+        Ok(OpenDisk { disk, writer: wrap(Box::new(writer)), readers, run })
     }
 
     /// Starts the threads.

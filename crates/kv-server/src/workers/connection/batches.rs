@@ -3,10 +3,10 @@
 use fabric::{Completion, Lane};
 use kv_proto::wire::{Answer, Batch, BatchHead, Message, Status};
 
+use super::batch_answers::BatchAnswers;
 use super::client::{Client, reaches};
 use super::closing::is_continuation;
 use super::disk_requests::{LoadingBatch, Notification, Submission};
-use super::draft::Draft;
 use super::fetches::{AnswerIndex, Conclusion};
 use super::preloaded::Preloaded;
 use super::serving::{PendingWork, Serving};
@@ -71,25 +71,25 @@ impl Connection {
             && client.may_read_pool()
             && self.may_read_in_place(context);
         let Some(client) = self.peer.client_mut() else { return Ok(()) };
-        let mut draft = context.draft();
-        draft.begin(batch.head, completion_flag, in_place);
+        let mut batch_answers = context.batch_answers();
+        batch_answers.begin(batch.head, completion_flag, in_place);
         let (mut pending, now) = (PendingWork::default(), context.engine.now());
         let mut serving = Serving {
             client,
             context,
-            draft: &mut draft,
+            batch_answers: &mut batch_answers,
             pending: &mut pending,
             preloaded: preloaded.as_mut(),
             now,
         };
         if let Err(why) = serving.serve_all(batch) {
-            context.recycle(draft);
+            context.recycle(batch_answers);
             pending.abandon(&client.session);
             return Err(why);
         }
         match pending.len() {
-            0 => self.reply(draft, context),
-            missing => self.wait(draft, missing, pending, context),
+            0 => self.reply(batch_answers, context),
+            missing => self.wait(batch_answers, missing, pending, context),
         }
         Ok(())
     }
@@ -113,25 +113,25 @@ impl Connection {
         completion_flag: Option<u64>,
         context: &mut WorkerContext,
     ) {
-        let mut draft = context.draft();
-        draft.begin(head, completion_flag, false);
-        draft.answers.resize(head.count.into(), Answer::new(Status::Closing));
+        let mut batch_answers = context.batch_answers();
+        batch_answers.begin(head, completion_flag, false);
+        batch_answers.answers.resize(head.count.into(), Answer::new(Status::Closing));
         crate::engine::add(&context.engine.counts.rejected, 1);
-        self.reply(draft, context);
+        self.reply(batch_answers, context);
     }
 
     /// Starts the work that the answers of a batch wait for.
     fn wait(
         &mut self,
-        draft: Draft,
+        batch_answers: BatchAnswers,
         missing: usize,
         pending: PendingWork,
         context: &mut WorkerContext,
     ) {
-        let row = self.pending.insert(draft, missing);
-        let max_pieces = self.link.caps().max_pieces;
+        let row = self.pending.insert(batch_answers, missing);
+        let max_slices = self.link.caps().max_slices;
         for plan in pending.plans {
-            self.pending.fetches.begin(row, plan, max_pieces, &mut self.ops, context);
+            self.pending.fetches.begin(row, plan, max_slices, &mut self.ops, context);
         }
         for submission in pending.submissions {
             self.submit(row, submission, context);
@@ -195,55 +195,59 @@ impl Connection {
 
     /// Sets an answer that a batch waits for; sends them all with the last one.
     fn answered(&mut self, target: AnswerIndex, answer: Answer, context: &mut WorkerContext) {
-        if let Some(draft) = self.pending.answer(target, answer) {
-            self.reply(draft, context);
+        if let Some(batch_answers) = self.pending.answer(target, answer) {
+            self.reply(batch_answers, context);
         }
     }
 
     /// Sends the answers of a batch, or defers them if too many replies are in flight.
-    fn reply(&mut self, draft: Draft, context: &mut WorkerContext) {
+    fn reply(&mut self, batch_answers: BatchAnswers, context: &mut WorkerContext) {
         if self.replies.must_wait() && self.peer.client().is_some() {
-            self.replies.defer(draft);
+            self.replies.defer(batch_answers);
         } else {
-            self.send_reply(draft, context);
+            self.send_reply(batch_answers, context);
         }
     }
 
     /// Sends the answers of a batch.
-    pub(super) fn send_reply(&mut self, mut draft: Draft, context: &mut WorkerContext) {
+    pub(super) fn send_reply(
+        &mut self,
+        mut batch_answers: BatchAnswers,
+        context: &mut WorkerContext,
+    ) {
         let Some(client) = self.peer.client() else {
-            context.recycle(draft);
+            context.recycle(batch_answers);
             return;
         };
         context.tally.batches += 1;
-        context.tally.requests += draft.answers.len() as u64;
-        let flag = draft.completion_flag();
-        let bytes = context.encode(&draft.answers, &draft.copied);
+        context.tally.requests += batch_answers.answers.len() as u64;
+        let flag = batch_answers.completion_flag();
+        let bytes = context.encode(&batch_answers.answers, &batch_answers.copied);
         // Over shared memory, answers that are copied anyway are copied once more, directly, and nothing is in flight.
-        if let (true, Some(flag)) = (draft.is_copied(), flag)
+        if let (true, Some(flag)) = (batch_answers.is_copied(), flag)
             && self.link.write_mapped(
                 client.receive_buffer(),
-                draft.head.at,
+                batch_answers.head.at,
                 bytes,
                 (flag.at, flag.sequence),
             )
         {
-            self.pinned_reads.add(flag.sequence, &mut draft, context);
+            self.pinned_reads.add(flag.sequence, &mut batch_answers, context);
             self.watch.flag_set();
-            context.recycle_sent(draft);
+            context.recycle_sent(batch_answers);
             return;
         }
         let Some(slot) = context.fill_slot() else {
-            context.recycle(draft);
+            context.recycle(batch_answers);
             self.close("out of memory for an answer");
             return;
         };
         if let Some(flag) = flag {
-            self.pinned_reads.add(flag.sequence, &mut draft, context);
+            self.pinned_reads.add(flag.sequence, &mut batch_answers, context);
         }
-        let max_pieces = self.link.caps().max_pieces;
+        let max_slices = self.link.caps().max_slices;
         let receive_buffer = client.receive_buffer();
-        self.replies.write(draft, slot, receive_buffer, max_pieces, &mut self.ops, context);
+        self.replies.write(batch_answers, slot, receive_buffer, max_slices, &mut self.ops, context);
     }
 
     /// Handles the completion of a write of an answer.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use access::{Pass, Refused};
+use access::{Permissions, Refused};
 use fabric::link::Link;
 use fabric::{Lane, RemoteRegion, Rights, Window};
 use kv_proto::wire::{Grant, Request, Status};
@@ -17,7 +17,7 @@ pub(super) struct Client {
     pub(super) handles: Handles,
     /// Its part of the quota of bytes in flight.
     pub(super) share: Arc<Share>,
-    pass: Pass,
+    permissions: Permissions,
     /// Granted memory, except the receive buffer, which is region 0.
     regions: HashMap<u32, Window>,
     receive_buffer: Window,
@@ -30,14 +30,23 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new(
         session: Arc<Session>,
-        pass: Pass,
+        permissions: Permissions,
         share: Arc<Share>,
         receive_buffer: Window,
         control_block: bool,
         in_place: bool,
     ) -> Self {
         let (handles, regions) = (Handles::default(), HashMap::new());
-        Client { session, handles, share, pass, regions, receive_buffer, control_block, in_place }
+        Client {
+            session,
+            handles,
+            share,
+            permissions,
+            regions,
+            receive_buffer,
+            control_block,
+            in_place,
+        }
     }
 
     #[inline]
@@ -56,12 +65,12 @@ impl Client {
     /// Renews its rights if the rules were changed; `false`: its own rights are different.
     #[inline]
     pub(super) fn renew(&mut self) -> bool {
-        if !self.pass.is_stale() {
+        if !self.permissions.is_stale() {
             return true;
         }
-        match self.pass.renew() {
+        match self.permissions.renew() {
             Some(renewed) => {
-                self.pass = renewed;
+                self.permissions = renewed;
                 true
             }
             None => false,
@@ -71,22 +80,22 @@ impl Client {
     /// Checks whether it may make this request. A value in pieces counts once, at its start.
     #[inline]
     pub(super) fn check(&self, request: &Request<'_>) -> Result<(), Status> {
-        if self.pass.is_unrestricted() {
+        if self.permissions.is_unrestricted() {
             return Ok(());
         }
-        let pass = &self.pass;
+        let permissions = &self.permissions;
         let checked = match request {
-            Request::Get { key, .. } | Request::Stat { key } => pass.read(key),
+            Request::Get { key, .. } | Request::Stat { key } => permissions.read(key),
             // A repeated write that was executed before does not count again.
             Request::Put { key, sequence, .. } | Request::Delete { key, sequence, .. }
                 if self.session.has_write(*sequence) =>
             {
-                pass.finish(key)
+                permissions.finish(key)
             }
-            Request::Put { key, .. } | Request::Delete { key, .. } => pass.write(key),
-            Request::Begin { .. } => pass.begin(),
-            Request::Commit { key, .. } => pass.finish(key),
-            Request::List { prefix, .. } => pass.list(prefix),
+            Request::Put { key, .. } | Request::Delete { key, .. } => permissions.write(key),
+            Request::Begin { .. } => permissions.begin(),
+            Request::Commit { key, .. } => permissions.finish(key),
+            Request::List { prefix, .. } => permissions.list(prefix),
             Request::Read { .. } | Request::Piece { .. } | Request::Close { .. } => Ok(()),
         };
         checked.map_err(|refused| match refused {
@@ -97,7 +106,7 @@ impl Client {
 
     /// Narrows a prefix to the keys that it may list.
     pub(super) fn narrow<'p>(&'p self, prefix: &'p [u8]) -> &'p [u8] {
-        self.pass.narrow(prefix)
+        self.permissions.narrow(prefix)
     }
 
     /// The window of a region; `None` if there is no such region, or `length` bytes at `at` are not within it.

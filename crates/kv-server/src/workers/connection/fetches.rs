@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use fabric::{Completion, Op, Pieces, Window, Work};
+use fabric::{Completion, Op, Slices, Window, Work};
 use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 use kv_store::Ranges;
@@ -92,7 +92,7 @@ impl Fetches {
         &mut self,
         batch: u32,
         plan: FetchPlan,
-        max_pieces: usize,
+        max_slices: usize,
         ops: &mut VecDeque<Op>,
         context: &mut WorkerContext,
     ) {
@@ -104,8 +104,8 @@ impl Fetches {
         for (place, length) in subranges(&ranges, offset, length) {
             pieces.push(context.pool.slice(place as usize..(place + length) as usize));
             gathered += length;
-            if pieces.len() == max_pieces {
-                let full = Pieces::Many(std::mem::take(&mut pieces));
+            if pieces.len() == max_slices {
+                let full = Slices::Many(std::mem::take(&mut pieces));
                 ops.push_back(Op::read(0, full, from.at(at)));
                 (at, gathered) = (at + gathered, 0);
             }
@@ -114,7 +114,7 @@ impl Fetches {
         if pieces.is_empty() {
             context.spare.push(pieces);
         } else {
-            ops.push_back(Op::read(0, Pieces::Many(pieces), from.at(at)));
+            ops.push_back(Op::read(0, Slices::Many(pieces), from.at(at)));
         }
         let left = (ops.len() - first) as u32;
         let target = AnswerIndex { batch, index };
@@ -129,7 +129,7 @@ impl Fetches {
         completion: Completion,
         context: &mut WorkerContext,
     ) -> Option<Fetched> {
-        if let Work::Read { into: Pieces::Many(mut pieces), .. } = completion.work {
+        if let Work::Read { into: Slices::Many(mut pieces), .. } = completion.work {
             pieces.clear();
             context.spare.push(pieces);
         }

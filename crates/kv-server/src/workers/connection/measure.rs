@@ -3,21 +3,25 @@
 use fabric::link::{Endpoint, Link};
 use fabric::{Error, Lane, Memory, Pages, Region, Rights};
 
-use access::Pass;
+use access::Permissions;
 
 /// The state of a measured link.
 pub(super) struct Measure {
-    pass: Pass,
+    permissions: Permissions,
     _scratch: Region,
     hello: Vec<u8>,
 }
 
 impl Measure {
-    pub(super) fn new(pass: Pass, endpoint: &Endpoint, link: &mut Link) -> Result<Self, Error> {
+    pub(super) fn new(
+        permissions: Permissions,
+        endpoint: &Endpoint,
+        link: &mut Link,
+    ) -> Result<Self, Error> {
         let open = Rights { read: true, write: true, atomic: false };
         let scratch = endpoint.register(&Memory::allocate(SCRATCH_BYTES, Pages::Plain)?, open)?;
         let hello = link.grant(&scratch)?.to_bytes().to_vec();
-        Ok(Measure { pass, _scratch: scratch, hello })
+        Ok(Measure { permissions, _scratch: scratch, hello })
     }
 
     /// The first message to the peer: the region.
@@ -27,8 +31,9 @@ impl Measure {
 
     /// Renews its rights if the rules were changed; an error if its own rights are different.
     pub(super) fn renew(&mut self) -> Result<(), &'static str> {
-        if self.pass.is_stale() {
-            self.pass = self.pass.renew().ok_or("the permissions of its identity have changed")?;
+        if self.permissions.is_stale() {
+            self.permissions =
+                self.permissions.renew().ok_or("the permissions of its identity have changed")?;
         }
         Ok(())
     }

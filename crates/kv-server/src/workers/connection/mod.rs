@@ -14,13 +14,13 @@
 //! slots. Requests are executed in `serving.rs`: reads in `read.rs` and `placement.rs`, writes in `write.rs`.
 
 mod answer_handle;
+mod batch_answers;
 mod batch_limits;
 mod batches;
 mod client;
 mod closing;
 mod control_messages;
 mod disk_requests;
-mod draft;
 mod fetches;
 mod handles;
 mod measure;
@@ -46,10 +46,10 @@ use fabric::{Completion, Done, Lane, Op};
 use kv_proto::wire::Message;
 
 use crate::workers::context::WorkerContext;
+pub(crate) use batch_answers::{BatchAnswers, ValueHold};
 use client::Client;
 use control_messages::ControlMessages;
 pub(crate) use disk_requests::Notification;
-pub(crate) use draft::{Draft, ValueHold};
 pub use measure::SCRATCH_BYTES;
 use peer::{Peer, State};
 use pending::Pending;
@@ -118,8 +118,8 @@ impl Connection {
 
     #[inline]
     fn send_deferred(&mut self, context: &mut WorkerContext) {
-        while let Some(draft) = self.replies.next_deferred() {
-            self.send_reply(draft, context);
+        while let Some(batch_answers) = self.replies.next_deferred() {
+            self.send_reply(batch_answers, context);
         }
     }
 
@@ -211,8 +211,8 @@ impl Connection {
         self.release_reads(context);
         let idle = context.engine.idle();
         if let Some(client) = self.peer.client_mut() {
-            let idled = client.handles.close_idle(now, idle);
-            crate::engine::add(&context.engine.counts.idled, idled as u64);
+            let idle_closed = client.handles.close_idle(now, idle);
+            crate::engine::add(&context.engine.counts.idle_closed, idle_closed as u64);
         }
         if self.peer.is_overdue(now, idle) {
             self.close("no hello in time");

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use access::Pass;
+use access::Permissions;
 use fabric::Lane;
 use fabric::link::Link;
 use kv_proto::wire::{ClientHello, ControlBlock, Limits, ServerHello};
@@ -111,8 +111,8 @@ impl Peer {
     ) -> Result<Vec<u8>, &'static str> {
         match ClientHello::parse(message)? {
             ClientHello::Measure => {
-                let pass = self.admit(link, context)?;
-                let measure = Measure::new(pass, &context.endpoint, link)
+                let permissions = self.admit(link, context)?;
+                let measure = Measure::new(permissions, &context.endpoint, link)
                     .map_err(|_| "out of memory for a measurement")?;
                 let hello = measure.hello();
                 self.state = State::Measured(Box::new(measure));
@@ -124,11 +124,12 @@ impl Peer {
                     return Err("the receive buffer is too small for a control block");
                 }
                 let engine = &context.engine;
-                let pass = self.admit(link, context)?;
+                let permissions = self.admit(link, context)?;
                 let (session, resumed) =
                     engine.sessions.enter(session, &self.identity).ok_or("too many sessions")?;
                 // With the pool mapped it could read all values.
-                let near = control_block && pass.reads_everything() && link.uses_shared_memory();
+                let near =
+                    control_block && permissions.reads_everything() && link.uses_shared_memory();
                 let pool = near.then(|| link.grant(&context.readable_pool)).and_then(Result::ok);
                 let pool = pool.map(|pool| pool.to_bytes());
                 let in_place = pool.is_some();
@@ -137,8 +138,14 @@ impl Peer {
                 let hello = ServerHello { epoch, session: id, resumed, limits, pool };
                 self.session = Some(session.clone());
                 let share = engine.quota().share();
-                let client =
-                    Client::new(session, pass, share, receive_buffer, control_block, in_place);
+                let client = Client::new(
+                    session,
+                    permissions,
+                    share,
+                    receive_buffer,
+                    control_block,
+                    in_place,
+                );
                 self.state = State::Client(Box::new(client));
                 Ok(hello.to_bytes())
             }
@@ -146,10 +153,10 @@ impl Peer {
     }
 
     /// The permissions of its identity.
-    fn admit(&self, link: &Link, context: &WorkerContext) -> Result<Pass, &'static str> {
+    fn admit(&self, link: &Link, context: &WorkerContext) -> Result<Permissions, &'static str> {
         let access = context.engine.access();
-        let pass = access.admit_link(&self.identity, link.revocations());
-        pass.ok_or("its identity is no longer known")
+        let permissions = access.admit_link(&self.identity, link.revocations());
+        permissions.ok_or("its identity is no longer known")
     }
 }
 

@@ -13,7 +13,7 @@ use fabric::{Lane, Window};
 use kv_proto::wire::ControlBlock;
 use kv_store::Pin;
 
-use super::draft::Draft;
+use super::batch_answers::BatchAnswers;
 use crate::engine::Engine;
 use crate::workers::context::WorkerContext;
 use crate::workers::receive_areas::ReceiveArea;
@@ -56,16 +56,21 @@ impl PinnedReads {
         self.bytes >= MAX_BYTES
     }
 
-    /// Takes the pins of values that a draft leaves in place.
+    /// Takes the pins of values that the answers leave in place.
     #[inline]
-    pub(super) fn add(&mut self, sequence: u64, draft: &mut Draft, context: &mut WorkerContext) {
-        if draft.in_place.pins.is_empty() {
+    pub(super) fn add(
+        &mut self,
+        sequence: u64,
+        batch_answers: &mut BatchAnswers,
+        context: &mut WorkerContext,
+    ) {
+        if batch_answers.in_place.pins.is_empty() {
             return;
         }
         context.with_pinned_reads += usize::from(self.reads.is_empty());
         let spare = self.spare.pop().unwrap_or_default();
-        let pins = std::mem::replace(&mut draft.in_place.pins, spare);
-        let bytes = draft.in_place.bytes;
+        let pins = std::mem::replace(&mut batch_answers.in_place.pins, spare);
+        let bytes = batch_answers.in_place.bytes;
         self.reads.push_back(PinnedRead { sequence, pins, bytes });
         self.bytes += bytes;
     }

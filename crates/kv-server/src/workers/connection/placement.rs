@@ -5,7 +5,7 @@ use kv_proto::wire::{Answer, Place, Status};
 use kv_store::{Pinned, Ranges};
 
 use super::answer_handle::AnswerHandle;
-use super::draft::Payload;
+use super::batch_answers::Payload;
 use super::serving::Serving;
 use crate::engine::subranges;
 use crate::workers::send_buffers::MAX_SLOT_BYTES;
@@ -79,7 +79,7 @@ impl Serving<'_> {
     fn allow(&mut self, wanted: u64, part: &Part) -> u64 {
         let to_region = matches!(part.place, Place::Region { .. });
         match to_region || part.checksum {
-            true => self.draft.limits.allow(wanted, to_region, part.checksum),
+            true => self.batch_answers.limits.allow(wanted, to_region, part.checksum),
             false => wanted,
         }
     }
@@ -90,7 +90,7 @@ impl Serving<'_> {
             return Placement::Region { region, at };
         }
         if wanted as usize <= MAX_COPIED_BYTES
-            && self.draft.encoded_len() + MAX_COPIED_BYTES <= MAX_SLOT_BYTES / 2
+            && self.batch_answers.encoded_len() + MAX_COPIED_BYTES <= MAX_SLOT_BYTES / 2
         {
             return Placement::Copied;
         }
@@ -111,18 +111,18 @@ impl Serving<'_> {
     fn leave_in_place(&mut self, offset: u64, wanted: u64, answer: &mut Answer) -> PinUntil {
         AnswerHandle::PoolOffset(offset).put(answer);
         answer.written = wanted;
-        self.draft.in_place.bytes += wanted;
+        self.batch_answers.in_place.bytes += wanted;
         self.context.tally.zero_copy_reads += 1;
         PinUntil::InPlace
     }
 
     #[inline]
     fn copy(&mut self, ranges: &Ranges, offset: u64, wanted: u64, answer: &mut Answer) -> PinUntil {
-        let copied = &mut self.draft.copied;
+        let copied = &mut self.batch_answers.copied;
         let start = copied.len();
         copied.resize(start + wanted as usize, 0);
         self.context.engine.copy_out(ranges, offset, &mut copied[start..]);
-        self.draft.put_copied(wanted as usize);
+        self.batch_answers.put_copied(wanted as usize);
         answer.written = wanted;
         PinUntil::Copied
     }
@@ -134,12 +134,12 @@ impl Serving<'_> {
         wanted: u64,
         answer: &mut Answer,
     ) -> PinUntil {
-        let (draft, pool) = (&mut *self.draft, &self.context.pool);
+        let (batch_answers, pool) = (&mut *self.batch_answers, &self.context.pool);
         let places = subranges(ranges, offset, wanted);
-        for (at, length) in places.take(draft.limits.pieces_left()) {
+        for (at, length) in places.take(batch_answers.limits.pieces_left()) {
             let slice = pool.slice(at as usize..(at + length) as usize);
-            draft.payload.push(Payload::Pool(slice));
-            draft.limits.take_piece();
+            batch_answers.payload.push(Payload::Pool(slice));
+            batch_answers.limits.take_piece();
             answer.written += length;
         }
         PinUntil::Written
@@ -154,16 +154,16 @@ impl Serving<'_> {
         wanted: u64,
     ) -> Option<u64> {
         let window = self.client.reach(region, to, wanted)?;
-        let (draft, context) = (&mut *self.draft, &mut *self.context);
+        let (batch_answers, context) = (&mut *self.batch_answers, &mut *self.context);
         let mut slices: Vec<Slice> = context.spare.pop().unwrap_or_default();
         let mut written = 0;
         let places = subranges(ranges, offset, wanted);
-        for (at, length) in places.take(draft.limits.pieces_left()) {
+        for (at, length) in places.take(batch_answers.limits.pieces_left()) {
             slices.push(context.pool.slice(at as usize..(at + length) as usize));
-            draft.limits.take_piece();
+            batch_answers.limits.take_piece();
             written += length;
         }
-        draft.region_writes.push((window.clone(), to, slices));
+        batch_answers.region_writes.push((window.clone(), to, slices));
         Some(written)
     }
 }

@@ -7,7 +7,7 @@ use kv_proto::wire::{Answer, Entry, Status};
 use kv_store::{Cursor, Facts, Key, Pinned};
 
 use super::answer_handle::AnswerHandle;
-use super::draft::ValueHold;
+use super::batch_answers::ValueHold;
 use super::placement::{Part, PinUntil};
 use super::serving::Serving;
 use crate::engine::journal::LoadResult;
@@ -62,15 +62,17 @@ impl Serving<'_> {
                 Some(handle) => AnswerHandle::Cursor(handle).put(&mut answer),
                 None => answer.status = Status::TooManyHandles,
             }
-            self.draft.holds.push(ValueHold::Value(value));
+            self.batch_answers.holds.push(ValueHold::Value(value));
             return answer;
         }
         match (found, placed) {
-            (Found::Loaded(value), _) => self.draft.holds.push(ValueHold::Value(value)),
+            (Found::Loaded(value), _) => self.batch_answers.holds.push(ValueHold::Value(value)),
             (Found::Pinned(value), PinUntil::Copied) => self.context.engine.store.unpin(value.pin),
-            (Found::Pinned(value), PinUntil::InPlace) => self.draft.in_place.pins.push(value.pin),
+            (Found::Pinned(value), PinUntil::InPlace) => {
+                self.batch_answers.in_place.pins.push(value.pin)
+            }
             (Found::Pinned(value), PinUntil::Written) => {
-                self.draft.holds.push(ValueHold::Pin(value.pin))
+                self.batch_answers.holds.push(ValueHold::Pin(value.pin))
             }
         }
         answer
@@ -88,7 +90,7 @@ impl Serving<'_> {
 
     /// What was loaded for this request.
     fn loaded(&mut self) -> Option<LoadResult> {
-        let index = self.draft.answers.len();
+        let index = self.batch_answers.answers.len();
         self.preloaded.as_mut().and_then(|preloaded| preloaded.take(index))
     }
 
@@ -100,7 +102,7 @@ impl Serving<'_> {
         let mut answer = self.describe(&value.value().facts);
         AnswerHandle::Cursor(handle).put(&mut answer);
         self.place(value.value(), part, &mut answer);
-        self.draft.holds.push(ValueHold::Value(value));
+        self.batch_answers.holds.push(ValueHold::Value(value));
         answer
     }
 
@@ -131,13 +133,13 @@ impl Serving<'_> {
                 (page.keys, page.next.map_or(0, u64::from))
             }
         };
-        let start = self.draft.copied.len();
+        let start = self.batch_answers.copied.len();
         for (key, facts) in &keys {
             let Answer { length, version, expires_in, .. } = self.describe(facts);
-            Entry { key, length, version, expires_in }.put(&mut self.draft.copied);
+            Entry { key, length, version, expires_in }.put(&mut self.batch_answers.copied);
         }
-        let written = self.draft.copied.len() - start;
-        self.draft.put_copied(written);
+        let written = self.batch_answers.copied.len() - start;
+        self.batch_answers.put_copied(written);
         let (written, length) = (written as u64, keys.len() as u64);
         let mut answer = Answer { written, length, ..Answer::new(Status::Ok) };
         AnswerHandle::NextPage(next).put(&mut answer);

@@ -2,15 +2,15 @@
 //!
 //! A reply owns its slot of the send buffers and keeps its values pinned until its last write is complete; a
 //! completion flag, if there is one, is set after that. The number of replies in flight is limited, and that of replies in
-//! large slots: further answers wait here, as drafts.
+//! large slots: further answers wait here.
 
 use std::collections::VecDeque;
 
-use fabric::{Completion, Op, Pieces, Slice, Window, Work};
+use fabric::{Completion, Op, Slice, Slices, Window, Work};
 use kv_proto::wire::{Answer, Parts};
 
 use super::MAX_BATCHES;
-use super::draft::{CompletionFlag, Draft, Payload, ValueHold};
+use super::batch_answers::{BatchAnswers, CompletionFlag, Payload, ValueHold};
 use super::token::Token;
 use crate::slab::Slab;
 use crate::workers::context::WorkerContext;
@@ -21,7 +21,7 @@ pub(super) struct Replies {
     in_flight: Slab<Reply>,
     /// The number of them in large slots.
     large: usize,
-    deferred: VecDeque<Draft>,
+    deferred: VecDeque<BatchAnswers>,
 }
 
 struct Reply {
@@ -67,13 +67,13 @@ impl Replies {
     }
 
     /// Defers a reply until fewer are in flight, and those deferred before it are sent.
-    pub(super) fn defer(&mut self, draft: Draft) {
-        self.deferred.push_back(draft);
+    pub(super) fn defer(&mut self, batch_answers: BatchAnswers) {
+        self.deferred.push_back(batch_answers);
     }
 
     /// The oldest deferred reply, if it can be sent now.
     #[inline]
-    pub(super) fn next_deferred(&mut self) -> Option<Draft> {
+    pub(super) fn next_deferred(&mut self) -> Option<BatchAnswers> {
         if self.is_full() { None } else { self.deferred.pop_front() }
     }
 
@@ -81,31 +81,31 @@ impl Replies {
         self.deferred.len()
     }
 
-    /// Queues the writes of a draft, whose answers are in the slot.
+    /// Queues the writes of a batch, whose answers are in the slot.
     pub(super) fn write(
         &mut self,
-        mut draft: Draft,
+        mut batch_answers: BatchAnswers,
         slot: Slot,
         receive_buffer: &Window,
-        max_pieces: usize,
+        max_slices: usize,
         ops: &mut VecDeque<Op>,
         context: &mut WorkerContext,
     ) {
         self.large += usize::from(slot.is_large());
         let first = ops.len();
         let mut pieces = context.spare.pop().unwrap_or_default();
-        gather(&mut pieces, &mut draft, &slot, context);
-        write(ops, pieces, receive_buffer, draft.head.at, max_pieces, context);
-        for (window, at, pieces) in draft.region_writes.drain(..) {
-            write(ops, pieces, &window, at, max_pieces, context);
+        gather(&mut pieces, &mut batch_answers, &slot, context);
+        write(ops, pieces, receive_buffer, batch_answers.head.at, max_slices, context);
+        for (window, at, pieces) in batch_answers.region_writes.drain(..) {
+            write(ops, pieces, &window, at, max_slices, context);
         }
         let left = (ops.len() - first) as u32;
-        let parts = Parts { tag: draft.head.tag, count: left };
-        let (notice, immediate) = match draft.completion_flag() {
+        let parts = Parts { tag: batch_answers.head.tag, count: left };
+        let (notice, immediate) = match batch_answers.completion_flag() {
             Some(flag) => (Notice::ToSet(flag), None),
             None => (Notice::Immediate, Some(parts.to_immediate())),
         };
-        let holds = draft.take_holds();
+        let holds = batch_answers.take_holds();
         let row = self.in_flight.insert(Reply { left, slot, holds, notice });
         // The row and the number of writes are known only now.
         for op in ops.iter_mut().skip(first) {
@@ -114,7 +114,7 @@ impl Replies {
                 *imm = immediate;
             }
         }
-        context.drafts.push(draft);
+        context.spare_batch_answers.push(batch_answers);
     }
 
     /// Handles the completion of a write. Returns whether its completion flag was set; for a closed client none is set.
@@ -126,7 +126,7 @@ impl Replies {
         ops: &mut VecDeque<Op>,
         context: &mut WorkerContext,
     ) -> bool {
-        if let Work::Write { from: Pieces::Many(mut pieces), .. } = completion.work {
+        if let Work::Write { from: Slices::Many(mut pieces), .. } = completion.work {
             pieces.clear();
             context.spare.push(pieces);
         }
@@ -153,14 +153,19 @@ impl Replies {
 
     /// Recycles replies that were not sent.
     pub(super) fn recycle(&mut self, context: &mut WorkerContext) {
-        self.deferred.drain(..).for_each(|draft| context.recycle(draft));
+        self.deferred.drain(..).for_each(|batch_answers| context.recycle(batch_answers));
     }
 }
 
 /// The answers and their payload, as pieces.
-fn gather(pieces: &mut Vec<Slice>, draft: &mut Draft, slot: &Slot, context: &WorkerContext) {
-    let (mut from, mut to) = (0, draft.answers.len() * Answer::LENGTH);
-    for payload in draft.payload.drain(..) {
+fn gather(
+    pieces: &mut Vec<Slice>,
+    batch_answers: &mut BatchAnswers,
+    slot: &Slot,
+    context: &WorkerContext,
+) {
+    let (mut from, mut to) = (0, batch_answers.answers.len() * Answer::LENGTH);
+    for payload in batch_answers.payload.drain(..) {
         match payload {
             Payload::Copied(length) => to += length,
             Payload::Pool(slice) => {
@@ -183,24 +188,24 @@ fn write(
     mut pieces: Vec<Slice>,
     window: &Window,
     mut at: u64,
-    max_pieces: usize,
+    max_slices: usize,
     context: &mut WorkerContext,
 ) {
-    while pieces.len() > max_pieces {
+    while pieces.len() > max_slices {
         let mut full = context.spare.pop().unwrap_or_default();
-        full.extend(pieces.drain(..max_pieces));
+        full.extend(pieces.drain(..max_slices));
         let length = full.iter().map(Slice::len).sum::<usize>() as u64;
-        ops.push_back(Op::write_imm(0, Pieces::Many(full), window.at(at), 0));
+        ops.push_back(Op::write_imm(0, Slices::Many(full), window.at(at), 0));
         at += length;
     }
     match pieces.len() {
         0 => context.spare.push(pieces),
         1 => {
-            let one = pieces.pop().map_or(Pieces::EMPTY, Pieces::One);
+            let one = pieces.pop().map_or(Slices::EMPTY, Slices::One);
             context.spare.push(pieces);
             ops.push_back(Op::write_imm(0, one, window.at(at), 0));
         }
-        _ => ops.push_back(Op::write_imm(0, Pieces::Many(pieces), window.at(at), 0)),
+        _ => ops.push_back(Op::write_imm(0, Slices::Many(pieces), window.at(at), 0)),
     }
 }
 
@@ -216,16 +221,16 @@ mod tests {
         let mut replies = Replies { large: MAX_LARGE, ..Replies::default() };
         for tag in 1..=3 {
             assert!(replies.must_wait());
-            let mut draft = Draft::new();
-            draft.head.tag = tag;
-            replies.defer(draft);
+            let mut batch_answers = BatchAnswers::new();
+            batch_answers.head.tag = tag;
+            replies.defer(batch_answers);
         }
         assert!(replies.next_deferred().is_none(), "the limit is reached");
         replies.large = 0;
         assert!(replies.must_wait(), "a new reply is sent after those that wait");
         let mut sent = Vec::new();
-        while let Some(draft) = replies.next_deferred() {
-            sent.push(draft.head.tag);
+        while let Some(batch_answers) = replies.next_deferred() {
+            sent.push(batch_answers.head.tag);
         }
         assert_eq!(sent, [1, 2, 3]);
         assert!(!replies.must_wait());

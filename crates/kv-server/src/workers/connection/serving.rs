@@ -3,9 +3,9 @@
 use kv_proto::wire::{Answer, Batch, Request, Status};
 use kv_store::{Key, Moment};
 
+use super::batch_answers::BatchAnswers;
 use super::client::Client;
 use super::disk_requests::Submission;
-use super::draft::Draft;
 use super::fetches::{FetchPlan, WriteTerms};
 use super::placement::Part;
 use super::preloaded::Preloaded;
@@ -16,7 +16,7 @@ use crate::workers::context::WorkerContext;
 pub(super) struct Serving<'s> {
     pub(super) client: &'s mut Client,
     pub(super) context: &'s mut WorkerContext,
-    pub(super) draft: &'s mut Draft,
+    pub(super) batch_answers: &'s mut BatchAnswers,
     pub(super) pending: &'s mut PendingWork,
     /// What was gathered for it, if the store has a disk.
     pub(super) preloaded: Option<&'s mut Preloaded>,
@@ -44,31 +44,31 @@ impl PendingWork {
 }
 
 impl Serving<'_> {
-    /// Serves all requests; their answers are in the draft.
+    /// Serves all requests; adds their answers.
     #[inline]
     pub(super) fn serve_all(&mut self, batch: Batch<'_>) -> Result<(), &'static str> {
         for request in batch {
             let answer = self.serve(request?)?;
-            self.draft.answers.push(answer);
+            self.batch_answers.answers.push(answer);
         }
         Ok(())
     }
 
     fn serve(&mut self, request: Request<'_>) -> Result<Answer, &'static str> {
-        if !self.draft.limits.claim(request.inline_len()) {
+        if !self.batch_answers.limits.claim(request.inline_len()) {
             return Err("the answers of a batch exceed its capacity");
         }
         // With a disk it was checked before the loads.
         let checked = match &self.preloaded {
             None => self.client.check(&request),
-            Some(preloaded) => preloaded.check(self.draft.answers.len()),
+            Some(preloaded) => preloaded.check(self.batch_answers.answers.len()),
         };
         if let Err(status) = checked {
             return Ok(Answer::new(status));
         }
         match request {
             Request::Get { key, offset, length, place, keep, checksum } => {
-                let in_place = self.draft.in_place.allowed;
+                let in_place = self.batch_answers.in_place.allowed;
                 let part = Part { offset, length, place, checksum, in_place };
                 Ok(self.get(valid(key)?, part, keep))
             }

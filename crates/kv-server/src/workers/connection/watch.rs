@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{Ordering, fence};
 
 use fabric::link::Link;
-use fabric::{Lane, Op, Pieces, Window, Work};
+use fabric::{Lane, Op, Slices, Window, Work};
 use kv_proto::wire::{ControlBlock, RequestSlot};
 
 use super::client::Client;
@@ -255,7 +255,7 @@ impl Watch {
     #[inline]
     pub(super) fn wake(&mut self, line: &Line, ops: &mut VecDeque<Op>) {
         if line.flag_set && line.word(ControlBlock::CLIENT) == ControlBlock::SET {
-            let work = Work::Send { from: Pieces::EMPTY, imm: Some(0) };
+            let work = Work::Send { from: Slices::EMPTY, imm: Some(0) };
             ops.push_back(Op { token: Token::Watch(WatchOp::Wake).encode(), work });
             self.in_flight += 1;
         }

@@ -70,7 +70,7 @@ impl Serving<'_> {
         let busy = Answer::new(Status::Busy);
         let claim = match source {
             Source::Inline(_) if !self.is_durable() => None,
-            Source::Region { .. } if !self.draft.limits.fetch(length) => return Err(busy),
+            Source::Region { .. } if !self.batch_answers.limits.fetch(length) => return Err(busy),
             _ => Some(self.client.share.claim(length).ok_or(busy)?),
         };
         let reservation =
@@ -115,7 +115,7 @@ impl Serving<'_> {
         kind: WriteKind,
         condition: Condition,
     ) -> Answer {
-        let index = self.draft.answers.len();
+        let index = self.batch_answers.answers.len();
         self.pending.submissions.push(Submission { index, key, kind, condition, sequence });
         Answer::new(Status::InFlight)
     }
@@ -128,7 +128,12 @@ impl Serving<'_> {
         length: u64,
         purpose: FetchPurpose,
     ) -> Result<Answer, &'static str> {
-        self.pending.plans.push(FetchPlan { index: self.draft.answers.len(), from, at, purpose });
+        self.pending.plans.push(FetchPlan {
+            index: self.batch_answers.answers.len(),
+            from,
+            at,
+            purpose,
+        });
         if length > MAX_TRANSFER_BYTES {
             return Err("a put exceeds the transfer limit of a batch");
         }

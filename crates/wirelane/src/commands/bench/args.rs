@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use report::{Limit, Operation, Plan, Test, Transport};
 
 use crate::arguments::size::{Size, seconds, seconds_or_none};
-use crate::arguments::transport;
+use crate::arguments::transport::TransportArg;
 
 /// The transport and device.
 #[derive(Debug, Clone, Args)]
@@ -15,7 +15,7 @@ use crate::arguments::transport;
 pub(super) struct PathArgs {
     /// Transport: the best that both ends have (same host: shm; RDMA at both: verbs; else tcp), or only this one
     #[arg(long, value_name = "KIND", default_value = "auto")]
-    pub(super) transport: transport::Transport,
+    pub(super) transport: TransportArg,
 
     /// Local RDMA device (default: chosen automatically)
     #[arg(long, value_name = "NAME")]
@@ -139,17 +139,15 @@ impl PathArgs {
             || self.port.is_some()
             || self.gid_index.is_some();
         match self.transport {
-            transport::Transport::Verbs => Some((Transport::Verbs, "requested by --transport")),
-            transport::Transport::Ofi => Some((Transport::Ofi, "requested by --transport")),
-            transport::Transport::Shm => Some((Transport::Shm, "requested by --transport")),
-            transport::Transport::Tcp => Some((Transport::Tcp, "requested by --transport")),
-            transport::Transport::Auto if names_device => {
+            TransportArg::Verbs => Some((Transport::Verbs, "requested by --transport")),
+            TransportArg::Ofi => Some((Transport::Ofi, "requested by --transport")),
+            TransportArg::Shm => Some((Transport::Shm, "requested by --transport")),
+            TransportArg::Tcp => Some((Transport::Tcp, "requested by --transport")),
+            TransportArg::Auto if names_device => {
                 Some((Transport::Verbs, "requested by naming a device, port or GID"))
             }
-            transport::Transport::Auto if shape.ud => {
-                Some((Transport::Verbs, "datagrams need RDMA"))
-            }
-            transport::Transport::Auto => None,
+            TransportArg::Auto if shape.ud => Some((Transport::Verbs, "datagrams need RDMA")),
+            TransportArg::Auto => None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use doctor::Case;
+use doctor::CheckInput;
 use doctor::verdict::Side;
 use measure::{CounterReader, KERNEL};
 use metric::Kind;
@@ -14,7 +14,7 @@ use node::{Node, Tree};
 pub(super) fn side() -> Side {
     let tree = Tree::live(None);
     let node = Node::read(&tree);
-    Side::new(&Case::new(&node, &tree))
+    Side::new(&CheckInput::new(&node, &tree))
 }
 
 /// The name of this host; reads nothing else.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use access::Proof;
+use access::Credential;
 use clap::Args;
 use fabric::session::{Credentials, Key, Keyring};
 use measure::{Observer, RelayCredentials, Server, ServerSettings, Transports};
@@ -97,10 +97,10 @@ impl ServeArgs {
         let mut keys = Vec::new();
         if !self.allow_anonymous {
             if let Some(file) = self.token_file.clone().or(configured) {
-                let holders = token::holders(&file)?.into_iter();
-                keys.extend(holders.filter_map(|holder| match holder.proof {
-                    Proof::Key(key) => Some(key),
-                    Proof::Nothing | Proof::Certificate => None,
+                let identities = token::identities(&file)?.into_iter();
+                keys.extend(identities.filter_map(|identity| match identity.credential {
+                    Credential::Key(key) => Some(key),
+                    Credential::Nothing | Credential::Certificate => None,
                 }));
             }
             if !settings.key_file.is_empty() {

@@ -18,7 +18,7 @@ use crate::arguments::credentials::CredentialArgs;
 use crate::arguments::peer::Peer;
 use crate::arguments::size;
 use crate::arguments::size::{Size, seconds};
-use crate::arguments::transport::{PolicyArg, Transport};
+use crate::arguments::transport::{PolicyArg, TransportArg};
 use crate::links::endpoint;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -37,7 +37,7 @@ pub(crate) struct ConnectArgs {
 
     /// Use the best transport that both ends have, or only this one; shm and tcp override the rdma_policy of the settings
     #[arg(long, value_name = "KIND", default_value = "auto")]
-    transport: Transport,
+    transport: TransportArg,
 
     /// Whether RDMA is required, preferred or off (default: the rdma_policy of the settings for this peer)
     #[arg(long, value_name = "POLICY")]

@@ -84,8 +84,8 @@ mod tests {
         assert_eq!(timeout_for("10"), Duration::from_millis(9500));
         assert_eq!(timeout_for("0.2"), Duration::from_millis(100));
         assert_eq!(timeout_for("1e300"), Duration::from_secs(50));
-        for odd in ["", "soon", "NaN", "inf"] {
-            assert_eq!(timeout_for(odd), DEFAULT_TIMEOUT, "{odd}");
+        for invalid in ["", "soon", "NaN", "inf"] {
+            assert_eq!(timeout_for(invalid), DEFAULT_TIMEOUT, "{invalid}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use doctor::Case;
+use doctor::CheckInput;
 use jobs::inventory::{Host, Table};
 use node::{Node, Tree};
 
@@ -60,11 +60,11 @@ fn read(host: &Host) -> Result<(Tree, Node), Failure> {
 
 fn compare(hosts: &[Host], found: &[Result<(Tree, Node), String>]) -> Table {
     let named = hosts.iter().zip(found);
-    let rows: Vec<_> = named.map(|(host, found)| (host.name.clone(), case(found))).collect();
+    let rows: Vec<_> = named.map(|(host, found)| (host.name.clone(), input(found))).collect();
     Table::new(&rows)
 }
 
-fn case(found: &Result<(Tree, Node), String>) -> Result<Case<'_>, String> {
+fn input(found: &Result<(Tree, Node), String>) -> Result<CheckInput<'_>, String> {
     let (tree, node) = found.as_ref().map_err(Clone::clone)?;
-    Ok(Case::new(node, tree))
+    Ok(CheckInput::new(node, tree))
 }

@@ -14,7 +14,7 @@ use super::key::Key;
 use super::server::{Server, ServerUrl};
 use crate::arguments::credentials::CredentialArgs;
 use crate::arguments::size::{Size, seconds};
-use crate::arguments::transport::Transport;
+use crate::arguments::transport::TransportArg;
 use crate::links::endpoint;
 use crate::links::ticket::Tickets;
 use crate::output::exit::{self, Failure};
@@ -37,7 +37,7 @@ pub(super) struct StoreArgs {
 
     /// Use the best transport that both ends have, or only this one
     #[arg(long, global = true, value_name = "KIND", default_value = "auto")]
-    transport: Transport,
+    transport: TransportArg,
 
     /// Size of the receive buffer (registered memory); larger values are transferred in pieces [default: 64MiB]
     #[arg(long, global = true, value_name = "SIZE")]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jobs::job::{Mode, shell_word};
 use jobs::launch::{HostLaunch, Launch, LocalLauncher};
-use jobs::proof::{CounterSample, HostSamples, ModeChoice, Proof, prove};
+use jobs::traffic::{CounterSample, HostSamples, ModeChoice, Traffic, job_traffic};
 use serde::Serialize;
 
 use super::job_output::{JobOutput, head_name};
@@ -26,7 +26,7 @@ pub(super) struct Planned<'p> {
 /// The result.
 pub(super) struct Ended {
     pub(super) outcome: Outcome,
-    pub(super) proof: Proof,
+    pub(super) traffic: Traffic,
     /// Hosts that did not confirm in time that the job has ended there.
     pub(super) unconfirmed: Vec<String>,
 }
@@ -60,7 +60,7 @@ impl Planned<'_> {
         let outcome = self.run_supervised(&mut supervisors, &mut counters);
         // Also after errors: nothing is left running on any host.
         let unconfirmed = supervisors.end();
-        Ok(Ended { outcome: outcome?, proof: self.proof(&counters), unconfirmed })
+        Ok(Ended { outcome: outcome?, traffic: self.traffic(&counters), unconfirmed })
     }
 
     fn run_supervised(
@@ -131,7 +131,7 @@ impl Planned<'_> {
             || awaited.iter().all(|member| member.exit().is_some())
     }
 
-    fn proof(&self, counters: &Counters) -> Proof {
+    fn traffic(&self, counters: &Counters) -> Traffic {
         let hosts = self.launch.hosts.iter().zip(self.found).enumerate();
         let samples: Vec<HostSamples> = hosts
             .map(|(number, (host, found))| HostSamples {
@@ -141,7 +141,7 @@ impl Planned<'_> {
                 after: counters.after.get(number).and_then(Option::as_ref),
             })
             .collect();
-        prove(&samples, ModeChoice { requested: self.requested, planned: self.launch.mode })
+        job_traffic(&samples, ModeChoice { requested: self.requested, planned: self.launch.mode })
     }
 }
 

@@ -1,6 +1,6 @@
 //! One supervisor of a job, and its state.
 
-use jobs::proof::CounterSample;
+use jobs::traffic::CounterSample;
 use remote::{Error, Shell, Stream, Supervisor, SupervisorEvent};
 
 /// A supervisor and its state, from its events.

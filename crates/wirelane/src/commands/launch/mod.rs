@@ -3,7 +3,7 @@
 //! `probe.rs` reads every host, [`jobs::launch`] plans what runs where, `job.rs` runs it. `supervisors.rs` has a
 //! `member.rs` for each host, with the [`Supervisor`](remote::Supervisor) that runs the job there, and waits for their `events.rs`;
 //! `job_output.rs` prints and logs the output of the job. Counters before and after show what transferred the data
-//! ([`jobs::proof`]). `text.rs` prints plans and explanations instead.
+//! ([`jobs::traffic`]). `text.rs` prints plans and explanations instead.
 
 mod args;
 mod events;
@@ -76,7 +76,7 @@ fn plan(
     found: &[ProbedHost],
 ) -> Result<Launch, Failure> {
     let here = probe::tools(&Shell::on("localhost")?, request)?;
-    let sites: Vec<_> = found.iter().map(ProbedHost::site).collect();
+    let job_hosts: Vec<_> = found.iter().map(ProbedHost::job_host).collect();
     let id = random_id()?;
     let ssh = match probe::agent(found) {
         Some(_) => vec!["sh".to_owned(), format!("{}/{}", job::head_folder(&id), job::AGENT)],
@@ -94,7 +94,7 @@ fn plan(
         port: args.port,
         nccl: args.nccl,
     };
-    jobs::launch::plan(&job, &here, &sites)
+    jobs::launch::plan(&job, &here, &job_hosts)
         .map_err(|refusal: Refusal| Failure::no(format!("launch: {refusal}; nothing was started")))
 }
 
@@ -105,11 +105,11 @@ fn run_job(args: &LaunchArgs, launch: &Launch, found: &[ProbedHost]) -> Result<E
     let awaited = args.awaited(found.len());
     let planned = Planned { launch, found, requested: args.mode.into(), awaited };
     let ended = planned.run(&mut output)?;
-    output.write_file("proof.txt", &format!("{}\n", ended.proof.line()));
+    output.write_file("traffic.txt", &format!("{}\n", ended.traffic.line()));
     report(args, launch, &ended, &output)?;
     verdict(&ended)?;
     let is_required = Mode::from(args.mode) == Mode::Rdma && found.len() > 1;
-    match is_required && ended.proof.is_known && ended.proof.rdma.is_none() {
+    match is_required && ended.traffic.is_known && ended.traffic.rdma.is_none() {
         true => Err(Failure::no("launch: --mode rdma: the job succeeded, but RDMA was not used")),
         false => Ok(Exit::Done),
     }
@@ -121,10 +121,10 @@ fn report(
     ended: &Ended,
     output: &JobOutput,
 ) -> Result<(), Failure> {
-    for detail in ended.proof.details() {
+    for detail in ended.traffic.details() {
         output::note(&detail);
     }
-    output::note(&ended.proof.line());
+    output::note(&ended.traffic.line());
     output::note(&format!("logs: {}", output.folder().display()));
     for host in &ended.unconfirmed {
         output::warning(&format!(
@@ -137,7 +137,7 @@ fn report(
             "job": launch.id,
             "mode": launch.mode,
             "outcome": ended.outcome,
-            "proof": ended.proof,
+            "traffic": ended.traffic,
             "logs": output.folder(),
         }))?;
     }

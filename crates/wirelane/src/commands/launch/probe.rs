@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jobs::inventory::Host;
 use jobs::job::shell_word;
-use jobs::launch::{Site, Tools};
+use jobs::launch::{JobHost, Tools};
 use node::{Node, Tree};
 
 use crate::arguments::host::environment;
@@ -37,8 +37,8 @@ pub(super) struct ProbeRequest<'w> {
 }
 
 impl ProbedHost {
-    pub(super) fn site(&self) -> Site<'_> {
-        Site {
+    pub(super) fn job_host(&self) -> JobHost<'_> {
+        JobHost {
             name: &self.host.name,
             target: self.host.destination(),
             is_here: self.shell.is_local(),

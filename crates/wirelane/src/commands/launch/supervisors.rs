@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use jobs::proof::CounterSample;
+use jobs::traffic::CounterSample;
 use remote::Shell;
 
 use super::events::{Event, Events};

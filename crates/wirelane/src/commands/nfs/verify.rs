@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use change::nfs::Proof;
+use change::nfs::MountCheck;
 use change::{self, Change, Machine, Pick, Plan, RevertMode, RevertOutcome, RevertReport};
 use clap::Args;
 use node::{Mount, Node, Tree};
@@ -49,7 +49,7 @@ pub(super) struct VerifyArgs {
 struct VerifyReport {
     rdma: bool,
     #[serde(flatten)]
-    proof: Proof,
+    check: MountCheck,
     /// Bytes that were written, read back and equal.
     checked_bytes: Option<usize>,
     by_rdma: Option<Speed>,
@@ -61,25 +61,25 @@ struct VerifyReport {
 pub(super) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
     let path = resolve(&args.path)?;
     let text = path.to_string_lossy().into_owned();
-    let mut report = VerifyReport::new(prove(&text)?);
-    if report.proof.proto == "rdma" && !args.no_check {
+    let mut report = VerifyReport::new(check_mount(&text)?);
+    if report.check.proto == "rdma" && !args.no_check {
         let stop = Arc::new(AtomicBool::new(false));
         let flag = stop.clone();
         signals::on_first_signal(move || flag.store(true, Ordering::Relaxed))?;
         report.by_rdma = Some(measure(&path, args.size.0, &stop)?);
         report.checked_bytes = Some(args.size.0);
         // An idle connection has been reopened now.
-        report.proof = prove(&text)?;
+        report.check = check_mount(&text)?;
         if args.no_compare {
             report.not_compared = Some("--no-compare".to_owned());
         } else {
-            match compare(&report.proof, &path, args.size.0, &stop) {
+            match compare(&report.check, &path, args.size.0, &stop) {
                 Ok(speed) => report.by_tcp = Some(speed),
                 Err(why) => report.not_compared = Some(why),
             }
         }
     }
-    report.rdma = report.proof.why_not.is_none();
+    report.rdma = report.check.why_not.is_none();
     if args.json {
         output::json(&report)?;
     } else {
@@ -111,10 +111,10 @@ fn resolve(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Reads the state of the mount.
-fn prove(path: &str) -> Result<Proof, Failure> {
+fn check_mount(path: &str) -> Result<MountCheck, Failure> {
     let tree = Tree::live(None);
     let mounts = Mount::read_all(&tree);
-    Proof::of(&mounts, path, tree.answers().cm_ids(), &Node::read(&tree)).map_err(no)
+    MountCheck::of(&mounts, path, tree.answers().cm_ids(), &Node::read(&tree)).map_err(no)
 }
 
 fn measure(folder: &Path, size: usize, stop: &Arc<AtomicBool>) -> Result<Speed, Failure> {
@@ -135,7 +135,7 @@ fn measure(folder: &Path, size: usize, stop: &Arc<AtomicBool>) -> Result<Speed, 
 
 /// Measures a temporary mount over TCP. The mount is in the journal, so that `remove` can clean up after an interrupted run.
 fn compare(
-    proof: &Proof,
+    check: &MountCheck,
     path: &Path,
     size: usize,
     stop: &Arc<AtomicBool>,
@@ -144,13 +144,13 @@ fn compare(
     let machine = Machine::at(Path::new("/")).map_err(text)?;
     let point = format!("/run/wirelane-nfs-{}", std::process::id());
     // Mounts of one server with the same version share a connection: with the same version, this mount would use RDMA.
-    let version = if proof.version.as_deref() == Some("4.1") { "4.2" } else { "4.1" };
+    let version = if check.version.as_deref() == Some("4.1") { "4.2" } else { "4.1" };
     let mut plan = Plan::default();
-    let mount = Change::mount(&proof.source, &point, &format!("proto=tcp,vers={version}"), "tcp");
+    let mount = Change::mount(&check.source, &point, &format!("proto=tcp,vers={version}"), "tcp");
     plan.step("verify", "temporary, for comparison", mount, true);
-    let command = format!("{COMMAND} verify {}", proof.mountpoint);
+    let command = format!("{COMMAND} verify {}", check.mountpoint);
     let applied = change::apply(&machine, &plan, &command, now()).map_err(text)?;
-    let below = path.strip_prefix(&proof.mountpoint).unwrap_or(Path::new(""));
+    let below = path.strip_prefix(&check.mountpoint).unwrap_or(Path::new(""));
     let speed = measure(&Path::new(&point).join(below), size, stop);
     let mode = RevertMode::default();
     let reverted = change::revert(&machine, &Pick::Numbers(applied.made), mode, now());
@@ -167,10 +167,10 @@ fn compare(
 }
 
 impl VerifyReport {
-    fn new(proof: Proof) -> VerifyReport {
+    fn new(check: MountCheck) -> VerifyReport {
         VerifyReport {
             rdma: false,
-            proof,
+            check,
             checked_bytes: None,
             by_rdma: None,
             by_tcp: None,
@@ -179,7 +179,8 @@ impl VerifyReport {
     }
 
     fn text(&self) -> String {
-        let Proof { mountpoint, source, version, proto, connections, why_not, .. } = &self.proof;
+        let MountCheck { mountpoint, source, version, proto, connections, why_not, .. } =
+            &self.check;
         let mut text = String::new();
         let vers = version.as_deref().unwrap_or("?");
         let _ = writeln!(text, "{mountpoint}  {source}, NFS {vers}, proto={proto}");

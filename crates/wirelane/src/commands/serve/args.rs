@@ -12,7 +12,7 @@ use metric::Prefix;
 use super::address::{HttpAddress, LinkAddress};
 use super::security::{Security, SecurityArgs};
 use crate::arguments::size::{Size, seconds_or_none};
-use crate::arguments::transport::Transport;
+use crate::arguments::transport::TransportArg;
 use crate::links::endpoint;
 use crate::output::Failure;
 use crate::settings::Global;
@@ -62,7 +62,7 @@ pub(crate) struct ServeArgs {
 
     /// Transport of links: the best that both ends have, or only this one
     #[arg(long, value_name = "KIND", default_value = "auto")]
-    transport: Transport,
+    transport: TransportArg,
 
     /// Maximum number of RDMA devices per link (default: the setting rdma_rails)
     #[arg(long, value_name = "N", alias = "num-domains")]

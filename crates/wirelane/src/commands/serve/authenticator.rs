@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use access::tls::{ClientCertificate, Tls};
-use access::{Access, Holder, Refused, Scope};
+use access::{Access, Identity, Refused, Scope};
 use fabric::link;
 use fabric::session::{Credentials, Key};
 use hyper::HeaderMap;
@@ -40,9 +40,13 @@ impl Authenticator {
             Credentials::Key(key) => Some(key.clone()),
             Credentials::None | Credentials::Ticket(_) => None,
         };
-        let holders = holders(&security, key.as_ref())?;
-        let access =
-            Access::new(links.keyring.clone(), holders, security.any_certificate(), args.max_rate);
+        let identities = identities(&security, key.as_ref())?;
+        let access = Access::new(
+            links.keyring.clone(),
+            identities,
+            security.any_certificate(),
+            args.max_rate,
+        );
         let access = access.map_err(|error| Failure::usage(error.to_string()))?;
         let tls = security.tls.as_ref().map(open).transpose()?;
         if let Some(listeners) = &tls {
@@ -109,9 +113,9 @@ impl Authenticator {
     /// Rereads all files, and returns the number of identities. On errors nothing changes.
     pub(super) fn reload(&self) -> Result<usize, Failure> {
         let fresh = self.security.tls.as_ref().map(open).transpose()?;
-        let holders = holders(&self.security, self.key.as_ref())?;
-        let count = holders.len();
-        self.access.replace(holders).map_err(|error| Failure::usage(error.to_string()))?;
+        let identities = identities(&self.security, self.key.as_ref())?;
+        let count = identities.len();
+        self.access.replace(identities).map_err(|error| Failure::usage(error.to_string()))?;
         if let (Some(listeners), Some(fresh)) = (&self.tls, fresh) {
             self.access.trust(fresh.grpc.authority());
             listeners.grpc.replace(fresh.grpc);
@@ -155,12 +159,12 @@ fn open(paths: &Paths) -> Result<Listeners<Tls>, Failure> {
 }
 
 /// All identities that may connect.
-fn holders(security: &Security, key: Option<&Key>) -> Result<Vec<Holder>, Failure> {
-    let mut holders = match &security.tokens {
-        Some(file) => token::holders(file)?,
+fn identities(security: &Security, key: Option<&Key>) -> Result<Vec<Identity>, Failure> {
+    let mut identities = match &security.tokens {
+        Some(file) => token::identities(file)?,
         None => Vec::new(),
     };
-    holders.extend(key.map(|key| Holder::keyed(key.clone(), Scope::everything())));
-    holders.extend(security.anonymous.then(Holder::anonymous));
-    Ok(holders)
+    identities.extend(key.map(|key| Identity::keyed(key.clone(), Scope::everything())));
+    identities.extend(security.anonymous.then(Identity::anonymous));
+    Ok(identities)
 }

@@ -73,7 +73,7 @@ impl Banner {
         output::note(&format!("wirelane {VERSION}: {durability}"));
         output::note(&format!("pool  {pool}"));
         output::note(&format!("links {links}  {access}{later}"));
-        output::note(&format!("lanes {transports}"));
+        output::note(&format!("transports {transports}"));
         output::note(&format!(
             "HTTP  {scheme}://{http}  /metrics  /healthz  /readyz  /api/v1/transport/status{}",
             metrics.map_or(String::new(), |address| format!(";  open: http://{address}/metrics"))

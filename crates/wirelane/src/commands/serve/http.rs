@@ -16,22 +16,22 @@ use web::{Head, PLAIN, Reply, Stream, routing_error, text};
 
 /// The pages at one address.
 #[derive(Clone)]
-pub(super) struct Site {
+pub(super) struct StatusSite {
     status: Arc<Status>,
     /// `None`: /metrics only, without authentication.
     authenticator: Option<Arc<Authenticator>>,
     tls: Option<Arc<Tls>>,
 }
 
-impl Site {
+impl StatusSite {
     /// All pages, for authenticated clients.
     pub(super) fn all(status: Arc<Status>, authenticator: Arc<Authenticator>) -> Self {
-        Site { status, tls: authenticator.http_tls(), authenticator: Some(authenticator) }
+        StatusSite { status, tls: authenticator.http_tls(), authenticator: Some(authenticator) }
     }
 
     /// Metrics only, without authentication.
     pub(super) fn metrics(status: Arc<Status>) -> Self {
-        Site { status, authenticator: None, tls: None }
+        StatusSite { status, authenticator: None, tls: None }
     }
 
     fn paths(&self) -> &'static [&'static str] {
@@ -49,7 +49,7 @@ impl Site {
     }
 }
 
-impl web::Site for Site {
+impl web::Site for StatusSite {
     type ConnectionInfo = Option<Arc<ClientCertificate>>;
 
     async fn begin(&self, stream: TcpStream) -> io::Result<(Stream, Self::ConnectionInfo)> {

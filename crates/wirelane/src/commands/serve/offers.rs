@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fabric::link::{Class, Policy, Settings};
-use kv_proto::v1::Transport;
+use fabric::link::{Policy, Settings, Transport};
+use kv_proto::v1;
 use serde::Serialize;
 
 use crate::links::libfabric::NOT_REQUESTED;
@@ -12,7 +12,7 @@ use crate::links::rdma::Rdma;
 /// What the settings allow, and the last known state of the machine. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Offers {
-    classes: Vec<Class>,
+    transports: Vec<Transport>,
     policy: Policy,
     rdma: Arc<Mutex<Option<Arc<Rdma>>>>,
     providers: Arc<Mutex<Option<Providers>>>,
@@ -32,7 +32,7 @@ pub(super) struct Offer {
 impl Offers {
     pub(super) fn of(links: &Settings) -> Self {
         Offers {
-            classes: links.classes.clone(),
+            transports: links.transports.clone(),
             policy: links.policy,
             rdma: Arc::default(),
             providers: Arc::default(),
@@ -57,20 +57,21 @@ impl Offers {
     /// Every transport, by the last known state.
     pub(super) fn list(&self) -> Vec<Offer> {
         let rdma = self.rdma();
-        Class::ALL.map(|class| self.offer(class, rdma.as_deref())).to_vec()
+        Transport::ALL.map(|transport| self.offer(transport, rdma.as_deref())).to_vec()
     }
 
-    fn offer(&self, class: Class, rdma: Option<&Rdma>) -> Offer {
-        let offer = |offered, why: &str| Offer { name: class.name(), offered, why: why.to_owned() };
-        if let Some(why) = self.left_out(class) {
+    fn offer(&self, transport: Transport, rdma: Option<&Rdma>) -> Offer {
+        let offer =
+            |offered, why: &str| Offer { name: transport.name(), offered, why: why.to_owned() };
+        if let Some(why) = self.left_out(transport) {
             return offer(false, why);
         }
-        match (class, rdma) {
-            (Class::Shm, _) => offer(true, "for clients on this host"),
-            (Class::Tcp, _) => offer(true, "for all other clients"),
-            (Class::Verbs, Some(rdma)) => offer(rdma.off.is_none(), &rdma.sentence()),
-            (Class::Verbs, None) => offer(false, "the devices have not answered yet"),
-            (Class::Ofi, _) => {
+        match (transport, rdma) {
+            (Transport::Shm, _) => offer(true, "for clients on this host"),
+            (Transport::Tcp, _) => offer(true, "for all other clients"),
+            (Transport::Verbs, Some(rdma)) => offer(rdma.off.is_none(), &rdma.sentence()),
+            (Transport::Verbs, None) => offer(false, "the devices have not answered yet"),
+            (Transport::Ofi, _) => {
                 let providers = self.providers.lock().unwrap_or_else(PoisonError::into_inner);
                 match &*providers {
                     Some(Ok(names)) => offer(true, &format!("by {}", names.join(", "))),
@@ -82,42 +83,47 @@ impl Offers {
     }
 
     /// Why a transport is not offered, independent of the machine.
-    fn left_out(&self, class: Class) -> Option<&'static str> {
-        match (class, self.policy) {
-            (Class::Shm | Class::Tcp, Policy::Require) => Some("RDMA is required (rdma_policy)"),
-            (Class::Verbs, Policy::Off) => Some("RDMA is off, by settings or --transport"),
-            (Class::Ofi, _) if !self.classes.contains(&class) => Some(NOT_REQUESTED),
-            _ if !self.classes.contains(&class) => Some("excluded by --transport"),
+    fn left_out(&self, transport: Transport) -> Option<&'static str> {
+        match (transport, self.policy) {
+            (Transport::Shm | Transport::Tcp, Policy::Require) => {
+                Some("RDMA is required (rdma_policy)")
+            }
+            (Transport::Verbs, Policy::Off) => Some("RDMA is off, by settings or --transport"),
+            (Transport::Ofi, _) if !self.transports.contains(&transport) => Some(NOT_REQUESTED),
+            _ if !self.transports.contains(&transport) => Some("excluded by --transport"),
             _ => None,
         }
     }
 
     /// The state of libfabric, once it has answered; `None` if it is not to be used.
     pub(super) fn libfabric(&self) -> Option<String> {
-        let offer = self.classes.contains(&Class::Ofi).then(|| self.offer(Class::Ofi, None))?;
+        let offer =
+            self.transports.contains(&Transport::Ofi).then(|| self.offer(Transport::Ofi, None))?;
         Some(if offer.offered { offer.why } else { format!("off: {}", offer.why) })
     }
 
     /// A line for the banner, when devices may not have answered yet.
     pub(super) fn line(&self) -> String {
-        let text = |class: Class| {
-            let name = class.name();
-            match (self.left_out(class), class) {
+        let text = |transport: Transport| {
+            let name = transport.name();
+            match (self.left_out(transport), transport) {
                 (Some(why), _) => format!("no {name}: {why}"),
-                (None, Class::Verbs) => "verbs if RDMA is on".to_owned(),
-                (None, Class::Ofi) => "ofi if libfabric is available".to_owned(),
-                (None, _) => format!("{name} {}", self.offer(class, None).why),
+                (None, Transport::Verbs) => "verbs if RDMA is on".to_owned(),
+                (None, Transport::Ofi) => "ofi if libfabric is available".to_owned(),
+                (None, _) => format!("{name} {}", self.offer(transport, None).why),
             }
         };
         // libfabric is mentioned only if it is requested.
-        let is_listed = |class: &Class| *class != Class::Ofi || self.classes.contains(class);
-        Class::ALL.into_iter().filter(is_listed).map(text).collect::<Vec<_>>().join("; ")
+        let is_listed = |transport: &Transport| {
+            *transport != Transport::Ofi || self.transports.contains(transport)
+        };
+        Transport::ALL.into_iter().filter(is_listed).map(text).collect::<Vec<_>>().join("; ")
     }
 }
 
-impl From<Offer> for Transport {
+impl From<Offer> for v1::Transport {
     fn from(offer: Offer) -> Self {
-        Transport { name: offer.name.to_owned(), offered: offer.offered, reason: offer.why }
+        v1::Transport { name: offer.name.to_owned(), offered: offer.offered, reason: offer.why }
     }
 }
 
@@ -127,10 +133,10 @@ mod tests {
 
     #[test]
     fn each_transport_has_its_reason() {
-        let offers = |classes: &[Class], policy| {
-            Offers::of(&Settings { classes: classes.to_vec(), policy, ..Settings::default() })
+        let offers = |transports: &[Transport], policy| {
+            Offers::of(&Settings { transports: transports.to_vec(), policy, ..Settings::default() })
         };
-        let all = offers(&Class::DEFAULT, Policy::Prefer);
+        let all = offers(&Transport::DEFAULT, Policy::Prefer);
         assert!(all.line().contains("shm for clients on this host; verbs if RDMA is on; tcp for"));
         let rdma = Arc::new(Rdma { devices: Vec::new(), off: None });
         let offered = |offers: &Offers| -> Vec<bool> {
@@ -139,14 +145,14 @@ mod tests {
         assert_eq!(offered(&all), [true, false, false, true]);
         all.set_rdma(&rdma);
         assert_eq!(offered(&all), [true, true, false, true]);
-        let tcp = offers(&[Class::Tcp], Policy::Off);
+        let tcp = offers(&[Transport::Tcp], Policy::Off);
         tcp.set_rdma(&rdma);
         assert_eq!(offered(&tcp), [false, false, false, true]);
-        let required = offers(&Class::DEFAULT, Policy::Require);
+        let required = offers(&Transport::DEFAULT, Policy::Require);
         required.set_rdma(&rdma);
         assert_eq!(offered(&required), [false, true, false, false]);
         assert!(required.line().contains("no tcp: RDMA is required"), "{}", required.line());
-        let ofi = offers(&[Class::Ofi], Policy::Prefer);
+        let ofi = offers(&[Transport::Ofi], Policy::Prefer);
         assert!(ofi.line().contains("ofi if libfabric is available"), "{}", ofi.line());
         ofi.set_providers(Some(Err("it is not installed".to_owned())));
         assert_eq!((ofi.list()[2].offered, &*ofi.list()[2].why), (false, "it is not installed"));

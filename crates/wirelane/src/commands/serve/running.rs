@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::args::ServeArgs;
-use super::http::Site;
+use super::http::StatusSite;
 use super::maintenance::{self, Closer};
 use super::pending_listener::PendingListener;
 use super::server::Server;
@@ -29,7 +29,7 @@ pub(super) struct Running {
     /// Notified when no gRPC call is in flight any more.
     calls: oneshot::Receiver<()>,
     /// HTTP, gRPC, and the removal of expired values: stopped after everything else.
-    last: [JoinHandle<()>; 3],
+    final_tasks: [JoinHandle<()>; 3],
     closer: Option<Closer>,
 }
 
@@ -45,11 +45,11 @@ impl Running {
         let (sender, phase) = watch::channel(Phase::Serving);
         let (drained, calls) = oneshot::channel();
         if let Some(metrics) = metrics {
-            tokio::spawn(web::serve(metrics, Site::metrics(status.clone()), phase.clone()));
+            tokio::spawn(web::serve(metrics, StatusSite::metrics(status.clone()), phase.clone()));
         }
         tokio::spawn(reload::serve(hangup, authenticator.clone(), phase.clone()));
-        let site = Site::all(status.clone(), authenticator);
-        let last = [
+        let site = StatusSite::all(status.clone(), authenticator);
+        let final_tasks = [
             tokio::spawn(web::serve(http, site, phase.clone())),
             tokio::spawn(grpc.serve(phase.clone(), drained)),
             tokio::spawn(maintenance::remove_expired(status.engine().clone(), phase.clone())),
@@ -60,7 +60,7 @@ impl Running {
             status: status.clone(),
         };
         let links = tokio::spawn(task.run(opening, phase));
-        Running { status, phase: sender, drain_timeout: args.drain, links, calls, last, closer }
+        Running { status, phase: sender, drain_timeout: args.drain, links, calls, final_tasks, closer }
     }
 
     /// Serves until the first signal.
@@ -89,7 +89,7 @@ impl Running {
     pub(super) async fn stop(self, signals: &mut Signals) {
         let _ = self.phase.send(Phase::Stopping);
         let ended = async {
-            for task in self.last {
+            for task in self.final_tasks {
                 let _ = task.await;
             }
             if let Some(closer) = self.closer {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use access::{Holder, Proof};
+use access::{Credential, Identity};
 use clap::Args;
 use serde_json::json;
 
@@ -21,31 +21,31 @@ pub(super) struct CheckArgs {
 }
 
 pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
-    let holders = file::holders(&args.file)?;
+    let identities = file::identities(&args.file)?;
     if args.json {
-        output::json(&holders.iter().map(object).collect::<Vec<_>>())?;
+        output::json(&identities.iter().map(object).collect::<Vec<_>>())?;
     } else {
-        output::answer(&output::columns(&holders.iter().map(row).collect::<Vec<_>>()))?;
+        output::answer(&output::columns(&identities.iter().map(row).collect::<Vec<_>>()))?;
     }
     Ok(Exit::Done)
 }
 
-fn row(holder: &Holder) -> [String; 3] {
-    let options = line::scope_options(&holder.scope).join(" ");
+fn row(identity: &Identity) -> [String; 3] {
+    let options = line::scope_options(&identity.scope).join(" ");
     let permissions = if options.is_empty() { "everything".to_owned() } else { options };
-    [holder.name.clone(), proof(holder).to_owned(), permissions]
+    [identity.name.clone(), credential(identity).to_owned(), permissions]
 }
 
-fn object(holder: &Holder) -> serde_json::Value {
-    let scope = &holder.scope;
+fn object(identity: &Identity) -> serde_json::Value {
+    let scope = &identity.scope;
     let prefix = access::files::token::escape::escaped(scope.prefix());
-    json!({"name": holder.name, "by": proof(holder), "writes": scope.writes(), "prefix": prefix})
+    json!({"name": identity.name, "by": credential(identity), "writes": scope.writes(), "prefix": prefix})
 }
 
-fn proof(holder: &Holder) -> &'static str {
-    match holder.proof {
-        Proof::Certificate => "certificate",
-        Proof::Key(_) => "token",
-        Proof::Nothing => "nothing",
+fn credential(identity: &Identity) -> &'static str {
+    match identity.credential {
+        Credential::Certificate => "certificate",
+        Credential::Key(_) => "token",
+        Credential::Nothing => "nothing",
     }
 }

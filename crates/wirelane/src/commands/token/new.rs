@@ -33,7 +33,7 @@ pub(super) fn run(args: &NewArgs) -> Result<Exit, Failure> {
     let line = line::render(&args.name, &random()?, &scope);
     // The printed line must parse to the same values: a name with a space would not.
     match line::parse(&line) {
-        Some(Ok(holder)) if holder.name == args.name && holder.scope == scope => {}
+        Some(Ok(identity)) if identity.name == args.name && identity.scope == scope => {}
         Some(Err(error)) => return Err(Failure::usage(format!("create a token: {error}"))),
         _ => return Err(Failure::usage("create a token: the name must be one word without `#`")),
     }

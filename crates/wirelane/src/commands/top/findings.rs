@@ -1,6 +1,6 @@
 //! The doctor's findings on a row of the screen.
 
-use doctor::{self, Case, Check, Evidence, Finding, Verdict};
+use doctor::{self, Check, CheckInput, Evidence, Finding, Verdict};
 use node::Node;
 
 use super::issue::Issue;
@@ -69,8 +69,8 @@ pub(super) fn run_checks(host: &HostArgs, query: &DoctorQuery) -> Vec<String> {
         }
     };
     let node = Node::read(&tree);
-    let case = Case::new(&node, &tree);
-    let findings = query.checks().into_iter().flat_map(|check| check.findings(&case));
+    let input = CheckInput::new(&node, &tree);
+    let findings = query.checks().into_iter().flat_map(|check| check.findings(&input));
     let mut findings: Vec<Finding> =
         findings.filter(|finding| query.subject(finding).is_some()).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));

@@ -25,7 +25,7 @@ pub(super) struct Rates {
     /// Saturated counters.
     pub(super) saturated: Vec<String>,
     /// Counters that are lower than before.
-    pub(super) went_back: Vec<String>,
+    pub(super) decreases: Vec<String>,
 }
 
 /// One direction of a port.
@@ -40,7 +40,7 @@ pub(super) struct Direction {
 /// Rates of a port between two readings, `seconds` apart.
 pub(super) fn port(before: Option<&Port>, now: &Port, seconds: f64) -> Rates {
     let earlier = before.map_or(&[][..], |port| &port.counters);
-    let CounterPairs { pairs, saturated, went_back } = compare(earlier, &now.counters);
+    let CounterPairs { pairs, saturated, decreases } = compare(earlier, &now.counters);
     let rates = MetricRates::new(&pairs, &now.counters, seconds);
     let direction = |bytes: FirstOf, packets: FirstOf| {
         let bytes_per_second = rates.first(bytes);
@@ -57,7 +57,7 @@ pub(super) fn port(before: Option<&Port>, now: &Port, seconds: f64) -> Rates {
         wait_ticks_per_second: rates.first(metrics::TRANSMIT_WAIT),
         retries_per_second: rates.sum(metrics::RETRIES),
         saturated,
-        went_back,
+        decreases,
     }
 }
 
@@ -79,7 +79,7 @@ struct CounterPairs<'c> {
     /// Counters with a rate: before and now.
     pairs: Vec<(&'c Counter, &'c Counter)>,
     saturated: Vec<String>,
-    went_back: Vec<String>,
+    decreases: Vec<String>,
 }
 
 fn compare<'c>(before: &'c [Counter], now: &'c [Counter]) -> CounterPairs<'c> {
@@ -88,14 +88,14 @@ fn compare<'c>(before: &'c [Counter], now: &'c [Counter]) -> CounterPairs<'c> {
         .filter(|counter| counter.number().is_some())
         .map(|counter| ((counter.folder, counter.name.as_str()), counter))
         .collect();
-    let mut all = CounterPairs { pairs: Vec::new(), saturated: Vec::new(), went_back: Vec::new() };
+    let mut all = CounterPairs { pairs: Vec::new(), saturated: Vec::new(), decreases: Vec::new() };
     for counter in now.iter().filter(|counter| counter.number().is_some()) {
         if counter.is_saturated() {
             all.saturated.push(counter.name.clone());
             continue;
         }
         match earlier.get(&(counter.folder, counter.name.as_str())) {
-            Some(then) if counter.went_back(then) => all.went_back.push(counter.name.clone()),
+            Some(then) if counter.decreased_since(then) => all.decreases.push(counter.name.clone()),
             Some(then) if then.number() <= counter.number() => all.pairs.push((then, counter)),
             _ => {}
         }
@@ -171,10 +171,10 @@ mod tests {
     fn a_counter_that_went_back_has_no_rate_for_one_interval() {
         let rates = port(Some(&data(9_000)), &data(10), 1.0);
         assert_eq!(rates.receive.bytes_per_second, None);
-        assert_eq!(rates.went_back, ["port_rcv_data"]);
+        assert_eq!(rates.decreases, ["port_rcv_data"]);
         let rates = port(Some(&data(10)), &data(20), 1.0);
         assert_eq!(rates.receive.bytes_per_second, Some(40.0));
-        assert!(rates.went_back.is_empty());
+        assert!(rates.decreases.is_empty());
     }
 
     #[test]

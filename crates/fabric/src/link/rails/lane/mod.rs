@@ -17,7 +17,7 @@ use crate::lane::Lane;
 use crate::link::messages::message_queue::{MessageQueue, Payload};
 use crate::link::operations::NO_PROOF;
 use crate::link::protocol::header::Header;
-use crate::op::{Completion, Done, Failure, Op, Pieces, Work};
+use crate::op::{Completion, Done, Failure, Op, Slices, Work};
 use crate::stats::Stats;
 
 pub(in crate::link) struct RailLane {
@@ -248,7 +248,7 @@ impl RailLane {
     pub(in crate::link) fn receive(&mut self, completion: Completion) -> ReceiveOutcome {
         let slot = (completion.token & !RECEIVE_BIT) as u32;
         let slice = match completion.work {
-            Work::Receive { into: Pieces::One(slice) } => Some((slot, slice)),
+            Work::Receive { into: Slices::One(slice) } => Some((slot, slice)),
             _ => None,
         };
         self.messages.slot_returned(slice);

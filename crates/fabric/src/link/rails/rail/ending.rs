@@ -6,7 +6,7 @@ use super::{Rail, RailState};
 use crate::link::config::Config;
 use crate::link::event::EventKind;
 use crate::link::operations::Part;
-use crate::link::protocol::control::{Class, Control};
+use crate::link::protocol::control::{Control, Transport};
 use crate::link::rails::RailLane;
 use crate::op::{Failure, Work};
 
@@ -110,7 +110,7 @@ impl Rail {
 
     /// Both ends are closed: starts the pause.
     pub(in crate::link) fn end_fence(&mut self, now: Duration, config: &Config) {
-        let until = now.saturating_add(pause(self.plan.class, self.flaps, config));
+        let until = now.saturating_add(pause(self.plan.transport, self.flaps, config));
         self.state = RailState::Standby { until };
     }
 
@@ -125,7 +125,7 @@ impl Rail {
         now: Duration,
         retry_pause: Duration,
     ) -> bool {
-        let due = self.plan.class == Class::Verbs
+        let due = self.plan.transport == Transport::Verbs
             && self.generation > 0
             && now >= self.last_release + retry_pause;
         if due {
@@ -136,10 +136,10 @@ impl Rail {
 }
 
 /// The pause before a rail is tried again.
-fn pause(class: Class, flaps: u32, config: &Config) -> Duration {
-    match class {
+fn pause(transport: Transport, flaps: u32, config: &Config) -> Duration {
+    match transport {
         // If shared memory did not work at first, it never will.
-        Class::Shm if flaps == 0 => Duration::from_secs(u64::from(u32::MAX)),
+        Transport::Shm if flaps == 0 => Duration::from_secs(u64::from(u32::MAX)),
         _ => {
             let longer = 1 << flaps.saturating_sub(1).min(16);
             (config.retry_pause * longer).min(config.max_retry_pause.max(config.retry_pause))

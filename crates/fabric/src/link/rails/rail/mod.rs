@@ -11,14 +11,14 @@ use std::time::Duration;
 use self::ending::LaneEnding;
 use self::setup::LaneSetup;
 use super::lane::RailLane;
-use crate::link::protocol::control::Plan;
+use crate::link::protocol::control::RailPlan;
 
 pub(in crate::link) use self::ending::LostPart;
 pub(super) use self::setup::SETUP_TIMEOUT;
 pub(in crate::link) use self::setup::SetupError;
 
 pub(in crate::link) struct Rail {
-    plan: Plan,
+    plan: RailPlan,
     /// The number of lanes that were tried on it.
     generation: u32,
     state: RailState,
@@ -51,7 +51,7 @@ pub(in crate::link) enum RailState {
 }
 
 impl Rail {
-    pub(in crate::link::rails) fn new(plan: Plan) -> Self {
+    pub(in crate::link::rails) fn new(plan: RailPlan) -> Self {
         let why = plan.why.clone();
         Rail {
             plan,
@@ -69,7 +69,7 @@ impl Rail {
     }
 
     #[inline]
-    pub(in crate::link) fn plan(&self) -> &Plan {
+    pub(in crate::link) fn plan(&self) -> &RailPlan {
         &self.plan
     }
 
@@ -105,9 +105,9 @@ impl Rail {
     }
 
     /// The displayed name: the two ports or transports, ours first.
-    pub(in crate::link) fn name(&self, leads: bool) -> String {
-        let [leader, follower] = &self.plan.paths;
-        let (ours, theirs) = if leads { (leader, follower) } else { (follower, leader) };
+    pub(in crate::link) fn name(&self, dialled: bool) -> String {
+        let [dialler, acceptor] = &self.plan.paths;
+        let (ours, theirs) = if dialled { (dialler, acceptor) } else { (acceptor, dialler) };
         match ours == theirs {
             true => ours.clone(),
             false => format!("{ours}–{theirs}"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::ending::LaneEnding;
 use super::{Rail, RailState};
-use crate::link::protocol::control::Plan;
+use crate::link::protocol::control::RailPlan;
 use crate::link::rails::RailLane;
 use crate::link::rails::probe::ProbeStep;
 use crate::op::Work;
@@ -23,7 +23,7 @@ pub(super) struct LaneSetup {
     /// Whether `connected` has arrived and was used.
     peer_connected: bool,
     /// Whether our end has probed the peer, and the peer us.
-    proven: [bool; 2],
+    verified: [bool; 2],
     /// Whether the peer knows of this generation.
     announced: bool,
 }
@@ -70,7 +70,7 @@ impl Rail {
     }
 
     /// The peer opens it with this plan; `false` if it cannot be opened now.
-    pub(in crate::link::rails) fn follow(&mut self, generation: u32, plan: Plan) -> bool {
+    pub(in crate::link::rails) fn follow(&mut self, generation: u32, plan: RailPlan) -> bool {
         let standby = matches!(self.state, RailState::Standby { .. });
         if !standby || generation <= self.generation {
             return false;
@@ -153,8 +153,8 @@ impl Rail {
     /// A step of the probe has completed.
     pub(in crate::link) fn probed(&mut self) -> Option<ProbeStep> {
         let step = self.lane.as_mut()?.next_probe_step()?;
-        if let ProbeStep::Proven = step {
-            self.setup.proven[0] = true;
+        if let ProbeStep::Verified = step {
+            self.setup.verified[0] = true;
         }
         Some(step)
     }
@@ -163,14 +163,14 @@ impl Rail {
     pub(in crate::link) fn peer_proven(&mut self, generation: u32) -> bool {
         let current = self.is_trying(generation);
         if current {
-            self.setup.proven[1] = true;
+            self.setup.verified[1] = true;
         }
         current
     }
 
     /// Sets it to up, if both ends have probed its lane; `false` if not.
     pub(in crate::link::rails) fn bring_up(&mut self, now: Duration) -> bool {
-        if self.setup.proven != [true; 2] || !matches!(self.state, RailState::Trying { .. }) {
+        if self.setup.verified != [true; 2] || !matches!(self.state, RailState::Trying { .. }) {
             return false;
         }
         self.state = RailState::Up { since: now };

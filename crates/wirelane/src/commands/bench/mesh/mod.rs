@@ -18,7 +18,7 @@ use super::run::{OutputArgs, PrintedPoint, start_document};
 use super::target::{CallerArgs, Host, Target};
 use super::transports;
 use crate::arguments::size::{Size, seconds};
-use crate::arguments::transport;
+use crate::arguments::transport::TransportArg;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 use crate::settings::Settings;
@@ -36,7 +36,7 @@ pub(crate) struct MeshArgs {
 
     /// Transport: the best of each pair, or only this one
     #[arg(long, value_name = "KIND", default_value = "auto")]
-    transport: transport::Transport,
+    transport: TransportArg,
 
     /// Operation to measure
     #[arg(long, value_name = "OPERATION", default_value = "write")]
@@ -130,10 +130,10 @@ impl MeshArgs {
             Op::Atomic => Operation::Atomic,
         };
         let transport = match self.transport {
-            transport::Transport::Verbs => Transport::Verbs,
-            transport::Transport::Ofi => Transport::Ofi,
-            transport::Transport::Shm => Transport::Shm,
-            transport::Transport::Tcp | transport::Transport::Auto => Transport::Tcp,
+            TransportArg::Verbs => Transport::Verbs,
+            TransportArg::Ofi => Transport::Ofi,
+            TransportArg::Shm => Transport::Shm,
+            TransportArg::Tcp | TransportArg::Auto => Transport::Tcp,
         };
         Plan {
             limit: Limit::Milliseconds(self.time.as_millis() as u64),
@@ -182,7 +182,7 @@ fn relay(
     names: &[String],
     points: &mut Vec<Point>,
 ) -> Result<Point, String> {
-    let choose = args.transport == transport::Transport::Auto;
+    let choose = args.transport == TransportArg::Auto;
     let outcome = client.relay(onward, plan, choose).map_err(|error| error.to_string())?;
     let why = if choose { "the best of both hosts" } else { "requested by --transport" };
     let mut point = Point::new(&outcome, &names[from], &names[to], why);

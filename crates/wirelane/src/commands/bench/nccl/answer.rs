@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use clap::Args;
-use doctor::Case;
+use doctor::CheckInput;
 use doctor::verdict::nccl::{Transferred, evaluate, took_part};
 use node::Node;
 use report::nccl::{self, Run};
@@ -67,12 +67,12 @@ impl AnswerArgs {
     ) -> Result<Exit, Failure> {
         let tree = self.host.tree()?;
         let node = Node::read(&tree);
-        let case = Case::new(&node, &tree);
+        let input = CheckInput::new(&node, &tree);
         // The ports of this machine do not matter for a log from another one.
         let has_root = self.host.root != Path::new("/");
         let name = node.host.name.value().map_or("", String::as_str);
         let is_known = has_root || ended.is_some() || took_part(&run, name);
-        let mut verdict = evaluate(&mut run, is_known.then_some(&case), transferred);
+        let mut verdict = evaluate(&mut run, is_known.then_some(&input), transferred);
         if let Some(expect) = &self.expect {
             verdict.expectation = Some(expect.evaluate(&[], &verdict)?);
         }

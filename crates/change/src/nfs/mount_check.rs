@@ -10,7 +10,7 @@ use super::{MODULE, PORT, Refusal};
 
 /// The facts of a mount, and whether it uses RDMA.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Proof {
+pub struct MountCheck {
     /// The mount point.
     pub mountpoint: String,
     /// `10.0.0.1:/data`.
@@ -29,14 +29,14 @@ pub struct Proof {
     pub why_not: Option<String>,
 }
 
-impl Proof {
+impl MountCheck {
     /// Checks the mount that contains a path.
     pub fn of(
         mounts: &[Mount],
         path: &str,
         cm_ids: Option<Vec<CmId>>,
         node: &Node,
-    ) -> Result<Proof, Refusal> {
+    ) -> Result<MountCheck, Refusal> {
         let mount = Mount::containing(mounts, path).ok_or_else(|| {
             Refusal(format!("{path}: the mount table of this machine cannot be read"))
         })?;
@@ -56,7 +56,7 @@ impl Proof {
         };
         let connections: Option<Vec<CmId>> =
             cm_ids.map(|ids| ids.into_iter().filter(ours).collect());
-        let mut proof = Proof {
+        let mut check = MountCheck {
             mountpoint: mount.point.clone(),
             source: mount.source.clone(),
             version: mount.option("vers").map(str::to_owned),
@@ -66,13 +66,13 @@ impl Proof {
             connections,
             why_not: None,
         };
-        proof.why_not = proof.reason(mounts, node);
-        Ok(proof)
+        check.why_not = check.reason(mounts, node);
+        Ok(check)
     }
 
     /// Why it does not use RDMA.
     fn reason(&self, mounts: &[Mount], node: &Node) -> Option<String> {
-        let Proof { proto, mountpoint, .. } = self;
+        let MountCheck { proto, mountpoint, .. } = self;
         if proto == "rdma" {
             let none = self.connections.as_ref().is_some_and(Vec::is_empty);
             let server = self.server.map_or_else(|| "its server".to_owned(), |ip| ip.to_string());
@@ -142,16 +142,16 @@ mod tests {
             connection("10.0.0.2:20049", Some("rpcrdma")),
             connection("10.0.0.1:20049", None),
         ];
-        let proof =
-            Proof::of(std::slice::from_ref(&rdma), "/m/x", Some(ids), &node()).expect("NFS");
-        assert_eq!(proof.connections.as_ref().map(Vec::len), Some(1));
-        assert_eq!((proof.why_not.as_deref(), proof.proto.as_str()), (None, "rdma"));
-        let idle =
-            Proof::of(std::slice::from_ref(&rdma), "/m", Some(Vec::new()), &node()).expect("NFS");
+        let check =
+            MountCheck::of(std::slice::from_ref(&rdma), "/m/x", Some(ids), &node()).expect("NFS");
+        assert_eq!(check.connections.as_ref().map(Vec::len), Some(1));
+        assert_eq!((check.why_not.as_deref(), check.proto.as_str()), (None, "rdma"));
+        let idle = MountCheck::of(std::slice::from_ref(&rdma), "/m", Some(Vec::new()), &node())
+            .expect("NFS");
         assert!(
             idle.why_not.expect("a reason").contains("no RDMA connection to 10.0.0.1, port 20049")
         );
-        let unknown = Proof::of(&[rdma], "/m", None, &node()).expect("NFS");
+        let unknown = MountCheck::of(&[rdma], "/m", None, &node()).expect("NFS");
         assert_eq!(unknown.why_not, None, "unknown connections are no reason");
     }
 
@@ -159,20 +159,20 @@ mod tests {
     fn tcp_is_reported_with_its_reason() {
         let tcp = mount("/m", "nfs4", "vers=4.2,proto=tcp,addr=10.0.0.1");
         let reason = |mounts: &[Mount]| {
-            Proof::of(mounts, "/m", None, &node()).expect("NFS").why_not.expect("a reason")
+            MountCheck::of(mounts, "/m", None, &node()).expect("NFS").why_not.expect("a reason")
         };
         assert!(reason(std::slice::from_ref(&tcp)).contains("without the option rdma"));
         let first = mount("/first", "nfs4", "vers=4.2,proto=tcp,addr=10.0.0.1");
         assert!(reason(&[first, tcp.clone()]).contains("/first of the same server"));
         let bare = Node { devices: Vec::new(), ..node() };
-        let proof = Proof::of(&[tcp], "/m", None, &bare).expect("NFS");
-        assert!(proof.why_not.expect("a reason").contains("no RDMA device"));
+        let check = MountCheck::of(&[tcp], "/m", None, &bare).expect("NFS");
+        assert!(check.why_not.expect("a reason").contains("no RDMA device"));
     }
 
     #[test]
     fn a_mount_that_is_not_nfs_is_refused() {
         let error =
-            Proof::of(&[mount("/", "ext4", "rw")], "/m", None, &node()).expect_err("no NFS");
+            MountCheck::of(&[mount("/", "ext4", "rw")], "/m", None, &node()).expect_err("no NFS");
         assert!(error.to_string().starts_with("/m is not on NFS: it is on"), "{error}");
     }
 }

@@ -4,46 +4,46 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::rate::Bucket;
-use super::{Access, Holder, Proof, Refused};
+use super::{Access, Credential, Identity, Refused};
 
 /// One identity, while it is connected.
 #[derive(Debug, Clone)]
-pub struct Pass {
+pub struct Permissions {
     access: Arc<Access>,
-    holder: Arc<Holder>,
+    identity: Arc<Identity>,
     bucket: Option<Arc<Bucket>>,
     issued_under: RulesVersion,
     unrestricted: bool,
 }
 
-/// The version of the rules under which a pass was issued.
+/// The version of the rules under which permissions were issued.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RulesVersion {
     pub(super) generation: u64,
     pub(super) authority: u64,
 }
 
-impl Pass {
+impl Permissions {
     pub(super) fn new(
         access: Arc<Access>,
-        holder: Arc<Holder>,
+        identity: Arc<Identity>,
         bucket: Option<Arc<Bucket>>,
         issued_under: RulesVersion,
     ) -> Self {
-        let unrestricted = holder.scope.is_everything() && bucket.is_none();
-        Pass { access, holder, bucket, issued_under, unrestricted }
+        let unrestricted = identity.scope.is_everything() && bucket.is_none();
+        Permissions { access, identity, bucket, issued_under, unrestricted }
     }
 
-    /// The name of its holder.
-    pub fn identity(&self) -> &str {
-        &self.holder.name
+    /// The name of the identity.
+    pub fn identity_name(&self) -> &str {
+        &self.identity.name
     }
 
-    pub(super) fn holder(&self) -> &Holder {
-        &self.holder
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
     }
 
-    /// Identifies the CAs that were trusted when the pass was issued.
+    /// Identifies the CAs that were trusted when the permissions were issued.
     pub(super) fn authority(&self) -> u64 {
         self.issued_under.authority
     }
@@ -56,7 +56,7 @@ impl Pass {
 
     /// Whether every key may be read.
     pub fn reads_everything(&self) -> bool {
-        self.holder.scope.reads_everything()
+        self.identity.scope.reads_everything()
     }
 
     /// Whether the rules have changed since.
@@ -65,12 +65,12 @@ impl Pass {
         self.issued_under.generation != self.access.generation.load(Relaxed)
     }
 
-    /// The same pass under the current rules; `None`: its holder is removed or has changed.
-    pub fn renew(&self) -> Option<Pass> {
-        let renewed = self.access.admit(self.identity())?;
-        let same_authority = self.holder.proof != Proof::Certificate
+    /// The same under the current rules; `None`: the identity is removed or has changed.
+    pub fn renew(&self) -> Option<Permissions> {
+        let renewed = self.access.admit(self.identity_name())?;
+        let same_authority = self.identity.credential != Credential::Certificate
             || renewed.issued_under.authority == self.issued_under.authority;
-        (renewed.holder == self.holder && same_authority).then_some(renewed)
+        (renewed.identity == self.identity && same_authority).then_some(renewed)
     }
 
     /// Checks a request that concerns no key: the rate alone.
@@ -88,7 +88,7 @@ impl Pass {
     /// Checks a read of a key.
     pub fn read(&self, key: &[u8]) -> Result<(), Refused> {
         self.check_rate()?;
-        self.check(self.holder.scope.covers(key), Refused::Scope)
+        self.check(self.identity.scope.covers(key), Refused::Scope)
     }
 
     /// Checks a change of a key.
@@ -100,24 +100,24 @@ impl Pass {
     /// Checks the start of a value whose key follows at its end.
     pub fn begin(&self) -> Result<(), Refused> {
         self.check_rate()?;
-        self.check(self.holder.scope.writes(), Refused::Scope)
+        self.check(self.identity.scope.writes(), Refused::Scope)
     }
 
     /// Checks the end of such a value, which counted against the rate at its start.
     pub fn finish(&self, key: &[u8]) -> Result<(), Refused> {
-        let scope = &self.holder.scope;
+        let scope = &self.identity.scope;
         self.check(scope.writes() && scope.covers(key), Refused::Scope)
     }
 
-    /// Checks a listing of the keys with this prefix, some of which must be in scope: see [`Pass::narrow`].
+    /// Checks a listing of the keys with this prefix, some of which must be in scope: see [`Permissions::narrow`].
     pub fn list(&self, prefix: &[u8]) -> Result<(), Refused> {
         self.check_rate()?;
-        self.check(self.holder.scope.narrow(prefix).is_some(), Refused::Scope)
+        self.check(self.identity.scope.narrow(prefix).is_some(), Refused::Scope)
     }
 
     /// The prefix to which a listing is limited.
     pub fn narrow<'p>(&'p self, prefix: &'p [u8]) -> &'p [u8] {
-        self.holder.scope.narrow(prefix).unwrap_or(self.holder.scope.prefix())
+        self.identity.scope.narrow(prefix).unwrap_or(self.identity.scope.prefix())
     }
 
     fn check(&self, allowed: bool, reason: Refused) -> Result<(), Refused> {

@@ -23,7 +23,7 @@ pub struct PortTransfer {
     /// Operations by kind, if the driver counts them.
     pub operations: Vec<Operations>,
     /// Why the amounts may be wrong.
-    pub doubts: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// A count of operations of one kind.
@@ -43,7 +43,7 @@ impl PortTransfer {
         after: &[Counter],
         ipoib: &[&NetDeviceTransfer],
     ) -> PortTransfer {
-        let mut growth = Growth { before, after, doubts: Vec::new() };
+        let mut growth = Growth { before, after, warnings: Vec::new() };
         let sent = growth.amount("port_transmit_bytes_total", "port_transmit_packets_total");
         let received = growth.amount("port_receive_bytes_total", "port_receive_packets_total");
         let ipoib = ipoib.iter().fold((0, 0, 0), |sum, netdev| {
@@ -64,7 +64,7 @@ impl PortTransfer {
                 None => raw.packets.is_some_and(|packets| packets > ipoib.2 + MANAGEMENT_PACKETS),
             },
             operations: growth.operations(),
-            doubts: growth.doubts,
+            warnings: growth.warnings,
         }
     }
 
@@ -78,8 +78,8 @@ impl PortTransfer {
         for Operations { counter, count } in &self.operations {
             line.push_str(&format!(", {counter} {count}"));
         }
-        for doubt in &self.doubts {
-            line.push_str(&format!("; {doubt}"));
+        for warning in &self.warnings {
+            line.push_str(&format!("; {warning}"));
         }
         line
     }
@@ -89,7 +89,7 @@ impl PortTransfer {
 struct Growth<'g> {
     before: &'g [Counter],
     after: &'g [Counter],
-    doubts: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl Growth<'_> {
@@ -108,10 +108,10 @@ impl Growth<'_> {
                 && counter.meaning().is_some_and(|known| known.row.name() == name)
         };
         if self.after.iter().any(is_saturated) {
-            self.doubts.push(format!("{name} is saturated: the real value is higher"));
+            self.warnings.push(format!("{name} is saturated: the real value is higher"));
         }
         if after < before {
-            self.doubts
+            self.warnings
                 .push(format!("{name} restarted at 0 during the job: the real value is higher"));
             return Some(after);
         }

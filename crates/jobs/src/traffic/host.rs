@@ -10,42 +10,42 @@ use super::{CounterSample, HostSamples};
 
 /// The transfers of a host's ports and net devices.
 #[derive(Debug, Serialize)]
-pub struct HostProof {
+pub struct HostTraffic {
     /// The user's name for it.
     pub name: String,
     /// Whether one of the two samples is missing, so that its transfers are unknown.
-    pub is_blind: bool,
+    pub is_unreadable: bool,
     /// RDMA ports.
     pub ports: Vec<PortTransfer>,
     /// Net devices.
     pub netdevs: Vec<NetDeviceTransfer>,
     /// Ports that appeared or disappeared during the job, or have no counters.
-    pub odd: Vec<String>,
+    pub missing: Vec<String>,
     /// Whether its RDMA uses net devices: rxe, siw.
     #[serde(skip)]
     pub(super) is_software: bool,
 }
 
-impl HostProof {
-    pub(super) fn of(samples: &HostSamples<'_>) -> HostProof {
-        let mut proof = HostProof {
+impl HostTraffic {
+    pub(super) fn of(samples: &HostSamples<'_>) -> HostTraffic {
+        let mut traffic = HostTraffic {
             name: samples.name.to_owned(),
-            is_blind: true,
+            is_unreadable: true,
             ports: Vec::new(),
             netdevs: Vec::new(),
-            odd: Vec::new(),
+            missing: Vec::new(),
             is_software: samples.node.devices.iter().any(|device| device.role == Role::Software),
         };
         if let (Some(before), Some(after)) = (samples.before, samples.after) {
-            proof.is_blind = false;
-            proof.netdevs = NetDeviceTransfer::of(samples.node, before, after);
+            traffic.is_unreadable = false;
+            traffic.netdevs = NetDeviceTransfer::of(samples.node, before, after);
             for device in &samples.node.devices {
                 for port in &device.ports {
-                    proof.add_port(samples, device, port, before, after);
+                    traffic.add_port(samples, device, port, before, after);
                 }
             }
         }
-        proof
+        traffic
     }
 
     fn add_port(
@@ -68,9 +68,9 @@ impl HostProof {
                     self.netdevs.iter().filter(is_on_port).collect();
                 self.ports.push(PortTransfer::between(name, before, after, &ipoib));
             }
-            (Some(_), None) => self.odd.push(format!("{name} disappeared while the job ran")),
-            (None, Some(_)) => self.odd.push(format!("{name} appeared while the job ran")),
-            (None, None) => self.odd.push(format!("{name} has no counters")),
+            (Some(_), None) => self.missing.push(format!("{name} disappeared while the job ran")),
+            (None, Some(_)) => self.missing.push(format!("{name} appeared while the job ran")),
+            (None, None) => self.missing.push(format!("{name} has no counters")),
         }
     }
 
@@ -86,11 +86,11 @@ impl HostProof {
     /// A line for each used or doubtful port, and for each other problem.
     pub(super) fn lines(&self) -> Vec<String> {
         let line = |text: &str| format!("{}: {text}", self.name);
-        if self.is_blind {
+        if self.is_unreadable {
             return vec![line("its counters could not be read")];
         }
-        let ports = self.ports.iter().filter(|port| port.is_used || !port.doubts.is_empty());
+        let ports = self.ports.iter().filter(|port| port.is_used || !port.warnings.is_empty());
         let lines = ports.map(|port| line(&port.line()));
-        lines.chain(self.odd.iter().map(|odd| line(odd))).collect()
+        lines.chain(self.missing.iter().map(|missing| line(missing))).collect()
     }
 }

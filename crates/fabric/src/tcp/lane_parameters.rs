@@ -9,7 +9,7 @@ use super::offer::{ConnectMethod, Offer};
 use crate::error::{Error, Kind};
 
 /// What the two ends agree on, and the secrets that authenticate them.
-pub(super) struct Terms {
+pub(super) struct LaneParameters {
     /// The number of streams of the lane.
     pub(super) streams: u8,
     /// The id of the accepting end.
@@ -27,7 +27,7 @@ pub(super) struct AuthenticatedSocket {
     pub(super) noise: Option<TransportState>,
 }
 
-impl Terms {
+impl LaneParameters {
     pub(super) fn new(ours: &Offer, peers: &Offer) -> Result<Self, Error> {
         let (dials, accepts) = match (ours.method, peers.method) {
             (ConnectMethod::Dial, ConnectMethod::SharedListener | ConnectMethod::Listen(_)) => {
@@ -48,7 +48,7 @@ impl Terms {
             };
             return Err(refused(why, "set `encrypt` at both ends or at neither"));
         }
-        Ok(Terms {
+        Ok(LaneParameters {
             streams: ours.streams.min(peers.streams),
             id: accepts.id,
             accept_token: accepts.token,

@@ -3,7 +3,7 @@
 use node::{Node, Tree};
 use serde_json::{Value, json};
 
-use super::{CounterSample, HostSamples, ModeChoice, Proof, prove};
+use super::{CounterSample, HostSamples, ModeChoice, Traffic, job_traffic};
 use crate::job::Mode;
 
 /// A host with these files only.
@@ -48,9 +48,9 @@ fn soft() -> Node {
 const AUTO: ModeChoice = ModeChoice { requested: Mode::Auto, planned: Mode::Rdma };
 
 /// Two equal hosts with these samples.
-fn pair(node: &Node, before: &CounterSample, after: &CounterSample, mode: ModeChoice) -> Proof {
+fn pair(node: &Node, before: &CounterSample, after: &CounterSample, mode: ModeChoice) -> Traffic {
     let host = |name| HostSamples { name, node, before: Some(before), after: Some(after) };
-    prove(&[host("a"), host("b")], mode)
+    job_traffic(&[host("a"), host("b")], mode)
 }
 
 const SENT: &str = "infiniband/mlx5_0/ports/1/counters/port_xmit_data";
@@ -64,9 +64,9 @@ fn bytes_that_ports_sent_are_what_rdma_transferred() {
         (RECEIVED, 100 + 5_150_000_000),
         ("net/eth0/statistics/tx_bytes", 5 + 1_500_000),
     ]);
-    let proof = pair(&infiniband(), &before, &after, AUTO);
-    assert_eq!(proof.line(), "RDMA transferred 41.2 GB, TCP 3.0 MB");
-    let details = proof.details().join("\n");
+    let traffic = pair(&infiniband(), &before, &after, AUTO);
+    assert_eq!(traffic.line(), "RDMA transferred 41.2 GB, TCP 3.0 MB");
+    let details = traffic.details().join("\n");
     assert!(details.contains("a: mlx5_0 port 1: sent 20.6 GB, received 20.6 GB"), "{details}");
     assert!(details.contains("totals include other jobs"), "{details}");
 }
@@ -90,15 +90,15 @@ fn tcp_over_ipoib_is_not_rdma_although_it_moves_the_same_counters() {
             (&format!("{ipoib}/tx_packets"), 500_000),
         ])
     };
-    let proof = pair(&infiniband(), &before, &with(0), AUTO);
-    assert!(proof.rdma.is_none(), "headers of IPoIB are not RDMA: {}", proof.line());
+    let traffic = pair(&infiniband(), &before, &with(0), AUTO);
+    assert!(traffic.rdma.is_none(), "headers of IPoIB are not RDMA: {}", traffic.line());
     assert!(
-        proof.line().starts_with("RDMA was not used, because the RDMA counters did not change")
+        traffic.line().starts_with("RDMA was not used, because the RDMA counters did not change")
     );
-    let proof = pair(&infiniband(), &before, &with(1_000_000_000), AUTO);
-    let line = proof.line();
+    let traffic = pair(&infiniband(), &before, &with(1_000_000_000), AUTO);
+    let line = traffic.line();
     assert!(line.starts_with("RDMA transferred 8.1 GB, TCP 2.0 GB"), "{line}");
-    assert!(proof.details()[0].contains("without 1.0 GB of IPoIB"), "{:?}", proof.details());
+    assert!(traffic.details()[0].contains("without 1.0 GB of IPoIB"), "{:?}", traffic.details());
 }
 
 #[test]
@@ -112,10 +112,10 @@ fn without_byte_counters_packets_and_operations_are_used() {
             ("net/eth0/statistics/tx_bytes", bytes),
         ])
     };
-    let proof = pair(&soft(), &at(7, 1, 0), &at(1507, 41, 800_000), AUTO);
-    let line = proof.line();
+    let traffic = pair(&soft(), &at(7, 1, 0), &at(1507, 41, 800_000), AUTO);
+    let line = traffic.line();
     assert_eq!(line, "RDMA transferred 3000 packets; net devices, including these, 1.6 MB");
-    assert!(proof.details()[0].ends_with("rdma_sends 40"), "{:?}", proof.details());
+    assert!(traffic.details()[0].ends_with("rdma_sends 40"), "{:?}", traffic.details());
     let still = pair(&soft(), &at(7, 1, 0), &at(9, 1, 0), AUTO);
     assert!(still.rdma.is_none(), "management traffic is not RDMA");
 }
@@ -135,10 +135,10 @@ fn the_reason_is_reported_if_rdma_was_not_used() {
     let alone = infiniband();
     let alone =
         HostSamples { name: "a", node: &alone, before: Some(&nothing), after: Some(&nothing) };
-    assert!(prove(&[alone], AUTO).line().contains("all processes ran on a"));
+    assert!(job_traffic(&[alone], AUTO).line().contains("all processes ran on a"));
     let blind = infiniband();
     let blind = HostSamples { name: "a", node: &blind, before: Some(&nothing), after: None };
-    let line = prove(&[blind], AUTO).line();
+    let line = job_traffic(&[blind], AUTO).line();
     let unknown = "it is unknown whether RDMA was used, because a's counters could not be read";
     assert!(line.starts_with(unknown), "{line}");
 }
@@ -154,19 +154,19 @@ fn traffic_of_others_is_not_the_jobs() {
     let node = infiniband();
     let moved = HostSamples { name: "a", node: &node, before: Some(&before), after: Some(&after) };
     let still = HostSamples { name: "b", node: &node, before: Some(&before), after: Some(&before) };
-    let proof = prove(&[moved, still], AUTO);
-    assert!(proof.rdma.is_none() && proof.is_known, "{}", proof.line());
+    let traffic = job_traffic(&[moved, still], AUTO);
+    assert!(traffic.rdma.is_none() && traffic.is_known, "{}", traffic.line());
 }
 
 #[test]
 fn saturated_restarted_and_missing_counters_are_reported() {
     let before = sample(&[(SENT, 4_000_000_000), (RECEIVED, 9_000_000_000)]);
     let after = sample(&[(SENT, 4_294_967_295), (RECEIVED, 50_000)]);
-    let proof = pair(&infiniband(), &before, &after, AUTO);
-    let details = proof.details().join("\n");
+    let traffic = pair(&infiniband(), &before, &after, AUTO);
+    let details = traffic.details().join("\n");
     assert!(details.contains("port_transmit_bytes_total is saturated"), "{details}");
     assert!(details.contains("port_receive_bytes_total restarted at 0"), "{details}");
-    assert_eq!(proof.hosts[0].ports[0].received.bytes, Some(200_000), "at least this much");
+    assert_eq!(traffic.hosts[0].ports[0].received.bytes, Some(200_000), "at least this much");
     let gone = pair(&infiniband(), &before, &CounterSample::default(), AUTO);
     assert!(gone.details()[0].contains("mlx5_0 port 1 disappeared"), "{:?}", gone.details());
 }

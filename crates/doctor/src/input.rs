@@ -10,7 +10,7 @@ use super::{Evidence, Libfabric, rates};
 
 /// A machine under examination.
 #[derive(Debug, Clone, Copy)]
-pub struct Case<'n> {
+pub struct CheckInput<'n> {
     /// Its facts.
     pub node: &'n Node,
     /// The tree they were read from, for the evidence.
@@ -37,10 +37,10 @@ impl Settings {
     }
 }
 
-impl<'n> Case<'n> {
+impl<'n> CheckInput<'n> {
     /// A machine with default settings, without libfabric.
     pub fn new(node: &'n Node, tree: &'n Tree) -> Self {
-        Case { node, tree, settings: Settings::default(), libfabric: None }
+        CheckInput { node, tree, settings: Settings::default(), libfabric: None }
     }
 
     /// The devices to check. In a container that was given devices, only those: it sees all devices of its host.

@@ -5,22 +5,22 @@ use serde::Serialize;
 
 /// A usable port.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rail<'n> {
+pub(super) struct UsablePort<'n> {
     pub(super) device: &'n Device,
     pub(super) port: &'n Port,
-    pub(super) kind: RailKind,
+    pub(super) kind: PortKind,
 }
 
-/// The protocol of a rail; each needs its own settings.
+/// The protocol of a port; each needs its own settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum RailKind {
+pub(super) enum PortKind {
     InfiniBand,
     Roce,
     /// Used through libfabric and NCCL's plugin for it, never as an HCA.
     Efa,
 }
 
-impl Rail<'_> {
+impl UsablePort<'_> {
     /// The name in NCCL and UCX: `mlx5_4:1`.
     pub(super) fn name(&self) -> String {
         format!("{}:{}", self.device.name, self.port.number)
@@ -37,20 +37,20 @@ impl Rail<'_> {
     }
 }
 
-impl RailKind {
+impl PortKind {
     pub(super) fn of(port: &Port) -> Option<Self> {
         Some(match port.link_layer.value()? {
-            LinkLayer::InfiniBand => RailKind::InfiniBand,
-            LinkLayer::Ethernet => RailKind::Roce,
-            LinkLayer::Unknown => RailKind::Efa,
+            LinkLayer::InfiniBand => PortKind::InfiniBand,
+            LinkLayer::Ethernet => PortKind::Roce,
+            LinkLayer::Unknown => PortKind::Efa,
         })
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            RailKind::InfiniBand => "InfiniBand",
-            RailKind::Roce => "RoCE",
-            RailKind::Efa => "EFA",
+            PortKind::InfiniBand => "InfiniBand",
+            PortKind::Roce => "RoCE",
+            PortKind::Efa => "EFA",
         }
     }
 }

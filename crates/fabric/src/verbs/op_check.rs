@@ -6,10 +6,10 @@ use super::open_port::OpenPort;
 use crate::lane::Caps;
 use crate::op::Work;
 use crate::region::Slice;
-use crate::remote::{Reach, Target};
+use crate::remote::{AccessMethod, Target};
 
 /// What the check depends on.
-pub(super) struct Admission<'a> {
+pub(super) struct OpCheck<'a> {
     /// The lane's id.
     pub(super) lane: u64,
     pub(super) caps: &'a Caps,
@@ -19,18 +19,18 @@ pub(super) struct Admission<'a> {
     pub(super) atomics: bool,
 }
 
-impl Admission<'_> {
+impl OpCheck<'_> {
     #[inline]
     pub(super) fn allows(&self, work: &Work) -> bool {
         let local = work.local();
         local.iter().all(|slice| self.is_ours(slice))
-            && work.target().is_none_or(|target| self.reaches(target))
+            && work.target().is_none_or(|target| self.is_importer_of(target))
             && self.datagram.is_none_or(|datagram| datagram.allows(work))
             && match work {
                 Work::Write { .. } | Work::Read { .. } => true,
-                Work::Receive { .. } => local.len() <= self.caps.max_pieces,
+                Work::Receive { .. } => local.len() <= self.caps.max_slices,
                 Work::Send { .. } => {
-                    local.len() <= self.caps.max_pieces && work.total() <= self.caps.max_message
+                    local.len() <= self.caps.max_slices && work.total() <= self.caps.max_message
                 }
                 Work::FetchAdd { old, at, .. } | Work::CompareSwap { old, at, .. } => {
                     self.atomics && old.len() == 8 && is_aligned(old, at)
@@ -46,16 +46,17 @@ impl Admission<'_> {
 
     /// Whether this lane imported the window.
     #[inline]
-    fn reaches(&self, target: &Target) -> bool {
-        target.window.lane() == self.lane && matches!(target.window.reach(), Reach::Verbs { .. })
+    fn is_importer_of(&self, target: &Target) -> bool {
+        target.window.lane() == self.lane
+            && matches!(target.window.access_method(), AccessMethod::Verbs { .. })
     }
 }
 
 /// Atomics require 8-byte alignment.
 #[inline]
 fn is_aligned(old: &Slice, at: &Target) -> bool {
-    let remote = match at.window.reach() {
-        Reach::Verbs { address, .. } => address.wrapping_add(at.offset),
+    let remote = match at.window.access_method() {
+        AccessMethod::Verbs { address, .. } => address.wrapping_add(at.offset),
         _ => return false,
     };
     old.address().addr().is_multiple_of(8) && remote.is_multiple_of(8)

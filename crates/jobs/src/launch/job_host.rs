@@ -10,7 +10,7 @@ use crate::job::Network;
 
 /// A host of the job: what the user gave and what was found on it.
 #[derive(Debug)]
-pub struct Site<'s> {
+pub struct JobHost<'s> {
     /// The user's name for it, used in messages.
     pub name: &'s str,
     /// The name for ssh, or the address that the user gave for it.
@@ -33,7 +33,7 @@ pub struct Site<'s> {
     pub tools: &'s Tools,
 }
 
-impl Site<'_> {
+impl JobHost<'_> {
     /// The address for data: on the fabric, or the one for the other hosts.
     pub(super) fn data_address(&self) -> Option<IpAddr> {
         self.fabric.or(self.address)

@@ -4,7 +4,7 @@
 //! our program on the host. Which device is on which (IPoIB on its port, rxe on its net device) is in the hosts' facts.
 //! Counters include other jobs on the same ports, and a note says so.
 //!
-//! Start at [`prove`].
+//! Start at [`job_traffic`].
 
 mod amount;
 mod counter_sample;
@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::job::Mode;
 pub use amount::Amount;
 pub use counter_sample::CounterSample;
-pub use host::HostProof;
+pub use host::HostTraffic;
 pub use net::NetDeviceTransfer;
 pub use port::{Operations, PortTransfer};
 
@@ -47,7 +47,7 @@ pub struct ModeChoice {
 
 /// What transferred a job's data.
 #[derive(Debug, Serialize)]
-pub struct Proof {
+pub struct Traffic {
     /// What RDMA transferred between the hosts; `None`: RDMA was not used.
     pub rdma: Option<Amount>,
     /// What net devices transferred, without loopback.
@@ -61,23 +61,23 @@ pub struct Proof {
     /// Whether the result is certain: not if the counters of a host could not be read.
     pub is_known: bool,
     /// One per host.
-    pub hosts: Vec<HostProof>,
+    pub hosts: Vec<HostTraffic>,
 }
 
 /// Compares the two samples of each host.
-pub fn prove(samples: &[HostSamples<'_>], wanted: ModeChoice) -> Proof {
-    let hosts: Vec<HostProof> = samples.iter().map(HostProof::of).collect();
-    let rdma = Amount::transferred(hosts.iter().flat_map(HostProof::rdma));
+pub fn job_traffic(samples: &[HostSamples<'_>], wanted: ModeChoice) -> Traffic {
+    let hosts: Vec<HostTraffic> = samples.iter().map(HostTraffic::of).collect();
+    let rdma = Amount::transferred(hosts.iter().flat_map(HostTraffic::rdma));
     // Data is transferred between hosts: traffic of only one host belongs to others, and so does all traffic of a job over TCP.
     let used = hosts.iter().filter(|host| host.is_used()).count();
-    let readable = hosts.iter().filter(|host| !host.is_blind).count();
+    let readable = hosts.iter().filter(|host| !host.is_unreadable).count();
     let is_used = used >= readable.clamp(1, 2) && wanted.planned != Mode::Tcp;
     let net = |is_loopback: bool| {
         let netdevs = hosts.iter().flat_map(|host| &host.netdevs);
         let those = netdevs.filter(move |netdev| netdev.is_loopback == is_loopback);
         Amount::transferred(those.map(|netdev| (netdev.sent, netdev.received)))
     };
-    Proof {
+    Traffic {
         rdma: is_used.then_some(rdma),
         tcp: net(false),
         tcp_has_rdma: is_used && hosts.iter().any(|host| host.is_software),
@@ -94,7 +94,7 @@ pub fn prove(samples: &[HostSamples<'_>], wanted: ModeChoice) -> Proof {
     }
 }
 
-impl Proof {
+impl Traffic {
     /// In one line: `RDMA transferred 41.2 GB, TCP 3.0 MB`.
     pub fn line(&self) -> String {
         let loopback = match self.loopback.bytes {
@@ -124,18 +124,18 @@ impl Proof {
 
     /// Details of each host and port, a line each.
     pub fn details(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.hosts.iter().flat_map(HostProof::lines).collect();
+        let mut lines: Vec<String> = self.hosts.iter().flat_map(HostTraffic::lines).collect();
         lines.push("totals include other jobs on the same ports and net devices".to_owned());
         lines
     }
 }
 
 /// The first reason that explains it.
-fn why_not(samples: &[HostSamples<'_>], hosts: &[HostProof], wanted: ModeChoice) -> String {
+fn why_not(samples: &[HostSamples<'_>], hosts: &[HostTraffic], wanted: ModeChoice) -> String {
     if wanted.requested == Mode::Tcp {
         return "mode tcp was requested".to_owned();
     }
-    if let Some(unreadable) = hosts.iter().find(|host| host.is_blind) {
+    if let Some(unreadable) = hosts.iter().find(|host| host.is_unreadable) {
         return format!("{}'s counters could not be read", unreadable.name);
     }
     if let Some(without) = samples.iter().find(|host| host.node.devices.is_empty()) {

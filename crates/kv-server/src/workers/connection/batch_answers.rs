@@ -10,7 +10,7 @@ use super::batch_limits::BatchLimits;
 use crate::engine::PinnedValue;
 
 /// Answers, and the payload after them.
-pub(crate) struct Draft {
+pub(crate) struct BatchAnswers {
     pub(super) head: BatchHead,
     pub(super) limits: BatchLimits,
     pub(super) answers: Vec<Answer>,
@@ -60,9 +60,9 @@ pub(crate) enum ValueHold {
     Value(#[expect(dead_code, reason = "it is only dropped")] Arc<PinnedValue>),
 }
 
-impl Draft {
+impl BatchAnswers {
     pub(crate) fn new() -> Self {
-        Draft {
+        BatchAnswers {
             head: BatchHead { in_place: false, count: 0, tag: 0, at: 0, capacity: 0 },
             answers: Vec::new(),
             copied: Vec::new(),
@@ -76,7 +76,7 @@ impl Draft {
         }
     }
 
-    /// Resets the draft for a batch; keeps its allocations.
+    /// Resets it for a batch; keeps its allocations.
     pub(super) fn begin(
         &mut self,
         head: BatchHead,

@@ -6,52 +6,52 @@ use super::Scope;
 
 /// An identity, its credentials and its permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct Identity {
     /// Shown in reports.
     pub name: String,
     /// How it authenticates.
-    pub proof: Proof,
+    pub credential: Credential,
     /// What it may do.
     pub scope: Scope,
 }
 
 /// How an identity authenticates.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Proof {
+pub enum Credential {
     /// Not at all: every caller.
     Nothing,
     /// With a secret: a key, or the key of a token.
     Key(Key),
-    /// With a certificate of the holder's name.
+    /// With a certificate of the identity's name.
     Certificate,
 }
 
-impl Holder {
+impl Identity {
     /// The name of callers without credentials, the same as in the handshake of links.
     pub const ANONYMOUS: &str = "anonymous";
 
     /// Every caller, with access to everything.
     pub fn anonymous() -> Self {
         let name = Self::ANONYMOUS.to_owned();
-        Holder { name, proof: Proof::Nothing, scope: Scope::everything() }
+        Identity { name, credential: Credential::Nothing, scope: Scope::everything() }
     }
 
-    /// The holder of this key.
+    /// The identity with this key.
     pub fn keyed(key: Key, scope: Scope) -> Self {
-        Holder { name: key.name().to_owned(), proof: Proof::Key(key), scope }
+        Identity { name: key.name().to_owned(), credential: Credential::Key(key), scope }
     }
 
-    /// The holder of a certificate with this name.
+    /// The identity with certificates of this name.
     pub fn certified(name: &str, scope: Scope) -> Self {
-        Holder { name: name.to_owned(), proof: Proof::Certificate, scope }
+        Identity { name: name.to_owned(), credential: Credential::Certificate, scope }
     }
 }
 
-impl Proof {
+impl Credential {
     pub(super) fn key(&self) -> Option<&Key> {
         match self {
-            Proof::Key(key) => Some(key),
-            Proof::Nothing | Proof::Certificate => None,
+            Credential::Key(key) => Some(key),
+            Credential::Nothing | Credential::Certificate => None,
         }
     }
 }

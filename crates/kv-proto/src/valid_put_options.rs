@@ -6,14 +6,14 @@ use crate::{Condition, Error};
 
 /// Valid [`PutOptions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PutTerms {
+pub struct ValidPutOptions {
     /// Milliseconds until the key expires; `None`: never.
     pub ttl_ms: Option<u64>,
     /// The condition.
     pub condition: Condition,
 }
 
-impl TryFrom<Option<PutOptions>> for PutTerms {
+impl TryFrom<Option<PutOptions>> for ValidPutOptions {
     type Error = Error;
 
     fn try_from(options: Option<PutOptions>) -> Result<Self, Error> {
@@ -28,18 +28,18 @@ impl TryFrom<Option<PutOptions>> for PutTerms {
                 Condition::of_version(Some(version))?
             }
         };
-        Ok(PutTerms { ttl_ms, condition })
+        Ok(ValidPutOptions { ttl_ms, condition })
     }
 }
 
-impl From<PutTerms> for PutOptions {
-    fn from(terms: PutTerms) -> Self {
-        let condition = match terms.condition {
+impl From<ValidPutOptions> for PutOptions {
+    fn from(valid_put_options: ValidPutOptions) -> Self {
+        let condition = match valid_put_options.condition {
             Condition::Always => None,
             Condition::IfAbsent => Some(put_options::Condition::IfAbsent(true)),
             Condition::IfVersion(version) => Some(put_options::Condition::IfVersion(version)),
         };
-        PutOptions { ttl_ms: terms.ttl_ms, condition }
+        PutOptions { ttl_ms: valid_put_options.ttl_ms, condition }
     }
 }
 
@@ -50,23 +50,26 @@ mod tests {
     fn checked(
         ttl_ms: Option<u64>,
         condition: Option<put_options::Condition>,
-    ) -> Result<PutTerms, Error> {
-        PutTerms::try_from(Some(PutOptions { ttl_ms, condition }))
+    ) -> Result<ValidPutOptions, Error> {
+        ValidPutOptions::try_from(Some(PutOptions { ttl_ms, condition }))
     }
 
     #[test]
     fn no_options_are_the_plain_put() {
-        assert_eq!(PutTerms::try_from(None), Ok(PutTerms::default()));
+        assert_eq!(ValidPutOptions::try_from(None), Ok(ValidPutOptions::default()));
         let not_absent = Some(put_options::Condition::IfAbsent(false));
-        assert_eq!(checked(None, not_absent), Ok(PutTerms::default()));
+        assert_eq!(checked(None, not_absent), Ok(ValidPutOptions::default()));
     }
 
     #[test]
     fn terms_are_the_same_after_a_round_trip() {
         for condition in [Condition::Always, Condition::IfAbsent, Condition::IfVersion(7)] {
             for ttl_ms in [None, Some(1), Some(MAX_TTL_MS)] {
-                let terms = PutTerms { ttl_ms, condition };
-                assert_eq!(PutTerms::try_from(Some(terms.into())), Ok(terms));
+                let valid_put_options = ValidPutOptions { ttl_ms, condition };
+                assert_eq!(
+                    ValidPutOptions::try_from(Some(valid_put_options.into())),
+                    Ok(valid_put_options)
+                );
             }
         }
     }

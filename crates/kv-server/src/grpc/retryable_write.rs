@@ -3,42 +3,43 @@
 use std::sync::Arc;
 
 use kv_proto::wire::{Answer, Status as WireStatus};
-use kv_proto::{Attempt, v1};
+use kv_proto::{WriteId, v1};
 use tonic::Status;
 
 use super::status;
 use crate::engine::session::{Session, Sessions, WINDOW, WriteStart};
-use access::Pass;
+use access::Permissions;
 
 /// Whether a write is to be executed, or was before.
-pub(super) enum AttemptStart {
-    New(WriteAttempt),
+pub(super) enum RetryableStart {
+    New(RetryableWrite),
     Done(Answer),
 }
 
 /// A write in flight. If it is dropped without an answer, nothing was changed, and it may be retried.
-pub(super) struct WriteAttempt {
+pub(super) struct RetryableWrite {
     write: Option<(Arc<Session>, u64)>,
 }
 
-impl WriteAttempt {
-    /// Starts a write. One without an attempt is always executed.
+impl RetryableWrite {
+    /// Starts a write. One without a write id is always executed.
     pub(super) fn begin(
         sessions: &Sessions,
-        pass: &Pass,
-        attempt: Option<v1::Attempt>,
-    ) -> Result<AttemptStart, Status> {
-        let Some(attempt) = attempt else {
-            return Ok(AttemptStart::New(WriteAttempt { write: None }));
+        permissions: &Permissions,
+        write_id: Option<v1::WriteId>,
+    ) -> Result<RetryableStart, Status> {
+        let Some(write_id) = write_id else {
+            return Ok(RetryableStart::New(RetryableWrite { write: None }));
         };
-        let Attempt { session, sequence } = Attempt::try_from(attempt)?;
-        let session = sessions.find(&session, pass.identity()).ok_or_else(status::no_session)?;
+        let WriteId { session, sequence } = WriteId::try_from(write_id)?;
+        let session =
+            sessions.find(&session, permissions.identity_name()).ok_or_else(status::no_session)?;
         session.leave();
         match session.start_write(sequence) {
             WriteStart::New => {
-                Ok(AttemptStart::New(WriteAttempt { write: Some((session, sequence)) }))
+                Ok(RetryableStart::New(RetryableWrite { write: Some((session, sequence)) }))
             }
-            WriteStart::Done(answer) => Ok(AttemptStart::Done(answer)),
+            WriteStart::Done(answer) => Ok(RetryableStart::Done(answer)),
             WriteStart::InFlight => Err(status::in_flight()),
             WriteStart::Forgotten => Err(status::forgotten(sequence, WINDOW)),
         }
@@ -67,7 +68,7 @@ impl WriteAttempt {
     }
 }
 
-impl Drop for WriteAttempt {
+impl Drop for RetryableWrite {
     fn drop(&mut self) {
         if let Some((session, sequence)) = self.write.take() {
             session.cancel_write(sequence);
