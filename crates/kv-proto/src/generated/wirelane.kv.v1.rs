@@ -121,7 +121,7 @@ pub mod put_options {
         IfVersion(u64),
     }
 }
-/// Makes a write safe to retry: a repeated write_id is executed once and answered each time. If two different writes
+/// Makes a write safe to retry: a write that is repeated with the same WriteId is executed once and answered each time. If two different writes
 /// use the same number, the second is not executed and gets the answer of the first.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WriteId {
@@ -280,7 +280,7 @@ pub mod get_result {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MultiPutRequest {
-    /// At most Limits.max_items. Each may have its own write_id.
+    /// At most Limits.max_items. Each may have its own WriteId.
     #[prost(message, repeated, tag = "1")]
     pub items: ::prost::alloc::vec::Vec<PutRequest>,
 }
