@@ -60,7 +60,15 @@ impl Running {
             status: status.clone(),
         };
         let links = tokio::spawn(task.run(opening, phase));
-        Running { status, phase: sender, drain_timeout: args.drain, links, calls, final_tasks, closer }
+        Running {
+            status,
+            phase: sender,
+            drain_timeout: args.drain,
+            links,
+            calls,
+            final_tasks,
+            closer,
+        }
     }
 
     /// Serves until the first signal.
