@@ -132,8 +132,8 @@ fn a_tree_is_tuned_listed_and_reverted() {
     fs::write(machine.path().join("sys/class/net/eth0/mtu"), "1500\n").expect("a file");
     let (_, text, _) = outcome(&["changes", "--json", "--root", root]);
     let changes = json(&text);
-    let mut standings = changes["changes"].as_array().expect("a list").iter();
-    assert!(standings.any(|change| change["standing"] == "undone" && change["item"] == "mtu"));
+    let mut listed = changes["changes"].as_array().expect("a list").iter();
+    assert!(listed.any(|change| change["status"] == "undone" && change["item"] == "mtu"));
 
     let (code, text, error) = outcome(&["revert", "--all", "--root", root]);
     assert_eq!(code, Some(0), "{text}{error}");
