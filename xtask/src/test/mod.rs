@@ -39,13 +39,13 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failure> {
     let mut programs = report.prepare("build of all tests", Programs::build)?;
     let external = External::take(&mut programs)?;
     report.stage("unit, layout and program tests", Count::ALL_TESTS, |log| {
-        host_tests(programs, args.full, log)
+        host_tests(programs, args, log)
     })?;
     report.stage("examples in comments", Count::ALL_TESTS, |log| {
         run_single("examples in comments", programs::documentation(), log)
     })?;
     if args.quick {
-        let left_out = "left out by --quick: Python, Prometheus, jobs, the browser, the lab, fuzzing, the packages";
+        let left_out = "left out by --quick: Python, Prometheus, jobs, the browser, the lab, fuzzing, the packages; fewer seeds of link scenarios";
         return report.end(false, left_out);
     }
     report.stage("clients and manifests in Python", Count::ALL_TESTS, |log| {
@@ -146,12 +146,14 @@ impl External {
 }
 
 /// Unit tests, the header comparison, and the program run as a user runs it.
-fn host_tests(programs: Programs, full: bool, log: &Mutex<File>) -> Result<(), Failure> {
+fn host_tests(programs: Programs, args: &TestArgs, log: &Mutex<File>) -> Result<(), Failure> {
     let command = |program: Program| {
         let mut command = program.command();
         command.env("RUST_TEST_THREADS", THREADS_PER_PROGRAM);
-        if full {
+        if args.full {
             command.envs([("WIRELANE_TRIALS", "5000"), ("WIRELANE_TEST_SEEDS", "10000")]);
+        } else if args.quick {
+            command.env("WIRELANE_TRIALS", "100");
         }
         (program.to_string(), command)
     };
