@@ -89,7 +89,8 @@ fn lints() -> Result<(), Failure> {
     // It is outside the workspace, and otherwise compiled only when it runs.
     let target = shell::target();
     let target = target.to_string_lossy();
-    lint(&["--locked", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", &target])
+    let fuzz = ["--locked", "--no-default-features", "--manifest-path", "fuzz/Cargo.toml"];
+    lint(&[&fuzz[..], &["--target-dir", &target]].concat())
 }
 
 fn documentation() -> Result<(), Failure> {
