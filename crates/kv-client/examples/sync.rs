@@ -21,7 +21,7 @@ pub(crate) fn run(server: &str) -> Result<(), Error> {
     // Keys and values are any bytes. A value is used like a slice, and frees its memory when it is dropped.
     let first = client.put(b"example/greeting", b"hello", &always)?;
     if let Some(value) = client.get(b"example/greeting")? {
-        println!("{} ({:?})", String::from_utf8_lossy(&value), value.facts());
+        println!("{} ({:?})", String::from_utf8_lossy(&value), value.metadata());
     }
 
     // A batch: many values by few requests. Each write has its own result.

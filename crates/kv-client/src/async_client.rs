@@ -22,8 +22,8 @@ use crate::page::{Cursor, Page};
 use crate::results::{self, Stored};
 use crate::retry::{Deadline, Retry};
 use crate::settings::Settings;
-use crate::step::{CallArguments, PIECES_IN_FLIGHT, Reserved, Step, check, describe};
-use crate::value::{Facts, Value};
+use crate::step::{CHUNKS_IN_FLIGHT, CallArguments, Reserved, Step, check, describe};
+use crate::value::{Metadata, Value};
 
 /// A client of a store for tasks of a tokio runtime, which must have I/O and time enabled.
 ///
@@ -32,7 +32,7 @@ use crate::value::{Facts, Value};
 /// the receive buffer is full they wait for other tasks to drop values, up to the deadline.
 ///
 /// A call whose future is dropped may still be executed; its handles at the store are closed. The caller's
-/// own memory and values in pieces need a [`Client`](crate::Client).
+/// own memory and values in chunks need a [`Client`](crate::Client).
 #[derive(Clone)]
 pub struct AsyncClient {
     requests: mpsc::Sender<QueuedRequest>,
@@ -79,7 +79,7 @@ impl AsyncClient {
         self.shared.limits()
     }
 
-    /// The maximum length of a value that one request stores; [`AsyncClient::put`] stores longer ones in pieces.
+    /// The maximum length of a value that one request stores; [`AsyncClient::put`] stores longer ones in chunks.
     pub fn max_at_once(&self) -> usize {
         self.shared.max_at_once()
     }
@@ -142,7 +142,7 @@ impl AsyncClient {
         Ok(values)
     }
 
-    /// Stores a value, in pieces if it is longer than [`AsyncClient::max_at_once`].
+    /// Stores a value, in chunks if it is longer than [`AsyncClient::max_at_once`].
     pub async fn put(
         &self,
         key: &[u8],
@@ -153,7 +153,7 @@ impl AsyncClient {
         let owned =
             OwnedCallArguments { key: key.to_vec(), value: value.into(), options: *options };
         match owned.value.len() > self.max_at_once() {
-            true => self.put_in_pieces(Arc::new(owned)).await,
+            true => self.put_in_chunks(Arc::new(owned)).await,
             false => self.run(&mut Put, owned).await,
         }
     }
@@ -207,30 +207,30 @@ impl AsyncClient {
         self.send(Step::Put, &Arc::new(owned), deadline).await.map(Some)
     }
 
-    async fn put_in_pieces(&self, owned: Arc<OwnedCallArguments>) -> Result<Stored, Error> {
+    async fn put_in_chunks(&self, owned: Arc<OwnedCallArguments>) -> Result<Stored, Error> {
         let length = owned.value.len() as u64;
         let handle = self.run_shared(&mut Begin { length }, &owned).await?;
-        self.write_pieces(handle.id(), &owned).await?;
+        self.write_chunks(handle.id(), &owned).await?;
         let stored = self.run_shared(&mut Commit { handle: handle.id() }, &owned).await?;
         handle.closed_by_store();
         Ok(stored)
     }
 
-    async fn write_pieces(
+    async fn write_chunks(
         &self,
         handle: HandleId,
         owned: &Arc<OwnedCallArguments>,
     ) -> Result<(), Error> {
         let operation = || describe("put", &owned.key);
-        let (piece, all) = (self.shared.piece(), owned.value.len());
+        let (chunk, all) = (self.shared.chunk(), owned.value.len());
         let (mut in_flight, mut deadline) = (VecDeque::new(), self.new_deadline());
-        let mut offsets = (0..all).step_by(piece);
+        let mut offsets = (0..all).step_by(chunk);
         loop {
-            while in_flight.len() < PIECES_IN_FLIGHT
+            while in_flight.len() < CHUNKS_IN_FLIGHT
                 && let Some(offset) = offsets.next()
             {
-                let length = piece.min(all - offset);
-                let step = Step::Piece { handle, offset, length };
+                let length = chunk.min(all - offset);
+                let step = Step::Chunk { handle, offset, length };
                 in_flight.push_back(self.send(step, owned, &mut deadline).await?);
             }
             let Some(answered) = in_flight.pop_front() else { return Ok(()) };
@@ -247,7 +247,7 @@ impl AsyncClient {
     }
 
     /// Length, version and expiry of a key's value.
-    pub async fn stat(&self, key: &[u8]) -> Result<Option<Facts>, Error> {
+    pub async fn stat(&self, key: &[u8]) -> Result<Option<Metadata>, Error> {
         check(key)?;
         self.run(&mut Stat, OwnedCallArguments::of(key)).await
     }

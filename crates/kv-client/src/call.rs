@@ -8,7 +8,7 @@ use crate::in_flight::Reply;
 use crate::page::{Cursor, Page};
 use crate::results::{self, Stored};
 use crate::step::Step;
-use crate::value::{Facts, Value};
+use crate::value::{Metadata, Value};
 
 /// A call. Dropping it closes its handles at the store.
 pub(crate) trait Call {
@@ -158,7 +158,7 @@ impl Call for PutFrom {
     }
 }
 
-/// Stages a value that is stored in pieces.
+/// Stages a value that is stored in chunks.
 #[derive(Debug)]
 pub(crate) struct Begin {
     pub(crate) length: u64,
@@ -235,7 +235,7 @@ impl Call for Delete {
 pub(crate) struct Stat;
 
 impl Call for Stat {
-    type Output = Option<Facts>;
+    type Output = Option<Metadata>;
     const NAME: &'static str = "stat";
     const REPEATABLE: bool = true;
 
@@ -247,7 +247,7 @@ impl Call for Stat {
         &mut self,
         reply: Reply,
         operation: impl Fn() -> String + Copy,
-    ) -> Result<Option<Option<Facts>>, Error> {
+    ) -> Result<Option<Option<Metadata>>, Error> {
         results::found(&reply.answer, operation).map(Some)
     }
 }

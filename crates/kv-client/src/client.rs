@@ -23,7 +23,7 @@ use crate::retry::{Deadline, Retry};
 use crate::settings::Settings;
 use crate::step::{CallArguments, Reserved, Step, check, describe};
 use crate::token::Token;
-use crate::value::{Facts, Value};
+use crate::value::{Metadata, Value};
 
 /// A client of a store, for one thread at a time. Use one for each thread that calls the store.
 ///
@@ -61,7 +61,7 @@ impl Client {
         self.core.limits().copied()
     }
 
-    /// The maximum length of a value that one request stores; [`Client::put`] stores longer ones in pieces.
+    /// The maximum length of a value that one request stores; [`Client::put`] stores longer ones in chunks.
     pub fn max_at_once(&self) -> usize {
         self.core.max_at_once()
     }
@@ -93,7 +93,7 @@ impl Client {
         value
     }
 
-    /// Stores a value, in pieces if it is longer than [`Client::max_at_once`].
+    /// Stores a value, in chunks if it is longer than [`Client::max_at_once`].
     pub fn put(&mut self, key: &[u8], value: &[u8], options: &PutOptions) -> Result<Stored, Error> {
         check(key)?;
         if value.len() > self.max_at_once() {
@@ -112,7 +112,7 @@ impl Client {
     }
 
     /// Length, version and expiry of a key's value.
-    pub fn stat(&mut self, key: &[u8]) -> Result<Option<Facts>, Error> {
+    pub fn stat(&mut self, key: &[u8]) -> Result<Option<Metadata>, Error> {
         check(key)?;
         self.run(&mut Stat, &CallArguments::of(key))
     }

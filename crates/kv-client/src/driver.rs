@@ -41,7 +41,7 @@ struct State {
     report: Option<Arc<fabric::link::Report>>,
     limits: Option<Limits>,
     max_at_once: usize,
-    piece: usize,
+    chunk: usize,
 }
 
 impl State {
@@ -50,7 +50,7 @@ impl State {
             report: core.report(),
             limits: core.limits().copied(),
             max_at_once: core.max_at_once(),
-            piece: core.piece(),
+            chunk: core.chunk(),
         }
     }
 }
@@ -70,9 +70,9 @@ impl Shared {
         self.state().max_at_once
     }
 
-    /// The length of the pieces of longer values.
-    pub(crate) fn piece(&self) -> usize {
-        self.state().piece
+    /// The length of the chunks of longer values.
+    pub(crate) fn chunk(&self) -> usize {
+        self.state().chunk
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -8,11 +8,11 @@ use std::sync::Arc;
 ///
 /// `{}` prints this error alone, `{:#}` also its causes, which [`source`](StdError::source) returns one by one.
 #[derive(Clone)]
-pub struct Error(Box<Facts>);
+pub struct Error(Box<ErrorInner>);
 
 /// Behind a pointer: results are moved in every call, and errors are rare.
 #[derive(Debug, Clone)]
-struct Facts {
+struct ErrorInner {
     kind: Kind,
     resource: Option<Resource>,
     text: String,
@@ -78,7 +78,7 @@ pub enum Resource {
 
 impl Error {
     pub(crate) fn new(kind: Kind, text: impl Into<String>) -> Self {
-        Error(Box::new(Facts { kind, resource: None, text: text.into(), source: None }))
+        Error(Box::new(ErrorInner { kind, resource: None, text: text.into(), source: None }))
     }
 
     /// An error of the fabric during this call.
@@ -131,7 +131,7 @@ impl Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Facts { kind, resource, text, source } = &*self.0;
+        let ErrorInner { kind, resource, text, source } = &*self.0;
         let mut error = f.debug_struct("Error");
         error.field("kind", kind).field("resource", resource).field("text", text);
         error.field("source", source).finish()

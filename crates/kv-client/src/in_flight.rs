@@ -11,7 +11,7 @@ use crate::handle::{Handle, Handles};
 use crate::outbox::Call;
 use crate::receive_buffer::Lease;
 use crate::token::Token;
-use crate::value::{Facts, Received, Value};
+use crate::value::{Metadata, Received, Value};
 
 /// Batches in flight, by their tags.
 #[derive(Default)]
@@ -71,7 +71,7 @@ impl Reply {
     #[inline]
     pub(crate) fn into_parts(self) -> (Answer, Option<Value>, Option<Handle>) {
         let Reply { answer, bytes, handle } = self;
-        let value = bytes.map(|bytes| Value::new(bytes, facts(&answer)));
+        let value = bytes.map(|bytes| Value::new(bytes, metadata(&answer)));
         (answer, value, handle)
     }
 }
@@ -203,9 +203,9 @@ pub(crate) enum NotReceived {
     Revoked,
 }
 
-/// The facts about the value in an answer.
-pub(crate) fn facts(answer: &Answer) -> Facts {
-    Facts {
+/// The metadata of the value in an answer.
+pub(crate) fn metadata(answer: &Answer) -> Metadata {
+    Metadata {
         length: answer.length,
         version: answer.version,
         expires_in: answer.expires_in.map(Duration::from_millis),

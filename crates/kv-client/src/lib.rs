@@ -85,4 +85,4 @@ pub use results::Stored;
 pub use settings::{CredentialSource, Settings};
 pub use stream::{Reader, Writer};
 pub use token::Token;
-pub use value::{Facts, Value};
+pub use value::{Metadata, Value};

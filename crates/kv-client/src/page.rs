@@ -1,13 +1,13 @@
 //! Listings, page by page.
 
-use crate::value::Facts;
+use crate::value::Metadata;
 
 /// A page of a listing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Page {
-    /// Keys and facts about their values, in no order.
-    pub keys: Vec<(Vec<u8>, Facts)>,
+    /// Keys and the metadata of their values, in no order.
+    pub keys: Vec<(Vec<u8>, Metadata)>,
     /// The cursor of the next page; `None` after the last one.
     pub next: Option<Cursor>,
 }

@@ -16,7 +16,7 @@ use crate::options::PutOptions;
 use crate::pending::Dropped;
 use crate::results::{self, Stored};
 use crate::step::{CallArguments, check, describe};
-use crate::value::{Facts, checksum};
+use crate::value::{Metadata, checksum};
 
 /// The caller's memory, granted to the store under a number. The store may write to it only while a call that names it is in
 /// flight, or has passed its deadline and is not yet answered.
@@ -91,7 +91,7 @@ impl Client {
         key: &[u8],
         buffer: &RegisteredBuffer,
         range: Range<usize>,
-    ) -> Result<Option<Facts>, Error> {
+    ) -> Result<Option<Metadata>, Error> {
         self.fetch_into(key, buffer, &range, false)
     }
 
@@ -101,7 +101,7 @@ impl Client {
         key: &[u8],
         buffer: &RegisteredBuffer,
         range: Range<usize>,
-    ) -> Result<Option<Facts>, Error> {
+    ) -> Result<Option<Metadata>, Error> {
         self.fetch_into(key, buffer, &range, true)
     }
 
@@ -111,7 +111,7 @@ impl Client {
         buffer: &RegisteredBuffer,
         range: &Range<usize>,
         checked: bool,
-    ) -> Result<Option<Facts>, Error> {
+    ) -> Result<Option<Metadata>, Error> {
         check(key)?;
         buffer.check(self, range, || describe("get", key))?;
         self.retrying(true, |this, _| this.fetch_into_once(key, buffer, range, checked))
@@ -123,7 +123,7 @@ impl Client {
         buffer: &RegisteredBuffer,
         range: &Range<usize>,
         checked: bool,
-    ) -> Result<Option<Facts>, Error> {
+    ) -> Result<Option<Metadata>, Error> {
         let operation = || describe("get", key);
         let part = Target { buffer, at: range.start, checked };
         let (capacity, max_bytes) = (range.len() as u64, self.max_request_bytes());
@@ -136,9 +136,9 @@ impl Client {
             checksum: checked,
         };
         let Reply { answer, handle, .. } = self.call(&request, operation)?;
-        let Some(facts) = results::found(&answer, operation)? else { return Ok(None) };
+        let Some(metadata) = results::found(&answer, operation)? else { return Ok(None) };
         part.verify(&answer, 0, operation)?;
-        let (mut done, wanted) = (answer.written, capacity.min(facts.length));
+        let (mut done, wanted) = (answer.written, capacity.min(metadata.length));
         // Longer than one request reads, or fragmented in the pool: read the rest of the same version.
         while done < wanted
             && let Some(handle) = &handle
@@ -159,7 +159,7 @@ impl Client {
             }
             done += more.written;
         }
-        if done < wanted { Err(short(operation)) } else { Ok(Some(facts)) }
+        if done < wanted { Err(short(operation)) } else { Ok(Some(metadata)) }
     }
 
     /// Stores a value directly from the caller's memory, which must not change until this returns.
@@ -193,7 +193,7 @@ impl Client {
         Ok(stored)
     }
 
-    /// Writes all of a staged value, piece by piece.
+    /// Writes all of a staged value, chunk by chunk.
     fn write_from(
         &mut self,
         key: &[u8],
@@ -204,14 +204,14 @@ impl Client {
         let (operation, max_bytes) = (|| describe("put", key), self.max_request_bytes());
         let mut offset = 0;
         while offset < length {
-            let piece = (length - offset).min(max_bytes);
+            let chunk = (length - offset).min(max_bytes);
             let token = self.begin_by(&mut self.deadline(), |core, token| {
                 let (handle, source) = (id.on(core.connection()), source(offset));
-                let request = Request::Piece { handle, offset, length: piece, source };
+                let request = Request::Chunk { handle, offset, length: chunk, source };
                 core.submit(token, &request, &mut None)
             })?;
             results::stored(&self.await_reply(token, operation)?.answer, operation)?;
-            offset += piece;
+            offset += chunk;
         }
         Ok(())
     }

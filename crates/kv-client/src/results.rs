@@ -6,9 +6,9 @@ use std::time::Duration;
 use kv_proto::wire::{Answer, Entries, Status};
 
 use crate::error::{Error, Kind, Resource};
-use crate::in_flight::{Outcome, Reply, facts};
+use crate::in_flight::{Outcome, Reply, metadata};
 use crate::page::{Cursor, Page};
-use crate::value::{Facts, Value};
+use crate::value::{Metadata, Value};
 
 /// A value was stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,13 +42,13 @@ pub(crate) fn reply(outcome: Outcome, operation: impl FnOnce() -> String) -> Res
     }
 }
 
-/// The facts about a value, if the key exists.
+/// The metadata of a value, if the key exists.
 pub(crate) fn found(
     answer: &Answer,
     operation: impl FnOnce() -> String,
-) -> Result<Option<Facts>, Error> {
+) -> Result<Option<Metadata>, Error> {
     match answer.status {
-        Status::Ok => Ok(Some(facts(answer))),
+        Status::Ok => Ok(Some(metadata(answer))),
         Status::NotFound => Ok(None),
         _ => Err(refusal(answer, operation)),
     }
@@ -107,7 +107,7 @@ pub(crate) fn complete_value(
         Error::new(
             Kind::TooLong,
             format!(
-                "{}: too fragmented in the store's memory for one answer — read it in pieces",
+                "{}: too fragmented in the store's memory for one answer — read it in chunks",
                 operation()
             ),
         )
@@ -116,7 +116,7 @@ pub(crate) fn complete_value(
 
 pub(crate) fn beyond_receive_buffer(length: u64, operation: impl FnOnce() -> String) -> Error {
     let text = format!(
-        "{}: {length} bytes are more than half of the receive buffer — read it in pieces, or raise \
+        "{}: {length} bytes are more than half of the receive buffer — read it in chunks, or raise \
          receive_buffer_bytes",
         operation()
     );
@@ -136,8 +136,8 @@ pub(crate) fn page(
         let entry = entry
             .map_err(|why| Error::new(Kind::ProtocolError, format!("{}: {why}", operation())))?;
         let expires_in = entry.expires_in.map(Duration::from_millis);
-        let facts = Facts { length: entry.length, version: entry.version, expires_in };
-        keys.push((entry.key.to_vec(), facts));
+        let metadata = Metadata { length: entry.length, version: entry.version, expires_in };
+        keys.push((entry.key.to_vec(), metadata));
     }
     let next = (answer.handle != 0).then_some(Cursor(answer.handle));
     Ok(Page { keys, next })
@@ -209,7 +209,7 @@ fn reason(answer: &Answer) -> (Kind, Option<Resource>, Cow<'static, str>) {
             (Kind::Unavailable, None, why.into())
         }
         Status::TooManyHandles => {
-            (Kind::Busy, None, "too many values are being read or written in pieces".into())
+            (Kind::Busy, None, "too many values are being read or written in chunks".into())
         }
         Status::Forgotten | Status::InFlight => {
             let why =
@@ -239,7 +239,7 @@ fn reason(answer: &Answer) -> (Kind, Option<Resource>, Cow<'static, str>) {
                 "the value on the store's disk is damaged — put it again, or restore a backup";
             (Kind::Damaged, Some(Resource::StoreDisk), why.into())
         }
-        Status::Incomplete => (Kind::Misuse, None, "pieces of the value are missing".into()),
+        Status::Incomplete => (Kind::Misuse, None, "chunks of the value are missing".into()),
         Status::Busy => {
             let why = "the store's limit of bytes in flight is reached, and nothing was done — try again, or put less \
                        at a time";

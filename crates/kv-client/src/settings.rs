@@ -46,7 +46,7 @@ pub struct Settings {
 
     /// How long a call waits for the store's next answer, connecting and trying again included.
     ///
-    /// Default: 30 s. Calls that move a value in pieces have this time for each answer. Choose more than the time in
+    /// Default: 30 s. Calls that move a value in chunks have this time for each answer. Choose more than the time in
     /// which a store is restarted if calls are to survive that. If it is too short, calls fail with
     /// [`Kind::Deadline`] although the store executes them. It must not be zero.
     pub deadline: Duration,

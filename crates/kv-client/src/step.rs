@@ -40,7 +40,7 @@ pub(crate) enum Step {
         length: u64,
     },
     /// Writes a part of the value to a handle.
-    Piece {
+    Chunk {
         handle: HandleId,
         offset: usize,
         length: usize,
@@ -113,11 +113,11 @@ impl ClientCore {
                 Request::Put { key, length, source, ttl, condition, sequence }
             }
             Step::Begin { length } => Request::Begin { length },
-            Step::Piece { handle, offset, length } => {
+            Step::Chunk { handle, offset, length } => {
                 let source = self.leased(&value[offset..offset + length], reserved)?;
                 let (handle, offset, length) =
                     (handle.on(self.connection()), offset as u64, length as u64);
-                Request::Piece { handle, offset, length, source }
+                Request::Chunk { handle, offset, length, source }
             }
             Step::Commit { handle } => {
                 let (handle, sequence) = (handle.on(self.connection()), self.sequence_of(reserved));
@@ -170,9 +170,9 @@ impl ClientCore {
         (self.receive_buffer().len() / 4).min(max_bytes)
     }
 
-    /// The length of the pieces of longer values: long enough to be worth a request, and short enough that several
+    /// The length of the chunks of longer values: long enough to be worth a request, and short enough that several
     /// fit into the receive buffer.
-    pub(crate) fn piece(&self) -> usize {
+    pub(crate) fn chunk(&self) -> usize {
         (self.receive_buffer().len() / 16).clamp(64 << 10, 4 << 20)
     }
 }
@@ -202,8 +202,8 @@ pub(crate) fn describe(call: &str, key: &[u8]) -> String {
     format!("{call} {start:?}{more}")
 }
 
-/// How many pieces of a value are in flight at once.
-pub(crate) const PIECES_IN_FLIGHT: usize = 4;
+/// How many chunks of a value are in flight at once.
+pub(crate) const CHUNKS_IN_FLIGHT: usize = 4;
 /// The maximum bytes of a page of a listing.
 const LIST_PAGE_BYTES: u64 = 64 << 10;
 /// Values up to this length are part of the request. A store on the same host reads longer ones from our memory at

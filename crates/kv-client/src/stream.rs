@@ -1,4 +1,4 @@
-//! Values in pieces: for values longer than the receive buffer, or from a file.
+//! Values in chunks: for values longer than the receive buffer, or from a file.
 
 use std::collections::VecDeque;
 
@@ -10,32 +10,32 @@ use crate::error::{Error, Kind};
 use crate::handle::Handle;
 use crate::options::PutOptions;
 use crate::results::{self, Stored};
-use crate::step::{CallArguments, PIECES_IN_FLIGHT, Step, check, describe};
+use crate::step::{CHUNKS_IN_FLIGHT, CallArguments, Step, check, describe};
 use crate::token::Token;
-use crate::value::{Facts, Value};
+use crate::value::{Metadata, Value};
 
-/// Reads one version of a value piece by piece, even if the key is changed meanwhile.
+/// Reads one version of a value chunk by chunk, even if the key is changed meanwhile.
 ///
 /// The store keeps the version until the reader is dropped or idle for too long: then reading fails with [`Kind::Unavailable`], as it
-/// does when the connection is lost. Pieces are requested ahead; dropping the reader waits for those in flight, at most a second.
+/// does when the connection is lost. Chunks are requested ahead; dropping the reader waits for those in flight, at most a second.
 #[derive(Debug)]
 pub struct Reader<'c> {
     client: &'c mut Client,
     name: String,
     handle: Option<Handle>,
-    facts: Facts,
-    /// Pieces in flight, in order, with their lengths.
+    metadata: Metadata,
+    /// Chunks in flight, in order, with their lengths.
     in_flight: VecDeque<(Token, u64)>,
     first: Option<Value>,
     requested: u64,
     end: u64,
-    piece: u64,
+    chunk: u64,
 }
 
-/// Stores a value piece by piece. The value becomes visible as a whole with [`Writer::commit`].
+/// Stores a value chunk by chunk. The value becomes visible as a whole with [`Writer::commit`].
 ///
 /// The store reserves memory for the whole value at the start. Dropping the writer without a commit frees that memory and leaves the key
-/// unchanged; it waits for pieces in flight, at most a second. If the connection is lost, writing fails with [`Kind::Unavailable`].
+/// unchanged; it waits for chunks in flight, at most a second. If the connection is lost, writing fails with [`Kind::Unavailable`].
 #[derive(Debug)]
 pub struct Writer<'c> {
     client: &'c mut Client,
@@ -45,9 +45,9 @@ pub struct Writer<'c> {
     handle: Option<Handle>,
     length: u64,
     written: u64,
-    /// Pieces in flight.
+    /// Chunks in flight.
     in_flight: VecDeque<Token>,
-    piece: usize,
+    chunk: usize,
 }
 
 impl Client {
@@ -61,34 +61,34 @@ impl Client {
     ) -> Result<Option<Reader<'_>>, Error> {
         check(key)?;
         let name = describe("get", key);
-        let piece = self.core.piece() as u64;
+        let chunk = self.core.chunk() as u64;
         let request = Request::Get {
             key,
             offset,
-            length: piece.min(length.unwrap_or(u64::MAX)),
+            length: chunk.min(length.unwrap_or(u64::MAX)),
             place: Place::Inline,
             keep: true,
             checksum: false,
         };
         let (answer, first, handle) = self.call(&request, || name.clone())?.into_parts();
-        let Some(facts) = results::found(&answer, || name.clone())? else { return Ok(None) };
-        let end = offset.saturating_add(length.unwrap_or(u64::MAX)).min(facts.length);
+        let Some(metadata) = results::found(&answer, || name.clone())? else { return Ok(None) };
+        let end = offset.saturating_add(length.unwrap_or(u64::MAX)).min(metadata.length);
         let requested = offset.saturating_add(answer.written).min(end.max(offset));
         let in_flight = VecDeque::new();
         Ok(Some(Reader {
             client: self,
             name,
             handle,
-            facts,
+            metadata,
             in_flight,
             first,
             requested,
             end,
-            piece,
+            chunk,
         }))
     }
 
-    /// Starts to write a value of this length piece by piece.
+    /// Starts to write a value of this length chunk by chunk.
     pub fn create(
         &mut self,
         key: &[u8],
@@ -97,7 +97,7 @@ impl Client {
     ) -> Result<Writer<'_>, Error> {
         check(key)?;
         let handle = self.run(&mut Begin { length }, &CallArguments::of(key))?;
-        let piece = self.core.piece();
+        let chunk = self.core.chunk();
         Ok(Writer {
             client: self,
             key: key.to_vec(),
@@ -106,15 +106,15 @@ impl Client {
             length,
             written: 0,
             in_flight: VecDeque::new(),
-            piece,
+            chunk,
         })
     }
 }
 
 impl Reader<'_> {
     /// Length, version and expiry of the value.
-    pub fn facts(&self) -> &Facts {
-        &self.facts
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
     }
 
     /// The remaining bytes.
@@ -123,8 +123,8 @@ impl Reader<'_> {
         self.end.saturating_sub(self.requested) + first
     }
 
-    /// The next piece; `None` at the end.
-    pub fn next_piece(&mut self) -> Result<Option<Value>, Error> {
+    /// The next chunk; `None` at the end.
+    pub fn next_chunk(&mut self) -> Result<Option<Value>, Error> {
         self.read_ahead()?;
         if let Some(first) = self.first.take().filter(|first| !first.is_empty()) {
             return Ok(Some(first));
@@ -143,12 +143,12 @@ impl Reader<'_> {
     }
 
     fn read_ahead(&mut self) -> Result<(), Error> {
-        while self.in_flight.len() < PIECES_IN_FLIGHT
+        while self.in_flight.len() < CHUNKS_IN_FLIGHT
             && self.requested < self.end
             && let Some(handle) = &self.handle
         {
             let (id, offset) = (handle.id(), self.requested);
-            let length = self.piece.min(self.end - offset);
+            let length = self.chunk.min(self.end - offset);
             let read = Step::Read { handle: id, offset, length, checksum: false };
             let token = self.client.begin_one(read, &CallArguments::of(&[]))?;
             self.in_flight.push_back((token, length));
@@ -173,7 +173,7 @@ impl Writer<'_> {
             let text = format!("{}: more bytes than the {} announced", self.name(), self.length);
             return Err(Error::new(Kind::Misuse, text));
         }
-        bytes.chunks(self.piece).try_for_each(|piece| self.write_piece(piece))
+        bytes.chunks(self.chunk).try_for_each(|chunk| self.write_chunk(chunk))
     }
 
     /// How many bytes are still missing.
@@ -181,13 +181,13 @@ impl Writer<'_> {
         self.length - self.written
     }
 
-    fn write_piece(&mut self, piece: &[u8]) -> Result<(), Error> {
-        while self.in_flight.len() >= PIECES_IN_FLIGHT {
+    fn write_chunk(&mut self, chunk: &[u8]) -> Result<(), Error> {
+        while self.in_flight.len() >= CHUNKS_IN_FLIGHT {
             self.finish_one()?;
         }
-        // The rest of the receive buffer may be in use: wait for a piece in flight.
+        // The rest of the receive buffer may be in use: wait for a chunk in flight.
         let token = loop {
-            match self.send(piece) {
+            match self.send(chunk) {
                 Err(error) if error.kind() == Kind::Busy && !self.in_flight.is_empty() => {
                     self.finish_one()?;
                 }
@@ -195,22 +195,22 @@ impl Writer<'_> {
             }
         };
         self.in_flight.push_back(token);
-        self.written += piece.len() as u64;
+        self.written += chunk.len() as u64;
         self.client.flush()
     }
 
-    fn send(&mut self, piece: &[u8]) -> Result<Token, Error> {
+    fn send(&mut self, chunk: &[u8]) -> Result<Token, Error> {
         let Some(handle) = self.handle.as_ref().map(Handle::id) else {
             return Err(Error::new(Kind::Misuse, format!("{}: committed already", self.name())));
         };
-        let lease = self.client.core.receive_buffer().lease(piece.len())?;
-        lease.receive_buffer().memory().write(lease.offset(), piece);
+        let lease = self.client.core.receive_buffer().lease(chunk.len())?;
+        lease.receive_buffer().memory().write(lease.offset(), chunk);
         let source = Source::Region { region: 0, at: lease.offset() as u64 };
-        let (offset, length, mut lease) = (self.written, piece.len() as u64, Some(lease));
+        let (offset, length, mut lease) = (self.written, chunk.len() as u64, Some(lease));
         let mut deadline = self.client.deadline();
         self.client.begin_by(&mut deadline, |core, token| {
             let handle = handle.on(core.connection());
-            core.submit(token, &Request::Piece { handle, offset, length, source }, &mut lease)
+            core.submit(token, &Request::Chunk { handle, offset, length, source }, &mut lease)
         })
     }
 

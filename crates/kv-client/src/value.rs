@@ -29,7 +29,7 @@ use crate::receive_buffer::Lease;
 #[derive(Clone)]
 pub struct Value {
     bytes: Received,
-    facts: Facts,
+    metadata: Metadata,
     /// A copy of the bytes, made on the first dereference.
     copy: OnceLock<Arc<[u8]>>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Received {
 /// Length, version and expiry of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Facts {
+pub struct Metadata {
     /// The whole value's length in bytes.
     pub length: u64,
     /// Its version: every write of the key increases it.
@@ -57,11 +57,11 @@ pub struct Facts {
 
 impl Value {
     #[inline]
-    pub(crate) fn new(bytes: Received, facts: Facts) -> Self {
-        Value { bytes, facts, copy: OnceLock::new() }
+    pub(crate) fn new(bytes: Received, metadata: Metadata) -> Self {
+        Value { bytes, metadata, copy: OnceLock::new() }
     }
 
-    /// The number of bytes: less than [`Facts::length`] for a part of a value.
+    /// The number of bytes: less than [`Metadata::length`] for a part of a value.
     pub fn len(&self) -> usize {
         self.bytes.length
     }
@@ -71,9 +71,9 @@ impl Value {
         self.len() == 0
     }
 
-    /// Facts about the whole value.
-    pub fn facts(&self) -> &Facts {
-        &self.facts
+    /// The metadata of the whole value.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
     }
 
     /// Copies the bytes.
@@ -129,15 +129,18 @@ impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Value {
 impl fmt::Debug for Value {
     /// Shows the length, not the bytes, which may be many and private.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Value").field("length", &self.len()).field("facts", &self.facts).finish()
+        f.debug_struct("Value")
+            .field("length", &self.len())
+            .field("metadata", &self.metadata)
+            .finish()
     }
 }
 
-/// CRC32C of memory that a peer may write: copied piece by piece.
+/// CRC32C of memory that a peer may write: copied chunk by chunk.
 pub(crate) fn checksum(memory: &Memory, offset: usize, length: usize) -> u32 {
-    let mut piece = [0; 4096];
-    (0..length).step_by(piece.len()).fold(0, |sum, from| {
-        let part = &mut piece[..(length - from).min(4096)];
+    let mut chunk = [0; 4096];
+    (0..length).step_by(chunk.len()).fold(0, |sum, from| {
+        let part = &mut chunk[..(length - from).min(4096)];
         memory.read(offset + from, part);
         crc32c::crc32c_append(sum, part)
     })
@@ -152,8 +155,8 @@ mod tests {
         let lease = receive_buffer(8192).lease(bytes.len()).unwrap();
         lease.receive_buffer().memory().write(lease.offset(), bytes);
         let (offset, length) = (lease.offset(), bytes.len());
-        let facts = Facts { length: length as u64, version: 3, expires_in: None };
-        Value::new(Received { lease: Arc::new(lease), offset, length }, facts)
+        let metadata = Metadata { length: length as u64, version: 3, expires_in: None };
+        Value::new(Received { lease: Arc::new(lease), offset, length }, metadata)
     }
 
     #[test]

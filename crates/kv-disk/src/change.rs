@@ -21,13 +21,13 @@ pub enum Change<'c> {
         /// The key.
         key: &'c [u8],
     },
-    /// A piece of a value that will be put later. Until then it is not visible.
-    Piece {
-        /// Identifies the value that the pieces belong to.
+    /// A chunk of a value that will be put later. Until then it is not visible.
+    Chunk {
+        /// Identifies the value that the chunks belong to.
         owner: u64,
-        /// The index of the piece, from 0.
+        /// The index of the chunk, from 0.
         number: u32,
-        /// Its bytes: [`PIECE_BYTES`](crate::PIECE_BYTES) of them, fewer in the last piece.
+        /// Its bytes: [`CHUNK_BYTES`](crate::CHUNK_BYTES) of them, fewer in the last chunk.
         bytes: &'c [u8],
     },
 }
@@ -37,6 +37,6 @@ pub enum Change<'c> {
 pub enum Body<'c> {
     /// In the change itself.
     Inline(&'c [u8]),
-    /// In pieces that were saved before, under this owner.
-    Pieces(u64),
+    /// In chunks that were saved before, under this owner.
+    Chunks(u64),
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::directory::database;
 use crate::error::{Error, Kind};
-use crate::reader::{Reader, Sink, read_pieces};
-use crate::row::{COLUMNS, Facts, StoredRow};
+use crate::reader::{Reader, Sink, read_chunks};
+use crate::row::{COLUMNS, Metadata, StoredRow};
 
 /// The result of a check.
 #[derive(Debug, Default)]
@@ -93,15 +93,15 @@ fn check_value(
 ) -> Result<u64, Error> {
     struct Discard;
     impl Sink for Discard {
-        fn begin(&mut self, _: &Facts) -> bool {
+        fn begin(&mut self, _: &Metadata) -> bool {
             true
         }
         fn bytes(&mut self, _: u64, _: &[u8]) {}
     }
     let stored = StoredRow::read(row, 1, key)?;
     stored.check(key)?;
-    if let Some(owner) = stored.pieces {
-        read_pieces(view, key, &stored.facts, owner, &mut Discard)?;
+    if let Some(owner) = stored.chunks {
+        read_chunks(view, key, &stored.metadata, owner, &mut Discard)?;
     }
-    Ok(stored.facts.length)
+    Ok(stored.metadata.length)
 }

@@ -1,8 +1,8 @@
 //! Values on disk. It knows keys, bytes and versions; it never sees the network, the pool or the clock.
 //!
-//! A directory has one SQLite database: one row per key, long values in pieces. Changes passed to
+//! A directory has one SQLite database: one row per key, long values in chunks. Changes passed to
 //! [`DiskWriter::save`] are durable when it returns, all or none. Readers see only durable data. Every
-//! row and every piece has its own checksum, so damage affects only the damaged values and is never returned.
+//! row and every chunk has its own checksum, so damage affects only the damaged values and is never returned.
 //!
 //! Start at [`Disk`], which opens a [`Writer`] and [`Reader`]s. Their traits, [`DiskWriter`] and [`DiskReader`], let
 //! tests inject faults. [`check()`], [`back_up`] and [`restore`] need no `Disk`.
@@ -25,8 +25,8 @@ pub use check::{CheckReport, check};
 pub use directory::Disk;
 pub use error::{Error, Kind};
 pub use reader::{DiskReader, Listing, Reader, Sink};
-pub use row::{Facts, RowInfo};
+pub use row::{Metadata, RowInfo};
 pub use writer::{DiskWriter, Writer};
 
-/// Values longer than this are stored in pieces of this length.
-pub const PIECE_BYTES: usize = 256 << 10;
+/// Values longer than this are stored in chunks of this length.
+pub const CHUNK_BYTES: usize = 256 << 10;

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use crate::PIECE_BYTES;
+use crate::CHUNK_BYTES;
 use crate::error::Error;
-use crate::row::{COLUMNS, Facts, StoredRow, damaged, piece_sum};
+use crate::row::{COLUMNS, Metadata, StoredRow, chunk_sum, damaged};
 use crate::schema;
 
 /// Reads values and keys.
@@ -17,7 +17,7 @@ pub struct Reader {
 /// Receives a value that is read.
 pub trait Sink {
     /// Called first. `false`: the value is not wanted, or does not fit.
-    fn begin(&mut self, facts: &Facts) -> bool;
+    fn begin(&mut self, metadata: &Metadata) -> bool;
     /// Bytes of the value, from this offset on.
     fn bytes(&mut self, offset: u64, bytes: &[u8]);
 }
@@ -27,11 +27,11 @@ pub trait DiskReader: Send {
     /// Reads a key's value. `None`: no such key. `Some(false)`: the sink did not want it.
     fn read(&mut self, key: &[u8], sink: &mut dyn Sink) -> Result<Option<bool>, Error>;
 
-    /// The facts of a key's value, if it exists.
-    fn stat(&mut self, key: &[u8]) -> Result<Option<Facts>, Error> {
-        let mut facts = FactsOnly(None);
-        self.read(key, &mut facts)?;
-        Ok(facts.0)
+    /// The metadata of a key's value, if it exists.
+    fn stat(&mut self, key: &[u8]) -> Result<Option<Metadata>, Error> {
+        let mut metadata = MetadataOnly(None);
+        self.read(key, &mut metadata)?;
+        Ok(metadata.0)
     }
 
     /// Keys with a prefix, in order, after `after`, that have not expired at `now`; `max` limits their number and their
@@ -45,19 +45,19 @@ pub trait DiskReader: Send {
     ) -> Result<Listing, Error>;
 }
 
-/// Takes the facts, but not the value.
-struct FactsOnly(Option<Facts>);
+/// Takes the metadata, but not the value.
+struct MetadataOnly(Option<Metadata>);
 
-impl Sink for FactsOnly {
-    fn begin(&mut self, facts: &Facts) -> bool {
-        self.0 = Some(*facts);
+impl Sink for MetadataOnly {
+    fn begin(&mut self, metadata: &Metadata) -> bool {
+        self.0 = Some(*metadata);
         false
     }
     fn bytes(&mut self, _: u64, _: &[u8]) {}
 }
 
-/// Keys in order, with their facts.
-pub type Listing = Vec<(Box<[u8]>, Facts)>;
+/// Keys in order, with their metadata.
+pub type Listing = Vec<(Box<[u8]>, Metadata)>;
 
 impl Reader {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
@@ -72,7 +72,7 @@ impl Reader {
 impl DiskReader for Reader {
     fn read(&mut self, key: &[u8], sink: &mut dyn Sink) -> Result<Option<bool>, Error> {
         let failed = |error: rusqlite::Error| Error::of("read from disk", &error);
-        // One transaction: the pieces must belong to the row, whatever is written concurrently.
+        // One transaction: the chunks must belong to the row, whatever is written concurrently.
         let view = self.connection.transaction().map_err(failed)?;
         let select = format!("SELECT {COLUMNS} FROM kv WHERE key = ?");
         let mut statement = view.prepare_cached(&select).map_err(failed)?;
@@ -80,12 +80,12 @@ impl DiskReader for Reader {
         let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
         let stored = StoredRow::read(row, 0, key)?;
         stored.check(key)?;
-        if !sink.begin(&stored.facts) {
+        if !sink.begin(&stored.metadata) {
             return Ok(Some(false));
         }
-        match stored.pieces {
+        match stored.chunks {
             None => sink.bytes(0, stored.value),
-            Some(owner) => read_pieces(&view, key, &stored.facts, owner, sink)?,
+            Some(owner) => read_chunks(&view, key, &stored.metadata, owner, sink)?,
         }
         Ok(Some(true))
     }
@@ -115,27 +115,27 @@ impl DiskReader for Reader {
                 continue;
             }
             used += key.len();
-            let facts = Facts {
+            let metadata = Metadata {
                 version: number(1).map_err(failed)?,
                 expires,
                 length: number(3).map_err(failed)?,
             };
-            listed.push((key.into(), facts));
+            listed.push((key.into(), metadata));
         }
         Ok(listed)
     }
 }
 
-/// Reads and checks the pieces of a value.
-pub(crate) fn read_pieces(
+/// Reads and checks the chunks of a value.
+pub(crate) fn read_chunks(
     view: &Connection,
     key: &[u8],
-    facts: &Facts,
+    metadata: &Metadata,
     owner: u64,
     sink: &mut dyn Sink,
 ) -> Result<(), Error> {
     let failed = |error: rusqlite::Error| Error::of("read from disk", &error);
-    let select = "SELECT number, sum, bytes FROM pieces WHERE owner = ? ORDER BY number";
+    let select = "SELECT number, sum, bytes FROM chunks WHERE owner = ? ORDER BY number";
     let mut statement = view.prepare_cached(select).map_err(failed)?;
     let mut rows = statement.query(params![owner as i64]).map_err(failed)?;
     let (mut next, mut offset) = (0_u32, 0_u64);
@@ -144,16 +144,16 @@ pub(crate) fn read_pieces(
             (row.get(0).map_err(|_| damaged(key))?, row.get(1).map_err(|_| damaged(key))?);
         let bytes = row.get_ref(2).and_then(|bytes| Ok(bytes.as_blob()?));
         let bytes = bytes.map_err(|_| damaged(key))?;
-        let left = facts.length - offset;
-        let fits = number == next && bytes.len() as u64 == left.min(PIECE_BYTES as u64);
-        if !fits || sum != piece_sum(owner, number, bytes) {
+        let left = metadata.length - offset;
+        let fits = number == next && bytes.len() as u64 == left.min(CHUNK_BYTES as u64);
+        if !fits || sum != chunk_sum(owner, number, bytes) {
             return Err(damaged(key));
         }
         sink.bytes(offset, bytes);
         offset += bytes.len() as u64;
         next += 1;
     }
-    match offset == facts.length {
+    match offset == metadata.length {
         true => Ok(()),
         false => Err(damaged(key)),
     }

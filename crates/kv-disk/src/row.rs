@@ -1,13 +1,13 @@
-//! A row: a value's facts, and its checksum.
+//! A row: a value's metadata, and its checksum.
 
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
 use crate::error::{Error, Kind};
 
-/// The facts of a value: all but its bytes.
+/// The metadata of a value: all but its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
+pub struct Metadata {
     /// Its version.
     pub version: u64,
     /// When it expires, in milliseconds since 1970.
@@ -19,21 +19,21 @@ pub struct Facts {
 /// A key's row, without the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowInfo {
-    /// The facts of the value.
-    pub facts: Facts,
-    /// Whether the value is stored in pieces.
-    pub in_pieces: bool,
+    /// The metadata of the value.
+    pub metadata: Metadata,
+    /// Whether the value is stored in chunks.
+    pub in_chunks: bool,
 }
 
 /// The columns that [`StoredRow::read`] reads, in this order.
-pub(crate) const COLUMNS: &str = "version, expires, length, pieces, sum, value";
+pub(crate) const COLUMNS: &str = "version, expires, length, chunks, sum, value";
 
 /// A row as it was read, its checksum not yet verified.
 pub(crate) struct StoredRow<'r> {
-    pub(crate) facts: Facts,
-    pub(crate) pieces: Option<u64>,
+    pub(crate) metadata: Metadata,
+    pub(crate) chunks: Option<u64>,
     sum: u32,
-    /// The value, unless it is in pieces.
+    /// The value, unless it is in chunks.
     pub(crate) value: &'r [u8],
 }
 
@@ -54,12 +54,12 @@ impl<'r> StoredRow<'r> {
         };
         let required = |number: Option<u64>| number.ok_or_else(|| damaged(key));
         Ok(StoredRow {
-            facts: Facts {
+            metadata: Metadata {
                 version: required(number(0)?)?,
                 expires: number(1)?,
                 length: required(number(2)?)?,
             },
-            pieces: number(3)?,
+            chunks: number(3)?,
             sum: required(number(4)?)? as u32,
             value,
         })
@@ -67,8 +67,8 @@ impl<'r> StoredRow<'r> {
 
     /// Verifies length and checksum.
     pub(crate) fn check(&self, key: &[u8]) -> Result<(), Error> {
-        let is_complete = self.pieces.is_some() || self.value.len() as u64 == self.facts.length;
-        match is_complete && self.sum == sum(key, &self.facts, self.pieces, self.value) {
+        let is_complete = self.chunks.is_some() || self.value.len() as u64 == self.metadata.length;
+        match is_complete && self.sum == sum(key, &self.metadata, self.chunks, self.value) {
             true => Ok(()),
             false => Err(damaged(key)),
         }
@@ -76,13 +76,13 @@ impl<'r> StoredRow<'r> {
 }
 
 /// The checksum of a row.
-pub(crate) fn sum(key: &[u8], facts: &Facts, pieces: Option<u64>, value: &[u8]) -> u32 {
+pub(crate) fn sum(key: &[u8], metadata: &Metadata, chunks: Option<u64>, value: &[u8]) -> u32 {
     let mut head = [0; 40];
     let numbers = [
-        facts.version,
-        facts.expires.map_or(0, |expires| expires | 1 << 63),
-        facts.length,
-        pieces.map_or(0, |owner| owner | 1 << 63),
+        metadata.version,
+        metadata.expires.map_or(0, |expires| expires | 1 << 63),
+        metadata.length,
+        chunks.map_or(0, |owner| owner | 1 << 63),
         key.len() as u64,
     ];
     for (bytes, number) in head.chunks_exact_mut(8).zip(numbers) {
@@ -92,8 +92,8 @@ pub(crate) fn sum(key: &[u8], facts: &Facts, pieces: Option<u64>, value: &[u8]) 
     crc32c::crc32c_append(crc32c::crc32c_append(sum, key), value)
 }
 
-/// The checksum of a piece.
-pub(crate) fn piece_sum(owner: u64, number: u32, bytes: &[u8]) -> u32 {
+/// The checksum of a chunk.
+pub(crate) fn chunk_sum(owner: u64, number: u32, bytes: &[u8]) -> u32 {
     let sum = crc32c::crc32c(&owner.to_le_bytes());
     let sum = crc32c::crc32c_append(sum, &number.to_le_bytes());
     crc32c::crc32c_append(sum, bytes)

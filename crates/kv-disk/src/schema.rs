@@ -11,10 +11,10 @@ use crate::error::{Error, Kind};
 /// SQLite's `application_id` of our databases: "WLKV".
 const APPLICATION: i64 = 0x574c_4b56;
 /// The format that this program reads and writes. Others are refused.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 
-/// `trash` has the owners of pieces that belong to no row: of values that were replaced or deleted, and of values that
-/// are not yet committed. Pieces are removed a few at a time, since a long value has many.
+/// `unreferenced_chunks` has the owners of chunks that belong to no row: of values that were replaced or deleted, and of values that
+/// are not yet committed. Chunks are removed a few at a time, since a long value has many.
 const TABLES: &str = "
     CREATE TABLE kv (
         id INTEGER PRIMARY KEY,
@@ -22,19 +22,19 @@ const TABLES: &str = "
         version INTEGER NOT NULL,
         expires INTEGER,
         length INTEGER NOT NULL,
-        pieces INTEGER,
+        chunks INTEGER,
         sum INTEGER NOT NULL,
         value BLOB);
     CREATE INDEX expiring ON kv (expires) WHERE expires IS NOT NULL;
-    CREATE INDEX long ON kv (pieces) WHERE pieces IS NOT NULL;
-    CREATE TABLE pieces (
+    CREATE INDEX long ON kv (chunks) WHERE chunks IS NOT NULL;
+    CREATE TABLE chunks (
         id INTEGER PRIMARY KEY,
         owner INTEGER NOT NULL,
         number INTEGER NOT NULL,
         sum INTEGER NOT NULL,
         bytes BLOB NOT NULL);
-    CREATE UNIQUE INDEX piece ON pieces (owner, number);
-    CREATE TABLE trash (owner INTEGER PRIMARY KEY);
+    CREATE UNIQUE INDEX chunk ON chunks (owner, number);
+    CREATE TABLE unreferenced_chunks (owner INTEGER PRIMARY KEY);
     CREATE TABLE runs (epoch INTEGER PRIMARY KEY);
 ";
 

@@ -9,7 +9,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use crate::change::{Body, Change};
 use crate::checkpointer::Checkpointer;
 use crate::error::{Error, Kind};
-use crate::row::{Facts, RowInfo, piece_sum, sum};
+use crate::row::{Metadata, RowInfo, chunk_sum, sum};
 use crate::schema;
 
 /// Saves changes. A trait, so that tests can replace the disk by one that is full, slow or broken.
@@ -21,10 +21,10 @@ pub trait DiskWriter: Send {
     /// [`Kind::Full`] they may still appear after a crash).
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error>;
 
-    /// Gives up pieces whose value will not be put.
-    fn discard_pieces(&mut self, owner: u64);
+    /// Gives up chunks whose value will not be put.
+    fn discard_chunks(&mut self, owner: u64);
 
-    /// Removes some values that expired before `now`, and some pieces without a row; returns after which pause to
+    /// Removes some values that expired before `now`, and some chunks without a row; returns after which pause to
     /// call it again, if there is or will be more to remove.
     fn clean_up(&mut self, now: u64) -> Result<Option<Duration>, Error>;
 }
@@ -33,9 +33,9 @@ pub trait DiskWriter: Send {
 pub struct Writer {
     connection: Connection,
     path: PathBuf,
-    /// Owners of pieces whose value is not yet put; they are in `trash` until then.
+    /// Owners of chunks whose value is not yet put; they are in `unreferenced_chunks` until then.
     staged: HashSet<u64>,
-    /// The number of values in pieces. While it is 0, a value that is replaced is not checked for pieces.
+    /// The number of values in chunks. While it is 0, a value that is replaced is not checked for chunks.
     long_values: u64,
     /// Bytes saved since the last complete checkpoint.
     log_bytes: u64,
@@ -49,7 +49,7 @@ pub struct Writer {
 impl Writer {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let connection = schema::open_writer(path)?;
-        let count = "SELECT count(*) FROM kv WHERE pieces IS NOT NULL";
+        let count = "SELECT count(*) FROM kv WHERE chunks IS NOT NULL";
         let long_values = connection.query_row(count, [], |row| row.get::<_, i64>(0));
         let long_values =
             long_values.map_err(|error| Error::of("count long values", &error))? as u64;
@@ -107,59 +107,60 @@ impl Writer {
     fn apply(&mut self, change: &Change<'_>) -> rusqlite::Result<()> {
         match *change {
             Change::Put { key, version, expires, length, body } => {
-                let facts = Facts { version, expires, length };
-                let (pieces, value) = match body {
+                let metadata = Metadata { version, expires, length };
+                let (chunks, value) = match body {
                     Body::Inline(value) => (None, Some(value)),
-                    Body::Pieces(owner) => (Some(owner), None),
+                    Body::Chunks(owner) => (Some(owner), None),
                 };
-                let sum = sum(key, &facts, pieces, value.unwrap_or(&[]));
+                let sum = sum(key, &metadata, chunks, value.unwrap_or(&[]));
                 self.log_bytes += value.map_or(0, <[u8]>::len) as u64;
-                self.trash_pieces(key)?;
+                self.unreference_chunks(key)?;
                 let row = params![
                     key,
                     version as i64,
                     expires.map(|at| at as i64),
                     length as i64,
-                    pieces.map(|owner| owner as i64),
+                    chunks.map(|owner| owner as i64),
                     sum,
                     value
                 ];
                 self.statement(PUT)?.execute(row)?;
-                if let Some(owner) = pieces {
+                if let Some(owner) = chunks {
                     self.long_values += 1;
-                    self.statement("DELETE FROM trash WHERE owner = ?")?
+                    self.statement("DELETE FROM unreferenced_chunks WHERE owner = ?")?
                         .execute(params![owner as i64])?;
                 }
             }
             Change::Delete { key } => {
-                self.trash_pieces(key)?;
+                self.unreference_chunks(key)?;
                 self.statement("DELETE FROM kv WHERE key = ?")?.execute(params![key])?;
             }
-            Change::Piece { owner, number, bytes } => {
+            Change::Chunk { owner, number, bytes } => {
                 if number == 0 {
-                    self.statement("INSERT OR IGNORE INTO trash VALUES (?)")?
+                    self.statement("INSERT OR IGNORE INTO unreferenced_chunks VALUES (?)")?
                         .execute(params![owner as i64])?;
                     self.staged.insert(owner);
                 }
                 self.log_bytes += bytes.len() as u64;
-                let sum = piece_sum(owner, number, bytes);
-                let insert = "INSERT INTO pieces (owner, number, sum, bytes) VALUES (?, ?, ?, ?)";
+                let sum = chunk_sum(owner, number, bytes);
+                let insert = "INSERT INTO chunks (owner, number, sum, bytes) VALUES (?, ?, ?, ?)";
                 self.statement(insert)?.execute(params![owner as i64, number, sum, bytes])?;
             }
         }
         Ok(())
     }
 
-    /// Moves the pieces of a key's value, if it has any, to `trash`: the value is about to be removed.
-    fn trash_pieces(&mut self, key: &[u8]) -> rusqlite::Result<()> {
+    /// Records the chunks of a key's value, if it has any, in `unreferenced_chunks`: the value is about to be removed.
+    fn unreference_chunks(&mut self, key: &[u8]) -> rusqlite::Result<()> {
         if self.long_values == 0 {
             return Ok(());
         }
-        let select = "SELECT pieces FROM kv WHERE key = ? AND pieces IS NOT NULL";
+        let select = "SELECT chunks FROM kv WHERE key = ? AND chunks IS NOT NULL";
         let owner = self.statement(select)?.query_row(params![key], |row| row.get::<_, i64>(0));
         if let Some(owner) = owner.optional()? {
             self.long_values -= 1;
-            self.statement("INSERT OR IGNORE INTO trash VALUES (?)")?.execute(params![owner])?;
+            self.statement("INSERT OR IGNORE INTO unreferenced_chunks VALUES (?)")?
+                .execute(params![owner])?;
         }
         Ok(())
     }
@@ -208,9 +209,10 @@ impl Writer {
         Ok(keys.len() == 256)
     }
 
-    /// Removes some pieces without a row; returns whether there may be more.
-    fn sweep(&mut self) -> rusqlite::Result<bool> {
-        let mut owners = self.connection.prepare_cached("SELECT owner FROM trash LIMIT 64")?;
+    /// Removes some chunks without a row; returns whether there may be more.
+    fn remove_unreferenced(&mut self) -> rusqlite::Result<bool> {
+        let mut owners =
+            self.connection.prepare_cached("SELECT owner FROM unreferenced_chunks LIMIT 64")?;
         let owners = owners.query_map([], |row| row.get::<_, i64>(0))?;
         let owners = owners.collect::<rusqlite::Result<Vec<i64>>>()?;
         let Some(owner) = owners.into_iter().find(|owner| !self.staged.contains(&(*owner as u64)))
@@ -218,9 +220,10 @@ impl Writer {
             return Ok(false);
         };
         let delete =
-            "DELETE FROM pieces WHERE id IN (SELECT id FROM pieces WHERE owner = ? LIMIT 32)";
+            "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE owner = ? LIMIT 32)";
         if self.statement(delete)?.execute(params![owner])? < 32 {
-            self.statement("DELETE FROM trash WHERE owner = ?")?.execute(params![owner])?;
+            self.statement("DELETE FROM unreferenced_chunks WHERE owner = ?")?
+                .execute(params![owner])?;
         }
         Ok(true)
     }
@@ -228,13 +231,14 @@ impl Writer {
 
 impl DiskWriter for Writer {
     fn row_info(&mut self, key: &[u8]) -> Result<Option<RowInfo>, Error> {
-        let select = "SELECT version, expires, length, pieces FROM kv WHERE key = ?";
+        let select = "SELECT version, expires, length, chunks FROM kv WHERE key = ?";
         let number = |row: &rusqlite::Row<'_>, at| row.get::<_, i64>(at).map(|n| n as u64);
         let info = self.statement(select).and_then(|mut statement| {
             let info = statement.query_row(params![key], |row| {
                 let expires = row.get::<_, Option<i64>>(1)?.map(|at| at as u64);
-                let facts = Facts { version: number(row, 0)?, expires, length: number(row, 2)? };
-                Ok(RowInfo { facts, in_pieces: row.get::<_, Option<i64>>(3)?.is_some() })
+                let metadata =
+                    Metadata { version: number(row, 0)?, expires, length: number(row, 2)? };
+                Ok(RowInfo { metadata, in_chunks: row.get::<_, Option<i64>>(3)?.is_some() })
             });
             info.optional()
         });
@@ -245,10 +249,10 @@ impl DiskWriter for Writer {
         self.transaction("write to disk", |this| {
             changes.iter().try_for_each(|change| this.apply(change))
         })?;
-        // Replaced values may have left pieces.
+        // Replaced values may have left chunks.
         self.needs_cleanup = true;
         for change in changes {
-            if let Change::Put { body: Body::Pieces(owner), .. } = change {
+            if let Change::Put { body: Body::Chunks(owner), .. } = change {
                 self.staged.remove(owner);
             }
         }
@@ -262,7 +266,7 @@ impl DiskWriter for Writer {
         Ok(())
     }
 
-    fn discard_pieces(&mut self, owner: u64) {
+    fn discard_chunks(&mut self, owner: u64) {
         self.needs_cleanup |= self.staged.remove(&owner);
     }
 
@@ -273,13 +277,13 @@ impl DiskWriter for Writer {
         let mut more = false;
         self.transaction("remove expired values", |this| {
             more |= this.expire(now)?;
-            more |= this.sweep()?;
+            more |= this.remove_unreferenced()?;
             Ok(())
         })?;
         if !more {
             let left: rusqlite::Result<bool> = self.connection.query_row(
                 "SELECT EXISTS (SELECT 1 FROM kv WHERE expires IS NOT NULL) OR \
-                 EXISTS (SELECT 1 FROM trash)",
+                 EXISTS (SELECT 1 FROM unreferenced_chunks)",
                 [],
                 |row| row.get(0),
             );
@@ -305,10 +309,10 @@ fn ignore_full(error: Error) -> Result<(), Error> {
 }
 
 /// An update in place: delete and insert would touch twice as many pages.
-const PUT: &str = "INSERT INTO kv (key, version, expires, length, pieces, sum, value) \
+const PUT: &str = "INSERT INTO kv (key, version, expires, length, chunks, sum, value) \
                    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET \
                    version = excluded.version, expires = excluded.expires, length = excluded.length, \
-                   pieces = excluded.pieces, sum = excluded.sum, value = excluded.value";
+                   chunks = excluded.chunks, sum = excluded.sum, value = excluded.value";
 /// The log size from which the checkpointer runs, the one from which it pauses so that it does not block the writer, and
 /// the one at which the writer completes the checkpoint.
 const CHECKPOINT_LOG_BYTES: u64 = 32 << 20;

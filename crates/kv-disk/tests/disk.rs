@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kv_disk::{
-    Body, Change, Disk, DiskReader, DiskWriter, Facts, Kind, PIECE_BYTES, Reader, Sink, check,
+    Body, CHUNK_BYTES, Change, Disk, DiskReader, DiskWriter, Kind, Metadata, Reader, Sink, check,
 };
 
 /// A temporary directory, removed at the end.
@@ -27,13 +27,13 @@ impl Drop for TempDir {
 
 #[derive(Default)]
 struct ReadValue {
-    facts: Option<Facts>,
+    metadata: Option<Metadata>,
     bytes: Vec<u8>,
 }
 
 impl Sink for ReadValue {
-    fn begin(&mut self, facts: &Facts) -> bool {
-        self.facts = Some(*facts);
+    fn begin(&mut self, metadata: &Metadata) -> bool {
+        self.metadata = Some(*metadata);
         true
     }
     fn bytes(&mut self, offset: u64, bytes: &[u8]) {
@@ -45,7 +45,7 @@ impl Sink for ReadValue {
 fn read(reader: &mut Reader, key: &[u8]) -> Option<(Vec<u8>, u64)> {
     let mut value = ReadValue::default();
     reader.read(key, &mut value).unwrap()?;
-    Some((value.bytes, value.facts.unwrap().version))
+    Some((value.bytes, value.metadata.unwrap().version))
 }
 
 fn put<'c>(key: &'c [u8], version: u64, value: &'c [u8]) -> Change<'c> {
@@ -58,18 +58,18 @@ fn bytes(length: usize, seed: usize) -> Vec<u8> {
 }
 
 fn save_long(writer: &mut dyn DiskWriter, key: &[u8], owner: u64, version: u64, value: &[u8]) {
-    for (number, piece) in value.chunks(PIECE_BYTES).enumerate() {
-        writer.save(&[Change::Piece { owner, number: number as u32, bytes: piece }]).unwrap();
+    for (number, chunk) in value.chunks(CHUNK_BYTES).enumerate() {
+        writer.save(&[Change::Chunk { owner, number: number as u32, bytes: chunk }]).unwrap();
     }
     let (expires, length) = (None, value.len() as u64);
-    let body = Body::Pieces(owner);
+    let body = Body::Chunks(owner);
     writer.save(&[Change::Put { key, version, expires, length, body }]).unwrap();
 }
 
 #[test]
 fn saved_values_are_read_by_the_same_and_the_next_run() {
     let dir = TempDir::new("saved");
-    let (short, long) = (bytes(4096, 1), bytes(3 * PIECE_BYTES + 5, 2));
+    let (short, long) = (bytes(4096, 1), bytes(3 * CHUNK_BYTES + 5, 2));
     let first = {
         let disk = Disk::open(&dir.0).unwrap();
         let mut writer = disk.writer().unwrap();
@@ -89,7 +89,7 @@ fn saved_values_are_read_by_the_same_and_the_next_run() {
     assert_eq!(read(&mut reader, b"empty"), Some((Vec::new(), 2)));
     assert_eq!(read(&mut reader, b"gone"), None);
     assert_eq!(read(&mut reader, b"long"), Some((long, 5)));
-    assert_eq!(writer.row_info(b"long").unwrap().map(|info| info.in_pieces), Some(true));
+    assert_eq!(writer.row_info(b"long").unwrap().map(|info| info.in_chunks), Some(true));
     let listed = reader.list(b"", b"", (10, 1000), 0).unwrap();
     let keys: Vec<&[u8]> = listed.iter().map(|(key, _)| &key[..]).collect();
     assert_eq!(keys, [&b"a"[..], b"empty", b"long"]);
@@ -99,29 +99,29 @@ fn saved_values_are_read_by_the_same_and_the_next_run() {
 }
 
 #[test]
-fn unused_pieces_are_removed_and_staged_ones_stay() {
-    let dir = TempDir::new("pieces");
+fn unused_chunks_are_removed_and_staged_ones_stay() {
+    let dir = TempDir::new("chunks");
     let disk = Disk::open(&dir.0).unwrap();
     let mut writer = disk.writer().unwrap();
-    let long = bytes(100 * PIECE_BYTES, 3);
+    let long = bytes(100 * CHUNK_BYTES, 3);
     save_long(&mut writer, b"k", 1, 1, &long);
-    writer.save(&[Change::Piece { owner: 2, number: 0, bytes: &long[..PIECE_BYTES] }]).unwrap();
+    writer.save(&[Change::Chunk { owner: 2, number: 0, bytes: &long[..CHUNK_BYTES] }]).unwrap();
     writer.save(&[Change::Delete { key: b"k" }]).unwrap();
     while writer.clean_up(0).unwrap() == Some(Duration::ZERO) {}
-    save_long(&mut writer, b"other", 3, 3, &long[..2 * PIECE_BYTES]);
-    // The value whose first piece was saved before the clean-ups.
+    save_long(&mut writer, b"other", 3, 3, &long[..2 * CHUNK_BYTES]);
+    // The value whose first chunk was saved before the clean-ups.
     writer
-        .save(&[Change::Piece { owner: 2, number: 1, bytes: &long[PIECE_BYTES..2 * PIECE_BYTES] }])
+        .save(&[Change::Chunk { owner: 2, number: 1, bytes: &long[CHUNK_BYTES..2 * CHUNK_BYTES] }])
         .unwrap();
-    let (length, body) = (2 * PIECE_BYTES as u64, Body::Pieces(2));
+    let (length, body) = (2 * CHUNK_BYTES as u64, Body::Chunks(2));
     writer.save(&[Change::Put { key: b"late", version: 9, expires: None, length, body }]).unwrap();
     while writer.clean_up(0).unwrap() == Some(Duration::ZERO) {}
     let mut reader = disk.reader().unwrap();
-    assert_eq!(read(&mut reader, b"late"), Some((long[..2 * PIECE_BYTES].to_vec(), 9)));
-    assert_eq!(read(&mut reader, b"other"), Some((long[..2 * PIECE_BYTES].to_vec(), 3)));
+    assert_eq!(read(&mut reader, b"late"), Some((long[..2 * CHUNK_BYTES].to_vec(), 9)));
+    assert_eq!(read(&mut reader, b"other"), Some((long[..2 * CHUNK_BYTES].to_vec(), 3)));
     // The freed space is reused.
     let before = disk.bytes();
-    save_long(&mut writer, b"again", 4, 10, &long[..90 * PIECE_BYTES]);
+    save_long(&mut writer, b"again", 4, 10, &long[..90 * CHUNK_BYTES]);
     drop((reader, writer));
     assert!(disk.bytes() <= before, "{} bytes, {before} before", disk.bytes());
 }
@@ -187,7 +187,7 @@ fn damage_affects_only_damaged_values_and_is_never_returned() {
         for (n, name) in names.iter().enumerate() {
             writer.save(&[put(name, 1, &value(n))]).unwrap();
         }
-        save_long(&mut writer, b"long", 7, 1, &bytes(4 * PIECE_BYTES, 9));
+        save_long(&mut writer, b"long", 7, 1, &bytes(4 * CHUNK_BYTES, 9));
     }
     let database = dir.0.join("wirelane.db");
     let was = std::fs::read(&database).unwrap();

@@ -11,9 +11,9 @@
 
 mod condition;
 mod error;
+mod item_error;
 mod key;
 pub mod limits;
-mod refusal;
 mod span;
 mod valid_put_options;
 pub mod wire;

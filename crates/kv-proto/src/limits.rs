@@ -10,11 +10,11 @@ pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// Bytes of a value in one message: leaves space for the longest key and all other fields.
 pub const MAX_UNARY_BYTES: usize = MAX_MESSAGE_BYTES - (8 << 10);
 
-/// Default bytes of a piece of `Read`.
-pub const PIECE_BYTES: usize = 256 << 10;
+/// Default bytes of a chunk of `Read`.
+pub const CHUNK_BYTES: usize = 256 << 10;
 
-/// Maximum bytes of a piece of `Read`.
-pub const MAX_PIECE_BYTES: usize = 1 << 20;
+/// Maximum bytes of a chunk of `Read`.
+pub const MAX_CHUNK_BYTES: usize = 1 << 20;
 
 /// Keys of one `ListReply`: as many of the longest keys fit in a message.
 pub const MAX_LIST_KEYS: usize = 1000;
@@ -25,9 +25,9 @@ pub const MAX_ITEMS: usize = 1000;
 /// The longest time to live, a hundred years. More is a mistake in units.
 pub const MAX_TTL_MS: u64 = 36_525 * 24 * 3_600 * 1000;
 
-/// The size of the pieces of a `Read` for the requested size.
-pub fn piece_bytes(requested: u32) -> usize {
-    effective(requested, PIECE_BYTES, MAX_PIECE_BYTES)
+/// The size of the chunks of a `Read` for the requested size.
+pub fn chunk_bytes(requested: u32) -> usize {
+    effective(requested, CHUNK_BYTES, MAX_CHUNK_BYTES)
 }
 
 /// The maximum number of keys of a `ListReply` for the requested number.
@@ -49,18 +49,18 @@ mod tests {
 
     use super::*;
     use crate::v1::{
-        Facts, GetReply, KeyFacts, ListReply, PutOptions, PutRequest, WriteId, put_options,
+        GetReply, KeyMetadata, ListReply, Metadata, PutOptions, PutRequest, WriteId, put_options,
     };
 
-    fn facts() -> Facts {
-        Facts { length: u64::MAX, version: u64::MAX, expires_in_ms: Some(u64::MAX) }
+    fn metadata() -> Metadata {
+        Metadata { length: u64::MAX, version: u64::MAX, expires_in_ms: Some(u64::MAX) }
     }
 
     #[test]
     fn zero_means_default_and_too_much_is_lowered() {
-        assert_eq!(piece_bytes(0), PIECE_BYTES);
-        assert_eq!(piece_bytes(1000), 1000);
-        assert_eq!(piece_bytes(u32::MAX), MAX_PIECE_BYTES);
+        assert_eq!(chunk_bytes(0), CHUNK_BYTES);
+        assert_eq!(chunk_bytes(1000), 1000);
+        assert_eq!(chunk_bytes(u32::MAX), MAX_CHUNK_BYTES);
         assert_eq!((list_keys(0), list_keys(7)), (MAX_LIST_KEYS, 7));
     }
 
@@ -75,13 +75,14 @@ mod tests {
             write_id: Some(WriteId { session: vec![0; 16].into(), sequence: u64::MAX }),
         };
         assert!(put.encoded_len() <= MAX_MESSAGE_BYTES);
-        let get = GetReply { found: true, value, facts: Some(facts()), crc32c: Some(u32::MAX) };
+        let get =
+            GetReply { found: true, value, metadata: Some(metadata()), crc32c: Some(u32::MAX) };
         assert!(get.encoded_len() <= MAX_MESSAGE_BYTES);
     }
 
     #[test]
     fn the_longest_list_fits_in_a_message() {
-        let key = KeyFacts { key: vec![0; MAX_KEY_BYTES].into(), facts: Some(facts()) };
+        let key = KeyMetadata { key: vec![0; MAX_KEY_BYTES].into(), metadata: Some(metadata()) };
         let list = ListReply { keys: vec![key; MAX_LIST_KEYS], next_cursor: u64::MAX };
         assert!(list.encoded_len() <= MAX_MESSAGE_BYTES);
     }

@@ -40,7 +40,7 @@ fn what_is_absent_differs_from_zero() {
     for (message, field) in [
         ("GetRequest", "length"),
         ("GetReply", "crc32c"),
-        ("Facts", "expires_in_ms"),
+        ("Metadata", "expires_in_ms"),
         ("PutOptions", "ttl_ms"),
         ("DeleteRequest", "if_version"),
     ] {

@@ -16,8 +16,8 @@ mod wakeup;
 mod workers;
 
 pub use engine::{
-    Counts, Durability, Engine, JournalCounts, PinnedValue, Quota, Session, SessionId, Sessions,
-    Settings, StagedValue, WriteStart,
+    Counts, Durability, Engine, PersistenceCounts, PinnedValue, Quota, Session, SessionId,
+    Sessions, Settings, StagedValue, WriteStart,
 };
 pub use workers::connection::SCRATCH_BYTES;
 pub use workers::pool::{WorkerPool, WorkerPoolHandle};

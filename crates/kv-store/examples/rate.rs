@@ -7,9 +7,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use kv_store::{Condition, Key, Moment, Settings, Store};
+use kv_store::{Condition, Key, Settings, Store, Timestamp};
 
-const NOW: Moment = Moment(0);
+const NOW: Timestamp = Timestamp(0);
 
 /// Calls timed together.
 const BATCH: u64 = 1000;

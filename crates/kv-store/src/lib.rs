@@ -10,10 +10,10 @@
 //! the key is replaced or deleted; a reader sees the old value or the new one, never a mix.
 //!
 //! ```
-//! use kv_store::{Condition, Key, Moment, Settings, Store};
+//! use kv_store::{Condition, Key, Settings, Store, Timestamp};
 //!
 //! let store = Store::new(Settings::with_pool(1 << 20));
-//! let (key, now) = (Key::new(b"greeting")?, Moment(0));
+//! let (key, now) = (Key::new(b"greeting")?, Timestamp(0));
 //!
 //! let reservation = store.reserve(5, now)?;
 //! for range in reservation.ranges().as_slice() {
@@ -23,7 +23,7 @@
 //! let done = store.commit(key, reservation, None, Condition::IfAbsent, now)?;
 //!
 //! let pinned = store.pin(key, now).expect("it was just committed");
-//! assert_eq!(pinned.facts.version, done.version);
+//! assert_eq!(pinned.metadata.version, done.version);
 //! store.unpin(pinned.pin);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -67,9 +67,9 @@
 //! eviction would have 65.2 %.
 
 mod error;
-mod facts;
 mod key;
 mod list;
+mod metadata;
 mod pin;
 mod pool;
 mod ranges;
@@ -82,9 +82,9 @@ mod store;
 mod usage;
 
 pub use error::{InvalidKey, ReserveError, WriteError};
-pub use facts::{Committed, Condition, Facts, Moment};
 pub use key::Key;
 pub use list::{Cursor, Page};
+pub use metadata::{Committed, Condition, Metadata, Timestamp};
 pub use pin::{Pin, Pinned};
 pub use ranges::{Range, Ranges};
 pub use reservation::Reservation;

@@ -1,7 +1,7 @@
 //! Listing keys, page by page.
 
 use crate::shard_slot::ShardGuard;
-use crate::{Facts, Moment, Store};
+use crate::{Metadata, Store, Timestamp};
 
 /// Where a listing continues. It may be sent to clients as a number: an invalid number
 /// only skips keys.
@@ -11,8 +11,8 @@ pub struct Cursor(u64);
 /// Some keys, and where the listing continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Keys with the facts of their values, unordered.
-    pub keys: Vec<(Box<[u8]>, Facts)>,
+    /// Keys with the metadata of their values, unordered.
+    pub keys: Vec<(Box<[u8]>, Metadata)>,
     /// Where the listing continues; `None` at its end.
     pub next: Option<Cursor>,
 }
@@ -56,7 +56,7 @@ impl Store {
         from: Cursor,
         max_keys: usize,
         max_bytes: usize,
-        now: Moment,
+        now: Timestamp,
     ) -> Page {
         let mut builder = PageBuilder { prefix, now, keys: Vec::new(), max_keys, max_bytes };
         let (mut slot, mut id) = from.parts();
@@ -78,8 +78,8 @@ impl Store {
 /// A page that is being filled.
 struct PageBuilder<'p> {
     prefix: &'p [u8],
-    now: Moment,
-    keys: Vec<(Box<[u8]>, Facts)>,
+    now: Timestamp,
+    keys: Vec<(Box<[u8]>, Metadata)>,
     max_keys: usize,
     max_bytes: usize,
 }
@@ -96,14 +96,14 @@ impl PageBuilder<'_> {
     fn fill(&mut self, shard: ShardGuard<'_>, first: u32) -> Stop {
         let pause = first.saturating_add(ENTRIES_PER_LOCK).min(shard.end());
         for id in first..pause {
-            if let Some((key, facts)) = shard.live_entry(id, self.now)
+            if let Some((key, metadata)) = shard.live_entry(id, self.now)
                 && key.starts_with(self.prefix)
             {
                 if !self.fits(key.len()) {
                     return Stop::Full(id);
                 }
                 self.max_bytes = self.max_bytes.saturating_sub(key.len());
-                self.keys.push((key.into(), facts));
+                self.keys.push((key.into(), metadata));
             }
         }
         if pause < shard.end() { Stop::Pause(pause) } else { Stop::End }

@@ -1,6 +1,6 @@
 //! A pin: keeps a value's memory unchanged while it is read.
 
-use crate::{Facts, Ranges};
+use crate::{Metadata, Ranges};
 
 /// Keeps the memory of a value unchanged until it is passed to
 /// [`Store::unpin`](crate::Store::unpin). Dropping it instead leaks the memory.
@@ -18,8 +18,8 @@ pub struct Pin {
 pub struct Pinned {
     /// To be passed to `Store::unpin`.
     pub pin: Pin,
-    /// The facts of the value.
-    pub facts: Facts,
+    /// The metadata of the value.
+    pub metadata: Metadata,
     /// Where its bytes are.
     pub ranges: Ranges,
 }

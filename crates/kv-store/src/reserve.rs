@@ -3,13 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use crate::pool::{AllocError, Block};
-use crate::{Moment, Reservation, ReserveError, Store, WhenFull};
+use crate::{Reservation, ReserveError, Store, Timestamp, WhenFull};
 
 impl Store {
     /// Memory for a value of this length. If none is free, expired values are removed first,
     /// then, if allowed, values that were not read recently are evicted. Nothing is evicted for a value
     /// that could not fit anyway.
-    pub fn reserve(&self, length: u64, now: Moment) -> Result<Reservation, ReserveError> {
+    pub fn reserve(&self, length: u64, now: Timestamp) -> Result<Reservation, ReserveError> {
         let mut state = ReserveState::new(length, now);
         loop {
             match self.release_and_allocate(&mut state.freed, length) {
@@ -29,7 +29,7 @@ impl Store {
     }
 
     /// Removes up to `max` expired values; returns their number.
-    pub fn expire(&self, now: Moment, max: usize) -> usize {
+    pub fn expire(&self, now: Timestamp, max: usize) -> usize {
         let mut freed = Vec::new();
         let count = self.remove_expired(now, max, &mut freed);
         self.release_all(freed);
@@ -37,7 +37,7 @@ impl Store {
     }
 
     /// The earliest expiry of all values.
-    pub fn next_expiry(&self) -> Option<Moment> {
+    pub fn next_expiry(&self) -> Option<Timestamp> {
         self.slots.iter().filter_map(|slot| slot.earliest()).min()
     }
 
@@ -50,8 +50,8 @@ impl Store {
     }
 
     /// Records the expiry of a new value.
-    pub(crate) fn note_expiry(&self, expires: Option<Moment>) {
-        if let Some(Moment(when)) = expires {
+    pub(crate) fn note_expiry(&self, expires: Option<Timestamp>) {
+        if let Some(Timestamp(when)) = expires {
             self.shared.no_expiry_before.fetch_min(when, Ordering::SeqCst);
         }
     }
@@ -97,7 +97,7 @@ impl Store {
     }
 
     /// Removes expired values from all shards that have some.
-    fn remove_expired(&self, now: Moment, max: usize, freed: &mut Vec<Block>) -> usize {
+    fn remove_expired(&self, now: Timestamp, max: usize, freed: &mut Vec<Block>) -> usize {
         if self.shared.no_expiry_before.load(Ordering::SeqCst) > now.0 {
             return 0;
         }
@@ -160,7 +160,7 @@ impl Store {
 /// The state of one call of [`Store::reserve`].
 struct ReserveState {
     length: u64,
-    now: Moment,
+    now: Timestamp,
     /// Blocks that were removed from the index and not yet released to the pool.
     freed: Vec<Block>,
     evicted_bytes: u64,
@@ -169,7 +169,7 @@ struct ReserveState {
 }
 
 impl ReserveState {
-    fn new(length: u64, now: Moment) -> ReserveState {
+    fn new(length: u64, now: Timestamp) -> ReserveState {
         let freed = Vec::new();
         ReserveState { length, now, freed, evicted_bytes: 0, sweeps: 0, fragmented: false }
     }

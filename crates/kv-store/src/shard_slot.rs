@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::Moment;
+use crate::Timestamp;
 use crate::shard::Shard;
 
 /// A shard with its lock. Slots share no cache line, nor a pair of lines that is prefetched together.
@@ -37,9 +37,9 @@ impl ShardSlot {
         ShardGuard { slot: self, shard }
     }
 
-    pub(crate) fn earliest(&self) -> Option<Moment> {
+    pub(crate) fn earliest(&self) -> Option<Timestamp> {
         let earliest = self.earliest.load(Ordering::SeqCst);
-        (earliest != u64::MAX).then_some(Moment(earliest))
+        (earliest != u64::MAX).then_some(Timestamp(earliest))
     }
 
     pub(crate) fn pinned_bytes(&self) -> u64 {

@@ -7,8 +7,8 @@ use crate::pool::{Block, Pool};
 use crate::shard::{Found, Hashing, Shard, Value};
 use crate::shard_slot::ShardSlot;
 use crate::{
-    Committed, Condition, Facts, Key, Moment, Pin, Pinned, Reservation, Settings, Usage, WhenFull,
-    WriteError,
+    Committed, Condition, Key, Metadata, Pin, Pinned, Reservation, Settings, Timestamp, Usage,
+    WhenFull, WriteError,
 };
 
 /// Maps keys to ranges of the pool. All methods may be called by many
@@ -37,7 +37,7 @@ pub(crate) struct Shared {
     pub(crate) reserved_bytes: AtomicU64,
     /// The shard to evict from next.
     pub(crate) next_victim: AtomicUsize,
-    /// No value expires before this moment.
+    /// No value expires before this time.
     pub(crate) no_expiry_before: AtomicU64,
 }
 
@@ -62,14 +62,14 @@ impl Store {
     }
 
     /// Pins the value of a key, to be read. An expired value is removed instead.
-    pub fn pin(&self, key: Key<'_>, now: Moment) -> Option<Pinned> {
+    pub fn pin(&self, key: Key<'_>, now: Timestamp) -> Option<Pinned> {
         let (hash, slot) = self.locate(key);
         let mut shard = self.slots[slot].lock();
         let freed = match shard.find(hash, key, now) {
             Found::Live(id) => {
-                let (facts, ranges) = (shard.facts(id), shard.pin(id));
-                let pin = Pin { slot: slot as u32, id, version: facts.version };
-                return Some(Pinned { pin, facts, ranges });
+                let (metadata, ranges) = (shard.metadata(id), shard.pin(id));
+                let pin = Pin { slot: slot as u32, id, version: metadata.version };
+                return Some(Pinned { pin, metadata, ranges });
             }
             Found::Expired(id) => shard.expire(id),
             Found::Absent => None,
@@ -80,12 +80,12 @@ impl Store {
         None
     }
 
-    /// The facts of a key's value. Does not count as a read of the value.
-    pub fn stat(&self, key: Key<'_>, now: Moment) -> Option<Facts> {
+    /// The metadata of a key's value. Does not count as a read of the value.
+    pub fn stat(&self, key: Key<'_>, now: Timestamp) -> Option<Metadata> {
         let (hash, slot) = self.locate(key);
         let shard = self.slots[slot].lock();
         match shard.find(hash, key, now) {
-            Found::Live(id) => Some(shard.facts(id)),
+            Found::Live(id) => Some(shard.metadata(id)),
             Found::Expired(_) | Found::Absent => None,
         }
     }
@@ -106,9 +106,9 @@ impl Store {
         &self,
         key: Key<'_>,
         reservation: Reservation,
-        expires: Option<Moment>,
+        expires: Option<Timestamp>,
         condition: Condition,
-        now: Moment,
+        now: Timestamp,
     ) -> Result<Committed, WriteError> {
         self.put(key, reservation, expires, (condition, None), now)
     }
@@ -121,8 +121,8 @@ impl Store {
         key: Key<'_>,
         reservation: Reservation,
         version: u64,
-        expires: Option<Moment>,
-        now: Moment,
+        expires: Option<Timestamp>,
+        now: Timestamp,
     ) -> Result<Committed, WriteError> {
         self.put(key, reservation, expires, (Condition::Always, Some(version)), now)
     }
@@ -136,9 +136,9 @@ impl Store {
         &self,
         key: Key<'_>,
         reservation: Reservation,
-        expires: Option<Moment>,
+        expires: Option<Timestamp>,
         (condition, allocated): (Condition, Option<u64>),
-        now: Moment,
+        now: Timestamp,
     ) -> Result<Committed, WriteError> {
         let block = self.end_reservation(reservation);
         let (hash, slot) = self.locate(key);
@@ -184,7 +184,7 @@ impl Store {
         &self,
         key: Key<'_>,
         condition: Condition,
-        now: Moment,
+        now: Timestamp,
     ) -> Result<Option<u64>, WriteError> {
         let (hash, slot) = self.locate(key);
         let mut shard = self.slots[slot].lock();
@@ -216,7 +216,7 @@ impl Store {
     }
 
     /// Removes entries until the shard's index has space for one more; `false` if none may be removed.
-    fn make_index_space(&self, shard: &mut Shard, now: Moment, freed: &mut Vec<Block>) -> bool {
+    fn make_index_space(&self, shard: &mut Shard, now: Timestamp, freed: &mut Vec<Block>) -> bool {
         while shard.estimated_bytes() >= self.max_index_bytes {
             let expired = shard.first_expiry().filter(|(when, _)| *when <= now);
             let removed = match (expired, self.when_full) {

@@ -1,11 +1,11 @@
 //! The documented behaviour of a store, case by case.
 
 use kv_store::{
-    Committed, Condition, Cursor, Key, Moment, Range, Ranges, ReserveError, Settings, Store,
+    Committed, Condition, Cursor, Key, Range, Ranges, ReserveError, Settings, Store, Timestamp,
     WhenFull, WriteError,
 };
 
-const NOW: Moment = Moment(1000);
+const NOW: Timestamp = Timestamp(1000);
 
 fn store(pool_bytes: u64, when_full: WhenFull) -> Store {
     Store::new(Settings { shards: 4, when_full, ..Settings::with_pool(pool_bytes) })
@@ -31,7 +31,7 @@ fn get_returns_the_last_put() {
     let third = store.commit(key("a"), reservation, None, Condition::Always, NOW).unwrap();
     assert_eq!(third, Committed { version: 3, replaced: true });
     let pinned = store.pin(key("a"), NOW).unwrap();
-    assert_eq!((pinned.facts.version, pinned.facts.length), (3, 30));
+    assert_eq!((pinned.metadata.version, pinned.metadata.length), (3, 30));
     assert_eq!(pinned.ranges, ranges);
     store.unpin(pinned.pin);
     let usage = store.usage();
@@ -99,16 +99,16 @@ fn values_expire() {
     let store = store(1 << 20, WhenFull::Refuse);
     for (name, expires) in [("a", 2000), ("b", 3000), ("c", 4000)] {
         let reservation = store.reserve(10, NOW).unwrap();
-        let expires = Some(Moment(expires));
+        let expires = Some(Timestamp(expires));
         store.commit(key(name), reservation, expires, Condition::Always, NOW).unwrap();
     }
-    assert_eq!(store.next_expiry(), Some(Moment(2000)));
-    assert_eq!(store.stat(key("a"), Moment(1999)).unwrap().expires, Some(Moment(2000)));
-    assert!(store.stat(key("a"), Moment(2000)).is_none());
-    assert!(store.pin(key("a"), Moment(2000)).is_none());
+    assert_eq!(store.next_expiry(), Some(Timestamp(2000)));
+    assert_eq!(store.stat(key("a"), Timestamp(1999)).unwrap().expires, Some(Timestamp(2000)));
+    assert!(store.stat(key("a"), Timestamp(2000)).is_none());
+    assert!(store.pin(key("a"), Timestamp(2000)).is_none());
     assert_eq!((store.usage().keys, store.usage().expired), (2, 1));
     put(&store, "c", 10);
-    assert_eq!(store.expire(Moment(9000), 10), 1, "the put of c removed its expiry");
+    assert_eq!(store.expire(Timestamp(9000), 10), 1, "the put of c removed its expiry");
     assert_eq!((store.next_expiry(), store.usage().keys), (None, 1));
 }
 
@@ -117,11 +117,11 @@ fn an_expired_value_is_absent_to_conditions() {
     let store = store(1 << 20, WhenFull::Refuse);
     let commit = |condition, now| {
         let reservation = store.reserve(10, now).unwrap();
-        store.commit(key("a"), reservation, Some(Moment(2000)), condition, now)
+        store.commit(key("a"), reservation, Some(Timestamp(2000)), condition, now)
     };
     commit(Condition::Always, NOW).unwrap();
-    assert_eq!(commit(Condition::IfVersion(1), Moment(2000)), Err(WriteError::Absent));
-    let fresh = commit(Condition::IfAbsent, Moment(2000));
+    assert_eq!(commit(Condition::IfVersion(1), Timestamp(2000)), Err(WriteError::Absent));
+    let fresh = commit(Condition::IfAbsent, Timestamp(2000));
     assert_eq!(fresh, Ok(Committed { version: 2, replaced: false }));
 }
 
@@ -129,11 +129,11 @@ fn an_expired_value_is_absent_to_conditions() {
 fn a_full_store_that_may_not_evict_removes_expired_values() {
     let store = store(1 << 20, WhenFull::Refuse);
     let reservation = store.reserve(1 << 20, NOW).unwrap();
-    let expires = Some(Moment(2000));
+    let expires = Some(Timestamp(2000));
     store.commit(key("a"), reservation, expires, Condition::Always, NOW).unwrap();
     let full = ReserveError::Full { needed: 8, free: 0, pinned: 0 };
-    assert_eq!(store.reserve(8, Moment(1999)).unwrap_err(), full);
-    let reservation = store.reserve(8, Moment(2000)).unwrap();
+    assert_eq!(store.reserve(8, Timestamp(1999)).unwrap_err(), full);
+    let reservation = store.reserve(8, Timestamp(2000)).unwrap();
     store.cancel(reservation);
     assert_eq!((store.usage().expired, store.usage().used_bytes), (1, 0));
 }

@@ -4,10 +4,10 @@ mod seeded;
 
 use std::collections::{HashSet, VecDeque};
 
-use kv_store::{Condition, Key, Moment, Settings, Store};
+use kv_store::{Condition, Key, Settings, Store, Timestamp};
 use seeded::Random;
 
-const NOW: Moment = Moment(0);
+const NOW: Timestamp = Timestamp(0);
 
 /// Zipf-distributed requests: the second key is requested half as often as the first, the third a third, and
 /// so on; a miss puts the key. A tenth of the keys fit.

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kv_store::{Condition, Cursor, Key, Moment, Page, Settings, Store};
+use kv_store::{Condition, Cursor, Key, Page, Settings, Store, Timestamp};
 
-const NOW: Moment = Moment(0);
+const NOW: Timestamp = Timestamp(0);
 
-fn put(store: &Store, name: &str, expires: Option<Moment>) {
+fn put(store: &Store, name: &str, expires: Option<Timestamp>) {
     let reservation = store.reserve(10, NOW).unwrap();
     let key = Key::new(name.as_bytes()).unwrap();
     store.commit(key, reservation, expires, Condition::Always, NOW).unwrap();
@@ -81,10 +81,10 @@ fn a_page_ends_even_if_nothing_matches() {
 fn expired_keys_are_not_listed() {
     let store = Store::new(Settings::with_pool(1 << 20));
     put(&store, "gone", Some(NOW));
-    put(&store, "here", Some(Moment(1)));
+    put(&store, "here", Some(Timestamp(1)));
     let page = store.list(b"", Cursor::START, 10, 100, NOW);
     assert_eq!(page.keys.iter().map(|(key, _)| &key[..]).collect::<Vec<_>>(), [b"here"]);
-    assert_eq!(page.keys[0].1.expires, Some(Moment(1)));
+    assert_eq!(page.keys[0].1.expires, Some(Timestamp(1)));
 }
 
 #[test]

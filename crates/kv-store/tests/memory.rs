@@ -6,10 +6,10 @@ mod seeded;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kv_store::{Condition, Key, Moment, Settings, Store};
+use kv_store::{Condition, Key, Settings, Store, Timestamp};
 use seeded::Random;
 
-const NOW: Moment = Moment(0);
+const NOW: Timestamp = Timestamp(0);
 
 #[global_allocator]
 static HEAP: Counting = Counting(AtomicU64::new(0));
@@ -20,7 +20,7 @@ fn usage_reports_the_memory_per_key() {
     let plain = measure(1_000_000, |number, _| (name(number, 16), 100, None));
     assert!(plain.0 < 80.0, "{plain:?}");
     measure(100_000, |number, random| {
-        let expires = (number % 2 == 0).then_some(Moment(1 + random.below(1000)));
+        let expires = (number % 2 == 0).then_some(Timestamp(1 + random.below(1000)));
         (name(number, random.between(8, 60) as usize), random.below(200_000), expires)
     });
 }
@@ -28,7 +28,7 @@ fn usage_reports_the_memory_per_key() {
 /// Bytes of heap and of the pool per key. The heap is counted, and `usage` must agree.
 fn measure(
     keys: u64,
-    value: impl Fn(u64, &mut Random) -> (Vec<u8>, u64, Option<Moment>),
+    value: impl Fn(u64, &mut Random) -> (Vec<u8>, u64, Option<Timestamp>),
 ) -> (f64, f64) {
     let mut random = Random(1);
     let before = HEAP.0.load(Ordering::Relaxed);

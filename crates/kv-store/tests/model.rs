@@ -5,8 +5,8 @@ mod seeded;
 use std::collections::HashMap;
 
 use kv_store::{
-    Condition, Cursor, Facts, Key, Moment, Pinned, Range, Reservation, ReserveError, Settings,
-    Store, WhenFull, WriteError,
+    Condition, Cursor, Key, Metadata, Pinned, Range, Reservation, ReserveError, Settings, Store,
+    Timestamp, WhenFull, WriteError,
 };
 use seeded::Random;
 
@@ -28,7 +28,7 @@ fn a_store_that_refuses_agrees_with_the_model() {
 struct ModelTest {
     store: Store,
     random: Random,
-    now: Moment,
+    now: Timestamp,
     pool_bytes: u64,
     refuses: bool,
     model: HashMap<Vec<u8>, ModelValue>,
@@ -40,7 +40,7 @@ struct ModelTest {
 
 #[derive(Debug, Clone, PartialEq)]
 struct ModelValue {
-    facts: Facts,
+    metadata: Metadata,
     ranges: Vec<Range>,
 }
 
@@ -57,7 +57,7 @@ impl ModelTest {
                 ..Settings::with_pool(pool_bytes)
             }),
             random,
-            now: Moment(0),
+            now: Timestamp(0),
             pool_bytes,
             refuses: when_full == WhenFull::Refuse,
             model: HashMap::new(),
@@ -95,7 +95,7 @@ impl ModelTest {
         let length = reservation.length();
         let ranges = reservation.ranges().as_slice().to_vec();
         let lifetime = self.random.between(1, 400);
-        let expires = (self.random.below(3) == 0).then_some(Moment(self.now.0 + lifetime));
+        let expires = (self.random.below(3) == 0).then_some(Timestamp(self.now.0 + lifetime));
         let expected = allowed(condition, self.live(&key));
         let replaced = self.live(&key).is_some();
         let done =
@@ -104,8 +104,8 @@ impl ModelTest {
         let Ok(done) = done else { return };
         assert_eq!((done.version, done.replaced), (self.versions, replaced));
         self.versions += 1;
-        let facts = Facts { length, version: done.version, expires };
-        self.model.insert(key, ModelValue { facts, ranges });
+        let metadata = Metadata { length, version: done.version, expires };
+        self.model.insert(key, ModelValue { metadata, ranges });
     }
 
     fn get(&mut self) {
@@ -117,9 +117,10 @@ impl ModelTest {
             self.model.remove(&key);
             return;
         };
-        let found = ModelValue { facts: pinned.facts, ranges: pinned.ranges.as_slice().to_vec() };
+        let found =
+            ModelValue { metadata: pinned.metadata, ranges: pinned.ranges.as_slice().to_vec() };
         assert_eq!(Some(&found), value.as_ref());
-        assert_eq!(self.store.stat(Key::new(&key).unwrap(), self.now), Some(found.facts));
+        assert_eq!(self.store.stat(Key::new(&key).unwrap(), self.now), Some(found.metadata));
         if self.random.below(3) == 0 {
             self.pins.push((pinned, found));
         } else {
@@ -136,7 +137,7 @@ impl ModelTest {
 
     fn delete(&mut self) {
         let (key, condition) = (self.key(), self.condition());
-        let version = self.live(&key).map(|value| value.facts.version);
+        let version = self.live(&key).map(|value| value.metadata.version);
         let expected = allowed(condition, self.live(&key)).map(|()| version);
         assert_eq!(self.store.delete(Key::new(&key).unwrap(), condition, self.now), expected);
         if expected.is_ok() {
@@ -176,8 +177,8 @@ impl ModelTest {
         let live = |key: &&Vec<u8>| key.starts_with(prefix) && self.live(key).is_some();
         let mut expected: Vec<_> = self.model.keys().filter(live).collect();
         expected.sort();
-        let same = |((key, facts), expected): (&(Box<[u8]>, Facts), &&Vec<u8>)| {
-            key[..] == expected[..] && *facts == self.model[*expected].facts
+        let same = |((key, metadata), expected): (&(Box<[u8]>, Metadata), &&Vec<u8>)| {
+            key[..] == expected[..] && *metadata == self.model[*expected].metadata
         };
         assert_eq!(listed.len(), expected.len());
         assert!(listed.iter().zip(&expected).all(same));
@@ -215,7 +216,7 @@ impl ModelTest {
         self.evicted += evicted;
         assert!(evicted == 0 || !self.refuses);
         let is_expired =
-            |value: &ModelValue| value.facts.expires.is_some_and(|expires| expires <= self.now);
+            |value: &ModelValue| value.metadata.expires.is_some_and(|expires| expires <= self.now);
         let is_kept = |key: &[u8], value: &ModelValue| {
             is_expired(value) || self.store.stat(Key::new(key).unwrap(), self.now).is_some()
         };
@@ -227,8 +228,8 @@ impl ModelTest {
             .map(|(key, _)| key.clone())
             .collect();
         for key in removed {
-            let version = self.model.remove(&key).unwrap().facts.version;
-            let pinned = self.pins.iter().any(|(pinned, _)| pinned.facts.version == version);
+            let version = self.model.remove(&key).unwrap().metadata.version;
+            let pinned = self.pins.iter().any(|(pinned, _)| pinned.metadata.version == version);
             assert!(!pinned, "eviction of a pinned value frees nothing");
         }
         assert_eq!(before - self.model.len(), evicted as usize);
@@ -238,11 +239,11 @@ impl ModelTest {
     fn check(&mut self) {
         self.store.expire(self.now, usize::MAX);
         let now = self.now;
-        self.model.retain(|_, value| value.facts.expires.is_none_or(|expires| expires > now));
+        self.model.retain(|_, value| value.metadata.expires.is_none_or(|expires| expires > now));
         let mut blocks: HashMap<u64, ModelValue> =
-            self.model.values().map(|value| (value.facts.version, value.clone())).collect();
+            self.model.values().map(|value| (value.metadata.version, value.clone())).collect();
         let live = blocks.len();
-        blocks.extend(self.pins.iter().map(|(_, value)| (value.facts.version, value.clone())));
+        blocks.extend(self.pins.iter().map(|(_, value)| (value.metadata.version, value.clone())));
         let mut ranges: Vec<Range> =
             blocks.values().flat_map(|value| value.ranges.clone()).collect();
         for reservation in &self.reservations {
@@ -256,14 +257,17 @@ impl ModelTest {
         assert_eq!(usage.pins, self.pins.len() as u64);
         assert_eq!(
             usage.value_bytes,
-            sum(&mut self.model.values().map(|value| value.facts.length))
+            sum(&mut self.model.values().map(|value| value.metadata.length))
         );
         assert_eq!(
             usage.reserved_bytes,
             sum(&mut self.reservations.iter().map(|reservation| reservation.length()))
         );
-        let pinned: HashMap<u64, u64> =
-            self.pins.iter().map(|(_, value)| (value.facts.version, value.facts.length)).collect();
+        let pinned: HashMap<u64, u64> = self
+            .pins
+            .iter()
+            .map(|(_, value)| (value.metadata.version, value.metadata.length))
+            .collect();
         assert_eq!(usage.pinned_bytes, sum(&mut pinned.into_values()));
         assert_eq!(usage.used_bytes + usage.free_bytes, self.pool_bytes);
         assert_eq!(usage.puts, self.versions - 1);
@@ -285,7 +289,7 @@ impl ModelTest {
 
     fn live(&self, key: &[u8]) -> Option<&ModelValue> {
         let value = self.model.get(key)?;
-        value.facts.expires.is_none_or(|expires| expires > self.now).then_some(value)
+        value.metadata.expires.is_none_or(|expires| expires > self.now).then_some(value)
     }
 
     fn key(&mut self) -> Vec<u8> {
@@ -313,7 +317,7 @@ impl ModelTest {
             1 => Condition::IfVersion(self.random.below(self.versions)),
             2 => {
                 let key = self.key();
-                let version = self.live(&key).map_or(0, |value| value.facts.version);
+                let version = self.live(&key).map_or(0, |value| value.metadata.version);
                 Condition::IfVersion(version)
             }
             _ => Condition::Always,
@@ -322,7 +326,7 @@ impl ModelTest {
 }
 
 fn allowed(condition: Condition, live: Option<&ModelValue>) -> Result<(), WriteError> {
-    let version = live.map(|value| value.facts.version);
+    let version = live.map(|value| value.metadata.version);
     match (condition, version) {
         (Condition::IfAbsent, Some(version)) => Err(WriteError::Exists { version }),
         (Condition::IfVersion(_), None) => Err(WriteError::Absent),

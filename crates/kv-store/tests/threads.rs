@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kv_store::{Condition, Cursor, Key, Moment, Ranges, Reservation, Settings, Store, WhenFull};
+use kv_store::{Condition, Cursor, Key, Ranges, Reservation, Settings, Store, Timestamp, WhenFull};
 use seeded::Random;
 
 #[test]
@@ -108,10 +108,10 @@ impl Worker<'_> {
         let key = Key::new(&name).unwrap();
         let condition = match (self.random.below(4), shared.store.stat(key, now)) {
             (0, _) => Condition::IfAbsent,
-            (1, Some(facts)) => Condition::IfVersion(facts.version),
+            (1, Some(metadata)) => Condition::IfVersion(metadata.version),
             _ => Condition::Always,
         };
-        let expires = (self.random.below(4) == 0).then_some(Moment(now.0 + 20));
+        let expires = (self.random.below(4) == 0).then_some(Timestamp(now.0 + 20));
         if let Ok(done) = shared.store.commit(key, reservation, expires, condition, now) {
             self.written.insert(done.version, self.stamp);
         }
@@ -137,8 +137,8 @@ impl Worker<'_> {
             assert!(words().all(|word| word == stamp), "a pinned value changed");
             std::thread::yield_now();
         }
-        assert_eq!(words().count() as u64 * 8, pinned.facts.length);
-        self.seen.push((pinned.facts.version, stamp));
+        assert_eq!(words().count() as u64 * 8, pinned.metadata.length);
+        self.seen.push((pinned.metadata.version, stamp));
         self.shared.store.unpin(pinned.pin);
     }
 
@@ -159,8 +159,8 @@ impl Worker<'_> {
         assert!(page.keys.len() <= KEYS as usize);
     }
 
-    fn now(&self) -> Moment {
-        Moment(self.shared.clock.load(Ordering::Relaxed))
+    fn now(&self) -> Timestamp {
+        Timestamp(self.shared.clock.load(Ordering::Relaxed))
     }
 
     fn name(&mut self) -> Vec<u8> {

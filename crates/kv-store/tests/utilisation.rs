@@ -4,10 +4,10 @@ mod seeded;
 
 use std::cell::Cell;
 
-use kv_store::{Condition, Key, Moment, Settings, Store, WhenFull};
+use kv_store::{Condition, Key, Settings, Store, Timestamp, WhenFull};
 use seeded::Random;
 
-const NOW: Moment = Moment(0);
+const NOW: Timestamp = Timestamp(0);
 const POOL: u64 = 64 << 20;
 
 #[test]

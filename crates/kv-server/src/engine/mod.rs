@@ -1,7 +1,7 @@
 //! The store with its bytes and its clock, used by both front ends: links and gRPC.
 
-pub(crate) mod journal;
 pub(crate) mod outcome;
+pub(crate) mod persistence;
 pub(crate) mod quota;
 pub(crate) mod session;
 
@@ -11,11 +11,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fabric::{Error, Memory, Pages};
-use kv_store::{Facts, Moment, Pinned, Ranges, Reservation, ReserveError, Store, WhenFull};
+use kv_store::{Metadata, Pinned, Ranges, Reservation, ReserveError, Store, Timestamp, WhenFull};
 
 use access::Access;
-pub use journal::JournalCounts;
-use journal::{Journal, OpenDisk};
+pub use persistence::PersistenceCounts;
+use persistence::{OpenDisk, Persistence};
 use quota::Claim;
 pub use quota::Quota;
 pub use session::{Session, SessionId, Sessions, WriteStart};
@@ -56,7 +56,7 @@ pub struct Engine {
     pub(crate) counts: Counts,
     /// The start time in milliseconds since 1970.
     unix_start: u64,
-    journal: OnceLock<Journal>,
+    persistence: OnceLock<Persistence>,
 }
 
 /// Counters of the front ends.
@@ -142,40 +142,43 @@ impl Engine {
             access,
             counts: Counts::default(),
             unix_start: unix_time().as_millis() as u64,
-            journal: OnceLock::new(),
+            persistence: OnceLock::new(),
         });
         if let Some(opened) = opened {
             let started = opened.start(&engine);
-            let journal = started.map_err(|error| {
+            let persistence = started.map_err(|error| {
                 let fix = "raise the limit of processes: `ulimit -u`";
                 Error::new(fabric::Kind::System, "start the threads for the disk", error, fix)
             })?;
-            let _ = engine.journal.set(journal);
+            let _ = engine.persistence.set(persistence);
         }
         Ok(engine)
     }
 
-    /// The journal, if the store has a disk.
+    /// The threads of the disk, if the store has one.
     #[inline]
-    pub(crate) fn journal(&self) -> Option<&Journal> {
-        self.journal.get()
+    pub(crate) fn persistence(&self) -> Option<&Persistence> {
+        self.persistence.get()
     }
 
     /// Whether the store has a disk.
     #[inline]
     pub(crate) fn is_durable(&self) -> bool {
-        self.journal().is_some()
+        self.persistence().is_some()
     }
 
     /// The state of the disk, if the store has one.
     pub fn durability(&self) -> Option<Durability<'_>> {
-        self.journal().map(|journal| Durability { counts: journal.counts(), disk: journal.disk() })
+        self.persistence().map(|persistence| Durability {
+            counts: persistence.counts(),
+            disk: persistence.disk(),
+        })
     }
 
     /// Ends the threads of the disk, after all queued requests.
     pub fn close(&self) {
-        if let Some(journal) = self.journal() {
-            journal.close();
+        if let Some(persistence) = self.persistence() {
+            persistence.close();
         }
     }
 
@@ -185,15 +188,15 @@ impl Engine {
     }
 
     /// Converts an expiry in milliseconds since 1970.
-    pub(crate) fn moment_of(&self, unix: Option<u64>) -> Option<Moment> {
-        unix.map(|unix| Moment(unix.saturating_sub(self.unix_start)))
+    pub(crate) fn timestamp_of(&self, unix: Option<u64>) -> Option<Timestamp> {
+        unix.map(|unix| Timestamp(unix.saturating_sub(self.unix_start)))
     }
 
-    /// Converts the disk's facts of a value; `None` if it has expired.
-    pub(crate) fn facts_of(&self, facts: &kv_disk::Facts) -> Option<Facts> {
-        let kv_disk::Facts { version, expires, length } = *facts;
+    /// Converts the disk's metadata of a value; `None` if it has expired.
+    pub(crate) fn metadata_of(&self, metadata: &kv_disk::Metadata) -> Option<Metadata> {
+        let kv_disk::Metadata { version, expires, length } = *metadata;
         let live = expires.is_none_or(|at| at > self.unix_now());
-        live.then(|| Facts { length, version, expires: self.moment_of(expires) })
+        live.then(|| Metadata { length, version, expires: self.timestamp_of(expires) })
     }
 
     /// The memory of the values: to be registered, and prefaulted if wanted.
@@ -238,13 +241,13 @@ impl Engine {
 
     /// The current time of the store's clock.
     #[inline]
-    pub fn now(&self) -> Moment {
-        Moment(self.started.elapsed().as_millis() as u64)
+    pub fn now(&self) -> Timestamp {
+        Timestamp(self.started.elapsed().as_millis() as u64)
     }
 
-    /// The moment `ttl` milliseconds from now.
-    pub fn expiry(&self, ttl: Option<u64>, now: Moment) -> Option<Moment> {
-        ttl.map(|ttl| Moment(now.0.saturating_add(ttl)))
+    /// The time `ttl` milliseconds from now.
+    pub fn expiry(&self, ttl: Option<u64>, now: Timestamp) -> Option<Timestamp> {
+        ttl.map(|ttl| Timestamp(now.0.saturating_add(ttl)))
     }
 
     /// Memory for a value, if it is not too long.
@@ -310,7 +313,7 @@ impl Engine {
 /// The state of the disk.
 pub struct Durability<'e> {
     /// Its counters.
-    pub counts: &'e JournalCounts,
+    pub counts: &'e PersistenceCounts,
     /// The data directory.
     pub disk: &'e kv_disk::Disk,
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use kv_proto::wire::{Answer, Status};
-use kv_store::{Cursor, Facts, Key, Moment, Reservation, ReserveError, WriteError};
+use kv_store::{Cursor, Key, Metadata, Reservation, ReserveError, Timestamp, WriteError};
 use tokio::sync::oneshot;
 
-use crate::engine::journal::{Load, LoadKind, LoadResult, Write, WriteKind};
+use crate::engine::persistence::{Load, LoadKind, LoadResult, Write, WriteKind};
 use crate::engine::{Engine, PinnedValue};
 
 impl Engine {
@@ -40,7 +40,7 @@ impl Engine {
         &self,
         key: Key<'_>,
         condition: kv_proto::Condition,
-        now: Moment,
+        now: Timestamp,
     ) -> Answer {
         match self.store.delete(key, store_condition(condition), now) {
             Ok(Some(version)) => Answer { version, ..Answer::new(Status::Ok) },
@@ -60,7 +60,7 @@ impl Engine {
         condition: kv_proto::Condition,
         record: impl FnOnce(Answer) -> Answer + Send + 'static,
     ) -> Answer {
-        let Some(journal) = self.journal() else {
+        let Some(persistence) = self.persistence() else {
             return record(match (kind, Key::new(key)) {
                 (WriteKind::Put { staged, ttl }, _) => {
                     self.commit(key, staged.take(), ttl, condition)
@@ -74,7 +74,7 @@ impl Engine {
             let _ = sender.send(record(answer));
             None
         });
-        journal.write(Write { key: key.into(), kind, condition, done });
+        persistence.write(Write { key: key.into(), kind, condition, done });
         receiver.await.unwrap_or(Answer::new(Status::DiskFailed))
     }
 
@@ -92,13 +92,16 @@ impl Engine {
         }
     }
 
-    /// The facts of a key, in memory or on the disk.
-    pub(crate) async fn facts(self: &Arc<Self>, key: Key<'_>) -> Result<Option<Facts>, Status> {
-        if let Some(facts) = self.store.stat(key, self.now()) {
-            return Ok(Some(facts));
+    /// The metadata of a key, in memory or on the disk.
+    pub(crate) async fn metadata(
+        self: &Arc<Self>,
+        key: Key<'_>,
+    ) -> Result<Option<Metadata>, Status> {
+        if let Some(metadata) = self.store.stat(key, self.now()) {
+            return Ok(Some(metadata));
         }
-        match self.load(key.as_bytes(), LoadKind::Facts).await? {
-            Some(LoadResult::Facts(facts)) => Ok(facts),
+        match self.load(key.as_bytes(), LoadKind::Metadata).await? {
+            Some(LoadResult::Metadata(metadata)) => Ok(metadata),
             _ => Ok(None),
         }
     }
@@ -109,7 +112,7 @@ impl Engine {
         prefix: &[u8],
         cursor: u64,
         max_keys: usize,
-    ) -> Result<(Vec<(Box<[u8]>, Facts)>, u64), Status> {
+    ) -> Result<(Vec<(Box<[u8]>, Metadata)>, u64), Status> {
         let max_bytes = usize::MAX;
         match self.load(prefix, LoadKind::Keys { cursor, max_keys, max_bytes }).await? {
             Some(LoadResult::Keys(keys, next)) => Ok((keys, next)),
@@ -123,10 +126,10 @@ impl Engine {
 
     /// Loads from the disk, if the store has one.
     async fn load(&self, key: &[u8], kind: LoadKind) -> Result<Option<LoadResult>, Status> {
-        let Some(journal) = self.journal() else { return Ok(None) };
+        let Some(persistence) = self.persistence() else { return Ok(None) };
         let (sender, receiver) = oneshot::channel();
         let done = Box::new(move |loaded| _ = sender.send(loaded));
-        journal.load(Load { key: key.into(), kind, done });
+        persistence.load(Load { key: key.into(), kind, done });
         match receiver.await {
             Ok(LoadResult::Failed(status)) => Err(status),
             Ok(loaded) => Ok(Some(loaded)),

@@ -1,5 +1,5 @@
 //! The quota of bytes in flight to the store: memory that is reserved and not yet committed, because its bytes are being
-//! read, pieces are missing, or it is not durable yet.
+//! read, chunks are missing, or it is not durable yet.
 //!
 //! All clients share one quota, and each may use at most half of it: a longer value counts as half. A client with nothing
 //! in flight may start one value of any length if the quota allows it, and a short one, of up to a sixteenth of the quota,

@@ -154,7 +154,7 @@ impl Dispatcher {
         caller: &Caller,
         permissions: Permissions,
     ) -> Response<Body> {
-        // It may take as long as its value needs; the handler limits the time between pieces.
+        // It may take as long as its value needs; the handler limits the time between chunks.
         let streams = request.uri().path().ends_with("/Write");
         let mut request =
             request.map(|body| RequestBody::new(body, (!streams).then_some(self.idle)));

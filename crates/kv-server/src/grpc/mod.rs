@@ -3,10 +3,10 @@
 //! Connections come from the listener ([`Grpc::connection_handler`]), each is a task (`connection`), and each call passes
 //! the dispatcher (`dispatcher`), which chooses the service and limits the calls in flight. The calls are implemented in
 //! `read`, `write` and `query`, which see messages, the caller and the engine, but no network; all refusals are in
-//! `status`. The caller is authenticated once per call (`admission`). Values are copied here, piece by piece: links avoid
+//! `status`. The caller is authenticated once per call (`admission`). Values are copied here, chunk by chunk: links avoid
 //! that.
 //!
-//! A stalled client does not hold memory for long: a request has a minute to arrive, each piece of a stream
+//! A stalled client does not hold memory for long: a request has a minute to arrive, each chunk of a stream
 //! another minute, and a connection is closed if an answer is not read for that long (`calls`, `response_body`).
 
 mod admission;

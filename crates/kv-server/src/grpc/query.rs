@@ -1,4 +1,4 @@
-//! Calls that transfer no values: facts of keys, listings, sessions, tickets, and the server's information.
+//! Calls that transfer no values: metadata of keys, listings, sessions, tickets, and the server's information.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tonic::Status;
 
 use super::ServerInfo;
 use super::admission::Admission;
-use super::read::{facts, valid};
+use super::read::{metadata, valid};
 use super::status;
 use crate::engine::session::{SESSION_LIFETIME, Sessions, WINDOW};
 use crate::engine::{Engine, SHARDS};
@@ -22,9 +22,9 @@ pub(super) async fn stat(
     request: &v1::StatRequest,
 ) -> Result<v1::StatReply, Status> {
     permissions.read(&request.key).map_err(status::denied)?;
-    let known = engine.facts(valid(&request.key)?).await.map_err(status::disk_error)?;
+    let known = engine.metadata(valid(&request.key)?).await.map_err(status::disk_error)?;
     let now = engine.now();
-    Ok(v1::StatReply { found: known.is_some(), facts: known.map(|known| facts(&known, now)) })
+    Ok(v1::StatReply { found: known.is_some(), metadata: known.map(|known| metadata(&known, now)) })
 }
 
 pub(super) async fn list(
@@ -45,9 +45,9 @@ pub(super) async fn list(
             other => status::disk_error(other),
         })?;
     let now = engine.now();
-    let key = |(key, known): (Box<[u8]>, kv_store::Facts)| v1::KeyFacts {
+    let key = |(key, known): (Box<[u8]>, kv_store::Metadata)| v1::KeyMetadata {
         key: Vec::from(key).into(),
-        facts: Some(facts(&known, now)),
+        metadata: Some(metadata(&known, now)),
     };
     Ok(v1::ListReply { keys: keys.into_iter().map(key).collect(), next_cursor })
 }
@@ -107,7 +107,7 @@ pub(super) fn info(
             max_value_bytes: engine.max_value(),
             max_message_bytes: limits::MAX_MESSAGE_BYTES as u64,
             max_unary_bytes: limits::MAX_UNARY_BYTES as u64,
-            max_piece_bytes: limits::MAX_PIECE_BYTES as u64,
+            max_chunk_bytes: limits::MAX_CHUNK_BYTES as u64,
             max_list_keys: limits::MAX_LIST_KEYS as u64,
             max_items: limits::MAX_ITEMS as u64,
             max_ttl_ms: limits::MAX_TTL_MS,

@@ -1,4 +1,4 @@
-//! Reads of values: one, several in one message, or one in pieces.
+//! Reads of values: one, several in one message, or one in chunks.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
-use kv_proto::limits::{MAX_ITEMS, MAX_MESSAGE_BYTES, MAX_UNARY_BYTES, piece_bytes};
+use kv_proto::limits::{MAX_ITEMS, MAX_MESSAGE_BYTES, MAX_UNARY_BYTES, chunk_bytes};
 use kv_proto::{Span, v1};
-use kv_store::{Facts, Key, Moment};
+use kv_store::{Key, Metadata, Timestamp};
 use tokio::task::yield_now;
 use tonic::Status;
 use tonic::codegen::tokio_stream::Stream;
@@ -17,10 +17,10 @@ use super::status;
 use crate::engine::{Engine, PinnedValue, add};
 use access::Permissions;
 
-/// The facts of a value, as a message.
-pub(super) fn facts(facts: &Facts, now: Moment) -> v1::Facts {
-    let expires_in_ms = facts.expires.map(|at| at.0.saturating_sub(now.0));
-    v1::Facts { length: facts.length, version: facts.version, expires_in_ms }
+/// The metadata of a value, as a message.
+pub(super) fn metadata(metadata: &Metadata, now: Timestamp) -> v1::Metadata {
+    let expires_in_ms = metadata.expires.map(|at| at.0.saturating_sub(now.0));
+    v1::Metadata { length: metadata.length, version: metadata.version, expires_in_ms }
 }
 
 /// Checks a key.
@@ -49,7 +49,7 @@ pub(super) async fn get(
     let Some(pinned) = pin(engine, permissions, &request.key).await? else {
         return Ok(v1::GetReply::default());
     };
-    let span = Span::from(&request).within(pinned.value().facts.length)?;
+    let span = Span::from(&request).within(pinned.value().metadata.length)?;
     let wanted = span.end - span.start;
     if wanted > MAX_UNARY_BYTES as u64 {
         return Err(status::too_much_for_one_message(wanted, "Read, or get a part"));
@@ -74,7 +74,7 @@ pub(super) async fn multi_get(
         let outcome =
             match one_of_several(engine, permissions, &key, &mut bytes_left, checksum).await {
                 Ok(reply) => v1::get_result::Outcome::Reply(reply),
-                Err(status) => v1::get_result::Outcome::Refusal(status.into()),
+                Err(status) => v1::get_result::Outcome::Error(status.into()),
             };
         results.push(v1::GetResult { outcome: Some(outcome) });
     }
@@ -91,7 +91,7 @@ async fn one_of_several(
     let Some(pinned) = pin(engine, permissions, key).await? else {
         return Ok(v1::GetReply::default());
     };
-    let length = pinned.value().facts.length;
+    let length = pinned.value().metadata.length;
     *bytes_left = bytes_left.checked_sub(length).ok_or_else(status::message_full)?;
     Ok(reply(engine, &pinned, 0..length, checksum).await)
 }
@@ -106,28 +106,28 @@ async fn reply(
     let value = pinned.value();
     let mut bytes = BytesMut::zeroed((span.end - span.start) as usize);
     let mut offset = span.start;
-    for piece in bytes.chunks_mut(COPY_CHUNK_BYTES) {
+    for chunk in bytes.chunks_mut(COPY_CHUNK_BYTES) {
         if offset > span.start {
             yield_now().await;
         }
-        engine.copy_out(&value.ranges, offset, piece);
-        offset += piece.len() as u64;
+        engine.copy_out(&value.ranges, offset, chunk);
+        offset += chunk.len() as u64;
     }
     add(&engine.counts.bytes_out, bytes.len() as u64);
     v1::GetReply {
         found: true,
         crc32c: checksum.then(|| crc32c::crc32c(&bytes)),
         value: bytes.freeze(),
-        facts: Some(facts(&value.facts, engine.now())),
+        metadata: Some(metadata(&value.metadata, engine.now())),
     }
 }
 
-/// A value in pieces, all of one version. It is unpinned after the last piece.
+/// A value in chunks, all of one version. It is unpinned after the last chunk.
 pub(super) struct ReadStream {
     engine: Arc<Engine>,
     pinned: Option<Arc<PinnedValue>>,
     rest: Range<u64>,
-    piece: usize,
+    chunk: usize,
     sum: Option<u32>,
     next: Next,
 }
@@ -151,25 +151,25 @@ impl ReadStream {
         let pinned = pin(engine, permissions, &request.key).await?;
         let (rest, known) = match pinned.as_deref().map(PinnedValue::value) {
             Some(value) => {
-                let span = Span::from(request).within(value.facts.length)?;
-                (span, Some(facts(&value.facts, engine.now())))
+                let span = Span::from(request).within(value.metadata.length)?;
+                (span, Some(metadata(&value.metadata, engine.now())))
             }
             None => (0..0, None),
         };
         let length = rest.end - rest.start;
-        let start = v1::ReadStart { found: known.is_some(), facts: known, length };
+        let start = v1::ReadStart { found: known.is_some(), metadata: known, length };
         Ok(ReadStream {
             engine: engine.clone(),
             pinned,
             rest,
-            piece: piece_bytes(request.piece_bytes),
+            chunk: chunk_bytes(request.chunk_bytes),
             sum: request.checksum.then_some(0),
             next: Next::Start(start),
         })
     }
 
-    fn piece(&mut self, value: &PinnedValue) -> Bytes {
-        let length = (self.rest.end - self.rest.start).min(self.piece as u64);
+    fn chunk(&mut self, value: &PinnedValue) -> Bytes {
+        let length = (self.rest.end - self.rest.start).min(self.chunk as u64);
         let mut bytes = BytesMut::zeroed(length as usize);
         self.engine.copy_out(&value.value().ranges, self.rest.start, &mut bytes);
         self.rest.start += length;
@@ -197,12 +197,12 @@ impl Stream for ReadStream {
             }
             Next::Data | Next::Yield => {
                 let Some(pinned) = this.pinned.take() else { return Poll::Ready(None) };
-                let piece = this.piece(&pinned);
+                let chunk = this.chunk(&pinned);
                 (this.next, this.pinned) = match this.rest.is_empty() {
                     true => (Next::End, None),
                     false => (Next::Yield, Some(pinned)),
                 };
-                Part::Data(piece)
+                Part::Data(chunk)
             }
             Next::End => {
                 this.pinned = None;
@@ -228,12 +228,12 @@ mod tests {
 
     #[test]
     fn a_result_without_its_value_is_shorter_than_the_overhead() {
-        let facts =
-            v1::Facts { length: u64::MAX, version: u64::MAX, expires_in_ms: Some(u64::MAX) };
+        let metadata =
+            v1::Metadata { length: u64::MAX, version: u64::MAX, expires_in_ms: Some(u64::MAX) };
         let reply = v1::GetReply {
             found: true,
             value: Bytes::from(vec![0; 100]),
-            facts: Some(facts),
+            metadata: Some(metadata),
             crc32c: Some(u32::MAX),
         };
         let refused = Refused::ALL.map(status::denied);
@@ -246,7 +246,7 @@ mod tests {
         };
         assert!(length(v1::get_result::Outcome::Reply(reply)) - 100 < MAX_RESULT_OVERHEAD);
         for refusal in refusals {
-            assert!(length(v1::get_result::Outcome::Refusal(refusal.into())) < MAX_RESULT_OVERHEAD);
+            assert!(length(v1::get_result::Outcome::Error(refusal.into())) < MAX_RESULT_OVERHEAD);
         }
     }
 }

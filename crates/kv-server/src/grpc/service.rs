@@ -94,8 +94,8 @@ impl Kv for Service {
         &self,
         request: Request<Streaming<v1::WriteRequest>>,
     ) -> Result<Response<v1::PutReply>, Status> {
-        let (caller, pieces) = self.admit(Method::Write, request)?;
-        self.answer(write::write(&self.engine, &self.sessions, &caller, pieces)).await
+        let (caller, chunks) = self.admit(Method::Write, request)?;
+        self.answer(write::write(&self.engine, &self.sessions, &caller, chunks)).await
     }
 
     async fn delete(

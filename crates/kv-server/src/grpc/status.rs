@@ -164,7 +164,7 @@ pub(super) fn wrong_length(announced: u64, received: u64) -> Status {
 }
 
 /// A message of a stream without content.
-pub(super) fn empty_piece() -> Status {
+pub(super) fn empty_chunk() -> Status {
     Status::invalid_argument("a message of the stream is empty — send start, then data")
 }
 

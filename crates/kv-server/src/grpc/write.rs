@@ -16,7 +16,7 @@ use super::admission::Admission;
 use super::read::{COPY_CHUNK_BYTES, valid};
 use super::retryable_write::{RetryableStart, RetryableWrite};
 use super::status;
-use crate::engine::journal::WriteKind;
+use crate::engine::persistence::WriteKind;
 use crate::engine::quota::Share;
 use crate::engine::session::Sessions;
 use crate::engine::{Engine, StagedValue, add};
@@ -59,22 +59,22 @@ pub(super) async fn multi_put(
     for item in request.items {
         let outcome = match put(engine, sessions, caller, item).await {
             Ok(reply) => v1::put_result::Outcome::Reply(reply),
-            Err(status) => v1::put_result::Outcome::Refusal(status.into()),
+            Err(status) => v1::put_result::Outcome::Error(status.into()),
         };
         results.push(v1::PutResult { outcome: Some(outcome) });
     }
     Ok(v1::MultiPutReply { results })
 }
 
-/// A value in pieces: staged, and committed when it is complete.
+/// A value in chunks: staged, and committed when it is complete.
 pub(super) async fn write(
     engine: &Arc<Engine>,
     sessions: &Sessions,
     caller: &Admission,
-    mut pieces: Streaming<v1::WriteRequest>,
+    mut chunks: Streaming<v1::WriteRequest>,
 ) -> Result<v1::PutReply, Status> {
     let (idle, permissions) = (engine.idle(), caller.permissions());
-    let Some(Part::Start(start)) = next(&mut pieces, idle).await? else {
+    let Some(Part::Start(start)) = next(&mut chunks, idle).await? else {
         return Err(status::no_start());
     };
     let v1::WriteStart { key, length, options, write_id } = start;
@@ -88,7 +88,7 @@ pub(super) async fn write(
     check_condition(engine, key, condition).await?;
     let staged = stage(engine, caller.share(), length)?;
     let mut received = 0;
-    while let Some(part) = next(&mut pieces, idle).await? {
+    while let Some(part) = next(&mut chunks, idle).await? {
         let Part::Data(bytes) = part else { return Err(status::no_start()) };
         let end = received + bytes.len() as u64;
         if end > length {
@@ -137,14 +137,14 @@ async fn execute(
 
 /// The next part of a stream, with a timeout.
 async fn next(
-    pieces: &mut Streaming<v1::WriteRequest>,
+    chunks: &mut Streaming<v1::WriteRequest>,
     idle: Duration,
 ) -> Result<Option<Part>, Status> {
-    let message = timeout(idle, pieces.message()).await;
+    let message = timeout(idle, chunks.message()).await;
     match message.map_err(|_| status::too_slow(idle.as_secs()))?? {
         None => Ok(None),
         Some(v1::WriteRequest { part: Some(part) }) => Ok(Some(part)),
-        Some(v1::WriteRequest { part: None }) => Err(status::empty_piece()),
+        Some(v1::WriteRequest { part: None }) => Err(status::empty_chunk()),
     }
 }
 
@@ -157,8 +157,8 @@ async fn check_condition(
     if condition == Condition::Always {
         return Ok(());
     }
-    let current = engine.facts(valid(key)?).await.map_err(status::disk_error)?;
-    let current = current.map(|facts| facts.version);
+    let current = engine.metadata(valid(key)?).await.map_err(status::disk_error)?;
+    let current = current.map(|metadata| metadata.version);
     condition.check(current).map_err(Status::from)
 }
 
@@ -175,12 +175,12 @@ fn stage(engine: &Arc<Engine>, share: &Arc<Share>, length: u64) -> Result<Staged
 /// Copies bytes into a staged value, and yields to other tasks between chunks.
 async fn fill(engine: &Arc<Engine>, staged: &StagedValue, offset: u64, bytes: &[u8]) {
     let mut at = offset;
-    for piece in bytes.chunks(COPY_CHUNK_BYTES) {
+    for chunk in bytes.chunks(COPY_CHUNK_BYTES) {
         if at > offset {
             yield_now().await;
         }
-        engine.fill(staged.reservation(), at, piece);
-        at += piece.len() as u64;
+        engine.fill(staged.reservation(), at, chunk);
+        at += chunk.len() as u64;
     }
     add(&engine.counts.bytes_in, bytes.len() as u64);
 }

@@ -102,7 +102,7 @@ async fn items_of_one_call_are_checked_one_by_one() {
     let results =
         client.multi_put(of("team", v1::MultiPutRequest { items })).await.unwrap().into_inner();
     let codes = results.results.iter().map(|result| match &result.outcome {
-        Some(put_result::Outcome::Refusal(refusal)) => refusal.code,
+        Some(put_result::Outcome::Error(refusal)) => refusal.code,
         _ => 0,
     });
     assert_eq!(codes.collect::<Vec<_>>(), [0, Code::PermissionDenied as u32]);

@@ -31,13 +31,16 @@ async fn get_returns_the_last_put() {
         let got = got.into_inner();
         assert!(got.found && got.value == value, "{length} bytes");
         assert_eq!(got.crc32c, Some(crc32c::crc32c(&value)));
-        let facts = got.facts.unwrap();
-        assert_eq!((facts.length, facts.version, facts.expires_in_ms), (length as u64, last, None));
+        let metadata = got.metadata.unwrap();
+        assert_eq!(
+            (metadata.length, metadata.version, metadata.expires_in_ms),
+            (length as u64, last, None)
+        );
     }
     let part = v1::GetRequest { offset: 100, length: Some(7), ..get("a") };
     let part = client.get(part).await.unwrap().into_inner();
     assert_eq!(part.value, pattern(MAX_UNARY_BYTES)[100..107]);
-    assert_eq!(part.facts.unwrap().length, MAX_UNARY_BYTES as u64);
+    assert_eq!(part.metadata.unwrap().length, MAX_UNARY_BYTES as u64);
     let past_end = v1::GetRequest { offset: u64::MAX, ..get("a") };
     assert_eq!(client.get(past_end).await.unwrap_err().code(), Code::OutOfRange);
     server.until("nothing is pinned", |usage| usage.pins == 0 && usage.reserved_bytes == 0).await;
@@ -80,11 +83,11 @@ async fn a_value_expires_after_its_ttl() {
     let options = Some(v1::PutOptions { ttl_ms: Some(50), condition: None });
     client.put(v1::PutRequest { options, ..put("short", "lived") }).await.unwrap();
     let stat = || v1::StatRequest { key: key("short") };
-    let facts = client.stat(stat()).await.unwrap().into_inner().facts.unwrap();
-    assert!(facts.expires_in_ms.is_some_and(|left| left <= 50));
+    let metadata = client.stat(stat()).await.unwrap().into_inner().metadata.unwrap();
+    assert!(metadata.expires_in_ms.is_some_and(|left| left <= 50));
     tokio::time::sleep(std::time::Duration::from_millis(80)).await;
     let stat = client.stat(stat()).await.unwrap().into_inner();
-    assert_eq!(stat, v1::StatReply { found: false, facts: None });
+    assert_eq!(stat, v1::StatReply { found: false, metadata: None });
 }
 
 #[tokio::test]
@@ -127,7 +130,7 @@ async fn listings_have_every_key_once() {
         let page = client.list(list).await.unwrap().into_inner();
         assert!(page.keys.len() <= 300);
         for key in page.keys {
-            assert_eq!(key.facts.unwrap().length, 1);
+            assert_eq!(key.metadata.unwrap().length, 1);
             assert!(seen.insert(key.key), "listed twice");
         }
         cursor = page.next_cursor;
@@ -153,7 +156,7 @@ async fn a_multi_get_returns_the_values_that_fit() {
     assert_eq!((small.value, small.crc32c), ("x".into(), Some(crc32c::crc32c(b"x"))));
     let Some(Outcome::Reply(half)) = outcomes.next() else { panic!() };
     assert_eq!(half.value.len(), MAX_UNARY_BYTES / 2);
-    let Some(Outcome::Refusal(most)) = outcomes.next() else { panic!() };
+    let Some(Outcome::Error(most)) = outcomes.next() else { panic!() };
     assert_eq!(most.code, Code::OutOfRange as u32);
     let Some(Outcome::Reply(none)) = outcomes.next() else { panic!() };
     assert!(!none.found);
@@ -177,7 +180,7 @@ async fn items_of_a_multi_put_are_refused_on_their_own() {
         .into_iter()
         .map(|result| match result.outcome.unwrap() {
             v1::put_result::Outcome::Reply(_) => 0,
-            v1::put_result::Outcome::Refusal(refusal) => refusal.code,
+            v1::put_result::Outcome::Error(error) => error.code,
         })
         .collect();
     assert_eq!(codes, [0, Code::FailedPrecondition as u32, Code::InvalidArgument as u32, 0]);

@@ -18,10 +18,10 @@ async fn calls_in_flight_finish_and_new_ones_are_rejected() {
     let (mut client, mut other) = (server.client().await, server.client().await);
     let mut health = HealthClient::new(server.channel().await);
     other.put(put("before", "v")).await.unwrap();
-    let (pieces, stream) = mpsc::channel(4);
+    let (chunks, stream) = mpsc::channel(4);
     let start = v1::WriteStart { key: "long".into(), length: 3000, options: None, write_id: None };
-    let piece = |part| v1::WriteRequest { part: Some(part) };
-    pieces.send(piece(Part::Start(start))).await.unwrap();
+    let chunk = |part| v1::WriteRequest { part: Some(part) };
+    chunks.send(chunk(Part::Start(start))).await.unwrap();
     let writing = tokio::spawn(async move {
         client.write(tokio_stream::wrappers::ReceiverStream::new(stream)).await
     });
@@ -45,8 +45,8 @@ async fn calls_in_flight_finish_and_new_ones_are_rejected() {
 
     let mut drained = server.drained.take().unwrap();
     assert!(drained.try_recv().is_err(), "a call is in flight");
-    pieces.send(piece(Part::Data(pattern(3000).into()))).await.unwrap();
-    drop(pieces);
+    chunks.send(chunk(Part::Data(pattern(3000).into()))).await.unwrap();
+    drop(chunks);
     writing.await.unwrap().unwrap();
     timeout(limit, drained).await.unwrap().unwrap();
     let usage = server.engine.store.usage();
@@ -68,8 +68,8 @@ async fn streams_have_a_quota() {
             v1::WriteStart { key: key.into(), length: 700_000, options: None, write_id: None };
         v1::WriteRequest { part: Some(Part::Start(start)) }
     };
-    let (pieces, stream) = mpsc::channel(4);
-    pieces.send(start("one")).await.unwrap();
+    let (chunks, stream) = mpsc::channel(4);
+    chunks.send(start("one")).await.unwrap();
     let writing = tokio::spawn(async move {
         client.write(tokio_stream::wrappers::ReceiverStream::new(stream)).await
     });
@@ -79,7 +79,7 @@ async fn streams_have_a_quota() {
     assert!(busy.message().contains("--max-in-flight"), "{}", busy.message());
     assert_eq!(server.engine.quota().refused(), 1);
     server.client().await.put(put("three", pattern(700_000))).await.unwrap();
-    drop(pieces);
+    drop(chunks);
     writing.await.unwrap().unwrap_err();
     server.until("its memory is free", |usage| usage.reserved_bytes == 0).await;
     assert_eq!(server.engine.quota().used(), 0);

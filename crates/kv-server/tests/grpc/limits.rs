@@ -84,8 +84,8 @@ async fn endless(server: &TestServer, streams: usize) -> Vec<JoinHandle<Code>> {
     let call = |_| {
         let mut client = KvClient::new(channel.clone());
         tokio::spawn(async move {
-            let pieces = tokio_stream::once(write("k", 8)).chain(tokio_stream::pending());
-            client.write(pieces).await.map_or_else(|status| status.code(), |_| Code::Ok)
+            let chunks = tokio_stream::once(write("k", 8)).chain(tokio_stream::pending());
+            client.write(chunks).await.map_or_else(|status| status.code(), |_| Code::Ok)
         })
     };
     (0..streams).map(call).collect()

@@ -1,4 +1,4 @@
-//! Values in pieces.
+//! Values in chunks.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn request(part: write_request::Part) -> v1::WriteRequest {
     v1::WriteRequest { part: Some(part) }
 }
 
-/// `start` and the value in pieces.
+/// `start` and the value in chunks.
 fn written(
     start: v1::WriteStart,
     value: &[u8],
@@ -27,7 +27,7 @@ fn written(
     parts.extend(
         value
             .chunks(700_000)
-            .map(|piece| request(write_request::Part::Data(piece.to_vec().into()))),
+            .map(|chunk| request(write_request::Part::Data(chunk.to_vec().into()))),
     );
     tokio_stream::iter(parts)
 }
@@ -45,7 +45,7 @@ async fn collect(
     let mut bytes = Vec::new();
     loop {
         match next().await? {
-            Some(Part::Data(piece)) => bytes.extend_from_slice(&piece),
+            Some(Part::Data(chunk)) => bytes.extend_from_slice(&chunk),
             Some(Part::End(end)) => {
                 assert_eq!(next().await?, None);
                 return Ok((start, bytes, end.crc32c));
@@ -56,7 +56,7 @@ async fn collect(
 }
 
 #[tokio::test]
-async fn long_values_are_written_and_read_in_pieces() {
+async fn long_values_are_written_and_read_in_chunks() {
     let server = TestServer::open(&settings(128 << 20));
     let mut client = server.client().await;
     let value = pattern(50 << 20);
@@ -66,14 +66,14 @@ async fn long_values_are_written_and_read_in_pieces() {
     let request = v1::ReadRequest { checksum: true, ..read("long") };
     let mut stream = client.read(request).await.unwrap().into_inner();
     let (start, bytes, sum) = collect(&mut stream).await.unwrap();
-    assert_eq!(start.facts.unwrap().version, stored.into_inner().version);
+    assert_eq!(start.metadata.unwrap().version, stored.into_inner().version);
     assert_eq!((start.length, start.found), (50 << 20, true));
     assert!(bytes == value);
     assert_eq!(sum, Some(crc32c::crc32c(&value)));
     let part = v1::ReadRequest {
         offset: 20 << 20,
         length: Some(5 << 20),
-        piece_bytes: 1000,
+        chunk_bytes: 1000,
         ..read("long")
     };
     let mut stream = client.read(part).await.unwrap().into_inner();
@@ -112,8 +112,8 @@ async fn a_stream_is_of_one_version_despite_concurrent_writes() {
     client.put(put("k", "another")).await.unwrap();
     let mut bytes = Vec::new();
     while let Some(v1::ReadReply { part: Some(part) }) = stream.message().await.unwrap() {
-        if let Part::Data(piece) = part {
-            bytes.extend_from_slice(&piece);
+        if let Part::Data(chunk) = part {
+            bytes.extend_from_slice(&chunk);
         }
     }
     assert!(bytes == value);
@@ -132,25 +132,25 @@ async fn a_cancelled_stream_leaves_no_pin_and_no_reservation() {
     drop(stream);
     server.until("it is unpinned", |usage| usage.pins == 0).await;
 
-    let (pieces, sent) = mpsc::channel(4);
-    pieces.send(request(write_request::Part::Start(start("w", 10 << 20)))).await.unwrap();
-    pieces.send(request(write_request::Part::Data(vec![1; 1 << 20].into()))).await.unwrap();
+    let (chunks, sent) = mpsc::channel(4);
+    chunks.send(request(write_request::Part::Start(start("w", 10 << 20)))).await.unwrap();
+    chunks.send(request(write_request::Part::Data(vec![1; 1 << 20].into()))).await.unwrap();
     let mut writer = client.clone();
     let call = tokio::spawn(async move {
-        let sent = tokio_stream::StreamExt::fuse(Pieces(sent));
+        let sent = tokio_stream::StreamExt::fuse(Chunks(sent));
         writer.write(sent).await
     });
     server.until("memory is reserved", |usage| usage.reserved_bytes == 10 << 20).await;
     call.abort();
     server.until("the memory is free", |usage| usage.reserved_bytes == 0).await;
-    drop(pieces);
+    drop(chunks);
     assert_eq!(server.engine.store.usage().keys, 1);
 }
 
-/// A stream of the pieces sent on a channel.
-struct Pieces(mpsc::Receiver<v1::WriteRequest>);
+/// A stream of the chunks sent on a channel.
+struct Chunks(mpsc::Receiver<v1::WriteRequest>);
 
-impl tokio_stream::Stream for Pieces {
+impl tokio_stream::Stream for Chunks {
     type Item = v1::WriteRequest;
 
     fn poll_next(
@@ -205,9 +205,9 @@ async fn stalled_clients_do_not_hold_memory_for_long() {
     let value = pattern(20 << 20);
     client.write(written(start("k", value.len()), &value)).await.unwrap();
 
-    let (pieces, sent) = mpsc::channel(4);
-    pieces.send(request(write_request::Part::Start(start("w", 10 << 20)))).await.unwrap();
-    let status = client.write(Pieces(sent)).await.unwrap_err();
+    let (chunks, sent) = mpsc::channel(4);
+    chunks.send(request(write_request::Part::Start(start("w", 10 << 20)))).await.unwrap();
+    let status = client.write(Chunks(sent)).await.unwrap_err();
     assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
     server.until("the memory is free", |usage| usage.reserved_bytes == 0).await;
 

@@ -34,7 +34,7 @@ fn get_returns_the_last_put_for_every_task() {
                         let stored = client.put(&key, value.clone(), &PutOptions::default()).await;
                         let stored = stored.unwrap();
                         let got = client.get_checked(&key).await.unwrap().unwrap();
-                        assert_eq!(got.facts().version, stored.version);
+                        assert_eq!(got.metadata().version, stored.version);
                         assert!(got.to_vec() == value);
                         assert_eq!(
                             client.stat(&key).await.unwrap().unwrap().length,

@@ -28,7 +28,7 @@ fn get_returns_the_last_put() {
             assert_eq!(stored.replaced, last != 0);
             last = stored.version;
             let got = client.get(b"key").unwrap().unwrap();
-            assert_eq!(got.facts().version, last);
+            assert_eq!(got.metadata().version, last);
             assert!(got.to_vec() == value, "{length} bytes over {transport:?}");
         }
         assert_eq!(client.delete(b"key", Condition::Always).unwrap(), Some(last));
@@ -99,8 +99,8 @@ fn a_value_expires() {
     let mut client = server.client(over(Transport::Shm));
     let soon = PutOptions::default().with_ttl(Duration::from_millis(80));
     client.put(b"short", b"lived", &soon).unwrap();
-    let facts = client.stat(b"short").unwrap().unwrap();
-    assert!(facts.expires_in.is_some_and(|left| left <= Duration::from_millis(80)));
+    let metadata = client.stat(b"short").unwrap().unwrap();
+    assert!(metadata.expires_in.is_some_and(|left| left <= Duration::from_millis(80)));
     std::thread::sleep(Duration::from_millis(150));
     assert!(client.get(b"short").unwrap().is_none());
     assert!(client.stat(b"short").unwrap().is_none());
@@ -119,8 +119,8 @@ fn listings_have_every_key_once() {
         let (mut seen, mut next) = (std::collections::BTreeSet::new(), Some(Cursor::START));
         while let Some(from) = next {
             let page = client.list(b"key/", from).unwrap();
-            for (key, facts) in page.keys {
-                assert_eq!(facts.length, 10);
+            for (key, metadata) in page.keys {
+                assert_eq!(metadata.length, 10);
                 assert!(seen.insert(key), "listed twice");
             }
             next = page.next;
@@ -151,7 +151,7 @@ fn many_values_are_put_and_read_in_one_call() {
 }
 
 #[test]
-fn long_values_are_transferred_in_pieces() {
+fn long_values_are_transferred_in_chunks() {
     each(|transport| {
         let server = TestServer::open(&settings(256 << 20), over(transport));
         let mut client = server.client(over(transport));
@@ -163,16 +163,16 @@ fn long_values_are_transferred_in_pieces() {
         let mut reader = client.open(b"long", 0, None).unwrap().unwrap();
         assert_eq!(reader.length(), value.len() as u64);
         let mut at = 0;
-        while let Some(piece) = reader.next_piece().unwrap() {
-            assert!(piece.to_vec() == value[at..at + piece.len()]);
-            at += piece.len();
+        while let Some(chunk) = reader.next_chunk().unwrap() {
+            assert!(chunk.to_vec() == value[at..at + chunk.len()]);
+            at += chunk.len();
         }
         assert_eq!(at, value.len());
         drop(reader);
         let mut part = client.open(b"long", 50 << 20, Some(5 << 20)).unwrap().unwrap();
         let mut got = Vec::new();
-        while let Some(piece) = part.next_piece().unwrap() {
-            got.extend(piece.to_vec());
+        while let Some(chunk) = part.next_chunk().unwrap() {
+            got.extend(chunk.to_vec());
         }
         drop(part);
         assert!(got == value[50 << 20..55 << 20]);

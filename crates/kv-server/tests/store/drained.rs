@@ -87,9 +87,9 @@ fn an_idle_client_writes_to_the_next_store() {
     }
 }
 
-/// The pieces of a value that was started before are still accepted, but no new requests.
+/// The chunks of a value that was started before are still accepted, but no new requests.
 #[test]
-fn a_value_in_pieces_is_finished() {
+fn a_value_in_chunks_is_finished() {
     let mut server = TestServer::open(&settings(64 << 20), over(Transport::Tcp));
     let mut writer = server.client(over(Transport::Tcp));
     let mut other = impatient_client(&server);

@@ -117,7 +117,7 @@ fn a_store_may_be_larger_than_its_memory() {
     assert_eq!(got, [Some(10_005), Some(11_999), Some(10_007), None, Some(10_009), Some(10_011)]);
     let durability = server.engine.durability().unwrap();
     assert!(durability.counts.loads.load(Ordering::Relaxed) > 1000);
-    // A long value is read in pieces, with a cursor.
+    // A long value is read in chunks, with a cursor.
     put(&mut client, b"long", &bytes(5 << 20, 3));
     (0..700).for_each(|n| _ = get(&mut client, &key(n)));
     assert!(get(&mut client, b"long") == Some(bytes(5 << 20, 3)));
@@ -143,7 +143,7 @@ fn conditions_apply_to_values_on_disk() {
     assert_eq!(refused.kind(), Kind::Condition(Some(version)));
     let refused = client.delete(b"cold", Condition::IfVersion(1)).unwrap_err();
     assert_eq!(refused.kind(), Kind::Condition(Some(version)));
-    assert_eq!(client.stat(b"cold").unwrap().map(|facts| facts.version), Some(version));
+    assert_eq!(client.stat(b"cold").unwrap().map(|metadata| metadata.version), Some(version));
     let stored = client.put(b"cold", b"new", &when(Condition::IfVersion(version))).unwrap();
     assert!(stored.replaced && stored.version > version);
     assert_eq!(client.delete(b"cold", Condition::Always).unwrap(), Some(stored.version));
@@ -205,7 +205,7 @@ impl DiskWriter for FaultyDisk {
         let damaged = *self.faults.damaged.lock().unwrap();
         let is_damaged = |change: &Change<'_>| match change {
             Change::Put { key, .. } | Change::Delete { key } => Some(*key) == damaged,
-            Change::Piece { .. } => false,
+            Change::Chunk { .. } => false,
         };
         if changes.iter().any(is_damaged) {
             return Err(Error::injected(kv_disk::Kind::Damaged));
@@ -217,8 +217,8 @@ impl DiskWriter for FaultyDisk {
         Ok(())
     }
 
-    fn discard_pieces(&mut self, owner: u64) {
-        self.disk.discard_pieces(owner);
+    fn discard_chunks(&mut self, owner: u64) {
+        self.disk.discard_chunks(owner);
     }
 
     fn clean_up(&mut self, now: u64) -> Result<Option<Duration>, Error> {
@@ -284,7 +284,7 @@ fn a_value_read_during_its_save_is_loaded_once() {
             let pinned = server.engine.store.pin(key, server.engine.now());
             faults.block_after(false);
             assert!(read.join().unwrap() == Some(bytes(5000, round + 1)), "{round}");
-            assert!(stat.join().unwrap().is_some_and(|facts| facts.version > old), "{round}");
+            assert!(stat.join().unwrap().is_some_and(|metadata| metadata.version > old), "{round}");
             let mut ready = Vec::new();
             while ready.is_empty() {
                 writer.ready(&mut ready).unwrap();

@@ -284,7 +284,7 @@ fn mutated_batches_do_no_harm() {
             sequence: 1,
         },
         Request::Begin { length: 5000 },
-        Request::Piece { handle: 1, offset: 0, length: 300, source: Source::Inline(&[1; 300]) },
+        Request::Chunk { handle: 1, offset: 0, length: 300, source: Source::Inline(&[1; 300]) },
         Request::Read { handle: 1, offset: 5, length: 40, place: Place::Inline, checksum: true },
         Request::List { prefix: b"", cursor: 0, length: 10_000 },
     ];

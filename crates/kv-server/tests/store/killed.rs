@@ -69,7 +69,7 @@ fn child_process() {
             }
             _ => {
                 let mut reader = client.open(&0_u64.to_le_bytes(), 0, None).unwrap().unwrap();
-                reader.next_piece().unwrap();
+                reader.next_chunk().unwrap();
             }
         }
     }

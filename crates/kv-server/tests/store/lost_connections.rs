@@ -155,7 +155,7 @@ fn a_read_in_a_batch_with_a_lost_write_is_repeated() {
         *proxy.to.lock().unwrap() = second.address;
         proxy.cut();
         let options = PutOptions::default();
-        let (put, got, keys, facts) = tokio::join!(
+        let (put, got, keys, metadata) = tokio::join!(
             client.put(b"k", b"two", &options),
             client.get(b"k"),
             client.list(b"", Cursor::START),
@@ -163,7 +163,7 @@ fn a_read_in_a_batch_with_a_lost_write_is_repeated() {
         );
         assert_eq!(put.unwrap_err().kind(), Kind::Unknown);
         assert!(got.unwrap().is_none(), "the second store never had it");
-        assert!(keys.unwrap().keys.is_empty() && facts.unwrap().is_none());
+        assert!(keys.unwrap().keys.is_empty() && metadata.unwrap().is_none());
     });
 }
 

@@ -162,7 +162,7 @@ fn racer(
                     let Some(got) = got else { continue };
                     verify(key, &got.to_vec()).unwrap();
                     assert!(
-                        got.facts().version >= min_version,
+                        got.metadata().version >= min_version,
                         "key {key}: an older version was read"
                     );
                 }
@@ -171,19 +171,19 @@ fn racer(
     }
 }
 
-/// Reads a value, at once or in pieces, and verifies it.
+/// Reads a value, at once or in chunks, and verifies it.
 fn read(client: &mut Client, key: u64, min_version: u64, random: &mut Random) {
     let name = key.to_le_bytes();
     let (bytes, version) = if random.below(4) > 0 {
         let Some(got) = client.get(&name).unwrap() else { return };
-        (got.to_vec(), got.facts().version)
+        (got.to_vec(), got.metadata().version)
     } else {
         let Some(mut reader) = client.open(&name, 0, None).unwrap() else { return };
         let mut bytes = Vec::new();
-        while let Some(piece) = reader.next_piece().unwrap() {
-            bytes.extend(piece.to_vec());
+        while let Some(chunk) = reader.next_chunk().unwrap() {
+            bytes.extend(chunk.to_vec());
         }
-        (bytes, reader.facts().version)
+        (bytes, reader.metadata().version)
     };
     verify(key, &bytes).unwrap();
     assert!(version >= min_version, "key {key}: version {version} was read after {min_version}");

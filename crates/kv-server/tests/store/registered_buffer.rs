@@ -32,16 +32,16 @@ fn values_are_transferred_to_and_from_the_callers_memory() {
                 );
                 memory.write(4 << 20, &vec![1; (3 << 20) + 8]);
                 let range = 4 << 20..(4 << 20) + length;
-                let facts = client.get_into(b"k", &buffer, range.clone()).unwrap().unwrap();
-                assert_eq!(facts.length, length as u64);
+                let metadata = client.get_into(b"k", &buffer, range.clone()).unwrap().unwrap();
+                assert_eq!(metadata.length, length as u64);
                 let mut got = vec![0; length + 1];
                 memory.read(range.start, &mut got);
                 assert!(got[..length] == value && got[length] == 1, "{length} over {transport:?}");
                 client.get_into_checked(b"k", &buffer, range).unwrap().unwrap();
             }
             // Only as much as fits.
-            let facts = client.get_into(b"k", &buffer, 0..10).unwrap().unwrap();
-            assert_eq!(facts.length, 3 << 20);
+            let metadata = client.get_into(b"k", &buffer, 0..10).unwrap().unwrap();
+            assert_eq!(metadata.length, 3 << 20);
             assert!(client.get_into(b"missing", &buffer, 0..10).unwrap().is_none());
             let wrong = client.get_into(b"k", &buffer, 0..(8 << 20) + 1).unwrap_err();
             assert_eq!(wrong.kind(), Kind::Misuse, "{wrong}");

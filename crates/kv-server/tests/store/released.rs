@@ -78,7 +78,7 @@ fn a_dropped_reader_or_writer_is_closed_at_the_store() {
         let usage = || server.engine.store.usage();
         client.put(b"k", &[7; 8 << 20], &PutOptions::default()).unwrap();
         let mut reader = client.open(b"k", 0, None).unwrap().unwrap();
-        assert!(reader.next_piece().unwrap().is_some());
+        assert!(reader.next_chunk().unwrap().is_some());
         assert!(usage().pins > 0);
         drop(reader);
         // Over TCP the last answer is acknowledged with the next request, whatever it is.

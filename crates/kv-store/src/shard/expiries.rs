@@ -1,12 +1,12 @@
 //! The expiries of entries.
 
 use super::entries::{Entries, NONE};
-use crate::Moment;
+use crate::Timestamp;
 
 /// The expiries of entries: a binary heap, earliest first; each entry knows its index in it.
 /// Entries without expiry are not in it and take no memory.
 #[derive(Debug)]
-pub(crate) struct Expiries(Vec<(Moment, u32)>);
+pub(crate) struct Expiries(Vec<(Timestamp, u32)>);
 
 impl Expiries {
     pub(super) fn new() -> Expiries {
@@ -14,7 +14,7 @@ impl Expiries {
     }
 
     /// When this entry expires.
-    pub(super) fn get(&self, entries: &Entries, id: u32) -> Option<Moment> {
+    pub(super) fn get(&self, entries: &Entries, id: u32) -> Option<Timestamp> {
         match entries[id].expiry_index {
             NONE => None,
             at => Some(self.0[at as usize].0),
@@ -22,7 +22,7 @@ impl Expiries {
     }
 
     /// Sets or removes the expiry of an entry.
-    pub(super) fn set(&mut self, entries: &mut Entries, id: u32, when: Option<Moment>) {
+    pub(super) fn set(&mut self, entries: &mut Entries, id: u32, when: Option<Timestamp>) {
         self.clear(entries, id);
         if let Some(when) = when {
             self.0.push((when, id));
@@ -46,12 +46,12 @@ impl Expiries {
     }
 
     /// The entry that expires first, and when.
-    pub(super) fn first(&self) -> Option<(Moment, u32)> {
+    pub(super) fn first(&self) -> Option<(Timestamp, u32)> {
         self.0.first().copied()
     }
 
     pub(super) fn heap(&self) -> usize {
-        self.0.capacity() * size_of::<(Moment, u32)>()
+        self.0.capacity() * size_of::<(Timestamp, u32)>()
     }
 
     fn sift_up(&mut self, entries: &mut Entries, mut at: usize) -> usize {
@@ -76,7 +76,7 @@ impl Expiries {
         self.set_at(entries, at, moving);
     }
 
-    fn set_at(&mut self, entries: &mut Entries, at: usize, expiry: (Moment, u32)) {
+    fn set_at(&mut self, entries: &mut Entries, at: usize, expiry: (Timestamp, u32)) {
         self.0[at] = expiry;
         entries[expiry.1].expiry_index = at as u32;
     }
@@ -99,7 +99,7 @@ mod tests {
         }
         for round in 0..2000u32 {
             let (id, when) = (round * 7919 % 200, u64::from(round * 104_729 % 1000));
-            expiries.set(&mut entries, id, (when % 3 > 0).then_some(Moment(when)));
+            expiries.set(&mut entries, id, (when % 3 > 0).then_some(Timestamp(when)));
             let all = (0..200).filter_map(|id| Some((expiries.get(&entries, id)?, id)));
             assert_eq!(expiries.first(), all.min());
         }

@@ -15,7 +15,7 @@ use hashbrown::HashTable;
 
 use crate::key::StoredKey;
 use crate::pool::{Block, SparseSlabs};
-use crate::{Facts, Key, Moment, Ranges, Usage};
+use crate::{Key, Metadata, Ranges, Timestamp, Usage};
 
 use counts::Counts;
 use detached::Detached;
@@ -52,7 +52,7 @@ pub(crate) enum Found {
 pub(crate) struct Value {
     pub(crate) block: Block,
     pub(crate) version: u64,
-    pub(crate) expires: Option<Moment>,
+    pub(crate) expires: Option<Timestamp>,
 }
 
 impl Shard {
@@ -68,7 +68,7 @@ impl Shard {
         }
     }
 
-    pub(crate) fn find(&self, hash: u64, key: Key<'_>, now: Moment) -> Found {
+    pub(crate) fn find(&self, hash: u64, key: Key<'_>, now: Timestamp) -> Found {
         let entries = &self.entries;
         let same = |id: &u32| entries[*id].key.as_bytes() == key.as_bytes();
         match self.index.find(hash, same) {
@@ -86,10 +86,10 @@ impl Shard {
         }
     }
 
-    pub(crate) fn facts(&self, id: u32) -> Facts {
+    pub(crate) fn metadata(&self, id: u32) -> Metadata {
         let entry = &self.entries[id];
         let expires = self.expiries.get(&self.entries, id);
-        Facts { length: entry.block.length(), version: entry.version, expires }
+        Metadata { length: entry.block.length(), version: entry.version, expires }
     }
 
     /// Pins the current value of an entry.
@@ -186,14 +186,14 @@ impl Shard {
     }
 
     /// The entry that expires first, and when.
-    pub(crate) fn first_expiry(&self) -> Option<(Moment, u32)> {
+    pub(crate) fn first_expiry(&self) -> Option<(Timestamp, u32)> {
         self.expiries.first()
     }
 
-    /// The key and the facts of the entry with this index, if there is one and it has not expired.
-    pub(crate) fn live_entry(&self, id: u32, now: Moment) -> Option<(&[u8], Facts)> {
+    /// The key and the metadata of the entry with this index, if there is one and it has not expired.
+    pub(crate) fn live_entry(&self, id: u32, now: Timestamp) -> Option<(&[u8], Metadata)> {
         let entry = self.entries.get(id)?;
-        (!self.is_expired(id, now)).then(|| (entry.key.as_bytes(), self.facts(id)))
+        (!self.is_expired(id, now)).then(|| (entry.key.as_bytes(), self.metadata(id)))
     }
 
     /// All indexes of entries are below this.
@@ -231,7 +231,7 @@ impl Shard {
         tables + self.entries.heap() + self.expiries.heap() + self.counts.key_heap
     }
 
-    fn is_expired(&self, id: u32, now: Moment) -> bool {
+    fn is_expired(&self, id: u32, now: Timestamp) -> bool {
         self.expiries.get(&self.entries, id).is_some_and(|expires| expires <= now)
     }
 

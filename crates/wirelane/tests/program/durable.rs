@@ -18,7 +18,7 @@ struct Known {
 
 /// A value that identifies its writer, key and stamp in every part.
 fn value(writer: u64, key: u64, stamp: u64) -> Vec<u8> {
-    // One in fifty is so long that it is stored in pieces.
+    // One in fifty is so long that it is stored in chunks.
     let length = if stamp % 50 == 7 { 600_000 } else { 100 + stamp % 6000 };
     let seed = writer << 48 ^ key << 32 ^ stamp;
     let word = |at: u64| (seed ^ at).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();

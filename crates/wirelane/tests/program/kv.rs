@@ -207,8 +207,8 @@ fn a_value_expires() {
     let store = Store::start("shm", "64MiB");
     store.ok(&["put", "short", "lived", "--ttl", "300ms"]);
     store.ok(&["put", "long", "lived", "--ttl", "1h"]);
-    let facts = json(&store.ok(&["stat", "long", "--json"]));
-    assert!(facts["expires_in_ms"].as_u64().is_some_and(|left| left > 3_500_000), "{facts}");
+    let metadata = json(&store.ok(&["stat", "long", "--json"]));
+    assert!(metadata["expires_in_ms"].as_u64().is_some_and(|left| left > 3_500_000), "{metadata}");
     assert!(store.ok(&["stat", "long"]).contains("in 0 h 59 min"));
     let begun = Instant::now();
     while store.run(&["exists", "short"]).status.code() == Some(0) {
@@ -225,10 +225,13 @@ fn stat_and_ls_show_keys_and_sizes() {
         assert_eq!(store.ok(&["ls"]), "a\nb/1\nb/2\nb/3\n");
         assert_eq!(store.ok(&["ls", "b/"]), "b/1\nb/2\nb/3\n");
         assert_eq!(store.ok(&["ls", "c"]), "");
-        let facts = json(&store.ok(&["stat", "b/2", "--json"]));
-        assert_eq!((&facts["key"], &facts["length"]), (&"b/2".into(), &2.into()));
-        assert!(facts["version"].as_u64().is_some() && facts["expires_in_ms"].is_null(), "{facts}");
-        let version = facts["version"].to_string();
+        let metadata = json(&store.ok(&["stat", "b/2", "--json"]));
+        assert_eq!((&metadata["key"], &metadata["length"]), (&"b/2".into(), &2.into()));
+        assert!(
+            metadata["version"].as_u64().is_some() && metadata["expires_in_ms"].is_null(),
+            "{metadata}"
+        );
+        let version = metadata["version"].to_string();
         let long = store.ok(&["ls", "-l", "b/2"]);
         assert_eq!(long, format!("2  {version}  never  b/2\n"));
         let rows = json(&store.ok(&["ls", "--json"]));

@@ -29,7 +29,7 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A value that comes in pieces keeps the server from ending, as long as `--drain` allows.
+/// A value that comes in chunks keeps the server from ending, as long as `--drain` allows.
 #[test]
 fn it_drains_and_reports_it_everywhere() {
     let mut server = Server::start(&["--memory", "64MiB", "--drain", "60"]);

@@ -51,8 +51,8 @@ def main():
     assert not store.Get(kv.GetRequest(key=b"a")).found
     first = store.Put(kv.PutRequest(key=b"a", value=b"one"))
     got = store.Get(kv.GetRequest(key=b"a", checksum=True))
-    assert (got.found, got.value, got.facts.version) == (True, b"one", first.version)
-    assert got.crc32c == crc32c(b"one") and not got.facts.HasField("expires_in_ms")
+    assert (got.found, got.value, got.metadata.version) == (True, b"one", first.version)
+    assert got.crc32c == crc32c(b"one") and not got.metadata.HasField("expires_in_ms")
     assert store.Get(kv.GetRequest(key=b"a", offset=1, length=1)).value == b"n"
     refused(grpc.StatusCode.OUT_OF_RANGE, store.Get, kv.GetRequest(key=b"a", offset=4))
     refused(grpc.StatusCode.INVALID_ARGUMENT, store.Get, kv.GetRequest())
@@ -66,17 +66,17 @@ def main():
     store.Put(kv.PutRequest(key=b"large", value=largest))
     assert store.Get(kv.GetRequest(key=b"large")).value == largest
     long = bytes(range(256)) * (50 << 12)
-    pieces = (long[at : at + 300_000] for at in range(0, len(long), 300_000))
+    chunks = (long[at : at + 300_000] for at in range(0, len(long), 300_000))
 
     def parts():
         yield kv.WriteRequest(start=kv.WriteStart(key=b"long", length=len(long)))
-        for piece in pieces:
-            yield kv.WriteRequest(data=piece)
+        for chunk in chunks:
+            yield kv.WriteRequest(data=chunk)
 
     written = store.Write(parts())
     refused(grpc.StatusCode.OUT_OF_RANGE, store.Get, kv.GetRequest(key=b"long"))
     stream = list(store.Read(kv.ReadRequest(key=b"long")))
-    assert stream[0].start.facts.version == written.version
+    assert stream[0].start.metadata.version == written.version
     assert stream[-1].WhichOneof("part") == "end"
     assert b"".join(reply.data for reply in stream[1:-1]) == long
     cancelled = store.Read(kv.ReadRequest(key=b"long"))
@@ -109,7 +109,7 @@ def main():
     lost = kv.WriteId(session=bytes(16), sequence=1)
     refused(grpc.StatusCode.UNKNOWN, store.Put, kv.PutRequest(key=b"once", write_id=lost))
 
-    assert store.Stat(kv.StatRequest(key=b"once")).facts.length == 1
+    assert store.Stat(kv.StatRequest(key=b"once")).metadata.length == 1
     deleted = store.Delete(kv.DeleteRequest(key=b"once"))
     assert deleted.existed and deleted.version == once.version
     assert not store.Delete(kv.DeleteRequest(key=b"once")).existed

@@ -54,7 +54,7 @@ impl<'m> Request<'m> {
             6 => {
                 let source = head.source(reader)?;
                 (
-                    Request::Piece { handle, offset, length, source },
+                    Request::Chunk { handle, offset, length, source },
                     USES_REGION | USES_OFFSET | USES_LENGTH | USES_HANDLE,
                 )
             }
@@ -106,7 +106,7 @@ impl<'m> Request<'m> {
             self,
             Request::Read { .. }
                 | Request::Close { .. }
-                | Request::Piece { .. }
+                | Request::Chunk { .. }
                 | Request::Commit { .. }
         )
     }
@@ -149,7 +149,7 @@ impl Head {
                 self.set_source(source);
             }
             Request::Begin { length } => (self.op, self.length) = (5, length),
-            Request::Piece { handle, offset, length, source } => {
+            Request::Chunk { handle, offset, length, source } => {
                 (self.op, self.handle, self.offset, self.length) = (6, handle, offset, length);
                 self.set_source(source);
             }

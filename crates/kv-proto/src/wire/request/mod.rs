@@ -57,13 +57,13 @@ pub enum Request<'m> {
         /// The write's sequence in its session.
         sequence: u64,
     },
-    /// Stages a value that is sent in pieces.
+    /// Stages a value that is sent in chunks.
     Begin {
         /// The value's length.
         length: u64,
     },
-    /// Sends a piece of a staged value.
-    Piece {
+    /// Sends a chunk of a staged value.
+    Chunk {
         /// The staged value.
         handle: u64,
         /// The offset in the value.
@@ -182,14 +182,14 @@ impl<'m> Request<'m> {
             Request::Read { .. }
             | Request::Close { .. }
             | Request::Begin { .. }
-            | Request::Piece { .. } => &[],
+            | Request::Chunk { .. } => &[],
         }
     }
 
     fn inline_value(&self) -> &'m [u8] {
         match *self {
             Request::Put { source: Source::Inline(bytes), .. }
-            | Request::Piece { source: Source::Inline(bytes), .. } => bytes,
+            | Request::Chunk { source: Source::Inline(bytes), .. } => bytes,
             _ => &[],
         }
     }

@@ -42,8 +42,8 @@ pub(crate) fn examples() -> Vec<Request<'static>> {
             sequence: 13,
         },
         Request::Begin { length: 3 },
-        Request::Piece { handle: 4, offset: 6, length: 2, source: Source::Inline(b"ab") },
-        Request::Piece { handle: 4, offset: 6, length: 2, source: from_region },
+        Request::Chunk { handle: 4, offset: 6, length: 2, source: Source::Inline(b"ab") },
+        Request::Chunk { handle: 4, offset: 6, length: 2, source: from_region },
         Request::Commit {
             handle: 9,
             key: b"z",
@@ -81,8 +81,8 @@ fn detaching_handles_changes_nothing_else() {
             Request::Read { handle: u64::MAX, offset, length, place, checksum }
         }
         Request::Close { .. } => Request::Close { handle: u64::MAX },
-        Request::Piece { offset, length, source, .. } => {
-            Request::Piece { handle: u64::MAX, offset, length, source }
+        Request::Chunk { offset, length, source, .. } => {
+            Request::Chunk { handle: u64::MAX, offset, length, source }
         }
         Request::Commit { key, ttl, condition, sequence, .. } => {
             Request::Commit { handle: u64::MAX, key, ttl, condition, sequence }

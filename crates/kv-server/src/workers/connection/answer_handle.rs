@@ -6,7 +6,7 @@ use kv_proto::wire::Answer;
 pub(super) enum AnswerHandle {
     /// A pinned version of a value, for further reads.
     Cursor(u64),
-    /// A staged value, for its pieces.
+    /// A staged value, for its chunks.
     Staged(u64),
     /// Where a listing continues; 0: at its end.
     NextPage(u64),

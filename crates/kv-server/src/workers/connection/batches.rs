@@ -42,10 +42,10 @@ impl Connection {
         if cold.is_empty() {
             return self.serve(batch, completion_flag, Some(preloaded), context);
         }
-        let Some(journal) = context.engine.journal() else { return Ok(()) };
+        let Some(persistence) = context.engine.persistence() else { return Ok(()) };
         let loading = LoadingBatch::new(message, completion_flag, preloaded);
         let notifier = || context.notifier(self.row);
-        context.disk_requests += self.pending.disk.load(loading, cold, journal, notifier)?;
+        context.disk_requests += self.pending.disk.load(loading, cold, persistence, notifier)?;
         Ok(())
     }
 
@@ -139,11 +139,13 @@ impl Connection {
     }
 
     fn submit(&mut self, batch: u32, submission: Submission, context: &mut WorkerContext) {
-        let (Some(session), Some(journal)) = (self.peer.session(), context.engine.journal()) else {
+        let (Some(session), Some(persistence)) =
+            (self.peer.session(), context.engine.persistence())
+        else {
             return;
         };
         let (session, notifier) = (session.clone(), context.notifier(self.row));
-        self.pending.disk.submit(batch, submission, session, journal, notifier);
+        self.pending.disk.submit(batch, submission, session, persistence, notifier);
         context.disk_requests += 1;
     }
 

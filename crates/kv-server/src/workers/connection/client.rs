@@ -77,7 +77,7 @@ impl Client {
         }
     }
 
-    /// Checks whether it may make this request. A value in pieces counts once, at its start.
+    /// Checks whether it may make this request. A value in chunks counts once, at its start.
     #[inline]
     pub(super) fn check(&self, request: &Request<'_>) -> Result<(), Status> {
         if self.permissions.is_unrestricted() {
@@ -96,7 +96,7 @@ impl Client {
             Request::Begin { .. } => permissions.begin(),
             Request::Commit { key, .. } => permissions.finish(key),
             Request::List { prefix, .. } => permissions.list(prefix),
-            Request::Read { .. } | Request::Piece { .. } | Request::Close { .. } => Ok(()),
+            Request::Read { .. } | Request::Chunk { .. } | Request::Close { .. } => Ok(()),
         };
         checked.map_err(|refused| match refused {
             Refused::Rate => Status::TooOften,

@@ -15,7 +15,7 @@ pub(super) fn is_continuation(batch: &Batch<'_>, session: &Session) -> bool {
         Ok(Request::Get { .. } | Request::Put { .. } | Request::Begin { .. }) => false,
         Ok(Request::Delete { .. } | Request::Stat { .. } | Request::List { .. }) => false,
         Ok(Request::Read { .. } | Request::Close { .. }) => true,
-        Ok(Request::Piece { .. } | Request::Commit { .. }) => true,
+        Ok(Request::Chunk { .. } | Request::Commit { .. }) => true,
         // Serving it reports the error.
         Err(_) => true,
     };

@@ -11,7 +11,7 @@ use kv_proto::wire::{Answer, Status};
 
 use super::MAX_BATCHES;
 use super::preloaded::{ColdRead, Preloaded};
-use crate::engine::journal::{Journal, Load, LoadResult, Write, WriteKind};
+use crate::engine::persistence::{Load, LoadResult, Persistence, Write, WriteKind};
 use crate::engine::session::Session;
 use crate::slab::Slab;
 use crate::wakeup::Wakeup;
@@ -59,7 +59,7 @@ impl DiskRequests {
         &mut self,
         batch: LoadingBatch,
         cold: Vec<ColdRead>,
-        journal: &Journal,
+        persistence: &Persistence,
         notifier: impl Fn() -> Notifier,
     ) -> Result<usize, &'static str> {
         if self.batches.len() > usize::from(MAX_BATCHES) * 2 {
@@ -74,7 +74,7 @@ impl DiskRequests {
                 let notification = Notification::Loaded { batch, index, loaded };
                 Wakeup::wake_all(notifier.notify(notification));
             };
-            journal.load(Load { key, kind, done: Box::new(done) });
+            persistence.load(Load { key, kind, done: Box::new(done) });
         }
         Ok(missing)
     }
@@ -85,7 +85,7 @@ impl DiskRequests {
         batch: u32,
         submission: Submission,
         session: Arc<Session>,
-        journal: &Journal,
+        persistence: &Persistence,
         notifier: Notifier,
     ) {
         let Submission { index, key, kind, condition, sequence } = submission;
@@ -94,7 +94,7 @@ impl DiskRequests {
             notifier.notify(Notification::Written { batch, index, answer })
         };
         self.outstanding += 1;
-        journal.write(Write { key, kind, condition, done: Box::new(done) });
+        persistence.write(Write { key, kind, condition, done: Box::new(done) });
     }
 
     /// Counts a notification.

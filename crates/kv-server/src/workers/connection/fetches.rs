@@ -13,7 +13,7 @@ use kv_store::Ranges;
 use super::disk_requests::Submission;
 use super::handles::Staging;
 use super::token::Token;
-use crate::engine::journal::WriteKind;
+use crate::engine::persistence::WriteKind;
 use crate::engine::session::Session;
 use crate::engine::{StagedValue, subranges};
 use crate::slab::Slab;
@@ -52,8 +52,8 @@ pub(super) struct FetchPlan {
 pub(super) enum FetchPurpose {
     /// A complete value.
     Value(StagedValue, WriteTerms),
-    /// A piece of a staged value.
-    Piece { staging: Arc<Staging>, offset: u64, length: u64 },
+    /// A chunk of a staged value.
+    Chunk { staging: Arc<Staging>, offset: u64, length: u64 },
 }
 
 /// The terms of a commit.
@@ -151,7 +151,7 @@ impl FetchPurpose {
             FetchPurpose::Value(staged, _) => {
                 (staged.reservation().ranges(), 0, staged.reservation().length())
             }
-            FetchPurpose::Piece { staging, offset, length } => {
+            FetchPurpose::Chunk { staging, offset, length } => {
                 (staging.staged.reservation().ranges(), *offset, *length)
             }
         }
@@ -187,11 +187,11 @@ impl Fetched {
                 session.cancel_write(terms.sequence);
                 Answer::new(Status::Unreadable)
             }
-            (FetchPurpose::Piece { staging, offset, length }, false) => {
+            (FetchPurpose::Chunk { staging, offset, length }, false) => {
                 staging.cover(offset, length);
                 Answer { length, ..Answer::new(Status::Ok) }
             }
-            (FetchPurpose::Piece { .. }, true) => Answer::new(Status::Unreadable),
+            (FetchPurpose::Chunk { .. }, true) => Answer::new(Status::Unreadable),
         })
     }
 }

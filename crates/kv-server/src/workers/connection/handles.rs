@@ -23,10 +23,10 @@ enum HandleKind {
     Staging(Arc<Staging>),
 }
 
-/// A value that comes in pieces.
+/// A value that comes in chunks.
 pub(super) struct Staging {
     pub(super) staged: StagedValue,
-    /// The ranges received, disjoint and not adjacent. Shared with pieces in flight, which have clones of the `Arc`.
+    /// The ranges received, disjoint and not adjacent. Shared with chunks in flight, which have clones of the `Arc`.
     covered: std::sync::Mutex<Vec<(u64, u64)>>,
 }
 
@@ -35,7 +35,7 @@ impl Staging {
         Staging { staged, covered: Default::default() }
     }
 
-    /// Records a received piece.
+    /// Records a received chunk.
     pub(super) fn cover(&self, offset: u64, length: u64) {
         let mut covered = self.covered.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (mut from, mut to) = (offset, offset + length);
@@ -108,7 +108,7 @@ impl Handles {
         }
     }
 
-    /// Removes a staged value, if it is complete and no piece is in flight; `Err`: not yet.
+    /// Removes a staged value, if it is complete and no chunk is in flight; `Err`: not yet.
     pub(super) fn take_complete(&mut self, handle: u64) -> Option<Result<StagedValue, ()>> {
         let open = self.open.remove(&handle)?;
         let Handle { used, kind: HandleKind::Staging(staging) } = open else {
@@ -145,7 +145,7 @@ impl Handles {
     }
 }
 
-/// Separate parts of a staged value, of pieces that arrive out of order.
+/// Separate parts of a staged value, of chunks that arrive out of order.
 const MAX_PARTS: usize = 4096;
 /// Each pins memory, so a client may have few.
 const MAX_HANDLES: usize = 256;

@@ -46,7 +46,7 @@ impl Serving<'_> {
     /// Adds a part of a value to the answer.
     #[inline]
     pub(super) fn place(&mut self, value: &Pinned, part: &Part, answer: &mut Answer) -> PinUntil {
-        let (ranges, total) = (&value.ranges, value.facts.length);
+        let (ranges, total) = (&value.ranges, value.metadata.length);
         let available = part.length.min(total.saturating_sub(part.offset));
         let wanted = self.allow(available, part);
         let placed = match self.choose(ranges, total, part, wanted) {

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use kv_proto::wire::{Batch, Request, Status};
-use kv_store::{Key, Moment};
+use kv_store::{Key, Timestamp};
 
 use super::client::Client;
 use super::read::keys_wanted;
-use crate::engine::journal::{LoadKind, LoadResult};
+use crate::engine::persistence::{LoadKind, LoadResult};
 use crate::engine::{Engine, PinnedValue};
 
 /// One entry per request: what was found for it, or why it was refused.
@@ -81,7 +81,7 @@ fn look_up<'k>(
     engine: &Arc<Engine>,
     client: &'k Client,
     request: &Request<'k>,
-    now: Moment,
+    now: Timestamp,
 ) -> Lookup<'k> {
     match *request {
         Request::Get { key: name, .. } => {
@@ -96,8 +96,8 @@ fn look_up<'k>(
         Request::Stat { key: name } => {
             let Ok(key) = Key::new(name) else { return Lookup::Nothing };
             match engine.store.stat(key, now) {
-                Some(facts) => Lookup::InMemory(LoadResult::Facts(Some(facts))),
-                None => Lookup::Load(name, LoadKind::Facts),
+                Some(metadata) => Lookup::InMemory(LoadResult::Metadata(Some(metadata))),
+                None => Lookup::Load(name, LoadKind::Metadata),
             }
         }
         Request::List { prefix, cursor, length } => match keys_wanted(length) {

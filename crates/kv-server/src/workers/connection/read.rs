@@ -1,16 +1,16 @@
-//! Requests that read: values, facts, and listings.
+//! Requests that read: values, metadata, and listings.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use kv_proto::wire::{Answer, Entry, Status};
-use kv_store::{Cursor, Facts, Key, Pinned};
+use kv_store::{Cursor, Key, Metadata, Pinned};
 
 use super::answer_handle::AnswerHandle;
 use super::batch_answers::ValueHold;
 use super::placement::{Part, PinUntil};
 use super::serving::Serving;
-use crate::engine::journal::LoadResult;
+use crate::engine::persistence::LoadResult;
 use crate::engine::{Engine, PinnedValue};
 use crate::workers::send_buffers::MAX_SLOT_BYTES;
 
@@ -53,7 +53,7 @@ impl Serving<'_> {
             },
         };
         let value = found.value();
-        let (mut answer, length) = (self.describe(&value.facts), value.facts.length);
+        let (mut answer, length) = (self.describe(&value.metadata), value.metadata.length);
         let placed = self.place(value, &part, &mut answer);
         let more = part.offset.saturating_add(answer.written) < length;
         if keep && more && answer.status == Status::Ok {
@@ -99,7 +99,7 @@ impl Serving<'_> {
         let Some(value) = self.client.handles.cursor(handle, Instant::now()) else {
             return Answer::new(Status::NoHandle);
         };
-        let mut answer = self.describe(&value.value().facts);
+        let mut answer = self.describe(&value.value().metadata);
         AnswerHandle::Cursor(handle).put(&mut answer);
         self.place(value.value(), part, &mut answer);
         self.batch_answers.holds.push(ValueHold::Value(value));
@@ -107,15 +107,15 @@ impl Serving<'_> {
     }
 
     pub(super) fn stat(&mut self, key: Key<'_>) -> Answer {
-        let facts = match self.context.engine.store.stat(key, self.now) {
-            Some(facts) => Some(facts),
+        let metadata = match self.context.engine.store.stat(key, self.now) {
+            Some(metadata) => Some(metadata),
             None => match self.loaded() {
-                Some(LoadResult::Facts(facts)) => facts,
+                Some(LoadResult::Metadata(metadata)) => metadata,
                 Some(LoadResult::Failed(status)) => return Answer::new(status),
                 _ => None,
             },
         };
-        facts.map_or(Answer::new(Status::NotFound), |facts| self.describe(&facts))
+        metadata.map_or(Answer::new(Status::NotFound), |metadata| self.describe(&metadata))
     }
 
     pub(super) fn list(&mut self, prefix: &[u8], cursor: u64, length: u64) -> Answer {
@@ -134,8 +134,8 @@ impl Serving<'_> {
             }
         };
         let start = self.batch_answers.copied.len();
-        for (key, facts) in &keys {
-            let Answer { length, version, expires_in, .. } = self.describe(facts);
+        for (key, metadata) in &keys {
+            let Answer { length, version, expires_in, .. } = self.describe(metadata);
             Entry { key, length, version, expires_in }.put(&mut self.batch_answers.copied);
         }
         let written = self.batch_answers.copied.len() - start;
@@ -146,17 +146,17 @@ impl Serving<'_> {
         answer
     }
 
-    /// The facts of a value, as an answer.
+    /// The metadata of a value, as an answer.
     #[inline]
-    fn describe(&self, facts: &Facts) -> Answer {
-        let expires_in = facts.expires.map(|at| at.0.saturating_sub(self.now.0));
-        let Facts { length, version, .. } = *facts;
+    fn describe(&self, metadata: &Metadata) -> Answer {
+        let expires_in = metadata.expires.map(|at| at.0.saturating_sub(self.now.0));
+        let Metadata { length, version, .. } = *metadata;
         Answer { length, version, expires_in, ..Answer::new(Status::Ok) }
     }
 }
 
 /// How many keys a listing of this length may have, and how many bytes of keys: half of it is for the keys, half
-/// for their facts.
+/// for their metadata.
 pub(super) fn keys_wanted(length: u64) -> Option<(usize, usize)> {
     let bytes = (length as usize).min(MAX_SLOT_BYTES / 4);
     (bytes >= MIN_LISTING_BYTES).then_some((bytes / 2 / Entry::OVERHEAD, bytes / 2))

@@ -1,7 +1,7 @@
 //! Executes the requests of one batch. Reads are in `read.rs`, writes in `write.rs`.
 
 use kv_proto::wire::{Answer, Batch, Request, Status};
-use kv_store::{Key, Moment};
+use kv_store::{Key, Timestamp};
 
 use super::batch_answers::BatchAnswers;
 use super::client::Client;
@@ -20,7 +20,7 @@ pub(super) struct Serving<'s> {
     pub(super) pending: &'s mut PendingWork,
     /// What was gathered for it, if the store has a disk.
     pub(super) preloaded: Option<&'s mut Preloaded>,
-    pub(super) now: Moment,
+    pub(super) now: Timestamp,
 }
 
 /// Work that the answers of a batch wait for, to be started once the batch has its row.
@@ -86,8 +86,8 @@ impl Serving<'_> {
                 self.put(length, source, WriteTerms { key, ttl, condition, sequence })
             }
             Request::Begin { length } => Ok(self.begin(length)),
-            Request::Piece { handle, offset, length, source } => {
-                self.piece(handle, offset, length, source)
+            Request::Chunk { handle, offset, length, source } => {
+                self.chunk(handle, offset, length, source)
             }
             Request::Commit { handle, key, ttl, condition, sequence } => {
                 valid(key)?;

@@ -1,4 +1,4 @@
-//! Requests that write: values, complete or in pieces, and deletions.
+//! Requests that write: values, complete or in chunks, and deletions.
 
 use std::time::Instant;
 
@@ -14,8 +14,8 @@ use super::fetches::{FetchPlan, FetchPurpose, WriteTerms};
 use super::handles::Staging;
 use super::serving::Serving;
 use crate::engine::StagedValue;
-use crate::engine::journal::WriteKind;
 use crate::engine::outcome::reserve_refused;
+use crate::engine::persistence::WriteKind;
 use crate::engine::quota::Claim;
 use crate::engine::session::WriteStart;
 
@@ -172,7 +172,7 @@ impl Serving<'_> {
         }
     }
 
-    pub(super) fn piece(
+    pub(super) fn chunk(
         &mut self,
         handle: u64,
         offset: u64,
@@ -187,7 +187,7 @@ impl Serving<'_> {
         }
         let total = staging.staged.reservation().length();
         if offset.checked_add(length).is_none_or(|end| end > total) {
-            return Err("a piece is outside of its value");
+            return Err("a chunk is outside of its value");
         }
         match source {
             Source::Inline(bytes) => {
@@ -200,7 +200,7 @@ impl Serving<'_> {
                 let Some(from) = self.client.reach(region, at, length).cloned() else {
                     return Ok(Answer::new(Status::NoRegion));
                 };
-                let purpose = FetchPurpose::Piece { staging, offset, length };
+                let purpose = FetchPurpose::Chunk { staging, offset, length };
                 return self.plan(from, at, length, purpose);
             }
         }

@@ -39,7 +39,7 @@ pub(super) struct StoreArgs {
     #[arg(long, global = true, value_name = "KIND", default_value = "auto")]
     transport: TransportArg,
 
-    /// Size of the receive buffer (registered memory); larger values are transferred in pieces [default: 64MiB]
+    /// Size of the receive buffer (registered memory); larger values are transferred in chunks [default: 64MiB]
     #[arg(long, global = true, value_name = "SIZE")]
     buffer: Option<Size>,
 

@@ -35,12 +35,12 @@ pub(super) fn run(global: &Global, store: &StoreArgs, args: &GetArgs) -> Result<
     let Some(mut reader) = client.open(key.bytes(), args.offset, args.length)? else {
         return Err(missing(&key));
     };
-    let (facts, length) = (*reader.facts(), reader.length());
-    if args.offset > facts.length {
+    let (metadata, length) = (*reader.metadata(), reader.length());
+    if args.offset > metadata.length {
         return Err(Failure::no(format!(
             "get {}: --offset is beyond the end: the value has {} bytes, --offset is {}",
             key.name(),
-            facts.length,
+            metadata.length,
             args.offset
         )));
     }
@@ -54,7 +54,8 @@ pub(super) fn run(global: &Global, store: &StoreArgs, args: &GetArgs) -> Result<
     }
     drop(reader);
     let name = key.name();
-    connector.report(&client, &format!("read {name}: {length} bytes, version {}", facts.version));
+    connector
+        .report(&client, &format!("read {name}: {length} bytes, version {}", metadata.version));
     Ok(Exit::Done)
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use kv_client::{Client, Cursor, Facts};
+use kv_client::{Client, Cursor, Metadata};
 
 use super::connector::StoreArgs;
 use super::expiry;
@@ -52,7 +52,9 @@ pub(super) fn run(global: &Global, store: &StoreArgs, args: &ListArgs) -> Result
         (true, _) => {}
         (false, true) => {
             output::json(
-                &all.into_iter().map(|(key, facts)| Row::new(key, &facts)).collect::<Vec<_>>(),
+                &all.into_iter()
+                    .map(|(key, metadata)| Row::new(key, &metadata))
+                    .collect::<Vec<_>>(),
             )?;
         }
         (false, false) => output::answer(&args.text(&all))?,
@@ -64,13 +66,13 @@ pub(super) fn run(global: &Global, store: &StoreArgs, args: &ListArgs) -> Result
 fn pages(
     client: &mut Client,
     prefix: &[u8],
-    mut each: impl FnMut(Vec<(Key, Facts)>) -> Result<bool, Failure>,
+    mut each: impl FnMut(Vec<(Key, Metadata)>) -> Result<bool, Failure>,
 ) -> Result<usize, Failure> {
     let (mut count, mut next) = (0, Some(Cursor::START));
     while let Some(from) = next {
         let page = client.list(prefix, from)?;
         let keys: Vec<_> =
-            page.keys.into_iter().map(|(key, facts)| (Key::from_store(key), facts)).collect();
+            page.keys.into_iter().map(|(key, metadata)| (Key::from_store(key), metadata)).collect();
         count += keys.len();
         next = if each(keys)? { page.next } else { None };
     }
@@ -78,23 +80,24 @@ fn pages(
 }
 
 impl ListArgs {
-    fn print_page(&self, page: Vec<(Key, Facts)>) -> Result<bool, Failure> {
+    fn print_page(&self, page: Vec<(Key, Metadata)>) -> Result<bool, Failure> {
         let text = match self.json {
             false => self.text(&page),
             true => {
-                let line = |(key, facts)| format!("{}\n", serde_json::json!(Row::new(key, &facts)));
+                let line =
+                    |(key, metadata)| format!("{}\n", serde_json::json!(Row::new(key, &metadata)));
                 page.into_iter().map(line).collect()
             }
         };
         output::bytes(text.as_bytes())
     }
 
-    fn text(&self, keys: &[(Key, Facts)]) -> String {
+    fn text(&self, keys: &[(Key, Metadata)]) -> String {
         if !self.long {
             return keys.iter().map(|(key, _)| format!("{key}\n")).collect();
         }
-        let row = |(key, facts): &(Key, Facts)| {
-            let Facts { length, version, expires_in, .. } = *facts;
+        let row = |(key, metadata): &(Key, Metadata)| {
+            let Metadata { length, version, expires_in, .. } = *metadata;
             [length.to_string(), version.to_string(), expiry::format(expires_in), key.to_string()]
         };
         output::columns(&keys.iter().map(row).collect::<Vec<_>>())

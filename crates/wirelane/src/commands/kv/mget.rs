@@ -68,7 +68,7 @@ fn fetch(client: &mut Client, keys: &[Key]) -> Result<Vec<Found>, Failure> {
     match client.get_many(&keys) {
         Ok(values) => {
             let found = values.into_iter();
-            let found = found.map(|value| value.map(|it| (it.to_vec(), it.facts().version)));
+            let found = found.map(|value| value.map(|it| (it.to_vec(), it.metadata().version)));
             Ok(found.collect())
         }
         Err(error) if matches!(error.kind(), Kind::Busy | Kind::TooLong) => {
@@ -80,10 +80,10 @@ fn fetch(client: &mut Client, keys: &[Key]) -> Result<Vec<Found>, Failure> {
 
 fn fetch_one(client: &mut Client, key: &[u8]) -> Result<Found, Failure> {
     let Some(mut reader) = client.open(key, 0, None)? else { return Ok(None) };
-    let version = reader.facts().version;
+    let version = reader.metadata().version;
     let mut bytes = Vec::new();
-    while let Some(piece) = reader.next_piece()? {
-        bytes.extend(piece.to_vec());
+    while let Some(chunk) = reader.next_chunk()? {
+        bytes.extend(chunk.to_vec());
     }
     Ok(Some((bytes, version)))
 }

@@ -57,7 +57,7 @@ impl Sink {
     pub(super) fn write_all(&mut self, reader: &mut Reader<'_>) -> Result<bool, Failure> {
         let bar = output::bar(reader.length(), "fetching");
         let mut bytes = Vec::new();
-        while let Some(value) = reader.next_piece()? {
+        while let Some(value) = reader.next_chunk()? {
             copy_out(&value, &mut bytes);
             // Frees its part of the receive buffer.
             drop(value);

@@ -78,18 +78,18 @@ impl Source {
         };
         let bar = output::bar(length, "storing");
         let mut writer = client.create(key.bytes(), length, options)?;
-        let mut piece = vec![0; PIECE_BYTES];
+        let mut chunk = vec![0; CHUNK_BYTES];
         while writer.missing() > 0 {
-            let length = writer.missing().min(PIECE_BYTES as u64) as usize;
+            let length = writer.missing().min(CHUNK_BYTES as u64) as usize;
             let read =
-                file.read(&mut piece[..length]).map_err(|error| read_failed(&name, &error))?;
+                file.read(&mut chunk[..length]).map_err(|error| read_failed(&name, &error))?;
             if read == 0 {
                 return Err(Failure::failed(format!(
                     "read {name}: the file was truncated while it was read ({} bytes are missing) — try again",
                     writer.missing()
                 )));
             }
-            writer.write(&piece[..read])?;
+            writer.write(&chunk[..read])?;
             bar.inc(read as u64);
         }
         let stored = writer.commit()?;
@@ -119,4 +119,4 @@ fn read_failed(name: &str, error: &io::Error) -> Failure {
 
 /// Longer values are read while they are sent.
 const MAX_IN_MEMORY_BYTES: u64 = 4 << 20;
-const PIECE_BYTES: usize = 1 << 20;
+const CHUNK_BYTES: usize = 1 << 20;

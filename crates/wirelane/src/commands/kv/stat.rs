@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use kv_client::Facts;
+use kv_client::Metadata;
 use serde::Serialize;
 
 use super::connector::StoreArgs;
@@ -36,8 +36,8 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn new(key: Key, facts: &Facts) -> Self {
-        let Facts { length, version, expires_in, .. } = *facts;
+    pub(super) fn new(key: Key, metadata: &Metadata) -> Self {
+        let Metadata { length, version, expires_in, .. } = *metadata;
         Row { key, length, version, expires_in_ms: expiry::milliseconds(expires_in) }
     }
 }
@@ -45,20 +45,20 @@ impl Row {
 pub(super) fn run(global: &Global, store: &StoreArgs, args: &StatArgs) -> Result<Exit, Failure> {
     let key = store.key(&args.key)?;
     let (connector, mut client) = store.connect(global)?;
-    let facts = client.stat(key.bytes())?.ok_or_else(|| missing(&key))?;
+    let metadata = client.stat(key.bytes())?.ok_or_else(|| missing(&key))?;
     connector.report(&client, &format!("read the properties of {}", key.name()));
     match args.json {
-        true => output::json(&Row::new(key, &facts))?,
-        false => output::answer(&text(&key, &facts))?,
+        true => output::json(&Row::new(key, &metadata))?,
+        false => output::answer(&text(&key, &metadata))?,
     }
     Ok(Exit::Done)
 }
 
-fn text(key: &Key, facts: &Facts) -> String {
+fn text(key: &Key, metadata: &Metadata) -> String {
     output::columns(&[
         ["key".to_owned(), key.to_string()],
-        ["length".to_owned(), facts.length.to_string()],
-        ["version".to_owned(), facts.version.to_string()],
-        ["expires".to_owned(), expiry::format(facts.expires_in)],
+        ["length".to_owned(), metadata.length.to_string()],
+        ["version".to_owned(), metadata.version.to_string()],
+        ["expires".to_owned(), expiry::format(metadata.expires_in)],
     ])
 }

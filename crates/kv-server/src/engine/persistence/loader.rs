@@ -1,20 +1,20 @@
-//! Loads values, facts and keys from the disk that are not in memory.
+//! Loads values, metadata and keys that are not in memory from the disk.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, Weak};
 
-use kv_disk::{DiskReader, Facts, Sink};
+use kv_disk::{DiskReader, Metadata, Sink};
 use kv_proto::wire::Status;
 use kv_store::{Key, ReserveError};
 
-use super::{JournalState, Load, LoadKind, LoadResult, next};
+use super::{Load, LoadKind, LoadResult, PersistenceState, next};
 use crate::engine::{Engine, PinnedValue, StagedValue};
 
 /// Serves loads until the queue ends.
 pub(super) fn run(
     engine: &Weak<Engine>,
-    state: &JournalState,
+    state: &PersistenceState,
     loads: &Mutex<Receiver<Option<Load>>>,
     mut reader: impl DiskReader,
 ) {
@@ -22,7 +22,7 @@ pub(super) fn run(
         let Some(engine) = engine.upgrade() else { return };
         let loaded = match kind {
             LoadKind::Value => value(&engine, state, &mut reader, &key),
-            LoadKind::Facts => facts(&engine, state, &mut reader, &key),
+            LoadKind::Metadata => metadata(&engine, state, &mut reader, &key),
             LoadKind::Keys { cursor, max_keys, max_bytes } => {
                 keys(&engine, state, &mut reader, &key, (cursor, max_keys, max_bytes))
             }
@@ -31,7 +31,7 @@ pub(super) fn run(
     }
 }
 
-fn failed(state: &JournalState, error: &kv_disk::Error) -> LoadResult {
+fn failed(state: &PersistenceState, error: &kv_disk::Error) -> LoadResult {
     tracing::error!(%error, "cannot read a value from disk");
     if error.kind() == kv_disk::Kind::Damaged {
         state.counts.damaged.fetch_add(1, Relaxed);
@@ -44,7 +44,7 @@ fn failed(state: &JournalState, error: &kv_disk::Error) -> LoadResult {
 /// again.
 pub(super) fn value(
     engine: &Arc<Engine>,
-    state: &JournalState,
+    state: &PersistenceState,
     reader: &mut dyn DiskReader,
     name: &[u8],
 ) -> Result<LoadResult, kv_disk::Error> {
@@ -67,10 +67,10 @@ pub(super) fn value(
             if let Some(pinned) = pin() {
                 return Some(pinned);
             }
-            let (staged, facts) = value?;
-            let (expires, now) = (engine.moment_of(facts.expires), engine.now());
+            let (staged, metadata) = value?;
+            let (expires, now) = (engine.timestamp_of(metadata.expires), engine.now());
             let committed =
-                engine.store.commit_version(key, staged.take(), facts.version, expires, now);
+                engine.store.commit_version(key, staged.take(), metadata.version, expires, now);
             committed.ok().and_then(|_| pin())
         });
         let current = committed.is_some();
@@ -89,22 +89,22 @@ pub(super) fn value(
     Ok(LoadResult::Failed(Status::Full))
 }
 
-/// The facts of a key that was not in memory. They must not be newer than what a reader
-/// finds: so they are read again if the key is saved in the meantime.
-fn facts(
+/// The metadata of a key that was not in memory. It must not be newer than what a reader
+/// finds: so it is read again if the key is saved in the meantime.
+fn metadata(
     engine: &Engine,
-    state: &JournalState,
+    state: &PersistenceState,
     reader: &mut dyn DiskReader,
     name: &[u8],
 ) -> Result<LoadResult, kv_disk::Error> {
-    let Ok(key) = Key::new(name) else { return Ok(LoadResult::Facts(None)) };
+    let Ok(key) = Key::new(name) else { return Ok(LoadResult::Metadata(None)) };
     loop {
         let saves = state.busy_keys.begin(name);
         let hot = engine.store.stat(key, engine.now());
         let read = if hot.is_some() { Ok(None) } else { reader.stat(name) };
         if state.busy_keys.end(name, saves, || ()).is_some() {
-            let cold = |facts: Facts| engine.facts_of(&facts);
-            return Ok(LoadResult::Facts(hot.or(read?.and_then(cold))));
+            let cold = |metadata: Metadata| engine.metadata_of(&metadata);
+            return Ok(LoadResult::Metadata(hot.or(read?.and_then(cold))));
         }
     }
 }
@@ -112,20 +112,20 @@ fn facts(
 /// Reserves memory in the pool for a value from the disk, and fills it.
 struct PoolSink<'e> {
     engine: &'e Arc<Engine>,
-    value: Option<(StagedValue, Facts)>,
+    value: Option<(StagedValue, Metadata)>,
     /// Why no memory could be reserved.
     refusal: Option<Status>,
 }
 
 impl Sink for PoolSink<'_> {
-    fn begin(&mut self, facts: &Facts) -> bool {
-        if self.engine.facts_of(facts).is_none() {
+    fn begin(&mut self, metadata: &Metadata) -> bool {
+        if self.engine.metadata_of(metadata).is_none() {
             return false;
         }
-        match self.engine.store.reserve(facts.length, self.engine.now()) {
+        match self.engine.store.reserve(metadata.length, self.engine.now()) {
             Ok(reservation) => {
                 let staged = StagedValue::new(self.engine.clone(), reservation, None);
-                self.value = Some((staged, *facts));
+                self.value = Some((staged, *metadata));
             }
             Err(ReserveError::TooLong { .. }) => self.refusal = Some(Status::TooLong),
             Err(ReserveError::Full { .. }) => self.refusal = Some(Status::Full),
@@ -142,7 +142,7 @@ impl Sink for PoolSink<'_> {
 
 fn keys(
     engine: &Engine,
-    state: &JournalState,
+    state: &PersistenceState,
     reader: &mut dyn DiskReader,
     prefix: &[u8],
     (cursor, max_keys, max_bytes): (u64, usize, usize),
@@ -152,7 +152,8 @@ fn keys(
     };
     let listed = reader.list(prefix, &after, (max_keys, max_bytes), engine.unix_now())?;
     let next = listed.last().map_or(0, |(key, _)| state.cursors.set(key));
-    let known = |(key, facts): (Box<[u8]>, Facts)| Some((key, engine.facts_of(&facts)?));
+    let known =
+        |(key, metadata): (Box<[u8]>, Metadata)| Some((key, engine.metadata_of(&metadata)?));
     Ok(LoadResult::Keys(listed.into_iter().filter_map(known).collect(), next))
 }
 

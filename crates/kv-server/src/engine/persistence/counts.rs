@@ -1,13 +1,13 @@
-//! The counters of the journal, for metrics.
+//! The counters of the disk, for metrics.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use fabric::Histogram;
 
-/// The counters of the journal.
+/// The counters of the disk.
 #[derive(Debug, Default)]
-pub struct JournalCounts {
+pub struct PersistenceCounts {
     /// Transactions saved.
     pub saves: AtomicU64,
     /// Writes in them.
@@ -24,7 +24,7 @@ pub struct JournalCounts {
     failing: AtomicBool,
 }
 
-impl JournalCounts {
+impl PersistenceCounts {
     /// The number of writes that wait to be saved.
     pub fn queue(&self) -> u64 {
         self.waiting.load(Relaxed).max(0) as u64
@@ -39,7 +39,7 @@ impl JournalCounts {
         self.waiting.fetch_add(change, Relaxed);
     }
 
-    /// Counts a transaction; returns whether its outcome differs from the one before. Only the log writer calls this.
+    /// Counts a transaction; returns whether its outcome differs from the one before. Only the committer calls this.
     pub(super) fn saved(&self, writes: u64, took: Duration, ok: bool) -> bool {
         match ok {
             true => {

@@ -1,4 +1,4 @@
-//! The log writer: saves writes on the disk, then applies them in memory, then answers them.
+//! The committer: saves writes on the disk, then applies them in memory, then answers them.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
@@ -6,12 +6,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use kv_disk::{Body, Change, DiskWriter, PIECE_BYTES};
+use kv_disk::{Body, CHUNK_BYTES, Change, DiskWriter};
 use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 use kv_store::Key;
 
-use super::{Command, JournalState, Write, WriteKind};
+use super::{Command, PersistenceState, Write, WriteKind};
 use crate::engine::Engine;
 use crate::engine::outcome::write_refused;
 use crate::wakeup::Wakeup;
@@ -19,15 +19,15 @@ use crate::wakeup::Wakeup;
 /// Serves commands until `Stop`, or until the engine is dropped.
 pub(super) fn run(
     engine: &Weak<Engine>,
-    state: &JournalState,
+    state: &PersistenceState,
     commands: &Receiver<Command>,
     disk: Box<dyn DiskWriter>,
 ) {
-    let mut log_writer = LogWriter::new(disk);
+    let mut committer = Committer::new(disk);
     let (mut pause, mut stops, mut maintained) = (Some(Duration::ZERO), false, Instant::now());
-    while !stops || !log_writer.is_done() {
+    while !stops || !committer.is_done() {
         // Polls while a long value is being written; else sleeps until the next command.
-        let first = match (log_writer.is_done(), pause) {
+        let first = match (committer.is_done(), pause) {
             (false, _) => commands.try_recv().map_err(|error| error == TryRecvError::Disconnected),
             (true, Some(pause)) => commands
                 .recv_timeout(pause)
@@ -35,7 +35,7 @@ pub(super) fn run(
             (true, None) => commands.recv().map_err(|_| true),
         };
         stops |= matches!(first, Err(true));
-        let Some(engine) = engine.upgrade() else { return log_writer.abort() };
+        let Some(engine) = engine.upgrade() else { return committer.abort() };
         let (mut writes, mut bytes_left, mut next) = (Vec::new(), MAX_ROUND_BYTES, first.ok());
         while let Some(command) = next.take() {
             match command {
@@ -47,28 +47,28 @@ pub(super) fn run(
                 }
             }
         }
-        match writes.is_empty() && log_writer.is_done() {
+        match writes.is_empty() && committer.is_done() {
             true => {
-                pause = log_writer.maintain(&engine);
+                pause = committer.maintain(&engine);
                 maintained = Instant::now();
             }
             false => {
                 state.counts.add_waiting(-(writes.len() as i64));
-                let full = log_writer.round(&engine, state, writes);
+                let full = committer.round(&engine, state, writes);
                 // A busy disk needs maintenance too, above all when it is full.
                 let is_due = full
                     || pause == Some(Duration::ZERO)
                     || maintained.elapsed() >= MAINTENANCE_INTERVAL;
-                pause = if is_due { log_writer.maintain(&engine) } else { Some(MAINTENANCE_DELAY) };
+                pause = if is_due { committer.maintain(&engine) } else { Some(MAINTENANCE_DELAY) };
                 maintained = if is_due { Instant::now() } else { maintained };
             }
         }
     }
 }
 
-pub(super) struct LogWriter {
+pub(super) struct Committer {
     disk: Box<dyn DiskWriter>,
-    /// Long values, written piece by piece between other writes.
+    /// Long values, written chunk by chunk between other writes.
     long: VecDeque<LongWrite>,
     /// The bytes of the current round.
     bytes: Vec<u8>,
@@ -81,10 +81,10 @@ struct LongWrite {
     saved: u64,
 }
 
-/// The writes and pieces of one transaction, and its duration.
+/// The writes and chunks of one transaction, and its duration.
 struct Round<'p> {
     checked: Vec<CheckedWrite>,
-    pieces: &'p [RoundPiece],
+    chunks: &'p [RoundChunk],
     took: Duration,
 }
 
@@ -107,16 +107,16 @@ enum Decision {
     },
 }
 
-/// Where the bytes of a value are: in the round's bytes, or in saved pieces.
+/// Where the bytes of a value are: in the round's bytes, or in saved chunks.
 #[derive(Clone, Copy)]
 enum ValueLocation {
     Round { from: usize, to: usize },
-    Pieces { owner: u64 },
+    Chunks { owner: u64 },
 }
 
-impl LogWriter {
+impl Committer {
     pub(super) fn new(disk: Box<dyn DiskWriter>) -> Self {
-        LogWriter { disk, long: VecDeque::new(), bytes: Vec::new() }
+        Committer { disk, long: VecDeque::new(), bytes: Vec::new() }
     }
 
     /// Whether no long value is being written.
@@ -124,11 +124,11 @@ impl LogWriter {
         self.long.is_empty()
     }
 
-    /// Saves writes, and some pieces of the first long value; returns whether the disk is full.
+    /// Saves writes, and some chunks of the first long value; returns whether the disk is full.
     pub(super) fn round(
         &mut self,
         engine: &Arc<Engine>,
-        state: &JournalState,
+        state: &PersistenceState,
         writes: Vec<Write>,
     ) -> bool {
         self.bytes.clear();
@@ -137,7 +137,7 @@ impl LogWriter {
         for write in writes {
             match write.kind {
                 WriteKind::Put { ref staged, .. }
-                    if staged.reservation().length() > PIECE_BYTES as u64 =>
+                    if staged.reservation().length() > CHUNK_BYTES as u64 =>
                 {
                     let owner = engine.store.allocate_version();
                     self.long.push_back(LongWrite { write, owner, saved: 0 });
@@ -145,23 +145,23 @@ impl LogWriter {
                 _ => checked.push(self.check(engine, write, None, &mut written)),
             }
         }
-        // A long value whose pieces are all saved is checked like a short one.
+        // A long value whose chunks are all saved is checked like a short one.
         if self.long.front().is_some_and(LongWrite::is_complete)
             && let Some(LongWrite { write, owner, .. }) = self.long.pop_front()
         {
             checked.push(self.check(engine, write, Some(owner), &mut written));
         }
-        let pieces = self.copy_pieces(engine);
+        let chunks = self.copy_chunks(engine);
         // Until the changes are applied in memory too, or refused.
         let _saving = state.busy_keys.save(checked.iter().filter_map(CheckedWrite::changed_key));
         let started = Instant::now();
-        let saved = self.save(engine, &checked, &pieces);
+        let saved = self.save(engine, &checked, &chunks);
         match saved {
             Err(error) if error.kind() == kv_disk::Kind::Damaged => {
-                self.save_one_by_one(engine, state, checked, &pieces)
+                self.save_one_by_one(engine, state, checked, &chunks)
             }
             saved => {
-                let round = Round { checked, pieces: &pieces, took: started.elapsed() };
+                let round = Round { checked, chunks: &chunks, took: started.elapsed() };
                 self.conclude(engine, state, round, saved)
             }
         }
@@ -171,11 +171,11 @@ impl LogWriter {
         &mut self,
         engine: &Engine,
         checked: &[CheckedWrite],
-        pieces: &[RoundPiece],
+        chunks: &[RoundChunk],
     ) -> Result<(), kv_disk::Error> {
-        let mut changes = Vec::with_capacity(checked.len() + pieces.len());
+        let mut changes = Vec::with_capacity(checked.len() + chunks.len());
         changes.extend(checked.iter().filter_map(|checked| checked.change(engine, &self.bytes)));
-        changes.extend(pieces.iter().map(|piece| piece.change(&self.bytes)));
+        changes.extend(chunks.iter().map(|chunk| chunk.change(&self.bytes)));
         if changes.is_empty() { Ok(()) } else { self.disk.save(&changes) }
     }
 
@@ -184,9 +184,9 @@ impl LogWriter {
     fn save_one_by_one(
         &mut self,
         engine: &Arc<Engine>,
-        state: &JournalState,
+        state: &PersistenceState,
         checked: Vec<CheckedWrite>,
-        pieces: &[RoundPiece],
+        chunks: &[RoundChunk],
     ) -> bool {
         let (mut full, mut refused) = (false, HashSet::new());
         for checked in checked {
@@ -208,14 +208,14 @@ impl LogWriter {
                         refused.insert(checked.write.key.clone());
                     }
                     let round =
-                        Round { checked: vec![checked], pieces: &[], took: started.elapsed() };
+                        Round { checked: vec![checked], chunks: &[], took: started.elapsed() };
                     full |= self.conclude(engine, state, round, saved);
                 }
             }
         }
         let started = Instant::now();
-        let saved = self.save(engine, &[], pieces);
-        let round = Round { checked: Vec::new(), pieces, took: started.elapsed() };
+        let saved = self.save(engine, &[], chunks);
+        let round = Round { checked: Vec::new(), chunks, took: started.elapsed() };
         full | self.conclude(engine, state, round, saved)
     }
 
@@ -223,8 +223,8 @@ impl LogWriter {
     fn conclude(
         &mut self,
         engine: &Arc<Engine>,
-        state: &JournalState,
-        Round { checked, pieces, took }: Round<'_>,
+        state: &PersistenceState,
+        Round { checked, chunks, took }: Round<'_>,
         saved: Result<(), kv_disk::Error>,
     ) -> bool {
         let changed = state.counts.saved(checked.len() as u64, took, saved.is_ok());
@@ -232,7 +232,7 @@ impl LogWriter {
             if changed {
                 tracing::info!("writes to disk succeed again");
             }
-            if let (Some(long), Some(last)) = (self.long.front_mut(), pieces.last()) {
+            if let (Some(long), Some(last)) = (self.long.front_mut(), chunks.last()) {
                 long.saved = last.end;
             }
             // All answers are queued before any thread is woken.
@@ -244,10 +244,10 @@ impl LogWriter {
         }
         let status = refusal(&error);
         checked.into_iter().for_each(|checked| self.refuse(checked, status));
-        if !pieces.is_empty()
+        if !chunks.is_empty()
             && let Some(LongWrite { write, owner, .. }) = self.long.pop_front()
         {
-            self.disk.discard_pieces(owner);
+            self.disk.discard_chunks(owner);
             Wakeup::wake_all((write.done)(Answer::new(status)));
         }
         // Do not retry immediately if the disk fails immediately.
@@ -257,8 +257,8 @@ impl LogWriter {
 
     /// Refuses a write that could not be saved, or that depends on one.
     fn refuse(&mut self, CheckedWrite { write, decision }: CheckedWrite, status: Status) {
-        if let Decision::Put { location: ValueLocation::Pieces { owner }, .. } = decision {
-            self.disk.discard_pieces(owner);
+        if let Decision::Put { location: ValueLocation::Chunks { owner }, .. } = decision {
+            self.disk.discard_chunks(owner);
         }
         Wakeup::wake_all((write.done)(Answer::new(status)));
     }
@@ -304,7 +304,7 @@ impl LogWriter {
             (WriteKind::Delete, Some(version)) => Decision::Delete { version },
             (WriteKind::Put { staged, .. }, _) => {
                 let location = match owner {
-                    Some(owner) => ValueLocation::Pieces { owner },
+                    Some(owner) => ValueLocation::Chunks { owner },
                     None => {
                         let (from, length) =
                             (self.bytes.len(), staged.reservation().length() as usize);
@@ -328,41 +328,41 @@ impl LogWriter {
 
     fn discard(&mut self, owner: Option<u64>) {
         if let Some(owner) = owner {
-            self.disk.discard_pieces(owner);
+            self.disk.discard_chunks(owner);
         }
     }
 
     /// The version of a key: in memory, or else on the disk.
     fn current(&mut self, engine: &Engine, key: &[u8]) -> Result<Option<u64>, kv_disk::Error> {
         let hot = Key::new(key).ok().and_then(|key| engine.store.stat(key, engine.now()));
-        if let Some(facts) = hot {
-            return Ok(Some(facts.version));
+        if let Some(metadata) = hot {
+            return Ok(Some(metadata.version));
         }
         let row = self.disk.row_info(key)?;
-        let live = row.and_then(|row| engine.facts_of(&row.facts));
-        Ok(live.map(|facts| facts.version))
+        let live = row.and_then(|row| engine.metadata_of(&row.metadata));
+        Ok(live.map(|metadata| metadata.version))
     }
 
-    /// Copies the next pieces of the first long value.
-    fn copy_pieces(&mut self, engine: &Engine) -> Vec<RoundPiece> {
+    /// Copies the next chunks of the first long value.
+    fn copy_chunks(&mut self, engine: &Engine) -> Vec<RoundChunk> {
         let Some(LongWrite { write, owner, saved }) = self.long.front() else { return Vec::new() };
         let WriteKind::Put { staged, .. } = &write.kind else { return Vec::new() };
         let (length, ranges) = (staged.reservation().length(), staged.reservation().ranges());
-        let mut pieces = Vec::new();
+        let mut chunks = Vec::new();
         let mut offset = *saved;
-        while offset < length && pieces.len() < MAX_ROUND_PIECES {
-            let end = length.min(offset + PIECE_BYTES as u64);
+        while offset < length && chunks.len() < MAX_ROUND_CHUNKS {
+            let end = length.min(offset + CHUNK_BYTES as u64);
             let from = self.bytes.len();
             self.bytes.resize(from + (end - offset) as usize, 0);
             engine.copy_out(&ranges, offset, &mut self.bytes[from..]);
-            let number = (offset / PIECE_BYTES as u64) as u32;
-            pieces.push(RoundPiece { owner: *owner, number, from, to: self.bytes.len(), end });
+            let number = (offset / CHUNK_BYTES as u64) as u32;
+            chunks.push(RoundChunk { owner: *owner, number, from, to: self.bytes.len(), end });
             offset = end;
         }
-        pieces
+        chunks
     }
 
-    /// Removes expired values and unused pieces from the disk; returns when to do so again.
+    /// Removes expired values and unused chunks from the disk; returns when to do so again.
     fn maintain(&mut self, engine: &Engine) -> Option<Duration> {
         match self.disk.clean_up(engine.unix_now()) {
             Ok(pause) => pause,
@@ -393,7 +393,7 @@ impl Write {
     fn bytes(&self) -> usize {
         match &self.kind {
             WriteKind::Put { staged, .. }
-                if staged.reservation().length() <= PIECE_BYTES as u64 =>
+                if staged.reservation().length() <= CHUNK_BYTES as u64 =>
             {
                 staged.reservation().length() as usize
             }
@@ -408,8 +408,8 @@ impl LongWrite {
     }
 }
 
-/// A piece to be saved: its range of the round's bytes.
-struct RoundPiece {
+/// A chunk to be saved: its range of the round's bytes.
+struct RoundChunk {
     owner: u64,
     number: u32,
     from: usize,
@@ -418,10 +418,10 @@ struct RoundPiece {
     end: u64,
 }
 
-impl RoundPiece {
+impl RoundChunk {
     fn change<'c>(&self, bytes: &'c [u8]) -> Change<'c> {
-        let RoundPiece { owner, number, from, to, .. } = *self;
-        Change::Piece { owner, number, bytes: &bytes[from..to] }
+        let RoundChunk { owner, number, from, to, .. } = *self;
+        Change::Chunk { owner, number, bytes: &bytes[from..to] }
     }
 }
 
@@ -432,7 +432,7 @@ impl CheckedWrite {
             (Decision::Put { version, location, .. }, WriteKind::Put { staged, ttl }) => {
                 let body = match *location {
                     ValueLocation::Round { from, to } => Body::Inline(&bytes[from..to]),
-                    ValueLocation::Pieces { owner } => Body::Pieces(owner),
+                    ValueLocation::Chunks { owner } => Body::Chunks(owner),
                 };
                 let expires = ttl.map(|ttl| engine.unix_now().saturating_add(ttl).min(MAX_EXPIRY));
                 let (version, length) = (*version, staged.reservation().length());
@@ -472,9 +472,9 @@ impl CheckedWrite {
     }
 }
 
-/// The bytes of a round, and the pieces of a long value in addition.
+/// The bytes of a round, and the chunks of a long value in addition.
 const MAX_ROUND_BYTES: usize = 8 << 20;
-const MAX_ROUND_PIECES: usize = 16;
+const MAX_ROUND_CHUNKS: usize = 16;
 /// How long to wait after a write before disk maintenance, and after maintenance failed.
 const MAINTENANCE_DELAY: Duration = Duration::from_millis(200);
 const MAINTENANCE_RETRY: Duration = Duration::from_secs(10);

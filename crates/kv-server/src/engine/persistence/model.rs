@@ -1,4 +1,4 @@
-//! Tests the journal against a simple model: random writes, reads, evictions, disk faults and crashes, thousands of
+//! Tests the committer and the loaders against a simple model: random writes, reads, evictions, disk faults and crashes, thousands of
 //! times, with writes in the middle of reads. Acknowledged writes are never lost, nothing older is read after them, and
 //! no value is torn.
 //!
@@ -9,25 +9,25 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kv_disk::{
-    Body, Change, DiskReader, DiskWriter, Error, Facts, Listing, PIECE_BYTES, RowInfo, Sink,
+    Body, CHUNK_BYTES, Change, DiskReader, DiskWriter, Error, Listing, Metadata, RowInfo, Sink,
 };
 use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 use kv_store::WhenFull;
 
-use super::log_writer::LogWriter;
-use super::{JournalState, LoadResult, Write, WriteKind, loader};
+use super::committer::Committer;
+use super::{LoadResult, PersistenceState, Write, WriteKind, loader};
 use crate::engine::{Engine, Settings, StagedValue};
 
 /// The content of the disk, which survives a crash.
 #[derive(Default, Clone)]
 struct DiskContent {
-    /// The facts of each key, and its bytes or the owner of its pieces.
+    /// The metadata of each key, and its bytes or the owner of its chunks.
     rows: BTreeMap<Vec<u8>, Stored>,
-    pieces: HashMap<(u64, u32), Vec<u8>>,
+    chunks: HashMap<(u64, u32), Vec<u8>>,
 }
 
-type Stored = (Facts, Result<Vec<u8>, u64>);
+type Stored = (Metadata, Result<Vec<u8>, u64>);
 
 #[derive(Default)]
 struct State {
@@ -46,33 +46,33 @@ impl DiskContent {
     fn apply(&mut self, change: &Change<'_>) {
         match *change {
             Change::Put { key, version, expires, length, body } => {
-                let facts = Facts { version, expires, length };
+                let metadata = Metadata { version, expires, length };
                 let body = match body {
                     Body::Inline(bytes) => Ok(bytes.to_vec()),
-                    Body::Pieces(owner) => Err(owner),
+                    Body::Chunks(owner) => Err(owner),
                 };
-                self.rows.insert(key.to_vec(), (facts, body));
+                self.rows.insert(key.to_vec(), (metadata, body));
             }
             Change::Delete { key } => _ = self.rows.remove(key),
-            Change::Piece { owner, number, bytes } => {
-                assert!(bytes.len() <= PIECE_BYTES);
-                self.pieces.insert((owner, number), bytes.to_vec());
+            Change::Chunk { owner, number, bytes } => {
+                assert!(bytes.len() <= CHUNK_BYTES);
+                self.chunks.insert((owner, number), bytes.to_vec());
             }
         }
     }
 
-    fn value(&self, key: &[u8]) -> Option<(Facts, Vec<u8>)> {
-        let (facts, body) = self.rows.get(key)?;
+    fn value(&self, key: &[u8]) -> Option<(Metadata, Vec<u8>)> {
+        let (metadata, body) = self.rows.get(key)?;
         let bytes = match body {
             Ok(bytes) => bytes.clone(),
             Err(owner) => (0..)
-                .map_while(|number| self.pieces.get(&(*owner, number)))
+                .map_while(|number| self.chunks.get(&(*owner, number)))
                 .flatten()
                 .copied()
                 .collect(),
         };
-        assert_eq!(bytes.len() as u64, facts.length, "all pieces are saved before their value");
-        Some((*facts, bytes))
+        assert_eq!(bytes.len() as u64, metadata.length, "all chunks are saved before their value");
+        Some((*metadata, bytes))
     }
 }
 
@@ -80,7 +80,7 @@ impl DiskWriter for FakeDisk {
     fn row_info(&mut self, key: &[u8]) -> Result<Option<RowInfo>, Error> {
         let state = self.0.lock().unwrap();
         let known = state.content.rows.get(key);
-        Ok(known.map(|(facts, body)| RowInfo { facts: *facts, in_pieces: body.is_err() }))
+        Ok(known.map(|(metadata, body)| RowInfo { metadata: *metadata, in_chunks: body.is_err() }))
     }
 
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
@@ -97,11 +97,11 @@ impl DiskWriter for FakeDisk {
         Ok(())
     }
 
-    fn discard_pieces(&mut self, owner: u64) {
+    fn discard_chunks(&mut self, owner: u64) {
         let content = &mut self.0.lock().unwrap().content;
         // Unless the failed save reached the disk.
         if !content.rows.values().any(|(_, body)| *body == Err(owner)) {
-            content.pieces.retain(|(known, _), _| *known != owner);
+            content.chunks.retain(|(known, _), _| *known != owner);
         }
     }
 
@@ -115,8 +115,8 @@ impl DiskReader for FakeDisk {
         let mut state = self.0.lock().unwrap();
         let (value, during_read) = (state.content.value(key), state.during_read.take());
         drop(state);
-        let read = value.map(|(facts, bytes)| {
-            let wanted = sink.begin(&facts);
+        let read = value.map(|(metadata, bytes)| {
+            let wanted = sink.begin(&metadata);
             if wanted {
                 sink.bytes(0, &bytes);
             }
@@ -143,8 +143,8 @@ struct Expected {
 struct ModelTest {
     random: u64,
     engine: Arc<Engine>,
-    state: Arc<JournalState>,
-    log_writer: Arc<Mutex<LogWriter>>,
+    state: Arc<PersistenceState>,
+    committer: Arc<Mutex<Committer>>,
     disk: FakeDisk,
     expected: HashMap<u8, Expected>,
     stamp: u64,
@@ -153,9 +153,9 @@ struct ModelTest {
 impl ModelTest {
     fn new(seed: u64) -> Self {
         let disk = FakeDisk::default();
-        let (engine, state, log_writer) = begin(&disk);
+        let (engine, state, committer) = begin(&disk);
         let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        ModelTest { random, engine, state, log_writer, disk, expected: HashMap::new(), stamp: 0 }
+        ModelTest { random, engine, state, committer, disk, expected: HashMap::new(), stamp: 0 }
     }
 
     fn below(&mut self, limit: u64) -> u64 {
@@ -181,7 +181,7 @@ impl ModelTest {
             let kind = match deletes {
                 true => WriteKind::Delete,
                 false => {
-                    let length = if self.below(40) == 0 { PIECE_BYTES + 1000 } else { 3000 };
+                    let length = if self.below(40) == 0 { CHUNK_BYTES + 1000 } else { 3000 };
                     let Some(staged) = stage(&self.engine, &value(key, self.stamp, length)) else {
                         continue;
                     };
@@ -195,12 +195,12 @@ impl ModelTest {
             });
             writes.push(Write { key: Box::new([key]), kind, condition, done });
         }
-        let mut log_writer = self.log_writer.lock().unwrap();
-        log_writer.round(&self.engine, &self.state, writes);
-        while !log_writer.is_done() {
-            log_writer.round(&self.engine, &self.state, Vec::new());
+        let mut committer = self.committer.lock().unwrap();
+        committer.round(&self.engine, &self.state, writes);
+        while !committer.is_done() {
+            committer.round(&self.engine, &self.state, Vec::new());
         }
-        drop(log_writer);
+        drop(committer);
         for (key, stamp, answer) in std::mem::take(&mut *answers.lock().unwrap()) {
             self.learn(key, stamp, &answer);
         }
@@ -222,8 +222,8 @@ impl ModelTest {
     fn read(&mut self) {
         let key = self.below(KEYS) as u8;
         if self.below(4) == 0 {
-            let (engine, state, log_writer) =
-                (self.engine.clone(), self.state.clone(), self.log_writer.clone());
+            let (engine, state, committer) =
+                (self.engine.clone(), self.state.clone(), self.committer.clone());
             self.stamp += 1;
             let stamp = self.stamp;
             if let Some(staged) = stage(&engine, &value(key, stamp, 3000)) {
@@ -237,7 +237,7 @@ impl ModelTest {
                 let condition = Condition::Always;
                 let write = Write { key: Box::new([key]), kind, condition, done };
                 let during_read =
-                    move || _ = log_writer.lock().unwrap().round(&engine, &state, vec![write]);
+                    move || _ = committer.lock().unwrap().round(&engine, &state, vec![write]);
                 self.disk.0.lock().unwrap().during_read = Some(Box::new(during_read));
                 self.check(key);
                 self.disk.0.lock().unwrap().during_read = None;
@@ -267,7 +267,7 @@ impl ModelTest {
             };
         let seen = value_pin.map(|value_pin| {
             let pinned = value_pin.value();
-            let mut bytes = vec![0; pinned.facts.length as usize];
+            let mut bytes = vec![0; pinned.metadata.length as usize];
             self.engine.copy_out(&pinned.ranges, 0, &mut bytes);
             let stamp = u64::from_le_bytes(bytes[1..9].try_into().unwrap());
             let expected = value(key, stamp, bytes.len());
@@ -288,7 +288,7 @@ impl ModelTest {
 
     /// Simulates a crash of the process: memory is lost, the disk is not.
     fn crash(&mut self) {
-        (self.engine, self.state, self.log_writer) = begin(&self.disk);
+        (self.engine, self.state, self.committer) = begin(&self.disk);
         for key in 0..KEYS as u8 {
             self.check(key);
             let value = self.disk.0.lock().unwrap().content.value(&[key]);
@@ -298,7 +298,7 @@ impl ModelTest {
     }
 }
 
-fn begin(disk: &FakeDisk) -> (Arc<Engine>, Arc<JournalState>, Arc<Mutex<LogWriter>>) {
+fn begin(disk: &FakeDisk) -> (Arc<Engine>, Arc<PersistenceState>, Arc<Mutex<Committer>>) {
     let settings = Settings {
         // So little that values are evicted constantly.
         memory: 1 << 20,
@@ -309,7 +309,7 @@ fn begin(disk: &FakeDisk) -> (Arc<Engine>, Arc<JournalState>, Arc<Mutex<LogWrite
         max_in_flight: None,
         data_dir: None,
     };
-    let log_writer = Arc::new(Mutex::new(LogWriter::new(Box::new(disk.clone()))));
+    let committer = Arc::new(Mutex::new(Committer::new(Box::new(disk.clone()))));
     let run = {
         let mut state = disk.0.lock().unwrap();
         state.runs += 1;
@@ -318,14 +318,14 @@ fn begin(disk: &FakeDisk) -> (Arc<Engine>, Arc<JournalState>, Arc<Mutex<LogWrite
     (
         Engine::for_run(&settings, access::Access::open(), None, run).unwrap(),
         Arc::default(),
-        log_writer,
+        committer,
     )
 }
 
 fn value(key: u8, stamp: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![key];
     bytes.extend(stamp.to_le_bytes());
-    // Filled with a byte that is specific to the value, so that a piece of another is detected.
+    // Filled with a byte that is specific to the value, so that a chunk of another is detected.
     bytes.resize(length, (stamp.wrapping_mul(31) ^ u64::from(key)) as u8);
     bytes
 }

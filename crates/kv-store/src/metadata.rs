@@ -1,18 +1,18 @@
-//! The facts of a value besides its bytes, and conditions of changes.
+//! The metadata of values, and the conditions of changes.
 
 /// Milliseconds on the caller's clock, which must be monotonic. The store has no clock of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Moment(pub u64);
+pub struct Timestamp(pub u64);
 
-/// The facts of a value.
+/// The metadata of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
+pub struct Metadata {
     /// Its length in bytes.
     pub length: u64,
     /// The version that its commit assigned. Versions increase with each commit and are unique.
     pub version: u64,
     /// When it expires.
-    pub expires: Option<Moment>,
+    pub expires: Option<Timestamp>,
 }
 
 /// The condition of a change. An expired value is absent.

@@ -1,16 +1,16 @@
 //! Durability: acknowledged writes are on the disk, and memory is a cache of it.
 //!
-//! One thread, the **log writer**, does all writes: it takes the queued writes, checks their conditions, saves them in one
+//! One thread, the **committer**, does all writes: it takes the queued writes, checks their conditions, saves them in one
 //! transaction and only then changes the index and answers. So readers see only durable values, and many writes share one
 //! sync. The index has only the values in memory, which may be evicted at any time: other values are loaded from the
 //! disk by a **loader**. `busy_keys.rs` keeps the two consistent: a loaded value does not replace one that was written in
 //! the meantime, and a key is not loaded while it is being saved.
 
 mod busy_keys;
+mod committer;
 mod counts;
 mod cursors;
 mod loader;
-mod log_writer;
 #[cfg(test)]
 mod model;
 
@@ -25,27 +25,27 @@ use kv_proto::wire::{Answer, Status};
 use crate::engine::{Engine, PinnedValue, StagedValue};
 use crate::wakeup::Wakeup;
 use busy_keys::BusyKeys;
-pub use counts::JournalCounts;
+pub use counts::PersistenceCounts;
 use cursors::Cursors;
 
 /// The threads that write to the disk and load from it, and the queues to them.
-pub(crate) struct Journal {
+pub(crate) struct Persistence {
     disk: Disk,
     commands: Sender<Command>,
     loads: Sender<Option<Load>>,
-    state: Arc<JournalState>,
+    state: Arc<PersistenceState>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// State that the threads share.
 #[derive(Default)]
-struct JournalState {
+struct PersistenceState {
     busy_keys: BusyKeys,
     cursors: Cursors,
-    counts: JournalCounts,
+    counts: PersistenceCounts,
 }
 
-/// A command to the log writer.
+/// A command to the committer.
 enum Command {
     Write(Write),
     /// End after the commands before.
@@ -74,7 +74,7 @@ pub(crate) struct Load {
 
 pub(crate) enum LoadKind {
     Value,
-    Facts,
+    Metadata,
     /// Keys with this prefix, from a cursor on.
     Keys {
         cursor: u64,
@@ -87,9 +87,9 @@ pub(crate) enum LoadKind {
 pub(crate) enum LoadResult {
     /// The value, in memory and pinned, if the key exists.
     Value(Option<Arc<PinnedValue>>),
-    Facts(Option<kv_store::Facts>),
+    Metadata(Option<kv_store::Metadata>),
     /// Keys, and the cursor of the next page.
-    Keys(Vec<(Box<[u8]>, kv_store::Facts)>, u64),
+    Keys(Vec<(Box<[u8]>, kv_store::Metadata)>, u64),
     Failed(Status),
 }
 
@@ -117,19 +117,18 @@ impl OpenDisk {
     }
 
     /// Starts the threads.
-    pub(crate) fn start(self, engine: &Arc<Engine>) -> std::io::Result<Journal> {
+    pub(crate) fn start(self, engine: &Arc<Engine>) -> std::io::Result<Persistence> {
         let OpenDisk { disk, writer, readers, .. } = self;
         let (commands, queued) = channel();
         let (loads, to_load) = channel();
         let mut threads = Vec::new();
         let spawn = |name: String| std::thread::Builder::new().name(name);
         // Weak references: the threads do not keep the engine alive.
-        let (weak, state) = (Arc::downgrade(engine), Arc::new(JournalState::default()));
+        let (weak, state) = (Arc::downgrade(engine), Arc::new(PersistenceState::default()));
         let writer_state = state.clone();
-        let log_writer = spawn("wirelane-writer".to_owned());
-        threads.push(
-            log_writer.spawn(move || log_writer::run(&weak, &writer_state, &queued, writer))?,
-        );
+        let committer = spawn("wirelane-writer".to_owned());
+        threads
+            .push(committer.spawn(move || committer::run(&weak, &writer_state, &queued, writer))?);
         let to_load = Arc::new(Mutex::new(to_load));
         for (number, reader) in readers.into_iter().enumerate() {
             let (weak, state) = (Arc::downgrade(engine), state.clone());
@@ -137,12 +136,12 @@ impl OpenDisk {
             let thread = spawn(format!("wirelane-disk-{number}"));
             threads.push(thread.spawn(move || loader::run(&weak, &state, &to_load, reader))?);
         }
-        Ok(Journal { disk, commands, loads, state, threads: Mutex::new(threads) })
+        Ok(Persistence { disk, commands, loads, state, threads: Mutex::new(threads) })
     }
 }
 
-impl Journal {
-    /// Queues a write. If the log writer has ended, it is answered here.
+impl Persistence {
+    /// Queues a write. If the committer has ended, it is answered here.
     pub(crate) fn write(&self, write: Write) {
         self.state.counts.add_waiting(1);
         if let Err(SendError(Command::Write(unsent))) = self.commands.send(Command::Write(write)) {
@@ -156,7 +155,7 @@ impl Journal {
         }
     }
 
-    pub(crate) fn counts(&self) -> &JournalCounts {
+    pub(crate) fn counts(&self) -> &PersistenceCounts {
         &self.state.counts
     }
 
