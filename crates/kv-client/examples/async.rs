@@ -1,6 +1,6 @@
 //! A tour of the async client: tasks that share a connection, batches, conditional writes and errors.
 //!
-//! Start a store with `wirelane serve`, then `cargo run -p kv-client --example async -- localhost:50051`.
+//! Start a store with `wirelane serve`, then `cargo run -p wirelane-kv-client --example async -- localhost:50051`.
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::time::Duration;

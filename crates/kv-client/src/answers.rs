@@ -1,9 +1,9 @@
-//! Pending requests and their outcomes: a row for each, by its token.
+//! Pending requests and their outcomes: a row for each, by its call id.
 
+use crate::call_id::CallId;
 use crate::in_flight::Outcome;
-use crate::token::Token;
 
-/// Rows by the low half of their tokens. Each operation is a few loads and stores: no hashing,
+/// Rows by the low half of their call ids. Each operation is a few loads and stores: no hashing,
 /// and no allocation once there are as many rows as are in flight at a time.
 #[derive(Default)]
 pub(crate) struct Answers {
@@ -14,7 +14,7 @@ pub(crate) struct Answers {
 }
 
 struct Row {
-    /// How often the row was used: the high half of the token.
+    /// How often the row was used: the high half of the call id.
     generation: u32,
     state: State,
 }
@@ -28,9 +28,9 @@ enum State {
 }
 
 impl Answers {
-    /// A token for a new request.
+    /// A call id for a new request.
     #[inline]
-    pub(crate) fn expect(&mut self) -> Token {
+    pub(crate) fn expect(&mut self) -> CallId {
         let at = match self.free.pop() {
             Some(at) => at,
             None => {
@@ -39,56 +39,56 @@ impl Answers {
             }
         };
         let row = &mut self.rows[at as usize];
-        // Never 0: that would be `Token::NONE`.
+        // Never 0: that would be `CallId::NONE`.
         row.generation = row.generation.checked_add(1).unwrap_or(1);
         row.state = State::Pending;
-        Token::new(row.generation, at)
+        CallId::new(row.generation, at)
     }
 
     /// The outcome has arrived.
     #[inline]
-    pub(crate) fn complete(&mut self, token: Token, outcome: Outcome) {
-        let Some(row) = self.row(token) else { return };
+    pub(crate) fn complete(&mut self, call_id: CallId, outcome: Outcome) {
+        let Some(row) = self.row(call_id) else { return };
         match row.state {
             State::Pending => {
                 row.state = State::Ready(outcome);
                 self.ready += 1;
             }
-            State::Ignored => self.release(token),
+            State::Ignored => self.release(call_id),
             State::Free | State::Ready(_) => {}
         }
     }
 
     /// Takes the outcome, if it has arrived.
     #[inline]
-    pub(crate) fn take(&mut self, token: Token) -> Option<Outcome> {
-        let row = self.row(token)?;
+    pub(crate) fn take(&mut self, call_id: CallId) -> Option<Outcome> {
+        let row = self.row(call_id)?;
         if !matches!(row.state, State::Ready(_)) {
             return None;
         }
         let State::Ready(outcome) = std::mem::replace(&mut row.state, State::Free) else {
             return None;
         };
-        self.free.push(token.row());
+        self.free.push(call_id.row());
         self.ready -= 1;
         Some(outcome)
     }
 
     /// Discards the outcome, whether it has arrived or not.
-    pub(crate) fn ignore(&mut self, token: Token) {
-        let Some(row) = self.row(token) else { return };
+    pub(crate) fn ignore(&mut self, call_id: CallId) {
+        let Some(row) = self.row(call_id) else { return };
         match row.state {
             State::Pending => row.state = State::Ignored,
-            State::Ready(_) => drop(self.take(token)),
+            State::Ready(_) => drop(self.take(call_id)),
             State::Free | State::Ignored => {}
         }
     }
 
     /// Frees the row of a request that was not made.
-    pub(crate) fn release(&mut self, token: Token) {
-        if let Some(row) = self.row(token) {
+    pub(crate) fn release(&mut self, call_id: CallId) {
+        if let Some(row) = self.row(call_id) {
             row.state = State::Free;
-            self.free.push(token.row());
+            self.free.push(call_id.row());
         }
     }
 
@@ -98,17 +98,19 @@ impl Answers {
         self.ready > 0
     }
 
-    /// The tokens of requests whose outcome has arrived.
-    pub(crate) fn all_ready(&self) -> impl Iterator<Item = Token> {
+    /// The call ids of requests whose outcome has arrived.
+    pub(crate) fn all_ready(&self) -> impl Iterator<Item = CallId> {
         let is_ready = |row: &Row| matches!(row.state, State::Ready(_));
-        let token = |at: usize, row: &Row| Token::new(row.generation, at as u32);
+        let call_id = |at: usize, row: &Row| CallId::new(row.generation, at as u32);
         let rows = self.rows.iter().enumerate().filter(move |(_, row)| is_ready(row));
-        rows.map(move |(at, row)| token(at, row))
+        rows.map(move |(at, row)| call_id(at, row))
     }
 
     #[inline]
-    fn row(&mut self, token: Token) -> Option<&mut Row> {
-        self.rows.get_mut(token.row() as usize).filter(|row| row.generation == token.generation())
+    fn row(&mut self, call_id: CallId) -> Option<&mut Row> {
+        self.rows
+            .get_mut(call_id.row() as usize)
+            .filter(|row| row.generation == call_id.generation())
     }
 }
 
@@ -127,7 +129,7 @@ mod tests {
         let third = answers.expect();
         assert!(third != other && third.row() == other.row(), "a row used again");
         answers.complete(other, Outcome::Lost);
-        assert!(!answers.any_ready(), "an old token is nobody's");
+        assert!(!answers.any_ready(), "an old call id is unknown");
     }
 
     #[test]

@@ -10,7 +10,9 @@ use kv_proto::wire::Limits;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
-use crate::call::{Begin, Call, Commit, Delete, Fetch, List, Part, Put, Stat, part};
+use crate::call::{
+    Begin, Call, Commit, Delete, Get, List, MultiGetItem, Put, Stat, multi_get_item,
+};
 use crate::core::ClientCore;
 use crate::driver::{Driver, QueuedRequest, Shared, Submit};
 use crate::error::{Error, Kind};
@@ -86,29 +88,29 @@ impl AsyncClient {
 
     /// A key's value. It must not be longer than half of the receive buffer.
     pub async fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
-        self.fetch(key, self.hint.get(), false).await
+        self.get_value(key, self.hint.get(), false).await
     }
 
     /// As [`AsyncClient::get`], if the length or its order of magnitude is known beforehand.
     pub async fn get_expecting(&self, key: &[u8], length: usize) -> Result<Option<Value>, Error> {
-        self.fetch(key, length, false).await
+        self.get_value(key, length, false).await
     }
 
     /// As [`AsyncClient::get`], and compares the bytes with a checksum that the store computes.
     pub async fn get_checked(&self, key: &[u8]) -> Result<Option<Value>, Error> {
-        self.fetch(key, self.hint.get(), true).await
+        self.get_value(key, self.hint.get(), true).await
     }
 
-    async fn fetch(
+    async fn get_value(
         &self,
         key: &[u8],
         expect: usize,
         checksum: bool,
     ) -> Result<Option<Value>, Error> {
         check(key)?;
-        let mut fetch = Fetch::new(expect, checksum, self.shared.receive_buffer);
-        let value = self.run(&mut fetch, OwnedCallArguments::of(key)).await;
-        if let Some(length) = fetch.length {
+        let mut get = Get::new(expect, checksum, self.shared.receive_buffer);
+        let value = self.run(&mut get, OwnedCallArguments::of(key)).await;
+        if let Some(length) = get.length {
             self.hint.learn(length);
         }
         value
@@ -130,11 +132,11 @@ impl AsyncClient {
             let got = got.and_then(|reply| {
                 let (answer, value, _) = reply.into_parts();
                 self.hint.learn(answer.length);
-                part(&answer, value, operation)
+                multi_get_item(&answer, value, operation)
             });
             values.push(match got {
-                Ok(Part::Done(value)) => value,
-                Ok(Part::Truncated) => self.get(key).await?,
+                Ok(MultiGetItem::Done(value)) => value,
+                Ok(MultiGetItem::Truncated) => self.get(key).await?,
                 Err(error) if error.kind() == Kind::Unavailable => self.get(key).await?,
                 Err(error) => return Err(error),
             });
@@ -310,8 +312,8 @@ impl AsyncClient {
         deadline: &mut Deadline,
     ) -> Result<Answered, Error> {
         let (owned, mut reserved) = (owned.clone(), Reserved::default());
-        let submit: Submit = Box::new(move |core, token| {
-            core.submit_step(token, step, &owned.arguments(), &mut reserved)
+        let submit: Submit = Box::new(move |core, call_id| {
+            core.submit_step(call_id, step, &owned.arguments(), &mut reserved)
         });
         let (outcome, answered) = oneshot::channel();
         match timeout(deadline.remaining(), self.requests.send(QueuedRequest { submit, outcome }))

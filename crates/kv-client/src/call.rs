@@ -34,7 +34,7 @@ pub(crate) trait Call {
 
 /// Gets a whole value: by one request if it is as short as expected, otherwise its length first and then all of it.
 #[derive(Debug)]
-pub(crate) struct Fetch {
+pub(crate) struct Get {
     /// The expected length, which the first request asks for.
     pub(crate) expect: usize,
     pub(crate) checksum: bool,
@@ -45,9 +45,9 @@ pub(crate) struct Fetch {
     rest: Option<Handle>,
 }
 
-impl Fetch {
+impl Get {
     pub(crate) fn new(expect: usize, checksum: bool, receive_buffer: usize) -> Self {
-        Fetch { expect, checksum, max: receive_buffer / 2, length: None, rest: None }
+        Get { expect, checksum, max: receive_buffer / 2, length: None, rest: None }
     }
 
     fn take_first(
@@ -73,7 +73,7 @@ impl Fetch {
     }
 }
 
-impl Call for Fetch {
+impl Call for Get {
     type Output = Option<Value>;
     const NAME: &'static str = "get";
     const REPEATABLE: bool = true;
@@ -278,7 +278,7 @@ impl Call for List {
 }
 
 /// The result of one of several gets that were sent together.
-pub(crate) enum Part {
+pub(crate) enum MultiGetItem {
     Done(Option<Value>),
     /// The value is longer than expected: get it alone.
     Truncated,
@@ -286,14 +286,14 @@ pub(crate) enum Part {
 
 /// Converts the answer to one of several gets.
 #[inline]
-pub(crate) fn part(
+pub(crate) fn multi_get_item(
     answer: &Answer,
     value: Option<Value>,
     operation: impl FnOnce() -> String,
-) -> Result<Part, Error> {
+) -> Result<MultiGetItem, Error> {
     let found = results::found(answer, operation)?;
     let truncated = value.as_ref().is_some_and(|value| (value.len() as u64) < answer.length);
-    Ok(if truncated { Part::Truncated } else { Part::Done(found.and(value)) })
+    Ok(if truncated { MultiGetItem::Truncated } else { MultiGetItem::Done(found.and(value)) })
 }
 
 #[cfg(test)]
@@ -318,32 +318,32 @@ mod tests {
 
     #[test]
     fn a_value_longer_than_expected_is_read_whole_and_its_handle_closed() {
-        let (handles, mut fetch) = (Handles::default(), Fetch::new(100, false, 4096));
-        assert!(matches!(fetch.step(), Step::Get { length: 100, keep: true, .. }));
-        assert!(fetch.take(long(2000, &handles), operation).unwrap().is_none());
-        assert!(matches!(fetch.step(), Step::Read { offset: 0, length: 2000, .. }));
-        let read = fetch.take(reply(Answer::new(Status::Ok), None), operation);
+        let (handles, mut get) = (Handles::default(), Get::new(100, false, 4096));
+        assert!(matches!(get.step(), Step::Get { length: 100, keep: true, .. }));
+        assert!(get.take(long(2000, &handles), operation).unwrap().is_none());
+        assert!(matches!(get.step(), Step::Read { offset: 0, length: 2000, .. }));
+        let read = get.take(reply(Answer::new(Status::Ok), None), operation);
         assert_eq!(read.unwrap_err().kind(), Kind::TooLong, "not in one answer");
         assert_eq!(handles.take_dropped().collect::<Vec<_>>(), [3]);
     }
 
     #[test]
     fn a_value_longer_than_half_of_the_receive_buffer_is_refused() {
-        let (handles, mut fetch) = (Handles::default(), Fetch::new(100, false, 4096));
-        let refused = fetch.take(long(2049, &handles), operation).unwrap_err();
+        let (handles, mut get) = (Handles::default(), Get::new(100, false, 4096));
+        let refused = get.take(long(2049, &handles), operation).unwrap_err();
         assert_eq!(refused.kind(), Kind::TooLong);
         assert_eq!(handles.take_dropped().collect::<Vec<_>>(), [3]);
     }
 
     #[test]
     fn a_read_restarts_when_its_handle_is_closed() {
-        let (handles, mut fetch) = (Handles::default(), Fetch::new(100, false, 4096));
-        fetch.take(long(2000, &handles), operation).unwrap();
-        let closed = fetch.take(reply(Answer::new(Status::NoHandle), None), operation).unwrap_err();
+        let (handles, mut get) = (Handles::default(), Get::new(100, false, 4096));
+        get.take(long(2000, &handles), operation).unwrap();
+        let closed = get.take(reply(Answer::new(Status::NoHandle), None), operation).unwrap_err();
         assert_eq!(closed.kind(), Kind::Unavailable);
-        fetch.restart();
-        assert!(matches!(fetch.step(), Step::Get { .. }));
-        let missing = fetch.take(reply(Answer::new(Status::NotFound), None), operation).unwrap();
+        get.restart();
+        assert!(matches!(get.step(), Step::Get { .. }));
+        let missing = get.take(reply(Answer::new(Status::NotFound), None), operation).unwrap();
         assert!(matches!(missing, Some(None)));
     }
 

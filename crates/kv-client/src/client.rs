@@ -8,7 +8,8 @@ use kv_proto::Condition;
 use kv_proto::wire::{Limits, Request};
 
 use crate::answers::Answers;
-use crate::call::{Call, Delete, Fetch, List, Part, Put, Stat, part};
+use crate::call::{Call, Delete, Get, List, MultiGetItem, Put, Stat, multi_get_item};
+use crate::call_id::CallId;
 use crate::core::ClientCore;
 use crate::drop_queue::DropQueue;
 use crate::error::{Error, Kind};
@@ -22,7 +23,6 @@ use crate::results::{self, Stored};
 use crate::retry::{Deadline, Retry};
 use crate::settings::Settings;
 use crate::step::{CallArguments, Reserved, Step, check, describe};
-use crate::token::Token;
 use crate::value::{Metadata, Value};
 
 /// A client of a store, for one thread at a time. Use one for each thread that calls the store.
@@ -68,26 +68,31 @@ impl Client {
 
     /// A key's value. It must not be longer than half of the receive buffer: read longer ones with [`Client::open`].
     pub fn get(&mut self, key: &[u8]) -> Result<Option<Value>, Error> {
-        self.fetch(key, self.hint.get(), false)
+        self.get_value(key, self.hint.get(), false)
     }
 
     /// As [`Client::get`], if the length or its order of magnitude is known beforehand: that saves a round trip for the
     /// first of many values that are longer than those before.
     pub fn get_expecting(&mut self, key: &[u8], length: usize) -> Result<Option<Value>, Error> {
-        self.fetch(key, length, false)
+        self.get_value(key, length, false)
     }
 
     /// As [`Client::get`], and compares the bytes with a checksum that the store computes. Transports have their own checks:
     /// this one is for devices that may be faulty.
     pub fn get_checked(&mut self, key: &[u8]) -> Result<Option<Value>, Error> {
-        self.fetch(key, self.hint.get(), true)
+        self.get_value(key, self.hint.get(), true)
     }
 
-    fn fetch(&mut self, key: &[u8], expect: usize, checksum: bool) -> Result<Option<Value>, Error> {
+    fn get_value(
+        &mut self,
+        key: &[u8],
+        expect: usize,
+        checksum: bool,
+    ) -> Result<Option<Value>, Error> {
         check(key)?;
-        let mut fetch = Fetch::new(expect, checksum, self.core.receive_buffer().len());
-        let value = self.run(&mut fetch, &CallArguments::of(key));
-        if let Some(length) = fetch.length {
+        let mut get = Get::new(expect, checksum, self.core.receive_buffer().len());
+        let value = self.run(&mut get, &CallArguments::of(key));
+        if let Some(length) = get.length {
             self.hint.learn(length);
         }
         value
@@ -129,10 +134,10 @@ impl Client {
     pub fn get_many(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, Error> {
         keys.iter().try_for_each(|key| check(key))?;
         let hint = self.hint.get();
-        let mut tokens = Vec::with_capacity(keys.len());
-        let values = self.get_each(keys, hint, &mut tokens);
+        let mut call_ids = Vec::with_capacity(keys.len());
+        let values = self.get_each(keys, hint, &mut call_ids);
         if values.is_err() {
-            tokens.into_iter().for_each(|token| self.answers.ignore(token));
+            call_ids.into_iter().for_each(|call_id| self.answers.ignore(call_id));
         }
         values
     }
@@ -141,25 +146,25 @@ impl Client {
         &mut self,
         keys: &[&[u8]],
         expect: usize,
-        tokens: &mut Vec<Token>,
+        call_ids: &mut Vec<CallId>,
     ) -> Result<Vec<Option<Value>>, Error> {
         for key in keys {
-            tokens.push(self.submit_get(key, expect)?);
+            call_ids.push(self.submit_get(key, expect)?);
         }
-        let both = keys.iter().zip(tokens.iter());
-        both.map(|(key, token)| self.get_one_of_many(key, *token)).collect()
+        let both = keys.iter().zip(call_ids.iter());
+        both.map(|(key, call_id)| self.get_one_of_many(key, *call_id)).collect()
     }
 
-    fn get_one_of_many(&mut self, key: &[u8], token: Token) -> Result<Option<Value>, Error> {
+    fn get_one_of_many(&mut self, key: &[u8], call_id: CallId) -> Result<Option<Value>, Error> {
         let operation = || describe("get", key);
-        let got = self.await_reply(token, operation).and_then(|reply| {
+        let got = self.await_reply(call_id, operation).and_then(|reply| {
             let (answer, value, _) = reply.into_parts();
             self.hint.learn(answer.length);
-            part(&answer, value, operation)
+            multi_get_item(&answer, value, operation)
         });
         match got {
-            Ok(Part::Done(value)) => Ok(value),
-            Ok(Part::Truncated) => self.get(key),
+            Ok(MultiGetItem::Done(value)) => Ok(value),
+            Ok(MultiGetItem::Truncated) => self.get(key),
             Err(error) if error.kind() == Kind::Unavailable => self.get(key),
             Err(error) => Err(error),
         }
@@ -172,7 +177,7 @@ impl Client {
         options: &PutOptions,
     ) -> Vec<Result<Stored, Error>> {
         let (mut deadline, mut lost) = (self.deadline(), None::<Error>);
-        let begun: Vec<Result<Option<Token>, Error>> = items
+        let begun: Vec<Result<Option<CallId>, Error>> = items
             .iter()
             .map(|(key, value)| match &lost {
                 // No store can be reached: the other items fail without waiting.
@@ -187,7 +192,7 @@ impl Client {
             .collect();
         let finish = |((key, value), begun): (&(&[u8], &[u8]), _)| {
             let put = match begun {
-                Ok(Some(token)) => self.await_stored(key, token, &mut deadline),
+                Ok(Some(call_id)) => self.await_stored(key, call_id, &mut deadline),
                 Ok(None) => return self.put(key, value, options),
                 Err(error) => return Err(error),
             };
@@ -204,11 +209,11 @@ impl Client {
     /// Begins to get a value, without waiting; at most its first `expect` bytes.
     pub fn begin_get(&mut self, key: &[u8], expect: usize) -> Result<Pending<Value>, Error> {
         check(key)?;
-        self.submit_get(key, expect).map(|token| Pending::new(token, &self.dropped))
+        self.submit_get(key, expect).map(|call_id| Pending::new(call_id, &self.dropped))
     }
 
     #[inline]
-    fn submit_get(&mut self, key: &[u8], expect: usize) -> Result<Token, Error> {
+    fn submit_get(&mut self, key: &[u8], expect: usize) -> Result<CallId, Error> {
         let get = Step::Get { length: expect as u64, keep: false, checksum: false };
         self.begin_step(get, &CallArguments::of(key), &mut self.deadline())
     }
@@ -220,8 +225,8 @@ impl Client {
         value: &[u8],
         options: &PutOptions,
     ) -> Result<Pending<Stored>, Error> {
-        let token = self.submit_put(key, value, options, &mut self.deadline())?;
-        Ok(Pending::new(token, &self.dropped))
+        let call_id = self.submit_put(key, value, options, &mut self.deadline())?;
+        Ok(Pending::new(call_id, &self.dropped))
     }
 
     #[inline]
@@ -231,7 +236,7 @@ impl Client {
         value: &[u8],
         options: &PutOptions,
         deadline: &mut Deadline,
-    ) -> Result<Token, Error> {
+    ) -> Result<CallId, Error> {
         check(key)?;
         self.begin_step(Step::Put, &CallArguments { key, value, options: *options }, deadline)
     }
@@ -251,34 +256,34 @@ impl Client {
         key: &[u8],
         pending: Pending<Value>,
     ) -> Result<Option<Value>, Error> {
-        let token = pending.finish(&self.dropped).ok_or_else(|| another_clients("get", key))?;
+        let call_id = pending.finish(&self.dropped).ok_or_else(|| another_clients("get", key))?;
         let operation = || describe("get", key);
-        let (answer, value, _) = self.await_reply(token, operation)?.into_parts();
+        let (answer, value, _) = self.await_reply(call_id, operation)?.into_parts();
         self.hint.learn(answer.length);
         Ok(results::found(&answer, operation)?.and(value))
     }
 
     /// Waits for the result of a pending put.
     pub fn finish_put(&mut self, key: &[u8], pending: Pending<Stored>) -> Result<Stored, Error> {
-        let token = pending.finish(&self.dropped).ok_or_else(|| another_clients("put", key))?;
-        self.await_stored(key, token, &mut self.deadline())
+        let call_id = pending.finish(&self.dropped).ok_or_else(|| another_clients("put", key))?;
+        self.await_stored(key, call_id, &mut self.deadline())
     }
 
     fn await_stored(
         &mut self,
         key: &[u8],
-        token: Token,
+        call_id: CallId,
         deadline: &mut Deadline,
     ) -> Result<Stored, Error> {
         let operation = || describe("put", key);
-        let reply = self.await_until(token, deadline, operation)?;
+        let reply = self.await_until(call_id, deadline, operation)?;
         deadline.renew();
         results::stored(&reply.answer, operation)
     }
 
-    /// Waits until a pending call has its answer, and appends the tokens of all such calls: their `finish_…`
+    /// Waits until a pending call has its answer, and appends the ids of all such calls: their `finish_…`
     /// does not wait. Without a pending call it fails at the deadline.
-    pub fn ready(&mut self, tokens: &mut Vec<Token>) -> Result<(), Error> {
+    pub fn ready(&mut self, call_ids: &mut Vec<CallId>) -> Result<(), Error> {
         self.release_dropped();
         let mut deadline = self.deadline();
         self.flush_until(&mut deadline)?;
@@ -286,7 +291,7 @@ impl Client {
         while !self.answers.any_ready() {
             self.wait_for_any(&mut deadline, || "wait for the store".to_owned())?;
         }
-        tokens.extend(self.answers.all_ready());
+        call_ids.extend(self.answers.all_ready());
         Ok(())
     }
 
@@ -332,8 +337,8 @@ impl Client {
         let operation = || describe(C::NAME, arguments.key);
         call.restart();
         loop {
-            let token = self.begin_step(call.step(), arguments, deadline)?;
-            let reply = self.await_until(token, deadline, operation)?;
+            let call_id = self.begin_step(call.step(), arguments, deadline)?;
+            let reply = self.await_until(call_id, deadline, operation)?;
             deadline.renew();
             if let Some(output) = call.take(reply, operation)? {
                 return Ok(output);
@@ -346,9 +351,11 @@ impl Client {
         &mut self,
         request: &Request<'_>,
         lease: Option<Lease>,
-    ) -> Result<Token, Error> {
+    ) -> Result<CallId, Error> {
         let mut lease = lease;
-        self.begin_by(&mut self.deadline(), |core, token| core.submit(token, request, &mut lease))
+        self.begin_by(&mut self.deadline(), |core, call_id| {
+            core.submit(call_id, request, &mut lease)
+        })
     }
 
     /// Begins one step of a call.
@@ -356,7 +363,7 @@ impl Client {
         &mut self,
         step: Step,
         arguments: &CallArguments<'_>,
-    ) -> Result<Token, Error> {
+    ) -> Result<CallId, Error> {
         self.begin_step(step, arguments, &mut self.deadline())
     }
 
@@ -366,10 +373,10 @@ impl Client {
         step: Step,
         arguments: &CallArguments<'_>,
         deadline: &mut Deadline,
-    ) -> Result<Token, Error> {
+    ) -> Result<CallId, Error> {
         let mut reserved = Reserved::default();
-        self.begin_by(deadline, |core, token| {
-            core.submit_step(token, step, arguments, &mut reserved)
+        self.begin_by(deadline, |core, call_id| {
+            core.submit_step(call_id, step, arguments, &mut reserved)
         })
     }
 
@@ -377,22 +384,22 @@ impl Client {
     pub(crate) fn begin_by(
         &mut self,
         deadline: &mut Deadline,
-        mut submit: impl FnMut(&mut ClientCore, Token) -> Result<(), Error>,
-    ) -> Result<Token, Error> {
+        mut submit: impl FnMut(&mut ClientCore, CallId) -> Result<(), Error>,
+    ) -> Result<CallId, Error> {
         self.release_dropped();
-        let token = self.answers.expect();
-        match self.when_possible(deadline, |this| submit(&mut this.core, token)) {
-            Ok(()) => Ok(token),
+        let call_id = self.answers.expect();
+        match self.when_possible(deadline, |this| submit(&mut this.core, call_id)) {
+            Ok(()) => Ok(call_id),
             Err(error) => {
-                self.answers.release(token);
+                self.answers.release(call_id);
                 Err(error)
             }
         }
     }
 
     /// Discards the outcome of a request.
-    fn ignore(&mut self, token: Token) {
-        self.answers.ignore(token);
+    fn ignore(&mut self, call_id: CallId) {
+        self.answers.ignore(call_id);
     }
 
     /// Frees pending calls and buffers that users of the client have dropped.
@@ -400,7 +407,7 @@ impl Client {
     pub(crate) fn release_dropped(&mut self) {
         for dropped in self.dropped.take() {
             match dropped {
-                Dropped::Call(token) => self.answers.ignore(token),
+                Dropped::Call(call_id) => self.answers.ignore(call_id),
                 Dropped::Buffer(number) => {
                     // If this fails, the connection is lost, and the buffer is not granted on the next one.
                     let _ = self.core.unregister(number);
@@ -420,8 +427,8 @@ impl Client {
     /// Discards requests in flight, and closes the handle that they refer to. Over some transports the store cannot finish
     /// them while this client does not poll, and the next call may come much later: so it waits for their answers, up to
     /// [`DISCARD_LIMIT`].
-    pub(crate) fn discard(&mut self, tokens: &mut dyn Iterator<Item = Token>) {
-        let any = tokens.map(|token| self.answers.ignore(token)).count() > 0;
+    pub(crate) fn discard(&mut self, call_ids: &mut dyn Iterator<Item = CallId>) {
+        let any = call_ids.map(|call_id| self.answers.ignore(call_id)).count() > 0;
         self.close_dropped();
         let mut deadline = Deadline::new(DISCARD_LIMIT);
         while any
@@ -430,7 +437,7 @@ impl Client {
             && !deadline.remaining().is_zero()
         {
             let Client { core, answers, .. } = self;
-            core.wait(deadline.remaining(), |token, outcome| answers.complete(token, outcome));
+            core.wait(deadline.remaining(), |call_id, outcome| answers.complete(call_id, outcome));
         }
     }
 
@@ -466,28 +473,28 @@ impl Client {
         request: &Request<'_>,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Reply, Error> {
-        let token = self.begin(request, None)?;
-        self.await_reply(token, operation)
+        let call_id = self.begin(request, None)?;
+        self.await_reply(call_id, operation)
     }
 
     pub(crate) fn await_reply(
         &mut self,
-        token: Token,
+        call_id: CallId,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Reply, Error> {
-        self.await_until(token, &mut self.deadline(), operation)
+        self.await_until(call_id, &mut self.deadline(), operation)
     }
 
     fn await_until(
         &mut self,
-        token: Token,
+        call_id: CallId,
         deadline: &mut Deadline,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Reply, Error> {
-        let outcome = match self.answers.take(token) {
+        let outcome = match self.answers.take(call_id) {
             Some(outcome) => outcome,
             None => {
-                self.wait_for(token, deadline, operation).inspect_err(|_| self.ignore(token))?
+                self.wait_for(call_id, deadline, operation).inspect_err(|_| self.ignore(call_id))?
             }
         };
         results::reply(outcome, operation)
@@ -495,7 +502,7 @@ impl Client {
 
     fn wait_for(
         &mut self,
-        token: Token,
+        call_id: CallId,
         deadline: &mut Deadline,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Outcome, Error> {
@@ -503,7 +510,7 @@ impl Client {
         let mut waited = self.flush_until(deadline).inspect_err(|_| self.core.give_up_unsent());
         self.poll_briefly();
         loop {
-            if let Some(outcome) = self.answers.take(token) {
+            if let Some(outcome) = self.answers.take(call_id) {
                 return Ok(outcome);
             }
             waited?;
@@ -516,7 +523,7 @@ impl Client {
     fn poll_briefly(&mut self) {
         let Client { core, answers, .. } = self;
         if !answers.any_ready() {
-            core.poll_briefly(|token, outcome| answers.complete(token, outcome));
+            core.poll_briefly(|call_id, outcome| answers.complete(call_id, outcome));
         }
     }
 
@@ -538,7 +545,7 @@ impl Client {
             return Err(results::too_late(deadline.limit(), operation));
         }
         let Client { core, answers, .. } = self;
-        core.wait(left, |token, outcome| answers.complete(token, outcome));
+        core.wait(left, |call_id, outcome| answers.complete(call_id, outcome));
         Ok(())
     }
 }

@@ -10,6 +10,7 @@ use fabric::{Completion, Done, Lane, Op, RemoteRegion, Slice, Slices, Window, bu
 use kv_proto::wire::{Answer, BatchHead, ClientHello, ServerHello};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::call_id::CallId;
 use crate::destination::Destination;
 use crate::error::{Error, Kind};
 use crate::handle::Handles;
@@ -18,7 +19,6 @@ use crate::outbox::Outbox;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::request_slots::{Announced, RequestSlots};
 use crate::results;
-use crate::token::Token;
 
 /// A link with an open session.
 pub(crate) struct Connection {
@@ -209,7 +209,7 @@ impl Connection {
 
     /// Takes answers that have arrived; does not wait.
     #[inline]
-    pub(crate) fn poll(&mut self, complete: &mut impl FnMut(Token, Outcome)) -> Result<(), Error> {
+    pub(crate) fn poll(&mut self, complete: &mut impl FnMut(CallId, Outcome)) -> Result<(), Error> {
         self.slots.wake(&self.receive_buffer);
         self.completion_flags(complete)?;
         self.post();
@@ -223,7 +223,7 @@ impl Connection {
     /// Waits for answers, up to a limit.
     pub(crate) fn wait(
         &mut self,
-        complete: &mut impl FnMut(Token, Outcome),
+        complete: &mut impl FnMut(CallId, Outcome),
         limit: Duration,
     ) -> Result<(), Error> {
         self.post();
@@ -243,7 +243,7 @@ impl Connection {
     #[inline]
     fn completion_flags(
         &mut self,
-        complete: &mut impl FnMut(Token, Outcome),
+        complete: &mut impl FnMut(CallId, Outcome),
     ) -> Result<bool, Error> {
         let mut any = false;
         while let Some(tag) = self.slots.completed(&self.receive_buffer) {
@@ -265,7 +265,7 @@ impl Connection {
     #[inline]
     pub(crate) fn poll_briefly(
         &mut self,
-        complete: &mut impl FnMut(Token, Outcome),
+        complete: &mut impl FnMut(CallId, Outcome),
     ) -> Result<bool, Error> {
         for _ in 0..if self.slots.is_empty() { 0 } else { BRIEF_POLLS } {
             if self.completion_flags(complete)? {
@@ -280,7 +280,7 @@ impl Connection {
     /// time to sleep and the store is informed.
     fn wait_for_completion_flags(
         &mut self,
-        complete: &mut impl FnMut(Token, Outcome),
+        complete: &mut impl FnMut(CallId, Outcome),
         limit: Duration,
     ) -> Result<bool, Error> {
         let begun = Instant::now();
@@ -320,7 +320,7 @@ impl Connection {
     fn take(
         &mut self,
         done: &mut Vec<Completion>,
-        complete: &mut impl FnMut(Token, Outcome),
+        complete: &mut impl FnMut(CallId, Outcome),
     ) -> Result<(), Error> {
         let mut lost = None;
         for completion in done.drain(..) {
@@ -331,7 +331,7 @@ impl Connection {
                 }
                 (RECEIVE, Ok(Done::Received { imm: Some(number), .. })) => {
                     self.receives.push_back(Op::receive(RECEIVE, Slices::EMPTY));
-                    if let Err(error) = self.batches.part(number, complete) {
+                    if let Err(error) = self.batches.write_received(number, complete) {
                         lost = Some(not_received(error));
                     }
                 }
@@ -425,7 +425,7 @@ fn not_received(error: NotReceived) -> Error {
     }
 }
 
-/// Tokens of completions.
+/// Ids of operations, by which their completions are recognized.
 const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
 const CONTROL: u64 = 3;

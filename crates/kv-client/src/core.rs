@@ -9,6 +9,7 @@ use fabric::{Lane, Memory, Pages, Region, Rights};
 use kv_proto::wire::{Grant, Limits, Request};
 
 use crate::address::Address;
+use crate::call_id::CallId;
 use crate::connection::Connection;
 use crate::destination::Destination;
 use crate::error::{Error, Kind};
@@ -18,7 +19,6 @@ use crate::outbox::Outbox;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::retry::Pauses;
 use crate::settings::Settings;
-use crate::token::Token;
 
 /// The common part of both clients, which differ in how they wait.
 pub(crate) struct ClientCore {
@@ -138,7 +138,7 @@ impl ClientCore {
     /// Adds a request to the next batch. `Busy`: take answers first.
     pub(crate) fn submit(
         &mut self,
-        token: Token,
+        call_id: CallId,
         request: &Request<'_>,
         lease: &mut Option<Lease>,
     ) -> Result<(), Error> {
@@ -150,7 +150,7 @@ impl ClientCore {
                 return Err(Error::new(Kind::TooLong, text));
             }
         }
-        self.outbox.push(token, request, lease.take());
+        self.outbox.push(call_id, request, lease.take());
         Ok(())
     }
 
@@ -167,7 +167,7 @@ impl ClientCore {
     fn close_dropped(&mut self) {
         for handle in self.handles.take_dropped() {
             // The answer is not needed.
-            let closed = self.submit(Token::NONE, &Request::Close { handle }, &mut None);
+            let closed = self.submit(CallId::NONE, &Request::Close { handle }, &mut None);
             if closed.is_err_and(|error| error.kind() == Kind::Busy) {
                 self.handles.put_back(handle);
             }
@@ -195,7 +195,7 @@ impl ClientCore {
 
     /// Delivers answers, without waiting.
     #[inline]
-    pub(crate) fn poll(&mut self, mut complete: impl FnMut(Token, Outcome)) {
+    pub(crate) fn poll(&mut self, mut complete: impl FnMut(CallId, Outcome)) {
         if self.deliver_unreported(&mut complete) {
             return;
         }
@@ -207,7 +207,7 @@ impl ClientCore {
     }
 
     /// Delivers answers, and waits for the first of them up to a limit.
-    pub(crate) fn wait(&mut self, limit: Duration, mut complete: impl FnMut(Token, Outcome)) {
+    pub(crate) fn wait(&mut self, limit: Duration, mut complete: impl FnMut(CallId, Outcome)) {
         if self.deliver_unreported(&mut complete) {
             return;
         }
@@ -220,7 +220,7 @@ impl ClientCore {
 
     /// Delivers answers that arrive within a few microseconds, over shared memory.
     #[inline]
-    pub(crate) fn poll_briefly(&mut self, mut complete: impl FnMut(Token, Outcome)) {
+    pub(crate) fn poll_briefly(&mut self, mut complete: impl FnMut(CallId, Outcome)) {
         if let Some(connection) = &mut self.connection
             && let Err(error) = connection.poll_briefly(&mut complete)
         {
@@ -229,9 +229,11 @@ impl ClientCore {
     }
 
     #[inline]
-    fn deliver_unreported(&mut self, complete: &mut impl FnMut(Token, Outcome)) -> bool {
+    fn deliver_unreported(&mut self, complete: &mut impl FnMut(CallId, Outcome)) -> bool {
         let any = !self.unreported.is_empty();
-        self.unreported.drain(..).for_each(|Answered { token, outcome }| complete(token, outcome));
+        self.unreported
+            .drain(..)
+            .for_each(|Answered { call_id, outcome }| complete(call_id, outcome));
         any
     }
 
@@ -378,7 +380,7 @@ impl ClientCore {
     pub(crate) fn give_up_unsent(&mut self) {
         let calls = self.outbox.empty(Vec::new()).into_iter();
         self.unreported
-            .extend(calls.map(|call| Answered { token: call.token, outcome: Outcome::Unsent }));
+            .extend(calls.map(|call| Answered { call_id: call.call_id, outcome: Outcome::Unsent }));
     }
 }
 

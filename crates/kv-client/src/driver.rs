@@ -14,11 +14,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::call_id::CallId;
 use crate::core::ClientCore;
 use crate::error::{Error, Kind};
 use crate::in_flight::Outcome;
 use crate::retry::Pauses;
-use crate::token::Token;
 
 /// One request: how it is submitted, again if it had to wait, and where its outcome goes.
 pub(crate) struct QueuedRequest {
@@ -26,7 +26,7 @@ pub(crate) struct QueuedRequest {
     pub(crate) outcome: oneshot::Sender<Result<Outcome, Error>>,
 }
 
-pub(crate) type Submit = Box<dyn FnMut(&mut ClientCore, Token) -> Result<(), Error> + Send>;
+pub(crate) type Submit = Box<dyn FnMut(&mut ClientCore, CallId) -> Result<(), Error> + Send>;
 
 /// State that the task shares with callers.
 pub(crate) struct Shared {
@@ -88,10 +88,10 @@ pub(crate) struct Driver {
     core: ClientCore,
     requests: mpsc::Receiver<QueuedRequest>,
     /// The callers that wait for an answer.
-    callers: HashMap<Token, oneshot::Sender<Result<Outcome, Error>>>,
+    callers: HashMap<CallId, oneshot::Sender<Result<Outcome, Error>>>,
     /// Requests that wait for space or a connection.
     waiting_for_space: VecDeque<QueuedRequest>,
-    token: Token,
+    call_id: CallId,
     shared: Arc<Shared>,
 }
 
@@ -118,7 +118,7 @@ impl Driver {
                 requests,
                 callers,
                 waiting_for_space,
-                token: Token::NONE,
+                call_id: CallId::NONE,
                 shared: shared.clone(),
             },
             shared,
@@ -251,9 +251,9 @@ impl Driver {
         if request.outcome.is_closed() {
             return;
         }
-        self.token = self.token.next();
-        match (request.submit)(&mut self.core, self.token) {
-            Ok(()) => drop(self.callers.insert(self.token, request.outcome)),
+        self.call_id = self.call_id.next();
+        match (request.submit)(&mut self.core, self.call_id) {
+            Ok(()) => drop(self.callers.insert(self.call_id, request.outcome)),
             Err(error) if matches!(error.kind(), Kind::Busy | Kind::Unavailable) => {
                 self.waiting_for_space.push_back(request);
             }
@@ -264,9 +264,9 @@ impl Driver {
     fn deliver(&mut self) -> bool {
         let Driver { core, callers, .. } = self;
         let mut any = false;
-        core.poll(|token, outcome| {
+        core.poll(|call_id, outcome| {
             any = true;
-            if let Some(answer) = callers.remove(&token) {
+            if let Some(answer) = callers.remove(&call_id) {
                 let _ = answer.send(Ok(outcome));
             }
         });

@@ -1,4 +1,4 @@
-//! Cursors and staged values that are open at the store, and closed when they are dropped.
+//! Read handles and staged values that are open at the store, and closed when they are dropped.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use crate::drop_queue::DropQueue;
 
-/// A cursor or a staged value, open at the store. Dropping it closes it with the next batch.
+/// A read handle or a staged value, open at the store. Dropping it closes it with the next batch.
 #[derive(Debug)]
 pub(crate) struct Handle {
     id: HandleId,

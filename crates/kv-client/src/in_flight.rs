@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::Slice;
-use kv_proto::wire::{Answer, BatchHead, ControlBlock, Parts, Request, Status};
+use kv_proto::wire::{Answer, BatchHead, ControlBlock, ReplyImmediate, Request, Status};
 
+use crate::call_id::CallId;
 use crate::handle::{Handle, Handles};
 use crate::outbox::Call;
 use crate::receive_buffer::Lease;
-use crate::token::Token;
 use crate::value::{Metadata, Received, Value};
 
 /// Batches in flight, by their tags.
@@ -34,7 +34,7 @@ pub(crate) struct PendingBatch {
     lease: Arc<Lease>,
     message: usize,
     /// How many writes of the answer have arrived.
-    parts: u32,
+    writes_received: u32,
     /// The store answered that it is shutting down and did nothing of it: it may be sent to another store.
     pub(crate) refused: bool,
     pub(crate) calls: Vec<Call>,
@@ -42,7 +42,7 @@ pub(crate) struct PendingBatch {
 
 /// A request's outcome.
 pub(crate) struct Answered {
-    pub(crate) token: Token,
+    pub(crate) call_id: CallId,
     pub(crate) outcome: Outcome,
 }
 
@@ -78,7 +78,7 @@ impl Reply {
 
 impl PendingBatch {
     pub(crate) fn new(lease: Lease, message: usize, calls: Vec<Call>) -> Self {
-        PendingBatch { lease: Arc::new(lease), message, parts: 0, refused: false, calls }
+        PendingBatch { lease: Arc::new(lease), message, writes_received: 0, refused: false, calls }
     }
 
     /// Offset and length of its message in the receive buffer.
@@ -139,7 +139,7 @@ impl PendingBatch {
     }
 
     /// Reads values in place and copies them to the lease, after the others.
-    fn fetch(
+    fn read_in_place_values(
         &self,
         answers: &[Answer],
         end: usize,
@@ -168,7 +168,7 @@ impl PendingBatch {
         answers: &[Answer],
         end: usize,
         handles: &Handles,
-        complete: &mut impl FnMut(Token, Outcome),
+        complete: &mut impl FnMut(CallId, Outcome),
     ) -> Vec<Call> {
         let PendingBatch { lease, message, calls, .. } = self;
         let begin = lease.offset();
@@ -190,7 +190,7 @@ impl PendingBatch {
             // For a value that is read in place, this is its offset in the pool, and for a listing a cursor.
             let opens_handle = call.opens_handle && !answer.in_place;
             let handle = if opens_handle { handles.open(answer.handle) } else { None };
-            complete(call.token, Outcome::Answer(Reply { answer: *answer, bytes, handle }));
+            complete(call.call_id, Outcome::Answer(Reply { answer: *answer, bytes, handle }));
         }
         calls
     }
@@ -234,17 +234,18 @@ impl PendingBatches {
     }
 
     /// A write of an answer has arrived.
-    pub(crate) fn part(
+    pub(crate) fn write_received(
         &mut self,
         number: u32,
-        complete: &mut impl FnMut(Token, Outcome),
+        complete: &mut impl FnMut(CallId, Outcome),
     ) -> Result<(), NotReceived> {
         let unknown = || NotReceived::ProtocolError("immediate data of an unknown batch");
-        let Parts { tag, count } = Parts::from_immediate(number).ok_or_else(unknown)?;
+        let ReplyImmediate { tag, count } =
+            ReplyImmediate::from_immediate(number).ok_or_else(unknown)?;
         let row = self.rows.get_mut(tag as usize).ok_or_else(unknown)?;
         let batch = row.as_mut().ok_or_else(unknown)?;
-        batch.parts += 1;
-        if batch.parts < count {
+        batch.writes_received += 1;
+        if batch.writes_received < count {
             return Ok(());
         }
         // Values are read in place only for batches with a completion flag.
@@ -258,7 +259,7 @@ impl PendingBatches {
         &mut self,
         tag: u32,
         read_in_place: &mut impl FnMut(u64, &Slice) -> bool,
-        complete: &mut impl FnMut(Token, Outcome),
+        complete: &mut impl FnMut(CallId, Outcome),
     ) -> Result<(), NotReceived> {
         let row = self.rows.get_mut(tag as usize);
         let row = row.ok_or(NotReceived::ProtocolError("immediate data of an unknown batch"))?;
@@ -269,7 +270,7 @@ impl PendingBatches {
             (batch.refused, self.closing) = (true, true);
             return Ok(());
         }
-        batch.fetch(&self.answers, end, read_in_place)?;
+        batch.read_in_place_values(&self.answers, end, read_in_place)?;
         if let Some(batch) = row.take() {
             let mut calls = batch.deliver(&self.answers, end, &self.handles, complete);
             calls.clear();
@@ -294,7 +295,7 @@ impl PendingBatches {
             let Some(batch) = row.take_if(|batch| selected(batch)) else { continue };
             self.free.push(tag as u32);
             answered.extend(batch.calls.iter().map(|call| Answered {
-                token: call.token,
+                call_id: call.call_id,
                 outcome: if call.writes { Outcome::Unknown } else { Outcome::Lost },
             }));
         }
@@ -304,7 +305,7 @@ impl PendingBatches {
     pub(crate) fn resend(&mut self) -> impl Iterator<Item = &PendingBatch> {
         self.closing = false;
         self.rows.iter_mut().flatten().map(|batch| {
-            (batch.parts, batch.refused) = (0, false);
+            (batch.writes_received, batch.refused) = (0, false);
             batch.detach_handles();
             &*batch
         })
@@ -338,7 +339,7 @@ mod tests {
     /// A batch with these requests, as if it had been sent.
     fn sent(requests: &[Request<'_>]) -> PendingBatches {
         let mut outbox = Outbox::default();
-        requests.iter().for_each(|request| outbox.push(Token::NONE, request, None));
+        requests.iter().for_each(|request| outbox.push(CallId::NONE, request, None));
         let count = requests.len() as u16;
         let head = BatchHead { in_place: false, count, tag: 0, at: 0, capacity: 1 << 12 };
         let message = [&head.to_bytes()[..], &outbox.bytes].concat();

@@ -2,8 +2,8 @@
 
 use kv_proto::wire::{BatchHead, Limits, Place, Request};
 
+use crate::call_id::CallId;
 use crate::receive_buffer::Lease;
-use crate::token::Token;
 
 /// The encoded requests of the next batch.
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Outbox {
 /// What the client keeps of a request in flight.
 pub(crate) struct Call {
     /// Identifies the caller.
-    pub(crate) token: Token,
+    pub(crate) call_id: CallId,
     /// Whether its bytes follow after the answers.
     pub(crate) is_inline: bool,
     /// Whether it is a write.
@@ -42,7 +42,7 @@ impl Outbox {
             && (self.calls.is_empty() || inline_bytes <= MAX_INLINE_BYTES)
     }
 
-    pub(crate) fn push(&mut self, token: Token, request: &Request<'_>, lease: Option<Lease>) {
+    pub(crate) fn push(&mut self, call_id: CallId, request: &Request<'_>, lease: Option<Lease>) {
         request.put(&mut self.bytes);
         self.inline_bytes = self.inline_bytes.saturating_add(request.inline_len() as usize);
         let is_inline = match request {
@@ -51,7 +51,7 @@ impl Outbox {
             _ => false,
         };
         let (writes, opens_handle) = (request.sequence().is_some(), request.opens_handle());
-        self.calls.push(Call { token, is_inline, writes, opens_handle, _lease: lease });
+        self.calls.push(Call { call_id, is_inline, writes, opens_handle, _lease: lease });
     }
 
     /// Replaces the handles, which belong to a lost connection.
@@ -94,7 +94,7 @@ mod tests {
     fn batch(request: &Request<'_>, limits: &Limits) -> usize {
         let mut outbox = Outbox::default();
         while outbox.fits(request, limits) {
-            outbox.push(Token::NONE, request, None);
+            outbox.push(CallId::NONE, request, None);
         }
         outbox.calls.len()
     }
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_sent_batch_leaves_an_empty_outbox() {
         let mut outbox = Outbox::default();
-        outbox.push(Token::NONE, &get(100), None);
+        outbox.push(CallId::NONE, &get(100), None);
         assert!(!outbox.is_empty() && outbox.inline_bytes == 100);
         assert_eq!(outbox.empty(Vec::new()).len(), 1);
         assert!(outbox.is_empty() && outbox.inline_bytes == 0 && outbox.bytes.is_empty());

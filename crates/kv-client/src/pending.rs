@@ -3,8 +3,8 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use crate::call_id::CallId;
 use crate::drop_queue::DropQueue;
-use crate::token::Token;
 
 /// A call that was begun and not finished. Its result is a `T`: a [`Value`](crate::Value) or
 /// [`Stored`](crate::Stored).
@@ -14,7 +14,7 @@ use crate::token::Token;
 #[derive(Debug)]
 #[must_use = "a dropped call is still executed, but its result is lost"]
 pub struct Pending<T> {
-    token: Token,
+    call_id: CallId,
     /// `None` once it is finished.
     client: Option<Arc<DropQueue<Dropped>>>,
     result: PhantomData<fn() -> T>,
@@ -24,27 +24,27 @@ pub struct Pending<T> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Dropped {
     /// A pending call.
-    Call(Token),
+    Call(CallId),
     /// A registered buffer, by its number.
     Buffer(u32),
 }
 
 impl<T> Pending<T> {
     #[inline]
-    pub(crate) fn new(token: Token, client: &Arc<DropQueue<Dropped>>) -> Self {
-        Pending { token, client: Some(client.clone()), result: PhantomData }
+    pub(crate) fn new(call_id: CallId, client: &Arc<DropQueue<Dropped>>) -> Self {
+        Pending { call_id, client: Some(client.clone()), result: PhantomData }
     }
 
     /// Identifies the call in [`Client::ready`](crate::Client::ready).
     #[inline]
-    pub fn token(&self) -> Token {
-        self.token
+    pub fn call_id(&self) -> CallId {
+        self.call_id
     }
 
-    /// The token, if the call was begun by this client.
+    /// The call id, if the call was begun by this client.
     #[inline]
-    pub(crate) fn finish(mut self, client: &Arc<DropQueue<Dropped>>) -> Option<Token> {
-        self.client.take_if(|ours| Arc::ptr_eq(ours, client)).map(|_| self.token)
+    pub(crate) fn finish(mut self, client: &Arc<DropQueue<Dropped>>) -> Option<CallId> {
+        self.client.take_if(|ours| Arc::ptr_eq(ours, client)).map(|_| self.call_id)
     }
 }
 
@@ -52,7 +52,7 @@ impl<T> Drop for Pending<T> {
     #[inline]
     fn drop(&mut self) {
         if let Some(client) = self.client.take() {
-            client.push(Dropped::Call(self.token));
+            client.push(Dropped::Call(self.call_id));
         }
     }
 }
@@ -64,11 +64,11 @@ mod tests {
     #[test]
     fn a_dropped_call_is_reported_and_a_finished_one_is_not() {
         let (ours, others) = (Arc::default(), Arc::default());
-        let pending = |row| Pending::<()>::new(Token::new(1, row), &ours);
+        let pending = |row| Pending::<()>::new(CallId::new(1, row), &ours);
         drop(pending(1));
-        assert_eq!(pending(2).finish(&ours), Some(Token::new(1, 2)));
+        assert_eq!(pending(2).finish(&ours), Some(CallId::new(1, 2)));
         assert_eq!(pending(3).finish(&others), None, "another client's");
-        let dropped = [1, 3].map(|row| Dropped::Call(Token::new(1, row)));
+        let dropped = [1, 3].map(|row| Dropped::Call(CallId::new(1, row)));
         assert_eq!(ours.take(), dropped);
         assert!(others.take().is_empty());
     }

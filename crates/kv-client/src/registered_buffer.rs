@@ -92,7 +92,7 @@ impl Client {
         buffer: &RegisteredBuffer,
         range: Range<usize>,
     ) -> Result<Option<Metadata>, Error> {
-        self.fetch_into(key, buffer, &range, false)
+        self.get_into_range(key, buffer, &range, false)
     }
 
     /// As [`Client::get_into`], and compares a checksum, as [`Client::get_checked`].
@@ -102,10 +102,10 @@ impl Client {
         buffer: &RegisteredBuffer,
         range: Range<usize>,
     ) -> Result<Option<Metadata>, Error> {
-        self.fetch_into(key, buffer, &range, true)
+        self.get_into_range(key, buffer, &range, true)
     }
 
-    fn fetch_into(
+    fn get_into_range(
         &mut self,
         key: &[u8],
         buffer: &RegisteredBuffer,
@@ -114,10 +114,10 @@ impl Client {
     ) -> Result<Option<Metadata>, Error> {
         check(key)?;
         buffer.check(self, range, || describe("get", key))?;
-        self.retrying(true, |this, _| this.fetch_into_once(key, buffer, range, checked))
+        self.retrying(true, |this, _| this.get_into_once(key, buffer, range, checked))
     }
 
-    fn fetch_into_once(
+    fn get_into_once(
         &mut self,
         key: &[u8],
         buffer: &RegisteredBuffer,
@@ -125,35 +125,35 @@ impl Client {
         checked: bool,
     ) -> Result<Option<Metadata>, Error> {
         let operation = || describe("get", key);
-        let part = Target { buffer, at: range.start, checked };
+        let target = Target { buffer, at: range.start, checked };
         let (capacity, max_bytes) = (range.len() as u64, self.max_request_bytes());
         let request = Request::Get {
             key,
             offset: 0,
             length: capacity.min(max_bytes),
-            place: part.place(0),
+            place: target.place(0),
             keep: true,
             checksum: checked,
         };
         let Reply { answer, handle, .. } = self.call(&request, operation)?;
         let Some(metadata) = results::found(&answer, operation)? else { return Ok(None) };
-        part.verify(&answer, 0, operation)?;
+        target.verify(&answer, 0, operation)?;
         let (mut done, wanted) = (answer.written, capacity.min(metadata.length));
         // Longer than one request reads, or fragmented in the pool: read the rest of the same version.
         while done < wanted
             && let Some(handle) = &handle
         {
             let (id, length, place) =
-                (handle.id(), (wanted - done).min(max_bytes), part.place(done));
-            let token = self.begin_by(&mut self.deadline(), |core, token| {
+                (handle.id(), (wanted - done).min(max_bytes), target.place(done));
+            let call_id = self.begin_by(&mut self.deadline(), |core, call_id| {
                 let handle = id.on(core.connection());
                 let offset = done;
                 let request = Request::Read { handle, offset, length, place, checksum: checked };
-                core.submit(token, &request, &mut None)
+                core.submit(call_id, &request, &mut None)
             })?;
-            let more = self.await_reply(token, operation)?.answer;
+            let more = self.await_reply(call_id, operation)?.answer;
             results::found(&more, operation)?;
-            part.verify(&more, done, operation)?;
+            target.verify(&more, done, operation)?;
             if more.written == 0 {
                 return Err(short(operation));
             }
@@ -205,12 +205,12 @@ impl Client {
         let mut offset = 0;
         while offset < length {
             let chunk = (length - offset).min(max_bytes);
-            let token = self.begin_by(&mut self.deadline(), |core, token| {
+            let call_id = self.begin_by(&mut self.deadline(), |core, call_id| {
                 let (handle, source) = (id.on(core.connection()), source(offset));
                 let request = Request::Chunk { handle, offset, length: chunk, source };
-                core.submit(token, &request, &mut None)
+                core.submit(call_id, &request, &mut None)
             })?;
-            results::stored(&self.await_reply(token, operation)?.answer, operation)?;
+            results::stored(&self.await_reply(call_id, operation)?.answer, operation)?;
             offset += chunk;
         }
         Ok(())

@@ -70,7 +70,7 @@ impl Retry {
         let pause = match error.kind() {
             // The store did nothing.
             Kind::Overloaded => self.pauses.next(),
-            // A cursor is closed with its connection; reading restarts on the next one.
+            // A read handle is closed with its connection; reading restarts on the next one.
             Kind::Unavailable
                 if self.repeatable && self.lost_connections < MAX_LOST_CONNECTIONS =>
             {

@@ -3,13 +3,13 @@
 use kv_proto::limits::MAX_KEY_BYTES;
 use kv_proto::wire::{Place, Request, Source};
 
+use crate::call_id::CallId;
 use crate::core::ClientCore;
 use crate::error::{Error, Kind};
 use crate::handle::HandleId;
 use crate::options::PutOptions;
 use crate::page::Cursor;
 use crate::receive_buffer::Lease;
-use crate::token::Token;
 
 /// One request of a call.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +84,7 @@ impl ClientCore {
     #[inline]
     pub(crate) fn submit_step(
         &mut self,
-        token: Token,
+        call_id: CallId,
         step: Step,
         arguments: &CallArguments<'_>,
         reserved: &mut Reserved,
@@ -131,7 +131,7 @@ impl ClientCore {
                 Request::List { prefix: key, cursor: cursor.0, length: LIST_PAGE_BYTES }
             }
         };
-        self.submit(token, &request, &mut reserved.lease)
+        self.submit(call_id, &request, &mut reserved.lease)
     }
 
     /// Where the store finds the value. Short values are part of the request; longer ones are copied into the receive

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use kv_proto::wire::{Place, Request, Source};
 
 use crate::call::{Begin, Commit};
+use crate::call_id::CallId;
 use crate::client::Client;
 use crate::error::{Error, Kind};
 use crate::handle::Handle;
 use crate::options::PutOptions;
 use crate::results::{self, Stored};
 use crate::step::{CHUNKS_IN_FLIGHT, CallArguments, Step, check, describe};
-use crate::token::Token;
 use crate::value::{Metadata, Value};
 
 /// Reads one version of a value chunk by chunk, even if the key is changed meanwhile.
@@ -25,7 +25,7 @@ pub struct Reader<'c> {
     handle: Option<Handle>,
     metadata: Metadata,
     /// Chunks in flight, in order, with their lengths.
-    in_flight: VecDeque<(Token, u64)>,
+    in_flight: VecDeque<(CallId, u64)>,
     first: Option<Value>,
     requested: u64,
     end: u64,
@@ -46,7 +46,7 @@ pub struct Writer<'c> {
     length: u64,
     written: u64,
     /// Chunks in flight.
-    in_flight: VecDeque<Token>,
+    in_flight: VecDeque<CallId>,
     chunk: usize,
 }
 
@@ -129,8 +129,8 @@ impl Reader<'_> {
         if let Some(first) = self.first.take().filter(|first| !first.is_empty()) {
             return Ok(Some(first));
         }
-        let Some((token, length)) = self.in_flight.pop_front() else { return Ok(None) };
-        let reply = self.client.await_reply(token, || self.name.clone())?;
+        let Some((call_id, length)) = self.in_flight.pop_front() else { return Ok(None) };
+        let reply = self.client.await_reply(call_id, || self.name.clone())?;
         let (answer, value, _) = reply.into_parts();
         results::found(&answer, || self.name.clone())?;
         let whole = value.filter(|value| value.len() as u64 == length);
@@ -150,8 +150,8 @@ impl Reader<'_> {
             let (id, offset) = (handle.id(), self.requested);
             let length = self.chunk.min(self.end - offset);
             let read = Step::Read { handle: id, offset, length, checksum: false };
-            let token = self.client.begin_one(read, &CallArguments::of(&[]))?;
-            self.in_flight.push_back((token, length));
+            let call_id = self.client.begin_one(read, &CallArguments::of(&[]))?;
+            self.in_flight.push_back((call_id, length));
             self.requested += length;
             self.client.flush()?;
         }
@@ -162,7 +162,7 @@ impl Reader<'_> {
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
         self.handle = None;
-        self.client.discard(&mut self.in_flight.drain(..).map(|(token, _)| token));
+        self.client.discard(&mut self.in_flight.drain(..).map(|(call_id, _)| call_id));
     }
 }
 
@@ -186,7 +186,7 @@ impl Writer<'_> {
             self.finish_one()?;
         }
         // The rest of the receive buffer may be in use: wait for a chunk in flight.
-        let token = loop {
+        let call_id = loop {
             match self.send(chunk) {
                 Err(error) if error.kind() == Kind::Busy && !self.in_flight.is_empty() => {
                     self.finish_one()?;
@@ -194,12 +194,12 @@ impl Writer<'_> {
                 sent => break sent?,
             }
         };
-        self.in_flight.push_back(token);
+        self.in_flight.push_back(call_id);
         self.written += chunk.len() as u64;
         self.client.flush()
     }
 
-    fn send(&mut self, chunk: &[u8]) -> Result<Token, Error> {
+    fn send(&mut self, chunk: &[u8]) -> Result<CallId, Error> {
         let Some(handle) = self.handle.as_ref().map(Handle::id) else {
             return Err(Error::new(Kind::Misuse, format!("{}: committed already", self.name())));
         };
@@ -208,17 +208,17 @@ impl Writer<'_> {
         let source = Source::Region { region: 0, at: lease.offset() as u64 };
         let (offset, length, mut lease) = (self.written, chunk.len() as u64, Some(lease));
         let mut deadline = self.client.deadline();
-        self.client.begin_by(&mut deadline, |core, token| {
+        self.client.begin_by(&mut deadline, |core, call_id| {
             let handle = handle.on(core.connection());
-            core.submit(token, &Request::Chunk { handle, offset, length, source }, &mut lease)
+            core.submit(call_id, &Request::Chunk { handle, offset, length, source }, &mut lease)
         })
     }
 
     fn finish_one(&mut self) -> Result<(), Error> {
-        if let Some(token) = self.in_flight.pop_front() {
+        if let Some(call_id) = self.in_flight.pop_front() {
             let key = &self.key;
             let operation = || describe("put", key);
-            let reply = self.client.await_reply(token, operation)?;
+            let reply = self.client.await_reply(call_id, operation)?;
             results::stored(&reply.answer, operation)?;
         }
         Ok(())

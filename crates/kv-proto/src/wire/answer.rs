@@ -20,7 +20,7 @@ pub struct Answer {
     pub version: u64,
     /// Milliseconds until it expires, if it does.
     pub expires_in: Option<u64>,
-    /// A cursor or a staged value, if not 0; for a listing, the next cursor. For a value that is read in place, its offset in the
+    /// A read handle or a staged value, if not 0; for a listing, the next cursor. For a value that is read in place, its offset in the
     /// store's pool.
     pub handle: u64,
     /// The value was not written: it stays pinned until its batch is [consumed](super::ControlBlock::CONSUMED).
@@ -46,9 +46,9 @@ pub enum Status {
     TooLong = 6,
     /// Unknown region, or out of its bounds.
     NoRegion = 7,
-    /// Unknown cursor or staged value, or it was idle for too long.
+    /// Unknown read handle or staged value, or it was idle for too long.
     NoHandle = 8,
-    /// Too many cursors or staged values.
+    /// Too many read handles or staged values.
     TooManyHandles = 9,
     /// The write's sequence is so old that its answer is no longer kept.
     Forgotten = 10,

@@ -1,7 +1,7 @@
 //! The messages of a client after the hello.
 
 use super::request::Request;
-use super::{Answer, Parts, ProtocolError, REGION, Reader};
+use super::{Answer, ProtocolError, REGION, Reader, ReplyImmediate};
 
 /// A message of a client.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct BatchHead {
     pub in_place: bool,
     /// The number of requests, at least one.
     pub count: u16,
-    /// Identifies the batch, see [`Parts`].
+    /// Identifies the batch, see [`ReplyImmediate`].
     pub tag: u32,
     /// The offset of the answers in the receive buffer.
     pub at: u64,
@@ -101,7 +101,9 @@ impl<'m> Message<'m> {
         match kind {
             1 => {
                 let (tag, at, capacity) = (reader.u32()?, reader.u64()?, reader.u64()?);
-                if tag >= Parts::TAGS || capacity < u64::from(count) * Answer::LENGTH as u64 {
+                if tag >= ReplyImmediate::TAGS
+                    || capacity < u64::from(count) * Answer::LENGTH as u64
+                {
                     return Err("batch without enough space for its answers");
                 }
                 let head = BatchHead { in_place: in_place == 1, count, tag, at, capacity };
@@ -201,7 +203,7 @@ mod tests {
     fn a_batch_with_too_little_capacity_is_refused() {
         let mut head = BatchHead { in_place: false, count: 2, tag: 0, at: 0, capacity: 95 };
         Message::parse(&head.to_bytes()).expect_err("too little capacity");
-        (head.capacity, head.tag) = (96, Parts::TAGS);
+        (head.capacity, head.tag) = (96, ReplyImmediate::TAGS);
         Message::parse(&head.to_bytes()).expect_err("no such tag");
     }
 }

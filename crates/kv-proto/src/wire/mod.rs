@@ -3,7 +3,7 @@
 //! A client sends a [`ClientHello`] with the region in which answers may be written; the store answers with a
 //! [`ServerHello`]. From then on the client sends **batches** ([`Batch`]): messages of one or more
 //! requests, under a tag. The store writes the answers, followed by the requested bytes, directly into
-//! the client's memory; each of those writes has immediate data ([`Parts`]) with the batch's tag
+//! the client's memory; each of those writes has immediate data ([`ReplyImmediate`]) with the batch's tag
 //! and the number of writes in all. Writes may arrive in any order: the answer is complete when all
 //! have arrived. The store grants no write access to its own memory: it reads what a client puts.
 //!
@@ -15,7 +15,7 @@ mod batch;
 mod control_block;
 mod hello;
 mod listing;
-mod parts;
+mod reply_immediate;
 mod request;
 
 pub use answer::{Answer, Status};
@@ -23,7 +23,7 @@ pub use batch::{Batch, BatchHead, Grant, Message};
 pub use control_block::{ControlBlock, RequestSlot};
 pub use hello::{ClientHello, Limits, REGION, ServerHello, Service};
 pub use listing::{Entries, Entry};
-pub use parts::Parts;
+pub use reply_immediate::ReplyImmediate;
 pub use request::{Place, Request, Source};
 
 /// Why a message is not valid: text for a log.

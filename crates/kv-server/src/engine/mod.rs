@@ -33,7 +33,7 @@ pub struct Settings {
     pub max_value: Option<u64>,
     /// The limit of bytes of values that are being written; `None`: half of the memory.
     pub max_in_flight: Option<u64>,
-    /// How long a cursor or a staged value may be idle.
+    /// How long a read handle or a staged value may be idle.
     pub idle: Duration,
     /// The directory for acknowledged writes; `None`: in-memory only.
     pub data_dir: Option<PathBuf>,
@@ -74,7 +74,7 @@ pub struct Counts {
     pub bytes_in: AtomicU64,
     /// Clients that broke the protocol.
     pub protocol_errors: AtomicU64,
-    /// Cursors and staged values that were closed because they were idle.
+    /// Read handles and staged values that were closed because they were idle.
     pub idle_closed: AtomicU64,
     /// Batches rejected because the store was shutting down.
     pub rejected: AtomicU64,
@@ -219,7 +219,7 @@ impl Engine {
         &self.quota
     }
 
-    /// How long a cursor or a staged value may be idle.
+    /// How long a read handle or a staged value may be idle.
     pub fn idle(&self) -> Duration {
         self.idle
     }

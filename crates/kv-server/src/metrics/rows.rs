@@ -55,7 +55,7 @@ rows! {
     REQUESTS = counter("store_requests_total", "", "Requests in these batches");
     PROTOCOL_ERRORS = counter("store_protocol_errors_total", "", "Links closed because of a protocol error");
     IDLE_CLOSED = counter("store_idle_handles_closed_total", "",
-        "Cursors and staged values of links that were closed because they were idle");
+        "Read handles and staged values of links that were closed because they were idle");
     REFUSED = counter("access_refused_total", "",
         "Callers and requests that were refused, by reason");
     REJECTED = counter("store_rejected_total", "",

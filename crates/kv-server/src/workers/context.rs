@@ -34,8 +34,8 @@ pub(crate) struct WorkerContext {
     pub(crate) spare_batch_answers: Vec<BatchAnswers>,
     pub(crate) spare: Vec<Vec<Slice>>,
     pub(crate) tally: Tally,
-    /// The number of watched control blocks.
-    pub(crate) watched: usize,
+    /// The number of polled control blocks.
+    pub(crate) polled_control_blocks: usize,
     /// The number of outstanding requests to the disk.
     pub(crate) disk_requests: usize,
     /// The number of connections with pinned reads.
@@ -76,7 +76,7 @@ impl WorkerContext {
             spare_batch_answers: Vec::new(),
             spare: Vec::new(),
             tally: Tally::default(),
-            watched: 0,
+            polled_control_blocks: 0,
             disk_requests: 0,
             with_pinned_reads: 0,
             closing: false,

@@ -75,7 +75,7 @@ impl ReceiveArea {
         self.region.memory().load(self.offset + TAKEN_AT)
     }
 
-    /// The words that notify a client whether its control block is watched.
+    /// The words that notify a client whether its control block is polled.
     fn write_constants(&self) {
         self.region.memory().write(self.offset + WORDS_AT, &0_u64.to_le_bytes());
         self.region.memory().write(self.offset + WORDS_AT + 8, &ControlBlock::SET.to_le_bytes());

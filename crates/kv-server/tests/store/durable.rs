@@ -117,7 +117,7 @@ fn a_store_may_be_larger_than_its_memory() {
     assert_eq!(got, [Some(10_005), Some(11_999), Some(10_007), None, Some(10_009), Some(10_011)]);
     let durability = server.engine.durability().unwrap();
     assert!(durability.counts.loads.load(Ordering::Relaxed) > 1000);
-    // A long value is read in chunks, with a cursor.
+    // A long value is read in chunks, with a read handle.
     put(&mut client, b"long", &bytes(5 << 20, 3));
     (0..700).for_each(|n| _ = get(&mut client, &key(n)));
     assert!(get(&mut client, b"long") == Some(bytes(5 << 20, 3)));

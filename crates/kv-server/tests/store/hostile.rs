@@ -72,7 +72,7 @@ fn invalid_request_slots_do_no_harm() {
     for round in 0..60_u64 {
         let mut bad_client = RawClient::call(&store, &endpoint);
         bad_client.open();
-        // A client that sends a message is watched.
+        // The control block of a client that sends a message is polled.
         bad_client.send(&batch(300_000, 4096, &[get(b"k")]));
         for sequence in 1..=10_u64 {
             let slot = match round % 4 {
@@ -115,7 +115,7 @@ fn pinned_reads_are_limited() {
     let memory = identity.region.memory().clone();
     let mut done = Vec::new();
     for sequence in 1..=100_u64 {
-        // A client that sends a message is watched for a while.
+        // The control block of a client that sends a message is polled for a while.
         while memory.load(ControlBlock::STORE) != ControlBlock::SET {
             assert_eq!(identity.link.ended(), None);
             identity.send(&message);
@@ -127,7 +127,7 @@ fn pinned_reads_are_limited() {
         while memory.load(300_000) != sequence {
             assert!(Instant::now() < limit, "no answer to {sequence}");
             identity.link.poll(&mut done);
-            // A client that is no longer watched must send a message again.
+            // A client whose control block is no longer polled must send a message again.
             if memory.load(ControlBlock::STORE) != ControlBlock::SET {
                 identity.send(&message);
             }

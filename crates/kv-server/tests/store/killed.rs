@@ -35,7 +35,7 @@ fn killed_clients_leave_nothing_behind() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    until("pins, cursors, staged values and links are released", || {
+    until("pins, read handles, staged values and links are released", || {
         let usage = server.engine.store.usage();
         let held = [usage.pins, usage.detached, usage.reserved_bytes];
         held == [0; 3] && server.connections() == 1

@@ -84,7 +84,7 @@ impl<'m> Request<'m> {
     }
 
     /// Replaces the handles in the requests of a batch by [`Request::NO_HANDLE`]. Handles are valid on one connection: on
-    /// the next one the same number may be another cursor or staged value.
+    /// the next one the same number may be another read handle or staged value.
     pub fn detach_handles(requests: &mut [u8]) -> Result<(), ProtocolError> {
         let mut at = 0;
         while at < requests.len() {
@@ -100,7 +100,7 @@ impl<'m> Request<'m> {
         Ok(())
     }
 
-    /// Whether it names a cursor or a staged value.
+    /// Whether it names a read handle or a staged value.
     fn has_handle(&self) -> bool {
         matches!(
             self,

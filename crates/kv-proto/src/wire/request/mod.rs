@@ -19,14 +19,14 @@ pub enum Request<'m> {
         length: u64,
         /// The destination of the bytes.
         place: Place,
-        /// Open a cursor to this version for [`Request::Read`], if more bytes remain.
+        /// Open a read handle to this version for [`Request::Read`], if more bytes remain.
         keep: bool,
         /// Answer with a checksum of the bytes.
         checksum: bool,
     },
-    /// Reads more of a value by a cursor.
+    /// Reads more of a value by a read handle.
     Read {
-        /// The cursor.
+        /// The read handle.
         handle: u64,
         /// The offset in the value.
         offset: u64,
@@ -37,9 +37,9 @@ pub enum Request<'m> {
         /// Answer with a checksum of the bytes.
         checksum: bool,
     },
-    /// Closes a cursor or discards a staged value.
+    /// Closes a read handle or discards a staged value.
     Close {
-        /// The cursor or staged value.
+        /// The read handle or staged value.
         handle: u64,
     },
     /// Stores a value.

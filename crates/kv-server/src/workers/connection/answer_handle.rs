@@ -5,7 +5,7 @@ use kv_proto::wire::Answer;
 
 pub(super) enum AnswerHandle {
     /// A pinned version of a value, for further reads.
-    Cursor(u64),
+    Read(u64),
     /// A staged value, for its chunks.
     Staged(u64),
     /// Where a listing continues; 0: at its end.
@@ -18,7 +18,7 @@ impl AnswerHandle {
     #[inline]
     pub(super) fn put(self, answer: &mut Answer) {
         (answer.handle, answer.in_place) = match self {
-            AnswerHandle::Cursor(word)
+            AnswerHandle::Read(word)
             | AnswerHandle::Staged(word)
             | AnswerHandle::NextPage(word) => (word, false),
             AnswerHandle::PoolOffset(offset) => (offset, true),

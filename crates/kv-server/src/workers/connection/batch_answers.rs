@@ -105,7 +105,7 @@ impl BatchAnswers {
     /// Whether it has only answers and copied bytes.
     #[inline]
     pub(super) fn is_copied(&self) -> bool {
-        self.limits.pieces() == 0 && self.region_writes.is_empty()
+        self.limits.slices() == 0 && self.region_writes.is_empty()
     }
 
     /// The length of the answers and the copied bytes so far.

@@ -8,8 +8,8 @@ pub(super) struct BatchLimits {
     /// The space that the client provided for the answers, and how much of it the requests need so far.
     capacity: u64,
     claimed: u64,
-    /// Pieces of the pool in the answers.
-    pieces: usize,
+    /// Slices of the pool in the answers.
+    slices: usize,
     /// Bytes written to or read from the client's regions.
     transferred: u64,
     /// Bytes that are checksummed.
@@ -30,8 +30,9 @@ impl BatchLimits {
         self.claimed <= self.capacity
     }
 
-    /// Claims bytes to be fetched, if the limit allows it; the first fetch of a batch is always allowed.
-    pub(super) fn fetch(&mut self, length: u64) -> bool {
+    /// Claims bytes to be read from the client's memory, if the limit allows it; the first put of a batch is always
+    /// allowed.
+    pub(super) fn claim_put_read(&mut self, length: u64) -> bool {
         let fits =
             self.transferred == 0 || self.transferred.saturating_add(length) <= MAX_TRANSFER_BYTES;
         self.transferred = self.transferred.saturating_add(if fits { length } else { 0 });
@@ -56,21 +57,21 @@ impl BatchLimits {
         allowed
     }
 
-    /// The number of pieces used.
+    /// The number of slices used.
     #[inline]
-    pub(super) fn pieces(&self) -> usize {
-        self.pieces
+    pub(super) fn slices(&self) -> usize {
+        self.slices
     }
 
-    /// The number of pieces left.
+    /// The number of slices left.
     #[inline]
-    pub(super) fn pieces_left(&self) -> usize {
-        MAX_PIECES.saturating_sub(self.pieces)
+    pub(super) fn slices_left(&self) -> usize {
+        MAX_SLICES.saturating_sub(self.slices)
     }
 
     #[inline]
-    pub(super) fn take_piece(&mut self) {
-        self.pieces += 1;
+    pub(super) fn take_slice(&mut self) {
+        self.slices += 1;
     }
 }
 
@@ -78,5 +79,5 @@ impl BatchLimits {
 pub(super) const MAX_TRANSFER_BYTES: u64 = 1 << 30;
 /// Bytes that one batch may checksum, unless it is a single value.
 const MAX_CHECKSUM_BYTES: u64 = 64 << 20;
-/// Pieces of the pool in the answers of one batch; the client requests the rest again.
-const MAX_PIECES: usize = 32_768;
+/// Slices of the pool in the answers of one batch; the client requests the rest again.
+const MAX_SLICES: usize = 32_768;

@@ -7,8 +7,8 @@ use super::batch_answers::BatchAnswers;
 use super::client::{Client, reaches};
 use super::closing::is_continuation;
 use super::disk_requests::{LoadingBatch, Notification, Submission};
-use super::fetches::{AnswerIndex, Conclusion};
 use super::preloaded::Preloaded;
+use super::put_reads::{AnswerIndex, NextStep};
 use super::serving::{PendingWork, Serving};
 use super::{Connection, MAX_BATCHES};
 use crate::workers::context::WorkerContext;
@@ -131,7 +131,7 @@ impl Connection {
         let row = self.pending.insert(batch_answers, missing);
         let max_slices = self.link.caps().max_slices;
         for plan in pending.plans {
-            self.pending.fetches.begin(row, plan, max_slices, &mut self.ops, context);
+            self.pending.put_reads.begin(row, plan, max_slices, &mut self.ops, context);
         }
         for submission in pending.submissions {
             self.submit(row, submission, context);
@@ -150,18 +150,18 @@ impl Connection {
     }
 
     /// Handles the completion of a read of bytes that a client puts.
-    pub(super) fn fetched(
+    pub(super) fn put_read_completed(
         &mut self,
         row: u32,
         completion: Completion,
         context: &mut WorkerContext,
     ) {
-        let fetched = self.pending.fetches.completed(row, completion, context);
-        let (Some(fetched), Some(session)) = (fetched, self.peer.session()) else { return };
-        let target = fetched.target;
-        match fetched.conclude(session, context) {
-            Conclusion::Answer(answer) => self.answered(target, answer, context),
-            Conclusion::Submit(submission) => self.submit(target.batch, submission, context),
+        let completed = self.pending.put_reads.completed(row, completion, context);
+        let (Some(completed), Some(session)) = (completed, self.peer.session()) else { return };
+        let target = completed.target;
+        match completed.finish(session, context) {
+            NextStep::Answer(answer) => self.answered(target, answer, context),
+            NextStep::Submit(submission) => self.submit(target.batch, submission, context),
         }
     }
 
@@ -235,7 +235,7 @@ impl Connection {
             )
         {
             self.pinned_reads.add(flag.sequence, &mut batch_answers, context);
-            self.watch.flag_set();
+            self.poller.flag_set();
             context.recycle_sent(batch_answers);
             return;
         }
@@ -262,7 +262,7 @@ impl Connection {
         let outcome = completion.outcome;
         let receive_buffer = self.peer.client().map(Client::receive_buffer);
         if self.replies.completed(row, completion, receive_buffer, &mut self.ops, context) {
-            self.watch.flag_set();
+            self.poller.flag_set();
         }
         if let Err(failure) = outcome
             && self.link.ended().is_none()

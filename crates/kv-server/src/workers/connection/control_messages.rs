@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use fabric::Op;
 
-use super::token::Token;
+use super::completion_id::CompletionId;
 use crate::slab::Slab;
 use crate::workers::context::WorkerContext;
 use crate::workers::send_buffers::Slot;
@@ -31,7 +31,7 @@ impl ControlMessages {
         let slot = context.send_buffers.write(message).ok_or("out of memory for a message")?;
         let bytes = context.send_buffers.slice(&slot, 0, message.len());
         let row = self.in_flight.insert(slot);
-        ops.push_back(Op::send(Token::ControlMessage(row).encode(), bytes));
+        ops.push_back(Op::send(CompletionId::ControlMessage(row).encode(), bytes));
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! A client's open handles: cursors (pinned versions of values) and staged values.
+//! A client's open handles: read handles (pinned versions of values) and staged values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::{PinnedValue, StagedValue};
 
-/// Cursors and staged values, by number.
+/// Read handles and staged values, by number.
 #[derive(Default)]
 pub(super) struct Handles {
     open: HashMap<u64, Handle>,
@@ -19,7 +19,7 @@ struct Handle {
 }
 
 enum HandleKind {
-    Cursor(Arc<PinnedValue>),
+    Read(Arc<PinnedValue>),
     Staging(Arc<Staging>),
 }
 
@@ -64,9 +64,9 @@ impl Staging {
 }
 
 impl Handles {
-    /// Opens a cursor; `None`: too many handles.
-    pub(super) fn open_cursor(&mut self, value: Arc<PinnedValue>, now: Instant) -> Option<u64> {
-        self.insert(HandleKind::Cursor(value), now)
+    /// Opens a read handle; `None`: too many handles.
+    pub(super) fn open_read(&mut self, value: Arc<PinnedValue>, now: Instant) -> Option<u64> {
+        self.insert(HandleKind::Read(value), now)
     }
 
     pub(super) fn stage(&mut self, staging: Staging, now: Instant) -> Option<u64> {
@@ -90,11 +90,11 @@ impl Handles {
         self.open.len() >= MAX_HANDLES
     }
 
-    pub(super) fn cursor(&mut self, handle: u64, now: Instant) -> Option<Arc<PinnedValue>> {
+    pub(super) fn read(&mut self, handle: u64, now: Instant) -> Option<Arc<PinnedValue>> {
         let handle = self.open.get_mut(&handle)?;
         handle.used = now;
         match &handle.kind {
-            HandleKind::Cursor(value) => Some(value.clone()),
+            HandleKind::Read(value) => Some(value.clone()),
             HandleKind::Staging(_) => None,
         }
     }
@@ -104,7 +104,7 @@ impl Handles {
         handle.used = now;
         match &handle.kind {
             HandleKind::Staging(staging) => Some(staging.clone()),
-            HandleKind::Cursor(_) => None,
+            HandleKind::Read(_) => None,
         }
     }
 

@@ -6,8 +6,8 @@
 //! - [`Peer`]: the peer and its role: a [`Client`] of the store, or of the measuring service (`measure.rs`)
 //! - [`Receives`]: the receives for its messages
 //! - [`Replies`]: answers that are being written; [`ControlMessages`]: other messages
-//! - [`Pending`]: batches that wait for bytes of the client (`fetches.rs`), or for the disk (`disk_requests.rs`)
-//! - [`Watch`]: the control block, by which a client on this host sends requests without messages
+//! - [`Pending`]: batches that wait for bytes of the client (`put_reads.rs`), or for the disk (`disk_requests.rs`)
+//! - [`ControlBlockPoller`]: the control block, by which a client on this host sends requests without messages
 //! - [`PinnedReads`]: values that it reads in place
 //!
 //! This file handles the link; `batches.rs` processes a batch from its message to its reply, `slots.rs` request
@@ -19,9 +19,10 @@ mod batch_limits;
 mod batches;
 mod client;
 mod closing;
+mod completion_id;
+mod control_block_poller;
 mod control_messages;
 mod disk_requests;
-mod fetches;
 mod handles;
 mod measure;
 mod peer;
@@ -29,13 +30,12 @@ mod pending;
 mod pinned_reads;
 mod placement;
 mod preloaded;
+mod put_reads;
 mod read;
 mod receives;
 mod replies;
 mod serving;
 mod slots;
-mod token;
-mod watch;
 mod write;
 
 use std::collections::VecDeque;
@@ -48,6 +48,8 @@ use kv_proto::wire::Message;
 use crate::workers::context::WorkerContext;
 pub(crate) use batch_answers::{BatchAnswers, ValueHold};
 use client::Client;
+use completion_id::CompletionId;
+use control_block_poller::ControlBlockPoller;
 use control_messages::ControlMessages;
 pub(crate) use disk_requests::Notification;
 pub use measure::SCRATCH_BYTES;
@@ -56,8 +58,6 @@ use pending::Pending;
 pub(crate) use pinned_reads::PinnedReads;
 use receives::Receives;
 use replies::Replies;
-use token::Token;
-use watch::Watch;
 
 pub(crate) struct Connection {
     pub(crate) link: Link,
@@ -68,7 +68,7 @@ pub(crate) struct Connection {
     replies: Replies,
     pending: Pending,
     control_messages: ControlMessages,
-    watch: Watch,
+    poller: ControlBlockPoller,
     pinned_reads: PinnedReads,
     /// Its row among the worker's connections, by which notifications from the disk are addressed.
     pub(crate) row: u32,
@@ -85,7 +85,7 @@ impl Connection {
             replies: Replies::default(),
             pending: Pending::default(),
             control_messages: ControlMessages::default(),
-            watch: Watch::default(),
+            poller: ControlBlockPoller::default(),
             pinned_reads: PinnedReads::new(context.engine.clone()),
             row: 0,
         })
@@ -104,8 +104,8 @@ impl Connection {
     /// Handles completions; returns whether there was work.
     #[inline]
     fn poll(&mut self, context: &mut WorkerContext, done: &mut Vec<Completion>) -> bool {
-        // While a control block is watched and nothing is in flight, the link is polled less often.
-        if self.watch.may_skip_poll() && self.is_idle() {
+        // While a control block is polled and nothing is in flight, the link is polled less often.
+        if self.poller.may_skip_poll() && self.is_idle() {
             return false;
         }
         self.link.poll(done);
@@ -136,14 +136,14 @@ impl Connection {
     fn is_idle(&self) -> bool {
         self.ops.is_empty()
             && self.replies.is_idle()
-            && self.pending.fetches.is_empty()
+            && self.pending.put_reads.is_empty()
             && self.control_messages.is_empty()
     }
 
     /// Arms the descriptor, so that the connection need not be stepped until it is readable; `false`: not yet.
     pub(crate) fn arm(&mut self, context: &mut WorkerContext) -> bool {
         self.release_reads(context);
-        self.end_watch() && self.link.arm()
+        self.end_polling() && self.link.arm()
     }
 
     /// Whether the link has ended and nothing is in flight.
@@ -151,7 +151,7 @@ impl Connection {
         self.link.ended().is_some()
             && self.receives.is_idle()
             && self.is_idle()
-            && self.watch.is_idle()
+            && self.poller.is_idle()
             && self.pending.disk.outstanding() == 0
     }
 
@@ -199,7 +199,7 @@ impl Connection {
     /// Takes the link out, when nothing is in flight; the pinned reads must be released after it.
     pub(crate) fn into_link(mut self, context: &mut WorkerContext) -> (Link, PinnedReads) {
         self.peer.leave();
-        self.watch.stop(context);
+        self.poller.stop(context);
         self.replies.recycle(context);
         self.pending.recycle(context);
         context.receive_areas.release(self.receives.into_area());
@@ -221,13 +221,15 @@ impl Connection {
 
     /// Passes a completion to the part that it belongs to; returns whether there was work.
     fn complete(&mut self, completion: Completion, context: &mut WorkerContext) -> bool {
-        let Some(token) = Token::parse(completion.token) else { return false };
-        match token {
-            Token::Watch(op) => return self.watched(op, &completion, context),
-            Token::Receive(place) => self.received(place, &completion, context),
-            Token::Reply(row) => self.replied(row, completion, context),
-            Token::Fetch(row) => self.fetched(row, completion, context),
-            Token::ControlMessage(row) => self.control_messages.completed(row, context),
+        let Some(id) = CompletionId::parse(completion.token) else { return false };
+        match id {
+            CompletionId::ControlBlock(op) => {
+                return self.control_block_completed(op, &completion, context);
+            }
+            CompletionId::Receive(place) => self.received(place, &completion, context),
+            CompletionId::Reply(row) => self.replied(row, completion, context),
+            CompletionId::PutRead(row) => self.put_read_completed(row, completion, context),
+            CompletionId::ControlMessage(row) => self.control_messages.completed(row, context),
         }
         true
     }
@@ -262,10 +264,10 @@ impl Connection {
             State::Client(client) => match Message::parse(message)? {
                 Message::Batch(batch) => {
                     let (area, ops) = (self.receives.area(), &mut self.ops);
-                    self.watch.begin(client, &self.link, area, ops, context);
+                    self.poller.begin(client, &self.link, area, ops, context);
                     self.answer(message, batch, None, context)
                 }
-                Message::CheckSlots => self.watch.request_check(client),
+                Message::CheckSlots => self.poller.request_check(client),
                 Message::Grant(grant) => client.grant(&grant, &mut self.link),
                 Message::Revoke { number } => client.forget(number),
             },

@@ -11,7 +11,7 @@ use crate::engine::subranges;
 use crate::workers::send_buffers::MAX_SLOT_BYTES;
 
 /// The requested bytes of a value, and their destination.
-pub(super) struct Part {
+pub(super) struct ReadRange {
     pub(super) offset: u64,
     pub(super) length: u64,
     pub(super) place: Place,
@@ -43,18 +43,23 @@ pub(super) enum PinUntil {
 }
 
 impl Serving<'_> {
-    /// Adds a part of a value to the answer.
+    /// Adds a range of a value to the answer.
     #[inline]
-    pub(super) fn place(&mut self, value: &Pinned, part: &Part, answer: &mut Answer) -> PinUntil {
+    pub(super) fn place(
+        &mut self,
+        value: &Pinned,
+        range: &ReadRange,
+        answer: &mut Answer,
+    ) -> PinUntil {
         let (ranges, total) = (&value.ranges, value.metadata.length);
-        let available = part.length.min(total.saturating_sub(part.offset));
-        let wanted = self.allow(available, part);
-        let placed = match self.choose(ranges, total, part, wanted) {
+        let available = range.length.min(total.saturating_sub(range.offset));
+        let wanted = self.allow(available, range);
+        let placed = match self.choose(ranges, total, range, wanted) {
             Placement::InPlace { offset } => self.leave_in_place(offset, wanted, answer),
-            Placement::Copied => self.copy(ranges, part.offset, wanted, answer),
-            Placement::Packed => self.write_packed(ranges, part.offset, wanted, answer),
+            Placement::Copied => self.copy(ranges, range.offset, wanted, answer),
+            Placement::Packed => self.write_packed(ranges, range.offset, wanted, answer),
             Placement::Region { region, at } => {
-                match self.write_to_region((region, at), ranges, part.offset, wanted) {
+                match self.write_to_region((region, at), ranges, range.offset, wanted) {
                     Some(written) => {
                         answer.written = written;
                         PinUntil::Written
@@ -66,8 +71,8 @@ impl Serving<'_> {
                 }
             }
         };
-        if part.checksum {
-            let sum = self.context.engine.checksum(ranges, part.offset, answer.written);
+        if range.checksum {
+            let sum = self.context.engine.checksum(ranges, range.offset, answer.written);
             answer.checksum = Some(sum);
         }
         self.context.tally.bytes_out += answer.written;
@@ -76,17 +81,17 @@ impl Serving<'_> {
 
     /// How many of the bytes the limits of the batch allow.
     #[inline]
-    fn allow(&mut self, wanted: u64, part: &Part) -> u64 {
-        let to_region = matches!(part.place, Place::Region { .. });
-        match to_region || part.checksum {
-            true => self.batch_answers.limits.allow(wanted, to_region, part.checksum),
+    fn allow(&mut self, wanted: u64, range: &ReadRange) -> u64 {
+        let to_region = matches!(range.place, Place::Region { .. });
+        match to_region || range.checksum {
+            true => self.batch_answers.limits.allow(wanted, to_region, range.checksum),
             false => wanted,
         }
     }
 
     #[inline]
-    fn choose(&self, ranges: &Ranges, total: u64, part: &Part, wanted: u64) -> Placement {
-        if let Place::Region { region, at } = part.place {
+    fn choose(&self, ranges: &Ranges, total: u64, range: &ReadRange, wanted: u64) -> Placement {
+        if let Place::Region { region, at } = range.place {
             return Placement::Region { region, at };
         }
         if wanted as usize <= MAX_COPIED_BYTES
@@ -94,12 +99,12 @@ impl Serving<'_> {
         {
             return Placement::Copied;
         }
-        let to_end = part.offset.saturating_add(wanted) == total;
+        let to_end = range.offset.saturating_add(wanted) == total;
         // In place, the client reads one range, to the value's end.
-        if part.in_place
+        if range.in_place
             && to_end
             && wanted <= MAX_IN_PLACE_BYTES
-            && let Some((offset, length)) = subranges(ranges, part.offset, wanted).next()
+            && let Some((offset, length)) = subranges(ranges, range.offset, wanted).next()
             && length == wanted
         {
             return Placement::InPlace { offset };
@@ -136,10 +141,10 @@ impl Serving<'_> {
     ) -> PinUntil {
         let (batch_answers, pool) = (&mut *self.batch_answers, &self.context.pool);
         let places = subranges(ranges, offset, wanted);
-        for (at, length) in places.take(batch_answers.limits.pieces_left()) {
+        for (at, length) in places.take(batch_answers.limits.slices_left()) {
             let slice = pool.slice(at as usize..(at + length) as usize);
             batch_answers.payload.push(Payload::Pool(slice));
-            batch_answers.limits.take_piece();
+            batch_answers.limits.take_slice();
             answer.written += length;
         }
         PinUntil::Written
@@ -158,9 +163,9 @@ impl Serving<'_> {
         let mut slices: Vec<Slice> = context.spare.pop().unwrap_or_default();
         let mut written = 0;
         let places = subranges(ranges, offset, wanted);
-        for (at, length) in places.take(batch_answers.limits.pieces_left()) {
+        for (at, length) in places.take(batch_answers.limits.slices_left()) {
             slices.push(context.pool.slice(at as usize..(at + length) as usize));
-            batch_answers.limits.take_piece();
+            batch_answers.limits.take_slice();
             written += length;
         }
         batch_answers.region_writes.push((window.clone(), to, slices));
@@ -171,5 +176,5 @@ impl Serving<'_> {
 /// Values up to this size may be read in place. Longer ones are better copied by the store while the client does other
 /// work.
 const MAX_IN_PLACE_BYTES: u64 = 64 << 10;
-/// Values up to this size are copied into the answer: cheaper than a separate piece.
+/// Values up to this size are copied into the answer: cheaper than a separate slice.
 const MAX_COPIED_BYTES: usize = 1024;

@@ -8,7 +8,7 @@ use kv_store::{Cursor, Key, Metadata, Pinned};
 
 use super::answer_handle::AnswerHandle;
 use super::batch_answers::ValueHold;
-use super::placement::{Part, PinUntil};
+use super::placement::{PinUntil, ReadRange};
 use super::serving::Serving;
 use crate::engine::persistence::LoadResult;
 use crate::engine::{Engine, PinnedValue};
@@ -41,12 +41,12 @@ impl Found {
 
 impl Serving<'_> {
     #[inline]
-    pub(super) fn get(&mut self, key: Key<'_>, mut part: Part, keep: bool) -> Answer {
+    pub(super) fn get(&mut self, key: Key<'_>, mut range: ReadRange, keep: bool) -> Answer {
         let found = match self.context.engine.store.pin(key, self.now) {
             Some(pinned) => Found::Pinned(pinned),
             None => match self.loaded_value() {
                 Ok(value) => {
-                    part.in_place = false;
+                    range.in_place = false;
                     Found::Loaded(value)
                 }
                 Err(status) => return Answer::new(status),
@@ -54,12 +54,12 @@ impl Serving<'_> {
         };
         let value = found.value();
         let (mut answer, length) = (self.describe(&value.metadata), value.metadata.length);
-        let placed = self.place(value, &part, &mut answer);
-        let more = part.offset.saturating_add(answer.written) < length;
+        let placed = self.place(value, &range, &mut answer);
+        let more = range.offset.saturating_add(answer.written) < length;
         if keep && more && answer.status == Status::Ok {
             let value = found.into_shared(&self.context.engine);
-            match self.client.handles.open_cursor(value.clone(), Instant::now()) {
-                Some(handle) => AnswerHandle::Cursor(handle).put(&mut answer),
+            match self.client.handles.open_read(value.clone(), Instant::now()) {
+                Some(handle) => AnswerHandle::Read(handle).put(&mut answer),
                 None => answer.status = Status::TooManyHandles,
             }
             self.batch_answers.holds.push(ValueHold::Value(value));
@@ -94,14 +94,14 @@ impl Serving<'_> {
         self.preloaded.as_mut().and_then(|preloaded| preloaded.take(index))
     }
 
-    /// Reads a version of a value that a cursor keeps.
-    pub(super) fn read(&mut self, handle: u64, part: &Part) -> Answer {
-        let Some(value) = self.client.handles.cursor(handle, Instant::now()) else {
+    /// Reads the version of a value that a read handle keeps.
+    pub(super) fn read(&mut self, handle: u64, range: &ReadRange) -> Answer {
+        let Some(value) = self.client.handles.read(handle, Instant::now()) else {
             return Answer::new(Status::NoHandle);
         };
         let mut answer = self.describe(&value.value().metadata);
-        AnswerHandle::Cursor(handle).put(&mut answer);
-        self.place(value.value(), part, &mut answer);
+        AnswerHandle::Read(handle).put(&mut answer);
+        self.place(value.value(), range, &mut answer);
         self.batch_answers.holds.push(ValueHold::Value(value));
         answer
     }

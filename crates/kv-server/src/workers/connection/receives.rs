@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use fabric::link::Link;
 use fabric::{Lane, Op};
 
-use super::token::Token;
+use super::completion_id::CompletionId;
 use crate::workers::receive_areas::{RECEIVES, ReceiveArea};
 
 pub(super) struct Receives {
@@ -36,7 +36,8 @@ impl Receives {
     /// Queues the receive of a buffer whose message was read.
     #[inline]
     pub(super) fn queue(&mut self, place: u32) {
-        self.queued.push_back(self.area.receive(place as usize, Token::Receive(place).encode()));
+        self.queued
+            .push_back(self.area.receive(place as usize, CompletionId::Receive(place).encode()));
     }
 
     #[inline]

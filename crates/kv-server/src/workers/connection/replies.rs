@@ -7,11 +7,11 @@
 use std::collections::VecDeque;
 
 use fabric::{Completion, Op, Slice, Slices, Window, Work};
-use kv_proto::wire::{Answer, Parts};
+use kv_proto::wire::{Answer, ReplyImmediate};
 
 use super::MAX_BATCHES;
 use super::batch_answers::{BatchAnswers, CompletionFlag, Payload, ValueHold};
-use super::token::Token;
+use super::completion_id::CompletionId;
 use crate::slab::Slab;
 use crate::workers::context::WorkerContext;
 use crate::workers::send_buffers::Slot;
@@ -29,12 +29,12 @@ struct Reply {
     left: u32,
     slot: Slot,
     holds: Vec<ValueHold>,
-    notice: Notice,
+    notification: ReplyNotification,
 }
 
 /// How the client is notified of its answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Notice {
+enum ReplyNotification {
     /// By the immediate data of the writes.
     Immediate,
     /// By a flag before the answers, set when all writes are complete.
@@ -93,23 +93,23 @@ impl Replies {
     ) {
         self.large += usize::from(slot.is_large());
         let first = ops.len();
-        let mut pieces = context.spare.pop().unwrap_or_default();
-        gather(&mut pieces, &mut batch_answers, &slot, context);
-        write(ops, pieces, receive_buffer, batch_answers.head.at, max_slices, context);
-        for (window, at, pieces) in batch_answers.region_writes.drain(..) {
-            write(ops, pieces, &window, at, max_slices, context);
+        let mut slices = context.spare.pop().unwrap_or_default();
+        gather(&mut slices, &mut batch_answers, &slot, context);
+        write(ops, slices, receive_buffer, batch_answers.head.at, max_slices, context);
+        for (window, at, slices) in batch_answers.region_writes.drain(..) {
+            write(ops, slices, &window, at, max_slices, context);
         }
         let left = (ops.len() - first) as u32;
-        let parts = Parts { tag: batch_answers.head.tag, count: left };
-        let (notice, immediate) = match batch_answers.completion_flag() {
-            Some(flag) => (Notice::ToSet(flag), None),
-            None => (Notice::Immediate, Some(parts.to_immediate())),
+        let data = ReplyImmediate { tag: batch_answers.head.tag, count: left };
+        let (notification, immediate) = match batch_answers.completion_flag() {
+            Some(flag) => (ReplyNotification::ToSet(flag), None),
+            None => (ReplyNotification::Immediate, Some(data.to_immediate())),
         };
         let holds = batch_answers.take_holds();
-        let row = self.in_flight.insert(Reply { left, slot, holds, notice });
+        let row = self.in_flight.insert(Reply { left, slot, holds, notification });
         // The row and the number of writes are known only now.
         for op in ops.iter_mut().skip(first) {
-            op.token = Token::Reply(row).encode();
+            op.token = CompletionId::Reply(row).encode();
             if let Work::Write { imm, .. } = &mut op.work {
                 *imm = immediate;
             }
@@ -126,9 +126,9 @@ impl Replies {
         ops: &mut VecDeque<Op>,
         context: &mut WorkerContext,
     ) -> bool {
-        if let Work::Write { from: Slices::Many(mut pieces), .. } = completion.work {
-            pieces.clear();
-            context.spare.push(pieces);
+        if let Work::Write { from: Slices::Many(mut slices), .. } = completion.work {
+            slices.clear();
+            context.spare.push(slices);
         }
         let Some(reply) = self.in_flight.get_mut(row) else { return false };
         reply.left -= 1;
@@ -136,19 +136,19 @@ impl Replies {
             return false;
         }
         context.release(std::mem::take(&mut reply.holds));
-        if let (Notice::ToSet(flag), Some(receive_buffer), Ok(_)) =
-            (reply.notice, receive_buffer, completion.outcome)
+        if let (ReplyNotification::ToSet(flag), Some(receive_buffer), Ok(_)) =
+            (reply.notification, receive_buffer, completion.outcome)
         {
-            (reply.notice, reply.left) = (Notice::Setting, 1);
+            (reply.notification, reply.left) = (ReplyNotification::Setting, 1);
             let word = context.send_buffers.completion_flag(&reply.slot, flag.sequence);
             let to = receive_buffer.at(flag.at);
-            ops.push_back(Op::write(Token::Reply(row).encode(), word, to));
+            ops.push_back(Op::write(CompletionId::Reply(row).encode(), word, to));
             return false;
         }
         let Some(reply) = self.in_flight.remove(row) else { return false };
         self.large -= usize::from(reply.slot.is_large());
         context.send_buffers.release(reply.slot);
-        reply.notice == Notice::Setting
+        reply.notification == ReplyNotification::Setting
     }
 
     /// Recycles replies that were not sent.
@@ -157,9 +157,9 @@ impl Replies {
     }
 }
 
-/// The answers and their payload, as pieces.
+/// The answers and their payload, as slices.
 fn gather(
-    pieces: &mut Vec<Slice>,
+    slices: &mut Vec<Slice>,
     batch_answers: &mut BatchAnswers,
     slot: &Slot,
     context: &WorkerContext,
@@ -170,42 +170,42 @@ fn gather(
             Payload::Copied(length) => to += length,
             Payload::Pool(slice) => {
                 if from < to {
-                    pieces.push(context.send_buffers.slice(slot, from, to));
+                    slices.push(context.send_buffers.slice(slot, from, to));
                     from = to;
                 }
-                pieces.push(slice);
+                slices.push(slice);
             }
         }
     }
     if from < to {
-        pieces.push(context.send_buffers.slice(slot, from, to));
+        slices.push(context.send_buffers.slice(slot, from, to));
     }
 }
 
-/// Queues writes of pieces to consecutive bytes of a client's memory, with a limited number of pieces each.
+/// Queues writes of slices to consecutive bytes of a client's memory, with a limited number of slices each.
 fn write(
     ops: &mut VecDeque<Op>,
-    mut pieces: Vec<Slice>,
+    mut slices: Vec<Slice>,
     window: &Window,
     mut at: u64,
     max_slices: usize,
     context: &mut WorkerContext,
 ) {
-    while pieces.len() > max_slices {
+    while slices.len() > max_slices {
         let mut full = context.spare.pop().unwrap_or_default();
-        full.extend(pieces.drain(..max_slices));
+        full.extend(slices.drain(..max_slices));
         let length = full.iter().map(Slice::len).sum::<usize>() as u64;
         ops.push_back(Op::write_imm(0, Slices::Many(full), window.at(at), 0));
         at += length;
     }
-    match pieces.len() {
-        0 => context.spare.push(pieces),
+    match slices.len() {
+        0 => context.spare.push(slices),
         1 => {
-            let one = pieces.pop().map_or(Slices::EMPTY, Slices::One);
-            context.spare.push(pieces);
+            let one = slices.pop().map_or(Slices::EMPTY, Slices::One);
+            context.spare.push(slices);
             ops.push_back(Op::write_imm(0, one, window.at(at), 0));
         }
-        _ => ops.push_back(Op::write_imm(0, Slices::Many(pieces), window.at(at), 0)),
+        _ => ops.push_back(Op::write_imm(0, Slices::Many(slices), window.at(at), 0)),
     }
 }
 

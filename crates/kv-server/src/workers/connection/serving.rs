@@ -6,9 +6,9 @@ use kv_store::{Key, Timestamp};
 use super::batch_answers::BatchAnswers;
 use super::client::Client;
 use super::disk_requests::Submission;
-use super::fetches::{FetchPlan, WriteTerms};
-use super::placement::Part;
+use super::placement::ReadRange;
 use super::preloaded::Preloaded;
+use super::put_reads::{CommitParams, PutReadPlan};
 use crate::engine::session::Session;
 use crate::workers::context::WorkerContext;
 
@@ -26,7 +26,7 @@ pub(super) struct Serving<'s> {
 /// Work that the answers of a batch wait for, to be started once the batch has its row.
 #[derive(Default)]
 pub(super) struct PendingWork {
-    pub(super) plans: Vec<FetchPlan>,
+    pub(super) plans: Vec<PutReadPlan>,
     pub(super) submissions: Vec<Submission>,
 }
 
@@ -69,12 +69,12 @@ impl Serving<'_> {
         match request {
             Request::Get { key, offset, length, place, keep, checksum } => {
                 let in_place = self.batch_answers.in_place.allowed;
-                let part = Part { offset, length, place, checksum, in_place };
-                Ok(self.get(valid(key)?, part, keep))
+                let range = ReadRange { offset, length, place, checksum, in_place };
+                Ok(self.get(valid(key)?, range, keep))
             }
             Request::Read { handle, offset, length, place, checksum } => {
-                let part = Part { offset, length, place, checksum, in_place: false };
-                Ok(self.read(handle, &part))
+                let range = ReadRange { offset, length, place, checksum, in_place: false };
+                Ok(self.read(handle, &range))
             }
             Request::Close { handle } => {
                 let known = self.client.handles.close(handle);
@@ -83,7 +83,7 @@ impl Serving<'_> {
             Request::Put { key, length, source, ttl, condition, sequence } => {
                 valid(key)?;
                 let key = key.into();
-                self.put(length, source, WriteTerms { key, ttl, condition, sequence })
+                self.put(length, source, CommitParams { key, ttl, condition, sequence })
             }
             Request::Begin { length } => Ok(self.begin(length)),
             Request::Chunk { handle, offset, length, source } => {
@@ -92,7 +92,7 @@ impl Serving<'_> {
             Request::Commit { handle, key, ttl, condition, sequence } => {
                 valid(key)?;
                 let key = key.into();
-                Ok(self.commit(handle, WriteTerms { key, ttl, condition, sequence }))
+                Ok(self.commit(handle, CommitParams { key, ttl, condition, sequence }))
             }
             Request::Delete { key, condition, sequence } => {
                 Ok(self.delete(valid(key)?, condition, sequence))

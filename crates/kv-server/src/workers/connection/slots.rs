@@ -4,58 +4,58 @@ use fabric::{Completion, Work};
 use kv_proto::wire::{ControlBlock, Message};
 
 use super::Connection;
-use super::token::WatchOp;
-use super::watch::LineRead;
+use super::completion_id::ControlBlockOp;
+use super::control_block_poller::LineRead;
 use crate::workers::context::WorkerContext;
 
 impl Connection {
-    /// Reads the control block, if it is watched; returns whether a batch was announced there.
+    /// Reads the control block, if it is polled; returns whether a batch was announced there.
     #[inline]
     pub(super) fn check_slots(&mut self, context: &mut WorkerContext) -> bool {
         let Some(client) = self.peer.client() else { return false };
         let (area, ops) = (self.receives.area(), &mut self.ops);
-        match self.watch.read_line(&mut self.link, client.receive_buffer(), area, ops) {
+        match self.poller.read_line(&mut self.link, client.receive_buffer(), area, ops) {
             LineRead::NotReady => false,
             LineRead::NotShared => {
-                self.end_watch();
+                self.end_polling();
                 false
             }
             LineRead::Ready { last } => {
                 let announced = self.serve_line(context);
                 if last {
-                    self.watch.stop(context);
+                    self.poller.stop(context);
                 }
                 announced
             }
         }
     }
 
-    /// Ends watching; returns whether it has ended.
-    pub(super) fn end_watch(&mut self) -> bool {
-        if self.watch.end(self.peer.client(), self.receives.area(), &mut self.ops) {
+    /// Ends polling the control block; returns whether it has ended.
+    pub(super) fn end_polling(&mut self) -> bool {
+        if self.poller.end(self.peer.client(), self.receives.area(), &mut self.ops) {
             self.post();
         }
-        self.watch.has_ended(self.peer.client().is_none())
+        self.poller.has_ended(self.peer.client().is_none())
     }
 
     /// Handles the completion of an operation on the control block; returns whether there was work.
-    pub(super) fn watched(
+    pub(super) fn control_block_completed(
         &mut self,
-        op: WatchOp,
+        op: ControlBlockOp,
         completion: &Completion,
         context: &mut WorkerContext,
     ) -> bool {
         let is_ok = completion.outcome.is_ok();
-        self.watch.completed(op, is_ok, context);
+        self.poller.completed(op, is_ok, context);
         match op {
-            WatchOp::Line => is_ok && self.serve_line(context),
-            WatchOp::LastLine => {
+            ControlBlockOp::Line => is_ok && self.serve_line(context),
+            ControlBlockOp::LastLine => {
                 let announced = is_ok && self.serve_line(context);
-                self.watch.stop(context);
+                self.poller.stop(context);
                 announced
             }
-            WatchOp::State | WatchOp::Wake => false,
-            WatchOp::Slot(sequence) => {
+            ControlBlockOp::State | ControlBlockOp::Wake => false,
+            ControlBlockOp::Slot(sequence) => {
                 if let (true, Work::Read { into, .. }) = (is_ok, &completion.work) {
                     self.serve_announced(sequence, into.total(), context);
                 }
@@ -66,15 +66,15 @@ impl Connection {
 
     /// Serves the batches that the client's cache line announces; returns whether there were any.
     fn serve_line(&mut self, context: &mut WorkerContext) -> bool {
-        let line = self.watch.take_line(self.receives.area());
+        let line = self.poller.take_line(self.receives.area());
         let mut any = false;
         while let Some(client) = self.peer.client()
-            && let Some(slot) = self.watch.next_slot(&line)
+            && let Some(slot) = self.poller.next_slot(&line)
         {
             any = true;
             let (area, ops) = (self.receives.area(), &mut self.ops);
             let receive_buffer = client.receive_buffer();
-            match self.watch.read_message(slot, &mut self.link, receive_buffer, area, ops) {
+            match self.poller.read_message(slot, &mut self.link, receive_buffer, area, ops) {
                 Ok(Some(length)) => self.serve_announced(slot.0, length, context),
                 Ok(None) => {}
                 Err(why) => {
@@ -83,7 +83,7 @@ impl Connection {
                 }
             }
         }
-        self.watch.wake(&line, &mut self.ops);
+        self.poller.wake(&line, &mut self.ops);
         any
     }
 

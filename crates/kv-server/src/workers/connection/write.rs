@@ -10,8 +10,8 @@ use kv_store::{Key, Reservation};
 use super::answer_handle::AnswerHandle;
 use super::batch_limits::MAX_TRANSFER_BYTES;
 use super::disk_requests::Submission;
-use super::fetches::{FetchPlan, FetchPurpose, WriteTerms};
 use super::handles::Staging;
+use super::put_reads::{CommitParams, PutReadPlan, PutReadPurpose};
 use super::serving::Serving;
 use crate::engine::StagedValue;
 use crate::engine::outcome::reserve_refused;
@@ -24,15 +24,15 @@ impl Serving<'_> {
         &mut self,
         length: u64,
         source: Source<'_>,
-        terms: WriteTerms,
+        params: CommitParams,
     ) -> Result<Answer, &'static str> {
-        if let Some(answer) = self.start_write(terms.sequence) {
+        if let Some(answer) = self.start_write(params.sequence) {
             return Ok(answer);
         }
         let (reservation, claim) = match self.reserve(length, &source) {
             Ok(reserved) => reserved,
             Err(answer) => {
-                self.client.session.cancel_write(terms.sequence);
+                self.client.session.cancel_write(params.sequence);
                 return Ok(answer);
             }
         };
@@ -42,23 +42,23 @@ impl Serving<'_> {
                 self.context.tally.bytes_in += length;
             }
             Source::Region { region, at } if length > 0 => {
-                return self.put_from_region((region, at), reservation, claim, terms);
+                return self.put_from_region((region, at), reservation, claim, params);
             }
             Source::Region { .. } => {}
         }
         if self.is_durable() {
             let staged = StagedValue::new(self.context.engine.clone(), reservation, claim);
-            return Ok(self.commit_staged(staged, terms));
+            return Ok(self.commit_staged(staged, params));
         }
         // Like `commit_staged`, without cloning the `Arc` of the engine.
         let answer =
-            self.context.engine.commit(&terms.key, reservation, terms.ttl, terms.condition);
-        self.client.session.finish_write(terms.sequence, answer);
+            self.context.engine.commit(&params.key, reservation, params.ttl, params.condition);
+        self.client.session.finish_write(params.sequence, answer);
         Ok(answer)
     }
 
-    /// Memory for a value, and quota if it is not committed immediately: if its bytes must be fetched
-    /// or made durable. The error is the answer to the request.
+    /// Memory for a value, and quota if it is not committed immediately: if its bytes must be read from
+    /// the client's memory or made durable. The error is the answer to the request.
     fn reserve(
         &mut self,
         length: u64,
@@ -70,7 +70,9 @@ impl Serving<'_> {
         let busy = Answer::new(Status::Busy);
         let claim = match source {
             Source::Inline(_) if !self.is_durable() => None,
-            Source::Region { .. } if !self.batch_answers.limits.fetch(length) => return Err(busy),
+            Source::Region { .. } if !self.batch_answers.limits.claim_put_read(length) => {
+                return Err(busy);
+            }
             _ => Some(self.client.share.claim(length).ok_or(busy)?),
         };
         let reservation =
@@ -78,21 +80,21 @@ impl Serving<'_> {
         Ok((reservation, claim))
     }
 
-    /// Puts a value from a region of the client: its bytes are fetched.
+    /// Puts a value from a region of the client: its bytes are read from there.
     fn put_from_region(
         &mut self,
         (region, at): (u32, u64),
         reservation: Reservation,
         claim: Option<Claim>,
-        terms: WriteTerms,
+        params: CommitParams,
     ) -> Result<Answer, &'static str> {
         let length = reservation.length();
         let staged = StagedValue::new(self.context.engine.clone(), reservation, claim);
         let Some(from) = self.client.reach(region, at, length).cloned() else {
-            self.client.session.cancel_write(terms.sequence);
+            self.client.session.cancel_write(params.sequence);
             return Ok(Answer::new(Status::NoRegion));
         };
-        self.plan(from, at, length, FetchPurpose::Value(staged, terms))
+        self.plan(from, at, length, PutReadPurpose::Value(staged, params))
     }
 
     pub(super) fn delete(&mut self, key: Key<'_>, condition: Condition, sequence: u64) -> Answer {
@@ -120,15 +122,15 @@ impl Serving<'_> {
         Answer::new(Status::InFlight)
     }
 
-    /// Plans a fetch of bytes; the answer comes later.
+    /// Plans a read of put data; the answer comes later.
     fn plan(
         &mut self,
         from: Window,
         at: u64,
         length: u64,
-        purpose: FetchPurpose,
+        purpose: PutReadPurpose,
     ) -> Result<Answer, &'static str> {
-        self.pending.plans.push(FetchPlan {
+        self.pending.plans.push(PutReadPlan {
             index: self.batch_answers.answers.len(),
             from,
             at,
@@ -200,20 +202,20 @@ impl Serving<'_> {
                 let Some(from) = self.client.reach(region, at, length).cloned() else {
                     return Ok(Answer::new(Status::NoRegion));
                 };
-                let purpose = FetchPurpose::Chunk { staging, offset, length };
+                let purpose = PutReadPurpose::Chunk { staging, offset, length };
                 return self.plan(from, at, length, purpose);
             }
         }
         Ok(Answer { length, ..Answer::new(Status::Ok) })
     }
 
-    pub(super) fn commit(&mut self, handle: u64, terms: WriteTerms) -> Answer {
-        let sequence = terms.sequence;
+    pub(super) fn commit(&mut self, handle: u64, params: CommitParams) -> Answer {
+        let sequence = params.sequence;
         if let Some(answer) = self.start_write(sequence) {
             return answer;
         }
         let status = match self.client.handles.take_complete(handle) {
-            Some(Ok(staged)) => return self.commit_staged(staged, terms),
+            Some(Ok(staged)) => return self.commit_staged(staged, params),
             Some(Err(())) => Status::Incomplete,
             None => Status::NoHandle,
         };
@@ -223,8 +225,8 @@ impl Serving<'_> {
     }
 
     /// Commits a value, or submits it to the disk first.
-    fn commit_staged(&mut self, staged: StagedValue, terms: WriteTerms) -> Answer {
-        let WriteTerms { key, ttl, condition, sequence } = terms;
+    fn commit_staged(&mut self, staged: StagedValue, params: CommitParams) -> Answer {
+        let CommitParams { key, ttl, condition, sequence } = params;
         if self.is_durable() {
             return self.submit(sequence, key, WriteKind::Put { staged, ttl }, condition);
         }

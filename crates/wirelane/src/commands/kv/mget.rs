@@ -46,7 +46,7 @@ type Found = Option<(Vec<u8>, u64)>;
 pub(super) fn run(global: &Global, store: &StoreArgs, args: &MgetArgs) -> Result<Exit, Failure> {
     let keys = store.keys(&args.keys)?;
     let (connector, mut client) = store.connect(global)?;
-    let found = fetch(&mut client, &keys)?;
+    let found = get_all(&mut client, &keys)?;
     connector.report(
         &client,
         &format!("read {} of {} values", found.iter().flatten().count(), keys.len()),
@@ -63,7 +63,7 @@ pub(super) fn run(global: &Global, store: &StoreArgs, args: &MgetArgs) -> Result
 }
 
 /// With one request, or one by one if the values do not fit into the buffer.
-fn fetch(client: &mut Client, keys: &[Key]) -> Result<Vec<Found>, Failure> {
+fn get_all(client: &mut Client, keys: &[Key]) -> Result<Vec<Found>, Failure> {
     let keys: Vec<&[u8]> = keys.iter().map(Key::bytes).collect();
     match client.get_many(&keys) {
         Ok(values) => {
@@ -72,13 +72,13 @@ fn fetch(client: &mut Client, keys: &[Key]) -> Result<Vec<Found>, Failure> {
             Ok(found.collect())
         }
         Err(error) if matches!(error.kind(), Kind::Busy | Kind::TooLong) => {
-            keys.iter().map(|key| fetch_one(client, key)).collect()
+            keys.iter().map(|key| get_one(client, key)).collect()
         }
         Err(error) => Err(error.into()),
     }
 }
 
-fn fetch_one(client: &mut Client, key: &[u8]) -> Result<Found, Failure> {
+fn get_one(client: &mut Client, key: &[u8]) -> Result<Found, Failure> {
     let Some(mut reader) = client.open(key, 0, None)? else { return Ok(None) };
     let version = reader.metadata().version;
     let mut bytes = Vec::new();

@@ -55,7 +55,7 @@ impl Sink {
 
     /// Writes everything that a reader returns; `false` if stdout was closed.
     pub(super) fn write_all(&mut self, reader: &mut Reader<'_>) -> Result<bool, Failure> {
-        let bar = output::bar(reader.length(), "fetching");
+        let bar = output::bar(reader.length(), "reading");
         let mut bytes = Vec::new();
         while let Some(value) = reader.next_chunk()? {
             copy_out(&value, &mut bytes);

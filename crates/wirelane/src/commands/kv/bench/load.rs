@@ -26,16 +26,16 @@ pub(super) fn load(client: &mut Client, plan: &Plan) -> Result<f64, Failure> {
     let bar = output::steps(plan.keys.into(), "loading");
     let (pattern, mut value) = (ValuePattern::new(plan.value_size), Vec::new());
     let batch = (BATCH_BYTES / plan.value_size.max(1)).clamp(1, 64) as u32;
-    let mut tokens = Vec::new();
+    let mut pending = Vec::new();
     let mut next = 0;
     while next < plan.keys {
         let end = plan.keys.min(next.saturating_add(batch));
         for number in next..end {
             pattern.fill(number, 0, &mut value);
-            tokens.push((number, client.begin_put(&key(number), &value, &PutOptions::default())?));
+            pending.push((number, client.begin_put(&key(number), &value, &PutOptions::default())?));
         }
-        for (number, token) in tokens.drain(..) {
-            client.finish_put(&key(number), token)?;
+        for (number, call) in pending.drain(..) {
+            client.finish_put(&key(number), call)?;
         }
         next = end;
         if let Some(bar) = &bar {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use kv_client::{Client, Error, Kind, Pending, PutOptions, Stored, Token, Value};
+use kv_client::{CallId, Client, Error, Kind, Pending, PutOptions, Stored, Value};
 
 use super::load::key;
 use super::pattern::ValuePattern;
@@ -21,7 +21,7 @@ pub(super) struct Runner<'p> {
     /// The number of the last write; unique among clients.
     stamp: u64,
     in_flight: Vec<Request>,
-    completed: Vec<Token>,
+    completed: Vec<CallId>,
     value: Vec<u8>,
     tally: Tally,
     progress: &'p AtomicU64,
@@ -43,10 +43,10 @@ enum PendingCall {
 
 impl PendingCall {
     #[inline]
-    fn token(&self) -> Token {
+    fn call_id(&self) -> CallId {
         match self {
-            PendingCall::Get(pending) => pending.token(),
-            PendingCall::Put(pending) => pending.token(),
+            PendingCall::Get(pending) => pending.call_id(),
+            PendingCall::Put(pending) => pending.call_id(),
         }
     }
 }
@@ -147,9 +147,9 @@ impl<'p> Runner<'p> {
     fn finish_completed(&mut self, now: Instant) {
         let mut completed = std::mem::take(&mut self.completed);
         self.progress.fetch_add(completed.len() as u64, Ordering::Relaxed);
-        for token in completed.drain(..) {
+        for call_id in completed.drain(..) {
             let Some(at) =
-                self.in_flight.iter().position(|request| request.pending.token() == token)
+                self.in_flight.iter().position(|request| request.pending.call_id() == call_id)
             else {
                 continue;
             };

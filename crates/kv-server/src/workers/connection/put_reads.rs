@@ -1,6 +1,6 @@
-//! Fetches: reads of bytes that clients put, from the client's memory directly into the pool.
+//! Reads of put data, from the client's memory directly into the pool.
 //!
-//! A fetch owns the memory that its bytes are read into, until its last read is complete.
+//! A put read owns the memory that its bytes are read into, until its last read is complete.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 use kv_store::Ranges;
 
+use super::completion_id::CompletionId;
 use super::disk_requests::Submission;
 use super::handles::Staging;
-use super::token::Token;
 use crate::engine::persistence::WriteKind;
 use crate::engine::session::Session;
 use crate::engine::{StagedValue, subranges};
@@ -20,17 +20,17 @@ use crate::slab::Slab;
 use crate::workers::context::WorkerContext;
 
 #[derive(Default)]
-pub(super) struct Fetches {
-    in_flight: Slab<Fetch>,
+pub(super) struct PutReads {
+    in_flight: Slab<PutRead>,
 }
 
-/// A fetch in progress.
-struct Fetch {
+/// A put read in progress.
+struct PutRead {
     target: AnswerIndex,
     /// The number of reads in flight.
     left: u32,
     failed: bool,
-    purpose: FetchPurpose,
+    purpose: PutReadPurpose,
 }
 
 /// An answer that a batch waits for: the batch, and the index of the answer.
@@ -40,45 +40,45 @@ pub(super) struct AnswerIndex {
     pub(super) index: usize,
 }
 
-/// A fetch to be started once the batch has its row.
-pub(super) struct FetchPlan {
+/// A put read to be started once the batch has its row.
+pub(super) struct PutReadPlan {
     pub(super) index: usize,
     pub(super) from: Window,
     pub(super) at: u64,
-    pub(super) purpose: FetchPurpose,
+    pub(super) purpose: PutReadPurpose,
 }
 
 /// What the bytes are for.
-pub(super) enum FetchPurpose {
+pub(super) enum PutReadPurpose {
     /// A complete value.
-    Value(StagedValue, WriteTerms),
+    Value(StagedValue, CommitParams),
     /// A chunk of a staged value.
     Chunk { staging: Arc<Staging>, offset: u64, length: u64 },
 }
 
-/// The terms of a commit.
-pub(super) struct WriteTerms {
+/// The parameters of a commit.
+pub(super) struct CommitParams {
     pub(super) key: Box<[u8]>,
     pub(super) ttl: Option<u64>,
     pub(super) condition: Condition,
     pub(super) sequence: u64,
 }
 
-/// A completed fetch.
-pub(super) struct Fetched {
+/// A completed put read.
+pub(super) struct CompletedPutRead {
     pub(super) target: AnswerIndex,
     failed: bool,
-    purpose: FetchPurpose,
+    purpose: PutReadPurpose,
 }
 
-/// What follows a fetch.
-pub(super) enum Conclusion {
+/// What follows a put read.
+pub(super) enum NextStep {
     Answer(Answer),
     /// A write that is answered once it is durable.
     Submit(Submission),
 }
 
-impl Fetches {
+impl PutReads {
     pub(super) fn is_empty(&self) -> bool {
         self.in_flight.len() == 0
     }
@@ -91,107 +91,107 @@ impl Fetches {
     pub(super) fn begin(
         &mut self,
         batch: u32,
-        plan: FetchPlan,
+        plan: PutReadPlan,
         max_slices: usize,
         ops: &mut VecDeque<Op>,
         context: &mut WorkerContext,
     ) {
-        let FetchPlan { index, from, mut at, purpose } = plan;
+        let PutReadPlan { index, from, mut at, purpose } = plan;
         let first = ops.len();
         let (ranges, offset, length) = purpose.destination();
-        let mut pieces = context.spare.pop().unwrap_or_default();
+        let mut slices = context.spare.pop().unwrap_or_default();
         let mut gathered = 0;
         for (place, length) in subranges(&ranges, offset, length) {
-            pieces.push(context.pool.slice(place as usize..(place + length) as usize));
+            slices.push(context.pool.slice(place as usize..(place + length) as usize));
             gathered += length;
-            if pieces.len() == max_slices {
-                let full = Slices::Many(std::mem::take(&mut pieces));
+            if slices.len() == max_slices {
+                let full = Slices::Many(std::mem::take(&mut slices));
                 ops.push_back(Op::read(0, full, from.at(at)));
                 (at, gathered) = (at + gathered, 0);
             }
         }
         context.tally.bytes_in += length;
-        if pieces.is_empty() {
-            context.spare.push(pieces);
+        if slices.is_empty() {
+            context.spare.push(slices);
         } else {
-            ops.push_back(Op::read(0, Slices::Many(pieces), from.at(at)));
+            ops.push_back(Op::read(0, Slices::Many(slices), from.at(at)));
         }
         let left = (ops.len() - first) as u32;
         let target = AnswerIndex { batch, index };
-        let row = self.in_flight.insert(Fetch { target, left, failed: false, purpose });
-        ops.iter_mut().skip(first).for_each(|op| op.token = Token::Fetch(row).encode());
+        let row = self.in_flight.insert(PutRead { target, left, failed: false, purpose });
+        ops.iter_mut().skip(first).for_each(|op| op.token = CompletionId::PutRead(row).encode());
     }
 
-    /// Handles the completion of a read; returns the fetch after its last one.
+    /// Handles the completion of a read; returns the put read after its last one.
     pub(super) fn completed(
         &mut self,
         row: u32,
         completion: Completion,
         context: &mut WorkerContext,
-    ) -> Option<Fetched> {
-        if let Work::Read { into: Slices::Many(mut pieces), .. } = completion.work {
-            pieces.clear();
-            context.spare.push(pieces);
+    ) -> Option<CompletedPutRead> {
+        if let Work::Read { into: Slices::Many(mut slices), .. } = completion.work {
+            slices.clear();
+            context.spare.push(slices);
         }
-        let fetch = self.in_flight.get_mut(row)?;
-        fetch.failed |= completion.outcome.is_err();
-        fetch.left -= 1;
-        if fetch.left > 0 {
+        let put_read = self.in_flight.get_mut(row)?;
+        put_read.failed |= completion.outcome.is_err();
+        put_read.left -= 1;
+        if put_read.left > 0 {
             return None;
         }
-        let Fetch { target, failed, purpose, .. } = self.in_flight.remove(row)?;
-        Some(Fetched { target, failed, purpose })
+        let PutRead { target, failed, purpose, .. } = self.in_flight.remove(row)?;
+        Some(CompletedPutRead { target, failed, purpose })
     }
 }
 
-impl FetchPurpose {
+impl PutReadPurpose {
     /// Where in the pool the bytes go: ranges, offset and length.
     fn destination(&self) -> (Ranges, u64, u64) {
         match self {
-            FetchPurpose::Value(staged, _) => {
+            PutReadPurpose::Value(staged, _) => {
                 (staged.reservation().ranges(), 0, staged.reservation().length())
             }
-            FetchPurpose::Chunk { staging, offset, length } => {
+            PutReadPurpose::Chunk { staging, offset, length } => {
                 (staging.staged.reservation().ranges(), *offset, *length)
             }
         }
     }
 }
 
-impl FetchPlan {
+impl PutReadPlan {
     /// Cancels the plan: a write may be retried.
     pub(super) fn abandon(&self, session: &Session) {
-        if let FetchPurpose::Value(_, terms) = &self.purpose {
-            session.cancel_write(terms.sequence);
+        if let PutReadPurpose::Value(_, params) = &self.purpose {
+            session.cancel_write(params.sequence);
         }
     }
 }
 
-impl Fetched {
-    /// Commits or records the fetched bytes.
-    pub(super) fn conclude(self, session: &Session, context: &WorkerContext) -> Conclusion {
-        let Fetched { target: AnswerIndex { index, .. }, failed, purpose } = self;
-        Conclusion::Answer(match (purpose, failed) {
-            (FetchPurpose::Value(staged, terms), false) => {
-                let WriteTerms { key, ttl, condition, sequence } = terms;
+impl CompletedPutRead {
+    /// Commits or records the bytes read.
+    pub(super) fn finish(self, session: &Session, context: &WorkerContext) -> NextStep {
+        let CompletedPutRead { target: AnswerIndex { index, .. }, failed, purpose } = self;
+        NextStep::Answer(match (purpose, failed) {
+            (PutReadPurpose::Value(staged, params), false) => {
+                let CommitParams { key, ttl, condition, sequence } = params;
                 if context.engine.is_durable() {
                     let kind = WriteKind::Put { staged, ttl };
                     let submission = Submission { index, key, kind, condition, sequence };
-                    return Conclusion::Submit(submission);
+                    return NextStep::Submit(submission);
                 }
                 let answer = context.engine.commit(&key, staged.take(), ttl, condition);
                 session.finish_write(sequence, answer);
                 answer
             }
-            (FetchPurpose::Value(_, terms), true) => {
-                session.cancel_write(terms.sequence);
+            (PutReadPurpose::Value(_, params), true) => {
+                session.cancel_write(params.sequence);
                 Answer::new(Status::Unreadable)
             }
-            (FetchPurpose::Chunk { staging, offset, length }, false) => {
+            (PutReadPurpose::Chunk { staging, offset, length }, false) => {
                 staging.cover(offset, length);
                 Answer { length, ..Answer::new(Status::Ok) }
             }
-            (FetchPurpose::Chunk { .. }, true) => Answer::new(Status::Unreadable),
+            (PutReadPurpose::Chunk { .. }, true) => Answer::new(Status::Unreadable),
         })
     }
 }

@@ -1,18 +1,18 @@
-//! Tokens of requests.
+//! Ids of calls.
 
 /// Identifies a pending call of a [`Client`](crate::Client), see [`Client::ready`](crate::Client::ready). No later call
-/// of the same client has the same token.
+/// of the same client has the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Token(u64);
+pub struct CallId(u64);
 
-impl Token {
+impl CallId {
     /// For requests whose answer is not needed.
-    pub(crate) const NONE: Token = Token(0);
+    pub(crate) const NONE: CallId = CallId(0);
 
     /// The `generation`-th use of a row. Generations begin at 1.
     #[inline]
     pub(crate) fn new(generation: u32, row: u32) -> Self {
-        Token(u64::from(generation) << 32 | u64::from(row))
+        CallId(u64::from(generation) << 32 | u64::from(row))
     }
 
     #[inline]
@@ -25,8 +25,8 @@ impl Token {
         (self.0 >> 32) as u32
     }
 
-    /// The next token, for a client that counts them.
+    /// The next id, for a client that counts them.
     pub(crate) fn next(self) -> Self {
-        Token(self.0 + 1)
+        CallId(self.0 + 1)
     }
 }

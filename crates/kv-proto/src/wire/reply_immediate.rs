@@ -3,14 +3,14 @@
 /// The batch of a write, and how many writes answer that batch: 32 bits, the size of
 /// immediate data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Parts {
-    /// The batch's tag, below [`Parts::TAGS`].
+pub struct ReplyImmediate {
+    /// The batch's tag, below [`ReplyImmediate::TAGS`].
     pub tag: u32,
-    /// The number of writes, 1 to [`Parts::MAX`].
+    /// The number of writes, 1 to [`ReplyImmediate::MAX`].
     pub count: u32,
 }
 
-impl Parts {
+impl ReplyImmediate {
     /// The number of tags.
     pub const TAGS: u32 = 1 << 20;
     /// The maximum number of writes for one batch.
@@ -26,8 +26,8 @@ impl Parts {
     /// Decodes immediate data; `None` if invalid.
     #[inline]
     pub fn from_immediate(number: u32) -> Option<Self> {
-        let parts = Parts { tag: number & (Self::TAGS - 1), count: number >> 20 };
-        (parts.count > 0).then_some(parts)
+        let immediate = ReplyImmediate { tag: number & (Self::TAGS - 1), count: number >> 20 };
+        (immediate.count > 0).then_some(immediate)
     }
 }
 
@@ -37,13 +37,13 @@ mod tests {
 
     #[test]
     fn immediate_data_round_trips() {
-        for parts in [
-            Parts { tag: 0, count: 1 },
-            Parts { tag: Parts::TAGS - 1, count: Parts::MAX },
-            Parts { tag: 77, count: 2 },
+        for immediate in [
+            ReplyImmediate { tag: 0, count: 1 },
+            ReplyImmediate { tag: ReplyImmediate::TAGS - 1, count: ReplyImmediate::MAX },
+            ReplyImmediate { tag: 77, count: 2 },
         ] {
-            assert_eq!(Parts::from_immediate(parts.to_immediate()), Some(parts));
+            assert_eq!(ReplyImmediate::from_immediate(immediate.to_immediate()), Some(immediate));
         }
-        assert_eq!(Parts::from_immediate(5), None);
+        assert_eq!(ReplyImmediate::from_immediate(5), None);
     }
 }

@@ -1,9 +1,9 @@
-//! Watches a client's control block: request slots instead of messages, completion flags instead of immediate data. See
+//! Polls a client's control block: request slots instead of messages, completion flags instead of immediate data. See
 //! [`ControlBlock`].
 //!
 //! If the link can access the client's memory directly, reading it costs a few loads. If it cannot (any more), the client's
 //! cache line and the announced messages are read by operations: `in_flight` counts those, and at most one reads the line.
-//! A worker watches few control blocks; it counts those whose state is not `Off`.
+//! A worker polls few control blocks; it counts those whose state is not `Off`.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{Ordering, fence};
@@ -13,29 +13,29 @@ use fabric::{Lane, Op, Slices, Window, Work};
 use kv_proto::wire::{ControlBlock, RequestSlot};
 
 use super::client::Client;
-use super::token::{Token, WatchOp};
+use super::completion_id::{CompletionId, ControlBlockOp};
 use crate::workers::context::WorkerContext;
 use crate::workers::receive_areas::{MAX_MESSAGE_BYTES, ReceiveArea};
 
 /// The state of a control block.
 #[derive(Default)]
-pub(super) struct Watch {
-    state: WatchState,
+pub(super) struct ControlBlockPoller {
+    state: PollState,
     /// The sequence of the last slot read.
     last: u64,
     /// The number of operations in flight, and whether one of them reads the line.
     in_flight: usize,
     reading: bool,
-    /// The line must be read once, even if it is not watched.
+    /// The line must be read once, even if it is not polled.
     requested: bool,
     /// A completion flag was set since the line was last read.
     flag_set: bool,
-    /// The number of steps, to poll the link in every `POLL_INTERVAL`th.
+    /// The number of steps, to poll the link in every `LINK_POLL_INTERVAL`th.
     steps: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum WatchState {
+enum PollState {
     #[default]
     Off,
     /// The client is being notified of the start.
@@ -47,10 +47,10 @@ enum WatchState {
     LastRead,
 }
 
-/// The result of [`Watch::read_line`].
+/// The result of [`ControlBlockPoller::read_line`].
 pub(super) enum LineRead {
     NotReady,
-    /// The client's cache line was read, to be [taken](Watch::take_line); `last`: watching ends with it.
+    /// The client's cache line was read, to be [taken](ControlBlockPoller::take_line); `last`: polling ends with it.
     Ready {
         last: bool,
     },
@@ -65,7 +65,7 @@ pub(super) struct Line {
     flag_set: bool,
 }
 
-impl Watch {
+impl ControlBlockPoller {
     /// Whether no operation is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.in_flight == 0
@@ -75,12 +75,12 @@ impl Watch {
     #[inline]
     pub(super) fn may_skip_poll(&mut self) -> bool {
         self.steps = self.steps.wrapping_add(1);
-        self.state == WatchState::On
+        self.state == PollState::On
             && self.in_flight == 0
-            && !self.steps.is_multiple_of(POLL_INTERVAL)
+            && !self.steps.is_multiple_of(LINK_POLL_INTERVAL)
     }
 
-    /// Starts watching, if that is cheap, and notifies the client.
+    /// Starts polling, if that is cheap, and notifies the client.
     #[inline]
     pub(super) fn begin(
         &mut self,
@@ -90,27 +90,26 @@ impl Watch {
         ops: &mut VecDeque<Op>,
         context: &mut WorkerContext,
     ) {
-        let may = client.has_control_block()
-            && self.state == WatchState::Off
-            && link.uses_shared_memory();
-        if may && context.watched < MAX_WATCHED {
-            context.watched += 1;
-            self.state = WatchState::Starting;
+        let may =
+            client.has_control_block() && self.state == PollState::Off && link.uses_shared_memory();
+        if may && context.polled_control_blocks < MAX_POLLED {
+            context.polled_control_blocks += 1;
+            self.state = PollState::Starting;
             self.write_state(ControlBlock::SET, client, area, ops);
         }
     }
 
-    /// Starts to end watching; returns whether there is something to post.
+    /// Starts to end polling; returns whether there is something to post.
     pub(super) fn end(
         &mut self,
         client: Option<&Client>,
         area: &ReceiveArea,
         ops: &mut VecDeque<Op>,
     ) -> bool {
-        if self.state != WatchState::On {
+        if self.state != PollState::On {
             return false;
         }
-        self.state = WatchState::Stopping;
+        self.state = PollState::Stopping;
         // A closed client is not notified.
         if let Some(client) = client {
             self.write_state(0, client, area, ops);
@@ -118,19 +117,19 @@ impl Watch {
         true
     }
 
-    /// Whether watching has ended: the client was notified, and nothing is in flight.
+    /// Whether polling has ended: the client was notified, and nothing is in flight.
     pub(super) fn has_ended(&self, is_closed: bool) -> bool {
-        self.in_flight == 0 && (is_closed || self.state == WatchState::Off && !self.requested)
+        self.in_flight == 0 && (is_closed || self.state == PollState::Off && !self.requested)
     }
 
-    /// Ends watching.
+    /// Ends polling.
     pub(super) fn stop(&mut self, context: &mut WorkerContext) {
-        if self.state != WatchState::Off {
-            context.watched -= 1;
+        if self.state != PollState::Off {
+            context.polled_control_blocks -= 1;
         }
         // The client may sleep since a flag was set: the line must be read once more to notice that.
         self.requested |= self.flag_set;
-        self.state = WatchState::Off;
+        self.state = PollState::Off;
     }
 
     fn write_state(
@@ -141,7 +140,11 @@ impl Watch {
         ops: &mut VecDeque<Op>,
     ) {
         let to = client.receive_buffer().at(ControlBlock::STORE as u64);
-        ops.push_back(Op::write(Token::Watch(WatchOp::State).encode(), area.word(word), to));
+        ops.push_back(Op::write(
+            CompletionId::ControlBlock(ControlBlockOp::State).encode(),
+            area.word(word),
+            to,
+        ));
         self.in_flight += 1;
     }
 
@@ -155,11 +158,11 @@ impl Watch {
     #[inline]
     pub(super) fn flag_set(&mut self) {
         self.flag_set = true;
-        // If the control block is not watched, the line must be read to see whether the client sleeps.
-        self.requested |= self.state == WatchState::Off;
+        // If the control block is not polled, the line must be read to see whether the client sleeps.
+        self.requested |= self.state == PollState::Off;
     }
 
-    /// Reads the client's cache line, if it is watched or requested.
+    /// Reads the client's cache line, if it is polled or requested.
     #[inline]
     pub(super) fn read_line(
         &mut self,
@@ -168,42 +171,51 @@ impl Watch {
         area: &ReceiveArea,
         ops: &mut VecDeque<Op>,
     ) -> LineRead {
-        let due = matches!(self.state, WatchState::On | WatchState::LastRead) || self.requested;
+        let due = matches!(self.state, PollState::On | PollState::LastRead) || self.requested;
         if self.reading || !due {
             return LineRead::NotReady;
         }
-        if self.flag_set || self.state != WatchState::On || self.requested {
+        if self.flag_set || self.state != PollState::On || self.requested {
             // Our writes must precede this read: the client does both in the opposite order.
             fence(Ordering::SeqCst);
         }
         if link.read_mapped(receive_buffer, ControlBlock::CLIENT as u64, &area.line()) {
             self.requested = false;
-            return LineRead::Ready { last: self.state == WatchState::LastRead };
+            return LineRead::Ready { last: self.state == PollState::LastRead };
         }
         // The link has switched to another path.
-        if self.state == WatchState::On && !link.uses_shared_memory() {
+        if self.state == PollState::On && !link.uses_shared_memory() {
             return LineRead::NotShared;
         }
-        let last = self.state == WatchState::LastRead;
-        let token = Token::Watch(if last { WatchOp::LastLine } else { WatchOp::Line });
+        let last = self.state == PollState::LastRead;
+        let id = CompletionId::ControlBlock(if last {
+            ControlBlockOp::LastLine
+        } else {
+            ControlBlockOp::Line
+        });
         let from = receive_buffer.at(ControlBlock::CLIENT as u64);
-        ops.push_back(Op::read(token.encode(), area.line(), from));
+        ops.push_back(Op::read(id.encode(), area.line(), from));
         self.in_flight += 1;
         (self.reading, self.requested) = (true, false);
         LineRead::NotReady
     }
 
     /// Handles the completion of an operation on the control block.
-    pub(super) fn completed(&mut self, op: WatchOp, is_ok: bool, context: &mut WorkerContext) {
+    pub(super) fn completed(
+        &mut self,
+        op: ControlBlockOp,
+        is_ok: bool,
+        context: &mut WorkerContext,
+    ) {
         self.in_flight -= 1;
         match op {
-            WatchOp::Line | WatchOp::LastLine => self.reading = false,
-            WatchOp::State => match self.state {
-                WatchState::Starting if is_ok => self.state = WatchState::On,
-                WatchState::Stopping if is_ok => self.state = WatchState::LastRead,
+            ControlBlockOp::Line | ControlBlockOp::LastLine => self.reading = false,
+            ControlBlockOp::State => match self.state {
+                PollState::Starting if is_ok => self.state = PollState::On,
+                PollState::Stopping if is_ok => self.state = PollState::LastRead,
                 _ => self.stop(context),
             },
-            WatchOp::Wake | WatchOp::Slot(_) => {}
+            ControlBlockOp::Wake | ControlBlockOp::Slot(_) => {}
         }
     }
 
@@ -245,8 +257,8 @@ impl Watch {
         if link.read_mapped(receive_buffer, at, &into) {
             return Ok(Some(length));
         }
-        let token = Token::Watch(WatchOp::Slot(sequence));
-        ops.push_back(Op::read(token.encode(), into, receive_buffer.at(at)));
+        let id = CompletionId::ControlBlock(ControlBlockOp::Slot(sequence));
+        ops.push_back(Op::read(id.encode(), into, receive_buffer.at(at)));
         self.in_flight += 1;
         Ok(None)
     }
@@ -256,7 +268,10 @@ impl Watch {
     pub(super) fn wake(&mut self, line: &Line, ops: &mut VecDeque<Op>) {
         if line.flag_set && line.word(ControlBlock::CLIENT) == ControlBlock::SET {
             let work = Work::Send { from: Slices::EMPTY, imm: Some(0) };
-            ops.push_back(Op { token: Token::Watch(WatchOp::Wake).encode(), work });
+            ops.push_back(Op {
+                token: CompletionId::ControlBlock(ControlBlockOp::Wake).encode(),
+                work,
+            });
             self.in_flight += 1;
         }
     }
@@ -271,7 +286,7 @@ impl Line {
     }
 }
 
-/// Control blocks that a worker watches: each is read in every round.
-const MAX_WATCHED: usize = 8;
-/// Steps per poll of the link while a control block is watched.
-const POLL_INTERVAL: u32 = 16;
+/// Control blocks that a worker polls: each is read in every round.
+const MAX_POLLED: usize = 8;
+/// Steps per poll of the link while a control block is polled.
+const LINK_POLL_INTERVAL: u32 = 16;
