@@ -8,11 +8,11 @@
 //! ```
 //! use metric::{Exposition, Prefix, Row};
 //!
-//! const SENT: Row = Row::counter("rdma_bytes_sent_total", "bytes", "Payload sent");
+//! const SENT: Row = Row::counter("rdma_transmit_payload_bytes_total", "bytes", "Payload sent");
 //!
 //! let mut answer = Exposition::new(&Prefix::default());
 //! answer.add(&SENT, &[("device", "mlx5_0")], 4096u64);
-//! assert!(answer.to_string().ends_with("wirelane_rdma_bytes_sent_total{device=\"mlx5_0\"} 4096\n"));
+//! assert!(answer.to_string().ends_with("wirelane_rdma_transmit_payload_bytes_total{device=\"mlx5_0\"} 4096\n"));
 //! ```
 //!
 //! Start at [`Row`].

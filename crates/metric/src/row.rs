@@ -191,15 +191,15 @@ mod tests {
 
     #[test]
     fn conventional_names_are_accepted() {
-        assert!(!problem("rdma_bytes_sent_total", "bytes", Kind::Counter));
+        assert!(!problem("rdma_transmit_payload_bytes_total", "bytes", Kind::Counter));
         assert!(!problem("rdma_send_latency_ns", "ns", Kind::Summary));
         assert!(!problem("request_duration_seconds", "seconds", Kind::Histogram));
-        assert!(!problem("rdma_connected", "", Kind::Gauge));
+        assert!(!problem("rdma_rails_up", "", Kind::Gauge));
     }
 
     #[test]
     fn unconventional_names_are_refused() {
-        assert!(problem("rdma_bytes_sent", "bytes", Kind::Counter));
+        assert!(problem("rdma_transmit_payload_bytes", "bytes", Kind::Counter));
         assert!(problem("links_total", "", Kind::Gauge));
         assert!(problem("pool_used", "bytes", Kind::Gauge));
         assert!(problem("pool_kilobytes", "bytes", Kind::Gauge));

@@ -393,8 +393,8 @@ fn a_link_uses_rdma_where_it_is_required_and_names_the_ports() {
     let scrape = run("curl", &["-sS", "--max-time", "20", "http://127.0.0.1:8080/metrics"]);
     let scrape = text(&scrape.stdout);
     for counted in [
-        "rdma_bytes_sent_total",
-        "rdma_bytes_received_total",
+        "rdma_transmit_payload_bytes_total",
+        "rdma_receive_payload_bytes_total",
         "rdma_send_operations_total",
         "rdma_recv_operations_total",
         "rdma_send_latency_ns{quantile=\"0.5\"}",
@@ -403,7 +403,7 @@ fn a_link_uses_rdma_where_it_is_required_and_names_the_ports() {
         let value = scrape.lines().find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok());
         assert!(value.is_some_and(|value| value > 0), "{counted}: {scrape}");
     }
-    assert!(scrape.contains("wirelane_rdma_connected{device=\"rxe0\"} "), "{scrape}");
+    assert!(scrape.contains("wirelane_rdma_rails_up{device=\"rxe0\"} "), "{scrape}");
 }
 
 /// Settings with one device, so that both ends have another and the wire is used.

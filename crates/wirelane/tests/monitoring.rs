@@ -219,6 +219,6 @@ const NOT_OURS: [&str; 3] = ["up", "ALERTS", "node_textfile_mtime_seconds"];
 
 /// Metrics that no machine of this test has, and where they are tested instead.
 const WITHOUT_DATA: [(&str, &str); 2] = [
-    ("wirelane_rdma_connected", "no RDMA device can be used here: tests/lab.rs has it"),
+    ("wirelane_rdma_rails_up", "no RDMA device can be used here: tests/lab.rs has it"),
     ("wirelane_rdma_send_latency_ns", "nothing uses RDMA here: tests/lab.rs has it"),
 ];

@@ -35,13 +35,13 @@ const NOW: &[Panel] = &[
     panel("Failed operations", Number, "none", "Of RDMA, in the last hour.", &[
         ("sum(increase(wirelane_rdma_send_errors_total{@}[1h])) + sum(increase(wirelane_rdma_recv_errors_total{@}[1h]))", ""),
     ]).with_limits(1.0, 100.0),
-    panel("Refused callers", Number, "none", "In the last hour.", &[
-        ("sum(increase(wirelane_listener_refused_total{@}[1h]))", ""),
+    panel("Rejected callers", Number, "none", "In the last hour.", &[
+        ("sum(increase(wirelane_listener_rejected_total{@}[1h]))", ""),
     ]).with_limits(1.0, 100.0),
     panel("Servers now", Table, "none", "Current status: one row for each server.", &[
         ("sum by (instance) (wirelane_links{@})", "links"),
         ("sum by (instance) (wirelane_links_below_best{@})", "below their best"),
-        ("sum by (instance) (wirelane_rdma_connected{@})", "RDMA rails"),
+        ("sum by (instance) (wirelane_rdma_rails_up{@})", "RDMA rails"),
         ("sum by (instance) (wirelane_store_clients{@})", "clients"),
         ("sum by (instance) (wirelane_process_resident_memory_bytes{@}) / 2^30", "memory GiB"),
     ]),
@@ -77,7 +77,7 @@ const LINKS: &[Panel] = &[
         Lines,
         "none",
         "Connected rails, by device.",
-        &[("wirelane_rdma_connected{@}", "{{instance}} {{device}}")],
+        &[("wirelane_rdma_rails_up{@}", "{{instance}} {{device}}")],
     ),
 ];
 
@@ -88,9 +88,12 @@ const RDMA: &[Panel] = &[
         "Bps",
         "Payload of all operations, over the last two scrapes.",
         &[
-            ("irate(wirelane_rdma_bytes_sent_total{@}[$__rate_interval])", "{{instance}} sent"),
             (
-                "irate(wirelane_rdma_bytes_received_total{@}[$__rate_interval])",
+                "irate(wirelane_rdma_transmit_payload_bytes_total{@}[$__rate_interval])",
+                "{{instance}} sent",
+            ),
+            (
+                "irate(wirelane_rdma_receive_payload_bytes_total{@}[$__rate_interval])",
                 "{{instance}} received",
             ),
         ],
@@ -175,14 +178,14 @@ const LISTENERS: &[Panel] = &[
         "Peers",
         Lines,
         "ops",
-        "Accepted, and refused by reason.",
+        "Accepted, and rejected by reason.",
         &[
             (
                 "rate(wirelane_listener_accepted_total{@}[$__rate_interval])",
                 "{{instance}} accepted",
             ),
             (
-                "sum by (instance, reason) (rate(wirelane_listener_refused_total{@}[$__rate_interval]))",
+                "sum by (instance, reason) (rate(wirelane_listener_rejected_total{@}[$__rate_interval]))",
                 "{{instance}} {{reason}}",
             ),
         ],
@@ -215,12 +218,12 @@ const LISTENERS: &[Panel] = &[
         )],
     ),
     panel(
-        "Access refused",
+        "Access rejected",
         Lines,
         "ops",
         "Callers and requests, by reason.",
         &[(
-            "sum by (instance, reason) (rate(wirelane_access_refused_total{@}[$__rate_interval]))",
+            "sum by (instance, reason) (rate(wirelane_access_rejected_total{@}[$__rate_interval]))",
             "{{instance}} {{reason}}",
         )],
     ),

@@ -62,7 +62,7 @@ impl Sample {
             threads: value("process_threads"),
             pins: value("store_pins"),
             clients: value("store_clients"),
-            sessions: value("store_sessions{by=\"links\"}"),
+            sessions: value("store_sessions{protocol=\"link\"}"),
         })
     }
 

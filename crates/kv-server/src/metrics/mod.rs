@@ -44,18 +44,18 @@ pub struct Server<'s> {
     pub is_draining: bool,
 }
 
-/// The answer to one scrape.
+/// The metrics in Prometheus's text format, for one scrape.
 pub fn render(prefix: &Prefix, server: &Server<'_>) -> String {
-    let mut answer = Exposition::new(prefix);
-    store::add(&mut answer, server);
-    transport::add(&mut answer, server);
-    process::add(&mut answer, server.version);
-    answer.to_string()
+    let mut exposition = Exposition::new(prefix);
+    store::add(&mut exposition, server);
+    transport::add(&mut exposition, server);
+    process::add(&mut exposition, server.version);
+    exposition.to_string()
 }
 
 /// Adds a histogram with a bound per doubling, so that those of several servers can be added.
 fn durations(
-    answer: &mut Exposition,
+    exposition: &mut Exposition,
     row: &Row,
     histogram: &Histogram,
     doublings: RangeInclusive<u32>,
@@ -65,5 +65,5 @@ fn durations(
         bounds.map(|(end, values)| (end.as_secs_f64(), values)).collect();
     let inside: u64 = buckets.iter().map(|(_, values)| values).sum();
     buckets.push((f64::INFINITY, histogram.count().saturating_sub(inside)));
-    answer.histogram(row, &[], &buckets, histogram.sum().as_secs_f64());
+    exposition.histogram(row, &[], &buckets, histogram.sum().as_secs_f64());
 }

@@ -8,22 +8,22 @@ use rustix::process::{Resource, getrlimit};
 use super::rows;
 
 /// Values that the kernel does not report are omitted.
-pub(super) fn add(answer: &mut Exposition, version: &str) {
-    answer.add(&rows::BUILD, &[("version", version)], 1_u64);
+pub(super) fn add(exposition: &mut Exposition, version: &str) {
+    exposition.add(&rows::BUILD, &[("version", version)], 1_u64);
     if let Some(bytes) = resident() {
-        answer.add(&rows::RESIDENT, &[], bytes);
+        exposition.add(&rows::RESIDENT, &[], bytes);
     }
     if let Some(seconds) = cpu() {
-        answer.add(&rows::CPU, &[], seconds);
+        exposition.add(&rows::CPU, &[], seconds);
     }
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
-        answer.add(&rows::DESCRIPTORS, &[], open.count() as u64);
+        exposition.add(&rows::DESCRIPTORS, &[], open.count() as u64);
     }
     if let Some(max) = getrlimit(Resource::Nofile).current {
-        answer.add(&rows::DESCRIPTORS_MAX, &[], max);
+        exposition.add(&rows::DESCRIPTORS_MAX, &[], max);
     }
     if let Ok(threads) = fs::read_dir("/proc/self/task") {
-        answer.add(&rows::THREADS, &[], threads.count() as u64);
+        exposition.add(&rows::THREADS, &[], threads.count() as u64);
     }
 }
 

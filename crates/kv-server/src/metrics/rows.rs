@@ -45,7 +45,7 @@ rows! {
     DISK_SAVE_SECONDS = counter("disk_save_seconds_total", "seconds", "Total time of saving");
     DISK_SAVE_DURATION = histogram("disk_save_duration_seconds", "seconds", "Time of a save, with its sync");
     DISK_QUEUE = gauge("disk_queue", "", "Writes that wait to be saved");
-    DISK_FAULTS = counter("disk_faults_total", "", "Saves that failed; their writes were refused");
+    DISK_SAVE_FAILURES = counter("disk_save_failures_total", "", "Saves that failed; their writes were rejected");
     DISK_FAILING = gauge("disk_failing", "", "1 if the last save failed");
     DISK_LOADS = counter("disk_loads_total", "", "Values loaded from disk");
     DISK_DAMAGED = counter("disk_damaged_total", "", "Values found damaged on disk");
@@ -56,17 +56,17 @@ rows! {
     PROTOCOL_ERRORS = counter("store_protocol_errors_total", "", "Links closed because of a protocol error");
     IDLE_CLOSED = counter("store_idle_handles_closed_total", "",
         "Read handles and staged values of links that were closed because they were idle");
-    REFUSED = counter("access_refused_total", "",
-        "Callers and requests that were refused, by reason");
+    ACCESS_REJECTED = counter("access_rejected_total", "",
+        "Callers and requests that were rejected, by reason");
     REJECTED = counter("store_rejected_total", "",
         "Batches on links that were rejected, unexecuted, because the server was shutting down");
     IN_FLIGHT = gauge("store_in_flight_bytes", "bytes",
         "Bytes of values that are being written, reserved or staged");
     IN_FLIGHT_MAX = gauge("store_in_flight_max_bytes", "bytes", "Limit of bytes in flight (--max-in-flight)");
-    BUSY = counter("store_busy_total", "", "Writes refused as busy because of that limit");
+    BUSY = counter("store_busy_total", "", "Writes rejected as busy because of that limit");
     CLIENTS_MAX = gauge("store_clients_max", "", "Limit of links (--max-clients)");
     DRAINING = gauge("draining", "", "1 while the server is shutting down and rejects new requests");
-    SESSIONS = gauge("store_sessions", "", "Sessions, by front end");
+    SESSIONS = gauge("store_sessions", "", "Sessions, by protocol");
     CLIENTS = gauge("store_clients", "", "Links served");
     WORKERS = gauge("store_workers", "", "Threads that serve links");
     GRPC_CALLS = counter("grpc_calls_total", "", "gRPC calls, by method");
@@ -81,9 +81,9 @@ rows! {
     SEND_LATENCY = summary("rdma_send_latency_ns", "ns",
         "From post to completion of sends, writes and reads; one in 32 is timed");
     SEND_LATENCY_SECONDS = histogram("rdma_send_latency_seconds", "seconds", "The same, as a histogram that can be aggregated");
-    RDMA_SENT = counter("rdma_bytes_sent_total", "bytes", "Payload of sends and writes");
-    RDMA_RECEIVED = counter("rdma_bytes_received_total", "bytes",
-        "Payload of receives and of this end's reads");
+    RDMA_TRANSMIT_PAYLOAD = counter("rdma_transmit_payload_bytes_total", "bytes", "RDMA payload transmitted: bytes of sends and writes, without peers' reads");
+    RDMA_RECEIVE_PAYLOAD = counter("rdma_receive_payload_bytes_total", "bytes",
+        "RDMA payload received: bytes of receives and of this end's reads, without peers' writes");
     RDMA_SEND_BYTES = counter("rdma_send_bytes_total", "bytes", "Bytes of sends: messages, with the link's headers");
     RDMA_RECEIVE_BYTES = counter("rdma_recv_bytes_total", "bytes", "Bytes of receives: the peers' messages, with headers");
     RDMA_WRITE_BYTES = counter("rdma_write_bytes_total", "bytes", "Bytes written into peers' memory");
@@ -94,7 +94,7 @@ rows! {
     RDMA_READS = counter("rdma_read_operations_total", "", "Reads of peers' memory");
     RDMA_SEND_ERRORS = counter("rdma_send_errors_total", "", "Sends, writes and reads that failed");
     RDMA_RECV_ERRORS = counter("rdma_recv_errors_total", "", "Receives that failed");
-    RDMA_CONNECTED = gauge("rdma_connected", "", "Rails that are up, by device");
+    RDMA_RAILS_UP = gauge("rdma_rails_up", "", "Rails that are up, by device");
 
     // Links and their listener.
     LINKS = gauge("links", "", "Links that are up, by the kind of lane in use");
@@ -102,11 +102,11 @@ rows! {
         "Links that use a slower kind of lane than planned, by the kind in use");
     LINK_EVENTS = counter("link_events_total", "", "Events of links, by kind");
     LISTENER_ACCEPTED = counter("listener_accepted_total", "", "Peers that were accepted");
-    LISTENER_REFUSED = counter("listener_refused_total", "", "Peers that were refused, by reason");
-    LISTENER_OTHERS = counter("listener_others_total", "",
+    LISTENER_REJECTED = counter("listener_rejected_total", "", "Peers that were rejected, by reason");
+    LISTENER_OTHER_PROTOCOL = counter("listener_other_protocol_total", "",
         "Connections with another protocol than that of links");
-    LISTENER_STARVED = counter("listener_starved_total", "",
-        "How often accepting was delayed because there were no free descriptors");
+    LISTENER_FD_EXHAUSTED = counter("listener_fd_exhausted_total", "",
+        "How often accepting was delayed because there were no free file descriptors");
     LISTENER_HALF_OPEN = gauge("listener_half_open", "", "Handshakes in flight");
 
     // The process.

@@ -10,10 +10,10 @@ use metric::Exposition;
 use super::{Server, rows};
 use crate::Durability;
 
-pub(super) fn add(answer: &mut Exposition, server: &Server<'_>) {
+pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
     let engine = server.engine;
-    usage(answer, &engine.store.usage());
-    answer.add(&rows::POOL_BYTES, &[], engine.pool().len() as u64);
+    usage(exposition, &engine.store.usage());
+    exposition.add(&rows::POOL_BYTES, &[], engine.pool().len() as u64);
     let counts = engine.counts();
     for (row, count) in [
         (&rows::BYTES_OUT, &counts.bytes_out),
@@ -25,61 +25,61 @@ pub(super) fn add(answer: &mut Exposition, server: &Server<'_>) {
         (&rows::IDLE_CLOSED, &counts.idle_closed),
         (&rows::REJECTED, &counts.rejected),
     ] {
-        answer.add(row, &[], count.load(Relaxed));
+        exposition.add(row, &[], count.load(Relaxed));
     }
     if let Some(durability) = engine.durability() {
-        disk(answer, &durability);
+        disk(exposition, &durability);
     }
     for refused in Refused::ALL {
         let count = engine.access().refusals().of(refused);
-        answer.add(&rows::REFUSED, &[("reason", refused.name())], count);
+        exposition.add(&rows::ACCESS_REJECTED, &[("reason", refused.name())], count);
     }
     let quota = engine.quota();
-    answer.add(&rows::IN_FLIGHT, &[], quota.used());
-    answer.add(&rows::IN_FLIGHT_MAX, &[], quota.limit());
-    answer.add(&rows::BUSY, &[], quota.refused());
-    answer.add(&rows::CLIENTS_MAX, &[], u64::from(server.max_clients));
-    answer.add(&rows::DRAINING, &[], u64::from(server.is_draining));
-    answer.add(&rows::SESSIONS, &[("by", "links")], engine.sessions() as u64);
-    answer.add(&rows::SESSIONS, &[("by", "grpc")], server.grpc_sessions.len() as u64);
+    exposition.add(&rows::IN_FLIGHT, &[], quota.used());
+    exposition.add(&rows::IN_FLIGHT_MAX, &[], quota.limit());
+    exposition.add(&rows::BUSY, &[], quota.refused());
+    exposition.add(&rows::CLIENTS_MAX, &[], u64::from(server.max_clients));
+    exposition.add(&rows::DRAINING, &[], u64::from(server.is_draining));
+    exposition.add(&rows::SESSIONS, &[("protocol", "link")], engine.sessions() as u64);
+    exposition.add(&rows::SESSIONS, &[("protocol", "grpc")], server.grpc_sessions.len() as u64);
     if let Some(handle) = server.workers {
-        answer.add(&rows::CLIENTS, &[], handle.connections() as u64);
-        answer.add(&rows::WORKERS, &[], handle.workers() as u64);
+        exposition.add(&rows::CLIENTS, &[], handle.connections() as u64);
+        exposition.add(&rows::WORKERS, &[], handle.workers() as u64);
     }
     let grpc = server.grpc;
     for (method, count) in grpc.calls() {
-        answer.add(&rows::GRPC_CALLS, &[("method", method)], count);
+        exposition.add(&rows::GRPC_CALLS, &[("method", method)], count);
     }
     for (code, count) in grpc.failures() {
-        answer.add(&rows::GRPC_FAILURES, &[("code", code)], count);
+        exposition.add(&rows::GRPC_FAILURES, &[("code", code)], count);
     }
-    answer.add(&rows::GRPC_CONNECTIONS, &[], grpc.connections() as u64);
-    answer.add(&rows::GRPC_REJECTED, &[], grpc.rejected());
-    answer.add(&rows::GRPC_STALLED, &[], grpc.stalled());
+    exposition.add(&rows::GRPC_CONNECTIONS, &[], grpc.connections() as u64);
+    exposition.add(&rows::GRPC_REJECTED, &[], grpc.rejected());
+    exposition.add(&rows::GRPC_STALLED, &[], grpc.stalled());
 }
 
-fn disk(answer: &mut Exposition, durability: &Durability<'_>) {
+fn disk(exposition: &mut Exposition, durability: &Durability<'_>) {
     let Durability { counts, disk } = durability;
-    answer.add(&rows::DISK_BYTES, &[], disk.bytes());
+    exposition.add(&rows::DISK_BYTES, &[], disk.bytes());
     for (row, count) in [
         (&rows::DISK_SAVES, &counts.saves),
         (&rows::DISK_WRITES, &counts.writes),
-        (&rows::DISK_FAULTS, &counts.faults),
+        (&rows::DISK_SAVE_FAILURES, &counts.save_failures),
         (&rows::DISK_LOADS, &counts.loads),
         (&rows::DISK_DAMAGED, &counts.damaged),
     ] {
-        answer.add(row, &[], count.load(Relaxed));
+        exposition.add(row, &[], count.load(Relaxed));
     }
-    answer.add(&rows::DISK_SAVE_SECONDS, &[], counts.save_times.sum().as_secs_f64());
-    super::durations(answer, &rows::DISK_SAVE_DURATION, &counts.save_times, SAVES);
-    answer.add(&rows::DISK_QUEUE, &[], counts.queue());
-    answer.add(&rows::DISK_FAILING, &[], u64::from(counts.is_failing()));
+    exposition.add(&rows::DISK_SAVE_SECONDS, &[], counts.save_times.sum().as_secs_f64());
+    super::durations(exposition, &rows::DISK_SAVE_DURATION, &counts.save_times, SAVES);
+    exposition.add(&rows::DISK_QUEUE, &[], counts.queue());
+    exposition.add(&rows::DISK_FAILING, &[], u64::from(counts.is_failing()));
 }
 
 /// Bounds in doublings of a nanosecond: 131 µs to 17 s.
 const SAVES: RangeInclusive<u32> = 17..=34;
 
-fn usage(answer: &mut Exposition, usage: &Usage) {
+fn usage(exposition: &mut Exposition, usage: &Usage) {
     for (row, value) in [
         (&rows::KEYS, usage.keys),
         (&rows::VALUE_BYTES, usage.value_bytes),
@@ -98,6 +98,6 @@ fn usage(answer: &mut Exposition, usage: &Usage) {
         (&rows::EVICTIONS, usage.evicted),
         (&rows::EXPIRATIONS, usage.expired),
     ] {
-        answer.add(row, &[], value);
+        exposition.add(row, &[], value);
     }
 }

@@ -10,34 +10,34 @@ use metric::{Exposition, Total, Value};
 
 use super::{Server, rows};
 
-pub(super) fn add(answer: &mut Exposition, server: &Server<'_>) {
+pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
     let endpoint = server.endpoint;
-    rdma(answer, &endpoint.transferred_by_rdma());
+    rdma(exposition, &endpoint.transferred_by_rdma());
     let links = endpoint.links();
-    connected(answer, server, &links);
+    rails_up(exposition, server, &links);
     for transport in Transport::ALL {
         let up =
             links.iter().filter(|link| link.state == "up" && link.lane == Some(transport.name()));
-        answer.add(&rows::LINKS, &[("lane", transport.name())], up.count() as u64);
+        exposition.add(&rows::LINKS, &[("lane", transport.name())], up.count() as u64);
         let below = links.iter().filter(|link| is_below_best(link, transport)).count();
-        answer.add(&rows::LINKS_BELOW_BEST, &[("lane", transport.name())], below as u64);
+        exposition.add(&rows::LINKS_BELOW_BEST, &[("lane", transport.name())], below as u64);
     }
     for (what, count) in server.events.counts() {
-        answer.add(&rows::LINK_EVENTS, &[("event", what.name())], count);
+        exposition.add(&rows::LINK_EVENTS, &[("event", what.name())], count);
     }
     if let Some(listener) = server.listener {
         let counts = listener.counts();
-        answer.add(&rows::LISTENER_ACCEPTED, &[], counts.accepted());
+        exposition.add(&rows::LISTENER_ACCEPTED, &[], counts.accepted());
         for reason in Reason::ALL {
-            answer.add(
-                &rows::LISTENER_REFUSED,
+            exposition.add(
+                &rows::LISTENER_REJECTED,
                 &[("reason", reason.name())],
                 counts.refused(reason),
             );
         }
-        answer.add(&rows::LISTENER_OTHERS, &[], counts.others());
-        answer.add(&rows::LISTENER_STARVED, &[], counts.starved());
-        answer.add(&rows::LISTENER_HALF_OPEN, &[], counts.half_open() as u64);
+        exposition.add(&rows::LISTENER_OTHER_PROTOCOL, &[], counts.others());
+        exposition.add(&rows::LISTENER_FD_EXHAUSTED, &[], counts.starved());
+        exposition.add(&rows::LISTENER_HALF_OPEN, &[], counts.half_open() as u64);
     }
 }
 
@@ -50,39 +50,39 @@ fn is_below_best(link: &Explanation, transport: Transport) -> bool {
 }
 
 /// The counters of all RDMA lanes, including closed ones.
-fn rdma(answer: &mut Exposition, stats: &Stats) {
+fn rdma(exposition: &mut Exposition, stats: &Stats) {
     let latency = stats.latency();
     let quantiles: Vec<(f64, Value)> = QUANTILES
         .into_iter()
         .filter_map(|share| Some((share, Value::Whole(latency.quantile(share)?.as_nanos() as u64))))
         .collect();
-    answer.summary(
+    exposition.summary(
         &rows::SEND_LATENCY,
         &[],
         &quantiles,
         Total { count: latency.count(), sum: None },
     );
-    super::durations(answer, &rows::SEND_LATENCY_SECONDS, latency, LATENCIES);
+    super::durations(exposition, &rows::SEND_LATENCY_SECONDS, latency, LATENCIES);
     let bytes = |kinds: [OpKind; 2]| kinds.map(|kind| stats.bytes(kind)).iter().sum::<u64>();
-    answer.add(&rows::RDMA_SENT, &[], bytes([OpKind::Send, OpKind::Write]));
-    answer.add(&rows::RDMA_RECEIVED, &[], bytes([OpKind::Receive, OpKind::Read]));
+    exposition.add(&rows::RDMA_TRANSMIT_PAYLOAD, &[], bytes([OpKind::Send, OpKind::Write]));
+    exposition.add(&rows::RDMA_RECEIVE_PAYLOAD, &[], bytes([OpKind::Receive, OpKind::Read]));
     for (operations, bytes, kind) in [
         (&rows::RDMA_SENDS, &rows::RDMA_SEND_BYTES, OpKind::Send),
         (&rows::RDMA_RECEIVES, &rows::RDMA_RECEIVE_BYTES, OpKind::Receive),
         (&rows::RDMA_WRITES, &rows::RDMA_WRITE_BYTES, OpKind::Write),
         (&rows::RDMA_READS, &rows::RDMA_READ_BYTES, OpKind::Read),
     ] {
-        answer.add(operations, &[], stats.operations(kind));
-        answer.add(bytes, &[], stats.bytes(kind));
+        exposition.add(operations, &[], stats.operations(kind));
+        exposition.add(bytes, &[], stats.bytes(kind));
     }
     let sending = [OpKind::Send, OpKind::Write, OpKind::Read, OpKind::Atomic];
     let failed: u64 = sending.iter().map(|kind| stats.failed(*kind)).sum();
-    answer.add(&rows::RDMA_SEND_ERRORS, &[], failed);
-    answer.add(&rows::RDMA_RECV_ERRORS, &[], stats.failed(OpKind::Receive));
+    exposition.add(&rows::RDMA_SEND_ERRORS, &[], failed);
+    exposition.add(&rows::RDMA_RECV_ERRORS, &[], stats.failed(OpKind::Receive));
 }
 
 /// Rails that are up, for every known device.
-fn connected(answer: &mut Exposition, server: &Server<'_>, links: &[Explanation]) {
+fn rails_up(exposition: &mut Exposition, server: &Server<'_>, links: &[Explanation]) {
     let mut up: BTreeMap<&str, u64> =
         server.devices.iter().map(|name| (name.as_str(), 0)).collect();
     let rails = links.iter().flat_map(|link| &link.rails);
@@ -92,7 +92,7 @@ fn connected(answer: &mut Exposition, server: &Server<'_>, links: &[Explanation]
         }
     }
     for (device, rails) in up {
-        answer.add(&rows::RDMA_CONNECTED, &[("device", device)], rails);
+        exposition.add(&rows::RDMA_RAILS_UP, &[("device", device)], rails);
     }
 }
 

@@ -48,7 +48,7 @@ fn every_operation_over_a_wire_with_counters_and_a_verdict() {
 
 #[test]
 fn a_sweep_is_verified() {
-    let sweep = ["--sweep=2..1MiB", "--count", "20", "--warm-up", "0", "--verify"];
+    let sweep = ["--sweep=2..1MiB", "--count", "20", "--warmup", "0", "--verify"];
     let document = document(&[&["bw"], &WIRE[..], &sweep].concat());
     assert_eq!(document.points.len(), 20);
     assert!(document.points.iter().all(|point| point.verified == Some(true)), "{document:?}");

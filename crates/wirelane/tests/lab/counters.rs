@@ -65,8 +65,8 @@ impl Store {
     fn count(&self, name: &str) -> u64 {
         let scrape = Self::get("/metrics");
         let bytes = |kind: &str| sample(&scrape, &format!("wirelane_rdma_{kind}_bytes_total"));
-        let sent = sample(&scrape, "wirelane_rdma_bytes_sent_total");
-        let received = sample(&scrape, "wirelane_rdma_bytes_received_total");
+        let sent = sample(&scrape, "wirelane_rdma_transmit_payload_bytes_total");
+        let received = sample(&scrape, "wirelane_rdma_receive_payload_bytes_total");
         assert_eq!(
             (sent, received),
             (bytes("send") + bytes("write"), bytes("recv") + bytes("read"))

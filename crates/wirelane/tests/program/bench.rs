@@ -65,7 +65,7 @@ fn a_sweep_against_itself_is_a_document_of_the_schema() {
         "--sweep",
         "--count",
         "20",
-        "--warm-up",
+        "--warmup",
         "0",
         "--verify",
         "--json",
@@ -83,23 +83,14 @@ fn a_sweep_against_itself_is_a_document_of_the_schema() {
 
 #[test]
 fn the_best_transport_is_used_and_the_reason_printed() {
-    let text = good(&["bench", "lat", "--local", "--count", "100", "--warm-up", "0"]);
+    let text = good(&["bench", "lat", "--local", "--count", "100", "--warmup", "0"]);
     assert!(
         text.contains("over shared memory") && text.contains("both ends are on one host"),
         "{text}"
     );
     assert!(text.contains("p99.9 µs"), "{text}");
     let csv = good(&[
-        "bench",
-        "rate",
-        "--local",
-        "--op",
-        "send",
-        "--count",
-        "100",
-        "--warm-up",
-        "0",
-        "--csv",
+        "bench", "rate", "--local", "--op", "send", "--count", "100", "--warmup", "0", "--csv",
     ]);
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines.len(), 2, "{csv}");
@@ -140,7 +131,7 @@ fn expect_decides_the_exit_code() {
             "tcp",
             "--count",
             "200",
-            "--warm-up",
+            "--warmup",
             "0",
             "--expect",
             expect,

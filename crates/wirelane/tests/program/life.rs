@@ -131,7 +131,7 @@ fn one_client_too_many_is_refused_with_the_limit_and_others_are_not_affected() {
     one.put(b"k", b"v", &PutOptions::default()).expect("it is stored");
     assert_eq!(two.get(b"k").expect("an answer").expect("a value").to_vec(), b"v");
     let seen = scrape(&server);
-    assert!(seen.value("wirelane_listener_refused_total{reason=\"too_many_sessions\"}") >= 1.0);
+    assert!(seen.value("wirelane_listener_rejected_total{reason=\"too_many_sessions\"}") >= 1.0);
     assert_eq!(seen.value("wirelane_store_clients_max"), 2.0);
     drop(one);
     let again = run(&["kv", "--server", &server.links, "get", "k"]);

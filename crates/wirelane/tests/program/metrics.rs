@@ -13,8 +13,8 @@ fn a_scrape_has_metrics_of_store_links_listener_and_process() {
     assert_eq!(before.value("wirelane_store_keys"), 0.0);
     assert_eq!(before.value("wirelane_rdma_send_latency_ns_count"), 0.0);
     for name in [
-        "rdma_bytes_sent_total",
-        "rdma_bytes_received_total",
+        "rdma_transmit_payload_bytes_total",
+        "rdma_receive_payload_bytes_total",
         "rdma_send_operations_total",
         "rdma_recv_operations_total",
         "rdma_write_operations_total",
@@ -41,7 +41,7 @@ fn a_scrape_has_metrics_of_store_links_listener_and_process() {
     assert_eq!(after.value("wirelane_grpc_calls_total{method=\"Put\"}"), 2.0);
     assert_eq!(after.value("wirelane_grpc_failures_total{code=\"INVALID_ARGUMENT\"}"), 1.0);
     assert_eq!(after.value("wirelane_listener_accepted_total"), 1.0);
-    assert_eq!(after.value("wirelane_listener_others_total"), 1.0);
+    assert_eq!(after.value("wirelane_listener_other_protocol_total"), 1.0);
     assert_eq!(after.value("wirelane_link_events_total{event=\"rail_up\"}"), 1.0);
     for lane in ["shm", "verbs", "tcp"] {
         let series = format!("wirelane_links_below_best{{lane=\"{lane}\"}}");

@@ -181,11 +181,11 @@ fn a_wrong_token_is_refused_and_counted_and_others_are_not_affected() {
     let curl = ["-sS", "-H", &root, &format!("http://{}/metrics", server.address)];
     let metrics = stdout(&Command::new("curl").args(curl).output().expect("curl runs"));
     for line in [
-        "wirelane_access_refused_total{reason=\"wrong_token\"} 1",
-        "wirelane_access_refused_total{reason=\"scope\"} 1",
-        "wirelane_access_refused_total{reason=\"no_credentials\"} 1",
-        "wirelane_access_refused_total{reason=\"rate\"} 0",
-        "wirelane_listener_refused_total{reason=\"wrong_key\"} 1",
+        "wirelane_access_rejected_total{reason=\"wrong_token\"} 1",
+        "wirelane_access_rejected_total{reason=\"scope\"} 1",
+        "wirelane_access_rejected_total{reason=\"no_credentials\"} 1",
+        "wirelane_access_rejected_total{reason=\"rate\"} 0",
+        "wirelane_listener_rejected_total{reason=\"wrong_key\"} 1",
     ] {
         assert!(metrics.contains(line), "`{line}` is missing in: {metrics}");
     }

@@ -107,7 +107,7 @@ fn an_expired_certificate_is_refused_and_counted_and_others_are_not_affected() {
     let expired = ["the client's certificate has expired", "--tls-client-ca"];
     refused(&site.kv(&server, "ca", "old", &["get", "a"]), &expired);
     assert_eq!(done(&site.kv(&server, "ca", "node1", &["get", "a"])).trim_end(), "b");
-    let counted = "wirelane_access_refused_total{reason=\"wrong_certificate\"} 1";
+    let counted = "wirelane_access_rejected_total{reason=\"wrong_certificate\"} 1";
     let metrics = site.metrics(&server);
     assert!(metrics.contains(counted), "{metrics}");
 }

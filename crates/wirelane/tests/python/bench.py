@@ -13,7 +13,7 @@ Draft202012Validator.check_schema(schema)
 validator = Draft202012Validator(schema)
 
 for line in (
-    "bw --transport tcp --sweep --count 20 --warm-up 0 --verify",
+    "bw --transport tcp --sweep --count 20 --warmup 0 --verify",
     "lat --sizes 8,4KiB --count 100",
     "rate --op send --transport tcp --count 100 --expect 1/s",
     "compare --time 0.05",

@@ -15,7 +15,7 @@ pub struct PersistenceCounts {
     /// The duration of each, with its sync.
     pub save_times: Histogram,
     /// Transactions that failed.
-    pub faults: AtomicU64,
+    pub save_failures: AtomicU64,
     /// Values loaded from the disk.
     pub loads: AtomicU64,
     /// Values found damaged.
@@ -47,7 +47,7 @@ impl PersistenceCounts {
                 self.writes.fetch_add(writes, Relaxed);
                 self.save_times.add(took);
             }
-            false => _ = self.faults.fetch_add(1, Relaxed),
+            false => _ = self.save_failures.fetch_add(1, Relaxed),
         }
         self.failing.swap(!ok, Relaxed) == ok
     }

@@ -88,8 +88,9 @@ pub(super) struct ShapeArgs {
     time: Duration,
 
     /// Warm-up seconds before each size, not counted
-    #[arg(long, value_name = "SECONDS", default_value = "0.2", value_parser = seconds_or_none)]
-    warm_up: Duration,
+    #[arg(long, alias = "warm-up", value_name = "SECONDS", default_value = "0.2")]
+    #[arg(value_parser = seconds_or_none)]
+    warmup: Duration,
 }
 
 /// An operation, as on the command line.
@@ -165,7 +166,7 @@ impl ShapeArgs {
                 Some(count) => Limit::Count(count),
                 None => Limit::Milliseconds(self.time.as_millis() as u64),
             },
-            warm_up: Limit::Milliseconds(self.warm_up.as_millis() as u64),
+            warm_up: Limit::Milliseconds(self.warmup.as_millis() as u64),
             verify: self.verify,
             datagrams: self.ud,
             device: path.device.clone(),
