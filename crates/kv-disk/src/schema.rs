@@ -13,8 +13,8 @@ const APPLICATION: i64 = 0x574c_4b56;
 /// The format that this program reads and writes. Others are refused.
 const FORMAT: i64 = 2;
 
-/// `unreferenced_chunks` has the owners of chunks that belong to no row: of values that were replaced or deleted, and of values that
-/// are not yet committed. Chunks are removed a few at a time, since a long value has many.
+/// `unreferenced_chunks` has the owners of chunks that belong to no row: of values that were replaced or deleted, and of
+/// values that are not yet committed. Chunks are removed a few at a time, since a long value has many.
 const TABLES: &str = "
     CREATE TABLE kv (
         id INTEGER PRIMARY KEY,

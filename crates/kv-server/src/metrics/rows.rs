@@ -81,7 +81,8 @@ rows! {
     SEND_LATENCY = summary("rdma_send_latency_ns", "ns",
         "From post to completion of sends, writes and reads; one in 32 is timed");
     SEND_LATENCY_SECONDS = histogram("rdma_send_latency_seconds", "seconds", "The same, as a histogram that can be aggregated");
-    RDMA_TRANSMIT_PAYLOAD = counter("rdma_transmit_payload_bytes_total", "bytes", "RDMA payload transmitted: bytes of sends and writes, without peers' reads");
+    RDMA_TRANSMIT_PAYLOAD = counter("rdma_transmit_payload_bytes_total", "bytes",
+        "RDMA payload transmitted: bytes of sends and writes, without peers' reads");
     RDMA_RECEIVE_PAYLOAD = counter("rdma_receive_payload_bytes_total", "bytes",
         "RDMA payload received: bytes of receives and of this end's reads, without peers' writes");
     RDMA_SEND_BYTES = counter("rdma_send_bytes_total", "bytes", "Bytes of sends: messages, with the link's headers");

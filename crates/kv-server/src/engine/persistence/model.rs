@@ -1,8 +1,8 @@
-//! Tests the committer and the loaders against a simple model: random writes, reads, evictions, disk faults and crashes, thousands of
-//! times, with writes in the middle of reads. Acknowledged writes are never lost, nothing older is read after them, and
-//! no value is torn.
+//! Tests the committer and the loaders against a simple model: random writes, reads, evictions, disk faults and crashes,
+//! thousands of times, with writes in the middle of reads. Acknowledged writes are never lost, nothing older is read
+//! after them, and no value is torn.
 //!
-//! Log writer and loader are called as by their threads, but in one thread, so that every run is reproducible.
+//! Committer and loader are called as by their threads, but in one thread, so that every run is reproducible.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
