@@ -35,7 +35,7 @@ const TABLES: &str = "
         bytes BLOB NOT NULL);
     CREATE UNIQUE INDEX chunk ON chunks (owner, number);
     CREATE TABLE unreferenced_chunks (owner INTEGER PRIMARY KEY);
-    CREATE TABLE runs (epoch INTEGER PRIMARY KEY);
+    CREATE TABLE runs (number INTEGER PRIMARY KEY);
 ";
 
 /// Opens the database for writing, and creates it if it does not exist.

@@ -74,7 +74,7 @@ impl Writer {
         let failed = |error| Error::of("record the start of the store", &error);
         let last = self
             .connection
-            .query_row("SELECT max(epoch) FROM runs", [], |row| row.get::<_, Option<i64>>(0));
+            .query_row("SELECT max(number) FROM runs", [], |row| row.get::<_, Option<i64>>(0));
         let last = last.map_err(failed)?.unwrap_or(0) as u64;
         let run = min.max(last + 1);
         self.unsaved_run = Some(run);
