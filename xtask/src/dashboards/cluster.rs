@@ -7,7 +7,7 @@ use super::{Dashboard, Section};
 pub(super) const DASHBOARD: Dashboard = Dashboard {
     file: "cluster",
     title: "Wirelane: GPU cluster",
-    about: "GPUs, CPUs and the fabric of each machine, by `wirelane exporter`.",
+    about: "GPUs, CPUs and the fabric of each machine, from `wirelane exporter`.",
     target_metric: "wirelane_exporter_build_info",
     labels: &[("device", "rdma_device_present"), ("gpu", "wirelane_gpu_info")],
     sections: &[
@@ -38,7 +38,7 @@ const NOW: &[Panel] = &[
     panel("Hottest GPU", Number, "celsius", "The highest temperature of all.", &[
         ("max(wirelane_gpu_temperature_celsius{@gpu})", ""),
     ]).with_limits(75.0, 85.0),
-    panel("Alerts", Number, "none", "Alerts that fire.", &[
+    panel("Alerts", Number, "none", "Firing alerts.", &[
         (r#"count(ALERTS{alertstate="firing", instance=~"$instance"}) or vector(0)"#, ""),
     ]).with_limits(1.0, 3.0),
     panel("GPUs now", Table, "none", "Current status: one row for each GPU.", &[
@@ -186,17 +186,17 @@ const TRAFFIC: &[Panel] = &[
         "Congestion",
         Lines,
         "pps",
-        "ECN-marked packets, and the reaction to them.",
+        "ECN-marked packets, and congestion notification packets (CNPs).",
         &[
             (r#"rdma:port_marked_packets:rate5m{@device}"#, "{{instance}} {{device}} marked"),
             (r#"rdma:port_cnps_sent:rate5m{@device}"#, "{{instance}} {{device}} CNPs sent"),
             (
                 "rate(rdma_reaction_point_cnps_handled_total{@device}[$__rate_interval])",
-                "{{instance}} {{device}} slowed down",
+                "{{instance}} {{device}} CNPs handled",
             ),
             (
                 "rate(rdma_reaction_point_cnps_ignored_total{@device}[$__rate_interval])",
-                "{{instance}} {{device}} ignored",
+                "{{instance}} {{device}} CNPs ignored",
             ),
         ],
     ),
@@ -257,7 +257,7 @@ const HEALTH: &[Panel] = &[
         &[("rdma_port_state{@device}", PORT)],
     ),
     panel(
-        "Rate against expected",
+        "Rate compared with expected",
         Lines,
         "percentunit",
         "1 is the expected rate.",
@@ -270,7 +270,7 @@ const HEALTH: &[Panel] = &[
         "Losses",
         Lines,
         "pps",
-        "Packets lost on the way to the peer, or from it.",
+        "Packets lost in each direction.",
         &[
             ("rdma:port_sequence_errors_sent:rate5m{@device}", "{{instance}} {{device}} sent"),
             (
@@ -283,9 +283,9 @@ const HEALTH: &[Panel] = &[
         "Retries",
         Lines,
         "ops",
-        "No answer in time, and peers not ready to receive.",
+        "Timeouts, and peers not ready to receive (RNR).",
         &[
-            ("rdma:port_timeouts:rate5m{@device}", "{{instance}} {{device}} no answer"),
+            ("rdma:port_timeouts:rate5m{@device}", "{{instance}} {{device}} timeouts"),
             ("rdma:port_receiver_not_ready:rate5m{@device}", "{{instance}} {{device}} not ready"),
         ],
     ),

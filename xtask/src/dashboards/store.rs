@@ -7,7 +7,7 @@ use super::{Dashboard, Section};
 pub(super) const DASHBOARD: Dashboard = Dashboard {
     file: "store",
     title: "Wirelane: store",
-    about: "Keys, memory, requests and the disk of each store, by `wirelane serve`.",
+    about: "Keys, memory, requests and the disk of each store, from `wirelane serve`.",
     target_metric: "wirelane_pool_bytes",
     labels: &[],
     sections: &[
@@ -15,7 +15,7 @@ pub(super) const DASHBOARD: Dashboard = Dashboard {
         Section { title: "Requests", panels: REQUESTS },
         Section { title: "Memory", panels: MEMORY },
         Section { title: "Clients", panels: CLIENTS },
-        Section { title: "Disk, where there is one", panels: DISK },
+        Section { title: "Disk (if configured)", panels: DISK },
     ],
 };
 
@@ -26,7 +26,7 @@ const NOW: &[Panel] = &[
     panel("Fullest", Number, "percentunit", "The store with the least free memory.", &[
         ("max(wirelane_pool_used_bytes{@} / wirelane_pool_bytes{@})", ""),
     ]).with_limits(0.8, 0.9),
-    panel("Hits", Number, "percentunit", "Reads that found their key, over five minutes.", &[
+    panel("Hits", Number, "percentunit", "Share of reads that found their key, over five minutes.", &[
         ("sum(rate(wirelane_store_hits_total{@}[5m])) / (sum(rate(wirelane_store_hits_total{@}[5m])) + sum(rate(wirelane_store_misses_total{@}[5m])))", ""),
     ]),
     panel("Clients", Number, "none", "Links served.", &[
@@ -53,7 +53,7 @@ const REQUESTS: &[Panel] = &[
         "Requests",
         Lines,
         "reqps",
-        "On links, of the last two scrapes.",
+        "On links, over the last two scrapes.",
         &[("irate(wirelane_store_requests_total{@}[$__rate_interval])", "{{instance}}")],
     ),
     panel(
@@ -72,7 +72,7 @@ const REQUESTS: &[Panel] = &[
         "Hit ratio",
         Lines,
         "percentunit",
-        "Reads that found their key.",
+        "Share of reads that found their key.",
         &[("wirelane:store_hit_ratio:rate5m{@}", "{{instance}}")],
     ),
     panel(
@@ -119,7 +119,7 @@ const MEMORY: &[Panel] = &[
         ],
     ),
     panel(
-        "How full",
+        "Pool usage",
         Lines,
         "percentunit",
         "A store that evicts stays nearly full.",
@@ -197,7 +197,7 @@ const DISK: &[Panel] = &[
     panel("Waiting to be saved", Lines, "none", "Writes in the queue.", &[
         ("wirelane_disk_queue{@}", "{{instance}}"),
     ]),
-    panel("On the disk", Lines, "bytes", "Disk space of the data.", &[
+    panel("Disk usage", Lines, "bytes", "Disk space of the data.", &[
         ("wirelane_disk_bytes{@}", "{{instance}}"),
     ]),
     panel("Loads from disk", Lines, "ops", "Values that were not in memory.", &[

@@ -29,7 +29,7 @@ const NOW: &[Panel] = &[
     panel("RDMA links", Number, "none", "Links over verbs.", &[
         (r#"sum(wirelane_links{@, lane="verbs"})"#, ""),
     ]),
-    panel("Fell back to TCP", Number, "none", "Links on TCP for which a better lane was planned.", &[
+    panel("Fell back to TCP", Number, "none", "Links on TCP although a better lane was planned.", &[
         (r#"sum(wirelane_links_below_best{@, lane="tcp"})"#, ""),
     ]).with_limits(1.0, 2.0),
     panel("Failed operations", Number, "none", "Of RDMA, in the last hour.", &[
@@ -52,14 +52,14 @@ const LINKS: &[Panel] = &[
         "Links by lane",
         Lines,
         "none",
-        "Which kind of lane is in use.",
+        "The lane in use.",
         &[("sum by (instance, lane) (wirelane_links{@})", "{{instance}} {{lane}}")],
     ),
     panel(
         "Links below their best",
         Lines,
         "none",
-        "Links for which a better lane was planned that is not up.",
+        "Links whose planned lane is not up.",
         &[("sum by (instance, lane) (wirelane_links_below_best{@})", "{{instance}} over {{lane}}")],
     ),
     panel(
