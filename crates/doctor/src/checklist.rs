@@ -12,7 +12,7 @@ pub struct Item {
     /// Whether it is true.
     pub state: State,
     /// The finding that decided.
-    pub because: Option<String>,
+    pub why: Option<String>,
     /// The checks that decide; `wirelane doctor CHECK` prints details.
     pub checks: &'static [&'static str],
 }
@@ -36,7 +36,7 @@ pub fn evaluate(input: &CheckInput<'_>, report: &Report) -> Vec<Item> {
     let first = Item {
         title: "RDMA device present",
         state: if input.node.devices.is_empty() { State::NotDone } else { State::Done },
-        because: report.devices.first().map(|name| match report.devices.len() {
+        why: report.devices.first().map(|name| match report.devices.len() {
             1 => name.clone(),
             many => format!("{name} and {} more", many - 1),
         }),
@@ -66,8 +66,8 @@ impl ChecklistRow {
             Some(verdict) if verdict >= self.not_done_from => State::NotDone,
             Some(_) => State::Done,
         };
-        let because = worst.map(|finding| format!("{}: {}", finding.subject(), finding.summary));
-        Item { title: self.title, state, because, checks: self.checks }
+        let why = worst.map(|finding| format!("{}: {}", finding.subject(), finding.summary));
+        Item { title: self.title, state, why, checks: self.checks }
     }
 
     /// Not done weighs more than unknown, and unknown more than done.

@@ -5,7 +5,7 @@
 //! none if it does not apply. There is no list of boards: the expected rate of a link follows from the link partner,
 //! the cable and other ports of the same model, or is unknown. What is common on healthy machines is at most a note.
 //!
-//! This crate only reads: it changes, sends and loads nothing. The expected values of settings are in [`limits`], which
+//! This crate only reads: it changes, sends and loads nothing. The expected values of settings are in [`expected`], which
 //! `change` and `jobs` use too.
 //!
 //! Start at [`run_checks`]. [`peer`] compares two machines, [`since`] compares a machine with an earlier snapshot, and
@@ -18,11 +18,11 @@
 pub mod capture;
 pub mod checklist;
 mod checks;
+pub mod expected;
 pub mod explain;
 mod finding;
 mod input;
 pub mod libfabric;
-pub mod limits;
 pub mod peer;
 mod rates;
 mod report;

@@ -20,7 +20,7 @@ pub enum Answer {
     /// It cannot be used.
     Unavailable {
         /// Why.
-        reason: String,
+        why: String,
         /// What to do.
         fix: String,
     },

@@ -19,7 +19,7 @@ pub struct Assignment {
     /// The distance between them.
     pub distance: Distance,
     /// Why this device.
-    pub reason: String,
+    pub why: String,
 }
 
 /// Assigns a device to each GPU; to none if no device has an active port.
@@ -39,10 +39,10 @@ pub fn assign(node: &Node) -> Vec<Assignment> {
             continue;
         };
         let distance = node.distance(gpu.pci, chosen.pci);
-        let reason = reason(near, chosen, distance, count(&chosen).unwrap_or(0));
+        let why = why(near, chosen, distance, count(&chosen).unwrap_or(0));
         *gpus_of.entry(&chosen.device.name).or_default() += 1;
         let (device, port) = (chosen.device.name.clone(), chosen.port);
-        assigned.push(Assignment { gpu: gpu.index, device, port, distance, reason });
+        assigned.push(Assignment { gpu: gpu.index, device, port, distance, why });
     }
     assigned.sort_by_key(|assignment| assignment.gpu);
     assigned
@@ -78,7 +78,7 @@ fn nearest<'c, 'n>(node: &Node, gpu: &Gpu, all: &'c [Candidate<'n>]) -> Vec<&'c 
     near
 }
 
-fn reason(near: &[&Candidate], chosen: &Candidate, distance: Distance, gpus: u32) -> String {
+fn why(near: &[&Candidate], chosen: &Candidate, distance: Distance, gpus: u32) -> String {
     let place = match distance {
         Distance::Same => "on the same card",
         Distance::OneSwitch => "behind the same PCIe switch",

@@ -129,7 +129,7 @@ impl Client {
             Message::Ready => {}
             other => return Err(unexpected(&other)),
         }
-        let devices: Vec<String> = rails.iter().map(|rail| rail.here.clone()).collect();
+        let devices: Vec<String> = rails.iter().map(|rail| rail.local.clone()).collect();
         let before = (self.read_counters)(&devices);
         let seen = self.run(plan, &mut end, progress)?;
         let outcome = self.conclude(plan, &end, rails, seen)?;

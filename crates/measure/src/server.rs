@@ -190,7 +190,7 @@ impl ClientHandler {
         let by = TcpSetup::Accept(self.router.clone());
         let (fabrics, rails) = self.settings.transports.open(plan, &ours, &theirs, by)?;
         let mut end = End::connect(control, &fabrics, plan, Side::Accept)?;
-        let devices: Vec<String> = rails.iter().map(|rail| rail.here.clone()).collect();
+        let devices: Vec<String> = rails.iter().map(|rail| rail.local.clone()).collect();
         let before = (self.settings.read_counters)(&devices);
         let totals = run(control, plan, &mut end)?;
         let counters = counter_changes(&before, &(self.settings.read_counters)(&devices));

@@ -43,9 +43,9 @@ pub struct PortId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortPair {
     /// Ours.
-    pub here: PortId,
+    pub local: PortId,
     /// Theirs.
-    pub there: PortId,
+    pub peer: PortId,
     /// Their description as a rail.
     pub rail: Rail,
 }
@@ -117,7 +117,7 @@ impl Transports {
 
     fn open_tcp(&self, tcp: TcpSetup) -> FabricsAndRails {
         let config = self.tcp.clone();
-        let (config, there) = match tcp {
+        let (config, peer) = match tcp {
             TcpSetup::Dial(address) => {
                 (tcp::Config { listener_address: Some(address), ..config }, address.to_string())
             }
@@ -125,8 +125,8 @@ impl Transports {
                 (tcp::Config { router: Some(router), ..config }, String::new())
             }
         };
-        let here = KERNEL.to_owned();
-        let rail = Rail { here, there, why: "by the kernel".to_owned(), ..Rail::default() };
+        let local = KERNEL.to_owned();
+        let rail = Rail { local, peer, why: "by the kernel".to_owned(), ..Rail::default() };
         (vec![Box::new(tcp::Tcp::new(config))], vec![rail])
     }
 
@@ -140,8 +140,8 @@ impl Transports {
         let choice = ofi::choose(&survey, self.ofi_provider.as_deref())
             .map_err(|why| off(&why, "see `fi_info -t FI_EP_RDM`"))?;
         let domain = ofi::Domain::open(&choice, self.ofi.clone())?;
-        let here = format!("{} {}", domain.provider(), domain.interface());
-        let rail = Rail { here, why: choice.why, ..Rail::default() };
+        let local = format!("{} {}", domain.provider(), domain.interface());
+        let rail = Rail { local, why: choice.why, ..Rail::default() };
         Ok((vec![Box::new(domain)], vec![rail]))
     }
 
@@ -181,16 +181,16 @@ pub(crate) fn pairs(ours: &[Choice], theirs: &[ListedPort]) -> Result<Vec<PortPa
     let ports = from_bytes(&ports)?;
     let (pairs, _) = verbs::pair(&mine, &ports, MAX_PORTS);
     let pair = |pair: &Pair| {
-        let (here, there) = (&ours[pair.ours], &ports[pair.theirs]);
+        let (local, peer) = (&ours[pair.ours], &ports[pair.theirs]);
         PortPair {
-            here: PortId {
-                device: here.device.clone(),
-                port: here.port,
-                gid_index: gid_index(here),
+            local: PortId {
+                device: local.device.clone(),
+                port: local.port,
+                gid_index: gid_index(local),
             },
-            there: PortId {
-                device: there.device.clone(),
-                port: there.port,
+            peer: PortId {
+                device: peer.device.clone(),
+                port: peer.port,
                 gid_index: theirs[pair.theirs].gid_index,
             },
             rail: rail(pair, ours, &ports),
@@ -213,14 +213,14 @@ fn gid_index(port: &Choice) -> Option<u32> {
 }
 
 fn rail(pair: &Pair, ours: &[Choice], theirs: &[UsablePort]) -> Rail {
-    let (here, there) = (&ours[pair.ours], &theirs[pair.theirs]);
+    let (local, peer) = (&ours[pair.ours], &theirs[pair.theirs]);
     Rail {
-        here: format!("{} port {}", here.device, here.port),
-        there: format!("{} port {}", there.device, there.port),
-        gid: here.gid.as_ref().map(|entry| entry.gid.to_string()),
+        local: format!("{} port {}", local.device, local.port),
+        peer: format!("{} port {}", peer.device, peer.port),
+        gid: local.gid.as_ref().map(|entry| entry.gid.to_string()),
         mtu: Some(pair.mtu),
         rate_mbps: Some(pair.weight).filter(|mbps| *mbps > 1),
-        why: format!("{}; {}", here.why, pair.why),
+        why: format!("{}; {}", local.why, pair.why),
     }
 }
 

@@ -16,8 +16,8 @@ mod plan;
 pub mod trend;
 
 pub use document::{
-    Cap, Collective, CollectiveResult, CollectiveRow, Document, Expectation, FORMAT, FailedPair,
-    LikelyCause, Matrix, Point, RunKind, SlowHost, SlowLink, Spread, Tool, Verdict,
+    Bottleneck, Bound, Collective, CollectiveResult, CollectiveRow, Document, Expectation, FORMAT,
+    FailedPair, Matrix, Point, RunKind, SlowHost, SlowLink, Spread, Tool, Verdict,
 };
 pub use latency::Latency;
 pub use outcome::{Outcome, Rail};

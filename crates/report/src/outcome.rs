@@ -40,9 +40,9 @@ pub struct Outcome {
 #[serde(deny_unknown_fields)]
 pub struct Rail {
     /// Local end: a device and its port, or an address.
-    pub here: String,
+    pub local: String,
     /// The peer's end.
-    pub there: String,
+    pub peer: String,
     /// RDMA: the local GID.
     pub gid: Option<String>,
     /// RDMA: the MTU.

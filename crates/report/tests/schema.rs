@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use report::{
-    Cap, Collective, CollectiveResult, CollectiveRow, Document, Expectation, FailedPair, Latency,
-    LikelyCause, Matrix, Operation, Outcome, Plan, Point, Rail, RunKind, SlowHost, SlowLink, Test,
-    Transport, Verdict,
+    Bottleneck, Bound, Collective, CollectiveResult, CollectiveRow, Document, Expectation,
+    FailedPair, Latency, Matrix, Operation, Outcome, Plan, Point, Rail, RunKind, SlowHost,
+    SlowLink, Test, Transport, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -48,20 +48,21 @@ fn outcome() -> Outcome {
 }
 
 fn verdict() -> Verdict {
-    let cap = Cap { what: "port".to_owned(), gbps: 97.0, evidence: "100 Gb/s".to_owned() };
-    let likely = LikelyCause {
+    let bound = Bound { what: "port".to_owned(), gbps: 97.0, evidence: "100 Gb/s".to_owned() };
+    let bottleneck = Bottleneck {
         what: "PCIe".to_owned(),
         evidence: "x4".to_owned(),
         fix: Some("seat it".to_owned()),
     };
-    let expectation = Expectation { asked: "90%".to_owned(), reached: "95%".to_owned(), met: true };
+    let expectation =
+        Expectation { expected: "90%".to_owned(), reached: "95%".to_owned(), met: true };
     Verdict {
         summary: "all is well".to_owned(),
         expected_gbps: Some(97.0),
-        caps: vec![cap],
+        bounds: vec![bound],
         reached_gbps: Some(92.0),
-        part: Some(0.95),
-        likely: vec![likely],
+        ratio: Some(0.95),
+        bottlenecks: vec![bottleneck],
         notes: vec!["a note".to_owned()],
         expectation: Some(expectation),
     }
@@ -78,9 +79,9 @@ fn matrix() -> Matrix {
             from: a.clone(),
             to: b.clone(),
             gbps: 0.5,
-            part_of_median: 0.5,
+            ratio_to_median: 0.5,
         }],
-        slow_hosts: vec![SlowHost { host: a.clone(), gbps: 0.5, part_of_median: 0.5 }],
+        slow_hosts: vec![SlowHost { host: a.clone(), gbps: 0.5, ratio_to_median: 0.5 }],
         failed: vec![FailedPair { from: a, to: b, why: "refused".to_owned() }],
     }
 }

@@ -168,9 +168,9 @@ fn a_cut_wire_is_seen_and_when_all_are_cut_rdma_is_off() {
     assert_eq!(one_cut["choice"]["device"], "rxe2");
     let refused = all_cut["choice"]["refused"].as_str().expect("a reason");
     assert!(refused.contains("rxe0: port 1 is DOWN"), "{refused}");
-    assert_eq!(all_cut["rdma"]["why"], "none_usable");
-    let reason = all_cut["rdma"]["reason"].as_str().expect("a reason");
-    assert!(reason.contains("rxe0: port 1 is DOWN"), "{reason}");
+    assert_eq!(all_cut["rdma"]["code"], "none_usable");
+    let why = all_cut["rdma"]["why"].as_str().expect("a reason");
+    assert!(why.contains("rxe0: port 1 is DOWN"), "{why}");
     assert_eq!(devices_json()["rdma"]["usable"], true, "mended");
 }
 
@@ -193,7 +193,7 @@ fn without_permission_every_device_is_listed_with_the_reason() {
         assert!(error.contains("open /dev/infiniband/uverbs"), "{error}");
         assert!(error.contains("permission denied (errno 13) — give this user"), "{error}");
     }
-    assert_eq!(answer["rdma"]["why"], "none_usable");
+    assert_eq!(answer["rdma"]["code"], "none_usable");
 }
 
 /// A snapshot of this machine, in a file of this name.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use doctor::limits::firewall::ROCE_PORT;
+use doctor::expected::firewall::ROCE_PORT;
 use node::answers::CmId;
 use node::{Device, Mount, Node, NodeType, Port, Role, Seen, Tree};
 

@@ -1,7 +1,7 @@
 //! Whether the firewall accepts packets. Which addresses to allow is the administrator's decision: so it is
 //! advice, as commands of the firewall service in use.
 
-use doctor::limits::firewall::{ROCE_PORT, accepts_roce, applies_to};
+use doctor::expected::firewall::{ROCE_PORT, accepts_roce, applies_to};
 use node::Tree;
 
 use super::{Context, Refusal};

@@ -1,6 +1,6 @@
 //! Packages that RDMA and MPI need, with their names in each distribution family.
 
-use doctor::limits::kernel_modules::has_infiniband;
+use doctor::expected::kernel_modules::has_infiniband;
 
 use super::{Context, Family, Purpose, Refusal};
 use crate::Plan;

@@ -2,7 +2,7 @@
 //! machines are not isolated, so switching it off is advice and never done automatically.
 
 use doctor::CheckInput;
-use doctor::limits::acs;
+use doctor::expected::acs;
 use node::{Address, Seen};
 
 use super::Context;

@@ -1,7 +1,7 @@
 //! A lossless priority for RoCE. Every switch and both ends must have the same settings, which cannot be checked on one
 //! machine, and a partial configuration is worse than none: so it is advice.
 
-use doctor::limits::pfc::{self, DSCP, PRIORITY, TRAFFIC_CLASS};
+use doctor::expected::pfc::{self, DSCP, PRIORITY, TRAFFIC_CLASS};
 use node::NetDev;
 
 use super::{Context, Role};

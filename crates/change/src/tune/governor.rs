@@ -1,6 +1,6 @@
 //! CPUs at full clock: a CPU that has to raise its clock first adds latency.
 
-use doctor::limits::cpus::GOVERNOR;
+use doctor::expected::cpus::GOVERNOR;
 use node::Seen;
 
 use super::{Context, persistent};

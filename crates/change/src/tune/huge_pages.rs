@@ -1,6 +1,6 @@
 //! Huge pages for memory pools: the NIC needs fewer translations, and registering takes less time.
 
-use doctor::limits::memory::{HUGE_PAGE, huge_pages};
+use doctor::expected::memory::{HUGE_PAGE, huge_pages};
 
 use super::{Context, persistent};
 use crate::{Change, Plan};

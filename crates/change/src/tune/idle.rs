@@ -3,7 +3,7 @@
 //! `/dev/cpu_dma_latency` would need a program that keeps it open forever, and a kernel argument a restart;
 //! each idle state can be switched off by a file, which is read, set and restored like any other.
 
-use doctor::limits::cpus::LATENCY_IDLE_US;
+use doctor::expected::cpus::LATENCY_IDLE_US;
 
 use super::{Context, Profile, persistent};
 use crate::{Change, Plan};

@@ -1,6 +1,6 @@
 //! Interrupts on CPUs of the device's NUMA node: elsewhere they cross the link between NUMA nodes.
 
-use doctor::limits::interrupts::are_near;
+use doctor::expected::interrupts::are_near;
 
 use super::Context;
 use crate::{Change, Plan};

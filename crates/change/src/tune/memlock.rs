@@ -1,6 +1,6 @@
 //! The limit of locked memory: memory that a NIC reads and writes must be locked.
 
-use doctor::limits::memlock::{LIMITS_LINES, RUNTIME_FIXES, SYSTEMD_LINES};
+use doctor::expected::memlock::{LIMITS_LINES, RUNTIME_FIXES, SYSTEMD_LINES};
 
 use super::{Context, persistent};
 use crate::Plan;

@@ -1,6 +1,6 @@
 //! Modules that RDMA programs need: without rdma-core nothing loads them.
 
-use doctor::limits::kernel_modules::{INFINIBAND_TOOLS, NEEDED, has_infiniband};
+use doctor::expected::kernel_modules::{INFINIBAND_TOOLS, NEEDED, has_infiniband};
 
 use super::{Context, persistent};
 use crate::{Change, Plan};

@@ -1,6 +1,6 @@
 //! RoCE sends packets of 4096 bytes only where the net device's MTU has space for their headers.
 
-use doctor::limits::mtu::{LARGEST_PACKET, MIN, WANTED, is_enough};
+use doctor::expected::mtu::{LARGEST_PACKET, MIN, WANTED, is_enough};
 
 use super::{Context, persistent, udev};
 use crate::{Change, Plan};

@@ -1,6 +1,6 @@
 //! PCIe reads of 4096 bytes: with small read requests a NIC cannot saturate a fast link.
 
-use doctor::limits::pcie::READ_REQUEST;
+use doctor::expected::pcie::READ_REQUEST;
 
 use super::{Context, Profile, persistent, udev};
 use crate::{Change, Plan, State, Target};

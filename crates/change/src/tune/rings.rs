@@ -1,6 +1,6 @@
 //! Rings at their maximum size: packets that find the ring full are dropped.
 
-use doctor::limits::queues::are_largest;
+use doctor::expected::queues::are_largest;
 
 use super::{Context, Profile, persistent, udev};
 use crate::{Change, Plan, State, Target};

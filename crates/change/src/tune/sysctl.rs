@@ -1,7 +1,7 @@
 //! Kernel settings: socket buffers for TCP, and memory reclaim of NUMA nodes.
 
-use doctor::limits::memory::ZONE_RECLAIM_MODE;
-use doctor::limits::queues::SOCKET_BUFFER;
+use doctor::expected::memory::ZONE_RECLAIM_MODE;
+use doctor::expected::queues::SOCKET_BUFFER;
 
 use super::{Context, Profile, persistent};
 use crate::{Change, Plan};

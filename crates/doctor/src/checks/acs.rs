@@ -2,7 +2,7 @@
 
 use node::{Acs, Seen};
 
-use crate::limits::acs::{bridges, redirects};
+use crate::expected::acs::{bridges, redirects};
 use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {

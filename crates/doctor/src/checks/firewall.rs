@@ -1,6 +1,6 @@
 //! Whether the firewall accepts RoCE.
 
-use crate::limits::firewall::{accepts_roce, applies_to};
+use crate::expected::firewall::{accepts_roce, applies_to};
 use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {

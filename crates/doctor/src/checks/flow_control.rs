@@ -3,8 +3,8 @@
 use node::answers::{Dcb, Ethtool};
 use node::{Device, Port};
 
+use crate::expected::pfc::{DSCP, PRIORITY, TRAFFIC_CLASS};
 use crate::input::port_name;
-use crate::limits::pfc::{DSCP, PRIORITY, TRAFFIC_CLASS};
 use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {

@@ -1,6 +1,6 @@
 //! CPU frequency governors.
 
-use crate::limits::cpus::GOVERNOR;
+use crate::expected::cpus::GOVERNOR;
 use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {

@@ -1,6 +1,6 @@
 //! CPU idle states with a long exit latency.
 
-use crate::limits::cpus::LONG_IDLE_US;
+use crate::expected::cpus::LONG_IDLE_US;
 use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {

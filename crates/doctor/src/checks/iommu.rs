@@ -2,7 +2,7 @@
 
 use node::{Address, Seen};
 
-use crate::limits::iommu::{KERNEL_ARGUMENTS, PASSTHROUGH_TYPE, kernel_argument, translates};
+use crate::expected::iommu::{KERNEL_ARGUMENTS, PASSTHROUGH_TYPE, kernel_argument, translates};
 use crate::{Check, CheckInput, Evidence, Finding, Verdict};
 
 pub(super) const CHECK: Check = Check {

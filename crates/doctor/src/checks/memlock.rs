@@ -2,7 +2,7 @@
 
 use node::Limit;
 
-use crate::limits::memlock::{MIN_BYTES, MemlockState, size};
+use crate::expected::memlock::{MIN_BYTES, MemlockState, size};
 use crate::{Check, CheckInput, Evidence, Finding, Verdict};
 
 pub(super) const CHECK: Check = Check {

@@ -2,7 +2,7 @@
 
 use node::NetDev;
 
-use crate::limits::kernel_modules::{NEEDED, NeededModule, RDMA_UCM};
+use crate::expected::kernel_modules::{NEEDED, NeededModule, RDMA_UCM};
 use crate::{Check, CheckInput, Finding};
 
 pub(super) const CHECK: Check = Check {

@@ -2,8 +2,8 @@
 
 use node::{Device, Port};
 
+use crate::expected::mtu::{LARGEST_PACKET, MIN, WANTED};
 use crate::input::port_name;
-use crate::limits::mtu::{LARGEST_PACKET, MIN, WANTED};
 use crate::{Check, CheckInput, Finding};
 
 pub(super) const CHECK: Check = Check {

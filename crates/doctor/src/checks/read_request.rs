@@ -1,7 +1,7 @@
 //! The PCIe maximum read request size of cards.
 
+use crate::expected::pcie::{MIN_READ_REQUEST, READ_REQUEST};
 use crate::input::{is_software, is_virtual};
-use crate::limits::pcie::{MIN_READ_REQUEST, READ_REQUEST};
 use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {

@@ -2,7 +2,7 @@
 
 use node::{Device, FileNode, Seen};
 
-use crate::limits::device_nodes::may_open;
+use crate::expected::device_nodes::may_open;
 use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {

@@ -75,8 +75,8 @@ fn find_slow(matrix: &mut Matrix, median_gbps: f64) {
         .collect();
     let slow_hosts = bad.iter().filter_map(|host| {
         let gbps = median(links_of(*host).collect())?;
-        let part_of_median = gbps / median_gbps;
-        Some(SlowHost { host: matrix.hosts[*host].clone(), gbps, part_of_median })
+        let ratio_to_median = gbps / median_gbps;
+        Some(SlowHost { host: matrix.hosts[*host].clone(), gbps, ratio_to_median })
     });
     let slow_hosts: Vec<SlowHost> = slow_hosts.collect();
     let mut slow_links = Vec::new();
@@ -94,7 +94,7 @@ fn find_slow(matrix: &mut Matrix, median_gbps: f64) {
                 from: matrix.hosts[from].clone(),
                 to: matrix.hosts[to].clone(),
                 gbps,
-                part_of_median: gbps / median_gbps,
+                ratio_to_median: gbps / median_gbps,
             });
         }
     }

@@ -1,12 +1,12 @@
-//! Evaluates measured results: the expected bandwidth of the path, which part of it was reached, and likely limits with
-//! evidence.
+//! Evaluates measured results: the expected bandwidth of the path, the reached share of it, and likely bottlenecks
+//! with evidence.
 //!
 //! The expected bandwidth follows from the ports, MTU and PCIe links of both ends ([`Side`]). On the
 //! same host there is no link rate to compare with, and no verdict. Start at [`evaluate`].
 
-mod caps;
+mod bottlenecks;
+mod bounds;
 mod counters;
-mod likely_limits;
 mod mesh;
 pub mod nccl;
 mod side;
@@ -16,31 +16,31 @@ pub use counters::retransmissions;
 pub use mesh::{PairResult, matrix, rounds};
 pub use side::{Hop, NetSide, PortSide, Side, SideFinding};
 
-use report::{Cap, Point, Test, Transport, Verdict};
+use report::{Bound, Point, Test, Transport, Verdict};
 
 /// The verdict on a run: its best point, compared with what both ends should reach.
-pub fn evaluate(points: &[Point], here: &Side, there: Option<&Side>) -> Verdict {
+pub fn evaluate(points: &[Point], local: &Side, peer: Option<&Side>) -> Verdict {
     let Some(best) = best(points) else {
         return Verdict { summary: "nothing was measured".to_owned(), ..Verdict::default() };
     };
-    let mut notes = targets::notes(points, here, there);
+    let mut notes = targets::notes(points, local, peer);
     if best.test == Test::Latency {
         return Verdict { summary: latency(best), notes, ..Verdict::default() };
     }
-    let caps = caps::find(best, here, there);
-    let expected_gbps = caps.first().map(|cap| cap.gbps);
-    let part = expected_gbps.zip(best.gbps).map(|(should, reached)| reached / should);
+    let bounds = bounds::find(best, local, peer);
+    let expected_gbps = bounds.first().map(|bound| bound.gbps);
+    let ratio = expected_gbps.zip(best.gbps).map(|(should, reached)| reached / should);
     if expected_gbps.is_none() {
         notes.push(no_rate(best.transport).to_owned());
     }
-    let likely = likely_limits::find(best, &caps, part, here, there);
+    let bottlenecks = bottlenecks::find(best, &bounds, ratio, local, peer);
     Verdict {
-        summary: bandwidth(best, caps.first(), part),
+        summary: bandwidth(best, bounds.first(), ratio),
         expected_gbps,
-        caps,
+        bounds,
         reached_gbps: best.gbps,
-        part,
-        likely,
+        ratio,
+        bottlenecks,
         notes,
         expectation: None,
     }
@@ -69,15 +69,15 @@ fn reached(best: &Point) -> String {
     }
 }
 
-fn bandwidth(best: &Point, cap: Option<&Cap>, part: Option<f64>) -> String {
+fn bandwidth(best: &Point, bound: Option<&Bound>, ratio: Option<f64>) -> String {
     let reached = reached(best);
-    match (cap, part) {
-        (Some(cap), Some(part)) => format!(
+    match (bound, ratio) {
+        (Some(bound), Some(ratio)) => format!(
             "{reached}, {:.0} % of the {:.2} Gb/s expected of {}{}",
-            part * 100.0,
-            cap.gbps,
-            cap.what,
-            if part < GOOD { "" } else { ": OK" }
+            ratio * 100.0,
+            bound.gbps,
+            bound.what,
+            if ratio < GOOD { "" } else { ": OK" }
         ),
         _ => reached,
     }
@@ -104,7 +104,7 @@ fn no_rate(transport: Transport) -> &'static str {
     }
 }
 
-/// From this part of the expected bandwidth on, a result is OK.
+/// From this share of the expected bandwidth on, a result is OK.
 const GOOD: f64 = 0.9;
 
 #[cfg(test)]

@@ -32,8 +32,8 @@ fn point(test: Test, transport: Transport, size: u64, gbps: f64) -> Point {
     let outcome = Outcome {
         plan: Plan::new(test, Operation::Write, transport, size),
         rails: vec![Rail {
-            here: "mlx5_0 port 1".to_owned(),
-            there: "mlx5_0 port 1".to_owned(),
+            local: "mlx5_0 port 1".to_owned(),
+            peer: "mlx5_0 port 1".to_owned(),
             mtu: Some(4096),
             ..Rail::default()
         }],
@@ -59,7 +59,7 @@ fn point(test: Test, transport: Transport, size: u64, gbps: f64) -> Point {
 
 fn text(verdict: &Verdict) -> String {
     verdict
-        .likely
+        .bottlenecks
         .iter()
         .map(|one| format!("{}: {}\n", one.what, one.evidence))
         .chain(verdict.notes.iter().cloned())
@@ -71,10 +71,10 @@ fn a_full_link_is_ok() {
     let ends = side(port("mlx5_0 port 1", 100_000, 126.0));
     let run = [point(Test::Bandwidth, Transport::Verbs, 65536, 96.5)];
     let verdict = evaluate(&run, &ends, Some(&ends));
-    let part = verdict.part.expect("a part");
-    assert!((0.97..1.0).contains(&part), "{verdict:?}");
+    let ratio = verdict.ratio.expect("a ratio");
+    assert!((0.97..1.0).contains(&ratio), "{verdict:?}");
     assert!(verdict.summary.ends_with(": OK"), "{}", verdict.summary);
-    assert!(verdict.likely.is_empty() && verdict.notes.is_empty(), "{verdict:?}");
+    assert!(verdict.bottlenecks.is_empty() && verdict.notes.is_empty(), "{verdict:?}");
 }
 
 #[test]
@@ -83,16 +83,16 @@ fn the_slower_end_and_the_narrow_slot_are_named() {
     let slow = side(port("mlx5_0 port 1", 40_000, 126.0));
     let run = [point(Test::Bandwidth, Transport::Verbs, 65536, 38.0)];
     let verdict = evaluate(&run, &wide, Some(&slow));
-    assert!(verdict.expected_gbps.expect("a cap") < 40.0, "{verdict:?}");
+    assert!(verdict.expected_gbps.expect("a bound") < 40.0, "{verdict:?}");
     let narrow = side(port("mlx5_0 port 1", 100_000, 31.5));
     let run = [point(Test::Bandwidth, Transport::Verbs, 65536, 27.0)];
     let verdict = evaluate(&run, &wide, Some(&narrow));
     assert!(text(&verdict).contains("PCIe link of 0000:3b:00.0"), "{verdict:?}");
-    assert!(verdict.part.expect("a part") > 0.95, "it reaches the rate of its slot");
+    assert!(verdict.ratio.expect("a ratio") > 0.95, "it reaches the rate of its slot");
 }
 
 #[test]
-fn twelve_percent_of_the_link_has_likely_limits() {
+fn twelve_percent_of_the_link_has_bottlenecks() {
     let ends = side(port("mlx5_0 port 1", 100_000, 126.0));
     let mut slow = point(Test::Bandwidth, Transport::Verbs, 65536, 12.0);
     slow.counters = BTreeMap::from([
@@ -106,7 +106,7 @@ fn twelve_percent_of_the_link_has_likely_limits() {
 }
 
 #[test]
-fn small_messages_and_low_depth_are_likely_limits() {
+fn small_messages_and_low_depth_are_bottlenecks() {
     let ends = side(port("mlx5_0 port 1", 100_000, 126.0));
     let small = [point(Test::Bandwidth, Transport::Verbs, 64, 2.0)];
     assert!(text(&evaluate(&small, &ends, Some(&ends))).contains("messages are small"));
@@ -119,12 +119,12 @@ fn small_messages_and_low_depth_are_likely_limits() {
 fn on_the_same_host_there_is_no_expected_bandwidth() {
     let run = [point(Test::Bandwidth, Transport::Shm, 65536, 50.0)];
     let verdict = evaluate(&run, &Side::default(), None);
-    assert_eq!((verdict.part, verdict.expected_gbps), (None, None));
+    assert_eq!((verdict.ratio, verdict.expected_gbps), (None, None));
     assert!(text(&verdict).contains("no link rate to compare with"), "{verdict:?}");
     let mut loopback = point(Test::Bandwidth, Transport::Tcp, 65536, 20.0);
-    loopback.rails[0].there = "127.0.0.1:50052".to_owned();
+    loopback.rails[0].peer = "127.0.0.1:50052".to_owned();
     let verdict = evaluate(&[loopback], &Side::default(), None);
-    assert_eq!(verdict.part, None);
+    assert_eq!(verdict.ratio, None);
     assert!(text(&verdict).contains("one thread transfers all data"), "{verdict:?}");
 }
 
@@ -136,12 +136,12 @@ fn the_net_devices_of_both_ends_limit_tcp() {
         mbps: Some(mbps),
         mtu: Some(1500),
     };
-    let here = Side { netdevs: vec![netdev("10.0.0.1", 25_000)], ..Side::default() };
-    let there = Side { netdevs: vec![netdev("10.0.0.2", 10_000)], ..Side::default() };
+    let local = Side { netdevs: vec![netdev("10.0.0.1", 25_000)], ..Side::default() };
+    let peer = Side { netdevs: vec![netdev("10.0.0.2", 10_000)], ..Side::default() };
     let mut run = point(Test::Bandwidth, Transport::Tcp, 65536, 9.4);
-    run.rails[0].there = "10.0.0.2:50052".to_owned();
-    let verdict = evaluate(&[run], &here, Some(&there));
-    assert!((9.4..9.5).contains(&verdict.expected_gbps.expect("a cap")), "{verdict:?}");
+    run.rails[0].peer = "10.0.0.2:50052".to_owned();
+    let verdict = evaluate(&[run], &local, Some(&peer));
+    assert!((9.4..9.5).contains(&verdict.expected_gbps.expect("a bound")), "{verdict:?}");
 }
 
 #[test]

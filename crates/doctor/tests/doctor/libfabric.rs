@@ -41,8 +41,8 @@ fn loaded(providers: &[&str], links: Result<bool, &str>) -> Libfabric {
 }
 
 fn unavailable() -> Libfabric {
-    let reason = "libfabric.so.1 cannot be loaded: No such file".to_owned();
-    with_answer(Answer::Unavailable { reason, fix: "install it".to_owned() })
+    let why = "libfabric.so.1 cannot be loaded: No such file".to_owned();
+    with_answer(Answer::Unavailable { why, fix: "install it".to_owned() })
 }
 
 /// The EFA host with these variables in its environment.

@@ -3,7 +3,7 @@
 //! The rule is the same in every pod, whatever assigned the device: its node is in /dev/infiniband, the port is
 //! active, and it has an address in this network namespace.
 
-use doctor::limits::device_nodes::may_open;
+use doctor::expected::device_nodes::may_open;
 use node::{Device, LinkLayer, Node, NodeType, Port, Seen, Tree};
 
 use super::claim::is_device_name;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use doctor::limits::{iommu, memlock};
+use doctor::expected::{iommu, memlock};
 use node::{Node, Seen};
 use serde_json::{Value, json};
 

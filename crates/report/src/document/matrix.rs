@@ -33,7 +33,7 @@ pub struct SlowLink {
     /// Its bandwidth.
     pub gbps: f64,
     /// Its ratio to the median.
-    pub part_of_median: f64,
+    pub ratio_to_median: f64,
 }
 
 /// A host all of whose pairs are far below the median.
@@ -45,7 +45,7 @@ pub struct SlowHost {
     /// The median of its pairs.
     pub gbps: f64,
     /// Its ratio to the median of all pairs.
-    pub part_of_median: f64,
+    pub ratio_to_median: f64,
 }
 
 /// A pair that could not be measured.

@@ -11,7 +11,7 @@ mod verdict;
 pub use collective::{Collective, CollectiveResult, CollectiveRow};
 pub use matrix::{FailedPair, Matrix, SlowHost, SlowLink};
 pub use point::{Point, Spread, Tool};
-pub use verdict::{Cap, Expectation, LikelyCause, Verdict};
+pub use verdict::{Bottleneck, Bound, Expectation, Verdict};
 
 use serde::{Deserialize, Serialize};
 

@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 pub struct Verdict {
     /// A summary in one sentence.
     pub summary: String,
-    /// The expected bandwidth: the lowest of the caps.
+    /// The expected bandwidth: the lowest of the bounds.
     pub expected_gbps: Option<f64>,
-    /// Caps of the bandwidth, the lowest first.
-    pub caps: Vec<Cap>,
+    /// Upper bounds of the bandwidth, the lowest first.
+    pub bounds: Vec<Bound>,
     /// The best measured bandwidth.
     pub reached_gbps: Option<f64>,
     /// Its ratio to the expected bandwidth.
-    pub part: Option<f64>,
-    /// Likely limits.
-    pub likely: Vec<LikelyCause>,
+    pub ratio: Option<f64>,
+    /// Likely bottlenecks.
+    pub bottlenecks: Vec<Bottleneck>,
     /// Notes: missed targets, and why there is no verdict.
     pub notes: Vec<String>,
     /// Whether `--expect` is met.
     pub expectation: Option<Expectation>,
 }
 
-/// Something that caps a path's bandwidth.
+/// An upper bound of a path's bandwidth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cap {
+pub struct Bound {
     /// The port, the PCIe hop, …
     pub what: String,
     /// Bandwidth for payload there, in gigabits (10^9) per second.
@@ -36,11 +36,11 @@ pub struct Cap {
     pub evidence: String,
 }
 
-/// A likely limit.
+/// A likely bottleneck.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LikelyCause {
-    /// The limit.
+pub struct Bottleneck {
+    /// The bottleneck.
     pub what: String,
     /// The evidence.
     pub evidence: String,
@@ -53,7 +53,7 @@ pub struct LikelyCause {
 #[serde(deny_unknown_fields)]
 pub struct Expectation {
     /// The value as given.
-    pub asked: String,
+    pub expected: String,
     /// The result, in the same unit.
     pub reached: String,
     /// Whether it is met.

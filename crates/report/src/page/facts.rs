@@ -32,8 +32,8 @@ fn path(point: &Point, rail: &Rail) -> [String; 8] {
         point.from.clone(),
         point.to.clone(),
         transport(point.transport).to_owned(),
-        rail.here.clone(),
-        rail.there.clone(),
+        rail.local.clone(),
+        rail.peer.clone(),
         rail.gid.clone().unwrap_or_default(),
         [mtu, rate].into_iter().flatten().collect::<Vec<_>>().join(", "),
         why.join("; "),
@@ -51,9 +51,9 @@ pub(super) fn counters(document: &Document) -> Markup {
             }
         }
     }
-    let row = |(name, [here, there]): (&str, [u64; 2])| {
+    let row = |(name, [local, peer]): (&str, [u64; 2])| {
         let cell = |by: u64| if by == 0 { String::new() } else { grouped(by) };
-        [name.to_owned(), cell(here), cell(there)]
+        [name.to_owned(), cell(local), cell(peer)]
     };
     let rows: Vec<[String; 3]> = changes.into_iter().take(MAX_ROWS).map(row).collect();
     table("Counters that changed", &["Counter", "Local", "Peer"], &rows)

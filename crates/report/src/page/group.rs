@@ -39,10 +39,10 @@ pub(super) fn groups<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<Group<'
 
 /// A path's two ends; only one if they have the same name.
 pub(super) fn ends(rail: &Rail) -> String {
-    match (rail.here.as_str(), rail.there.as_str()) {
+    match (rail.local.as_str(), rail.peer.as_str()) {
         ("", end) | (end, "") => end.to_owned(),
-        (here, there) if here == there => here.to_owned(),
-        (here, there) => format!("{here} – {there}"),
+        (local, peer) if local == peer => local.to_owned(),
+        (local, peer) => format!("{local} – {peer}"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::markup::Markup;
 use crate::number;
-use crate::{Cap, Document, LikelyCause, Point, RunKind, Test, Verdict};
+use crate::{Bottleneck, Bound, Document, Point, RunKind, Test, Verdict};
 
 /// A title: what was measured.
 pub(super) fn title(document: &Document) -> String {
@@ -59,12 +59,16 @@ fn verdict_card(document: &Document, verdict: &Verdict) -> Markup {
     card.open("div", &[("class", &format!("verdict {class}"))]);
     card.element("p", &[("class", &"word")], word);
     card.element("p", &[("class", &"says")], &verdict.summary);
-    if let Some(part) = verdict.part.filter(|part| part.is_finite() && *part >= 0.0) {
-        meter(&mut card, verdict, part);
+    if let Some(ratio) = verdict.ratio.filter(|ratio| ratio.is_finite() && *ratio >= 0.0) {
+        meter(&mut card, verdict, ratio);
     }
-    if let Some(asked) = &verdict.expectation {
-        let met = if asked.met { "met" } else { "not met" };
-        card.element("p", &[], format!("Expected {}: {met} ({}).", asked.asked, asked.reached));
+    if let Some(expectation) = &verdict.expectation {
+        let met = if expectation.met { "met" } else { "not met" };
+        card.element(
+            "p",
+            &[],
+            format!("Expected {}: {met} ({}).", expectation.expected, expectation.reached),
+        );
     }
     card.close("div");
     card
@@ -75,37 +79,37 @@ fn tone(document: &Document, verdict: &Verdict) -> (&'static str, &'static str) 
     let uneven = document.matrix.as_ref().is_some_and(|matrix| {
         !(matrix.slow_links.is_empty() && matrix.slow_hosts.is_empty() && matrix.failed.is_empty())
     });
-    match (&verdict.expectation, verdict.part) {
-        (Some(asked), _) if !asked.met => ("bad", "Below the expected value"),
+    match (&verdict.expectation, verdict.ratio) {
+        (Some(expectation), _) if !expectation.met => ("bad", "Below the expected value"),
         _ if uneven => ("fair", "Some links are slow or failed"),
-        (_, Some(part)) if part >= GOOD => ("good", "Good"),
-        (_, Some(part)) if part >= FAIR => ("fair", "Below the expected bandwidth"),
+        (_, Some(ratio)) if ratio >= GOOD => ("good", "Good"),
+        (_, Some(ratio)) if ratio >= FAIR => ("fair", "Below the expected bandwidth"),
         (_, Some(_)) => ("bad", "Far below the expected bandwidth"),
         (Some(_), None) => ("good", "As expected"),
-        (None, None) if !verdict.likely.is_empty() => ("fair", "Limited"),
+        (None, None) if !verdict.bottlenecks.is_empty() => ("fair", "Limited"),
         (None, None) => ("plain", "Measured"),
     }
 }
 
 /// The reached share of the expected bandwidth, as a bar and in numbers.
-fn meter(card: &mut Markup, verdict: &Verdict, part: f64) {
-    let width = format!("width:{:.1}%", part.min(1.0) * 100.0);
+fn meter(card: &mut Markup, verdict: &Verdict, ratio: f64) {
+    let width = format!("width:{:.1}%", ratio.min(1.0) * 100.0);
     card.raw("<div class=\"meter\" aria-hidden=\"true\">");
     card.open("span", &[("style", &width)]).close("span").raw("</div>");
     if let (Some(reached), Some(should)) = (verdict.reached_gbps, verdict.expected_gbps) {
         let (reached, should) = (number::rate(reached), number::rate(should));
-        let text = format!("{reached} of {should}: {}", number::percent(part));
+        let text = format!("{reached} of {should}: {}", number::percent(ratio));
         card.element("p", &[("class", &"numbers")], text);
     }
 }
 
-/// LikelyCause limits, caps, and notes.
+/// Likely bottlenecks, bounds, and notes.
 fn limits(verdict: &Verdict) -> Markup {
     let mut limits = Markup::default();
-    let likely = verdict.likely.iter().take(MAX_LINES).map(limit);
-    limits.append(list("LikelyCause limits", likely));
-    let caps = verdict.caps.iter().take(MAX_LINES).map(cap);
-    limits.append(list("Expected bandwidth", caps));
+    let bottlenecks = verdict.bottlenecks.iter().take(MAX_LINES).map(bottleneck);
+    limits.append(list("Likely bottlenecks", bottlenecks));
+    let bounds = verdict.bounds.iter().take(MAX_LINES).map(bound);
+    limits.append(list("Expected bandwidth", bounds));
     let notes = verdict.notes.iter().take(MAX_LINES).map(|note| {
         let mut line = Markup::default();
         line.text(note);
@@ -134,19 +138,19 @@ fn list(heading: &'static str, lines: impl Iterator<Item = Markup>) -> Markup {
     list
 }
 
-fn limit(likely: &LikelyCause) -> Markup {
+fn bottleneck(bottleneck: &Bottleneck) -> Markup {
     let mut line = Markup::default();
-    line.element("b", &[], &likely.what).raw(": ").text(&likely.evidence);
-    if let Some(fix) = &likely.fix {
+    line.element("b", &[], &bottleneck.what).raw(": ").text(&bottleneck.evidence);
+    if let Some(fix) = &bottleneck.fix {
         line.raw("<br>").element("span", &[("class", &"fix")], format!("Fix: {fix}"));
     }
     line
 }
 
-fn cap(cap: &Cap) -> Markup {
+fn bound(bound: &Bound) -> Markup {
     let mut line = Markup::default();
-    line.element("b", &[], format!("{}, {}", cap.what, number::rate(cap.gbps)));
-    line.raw(": ").text(&cap.evidence);
+    line.element("b", &[], format!("{}, {}", bound.what, number::rate(bound.gbps)));
+    line.raw(": ").text(&bound.evidence);
     line
 }
 
@@ -167,10 +171,10 @@ fn tiles(document: &Document) -> Vec<Tile> {
     {
         tiles.push(("Bandwidth", number::rate(gbps), of(point)));
         let both = [point.cpu_seconds_per_gb, point.peer_cpu_seconds_per_gb];
-        if let [Some(here), Some(there)] =
+        if let [Some(local), Some(peer)] =
             both.map(|seconds| seconds.map(|seconds| number::time(seconds * 1e9)))
         {
-            tiles.push(("CPU time per GB", here, format!("and {there} at the peer")));
+            tiles.push(("CPU time per GB", local, format!("and {peer} at the peer")));
         }
     }
     if let Some((point, rate)) =
@@ -244,15 +248,15 @@ fn other(document: &Document) -> Vec<Tile> {
             tiles.push((
                 "Slowest host",
                 slow.host.clone(),
-                format!("{} of the median", number::percent(slow.part_of_median)),
+                format!("{} of the median", number::percent(slow.ratio_to_median)),
             ));
         }
         if let Some(slow) = matrix.slow_links.first() {
-            let part = number::percent(slow.part_of_median);
+            let ratio = number::percent(slow.ratio_to_median);
             tiles.push((
                 "Slowest link",
                 format!("{} → {}", slow.from, slow.to),
-                format!("{}, {part} of the median", number::rate(slow.gbps)),
+                format!("{}, {ratio} of the median", number::rate(slow.gbps)),
             ));
         }
     }

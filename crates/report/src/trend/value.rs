@@ -78,7 +78,7 @@ fn of_point(point: &Point) -> Option<Measurement> {
 pub(crate) fn how(point: &Point) -> String {
     let rdma = point.transport == Transport::Verbs;
     let rails = point.rails.iter().filter(|_| rdma);
-    let rails: Vec<String> = rails.map(|rail| format!("{} – {}", rail.here, rail.there)).collect();
+    let rails: Vec<String> = rails.map(|rail| format!("{} – {}", rail.local, rail.peer)).collect();
     let mut how = format!(
         "{} → {} over {}",
         without_port(&point.from),

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use report::{
-    Cap, Collective, CollectiveResult, CollectiveRow, Document, Expectation, FailedPair, Latency,
-    LikelyCause, Matrix, Operation, Outcome, Plan, Point, Rail, RunKind, SlowHost, SlowLink, Test,
-    Transport, Verdict,
+    Bottleneck, Bound, Collective, CollectiveResult, CollectiveRow, Document, Expectation,
+    FailedPair, Latency, Matrix, Operation, Outcome, Plan, Point, Rail, RunKind, SlowHost,
+    SlowLink, Test, Transport, Verdict,
 };
 
 /// A document of every kind.
@@ -41,8 +41,8 @@ pub(crate) fn latency() -> Document {
 pub(crate) fn compare() -> Document {
     let mut document = document(RunKind::Compare);
     let mut second = point(Test::Bandwidth, Transport::Verbs, 1 << 20, 48.1, 9000);
-    second.rails[0].here = "mlx5_1 port 1".to_owned();
-    second.rails[0].there = "mlx5_1 port 1".to_owned();
+    second.rails[0].local = "mlx5_1 port 1".to_owned();
+    second.rails[0].peer = "mlx5_1 port 1".to_owned();
     let mut slow = second.clone();
     (slow.test, slow.size_bytes, slow.depth) = (Test::Latency, 8, 1);
     document.points = vec![
@@ -84,7 +84,7 @@ pub(crate) fn mesh() -> Document {
             from: "gpu2".to_owned(),
             to: "gpu5".to_owned(),
             gbps: 11.9,
-            part_of_median: 0.12,
+            ratio_to_median: 0.12,
         }],
         slow_hosts: Vec::<SlowHost>::new(),
         failed: vec![FailedPair {
@@ -138,7 +138,7 @@ pub(crate) fn collective() -> Document {
     document.verdict = Some(Verdict {
         summary: "3.66 GB/s of the 5 GB/s that the link has: data goes through host memory."
             .to_owned(),
-        likely: vec![LikelyCause {
+        bottlenecks: vec![Bottleneck {
             what: "no GPUDirect".to_owned(),
             evidence: "nvidia_peermem is not loaded, and the kernel has no dma-buf for these GPUs"
                 .to_owned(),
@@ -229,15 +229,15 @@ fn point(test: Test, transport: Transport, size: u64, gbps: f64, median_ns: u64)
 fn rail(transport: Transport) -> Rail {
     match transport {
         Transport::Verbs => Rail {
-            here: "mlx5_0 port 1".to_owned(),
-            there: "mlx5_0 port 1".to_owned(),
+            local: "mlx5_0 port 1".to_owned(),
+            peer: "mlx5_0 port 1".to_owned(),
             gid: Some("::ffff:10.0.0.1".to_owned()),
             mtu: Some(4096),
             rate_mbps: Some(100_000),
             why: "GID 3 is RoCE v2 and routable; same subnet".to_owned(),
         },
         _ => Rail {
-            there: "10.0.0.2:50052".to_owned(),
+            peer: "10.0.0.2:50052".to_owned(),
             why: "by the kernel".to_owned(),
             ..Rail::default()
         },
@@ -255,11 +255,11 @@ fn spread(median: u64, count: u64) -> Latency {
         steps.push((took as u64, now));
         left -= now;
     }
-    let within = |part: f64| {
+    let within = |ratio: f64| {
         let mut sum = 0;
         let over = |(_, many): &&(u64, u64)| {
             sum += many;
-            sum as f64 >= part * count as f64
+            sum as f64 >= ratio * count as f64
         };
         steps.iter().find(over).or(steps.last()).map_or(0, |(took, _)| *took)
     };
@@ -278,24 +278,24 @@ fn spread(median: u64, count: u64) -> Latency {
 }
 
 fn verdict(speed: f64) -> Verdict {
-    let cap = |what: &str, gbps: f64, evidence: &str| Cap {
+    let bound = |what: &str, gbps: f64, evidence: &str| Bound {
         what: what.to_owned(),
         gbps,
         evidence: evidence.to_owned(),
     };
-    let part = speed * 0.995;
+    let ratio = speed * 0.995;
     Verdict {
-        summary: format!("{:.0} % of what this link should give.", part * 100.0),
+        summary: format!("{:.0} % of what this link should give.", ratio * 100.0),
         expected_gbps: Some(97.2),
-        caps: vec![
-            cap("port", 97.2, "100 Gb/s, MTU 4096: 2.8 % are headers"),
-            cap("PCIe", 112.6, "0000:81:00.0 is x16 at 8 GT/s"),
+        bounds: vec![
+            bound("port", 97.2, "100 Gb/s, MTU 4096: 2.8 % are headers"),
+            bound("PCIe", 112.6, "0000:81:00.0 is x16 at 8 GT/s"),
         ],
-        reached_gbps: Some(97.2 * part),
-        part: Some(part),
-        likely: match part >= 0.9 {
+        reached_gbps: Some(97.2 * ratio),
+        ratio: Some(ratio),
+        bottlenecks: match ratio >= 0.9 {
             true => Vec::new(),
-            false => vec![LikelyCause {
+            false => vec![Bottleneck {
                 what: "the PCIe slot".to_owned(),
                 evidence: "x4 of x16 lanes are in use".to_owned(),
                 fix: Some("reseat the card, or take another slot".to_owned()),
@@ -303,9 +303,9 @@ fn verdict(speed: f64) -> Verdict {
         },
         notes: vec!["jitter is 90 ns: within the target of 1 µs".to_owned()],
         expectation: Some(Expectation {
-            asked: "90%".to_owned(),
-            reached: format!("{:.0}%", part * 100.0),
-            met: part >= 0.9,
+            expected: "90%".to_owned(),
+            reached: format!("{:.0}%", ratio * 100.0),
+            met: ratio >= 0.9,
         }),
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn run(global: &Global, args: &DevicesArgs) -> Result<Exit, Failure> 
     }
     match &verbs {
         Some(Verbs { rdma: Rdma { off: Some(off), .. }, .. }) => {
-            output::note(&format!("RDMA is off: {} — {}", off.reason, off.fix));
+            output::note(&format!("RDMA is off: {} — {}", off.why, off.fix));
         }
         Some(verbs) => output::answer(&format!("chosen: {}\n", chosen(&verbs.choice)))?,
         None if node.devices.is_empty() => output::note("no RDMA device"),

@@ -47,8 +47,8 @@ impl Libfabric {
                 Libfabric { usable: true, off: None, found: Some(found) }
             }
             Err(off) => {
-                let (reason, fix) = (off.to_string(), off.fix().to_owned());
-                let off = Off { why: off.kind(), reason, fix };
+                let (why, fix) = (off.to_string(), off.fix().to_owned());
+                let off = Off { code: off.kind(), why, fix };
                 Libfabric { usable: false, off: Some(off), found: None }
             }
         }
@@ -57,8 +57,8 @@ impl Libfabric {
     /// As text.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        if let Some(Off { reason, fix, .. }) = &self.off {
-            let _ = writeln!(text, "libfabric is off: {reason} — {fix}");
+        if let Some(Off { why, fix, .. }) = &self.off {
+            let _ = writeln!(text, "libfabric is off: {why} — {fix}");
         }
         if let Some(Found { version, abi, file, providers, choice }) = &self.found {
             let _ = writeln!(text, "libfabric {version}  {abi}  {file}");

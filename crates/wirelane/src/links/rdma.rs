@@ -18,9 +18,9 @@ pub(crate) struct Rdma {
 /// Why RDMA is off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Off {
-    /// One word, for scripts.
-    pub(crate) why: &'static str,
-    pub(crate) reason: String,
+    /// The reason as one word, for scripts.
+    pub(crate) code: &'static str,
+    pub(crate) why: String,
     pub(crate) fix: String,
 }
 
@@ -43,8 +43,8 @@ impl Rdma {
             return rdma;
         }
         let off = Off {
-            why: DISABLED,
-            reason: "transport.enable_rdma is false".to_owned(),
+            code: DISABLED,
+            why: "transport.enable_rdma is false".to_owned(),
             fix: "set it to true".to_owned(),
         };
         Rdma { off: Some(off), ..rdma }
@@ -53,7 +53,7 @@ impl Rdma {
     /// "on: rxe0, rxe1" or "off: REASON — FIX".
     pub(crate) fn sentence(&self) -> String {
         match &self.off {
-            Some(off) => format!("off: {} — {}", off.reason, off.fix),
+            Some(off) => format!("off: {} — {}", off.why, off.fix),
             None => {
                 let names: Vec<&str> = self.usable().map(|device| device.name.as_str()).collect();
                 format!("on: {}", names.join(", "))
@@ -73,8 +73,8 @@ impl Rdma {
     /// The device that these settings choose, or why none.
     pub(crate) fn choice(&self, settings: &Settings) -> Result<Choice, String> {
         match &self.off {
-            Some(off) if self.devices.is_empty() => Err(off.reason.clone()),
-            Some(off) if off.why == DISABLED => Err(off.reason.clone()),
+            Some(off) if self.devices.is_empty() => Err(off.why.clone()),
+            Some(off) if off.code == DISABLED => Err(off.why.clone()),
             _ => verbs::choose(&self.devices, &device_request(settings))
                 .map_err(|error| error.to_string()),
         }
@@ -129,8 +129,8 @@ impl From<Result<Choice, String>> for ChoiceReport {
 impl From<Unavailable> for Off {
     fn from(unavailable: Unavailable) -> Self {
         Off {
-            why: unavailable.kind(),
-            reason: unavailable.to_string(),
+            code: unavailable.kind(),
+            why: unavailable.to_string(),
             fix: unavailable.fix().to_owned(),
         }
     }

@@ -33,15 +33,15 @@ fn every_operation_over_a_wire_with_counters_and_a_verdict() {
         let document = document(&[&[test], &WIRE[..], &more].concat());
         let point = &document.points[0];
         assert_eq!(point.transport, Transport::Verbs, "{point:?}");
-        assert_eq!(point.rails[0].here, "rxe0 port 1", "{point:?}");
-        assert_eq!(point.rails[0].there, "rxe1 port 1", "{point:?}");
+        assert_eq!(point.rails[0].local, "rxe0 port 1", "{point:?}");
+        assert_eq!(point.rails[0].peer, "rxe1 port 1", "{point:?}");
         assert!(point.operations > 0 && point.retransmissions.is_some(), "{point:?}");
         let packets = "rxe0 port 1 port_transmit_packets_total";
         assert!(point.counters.get(packets).is_some_and(|count| *count > 0), "{point:?}");
         let verdict = document.verdict.expect("a verdict");
         if test == "bw" {
-            assert!(verdict.part.is_some_and(|part| part > 0.0), "{verdict:?}");
-            assert!(verdict.likely[0].what.contains("software"), "{verdict:?}");
+            assert!(verdict.ratio.is_some_and(|ratio| ratio > 0.0), "{verdict:?}");
+            assert!(verdict.bottlenecks[0].what.contains("software"), "{verdict:?}");
         }
     }
 }

@@ -78,7 +78,7 @@ fn a_sweep_against_itself_is_a_document_of_the_schema() {
         assert!(point.retransmissions.is_some(), "{point:?}");
     }
     let verdict = document.verdict.expect("a verdict");
-    assert_eq!(verdict.part, None, "loopback has no rate");
+    assert_eq!(verdict.ratio, None, "loopback has no rate");
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn devices_without_rdma_are_none_with_a_reason() {
     let answer = json(&stdout(&output));
     assert_eq!(answer["devices"], Value::Array(vec![]));
     assert_eq!(answer["rdma"]["usable"], false);
-    assert_eq!(answer["rdma"]["why"], "no_library");
+    assert_eq!(answer["rdma"]["code"], "no_library");
     let output = run(&["devices"]);
     assert_eq!(stdout(&output), "");
     assert!(stderr(&output).contains("RDMA is off"));
@@ -413,7 +413,7 @@ mod serve {
         let server = Server::start(&[]);
         let status = server.status();
         assert_eq!(status["rdma"]["usable"], false);
-        assert!(status["rdma"]["reason"].as_str().is_some_and(|text| text.contains("libibverbs")));
+        assert!(status["rdma"]["why"].as_str().is_some_and(|text| text.contains("libibverbs")));
         assert_eq!(server.get("/healthz"), "ok\n");
         assert!(server.get("/elsewhere").contains("/healthz"));
     }
@@ -425,7 +425,7 @@ mod serve {
         std::fs::write(&file, "transport:\n  enable_rdma: false\n").expect("a file");
         let server = Server::start(&["--config", file.to_str().expect("a plain path")]);
         let status = server.status();
-        assert_eq!(status["rdma"]["why"], "disabled");
+        assert_eq!(status["rdma"]["code"], "disabled");
         assert!(server.greeting.iter().any(|line| line.contains("no verbs: RDMA is off")));
     }
 

@@ -49,7 +49,7 @@ fn the_same_as_json_is_a_document_of_bench() {
     );
     assert_eq!(document["collective"]["average_bus_gb_per_second"], 3.27);
     assert_eq!(document["collective"]["rows"][10]["out_of_place"]["bus_gb_per_second"], 3.66);
-    assert_eq!(document["verdict"]["likely"][0]["what"], "no GPUDirect");
+    assert_eq!(document["verdict"]["bottlenecks"][0]["what"], "no GPUDirect");
     report::Document::parse(&text).expect("it is read again");
 }
 

@@ -132,7 +132,7 @@ fn devices_wide_shows_libfabric() {
     assert_eq!(libfabric["usable"], true, "{libfabric}");
     let output = without_libfabric(&["devices", "--json"]).output().expect("it runs");
     let libfabric = &json(&good(&output))["libfabric"];
-    assert_eq!((&libfabric["usable"], &libfabric["why"]), (&false.into(), &"no_library".into()));
+    assert_eq!((&libfabric["usable"], &libfabric["code"]), (&false.into(), &"no_library".into()));
 }
 
 /// The doctor's findings on libfabric on this machine.

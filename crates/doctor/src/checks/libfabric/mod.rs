@@ -60,7 +60,7 @@ impl<'l> LibfabricCheck<'l, '_> {
         let finding = match self.input.libfabric.map(|state| &state.answer) {
             None => self.not_queried(),
             Some(Answer::NotQueried(why)) => self.not_needed(why),
-            Some(Answer::Unavailable { reason, fix }) => self.unavailable(reason, fix),
+            Some(Answer::Unavailable { why, fix }) => self.unavailable(why, fix),
             Some(Answer::Loaded(library)) => return self.loaded(library),
         };
         finding.read_all(self.requested_settings()).read_all(self.copies.evidence())
@@ -89,13 +89,13 @@ impl<'l> LibfabricCheck<'l, '_> {
         Finding::ok("host", summary)
     }
 
-    fn unavailable(&self, reason: &str, fix: &str) -> Finding {
+    fn unavailable(&self, why: &str, fix: &str) -> Finding {
         let (verdict, head) = match (self.has_efa(), self.is_needed()) {
             (true, _) => (Verdict::Problem, "EFA devices need libfabric, which is unavailable"),
             (false, true) => (Verdict::Warning, "libfabric is requested, but unavailable"),
             (false, false) => (Verdict::Ok, "libfabric is unavailable, but not needed"),
         };
-        Finding::new(verdict, "host", format!("{head}: {reason}")).fix(fix)
+        Finding::new(verdict, "host", format!("{head}: {why}")).fix(fix)
     }
 
     /// The finding on a loaded library.

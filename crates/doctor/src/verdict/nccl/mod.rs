@@ -1,11 +1,11 @@
-//! Evaluates a run of NCCL: whether it reaches the bandwidth of the machine, and likely limits if not.
+//! Evaluates a run of NCCL: whether it reaches the bandwidth of the machine, and likely bottlenecks if not.
 //!
 //! A run on several nodes is compared with the ports of one of them: by the bytes they transferred, if counted, else by the
 //! bus bandwidth, which is what a ring sends over them. Within a node data uses NVLink or PCIe, and there is nothing to
 //! compare with. Start at [`evaluate`].
 
+mod bottlenecks;
 mod failure;
-mod likely_limits;
 mod ports;
 
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub fn evaluate(
     if run.has_failed() {
         let failed = failure::evaluate(run, node);
         verdict.summary = format!("{}; {}", failed.summary, verdict.summary);
-        verdict.likely.splice(..0, failed.likely);
+        verdict.bottlenecks.splice(..0, failed.bottlenecks);
     }
     if run.earlier > 0 {
         verdict.notes.push(format!("the log has {} runs; this is the last", run.earlier + 1));
@@ -72,7 +72,7 @@ fn within(run: &Run) -> Verdict {
     Verdict {
         summary: measurements(run),
         reached_gbps: reached(run, 1.0),
-        likely: likely_limits::within(run),
+        bottlenecks: bottlenecks::within(run),
         notes: vec![WITHIN.to_owned()],
         ..Verdict::default()
     }
@@ -94,19 +94,19 @@ fn between(
     run.collective.link_gbps = rate;
     run.collective.efficiency = reached_gbps.zip(rate).map(|(reached, rate)| reached / rate);
     let expected_gbps = ports.as_ref().map(Ports::expected_gbps);
-    let part = reached_gbps.zip(expected_gbps).map(|(reached, should)| reached / should);
-    let likely = match part {
-        Some(part) if part >= GOOD => Vec::new(),
-        _ => likely_limits::between(run, node, transferred, ports.as_ref()),
+    let ratio = reached_gbps.zip(expected_gbps).map(|(reached, should)| reached / should);
+    let bottlenecks = match ratio {
+        Some(ratio) if ratio >= GOOD => Vec::new(),
+        _ => bottlenecks::between(run, node, transferred, ports.as_ref()),
     };
-    notes.extend(remarks(run, node, ports.is_some(), part));
+    notes.extend(remarks(run, node, ports.is_some(), ratio));
     Verdict {
-        summary: summary(run, ports.as_ref(), part, &likely),
+        summary: summary(run, ports.as_ref(), ratio, &bottlenecks),
         expected_gbps,
-        caps: ports.map(|ports| ports.caps()).unwrap_or_default(),
+        bounds: ports.map(|ports| ports.bounds()).unwrap_or_default(),
         reached_gbps,
-        part,
-        likely,
+        ratio,
+        bottlenecks,
         notes,
         expectation: None,
     }
@@ -129,10 +129,10 @@ fn remarks(
     run: &Run,
     node: Option<&CheckInput<'_>>,
     has_ports: bool,
-    part: Option<f64>,
+    ratio: Option<f64>,
 ) -> Vec<String> {
     let mut remarks = Vec::new();
-    if part.is_some_and(|part| part > 1.0) {
+    if ratio.is_some_and(|ratio| ratio > 1.0) {
         remarks.push(
             match run.nccl_log.reduces_in_switches || run.nccl_log.channels.nvlink_between_nodes > 0
             {
@@ -164,23 +164,23 @@ pub fn took_part(run: &Run, name: &str) -> bool {
 fn summary(
     run: &Run,
     ports: Option<&Ports>,
-    part: Option<f64>,
-    likely: &[report::LikelyCause],
+    ratio: Option<f64>,
+    bottlenecks: &[report::Bottleneck],
 ) -> String {
     let measurements = measurements(run);
-    let measurements = match ports.zip(part) {
-        Some((ports, part)) => {
-            let end = if (GOOD..=1.0).contains(&part) { ": OK" } else { "" };
+    let measurements = match ports.zip(ratio) {
+        Some((ports, ratio)) => {
+            let end = if (GOOD..=1.0).contains(&ratio) { ": OK" } else { "" };
             format!(
                 "{measurements}; {:.0} % of the {:.1} Gb/s expected of {}{end}",
-                part * 100.0,
+                ratio * 100.0,
                 ports.expected_gbps(),
                 ports.name()
             )
         }
         None => measurements,
     };
-    match likely.first() {
+    match bottlenecks.first() {
         Some(first) => format!("{}: {measurements}", first.what),
         None => measurements,
     }
@@ -196,7 +196,7 @@ fn reached(run: &Run, share: f64) -> Option<f64> {
     run.peak().map(|(_, gigabytes)| gigabytes * 8.0 * share)
 }
 
-/// From this part of the expected bandwidth on, a run is OK: NCCL's own protocol has overhead.
+/// From this share of the expected bandwidth on, a run is OK: NCCL's own protocol has overhead.
 const GOOD: f64 = 0.85;
 
 /// Bytes that connection setup may need.

@@ -1,10 +1,10 @@
 //! The ports of a node that a run used, and their expected bandwidth.
 
-use report::Cap;
+use report::Bound;
 use report::nccl::Run;
 
 use super::Transferred;
-use crate::verdict::caps::{PCIE_PAYLOAD_RATIO, pcie_evidence};
+use crate::verdict::bounds::{PCIE_PAYLOAD_RATIO, pcie_evidence};
 use crate::verdict::{PortSide, Side};
 
 /// Ports that were used.
@@ -57,8 +57,8 @@ impl Ports {
     }
 
     /// Their limits, the lowest first.
-    pub(super) fn caps(&self) -> Vec<Cap> {
-        let all = Cap {
+    pub(super) fn bounds(&self) -> Vec<Bound> {
+        let all = Bound {
             what: self.name(),
             gbps: self.rate_gbps(),
             evidence: self
@@ -69,9 +69,9 @@ impl Ports {
                 .join(" + "),
         };
         let narrow = self.narrow_slots().into_iter().map(|(slot, _)| slot);
-        let mut caps: Vec<Cap> = narrow.chain([all]).collect();
-        caps.sort_by(|one, other| one.gbps.total_cmp(&other.gbps));
-        caps
+        let mut bounds: Vec<Bound> = narrow.chain([all]).collect();
+        bounds.sort_by(|one, other| one.gbps.total_cmp(&other.gbps));
+        bounds
     }
 
     pub(super) fn name(&self) -> String {
@@ -88,7 +88,7 @@ impl Ports {
     }
 
     /// Slots that are slower than their card's links, with the rate of these.
-    pub(super) fn narrow_slots(&self) -> Vec<(Cap, f64)> {
+    pub(super) fn narrow_slots(&self) -> Vec<(Bound, f64)> {
         let cards = self.cards();
         let slots = cards.iter().filter_map(|card| Some((slot(card)?, links_gbps(card))));
         slots.filter(|(slot, links)| slot.gbps < *links).collect()
@@ -117,10 +117,10 @@ fn links_gbps(card: &[&PortSide]) -> f64 {
 }
 
 /// The narrowest PCIe link above a card.
-fn slot(card: &[&PortSide]) -> Option<Cap> {
+fn slot(card: &[&PortSide]) -> Option<Bound> {
     let narrowest =
         card.first()?.hops.iter().min_by(|one, other| one.gbps.total_cmp(&other.gbps))?;
-    Some(Cap {
+    Some(Bound {
         what: format!("{} ({})", narrowest.what, card.first()?.name.split(' ').next()?),
         gbps: narrowest.gbps * PCIE_PAYLOAD_RATIO,
         evidence: pcie_evidence(&narrowest.evidence),

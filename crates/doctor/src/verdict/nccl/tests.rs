@@ -25,7 +25,7 @@ fn verdict_on(log: &str, tree: &str, transferred: Option<&Transferred>) -> (Run,
 }
 
 fn whats(verdict: &Verdict) -> Vec<&str> {
-    verdict.likely.iter().map(|likely| likely.what.as_str()).collect()
+    verdict.bottlenecks.iter().map(|bottleneck| bottleneck.what.as_str()).collect()
 }
 
 /// Two nodes, two GPUs and two 40 Gb/s ports each, NVIDIA's closed modules and no nvidia-peermem.
@@ -37,15 +37,19 @@ fn the_40g_cluster_lacks_gpu_direct() {
         "{}",
         verdict.summary
     );
-    let first = &verdict.likely[0];
+    let first = &verdict.bottlenecks[0];
     assert!(first.evidence.contains("no peer memory module"), "{first:?}");
     assert_eq!(first.fix.as_deref(), Some("modprobe nvidia-peermem"));
     assert_eq!(run.collective.link_gbps, Some(80.0));
     let efficiency = run.collective.efficiency.expect("ports are known");
     assert!((efficiency - 3.66 * 8.0 / 80.0).abs() < 1e-9, "{efficiency}");
     // Both ports share one slot, which is slower than the two links.
-    assert!(verdict.caps[0].what.starts_with("PCIe link of 0000:03:00.0"), "{:?}", verdict.caps);
-    assert!((55.0..56.0).contains(&verdict.expected_gbps.expect("a cap")));
+    assert!(
+        verdict.bounds[0].what.starts_with("PCIe link of 0000:03:00.0"),
+        "{:?}",
+        verdict.bounds
+    );
+    assert!((55.0..56.0).contains(&verdict.expected_gbps.expect("a bound")));
     assert!(whats(&verdict)[1].contains("PCIe link"), "{:?}", whats(&verdict));
 }
 
@@ -58,8 +62,8 @@ fn without_a_node_the_log_shows_the_limit() {
         "{}",
         verdict.summary
     );
-    assert_eq!(verdict.likely[0].evidence, "3 channels use NICs without GDRDMA");
-    assert_eq!((verdict.part, run.collective.efficiency), (None, None));
+    assert_eq!(verdict.bottlenecks[0].evidence, "3 channels use NICs without GDRDMA");
+    assert_eq!((verdict.ratio, run.collective.efficiency), (None, None));
     assert!(
         verdict.notes.iter().any(|note| note.contains("pass a snapshot")),
         "{:?}",
@@ -104,7 +108,7 @@ fn a_narrow_pcie_link_and_the_iommu_are_limits() {
     );
     let (_, iommu) = verdict_on(log!("sample-2x2-dual-40g.log"), "iommu", None);
     assert!(
-        iommu.likely.iter().any(|likely| likely.evidence.contains("doctor iommu")),
+        iommu.bottlenecks.iter().any(|bottleneck| bottleneck.evidence.contains("doctor iommu")),
         "{iommu:?}"
     );
     assert!(
@@ -118,7 +122,7 @@ fn more_than_the_link_rate_is_explained() {
     let text = log!("sample-2x2-dual-40g.log").replace("3.66", "15.2");
     let (run, verdict) = verdict_on(&text, "cx3-gpus", None);
     assert!(run.collective.efficiency.expect("known") > 1.5);
-    assert!(verdict.part.expect("known") > 2.0 && verdict.likely.is_empty());
+    assert!(verdict.ratio.expect("known") > 2.0 && verdict.bottlenecks.is_empty());
     assert!(
         verdict.notes.iter().any(|note| note.contains("NVLS") && note.contains("SHARP")),
         "{verdict:?}"
@@ -126,16 +130,16 @@ fn more_than_the_link_rate_is_explained() {
 }
 
 #[test]
-fn a_run_that_is_ok_has_no_likely_limit() {
+fn a_run_that_is_ok_has_no_bottleneck() {
     let text = log!("sample-2x2-dual-40g.log").replace("3.66", "6.60");
     let (_, verdict) = verdict_on(&text, "cx3-gpus", None);
-    assert!(verdict.summary.ends_with(": OK") && verdict.likely.is_empty(), "{verdict:?}");
+    assert!(verdict.summary.ends_with(": OK") && verdict.bottlenecks.is_empty(), "{verdict:?}");
 }
 
 #[test]
 fn on_one_node_there_is_no_expected_bandwidth() {
     let (run, verdict) = verdict_on(log!("sample-v2.10-alltoall.log"), "cx3-gpus", None);
-    assert_eq!((verdict.part, run.collective.efficiency), (None, None));
+    assert_eq!((verdict.ratio, run.collective.efficiency), (None, None));
     assert!(verdict.notes[0].contains("NVLink"), "{verdict:?}");
     let (_, one_rank) = verdict_on(log!("v2.19.6-check.log"), "cx3-gpus", None);
     assert!(one_rank.summary.contains("0 by definition"), "{}", one_rank.summary);
@@ -145,8 +149,8 @@ fn on_one_node_there_is_no_expected_bandwidth() {
 fn a_failure_is_explained() {
     let (_, verdict) = verdict_on(log!("sample-failed.log"), "cx3-gpus", None);
     assert!(verdict.summary.starts_with("the run failed: "), "{}", verdict.summary);
-    assert!(verdict.likely[0].evidence.contains("status=12"), "{verdict:?}");
-    assert!(verdict.likely[0].fix.is_some());
+    assert!(verdict.bottlenecks[0].evidence.contains("status=12"), "{verdict:?}");
+    assert!(verdict.bottlenecks[0].fix.is_some());
     let (_, verdict) = verdict_on(log!("v2.19.6-fail.log"), "cx3-gpus", None);
     assert_eq!(
         verdict.summary,

@@ -168,7 +168,7 @@ fn memlock(input: &CheckInput<'_>) -> Option<String> {
     if process.can_lock() {
         return Some("unlimited".to_owned());
     }
-    Some(limit.hard.map_or("unlimited".to_owned(), doctor::limits::memlock::size))
+    Some(limit.hard.map_or("unlimited".to_owned(), doctor::expected::memlock::size))
 }
 
 /// `8 NVIDIA H100`.

@@ -81,8 +81,8 @@ impl CompareArgs {
     fn plans(&self, transport: Transport, pair: Option<&PortPair>) -> Vec<Plan> {
         let plan = |test, size| Plan {
             limit: Limit::Milliseconds(self.time.as_millis() as u64),
-            device: pair.map(|pair| pair.here.device.clone()),
-            peer_device: pair.map(|pair| pair.there.device.clone()),
+            device: pair.map(|pair| pair.local.device.clone()),
+            peer_device: pair.map(|pair| pair.peer.device.clone()),
             ..Plan::new(test, Operation::Write, transport, size)
         };
         vec![plan(Test::Bandwidth, self.size.0 as u64), plan(Test::Latency, LATENCY_BYTES)]
@@ -96,7 +96,7 @@ fn pairs(run: &mut Run, is_local: bool) -> Result<Vec<PortPair>, Failure> {
     if !is_local {
         return Ok(all);
     }
-    let mut names: Vec<String> = all.iter().map(|pair| pair.here.device.clone()).collect();
+    let mut names: Vec<String> = all.iter().map(|pair| pair.local.device.clone()).collect();
     names.dedup();
     let mut found = Vec::new();
     while !names.is_empty() {
@@ -113,7 +113,7 @@ fn pairs(run: &mut Run, is_local: bool) -> Result<Vec<PortPair>, Failure> {
                 names.remove(at);
                 found.push(pair);
             }
-            None => found.extend(all.iter().filter(|pair| pair.here.device == name).cloned()),
+            None => found.extend(all.iter().filter(|pair| pair.local.device == name).cloned()),
         }
     }
     Ok(found)
@@ -189,7 +189,7 @@ fn table(points: &[Point]) -> String {
 
 fn name(point: &Point) -> String {
     match (point.transport, point.rails.first()) {
-        (Transport::Verbs, Some(rail)) => format!("RDMA {} – {}", rail.here, rail.there),
+        (Transport::Verbs, Some(rail)) => format!("RDMA {} – {}", rail.local, rail.peer),
         _ => "TCP".to_owned(),
     }
 }

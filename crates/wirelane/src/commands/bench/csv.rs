@@ -40,7 +40,7 @@ const COLUMNS: &[Column] = &[
     ("transport", |point| point.transport.name().to_owned()),
     ("from", |point| point.from.clone()),
     ("to", |point| point.to.clone()),
-    ("rails", |point| point.rails.iter().map(|rail| format!("{} - {}", rail.here, rail.there)).collect::<Vec<_>>().join("; ")),
+    ("rails", |point| point.rails.iter().map(|rail| format!("{} - {}", rail.local, rail.peer)).collect::<Vec<_>>().join("; ")),
     ("size_bytes", |point| point.size_bytes.to_string()),
     ("depth", |point| point.depth.to_string()),
     ("lanes", |point| point.lanes.to_string()),

@@ -82,10 +82,10 @@ impl Expect {
         let unknown = |what: &str| Failure::failed(format!("--expect {}: {what}", self.text));
         let (reached, met) = match self.threshold {
             Threshold::Share(min) => {
-                let part = verdict.part.ok_or_else(|| {
+                let ratio = verdict.ratio.ok_or_else(|| {
                     unknown("the expected bandwidth of this transport is unknown; use Gb/s instead")
                 })?;
-                (format!("{:.1}%", part * 100.0), part >= min)
+                (format!("{:.1}%", ratio * 100.0), ratio >= min)
             }
             Threshold::Gbps(min) => {
                 let gbps = best.and_then(|best| best.gbps).or(verdict.reached_gbps);
@@ -105,7 +105,7 @@ impl Expect {
                 (format!("{us:.2}us"), us <= max)
             }
         };
-        Ok(Expectation { asked: self.text.clone(), reached, met })
+        Ok(Expectation { expected: self.text.clone(), reached, met })
     }
 }
 

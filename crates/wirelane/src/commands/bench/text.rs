@@ -55,7 +55,7 @@ fn transport(point: &Point) -> &'static str {
 
 /// A rail: ports, GID, MTU, rate, and why it was chosen.
 pub(super) fn rail_line(rail: &Rail) -> String {
-    let mut text = format!("{} – {}", rail.here, rail.there);
+    let mut text = format!("{} – {}", rail.local, rail.peer);
     if let Some(gid) = &rail.gid {
         let _ = write!(text, ", GID {gid}");
     }
@@ -147,15 +147,15 @@ fn line<'c>(cells: impl Iterator<Item = &'c str>) -> String {
     text
 }
 
-/// The verdict, with limits and likely causes.
+/// The verdict, with bounds and likely bottlenecks.
 pub(super) fn verdict(verdict: &Verdict) -> String {
     let mut text = format!("\n{}\n", verdict.summary);
-    for cap in verdict.caps.iter().take(4) {
-        let _ = writeln!(text, "  {:.2} Gb/s  {} ({})", cap.gbps, cap.what, cap.evidence);
+    for bound in verdict.bounds.iter().take(4) {
+        let _ = writeln!(text, "  {:.2} Gb/s  {} ({})", bound.gbps, bound.what, bound.evidence);
     }
-    for likely in &verdict.likely {
-        let _ = writeln!(text, "likely limit: {} ({})", likely.what, likely.evidence);
-        if let Some(fix) = &likely.fix {
+    for bottleneck in &verdict.bottlenecks {
+        let _ = writeln!(text, "likely bottleneck: {} ({})", bottleneck.what, bottleneck.evidence);
+        if let Some(fix) = &bottleneck.fix {
             let _ = writeln!(text, "  {fix}");
         }
     }
@@ -164,7 +164,8 @@ pub(super) fn verdict(verdict: &Verdict) -> String {
     }
     if let Some(expectation) = &verdict.expectation {
         let met = if expectation.met { "met" } else { "not met" };
-        let _ = writeln!(text, "expected {}: {met} ({})", expectation.asked, expectation.reached);
+        let _ =
+            writeln!(text, "expected {}: {met} ({})", expectation.expected, expectation.reached);
     }
     text
 }

@@ -98,10 +98,10 @@ fn survey(file: Option<PathBuf>, uses: Uses) -> Result<Answer, Failure> {
     let waiting = || "querying libfabric…".to_owned();
     let answer = with_timeout(TIMEOUT, waiting, move || match ofi::survey(file.as_deref()) {
         Ok(survey) => Answer::Loaded(library(&survey, &uses)),
-        Err(off) => Answer::Unavailable { reason: off.to_string(), fix: off.fix().to_owned() },
+        Err(off) => Answer::Unavailable { why: off.to_string(), fix: off.fix().to_owned() },
     })?;
     Ok(answer.unwrap_or_else(|| Answer::Unavailable {
-        reason: format!("no answer within {} s", TIMEOUT.as_secs()),
+        why: format!("no answer within {} s", TIMEOUT.as_secs()),
         fix: "find out where `fi_info -t FI_EP_RDM` hangs, and see the kernel log".to_owned(),
     }))
 }

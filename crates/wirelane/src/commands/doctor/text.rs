@@ -139,8 +139,8 @@ fn list(items: &[Item], paint: Paint) -> String {
             State::CannotTell | State::DoesNotApply => paint.faint(name),
         };
         text.push_str(&format!("{mark}{}  {}\n", " ".repeat(14 - name.len()), item.title));
-        if let (State::NotDone | State::CannotTell, Some(because)) = (item.state, &item.because) {
-            text.push_str(&paragraph("                ", because));
+        if let (State::NotDone | State::CannotTell, Some(why)) = (item.state, &item.why) {
+            text.push_str(&paragraph("                ", why));
         }
     }
     let count = |state| items.iter().filter(|item| item.state == state).count();

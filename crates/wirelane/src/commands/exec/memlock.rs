@@ -1,6 +1,6 @@
 //! Raises this process's limit on locked memory before the command replaces it.
 
-use doctor::limits::memlock::MemlockState;
+use doctor::expected::memlock::MemlockState;
 use node::Limit;
 use rustix::io::Result;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

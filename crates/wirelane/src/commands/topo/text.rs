@@ -59,13 +59,7 @@ fn assignment(matrix: &Matrix) -> Vec<Vec<String>> {
     let rows = matrix.assignment.iter().map(|assigned| {
         let device = format!("{}:{}", assigned.device, assigned.port);
         let gpu = format!("GPU {}", assigned.gpu);
-        vec![
-            gpu,
-            "→".to_owned(),
-            device,
-            assigned.distance.name().to_owned(),
-            assigned.reason.clone(),
-        ]
+        vec![gpu, "→".to_owned(), device, assigned.distance.name().to_owned(), assigned.why.clone()]
     });
     rows.collect()
 }

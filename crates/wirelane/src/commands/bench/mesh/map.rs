@@ -11,11 +11,11 @@ pub(super) fn summary(matrix: &Matrix) -> String {
         None => return "no pair could be measured".to_owned(),
     };
     let hosts = matrix.slow_hosts.iter().map(|slow| {
-        let percent = slow.part_of_median * 100.0;
+        let percent = slow.ratio_to_median * 100.0;
         format!("every link of {} is slow: {:.2} Gb/s, {percent:.0} %", slow.host, slow.gbps)
     });
     let links = matrix.slow_links.iter().map(|slow| {
-        let percent = slow.part_of_median * 100.0;
+        let percent = slow.ratio_to_median * 100.0;
         format!(
             "the link between {} and {} is slow: {:.2} Gb/s from {}, {percent:.0} %",
             slow.from, slow.to, slow.gbps, slow.from

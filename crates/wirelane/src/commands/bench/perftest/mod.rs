@@ -74,9 +74,9 @@ impl Commands {
             words.extend(flags(plan));
             words
         };
-        let mut client = at(&pair.here);
+        let mut client = at(&pair.local);
         client.push(target.address().ip().to_string());
-        Ok(Commands { server: at(&pair.there), client })
+        Ok(Commands { server: at(&pair.peer), client })
     }
 
     /// Starts the server if possible, else the user does. The client is retried until the server listens.

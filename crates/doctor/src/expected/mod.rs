@@ -1,6 +1,6 @@
 //! The expected values of a machine's settings, and how each is tested.
 //!
-//! Checks, the proposals of `change` and the warnings of `jobs` all use these values: a limit is defined here and nowhere
+//! Checks, the proposals of `change` and the warnings of `jobs` all use these values: a value is defined here and nowhere
 //! else. Nothing is read or changed here; every function takes the facts. One file per subject.
 
 pub mod acs;

@@ -1,6 +1,6 @@
-//! Likely limits of a run, the most likely first.
+//! Likely bottlenecks of a run, the most likely first.
 
-use report::LikelyCause;
+use report::Bottleneck;
 use report::nccl::Run;
 
 use super::Transferred;
@@ -13,18 +13,18 @@ pub(super) fn between(
     node: Option<&CheckInput<'_>>,
     transferred: Option<&Transferred>,
     ports: Option<&Ports>,
-) -> Vec<LikelyCause> {
-    let mut likely = Vec::new();
+) -> Vec<Bottleneck> {
+    let mut bottlenecks = Vec::new();
     if let Some(tcp) = tcp(run, transferred, ports) {
         // Findings on RDMA do not matter if it is not used.
-        likely.push(tcp);
-        likely.extend(node.into_iter().flat_map(|input| findings(input, &RDMA_CHECKS)));
-        return likely;
+        bottlenecks.push(tcp);
+        bottlenecks.extend(node.into_iter().flat_map(|input| findings(input, &RDMA_CHECKS)));
+        return bottlenecks;
     }
-    likely.extend(no_gpu_direct(run, node));
-    likely.extend(ports.and_then(idle_rails));
-    likely.extend(ports.into_iter().flat_map(Ports::narrow_slots).map(|(slot, links)| {
-        LikelyCause {
+    bottlenecks.extend(no_gpu_direct(run, node));
+    bottlenecks.extend(ports.and_then(idle_rails));
+    bottlenecks.extend(ports.into_iter().flat_map(Ports::narrow_slots).map(|(slot, links)| {
+        Bottleneck {
             what: format!("the {}", slot.what),
             evidence: format!(
                 "{}: {:.1} Gb/s, but its links have {links:.1}",
@@ -33,14 +33,14 @@ pub(super) fn between(
             fix: Some("see `wirelane doctor pcie`: another slot may be wider".to_owned()),
         }
     }));
-    likely.extend(node.into_iter().flat_map(|input| findings(input, &SLOWING_CHECKS)));
-    likely
+    bottlenecks.extend(node.into_iter().flat_map(|input| findings(input, &SLOWING_CHECKS)));
+    bottlenecks
 }
 
 /// Of a run on one node: GPUs that communicate through host memory.
-pub(super) fn within(run: &Run) -> Vec<LikelyCause> {
+pub(super) fn within(run: &Run) -> Vec<Bottleneck> {
     let channels = run.nccl_log.channels;
-    let staged = (channels.shared_memory > 0 && channels.peer == 0).then(|| LikelyCause {
+    let staged = (channels.shared_memory > 0 && channels.peer == 0).then(|| Bottleneck {
         what: "no P2P between GPUs: data is copied through host memory".to_owned(),
         evidence: format!("{} channels via SHM, none via P2P", channels.shared_memory),
         fix: Some("see `wirelane topo`; ACS, the IOMMU or NCCL_P2P_DISABLE may prevent it, and some GPUs do not support it".to_owned()),
@@ -48,7 +48,7 @@ pub(super) fn within(run: &Run) -> Vec<LikelyCause> {
     staged.into_iter().collect()
 }
 
-fn tcp(run: &Run, transferred: Option<&Transferred>, ports: Option<&Ports>) -> Option<LikelyCause> {
+fn tcp(run: &Run, transferred: Option<&Transferred>, ports: Option<&Ports>) -> Option<Bottleneck> {
     let disabled = run.environment.get("NCCL_IB_DISABLE").and_then(Option::as_deref);
     let disabled = disabled.is_some_and(|value| value.trim() != "0");
     let idle = ports.is_some() && transferred.is_some_and(Transferred::is_idle);
@@ -64,7 +64,7 @@ fn tcp(run: &Run, transferred: Option<&Transferred>, ports: Option<&Ports>) -> O
     } else {
         return None;
     };
-    Some(LikelyCause {
+    Some(Bottleneck {
         what: "TCP, not RDMA".to_owned(),
         evidence,
         fix: Some(
@@ -73,7 +73,7 @@ fn tcp(run: &Run, transferred: Option<&Transferred>, ports: Option<&Ports>) -> O
     })
 }
 
-fn no_gpu_direct(run: &Run, node: Option<&CheckInput<'_>>) -> Option<LikelyCause> {
+fn no_gpu_direct(run: &Run, node: Option<&CheckInput<'_>>) -> Option<Bottleneck> {
     let logged = run.nccl_log.gpu_direct();
     let check = check("gpudirect").filter(|_| logged != Some(true));
     let findings = node.zip(check).map(|(input, check)| check.findings(input)).unwrap_or_default();
@@ -88,7 +88,7 @@ fn no_gpu_direct(run: &Run, node: Option<&CheckInput<'_>>) -> Option<LikelyCause
     let from_check =
         bad.as_ref().map(|finding| format!("`wirelane doctor gpudirect`: {}", finding.summary));
     let evidence: Vec<String> = from_log.into_iter().chain(from_check).collect();
-    Some(LikelyCause {
+    Some(Bottleneck {
         what: "no GPUDirect".to_owned(),
         evidence: evidence.join("; "),
         fix: bad
@@ -97,8 +97,8 @@ fn no_gpu_direct(run: &Run, node: Option<&CheckInput<'_>>) -> Option<LikelyCause
     })
 }
 
-fn idle_rails(ports: &Ports) -> Option<LikelyCause> {
-    (!ports.idle.is_empty()).then(|| LikelyCause {
+fn idle_rails(ports: &Ports) -> Option<Bottleneck> {
+    (!ports.idle.is_empty()).then(|| Bottleneck {
         what: format!(
             "{} of {} rails are used",
             ports.used_count(),
@@ -110,14 +110,14 @@ fn idle_rails(ports: &Ports) -> Option<LikelyCause> {
 }
 
 /// Warnings and problems of these checks.
-fn findings(input: &CheckInput<'_>, checks: &[&str]) -> Vec<LikelyCause> {
+fn findings(input: &CheckInput<'_>, checks: &[&str]) -> Vec<Bottleneck> {
     let all = checks.iter().filter_map(|name| check(name)).flat_map(|check| check.findings(input));
     let bad = all.filter(|finding| finding.verdict >= Verdict::Warning);
     bad.map(|finding| from_finding(&finding)).take(MAX_FINDINGS).collect()
 }
 
-fn from_finding(finding: &Finding) -> LikelyCause {
-    LikelyCause {
+fn from_finding(finding: &Finding) -> Bottleneck {
+    Bottleneck {
         what: format!("{}: {}", finding.subject(), finding.summary),
         evidence: format!("`wirelane doctor {}`", finding.check),
         fix: finding.fix.first().cloned(),

@@ -1,54 +1,54 @@
-//! The bandwidth limits of a path: the port's rate without headers, and each PCIe link above the card.
+//! Upper bounds of a path's bandwidth: the port's rate without headers, and each PCIe link above the NIC.
 
 use std::net::{IpAddr, SocketAddr};
 
-use report::{Cap, Operation, Point, Rail, Transport};
+use report::{Bound, Operation, Point, Rail, Transport};
 
 use super::{PortSide, Side};
 
-/// The limits of a measurement, the lowest first; empty if none is known.
-pub(super) fn find(point: &Point, here: &Side, there: Option<&Side>) -> Vec<Cap> {
-    let mut caps = match point.transport {
-        Transport::Verbs => verbs(point, here, there),
-        Transport::Tcp => tcp(point, here, there),
+/// The bounds of a measurement, the lowest first; empty if none is known.
+pub(super) fn find(point: &Point, local: &Side, peer: Option<&Side>) -> Vec<Bound> {
+    let mut bounds = match point.transport {
+        Transport::Verbs => verbs(point, local, peer),
+        Transport::Tcp => tcp(point, local, peer),
         Transport::Shm | Transport::Ofi => Vec::new(),
     };
     if point.both_ways {
         // Links are full duplex.
-        for cap in &mut caps {
-            cap.gbps *= 2.0;
-            cap.evidence.push_str(", doubled: both directions");
+        for bound in &mut bounds {
+            bound.gbps *= 2.0;
+            bound.evidence.push_str(", doubled: both directions");
         }
     }
-    caps.sort_by(|one, other| one.gbps.total_cmp(&other.gbps));
-    caps
+    bounds.sort_by(|one, other| one.gbps.total_cmp(&other.gbps));
+    bounds
 }
 
 /// The rates of rails add up.
-fn verbs(point: &Point, here: &Side, there: Option<&Side>) -> Vec<Cap> {
+fn verbs(point: &Point, local: &Side, peer: Option<&Side>) -> Vec<Bound> {
     let mut links = Vec::new();
     let mut slots = Vec::new();
     for rail in &point.rails {
-        let ends = [here.port(&rail.here), there.and_then(|side| side.port(&rail.there))];
+        let ends = [local.port(&rail.local), peer.and_then(|side| side.port(&rail.peer))];
         let ends = ends.into_iter().flatten();
         links.push(link(point, rail, ends.clone()));
         slots.extend(ends.flat_map(pcie));
     }
-    let mut caps = slots;
+    let mut bounds = slots;
     if !links.is_empty()
-        && let Some(links) = links.into_iter().collect::<Option<Vec<Cap>>>()
+        && let Some(links) = links.into_iter().collect::<Option<Vec<Bound>>>()
     {
-        caps.push(sum(links));
+        bounds.push(sum(links));
     }
-    caps
+    bounds
 }
 
-fn sum(links: Vec<Cap>) -> Cap {
-    let join = |text: fn(&Cap) -> &str| links.iter().map(text).collect::<Vec<_>>().join(" + ");
-    Cap {
-        what: join(|cap| &cap.what),
-        gbps: links.iter().map(|cap| cap.gbps).sum(),
-        evidence: join(|cap| &cap.evidence),
+fn sum(links: Vec<Bound>) -> Bound {
+    let join = |text: fn(&Bound) -> &str| links.iter().map(text).collect::<Vec<_>>().join(" + ");
+    Bound {
+        what: join(|bound| &bound.what),
+        gbps: links.iter().map(|bound| bound.gbps).sum(),
+        evidence: join(|bound| &bound.evidence),
     }
 }
 
@@ -57,15 +57,15 @@ fn link<'s>(
     point: &Point,
     rail: &Rail,
     ends: impl Iterator<Item = &'s PortSide> + Clone,
-) -> Option<Cap> {
+) -> Option<Bound> {
     let known = ends.clone().filter_map(|port| port.data_mbps);
     let mbps = known.chain(rail.rate_mbps).min()?;
     let mtu = rail.mtu?;
     let is_ethernet = ends.clone().next().is_none_or(|port| port.is_ethernet);
     let ratio = payload_ratio(point.size_bytes, mtu.into(), is_ethernet, point.operation);
     let rate = ends.map(|port| port.rate.as_str()).next().unwrap_or("its rate");
-    Some(Cap {
-        what: format!("the link {} – {}", rail.here, rail.there),
+    Some(Bound {
+        what: format!("the link {} – {}", rail.local, rail.peer),
         gbps: mbps as f64 / 1e3 * ratio,
         evidence: format!("{rate}; {:.1} % without headers at MTU {mtu}", ratio * 100.0),
     })
@@ -80,8 +80,8 @@ fn payload_ratio(size: u64, mtu: u64, is_ethernet: bool, operation: Operation) -
     size as f64 / (size + packets * per_packet + per_message) as f64
 }
 
-fn pcie(port: &PortSide) -> impl Iterator<Item = Cap> + '_ {
-    port.hops.iter().map(move |hop| Cap {
+fn pcie(port: &PortSide) -> impl Iterator<Item = Bound> + '_ {
+    port.hops.iter().map(move |hop| Bound {
         what: format!("{} ({})", hop.what, port.name),
         gbps: hop.gbps * PCIE_PAYLOAD_RATIO,
         evidence: pcie_evidence(&hop.evidence),
@@ -94,18 +94,18 @@ pub(super) fn pcie_evidence(link: &str) -> String {
 }
 
 /// The net devices at both ends, if they are different hosts.
-fn tcp(point: &Point, here: &Side, there: Option<&Side>) -> Vec<Cap> {
-    let Some(peer) = point.rails.first().and_then(|rail| address(&rail.there)) else {
+fn tcp(point: &Point, local: &Side, peer: Option<&Side>) -> Vec<Bound> {
+    let Some(peer_address) = point.rails.first().and_then(|rail| address(&rail.peer)) else {
         return Vec::new();
     };
-    if peer.is_loopback() || here.with_address(peer).is_some() {
+    if peer_address.is_loopback() || local.with_address(peer_address).is_some() {
         return Vec::new();
     }
-    let ends = [here.towards(peer), there.and_then(|side| side.with_address(peer))];
-    let cap = |netdev: &super::NetSide| {
+    let ends = [local.towards(peer_address), peer.and_then(|side| side.with_address(peer_address))];
+    let bound = |netdev: &super::NetSide| {
         let (mbps, mtu) = (netdev.mbps?, netdev.mtu?);
         let ratio = f64::from(mtu.saturating_sub(TCP_IP)) / f64::from(mtu + ETHERNET_OVERHEAD);
-        Some(Cap {
+        Some(Bound {
             what: format!("the link of {}", netdev.name),
             gbps: mbps as f64 / 1e3 * ratio,
             evidence: format!(
@@ -115,7 +115,7 @@ fn tcp(point: &Point, here: &Side, there: Option<&Side>) -> Vec<Cap> {
             ),
         })
     };
-    ends.into_iter().flatten().filter_map(cap).collect()
+    ends.into_iter().flatten().filter_map(bound).collect()
 }
 
 /// The IP address of `10.0.0.7:50052`.
