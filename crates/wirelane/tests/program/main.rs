@@ -401,11 +401,11 @@ mod serve {
         let offered = |at: usize| &status["transports"][at]["offered"];
         assert_eq!([0, 1, 2, 3].map(offered), [false, false, false, true]);
         assert_eq!(server.get("/readyz"), "ready\n");
-        for wrong in [&["--memory", "0"][..], &["--domains", "17"], &["--transport", "pigeon"]] {
+        for wrong in [&["--memory", "0"][..], &["--rails", "17"], &["--transport", "pigeon"]] {
             assert_eq!(run(&[&["serve"], wrong].concat()).status.code(), Some(2), "{wrong:?}");
         }
         let help = stdout(&run(&["serve", "--help"]));
-        assert!(help.contains("--domains") && !help.contains("num-domains"), "{help}");
+        assert!(help.contains("--rails") && !help.contains("domains"), "{help}");
     }
 
     #[test]

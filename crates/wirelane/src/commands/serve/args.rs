@@ -65,9 +65,9 @@ pub(crate) struct ServeArgs {
     transport: TransportArg,
 
     /// Maximum number of RDMA devices per link (default: the setting rdma_rails)
-    #[arg(long, value_name = "N", alias = "num-domains")]
+    #[arg(long, value_name = "N", aliases = ["domains", "num-domains"])]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=16))]
-    domains: Option<u8>,
+    rails: Option<u8>,
 
     /// Number of threads that serve links (default: the number of CPUs)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -116,7 +116,7 @@ impl ServeArgs {
         let mut links = endpoint::settings(global, settings, security.auth_method())?;
         self.transport.restrict(None, &mut links)?;
         links.max_peers = self.max_clients() as usize;
-        links.max_rails = self.domains.map_or(links.max_rails, usize::from);
+        links.max_rails = self.rails.map_or(links.max_rails, usize::from);
         links.require_authentication = !security.anonymous;
         Ok(links)
     }
@@ -182,10 +182,10 @@ mod tests {
 
     #[test]
     fn older_spellings_mean_the_same() {
-        let new = ["--listen", "127.0.0.1:7", "--memory", "64MiB", "--domains", "2"];
+        let new = ["--listen", "127.0.0.1:7", "--memory", "64MiB", "--rails", "2"];
         let old = ["--listen-addr", "127.0.0.1:7", "--memory-mb", "64", "--num-domains", "2"];
         let [new, old] = [new, old].map(|words| parse(&words).unwrap());
-        assert_eq!((new.listen, new.domains), (old.listen, old.domains));
+        assert_eq!((new.listen, new.rails), (old.listen, old.rails));
         assert_eq!(new.store().unwrap().memory, old.store().unwrap().memory);
         assert!(parse(&["--memory", "1GiB", "--memory-mb", "64"]).is_err());
     }
@@ -194,7 +194,7 @@ mod tests {
     fn invalid_values_are_refused() {
         for wrong in [
             &["--memory-mb", "0"][..],
-            &["--domains", "0"],
+            &["--rails", "0"],
             &["--workers", "0"],
             &["--when-full", "panic"],
             &["--metrics-prefix", "a-b"],
