@@ -1,25 +1,25 @@
 //! Setup plans for hosts of both distribution families.
 #![allow(missing_docs, reason = "a test")]
 
-mod card;
+mod nic;
 
 use change::setup::{self, IpoibMode, Purpose, Refusal, SetupRequest};
 use change::{Packager, Plan, State, Target};
 use node::Node;
 use serde_json::{Value, json};
 
-use card::{CARD, snapshot};
+use nic::{NIC, snapshot};
 
 const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";
 
-/// A RoCE card with its net device down, on a system with this os-release.
+/// A RoCE NIC with its net device down, on a system with this os-release.
 fn machine(os_release: &str) -> Value {
     let files = json!({
         "/etc/os-release": os_release,
         "/proc/sys/kernel/osrelease": "6.1.0-18-amd64\n",
         "/sys/module/ib_uverbs/refcnt": "1\n",
     });
-    let card = json!({
+    let nic = json!({
         "net/eth0/flags": "0x1002\n",
         "infiniband/mlx5_0/ports/1/gids/0": "fe80:0000:0000:0000:0000:00ff:fe00:0001\n",
         "infiniband/mlx5_0/ports/1/gid_attrs/types/0": "IB/RoCE v1\n",
@@ -27,7 +27,7 @@ fn machine(os_release: &str) -> Value {
         "infiniband/mlx5_0/ports/1/gid_attrs/types/1": "RoCE v2\n",
         "infiniband/mlx5_0/ports/1/gid_attrs/ndevs/1": "eth0\n",
     });
-    snapshot(files, &card)
+    snapshot(files, &nic)
 }
 
 fn debian() -> Value {
@@ -46,7 +46,7 @@ fn with(mut machine: Value, files: &[(&str, &str)]) -> Value {
 }
 
 fn planned(snapshot: &Value, request: &SetupRequest) -> Result<Plan, Refusal> {
-    let tree = card::tree(snapshot);
+    let tree = nic::tree(snapshot);
     setup::plan(&Node::read(&tree), &tree, request)
 }
 
@@ -117,7 +117,7 @@ fn modules_limits_and_mtu_are_those_of_tune() {
         assert!(names(&plan).iter().any(|name| name == path), "{path}: {:?}", names(&plan));
     }
     let tuned = change::tune::plan;
-    let tree = card::tree(&debian());
+    let tree = nic::tree(&debian());
     let choice = change::tune::Choice::default();
     let tuned = tuned(&Node::read(&tree), &tree, change::tune::Profile::Throughput, &choice);
     let tuned = tuned.expect("a plan");
@@ -126,7 +126,7 @@ fn modules_limits_and_mtu_are_those_of_tune() {
 }
 
 #[test]
-fn a_host_without_a_card_gets_packages_modules_and_limits() {
+fn a_host_without_a_nic_gets_packages_modules_and_limits() {
     let mut bare = debian();
     bare["links"] = json!({});
     let plan = planned(&bare, &SetupRequest::of(Purpose::Rdma)).expect("a plan");
@@ -259,7 +259,7 @@ fn impossible_addresses_are_refused() {
     assert!(refusal.to_string().contains("eth1 already has this address"), "{refusal}");
     let mut bridged = debian();
     bridged["files"]["/sys/class/net/br0/type"] = json!("1\n");
-    bridged["links"][format!("{CARD}/net/eth0/master")] = json!("/sys/class/net/br0");
+    bridged["links"][format!("{NIC}/net/eth0/master")] = json!("/sys/class/net/br0");
     let refusal = refused(&bridged, "mlx5_0=10.0.0.1/24").expect_err("a bridge's");
     assert!(refusal.to_string().contains("name that one"), "{refusal}");
 }

@@ -1,16 +1,16 @@
 //! Tuning plans of several machines.
 #![allow(missing_docs, reason = "a test")]
 
-mod card;
+mod nic;
 
 use change::tune::{self, Choice, Profile};
 use change::{Change, Plan, Reader, State, StepStatus, Target};
 use node::Node;
 use serde_json::{Value, json};
 
-use card::{CARD, snapshot, tree};
+use nic::{NIC, snapshot, tree};
 
-/// Two NUMA nodes, and a RoCE card with the default MTU on the second one.
+/// Two NUMA nodes, and a RoCE NIC with the default MTU on the second one.
 fn machine() -> Value {
     let mut config = [0u8; 256];
     config[0x34] = 0x60;
@@ -32,7 +32,7 @@ fn machine() -> Value {
         "/proc/irq/41/smp_affinity_list": "3\n",
         "/sys/module/ib_uverbs/refcnt": "1\n",
     });
-    let card = json!({
+    let nic = json!({
         "local_cpulist": "2-3\n", "numa_node": "1\n",
         "config": {"hex": config}, "msi_irqs/40": "msix\n", "msi_irqs/41": "msix\n",
         "sriov_numvfs": "0\n", "sriov_totalvfs": "8\n",
@@ -47,8 +47,8 @@ fn machine() -> Value {
             files[format!("{folder}/cpuidle/{state}/disable")] = json!("0\n");
         }
     }
-    let mut machine = snapshot(files, &card);
-    machine["links"][format!("{CARD}/driver")] = json!("../../../../../bus/pci/drivers/mlx5_core");
+    let mut machine = snapshot(files, &nic);
+    machine["links"][format!("{NIC}/driver")] = json!("../../../../../bus/pci/drivers/mlx5_core");
     machine["answers"] = json!({"ethtool": {"eth0": {
         "rings": {"rx": 1024, "rx_max": 8192, "tx": 1024, "tx_max": 8192},
         "coalescing": {"rx_usecs": 8, "tx_usecs": 8, "adaptive_rx": true, "adaptive_tx": true},
@@ -112,12 +112,12 @@ fn huge_pages_are_set_only_where_the_default_size_is_2_mib() {
 fn the_mtu_of_bridges_and_of_other_devices_than_roce_is_unchanged() {
     let mut bridged = machine();
     bridged["files"]["/sys/class/net/br0/mtu"] = json!("1500\n");
-    bridged["links"][format!("{CARD}/net/eth0/master")] = json!("/sys/class/net/br0");
+    bridged["links"][format!("{NIC}/net/eth0/master")] = json!("/sys/class/net/br0");
     let plan = planned(&bridged, Profile::Throughput, &Choice::default());
     assert_eq!(wanted(&plan, "/sys/class/net/br0/mtu"), None);
     assert!(wanted(&plan, "/sys/class/net/eth0/mtu").is_some());
     let mut iwarp = machine();
-    iwarp["files"][format!("{CARD}/infiniband/mlx5_0/node_type")] = json!("4: RNIC\n");
+    iwarp["files"][format!("{NIC}/infiniband/mlx5_0/node_type")] = json!("4: RNIC\n");
     let plan = planned(&iwarp, Profile::Throughput, &Choice::default());
     assert_eq!(wanted(&plan, "/sys/class/net/eth0/mtu"), None);
 }
@@ -135,16 +135,16 @@ fn the_latency_profile_disables_idle_states_and_coalescing() {
 #[test]
 fn settings_are_applied_again_after_a_restart() {
     let plan = planned(&machine(), Profile::Throughput, &Choice::default());
-    let at_card =
+    let at_nic =
         "ACTION==\"add\", SUBSYSTEM==\"net\", KERNELS==\"0000:3b:00.0\", ATTR{dev_port}==\"0\"";
     for (path, line) in [
         (
             "/etc/udev/rules.d/90-wirelane-mtu-eth0.rules",
-            &*format!("{at_card}, ATTR{{mtu}}=\"9000\""),
+            &*format!("{at_nic}, ATTR{{mtu}}=\"9000\""),
         ),
         (
             "/etc/udev/rules.d/90-wirelane-rings-eth0.rules",
-            &*format!("{at_card}, RUN+=\"/usr/sbin/ethtool -G $name rx 8192 tx 8192\""),
+            &*format!("{at_nic}, RUN+=\"/usr/sbin/ethtool -G $name rx 8192 tx 8192\""),
         ),
         ("/etc/sysctl.d/90-wirelane-vm.nr_hugepages.conf", "vm.nr_hugepages = 512"),
         ("/etc/sysctl.d/90-wirelane-vm.zone_reclaim_mode.conf", "vm.zone_reclaim_mode = 0"),
@@ -178,7 +178,7 @@ fn decisions_of_the_administrator_are_advice_with_commands() {
 fn settings_in_the_wanted_state_are_not_proposed() {
     let mut tuned = machine();
     let files = &mut tuned["files"];
-    files[format!("{CARD}/net/eth0/mtu")] = json!("4200\n");
+    files[format!("{NIC}/net/eth0/mtu")] = json!("4200\n");
     for cpu in 0..4 {
         files[format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")] =
             json!("performance\n");

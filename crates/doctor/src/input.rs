@@ -155,7 +155,7 @@ impl<'n> CheckInput<'n> {
         others.filter(|other| model.is_some() && self.model(other) == model).collect()
     }
 
-    /// The model: PCI vendor, PCI device and board ID. A virtual function differs from its card.
+    /// The model: PCI vendor, PCI device and board ID. A virtual function differs from its NIC.
     pub(super) fn model(&self, device: &Device) -> Option<String> {
         let function = self.function(device.pci?)?;
         let (vendor, model) = (function.vendor.value()?, function.device.value()?);
@@ -163,8 +163,8 @@ impl<'n> CheckInput<'n> {
         Some(format!("{vendor:04x}:{model:04x} {board}"))
     }
 
-    /// Devices of the same card: with the same system image GUID, or in the same slot.
-    pub(super) fn same_card(&self, device: &Device) -> Vec<&'n Device> {
+    /// Devices of the same NIC: with the same system image GUID, or in the same slot.
+    pub(super) fn same_nic(&self, device: &Device) -> Vec<&'n Device> {
         let image = device.sys_image_guid.value().filter(|guid| !guid.is_zero());
         let slot = |device: &Device| device.pci.map(|pci| (pci.domain, pci.bus, pci.device));
         let others = self.node.devices.iter().filter(|other| other.name != device.name);
@@ -200,7 +200,7 @@ impl<'n> CheckInput<'n> {
             .map(|seconds| seconds as f64 / 3600.0)
     }
 
-    /// Whether the machine has GPUs and RDMA cards, so that GPUDirect is possible.
+    /// Whether the machine has GPUs and RDMA NICs, so that GPUDirect is possible.
     pub(super) fn moves_gpu_memory(&self) -> bool {
         !self.gpus().is_empty() && self.devices().iter().any(|device| device.pci.is_some())
     }

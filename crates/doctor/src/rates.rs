@@ -31,7 +31,7 @@ pub(crate) struct RateStatus {
     pub(crate) expected: Option<(u64, String)>,
 }
 
-/// For monitoring. An expectation that is only worth a note is left out: that a card could do more than its link
+/// For monitoring. An expectation that is only worth a note is left out: that a NIC could do more than its link
 /// partner, or that a virtual function is slower than others, is permanently true on many machines.
 pub(crate) fn status(input: &CheckInput<'_>, device: &Device, port: &Port) -> RateStatus {
     let mbps = current(input, device, port).map(|rate| rate.mbps);
@@ -139,7 +139,7 @@ fn by_cable(input: &CheckInput<'_>, port: &Port) -> Option<ExpectedRate> {
     })
 }
 
-/// The fastest other port of the device or of a card of the same model, if it is faster.
+/// The fastest other port of the device or of a NIC of the same model, if it is faster.
 fn by_same_model(
     input: &CheckInput<'_>,
     device: &Device,
@@ -170,7 +170,7 @@ fn by_same_model(
     })
 }
 
-/// The best speed that the card supports: worth a note, since the link partner may not support it.
+/// The best speed that the NIC supports: worth a note, since the link partner may not support it.
 fn by_supported_modes(input: &CheckInput<'_>, port: &Port) -> Option<ExpectedRate> {
     let modes = ethtool(input, port)?.modes.as_ref()?;
     let mbps = *modes.supported_mbps.iter().max()?;
@@ -179,7 +179,7 @@ fn by_supported_modes(input: &CheckInput<'_>, port: &Port) -> Option<ExpectedRat
         list(&modes.supported_mbps),
     );
     Some(ExpectedRate {
-        rate: KnownRate { mbps: mbps.into(), source: "the card".to_owned(), evidence },
+        rate: KnownRate { mbps: mbps.into(), source: "the NIC".to_owned(), evidence },
         verdict: Verdict::Note,
     })
 }

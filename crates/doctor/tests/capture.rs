@@ -34,10 +34,10 @@ fn node(driver: &str, link_layer: &str) -> Node {
         "/sys/class/net/v0": "/sys/devices/virtual/net/v0",
     });
     if !software {
-        let card = "/sys/devices/pci0000:00/0000:00:01.0";
-        links[format!("{folder}/device")] = json!(card);
-        links["/sys/bus/pci/devices/0000:00:01.0"] = json!(card);
-        links[format!("{card}/driver")] = json!(format!("/sys/bus/pci/drivers/{driver}"));
+        let nic = "/sys/devices/pci0000:00/0000:00:01.0";
+        links[format!("{folder}/device")] = json!(nic);
+        links["/sys/bus/pci/devices/0000:00:01.0"] = json!(nic);
+        links[format!("{nic}/driver")] = json!(format!("/sys/bus/pci/drivers/{driver}"));
         files[format!("/sys/bus/pci/drivers/{driver}/uevent")] = json!("");
     }
     read(&json!({"format": "wirelane snapshot 1", "files": files, "links": links}))
@@ -67,7 +67,7 @@ fn software_devices_are_captured_on_their_net_device() {
 }
 
 #[test]
-fn mellanox_cards_are_captured_by_ibdump_and_others_by_the_sniffer() {
+fn mellanox_nics_are_captured_by_ibdump_and_others_by_the_sniffer() {
     let command = |method: Result<Method, String>| match method {
         Ok(Method::Program { program, arguments }) => format!("{program} {}", arguments.join(" ")),
         other => panic!("{other:?}"),

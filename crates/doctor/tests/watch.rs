@@ -9,7 +9,7 @@ use doctor::watch::{Frame, RdmaSample, RdmaWatch, Settings, exposition};
 use node::Tree;
 use tempfile::TempDir;
 
-/// A folder with the files of a machine with one card.
+/// A folder with the files of a machine with one NIC.
 struct Machine {
     root: TempDir,
     started: Instant,
@@ -159,7 +159,7 @@ fn first_sample(name: &str) -> RdmaSample {
 }
 
 #[test]
-fn a_slow_link_has_an_expected_rate_and_a_faster_card_has_none() {
+fn a_slow_link_has_an_expected_rate_and_a_faster_nic_has_none() {
     let expected = |name: &str| {
         let sample = first_sample(name);
         let ports = sample.devices.iter().flat_map(|device| &device.ports);
@@ -175,6 +175,6 @@ fn a_virtual_function_has_its_physical_function() {
     let sample = first_sample("vf-zero-guid");
     let function =
         sample.devices.iter().find(|device| device.function.as_deref() == Some("virtual"));
-    let card = function.and_then(|device| device.physical_function.as_deref());
-    assert!(card.is_some(), "{:?}", sample.devices);
+    let nic = function.and_then(|device| device.physical_function.as_deref());
+    assert!(nic.is_some(), "{:?}", sample.devices);
 }

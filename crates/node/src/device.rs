@@ -15,17 +15,17 @@ use crate::{Address, Counter, Guid, NetDev, Port, Seen, Tree, counters, pci};
 pub struct Device {
     /// `mlx5_0`, `rocep59s0f0`.
     pub name: String,
-    /// The driver of the card below it: `mlx5_core`; of software, `rxe` or `siw`.
+    /// The driver of the NIC below it: `mlx5_core`; of software, `rxe` or `siw`.
     pub driver: Option<String>,
     /// Its kind of node on the fabric.
     pub node_type: Seen<NodeType>,
     /// Its permanent identifier; zero on functions without one.
     pub node_guid: Seen<Guid>,
-    /// The identifier of the card, which may have several devices.
+    /// The identifier of the NIC, which may have several devices.
     pub sys_image_guid: Seen<Guid>,
-    /// The card's firmware.
+    /// The NIC's firmware.
     pub firmware: Seen<String>,
-    /// The card's model: `MT4129`.
+    /// The NIC's model: `MT4129`.
     pub hca_type: Seen<String>,
     /// The board's name: `MT_0000000838`.
     pub board_id: Seen<String>,
@@ -88,7 +88,7 @@ pub enum Role {
     Virtual {
         /// Its physical function.
         of: Address,
-        /// Its number on the card.
+        /// Its number on the NIC.
         number: Option<u32>,
     },
     /// Software: rxe, siw.
@@ -132,10 +132,10 @@ fn read(tree: &Tree, netdevs: &[NetDev], uverbs: &BTreeMap<String, String>, name
     let folder = format!("{CLASS}/{name}");
     let text = |name: &str| tree.text(&format!("{folder}/{name}"));
     let node_type = text("node_type").parse(NodeType::parse);
-    let card = tree.real(&format!("{folder}/device")).into_value();
+    let nic = tree.real(&format!("{folder}/device")).into_value();
     let parent = text("parent").into_value().filter(|name| is_name(name));
-    let software = software(tree, &folder, parent.is_some(), card.is_some());
-    let pci = card.as_deref().filter(|_| software.is_none()).and_then(pci::address_in);
+    let software = software(tree, &folder, parent.is_some(), nic.is_some());
+    let pci = nic.as_deref().filter(|_| software.is_none()).and_then(pci::address_in);
     let near = pci.map_or_else(|| format!("{folder}/device"), Address::folder);
     let siblings = netdevs.iter().filter(|netdev| pci.is_some() && netdev.pci == pci).collect();
     let port_device = PortDevice {
@@ -176,8 +176,8 @@ fn read(tree: &Tree, netdevs: &[NetDev], uverbs: &BTreeMap<String, String>, name
 }
 
 /// The driver of a software device. Only rxe has a file with its net device; before Linux 5.12
-/// both are below the net device's card.
-fn software(tree: &Tree, folder: &str, has_parent: bool, has_card: bool) -> Option<&'static str> {
+/// both are below the net device's NIC.
+fn software(tree: &Tree, folder: &str, has_parent: bool, has_nic: bool) -> Option<&'static str> {
     if has_parent {
         return Some("rxe");
     }
@@ -185,7 +185,7 @@ fn software(tree: &Tree, folder: &str, has_parent: bool, has_card: bool) -> Opti
         let real = tree.real(folder).into_value();
         real.is_some_and(|real| real.starts_with("/sys/devices/virtual/"))
     };
-    if has_card || !is_virtual() {
+    if has_nic || !is_virtual() {
         return None;
     }
     let node_type = tree.text(&format!("{folder}/node_type")).parse(NodeType::parse);

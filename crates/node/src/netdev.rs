@@ -16,7 +16,7 @@ pub struct NetDev {
     pub driver: Option<String>,
     /// Its PCI address.
     pub pci: Option<Address>,
-    /// Its port number on the card, from 0.
+    /// Its port number on the NIC, from 0.
     pub dev_port: Option<u32>,
     /// Its hardware type: 1 Ethernet, 32 InfiniBand, 772 loopback.
     pub arp_type: Seen<u32>,
@@ -68,16 +68,16 @@ fn read(tree: &Tree, name: &str) -> Option<NetDev> {
     if arp_type.is_absent() {
         return None;
     }
-    let card = tree.real(&format!("{folder}/device")).into_value();
+    let nic = tree.real(&format!("{folder}/device")).into_value();
     let bytes = |name: &str| tree.number(&format!("{folder}/statistics/{name}"));
-    let bonding = if card.is_none() { read_bonding(tree, &folder) } else { None };
-    // Only cards and bonds have a speed; a bond's is the sum of its members'.
-    let has_speed = card.is_some() || bonding.is_some();
+    let bonding = if nic.is_none() { read_bonding(tree, &folder) } else { None };
+    // Only NICs and bonds have a speed; a bond's is the sum of its members'.
+    let has_speed = nic.is_some() || bonding.is_some();
     Some(NetDev {
         name: name.to_owned(),
         driver: tree.link_name(&format!("{folder}/device/driver")).into_value(),
-        pci: card.as_deref().and_then(pci::address_in),
-        dev_port: card.as_ref().and_then(|_| read_dev_port(tree, &folder)),
+        pci: nic.as_deref().and_then(pci::address_in),
+        dev_port: nic.as_ref().and_then(|_| read_dev_port(tree, &folder)),
         ipoib_mode: match arp_type {
             Seen::Value(INFINIBAND) => text("mode").into_value().filter(|mode| is_name(mode)),
             _ => None,

@@ -25,7 +25,7 @@ pub struct Port {
     pub sm_lid: Seen<u32>,
     /// The capability mask of the port (PortInfo).
     pub cap_mask: Seen<u64>,
-    /// The net device of the port: from its GIDs, its parent, or its number on the card.
+    /// The net device of the port: from its GIDs, its parent, or its number on the NIC.
     pub netdev: Option<String>,
     /// The active MTU. On RoCE it follows from the net device's MTU; elsewhere no file has it.
     pub active_mtu: Option<u32>,
@@ -141,7 +141,7 @@ fn read(tree: &Tree, device: &PortDevice, netdevs: &[NetDev], number: u32) -> Op
 }
 
 /// The net device of a port: the one its GIDs name, else the parent of a software device, else the one with the same
-/// number on the same card (a ConnectX-3 has both ports on one PCI function).
+/// number on the same NIC (a ConnectX-3 has both ports on one PCI function).
 fn netdev_of(
     device: &PortDevice,
     number: u32,

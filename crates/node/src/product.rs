@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn common_cards_have_names() {
+    fn common_nics_have_names() {
         let named = |vendor, device| names(Some(vendor), Some(device)).product;
         assert_eq!(named(0x15b3, 0x1021), Some("ConnectX-7"));
         assert_eq!(named(0x10de, 0x2335), Some("H200 SXM 141GB"));

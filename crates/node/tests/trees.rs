@@ -95,7 +95,7 @@ fn gids_and_mtu_of_roce() {
 fn eight_gpus_are_one_switch_from_their_nics() {
     let node = node("ndr8");
     assert_eq!((node.devices.len(), node.gpus.len()), (9, 8), "a display controller is not a GPU");
-    let nic = |number: usize| node.devices[number].pci.expect("a card");
+    let nic = |number: usize| node.devices[number].pci.expect("a NIC");
     for (number, gpu) in node.gpus.iter().enumerate() {
         assert_eq!(node.distance(gpu.pci, nic(number)), Distance::OneSwitch);
     }
@@ -116,7 +116,7 @@ fn eight_gpus_are_one_switch_from_their_nics() {
 fn gpus_of_a_virtual_machine_share_a_host_bridge_with_their_nic() {
     let node = node("efa");
     assert_eq!(drivers(&node), ["efa"; 4]);
-    let nic = node.devices[0].pci.expect("a card");
+    let nic = node.devices[0].pci.expect("a NIC");
     assert_eq!(node.distance(node.gpus[1].pci, nic), Distance::HostBridge);
     let port = &node.devices[0].ports[0];
     assert_eq!(port.link_layer, Seen::Value(LinkLayer::Unknown));
@@ -194,7 +194,7 @@ fn a_pod_has_its_own_function() {
 }
 
 #[test]
-fn software_has_no_card() {
+fn software_has_no_nic() {
     for (name, driver) in [("rxe", "rxe"), ("siw", "siw")] {
         let node = node(name);
         let device = &node.devices[0];
@@ -215,8 +215,8 @@ fn access_control_and_narrow_links_are_read_at_their_hop() {
     let link = &narrow.pci[&address("0000:a8:00.0")].link;
     assert_eq!((link.width, link.max_width), (Some(8), Some(16)));
     let user = node("memlock");
-    let card = user.devices[0].pci.expect("a card");
-    assert_eq!(user.pci[&card].acs, Seen::Refused(13), "only root may read all of it");
+    let nic = user.devices[0].pci.expect("a NIC");
+    assert_eq!(user.pci[&nic].acs, Seen::Refused(13), "only root may read all of it");
     assert_eq!(user.process.memlock.and_then(|limit| limit.soft), Some(65536));
 }
 

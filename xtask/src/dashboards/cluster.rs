@@ -243,7 +243,7 @@ const TRAFFIC: &[Panel] = &[
         "Waiting for PCIe",
         Lines,
         "percentunit",
-        "Share of the last second that the card waited for PCIe.",
+        "Share of the last second that the NIC waited for PCIe.",
         &[("rdma_port_pcie_stalled_ratio{@device}", "{{instance}} {{device}} {{operation}}")],
     ),
 ];

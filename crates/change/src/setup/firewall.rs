@@ -83,5 +83,5 @@ impl FirewallService {
     }
 }
 
-const PROGRAMS: &str = "RoCE of cards bypasses the packet filter, but programs connect over TCP first, MPI to ports that the \
+const PROGRAMS: &str = "RoCE of NICs bypasses the packet filter, but programs connect over TCP first, MPI to ports that the \
                         kernel chooses: accept the network of your jobs' hosts";

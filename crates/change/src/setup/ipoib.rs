@@ -10,7 +10,7 @@ use crate::{Change, Plan};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IpoibMode {
-    /// Unreliable datagrams: scales, with offloads in the card.
+    /// Unreliable datagrams: scales, with offloads in the NIC.
     Datagram,
     /// A connection for each peer: packets of 65520 bytes.
     Connected,

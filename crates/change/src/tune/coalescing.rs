@@ -8,7 +8,7 @@ use super::{Context, Profile, persistent, udev};
 use crate::{Change, Plan, State, Target};
 
 pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
-    for (_, netdev) in context.cards() {
+    for (_, netdev) in context.nics() {
         let answer = context.tree.answers().ethtool().and_then(|answers| answers.get(&netdev.name));
         let Some(now) = answer.and_then(|answer| answer.coalescing) else { continue };
         match context.profile {

@@ -238,8 +238,8 @@ impl<'a> Context<'a> {
         found
     }
 
-    /// Net devices of cards: software devices have no rings and no interrupts.
-    fn cards(&self) -> Vec<(&'a Device, &'a NetDev)> {
+    /// Net devices of NICs: software devices have no rings and no interrupts.
+    fn nics(&self) -> Vec<(&'a Device, &'a NetDev)> {
         let mut found: Vec<(&Device, &NetDev)> = Vec::new();
         for device in self.devices.iter().filter(|device| device.role != Role::Software) {
             let of_device = |port: &Port| self.node.netdev(port.netdev.as_deref()?);
@@ -252,7 +252,7 @@ impl<'a> Context<'a> {
         found
     }
 
-    /// Cards by their PCI addresses, each once, without virtual functions.
+    /// NICs by their PCI addresses, each once, without virtual functions.
     fn physical(&self) -> Vec<(&'a Device, node::Address)> {
         let mut found: Vec<(&Device, node::Address)> = Vec::new();
         for device in &self.devices {

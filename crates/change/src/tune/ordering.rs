@@ -4,8 +4,8 @@ use super::Context;
 use crate::Plan;
 
 pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
-    let cards = context.physical();
-    let mlx5 = cards.iter().filter(|(device, _)| device.driver.as_deref() == Some("mlx5_core"));
+    let nics = context.physical();
+    let mlx5 = nics.iter().filter(|(device, _)| device.driver.as_deref() == Some("mlx5_core"));
     let query: Vec<String> =
         mlx5.map(|(_, address)| format!("mlxconfig -d {address} query PCI_WR_ORDERING")).collect();
     if query.is_empty() {
@@ -20,4 +20,4 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
 }
 
 const WHY: &str = "relaxed ordering raises the throughput of PCIe writes, above all on AMD and in virtual \
-                   machines; it is enabled in the card's firmware, from the next boot on, and requested by programs";
+                   machines; it is enabled in the NIC's firmware, from the next boot on, and requested by programs";

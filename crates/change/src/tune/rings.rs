@@ -9,7 +9,7 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
     if context.profile != Profile::Throughput {
         return;
     }
-    for (_, netdev) in context.cards() {
+    for (_, netdev) in context.nics() {
         let name = &netdev.name;
         let answer = context.tree.answers().ethtool().and_then(|answers| answers.get(name));
         let Some(rings) = answer.and_then(|answer| answer.rings) else { continue };

@@ -2,7 +2,7 @@
 
 use node::{Address, NetDev};
 
-/// Matches a net device when it appears. That of a card is matched by its PCI address, since it is renamed later.
+/// Matches a net device when it appears. That of a NIC is matched by its PCI address, since it is renamed later.
 pub(crate) fn net(netdev: &NetDev) -> String {
     let prefix = "ACTION==\"add\", SUBSYSTEM==\"net\"";
     match (netdev.pci, netdev.dev_port) {

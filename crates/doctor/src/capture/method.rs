@@ -36,7 +36,7 @@ pub enum Method {
         /// Whether the device is iWARP, over TCP.
         iwarp: bool,
     },
-    /// With a program that makes the card copy its packets, and writes a capture to its stdout.
+    /// With a program that makes the NIC copy its packets, and writes a capture to its stdout.
     Program {
         /// Its name.
         program: String,
@@ -121,11 +121,11 @@ impl Method {
                 "all TCP packets of the net device, including iWARP"
             }
             Method::Program { program, .. } if program == "ibdump" => {
-                "packets that the card copies to ibdump in both directions. Bursts of more than 4096 packets are \
+                "packets that the NIC copies to ibdump in both directions. Bursts of more than 4096 packets are \
                  silently truncated; retransmitted and multicast packets may be missing"
             }
             Method::Program { .. } => {
-                "RoCE v2 packets that the card copies to libpcap's sniffer; whether this includes sent packets \
+                "RoCE v2 packets that the NIC copies to libpcap's sniffer; whether this includes sent packets \
                  depends on the driver. Some are lost on a fast link"
             }
         }

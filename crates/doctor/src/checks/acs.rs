@@ -1,4 +1,4 @@
-//! PCIe bridges that redirect traffic between a GPU and a card to the root complex.
+//! PCIe bridges that redirect traffic between a GPU and a NIC to the root complex.
 
 use node::{Acs, Seen};
 
@@ -7,8 +7,8 @@ use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "acs",
-    title: "PCIe switches do not redirect traffic between GPUs and cards (ACS)",
-    why: "Access control services (ACS) on a PCIe switch redirect traffic between a card and a GPU \
+    title: "PCIe switches do not redirect traffic between GPUs and NICs (ACS)",
+    why: "Access control services (ACS) on a PCIe switch redirect traffic between a NIC and a GPU \
           below it to the root complex and back. GPUDirect then fails with a local protection \
           error (status 4, vendor error 81), or is slow.",
     run,
@@ -35,7 +35,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
 }
 
 fn redirecting(name: &str, source: &str, acs: Acs) -> Finding {
-    Finding::problem(name, "ACS is on at a PCIe bridge between a GPU and an RDMA card")
+    Finding::problem(name, "ACS is on at a PCIe bridge between a GPU and an RDMA NIC")
         .read(Evidence::new(source, flags(acs)))
         .fix(format!("setpci -s {name} ECAP_ACS+0x6.w=0000 (as root; lost at reboot)"))
         .fix(

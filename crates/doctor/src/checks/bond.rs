@@ -8,7 +8,7 @@ use crate::{Check, CheckInput, Finding};
 pub(super) const CHECK: Check = Check {
     name: "bond",
     title: "bonds have a mode that RoCE supports, and all members are up",
-    why: "A card joins its two ports into one RDMA device for three bond modes only. In other \
+    why: "A NIC joins its two ports into one RDMA device for three bond modes only. In other \
           modes RoCE uses the single ports, without the bandwidth and failover of the bond.",
     run,
 };
@@ -21,7 +21,7 @@ fn check_bond(input: &CheckInput<'_>, bond: &NetDev) -> Option<Finding> {
     let bonding = bond.bonding.as_ref()?;
     let members: Vec<&NetDev> =
         bonding.members.iter().filter_map(|name| input.node.netdev(name)).collect();
-    let cards: Vec<&Device> = input
+    let nics: Vec<&Device> = input
         .devices()
         .into_iter()
         .filter(|device| !is_software(device))
@@ -30,7 +30,7 @@ fn check_bond(input: &CheckInput<'_>, bond: &NetDev) -> Option<Finding> {
                 || device.ports.iter().any(|port| port.netdev.as_deref() == Some(&bond.name))
         })
         .collect();
-    if cards.is_empty() {
+    if nics.is_empty() {
         return None;
     }
     let mode = bonding.mode.value().map(String::as_str).unwrap_or_default();
@@ -41,9 +41,9 @@ fn check_bond(input: &CheckInput<'_>, bond: &NetDev) -> Option<Finding> {
         .filter(|member| is_down(member))
         .map(|member| member.name.as_str())
         .collect();
-    let joined = cards
+    let joined = nics
         .iter()
-        .any(|card| card.ports.iter().any(|port| port.netdev.as_deref() == Some(&bond.name)));
+        .any(|nic| nic.ports.iter().any(|port| port.netdev.as_deref() == Some(&bond.name)));
     let name = &*bond.name;
     Some(match () {
         () if !supported => {

@@ -6,7 +6,7 @@ use crate::{Check, CheckInput, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "firewall",
     title: "the firewall accepts RoCE",
-    why: "RoCE v2 is UDP to port 4791. A card receives such packets itself, before the firewall; \
+    why: "RoCE v2 is UDP to port 4791. A NIC receives such packets itself, before the firewall; \
           soft-RoCE receives them from the kernel, after it. Programs also connect over TCP first, \
           on ports of their own.",
     run,
@@ -40,7 +40,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
         Some(true) if !open => Finding::note(
             "host",
             "the firewall drops by default: this affects TCP connections of programs, but not RoCE \
-             of cards",
+             of NICs",
         ),
         Some(_) => {
             return vec![Finding::ok("host", "the firewall accepts RoCE").read(evidence)];

@@ -59,7 +59,7 @@ fn without_gid(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding 
     if !v2 && port.gids.iter().any(old) {
         return Finding::note(
             name,
-            "the card supports only RoCE v1, which is not routed: it works within one Ethernet segment",
+            "the NIC supports only RoCE v1, which is not routed: it works within one Ethernet segment",
         )
         .fix(
             "For programs that look for RoCE v2, set the GID index by hand: `wirelane devices` prints \

@@ -9,7 +9,7 @@ pub(super) const CHECK: Check = Check {
     name: "gid-tables",
     title: "a GID index has the same meaning on every port",
     why: "Some programs use one GID index for all ports of a machine. Indices follow the order in \
-          which addresses were added, differ between cards and hosts, and change with addresses.",
+          which addresses were added, differ between NICs and hosts, and change with addresses.",
     run,
 };
 

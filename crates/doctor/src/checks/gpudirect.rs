@@ -1,11 +1,11 @@
-//! Whether cards can access GPU memory (GPUDirect RDMA).
+//! Whether NICs can access GPU memory (GPUDirect RDMA).
 
 use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "gpudirect",
-    title: "cards can read and write GPU memory (GPUDirect)",
-    why: "With GPUDirect a card accesses GPU memory directly; without it, every byte is copied \
+    title: "NICs can read and write GPU memory (GPUDirect)",
+    why: "With GPUDirect a NIC accesses GPU memory directly; without it, every byte is copied \
           through host memory first, which often halves the bandwidth of a job. It needs a peer \
           memory module, or DMA-BUF with NVIDIA's open kernel modules.",
     run,
@@ -39,7 +39,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
             "Or install the driver with NVIDIA's open kernel modules, and use DMA-BUF (Linux 5.12 \
              and later).",
         ),
-        None => Finding::unknown("host", "whether cards can access GPU memory is not known")
+        None => Finding::unknown("host", "whether NICs can access GPU memory is not known")
             .read(input.file(version_file("nvidia_peermem"))),
     };
     vec![finding.read(input.file("/proc/driver/nvidia/version"))]

@@ -5,7 +5,7 @@ use crate::{Check, CheckInput, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "hugepages",
     title: "reserved huge pages are free",
-    why: "With huge pages a card has fewer translation cache misses. Programs that request reserved \
+    why: "With huge pages a NIC has fewer translation cache misses. Programs that request reserved \
           huge pages fail, or fall back to small ones, when other programs use all of them.",
     run,
 };

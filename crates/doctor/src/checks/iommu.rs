@@ -8,18 +8,18 @@ use crate::{Check, CheckInput, Evidence, Finding, Verdict};
 pub(super) const CHECK: Check = Check {
     name: "iommu",
     title: "the IOMMU is in passthrough mode",
-    why: "If the IOMMU translates, every access of a card needs a lookup, and accesses between \
-          cards and GPUs fail or are routed through the CPU: NCCL then fails with \
+    why: "If the IOMMU translates, every access of a NIC needs a lookup, and accesses between \
+          NICs and GPUs fail or are routed through the CPU: NCCL then fails with \
           IBV_WC_LOC_PROT_ERR (4), vendor error 81 (0x51), or is slow over TCP. Without GPUs it \
           costs some bandwidth, but nothing fails.",
     run,
 };
 
 fn run(input: &CheckInput<'_>) -> Vec<Finding> {
-    let cards =
+    let nics =
         input.devices().into_iter().filter_map(|device| Some((device.name.clone(), device.pci?)));
     let gpus = input.gpus().into_iter().map(|gpu| (format!("GPU {}", gpu.index), gpu.pci));
-    let functions: Vec<(String, Address)> = cards.chain(gpus).collect();
+    let functions: Vec<(String, Address)> = nics.chain(gpus).collect();
     if input.node.iommu.groups.is_empty() {
         return off(input, &functions);
     }
@@ -51,7 +51,7 @@ fn without_devices(input: &CheckInput<'_>) -> Vec<Finding> {
         },
     };
     let summary =
-        format!("the IOMMU {state} ({} groups); there is no RDMA card to check", groups.len());
+        format!("the IOMMU {state} ({} groups); there is no RDMA NIC to check", groups.len());
     vec![Finding::note("host", summary).read(input.file(type_file(group)))]
 }
 

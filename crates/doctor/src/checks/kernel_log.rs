@@ -1,4 +1,4 @@
-//! Errors in the kernel log about cards, PCIe, the IOMMU and GPUs.
+//! Errors in the kernel log about NICs, PCIe, the IOMMU and GPUs.
 
 use node::answers::{LogKind, LogLine};
 
@@ -7,7 +7,7 @@ use crate::{Check, CheckInput, Evidence, Finding, Verdict};
 pub(super) const CHECK: Check = Check {
     name: "kernel-log",
     title: "the kernel log has no errors about the fabric",
-    why: "Drivers log here first when a card's firmware hangs, a PCIe link has errors, a GPU is \
+    why: "Drivers log here first when a NIC's firmware hangs, a PCIe link has errors, a GPU is \
           lost, or the IOMMU blocks an access. Programs see only the consequences.",
     run,
 };
@@ -105,8 +105,8 @@ fn xid(text: &str) -> Option<u32> {
 
 /// Whether the line names one of the devices or GPUs to check: `[3b:00.0]`, `0000:3b:00.0`.
 fn names_checked_device(input: &CheckInput<'_>, text: &str) -> bool {
-    let cards = input.devices().into_iter().filter_map(|device| device.pci);
-    let mut all = cards.chain(input.gpus().into_iter().map(|gpu| gpu.pci));
+    let nics = input.devices().into_iter().filter_map(|device| device.pci);
+    let mut all = nics.chain(input.gpus().into_iter().map(|gpu| gpu.pci));
     all.any(|address| {
         let full = address.to_string();
         full.split_once(':').is_some_and(|(_, short)| text.contains(short))
@@ -116,14 +116,14 @@ fn names_checked_device(input: &CheckInput<'_>, text: &str) -> bool {
 fn summary_and_fix(kind: LogKind, verdict: Verdict) -> (&'static str, &'static str) {
     match (kind, verdict) {
         (LogKind::Health, Verdict::Note) => (
-            "the card refuses register access to a function",
+            "the NIC refuses register access to a function",
             "A program on this machine reads a function that belongs to another manager: exclude it \
              from monitoring (`wirelane doctor restricted`).",
         ),
         (LogKind::Health, _) => (
-            "a driver reports an unhealthy card",
-            "`wirelane explain 'LINE'` explains each line. Update the card's firmware; if the error \
-             recurs, power-cycle the machine, then replace the card.",
+            "a driver reports an unhealthy NIC",
+            "`wirelane explain 'LINE'` explains each line. Update the NIC's firmware; if the error \
+             recurs, power-cycle the machine, then replace the NIC.",
         ),
         (LogKind::PcieError, Verdict::Note) => (
             "corrected PCIe errors",

@@ -9,7 +9,7 @@ pub(super) const CHECK: Check = Check {
     name: "modules",
     title: "the kernel modules that programs need are loaded",
     why: "Programs cannot open devices without ib_uverbs, rdma_cm connections need rdma_ucm, and \
-          a card's network driver does not load its RDMA driver.",
+          a NIC's network driver does not load its RDMA driver.",
     run,
 };
 
@@ -59,7 +59,7 @@ fn class_of(module: &str) -> Option<&'static str> {
     }
 }
 
-/// A card whose network driver is loaded and whose RDMA driver is not.
+/// A NIC whose network driver is loaded and whose RDMA driver is not.
 fn missing_rdma_driver(input: &CheckInput<'_>, netdev: &NetDev) -> Option<Finding> {
     let driver = netdev.driver.as_deref()?;
     let (_, rdma) = DRIVERS.iter().find(|(network, _)| *network == driver)?;
@@ -67,7 +67,7 @@ fn missing_rdma_driver(input: &CheckInput<'_>, netdev: &NetDev) -> Option<Findin
     if has_device || is_loaded(input, rdma) || netdev.pci.is_none() {
         return None;
     }
-    let summary = format!("the card supports RDMA, but {rdma} is not loaded");
+    let summary = format!("the NIC supports RDMA, but {rdma} is not loaded");
     let finding = Finding::note(&*netdev.name, summary);
     let finding = finding.read(input.file(format!("/sys/module/{rdma}")));
     Some(finding.fix(format!("To use it for RDMA: `modprobe {rdma}`.")))

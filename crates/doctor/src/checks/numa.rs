@@ -1,4 +1,4 @@
-//! GPUs without a card on their NUMA node.
+//! GPUs without a NIC on their NUMA node.
 
 use node::{Device, Gpu, Port};
 
@@ -7,8 +7,8 @@ use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "numa",
-    title: "each GPU has an RDMA card on its own NUMA node",
-    why: "Traffic between a GPU and a card on another NUMA node crosses the link between CPUs, \
+    title: "each GPU has an RDMA NIC on its own NUMA node",
+    why: "Traffic between a GPU and a NIC on another NUMA node crosses the link between CPUs, \
           which is slower, shared, and on some machines does not support GPUDirect at all.",
     run,
 };
@@ -17,13 +17,13 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
     if input.node.host.numa_nodes.len() < 2 {
         return Vec::new();
     }
-    let cards: Vec<&Device> =
+    let nics: Vec<&Device> =
         input.devices().into_iter().filter(|device| !is_software(device)).collect();
     let mut findings: Vec<Finding> =
-        cards.iter().filter_map(|card| unknown_node(input, card)).collect();
-    let known = cards.into_iter().filter(|card| card.numa_node.is_some());
+        nics.iter().filter_map(|nic| unknown_node(input, nic)).collect();
+    let known = nics.into_iter().filter(|nic| nic.numa_node.is_some());
     let (active, idle): (Vec<&Device>, Vec<&Device>) =
-        known.partition(|card| card.ports.iter().any(Port::is_active));
+        known.partition(|nic| nic.ports.iter().any(Port::is_active));
     if !active.is_empty() {
         findings.extend(
             input.gpus().into_iter().filter_map(|gpu| check_gpu(input, gpu, &active, &idle)),
@@ -40,14 +40,14 @@ fn check_gpu(
 ) -> Option<Finding> {
     let node = gpu.numa_node?;
     let name = format!("GPU {}", gpu.index);
-    let near = |cards: &[&Device]| cards.iter().any(|card| card.numa_node == Some(node));
+    let near = |nics: &[&Device]| nics.iter().any(|nic| nic.numa_node == Some(node));
     if near(active) {
-        return Some(Finding::ok(name, "has an RDMA card on its NUMA node"));
+        return Some(Finding::ok(name, "has an RDMA NIC on its NUMA node"));
     }
     let nearest = active.first()?;
     let place = nearest.numa_node.unwrap_or_default();
     let summary = format!(
-        "is on NUMA node {node}, which has no active RDMA card; {} is on node {place}",
+        "is on NUMA node {node}, which has no active RDMA NIC; {} is on node {place}",
         nearest.name
     );
     let finding = if near(idle) || active.len() > 1 {
@@ -58,21 +58,21 @@ fn check_gpu(
     Some(
         finding
             .read(input.file(format!("{}/numa_node", gpu.pci.folder())))
-            .read_all(nearest.pci.map(|card| input.file(format!("{}/numa_node", card.folder()))))
+            .read_all(nearest.pci.map(|nic| input.file(format!("{}/numa_node", nic.folder()))))
             .fix(
-                "Install a card in a slot of that CPU, or bring up the one that is there; \
+                "Install a NIC in a slot of that CPU, or bring up the one that is there; \
                  `wirelane topo` prints the topology.",
             ),
     )
 }
 
-/// The firmware does not report the NUMA node of the card.
-fn unknown_node(input: &CheckInput<'_>, card: &Device) -> Option<Finding> {
-    let address = card.pci.filter(|_| card.numa_node.is_none())?;
+/// The firmware does not report the NUMA node of the NIC.
+fn unknown_node(input: &CheckInput<'_>, nic: &Device) -> Option<Finding> {
+    let address = nic.pci.filter(|_| nic.numa_node.is_none())?;
     let file = input.file(format!("{}/numa_node", address.folder()));
     let is_unknown = file.value == "-1";
     is_unknown.then(|| {
-        Finding::note(&*card.name, "the firmware does not report its NUMA node")
+        Finding::note(&*nic.name, "the firmware does not report its NUMA node")
             .read(file)
             .read(Evidence::new(
                 "/sys/devices/system/node",
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// The subjects of findings in a pod that was given the first two of eight cards and these GPU nodes.
+    /// The subjects of findings in a pod that was given the first two of eight NICs and these GPU nodes.
     fn subjects(nodes: &[&str], files: &[(&str, &str)]) -> Vec<String> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees/ndr8.json");
         let text = std::fs::read_to_string(path).expect("a tree");

@@ -10,8 +10,8 @@ use crate::{Check, CheckInput, Finding, Verdict};
 pub(super) const CHECK: Check = Check {
     name: "pcie",
     title: "every PCIe link up to the root has the width and speed that both ends support",
-    why: "A card whose PCIe link trained narrower or slower cannot reach its port's rate, and the \
-          port does not show it. The slot may be below a switch, so every hop is checked. A card \
+    why: "A NIC whose PCIe link trained narrower or slower cannot reach its port's rate, and the \
+          port does not show it. The slot may be below a switch, so every hop is checked. A NIC \
           that supports more than its slot is not a fault.",
     run,
 };
@@ -99,7 +99,7 @@ fn degraded(
     let verdict = if limits_port { Verdict::Problem } else { Verdict::Warning };
     let finding = Finding::new(verdict, subject, summary);
     let files = [child, parent].into_iter().flat_map(|function| evidence(input, function));
-    Some(finding.read_all(files).fix("Reseat the card and its riser, then try another slot.").fix(
+    Some(finding.read_all(files).fix("Reseat the NIC and its riser, then try another slot.").fix(
         format!(
             "Check the slot's settings in the firmware setup, and `lspci -vv -s {}` (LnkSta).",
             child.address

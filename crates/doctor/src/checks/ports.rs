@@ -7,7 +7,7 @@ use crate::{Check, CheckInput, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "ports",
-    title: "each port is active, or another port of its card is",
+    title: "each port is active, or another port of its NIC is",
     why: "Only an ACTIVE port transfers data. Programs that always use port 1 fail if the cable is \
           on port 2, and an InfiniBand port stays in INIT until a subnet manager assigns its LID.",
     run,
@@ -74,7 +74,7 @@ fn waiting(name: &str, summary: &str) -> Finding {
 fn down(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
     let name = port_name(device, port);
     if let Some(active) = active_sibling(input, device, port) {
-        let summary = format!("no link; the card's cable is on {active}");
+        let summary = format!("no link; the NIC's cable is on {active}");
         return Finding::note(name, summary).fix(format!("Use {active}."));
     }
     let cause = cause(port);
@@ -82,14 +82,14 @@ fn down(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
     let finding = if input.may_be_idle(device) {
         Finding::note(name, summary)
     } else if is_spare(input, device) {
-        Finding::warning(name, format!("{summary}; other cards are active"))
+        Finding::warning(name, format!("{summary}; other NICs are active"))
     } else {
         Finding::problem(name, summary)
     };
     fixes(finding, device, port)
 }
 
-/// Whether the card may be unused on purpose: no card of its model is active, but cards of other models are.
+/// Whether the NIC may be unused on purpose: no NIC of its model is active, but NICs of other models are.
 fn is_spare(input: &CheckInput<'_>, device: &Device) -> bool {
     let active = |device: &Device| device.ports.iter().any(Port::is_active);
     let same_model = input.same_model(device).into_iter().any(active);
@@ -102,9 +102,9 @@ fn active_sibling(input: &CheckInput<'_>, device: &Device, port: &Port) -> Optio
         .iter()
         .filter(|other| other.number != port.number)
         .map(|other| (device, other));
-    let card = input.same_card(device).into_iter().filter(|_| !is_virtual(device));
-    let card = card.flat_map(|device| device.ports.iter().map(move |port| (device, port)));
-    let mut siblings = own.chain(card.filter(|(device, _)| !is_virtual(device)));
+    let nic = input.same_nic(device).into_iter().filter(|_| !is_virtual(device));
+    let nic = nic.flat_map(|device| device.ports.iter().map(move |port| (device, port)));
+    let mut siblings = own.chain(nic.filter(|(device, _)| !is_virtual(device)));
     siblings.find(|(_, port)| port.is_active()).map(|(device, port)| port_name(device, port))
 }
 

@@ -15,8 +15,8 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(input: &CheckInput<'_>) -> Vec<Finding> {
-    let cards = input.active_ports().filter(|(device, _)| !is_software(device));
-    cards.map(|(device, port)| check_port(input, device, port)).collect()
+    let nics = input.active_ports().filter(|(device, _)| !is_software(device));
+    nics.map(|(device, port)| check_port(input, device, port)).collect()
 }
 
 fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {

@@ -1,4 +1,4 @@
-//! Cards of one model with different firmware.
+//! NICs of one model with different firmware.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use crate::{Check, CheckInput, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "versions",
-    title: "cards of one model have the same firmware",
-    why: "Faults that depend on the card are hard to find if cards have different firmware.",
+    title: "NICs of one model have the same firmware",
+    why: "Faults that depend on the NIC are hard to find if NICs have different firmware.",
     run,
 };
 
@@ -23,26 +23,24 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
     }
     models
         .into_iter()
-        .filter(|(_, cards)| cards.len() > 1)
-        .map(|(model, cards)| check_model(input, &model, &cards))
+        .filter(|(_, nics)| nics.len() > 1)
+        .map(|(model, nics)| check_model(input, &model, &nics))
         .collect()
 }
 
-fn check_model(input: &CheckInput<'_>, model: &str, cards: &[&Device]) -> Finding {
+fn check_model(input: &CheckInput<'_>, model: &str, nics: &[&Device]) -> Finding {
     let mut versions: Vec<&str> =
-        cards.iter().filter_map(|card| card.firmware.value()).map(String::as_str).collect();
+        nics.iter().filter_map(|nic| nic.firmware.value()).map(String::as_str).collect();
     versions.sort_unstable();
     versions.dedup();
-    let name = cards[0].hca_type.value().map_or(model.trim(), String::as_str);
+    let name = nics[0].hca_type.value().map_or(model.trim(), String::as_str);
     match versions.as_slice() {
-        [one] => {
-            Finding::ok("host", format!("all {} cards {name} have firmware {one}", cards.len()))
-        }
+        [one] => Finding::ok("host", format!("all {} NICs {name} have firmware {one}", nics.len())),
         several => Finding::note(
             "host",
-            format!("cards {name} have different firmware: {}", several.join(", ")),
+            format!("NICs {name} have different firmware: {}", several.join(", ")),
         )
-        .read_all(cards.iter().map(|card| input.file(format!("{}/fw_ver", card.folder()))))
+        .read_all(nics.iter().map(|nic| input.file(format!("{}/fw_ver", nic.folder()))))
         .fix("Update all to the newest: `mlxfwmanager -u`, or the vendor's tool; then reboot."),
     }
 }

@@ -1,4 +1,4 @@
-//! PCIe access control services (ACS) between GPUs and RDMA cards: off.
+//! PCIe access control services (ACS) between GPUs and RDMA NICs: off.
 
 use std::collections::BTreeSet;
 
@@ -11,22 +11,22 @@ pub fn redirects(acs: Acs) -> bool {
     acs.request_redirect || acs.completion_redirect || acs.upstream_forwarding
 }
 
-/// Bridges between a GPU and a card below the same switch. Where the path passes the root complex, ACS makes no
+/// Bridges between a GPU and a NIC below the same switch. Where the path passes the root complex, ACS makes no
 /// difference.
 pub fn bridges(input: &CheckInput<'_>) -> BTreeSet<Address> {
     let mut bridges = BTreeSet::new();
-    let cards: Vec<_> =
+    let nics: Vec<_> =
         input.devices().into_iter().filter_map(|device| input.function(device.pci?)).collect();
     for gpu in input.gpus().into_iter().filter_map(|gpu| input.function(gpu.pci)) {
-        for card in &cards {
-            let Some(common) = gpu.above.iter().find(|bridge| card.above.contains(bridge)) else {
+        for nic in &nics {
+            let Some(common) = gpu.above.iter().find(|bridge| nic.above.contains(bridge)) else {
                 continue;
             };
             let below = |above: &[Address]| -> Vec<Address> {
                 above.iter().copied().take_while(|bridge| bridge != common).collect()
             };
             bridges.extend(below(&gpu.above));
-            bridges.extend(below(&card.above));
+            bridges.extend(below(&nic.above));
         }
     }
     bridges

@@ -128,7 +128,7 @@ impl Completion {
         let mut meaning = vec![self.status.meaning.to_owned()];
         if let Some(vendor) = &self.vendor {
             if let Some(words) = vendor.meaning {
-                meaning.push(format!("On mlx4 and mlx5 cards {} means: {words}.", vendor.hex));
+                meaning.push(format!("On mlx4 and mlx5 NICs {} means: {words}.", vendor.hex));
             }
             meaning.extend(vendor.common_mistake().map(str::to_owned));
         }

@@ -40,7 +40,7 @@ const TABLE: &[Row] = &[
     (
         2,
         "internal error of the queue pair",
-        Subject::CardHealth,
+        Subject::NicHealth,
         "The device failed the queue pair.",
     ),
     (

@@ -97,7 +97,7 @@ const TABLE: &[Status] = &[
         Some(0x04),
         Subject::LocalProtection,
         &["local protection"],
-        "The card could not access local memory: the key, the range, or the path to the memory is \
+        "The NIC could not access local memory: the key, the range, or the path to the memory is \
          wrong.",
     ),
     row(
@@ -139,7 +139,7 @@ const TABLE: &[Status] = &[
         Some(0x12),
         Subject::RemoteUse,
         &["remote invalid request", "remote invalid rd request", "remote inval"],
-        "The peer's card does not support or not allow the request.",
+        "The peer's NIC does not support or not allow the request.",
     ),
     row(
         10,
@@ -155,7 +155,7 @@ const TABLE: &[Status] = &[
         Some(0x14),
         Subject::RemoteUse,
         &["remote operation error", "remote qp", "remote op"],
-        "The peer's card could not complete the operation.",
+        "The peer's NIC could not complete the operation.",
     ),
     row(
         12,
@@ -214,7 +214,7 @@ const TABLE: &[Status] = &[
         &["invalid ee context state"],
         "An end-to-end context is in the wrong state.",
     ),
-    row(19, "IBV_WC_FATAL_ERR", None, Subject::CardHealth, &["ibv_wc_fatal"], "The card failed."),
+    row(19, "IBV_WC_FATAL_ERR", None, Subject::NicHealth, &["ibv_wc_fatal"], "The NIC failed."),
     row(
         20,
         "IBV_WC_RESP_TIMEOUT_ERR",
@@ -237,7 +237,7 @@ const TABLE: &[Status] = &[
         None,
         Subject::LocalUse,
         &["tag matching error"],
-        "Tag matching in the card failed.",
+        "Tag matching in the NIC failed.",
     ),
     row(
         23,

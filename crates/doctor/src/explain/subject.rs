@@ -6,7 +6,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
-    /// The card could not access local memory.
+    /// The NIC could not access local memory.
     LocalProtection,
     /// The peer did not answer.
     RetryExceeded,
@@ -18,7 +18,7 @@ pub enum Subject {
     NotReady,
     /// The peer's memory does not allow the access.
     RemoteAccess,
-    /// The peer's card refused the request.
+    /// The peer's NIC refused the request.
     RemoteUse,
     /// An invalid work request.
     LocalUse,
@@ -44,15 +44,15 @@ pub enum Subject {
     EfaPeer,
     /// EFA: the peer never answered.
     EfaReach,
-    /// The card failed.
-    CardHealth,
-    /// The card has failed until it is reset.
+    /// The NIC failed.
+    NicHealth,
+    /// The NIC has failed until it is reset.
     DeviceFatal,
     /// A cable or transceiver has an error.
     Cable,
     /// The slot provides too little power.
     SlotPower,
-    /// The card refused a command of its driver.
+    /// The NIC refused a command of its driver.
     Command,
     /// A function whose counters may not be read.
     Restricted,

@@ -143,7 +143,7 @@ fn lines_without_a_completion() {
             "mlx5_core 0000:3b:00.0: poll_health:835:(pid 0): device's health compromised - \
              reached miss count",
             Source::Kernel,
-            Subject::CardHealth,
+            Subject::NicHealth,
         ),
         (
             "pcieport 0000:00:01.0: AER: Corrected error received: 0000:3b:00.0",

@@ -41,12 +41,12 @@ impl Syndrome {
     }
 }
 
-/// For mlx4 and mlx5 cards; other vendors have different numbers.
+/// For mlx4 and mlx5 NICs; other vendors have different numbers.
 const TABLE: &[(u32, &str)] = &[
-    (0x51, "local protection fault: the card's access to local memory was refused"),
+    (0x51, "local protection fault: the NIC's access to local memory was refused"),
     (0x81, "retries exceeded: the peer did not answer"),
-    (0x88, "the peer's card refused access to its memory"),
+    (0x88, "the peer's NIC refused access to its memory"),
     (0x89, "the peer's queue pair failed the operation"),
-    (0x8a, "the peer's card found the request invalid"),
+    (0x8a, "the peer's NIC found the request invalid"),
     (0xf9, "flushed after an earlier error"),
 ];

@@ -101,7 +101,7 @@ fn no_common_kind(here: &[End<'_>], there: &[End<'_>]) -> Finding {
         there.iter().map(|end| Evidence::new(format!("there, {}", end.name), end.kind.name())),
     )
     .fix(
-        "A VPI card can change: `mlxconfig -d DEVICE set LINK_TYPE_P1=2` (Ethernet; 1 is \
+        "A VPI NIC can change: `mlxconfig -d DEVICE set LINK_TYPE_P1=2` (Ethernet; 1 is \
          InfiniBand), then restart.",
     )
 }

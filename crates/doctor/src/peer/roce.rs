@@ -23,11 +23,9 @@ pub(super) fn compare(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Finding> {
     if same_version.is_empty() {
         let finding =
             Finding::problem("peer", "no common RoCE version among the GIDs of both ends");
-        return vec![
-            finding
-                .read_all(gid_evidence(&roce))
-                .fix("Give the net devices of both ends IP addresses; RoCE v2 needs a card that supports it."),
-        ];
+        return vec![finding.read_all(gid_evidence(&roce)).fix(
+            "Give the net devices of both ends IP addresses; RoCE v2 needs a NIC that supports it.",
+        )];
     }
     let same_subnet: Vec<_> = same_version
         .iter()

@@ -33,7 +33,7 @@ pub(super) fn find(
     if bottlenecks.is_empty() && point.lanes == 1 && fast {
         bottlenecks.push(Bottleneck {
             what: "one queue pair".to_owned(),
-            evidence: "cards of 100 Gb/s and more may need several".to_owned(),
+            evidence: "NICs of 100 Gb/s and more may need several".to_owned(),
             fix: Some("try --qps 4".to_owned()),
         });
     }

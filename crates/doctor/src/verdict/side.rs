@@ -39,7 +39,7 @@ pub struct PortSide {
     pub data_mbps: Option<u64>,
     /// The rate as text.
     pub rate: String,
-    /// PCIe links from the card to the root.
+    /// PCIe links from the NIC to the root.
     pub hops: Vec<Hop>,
     /// Its net device.
     pub netdev: Option<String>,
@@ -155,7 +155,7 @@ fn line_coding(speed: Option<LaneSpeed>) -> f64 {
     }
 }
 
-/// PCIe links from the card up to the root. Every second pair of functions is inside a switch, without a link; a virtual
+/// PCIe links from the NIC up to the root. Every second pair of functions is inside a switch, without a link; a virtual
 /// function has the link of its physical function.
 fn hops(input: &CheckInput<'_>, device: &Device) -> Vec<Hop> {
     let Some(address) = device.pci else { return Vec::new() };

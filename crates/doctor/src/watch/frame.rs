@@ -41,9 +41,9 @@ pub struct Device {
     pub name: String,
     /// `mlx5_core`, `rxe`.
     pub driver: Option<String>,
-    /// The card's firmware.
+    /// The NIC's firmware.
     pub firmware: Option<String>,
-    /// The card's model: `MT4129`.
+    /// The NIC's model: `MT4129`.
     pub hca_type: Option<String>,
     /// The board's name.
     pub board_id: Option<String>,

@@ -262,8 +262,8 @@ fn function(role: &Role) -> Option<&'static str> {
 /// The physical function of a virtual one: its RDMA device if visible (not in a pod), else its PCI address.
 fn physical_function(node: &Node, role: &Role) -> Option<String> {
     let Role::Virtual { of, .. } = role else { return None };
-    let card = node.devices.iter().find(|device| device.pci == Some(*of));
-    Some(card.map_or_else(|| of.to_string(), |card| card.name.clone()))
+    let nic = node.devices.iter().find(|device| device.pci == Some(*of));
+    Some(nic.map_or_else(|| of.to_string(), |nic| nic.name.clone()))
 }
 
 /// The kernel's number; `None` if it is unknown.

@@ -45,7 +45,7 @@ fn a_down_port_is_a_problem_or_a_warning_if_other_models_are_active() {
     let down: &[(&str, &str)] =
         &[(&of_port("state"), "1: DOWN\n"), (&of_port("phys_state"), "2: Polling\n")];
     files_give("mlx5-roce", down, &[("ports", PROBLEM, ROCE)]);
-    // One of eight cards of a model.
+    // One of eight NICs of a model.
     files_give("ndr8", down, &[("ports", PROBLEM, ROCE)]);
     let spare = "/sys/class/infiniband/mlx5_8/ports/1";
     let files =
@@ -61,7 +61,7 @@ fn the_verdict_on_a_slow_link_depends_on_the_evidence() {
     let slow: &[(&str, &str)] = &[(&of_port("rate"), "200 Gb/sec (4X HDR)\n")];
     // Seven others of the model run at 400.
     files_give("ndr8", slow, &[("rate", WARNING, ROCE)]);
-    // The expected InfiniBand rate of a single card is not known.
+    // The expected InfiniBand rate of a single NIC is not known.
     files_give(
         "saturated",
         slow,
@@ -69,7 +69,7 @@ fn the_verdict_on_a_slow_link_depends_on_the_evidence() {
     );
     let one_lane: &[(&str, &str)] = &[(&of_port("rate"), "100 Gb/sec (1X NDR)\n")];
     files_give("ndr8", one_lane, &[("rate", WARNING, ROCE)]);
-    // On Ethernet the link partner decides; without it the cable; without both the card, which is a note.
+    // On Ethernet the link partner decides; without it the cable; without both the NIC, which is a note.
     let fast = json!({"supported_mbps": [10000, 100_000, 200_000], "advertised_mbps": [], "partner_mbps": [100_000, 200_000]});
     answer_gives("mlx5-roce", "/ethtool/ens1np0/modes", fast, &[("rate", PROBLEM, ROCE)]);
     let silent = json!({"supported_mbps": [10000, 100_000, 200_000], "advertised_mbps": [], "partner_mbps": []});
@@ -105,14 +105,14 @@ fn ten_gigabit_of_mlx4_is_not_trusted() {
 
 #[test]
 fn degraded_pcie_links_and_slots_that_are_slow_by_design() {
-    let card = "/sys/bus/pci/devices/0000:38:00.0";
-    let slow = [(format!("{card}/current_link_speed"), "2.5 GT/s PCIe\n")];
+    let nic = "/sys/bus/pci/devices/0000:38:00.0";
+    let slow = [(format!("{nic}/current_link_speed"), "2.5 GT/s PCIe\n")];
     files_give("mlx5-roce", &[(&slow[0].0, slow[0].1)], &[("pcie", PROBLEM, "mlx5_0")]);
-    let narrow = [(format!("{card}/current_link_width"), "8\n")];
+    let narrow = [(format!("{nic}/current_link_width"), "8\n")];
     files_give("mlx5-roce", &[(&narrow[0].0, narrow[0].1)], &[("pcie", WARNING, "mlx5_0")]);
     let slot = "/sys/bus/pci/devices/0000:37:01.0";
     let small: Vec<(String, &str)> = vec![
-        (format!("{card}/current_link_width"), "2\n"),
+        (format!("{nic}/current_link_width"), "2\n"),
         (format!("{slot}/current_link_width"), "2\n"),
         (format!("{slot}/max_link_width"), "2\n"),
     ];
@@ -337,7 +337,7 @@ fn governor_and_idle_states_are_notes() {
 }
 
 #[test]
-fn different_firmware_and_a_gpu_without_a_near_card() {
+fn different_firmware_and_a_gpu_without_a_near_nic() {
     files_give(
         "ndr8",
         &[("/sys/class/infiniband/mlx5_3/fw_ver", "28.39.1002\n")],
@@ -363,7 +363,7 @@ fn a_port_without_an_address_is_a_note_if_it_may_be_unused() {
     for master in ["bond0", "vmbr0", "ovs-system"] {
         has_address_note(&report(&member(master)), ROCE);
     }
-    let parent = with_files("roce-no-ip", &[(&format!("{CARD}/sriov_numvfs"), "8\n")]);
+    let parent = with_files("roce-no-ip", &[(&format!("{NIC}/sriov_numvfs"), "8\n")]);
     has_address_note(&report(&parent), ROCE);
     let beside = changed("bnxt", |json| {
         for index in 0..16 {
@@ -381,15 +381,15 @@ fn has_address_note(report: &Report, port: &str) {
     assert!(!fixes.iter().any(|fix| fix.contains("ip addr add")), "{fixes:?}");
 }
 
-const CARD: &str = "/sys/devices/pci0000:37/0000:37:01.0/0000:38:00.0";
+const NIC: &str = "/sys/devices/pci0000:37/0000:37:01.0/0000:38:00.0";
 const NETDEV: &str = "/sys/devices/pci0000:37/0000:37:01.0/0000:38:00.0/net/ens1np0";
 
 #[test]
 fn a_virtual_function_on_a_host_may_be_without_link_and_address() {
-    // The same port, now of a virtual function of the card next to it.
+    // The same port, now of a virtual function of the NIC next to it.
     let virtual_one = |name: &str, files: &[(&str, &str)]| {
         changed(name, |json| {
-            json["links"][format!("{CARD}/physfn")] =
+            json["links"][format!("{NIC}/physfn")] =
                 Value::from("/sys/devices/pci0000:37/0000:37:01.0/0000:38:00.1");
             for (path, text) in files {
                 json["files"][*path] = Value::from(*text);
@@ -517,8 +517,8 @@ fn bond_modes_without_roce_support() {
 
 #[test]
 fn a_degraded_link_is_named_by_the_bridge_above_it() {
-    let card = "/sys/bus/pci/devices/0000:38:00.0";
-    let tree = with_files("mlx5-roce", &[(&format!("{card}/current_link_width"), "4\n")]);
+    let nic = "/sys/bus/pci/devices/0000:38:00.0";
+    let tree = with_files("mlx5-roce", &[(&format!("{nic}/current_link_width"), "4\n")]);
     let report = report(&tree);
     let finding = &report.findings[0];
     assert!(finding.summary.contains("below 0000:37:01.0 runs at 16 GT/s x4"), "{finding:?}");

@@ -1,6 +1,6 @@
 //! Which GID NCCL uses on RoCE: selected by the kind of address, never by a table index.
 //!
-//! Indices differ between cards and hosts, and change with the addresses. NCCL from 2.21 on
+//! Indices differ between NICs and hosts, and change with the addresses. NCCL from 2.21 on
 //! selects by family, range and protocol version; its rule is simulated here,
 //! and a range is set where it would select another pod's address.
 

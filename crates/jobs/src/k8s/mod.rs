@@ -6,26 +6,26 @@
 //!
 //! Start at [`Manifest`], then at the file of the object you want.
 
-mod card;
 mod exporter;
 mod job;
 mod machine_config;
 mod manifest;
 mod name;
 mod network;
+mod nic;
 mod pod;
 mod policy;
 mod security;
 mod verify;
 mod yaml;
 
-pub use card::{Card, LinkType};
 pub use exporter::{EXPORTER_PORT, exporter};
 pub use job::{JobRequest, JobType, PodLaunch, job};
 pub use machine_config::{MachineConfigRequest, machine_config};
 pub use manifest::{Manifest, ManifestSet, Platform, text};
 pub use name::{Image, Name, Resource, Subnet};
 pub use network::{NetworkRequest, network};
+pub use nic::{LinkType, Nic};
 pub use pod::Workload;
 pub use policy::{PolicyRequest, policy};
 pub use verify::{VerifyRequest, verify};

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::policy::suffix;
-use super::{Card, LinkType, Manifest, ManifestSet, Name, Resource, Subnet};
+use super::{LinkType, Manifest, ManifestSet, Name, Nic, Resource, Subnet};
 
 /// The networks to write.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct NetworkRequest<'r> {
 }
 
 /// A network for each model and link type of the node.
-pub fn network(cards: &[Card], request: &NetworkRequest) -> Result<ManifestSet, String> {
+pub fn network(nics: &[Nic], request: &NetworkRequest) -> Result<ManifestSet, String> {
     let mut set = ManifestSet::default();
     if request.is_exclusive {
         set.manifests.push(pool(request));
@@ -31,11 +31,11 @@ pub fn network(cards: &[Card], request: &NetworkRequest) -> Result<ManifestSet, 
             "exclusive RDMA namespaces are set by a kernel argument: the nodes reboot".to_owned(),
         );
     }
-    for (at, card) in cards.iter().enumerate() {
-        let suffix = suffix(cards, at);
+    for (at, nic) in nics.iter().enumerate() {
+        let suffix = suffix(nics, at);
         let resource = request.resource.for_operator(&suffix.replace('-', "_"))?;
-        let spec = spec(card.link, request, &resource)?;
-        let kind = match card.link {
+        let spec = spec(nic.link, request, &resource)?;
+        let kind = match nic.link {
             LinkType::Ethernet => "SriovNetwork",
             LinkType::InfiniBand => "SriovIBNetwork",
         };

@@ -1,8 +1,8 @@
-//! SriovNetworkNodePolicy: which cards of which nodes get virtual functions.
+//! SriovNetworkNodePolicy: which NICs of which nodes get virtual functions.
 
 use serde_json::{Value, json};
 
-use super::{Card, LinkType, Manifest, ManifestSet, Name, Resource};
+use super::{LinkType, Manifest, ManifestSet, Name, Nic, Resource};
 
 /// The policies to write.
 #[derive(Debug)]
@@ -13,31 +13,31 @@ pub struct PolicyRequest<'r> {
     pub operator_namespace: &'r Name,
     /// The resource that pods request.
     pub resource: &'r Resource,
-    /// Virtual functions per card; `None`: 8, or the maximum if that is lower.
+    /// Virtual functions per NIC; `None`: 8, or the maximum if that is lower.
     pub vfs: Option<u32>,
 }
 
 /// A policy for each model and link type of the node.
-pub fn policy(cards: &[Card], request: &PolicyRequest) -> Result<ManifestSet, String> {
+pub fn policy(nics: &[Nic], request: &PolicyRequest) -> Result<ManifestSet, String> {
     let mut set = ManifestSet::default();
-    for (at, card) in cards.iter().enumerate() {
-        let suffix = suffix(cards, at);
+    for (at, nic) in nics.iter().enumerate() {
+        let suffix = suffix(nics, at);
         let resource = request.resource.for_operator(&suffix.replace('-', "_"))?;
-        let vfs = request.vfs.unwrap_or_else(|| card.vfs_max.min(DEFAULT_VFS));
-        if vfs > card.vfs_max {
+        let vfs = request.vfs.unwrap_or_else(|| nic.vfs_max.min(DEFAULT_VFS));
+        if vfs > nic.vfs_max {
             return Err(format!(
                 "{vfs} virtual functions: {} supports at most {}",
-                card.addresses.join(", "),
-                card.vfs_max
+                nic.addresses.join(", "),
+                nic.vfs_max
             ));
         }
-        let object = object(card, request, &format!("{}{suffix}", request.name), &resource, vfs);
+        let object = object(nic, request, &format!("{}{suffix}", request.name), &resource, vfs);
         let manifest = Manifest::new(object)
             .with_comment(format!(
                 "Found on one node: {} × {}:{}.",
-                card.addresses.len(),
-                card.vendor,
-                card.device
+                nic.addresses.len(),
+                nic.vendor,
+                nic.device
             ))
             .with_comment(
                 "Creating virtual functions drains the selected nodes, one after the other.",
@@ -48,35 +48,35 @@ pub fn policy(cards: &[Card], request: &PolicyRequest) -> Result<ManifestSet, St
     Ok(set)
 }
 
-/// The suffix of a card's policy and resource; none for the first, most numerous one.
-pub(super) fn suffix(cards: &[Card], at: usize) -> String {
-    let card = &cards[at];
-    let same_link = cards.iter().filter(|other| other.link == card.link).count();
+/// The suffix of a NIC's policy and resource; none for the first, most numerous one.
+pub(super) fn suffix(nics: &[Nic], at: usize) -> String {
+    let nic = &nics[at];
+    let same_link = nics.iter().filter(|other| other.link == nic.link).count();
     match (at, same_link) {
         (0, _) => String::new(),
-        (_, 1) => format!("-{}", card.link.name()),
-        _ => format!("-{}-{}", card.link.name(), card.device),
+        (_, 1) => format!("-{}", nic.link.name()),
+        _ => format!("-{}-{}", nic.link.name(), nic.device),
     }
 }
 
-fn object(card: &Card, request: &PolicyRequest, name: &str, resource: &str, vfs: u32) -> Value {
-    let mut selector = json!({ "vendor": card.vendor, "deviceID": card.device });
-    if card.pf_names.is_empty() {
-        selector["rootDevices"] = json!(card.addresses);
+fn object(nic: &Nic, request: &PolicyRequest, name: &str, resource: &str, vfs: u32) -> Value {
+    let mut selector = json!({ "vendor": nic.vendor, "deviceID": nic.device });
+    if nic.pf_names.is_empty() {
+        selector["rootDevices"] = json!(nic.addresses);
     } else {
-        selector["pfNames"] = json!(card.pf_names);
+        selector["pfNames"] = json!(nic.pf_names);
     }
     let mut spec = json!({
         "deviceType": "netdevice",
         "isRdma": true,
-        "linkType": card.link.name(),
+        "linkType": nic.link.name(),
         "nicSelector": selector,
         "nodeSelector": { "feature.node.kubernetes.io/network-sriov.capable": "true" },
         "numVfs": vfs,
         "priority": 50,
         "resourceName": resource,
     });
-    if let (LinkType::Ethernet, Some(mtu)) = (card.link, card.mtu) {
+    if let (LinkType::Ethernet, Some(mtu)) = (nic.link, nic.mtu) {
         spec["mtu"] = json!(mtu);
     }
     json!({
@@ -87,5 +87,5 @@ fn object(card: &Card, request: &PolicyRequest, name: &str, resource: &str, vfs:
     })
 }
 
-/// Enough for a pod per GPU, and supported by every card.
+/// Enough for a pod per GPU, and supported by every NIC.
 const DEFAULT_VFS: u32 = 8;

@@ -27,7 +27,7 @@ pub(super) struct JobTransport {
 pub(super) enum FabricKind {
     InfiniBand,
     Roce,
-    /// RoCE in the kernel, without a card.
+    /// RoCE in the kernel, without a NIC.
     SoftRoce,
     OmniPath,
     Efa,

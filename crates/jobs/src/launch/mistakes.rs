@@ -16,7 +16,7 @@ pub(super) fn of(framework: Framework, series: Option<openmpi::Series>) -> Vec<R
     };
     reasons.push(reason(
         "NCCL_IB_GID_INDEX=3",
-        "an index of the GID table differs between cards and hosts: NCCL 2.21 and newer selects the GID by address family \
+        "an index of the GID table differs between NICs and hosts: NCCL 2.21 and newer selects the GID by address family \
          and RoCE version, which are checked across all hosts and set instead",
     ));
     reasons

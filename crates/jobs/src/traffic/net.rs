@@ -23,19 +23,19 @@ pub struct NetDeviceTransfer {
 }
 
 impl NetDeviceTransfer {
-    /// Devices of cards, and loopback. A device on another one (a bond, a bridge, a VLAN) would count
-    /// packets twice; without devices of cards, as in a network namespace, all are counted.
+    /// Devices of NICs, and loopback. A device on another one (a bond, a bridge, a VLAN) would count
+    /// packets twice; without devices of NICs, as in a network namespace, all are counted.
     pub(super) fn of(
         node: &Node,
         before: &CounterSample,
         after: &CounterSample,
     ) -> Vec<NetDeviceTransfer> {
-        let is_card = |netdev: &NetDev| netdev.pci.is_some();
-        let has_cards = node.netdevs.iter().any(is_card);
+        let is_nic = |netdev: &NetDev| netdev.pci.is_some();
+        let has_nics = node.netdevs.iter().any(is_nic);
         let is_counted = |netdev: &&NetDev| {
             is_loopback(netdev)
                 || is_infiniband(netdev) && netdev.bonding.is_none()
-                || if has_cards { is_card(netdev) } else { netdev.bonding.is_none() }
+                || if has_nics { is_nic(netdev) } else { netdev.bonding.is_none() }
         };
         let transferred = |netdev: &NetDev| {
             let (before, after) =

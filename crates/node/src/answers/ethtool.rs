@@ -19,7 +19,7 @@ pub(crate) use statistics::{EthtoolSocket, StatisticNames};
 pub struct Ethtool {
     /// `mlx5_core`.
     pub driver: Option<String>,
-    /// The card's firmware.
+    /// The NIC's firmware.
     pub firmware: Option<String>,
     /// The speed now, in Mb/s.
     pub speed_mbps: Option<u32>,

@@ -31,7 +31,7 @@ pub struct LogLine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogKind {
-    /// A card's health: `mlx5_core … health`, firmware and command errors.
+    /// A NIC's health: `mlx5_core … health`, firmware and command errors.
     Health,
     /// PCIe errors that the port or root reported (AER).
     PcieError,
@@ -138,7 +138,7 @@ pub(super) fn fuzz(record: &[u8]) {
     parse(record);
 }
 
-/// Words of drivers about an unhealthy card.
+/// Words of drivers about an unhealthy NIC.
 const HEALTH: &[&str] = &[
     "health",
     "syndrome",

@@ -1,7 +1,7 @@
 //! The table of known statistics of net devices, by ethtool's names.
 //!
 //! Names of metrics: `port_wire_…` for counters of the physical layer, `port_priority_…` for counters per
-//! priority, `port_pcie_…` for the path from the card to the host. The direction is a label.
+//! priority, `port_pcie_…` for the path from the NIC to the host. The direction is a label.
 //!
 //! A name has the same meaning in every driver, and no driver has two names for one metric: so
 //! mlx5's `rx_global_pause` is missing (it is `rx_pause_ctrl_phy`), and bnxt's `rx_bytes` (mlx5's differs).
@@ -147,7 +147,7 @@ const GLOBAL_PAUSE_TRANSITIONS: Row = Row::counter(
 const PAUSE_STORMS: Row = Row::counter(
     "port_pause_storms_total",
     "",
-    "Times the card sent pause frames for too long: the host does not drain packets",
+    "Times the NIC sent pause frames for too long: the host does not drain packets",
 );
 const PRIORITY_BYTES: Row =
     Row::counter("port_priority_bytes_total", "bytes", "Bytes of one priority on the wire");
@@ -171,7 +171,7 @@ const PRIORITY_CONGESTION_DISCARDS: Row = Row::counter(
 const PRIORITY_MARKED: Row = Row::counter(
     "port_priority_marked_packets_total",
     "",
-    "Packets of one priority that the card ECN-marked",
+    "Packets of one priority that the NIC ECN-marked",
 );
 const CLASS_DISCARDS: Row = Row::counter(
     "port_class_discards_total",
@@ -183,15 +183,12 @@ const OUT_OF_BUFFER: Row = Row::counter(
     "",
     "Packets of the net device dropped because it had no receive buffer posted",
 );
-const DEVICE_OUT_OF_BUFFER: Row = Row::counter(
-    "port_device_out_of_buffer_total",
-    "",
-    "Times the card's own queues had no buffer",
-);
+const DEVICE_OUT_OF_BUFFER: Row =
+    Row::counter("port_device_out_of_buffer_total", "", "Times the NIC's own queues had no buffer");
 const STEERING_MISSES: Row = Row::counter(
     "port_steering_missed_packets_total",
     "",
-    "Packets dropped because no rule of the card matched them",
+    "Packets dropped because no rule of the NIC matched them",
 );
 const BUFFER_NEARLY_FULL: Row = Row::counter(
     "port_receive_buffer_nearly_full_total",
@@ -237,12 +234,12 @@ const WIRE_FAULTS: Row =
 const PCIE_STALLED: Row = Row::gauge(
     "port_pcie_stalled_ratio",
     "ratio",
-    "Part of the last second that the card waited for PCIe",
+    "Part of the last second that the NIC waited for PCIe",
 );
 const PCIE_STALLED_TIME: Row = Row::counter(
     "port_pcie_stalled_seconds_total",
     "seconds",
-    "Seconds in which the card waited for PCIe more than 30 % of the time",
+    "Seconds in which the NIC waited for PCIe more than 30 % of the time",
 );
 const PCIE_OVERFLOWS: Row = Row::counter(
     "port_pcie_overflow_packets_total",

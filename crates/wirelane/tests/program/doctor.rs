@@ -35,7 +35,7 @@ fn a_fault_has_evidence_reason_and_fix() {
         "{text}"
     );
     assert!(
-        text.contains("note      mlx4_0 port 1: no link; the card's cable is on mlx4_0 port 2"),
+        text.contains("note      mlx4_0 port 1: no link; the NIC's cable is on mlx4_0 port 2"),
         "{text}"
     );
     assert!(!text.contains('\u{1b}'), "colour is for terminals");

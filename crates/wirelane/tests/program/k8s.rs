@@ -19,13 +19,13 @@ fn has(text: &str, lines: &[&str]) {
 }
 
 #[test]
-fn a_policy_names_the_cards_of_the_node() {
+fn a_policy_names_the_nics_of_the_node() {
     let text = printed(&["policy", "--root", &tree("ndr8")]);
     has(
         &text,
         &["kind: SriovNetworkNodePolicy", "linkType: ib", "vendor: \"15b3\"", "isRdma: true"],
     );
-    // Eight InfiniBand cards and one of Ethernet: jobs request the eight by the plain name.
+    // Eight InfiniBand NICs and one of Ethernet: jobs request the eight by the plain name.
     has(&text, &["resourceName: wirelane_rdma", "resourceName: wirelane_rdma_eth"]);
     let output = run(&["k8s", "policy", "--root", &tree("empty")]);
     assert_eq!(output.status.code(), Some(1));

@@ -12,7 +12,7 @@ pub(super) const NO_DEVICE: &[Cause] = &[
     on_warning(
         "modules",
         "a kernel module is not loaded",
-        "modprobe ib_uverbs, and the card's RDMA driver.",
+        "modprobe ib_uverbs, and the NIC's RDMA driver.",
     ),
     on_warning(
         "memlock",
@@ -26,7 +26,7 @@ pub(super) const NO_DEVICE: &[Cause] = &[
          NCCL_NET, UCX_NET_DEVICES, UCX_TLS.",
     ),
     unchecked(
-        "libibverbs or the card's library is not in the container",
+        "libibverbs or the NIC's library is not in the container",
         "Install rdma-core's libibverbs1 and ibverbs-providers.",
     ),
     unchecked(
@@ -47,14 +47,14 @@ pub(super) const NO_LIBRARY: &[Cause] = &[
     ),
 ];
 
-pub(super) const CARD: &[Cause] = &[
+pub(super) const NIC: &[Cause] = &[
     on_note(
         "kernel-log",
-        "the card's firmware failed",
-        "Update the firmware; power-cycle the machine; then replace the card.",
+        "the NIC's firmware failed",
+        "Update the firmware; power-cycle the machine; then replace the NIC.",
     ),
-    on_note("aer", "the PCIe link to the card has errors", "Reseat the card and its riser."),
-    on_warning("pcie", "the PCIe link is degraded", "Reseat the card; try another slot."),
+    on_note("aer", "the PCIe link to the NIC has errors", "Reseat the NIC and its riser."),
+    on_warning("pcie", "the PCIe link is degraded", "Reseat the NIC; try another slot."),
     on_warning(
         "versions",
         "driver and firmware do not match",
@@ -65,13 +65,13 @@ pub(super) const CARD: &[Cause] = &[
 pub(super) const DEVICE_FATAL: &[Cause] = &[
     on_note(
         "kernel-log",
-        "the card's firmware failed",
-        "Reset the card (`mlxfwreset -d DEVICE reset`, or power-cycle the machine), then update its \
-         firmware. If the error recurs, have the card replaced (RMA).",
+        "the NIC's firmware failed",
+        "Reset the NIC (`mlxfwreset -d DEVICE reset`, or power-cycle the machine), then update its \
+         firmware. If the error recurs, have the NIC replaced (RMA).",
     ),
-    on_note("aer", "the PCIe link to the card was lost", "Reseat the card and its riser."),
+    on_note("aer", "the PCIe link to the NIC was lost", "Reseat the NIC and its riser."),
     unchecked(
-        "the card was reset, or its driver unloaded, while the program ran",
+        "the NIC was reset, or its driver unloaded, while the program ran",
         "Check the kernel log of that time; restart the program.",
     ),
 ];
@@ -84,19 +84,19 @@ pub(super) const CABLE: &[Cause] = &[
     ),
     on_warning("ports", "the link is down because of it", "Replace the cable or transceiver."),
     unchecked(
-        "the card does not support this kind of cable",
-        "Check the vendor's list of cables for the card and its firmware.",
+        "the NIC does not support this kind of cable",
+        "Check the vendor's list of cables for the NIC and its firmware.",
     ),
 ];
 
 pub(super) const SLOT_POWER: &[Cause] = &[
     unchecked(
-        "the slot provides less power than the card needs, or its firmware reports so",
+        "the slot provides less power than the NIC needs, or its firmware reports so",
         "Use a slot with 75 W; check the firmware setup and update the firmware.",
     ),
     unchecked(
-        "the card needs its auxiliary power cable",
-        "See the card's manual: some models have a connector for it.",
+        "the NIC needs its auxiliary power cable",
+        "See the NIC's manual: some models have a connector for it.",
     ),
 ];
 
@@ -131,7 +131,7 @@ pub(super) const IOMMU: &[Cause] = &[
         "Add `iommu=pt` to the kernel command line.",
     ),
     unchecked(
-        "the card was reset or its driver unloaded with work in flight",
+        "the NIC was reset or its driver unloaded with work in flight",
         "Check the lines before.",
     ),
     on_warning(

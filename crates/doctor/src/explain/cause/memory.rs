@@ -5,13 +5,13 @@ use super::{Cause, always_first, on_note, on_warning, unchecked};
 pub(super) const LOCAL_PROTECTION: &[Cause] = &[
     always_first(
         "iommu",
-        "the IOMMU translates the card's accesses, also in virtual machines",
+        "the IOMMU translates the NIC's accesses, also in virtual machines",
         "Add `iommu=pt` (Arm: `iommu.passthrough=1`) to the kernel command line and reboot; \
          `wirelane k8s machineconfig` for OpenShift.",
     ),
     always_first(
         "acs",
-        "ACS on a PCIe switch redirects traffic between card and GPU to the root complex",
+        "ACS on a PCIe switch redirects traffic between NIC and GPU to the root complex",
         "Disable ACS in the firmware setup, or with setpci until the next reboot.",
     ),
     on_warning(
@@ -20,7 +20,7 @@ pub(super) const LOCAL_PROTECTION: &[Cause] = &[
         "Reload nvidia-peermem after each driver update; or use DMA-BUF with the open modules.",
     ),
     unchecked(
-        "the path between card and GPU memory is blocked",
+        "the path between NIC and GPU memory is blocked",
         "To test it: run once with NCCL_NET_GDR_LEVEL=0 (UCX: UCX_IB_GPU_DIRECT_RDMA=n). If that \
          works, this path is the cause.",
     ),
@@ -41,7 +41,7 @@ pub(super) const REMOTE: &[Cause] = &[
     ),
     on_note(
         "iommu",
-        "the peer's card could not access its own memory (IOMMU, ACS): run this at the peer",
+        "the peer's NIC could not access its own memory (IOMMU, ACS): run this at the peer",
         "Add `iommu=pt` at the peer.",
     ),
 ];
@@ -91,7 +91,7 @@ pub(super) const GPU_MEMORY: &[Cause] = &[
     on_note("iommu", "the IOMMU translates", "Add `iommu=pt` to the kernel command line."),
     on_note(
         "numa",
-        "NCCL considers the distance between card and GPU too long",
+        "NCCL considers the distance between NIC and GPU too long",
         "`wirelane topo` prints distances; NCCL_NET_GDR_LEVEL=SYS allows all of them.",
     ),
 ];

@@ -57,7 +57,7 @@ impl Subject {
             Subject::OutOfBand => network::OUT_OF_BAND,
             Subject::EfaPeer => network::EFA_PEER,
             Subject::EfaReach => network::EFA_REACH,
-            Subject::CardHealth | Subject::Command => machine::CARD,
+            Subject::NicHealth | Subject::Command => machine::NIC,
             Subject::DeviceFatal => machine::DEVICE_FATAL,
             Subject::Cable => machine::CABLE,
             Subject::SlotPower => machine::SLOT_POWER,

@@ -80,7 +80,7 @@ pub(super) const FLUSHED: &[Cause] = &[
         "ACS on a PCIe switch, if the first error was a protection error",
         "Disable ACS in the firmware setup.",
     ),
-    on_note("kernel-log", "the card or its PCIe link failed", "Check the kernel log of that time."),
+    on_note("kernel-log", "the NIC or its PCIe link failed", "Check the kernel log of that time."),
 ];
 
 pub(super) const NOT_READY: &[Cause] = &[

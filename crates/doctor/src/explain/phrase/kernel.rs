@@ -21,9 +21,9 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &["device's health", "compromised"],
-        Subject::CardHealth,
-        "the card's firmware does not answer",
-        "The driver's periodic health check of the card failed: all operations on it fail from now \
+        Subject::NicHealth,
+        "the NIC's firmware does not answer",
+        "The driver's periodic health check of the NIC failed: all operations on it fail from now \
          on.",
     ),
     row(
@@ -36,38 +36,38 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &["insufficient power on the pcie slot"],
         Subject::SlotPower,
-        "the PCIe slot provides less power than the card may need",
-        "The slot reports fewer watts than the card needs with all its ports and active cables; \
-         under load the card may shut down transceivers, or itself.",
+        "the PCIe slot provides less power than the NIC may need",
+        "The slot reports fewer watts than the NIC needs with all its ports and active cables; \
+         under load the NIC may shut down transceivers, or itself.",
     ),
     row(
         &["mlx5_core", "assert"],
-        Subject::CardHealth,
-        "the card's firmware failed an assertion",
+        Subject::NicHealth,
+        "the NIC's firmware failed an assertion",
         "The lines around it have the firmware's error state.",
     ),
     row(
         &["mlx5_core", "health"],
-        Subject::CardHealth,
-        "the driver reports an unhealthy card",
+        Subject::NicHealth,
+        "the driver reports an unhealthy NIC",
         "The lines around it have the firmware's error state.",
     ),
     row(
         &["mlx5_core", "unhealthy"],
-        Subject::CardHealth,
-        "the driver reports an unhealthy card",
+        Subject::NicHealth,
+        "the driver reports an unhealthy NIC",
         "The lines around it have the firmware's error state.",
     ),
     row(
         &["mlx5_core", "timeout"],
-        Subject::CardHealth,
-        "the card's firmware did not answer a command",
+        Subject::NicHealth,
+        "the NIC's firmware did not answer a command",
         "The firmware or the PCIe link hangs.",
     ),
     row(
         &["mlx5_core", "syndrome"],
         Subject::Command,
-        "the card's firmware refused a command",
+        "the NIC's firmware refused a command",
         "The driver requested something that this function may not use, or that is invalid; the \
          syndrome is for the vendor's support.",
     ),
@@ -149,11 +149,11 @@ pub(super) const LINK_DOWN: Phrase = row(
 pub(super) fn is_link_down(lower: &str) -> bool {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let is_down = ["link down", "link is down"].iter().any(|words| has_word(lower, words));
-    is_down && lower.split(|letter| !is_part(letter)).any(is_card)
+    is_down && lower.split(|letter| !is_part(letter)).any(is_nic)
 }
 
 /// Whether a word is the name of a driver or a net device.
-fn is_card(word: &str) -> bool {
+fn is_nic(word: &str) -> bool {
     let is_numbered = |rest: &str| rest.starts_with(|letter: char| letter.is_ascii_digit());
     DRIVERS.iter().any(|driver| word.starts_with(driver))
         || NETDEVS.iter().any(|kind| word.strip_prefix(kind).is_some_and(is_numbered))

@@ -59,25 +59,25 @@ pub(super) const TABLE: &[Phrase] = &[
         &["ibv_reg_mr", "fail"],
         Subject::Registration,
         "memory could not be registered",
-        "The kernel refused to pin the memory, or the card refused to register it.",
+        "The kernel refused to pin the memory, or the NIC refused to register it.",
     ),
     row(
         &["ibv_reg_dmabuf_mr"],
         Subject::GpuRegistration,
         "GPU memory could not be registered with DMA-BUF",
-        "The kernel, the card's driver or the GPU driver does not support DMA-BUF for GPU memory.",
+        "The kernel, the NIC's driver or the GPU driver does not support DMA-BUF for GPU memory.",
     ),
     row(
         &["couldn't allocate mr"],
         Subject::Registration,
         "memory could not be registered",
-        "The kernel refused to pin the memory, or the card refused to register it.",
+        "The kernel refused to pin the memory, or the NIC refused to register it.",
     ),
     row(
         &["reg_mr", "cannot allocate memory"],
         Subject::Registration,
         "memory could not be registered",
-        "The kernel refused to pin the memory, or the card refused to register it.",
+        "The kernel refused to pin the memory, or the NIC refused to register it.",
     ),
     row(
         &["cannot lock memory"],
@@ -95,25 +95,25 @@ pub(super) const TABLE: &[Phrase] = &[
         &["ibv_create_qp", "fail"],
         Subject::Creation,
         "a queue pair could not be created",
-        "A limit of the card or of the cgroup is reached, or the requested size is too large.",
+        "A limit of the NIC or of the cgroup is reached, or the requested size is too large.",
     ),
     row(
         &["ibv_create_cq", "fail"],
         Subject::Creation,
         "a completion queue could not be created",
-        "Its memory could not be pinned, or a limit of the card is reached.",
+        "Its memory could not be pinned, or a limit of the NIC is reached.",
     ),
     row(
         &["couldn't create qp"],
         Subject::Creation,
         "a queue pair could not be created",
-        "A limit of the card or of the cgroup is reached, or the requested size is too large.",
+        "A limit of the NIC or of the cgroup is reached, or the requested size is too large.",
     ),
     row(
         &["couldn't create cq"],
         Subject::Creation,
         "a completion queue could not be created",
-        "Its memory could not be pinned, or a limit of the card is reached.",
+        "Its memory could not be pinned, or a limit of the NIC is reached.",
     ),
     row(
         &["net/ib", "no device found"],
@@ -195,21 +195,21 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &["got async event", "fatal"],
-        Subject::CardHealth,
-        "the card failed",
+        Subject::NicHealth,
+        "the NIC failed",
         "The driver reported a fatal error of the device to the program.",
     ),
     row(
         &["async fatal event", "local catastrophic error"],
         Subject::DeviceFatal,
-        "the card failed: it must be reset",
+        "the NIC failed: it must be reset",
         "The driver reported a fatal error of the device to the program; all operations on it fail \
          from now on.",
     ),
     row(
         &["ibv_event_device_fatal"],
         Subject::DeviceFatal,
-        "the card failed: it must be reset",
+        "the NIC failed: it must be reset",
         "The driver reported a fatal error of the device to the program; all operations on it fail \
          from now on.",
     ),
@@ -217,7 +217,7 @@ pub(super) const TABLE: &[Phrase] = &[
         &["async fatal event"],
         Subject::Flushed,
         "a queue pair failed",
-        "The card reported a queue pair in the error state to the program; look for the first error \
+        "The NIC reported a queue pair in the error state to the program; look for the first error \
          in other lines.",
     ),
     // perftest.
@@ -313,7 +313,7 @@ pub(super) const TABLE: &[Phrase] = &[
         &["the device refused local memory or failed"],
         Subject::LocalProtection,
         "a lane of Wirelane failed at this end",
-        "The card could not access local memory, or failed itself.",
+        "The NIC could not access local memory, or failed itself.",
     ),
     row(
         &["the peer posted no receive in time"],

@@ -47,12 +47,11 @@ impl Ports {
         self.used.iter().map(link_gbps).sum()
     }
 
-    /// The same, limited by PCIe where a card's slot is slower than its links.
+    /// The same, limited by PCIe where a NIC's slot is slower than its links.
     pub(super) fn expected_gbps(&self) -> f64 {
-        let cards = self.cards();
-        cards
-            .iter()
-            .map(|card| slot(card).map_or(links_gbps(card), |slot| slot.gbps.min(links_gbps(card))))
+        let nics = self.nics();
+        nics.iter()
+            .map(|nic| slot(nic).map_or(links_gbps(nic), |slot| slot.gbps.min(links_gbps(nic))))
             .sum()
     }
 
@@ -87,24 +86,24 @@ impl Ports {
         self.used.len()
     }
 
-    /// Slots that are slower than their card's links, with the rate of these.
+    /// Slots that are slower than their NIC's links, with the rate of these.
     pub(super) fn narrow_slots(&self) -> Vec<(Bound, f64)> {
-        let cards = self.cards();
-        let slots = cards.iter().filter_map(|card| Some((slot(card)?, links_gbps(card))));
+        let nics = self.nics();
+        let slots = nics.iter().filter_map(|nic| Some((slot(nic)?, links_gbps(nic))));
         slots.filter(|(slot, links)| slot.gbps < *links).collect()
     }
 
-    /// Ports of one card share its slot.
-    fn cards(&self) -> Vec<Vec<&PortSide>> {
-        let mut cards: Vec<Vec<&PortSide>> = Vec::new();
+    /// Ports of one NIC share its slot.
+    fn nics(&self) -> Vec<Vec<&PortSide>> {
+        let mut nics: Vec<Vec<&PortSide>> = Vec::new();
         for port in &self.used {
             let device = |port: &PortSide| port.name.split(' ').next().map(str::to_owned);
-            match cards.iter_mut().find(|card| device(card[0]) == device(port)) {
-                Some(card) => card.push(port),
-                None => cards.push(vec![port]),
+            match nics.iter_mut().find(|nic| device(nic[0]) == device(port)) {
+                Some(nic) => nic.push(port),
+                None => nics.push(vec![port]),
             }
         }
-        cards
+        nics
     }
 }
 
@@ -112,16 +111,16 @@ fn link_gbps(port: &PortSide) -> f64 {
     port.data_mbps.unwrap_or(0) as f64 / 1e3
 }
 
-fn links_gbps(card: &[&PortSide]) -> f64 {
-    card.iter().map(|port| link_gbps(port)).sum()
+fn links_gbps(nic: &[&PortSide]) -> f64 {
+    nic.iter().map(|port| link_gbps(port)).sum()
 }
 
-/// The narrowest PCIe link above a card.
-fn slot(card: &[&PortSide]) -> Option<Bound> {
+/// The narrowest PCIe link above a NIC.
+fn slot(nic: &[&PortSide]) -> Option<Bound> {
     let narrowest =
-        card.first()?.hops.iter().min_by(|one, other| one.gbps.total_cmp(&other.gbps))?;
+        nic.first()?.hops.iter().min_by(|one, other| one.gbps.total_cmp(&other.gbps))?;
     Some(Bound {
-        what: format!("{} ({})", narrowest.what, card.first()?.name.split(' ').next()?),
+        what: format!("{} ({})", narrowest.what, nic.first()?.name.split(' ').next()?),
         gbps: narrowest.gbps * PCIE_PAYLOAD_RATIO,
         evidence: pcie_evidence(&narrowest.evidence),
     })

@@ -82,7 +82,7 @@ impl MpiTransport {
             MpiTransport::Ucx { is_renamed } => ucx(is_renamed, to),
             MpiTransport::Ofi { kind } => ofi(kind, to),
             MpiTransport::Psm2 => {
-                to.add(&["--mca", "pml", "cm"], "the card matches messages");
+                to.add(&["--mca", "pml", "cm"], "the NIC matches messages");
                 to.add(&["--mca", "mtl", "psm2"], "Omni-Path's own library");
             }
             MpiTransport::Tcp => return tcp(series, job_hosts, to),

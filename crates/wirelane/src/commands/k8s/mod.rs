@@ -1,6 +1,6 @@
 //! `wirelane k8s`: prints manifests for Kubernetes and OpenShift, based on a node. Applies nothing.
 
-mod cards;
+mod nics;
 mod workload;
 
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::arguments::host::HostArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
-use cards::{NetworkArgs, PolicyArgs};
+use nics::{NetworkArgs, PolicyArgs};
 use workload::{JobArgs, VerifyArgs};
 
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! `policy` and `network`: objects for the SR-IOV operator, one for each kind of NIC.
 
 use clap::Args;
-use jobs::k8s::{self, Card, ManifestSet, Name, NetworkRequest, PolicyRequest, Resource, Subnet};
+use jobs::k8s::{self, ManifestSet, Name, NetworkRequest, Nic, PolicyRequest, Resource, Subnet};
 use node::Node;
 
 use crate::output;
@@ -59,7 +59,7 @@ impl PolicyArgs {
             resource: &self.operator.resource,
             vfs: self.vfs,
         };
-        k8s::policy(&cards(node)?, &request).map_err(Failure::usage)
+        k8s::policy(&nics(node)?, &request).map_err(Failure::usage)
     }
 }
 
@@ -73,20 +73,20 @@ impl NetworkArgs {
             range: self.range.as_ref(),
             is_exclusive: self.exclusive,
         };
-        k8s::network(&cards(node)?, &request).map_err(Failure::usage)
+        k8s::network(&nics(node)?, &request).map_err(Failure::usage)
     }
 }
 
 /// The NICs of the node; having none is an error.
-fn cards(node: &Node) -> Result<Vec<Card>, Failure> {
-    let (cards, left_out) = Card::find(node);
+fn nics(node: &Node) -> Result<Vec<Nic>, Failure> {
+    let (nics, left_out) = Nic::find(node);
     for reason in left_out {
         output::note(&format!("note: {reason}"));
     }
-    if cards.is_empty() {
+    if nics.is_empty() {
         return Err(Failure::no(
             "no NIC of this node supports SR-IOV; run this on a node that has one, or pass a snapshot of it with --root",
         ));
     }
-    Ok(cards)
+    Ok(nics)
 }

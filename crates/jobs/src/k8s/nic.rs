@@ -1,10 +1,10 @@
-//! The cards of a node that can be assigned to pods: physical functions of one model and link type.
+//! The NICs of a node that can be assigned to pods: physical functions of one model and link type.
 
 use node::{Device, LinkLayer, Node, Port, Role};
 
 /// Physical functions that one policy can select.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Card {
+pub struct Nic {
     /// The vendor ID in policies: `15b3`.
     pub vendor: String,
     /// The device ID: `101b`.
@@ -40,31 +40,31 @@ impl LinkType {
     }
 }
 
-impl Card {
-    /// The cards of a node, the most numerous first, and why other devices are left out.
-    pub fn find(node: &Node) -> (Vec<Card>, Vec<String>) {
-        let (mut cards, mut notes): (Vec<Card>, Vec<String>) = (Vec::new(), Vec::new());
+impl Nic {
+    /// The NICs of a node, the most numerous first, and why other devices are left out.
+    pub fn find(node: &Node) -> (Vec<Nic>, Vec<String>) {
+        let (mut nics, mut notes): (Vec<Nic>, Vec<String>) = (Vec::new(), Vec::new());
         for device in &node.devices {
-            match Card::of(node, device) {
-                Ok(card) => match cards.iter_mut().find(|known| known.is_same_model(&card)) {
-                    Some(known) => known.join(card),
-                    None => cards.push(card),
+            match Nic::of(node, device) {
+                Ok(nic) => match nics.iter_mut().find(|known| known.is_same_model(&nic)) {
+                    Some(known) => known.join(nic),
+                    None => nics.push(nic),
                 },
                 Err(reason) => notes.push(format!("{} is left out: {reason}", device.name)),
             }
         }
-        cards.sort_by_key(|card| std::cmp::Reverse(card.addresses.len()));
-        (cards, notes)
+        nics.sort_by_key(|nic| std::cmp::Reverse(nic.addresses.len()));
+        (nics, notes)
     }
 
-    fn of(node: &Node, device: &Device) -> Result<Card, &'static str> {
+    fn of(node: &Node, device: &Device) -> Result<Nic, &'static str> {
         let vfs_max = match device.role {
             Role::Physical { vfs_max: Some(max), .. } if max > 0 => max,
             Role::Physical { .. } => {
                 return Err("it supports no virtual functions (sriov_totalvfs)");
             }
             Role::Virtual { .. } => return Err("it is a virtual function"),
-            Role::Software | Role::Unknown => return Err("it is not a card"),
+            Role::Software | Role::Unknown => return Err("it is not a NIC"),
         };
         let address = device.pci.ok_or("it has no PCI address")?;
         let function = node.pci.get(&address).ok_or("its PCI function is not readable")?;
@@ -72,7 +72,7 @@ impl Card {
         let port = device.ports.iter().find(|port| port.is_active()).or(device.ports.first());
         let port = port.ok_or("it has no port")?;
         let netdev = port.netdev.as_deref().and_then(|name| node.netdev(name));
-        Ok(Card {
+        Ok(Nic {
             vendor: id(function.vendor.value()).ok_or("its vendor is not readable")?,
             device: id(function.device.value()).ok_or("its model is not readable")?,
             link: link(port)?,
@@ -83,12 +83,12 @@ impl Card {
         })
     }
 
-    fn is_same_model(&self, other: &Card) -> bool {
-        let model = |card: &Card| (card.vendor.clone(), card.device.clone(), card.link);
+    fn is_same_model(&self, other: &Nic) -> bool {
+        let model = |nic: &Nic| (nic.vendor.clone(), nic.device.clone(), nic.link);
         model(self) == model(other)
     }
 
-    fn join(&mut self, other: Card) {
+    fn join(&mut self, other: Nic) {
         // Names are used only if all have one; addresses always work.
         if self.pf_names.is_empty() || other.pf_names.is_empty() {
             self.pf_names.clear();
@@ -113,8 +113,8 @@ fn link(port: &Port) -> Result<LinkType, &'static str> {
 mod tests {
     use super::*;
 
-    fn card(link: LinkType, device: &str, names: &[&str], mtu: u32) -> Card {
-        Card {
+    fn nic(link: LinkType, device: &str, names: &[&str], mtu: u32) -> Nic {
+        Nic {
             vendor: "15b3".to_owned(),
             device: device.to_owned(),
             link,
@@ -126,11 +126,11 @@ mod tests {
     }
 
     #[test]
-    fn cards_without_common_names_and_mtu_are_selected_by_address() {
-        let mut cards = card(LinkType::Ethernet, "101b", &["eth1"], 9000);
-        cards.join(card(LinkType::Ethernet, "101b", &["eth2"], 9000));
-        assert_eq!((cards.pf_names.len(), cards.mtu), (2, Some(9000)));
-        cards.join(card(LinkType::Ethernet, "101b", &[], 1500));
-        assert_eq!((cards.pf_names.len(), cards.addresses.len(), cards.mtu), (0, 3, None));
+    fn nics_without_common_names_and_mtu_are_selected_by_address() {
+        let mut nics = nic(LinkType::Ethernet, "101b", &["eth1"], 9000);
+        nics.join(nic(LinkType::Ethernet, "101b", &["eth2"], 9000));
+        assert_eq!((nics.pf_names.len(), nics.mtu), (2, Some(9000)));
+        nics.join(nic(LinkType::Ethernet, "101b", &[], 1500));
+        assert_eq!((nics.pf_names.len(), nics.addresses.len(), nics.mtu), (0, 3, None));
     }
 }
