@@ -7,9 +7,9 @@ use super::{Error, Journal, Machine, Plan, State, Step, StepStatus};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApplyOutcome {
     /// Numbers of the applied changes.
-    pub made: Vec<u64>,
+    pub changes: Vec<u64>,
     /// Number of steps whose target was in the wanted state.
-    pub already: usize,
+    pub unchanged: usize,
     /// Targets that only a running machine has, left out in a tree.
     pub left_out: Vec<String>,
 }
@@ -45,7 +45,7 @@ pub fn apply(
             folders,
         };
         match apply_change(machine, &mut journal, planned) {
-            Ok(id) => applied.made.push(id),
+            Ok(id) => applied.changes.push(id),
             Err(error) => return Err(revert_run(machine, &mut journal, run, &step.item, error)),
         }
     }
@@ -61,8 +61,8 @@ fn sort<'p>(machine: &Machine, plan: &'p Plan) -> Result<(ApplyOutcome, ToDo<'p>
     let mut to_do = Vec::new();
     for (step, status) in plan.statuses(&machine.reader()?) {
         match status {
-            StepStatus::AlreadySet => applied.already += 1,
-            StepStatus::LiveOnly => applied.left_out.push(step.change.target.name()),
+            StepStatus::AlreadySet => applied.unchanged += 1,
+            StepStatus::NeedsRunningMachine => applied.left_out.push(step.change.target.name()),
             StepStatus::ChangeFrom(before) => to_do.push((step, before)),
             StepStatus::Unreadable(error) => {
                 let refused = Error::refused(format!("nothing was changed: {error}"));

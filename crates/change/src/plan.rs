@@ -23,7 +23,7 @@ pub struct Step {
     /// The change.
     pub change: Change,
     /// Whether it has been applied and reverted on the hardware that it is for.
-    pub proven: bool,
+    pub tested_on_hardware: bool,
 }
 
 /// Something that an administrator should decide and do.
@@ -45,15 +45,26 @@ pub enum StepStatus {
     /// It would be changed from this state.
     ChangeFrom(State),
     /// Only a running machine has the target, and this is a tree.
-    LiveOnly,
+    NeedsRunningMachine,
     /// It cannot be read, and so could not be reverted.
     Unreadable(Error),
 }
 
 impl Plan {
     /// Adds a change.
-    pub fn step(&mut self, item: &str, why: impl Into<String>, change: Change, proven: bool) {
-        self.steps.push(Step { item: item.to_owned(), why: why.into(), change, proven });
+    pub fn step(
+        &mut self,
+        item: &str,
+        why: impl Into<String>,
+        change: Change,
+        tested_on_hardware: bool,
+    ) {
+        self.steps.push(Step {
+            item: item.to_owned(),
+            why: why.into(),
+            change,
+            tested_on_hardware,
+        });
     }
 
     /// Adds advice.
@@ -73,7 +84,9 @@ impl Step {
         let target = &self.change.target;
         match reader.read(target) {
             Ok(now) if now.satisfies(&self.change.wanted) => StepStatus::AlreadySet,
-            _ if target.is_live_only() && !reader.is_live() => StepStatus::LiveOnly,
+            _ if target.needs_running_machine() && !reader.is_live() => {
+                StepStatus::NeedsRunningMachine
+            }
             Ok(now) => StepStatus::ChangeFrom(now),
             Err(error) => StepStatus::Unreadable(error),
         }

@@ -245,7 +245,7 @@ impl Target {
     }
 
     /// Whether only the running machine has it, and no tree.
-    pub fn is_live_only(&self) -> bool {
+    pub fn needs_running_machine(&self) -> bool {
         match self {
             Target::Module { .. } | Target::Rings { .. } | Target::Coalescing { .. } => true,
             Target::Export { .. } | Target::Nfsd { .. } | Target::Mount { .. } => true,

@@ -106,7 +106,7 @@ fn everything_is_as_it_was_after_revert() {
     fs::set_permissions(tree.path("/etc/sysctl.d/90-wirelane.conf"), old).expect("rights");
     let before = tree.contents();
     let applied = apply(&tree.machine, &three_changes(), "tune apply", 1).expect("applies");
-    assert_eq!(applied.made, [1, 2, 3]);
+    assert_eq!(applied.changes, [1, 2, 3]);
     assert_eq!(tree.text(MTU), "9000\n");
     assert_eq!(tree.text(LIMITS), "* - memlock unlimited\n");
     let mode = |path| fs::metadata(tree.path(path)).expect("a file").permissions().mode() & 0o777;
@@ -142,7 +142,7 @@ fn a_second_run_changes_nothing() {
     let tree = Tree::new();
     apply(&tree.machine, &three_changes(), "tune apply", 1).expect("applies");
     let again = apply(&tree.machine, &three_changes(), "tune apply", 1).expect("applies");
-    assert_eq!((again.made.len(), again.already), (0, 3));
+    assert_eq!((again.changes.len(), again.unchanged), (0, 3));
     assert_eq!(tree.statuses().len(), 3);
 }
 
@@ -333,7 +333,7 @@ fn targets_of_running_machines_are_left_out_in_a_tree() {
     let plan = plan([Change::module("ib_uverbs")]);
     let applied = apply(&tree.machine, &plan, "tune apply", 1).expect("applies");
     assert_eq!(applied.left_out, ["module ib_uverbs"]);
-    assert!(applied.made.is_empty());
+    assert!(applied.changes.is_empty());
 }
 
 #[test]

@@ -315,7 +315,10 @@ fn device_nodes_of_root_are_given_to_the_group() {
         machine["folders"]["/dev/infiniband"] = json!(["uverbs0"]);
         planned(
             &machine,
-            &SetupRequest { only: vec!["group".to_owned()], ..SetupRequest::of(Purpose::Rdma) },
+            &SetupRequest {
+                only: vec!["permissions".to_owned()],
+                ..SetupRequest::of(Purpose::Rdma)
+            },
         )
         .expect("a plan")
     };

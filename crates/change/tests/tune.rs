@@ -83,7 +83,17 @@ fn the_throughput_profile_raises_mtu_rings_and_read_requests() {
     let plan = planned(&machine(), Profile::Throughput, &Choice::default());
     assert_eq!(
         items(&plan),
-        ["modules", "memlock", "hugepages", "sysctl", "governor", "mtu", "rings", "irq", "maxread"]
+        [
+            "modules",
+            "memlock",
+            "hugepages",
+            "sysctl",
+            "governor",
+            "mtu",
+            "rings",
+            "interrupts",
+            "read-request"
+        ]
     );
     let one = |value: &str| Some(State::all(value, 1));
     assert_eq!(wanted(&plan, "/sys/class/net/eth0/mtu").cloned(), one("9000"));
@@ -167,7 +177,7 @@ fn decisions_of_the_administrator_are_advice_with_commands() {
         let advice = plan.advice.iter().find(|advice| advice.item == item);
         advice.map(|advice| advice.commands.join("\n")).unwrap_or_default()
     };
-    assert!(commands("pfc").contains("dcb pfc set dev eth0 prio-pfc all:off 3:on"));
+    assert!(commands("flow-control").contains("dcb pfc set dev eth0 prio-pfc all:off 3:on"));
     assert!(commands("ordering").contains("mlxconfig -d 0000:3b:00.0 query PCI_WR_ORDERING"));
     assert!(commands("counters").contains("rdma statistic set link mlx5_0/1 optional-counters"));
     assert!(commands("mtu").contains("ping -M do -s 8972"));
@@ -248,11 +258,11 @@ fn the_status_of_steps_on_a_snapshot_is_known() {
     };
     assert_eq!(from("/sys/class/net/eth0/mtu"), Some(State::all("1500", 1)));
     assert!(matches!(status("module ib_uverbs"), StepStatus::AlreadySet));
-    assert!(matches!(status("module rdma_ucm"), StepStatus::LiveOnly));
+    assert!(matches!(status("module rdma_ucm"), StepStatus::NeedsRunningMachine));
     assert_eq!(from("/etc/modules-load.d/wirelane.conf"), Some(State::Absent));
     let unknown =
         Change { target: Target::Rings { netdev: "eth9".into() }, wanted: State::all("1", 2) };
     let mut other = Plan::default();
     other.step("rings", "why", unknown, false);
-    assert!(matches!(other.steps[0].status(&reader), StepStatus::LiveOnly));
+    assert!(matches!(other.steps[0].status(&reader), StepStatus::NeedsRunningMachine));
 }

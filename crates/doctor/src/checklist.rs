@@ -26,7 +26,7 @@ pub enum State {
     /// It is false.
     NotDone,
     /// It cannot be determined here.
-    CannotTell,
+    Unknown,
     /// It does not apply to this machine.
     DoesNotApply,
 }
@@ -62,7 +62,7 @@ impl ChecklistRow {
             .max_by_key(|finding| self.weight(finding.verdict));
         let state = match worst.map(|finding| finding.verdict) {
             None => State::DoesNotApply,
-            Some(Verdict::Unknown) => State::CannotTell,
+            Some(Verdict::Unknown) => State::Unknown,
             Some(verdict) if verdict >= self.not_done_from => State::NotDone,
             Some(_) => State::Done,
         };
@@ -92,7 +92,7 @@ const ROWS: &[ChecklistRow] = &[
     row("ports active", &["ports"], Verdict::Warning),
     row(
         "kernel modules loaded, device nodes accessible to this user",
-        &["modules", "rights"],
+        &["modules", "permissions"],
         Verdict::Warning,
     ),
     row("libfabric usable, if needed", &["libfabric"], Verdict::Warning),
@@ -120,7 +120,7 @@ impl State {
         match self {
             State::Done => "done",
             State::NotDone => "not done",
-            State::CannotTell => "unknown",
+            State::Unknown => "unknown",
             State::DoesNotApply => "does not apply",
         }
     }

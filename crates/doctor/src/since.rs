@@ -19,7 +19,7 @@ pub struct Comparison {
     /// Findings that are new.
     pub new: Vec<Finding>,
     /// Findings that are no longer there.
-    pub gone: Vec<Finding>,
+    pub resolved: Vec<Finding>,
 }
 
 /// A fact that changed; `None`: absent.
@@ -62,7 +62,7 @@ pub fn compare(before: (&Node, &Report), now: (&Node, &Report)) -> Comparison {
         changes: merge_devices(changes.collect()),
         counters: counter_changes(before.0, now.0),
         new: only_in(now.1, before.1),
-        gone: only_in(before.1, now.1),
+        resolved: only_in(before.1, now.1),
     }
 }
 

@@ -175,7 +175,7 @@ impl ExportRequest {
                 "root of a client is nobody here, and {} belongs to root: give it to the user that writes there",
                 self.dir
             );
-            plan.advise("rights", why, vec![format!("chown USER {}", self.dir)]);
+            plan.advise("permissions", why, vec![format!("chown USER {}", self.dir)]);
         }
     }
 

@@ -20,9 +20,11 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refu
         false => Ok(packager.change_for_tree(&names)),
     };
     // Not tested on a machine of Red Hat's family.
-    let proven = context.family == Family::Debian;
+    let tested_on_hardware = context.family == Family::Debian;
     match change {
-        Ok(change) => plan.step("packages", why(context.request.purpose), change, proven),
+        Ok(change) => {
+            plan.step("packages", why(context.request.purpose), change, tested_on_hardware)
+        }
         Err(error) => plan.advise("packages", error.to_string(), vec![packager.install(&names)]),
     }
     Ok(())

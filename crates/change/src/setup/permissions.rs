@@ -19,12 +19,13 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refu
             "only root may open {}, and there is no group rdma to give access to",
             first.path
         );
-        let again = format!("wirelane setup {} apply --only group", context.request.purpose.name());
-        plan.advise("group", why, vec!["groupadd --system rdma".to_owned(), again]);
+        let again =
+            format!("wirelane setup {} apply --only permissions", context.request.purpose.name());
+        plan.advise("permissions", why, vec!["groupadd --system rdma".to_owned(), again]);
         return Ok(());
     }
     plan.step(
-        "group",
+        "permissions",
         format!("only root may open {}; the commands below apply the rule now", first.path),
         rule(),
         false,
@@ -34,7 +35,7 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refu
         TRIGGER,
         "usermod --append --groups rdma USER    # then log in again",
     ];
-    plan.advise("group", MEMBERS, commands.map(str::to_owned).to_vec());
+    plan.advise("permissions", MEMBERS, commands.map(str::to_owned).to_vec());
     Ok(())
 }
 

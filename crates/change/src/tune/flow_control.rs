@@ -31,7 +31,7 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
              same here; {TRAFFIC_CLASS} is DSCP {DSCP} and ECN",
             netdev.name
         );
-        plan.advise("pfc", why, commands);
+        plan.advise("flow-control", why, commands);
     }
 }
 

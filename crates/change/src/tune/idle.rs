@@ -18,13 +18,13 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
     let why = format!(
         "leaving the deepest idle state takes {slowest} µs, a message over the wire 1 to 3; costs power"
     );
-    plan.step("cstates", why, Change::values(paths, "1"), false);
+    plan.step("idle", why, Change::values(paths, "1"), false);
     let mut states: Vec<&str> = deep.iter().map(|(_, state, _)| state.as_str()).collect();
     states.sort_unstable();
     states.dedup();
     let line = |state: &&str| format!("w {FOLDER}/cpu*/cpuidle/{state}/disable - - - - 1");
     let lines: Vec<String> = states.iter().map(line).collect();
-    plan.step("cstates", persistent::WHY, persistent::values("cstates", &lines), false);
+    plan.step("idle", persistent::WHY, persistent::values("idle", &lines), false);
 }
 
 /// Enabled deep idle states: the file that disables each, its name, and its exit latency in µs.

@@ -23,15 +23,15 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
         any_far = true;
         let why =
             format!("{} interrupts of {} may run on remote NUMA nodes", far.len(), device.name);
-        plan.step("irq", why, Change::values(far, cpus.as_str()), false);
+        plan.step("interrupts", why, Change::values(far, cpus.as_str()), false);
     }
     if any_far {
         plan.advise(
-            "irq",
+            "interrupts",
             NOT_PERSISTENT,
             vec![
                 "systemctl disable --now irqbalance".to_owned(),
-                "wirelane tune apply --only irq --yes    # after each start".to_owned(),
+                "wirelane tune apply --only interrupts --yes    # after each start".to_owned(),
             ],
         );
     }

@@ -18,12 +18,12 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
         let why = format!("{} reads at most {now} bytes per PCIe request", device.name);
         let target = Target::ReadRequest { pci: address.to_string() };
         let change = Change { target, wanted: State::all(READ_REQUEST.to_string(), 1) };
-        plan.step("maxread", why, change, false);
+        plan.step("read-request", why, change, false);
         let rule = format!(
             "{}, RUN+=\"/usr/bin/setpci -s {address} CAP_EXP+8.w=5000:7000\"",
             udev::pci(address)
         );
-        let file = persistent::rule("maxread", &address.to_string(), rule);
-        plan.step("maxread", persistent::WHY, file, false);
+        let file = persistent::rule("read-request", &address.to_string(), rule);
+        plan.step("read-request", persistent::WHY, file, false);
     }
 }

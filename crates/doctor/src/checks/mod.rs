@@ -28,11 +28,11 @@ mod mtu;
 mod netns;
 mod numa;
 mod pcie;
+mod permissions;
 mod ports;
 mod rate;
 mod read_request;
 mod restricted;
-mod rights;
 mod saturated;
 mod versions;
 
@@ -40,7 +40,7 @@ mod versions;
 pub const CHECKS: &[Check] = &[
     ports::CHECK,
     modules::CHECK,
-    rights::CHECK,
+    permissions::CHECK,
     libfabric::CHECK,
     memlock::CHECK,
     guid::CHECK,

@@ -76,11 +76,11 @@ pub struct PossibleCause {
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Found on this machine.
-    Seen,
+    Found,
     /// Cannot be determined here.
-    CannotTell,
+    Unknown,
     /// Not found on this machine; the other end may differ.
-    NotHere,
+    NotFound,
 }
 
 /// Collects the known errors of a log, line by line, with bounded memory.
@@ -178,9 +178,9 @@ fn check_cause(cause: &Cause, input: &CheckInput<'_>) -> PossibleCause {
         cause.check.and_then(check).map(|check| check.findings(input)).unwrap_or_default();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
     let state = match findings.first().map(|finding| finding.verdict) {
-        None | Some(Verdict::Unknown) => State::CannotTell,
-        Some(verdict) if verdict >= cause.min_verdict => State::Seen,
-        Some(_) => State::NotHere,
+        None | Some(Verdict::Unknown) => State::Unknown,
+        Some(verdict) if verdict >= cause.min_verdict => State::Found,
+        Some(_) => State::NotFound,
     };
     PossibleCause { cause: cause.text, fix: cause.fix, check: cause.check, state, findings }
 }

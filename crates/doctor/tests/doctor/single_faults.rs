@@ -279,7 +279,7 @@ fn device_nodes_that_this_user_may_not_open() {
     let tree = changed("memlock", |json| {
         json["nodes"]["/dev/infiniband/uverbs0"]["mode"] = json!(0o020_600);
     });
-    has(&report(&tree), &[("rights", PROBLEM, "mlx5_0"), ("memlock", PROBLEM, "host")]);
+    has(&report(&tree), &[("permissions", PROBLEM, "mlx5_0"), ("memlock", PROBLEM, "host")]);
     let tree = changed("pod", |json| {
         let nodes = json["nodes"].as_object_mut().expect("nodes");
         nodes.retain(|path, _| !path.contains("uverbs"));

@@ -111,10 +111,10 @@ fn render(explained: &Explanation, rdma: bool, paint: Paint) -> String {
 
 fn cause(number: usize, possible: &PossibleCause, rdma: bool, paint: Paint) -> String {
     let state = match (possible.state, possible.check) {
-        (State::Seen, _) => paint.bad("  FOUND HERE"),
-        (State::NotHere, _) => paint.good("  not here"),
-        (State::CannotTell, Some(_)) if rdma => paint.faint("  cannot be checked from here"),
-        (State::CannotTell, _) => String::new(),
+        (State::Found, _) => paint.bad("  FOUND HERE"),
+        (State::NotFound, _) => paint.good("  not here"),
+        (State::Unknown, Some(_)) if rdma => paint.faint("  cannot be checked from here"),
+        (State::Unknown, _) => String::new(),
     };
     let mut text = format!("  {number}. {}{state}\n", possible.cause);
     // Only the worst finding; `doctor` has the others.
@@ -126,7 +126,7 @@ fn cause(number: usize, possible: &PossibleCause, rdma: bool, paint: Paint) -> S
         let count = finding.evidence.len().min(MAX_EVIDENCE_LINES);
         text.push_str(&evidence(&finding.evidence[..count], "             "));
     }
-    if possible.state != State::NotHere {
+    if possible.state != State::NotFound {
         text.push_str(&paragraph("       fix:  ", possible.fix));
     }
     text

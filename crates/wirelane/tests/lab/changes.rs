@@ -64,7 +64,7 @@ fn tune_apply_then_revert_leaves_the_machine_as_it_was() {
     let before = state();
 
     let applied = wirelane(&["tune", "apply", "--yes", "--json"]);
-    let made = applied["applied"]["made"].as_array().expect("numbers").len();
+    let made = applied["applied"]["changes"].as_array().expect("numbers").len();
     assert!(made >= 15, "{applied}");
     for end in 0..4 {
         assert_eq!(value(&format!("/sys/class/net/v{end}/mtu")), "9000");
@@ -83,7 +83,7 @@ fn tune_apply_then_revert_leaves_the_machine_as_it_was() {
     let changes = changes["changes"].as_array().expect("changes");
     assert!(changes.iter().all(|change| change["status"] == "active"), "{changes:?}");
     let again = wirelane(&["tune", "apply", "--yes", "--json"]);
-    assert_eq!(again["applied"]["made"], Value::Array(Vec::new()), "nothing is left to do");
+    assert_eq!(again["applied"]["changes"], Value::Array(Vec::new()), "nothing is left to do");
 
     let outcomes = wirelane(&["revert", "--last", "--json"]);
     let outcomes = outcomes.as_array().expect("outcomes");

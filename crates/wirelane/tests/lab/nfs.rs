@@ -84,9 +84,9 @@ fn a_folder_is_exported_mounted_and_verified_and_remove_leaves_nothing() {
     let _place = Place::make();
     let before = state();
     let served = wirelane(&SERVER);
-    assert_eq!(served["applied"]["made"].as_array().map(Vec::len), Some(6), "{served}");
+    assert_eq!(served["applied"]["changes"].as_array().map(Vec::len), Some(6), "{served}");
     let again = wirelane(&SERVER);
-    assert_eq!(again["applied"]["made"], Value::Array(Vec::new()), "{again}");
+    assert_eq!(again["applied"]["changes"], Value::Array(Vec::new()), "{again}");
     let listeners = text(&run("rdma", &["resource", "show", "cm_id"]).stdout);
     assert!(listeners.contains("state LISTEN ps TCP comm [rpcrdma]"), "{listeners}");
 

@@ -57,7 +57,7 @@ fn setup_apply_then_revert_leaves_the_machine_as_it_was() {
     let skip = ["--skip", "packages", "--yes", "--json"];
     let apply = [&["setup", "rdma", "apply"][..], &addresses, &skip].concat();
     let applied = wirelane(&apply);
-    let made = applied["applied"]["made"].as_array().expect("numbers").len();
+    let made = applied["applied"]["changes"].as_array().expect("numbers").len();
     assert!(made >= 14, "{applied}");
     assert!(Path::new("/sys/module/rdma_ucm").exists());
     for end in 0..4 {
@@ -76,7 +76,7 @@ fn setup_apply_then_revert_leaves_the_machine_as_it_was() {
     let changes = changes["changes"].as_array().expect("changes").iter();
     let mut applied = changes.filter(|change| change["status"] != "reverted");
     assert!(applied.all(|change| change["status"] == "active"));
-    assert_eq!(wirelane(&apply)["applied"]["made"], Value::Array(Vec::new()), "nothing is left");
+    assert_eq!(wirelane(&apply)["applied"]["changes"], Value::Array(Vec::new()), "nothing is left");
 
     let outcomes = wirelane(&["revert", "--last", "--json"]);
     let outcomes = outcomes.as_array().expect("outcomes");
@@ -165,7 +165,7 @@ fn exactly_the_installed_packages_are_removed() {
     assert!(told.contains("librdma-test1 ii") && told.contains("rdma-core ii"), "{told}");
     assert_eq!(told.lines().count(), 8, "{told}");
     let again = answer(&sandboxed(WIRELANE, &apply));
-    assert_eq!(again["applied"]["made"], Value::Array(Vec::new()));
+    assert_eq!(again["applied"]["changes"], Value::Array(Vec::new()));
 
     // A package installed since, and its dependencies, stay.
     assert!(sandboxed("apt-get", &["-y", "install", "somebodys"]).status.success());

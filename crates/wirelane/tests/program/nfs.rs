@@ -70,7 +70,7 @@ fn a_server_is_planned_as_a_diff_with_reasons() {
     assert!(text.contains(line), "{text}");
     assert!(text.contains("/etc/exports.d/wirelane-srv-data.exports  (new file)\n"), "{text}");
     assert!(text.contains("    + rdma=y\n    + rdma-port=20049\n"), "{text}");
-    assert!(text.contains("then: rights\n  root of a client is nobody here"), "{text}");
+    assert!(text.contains("then: permissions\n  root of a client is nobody here"), "{text}");
     assert!(text.ends_with("3 changes, 3 only on the running machine\n"), "{text}");
     let (_, text, _) = outcome(&[&SERVER[..], &["--read-only", "--json", "--root", root]].concat());
     let plan = json(&text);

@@ -120,7 +120,7 @@ fn a_tree_is_set_up_listed_and_reverted() {
         assert_eq!(mtu, b"9000\n");
 
         let (_, text, _) = outcome(&[&apply[..], &["--yes", "--json"]].concat());
-        assert_eq!(json(&text)["applied"]["made"], Value::Array(vec![]), "so already");
+        assert_eq!(json(&text)["applied"]["changes"], Value::Array(vec![]), "so already");
         let (_, text, _) = outcome(&["changes", "--root", root]);
         assert!(text.contains("UTC  setup rdma apply\n"), "{text}");
         let (code, text, error) = outcome(&["revert", "--all", "--root", root]);
@@ -198,7 +198,7 @@ fn several_hosts_are_set_up_over_ssh_each_with_its_own_address() {
     let answer = json(&text);
     assert_eq!(answer["hosts"][1]["host"], "two");
     assert!(
-        !answer["hosts"][1]["answer"]["applied"]["made"].as_array().expect("numbers").is_empty()
+        !answer["hosts"][1]["answer"]["applied"]["changes"].as_array().expect("numbers").is_empty()
     );
     let network = one.path().join("etc/systemd/network/10-wirelane-eth0.network");
     assert!(fs::read_to_string(network).expect("a file").contains("Address=10.0.0.1/24"));

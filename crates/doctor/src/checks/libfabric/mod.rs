@@ -148,6 +148,6 @@ impl<'l> LibfabricCheck<'l, '_> {
             ),
             None => finding,
         };
-        finding.fix("To find the reason: `FI_LOG_LEVEL=info fi_info -t FI_EP_RDM`, `wirelane doctor rights`.")
+        finding.fix("To find the reason: `FI_LOG_LEVEL=info fi_info -t FI_EP_RDM`, `wirelane doctor permissions`.")
     }
 }

@@ -5,7 +5,7 @@ use super::{Cause, always_first, on_note, on_warning, unchecked};
 pub(super) const NO_DEVICE: &[Cause] = &[
     on_warning("ports", "no port is active", "Bring the link up."),
     on_warning(
-        "rights",
+        "permissions",
         "this process may not open the device, or the device is not assigned to its container",
         "Request the device plugin's resource; check /dev/infiniband.",
     ),

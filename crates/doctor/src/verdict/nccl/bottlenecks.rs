@@ -140,7 +140,7 @@ const SLOWING_CHECKS: [&str; 12] = [
     "governor",
 ];
 /// Checks whose findings prevent RDMA.
-const RDMA_CHECKS: [&str; 6] = ["ports", "modules", "rights", "memlock", "gid", "iommu"];
+const RDMA_CHECKS: [&str; 6] = ["ports", "modules", "permissions", "memlock", "gid", "iommu"];
 
 const GPU_DIRECT: &str = "modprobe nvidia-peermem, or install NVIDIA's open kernel modules for DMA-BUF; see \
                           `wirelane doctor gpudirect`";

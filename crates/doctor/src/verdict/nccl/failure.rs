@@ -32,7 +32,7 @@ pub(super) fn evaluate(run: &Run, node: Option<&CheckInput<'_>>) -> Verdict {
 fn with_cause(explanation: &Explanation) -> Bottleneck {
     let causes = explanation.causes.iter();
     let likeliest = causes
-        .filter(|possible| possible.state != State::NotHere)
+        .filter(|possible| possible.state != State::NotFound)
         .min_by_key(|possible| possible.state);
     Bottleneck {
         fix: likeliest.map(|possible| format!("{}: {}", possible.cause, possible.fix)),

@@ -11,7 +11,7 @@ pub(super) struct Fact {
     /// The column header, and its name in messages.
     pub(super) name: &'static str,
     /// Whether a difference affects a job across the hosts.
-    pub(super) matters: bool,
+    pub(super) relevant: bool,
     /// The text for a host without it; `None`: such a host is not compared, since another fact shows why.
     pub(super) none: Option<&'static str>,
     /// The effect of a difference.
@@ -43,12 +43,12 @@ pub(super) const FACTS: &[Fact] = &[
 
 const fn fact(
     name: &'static str,
-    matters: bool,
+    relevant: bool,
     none: Option<&'static str>,
     why: &'static str,
     read: fn(&CheckInput<'_>) -> Option<String>,
 ) -> Fact {
-    Fact { name, matters, none, why, read }
+    Fact { name, relevant, none, why, read }
 }
 
 /// `8 mlx5_core`.

@@ -53,20 +53,20 @@ pub enum Mark {
     /// Differs, without effect on jobs.
     Differs,
     /// Differs, and affects a job across these hosts.
-    Matters,
+    Relevant,
 }
 
 /// A difference of hosts, or why they do not fit together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// The fact, or `fit`.
+    /// The fact, or `compatibility`.
     pub fact: &'static str,
     /// Whether it affects a job across these hosts.
-    pub matters: bool,
+    pub relevant: bool,
     /// The hosts that differ.
     pub hosts: Vec<String>,
     /// The difference in one line.
-    pub words: String,
+    pub message: String,
 }
 
 impl Table {
@@ -77,7 +77,7 @@ impl Table {
         for (at, fact) in FACTS.iter().enumerate() {
             differences.extend(mark(&mut rows, at, fact));
         }
-        differences.extend(check_fit(hosts));
+        differences.extend(check_compatibility(hosts));
         Table { rows, differences }
     }
 
@@ -87,8 +87,8 @@ impl Table {
     }
 
     /// Whether a difference affects a job across these hosts.
-    pub fn matters(&self) -> bool {
-        self.differences.iter().any(|difference| difference.matters)
+    pub fn has_relevant(&self) -> bool {
+        self.differences.iter().any(|difference| difference.relevant)
     }
 
     /// Number of unreached hosts.
@@ -128,18 +128,18 @@ fn mark(rows: &mut [Row], at: usize, fact: &Fact) -> Vec<Difference> {
     let difference = |value: &&String| {
         let hosts = having(value);
         let (who, others, name, why) = (list(&hosts), list(&most), fact.name, fact.why);
-        let words = format!(
+        let message = format!(
             "{name}: {} {value}, but {} {common}; {why}",
             has(&who, &hosts),
             has(&others, &most)
         );
-        Difference { fact: name, matters: fact.matters, hosts, words }
+        Difference { fact: name, relevant: fact.relevant, hosts, message }
     };
     let differences: Vec<Difference> = different.iter().map(difference).collect();
     for row in rows.iter_mut() {
         let differs = differences.iter().any(|difference| difference.hosts.contains(&row.host));
         if let Some(cell) = row.cells.get_mut(at).filter(|_| differs) {
-            cell.mark = if fact.matters { Mark::Matters } else { Mark::Differs };
+            cell.mark = if fact.relevant { Mark::Relevant } else { Mark::Differs };
         }
     }
     differences
@@ -158,7 +158,7 @@ fn most_common(values: &[Option<String>]) -> Option<String> {
 }
 
 /// Checks whether the first reached host and each other one fit together.
-fn check_fit(hosts: &[(String, Result<CheckInput<'_>, String>)]) -> Vec<Difference> {
+fn check_compatibility(hosts: &[(String, Result<CheckInput<'_>, String>)]) -> Vec<Difference> {
     let mut reached = hosts.iter().filter_map(|(host, input)| Some((host, input.as_ref().ok()?)));
     let Some((first, ours)) = reached.next() else { return Vec::new() };
     let has_no_fabric = |input: &CheckInput<'_>| input.active_ports().next().is_none();
@@ -170,22 +170,22 @@ fn check_fit(hosts: &[(String, Result<CheckInput<'_>, String>)]) -> Vec<Differen
         }
         let findings = peer::compare(ours, theirs).into_iter();
         for finding in findings.filter(|finding| finding.verdict >= Verdict::Warning) {
-            let words = finding.summary;
-            match found.iter_mut().find(|difference| difference.words == words) {
+            let message = finding.summary;
+            match found.iter_mut().find(|difference| difference.message == message) {
                 Some(known) if known.hosts.last() == Some(host) => {}
                 Some(known) => known.hosts.push(host.clone()),
                 None => found.push(Difference {
-                    fact: "fit",
-                    matters: true,
+                    fact: "compatibility",
+                    relevant: true,
                     hosts: vec![host.clone()],
-                    words,
+                    message,
                 }),
             }
         }
     }
     for difference in &mut found {
-        let (who, words) = (list(&difference.hosts), &difference.words);
-        difference.words = format!("fit: {first} (here) and {who} (there): {words}");
+        let (who, message) = (list(&difference.hosts), &difference.message);
+        difference.message = format!("compatibility: {first} (here) and {who} (there): {message}");
     }
     found
 }
@@ -228,7 +228,10 @@ mod tests {
     #[test]
     fn equal_hosts_differ_in_nothing() {
         let table = table(&["ndr8", "ndr8", "ndr8"]);
-        assert_eq!((table.differences.len(), table.matters(), table.unreached()), (0, false, 0));
+        assert_eq!(
+            (table.differences.len(), table.has_relevant(), table.unreached()),
+            (0, false, 0)
+        );
     }
 
     #[test]
@@ -237,7 +240,7 @@ mod tests {
             let table = table(&names);
             let mtu = table.differences.iter().find(|one| one.fact == "mtu").expect("a difference");
             assert!(
-                mtu.matters && mtu.hosts.len() == 1 && mtu.hosts[0].starts_with("mtu"),
+                mtu.relevant && mtu.hosts.len() == 1 && mtu.hosts[0].starts_with("mtu"),
                 "{mtu:?}"
             );
         }

@@ -90,8 +90,8 @@ fn unknown(findings: &[Finding], paint: Paint) -> String {
 }
 
 fn changes(since: &Comparison, paint: Paint) -> String {
-    let Comparison { changes, counters, new, gone } = since;
-    if changes.is_empty() && counters.is_empty() && new.is_empty() && gone.is_empty() {
+    let Comparison { changes, counters, new, resolved } = since;
+    if changes.is_empty() && counters.is_empty() && new.is_empty() && resolved.is_empty() {
         return "Nothing has changed since then.\n\n".to_owned();
     }
     let mut text = "Since then:\n".to_owned();
@@ -112,8 +112,8 @@ fn changes(since: &Comparison, paint: Paint) -> String {
         text.push_str(&format!("  {line}\n"));
     }
     let new = new.iter().map(|finding| (paint.bad("new:"), finding));
-    let gone = gone.iter().map(|finding| (paint.good("gone:"), finding));
-    for (mark, finding) in new.chain(gone) {
+    let resolved = resolved.iter().map(|finding| (paint.good("resolved:"), finding));
+    for (mark, finding) in new.chain(resolved) {
         text.push_str(&format!("  {mark} {}: {}\n", finding.subject(), finding.summary));
     }
     text.push('\n');
@@ -136,16 +136,16 @@ fn list(items: &[Item], paint: Paint) -> String {
         let mark = match item.state {
             State::Done => paint.good(name),
             State::NotDone => paint.bad(name),
-            State::CannotTell | State::DoesNotApply => paint.faint(name),
+            State::Unknown | State::DoesNotApply => paint.faint(name),
         };
         text.push_str(&format!("{mark}{}  {}\n", " ".repeat(14 - name.len()), item.title));
-        if let (State::NotDone | State::CannotTell, Some(why)) = (item.state, &item.why) {
+        if let (State::NotDone | State::Unknown, Some(why)) = (item.state, &item.why) {
             text.push_str(&paragraph("                ", why));
         }
     }
     let count = |state| items.iter().filter(|item| item.state == state).count();
     let (done, undone, unknown) =
-        (count(State::Done), count(State::NotDone), count(State::CannotTell));
+        (count(State::Done), count(State::NotDone), count(State::Unknown));
     text.push_str(&format!(
         "{done} done, {undone} not done, {unknown} unknown; `wirelane doctor` prints fixes\n"
     ));

@@ -37,7 +37,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
         output::answer(&text::render(&table))?;
     }
     match table.unreached() {
-        0 if table.matters() => Ok(Exit::No),
+        0 if table.has_relevant() => Ok(Exit::No),
         0 => Ok(Exit::Done),
         some => Err(Failure::failed(format!(
             "{some} of {} hosts could not be read, see above",

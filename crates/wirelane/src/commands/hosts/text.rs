@@ -33,7 +33,7 @@ fn cell_text(cell: &Cell) -> String {
     let mark = match cell.mark {
         Mark::Same => "",
         Mark::Differs => " *",
-        Mark::Matters => " !",
+        Mark::Relevant => " !",
     };
     format!("{}{mark}", cell.value.as_deref().unwrap_or("-"))
 }
@@ -46,9 +46,9 @@ fn differences(table: &Table) -> String {
             let _ = writeln!(text, "! {}: {why}", row.host);
         }
     }
-    for (matters, sign) in [(true, '!'), (false, '*')] {
-        for difference in table.differences.iter().filter(|one| one.matters == matters) {
-            let _ = writeln!(text, "{sign} {}", difference.words);
+    for (relevant, sign) in [(true, '!'), (false, '*')] {
+        for difference in table.differences.iter().filter(|one| one.relevant == relevant) {
+            let _ = writeln!(text, "{sign} {}", difference.message);
         }
     }
     if text.is_empty() {

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn errors_have_their_line() {
-        for (text, words) in [
+        for (text, message) in [
             (
                 "hosts:\n  - name: a\n    slot: 4\n",
                 "line 3: unknown field `slot`; known fields: name",
@@ -115,7 +115,7 @@ mod tests {
             ("\t- a", "tab"),
         ] {
             let error = parse(text).expect_err(text);
-            assert!(error.contains(words), "{text:?}: {error}");
+            assert!(error.contains(message), "{text:?}: {error}");
         }
     }
 }

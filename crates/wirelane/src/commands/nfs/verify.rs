@@ -153,7 +153,7 @@ fn compare(
     let below = path.strip_prefix(&check.mountpoint).unwrap_or(Path::new(""));
     let speed = measure(&Path::new(&point).join(below), size, stop);
     let mode = RevertMode::default();
-    let reverted = change::revert(&machine, &Pick::Numbers(applied.made), mode, now());
+    let reverted = change::revert(&machine, &Pick::Numbers(applied.changes), mode, now());
     let failure = |outcome: RevertReport| match outcome.outcome {
         RevertOutcome::Left(why) | RevertOutcome::Failed(why) => Some(why),
         RevertOutcome::Reverted(_) | RevertOutcome::Nothing(_) => None,

@@ -27,8 +27,8 @@ struct StepReport<'p> {
     now: Option<State>,
     wanted: &'p State,
     diff: Vec<String>,
-    kept_over_restart: bool,
-    proven: bool,
+    persistent: bool,
+    tested_on_hardware: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -37,15 +37,15 @@ struct StepReport<'p> {
 #[serde(rename_all = "snake_case")]
 enum Status {
     ToDo,
-    Already,
-    LiveOnly,
+    Unchanged,
+    NeedsRunningMachine,
     Unreadable,
 }
 
 #[derive(Serialize)]
 struct AppliedReport {
-    made: Vec<u64>,
-    already: usize,
+    changes: Vec<u64>,
+    unchanged: usize,
     left_out: Vec<String>,
 }
 
@@ -64,8 +64,8 @@ impl PlanView for Report<'_> {
     }
 
     fn set_applied(&mut self, applied: &ApplyOutcome) {
-        let ApplyOutcome { made, already, left_out } = applied.clone();
-        self.applied = Some(AppliedReport { made, already, left_out });
+        let ApplyOutcome { changes, unchanged, left_out } = applied.clone();
+        self.applied = Some(AppliedReport { changes, unchanged, left_out });
     }
 }
 
@@ -83,7 +83,7 @@ impl<'p> Report<'p> {
     pub(crate) fn steps(&self) -> String {
         let mut text = String::new();
         let mut item = "";
-        for step in self.steps.iter().filter(|step| step.status != Status::Already) {
+        for step in self.steps.iter().filter(|step| step.status != Status::Unchanged) {
             if step.item != item {
                 item = step.item;
                 let _ = writeln!(text, "{item}");
@@ -113,8 +113,8 @@ impl<'p> Report<'p> {
             many => format!("{many} changes"),
         }];
         let others = [
-            (Status::Already, "already done"),
-            (Status::LiveOnly, "only on the running machine"),
+            (Status::Unchanged, "already done"),
+            (Status::NeedsRunningMachine, "only on the running machine"),
             (Status::Unreadable, "not readable"),
         ];
         for (status, label) in others {
@@ -134,9 +134,9 @@ impl<'p> StepReport<'p> {
     fn new(step: &'p Step, step_status: StepStatus) -> Self {
         let change = &step.change;
         let (status, now, error) = match step_status {
-            StepStatus::AlreadySet => (Status::Already, Some(change.wanted.clone()), None),
+            StepStatus::AlreadySet => (Status::Unchanged, Some(change.wanted.clone()), None),
             StepStatus::ChangeFrom(now) => (Status::ToDo, Some(now), None),
-            StepStatus::LiveOnly => (Status::LiveOnly, None, None),
+            StepStatus::NeedsRunningMachine => (Status::NeedsRunningMachine, None, None),
             StepStatus::Unreadable(error) => (Status::Unreadable, None, Some(error.to_string())),
         };
         StepReport {
@@ -148,21 +148,21 @@ impl<'p> StepReport<'p> {
             diff: now.as_ref().map(|now| diff(change, now)).unwrap_or_default(),
             now,
             wanted: &change.wanted,
-            kept_over_restart: change.target.survives_restart(),
-            proven: step.proven,
+            persistent: change.target.survives_restart(),
+            tested_on_hardware: step.tested_on_hardware,
             error,
         }
     }
 
     fn write(&self, text: &mut String) {
         let mut marks = Vec::new();
-        if !self.kept_over_restart {
+        if !self.persistent {
             marks.push("until a restart");
         }
-        if !self.proven {
-            marks.push("not proven on hardware");
+        if !self.tested_on_hardware {
+            marks.push("not tested on hardware");
         }
-        if self.status == Status::LiveOnly {
+        if self.status == Status::NeedsRunningMachine {
             marks.push("skipped: only on the running machine");
         }
         if self.now == Some(State::Absent) {
@@ -195,10 +195,10 @@ pub(crate) fn applied(applied: &ApplyOutcome) -> String {
         0 => String::new(),
         many => format!("; {many} skipped, since --root is not the running machine"),
     };
-    match (applied.made.first(), applied.made.last()) {
+    match (applied.changes.first(), applied.changes.last()) {
         (Some(first), Some(last)) => format!(
             "{} changes applied, numbers {first} to {last}{skipped}; `wirelane revert --last` reverts them",
-            applied.made.len()
+            applied.changes.len()
         ),
         _ => format!("nothing was changed{skipped}"),
     }

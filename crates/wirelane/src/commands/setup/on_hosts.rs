@@ -51,7 +51,7 @@ fn outcome(answer: &HostAnswer) -> String {
     };
     let length = |list: &Value| list.as_array().map_or(0, Vec::len);
     let changes = match document["applied"].as_object() {
-        Some(applied) => format!("{} changes applied", length(&applied["made"])),
+        Some(applied) => format!("{} changes applied", length(&applied["changes"])),
         None => format!("{} changes to apply", to_do(answer)),
     };
     let system = document["system"].as_str().unwrap_or("unknown system");

@@ -6,7 +6,7 @@ use crate::expected::device_nodes::may_open;
 use crate::{Check, CheckInput, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
-    name: "rights",
+    name: "permissions",
     title: "this user may open the device nodes in /dev/infiniband",
     why: "Programs use a device through its node /dev/infiniband/uverbsN. A container sees every \
           device of its host, but can use only those whose device nodes it was given.",
