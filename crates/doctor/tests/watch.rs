@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use doctor::watch::{Frame, RdmaSample, RdmaWatch, Settings, exposition};
+use doctor::watch::{MachineSample, RdmaSample, RdmaWatch, Settings, exposition};
 use node::Tree;
 use tempfile::TempDir;
 
@@ -59,8 +59,9 @@ impl Machine {
 }
 
 fn text(sample: RdmaSample) -> String {
-    let frame = Frame { devices: sample.devices, gone: sample.gone, ..Frame::default() };
-    exposition::expose(&frame).to_string()
+    let machine_sample =
+        MachineSample { devices: sample.devices, gone: sample.gone, ..MachineSample::default() };
+    exposition::expose(&machine_sample).to_string()
 }
 
 #[track_caller]

@@ -248,14 +248,18 @@ fn every_net_device_statistic_of_the_trees_is_known() {
 }
 
 #[test]
-fn usage_and_holders_of_a_tree() {
+fn usage_and_process_resources_of_a_tree() {
     let tree = Tree::at(&folder().join("ndr8.json")).expect("a tree");
     let usage = Usage::read(&tree);
     assert!(usage.load1.is_some_and(|load| load > 1.0) && usage.cpu_seconds.len() == 8);
     assert!(usage.memory_bytes["locked"] > 0 && usage.memory_bytes.contains_key("available"));
-    let holders = watch::holders(&tree).expect("an answer").list;
-    let pods: BTreeSet<_> = holders.iter().filter_map(|holder| holder.pod.as_deref()).collect();
-    assert_eq!((holders.len(), holders[0].resources["qp"], pods.len()), (6, 56, 1));
+    let process_resources = watch::process_resources(&tree).expect("an answer").list;
+    let pods: BTreeSet<_> =
+        process_resources.iter().filter_map(|process| process.pod.as_deref()).collect();
+    assert_eq!(
+        (process_resources.len(), process_resources[0].resources["qp"], pods.len()),
+        (6, 56, 1)
+    );
     let gpus = &tree.answers().nvml().expect("an answer").gpus;
     for gpu in gpus {
         let reading = &gpu.reading;

@@ -8,11 +8,11 @@ mod dcb;
 mod ethtool;
 mod firewall;
 mod gpu_reading;
-pub(crate) mod holders;
 mod interface;
 pub(crate) mod kernel_log;
 mod netlink;
 pub(crate) mod nvml;
+pub(crate) mod process_resources;
 mod program;
 mod rdma;
 
@@ -27,10 +27,10 @@ pub use ethtool::{Coalescing, Ethtool, LinkModes, Pause, PluggableModule, Rings}
 pub(crate) use ethtool::{EthtoolSocket, StatisticNames};
 pub use firewall::Firewall;
 pub use gpu_reading::{GpuReading, NvLink};
-pub use holders::{Holder, Holders};
 pub use interface::{Interface, InterfaceAddress};
 pub use kernel_log::{KernelLog, LogKind, LogLine};
 pub use nvml::{Nvml, NvmlGpu, XidSource};
+pub use process_resources::{ProcessResources, ProcessResourcesList};
 pub use rdma::{RdmaLink, RdmaSystem};
 
 /// Answers of the kernel, of libraries and of programs.
@@ -39,7 +39,7 @@ pub struct Answers {
     /// Whether missing answers are queried.
     live: bool,
     rdma: OnceCell<Option<RdmaSystem>>,
-    holders: OnceCell<Option<Holders>>,
+    process_resources: OnceCell<Option<ProcessResourcesList>>,
     interfaces: OnceCell<Option<Vec<Interface>>>,
     ethtool: OnceCell<Option<BTreeMap<String, Ethtool>>>,
     dcb: OnceCell<Option<BTreeMap<String, Dcb>>>,
@@ -68,8 +68,10 @@ impl Answers {
     }
 
     /// Processes with RDMA resources, from netlink.
-    pub fn holders(&self) -> Option<&Holders> {
-        self.holders.get_or_init(|| if self.live { holders::query() } else { None }).as_ref()
+    pub fn process_resources(&self) -> Option<&ProcessResourcesList> {
+        self.process_resources
+            .get_or_init(|| if self.live { process_resources::query() } else { None })
+            .as_ref()
     }
 
     /// Current connections and listeners of RDMA: never cached, and only on the running machine.
@@ -120,7 +122,7 @@ impl Serialize for Answers {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let document = AnswersDocument {
             rdma: self.rdma().cloned(),
-            holders: self.holders().cloned(),
+            process_resources: self.process_resources().cloned(),
             interfaces: self.interfaces().cloned(),
             ethtool: self.ethtool().cloned(),
             dcb: self.dcb().cloned(),
@@ -138,7 +140,7 @@ impl<'de> Deserialize<'de> for Answers {
         Ok(Answers {
             live: false,
             rdma: document.rdma.into(),
-            holders: document.holders.into(),
+            process_resources: document.process_resources.into(),
             interfaces: document.interfaces.into(),
             ethtool: document.ethtool.into(),
             dcb: document.dcb.into(),
@@ -156,7 +158,7 @@ pub(crate) fn fuzz_netlink(bytes: &[u8]) {
         netlink::attributes(body).for_each(|(_, value)| drop(netlink::text(value)));
         rdma::fuzz(body);
         cm_id::fuzz(body);
-        holders::fuzz(body);
+        process_resources::fuzz(body);
         interface::fuzz(body);
         dcb::fuzz(body);
     }
@@ -174,7 +176,7 @@ pub(crate) fn fuzz_texts(bytes: &[u8]) {
     kernel_log::fuzz(bytes);
     if let Ok(text) = str::from_utf8(bytes) {
         firewall::fuzz(text);
-        holders::fuzz_cgroup(text);
+        process_resources::fuzz_cgroup(text);
     }
 }
 
@@ -183,7 +185,7 @@ pub(crate) fn fuzz_texts(bytes: &[u8]) {
 #[serde(default)]
 struct AnswersDocument {
     rdma: Option<RdmaSystem>,
-    holders: Option<Holders>,
+    process_resources: Option<ProcessResourcesList>,
     interfaces: Option<Vec<Interface>>,
     ethtool: Option<BTreeMap<String, Ethtool>>,
     dcb: Option<BTreeMap<String, Dcb>>,

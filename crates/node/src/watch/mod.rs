@@ -3,15 +3,15 @@
 //! Each kind is read separately, since each may be slow or hang.
 
 mod gpu;
-mod holders;
 mod nic;
+mod process_resources;
 mod rdma;
 mod usage;
 mod xids;
 
 pub use gpu::{GpuSample, GpuWatch};
-pub use holders::holders;
 pub use nic::NicWatch;
+pub use process_resources::process_resources;
 pub use rdma::{DeviceSample, Select, sample};
 pub use usage::Usage;
 

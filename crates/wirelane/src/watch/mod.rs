@@ -1,6 +1,6 @@
 //! Periodic readings of a machine, for the exporter and for `top`.
 //!
-//! Each collector has its own thread, and reads when a frame is requested. If a driver or library hangs, its readings are
+//! Each collector has its own thread, and reads when a sample is requested. If a driver or library hangs, its readings are
 //! missing, and the others are not delayed. A reading younger than the interval is reused.
 
 mod collector;
@@ -8,9 +8,9 @@ mod collector;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use doctor::watch::{Frame, RdmaSample, RdmaWatch, Run, Settings};
+use doctor::watch::{MachineSample, RdmaSample, RdmaWatch, Run, Settings};
 use node::Tree;
-use node::answers::{Holders, Nvml};
+use node::answers::{Nvml, ProcessResourcesList};
 use node::watch::{GpuSample, GpuWatch, Usage};
 
 use crate::output::Failure;
@@ -53,7 +53,7 @@ pub(crate) struct Watcher {
     rdma: Collector<RdmaSample>,
     gpu: Option<Collector<Gpus>>,
     host: Option<Collector<Machine>>,
-    processes: Option<Collector<Holders>>,
+    processes: Option<Collector<ProcessResourcesList>>,
 }
 
 /// The GPUs, or why there are none, which is not a failure.
@@ -84,8 +84,8 @@ impl Watcher {
         })
     }
 
-    /// One frame. Collectors that do not answer in time are missing, with the reason in their run.
-    pub(crate) fn frame(&self, timeout: Duration) -> Frame {
+    /// One sample. Collectors that do not answer in time are missing, with the reason in their run.
+    pub(crate) fn sample(&self, timeout: Duration) -> MachineSample {
         let now = Instant::now();
         let deadline = now + timeout;
         // All collectors read in parallel before the first wait.
@@ -97,16 +97,16 @@ impl Watcher {
         let (rdma, run) = self.rdma.wait(rdma, deadline);
         runs.push(run);
         let machine = wait(&self.host, host, deadline, &mut runs, |_, _| {});
-        let holders = wait(&self.processes, processes, deadline, &mut runs, |holders, run| {
-            run.success = holders.why.is_none();
-            run.why.clone_from(&holders.why);
+        let resources = wait(&self.processes, processes, deadline, &mut runs, |resources, run| {
+            run.success = resources.why.is_none();
+            run.why.clone_from(&resources.why);
         });
         let gpu = gpu.unwrap_or_else(|| request(&self.gpu, now));
         let none = |gpus: &Gpus, run: &mut Run| run.why.clone_from(&gpus.none);
         let gpus = wait(&self.gpu, gpu, deadline, &mut runs, none);
         let rdma = rdma.as_deref().cloned().unwrap_or_default();
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Frame {
+        MachineSample {
             at_ms: at.as_millis() as u64,
             host: machine.as_ref().and_then(|machine| machine.name.clone()),
             devices: rdma.devices,
@@ -114,9 +114,9 @@ impl Watcher {
             gpu_driver: gpus.as_ref().and_then(|gpus| gpus.nvml.driver.clone()),
             gpus: gpus.map(|gpus| gpus.nvml.gpus.clone()).unwrap_or_default(),
             usage: machine.as_ref().map(|machine| machine.usage.clone()),
-            holders: holders.map(|holders| holders.list.clone()).unwrap_or_default(),
+            processes: resources.map(|resources| resources.list.clone()).unwrap_or_default(),
             runs,
-            ..Frame::default()
+            ..MachineSample::default()
         }
     }
 
@@ -180,8 +180,8 @@ fn host(mut tree: Tree, plan: &Plan) -> Result<Collector<Machine>, Failure> {
     Collector::start("host", plan.rdma_every, read)
 }
 
-fn processes(tree: Tree, plan: &Plan) -> Result<Collector<Holders>, Failure> {
-    let read = move || Ok(node::watch::holders(&tree).unwrap_or_default());
+fn processes(tree: Tree, plan: &Plan) -> Result<Collector<ProcessResourcesList>, Failure> {
+    let read = move || Ok(node::watch::process_resources(&tree).unwrap_or_default());
     Collector::start("processes", plan.rdma_every, read)
 }
 

@@ -264,7 +264,7 @@ fn a_signal_ends_it_and_the_terminal_is_restored() {
 #[test]
 fn a_recording_is_replayed_and_stepped_through() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("frames").display().to_string();
+    let file = folder.path().join("samples").display().to_string();
     let recorded =
         ["top", "--json", "--count", "3", "--interval", "100ms", "--root", &tree("ndr8")];
     let output = run(&[&recorded[..], &["--record", &file]].concat());
@@ -273,9 +273,9 @@ fn a_recording_is_replayed_and_stepped_through() {
     terminal.command(&format!("{PROGRAM} top --replay {file}"));
     terminal.wait_for("the end", |screen| screen.contains("replay ") && screen.contains("PAUSED"));
     terminal.keys(&["Left", "Left", "Left", "Left", "Left"]);
-    terminal.wait_for("the first frame", |screen| screen.contains("replay 1/"));
+    terminal.wait_for("the first sample", |screen| screen.contains("replay 1/"));
     terminal.keys(&["Right"]);
-    terminal.wait_for("the second frame", |screen| screen.contains("replay 2/"));
+    terminal.wait_for("the second sample", |screen| screen.contains("replay 2/"));
     terminal.keys(&["Enter"]);
     let words = "on that machine: wirelane doctor";
     terminal.wait_for("what to run there", |screen| screen.contains(words));
@@ -331,7 +331,7 @@ fn growing_counters_have_rates_and_others_are_missing() {
 fn a_replay_prints_the_same_as_the_live_view() {
     let machine = Machine::start();
     let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("frames").display().to_string();
+    let file = folder.path().join("samples").display().to_string();
     let live = ["top", "--json", "--count", "3", "--interval", "100ms", "--root", &machine.root()];
     let live = run(&[&live[..], &["--record", &file]].concat());
     assert_eq!(live.status.code(), Some(0), "{}", stderr(&live));
@@ -347,7 +347,7 @@ fn a_replay_prints_the_same_as_the_live_view() {
 #[test]
 fn a_recording_stops_at_its_limit_and_watching_continues() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("frames").display().to_string();
+    let file = folder.path().join("samples").display().to_string();
     let watch = ["top", "--json", "--count", "3", "--interval", "100ms", "--root", &tree("ndr8")];
     let output = run(&[&watch[..], &["--record", &file, "--record-max", "4KiB"]].concat());
     assert_eq!(output.status.code(), Some(0));
@@ -359,8 +359,8 @@ fn a_recording_stops_at_its_limit_and_watching_continues() {
 #[test]
 fn an_invalid_recording_is_refused_with_its_line() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("frames");
-    let header = "{\"format\":\"wirelane frames 1\",\"host\":\"x\",\"start_ms\":1}\n";
+    let file = folder.path().join("samples");
+    let header = "{\"format\":\"wirelane samples 1\",\"host\":\"x\",\"start_ms\":1}\n";
     for (content, words) in [
         ("{}\n".to_owned(), "line 1"),
         (format!("{header}{{\"at_ms\":1}}\nnonsense\n"), "line 3"),
@@ -371,7 +371,7 @@ fn an_invalid_recording_is_refused_with_its_line() {
         assert_eq!(output.status.code(), Some(3));
         assert!(stderr(&output).contains(words), "{}", stderr(&output));
     }
-    assert_eq!(run(&["top", "--json", "--replay", "/nowhere/frames"]).status.code(), Some(3));
+    assert_eq!(run(&["top", "--json", "--replay", "/nowhere/samples"]).status.code(), Some(3));
 }
 
 #[test]

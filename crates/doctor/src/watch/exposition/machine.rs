@@ -3,11 +3,11 @@
 use metric::Exposition;
 
 use super::labels;
-use crate::watch::{Frame, Holder, Run, rows};
+use crate::watch::{MachineSample, ProcessResources, Run, rows};
 
-pub(super) fn expose(frame: &Frame, rdma: &mut Exposition, own: &mut Exposition) {
-    frame.holders.iter().for_each(|holder| add_holder(rdma, holder));
-    if let Some(usage) = &frame.usage {
+pub(super) fn expose(sample: &MachineSample, rdma: &mut Exposition, own: &mut Exposition) {
+    sample.processes.iter().for_each(|process| add_process(rdma, process));
+    if let Some(usage) = &sample.usage {
         if let Some(cpus) = usage.cpus {
             own.add(&rows::HOST_CPUS, &[], u64::from(cpus));
         }
@@ -21,23 +21,23 @@ pub(super) fn expose(frame: &Frame, rdma: &mut Exposition, own: &mut Exposition)
             own.add(&rows::HOST_MEMORY, &[("kind", kind)], *bytes);
         }
     }
-    frame.runs.iter().for_each(|run| add_run(own, run));
+    sample.runs.iter().for_each(|run| add_run(own, run));
 }
 
-fn add_holder(rdma: &mut Exposition, holder: &Holder) {
-    let pid = holder.pid.to_string();
+fn add_process(rdma: &mut Exposition, process: &ProcessResources) {
+    let pid = process.pid.to_string();
     let owner = labels([
-        ("device", Some(&holder.device)),
+        ("device", Some(&process.device)),
         ("pid", Some(&pid)),
-        ("command", holder.command.as_deref()),
-        ("pod", holder.pod.as_deref()),
-        ("container", holder.container.as_deref()),
+        ("command", process.command.as_deref()),
+        ("pod", process.pod.as_deref()),
+        ("container", process.container.as_deref()),
     ]);
-    for (kind, count) in &holder.resources {
+    for (kind, count) in &process.resources {
         let labels = [&owner[..], &[("kind", kind.as_str())]].concat();
         rdma.add(&rows::PROCESS_RESOURCES, &labels, *count);
     }
-    if let Some(bytes) = holder.registered_bytes {
+    if let Some(bytes) = process.registered_bytes {
         rdma.add(&rows::PROCESS_REGISTERED, &owner, bytes);
     }
 }

@@ -1,4 +1,4 @@
-//! A frame as text for Prometheus.
+//! A sample of a machine as text for Prometheus.
 //!
 //! Labels without a value are omitted: to Prometheus an empty label is the same as a missing one. Unknown values have
 //! no sample. The label `counter` is the file's name.
@@ -12,28 +12,28 @@ use std::fmt;
 
 use metric::{Exposition, Prefix};
 
-use super::Frame;
+use super::MachineSample;
 
-/// The samples of a frame, by prefix.
+/// The metrics of a sample, by prefix.
 #[derive(Debug)]
-pub struct FrameExposition {
+pub struct SampleExposition {
     /// `rdma_…`: devices and ports.
     pub rdma: Exposition,
     /// `wirelane_…`: the rest.
     pub own: Exposition,
 }
 
-/// All samples of a frame.
-pub fn expose(frame: &Frame) -> FrameExposition {
+/// All metrics of a sample.
+pub fn expose(sample: &MachineSample) -> SampleExposition {
     let mut rdma = Exposition::new(&prefix("rdma"));
     let mut own = Exposition::new(&Prefix::default());
-    port::expose(frame, &mut rdma, &mut own);
-    gpu::expose(&frame.gpus, frame.gpu_driver.as_deref(), &mut own);
-    machine::expose(frame, &mut rdma, &mut own);
-    FrameExposition { rdma, own }
+    port::expose(sample, &mut rdma, &mut own);
+    gpu::expose(&sample.gpus, sample.gpu_driver.as_deref(), &mut own);
+    machine::expose(sample, &mut rdma, &mut own);
+    SampleExposition { rdma, own }
 }
 
-impl fmt::Display for FrameExposition {
+impl fmt::Display for SampleExposition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.rdma, self.own)
     }

@@ -8,12 +8,12 @@ use node::Counter;
 use node::counters::Folder::{self, Counters, CountersExt, HwCounters};
 
 use super::{bytes_per_second, labels, prefix};
-use crate::watch::{Device, Frame, Port};
+use crate::watch::{Device, MachineSample, Port};
 
-/// The frame's ports with these names.
-pub fn expose(frame: &Frame) -> Exposition {
+/// The sample's ports with these names.
+pub fn expose(sample: &MachineSample) -> Exposition {
     let mut exposition = Exposition::new(&prefix("node_infiniband"));
-    for device in &frame.devices {
+    for device in &sample.devices {
         add_info(&mut exposition, device);
         device.ports.iter().for_each(|port| add_port(&mut exposition, device, port));
     }

@@ -4,16 +4,16 @@ use metric::{Exposition, Row};
 use node::counters::{Counter, Folder, Sample};
 
 use super::{bytes_per_second, labels};
-use crate::watch::{Device, Frame, Port, rows};
+use crate::watch::{Device, MachineSample, Port, rows};
 
-pub(super) fn expose(frame: &Frame, rdma: &mut Exposition, own: &mut Exposition) {
-    for device in &frame.devices {
+pub(super) fn expose(sample: &MachineSample, rdma: &mut Exposition, own: &mut Exposition) {
+    for device in &sample.devices {
         rdma.add(&rows::DEVICE_PRESENT, &[("device", &device.name)], true);
     }
-    for name in &frame.gone {
+    for name in &sample.gone {
         rdma.add(&rows::DEVICE_PRESENT, &[("device", name)], false);
     }
-    for device in &frame.devices {
+    for device in &sample.devices {
         for port in &device.ports {
             add_port(rdma, device, port);
             add_info(own, device, port);

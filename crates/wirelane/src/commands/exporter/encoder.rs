@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use doctor::watch::exposition::{self, node_exporter};
-use doctor::watch::{Frame, rows};
+use doctor::watch::{MachineSample, rows};
 use metric::Exposition;
 
 use super::args::Compat;
@@ -48,10 +48,10 @@ impl Encoder {
     }
 
     /// The collectors without a reading, and why: each once, until that changes.
-    fn new_problems(&self, frame: &Frame) -> Vec<(bool, String)> {
+    fn new_problems(&self, sample: &MachineSample) -> Vec<(bool, String)> {
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let mut problems = Vec::new();
-        for run in &frame.runs {
+        for run in &sample.runs {
             // The reason of a hanging collector contains a growing time, so reasons are not compared.
             let known = match run.why {
                 Some(_) => reported.insert(run.collector.clone(), run.success),
@@ -70,20 +70,20 @@ impl Encoder {
         compat: Option<Compat>,
         more: impl FnOnce(&mut Exposition),
     ) -> String {
-        let frame = self.watcher.frame(timeout);
-        for (success, why) in self.new_problems(&frame) {
+        let sample = self.watcher.sample(timeout);
+        for (success, why) in self.new_problems(&sample) {
             match (self.once, success) {
                 (true, _) => output::note(&why),
                 (false, true) => tracing::info!("{why}"),
                 (false, false) => tracing::warn!("{why}"),
             }
         }
-        let mut exposed = exposition::expose(&frame);
+        let mut exposed = exposition::expose(&sample);
         exposed.own.add(&rows::BUILD, &[("version", VERSION)], true);
         more(&mut exposed.own);
         match compat {
             None => exposed.to_string(),
-            Some(Compat::Node) => format!("{exposed}{}", node_exporter::expose(&frame)),
+            Some(Compat::Node) => format!("{exposed}{}", node_exporter::expose(&sample)),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Source of frames: this machine, or a recording. It runs on a separate thread, so that keys work while a driver, a
+//! Source of samples: this machine, or a recording. It runs on a separate thread, so that keys work while a driver, a
 //! store or a disk hangs.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use doctor::watch::Frame;
+use doctor::watch::MachineSample;
 
 use super::history;
 use super::probe::Prober;
@@ -18,16 +18,16 @@ use crate::watch::Watcher;
 /// An event of a feed.
 #[derive(Debug)]
 pub(super) enum FeedEvent {
-    Frame(Box<Frame>),
-    /// The next frame does not follow the previous one: discard the history.
+    Sample(Box<MachineSample>),
+    /// The next sample does not follow the previous one: discard the history.
     Reset,
-    /// Replay: the number of the frame, from 1, and of how many.
+    /// Replay: the number of the sample, from 1, and of how many.
     Position(usize, usize),
     /// The recording in progress and its length; `None` after it ended, with the reason if it failed.
     Recording(Option<(PathBuf, u64)>, Option<String>),
-    /// Replay: the last frame was sent.
+    /// Replay: the last sample was sent.
     End,
-    /// A frame could not be read.
+    /// A sample could not be read.
     Error(Failure),
 }
 
@@ -36,13 +36,13 @@ pub(super) enum FeedEvent {
 pub(super) enum FeedCommand {
     Pause(bool),
     SetInterval(Duration),
-    /// Replay: this many frames forward, or back.
+    /// Replay: this many samples forward, or back.
     Step(isize),
     /// Starts to record to this file, or stops.
     Record(Option<PathBuf>),
 }
 
-/// Frames of this machine.
+/// Samples of this machine.
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) watcher: Watcher,
@@ -54,7 +54,7 @@ pub(super) struct Live {
     pub(super) record_max: u64,
 }
 
-/// Frames of a recording.
+/// Samples of a recording.
 #[derive(Debug)]
 pub(super) struct Player {
     pub(super) replay: Replay,
@@ -68,7 +68,7 @@ pub(super) fn start(
     send: impl Fn(FeedEvent) -> bool + Send + 'static,
 ) -> Result<Sender<FeedCommand>, Failure> {
     let (sender, commands) = mpsc::channel();
-    let thread = std::thread::Builder::new().name("wirelane-frames".to_owned());
+    let thread = std::thread::Builder::new().name("wirelane-samples".to_owned());
     let thread = thread.spawn(move || {
         // It ends when the receiver is gone.
         let _ = source.run(&commands, &send);
@@ -77,7 +77,7 @@ pub(super) fn start(
     Ok(sender)
 }
 
-/// Sends frames until the receiver is gone, and returns `None`.
+/// Sends samples until the receiver is gone, and returns `None`.
 pub(super) trait Source {
     fn run(self, commands: &Receiver<FeedCommand>, send: &impl Fn(FeedEvent) -> bool)
     -> Option<()>;
@@ -106,11 +106,11 @@ impl Source for Live {
                 Some(FeedCommand::Step(_)) => {}
                 None => {
                     next = Instant::now() + self.interval;
-                    let frame = self.frame();
-                    if let Some(event) = self.add_to_recording(&frame) {
+                    let sample = self.sample();
+                    if let Some(event) = self.add_to_recording(&sample) {
                         send_event(send, event)?;
                     }
-                    send_event(send, FeedEvent::Frame(Box::new(frame)))?;
+                    send_event(send, FeedEvent::Sample(Box::new(sample)))?;
                 }
             }
         }
@@ -118,15 +118,15 @@ impl Source for Live {
 }
 
 impl Live {
-    fn frame(&mut self) -> Frame {
+    fn sample(&mut self) -> MachineSample {
         let timeout = self.interval.clamp(MIN_COLLECTOR_TIMEOUT, MAX_COLLECTOR_TIMEOUT);
         self.store.request();
-        let mut frame = self.watcher.frame(timeout);
+        let mut sample = self.watcher.sample(timeout);
         let (store, run) = self.store.receive(timeout);
-        frame.store = store;
-        frame.runs.extend(run);
-        frame.probe = self.prober.as_ref().map(Prober::take);
-        frame
+        sample.store = store;
+        sample.runs.extend(run);
+        sample.probe = self.prober.as_ref().map(Prober::take);
+        sample
     }
 
     fn record(&mut self, path: Option<PathBuf>) -> FeedEvent {
@@ -139,9 +139,9 @@ impl Live {
         FeedEvent::Recording(self.recording.as_ref().map(length), why)
     }
 
-    /// Adds a frame to the recording. A failure ends only the recording.
-    fn add_to_recording(&mut self, frame: &Frame) -> Option<FeedEvent> {
-        let added = self.recording.as_mut()?.add(frame);
+    /// Adds a sample to the recording. A failure ends only the recording.
+    fn add_to_recording(&mut self, sample: &MachineSample) -> Option<FeedEvent> {
+        let added = self.recording.as_mut()?.add(sample);
         if added.is_err() {
             self.recording = None;
         }
@@ -186,7 +186,7 @@ impl Source for Player {
 }
 
 impl Player {
-    /// Sends these frames, and returns the time of the last.
+    /// Sends these samples, and returns the time of the last.
     fn show(
         &mut self,
         numbers: std::ops::RangeInclusive<usize>,
@@ -195,10 +195,10 @@ impl Player {
         let mut at_ms = 0;
         for number in numbers {
             send_event(send, FeedEvent::Position(number + 1, self.replay.len()))?;
-            match self.replay.frame(number) {
-                Ok(frame) => {
-                    at_ms = frame.at_ms;
-                    send_event(send, FeedEvent::Frame(Box::new(frame)))?;
+            match self.replay.sample(number) {
+                Ok(sample) => {
+                    at_ms = sample.at_ms;
+                    send_event(send, FeedEvent::Sample(Box::new(sample)))?;
                 }
                 Err(failure) => send_event(send, FeedEvent::Error(failure))?,
             }
@@ -206,10 +206,10 @@ impl Player {
         Some(at_ms)
     }
 
-    /// Time until the next frame.
+    /// Time until the next sample.
     fn gap(&mut self, shown_ms: u64, next: usize) -> Duration {
         let Some(speed) = self.speed else { return Duration::ZERO };
-        let next_ms = self.replay.frame(next).map_or(shown_ms, |frame| frame.at_ms);
+        let next_ms = self.replay.sample(next).map_or(shown_ms, |sample| sample.at_ms);
         let gap = Duration::from_millis(next_ms.saturating_sub(shown_ms));
         gap.min(MAX_GAP).div_f64(speed)
     }
@@ -236,7 +236,7 @@ fn send_event(send: &impl Fn(FeedEvent) -> bool, event: FeedEvent) -> Option<()>
     send(event).then_some(())
 }
 
-/// Limits of the time that a frame waits for a collector.
+/// Limits of the time that a sample waits for a collector.
 const MIN_COLLECTOR_TIMEOUT: Duration = Duration::from_millis(500);
 const MAX_COLLECTOR_TIMEOUT: Duration = Duration::from_secs(2);
 /// A longer gap in a recording (the machine was suspended) is shortened to this.

@@ -1,6 +1,6 @@
 //! `wirelane top`: live view of the fabric in a terminal, or one line of JSON per interval.
 //!
-//! A [`feed`] delivers frames, from this machine or from a recording. Two of them give a [`summary::IntervalSummary`];
+//! A [`feed`] delivers samples, from this machine or from a recording. Two of them give a [`summary::IntervalSummary`];
 //! the [`screen`] and the [`stream`] display it.
 
 mod feed;
@@ -119,7 +119,7 @@ impl TopArgs {
             let speed = self.speed.or((!self.json && !self.once).then_some(1.0));
             return feed::start(Player { replay: Replay::open(path)?, speed }, send);
         }
-        // Collectors read for every frame: only `interval` sets how often.
+        // Collectors read for every sample: only `interval` sets how often.
         let every = Duration::ZERO;
         let plan = Plan { rdma_every: every, gpu_every: every, ..Plan::default() };
         let host = self.host.clone();

@@ -1,10 +1,10 @@
-//! Records frames to a file: a header line, then one line of JSON per frame.
+//! Records samples to a file: a header line, then one line of JSON per sample.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use doctor::watch::Frame;
+use doctor::watch::MachineSample;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::size;
@@ -44,18 +44,18 @@ impl Recording {
         Ok(Recording { file, path: path.to_owned(), bytes: 0, max_bytes, has_header: false })
     }
 
-    /// Adds a frame. An error ends the recording, and is its message; the file keeps whole lines.
-    pub(super) fn add(&mut self, frame: &Frame) -> Result<(), String> {
+    /// Adds a sample. An error ends the recording, and is its message; the file keeps whole lines.
+    pub(super) fn add(&mut self, sample: &MachineSample) -> Result<(), String> {
         if !self.has_header {
             let header = Header {
                 format: FORMAT.to_owned(),
-                host: frame.host.clone(),
-                start_ms: frame.at_ms,
+                host: sample.host.clone(),
+                start_ms: sample.at_ms,
             };
             self.line(&header)?;
             self.has_header = true;
         }
-        self.line(frame)
+        self.line(sample)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -89,7 +89,7 @@ impl Recording {
 }
 
 /// The format in the header.
-pub(super) const FORMAT: &str = "wirelane frames 1";
+pub(super) const FORMAT: &str = "wirelane samples 1";
 
 #[cfg(test)]
 mod tests {
@@ -98,15 +98,16 @@ mod tests {
     #[test]
     fn a_recording_stops_at_its_limit_with_a_message_and_whole_lines() {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("frames");
+        let path = folder.path().join("samples");
         let mut recording = Recording::create(&path, 4096).expect("a file");
-        let frame = Frame { host: Some("h".to_owned()), at_ms: 5, ..Frame::default() };
-        let why = (0..1000).find_map(|_| recording.add(&frame).err()).expect("an end");
+        let sample =
+            MachineSample { host: Some("h".to_owned()), at_ms: 5, ..MachineSample::default() };
+        let why = (0..1000).find_map(|_| recording.add(&sample).err()).expect("an end");
         assert!(why.contains("--record-max") && why.contains("4 KiB"), "{why}");
         let text = std::fs::read_to_string(&path).expect("a file");
         assert_eq!(text.len() as u64, recording.bytes());
         assert!(text.ends_with("}\n"), "{text}");
-        assert!(text.starts_with(r#"{"format":"wirelane frames 1","host":"h","start_ms":5}"#));
+        assert!(text.starts_with(r#"{"format":"wirelane samples 1","host":"h","start_ms":5}"#));
         assert!(Recording::create(&path, 1).is_err(), "an existing file is not overwritten");
     }
 
@@ -116,7 +117,7 @@ mod tests {
         let path = PathBuf::from("/dev/full");
         let mut recording =
             Recording { file, path, bytes: 0, max_bytes: 1 << 20, has_header: false };
-        let why = recording.add(&Frame::default()).expect_err("no space");
+        let why = recording.add(&MachineSample::default()).expect_err("no space");
         assert!(why.contains("/dev/full") && why.contains("space"), "{why}");
     }
 }

@@ -1,20 +1,20 @@
-//! Reads a recording: indexes its lines when opened, and reads single frames.
+//! Reads a recording: indexes its lines when opened, and reads single samples.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use doctor::watch::Frame;
+use doctor::watch::MachineSample;
 
 use super::record::{FORMAT, Header};
 use crate::output::Failure;
 
-/// A recording's frames.
+/// A recording's samples.
 #[derive(Debug)]
 pub(super) struct Replay {
     file: File,
     path: PathBuf,
-    /// Offset and length of each frame's line.
+    /// Offset and length of each sample's line.
     lines: Vec<(u64, usize)>,
 }
 
@@ -36,26 +36,26 @@ impl Replay {
         let (_, length) = lines.remove(0);
         check_header(&file, length).map_err(wrong)?;
         if lines.is_empty() {
-            return Err(wrong("the recording has no frames".to_owned()));
+            return Err(wrong("the recording has no samples".to_owned()));
         }
         Ok(Replay { file, path: path.to_owned(), lines })
     }
 
-    /// The number of frames.
+    /// The number of samples.
     pub(super) fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// A frame by its number, from 0.
-    pub(super) fn frame(&mut self, number: usize) -> Result<Frame, Failure> {
+    /// A sample by its number, from 0.
+    pub(super) fn sample(&mut self, number: usize) -> Result<MachineSample, Failure> {
         let (start, length) = self.lines[number];
         let read = read(&self.file, start, length);
-        let frame = read.and_then(|bytes| {
-            serde_json::from_slice(&bytes).map_err(|error| format!("not a frame: {error}"))
+        let sample = read.and_then(|bytes| {
+            serde_json::from_slice(&bytes).map_err(|error| format!("not a sample: {error}"))
         });
         // The header is line 1.
         let (path, line) = (self.path.display(), number + 2);
-        frame.map_err(|why| Failure::failed(format!("replay {path}: line {line}: {why}")))
+        sample.map_err(|why| Failure::failed(format!("replay {path}: line {line}: {why}")))
     }
 }
 
@@ -75,8 +75,8 @@ fn index(file: &File) -> Result<Vec<(u64, usize)>, String> {
             return Err(format!("line {}: longer than 16 MiB", lines.len() + 1));
         }
         if end.is_some() {
-            if lines.len() > MAX_FRAMES {
-                return Err(format!("more than {MAX_FRAMES} frames"));
+            if lines.len() > MAX_SAMPLES {
+                return Err(format!("more than {MAX_SAMPLES} samples"));
             }
             lines.push((start, length));
             start += length as u64;
@@ -104,10 +104,10 @@ fn read(mut file: &File, start: u64, length: usize) -> Result<Vec<u8>, String> {
     read.map(|()| bytes).map_err(|error| error.to_string())
 }
 
-/// Frames of a machine with a thousand virtual functions have a few megabytes.
+/// Samples of a machine with a thousand virtual functions have a few megabytes.
 const MAX_LINE_BYTES: usize = 16 << 20;
-/// Eleven days at one frame per second.
-const MAX_FRAMES: usize = 1_000_000;
+/// Eleven days at one sample per second.
+const MAX_SAMPLES: usize = 1_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -119,15 +119,15 @@ mod tests {
         Replay::open(file.path()).map_err(|failure| failure.to_string())
     }
 
-    const HEADER: &str = "{\"format\":\"wirelane frames 1\",\"host\":null,\"start_ms\":1}\n";
+    const HEADER: &str = "{\"format\":\"wirelane samples 1\",\"host\":null,\"start_ms\":1}\n";
 
     #[test]
-    fn frames_are_read_in_any_order_and_a_partial_last_line_is_skipped() {
+    fn samples_are_read_in_any_order_and_a_partial_last_line_is_skipped() {
         let text = format!("{HEADER}{{\"at_ms\":1}}\n{{\"at_ms\":2}}\n{{\"at_m");
         let mut replay = open(text.as_bytes()).expect("a recording");
         assert_eq!(replay.len(), 2);
-        assert_eq!(replay.frame(1).expect("a frame").at_ms, 2);
-        assert_eq!(replay.frame(0).expect("a frame").at_ms, 1);
+        assert_eq!(replay.sample(1).expect("a sample").at_ms, 2);
+        assert_eq!(replay.sample(0).expect("a sample").at_ms, 1);
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
             (String::new(), "empty"),
             ("hello\n".to_owned(), "line 1"),
             ("{\"format\":\"other\",\"start_ms\":0}\n".to_owned(), "other"),
-            (HEADER.to_owned(), "no frames"),
+            (HEADER.to_owned(), "no samples"),
             (format!("{HEADER}{}", "x".repeat(MAX_LINE_BYTES + 1)), "line 2: longer"),
         ] {
             let why = open(content.as_bytes()).expect_err("refused");
@@ -144,7 +144,7 @@ mod tests {
         }
         let text = format!("{HEADER}{{\"at_ms\":1}}\n{{\"at_ms\":\"x\"}}\n");
         let mut replay = open(text.as_bytes()).expect("a recording");
-        let why = replay.frame(1).expect_err("no frame").to_string();
+        let why = replay.sample(1).expect_err("no sample").to_string();
         assert!(why.contains("line 3"), "{why}");
     }
 

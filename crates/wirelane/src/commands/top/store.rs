@@ -1,4 +1,4 @@
-//! Reads the `/metrics` of the store on this machine, for each frame.
+//! Reads the `/metrics` of the store on this machine, for each sample.
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -37,7 +37,7 @@ impl StorePoller {
 
     /// Requests the metrics; `receive` returns them.
     pub(super) fn request(&self) {
-        // Discard answers that were too late for the previous frame.
+        // Discard answers that were too late for the previous sample.
         while self.answers.try_recv().is_ok() {}
         // The thread lives as long as this poller.
         let _ = self.requests.send(());

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use doctor::watch::Frame;
+use doctor::watch::MachineSample;
 
 use super::TopArgs;
 use super::feed::FeedEvent;
@@ -20,15 +20,15 @@ pub(super) fn run(global: &Global, args: &TopArgs) -> Result<Exit, Failure> {
     let (mut before, mut printed) = (None, 0);
     for event in events {
         match event {
-            FeedEvent::Frame(frame) => {
-                // The first frame has nothing to compare with.
+            FeedEvent::Sample(sample) => {
+                // The first sample has nothing to compare with.
                 if before.is_some() {
-                    if !print(args, before.as_ref(), &frame)? {
+                    if !print(args, before.as_ref(), &sample)? {
                         return Ok(Exit::Done);
                     }
                     printed += 1;
                 }
-                before = Some(*frame);
+                before = Some(*sample);
             }
             FeedEvent::End => break,
             FeedEvent::Error(failure) => return Err(failure),
@@ -39,16 +39,20 @@ pub(super) fn run(global: &Global, args: &TopArgs) -> Result<Exit, Failure> {
             return Ok(Exit::Done);
         }
     }
-    // A recording with one frame.
-    if let (0, Some(frame)) = (printed, &before) {
-        print(args, None, frame)?;
+    // A recording with one sample.
+    if let (0, Some(sample)) = (printed, &before) {
+        print(args, None, sample)?;
     }
     Ok(Exit::Done)
 }
 
 /// Prints an interval. Returns false if stdout is closed.
-fn print(args: &TopArgs, before: Option<&Frame>, frame: &Frame) -> Result<bool, Failure> {
-    let mut summary = IntervalSummary::between(before, frame);
+fn print(
+    args: &TopArgs,
+    before: Option<&MachineSample>,
+    sample: &MachineSample,
+) -> Result<bool, Failure> {
+    let mut summary = IntervalSummary::between(before, sample);
     summary.retain(|device| args.selects(device));
     if !args.json {
         return output::bytes(table(&summary).as_bytes());

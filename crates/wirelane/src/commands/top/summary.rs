@@ -1,6 +1,6 @@
-//! The summary of one interval, from two frames: rates, state and faults. The screen and `--json` display it.
+//! The summary of one interval, from two samples: rates, state and faults. The screen and `--json` display it.
 
-use doctor::watch::{Device, Frame, Port, Probe, Run, Store};
+use doctor::watch::{Device, MachineSample, Port, Probe, Run, Store};
 use node::answers::NvmlGpu;
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ pub(super) struct IntervalSummary {
     pub(super) time: String,
     pub(super) at_ms: u64,
     pub(super) host: Option<String>,
-    /// Seconds since the previous frame; `None` for the first.
+    /// Seconds since the previous sample; `None` for the first.
     pub(super) seconds: Option<f64>,
     pub(super) ports: Vec<PortSummary>,
     /// Devices that have disappeared.
@@ -83,15 +83,15 @@ pub(super) struct StoreSummary {
 }
 
 impl IntervalSummary {
-    /// Compares two frames.
-    pub(super) fn between(before: Option<&Frame>, now: &Frame) -> IntervalSummary {
+    /// Compares two samples.
+    pub(super) fn between(before: Option<&MachineSample>, now: &MachineSample) -> IntervalSummary {
         let span = |collector| before.map_or(0.0, |before| seconds_between(before, now, collector));
         let (rdma, gpu_span) = (span("rdma"), span("gpu"));
         let ports = now.devices.iter().flat_map(|device| {
             let earlier = before.and_then(|before| find(before, &device.name));
             device.ports.iter().map(move |port| PortSummary::of(earlier, device, port, rdma))
         });
-        let seconds = Some(span("frame")).filter(|seconds| *seconds > 0.0);
+        let seconds = Some(span("sample")).filter(|seconds| *seconds > 0.0);
         IntervalSummary {
             time: date::rfc3339(
                 std::time::UNIX_EPOCH + std::time::Duration::from_millis(now.at_ms),
@@ -166,7 +166,7 @@ impl PortSummary {
 }
 
 impl GpuSummary {
-    fn of(before: Option<&Frame>, gpu: &NvmlGpu, seconds: f64) -> Self {
+    fn of(before: Option<&MachineSample>, gpu: &NvmlGpu, seconds: f64) -> Self {
         let same = |other: &&NvmlGpu| other.index == gpu.index && other.uuid == gpu.uuid;
         let earlier = before.and_then(|before| before.gpus.iter().find(same));
         let sum = |gpu: &NvmlGpu, received: bool| {
@@ -195,7 +195,7 @@ impl GpuSummary {
 }
 
 impl UsageSummary {
-    fn of(before: Option<&Frame>, now: &Frame) -> Self {
+    fn of(before: Option<&MachineSample>, now: &MachineSample) -> Self {
         let Some(usage) = &now.usage else { return UsageSummary::default() };
         let earlier = before.and_then(|before| before.usage.as_ref());
         let idle = |name: &str| matches!(name, "idle" | "iowait");
@@ -218,7 +218,7 @@ impl UsageSummary {
 }
 
 impl StoreSummary {
-    fn of(before: Option<&Frame>, store: &Store, seconds: f64) -> Self {
+    fn of(before: Option<&MachineSample>, store: &Store, seconds: f64) -> Self {
         let same = |other: &&Store| other.address == store.address;
         let earlier = before.and_then(|before| before.store.as_ref()).filter(same);
         let number = |name: &str| store.numbers.get(name).copied();
@@ -242,15 +242,15 @@ impl StoreSummary {
     }
 }
 
-fn find<'f>(frame: &'f Frame, device: &str) -> Option<&'f Device> {
-    frame.devices.iter().find(|known| known.name == device)
+fn find<'f>(sample: &'f MachineSample, device: &str) -> Option<&'f Device> {
+    sample.devices.iter().find(|known| known.name == device)
 }
 
-/// Seconds between a collector's readings in two frames; 0 if the clock went back.
-fn seconds_between(before: &Frame, now: &Frame, collector: &str) -> f64 {
-    let when = |frame: &Frame| {
-        let run = frame.runs.iter().find(|run| run.collector == collector);
-        frame.at_ms as f64 / 1e3 - run.map_or(0.0, |run| run.age_seconds)
+/// Seconds between a collector's readings in two samples; 0 if the clock went back.
+fn seconds_between(before: &MachineSample, now: &MachineSample, collector: &str) -> f64 {
+    let when = |sample: &MachineSample| {
+        let run = sample.runs.iter().find(|run| run.collector == collector);
+        sample.at_ms as f64 / 1e3 - run.map_or(0.0, |run| run.age_seconds)
     };
     // Rounded to milliseconds: finer digits are rounding errors.
     ((when(now) - when(before)) * 1e3).round().max(0.0) / 1e3

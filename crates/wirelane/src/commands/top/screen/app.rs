@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use doctor::watch::Frame;
+use doctor::watch::MachineSample;
 use ratatui::widgets::TableState;
 
 use super::rows::{RowView, Sort};
@@ -19,7 +19,7 @@ use crate::commands::top::summary::IntervalSummary;
 pub(super) struct App {
     pub(super) style: TerminalStyle,
     pub(super) summary: Option<IntervalSummary>,
-    before: Option<Frame>,
+    before: Option<MachineSample>,
     pub(super) history: History,
     pub(super) view: RowView,
     /// Whether the user is typing the filter.
@@ -32,7 +32,7 @@ pub(super) struct App {
     pub(super) recording: Option<(PathBuf, u64)>,
     /// A message, displayed until the next key.
     pub(super) message: Option<String>,
-    /// Replay: the number of the frame, and of how many.
+    /// Replay: the number of the sample, and of how many.
     pub(super) position: Option<(usize, usize)>,
     pub(super) is_replay: bool,
     pub(super) ports: TableState,
@@ -89,12 +89,12 @@ impl App {
     /// Handles an event of the feed.
     pub(super) fn handle(&mut self, event: FeedEvent, is_selected: impl Fn(&str) -> bool) {
         match event {
-            FeedEvent::Frame(frame) => {
-                let mut summary = IntervalSummary::between(self.before.as_ref(), &frame);
+            FeedEvent::Sample(sample) => {
+                let mut summary = IntervalSummary::between(self.before.as_ref(), &sample);
                 summary.retain(is_selected);
                 self.history.add(&summary);
                 self.intervals += u64::from(self.before.is_some());
-                (self.summary, self.before) = (Some(summary), Some(*frame));
+                (self.summary, self.before) = (Some(summary), Some(*sample));
             }
             FeedEvent::Reset => (self.before, self.history) = (None, History::default()),
             FeedEvent::Position(at, of) => self.position = Some((at, of)),
@@ -237,7 +237,7 @@ impl App {
             return Action::Feed(FeedCommand::Record(None));
         }
         let time = self.summary.as_ref().map_or("now", |summary| summary.time.as_str());
-        let name = format!("wirelane-frames-{}.jsonl", time.replace([':', '-'], ""));
+        let name = format!("wirelane-samples-{}.jsonl", time.replace([':', '-'], ""));
         Action::Feed(FeedCommand::Record(Some(PathBuf::from(name))))
     }
 
@@ -257,7 +257,7 @@ impl App {
 
 fn help(is_replay: bool) -> Window {
     let more: &[&str] = match is_replay {
-        true => &["left, right      previous or next frame", "p, space         play or pause"],
+        true => &["left, right      previous or next sample", "p, space         play or pause"],
         false => &[
             "p, space         pause or resume",
             "+, -             longer or shorter interval",

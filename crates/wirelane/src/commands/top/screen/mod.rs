@@ -1,4 +1,4 @@
-//! `top` on a terminal. One loop handles keys, frames, the doctor's findings and signals; each has its own thread,
+//! `top` on a terminal. One loop handles keys, samples, the doctor's findings and signals; each has its own thread,
 //! which may block.
 
 mod app;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use doctor::watch::{Frame, Probe, Store};
+use doctor::watch::{MachineSample, Probe, Store};
 use node::Tree;
 use node::answers::{GpuReading, NvLink, NvmlGpu};
 use ratatui::Terminal;
@@ -23,25 +23,25 @@ const FULL: TerminalStyle = TerminalStyle { colours: true, unicode: true };
 const DOWN: u64 = 4;
 const PLAIN: TerminalStyle = TerminalStyle { colours: false, unicode: false };
 
-/// A frame of a test machine, with fixed times.
-fn first_frame(tree: &str) -> Frame {
+/// A sample of a test machine, with fixed times.
+fn first_sample(tree: &str) -> MachineSample {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees").join(tree);
     let open = || Tree::at(&path).map_err(|error| Failure::failed(error.to_string()));
     let watcher = Watcher::start(open, Plan::default()).expect("collectors");
-    let mut frame = watcher.frame(Duration::from_secs(60));
-    frame.at_ms = 1_794_772_800_000;
-    frame.runs.clear();
-    frame
+    let mut sample = watcher.sample(Duration::from_secs(60));
+    sample.at_ms = 1_794_772_800_000;
+    sample.runs.clear();
+    sample
 }
 
 /// The same machine some seconds later: traffic that grows, on each port more than on the one before it; errors on the
 /// second, the third slower than expected, the fifth down, congestion on the last.
-fn later(frame: &Frame, second: u64) -> Frame {
-    let mut frame = frame.clone();
-    frame.at_ms += second * 1000;
-    let last = frame.devices.len() as u64 - 1;
+fn later(sample: &MachineSample, second: u64) -> MachineSample {
+    let mut sample = sample.clone();
+    sample.at_ms += second * 1000;
+    let last = sample.devices.len() as u64 - 1;
     let grown = second * (second + 1) / 2;
-    for (number, device) in (0..).zip(&mut frame.devices) {
+    for (number, device) in (0..).zip(&mut sample.devices) {
         for counter in device.ports.iter_mut().flat_map(|port| &mut port.counters) {
             let more = match counter.name.as_str() {
                 _ if number == DOWN => 0,
@@ -55,11 +55,11 @@ fn later(frame: &Frame, second: u64) -> Frame {
             counter.value = counter.value.clone().map(|value| value + more);
         }
     }
-    frame.devices[2].ports[0].expected_mbps = Some(800_000);
-    frame.devices[DOWN as usize].ports[0].state = Some(1);
-    frame.gpus = (0..2).map(|index| gpu(index, second)).collect();
-    frame.usage = Some(usage(second));
-    frame
+    sample.devices[2].ports[0].expected_mbps = Some(800_000);
+    sample.devices[DOWN as usize].ports[0].state = Some(1);
+    sample.gpus = (0..2).map(|index| gpu(index, second)).collect();
+    sample.usage = Some(usage(second));
+    sample
 }
 
 fn gpu(index: u32, second: u64) -> NvmlGpu {
@@ -118,11 +118,11 @@ fn store(second: u64) -> Store {
 /// Nine ports, watched for some seconds.
 fn watched(style: TerminalStyle) -> App {
     let mut app = App::new(style, Duration::from_secs(1), false);
-    let first = first_frame("ndr8.json");
+    let first = first_sample("ndr8.json");
     for second in 1..=12 {
-        let mut frame = later(&first, second);
-        frame.store = Some(store(second));
-        frame.probe = Some(Probe {
+        let mut sample = later(&first, second);
+        sample.store = Some(store(second));
+        sample.probe = Some(Probe {
             peer: "node7:50051".to_owned(),
             lane: Some("verbs".to_owned()),
             sent: 98,
@@ -131,7 +131,7 @@ fn watched(style: TerminalStyle) -> App {
             jitter_ns: Some(410),
             ..Probe::default()
         });
-        app.handle(FeedEvent::Frame(Box::new(frame)), |_| true);
+        app.handle(FeedEvent::Sample(Box::new(sample)), |_| true);
     }
     app
 }
@@ -210,10 +210,10 @@ fn a_small_terminal_shows_the_main_columns_and_a_tiny_one_a_message() {
 }
 
 #[test]
-fn before_the_first_frame_and_without_ports_there_is_a_message() {
+fn before_the_first_sample_and_without_ports_there_is_a_message() {
     let mut app = App::new(FULL, Duration::from_secs(1), false);
     assert!(drawn(&mut app, 80, 24).contains("reading counters"));
-    app.handle(FeedEvent::Frame(Box::default()), |_| true);
+    app.handle(FeedEvent::Sample(Box::default()), |_| true);
     assert!(drawn(&mut app, 80, 24).contains("no RDMA port"));
 }
 
@@ -277,8 +277,8 @@ fn keys_send_commands() {
     );
     assert_eq!(press(&mut app, "→"), Action::Nothing, "not a replay");
     assert!(matches!(press(&mut app, "r"), Action::Feed(FeedCommand::Record(Some(_)))));
-    app.handle(FeedEvent::Recording(Some(("frames".into(), 2048)), None), |_| true);
-    assert!(drawn(&mut app, 80, 24).contains("REC 2K frames"));
+    app.handle(FeedEvent::Recording(Some(("record".into(), 2048)), None), |_| true);
+    assert!(drawn(&mut app, 80, 24).contains("REC 2K record"));
     assert_eq!(press(&mut app, "r"), Action::Feed(FeedCommand::Record(None)));
     app.handle(FeedEvent::Recording(None, Some("no space left".to_owned())), |_| true);
     assert!(drawn(&mut app, 80, 24).contains("no space left"));
@@ -304,12 +304,12 @@ fn a_replay_is_stepped_through() {
 /// A recording must not inject control sequences into the terminal.
 #[test]
 fn control_characters_in_names_are_not_drawn() {
-    let mut frame = first_frame("ndr8.json");
-    frame.host = Some("\u{1b}[2J\u{1b}]0;x\u{7}".repeat(50));
-    frame.devices[0].name = format!("{}\u{1b}[31m\n", "名".repeat(300));
-    frame.devices[1].ports[0].netdev = Some("\u{200b}\u{202e}".repeat(100));
+    let mut sample = first_sample("ndr8.json");
+    sample.host = Some("\u{1b}[2J\u{1b}]0;x\u{7}".repeat(50));
+    sample.devices[0].name = format!("{}\u{1b}[31m\n", "名".repeat(300));
+    sample.devices[1].ports[0].netdev = Some("\u{200b}\u{202e}".repeat(100));
     let mut app = App::new(FULL, Duration::from_secs(1), true);
-    app.handle(FeedEvent::Frame(Box::new(frame)), |_| true);
+    app.handle(FeedEvent::Sample(Box::new(sample)), |_| true);
     for (width, height) in [(40, 10), (80, 24), (200, 50)] {
         let text = drawn(&mut app, width, height);
         assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'), "{text}");

@@ -1,14 +1,14 @@
 //! One sample of a machine.
 
 use node::Counter;
-use node::answers::{Holder, NvmlGpu};
+use node::answers::{NvmlGpu, ProcessResources};
 use node::watch::Usage;
 use serde::{Deserialize, Serialize};
 
 /// One sample. `top --record` writes it as a line of JSON, without unknown values.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Frame {
+pub struct MachineSample {
     /// The time, in milliseconds since 1970.
     pub at_ms: u64,
     /// The host name.
@@ -24,7 +24,7 @@ pub struct Frame {
     /// CPUs and memory.
     pub usage: Option<Usage>,
     /// Processes with RDMA resources, if requested.
-    pub holders: Vec<Holder>,
+    pub processes: Vec<ProcessResources>,
     /// A store on this machine, if requested.
     pub store: Option<Store>,
     /// A peer that is probed, if requested.
@@ -103,7 +103,7 @@ pub struct Store {
     pub links: std::collections::BTreeMap<String, f64>,
 }
 
-/// Round trips of small messages to a peer, since the frame before.
+/// Round trips of small messages to a peer, since the sample before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Probe {

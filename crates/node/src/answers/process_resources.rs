@@ -16,9 +16,9 @@ use super::rdma;
 /// Processes with RDMA resources.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Holders {
+pub struct ProcessResourcesList {
     /// By device, then by process.
-    pub list: Vec<Holder>,
+    pub list: Vec<ProcessResources>,
     /// Why the list is incomplete, if it is.
     pub why: Option<String>,
 }
@@ -26,7 +26,7 @@ pub struct Holders {
 /// A process and its resources of a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Holder {
+pub struct ProcessResources {
     /// The RDMA device.
     pub device: String,
     /// The process; 0 if it is the kernel, or not visible in this namespace.
@@ -44,16 +44,16 @@ pub struct Holder {
 }
 
 /// `None` if the kernel has no RDMA or does not answer.
-pub(crate) fn query() -> Option<Holders> {
+pub(crate) fn query() -> Option<ProcessResourcesList> {
     let deadline = Instant::now() + TIMEOUT;
     let devices = rdma::devices(&mut Socket::rdma().ok()?)?;
     let mut tally = Tally::default();
     let why = devices.iter().filter_map(|device| tally.query(device, deadline)).last();
     let total = tally.0.len();
-    let incomplete = || format!("only {MAX_HOLDERS} of {total} processes are listed");
-    let list = tally.0.into_iter().take(MAX_HOLDERS);
-    let list = list.map(|(owner, resources)| holder(owner, resources)).collect();
-    Some(Holders { list, why: (total > MAX_HOLDERS).then(incomplete).or(why) })
+    let incomplete = || format!("only {MAX_PROCESSES} of {total} processes are listed");
+    let list = tally.0.into_iter().take(MAX_PROCESSES);
+    let list = list.map(|(owner, resources)| process_of(owner, resources)).collect();
+    Some(ProcessResourcesList { list, why: (total > MAX_PROCESSES).then(incomplete).or(why) })
 }
 
 /// Parses any bytes.
@@ -129,12 +129,12 @@ impl Tally {
     }
 }
 
-fn holder(owner: Owner, resources: Resources) -> Holder {
+fn process_of(owner: Owner, resources: Resources) -> ProcessResources {
     let process = match owner.pid {
         0 => process::Process::default(),
         pid => process::read(pid),
     };
-    Holder {
+    ProcessResources {
         device: owner.device,
         pid: owner.pid,
         command: owner.module.or(process.command),
@@ -170,7 +170,7 @@ const REGION_LENGTH: u16 = 45;
 /// For all devices together. A query for one kind of one device has its own timeout in `netlink`.
 const TIMEOUT: Duration = Duration::from_secs(4);
 /// Further ones are not listed.
-const MAX_HOLDERS: usize = 4096;
+const MAX_PROCESSES: usize = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -207,8 +207,8 @@ mod tests {
         let mut tally = Tally::default();
         tally.add("mlx5_0", &KINDS[0], &qps);
         tally.add("mlx5_0", &KINDS[3], &regions);
-        let list: Vec<Holder> =
-            tally.0.into_iter().map(|(owner, resources)| holder(owner, resources)).collect();
+        let list: Vec<ProcessResources> =
+            tally.0.into_iter().map(|(owner, resources)| process_of(owner, resources)).collect();
         let [gone, kernel, process] = &list[..] else { panic!("{list:?}") };
         assert_eq!((gone.pid, gone.command.as_deref(), gone.resources["qp"]), (0, None, 1));
         assert_eq!((kernel.pid, kernel.command.as_deref()), (0, Some("ib_core")));
@@ -219,6 +219,8 @@ mod tests {
 
     #[test]
     fn a_kernel_with_no_rdma_gives_no_answer_or_an_empty_one() {
-        assert!(query().is_none_or(|holders| holders.list.len() <= MAX_HOLDERS));
+        assert!(
+            query().is_none_or(|process_resources| process_resources.list.len() <= MAX_PROCESSES)
+        );
     }
 }
