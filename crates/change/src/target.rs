@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use node::{Seen, Tree};
+use node::{Reading, Tree};
 use serde::{Deserialize, Serialize};
 
 use super::ethtool::{self, Coalescing, Rings};
@@ -276,7 +276,7 @@ impl Target {
             },
             Target::Values { paths } => {
                 let values = paths.iter().map(|path| match tree.text(path) {
-                    Seen::Absent => Ok(None),
+                    Reading::Absent => Ok(None),
                     // Some values are columns, which the kernel separates by tabs.
                     seen => value(path, seen).map(|text| Some(normalize_spaces(&text))),
                 });
@@ -341,7 +341,7 @@ impl Target {
 
 fn read_snapshot_file(tree: &Tree, path: &str) -> Result<State, Error> {
     let content = match tree.bytes(path) {
-        Seen::Absent => return Ok(State::Absent),
+        Reading::Absent => return Ok(State::Absent),
         seen => Content::from_bytes(value(path, seen)?),
     };
     let node = tree.node(path).into_value();
@@ -349,7 +349,7 @@ fn read_snapshot_file(tree: &Tree, path: &str) -> Result<State, Error> {
     Ok(State::File { content, mode, owner: node.map(|node| (node.uid, node.gid)) })
 }
 
-fn value<T>(path: &str, seen: Seen<T>) -> Result<T, Error> {
+fn value<T>(path: &str, seen: Reading<T>) -> Result<T, Error> {
     let why = seen.why_not().unwrap_or_default();
     seen.into_value()
         .ok_or_else(|| Error::failed(format!("{path} {why}, so it could not be reverted")))

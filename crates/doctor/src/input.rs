@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use node::{
-    Address, Device, Function, Gpu, LinkLayer, NetDev, Node, NodeType, Port, Role, Seen, Tree,
+    Address, Device, Function, Gpu, LinkLayer, NetDev, Node, NodeType, Port, Reading, Role, Tree,
 };
 
 use super::{Evidence, Libfabric, rates};
@@ -180,7 +180,7 @@ impl<'n> CheckInput<'n> {
         let path = path.into();
         let seen = self.tree.text(&path);
         let value = match &seen {
-            Seen::Value(text) => text.clone(),
+            Reading::Value(text) => text.clone(),
             other => other.why_not().unwrap_or_default(),
         };
         Evidence::new(path, value)
@@ -223,8 +223,8 @@ pub(crate) fn port_name(device: &Device, port: &Port) -> String {
 
 /// Whether the port is RoCE: RDMA over Ethernet, but not iWARP.
 pub fn is_roce(device: &Device, port: &Port) -> bool {
-    port.link_layer == Seen::Value(LinkLayer::Ethernet)
-        && device.node_type != Seen::Value(NodeType::Rnic)
+    port.link_layer == Reading::Value(LinkLayer::Ethernet)
+        && device.node_type != Reading::Value(NodeType::Rnic)
 }
 
 /// Whether the device is software: rxe, siw.
@@ -244,7 +244,7 @@ pub(super) fn is_virtual(device: &Device) -> bool {
 /// Whether the driver refuses all counters of the port: the function belongs to another manager.
 pub(super) fn is_restricted(port: &Port) -> bool {
     let mut counters = port.counters.iter();
-    counters.clone().any(|counter| matches!(counter.value, Seen::Refused(_)))
+    counters.clone().any(|counter| matches!(counter.value, Reading::Refused(_)))
         && !counters.any(|counter| counter.value.value().is_some())
 }
 

@@ -2,7 +2,7 @@
 //! other ports of the same model decide.
 
 use node::answers::Ethtool;
-use node::{Device, LinkLayer, Port, Seen};
+use node::{Device, LinkLayer, Port, Reading};
 
 use super::input::{CheckInput, gbps, is_software, is_virtual, port_name};
 use super::{Evidence, Verdict};
@@ -61,7 +61,7 @@ pub(crate) fn current(input: &CheckInput<'_>, device: &Device, port: &Port) -> O
 fn is_imprecise(device: &Device, port: &Port) -> bool {
     let mlx4 = device.driver.as_deref().is_some_and(|driver| driver.starts_with("mlx4"));
     let ten = port.rate.value().is_none_or(|rate| rate.mbps == 10_000);
-    mlx4 && ten && port.link_layer == Seen::Value(LinkLayer::Ethernet)
+    mlx4 && ten && port.link_layer == Reading::Value(LinkLayer::Ethernet)
 }
 
 fn netdev_rate(input: &CheckInput<'_>, port: &Port) -> Option<KnownRate> {

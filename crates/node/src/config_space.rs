@@ -3,18 +3,18 @@
 //! Anyone may read its first 64 bytes, root all of it.
 
 use crate::tree::ReadU16;
-use crate::{Acs, Seen, Tree};
+use crate::{Acs, Reading, Tree};
 
 /// The relevant parts, with zeros between; refused if only the header is readable.
-pub(crate) fn read(tree: &Tree, path: &str) -> Seen<Vec<u8>> {
+pub(crate) fn read(tree: &Tree, path: &str) -> Reading<Vec<u8>> {
     let parts = tree.parts(path, |read| {
         read(HEADER);
         find_max_read_request(read);
         find_acs(read);
     });
     parts.and_then(|bytes| match bytes.len() {
-        0..=HEADER => Seen::Refused(rustix::io::Errno::ACCESS.raw_os_error()),
-        _ => Seen::Value(bytes),
+        0..=HEADER => Reading::Refused(rustix::io::Errno::ACCESS.raw_os_error()),
+        _ => Reading::Value(bytes),
     })
 }
 
@@ -24,8 +24,8 @@ pub(crate) fn max_read_request(config: &[u8]) -> Option<u32> {
 }
 
 /// Access control, which is an extended capability (PCIe 7.7.11).
-pub(crate) fn acs(config: &[u8]) -> Seen<Acs> {
-    find_acs(&mut |at| u16_at(config, at)).map_or(Seen::Absent, Seen::Value)
+pub(crate) fn acs(config: &[u8]) -> Reading<Acs> {
+    find_acs(&mut |at| u16_at(config, at)).map_or(Reading::Absent, Reading::Value)
 }
 
 fn find_max_read_request(read: &mut ReadU16) -> Option<u32> {
@@ -119,7 +119,7 @@ mod tests {
             completion_redirect: true,
             upstream_forwarding: true,
         };
-        assert_eq!(acs(&config), Seen::Value(all));
+        assert_eq!(acs(&config), Reading::Value(all));
     }
 
     /// Like a file of the kernel: all of it for root, the header for others.
@@ -136,7 +136,7 @@ mod tests {
             (max_read_request(&whole), acs(&whole))
         );
         assert_eq!(parts.len(), 0x158, "no further than access control");
-        assert_eq!(read(&tree, "/user"), Seen::Refused(13));
+        assert_eq!(read(&tree, "/user"), Reading::Refused(13));
     }
 
     #[test]
@@ -145,8 +145,8 @@ mod tests {
         looped[0x41] = 0x40;
         looped[0x102..0x104].copy_from_slice(&[0x02, 0x10]);
         assert_eq!(max_read_request(&looped), None);
-        assert_eq!(acs(&looped), Seen::Absent);
+        assert_eq!(acs(&looped), Reading::Absent);
         assert_eq!(max_read_request(&[0xff; 65]), None);
-        assert_eq!(acs(&[0xff; 4096]), Seen::Absent);
+        assert_eq!(acs(&[0xff; 4096]), Reading::Absent);
     }
 }

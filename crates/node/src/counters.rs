@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::statistics::{Labels, STATISTICS, Statistic, statistic};
 use crate::tree::Files;
-use crate::{Seen, Tree};
+use crate::{Reading, Tree};
 pub use sample::{Sample, samples};
 pub use table::TABLE;
 
@@ -25,7 +25,7 @@ pub struct Counter {
     /// Its folder.
     pub folder: Folder,
     /// Its value, in the file's unit.
-    pub value: Seen<u64>,
+    pub value: Reading<u64>,
 }
 
 /// The folder of a counter's file.
@@ -92,8 +92,8 @@ impl Counter {
     /// agent (`N/A (no PMA)`).
     pub fn is_missing(&self) -> bool {
         match &self.value {
-            Seen::Absent => true,
-            Seen::Invalid(text) => text.starts_with("N/A"),
+            Reading::Absent => true,
+            Reading::Invalid(text) => text.starts_with("N/A"),
             _ => false,
         }
     }
@@ -110,19 +110,19 @@ struct CounterRecord {
     name: String,
     folder: Folder,
     #[serde(default = "absent")]
-    value: Seen<u64>,
+    value: Reading<u64>,
     fault: Option<String>,
 }
 
 impl From<CounterRecord> for Counter {
     fn from(CounterRecord { name, folder, value, fault }: CounterRecord) -> Self {
-        let value = fault.map_or(value, |fault| Seen::refused(&fault));
+        let value = fault.map_or(value, |fault| Reading::refused(&fault));
         Counter { name, folder, value }
     }
 }
 
-fn absent() -> Seen<u64> {
-    Seen::Absent
+fn absent() -> Reading<u64> {
+    Reading::Absent
 }
 
 impl Meaning {
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     fn counter(folder: Folder, name: &str, value: u64) -> Counter {
-        Counter { name: name.to_owned(), folder, value: Seen::Value(value) }
+        Counter { name: name.to_owned(), folder, value: Reading::Value(value) }
     }
 
     #[test]
@@ -211,16 +211,17 @@ mod tests {
         let none = Counter {
             name: "symbol_error".to_owned(),
             folder: Folder::Counters,
-            value: Seen::invalid("N/A (no PMA)"),
+            value: Reading::invalid("N/A (no PMA)"),
         };
         assert!(!none.is_saturated());
     }
 
     #[test]
     fn counters_are_parsed_also_from_recordings_of_0_1() {
-        let invalid = Counter { value: Seen::invalid("many"), ..counter(Folder::Counters, "a", 1) };
-        let refused = Counter { value: Seen::Refused(22), ..invalid.clone() };
-        let absent = Counter { value: Seen::Absent, ..invalid.clone() };
+        let invalid =
+            Counter { value: Reading::invalid("many"), ..counter(Folder::Counters, "a", 1) };
+        let refused = Counter { value: Reading::Refused(22), ..invalid.clone() };
+        let absent = Counter { value: Reading::Absent, ..invalid.clone() };
         for known in [counter(Folder::HwCounters, "a", 7), invalid, refused.clone(), absent] {
             let text = serde_json::to_string(&known).expect("JSON");
             assert_eq!(serde_json::from_str::<Counter>(&text).expect("a counter"), known, "{text}");

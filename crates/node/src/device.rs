@@ -8,7 +8,7 @@ use crate::counters::Folder;
 use crate::name::is_name;
 use crate::port::{self, PortDevice};
 use crate::tree::CachedFolder;
-use crate::{Address, Counter, Guid, NetDev, Port, Seen, Tree, counters, pci};
+use crate::{Address, Counter, Guid, NetDev, Port, Reading, Tree, counters, pci};
 
 /// A device of `/sys/class/infiniband`.
 #[derive(Debug, Clone, Serialize)]
@@ -18,19 +18,19 @@ pub struct Device {
     /// The driver of the NIC below it: `mlx5_core`; of software, `rxe` or `siw`.
     pub driver: Option<String>,
     /// Its kind of node on the fabric.
-    pub node_type: Seen<NodeType>,
+    pub node_type: Reading<NodeType>,
     /// Its permanent identifier; zero on functions without one.
-    pub node_guid: Seen<Guid>,
+    pub node_guid: Reading<Guid>,
     /// The identifier of the NIC, which may have several devices.
-    pub sys_image_guid: Seen<Guid>,
+    pub sys_image_guid: Reading<Guid>,
     /// The NIC's firmware.
-    pub firmware: Seen<String>,
+    pub firmware: Reading<String>,
     /// The NIC's model: `MT4129`.
-    pub hca_type: Seen<String>,
+    pub hca_type: Reading<String>,
     /// The board's name: `MT_0000000838`.
-    pub board_id: Seen<String>,
+    pub board_id: Reading<String>,
     /// A description set by the administrator.
-    pub node_desc: Seen<String>,
+    pub node_desc: Reading<String>,
     /// Its PCI address; software has none.
     pub pci: Option<Address>,
     /// Its NUMA node, if known.
@@ -189,7 +189,7 @@ fn software(tree: &Tree, folder: &str, has_parent: bool, has_nic: bool) -> Optio
         return None;
     }
     let node_type = tree.text(&format!("{folder}/node_type")).parse(NodeType::parse);
-    Some(if node_type == Seen::Value(NodeType::Rnic) { "siw" } else { "rxe" })
+    Some(if node_type == Reading::Value(NodeType::Rnic) { "siw" } else { "rxe" })
 }
 
 fn role(tree: &Tree, address: Address) -> Role {
@@ -218,13 +218,13 @@ fn read_uverbs(tree: &Tree) -> BTreeMap<String, String> {
 }
 
 /// Text of one short line. An empty line counts as absent.
-fn one_line(text: Seen<String>) -> Seen<String> {
+fn one_line(text: Reading<String>) -> Reading<String> {
     text.and_then(|text| match text.as_str() {
-        "" => Seen::Absent,
+        "" => Reading::Absent,
         long if long.len() > MAX_LINE_BYTES || long.contains(char::is_control) => {
-            Seen::invalid(long)
+            Reading::invalid(long)
         }
-        _ => Seen::Value(text),
+        _ => Reading::Value(text),
     })
 }
 

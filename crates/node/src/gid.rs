@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use serde::{Serialize, Serializer};
 
-use crate::{Seen, Tree};
+use crate::{Reading, Tree};
 
 /// A permanent 64-bit identifier of a node or port: `f452:1403:007b:e0e0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,9 +19,9 @@ pub struct Gid {
     pub gid: Ipv6Addr,
     /// Its protocol. EINVAL if its net device is in another network namespace.
     #[serde(rename = "type")]
-    pub kind: Seen<GidType>,
+    pub kind: Reading<GidType>,
     /// Its net device; none on InfiniBand.
-    pub netdev: Seen<String>,
+    pub netdev: Reading<String>,
 }
 
 /// The protocol of a GID.

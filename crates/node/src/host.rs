@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{Seen, Tree};
+use crate::{Reading, Tree};
 pub use cpus::cpu_list;
 
 /// Hardware and operating system of the machine.
 #[derive(Debug, Clone, Serialize)]
 pub struct Host {
     /// Its name.
-    pub name: Seen<String>,
+    pub name: Reading<String>,
     /// The kernel's version.
-    pub kernel: Seen<String>,
+    pub kernel: Reading<String>,
     /// `ID` and `VERSION_ID` of os-release: `debian 12`.
     pub system: Option<String>,
     /// `x86_64`, `aarch64`; in a snapshot only if a file has it.
@@ -68,7 +68,7 @@ pub struct NumaNode {
     /// Its number.
     pub number: u32,
     /// Its CPUs: `0-15,32-47`.
-    pub cpus: Seen<String>,
+    pub cpus: Reading<String>,
     /// Bytes of its memory.
     pub memory_bytes: Option<u64>,
     /// The distance to each node, in the kernel's unit (10: itself).
@@ -81,9 +81,9 @@ pub struct HugePages {
     /// Bytes of one page.
     pub size_bytes: u64,
     /// The number of pages.
-    pub total: Seen<u64>,
+    pub total: Reading<u64>,
     /// The number of free pages.
-    pub free: Seen<u64>,
+    pub free: Reading<u64>,
 }
 
 /// The machine.
@@ -110,9 +110,9 @@ pub(crate) fn online_cpus(tree: &Tree) -> Option<u32> {
 }
 
 /// The first of several files that exists.
-fn first(tree: &Tree, paths: &[&str]) -> Seen<String> {
+fn first(tree: &Tree, paths: &[&str]) -> Reading<String> {
     let texts = paths.iter().map(|path| tree.text(path));
-    texts.into_iter().find(|text| !text.is_absent()).unwrap_or(Seen::Absent)
+    texts.into_iter().find(|text| !text.is_absent()).unwrap_or(Reading::Absent)
 }
 
 fn system(tree: &Tree) -> Option<String> {
@@ -127,7 +127,7 @@ fn system(tree: &Tree) -> Option<String> {
 
 /// Before Linux 6.1 there is no file for it; it then follows from the field names of /proc/cpuinfo.
 fn architecture(tree: &Tree) -> Option<String> {
-    if let Seen::Value(architecture) = tree.text("/proc/sys/kernel/arch") {
+    if let Reading::Value(architecture) = tree.text("/proc/sys/kernel/arch") {
         return Some(architecture);
     }
     let cpu = tree.text("/proc/cpuinfo").into_value()?;

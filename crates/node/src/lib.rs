@@ -4,7 +4,7 @@
 //! Everything is read once from a [`Tree`]: this machine, a folder with its files, or a
 //! snapshot. Facts that are in no file (netlink, ioctl and NVML answers) are in the tree's [`Answers`].
 //! Nothing is evaluated here: that is the doctor's task. What could not be read is a value too
-//! ([`Seen`]), and one faulty device never affects the others.
+//! ([`Reading`]), and one faulty device never affects the others.
 //!
 //! Start at [`Node`].
 #![cfg_attr(
@@ -31,7 +31,7 @@ mod port;
 mod process;
 mod product;
 mod rate;
-mod seen;
+mod reading;
 mod statistics;
 mod status;
 mod system;
@@ -52,7 +52,7 @@ pub use pci::{Acs, Address, ErrorCount, Function, PciLink};
 pub use port::{LinkLayer, PhysState, Port, PortState};
 pub use process::{Capabilities, Limit, Process};
 pub use rate::{LaneSpeed, Rate};
-pub use seen::Seen;
+pub use reading::Reading;
 pub use status::PortStatus;
 pub use system::{CharDevice, GpuDirect, Iommu, Module};
 pub use tree::{About, FileNode, SnapshotError, Tree};

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 use crate::name::is_name;
-use crate::{Address, Seen, Tree, pci};
+use crate::{Address, Reading, Tree, pci};
 
 /// A net device of this network namespace.
 #[derive(Debug, Clone, Serialize)]
@@ -19,19 +19,19 @@ pub struct NetDev {
     /// Its port number on the NIC, from 0.
     pub dev_port: Option<u32>,
     /// Its hardware type: 1 Ethernet, 32 InfiniBand, 772 loopback.
-    pub arp_type: Seen<u32>,
+    pub arp_type: Reading<u32>,
     /// The MTU.
-    pub mtu: Seen<u32>,
+    pub mtu: Reading<u32>,
     /// Its speed in Mb/s, if it is up and known.
     pub speed_mbps: Option<u32>,
     /// `up`, `down`, `unknown`, as the kernel writes it.
-    pub operstate: Seen<String>,
+    pub operstate: Reading<String>,
     /// Whether it has a carrier.
     pub carrier: Option<bool>,
     /// The number of carrier changes.
     pub carrier_changes: Option<u64>,
     /// Its hardware address.
-    pub address: Seen<String>,
+    pub address: Reading<String>,
     /// Addresses with their prefix lengths, if known.
     pub ips: Vec<(IpAddr, u8)>,
     /// IPoIB: `datagram` or `connected`.
@@ -41,14 +41,14 @@ pub struct NetDev {
     /// The bond's settings, if it is one.
     pub bonding: Option<Bonding>,
     /// Bytes received and sent.
-    pub bytes: (Seen<u64>, Seen<u64>),
+    pub bytes: (Reading<u64>, Reading<u64>),
 }
 
 /// A bond of several net devices.
 #[derive(Debug, Clone, Serialize)]
 pub struct Bonding {
     /// `802.3ad 4`, as the kernel writes it.
-    pub mode: Seen<String>,
+    pub mode: Reading<String>,
     /// Its members.
     pub members: Vec<String>,
 }
@@ -79,7 +79,7 @@ fn read(tree: &Tree, name: &str) -> Option<NetDev> {
         pci: nic.as_deref().and_then(pci::address_in),
         dev_port: nic.as_ref().and_then(|_| read_dev_port(tree, &folder)),
         ipoib_mode: match arp_type {
-            Seen::Value(INFINIBAND) => text("mode").into_value().filter(|mode| is_name(mode)),
+            Reading::Value(INFINIBAND) => text("mode").into_value().filter(|mode| is_name(mode)),
             _ => None,
         },
         arp_type,
@@ -109,7 +109,7 @@ fn addresses(tree: &Tree, name: &str) -> Vec<(IpAddr, u8)> {
 /// read.
 fn read_dev_port(tree: &Tree, folder: &str) -> Option<u32> {
     match tree.number(&format!("{folder}/dev_port")) {
-        Seen::Value(port) => Some(port),
+        Reading::Value(port) => Some(port),
         _ => u32::try_from(tree.hex(&format!("{folder}/dev_id")).into_value()?).ok(),
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::{Seen, Tree, config_space, product};
+use crate::{Reading, Tree, config_space, product};
 
 /// A PCI address: `0000:3b:00.0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,15 +26,15 @@ pub struct Function {
     /// Its address.
     pub address: Address,
     /// The vendor ID.
-    pub vendor: Seen<u16>,
+    pub vendor: Reading<u16>,
     /// The device ID.
-    pub device: Seen<u16>,
+    pub device: Reading<u16>,
     /// The subsystem vendor ID.
-    pub subsystem_vendor: Seen<u16>,
+    pub subsystem_vendor: Reading<u16>,
     /// The subsystem device ID.
-    pub subsystem_device: Seen<u16>,
+    pub subsystem_device: Reading<u16>,
     /// The class: `0x020700`.
-    pub class: Seen<u32>,
+    pub class: Reading<u32>,
     /// The name of the vendor.
     pub vendor_name: Option<String>,
     /// The name of the product.
@@ -60,7 +60,7 @@ pub struct Function {
     /// The maximum read request size in bytes; from its configuration space.
     pub max_read_request: Option<u32>,
     /// Access control, if the configuration space is readable (root) and the function has it.
-    pub acs: Seen<Acs>,
+    pub acs: Reading<Acs>,
     /// Errors that it has reported (AER).
     pub errors: Vec<ErrorCount>,
 }
@@ -133,7 +133,7 @@ impl Address {
 impl Function {
     /// Whether it is an EFA device, with or without a driver.
     pub fn is_efa(&self) -> bool {
-        self.vendor == Seen::Value(AMAZON) && self.device.value().is_some_and(is_efa)
+        self.vendor == Reading::Value(AMAZON) && self.device.value().is_some_and(is_efa)
     }
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn find_efa(tree: &Tree) -> Vec<Address> {
     let addresses = names.iter().filter_map(|name| Address::parse(name)).take(MAX_FUNCTIONS);
     let is_efa = |address: &Address| {
         let id = |name: &str| tree.hex(&format!("{}/{name}", address.folder())).and_then(short);
-        id("vendor") == Seen::Value(AMAZON) && id("device").value().is_some_and(is_efa)
+        id("vendor") == Reading::Value(AMAZON) && id("device").value().is_some_and(is_efa)
     };
     addresses.filter(is_efa).collect()
 }
@@ -230,8 +230,8 @@ fn read(tree: &Tree, address: Address) -> Option<Function> {
     })
 }
 
-fn short<T: TryFrom<u64>>(number: u64) -> Seen<T> {
-    T::try_from(number).map_or_else(|_| Seen::invalid(&format!("{number:#x}")), Seen::Value)
+fn short<T: TryFrom<u64>>(number: u64) -> Reading<T> {
+    T::try_from(number).map_or_else(|_| Reading::invalid(&format!("{number:#x}")), Reading::Value)
 }
 
 fn read_link(tree: &Tree, folder: &str) -> PciLink {
@@ -268,7 +268,7 @@ pub(crate) fn read_physical_function(tree: &Tree, address: Address) -> Option<Ad
 /// The virtual functions of a physical one, by number.
 pub(crate) fn read_virtual_functions(tree: &Tree, address: Address) -> BTreeMap<u32, Address> {
     let folder = address.folder();
-    let count: Seen<u32> = tree.number(&format!("{folder}/sriov_numvfs"));
+    let count: Reading<u32> = tree.number(&format!("{folder}/sriov_numvfs"));
     if count.value().is_none_or(|count| *count == 0) {
         return BTreeMap::new();
     }

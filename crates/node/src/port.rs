@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::status::PortStatus;
 use crate::tree::CachedFolder;
-use crate::{Counter, Gid, NetDev, NodeType, Rate, Seen, Tree, gid};
+use crate::{Counter, Gid, NetDev, NodeType, Rate, Reading, Tree, gid};
 
 /// A port.
 #[derive(Debug, Clone, Serialize)]
@@ -12,19 +12,19 @@ pub struct Port {
     /// From 1.
     pub number: u32,
     /// The logical state.
-    pub state: Seen<PortState>,
+    pub state: Reading<PortState>,
     /// The physical state.
-    pub phys_state: Seen<PhysState>,
+    pub phys_state: Reading<PhysState>,
     /// The current rate; of a port that is down, a value of the driver without meaning.
-    pub rate: Seen<Rate>,
+    pub rate: Reading<Rate>,
     /// InfiniBand, Ethernet, or (EFA) neither.
-    pub link_layer: Seen<LinkLayer>,
+    pub link_layer: Reading<LinkLayer>,
     /// InfiniBand: its LID, assigned by the subnet manager; 0 if there is none.
-    pub lid: Seen<u32>,
+    pub lid: Reading<u32>,
     /// InfiniBand: the LID of the subnet manager; 0 if there is none.
-    pub sm_lid: Seen<u32>,
+    pub sm_lid: Reading<u32>,
     /// The capability mask of the port (PortInfo).
-    pub cap_mask: Seen<u64>,
+    pub cap_mask: Reading<u64>,
     /// The net device of the port: from its GIDs, its parent, or its number on the NIC.
     pub netdev: Option<String>,
     /// The active MTU. On RoCE it follows from the net device's MTU; elsewhere no file has it.
@@ -82,7 +82,7 @@ pub enum LinkLayer {
 impl Port {
     /// Whether it is active.
     pub fn is_active(&self) -> bool {
-        self.state == Seen::Value(PortState::Active)
+        self.state == Reading::Value(PortState::Active)
     }
 
     /// The counter with this name, in any folder.
@@ -120,7 +120,7 @@ fn read(tree: &Tree, device: &PortDevice, netdevs: &[NetDev], number: u32) -> Op
     let link_layer = text("link_layer").parse(LinkLayer::parse);
     let netdev = netdev_of(device, number, link_layer.value().copied(), &gids);
     let mtu = netdevs.iter().find(|known| Some(&known.name) == netdev.as_ref());
-    let is_roce = link_layer == Seen::Value(LinkLayer::Ethernet)
+    let is_roce = link_layer == Reading::Value(LinkLayer::Ethernet)
         && device.node_type == Some(NodeType::ChannelAdapter);
     Some(Port {
         number,
@@ -156,7 +156,7 @@ fn netdev_of(
             LinkLayer::Unknown => return None,
         };
         let mut same =
-            device.siblings.iter().filter(|netdev| netdev.arp_type == Seen::Value(arp_type));
+            device.siblings.iter().filter(|netdev| netdev.arp_type == Reading::Value(arp_type));
         same.find(|netdev| netdev.dev_port.unwrap_or(0) + 1 == number)
             .map(|netdev| netdev.name.clone())
     })

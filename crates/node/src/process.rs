@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Seen, Tree};
+use crate::{Reading, Tree};
 
 /// This process; in a snapshot, the process that took it.
 #[derive(Debug, Clone, Serialize)]
@@ -23,7 +23,7 @@ pub struct Process {
     /// The memory limit of its cgroup, if there is one.
     pub cgroup_memory_bytes: Option<u64>,
     /// The RDMA limits of its cgroup, as the kernel writes them (`rdma.max`).
-    pub cgroup_rdma: Seen<String>,
+    pub cgroup_rdma: Reading<String>,
     /// The name of its network namespace, as /proc/self/ns/net links to it.
     pub network_namespace: Option<String>,
 }
@@ -193,10 +193,10 @@ impl Cgroup {
     }
 
     /// The limits of the innermost cgroup that has them.
-    fn rdma(&self, tree: &Tree) -> Seen<String> {
+    fn rdma(&self, tree: &Tree) -> Reading<String> {
         let folders = self.unified.iter().chain(&self.rdma);
         let mut texts = folders.map(|folder| tree.text(&format!("{folder}/rdma.max")));
-        texts.find(|text| !text.is_absent()).unwrap_or(Seen::Absent)
+        texts.find(|text| !text.is_absent()).unwrap_or(Reading::Absent)
     }
 }
 

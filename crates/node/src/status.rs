@@ -6,7 +6,7 @@
 use crate::counters::{self, Counter, Folder};
 use crate::port::{PhysState, PortState};
 use crate::tree::Files;
-use crate::{Rate, Seen, Tree};
+use crate::{Rate, Reading, Tree};
 
 /// A sample of a port.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,11 +14,11 @@ pub struct PortStatus {
     /// From 1.
     pub number: u32,
     /// The logical state.
-    pub state: Seen<PortState>,
+    pub state: Reading<PortState>,
     /// The physical state.
-    pub phys_state: Seen<PhysState>,
+    pub phys_state: Reading<PhysState>,
     /// The current rate.
-    pub rate: Seen<Rate>,
+    pub rate: Reading<Rate>,
     /// `counters/` first, then the driver's.
     pub counters: Vec<Counter>,
 }

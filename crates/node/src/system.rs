@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{FileNode, Seen, Tree};
+use crate::{FileNode, Reading, Tree};
 
 /// A kernel module that is relevant for the fabric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -21,14 +21,14 @@ pub struct CharDevice {
     /// `/dev/infiniband/uverbs0`.
     pub path: String,
     /// Its permissions and numbers.
-    pub node: Seen<FileNode>,
+    pub node: Reading<FileNode>,
 }
 
 /// The IOMMU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Iommu {
     /// Types of groups by group: `DMA`, `DMA-FQ`, `identity`. Empty: there is no IOMMU, or it is off.
-    pub groups: BTreeMap<String, Seen<String>>,
+    pub groups: BTreeMap<String, Reading<String>>,
 }
 
 /// How NICs can access GPU memory.
@@ -83,7 +83,7 @@ pub(crate) fn read_gpu_direct(tree: &Tree) -> GpuDirect {
         ("nv_mem_nc", "/sys/kernel/mm/memory_peers/nv_mem_nc/version"),
     ];
     let version = |(name, file): (&str, &str)| match tree.text(file) {
-        Seen::Value(version) => Some((name.to_owned(), version)),
+        Reading::Value(version) => Some((name.to_owned(), version)),
         _ => None,
     };
     let nvidia = tree.text("/proc/driver/nvidia/version").into_value();

@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use node::{Node, PortState, Seen, Tree};
+use node::{Node, PortState, Reading, Tree};
 use rustix::fs::{CWD, FileType, Mode};
 
 /// A folder of a machine with one valid device, `good0`.
@@ -38,7 +38,7 @@ fn read(root: &Path) -> Node {
     let tree = Tree::at(root).expect("a tree");
     let node = Node::read(&tree);
     let good = node.device("good0").expect("the good device");
-    assert_eq!(good.ports[0].state, Seen::Value(PortState::Active));
+    assert_eq!(good.ports[0].state, Reading::Value(PortState::Active));
     assert_eq!(good.ports[0].rate.value().map(|rate| rate.mbps), Some(100_000));
     let json = serde_json::to_value(&node).expect("facts are JSON");
     let file = tempfile::NamedTempFile::new().expect("a file");
@@ -85,7 +85,7 @@ fn a_folder_for_a_file_and_a_file_for_a_folder() {
         write(root.path(), file, b"a file\n");
     }
     let node = read(root.path());
-    assert_eq!(node.device("good0").expect("good").firmware, Seen::Refused(21), "EISDIR");
+    assert_eq!(node.device("good0").expect("good").firmware, Reading::Refused(21), "EISDIR");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn contents_that_are_too_long_binary_or_invalid() {
     assert_eq!(node.devices.len(), 1 + invalid.len());
     let counters = &node.device("good0").expect("good").ports[0].counters;
     let invalid =
-        counters.iter().filter(|counter| matches!(counter.value, Seen::Invalid(_))).count();
+        counters.iter().filter(|counter| matches!(counter.value, Reading::Invalid(_))).count();
     assert_eq!(invalid, 2, "{counters:?}");
 }
 

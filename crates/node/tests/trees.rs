@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use node::counters::statistic;
 use node::watch::{self, NicWatch, Usage};
-use node::{Address, Counter, Distance, GidType, LinkLayer, Node, PortState, Role, Seen, Tree};
+use node::{Address, Counter, Distance, GidType, LinkLayer, Node, PortState, Reading, Role, Tree};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trees")
@@ -59,8 +59,8 @@ fn the_cable_is_in_port_2() {
     let node = node("cx3-port2");
     let [device] = &node.devices[..] else { panic!("{:?}", node.devices) };
     let [down, up] = &device.ports[..] else { panic!("{:?}", device.ports) };
-    assert_eq!(down.state, Seen::Value(PortState::Down));
-    assert!(up.is_active() && up.lid == Seen::Value(0x3a4));
+    assert_eq!(down.state, Reading::Value(PortState::Down));
+    assert!(up.is_active() && up.lid == Reading::Value(0x3a4));
     assert_eq!((down.netdev.as_deref(), up.netdev.as_deref()), (Some("ib0"), Some("ib1")));
     assert_eq!(up.active_mtu, None, "no file has it on InfiniBand");
 }
@@ -81,7 +81,7 @@ fn gids_and_mtu_of_roce() {
     let roce = node("mlx5-roce");
     let port = &roce.devices[0].ports[0];
     let gids: Vec<_> = port.gids.iter().map(|gid| (gid.index, gid.kind.clone())).collect();
-    let (v1, v2) = (Seen::Value(GidType::IbOrRoceV1), Seen::Value(GidType::RoceV2));
+    let (v1, v2) = (Reading::Value(GidType::IbOrRoceV1), Reading::Value(GidType::RoceV2));
     assert_eq!(gids, [(0, v1.clone()), (1, v2.clone()), (2, v1), (3, v2)]);
     assert_eq!(port.gids[3].ipv4(), Some([200, 0, 209, 6].into()));
     assert_eq!(port.gid_table_len, 16);
@@ -108,7 +108,7 @@ fn eight_gpus_are_one_switch_from_their_nics() {
     assert_eq!(function.max_read_request, Some(4096));
     assert_eq!(
         function.iommu_group.as_ref().map(|group| &node.iommu.groups[group]),
-        Some(&Seen::Value("identity".to_owned()))
+        Some(&Reading::Value("identity".to_owned()))
     );
 }
 
@@ -119,7 +119,7 @@ fn gpus_of_a_virtual_machine_share_a_host_bridge_with_their_nic() {
     let nic = node.devices[0].pci.expect("a NIC");
     assert_eq!(node.distance(node.gpus[1].pci, nic), Distance::HostBridge);
     let port = &node.devices[0].ports[0];
-    assert_eq!(port.link_layer, Seen::Value(LinkLayer::Unknown));
+    assert_eq!(port.link_layer, Reading::Value(LinkLayer::Unknown));
     assert!(port.counters.iter().all(|counter| counter.meaning().is_some()));
     assert_eq!(node.devices[0].counters.len(), 12);
 }
@@ -153,14 +153,14 @@ fn missing_and_odd_counters_are_not_zero() {
     assert_eq!(port.counter("port_rcv_data"), None);
     assert_eq!(
         port.counter("rx_bytes").map(|counter| &counter.value),
-        Some(&Seen::Value(812_366_123))
+        Some(&Reading::Value(812_366_123))
     );
     let irdma = node("irdma");
     let counter = irdma.devices[0].ports[0].counter("port_rcv_data").expect("a file");
-    assert_eq!(counter.value, Seen::Invalid("N/A (no PMA)".to_owned()));
+    assert_eq!(counter.value, Reading::Invalid("N/A (no PMA)".to_owned()));
     let restricted = node("restricted-pf");
     let port = &restricted.device("mlx5_2").expect("the third").ports[0];
-    assert!(port.counters.iter().all(|counter| counter.value == Seen::Refused(22)));
+    assert!(port.counters.iter().all(|counter| counter.value == Reading::Refused(22)));
     let saturated = node("saturated");
     let full =
         saturated.devices[0].ports[0].counters.iter().filter(|counter| counter.is_saturated());
@@ -172,7 +172,10 @@ fn missing_and_odd_counters_are_not_zero() {
 fn counters_with_unusual_names_are_read() {
     let node = node("hfi1");
     let port = &node.devices[0].ports[0];
-    assert_eq!(port.counter("CceMiscInt,32").map(|counter| &counter.value), Some(&Seen::Value(3)));
+    assert_eq!(
+        port.counter("CceMiscInt,32").map(|counter| &counter.value),
+        Some(&Reading::Value(3))
+    );
     assert!(port.counter("Pio Reserved 30").is_some() && port.counter("lifespan").is_none());
     assert_eq!(port.pkeys, [0x8001, 0xffff]);
 }
@@ -186,7 +189,7 @@ fn a_pod_has_its_own_function() {
     assert_eq!(own.ports[0].netdev.as_deref(), Some("net1"));
     let other = node.device("mlx5_0").expect("the host's");
     assert_eq!(other.role, Role::Physical { vfs: Some(6), vfs_max: Some(8) });
-    assert!(other.ports[0].gids.iter().all(|gid| gid.kind == Seen::Refused(22)));
+    assert!(other.ports[0].gids.iter().all(|gid| gid.kind == Reading::Refused(22)));
     assert_eq!(other.ports[0].netdev, None);
     let nodes: Vec<&str> = node.char_devices.iter().map(|device| device.path.as_str()).collect();
     assert_eq!(nodes, ["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs4"]);
@@ -216,7 +219,7 @@ fn access_control_and_narrow_links_are_read_at_their_hop() {
     assert_eq!((link.width, link.max_width), (Some(8), Some(16)));
     let user = node("memlock");
     let nic = user.devices[0].pci.expect("a NIC");
-    assert_eq!(user.pci[&nic].acs, Seen::Refused(13), "only root may read all of it");
+    assert_eq!(user.pci[&nic].acs, Reading::Refused(13), "only root may read all of it");
     assert_eq!(user.process.memlock.and_then(|limit| limit.soft), Some(65536));
 }
 

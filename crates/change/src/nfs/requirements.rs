@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use node::{Device, Node, Port, Seen, Tree};
+use node::{Device, Node, Port, Reading, Tree};
 
 use super::{MODULE, Refusal};
 
@@ -25,11 +25,11 @@ pub(super) fn has_module(tree: &Tree) -> Result<(), Refusal> {
     let Some(kernel) = tree.text("/proc/sys/kernel/osrelease").into_value() else { return Ok(()) };
     let list = |name: &str| tree.text(&format!("/lib/modules/{kernel}/{name}"));
     let file = format!("/{MODULE}.ko");
-    let names = |list: &Seen<String>| list.value().is_some_and(|text| text.contains(&file));
+    let names = |list: &Reading<String>| list.value().is_some_and(|text| text.contains(&file));
     match list("modules.dep") {
         listed if names(&listed) || names(&list("modules.builtin")) => Ok(()),
         // Too long to be read, or not readable: loading it will fail if it is missing.
-        Seen::Refused(_) | Seen::Invalid(_) => Ok(()),
+        Reading::Refused(_) | Reading::Invalid(_) => Ok(()),
         _ => Err(Refusal(format!(
             "this kernel ({kernel}) has no module {MODULE}: install the rest of its modules (Debian: linux-image-amd64 \
              and not -cloud; Ubuntu: linux-modules-extra-{kernel}; RHEL: kernel-modules)"

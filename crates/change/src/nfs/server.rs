@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use doctor::expected::firewall::ROCE_PORT;
 use node::answers::CmId;
-use node::{Device, Mount, Node, NodeType, Port, Role, Seen, Tree};
+use node::{Device, Mount, Node, NodeType, Port, Reading, Role, Tree};
 
 use super::{Clients, HEAD, MODULE, Refusal, WHY_MODULE, clients, module_file, requirements};
 use crate::setup::firewall::{self, FirewallService};
@@ -47,8 +47,8 @@ impl ExportRequest {
     fn mount_of<'m>(&self, tree: &Tree, mounts: &'m [Mount]) -> Result<Option<&'m Mount>, Refusal> {
         let dir = &self.dir;
         match tree.node(dir) {
-            Seen::Value(node) if node.mode & TYPE_MASK == FOLDER => {}
-            Seen::Value(_) => return Err(Refusal(format!("{dir} is not a folder"))),
+            Reading::Value(node) if node.mode & TYPE_MASK == FOLDER => {}
+            Reading::Value(_) => return Err(Refusal(format!("{dir} is not a folder"))),
             _ => return Err(Refusal(format!("there is no folder {dir}: create it first"))),
         }
         let below = Mount::containing(mounts, dir);
@@ -189,7 +189,7 @@ impl ExportRequest {
         let mut open = BTreeSet::from([("tcp", 2049)]);
         for (device, _) in ports {
             match (&device.node_type, device.role == Role::Software) {
-                (Seen::Value(NodeType::Rnic), _) => drop(open.insert(("tcp", self.port))),
+                (Reading::Value(NodeType::Rnic), _) => drop(open.insert(("tcp", self.port))),
                 (_, true) => drop(open.insert(("udp", ROCE_PORT))),
                 _ => {}
             }

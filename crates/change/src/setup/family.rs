@@ -1,6 +1,6 @@
 //! The distribution family: packages have other names in each.
 
-use node::{Seen, Tree};
+use node::{Reading, Tree};
 use serde::Serialize;
 
 use super::Refusal;
@@ -20,7 +20,7 @@ impl Family {
     /// From os-release: `ID` first, then `ID_LIKE`.
     pub(super) fn of(tree: &Tree) -> Result<Family, Refusal> {
         let texts = ["/etc/os-release", "/usr/lib/os-release"].map(|path| tree.text(path));
-        let Some(text) = texts.into_iter().find_map(Seen::into_value) else {
+        let Some(text) = texts.into_iter().find_map(Reading::into_value) else {
             return Err(Refusal::UnknownSystem(format!(
                 "there is no /etc/os-release to identify this system; {KNOWN}"
             )));

@@ -1,7 +1,7 @@
 //! Permissions of the nodes of /dev/infiniband. By default all users may open those of verbs; where that was restricted to
 //! root, the group `rdma` gets access.
 
-use node::{CharDevice, Seen};
+use node::{CharDevice, Reading};
 
 use super::{Context, Refusal, persistent_file};
 use crate::{Change, Plan};
@@ -57,7 +57,7 @@ fn is_of_verbs(node: &CharDevice) -> bool {
 
 /// Neither all users nor the group `rdma` may read and write.
 fn is_closed(context: &Context<'_>, node: &CharDevice) -> bool {
-    let Seen::Value(node) = node.node else { return false };
+    let Reading::Value(node) = node.node else { return false };
     let of_group = group(context) == Some(node.gid) && node.mode & 0o060 == 0o060;
     node.mode & 0o006 != 0o006 && !of_group
 }

@@ -1,7 +1,7 @@
 //! The RoCE version of RDMA CM connections. Version 1 has no IP header: routers do not forward it, and switches
 //! cannot classify it by DSCP.
 
-use node::{Device, GidType, Port, Seen};
+use node::{Device, GidType, Port, Reading};
 
 use super::{Context, Refusal};
 use crate::{Change, Plan};
@@ -52,7 +52,7 @@ fn set(plan: &mut Plan, device: &Device, file: String) {
 }
 
 fn has_both(port: &Port) -> bool {
-    let has = |kind: GidType| port.gids.iter().any(|gid| gid.kind == Seen::Value(kind));
+    let has = |kind: GidType| port.gids.iter().any(|gid| gid.kind == Reading::Value(kind));
     has(GidType::IbOrRoceV1) && has(GidType::RoceV2)
 }
 

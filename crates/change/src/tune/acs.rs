@@ -3,7 +3,7 @@
 
 use doctor::CheckInput;
 use doctor::expected::acs;
-use node::{Address, Seen};
+use node::{Address, Reading};
 
 use super::Context;
 use crate::Plan;
@@ -13,7 +13,7 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
     let redirecting = |address: &Address| {
         let function = context.node.pci.get(address);
         function.is_some_and(
-            |function| matches!(&function.acs, Seen::Value(acs) if acs::redirects(*acs)),
+            |function| matches!(&function.acs, Reading::Value(acs) if acs::redirects(*acs)),
         )
     };
     let bridges: Vec<Address> = acs::bridges(&input).into_iter().filter(redirecting).collect();

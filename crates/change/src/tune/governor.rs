@@ -1,7 +1,7 @@
 //! CPUs at full clock: a CPU that has to raise its clock first adds latency.
 
 use doctor::expected::cpus::GOVERNOR;
-use node::Seen;
+use node::Reading;
 
 use super::{Context, persistent};
 use crate::{Change, Plan};
@@ -28,7 +28,7 @@ fn files(context: &Context<'_>) -> Vec<(String, String)> {
         let path = format!("{folder}/scaling_governor");
         let governor = tree.text(&path).into_value()?;
         let can = match tree.text(&format!("{folder}/scaling_available_governors")) {
-            Seen::Value(names) => names.split_whitespace().any(|name| name == GOVERNOR),
+            Reading::Value(names) => names.split_whitespace().any(|name| name == GOVERNOR),
             _ => true,
         };
         can.then_some((path, governor))

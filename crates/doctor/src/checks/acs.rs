@@ -1,6 +1,6 @@
 //! PCIe bridges that redirect traffic between a GPU and a NIC to the root complex.
 
-use node::{Acs, Seen};
+use node::{Acs, Reading};
 
 use crate::expected::acs::{bridges, redirects};
 use crate::{Check, CheckInput, Evidence, Finding};
@@ -21,11 +21,11 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
         let name = address.to_string();
         let source = format!("{}/config", address.folder());
         findings.push(match &function.acs {
-            Seen::Value(acs) if redirects(*acs) => redirecting(&name, &source, *acs),
-            Seen::Value(acs) => {
+            Reading::Value(acs) if redirects(*acs) => redirecting(&name, &source, *acs),
+            Reading::Value(acs) => {
                 Finding::ok(name, "ACS redirects nothing").read(Evidence::new(source, flags(*acs)))
             }
-            Seen::Absent if input.tree.exists(&source) => Finding::ok(name, "has no ACS"),
+            Reading::Absent if input.tree.exists(&source) => Finding::ok(name, "has no ACS"),
             other => Finding::unknown(name, "reading whether ACS is on requires root")
                 .read(Evidence::new(source, other.why_not().unwrap_or_default()))
                 .fix("Run the doctor as root."),

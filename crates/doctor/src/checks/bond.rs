@@ -1,6 +1,6 @@
 //! Bonds of RoCE ports.
 
-use node::{Device, NetDev, Seen};
+use node::{Device, NetDev, Reading};
 
 use crate::input::is_software;
 use crate::{Check, CheckInput, Finding};
@@ -68,7 +68,7 @@ fn check_bond(input: &CheckInput<'_>, bond: &NetDev) -> Option<Finding> {
 }
 
 fn is_down(member: &NetDev) -> bool {
-    member.carrier == Some(false) || member.operstate == Seen::Value("down".to_owned())
+    member.carrier == Some(false) || member.operstate == Reading::Value("down".to_owned())
 }
 
 const MODES: &[&str] = &["802.3ad", "active-backup", "balance-xor"];

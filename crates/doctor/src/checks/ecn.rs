@@ -1,6 +1,6 @@
 //! Congestion control with ECN, if the driver has files for it.
 
-use node::{Device, Port, Seen};
+use node::{Device, Port, Reading};
 
 use crate::input::port_name;
 use crate::{Check, CheckInput, Finding};
@@ -28,7 +28,7 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Fi
             .tree
             .number::<u8>(&format!("{folder}/{part}/enable/{priority}"))
         {
-            Seen::Value(value) => Some(u8::from(value != 0) << priority),
+            Reading::Value(value) => Some(u8::from(value != 0) << priority),
             _ => None,
         };
         (0..8).map(bit).try_fold(0, |mask, bit| Some(mask | bit?))

@@ -1,6 +1,6 @@
 //! GIDs of RoCE ports.
 
-use node::{Device, Gid, GidType, Port, Role, Seen};
+use node::{Device, Gid, GidType, Port, Reading, Role};
 
 use crate::input::{is_roce, port_name};
 use crate::{Check, CheckInput, Evidence, Finding};
@@ -42,7 +42,7 @@ fn without_gid(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding 
             "Assigned to a pod or virtual machine: nothing to do, it gets its address there.",
         );
     }
-    let of_another = |gid: &&Gid| matches!(gid.kind, Seen::Refused(_)) || is_foreign(input, gid);
+    let of_another = |gid: &&Gid| matches!(gid.kind, Reading::Refused(_)) || is_foreign(input, gid);
     let foreign = port.gids.iter().filter(of_another).filter(|gid| !gid.is_link_local()).count();
     if foreign > 0 {
         let finding =
@@ -54,8 +54,8 @@ fn without_gid(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding 
             )
             .fix("Or use the host's network: `hostNetwork: true`.");
     }
-    let old = |gid: &Gid| gid.kind == Seen::Value(GidType::IbOrRoceV1) && !gid.is_link_local();
-    let v2 = port.gids.iter().any(|gid| gid.kind == Seen::Value(GidType::RoceV2));
+    let old = |gid: &Gid| gid.kind == Reading::Value(GidType::IbOrRoceV1) && !gid.is_link_local();
+    let v2 = port.gids.iter().any(|gid| gid.kind == Reading::Value(GidType::RoceV2));
     if !v2 && port.gids.iter().any(old) {
         return Finding::note(
             name,
@@ -94,13 +94,13 @@ fn reason_without_gid(input: &CheckInput<'_>, device: &Device, port: &Port) -> O
 
 /// RoCE v2, not link-local, and of a net device in this network namespace.
 fn is_usable(input: &CheckInput<'_>, gid: &Gid) -> bool {
-    gid.kind == Seen::Value(GidType::RoceV2) && !gid.is_link_local() && !is_foreign(input, gid)
+    gid.kind == Reading::Value(GidType::RoceV2) && !gid.is_link_local() && !is_foreign(input, gid)
 }
 
 fn is_foreign(input: &CheckInput<'_>, gid: &Gid) -> bool {
     match &gid.netdev {
-        Seen::Value(name) => !input.node.netdevs.is_empty() && input.node.netdev(name).is_none(),
-        Seen::Refused(_) => true,
+        Reading::Value(name) => !input.node.netdevs.is_empty() && input.node.netdev(name).is_none(),
+        Reading::Refused(_) => true,
         _ => false,
     }
 }

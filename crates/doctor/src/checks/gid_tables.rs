@@ -1,6 +1,6 @@
 //! Whether a GID index has the same meaning on every port.
 
-use node::{Device, GidType, Port, Seen};
+use node::{Device, GidType, Port, Reading};
 
 use crate::input::port_name;
 use crate::{Check, CheckInput, Evidence, Finding};
@@ -44,7 +44,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
 
 fn first_usable(port: &Port) -> Option<u32> {
     let usable = port.gids.iter().find(|gid| {
-        gid.kind == Seen::Value(GidType::RoceV2)
+        gid.kind == Reading::Value(GidType::RoceV2)
             && gid.ipv4().is_some()
             && gid.netdev.value().is_some()
     });

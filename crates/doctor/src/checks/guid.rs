@@ -1,6 +1,6 @@
 //! Virtual functions without a GUID.
 
-use node::{Device, Guid, NodeType, Port, Seen};
+use node::{Device, Guid, NodeType, Port, Reading};
 
 use crate::input::is_virtual;
 use crate::{Check, CheckInput, Finding};
@@ -19,7 +19,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
 
 /// InfiniBand and RoCE only: EFA and iWARP work without a GUID.
 fn check_device(input: &CheckInput<'_>, device: &Device) -> Option<Finding> {
-    if device.node_type != Seen::Value(NodeType::ChannelAdapter) {
+    if device.node_type != Reading::Value(NodeType::ChannelAdapter) {
         return None;
     }
     let guid = *device.node_guid.value()?;

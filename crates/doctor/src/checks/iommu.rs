@@ -1,6 +1,6 @@
 //! Whether the IOMMU translates accesses of devices.
 
-use node::{Address, Seen};
+use node::{Address, Reading};
 
 use crate::expected::iommu::{KERNEL_ARGUMENTS, PASSTHROUGH_TYPE, kernel_argument, translates};
 use crate::{Check, CheckInput, Evidence, Finding, Verdict};
@@ -62,18 +62,18 @@ fn check_function(input: &CheckInput<'_>, name: &str, address: Address) -> Findi
     };
     let file = input.file(type_file(group));
     match input.node.iommu.groups.get(group) {
-        Some(Seen::Value(kind)) if translates(kind) => translating(input, name, kind).read(file),
-        Some(Seen::Value(kind)) if kind == PASSTHROUGH_TYPE => {
+        Some(Reading::Value(kind)) if translates(kind) => translating(input, name, kind).read(file),
+        Some(Reading::Value(kind)) if kind == PASSTHROUGH_TYPE => {
             Finding::ok(name, "the IOMMU is in passthrough mode (identity)").read(file)
         }
-        Some(Seen::Value(kind)) => Finding::note(
+        Some(Reading::Value(kind)) => Finding::note(
             name,
             format!(
                 "its IOMMU group has type {kind}: a virtual machine or another program uses it"
             ),
         )
         .read(file),
-        Some(Seen::Absent) | None => by_arguments(input, name).read(file),
+        Some(Reading::Absent) | None => by_arguments(input, name).read(file),
         Some(_) => Finding::unknown(name, "the type of its IOMMU group cannot be read").read(file),
     }
 }

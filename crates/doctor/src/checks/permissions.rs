@@ -1,6 +1,6 @@
 //! Whether this user may open the device nodes.
 
-use node::{Device, FileNode, Seen};
+use node::{Device, FileNode, Reading};
 
 use crate::expected::device_nodes::may_open;
 use crate::{Check, CheckInput, Evidence, Finding};
@@ -29,7 +29,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
 fn check_device(input: &CheckInput<'_>, device: &Device) -> Option<Finding> {
     let path = format!("/dev/infiniband/{}", device.uverbs.as_deref()?);
     let node = input.tree.node(&path);
-    let Seen::Value(node) = node else { return Some(missing_node(input, device, &path, &node)) };
+    let Reading::Value(node) = node else { return Some(missing_node(input, device, &path, &node)) };
     let evidence = Evidence::new(&*path, permissions(&node));
     Some(match may_open(&input.node.process, &node) {
         Some(true) => Finding::ok(&*device.name, "its device node can be opened").read(evidence),
@@ -53,7 +53,7 @@ fn missing_node(
     input: &CheckInput<'_>,
     device: &Device,
     path: &str,
-    node: &Seen<FileNode>,
+    node: &Reading<FileNode>,
 ) -> Finding {
     let evidence = Evidence::new(path, node.why_not().unwrap_or_default());
     let in_container = input.node.host.container.is_some();

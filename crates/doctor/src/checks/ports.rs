@@ -1,6 +1,6 @@
 //! Ports that are not active.
 
-use node::{Device, LinkLayer, PhysState, Port, PortState, Seen};
+use node::{Device, LinkLayer, PhysState, Port, PortState, Reading};
 
 use crate::input::{gbps, is_software, is_virtual, port_name};
 use crate::{Check, CheckInput, Finding};
@@ -32,16 +32,16 @@ fn check_device(input: &CheckInput<'_>, device: &Device) -> Vec<Finding> {
 fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
     let name = port_name(device, port);
     let finding = match &port.state {
-        Seen::Value(PortState::Active | PortState::ActiveDefer) => {
+        Reading::Value(PortState::Active | PortState::ActiveDefer) => {
             return active(input, device, port);
         }
-        Seen::Value(PortState::Init) => {
+        Reading::Value(PortState::Init) => {
             waiting(&name, "INIT: the link is up, but no subnet manager has answered")
         }
-        Seen::Value(PortState::Armed) => {
+        Reading::Value(PortState::Armed) => {
             waiting(&name, "ARMED: the subnet manager has not activated this port")
         }
-        Seen::Value(_) => down(input, device, port),
+        Reading::Value(_) => down(input, device, port),
         other => {
             let why = other.why_not().unwrap_or_default();
             Finding::unknown(name, format!("the state of the port: {why}"))
@@ -49,7 +49,7 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
     };
     let finding = finding.read(input.port_file(device, port, "state"));
     let finding = finding.read(input.port_file(device, port, "phys_state"));
-    if port.link_layer == Seen::Value(LinkLayer::InfiniBand) {
+    if port.link_layer == Reading::Value(LinkLayer::InfiniBand) {
         return finding.read(input.port_file(device, port, "sm_lid"));
     }
     finding
@@ -110,12 +110,12 @@ fn active_sibling(input: &CheckInput<'_>, device: &Device, port: &Port) -> Optio
 
 fn cause(port: &Port) -> &'static str {
     match port.phys_state {
-        Seen::Value(PhysState::Polling) => "polling, no link partner found",
-        Seen::Value(PhysState::Disabled) => "disabled, or no cable is plugged in",
-        Seen::Value(PhysState::PortConfigurationTraining | PhysState::LinkErrorRecovery) => {
+        Reading::Value(PhysState::Polling) => "polling, no link partner found",
+        Reading::Value(PhysState::Disabled) => "disabled, or no cable is plugged in",
+        Reading::Value(PhysState::PortConfigurationTraining | PhysState::LinkErrorRecovery) => {
             "link training with the partner"
         }
-        Seen::Value(PhysState::LinkUp) => "the physical link is up, but not in use",
+        Reading::Value(PhysState::LinkUp) => "the physical link is up, but not in use",
         _ => "no link",
     }
 }

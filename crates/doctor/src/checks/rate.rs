@@ -1,6 +1,6 @@
 //! Links that run slower than they should.
 
-use node::{Device, LaneSpeed, LinkLayer, Port, Seen};
+use node::{Device, LaneSpeed, LinkLayer, Port, Reading};
 
 use crate::input::{gbps, is_software, port_name};
 use crate::rates::{self, KnownRate};
@@ -72,7 +72,7 @@ fn slow(name: String, now: &KnownRate, expected: &KnownRate, verdict: Verdict) -
 /// properly.
 fn few_lanes(name: &str, port: &Port) -> Option<Finding> {
     let addressed = port.lid.value().is_some_and(|lid| *lid != 0);
-    let infiniband = port.link_layer == Seen::Value(LinkLayer::InfiniBand) && addressed;
+    let infiniband = port.link_layer == Reading::Value(LinkLayer::InfiniBand) && addressed;
     let rate = port.rate.value().filter(|_| infiniband)?;
     let summary = match (rate.width, rate.speed) {
         (1, _) => format!("the InfiniBand link came up with one lane ({rate})"),

@@ -1,6 +1,6 @@
 //! Functions whose counters cannot be read.
 
-use node::{Device, Port, Seen};
+use node::{Device, Port, Reading};
 
 use crate::input::{is_restricted, port_name};
 use crate::{Check, CheckInput, Finding};
@@ -24,7 +24,8 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Fi
         let readable = port.counters.iter().any(|counter| counter.value.value().is_some());
         return readable.then(|| Finding::ok(name, "its counters can be read"));
     }
-    let refused = port.counters.iter().find(|counter| matches!(counter.value, Seen::Refused(_)))?;
+    let refused =
+        port.counters.iter().find(|counter| matches!(counter.value, Reading::Refused(_)))?;
     let path = format!("{}/{}", refused.folder.name(), refused.name);
     Some(
         Finding::note(name, "its counters cannot be read: the function belongs to another manager")

@@ -1,6 +1,6 @@
 //! Kernel modules that programs need to use RDMA devices.
 
-use node::{LinkLayer, Node, Seen};
+use node::{LinkLayer, Node, Reading};
 
 use crate::Verdict;
 
@@ -43,5 +43,5 @@ pub const INFINIBAND_TOOLS: (&str, &str) =
 /// Whether a port of the host is InfiniBand.
 pub fn has_infiniband(node: &Node) -> bool {
     let mut ports = node.devices.iter().flat_map(|device| &device.ports);
-    ports.any(|port| port.link_layer == Seen::Value(LinkLayer::InfiniBand))
+    ports.any(|port| port.link_layer == Reading::Value(LinkLayer::InfiniBand))
 }

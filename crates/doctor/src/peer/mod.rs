@@ -6,7 +6,7 @@ mod roce;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use node::{Device, LinkLayer, Node, NodeType, Port, Seen};
+use node::{Device, LinkLayer, Node, NodeType, Port, Reading};
 
 use super::input::{gbps, is_roce, port_name};
 use super::{CheckInput, Evidence, Finding, rates};
@@ -67,9 +67,9 @@ fn ends<'n>(input: &CheckInput<'n>) -> Vec<End<'n>> {
 
 fn kind(device: &Device, port: &Port) -> PortKind {
     match port.link_layer {
-        Seen::Value(LinkLayer::InfiniBand) => PortKind::InfiniBand,
+        Reading::Value(LinkLayer::InfiniBand) => PortKind::InfiniBand,
         _ if is_roce(device, port) => PortKind::Roce,
-        _ if device.node_type == Seen::Value(NodeType::Rnic) => PortKind::Iwarp,
+        _ if device.node_type == Reading::Value(NodeType::Rnic) => PortKind::Iwarp,
         _ => PortKind::Other,
     }
 }

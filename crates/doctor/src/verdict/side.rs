@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use node::{Address, Device, LaneSpeed, LinkLayer, Port, Seen};
+use node::{Address, Device, LaneSpeed, LinkLayer, Port, Reading};
 use serde::{Deserialize, Serialize};
 
 use crate::input::{is_software, port_name};
@@ -133,7 +133,7 @@ impl Side {
 fn port_side(input: &CheckInput<'_>, device: &Device, port: &Port) -> PortSide {
     let rate = rates::current(input, device, port);
     let speed = port.rate.value().and_then(|rate| rate.speed);
-    let is_ethernet = port.link_layer == Seen::Value(LinkLayer::Ethernet);
+    let is_ethernet = port.link_layer == Reading::Value(LinkLayer::Ethernet);
     let coding = if is_ethernet { 1.0 } else { line_coding(speed) };
     PortSide {
         name: port_name(device, port),

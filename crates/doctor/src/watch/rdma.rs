@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use node::counters::{Folder, meaning};
 use node::watch::{DeviceSample, NicWatch, Select};
-use node::{Counter, Node, PhysState, PortStatus, Role, Seen, Tree};
+use node::{Counter, Node, PhysState, PortStatus, Reading, Role, Tree};
 
 use super::{Device, List, Port};
 use crate::{CheckInput, rates};
@@ -267,7 +267,7 @@ fn physical_function(node: &Node, role: &Role) -> Option<String> {
 }
 
 /// The kernel's number; `None` if it is unknown.
-fn phys_state(state: &Seen<PhysState>) -> Option<u32> {
+fn phys_state(state: &Reading<PhysState>) -> Option<u32> {
     let known = state.value().filter(|state| **state != PhysState::Unknown);
     known.map(|state| *state as u32 + 1)
 }

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::net::IpAddr;
 
-use node::{Gid, GidType, Node, Seen};
+use node::{Gid, GidType, Node, Reading};
 
 use super::network::Network;
 use super::usable::is_in_namespace;
@@ -170,8 +170,8 @@ fn address(gid: &Gid) -> IpAddr {
 
 fn version(gid: &Gid) -> Option<u8> {
     match gid.kind {
-        Seen::Value(GidType::RoceV2) => Some(2),
-        Seen::Value(GidType::IbOrRoceV1) => Some(1),
+        Reading::Value(GidType::RoceV2) => Some(2),
+        Reading::Value(GidType::IbOrRoceV1) => Some(1),
         _ => None,
     }
 }

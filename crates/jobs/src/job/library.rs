@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use node::{Seen, Tree};
+use node::{Reading, Tree};
 use serde::Serialize;
 
 use super::version::Version;
@@ -86,7 +86,7 @@ fn search(tree: &Tree, environment: &BTreeMap<String, String>) -> Vec<(String, O
 
 /// `libnccl.so.2` is a link to a file that has its version in its name.
 fn in_folder(tree: &Tree, folder: &str) -> Option<(String, Option<Version>)> {
-    let Seen::Value(real) = tree.real(&format!("{folder}/libnccl.so.2")) else { return None };
+    let Reading::Value(real) = tree.real(&format!("{folder}/libnccl.so.2")) else { return None };
     let version = real.rsplit_once("libnccl.so.").and_then(|(_, version)| version.parse().ok());
     Some((real, version))
 }

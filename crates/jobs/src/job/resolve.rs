@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use node::{Device, Node, Role, Seen, Tree};
+use node::{Device, Node, Reading, Role, Tree};
 
 use super::claim::{Claim, Claims, DeviceId};
 use super::usable;
@@ -96,7 +96,7 @@ fn devices_of<'n>(node: &'n Node, tree: &Tree, claim: &Claim) -> Result<Vec<&'n 
 
 fn found<'n>(node: &'n Node, tree: &Tree, id: &DeviceId) -> Vec<&'n Device> {
     match (tree.names(&format!("{}/infiniband", id.folder())), id) {
-        (Seen::Value(names), _) => names.iter().filter_map(|name| node.device(name)).collect(),
+        (Reading::Value(names), _) => names.iter().filter_map(|name| node.device(name)).collect(),
         (_, DeviceId::Pci(address)) => {
             node.devices.iter().filter(|device| device.pci == Some(*address)).collect()
         }

@@ -4,7 +4,7 @@
 //! active, and it has an address in this network namespace.
 
 use doctor::expected::device_nodes::may_open;
-use node::{Device, LinkLayer, Node, NodeType, Port, Seen, Tree};
+use node::{Device, LinkLayer, Node, NodeType, Port, Reading, Tree};
 
 use super::claim::is_device_name;
 use super::usable_port::{DeviceVerdict, PortKind, UsablePort};
@@ -40,7 +40,7 @@ fn check_device(node: &Node, tree: &Tree, device: &Device) -> Result<(), DeviceV
         let why = "its name cannot be in a device list of NCCL or UCX".to_owned();
         return Err(drop_device(device, why, device.folder()));
     }
-    if device.node_type == Seen::Value(NodeType::Rnic) {
+    if device.node_type == Reading::Value(NodeType::Rnic) {
         let why = "iWARP: NCCL and UCX connect without rdma_cm, which iWARP needs".to_owned();
         return Err(drop_device(device, why, format!("{}/node_type", device.folder())));
     }
@@ -50,15 +50,15 @@ fn check_device(node: &Node, tree: &Tree, device: &Device) -> Result<(), DeviceV
     };
     let path = format!("/dev/infiniband/{uverbs}");
     match tree.node(&path) {
-        Seen::Value(file) if may_open(&node.process, &file).unwrap_or(true) => Ok(()),
-        Seen::Value(file) => {
+        Reading::Value(file) if may_open(&node.process, &file).unwrap_or(true) => Ok(()),
+        Reading::Value(file) => {
             let uid = node.process.uid.unwrap_or_default();
             let why = format!("user {uid} may not open its node (mode {:o})", file.mode & 0o777);
             Err(drop_device(device, why, path))
         }
         // A copy of /sys without /dev: the node is unknown.
-        Seen::Absent if !tree.is_live() && tree.names("/dev").is_absent() => Ok(()),
-        Seen::Absent => {
+        Reading::Absent if !tree.is_live() && tree.names("/dev").is_absent() => Ok(()),
+        Reading::Absent => {
             let why = "its node is not in this container: it was not assigned to it".to_owned();
             Err(drop_device(device, why, path))
         }

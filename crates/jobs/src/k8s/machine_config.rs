@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use doctor::expected::{iommu, memlock};
-use node::{Node, Seen};
+use node::{Node, Reading};
 use serde_json::{Value, json};
 
 use super::{Manifest, ManifestSet, Name};
@@ -67,7 +67,7 @@ fn kernel_arguments(
     }
     let groups = &node.iommu.groups;
     if !groups.is_empty()
-        && groups.values().all(|kind| *kind == Seen::Value(iommu::PASSTHROUGH_TYPE.to_owned()))
+        && groups.values().all(|kind| *kind == Reading::Value(iommu::PASSTHROUGH_TYPE.to_owned()))
     {
         notes.push("the IOMMU of this node is already in pass-through mode".to_owned());
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use node::Seen;
+use node::Reading;
 use node::counters::{Counter, Folder};
 
 /// The counters of a host at one time.
@@ -51,7 +51,7 @@ impl CounterSample {
             ["infiniband", device, "ports", port, folder, name] => {
                 let (Ok(port), Some(folder)) = (port.parse(), folder_of(folder)) else { return };
                 let counter =
-                    Counter { name: (*name).to_owned(), folder, value: Seen::Value(value) };
+                    Counter { name: (*name).to_owned(), folder, value: Reading::Value(value) };
                 self.ports.entry(((*device).to_owned(), port)).or_default().push(counter);
             }
             ["net", netdev, "statistics", name] => {

@@ -1,6 +1,6 @@
 //! The transfer of one net device.
 
-use node::{NetDev, Node, Port, Seen};
+use node::{NetDev, Node, Port, Reading};
 use serde::Serialize;
 
 use super::amount::Amount;
@@ -75,9 +75,9 @@ pub(super) fn is_on(netdev: &NetDev, port: &Port) -> bool {
 }
 
 fn is_infiniband(netdev: &NetDev) -> bool {
-    netdev.arp_type == Seen::Value(32)
+    netdev.arp_type == Reading::Value(32)
 }
 
 fn is_loopback(netdev: &NetDev) -> bool {
-    netdev.arp_type == Seen::Value(772)
+    netdev.arp_type == Reading::Value(772)
 }

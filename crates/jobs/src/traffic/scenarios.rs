@@ -128,7 +128,7 @@ fn the_reason_is_reported_if_rdma_was_not_used() {
     assert!(line_of(&infiniband(), asked).contains("not used, because mode tcp was requested"));
     assert!(line_of(&host(json!({})), AUTO).contains("because a has no RDMA device"));
     let mut down = infiniband();
-    down.devices[0].ports[0].state = node::Seen::Absent;
+    down.devices[0].ports[0].state = node::Reading::Absent;
     assert!(line_of(&down, AUTO).contains("no RDMA port of a is active"));
     let planned = ModeChoice { requested: Mode::Auto, planned: Mode::Tcp };
     assert!(line_of(&infiniband(), planned).contains("planned over TCP"));

@@ -77,10 +77,10 @@ fn is_part(file: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Seen;
+    use crate::Reading;
 
     fn counter(folder: Folder, name: &str, value: u64) -> Counter {
-        Counter { name: name.to_owned(), folder, value: Seen::Value(value) }
+        Counter { name: name.to_owned(), folder, value: Reading::Value(value) }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Cpus, Governor};
-use crate::{Seen, Tree};
+use crate::{Reading, Tree};
 
 pub(super) fn read(tree: &Tree) -> Cpus {
     let info = tree.text("/proc/cpuinfo").into_value().unwrap_or_default();
@@ -30,7 +30,7 @@ fn governors(tree: &Tree, online: &[u32]) -> Vec<Governor> {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     for cpu in online {
         let file = format!("{FOLDER}/cpu{cpu}/cpufreq/scaling_governor");
-        if let Seen::Value(name) = tree.text(&file) {
+        if let Reading::Value(name) = tree.text(&file) {
             *counts.entry(name).or_default() += 1;
         }
     }
@@ -42,7 +42,7 @@ fn idle_states(tree: &Tree) -> BTreeMap<String, u32> {
     let folder = format!("{FOLDER}/cpu0/cpuidle");
     let state = |state: String| {
         let file = |name: &str| format!("{folder}/{state}/{name}");
-        let is_off = tree.number(&file("disable")) == Seen::Value(1u32);
+        let is_off = tree.number(&file("disable")) == Reading::Value(1u32);
         let name = tree.text(&file("name")).into_value().filter(|_| !is_off)?;
         Some((name, tree.number(&file("latency")).into_value()?))
     };

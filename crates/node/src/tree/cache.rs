@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::FileNode;
-use crate::Seen;
+use crate::Reading;
 
 /// Results by path, one map for each kind of read. What is in none does not exist.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -42,36 +42,36 @@ enum Contents {
 
 impl FileCache {
     /// The cached result of exactly this path.
-    pub(super) fn file(&self, path: &str) -> Option<Seen<Vec<u8>>> {
-        self.files.get(path).map(|cached| cached.to_seen().and_then(Contents::into_bytes))
+    pub(super) fn file(&self, path: &str) -> Option<Reading<Vec<u8>>> {
+        self.files.get(path).map(|cached| cached.to_reading().and_then(Contents::into_bytes))
     }
 
-    pub(super) fn names(&self, path: &str) -> Option<Seen<Vec<String>>> {
-        self.folders.get(path).map(Cached::to_seen)
+    pub(super) fn names(&self, path: &str) -> Option<Reading<Vec<String>>> {
+        self.folders.get(path).map(Cached::to_reading)
     }
 
-    pub(super) fn real(&self, path: &str) -> Option<Seen<String>> {
-        self.links.get(path).map(Cached::to_seen)
+    pub(super) fn real(&self, path: &str) -> Option<Reading<String>> {
+        self.links.get(path).map(Cached::to_reading)
     }
 
-    pub(super) fn node(&self, path: &str) -> Option<Seen<FileNode>> {
-        self.nodes.get(path).map(Cached::to_seen)
+    pub(super) fn node(&self, path: &str) -> Option<Reading<FileNode>> {
+        self.nodes.get(path).map(Cached::to_reading)
     }
 
-    pub(super) fn store_file(&mut self, path: &str, seen: &Seen<Vec<u8>>) {
-        self.files.insert(path.to_owned(), Cached::new(seen.clone().map(Contents::new)));
+    pub(super) fn store_file(&mut self, path: &str, reading: &Reading<Vec<u8>>) {
+        self.files.insert(path.to_owned(), Cached::new(reading.clone().map(Contents::new)));
     }
 
-    pub(super) fn store_names(&mut self, path: &str, seen: &Seen<Vec<String>>) {
-        self.folders.insert(path.to_owned(), Cached::new(seen.clone()));
+    pub(super) fn store_names(&mut self, path: &str, reading: &Reading<Vec<String>>) {
+        self.folders.insert(path.to_owned(), Cached::new(reading.clone()));
     }
 
-    pub(super) fn store_real(&mut self, path: &str, seen: &Seen<String>) {
-        self.links.insert(path.to_owned(), Cached::new(seen.clone()));
+    pub(super) fn store_real(&mut self, path: &str, reading: &Reading<String>) {
+        self.links.insert(path.to_owned(), Cached::new(reading.clone()));
     }
 
-    pub(super) fn store_node(&mut self, path: &str, seen: &Seen<FileNode>) {
-        self.nodes.insert(path.to_owned(), Cached::new(seen.clone()));
+    pub(super) fn store_node(&mut self, path: &str, reading: &Reading<FileNode>) {
+        self.nodes.insert(path.to_owned(), Cached::new(reading.clone()));
     }
 
     pub(super) fn files_read(&self) -> usize {
@@ -106,13 +106,13 @@ impl FileCache {
     }
 
     /// Like a file system: resolves links, and lists folders by the paths in them.
-    pub(super) fn resolve_file(&self, path: &str) -> Seen<Vec<u8>> {
+    pub(super) fn resolve_file(&self, path: &str) -> Reading<Vec<u8>> {
         self.file(path).unwrap_or_else(|| {
-            self.resolve_links(path).and_then(|path| self.file(&path).unwrap_or(Seen::Absent))
+            self.resolve_links(path).and_then(|path| self.file(&path).unwrap_or(Reading::Absent))
         })
     }
 
-    pub(super) fn resolve_names(&self, path: &str) -> Seen<Vec<String>> {
+    pub(super) fn resolve_names(&self, path: &str) -> Reading<Vec<String>> {
         self.names(path).unwrap_or_else(|| {
             self.resolve_links(path)
                 .and_then(|path| self.names(&path).unwrap_or_else(|| self.names_below(&path)))
@@ -120,33 +120,33 @@ impl FileCache {
     }
 
     /// The target of a link exists, even if nothing below it was read, such as a driver's folder.
-    pub(super) fn resolve_real(&self, path: &str) -> Seen<String> {
+    pub(super) fn resolve_real(&self, path: &str) -> Reading<String> {
         // A snapshot that the program took has the result for the requested path.
         if let Some(cached) = self.real(path) {
             return cached.and_then(|target| self.resolve_links(&target));
         }
         self.follow(path).and_then(|(path, by_link)| {
-            if by_link || self.exists(&path) { Seen::Value(path) } else { Seen::Absent }
+            if by_link || self.exists(&path) { Reading::Value(path) } else { Reading::Absent }
         })
     }
 
-    pub(super) fn resolve_node(&self, path: &str) -> Seen<FileNode> {
+    pub(super) fn resolve_node(&self, path: &str) -> Reading<FileNode> {
         self.node(path).unwrap_or_else(|| {
-            self.resolve_links(path).and_then(|path| self.node(&path).unwrap_or(Seen::Absent))
+            self.resolve_links(path).and_then(|path| self.node(&path).unwrap_or(Reading::Absent))
         })
     }
 
-    fn resolve_links(&self, path: &str) -> Seen<String> {
+    fn resolve_links(&self, path: &str) -> Reading<String> {
         self.follow(path).map(|(path, _)| path)
     }
 
     /// Resolves links, one component at a time; also returns whether the last component was a link.
-    fn follow(&self, path: &str) -> Seen<(String, bool)> {
+    fn follow(&self, path: &str) -> Reading<(String, bool)> {
         let mut path = path.trim_end_matches('/').to_owned();
         let mut by_link = false;
         for _ in 0..MAX_LINKS {
             if path.len() > MAX_PATH_BYTES {
-                return Seen::Refused(Errno::NAMETOOLONG.raw_os_error());
+                return Reading::Refused(Errno::NAMETOOLONG.raw_os_error());
             }
             let linked = ends(&path).find_map(|end| {
                 let link = self.links.get(&path[..end])?;
@@ -155,18 +155,20 @@ impl FileCache {
                 elsewhere.then_some((end, link))
             });
             path = match linked {
-                None => return Seen::Value((path, by_link)),
+                None => return Reading::Value((path, by_link)),
                 Some((end, Cached::Value(target))) => {
                     by_link = end == path.len();
                     format!("{target}{}", &path[end..])
                 }
-                Some((_, other)) => return other.to_seen::<String>().map(|target| (target, true)),
+                Some((_, other)) => {
+                    return other.to_reading::<String>().map(|target| (target, true));
+                }
             };
         }
-        Seen::Refused(Errno::LOOP.raw_os_error())
+        Reading::Refused(Errno::LOOP.raw_os_error())
     }
 
-    fn names_below(&self, folder: &str) -> Seen<Vec<String>> {
+    fn names_below(&self, folder: &str) -> Reading<Vec<String>> {
         let below = format!("{folder}/");
         let names: BTreeSet<&str> = self
             .paths_from(&below)
@@ -174,11 +176,11 @@ impl FileCache {
             .filter(|name| !name.is_empty())
             .collect();
         if names.is_empty() {
-            return Seen::Absent;
+            return Reading::Absent;
         }
         let mut names: Vec<String> = names.into_iter().map(str::to_owned).collect();
         super::sort_names(&mut names);
-        Seen::Value(names)
+        Reading::Value(names)
     }
 
     fn exists(&self, path: &str) -> bool {
@@ -218,12 +220,12 @@ fn from<'l, T>(
 }
 
 impl<T> Cached<T> {
-    fn new(seen: Seen<T>) -> Self {
-        match seen {
-            Seen::Value(value) => Cached::Value(value),
-            Seen::Absent => Cached::Absent { absent: true },
-            Seen::Refused(refused) => Cached::Refused { refused },
-            Seen::Invalid(invalid) => Cached::Invalid { invalid },
+    fn new(reading: Reading<T>) -> Self {
+        match reading {
+            Reading::Value(value) => Cached::Value(value),
+            Reading::Absent => Cached::Absent { absent: true },
+            Reading::Refused(refused) => Cached::Refused { refused },
+            Reading::Invalid(invalid) => Cached::Invalid { invalid },
         }
     }
 
@@ -233,15 +235,15 @@ impl<T> Cached<T> {
 }
 
 impl<T: Clone> Cached<T> {
-    fn to_seen<U>(&self) -> Seen<U>
+    fn to_reading<U>(&self) -> Reading<U>
     where
         T: Into<U>,
     {
         match self {
-            Cached::Value(value) => Seen::Value(value.clone().into()),
-            Cached::Absent { .. } => Seen::Absent,
-            Cached::Refused { refused } => Seen::Refused(*refused),
-            Cached::Invalid { invalid } => Seen::Invalid(invalid.clone()),
+            Cached::Value(value) => Reading::Value(value.clone().into()),
+            Cached::Absent { .. } => Reading::Absent,
+            Cached::Refused { refused } => Reading::Refused(*refused),
+            Cached::Invalid { invalid } => Reading::Invalid(invalid.clone()),
         }
     }
 }
@@ -256,10 +258,10 @@ impl Contents {
         }
     }
 
-    fn into_bytes(self) -> Seen<Vec<u8>> {
+    fn into_bytes(self) -> Reading<Vec<u8>> {
         match self {
-            Contents::Text(text) => Seen::Value(text.into_bytes()),
-            Contents::Bytes { hex } => Seen::Value(hex.into_bytes()).and_then(|hex| {
+            Contents::Text(text) => Reading::Value(text.into_bytes()),
+            Contents::Bytes { hex } => Reading::Value(hex.into_bytes()).and_then(|hex| {
                 let digit = |byte: u8| char::from(byte).to_digit(16);
                 let byte = |pair: &[u8]| match *pair {
                     [high, low] => u8::try_from(digit(high)? * 16 + digit(low)?).ok(),
@@ -268,7 +270,7 @@ impl Contents {
                 hex.chunks(2)
                     .map(byte)
                     .collect::<Option<Vec<u8>>>()
-                    .map_or(Seen::Invalid("not hex".into()), Seen::Value)
+                    .map_or(Reading::Invalid("not hex".into()), Reading::Value)
             }),
         }
     }
@@ -300,32 +302,32 @@ mod tests {
         let device = "/sys/class/infiniband/mlx5_0";
         assert_eq!(
             cache.resolve_file(&format!("{device}/ports/1/state")),
-            Seen::Value(b"4: ACTIVE\n".to_vec())
+            Reading::Value(b"4: ACTIVE\n".to_vec())
         );
         assert_eq!(
             cache.resolve_file(&format!("{device}/ports/1/gid_attrs/types/0")),
-            Seen::Refused(22)
+            Reading::Refused(22)
         );
         assert_eq!(
             cache.resolve_file(&format!("{device}/device/config")),
-            Seen::Value(vec![0xb3, 0x15, 0, 0xff])
+            Reading::Value(vec![0xb3, 0x15, 0, 0xff])
         );
         assert_eq!(
             cache.resolve_names("/sys/class/infiniband"),
-            Seen::Value(vec!["mlx5_0".to_owned()])
+            Reading::Value(vec!["mlx5_0".to_owned()])
         );
         let names = vec!["device".to_owned(), "ports".to_owned()];
-        assert_eq!(cache.resolve_names(device), Seen::Value(names));
+        assert_eq!(cache.resolve_names(device), Reading::Value(names));
         assert_eq!(
             cache.resolve_real(&format!("{device}/device")),
-            Seen::Value("/sys/devices/pci0000:00/0000:3b:00.0".to_owned())
+            Reading::Value("/sys/devices/pci0000:00/0000:3b:00.0".to_owned())
         );
-        assert_eq!(cache.resolve_file("/sys/class/infiniband/mlx5_1/fw_ver"), Seen::Absent);
+        assert_eq!(cache.resolve_file("/sys/class/infiniband/mlx5_1/fw_ver"), Reading::Absent);
     }
 
     #[test]
     fn a_loop_of_links_is_refused() {
         let cache = cache(r#"{"links": {"/a": "/b/x", "/b": "/a/y"}}"#);
-        assert_eq!(cache.resolve_file("/a"), Seen::Refused(40));
+        assert_eq!(cache.resolve_file("/a"), Reading::Refused(40));
     }
 }

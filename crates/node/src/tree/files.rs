@@ -1,7 +1,7 @@
 //! The files of one folder, read through the tree's cache or without it.
 
 use super::{FreshFolder, Tree};
-use crate::Seen;
+use crate::Reading;
 
 /// A folder of small files.
 pub(crate) trait Files<'t>: Sized {
@@ -12,7 +12,7 @@ pub(crate) trait Files<'t>: Sized {
     fn names(&self, max: usize) -> Vec<String>;
 
     /// The text of a file, trimmed.
-    fn text(&self, name: &str) -> Seen<String>;
+    fn text(&self, name: &str) -> Reading<String>;
 }
 
 /// Files that are read once and cached, as a snapshot needs it.
@@ -33,7 +33,7 @@ impl<'t> Files<'t> for CachedFolder<'t> {
         names
     }
 
-    fn text(&self, name: &str) -> Seen<String> {
+    fn text(&self, name: &str) -> Reading<String> {
         self.tree.text(&format!("{}/{name}", self.path))
     }
 }
@@ -49,7 +49,7 @@ impl<'t> Files<'t> for FreshFolder<'t> {
         names
     }
 
-    fn text(&self, name: &str) -> Seen<String> {
+    fn text(&self, name: &str) -> Reading<String> {
         FreshFolder::text(self, name)
     }
 }

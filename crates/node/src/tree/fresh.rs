@@ -9,8 +9,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Source, Tree, to_seen};
-use crate::Seen;
+use super::{Source, Tree, to_reading};
+use crate::Reading;
 
 /// A folder whose files are read without the cache.
 #[derive(Debug)]
@@ -51,26 +51,26 @@ impl<'t> FreshFolder<'t> {
     }
 
     /// The text of a short file, trimmed.
-    pub(crate) fn text(&self, name: &str) -> Seen<String> {
+    pub(crate) fn text(&self, name: &str) -> Reading<String> {
         if self.refused.contains(name) {
-            return Seen::Refused(Errno::INVAL.raw_os_error());
+            return Reading::Refused(Errno::INVAL.raw_os_error());
         }
         let path = || format!("{}/{name}", self.path);
         let bytes = match (&self.handle, &self.tree.source) {
             (Some(handle), _) => match read_short(handle, name) {
                 // A link, which the tree resolves.
                 Err(Errno::LOOP) => self.tree.read(&path()),
-                other => to_seen(other),
+                other => to_reading(other),
             },
             (None, Source::Snapshot(files)) => files.resolve_file(&path()),
-            (None, Source::Folder(_)) => Seen::Absent,
+            (None, Source::Folder(_)) => Reading::Absent,
         };
-        if bytes == Seen::Refused(Errno::INVAL.raw_os_error()) {
+        if bytes == Reading::Refused(Errno::INVAL.raw_os_error()) {
             self.tree.cache.borrow_mut().store_file(&path(), &bytes);
         }
         bytes.and_then(|bytes| match String::from_utf8(bytes) {
-            Ok(text) => Seen::Value(text.trim().to_owned()),
-            Err(error) => Seen::invalid(&String::from_utf8_lossy(error.as_bytes())),
+            Ok(text) => Reading::Value(text.trim().to_owned()),
+            Err(error) => Reading::invalid(&String::from_utf8_lossy(error.as_bytes())),
         })
     }
 }

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::answers::Answers;
-use crate::{Error, Seen};
+use crate::{Error, Reading};
 use cache::FileCache;
 pub(crate) use files::{CachedFolder, Files};
 use folder::Folder;
@@ -163,21 +163,21 @@ impl Tree {
     }
 
     /// The text of a file, trimmed.
-    pub fn text(&self, path: &str) -> Seen<String> {
+    pub fn text(&self, path: &str) -> Reading<String> {
         self.bytes(path).and_then(|bytes| match String::from_utf8(bytes) {
-            Ok(text) => Seen::Value(text.trim().to_owned()),
-            Err(error) => Seen::invalid(&String::from_utf8_lossy(error.as_bytes())),
+            Ok(text) => Reading::Value(text.trim().to_owned()),
+            Err(error) => Reading::invalid(&String::from_utf8_lossy(error.as_bytes())),
         })
     }
 
     /// The bytes of a file of at most 1 MiB.
-    pub fn bytes(&self, path: &str) -> Seen<Vec<u8>> {
-        if let Some(seen) = self.cache.borrow().file(path) {
-            return seen;
+    pub fn bytes(&self, path: &str) -> Reading<Vec<u8>> {
+        if let Some(reading) = self.cache.borrow().file(path) {
+            return reading;
         }
-        let seen = self.read(path);
-        self.cache.borrow_mut().store_file(path, &seen);
-        seen
+        let reading = self.read(path);
+        self.cache.borrow_mut().store_file(path, &reading);
+        reading
     }
 
     /// The printable text after each occurrence of `mark` in a file of any length. Only the start of the file
@@ -195,24 +195,24 @@ impl Tree {
     }
 
     /// The number in a file, decimal.
-    pub fn number<T: std::str::FromStr>(&self, path: &str) -> Seen<T> {
+    pub fn number<T: std::str::FromStr>(&self, path: &str) -> Reading<T> {
         self.text(path).parse(|text| text.parse().ok())
     }
 
     /// The number in a file, hexadecimal, with or without `0x`.
-    pub fn hex(&self, path: &str) -> Seen<u64> {
+    pub fn hex(&self, path: &str) -> Reading<u64> {
         self.text(path)
             .parse(|text| u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok())
     }
 
     /// The names in a folder, sorted by their numbers: `mlx5_2` before `mlx5_10`.
-    pub fn names(&self, path: &str) -> Seen<Vec<String>> {
-        if let Some(seen) = self.cache.borrow().names(path) {
-            return seen;
+    pub fn names(&self, path: &str) -> Reading<Vec<String>> {
+        if let Some(reading) = self.cache.borrow().names(path) {
+            return reading;
         }
-        let seen = self.query(|folder| folder.names(path), |files| files.resolve_names(path));
-        self.cache.borrow_mut().store_names(path, &seen);
-        seen
+        let reading = self.query(|folder| folder.names(path), |files| files.resolve_names(path));
+        self.cache.borrow_mut().store_names(path, &reading);
+        reading
     }
 
     /// The names in a folder; none if it cannot be listed.
@@ -221,33 +221,33 @@ impl Tree {
     }
 
     /// The path with all links resolved: `/sys/devices/pci0000:3a/…`.
-    pub fn real(&self, path: &str) -> Seen<String> {
-        if let Some(seen) = self.cache.borrow().real(path) {
-            return seen;
+    pub fn real(&self, path: &str) -> Reading<String> {
+        if let Some(reading) = self.cache.borrow().real(path) {
+            return reading;
         }
-        let seen = self.query(|folder| folder.real(path), |files| files.resolve_real(path));
-        self.cache.borrow_mut().store_real(path, &seen);
-        seen
+        let reading = self.query(|folder| folder.real(path), |files| files.resolve_real(path));
+        self.cache.borrow_mut().store_real(path, &reading);
+        reading
     }
 
     /// The last name of a link's target: the driver's name for `…/device/driver`.
-    pub fn link_name(&self, path: &str) -> Seen<String> {
+    pub fn link_name(&self, path: &str) -> Reading<String> {
         self.real(path).parse(|real| real.rsplit_once('/').map(|(_, name)| name.to_owned()))
     }
 
     /// Type, permissions and owner of a file.
-    pub fn node(&self, path: &str) -> Seen<FileNode> {
-        if let Some(seen) = self.cache.borrow().node(path) {
-            return seen;
+    pub fn node(&self, path: &str) -> Reading<FileNode> {
+        if let Some(reading) = self.cache.borrow().node(path) {
+            return reading;
         }
-        let seen = self.query(|folder| folder.node(path), |files| files.resolve_node(path));
-        self.cache.borrow_mut().store_node(path, &seen);
-        seen
+        let reading = self.query(|folder| folder.node(path), |files| files.resolve_node(path));
+        self.cache.borrow_mut().store_node(path, &reading);
+        reading
     }
 
     /// Whether the path exists.
     pub fn exists(&self, path: &str) -> bool {
-        matches!(self.real(path), Seen::Value(_))
+        matches!(self.real(path), Reading::Value(_))
     }
 
     /// A snapshot: everything that was read, and all answers, as JSON.
@@ -263,10 +263,10 @@ impl Tree {
         serde_json::to_string_pretty(&written)
     }
 
-    fn read(&self, path: &str) -> Seen<Vec<u8>> {
+    fn read(&self, path: &str) -> Reading<Vec<u8>> {
         if scrub::is_withheld(path) {
             self.scrubbed.borrow_mut().insert(path.to_owned());
-            return Seen::Refused(Errno::PERM.raw_os_error());
+            return Reading::Refused(Errno::PERM.raw_os_error());
         }
         let read = |folder: &Folder| match scrub::max_bytes(path) {
             Some(bytes) => folder.head(path, bytes),
@@ -285,27 +285,27 @@ impl Tree {
     fn query<T>(
         &self,
         file_system: impl FnOnce(&Folder) -> Result<T, Errno>,
-        snapshot: impl FnOnce(&FileCache) -> Seen<T>,
-    ) -> Seen<T> {
+        snapshot: impl FnOnce(&FileCache) -> Reading<T>,
+    ) -> Reading<T> {
         if !self.is_live() {
-            let Some(left) = self.reads_left.get().checked_sub(1) else { return Seen::Absent };
+            let Some(left) = self.reads_left.get().checked_sub(1) else { return Reading::Absent };
             self.reads_left.set(left);
         }
         let folder = match &self.source {
             Source::Folder(folder) => folder,
             Source::Snapshot(files) => return snapshot(files),
         };
-        to_seen(file_system(folder))
+        to_reading(file_system(folder))
     }
 }
 
 /// Converts the result of a file system call.
-fn to_seen<T>(answer: Result<T, Errno>) -> Seen<T> {
+fn to_reading<T>(answer: Result<T, Errno>) -> Reading<T> {
     match answer {
-        Ok(value) => Seen::Value(value),
-        Err(Errno::NOENT | Errno::NOTDIR) => Seen::Absent,
-        Err(Errno::FBIG) => Seen::Invalid("file too long".to_owned()),
-        Err(errno) => Seen::Refused(errno.raw_os_error()),
+        Ok(value) => Reading::Value(value),
+        Err(Errno::NOENT | Errno::NOTDIR) => Reading::Absent,
+        Err(Errno::FBIG) => Reading::Invalid("file too long".to_owned()),
+        Err(errno) => Reading::Refused(errno.raw_os_error()),
     }
 }
 
@@ -353,19 +353,19 @@ mod tests {
         let mode = rustix::fs::Mode::RUSR;
         rustix::fs::mknodat(rustix::fs::CWD, file("restricted"), fifo, mode, 0).expect("a fifo");
         let mut tree = Tree::at(dir.path()).expect("a tree");
-        assert_eq!(tree.number("/counter"), Seen::Value(1));
-        assert_eq!(tree.number::<u64>("/restricted"), Seen::Refused(22));
-        assert_eq!(tree.number::<u64>("/new"), Seen::Absent);
+        assert_eq!(tree.number("/counter"), Reading::Value(1));
+        assert_eq!(tree.number::<u64>("/restricted"), Reading::Refused(22));
+        assert_eq!(tree.number::<u64>("/new"), Reading::Absent);
 
         std::fs::remove_file(file("restricted")).expect("gone");
         for name in ["counter", "restricted", "new"] {
             std::fs::write(file(name), "2\n").expect("a file");
         }
-        assert_eq!(tree.number("/counter"), Seen::Value(1), "cached");
+        assert_eq!(tree.number("/counter"), Reading::Value(1), "cached");
         tree.clear_cache();
-        assert_eq!(tree.number("/counter"), Seen::Value(2));
-        assert_eq!(tree.number("/new"), Seen::Value(2));
-        assert_eq!(tree.number::<u64>("/restricted"), Seen::Refused(22), "never read again");
+        assert_eq!(tree.number("/counter"), Reading::Value(2));
+        assert_eq!(tree.number("/new"), Reading::Value(2));
+        assert_eq!(tree.number::<u64>("/restricted"), Reading::Refused(22), "never read again");
     }
 
     #[test]
@@ -378,8 +378,8 @@ mod tests {
         let variables = [("NCCL_SECRET", "hunter2"), ("NCCL_DEBUG", "INFO")];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let tree = Tree::at(dir.path()).expect("a tree").with_environment(variables);
-        assert_eq!(tree.text("/proc/cmdline"), Seen::Value("iommu=pt".to_owned()));
-        assert_eq!(tree.text("/proc/self/environ"), Seen::Refused(1));
+        assert_eq!(tree.text("/proc/cmdline"), Reading::Value("iommu=pt".to_owned()));
+        assert_eq!(tree.text("/proc/self/environ"), Reading::Refused(1));
         let text = tree.snapshot(&About::default()).expect("JSON");
         assert!(!text.contains("hunter2") && !text.contains("sda1"), "{text}");
         let again = Tree::parse(text.as_bytes()).expect("a snapshot");

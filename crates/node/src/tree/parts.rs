@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use rustix::io::Errno;
 
 use super::folder::Folder;
-use super::{Seen, Tree};
+use super::{Reading, Tree};
 
 /// Reads two bytes of a file at an offset, if they exist.
 pub(crate) type ReadU16<'r> = dyn FnMut(usize) -> Option<u16> + 'r;
@@ -17,14 +17,14 @@ pub(crate) type ReadU16<'r> = dyn FnMut(usize) -> Option<u16> + 'r;
 impl Tree {
     /// The file with the parts that `walk` reads, and zeros between. It is cached like any other, so that a snapshot has
     /// these parts.
-    pub(crate) fn parts(&self, path: &str, walk: impl FnOnce(&mut ReadU16)) -> Seen<Vec<u8>> {
-        if let Some(seen) = self.cache.borrow().file(path) {
-            return seen;
+    pub(crate) fn parts(&self, path: &str, walk: impl FnOnce(&mut ReadU16)) -> Reading<Vec<u8>> {
+        if let Some(reading) = self.cache.borrow().file(path) {
+            return reading;
         }
         let read = |folder: &Folder| parts(&folder.open(path)?, walk);
-        let seen = self.query(read, |files| files.resolve_file(path));
-        self.cache.borrow_mut().store_file(path, &seen);
-        seen
+        let reading = self.query(read, |files| files.resolve_file(path));
+        self.cache.borrow_mut().store_file(path, &reading);
+        reading
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::answers::{EthtoolSocket, StatisticNames};
 use crate::counters::{Counter, Folder};
-use crate::{Seen, Tree};
+use crate::{Reading, Tree};
 
 /// Samples the statistics of net devices. Their names are queried every minute, their values each time.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl NicWatch {
         let found =
             if tree.is_live() { self.query(netdev, now) } else { from_snapshot(tree, netdev) };
         let counter =
-            |(name, value)| Counter { name, folder: Folder::Ethtool, value: Seen::Value(value) };
+            |(name, value)| Counter { name, folder: Folder::Ethtool, value: Reading::Value(value) };
         found.unwrap_or_default().into_iter().map(counter).collect()
     }
 

@@ -104,7 +104,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::{PortState, Seen};
+    use crate::{PortState, Reading};
 
     struct All;
 
@@ -124,7 +124,7 @@ mod tests {
         fs::write(path, text).expect("a file");
     }
 
-    fn number(devices: &[DeviceSample], counter: &str) -> Option<Seen<u64>> {
+    fn number(devices: &[DeviceSample], counter: &str) -> Option<Reading<u64>> {
         let mut counters = devices[0].ports[0].counters.iter();
         counters.find(|known| known.name == counter).map(|known| known.value.clone())
     }
@@ -147,22 +147,22 @@ mod tests {
         let mut tree = Tree::at(root).expect("a tree");
         let first = sample(&tree, &mut All);
         assert_eq!(first.len(), 1, "{first:?}");
-        assert_eq!(first[0].ports[0].state, Seen::Value(PortState::Active));
+        assert_eq!(first[0].ports[0].state, Reading::Value(PortState::Active));
         assert_eq!(first[0].ports[0].rate.value().map(|rate| rate.mbps), Some(100_000));
-        assert_eq!(number(&first, "port_rcv_data"), Some(Seen::Value(7)));
+        assert_eq!(number(&first, "port_rcv_data"), Some(Reading::Value(7)));
         assert_eq!(number(&first, "symbol_error"), None, "the driver does not have it");
         assert_eq!(number(&first, "unwanted"), None);
-        assert_eq!(number(&first, "out_of_buffer"), Some(Seen::Invalid("many".to_owned())));
-        assert_eq!(number(&first, "restricted"), Some(Seen::Refused(22)));
+        assert_eq!(number(&first, "out_of_buffer"), Some(Reading::Invalid("many".to_owned())));
+        assert_eq!(number(&first, "restricted"), Some(Reading::Refused(22)));
 
         fs::remove_file(&refused).expect("gone");
         fs::write(&refused, "2\n").expect("a file");
         put(root, "mlx5_0/ports/1/counters/port_rcv_data", "8\n");
         let second = sample(&tree, &mut All);
-        assert_eq!(number(&second, "port_rcv_data"), Some(Seen::Value(8)));
-        assert_eq!(number(&second, "restricted"), Some(Seen::Refused(22)), "never read again");
+        assert_eq!(number(&second, "port_rcv_data"), Some(Reading::Value(8)));
+        assert_eq!(number(&second, "restricted"), Some(Reading::Refused(22)), "never read again");
         tree.retry_refused("/sys/class/infiniband/mlx5_0");
-        assert_eq!(number(&sample(&tree, &mut All), "restricted"), Some(Seen::Value(2)));
+        assert_eq!(number(&sample(&tree, &mut All), "restricted"), Some(Reading::Value(2)));
     }
 
     #[test]

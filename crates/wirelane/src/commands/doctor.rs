@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use doctor::checklist::{self, State};
 use doctor::{self, CHECKS, Check, CheckInput, Report, Settings, since};
-use node::{Node, Seen, Tree};
+use node::{Node, Reading, Tree};
 
 use crate::arguments::host::HostArgs;
 use crate::output;
@@ -150,10 +150,10 @@ fn named(names: &[String]) -> Result<Vec<&'static Check>, Failure> {
 /// Fails without /sys: no findings would look like a healthy machine.
 fn check_sys(tree: &Tree) -> Result<(), Failure> {
     match tree.names("/sys/class/infiniband") {
-        Seen::Refused(errno) => {
+        Reading::Refused(errno) => {
             Err(Failure::failed(format!("read /sys/class/infiniband: errno {errno}")))
         }
-        Seen::Absent if !tree.exists("/sys") => {
+        Reading::Absent if !tree.exists("/sys") => {
             Err(Failure::failed("no /sys: is this the root directory of a machine, or a snapshot?"))
         }
         _ => Ok(()),

@@ -1,6 +1,6 @@
 //! NetworkManager: a keyfile for each connection, readable only by root. `man nm-settings-keyfile`.
 
-use node::{Seen, Tree};
+use node::{Reading, Tree};
 
 use super::super::persistent_file;
 use super::Interface;
@@ -13,7 +13,7 @@ pub(super) fn existing_settings(tree: &Tree, netdev: &str) -> Option<String> {
         ["/etc/NetworkManager/system-connections", "/run/NetworkManager/system-connections"];
     for folder in folders {
         match tree.names(folder) {
-            Seen::Refused(_) => {
+            Reading::Refused(_) => {
                 return Some(format!("{folder} is readable only by root: run it again with sudo"));
             }
             seen => {

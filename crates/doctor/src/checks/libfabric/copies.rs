@@ -1,6 +1,6 @@
 //! Installed copies of libfabric, in the order in which the program searches for them.
 
-use node::{Seen, Tree};
+use node::{Reading, Tree};
 
 use crate::libfabric::Libfabric;
 use crate::{CheckInput, Evidence, Finding};
@@ -65,7 +65,9 @@ impl Copies {
 
 impl InstalledCopy {
     fn find(tree: &Tree, folder: &str) -> Option<Self> {
-        let Seen::Value(file) = tree.real(&format!("{folder}/libfabric.so.1")) else { return None };
+        let Reading::Value(file) = tree.real(&format!("{folder}/libfabric.so.1")) else {
+            return None;
+        };
         let package = tree.text(&format!("{folder}/pkgconfig/libfabric.pc")).into_value();
         let version = package.as_deref().and_then(|text| {
             text.lines().find_map(|line| Some(line.strip_prefix("Version:")?.trim().to_owned()))

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use node::{GidType, LinkLayer, Port, Seen};
+use node::{GidType, LinkLayer, Port, Reading};
 
 use doctor::{CheckInput, gbps, is_roce};
 
@@ -61,9 +61,9 @@ fn devices(input: &CheckInput<'_>) -> Option<String> {
 fn links(input: &CheckInput<'_>) -> Option<String> {
     counted(input.active_ports().map(|(device, port)| {
         let kind = match port.link_layer {
-            Seen::Value(LinkLayer::InfiniBand) => "InfiniBand",
+            Reading::Value(LinkLayer::InfiniBand) => "InfiniBand",
             _ if is_roce(device, port) => "RoCE",
-            Seen::Value(LinkLayer::Ethernet) => "iWARP",
+            Reading::Value(LinkLayer::Ethernet) => "iWARP",
             _ => "other",
         };
         let rate = input.rate_mbps(device, port).map_or("?".to_owned(), gbps);
@@ -74,7 +74,7 @@ fn links(input: &CheckInput<'_>) -> Option<String> {
 /// For RoCE, the best kind of address of a port; for InfiniBand, the subnet.
 fn gids(input: &CheckInput<'_>) -> Option<String> {
     let kind = |(device, port): (_, &Port)| match port.link_layer {
-        Seen::Value(LinkLayer::InfiniBand) => {
+        Reading::Value(LinkLayer::InfiniBand) => {
             let mut parts = port.gids.first()?.gid.segments();
             parts[4..].fill(0);
             Some(format!("{}/64", std::net::Ipv6Addr::from(parts)))

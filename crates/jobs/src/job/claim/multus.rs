@@ -3,14 +3,14 @@
 //! The file has the same claims as the variables, and more with an old plugin. It is rewritten while the pod
 //! starts, so an incomplete or missing file is not an error.
 
-use node::{Seen, Tree};
+use node::{Reading, Tree};
 use serde::Deserialize;
 
 use super::{Claim, Claims, DeviceId};
 
 pub(super) fn gather(tree: &Tree, claims: &mut Claims) {
     for path in FILES {
-        let Seen::Value(text) = tree.text(path) else { continue };
+        let Reading::Value(text) = tree.text(path) else { continue };
         match networks(&text) {
             Ok(networks) => networks.into_iter().for_each(|network| add(path, network, claims)),
             Err(reason) => claims.warnings.push(format!("{path} is not used: {reason}")),

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use node::{
-    Address, Device, Function, Gid, GidType, LinkLayer, Node, NodeType, PciLink, Port, Role, Seen,
+    Address, Device, Function, Gid, GidType, LinkLayer, Node, NodeType, PciLink, Port, Reading,
+    Role,
 };
 
 use crate::links::rdma::Rdma;
@@ -138,13 +139,13 @@ impl View<'_> {
 
     /// The GIDs that peers can use, and the number of others.
     fn gids(&self, device: &Device, port: &Port) -> Vec<String> {
-        let roce = device.node_type == Seen::Value(NodeType::ChannelAdapter)
-            && port.link_layer == Seen::Value(LinkLayer::Ethernet);
+        let roce = device.node_type == Reading::Value(NodeType::ChannelAdapter)
+            && port.link_layer == Reading::Value(LinkLayer::Ethernet);
         let (listed, folded): (Vec<&Gid>, Vec<&Gid>) =
             port.gids.iter().partition(|gid| self.wide || !roce || is_routable(gid));
         let mut lines: Vec<String> = listed.iter().map(|gid| gid_line(gid)).collect();
         if !folded.is_empty() {
-            let foreign = folded.iter().all(|gid| gid.kind == Seen::Refused(EINVAL));
+            let foreign = folded.iter().all(|gid| gid.kind == Reading::Refused(EINVAL));
             lines.push(match (foreign, listed.is_empty()) {
                 (true, _) => format!("{} of other network namespaces", count(folded.len(), "GID")),
                 (false, true) => {
@@ -158,7 +159,7 @@ impl View<'_> {
 }
 
 fn is_routable(gid: &Gid) -> bool {
-    gid.kind == Seen::Value(GidType::RoceV2) && !gid.is_link_local()
+    gid.kind == Reading::Value(GidType::RoceV2) && !gid.is_link_local()
 }
 
 /// `1 GID`, `2 GIDs`.
@@ -213,11 +214,11 @@ fn pkeys(port: &Port) -> String {
 }
 
 fn is_infiniband(port: &Port) -> bool {
-    port.link_layer == Seen::Value(LinkLayer::InfiniBand)
+    port.link_layer == Reading::Value(LinkLayer::InfiniBand)
 }
 
 /// The value, or why it is missing.
-fn or_why(seen: Seen<String>) -> String {
+fn or_why(seen: Reading<String>) -> String {
     let why = seen.why_not();
     seen.into_value().or(why).unwrap_or_default()
 }

@@ -141,7 +141,7 @@ impl MetricRates {
 
 #[cfg(test)]
 mod tests {
-    use node::Seen;
+    use node::Reading;
 
     use super::*;
 
@@ -149,7 +149,7 @@ mod tests {
         let count = |(folder, name, value): &(Folder, &str, u64)| Counter {
             name: (*name).to_owned(),
             folder: *folder,
-            value: Seen::Value(*value),
+            value: Reading::Value(*value),
         };
         let counters = counts.iter().map(count).collect();
         Port { number: 1, rate_mbps: Some(100_000), counters, ..Port::default() }

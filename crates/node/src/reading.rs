@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// In JSON a value is written as itself, an absent one as `null`, and the others as objects:
 /// `{"refused": "EINVAL"}`, `{"invalid": "N/A (no PMA)"}`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Seen<T> {
+pub enum Reading<T> {
     /// The value.
     Value(T),
     /// There is no file with that name.
@@ -19,11 +19,11 @@ pub enum Seen<T> {
     Invalid(String),
 }
 
-impl<T> Seen<T> {
+impl<T> Reading<T> {
     /// The value, if there is one.
     pub fn value(&self) -> Option<&T> {
         match self {
-            Seen::Value(value) => Some(value),
+            Reading::Value(value) => Some(value),
             _ => None,
         }
     }
@@ -31,47 +31,47 @@ impl<T> Seen<T> {
     /// The value, if there is one.
     pub fn into_value(self) -> Option<T> {
         match self {
-            Seen::Value(value) => Some(value),
+            Reading::Value(value) => Some(value),
             _ => None,
         }
     }
 
     /// Whether there is no file with that name.
     pub fn is_absent(&self) -> bool {
-        matches!(self, Seen::Absent)
+        matches!(self, Reading::Absent)
     }
 
     /// Converts the value.
-    pub fn map<U>(self, view: impl FnOnce(T) -> U) -> Seen<U> {
-        self.and_then(|value| Seen::Value(view(value)))
+    pub fn map<U>(self, view: impl FnOnce(T) -> U) -> Reading<U> {
+        self.and_then(|value| Reading::Value(view(value)))
     }
 
     /// Converts the value to another result.
-    pub fn and_then<U>(self, next: impl FnOnce(T) -> Seen<U>) -> Seen<U> {
+    pub fn and_then<U>(self, next: impl FnOnce(T) -> Reading<U>) -> Reading<U> {
         match self {
-            Seen::Value(value) => next(value),
-            Seen::Absent => Seen::Absent,
-            Seen::Refused(errno) => Seen::Refused(errno),
-            Seen::Invalid(text) => Seen::Invalid(text),
+            Reading::Value(value) => next(value),
+            Reading::Absent => Reading::Absent,
+            Reading::Refused(errno) => Reading::Refused(errno),
+            Reading::Invalid(text) => Reading::Invalid(text),
         }
     }
 }
 
-impl Seen<String> {
+impl Reading<String> {
     /// Parses the text; what cannot be parsed is invalid.
-    pub fn parse<U>(self, parse: impl FnOnce(&str) -> Option<U>) -> Seen<U> {
+    pub fn parse<U>(self, parse: impl FnOnce(&str) -> Option<U>) -> Reading<U> {
         self.and_then(|text| match parse(&text) {
-            Some(value) => Seen::Value(value),
-            None => Seen::invalid(&text),
+            Some(value) => Reading::Value(value),
+            None => Reading::invalid(&text),
         })
     }
 }
 
-impl<T> Seen<T> {
+impl<T> Reading<T> {
     /// An invalid value, cut to a short line.
     pub fn invalid(text: &str) -> Self {
         let line = text.lines().next().unwrap_or_default();
-        Seen::Invalid(
+        Reading::Invalid(
             line.chars().filter(|letter| !letter.is_control()).take(MAX_ODD_CHARS).collect(),
         )
     }
@@ -81,39 +81,39 @@ impl<T> Seen<T> {
         let by_number = || name.strip_prefix("errno ")?.parse().ok();
         let known = ERRNO_NAMES.iter().find(|(_, known)| *known == name);
         match known.map(|(errno, _)| errno.raw_os_error()).or_else(by_number) {
-            Some(errno) => Seen::Refused(errno),
-            None => Seen::invalid(name),
+            Some(errno) => Reading::Refused(errno),
+            None => Reading::invalid(name),
         }
     }
 
     /// Why there is no value, as one word for a label.
     pub fn fault(&self) -> Option<String> {
         match self {
-            Seen::Value(_) => None,
-            Seen::Absent => Some("absent".to_owned()),
-            Seen::Refused(errno) => Some(errno_name(*errno)),
-            Seen::Invalid(_) => Some("no number".to_owned()),
+            Reading::Value(_) => None,
+            Reading::Absent => Some("absent".to_owned()),
+            Reading::Refused(errno) => Some(errno_name(*errno)),
+            Reading::Invalid(_) => Some("no number".to_owned()),
         }
     }
 
     /// Why there is no value, as text.
     pub fn why_not(&self) -> Option<String> {
         match self {
-            Seen::Value(_) => None,
-            Seen::Absent => Some("not found".to_owned()),
-            Seen::Refused(errno) => Some(format!("cannot be read ({})", errno_name(*errno))),
-            Seen::Invalid(text) => Some(format!("reads {text:?}")),
+            Reading::Value(_) => None,
+            Reading::Absent => Some("not found".to_owned()),
+            Reading::Refused(errno) => Some(format!("cannot be read ({})", errno_name(*errno))),
+            Reading::Invalid(text) => Some(format!("reads {text:?}")),
         }
     }
 }
 
-impl<T: Serialize> Serialize for Seen<T> {
+impl<T: Serialize> Serialize for Reading<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Seen::Value(value) => value.serialize(serializer),
-            Seen::Absent => serializer.serialize_none(),
-            Seen::Refused(errno) => reason(serializer, "refused", &errno_name(*errno)),
-            Seen::Invalid(text) => reason(serializer, "invalid", text),
+            Reading::Value(value) => value.serialize(serializer),
+            Reading::Absent => serializer.serialize_none(),
+            Reading::Refused(errno) => reason(serializer, "refused", &errno_name(*errno)),
+            Reading::Invalid(text) => reason(serializer, "invalid", text),
         }
     }
 }
@@ -122,13 +122,13 @@ fn reason<S: Serializer>(serializer: S, name: &str, text: &str) -> Result<S::Ok,
     serializer.collect_map([(name, text)])
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Seen<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Reading<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(match Option::<Present<T>>::deserialize(deserializer)? {
-            None => Seen::Absent,
-            Some(Present::Value(value)) => Seen::Value(value),
-            Some(Present::Refused { refused }) => Seen::refused(&refused),
-            Some(Present::Invalid { invalid }) => Seen::invalid(&invalid),
+            None => Reading::Absent,
+            Some(Present::Value(value)) => Reading::Value(value),
+            Some(Present::Refused { refused }) => Reading::refused(&refused),
+            Some(Present::Invalid { invalid }) => Reading::invalid(&invalid),
         })
     }
 }
@@ -169,10 +169,10 @@ mod tests {
 
     #[test]
     fn json_of_values_and_of_missing_ones() {
-        let json = |seen: Seen<u64>| serde_json::to_string(&seen).expect("serialises");
-        assert_eq!(json(Seen::Value(7)), "7");
-        assert_eq!(json(Seen::Absent), "null");
-        assert_eq!(json(Seen::Refused(22)), r#"{"refused":"EINVAL"}"#);
-        assert_eq!(json(Seen::invalid("N/A (no PMA)\n")), r#"{"invalid":"N/A (no PMA)"}"#);
+        let json = |reading: Reading<u64>| serde_json::to_string(&reading).expect("serialises");
+        assert_eq!(json(Reading::Value(7)), "7");
+        assert_eq!(json(Reading::Absent), "null");
+        assert_eq!(json(Reading::Refused(22)), r#"{"refused":"EINVAL"}"#);
+        assert_eq!(json(Reading::invalid("N/A (no PMA)\n")), r#"{"invalid":"N/A (no PMA)"}"#);
     }
 }
