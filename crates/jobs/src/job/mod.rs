@@ -1,13 +1,13 @@
 //! The environment that a job on this host needs, and the devices that it may use.
 //!
-//! The platform reports the assigned devices in the environment ([`claim`](self)); the host's files show which devices exist and
+//! The platform reports the assigned devices in the environment ([`assigned`](self)); the host's files show which devices exist and
 //! work (`usable`); if they contradict each other the plan is refused with the reason. The
 //! environment is passed in as a map, nothing is changed, and the user's settings are kept.
 //!
 //! Start at [`plan()`].
 
 mod affinity;
-mod claim;
+mod assigned;
 mod fabric;
 mod format;
 mod gid;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use node::{Node, Tree};
 use serde::Serialize;
 
-use super::claim::{self, Claims};
+use super::assigned::{self, AssignedDevices};
 use super::gid::{self, GidPolicy};
 use super::library::Library;
 use super::resolve::{Selection, resolve};
@@ -78,9 +78,9 @@ pub fn plan(node: &Node, tree: &Tree, request: &Request) -> Result<Plan, Box<Ref
     if request.mode == Mode::Tcp {
         return Ok(builder.tcp(Vec::new()));
     }
-    let claims = claim::gather(request.environment, tree);
-    builder.notes.extend(claims.warnings.iter().cloned());
-    let mut resolved = builder.resolve(&claims)?;
+    let assigned_devices = assigned::gather(request.environment, tree);
+    builder.notes.extend(assigned_devices.warnings.iter().cloned());
+    let mut resolved = builder.resolve(&assigned_devices)?;
     builder.notes.append(&mut resolved.notes);
     let policy = builder.choose_gids(&mut resolved)?;
     if !resolved.usable_ports.is_empty() {
@@ -104,11 +104,14 @@ struct PlanBuilder<'d> {
 }
 
 impl<'d> PlanBuilder<'d> {
-    fn resolve(&mut self, claims: &Claims) -> Result<Selection<'d>, Box<Refusal>> {
-        if let Some(error) = claims.errors.first() {
+    fn resolve(
+        &mut self,
+        assigned_devices: &AssignedDevices,
+    ) -> Result<Selection<'d>, Box<Refusal>> {
+        if let Some(error) = assigned_devices.errors.first() {
             return Err(self.refuse(format!("{error}; mode tcp works without RDMA"), Vec::new()));
         }
-        resolve(self.node, self.tree, claims, self.request.peers).map_err(|reason| {
+        resolve(self.node, self.tree, assigned_devices, self.request.peers).map_err(|reason| {
             self.refuse(format!("{reason}; mode tcp works without RDMA"), Vec::new())
         })
     }

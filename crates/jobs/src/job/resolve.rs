@@ -1,10 +1,10 @@
-//! From claims to usable ports: which devices of this host a job may use.
+//! From assigned devices to usable ports: which devices of this host a job may use.
 
 use std::net::IpAddr;
 
 use node::{Device, Node, Reading, Role, Tree};
 
-use super::claim::{Claim, Claims, DeviceId};
+use super::assigned::{AssignedDevice, AssignedDevices, DeviceId};
 use super::usable;
 use super::usable_port::{DeviceVerdict, PortKind, UsablePort, Verdict};
 
@@ -17,15 +17,16 @@ pub(super) struct Selection<'n> {
     pub(super) is_assigned: bool,
     /// Notes on the selection.
     pub(super) notes: Vec<String>,
-    /// The device and source of each claim.
+    /// The name and source of each assigned device.
     sources: Vec<(String, String)>,
 }
 
-/// Checks every claim against the host's files; without claims, all usable devices are selected. A contradiction is an error.
+/// Checks every assigned device against the host's files; if none is assigned, all usable devices are selected. A
+/// contradiction is an error.
 pub(super) fn resolve<'n>(
     node: &'n Node,
     tree: &Tree,
-    claims: &Claims,
+    assigned_devices: &AssignedDevices,
     peers: &[IpAddr],
 ) -> Result<Selection<'n>, String> {
     let mut resolved = Selection {
@@ -36,18 +37,19 @@ pub(super) fn resolve<'n>(
         sources: Vec::new(),
     };
     let mut assigned: Vec<&Device> = Vec::new();
-    for claim in &claims.claims {
-        let devices = devices_of(node, tree, claim)?;
-        resolved.is_assigned |= claim.expects_rdma || devices.iter().any(|one| has_node(tree, one));
+    for assigned_device in &assigned_devices.devices {
+        let devices = devices_of(node, tree, assigned_device)?;
+        resolved.is_assigned |=
+            assigned_device.expects_rdma || devices.iter().any(|one| has_node(tree, one));
         if devices.is_empty() {
-            resolved.dropped.push(without_device(claim));
+            resolved.dropped.push(without_device(assigned_device));
         }
         for device in devices.into_iter().filter(|device| node.device(&device.name).is_some()) {
-            resolved.sources.push((device.name.clone(), claim.source.clone()));
+            resolved.sources.push((device.name.clone(), assigned_device.source.clone()));
             assigned.push(device);
         }
     }
-    // A function without RDMA in its claim may still have an RDMA device, which was not assigned with it.
+    // A function that was assigned without RDMA may still have an RDMA device, which was not assigned with it.
     let is_usable = |device: &&Device| !usable::evaluate(node, tree, device).0.is_empty();
     if resolved.is_assigned || assigned.iter().any(is_usable) {
         resolved.keep_assigned(node, tree, &assigned);
@@ -57,16 +59,20 @@ pub(super) fn resolve<'n>(
     Ok(resolved)
 }
 
-/// Whether the device's node is in this container: then RDMA was assigned, even without a claim.
+/// Whether the device's node is in this container: then RDMA was assigned, even if nothing reports it.
 fn has_node(tree: &Tree, device: &Device) -> bool {
     let node = |uverbs: &String| tree.node(&format!("/dev/infiniband/{uverbs}"));
     device.uverbs.as_ref().is_some_and(|uverbs| node(uverbs).value().is_some())
 }
 
-/// The RDMA devices of a function, from its files; they must match the claim.
-fn devices_of<'n>(node: &'n Node, tree: &Tree, claim: &Claim) -> Result<Vec<&'n Device>, String> {
-    let found = found(node, tree, &claim.id);
-    let named = match (&claim.rdma_device, &claim.uverbs) {
+/// The RDMA devices of a function, from its files; they must match the assigned device.
+fn devices_of<'n>(
+    node: &'n Node,
+    tree: &Tree,
+    assigned_device: &AssignedDevice,
+) -> Result<Vec<&'n Device>, String> {
+    let found = found(node, tree, &assigned_device.id);
+    let named = match (&assigned_device.rdma_device, &assigned_device.uverbs) {
         (Some(name), _) => node.device(name),
         (None, Some(uverbs)) => node.devices.iter().find(|one| one.uverbs.as_ref() == Some(uverbs)),
         (None, None) => return Ok(found),
@@ -75,21 +81,22 @@ fn devices_of<'n>(node: &'n Node, tree: &Tree, claim: &Claim) -> Result<Vec<&'n 
         if found.is_empty() {
             return Ok(found);
         }
-        return Err(contradiction(claim, &found));
+        return Err(contradiction(assigned_device, &found));
     };
     let is_found = found.iter().any(|one| one.name == device.name);
-    let elsewhere = match (&claim.id, device.pci) {
+    let elsewhere = match (&assigned_device.id, device.pci) {
         (DeviceId::Pci(address), Some(pci)) => *address != pci,
         _ => false,
     };
-    let other_node =
-        claim.uverbs.is_some() && device.uverbs.is_some() && claim.uverbs != device.uverbs;
+    let other_node = assigned_device.uverbs.is_some()
+        && device.uverbs.is_some()
+        && assigned_device.uverbs != device.uverbs;
     if (!found.is_empty() && !is_found) || elsewhere || other_node {
         let mut devices = found;
         if !is_found {
             devices.push(device);
         }
-        return Err(contradiction(claim, &devices));
+        return Err(contradiction(assigned_device, &devices));
     }
     Ok(vec![device])
 }
@@ -104,12 +111,12 @@ fn found<'n>(node: &'n Node, tree: &Tree, id: &DeviceId) -> Vec<&'n Device> {
     }
 }
 
-fn contradiction(claim: &Claim, found: &[&Device]) -> String {
-    let claimed = [
-        claim.rdma_device.as_ref().map(|device| format!("RDMA device {device}")),
-        claim.uverbs.as_ref().map(|uverbs| format!("node {uverbs}")),
+fn contradiction(assigned_device: &AssignedDevice, found: &[&Device]) -> String {
+    let stated = [
+        assigned_device.rdma_device.as_ref().map(|device| format!("RDMA device {device}")),
+        assigned_device.uverbs.as_ref().map(|uverbs| format!("node {uverbs}")),
     ];
-    let claimed: Vec<String> = claimed.into_iter().flatten().collect();
+    let stated: Vec<String> = stated.into_iter().flatten().collect();
     let describe = |device: &&Device| {
         let node = device.uverbs.as_deref().unwrap_or("no node");
         let at = device.pci.map_or_else(|| "no PCI address".to_owned(), |pci| pci.to_string());
@@ -118,34 +125,38 @@ fn contradiction(claim: &Claim, found: &[&Device]) -> String {
     let found: Vec<String> = found.iter().map(describe).collect();
     format!(
         "{} claims that {} has {}, but this host's files show {}",
-        claim.source,
-        claim.id,
-        claimed.join(" and "),
+        assigned_device.source,
+        assigned_device.id,
+        stated.join(" and "),
         found.join(", ")
     )
 }
 
-fn without_device(claim: &Claim) -> DeviceVerdict {
-    let folder = format!("{}/infiniband", claim.id.folder());
-    if claim.is_vfio {
+fn without_device(assigned_device: &AssignedDevice) -> DeviceVerdict {
+    let folder = format!("{}/infiniband", assigned_device.id.folder());
+    if assigned_device.is_vfio {
         let why = "assigned to a user-space driver (VFIO): the kernel has no RDMA device for it";
-        return DeviceVerdict::dropped(&claim.id.to_string(), why, &claim.source);
+        return DeviceVerdict::dropped(
+            &assigned_device.id.to_string(),
+            why,
+            &assigned_device.source,
+        );
     }
-    match &claim.rdma_device {
+    match &assigned_device.rdma_device {
         Some(name) => DeviceVerdict::dropped(
             name,
             format!(
                 "{} names it, but it is not in this pod (another RDMA namespace?)",
-                claim.source
+                assigned_device.source
             ),
             format!("/sys/class/infiniband/{name}"),
         ),
-        None if claim.expects_rdma => {
+        None if assigned_device.expects_rdma => {
             let why = "RDMA was assigned, but the function has no RDMA device here";
-            DeviceVerdict::dropped(&claim.id.to_string(), why, folder)
+            DeviceVerdict::dropped(&assigned_device.id.to_string(), why, folder)
         }
         None => DeviceVerdict::dropped(
-            &claim.id.to_string(),
+            &assigned_device.id.to_string(),
             "a function without an RDMA device",
             folder,
         ),
@@ -164,7 +175,7 @@ impl<'n> Selection<'n> {
         }
     }
 
-    /// Without claims: all usable devices of one fabric, and no software devices besides hardware.
+    /// Without assigned devices: all usable devices of one fabric, and no software devices besides hardware.
     fn keep_usable(&mut self, node: &'n Node, tree: &Tree, peers: &[IpAddr]) {
         for device in &node.devices {
             self.add_device(node, tree, device);

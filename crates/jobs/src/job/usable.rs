@@ -6,7 +6,7 @@
 use doctor::expected::device_nodes::may_open;
 use node::{Device, LinkLayer, Node, NodeType, Port, Reading, Tree};
 
-use super::claim::is_device_name;
+use super::assigned::is_device_name;
 use super::usable_port::{DeviceVerdict, PortKind, UsablePort};
 
 /// The device's usable ports, and why others are not.

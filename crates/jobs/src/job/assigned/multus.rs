@@ -1,19 +1,21 @@
 //! Multus: the annotation `k8s.v1.cni.cncf.io/network-status`, where the pod has it as a file by the downward API.
 //!
-//! The file has the same claims as the variables, and more with an old plugin. It is rewritten while the pod
+//! The file has the same devices as the variables, and more with an old plugin. It is rewritten while the pod
 //! starts, so an incomplete or missing file is not an error.
 
 use node::{Reading, Tree};
 use serde::Deserialize;
 
-use super::{Claim, Claims, DeviceId};
+use super::{AssignedDevice, AssignedDevices, DeviceId};
 
-pub(super) fn gather(tree: &Tree, claims: &mut Claims) {
+pub(super) fn gather(tree: &Tree, assigned_devices: &mut AssignedDevices) {
     for path in FILES {
         let Reading::Value(text) = tree.text(path) else { continue };
         match networks(&text) {
-            Ok(networks) => networks.into_iter().for_each(|network| add(path, network, claims)),
-            Err(reason) => claims.warnings.push(format!("{path} is not used: {reason}")),
+            Ok(networks) => {
+                networks.into_iter().for_each(|network| add(path, network, assigned_devices))
+            }
+            Err(reason) => assigned_devices.warnings.push(format!("{path} is not used: {reason}")),
         }
     }
 }
@@ -51,12 +53,12 @@ fn networks(text: &str) -> Result<Vec<Network>, String> {
         .map_err(|error| format!("{ANNOTATION} is not in Multus's format: {error}"))
 }
 
-fn add(path: &str, network: Network, claims: &mut Claims) {
+fn add(path: &str, network: Network, assigned_devices: &mut AssignedDevices) {
     let Some(pci) = network.device_info.and_then(|info| info.pci) else { return };
     let Some(id) = pci.address.as_deref().and_then(DeviceId::parse) else { return };
-    match Claim::new(id, path).with_rdma(pci.rdma_device, None) {
-        Ok(claim) => claims.add(claim),
-        Err(reason) => claims.warnings.push(format!("{path} {reason}")),
+    match AssignedDevice::new(id, path).with_rdma(pci.rdma_device, None) {
+        Ok(assigned_device) => assigned_devices.add(assigned_device),
+        Err(reason) => assigned_devices.warnings.push(format!("{path} {reason}")),
     }
 }
 
@@ -75,10 +77,10 @@ mod tests {
         "net1","device-info":{"type":"pci","version":"1.1.0","pci":{"pci-address":"0000:3b:02.6",
         "rdma-device":"mlx5_4"}}}]"#;
 
-    fn claims(path: &str, text: &str) -> Claims {
-        let mut claims = Claims::default();
-        gather(&test_machine::tree(json!({ path: text })), &mut claims);
-        claims
+    fn assigned_devices(path: &str, text: &str) -> AssignedDevices {
+        let mut assigned_devices = AssignedDevices::default();
+        gather(&test_machine::tree(json!({ path: text })), &mut assigned_devices);
+        assigned_devices
     }
 
     #[test]
@@ -86,16 +88,16 @@ mod tests {
         let quoted = serde_json::to_string(STATUS).expect("a string");
         let all = format!("a=\"b\"\n{ANNOTATION}={quoted}\nz=\"\"\n");
         for (path, text) in [(FILES[0], STATUS), (FILES[1], &all)] {
-            let claims = claims(path, text);
-            assert_eq!(claims.claims.len(), 1, "{path} {claims:?}");
-            assert_eq!(claims.claims[0].rdma_device.as_deref(), Some("mlx5_4"));
+            let assigned_devices = assigned_devices(path, text);
+            assert_eq!(assigned_devices.devices.len(), 1, "{path} {assigned_devices:?}");
+            assert_eq!(assigned_devices.devices[0].rdma_device.as_deref(), Some("mlx5_4"));
         }
     }
 
     #[test]
     fn an_incomplete_file_is_a_warning() {
-        let claims = claims(FILES[0], &STATUS[..100]);
-        assert!(claims.claims.is_empty() && claims.errors.is_empty());
-        assert_eq!(claims.warnings.len(), 1);
+        let assigned_devices = assigned_devices(FILES[0], &STATUS[..100]);
+        assert!(assigned_devices.devices.is_empty() && assigned_devices.errors.is_empty());
+        assert_eq!(assigned_devices.warnings.len(), 1);
     }
 }

@@ -1,7 +1,7 @@
-//! Claims: the devices that the platform reports as assigned to this pod. They are checked later.
+//! The devices that the platform reports as assigned to this pod. They are checked later.
 //!
 //! There are three sources: the SR-IOV device plugin and the DRA driver set variables, Multus writes a file. The shared
-//! device plugin, EFA's and a plain host report nothing; then there is no claim, and all usable devices are selected.
+//! device plugin, EFA's and a plain host report nothing; then none is assigned, and all usable devices are selected.
 
 mod dra;
 mod multus;
@@ -14,18 +14,18 @@ use node::{Address, Tree};
 
 /// A device that was assigned to this pod, as reported by the platform.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Claim {
+pub(super) struct AssignedDevice {
     /// The function.
     pub(super) id: DeviceId,
-    /// The claimed RDMA device.
+    /// The reported RDMA device.
     pub(super) rdma_device: Option<String>,
-    /// The claimed device node: `uverbs4`.
+    /// The reported device node: `uverbs4`.
     pub(super) uverbs: Option<String>,
     /// Whether RDMA was assigned; functions without RDMA are in the same variables.
     pub(super) expects_rdma: bool,
     /// Whether it was assigned to a user-space driver, so that the kernel has no RDMA device for it.
     pub(super) is_vfio: bool,
-    /// The variable or file with the claim.
+    /// The variable or file that reports it.
     pub(super) source: String,
 }
 
@@ -36,40 +36,43 @@ pub(super) enum DeviceId {
     Auxiliary(String),
 }
 
-/// All claims, with warnings and errors.
+/// All assigned devices, with warnings and errors.
 #[derive(Debug, Default)]
-pub(super) struct Claims {
-    pub(super) claims: Vec<Claim>,
+pub(super) struct AssignedDevices {
+    pub(super) devices: Vec<AssignedDevice>,
     /// Problems that were worked around with another source.
     pub(super) warnings: Vec<String>,
     /// Problems for which the plan is refused.
     pub(super) errors: Vec<String>,
 }
 
-/// All claims of the environment and of Multus's file.
-pub(super) fn gather(environment: &BTreeMap<String, String>, tree: &Tree) -> Claims {
-    let mut claims = Claims::default();
-    plugin::gather(environment, &mut claims);
-    dra::gather(environment, &mut claims);
-    multus::gather(tree, &mut claims);
-    claims
+/// All assigned devices of the environment and of Multus's file.
+pub(super) fn gather(environment: &BTreeMap<String, String>, tree: &Tree) -> AssignedDevices {
+    let mut assigned_devices = AssignedDevices::default();
+    plugin::gather(environment, &mut assigned_devices);
+    dra::gather(environment, &mut assigned_devices);
+    multus::gather(tree, &mut assigned_devices);
+    assigned_devices
 }
 
-impl Claims {
-    /// Adds a claim, or merges it with another on the same function. Claims that differ are an error.
-    fn add(&mut self, claim: Claim) {
-        let Some(known) = self.claims.iter_mut().find(|known| known.id == claim.id) else {
-            if self.claims.len() < MAX_CLAIMS {
-                self.claims.push(claim);
-            } else if self.claims.len() == MAX_CLAIMS {
-                self.errors
-                    .push(format!("{}: more than {MAX_CLAIMS} devices are claimed", claim.source));
+impl AssignedDevices {
+    /// Adds a device, or merges it with what another source reports on the same function. A difference is an error.
+    fn add(&mut self, assigned_device: AssignedDevice) {
+        let Some(known) = self.devices.iter_mut().find(|known| known.id == assigned_device.id)
+        else {
+            if self.devices.len() < MAX_DEVICES {
+                self.devices.push(assigned_device);
+            } else if self.devices.len() == MAX_DEVICES {
+                self.errors.push(format!(
+                    "{}: more than {MAX_DEVICES} devices are assigned",
+                    assigned_device.source
+                ));
             }
             return;
         };
         let pairs = [
-            ("RDMA device", &known.rdma_device, &claim.rdma_device),
-            ("device node", &known.uverbs, &claim.uverbs),
+            ("RDMA device", &known.rdma_device, &assigned_device.rdma_device),
+            ("device node", &known.uverbs, &assigned_device.uverbs),
         ];
         for (what, one, other) in pairs {
             if let (Some(one), Some(other)) = (one, other)
@@ -77,21 +80,21 @@ impl Claims {
             {
                 self.errors.push(format!(
                     "{}: its {what} is {one} in {}, but {other} in {}",
-                    claim.id, known.source, claim.source
+                    assigned_device.id, known.source, assigned_device.source
                 ));
                 return;
             }
         }
-        known.rdma_device = known.rdma_device.take().or(claim.rdma_device);
-        known.uverbs = known.uverbs.take().or(claim.uverbs);
-        known.expects_rdma |= claim.expects_rdma;
-        known.is_vfio |= claim.is_vfio;
+        known.rdma_device = known.rdma_device.take().or(assigned_device.rdma_device);
+        known.uverbs = known.uverbs.take().or(assigned_device.uverbs);
+        known.expects_rdma |= assigned_device.expects_rdma;
+        known.is_vfio |= assigned_device.is_vfio;
     }
 }
 
-impl Claim {
+impl AssignedDevice {
     fn new(id: DeviceId, source: &str) -> Self {
-        Claim {
+        AssignedDevice {
             id,
             rdma_device: None,
             uverbs: None,
@@ -101,7 +104,7 @@ impl Claim {
         }
     }
 
-    /// Adds the claimed RDMA device; an empty string is no claim. Invalid names are refused,
+    /// Adds the reported RDMA device; an empty string is none. Invalid names are refused,
     /// with a reason that follows the source's name.
     fn with_rdma(mut self, device: Option<String>, uverbs: Option<String>) -> Result<Self, String> {
         let is_set = |text: &String| !text.trim().is_empty();
@@ -179,6 +182,6 @@ fn node_name(path: &str) -> Option<String> {
 }
 
 /// More than any pod has.
-const MAX_CLAIMS: usize = 256;
+const MAX_DEVICES: usize = 256;
 /// IB_DEVICE_NAME_MAX.
 const MAX_NAME_BYTES: usize = 64;

@@ -5,38 +5,41 @@
 
 use std::collections::BTreeMap;
 
-use super::{Claim, Claims, DeviceId, quoted};
+use super::{AssignedDevice, AssignedDevices, DeviceId, quoted};
 
-pub(super) fn gather(environment: &BTreeMap<String, String>, claims: &mut Claims) {
+pub(super) fn gather(
+    environment: &BTreeMap<String, String>,
+    assigned_devices: &mut AssignedDevices,
+) {
     for (variable, value) in environment {
         if let Some(device) = variable.strip_prefix(DEVICE) {
-            match claim(environment, variable, device, value) {
-                Ok(claim) => claims.add(claim),
-                Err(reason) => claims.errors.push(reason),
+            match assigned_device(environment, variable, device, value) {
+                Ok(assigned_device) => assigned_devices.add(assigned_device),
+                Err(reason) => assigned_devices.errors.push(reason),
             }
         }
     }
     let Some(list) = environment.get(ADDRESSES) else { return };
     for id in list.split(',').map(str::trim).filter(|id| !id.is_empty()) {
         match DeviceId::parse(id) {
-            Some(id) => claims.add(Claim::new(id, ADDRESSES)),
-            None => claims.errors.push(not_an_address(ADDRESSES, id)),
+            Some(id) => assigned_devices.add(AssignedDevice::new(id, ADDRESSES)),
+            None => assigned_devices.errors.push(not_an_address(ADDRESSES, id)),
         }
     }
 }
 
-fn claim(
+fn assigned_device(
     environment: &BTreeMap<String, String>,
     variable: &str,
     device: &str,
     address: &str,
-) -> Result<Claim, String> {
+) -> Result<AssignedDevice, String> {
     let id = DeviceId::parse(address.trim()).ok_or_else(|| not_an_address(variable, address))?;
     let value = |suffix: &str| environment.get(&format!("{PREFIX}{device}_{suffix}")).cloned();
-    let mut claim = Claim::new(id, variable);
-    claim.is_vfio = value("VFIO_DEVICE").is_some();
-    let claim = claim.with_rdma(value("RDMA_DEVICE"), value("RDMA_UVERB"));
-    claim.map_err(|reason| format!("{PREFIX}{device}_* {reason}"))
+    let mut assigned_device = AssignedDevice::new(id, variable);
+    assigned_device.is_vfio = value("VFIO_DEVICE").is_some();
+    let assigned_device = assigned_device.with_rdma(value("RDMA_DEVICE"), value("RDMA_UVERB"));
+    assigned_device.map_err(|reason| format!("{PREFIX}{device}_* {reason}"))
 }
 
 fn not_an_address(variable: &str, value: &str) -> String {
@@ -63,10 +66,12 @@ mod tests {
             ("SRIOVNETWORK_NET_ATTACH_DEF_NAME", "roce"),
         ];
         let environment = environment.map(|(n, v)| (n.to_owned(), v.to_owned())).into();
-        let mut claims = Claims::default();
-        gather(&environment, &mut claims);
-        assert!(claims.errors.is_empty(), "{:?}", claims.errors);
-        let [rdma, vfio] = claims.claims.as_slice() else { panic!("{claims:?}") };
+        let mut assigned_devices = AssignedDevices::default();
+        gather(&environment, &mut assigned_devices);
+        assert!(assigned_devices.errors.is_empty(), "{:?}", assigned_devices.errors);
+        let [rdma, vfio] = assigned_devices.devices.as_slice() else {
+            panic!("{assigned_devices:?}")
+        };
         assert_eq!(rdma.rdma_device.as_deref(), Some("mlx5_4"));
         assert_eq!(rdma.uverbs.as_deref(), Some("uverbs4"));
         assert!(rdma.expects_rdma && !rdma.is_vfio);
@@ -77,8 +82,8 @@ mod tests {
     fn an_invalid_address_is_refused() {
         let environment =
             [("SRIOVNETWORK_PCI_ADDRESSES".to_owned(), "0000:3b:02.6,eth0".to_owned())];
-        let mut claims = Claims::default();
-        gather(&environment.into(), &mut claims);
-        assert_eq!(claims.errors.len(), 1, "{claims:?}");
+        let mut assigned_devices = AssignedDevices::default();
+        gather(&environment.into(), &mut assigned_devices);
+        assert_eq!(assigned_devices.errors.len(), 1, "{assigned_devices:?}");
     }
 }
