@@ -6,7 +6,7 @@ use jobs::launch::{Reason, explain};
 /// Compares the output with a golden file; `WIRELANE_GOLDEN=write` writes the file instead, for review.
 #[track_caller]
 fn assert_golden(file: &str, printed: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/launch/printed").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/launch/golden").join(file);
     if std::env::var_os("WIRELANE_GOLDEN").is_some_and(|value| value == "write") {
         std::fs::write(&path, printed).expect("is written");
         return;
@@ -14,7 +14,7 @@ fn assert_golden(file: &str, printed: &str) {
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(
         printed, expected,
-        "the output differs from printed/{file}; if the output is right, update the file with \
+        "the output differs from golden/{file}; if the output is right, update the file with \
          WIRELANE_GOLDEN=write cargo nextest run -p wirelane-jobs --test launch golden"
     );
 }

@@ -1,4 +1,4 @@
-//! `wirelane completions`: a shell's completion script, from the definitions in `cli`.
+//! `wirelane completions`: a shell's completion script, from the definition of the command line, `commands::Cli`.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;

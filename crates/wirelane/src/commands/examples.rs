@@ -47,7 +47,7 @@ pub(super) const EXAMPLES: &[(&str, &str)] = &[
     ("wirelane token check", "wirelane token check tokens"),
     ("wirelane devices", "wirelane devices --wide"),
     ("wirelane topo", "wirelane topo --svg topology.svg"),
-    ("wirelane snapshot", "wirelane snapshot node7.json --about 'before the firmware update'"),
+    ("wirelane snapshot", "wirelane snapshot node7.json --note 'before the firmware update'"),
     ("wirelane doctor", "wirelane doctor"),
     ("wirelane doctor", "wirelane doctor mtu gid --peer node7"),
     ("wirelane explain", "wirelane explain 'IBV_WC_LOC_PROT_ERR(4) vendor_err=81'"),

@@ -27,8 +27,8 @@ pub(crate) struct SnapshotArgs {
     file: PathBuf,
 
     /// A note, stored in the snapshot
-    #[arg(long, value_name = "TEXT")]
-    about: Option<String>,
+    #[arg(long, value_name = "TEXT", alias = "about")]
+    note: Option<String>,
 
     #[command(flatten)]
     host: HostArgs,
@@ -43,7 +43,7 @@ pub(crate) fn run(_global: &Global, args: &SnapshotArgs) -> Result<Exit, Failure
         wirelane: Some(env!("CARGO_PKG_VERSION").to_owned()),
         about: None,
     });
-    let about = About { about: args.about.clone().or(original.about), ..original };
+    let about = About { about: args.note.clone().or(original.about), ..original };
     let mut document = tree
         .snapshot(&about)
         .map_err(|error| Failure::failed(format!("write the snapshot as JSON: {error}")))?;

@@ -96,7 +96,7 @@ pub(crate) fn device_request(settings: &Settings) -> DeviceRequest {
 
 fn link(settings: &Settings) -> Config {
     let defaults = Config::default();
-    let retry_pause = milliseconds(settings.rdma_settle_ms);
+    let retry_pause = milliseconds(settings.rdma_retry_delay_ms);
     Config {
         op_timeout: milliseconds(settings.rdma_op_timeout_ms),
         retry_pause,

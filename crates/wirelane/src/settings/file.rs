@@ -179,11 +179,12 @@ impl Reader<'_> {
     }
 }
 
-/// The key in the table for a path in the file: everything may be below `dwcp`, and the settings
-/// of the transport below `transport.amst`.
+/// The key in the table for a path in the file. Older nestings and names are accepted: everything may be below
+/// `dwcp`, and the settings of the transport below `transport.amst`.
 fn canonical(path: &str) -> String {
     let path = path.strip_prefix("dwcp.").unwrap_or(path);
-    match path.strip_prefix("transport.amst.") {
+    match path.strip_prefix("transport.amst.").or_else(|| path.strip_prefix("transport.")) {
+        Some("rdma_settle_ms") => "transport.rdma_retry_delay_ms".to_owned(),
         Some(name) => format!("transport.{name}"),
         None => path.to_owned(),
     }

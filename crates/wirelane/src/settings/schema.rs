@@ -4,11 +4,11 @@ use serde_json::{Map, Value as Json, json};
 
 use super::table::{SETTINGS, Setting};
 
-/// JSON schema, draft 2020-12, of every spelling a settings file may use.
+/// JSON schema, draft 2020-12, of every nesting that a settings file may use, with the current names.
 pub(crate) fn json_schema() -> Json {
     let mut root = sections();
     let inner = Json::Object(root.clone());
-    root.insert("dwcp".to_owned(), object(inner, "The same settings, as DWCP files nest them."));
+    root.insert("dwcp".to_owned(), object(inner, "The same settings, nested as in older files."));
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Wirelane settings",

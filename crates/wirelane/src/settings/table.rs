@@ -149,7 +149,7 @@ settings! {
     "transport.ofi_provider" ofi_provider: String = "", Kind::Name;
     /// Milliseconds before a failed path is tried again. Shorter recovers sooner; longer avoids a
     /// flapping path, for which the time doubles at each failure.
-    "transport.rdma_settle_ms" rdma_settle_ms: u32 = 2000u32, Kind::Range(1, 600_000);
+    "transport.rdma_retry_delay_ms" rdma_retry_delay_ms: u32 = 2000u32, Kind::Range(1, 600_000);
     /// A peer that sends nothing for this many milliseconds counts as lost, and its links end. Shorter
     /// detects a lost host sooner, but may mistake a busy one for it; peers send once a second.
     "transport.peer_timeout_ms" peer_timeout_ms: u32 = 30_000u32, Kind::Range(3000, 3_600_000);

@@ -24,7 +24,7 @@ pub(super) fn names() -> Vec<String> {
 
 /// Compares output with the file; `WIRELANE_GOLDEN=write` writes it instead, for review.
 pub(super) fn is_as_in(file: &str, printed: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/printed").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
     if std::env::var_os("WIRELANE_GOLDEN").is_some_and(|value| value == "write") {
         std::fs::write(&path, printed).expect("is written");
         return;
@@ -32,7 +32,7 @@ pub(super) fn is_as_in(file: &str, printed: &str) {
     let known = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(
         printed, known,
-        "printed/{file} is not what is printed; if what is printed is right, renew the file by \
+        "golden/{file} is not what is printed; if what is printed is right, renew the file by \
          WIRELANE_GOLDEN=write cargo nextest run -p wirelane --test program known"
     );
 }

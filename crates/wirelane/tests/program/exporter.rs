@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::devices::{is_as_in, names, tree};
 use super::disk::Small;
 use super::exposition::Scrape;
-use super::life::until;
+use super::lifecycle::until;
 use super::*;
 
 /// The output of `--once` with these arguments.

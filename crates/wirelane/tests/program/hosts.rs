@@ -185,7 +185,7 @@ fn a_mesh_starts_missing_servers_and_ends_them() {
     let matrix = json(&stdout(&output))["matrix"].clone();
     let gbps = |from: usize, to: usize| matrix["gbps"][from][to].as_f64().unwrap_or(0.0);
     assert!(gbps(0, 1) > 0.0 && gbps(1, 0) > 0.0, "{matrix}");
-    crate::life::until("what was sent along is removed", || hosts.left("beta").is_empty());
+    crate::lifecycle::until("what was sent along is removed", || hosts.left("beta").is_empty());
     let mut mesh = hosts.command(env!("CARGO_BIN_EXE_wirelane"));
     let output = mesh.args(["bench", "mesh", "--hosts", "alpha,10.77.0.99"]).output();
     let output = output.expect("the program runs");

@@ -3,7 +3,6 @@
 
 mod authority;
 mod bench;
-mod crowd;
 mod devices;
 mod disk;
 mod doctor;
@@ -17,8 +16,9 @@ mod job;
 mod k8s;
 mod kv;
 mod launch;
-mod life;
+mod lifecycle;
 mod links;
+mod many_clients;
 mod metrics;
 mod nccl;
 mod nfs;
@@ -218,10 +218,10 @@ mod config {
 
     #[test]
     fn old_spellings_are_accepted() {
-        let old = b"dwcp:\n  log_level: debug\n  transport:\n    amst:\n      rdma_mtu: 1024\n";
+        let old = b"dwcp:\n  log_level: debug\n  transport:\n    amst:\n      rdma_mtu: 1024\n      rdma_settle_ms: 900\n";
         let (code, text) = check(old);
         assert_eq!(code, Some(0), "{text}");
-        assert!(text.contains("OK (2 settings)"), "{text}");
+        assert!(text.contains("OK (3 settings)"), "{text}");
         let twice = b"log_level: info\ndwcp:\n  log_level: debug\n";
         refused(twice, 3, &["set twice", "line 1"]);
     }
@@ -390,7 +390,7 @@ mod serve {
         let all = server.greeting.join("\n");
         assert!(all.contains("pool  8 MiB") && all.contains("allocated now; refuses new"), "{all}");
         assert!(all.contains("no shm: excluded by --transport"), "{all}");
-        life::until("it is ready", || server.get("/readyz") == "ready\n");
+        lifecycle::until("it is ready", || server.get("/readyz") == "ready\n");
         let status = server.status();
         let store = &status["store"];
         assert_eq!(

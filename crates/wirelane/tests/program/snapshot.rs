@@ -9,7 +9,7 @@ fn a_snapshot_is_complete_private_and_without_secrets() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("facts.json");
     let path = file.to_str().expect("a plain path");
-    let output = wirelane(&["snapshot", path, "--about", "before the repair"])
+    let output = wirelane(&["snapshot", path, "--note", "before the repair"])
         .env("NCCL_IB_HCA", "=mlx5_4:1")
         .env("NCCL_NET_TOKEN", "hunter2")
         .env("DATABASE_URL", "hunter3")

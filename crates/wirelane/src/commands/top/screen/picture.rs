@@ -1,4 +1,4 @@
-//! The screen as an SVG picture for the README: `tests/printed/ndr8.top.svg`, checked by a test.
+//! The screen as an SVG picture for the README: `tests/golden/ndr8.top.svg`, checked by a test.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The drawn screen of a tree, in three sizes, compared with files in `tests/printed`; and the keys.
+//! The drawn screen of a tree, in three sizes, compared with files in `tests/golden`; and the keys.
 
 use std::path::Path;
 use std::time::Duration;
@@ -155,7 +155,7 @@ fn drawn(app: &mut App, width: u16, height: u16) -> String {
 
 /// Compares with the file; `WIRELANE_GOLDEN=write` writes it instead, for review.
 fn assert_matches_file(file: &str, drawn: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/printed").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
     if std::env::var_os("WIRELANE_GOLDEN").is_some_and(|value| value == "write") {
         std::fs::write(&path, drawn).expect("is written");
         return;
@@ -163,7 +163,7 @@ fn assert_matches_file(file: &str, drawn: &str) {
     let known = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         drawn == known,
-        "printed/{file} differs from the drawn screen; to update it: WIRELANE_GOLDEN=write \
+        "golden/{file} differs from the drawn screen; to update it: WIRELANE_GOLDEN=write \
          cargo nextest run -p wirelane --lib top:\n{drawn}"
     );
 }

@@ -8,7 +8,7 @@ use kv_client::{Client, PutOptions, Settings};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::exposition::Scrape;
-use super::life::until;
+use super::lifecycle::until;
 use super::*;
 
 const CLIENTS: usize = 1000;
