@@ -49,6 +49,6 @@ pub use packages::Packager;
 pub use plan::{Advice, Plan, Step, StepStatus};
 pub use reader::Reader;
 pub use record::{ChangeStatus, Entry, History, PlannedChange};
-pub use revert::{Pick, RevertMode, RevertOutcome, RevertReport, revert};
+pub use revert::{RevertMode, RevertOutcome, RevertReport, Selection, revert};
 pub use state::{Content, State};
 pub use target::{Change, Target};

@@ -6,7 +6,7 @@ use super::{ChangeStatus, Entry, Error, Journal, Machine, State, Target, before_
 
 /// Which changes to revert.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pick {
+pub enum Selection {
     /// All that are not reverted yet.
     All,
     /// Those of the last command that has unreverted changes.
@@ -68,12 +68,12 @@ impl RevertMode {
 /// Reverts changes. `now` is in seconds since 1970.
 pub fn revert(
     machine: &Machine,
-    pick: &Pick,
+    selection: &Selection,
     mode: RevertMode,
     now: u64,
 ) -> Result<Vec<RevertReport>, Error> {
-    let picked = pick.from(&Journal::read(machine)?.entries)?;
-    if picked.is_empty() {
+    let selected = selection.from(&Journal::read(machine)?.entries)?;
+    if selected.is_empty() {
         return Ok(Vec::new());
     }
     if machine.is_live() && !mode.dry_run && !rustix::process::geteuid().is_root() {
@@ -83,13 +83,13 @@ pub fn revert(
     }
     let mut journal = if mode.dry_run { None } else { Some(Journal::open(machine, now)?) };
     // Another run may have reverted changes while it held the lock.
-    let picked = match &journal {
-        Some(journal) => pick.from(journal.entries())?,
-        None => picked,
+    let selected = match &journal {
+        Some(journal) => selection.from(journal.entries())?,
+        None => selected,
     };
     let mut dry_run = DryRun::default();
     let mut outcomes = Vec::new();
-    for entry in picked.iter().rev() {
+    for entry in selected.iter().rev() {
         let outcome = match plan(machine, entry, mode.force, &dry_run)? {
             Action::Nothing(why) => {
                 if let Some(journal) = &mut journal {
@@ -116,17 +116,17 @@ pub fn revert(
     Ok(outcomes)
 }
 
-impl Pick {
+impl Selection {
     /// The selected changes that are not reverted yet, the oldest first.
     fn from(&self, entries: &[Entry]) -> Result<Vec<Entry>, Error> {
         let unreverted = entries.iter().filter(|entry| entry.reverted.is_none());
-        let picked: Vec<Entry> = match self {
-            Pick::All => unreverted.cloned().collect(),
-            Pick::Last => {
+        let selected: Vec<Entry> = match self {
+            Selection::All => unreverted.cloned().collect(),
+            Selection::Last => {
                 let run = unreverted.clone().next_back().map(|entry| entry.planned.run);
                 unreverted.filter(|entry| Some(entry.planned.run) == run).cloned().collect()
             }
-            Pick::Numbers(ids) => {
+            Selection::Numbers(ids) => {
                 if let Some(id) = ids.iter().find(|id| entries.iter().all(|e| e.id != **id)) {
                     return Err(Error::refused(format!(
                         "there is no change {id}: `wirelane changes` lists them"
@@ -135,7 +135,7 @@ impl Pick {
                 unreverted.filter(|entry| ids.contains(&entry.id)).cloned().collect()
             }
         };
-        Ok(picked)
+        Ok(selected)
     }
 }
 

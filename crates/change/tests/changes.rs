@@ -7,8 +7,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use change::{
-    Change, ChangeStatus, Journal, Machine, Pick, Plan, RevertMode, RevertOutcome, State, Target,
-    apply, revert,
+    Change, ChangeStatus, Journal, Machine, Plan, RevertMode, RevertOutcome, Selection, State,
+    Target, apply, revert,
 };
 
 /// A tree with a few files.
@@ -56,9 +56,9 @@ impl Tree {
         history.entries.iter().map(|entry| entry.status(&self.machine, &reader)).collect()
     }
 
-    fn revert(&self, pick: Pick, force: bool) -> Vec<RevertOutcome> {
+    fn revert(&self, selection: Selection, force: bool) -> Vec<RevertOutcome> {
         let mode = RevertMode::default().force(force);
-        let outcomes = revert(&self.machine, &pick, mode, 2).expect("reverts");
+        let outcomes = revert(&self.machine, &selection, mode, 2).expect("reverts");
         outcomes.into_iter().map(|outcome| outcome.outcome).collect()
     }
 
@@ -114,7 +114,7 @@ fn everything_is_as_it_was_after_revert() {
     assert_eq!((mode(LIMITS), mode("/var/lib/wirelane/changes")), (0o644, 0o600));
     assert_eq!(tree.statuses(), [ChangeStatus::Active, ChangeStatus::Active, ChangeStatus::Active]);
 
-    let outcomes = tree.revert(Pick::Last, false);
+    let outcomes = tree.revert(Selection::Last, false);
     assert!(
         outcomes.iter().all(|outcome| matches!(outcome, RevertOutcome::Reverted(_))),
         "{outcomes:?}"
@@ -124,7 +124,7 @@ fn everything_is_as_it_was_after_revert() {
         tree.statuses(),
         [ChangeStatus::Reverted, ChangeStatus::Reverted, ChangeStatus::Reverted]
     );
-    assert!(tree.revert(Pick::All, false).is_empty(), "nothing is left to revert");
+    assert!(tree.revert(Selection::All, false).is_empty(), "nothing is left to revert");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_file_with_a_secret_is_restored_completely() {
     let theirs = "# theirs\npassword = abc\n";
     fs::write(tree.path("/etc/sysctl.d/90-wirelane.conf"), theirs).expect("a file");
     apply(&tree.machine, &three_changes(), "tune apply", 1).expect("applies");
-    tree.revert(Pick::All, false);
+    tree.revert(Selection::All, false);
     assert_eq!(tree.text("/etc/sysctl.d/90-wirelane.conf"), theirs);
 }
 
@@ -178,14 +178,17 @@ fn a_target_that_was_changed_since_is_skipped_unless_forced() {
     apply(&tree.machine, &three_changes(), "tune apply", 1).expect("applies");
     fs::write(tree.path(MTU), "4200\n").expect("a file");
     assert_eq!(tree.statuses()[0], ChangeStatus::Changed(State::all("4200", 1)));
-    let outcomes = tree.revert(Pick::All, false);
+    let outcomes = tree.revert(Selection::All, false);
     assert!(
         matches!(&outcomes[2], RevertOutcome::Left(why) if why.contains("9000 → 4200")),
         "{outcomes:?}"
     );
     assert_eq!(tree.text(MTU), "4200\n");
     assert!(!tree.path(LIMITS).exists(), "the others are reverted");
-    assert!(matches!(tree.revert(Pick::Numbers(vec![1]), true)[0], RevertOutcome::Reverted(_)));
+    assert!(matches!(
+        tree.revert(Selection::Numbers(vec![1]), true)[0],
+        RevertOutcome::Reverted(_)
+    ));
     assert_eq!(tree.text(MTU), "1500\n");
 }
 
@@ -194,7 +197,7 @@ fn a_removed_net_device_has_nothing_to_revert() {
     let tree = Tree::new();
     apply(&tree.machine, &plan([Change::value(MTU, "9000")]), "tune apply", 1).expect("applies");
     fs::remove_file(tree.path(MTU)).expect("is there");
-    let outcomes = tree.revert(Pick::All, false);
+    let outcomes = tree.revert(Selection::All, false);
     assert_eq!(outcomes, [RevertOutcome::Nothing("it no longer exists".into())]);
 }
 
@@ -204,8 +207,11 @@ fn an_old_file_is_restored_even_if_its_folder_was_removed() {
     fs::write(tree.path("/etc/sysctl.d/90-wirelane.conf"), "older\n").expect("a file");
     apply(&tree.machine, &three_changes(), "tune apply", 1).expect("applies");
     fs::remove_dir_all(tree.path("/etc/sysctl.d")).expect("is there");
-    assert!(matches!(tree.revert(Pick::Numbers(vec![3]), false)[0], RevertOutcome::Left(_)));
-    assert!(matches!(tree.revert(Pick::Numbers(vec![3]), true)[0], RevertOutcome::Reverted(_)));
+    assert!(matches!(tree.revert(Selection::Numbers(vec![3]), false)[0], RevertOutcome::Left(_)));
+    assert!(matches!(
+        tree.revert(Selection::Numbers(vec![3]), true)[0],
+        RevertOutcome::Reverted(_)
+    ));
     assert_eq!(tree.text("/etc/sysctl.d/90-wirelane.conf"), "older\n");
 }
 
@@ -222,16 +228,16 @@ fn two_runs_on_the_same_target_are_reverted_newest_first() {
         [ChangeStatus::Changed(State::all("9000", 1)), ChangeStatus::Active]
     );
     let dry_run = RevertMode::default().dry_run(true);
-    let reports = revert(&tree.machine, &Pick::All, dry_run, 2).expect("a dry run");
+    let reports = revert(&tree.machine, &Selection::All, dry_run, 2).expect("a dry run");
     assert_eq!(reports.iter().map(|outcome| outcome.id).collect::<Vec<_>>(), [2, 1]);
     assert!(
         reports.iter().all(|outcome| matches!(outcome.outcome, RevertOutcome::Reverted(_))),
         "{reports:?}"
     );
     assert_eq!(tree.text(MTU), "9000\n", "a dry run changes nothing");
-    tree.revert(Pick::Last, false);
+    tree.revert(Selection::Last, false);
     assert_eq!(tree.text(MTU), "4200\n");
-    tree.revert(Pick::Last, false);
+    tree.revert(Selection::Last, false);
     assert_eq!(tree.text(MTU), "1500\n");
 }
 
@@ -249,7 +255,7 @@ fn an_interrupted_run_is_reverted() {
     fs::rename(tree.path(LIMITS), half).expect("is there");
     assert!(Journal::read(&tree.machine).expect("readable").truncated);
     assert_eq!(tree.statuses(), [ChangeStatus::Active, ChangeStatus::Undone]);
-    tree.revert(Pick::Last, false);
+    tree.revert(Selection::Last, false);
     assert_eq!(tree.contents(), before, "the folders too");
     assert!(!Journal::read(&tree.machine).expect("readable").truncated, "repaired");
 }
@@ -267,7 +273,7 @@ fn a_partly_set_list_of_values_is_reported_as_interrupted() {
     fs::write(&journal, lines[0].clone() + "\n").expect("a file");
     fs::write(tree.path(&paths[2]), "powersave\n").expect("a file");
     assert_eq!(tree.statuses(), [ChangeStatus::Interrupted]);
-    tree.revert(Pick::All, false);
+    tree.revert(Selection::All, false);
     assert!(paths.iter().all(|path| tree.text(path) == "powersave\n"));
 }
 
@@ -323,7 +329,7 @@ fn the_read_request_changes_three_bits() {
     let now = fs::read(folder.join("config")).expect("a file");
     assert_eq!(now[0x78..0x7a], [0x3f, 0x59]);
     assert_eq!(now.len(), 256);
-    tree.revert(Pick::All, false);
+    tree.revert(Selection::All, false);
     assert_eq!(fs::read(folder.join("config")).expect("a file"), config);
 }
 
@@ -352,7 +358,7 @@ fn a_value_that_a_file_of_ours_set_again_after_a_restart_is_reverted() {
         lines.iter().map(|line| line.replace("\"boot\":null", "\"boot\":\"earlier\"")).collect();
     fs::write(&journal, lines.join("\n") + "\n").expect("a file");
     assert_eq!(tree.statuses(), [ChangeStatus::Active]);
-    assert!(matches!(tree.revert(Pick::All, false)[..], [RevertOutcome::Reverted(_)]));
+    assert!(matches!(tree.revert(Selection::All, false)[..], [RevertOutcome::Reverted(_)]));
     assert_eq!(tree.text(MTU), "1500\n");
 }
 
@@ -365,7 +371,7 @@ fn a_missing_part_does_not_stop_the_others_from_being_reverted() {
     apply(&tree.machine, &plan([change]), "tune apply", 1).expect("applies");
     fs::remove_file(tree.path(&cpus[1])).expect("a file");
     assert_eq!(tree.statuses(), [ChangeStatus::Active]);
-    assert!(matches!(tree.revert(Pick::All, false)[..], [RevertOutcome::Reverted(_)]));
+    assert!(matches!(tree.revert(Selection::All, false)[..], [RevertOutcome::Reverted(_)]));
     assert_eq!([tree.text(&cpus[0]), tree.text(&cpus[2])], ["powersave\n", "powersave\n"]);
 }
 
@@ -377,7 +383,7 @@ fn a_journal_that_others_can_write_is_not_trusted() {
     fs::set_permissions(&journal, fs::Permissions::from_mode(0o666)).expect("rights");
     let error = Journal::read(&tree.machine).expect_err("not ours");
     assert!(error.is_refusal() && error.to_string().contains("not trusted"), "{error}");
-    assert!(revert(&tree.machine, &Pick::All, RevertMode::default(), 2).is_err());
+    assert!(revert(&tree.machine, &Selection::All, RevertMode::default(), 2).is_err());
 }
 
 #[test]

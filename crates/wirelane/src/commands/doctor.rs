@@ -1,8 +1,8 @@
 //! `wirelane doctor`: problems of a machine's fabric, with evidence and fix.
 
+pub(crate) mod colours;
 mod document;
 mod libfabric;
-pub(crate) mod paint;
 mod peer;
 mod text;
 
@@ -17,8 +17,8 @@ use crate::arguments::host::HostArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
+use colours::Colours;
 use document::Document;
-use paint::Paint;
 pub(crate) use text::evidence;
 
 #[derive(Debug, Args)]
@@ -119,7 +119,7 @@ impl DoctorArgs {
         output::answer(&text::render(
             document,
             self.all || !self.checks.is_empty(),
-            Paint::for_stdout(),
+            Colours::for_stdout(),
         ))
     }
 

@@ -9,8 +9,8 @@ use node::Node;
 use serde::Serialize;
 
 use crate::arguments::host::HostArgs;
+use crate::commands::doctor::colours::{Colours, paragraph};
 use crate::commands::doctor::evidence;
-use crate::commands::doctor::paint::{Paint, paragraph};
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -45,9 +45,9 @@ pub(crate) fn run(_global: &Global, args: &ExplainArgs) -> Result<Exit, Failure>
     } else if explained.is_empty() {
         output::note(UNKNOWN);
     } else {
-        let paint = Paint::for_stdout();
+        let colours = Colours::for_stdout();
         let rdma = !node.devices.is_empty();
-        let texts: Vec<String> = explained.iter().map(|one| render(one, rdma, paint)).collect();
+        let texts: Vec<String> = explained.iter().map(|one| render(one, rdma, colours)).collect();
         output::answer(&texts.join("\n"))?;
         if !rdma {
             output::note(
@@ -93,10 +93,10 @@ struct Document<'d> {
     explained: &'d [Explanation],
 }
 
-fn render(explained: &Explanation, rdma: bool, paint: Paint) -> String {
+fn render(explained: &Explanation, rdma: bool, colours: Colours) -> String {
     let error = &explained.error;
     let times = if error.times > 1 { format!("  ({} lines)", error.times) } else { String::new() };
-    let mut text = format!("{}: {}{times}\n", error.source.name(), paint.strong(&error.title));
+    let mut text = format!("{}: {}{times}\n", error.source.name(), colours.strong(&error.title));
     for sentence in &error.meaning {
         text.push_str(&paragraph("  ", sentence));
     }
@@ -104,16 +104,16 @@ fn render(explained: &Explanation, rdma: bool, paint: Paint) -> String {
         text.push_str("  Causes, most likely first:\n");
     }
     for (number, possible) in explained.causes.iter().enumerate() {
-        text.push_str(&cause(number + 1, possible, rdma, paint));
+        text.push_str(&cause(number + 1, possible, rdma, colours));
     }
     text
 }
 
-fn cause(number: usize, possible: &PossibleCause, rdma: bool, paint: Paint) -> String {
+fn cause(number: usize, possible: &PossibleCause, rdma: bool, colours: Colours) -> String {
     let state = match (possible.state, possible.check) {
-        (State::Found, _) => paint.bad("  FOUND HERE"),
-        (State::NotFound, _) => paint.good("  not here"),
-        (State::Unknown, Some(_)) if rdma => paint.faint("  cannot be checked from here"),
+        (State::Found, _) => colours.bad("  FOUND HERE"),
+        (State::NotFound, _) => colours.good("  not here"),
+        (State::Unknown, Some(_)) if rdma => colours.faint("  cannot be checked from here"),
         (State::Unknown, _) => String::new(),
     };
     let mut text = format!("  {number}. {}{state}\n", possible.cause);

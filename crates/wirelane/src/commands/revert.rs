@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use change::{Machine, Pick, RevertMode, RevertOutcome, RevertReport, revert};
+use change::{Machine, RevertMode, RevertOutcome, RevertReport, Selection, revert};
 use clap::Args;
 use serde::Deserialize;
 
@@ -64,9 +64,9 @@ impl RevertOptions {
     }
 
     /// Reverts these changes, and prints the outcome of each.
-    pub(crate) fn revert(&self, machine: &Machine, pick: &Pick) -> Result<Exit, Failure> {
+    pub(crate) fn revert(&self, machine: &Machine, selection: &Selection) -> Result<Exit, Failure> {
         let mode = RevertMode::default().force(self.force).dry_run(self.dry_run);
-        let outcomes = revert(machine, pick, mode, now()).map_err(failure)?;
+        let outcomes = revert(machine, selection, mode, now()).map_err(failure)?;
         print(&outcomes, self)
     }
 }
@@ -76,12 +76,12 @@ pub(crate) fn run(_global: &Global, args: &RevertArgs) -> Result<Exit, Failure> 
     if let Some(list) = &args.hosts {
         return run_on_hosts(args, list);
     }
-    let pick = match (args.all, args.last) {
-        (true, _) => Pick::All,
-        (_, true) => Pick::Last,
-        _ => Pick::Numbers(args.ids.clone()),
+    let selection = match (args.all, args.last) {
+        (true, _) => Selection::All,
+        (_, true) => Selection::Last,
+        _ => Selection::Numbers(args.ids.clone()),
     };
-    args.options.revert(&args.options.machine()?, &pick)
+    args.options.revert(&args.options.machine()?, &selection)
 }
 
 /// Runs this command on several hosts, and prints their answers.

@@ -4,27 +4,27 @@ use doctor::checklist::{Item, State};
 use doctor::since::{Change, Comparison, CounterChange};
 use doctor::{Evidence, Finding, Verdict};
 
+use super::colours::{Colours, paragraph};
 use super::document::Document;
-use super::paint::{Paint, paragraph};
 use crate::output;
 
-pub(super) fn render(document: &Document<'_>, all: bool, paint: Paint) -> String {
+pub(super) fn render(document: &Document<'_>, all: bool, colours: Colours) -> String {
     let report = document.report;
     let mut text = String::new();
     if let Some(items) = &document.checklist {
-        return list(items, paint);
+        return list(items, colours);
     }
     if let Some(since) = &document.since {
-        text.push_str(&changes(since, paint));
+        text.push_str(&changes(since, colours));
     }
     if report.devices.is_empty() {
         text.push_str(NO_RDMA);
     }
     for finding in report.findings.iter().filter(|finding| all || is_listed(finding)) {
-        text.push_str(&finding_text(finding, paint));
+        text.push_str(&finding_text(finding, colours));
     }
     if !all {
-        text.push_str(&unknown(&report.findings, paint));
+        text.push_str(&unknown(&report.findings, colours));
     }
     if let Some(peer) = &document.peer {
         text.push_str(&format!("{}: {}\n", peer.name, peer.summary));
@@ -40,11 +40,11 @@ fn is_listed(finding: &Finding) -> bool {
 }
 
 /// A finding in full; without reason and fix if it is OK.
-pub(super) fn finding_text(finding: &Finding, paint: Paint) -> String {
-    let subject = paint.strong(&finding.subject());
+pub(super) fn finding_text(finding: &Finding, colours: Colours) -> String {
+    let subject = colours.strong(&finding.subject());
     let mut text = format!(
         "{}  {subject}: {}  [{}]\n",
-        paint.mark(finding.verdict),
+        colours.mark(finding.verdict),
         finding.summary,
         finding.check
     );
@@ -78,18 +78,18 @@ pub(crate) fn evidence(evidence: &[Evidence], indent: &str) -> String {
 }
 
 /// Findings without a verdict, one line each.
-fn unknown(findings: &[Finding], paint: Paint) -> String {
+fn unknown(findings: &[Finding], colours: Colours) -> String {
     let unknown: Vec<&Finding> =
         findings.iter().filter(|finding| finding.verdict == Verdict::Unknown).collect();
     let mut text = String::new();
     for finding in &unknown {
         let line = format!("{}: {}  [{}]", finding.subject(), finding.summary, finding.check);
-        text.push_str(&format!("{}  {}\n", paint.mark(Verdict::Unknown), paint.faint(&line)));
+        text.push_str(&format!("{}  {}\n", colours.mark(Verdict::Unknown), colours.faint(&line)));
     }
     text
 }
 
-fn changes(since: &Comparison, paint: Paint) -> String {
+fn changes(since: &Comparison, colours: Colours) -> String {
     let Comparison { changes, counters, new, resolved } = since;
     if changes.is_empty() && counters.is_empty() && new.is_empty() && resolved.is_empty() {
         return "Nothing has changed since then.\n\n".to_owned();
@@ -111,8 +111,8 @@ fn changes(since: &Comparison, paint: Paint) -> String {
     for line in output::columns(&rows).lines() {
         text.push_str(&format!("  {line}\n"));
     }
-    let new = new.iter().map(|finding| (paint.bad("new:"), finding));
-    let resolved = resolved.iter().map(|finding| (paint.good("resolved:"), finding));
+    let new = new.iter().map(|finding| (colours.bad("new:"), finding));
+    let resolved = resolved.iter().map(|finding| (colours.good("resolved:"), finding));
     for (mark, finding) in new.chain(resolved) {
         text.push_str(&format!("  {mark} {}: {}\n", finding.subject(), finding.summary));
     }
@@ -129,14 +129,14 @@ fn counter(change: &CounterChange) -> [String; 3] {
     [subject.clone(), counter.clone(), difference]
 }
 
-fn list(items: &[Item], paint: Paint) -> String {
+fn list(items: &[Item], colours: Colours) -> String {
     let mut text = String::new();
     for item in items {
         let name = item.state.name();
         let mark = match item.state {
-            State::Done => paint.good(name),
-            State::NotDone => paint.bad(name),
-            State::Unknown | State::DoesNotApply => paint.faint(name),
+            State::Done => colours.good(name),
+            State::NotDone => colours.bad(name),
+            State::Unknown | State::DoesNotApply => colours.faint(name),
         };
         text.push_str(&format!("{mark}{}  {}\n", " ".repeat(14 - name.len()), item.title));
         if let (State::NotDone | State::Unknown, Some(why)) = (item.state, &item.why) {

@@ -84,7 +84,10 @@ impl Planned<'_> {
         if self.awaited < hosts && waited == Waited::Done {
             // Some servers end by themselves after the others.
             supervisors.wait(Some(SERVER_GRACE), |supervisors| {
-                supervisors.members().iter().all(|member| member.exit().is_some())
+                supervisors
+                    .host_supervisors()
+                    .iter()
+                    .all(|host_supervisor| host_supervisor.exit().is_some())
             });
         }
         if supervisors.first_failure().is_some_and(|(_, code)| is_signal(*code)) {
@@ -123,12 +126,12 @@ impl Planned<'_> {
     fn has_ended(&self, supervisors: &Supervisors<'_>) -> bool {
         let hosts = self.launch.hosts.len();
         let awaited = match &self.launch.head {
-            Some(_) => &supervisors.members()[hosts..],
-            None => &supervisors.members()[..self.awaited],
+            Some(_) => &supervisors.host_supervisors()[hosts..],
+            None => &supervisors.host_supervisors()[..self.awaited],
         };
         supervisors.first_failure().is_some()
             || supervisors.lost().is_some()
-            || awaited.iter().all(|member| member.exit().is_some())
+            || awaited.iter().all(|host_supervisor| host_supervisor.exit().is_some())
     }
 
     fn traffic(&self, counters: &Counters) -> Traffic {

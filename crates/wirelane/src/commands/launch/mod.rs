@@ -1,15 +1,15 @@
 //! `wirelane launch`: starts a job on several hosts.
 //!
 //! `probe.rs` reads every host, [`jobs::launch`] plans what runs where, `job.rs` runs it. `supervisors.rs` has a
-//! `member.rs` for each host, with the [`Supervisor`](remote::Supervisor) that runs the job there, and waits for their `events.rs`;
-//! `job_output.rs` prints and logs the output of the job. Counters before and after show what transferred the data
-//! ([`jobs::traffic`]). `text.rs` prints plans and explanations instead.
+//! `host_supervisor.rs` for each host, with the [`Supervisor`](remote::Supervisor) that runs the job there, and waits
+//! for their `events.rs`; `job_output.rs` prints and logs the output of the job. Counters before and after show what
+//! transferred the data ([`jobs::traffic`]). `text.rs` prints plans and explanations instead.
 
 mod args;
 mod events;
+mod host_supervisor;
 mod job;
 mod job_output;
-mod member;
 mod probe;
 mod supervisors;
 mod text;

@@ -6,13 +6,13 @@ use jobs::traffic::CounterSample;
 use remote::Shell;
 
 use super::events::{Event, Events};
+use super::host_supervisor::HostSupervisor;
 use super::job_output::JobOutput;
-use super::member::Member;
 use crate::output::Failure;
 
 /// Supervisors by their numbers. Output of the job is printed as it arrives.
 pub(super) struct Supervisors<'v> {
-    members: Vec<Member>,
+    host_supervisors: Vec<HostSupervisor>,
     events: Events,
     output: &'v mut JobOutput,
     /// Whether a wait was interrupted by Ctrl-C: the job must end.
@@ -35,7 +35,7 @@ impl<'v> Supervisors<'v> {
     /// Without supervisors yet. From now on Ctrl-C ends the job instead of the program.
     pub(super) fn new(output: &'v mut JobOutput) -> Result<Self, Failure> {
         Ok(Supervisors {
-            members: Vec::new(),
+            host_supervisors: Vec::new(),
             events: Events::new()?,
             output,
             is_stopped: false,
@@ -52,20 +52,20 @@ impl<'v> Supervisors<'v> {
         job: &str,
         folder: &str,
     ) -> Result<(), Failure> {
-        let report = self.events.sender(self.members.len());
-        self.members.push(Member::start(name, shell, (job, folder), report)?);
+        let report = self.events.sender(self.host_supervisors.len());
+        self.host_supervisors.push(HostSupervisor::start(name, shell, (job, folder), report)?);
         Ok(())
     }
 
     /// Waits until all have their directories.
     pub(super) fn wait_until_ready(&mut self) -> Result<(), Failure> {
         self.wait(Some(START_TIMEOUT), |all| {
-            all.members.iter().all(Member::is_ready) || all.lost().is_some()
+            all.host_supervisors.iter().all(HostSupervisor::is_ready) || all.lost().is_some()
         });
         if let Some(lost) = self.lost() {
             return Err(Failure::failed(lost.why_lost()));
         }
-        match self.members.iter().find(|member| !member.is_ready()) {
+        match self.host_supervisors.iter().find(|host_supervisor| !host_supervisor.is_ready()) {
             Some(late) if !self.is_stopped => Err(Failure::failed(format!(
                 "{}: no answer within {} s; try `{}`",
                 late.name(),
@@ -76,30 +76,32 @@ impl<'v> Supervisors<'v> {
         }
     }
 
-    pub(super) fn file(&self, member: usize, name: &str, text: &str) {
-        self.members[member].supervisor().file(name, text);
+    pub(super) fn file(&self, host_supervisor: usize, name: &str, text: &str) {
+        self.host_supervisors[host_supervisor].supervisor().file(name, text);
     }
 
-    pub(super) fn run(&self, member: usize, name: &str) {
-        self.members[member].supervisor().run(name);
+    pub(super) fn run(&self, host_supervisor: usize, name: &str) {
+        self.host_supervisors[host_supervisor].supervisor().run(name);
     }
 
     /// The counters of the first hosts; `None` for those that do not answer in time.
     pub(super) fn counters(&mut self, hosts: usize) -> Vec<Option<CounterSample>> {
-        self.members[..hosts].iter().for_each(|member| member.supervisor().read_counters());
+        self.host_supervisors[..hosts]
+            .iter()
+            .for_each(|host_supervisor| host_supervisor.supervisor().read_counters());
         self.wait(Some(COUNTERS_TIMEOUT), |all| {
-            all.members[..hosts].iter().all(Member::has_counters)
+            all.host_supervisors[..hosts].iter().all(HostSupervisor::has_counters)
         });
-        self.members[..hosts].iter_mut().map(Member::take_counters).collect()
+        self.host_supervisors[..hosts].iter_mut().map(HostSupervisor::take_counters).collect()
     }
 
-    pub(super) fn members(&self) -> &[Member] {
-        &self.members
+    pub(super) fn host_supervisors(&self) -> &[HostSupervisor] {
+        &self.host_supervisors
     }
 
     /// The first that was lost, or could not start.
-    pub(super) fn lost(&self) -> Option<&Member> {
-        self.members.iter().find(|member| member.is_lost())
+    pub(super) fn lost(&self) -> Option<&HostSupervisor> {
+        self.host_supervisors.iter().find(|host_supervisor| host_supervisor.is_lost())
     }
 
     pub(super) fn is_stopped(&self) -> bool {
@@ -135,16 +137,20 @@ impl<'v> Supervisors<'v> {
         if self.is_stopped {
             self.output.drop_lines();
         }
-        self.members.iter_mut().for_each(|member| member.supervisor_mut().end());
+        self.host_supervisors
+            .iter_mut()
+            .for_each(|host_supervisor| host_supervisor.supervisor_mut().end());
         let deadline = Instant::now() + END_TIMEOUT;
-        while !self.members.iter().all(Member::is_gone) && Instant::now() < deadline {
+        while !self.host_supervisors.iter().all(HostSupervisor::is_gone)
+            && Instant::now() < deadline
+        {
             self.step(Some(deadline));
         }
         self.output.drop_lines();
         let mut unconfirmed = Vec::new();
-        for member in &mut self.members {
-            if !member.supervisor_mut().wait(deadline.max(Instant::now() + SHORT_WAIT)) {
-                unconfirmed.push(member.name().to_owned());
+        for host_supervisor in &mut self.host_supervisors {
+            if !host_supervisor.supervisor_mut().wait(deadline.max(Instant::now() + SHORT_WAIT)) {
+                unconfirmed.push(host_supervisor.name().to_owned());
             }
         }
         // The last output, which may arrive after the first stream was closed.
@@ -174,20 +180,22 @@ impl<'v> Supervisors<'v> {
         self.is_stopped |= self.events.is_interrupted();
         if self.kept_alive.elapsed() >= KEEP_ALIVE_INTERVAL {
             self.kept_alive = Instant::now();
-            self.members.iter().for_each(|member| member.supervisor().keep_alive());
+            self.host_supervisors
+                .iter()
+                .for_each(|host_supervisor| host_supervisor.supervisor().keep_alive());
         }
     }
 
     fn take(&mut self, event: Event) {
         // Ctrl-C only ends the wait: its flag is checked after each event.
         let Event::Supervisor(number, event) = event else { return };
-        let member = &mut self.members[number];
-        if let Some((stream, line)) = member.take(event) {
+        let host_supervisor = &mut self.host_supervisors[number];
+        if let Some((stream, line)) = host_supervisor.take(event) {
             self.output.line(number, stream, &line);
         }
         if self.first_failure.is_none() {
-            let failed = member.exit().filter(|code| *code != 0);
-            self.first_failure = failed.map(|code| (member.name().to_owned(), code));
+            let failed = host_supervisor.exit().filter(|code| *code != 0);
+            self.first_failure = failed.map(|code| (host_supervisor.name().to_owned(), code));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `wirelane nfs remove`: reverts the changes of `nfs`, newest first.
 
 use change::nfs::folder;
-use change::{Entry, Journal, Machine, Pick, Target};
+use change::{Entry, Journal, Machine, Selection, Target};
 use clap::Args;
 
 use super::COMMAND;
@@ -31,7 +31,7 @@ pub(super) fn run(args: &RemoveArgs) -> Result<Exit, Failure> {
         check_other_exports(&machine, &picked)?;
     }
     let ids: Vec<u64> = picked.iter().map(|entry| entry.id).collect();
-    args.options.revert(&machine, &Pick::Numbers(ids))
+    args.options.revert(&machine, &Selection::Numbers(ids))
 }
 
 impl RemoveArgs {

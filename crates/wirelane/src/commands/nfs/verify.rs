@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use change::nfs::MountCheck;
-use change::{self, Change, Machine, Pick, Plan, RevertMode, RevertOutcome, RevertReport};
+use change::{self, Change, Machine, Plan, RevertMode, RevertOutcome, RevertReport, Selection};
 use clap::Args;
 use node::{Mount, Node, Tree};
 use serde::Serialize;
@@ -153,7 +153,7 @@ fn compare(
     let below = path.strip_prefix(&check.mountpoint).unwrap_or(Path::new(""));
     let speed = measure(&Path::new(&point).join(below), size, stop);
     let mode = RevertMode::default();
-    let reverted = change::revert(&machine, &Pick::Numbers(applied.changes), mode, now());
+    let reverted = change::revert(&machine, &Selection::Numbers(applied.changes), mode, now());
     let failure = |outcome: RevertReport| match outcome.outcome {
         RevertOutcome::Left(why) | RevertOutcome::Failed(why) => Some(why),
         RevertOutcome::Reverted(_) | RevertOutcome::Nothing(_) => None,

@@ -56,7 +56,7 @@ pub(super) struct Live {
 
 /// Samples of a recording.
 #[derive(Debug)]
-pub(super) struct Player {
+pub(super) struct Replayer {
     pub(super) replay: Replay,
     /// Speed as a factor; `None`: as fast as possible.
     pub(super) speed: Option<f64>,
@@ -149,7 +149,7 @@ impl Live {
     }
 }
 
-impl Source for Player {
+impl Source for Replayer {
     fn run(
         mut self,
         commands: &Receiver<FeedCommand>,
@@ -185,7 +185,7 @@ impl Source for Player {
     }
 }
 
-impl Player {
+impl Replayer {
     /// Sends these samples, and returns the time of the last.
     fn show(
         &mut self,

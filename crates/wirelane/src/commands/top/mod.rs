@@ -34,7 +34,7 @@ use crate::output::{Exit, Failure};
 use crate::settings::Global;
 use crate::settings::Settings;
 use crate::watch::{Plan, Watcher};
-use feed::{FeedCommand, FeedEvent, Live, Player};
+use feed::{FeedCommand, FeedEvent, Live, Replayer};
 use probe::Prober;
 use record::Recording;
 use replay::Replay;
@@ -117,7 +117,7 @@ impl TopArgs {
     ) -> Result<Sender<FeedCommand>, Failure> {
         if let Some(path) = &self.replay {
             let speed = self.speed.or((!self.json && !self.once).then_some(1.0));
-            return feed::start(Player { replay: Replay::open(path)?, speed }, send);
+            return feed::start(Replayer { replay: Replay::open(path)?, speed }, send);
         }
         // Collectors read for every sample: only `interval` sets how often.
         let every = Duration::ZERO;

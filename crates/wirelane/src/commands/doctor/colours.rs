@@ -6,16 +6,16 @@ use doctor::Verdict;
 
 /// Whether text is coloured.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Paint {
-    colours: bool,
+pub(crate) struct Colours {
+    enabled: bool,
 }
 
-impl Paint {
+impl Colours {
     /// For stdout: if it is a terminal, and not disabled by `NO_COLOR` or `TERM=dumb`.
     pub(crate) fn for_stdout() -> Self {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Paint { colours: std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb }
+        Colours { enabled: std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb }
     }
 
     /// The label of a finding.
@@ -47,7 +47,7 @@ impl Paint {
     }
 
     fn coloured(self, word: &str, colour: &str) -> String {
-        if self.colours { format!("\u{1b}[{colour}m{word}\u{1b}[0m") } else { word.to_owned() }
+        if self.enabled { format!("\u{1b}[{colour}m{word}\u{1b}[0m") } else { word.to_owned() }
     }
 }
 

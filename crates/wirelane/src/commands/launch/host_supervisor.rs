@@ -4,7 +4,7 @@ use jobs::traffic::CounterSample;
 use remote::{Error, Shell, Stream, Supervisor, SupervisorEvent};
 
 /// A supervisor and its state, from its events.
-pub(super) struct Member {
+pub(super) struct HostSupervisor {
     /// The host, as the user named it, or the launcher.
     name: String,
     shell: Shell,
@@ -20,7 +20,7 @@ pub(super) struct Member {
     last_error: String,
 }
 
-impl Member {
+impl HostSupervisor {
     /// Starts a supervisor, for a job with the directory `folder` there.
     pub(super) fn start(
         name: &str,
@@ -28,7 +28,7 @@ impl Member {
         (job, folder): (&str, &str),
         report: impl Fn(SupervisorEvent) -> bool + Clone + Send + 'static,
     ) -> Result<Self, Error> {
-        Ok(Member {
+        Ok(HostSupervisor {
             name: name.to_owned(),
             shell: shell.clone(),
             supervisor: Supervisor::start(shell, job, folder, report)?,
