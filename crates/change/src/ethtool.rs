@@ -8,7 +8,7 @@
 use std::os::fd::AsRawFd;
 
 use node::Tree;
-use node::answers::Ethtool;
+use node::queries::Ethtool;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::{Error, State};
@@ -67,7 +67,7 @@ impl EthtoolStruct for Coalescing {
 
 /// The values that the driver reports.
 pub(super) fn read<W: EthtoolStruct>(tree: &Tree, netdev: &str) -> Result<State, Error> {
-    let answer = tree.answers().ethtool().and_then(|answers| answers.get(netdev));
+    let answer = tree.query_results().ethtool().and_then(|answers| answers.get(netdev));
     let words = answer.and_then(W::values).ok_or_else(|| {
         Error::failed(format!("{netdev}: its driver does not report {}", W::NAME))
     })?;

@@ -9,7 +9,7 @@ use super::{Error, State};
 
 /// Whether it has an address. A missing device, such as a VLAN that a step before creates, has none.
 pub(super) fn read_address(tree: &Tree, netdev: &str, address: &str) -> Result<State, Error> {
-    let interfaces = tree.answers().interfaces().ok_or_else(|| {
+    let interfaces = tree.query_results().interfaces().ok_or_else(|| {
         Error::failed(format!("the addresses of {netdev} are known only on a running machine"))
     })?;
     let wanted = parse(address)?;

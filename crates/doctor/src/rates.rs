@@ -1,7 +1,7 @@
 //! The current rate of a port, and the rate it should have. There is no list of boards: the link partner, the cable and
 //! other ports of the same model decide.
 
-use node::answers::Ethtool;
+use node::queries::Ethtool;
 use node::{Device, LinkLayer, Port, Reading};
 
 use super::input::{CheckInput, gbps, is_software, is_virtual, port_name};
@@ -187,7 +187,7 @@ fn by_supported_modes(input: &CheckInput<'_>, port: &Port) -> Option<ExpectedRat
 fn ethtool<'c>(input: &CheckInput<'c>, port: &Port) -> Option<&'c Ethtool> {
     // A bond's own modes are not those of its members' links.
     let netdev = input.netdev(port).filter(|netdev| netdev.bonding.is_none())?;
-    input.tree.answers().ethtool()?.get(&netdev.name)
+    input.tree.query_results().ethtool()?.get(&netdev.name)
 }
 
 fn list(speeds: &[u32]) -> String {

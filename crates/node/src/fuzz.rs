@@ -5,12 +5,12 @@ use crate::{Node, Tree};
 
 /// Netlink messages.
 pub fn netlink(bytes: &[u8]) {
-    crate::answers::fuzz_netlink(bytes);
+    crate::queries::fuzz_netlink(bytes);
 }
 
 /// The EEPROM of a cable.
 pub fn cable(bytes: &[u8]) {
-    crate::answers::fuzz_cable(bytes);
+    crate::queries::fuzz_cable(bytes);
 }
 
 /// A snapshot and all its facts; a second snapshot of it gives the same facts.
@@ -39,7 +39,7 @@ pub fn tree(bytes: &[u8]) {
 
 /// Texts of the kernel and of programs.
 pub fn texts(bytes: &[u8]) {
-    crate::answers::fuzz_texts(bytes);
+    crate::queries::fuzz_texts(bytes);
     let Ok(text) = str::from_utf8(bytes) else { return };
     if let Some(rate) = crate::Rate::parse(text) {
         assert!(rate.to_string().contains("Gb/s"));

@@ -2,7 +2,7 @@
 //! with them.
 //!
 //! Everything is read once from a [`Tree`]: this machine, a folder with its files, or a
-//! snapshot. Facts that are in no file (netlink, ioctl and NVML answers) are in the tree's [`Answers`].
+//! snapshot. Facts that are in no file (netlink, ioctl and NVML answers) are in the tree's [`QueryResults`].
 //! Nothing is evaluated here: that is the doctor's task. What could not be read is a value too
 //! ([`Reading`]), and one faulty device never affects the others.
 //!
@@ -12,7 +12,6 @@
     allow(clippy::disallowed_methods, reason = "tests create the files that they read")
 )]
 
-pub mod answers;
 mod config_space;
 pub mod counters;
 mod device;
@@ -30,6 +29,7 @@ mod pci;
 mod port;
 mod process;
 mod product;
+pub mod queries;
 mod rate;
 mod reading;
 mod statistics;
@@ -38,7 +38,6 @@ mod system;
 mod tree;
 pub mod watch;
 
-pub use answers::Answers;
 pub use counters::Counter;
 pub use device::{Device, NodeType, Role};
 pub use error::Error;
@@ -51,6 +50,7 @@ pub use node::Node;
 pub use pci::{Acs, Address, ErrorCount, Function, PciLink};
 pub use port::{LinkLayer, PhysState, Port, PortState};
 pub use process::{Capabilities, Limit, Process};
+pub use queries::QueryResults;
 pub use rate::{LaneSpeed, Rate};
 pub use reading::Reading;
 pub use status::PortStatus;

@@ -97,7 +97,7 @@ fn read(tree: &Tree, name: &str) -> Option<NetDev> {
 }
 
 fn addresses(tree: &Tree, name: &str) -> Vec<(IpAddr, u8)> {
-    let interfaces = tree.answers().interfaces().map_or(&[][..], Vec::as_slice);
+    let interfaces = tree.query_results().interfaces().map_or(&[][..], Vec::as_slice);
     let addresses = interfaces.iter().filter(|known| known.name == name);
     addresses
         .flat_map(|known| &known.addresses)

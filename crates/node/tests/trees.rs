@@ -263,7 +263,7 @@ fn usage_and_process_resources_of_a_tree() {
         (process_resources.len(), process_resources[0].resources["qp"], pods.len()),
         (6, 56, 1)
     );
-    let gpus = &tree.answers().nvml().expect("an answer").gpus;
+    let gpus = &tree.query_results().nvml().expect("an answer").gpus;
     for gpu in gpus {
         let reading = &gpu.reading;
         assert_eq!(Some(reading.nvlinks.len() as u32), gpu.nvlinks);

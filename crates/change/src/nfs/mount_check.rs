@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use node::answers::CmId;
+use node::queries::CmId;
 use node::{Mount, Node};
 use serde::Serialize;
 

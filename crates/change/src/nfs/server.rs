@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use doctor::expected::firewall::ROCE_PORT;
-use node::answers::CmId;
+use node::queries::CmId;
 use node::{Device, Mount, Node, NodeType, Port, Reading, Role, Tree};
 
 use super::{Clients, HEAD, MODULE, Refusal, WHY_MODULE, clients, module_file, requirements};
@@ -124,7 +124,7 @@ impl ExportRequest {
     }
 
     fn is_port_free(&self, tree: &Tree) -> Result<(), Refusal> {
-        let all = tree.answers().cm_ids().unwrap_or_default();
+        let all = tree.query_results().cm_ids().unwrap_or_default();
         let Some(other) = other_listener(&all, self.port) else { return Ok(()) };
         let name = tree.text(&format!("/proc/{}/comm", other.pid)).into_value();
         let who = other.module.clone().or(name).unwrap_or_else(|| "another program".to_owned());
@@ -180,7 +180,7 @@ impl ExportRequest {
     }
 
     fn advise_of_firewall(&self, tree: &Tree, ports: &[(&Device, &Port)], plan: &mut Plan) {
-        let firewall = tree.answers().firewall();
+        let firewall = tree.query_results().firewall();
         let drops = firewall.is_some_and(|firewall| firewall.drops_by_default != Some(false));
         let service = firewall::service(tree);
         if !drops && service == FirewallService::Tables {
@@ -212,7 +212,7 @@ fn advise_of_root(mounts: &[Mount], plan: &mut Plan) {
 
 /// Without an address, clients cannot connect; in a tree addresses are not known.
 fn has_address(node: &Node, tree: &Tree, ports: &[(&Device, &Port)]) -> Result<(), Refusal> {
-    let known = tree.answers().interfaces().is_some();
+    let known = tree.query_results().interfaces().is_some();
     let any = ports.iter().any(|(_, port)| !requirements::addresses(node, port).is_empty());
     if any || !known {
         return Ok(());

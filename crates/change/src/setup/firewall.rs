@@ -9,7 +9,7 @@ use crate::Plan;
 
 pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refusal> {
     let soft = context.node.devices.iter().any(applies_to);
-    match context.tree.answers().firewall() {
+    match context.tree.query_results().firewall() {
         Some(rules) if rules.drops_by_default == Some(false) => return Ok(()),
         Some(rules) if rules.readable => {
             let drops_roce = soft && !accepts_roce(rules);

@@ -1,7 +1,7 @@
 //! Interrupt coalescing: none for latency; the driver's adaptive mode for throughput.
 
 use node::NetDev;
-use node::answers::Coalescing;
+use node::queries::Coalescing;
 
 use super::rings::ETHTOOL;
 use super::{Context, Profile, persistent, udev};
@@ -9,7 +9,8 @@ use crate::{Change, Plan, State, Target};
 
 pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
     for (_, netdev) in context.nics() {
-        let answer = context.tree.answers().ethtool().and_then(|answers| answers.get(&netdev.name));
+        let answer =
+            context.tree.query_results().ethtool().and_then(|answers| answers.get(&netdev.name));
         let Some(now) = answer.and_then(|answer| answer.coalescing) else { continue };
         match context.profile {
             Profile::Latency if now.rx_usecs > 0 || is_adaptive(now) => disable(plan, netdev, now),

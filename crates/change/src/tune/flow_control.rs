@@ -12,7 +12,7 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
         if device.role == Role::Software {
             continue;
         }
-        let dcb = context.tree.answers().dcb().and_then(|answers| answers.get(&netdev.name));
+        let dcb = context.tree.query_results().dcb().and_then(|answers| answers.get(&netdev.name));
         let missing = match dcb {
             Some(dcb) => pfc::missing(dcb),
             None => Some("its flow control cannot be read"),

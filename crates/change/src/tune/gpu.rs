@@ -4,7 +4,7 @@ use super::Context;
 use crate::Plan;
 
 pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
-    let Some(nvml) = context.tree.answers().nvml() else { return };
+    let Some(nvml) = context.tree.query_results().nvml() else { return };
     let off = nvml.gpus.iter().filter(|gpu| gpu.persistence == Some(false)).count();
     if off == 0 {
         return;

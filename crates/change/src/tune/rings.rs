@@ -11,7 +11,7 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
     }
     for (_, netdev) in context.nics() {
         let name = &netdev.name;
-        let answer = context.tree.answers().ethtool().and_then(|answers| answers.get(name));
+        let answer = context.tree.query_results().ethtool().and_then(|answers| answers.get(name));
         let Some(rings) = answer.and_then(|answer| answer.rings) else { continue };
         if are_largest(rings) {
             continue;

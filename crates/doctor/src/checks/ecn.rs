@@ -35,7 +35,7 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Fi
     };
     let (notification, reaction) = (enabled("roce_np")?, enabled("roce_rp")?);
     let lossless =
-        input.tree.answers().dcb().and_then(|all| all.get(netdev)?.pfc_enabled).unwrap_or(0);
+        input.tree.query_results().dcb().and_then(|all| all.get(netdev)?.pfc_enabled).unwrap_or(0);
     let name = port_name(device, port);
     let without_ecn = lossless & !reaction;
     let finding = match (notification, reaction) {

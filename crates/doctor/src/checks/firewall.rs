@@ -16,7 +16,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
     if input.node.devices.is_empty() {
         return Vec::new();
     }
-    let Some(firewall) = input.tree.answers().firewall() else { return Vec::new() };
+    let Some(firewall) = input.tree.query_results().firewall() else { return Vec::new() };
     if !firewall.readable {
         return vec![Finding::unknown("host", "reading the firewall's rules requires root")];
     }

@@ -1,6 +1,6 @@
 //! Pause frames: global, or per priority (PFC).
 
-use node::answers::{Dcb, Ethtool};
+use node::queries::{Dcb, Ethtool};
 use node::{Device, Port};
 
 use crate::expected::pfc::{DSCP, PRIORITY, TRAFFIC_CLASS};
@@ -22,8 +22,8 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
 
 fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Finding> {
     let netdev = port.netdev.as_deref()?;
-    let dcb = input.tree.answers().dcb().and_then(|all| all.get(netdev));
-    let ethtool = input.tree.answers().ethtool().and_then(|all| all.get(netdev));
+    let dcb = input.tree.query_results().dcb().and_then(|all| all.get(netdev));
+    let ethtool = input.tree.query_results().ethtool().and_then(|all| all.get(netdev));
     let pfc = dcb.and_then(|dcb| dcb.pfc_enabled);
     let pause = ethtool.and_then(|ethtool| ethtool.pause);
     let name = port_name(device, port);

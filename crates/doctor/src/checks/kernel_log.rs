@@ -1,6 +1,6 @@
 //! Errors in the kernel log about NICs, PCIe, the IOMMU and GPUs.
 
-use node::answers::{LogKind, LogLine};
+use node::queries::{LogKind, LogLine};
 
 use crate::{Check, CheckInput, Evidence, Finding, Verdict};
 
@@ -13,7 +13,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(input: &CheckInput<'_>) -> Vec<Finding> {
-    let Some(log) = input.tree.answers().kernel_log() else {
+    let Some(log) = input.tree.query_results().kernel_log() else {
         return vec![Finding::unknown("host", "the kernel log is not part of the snapshot")];
     };
     if let Some(errno) = log.refused {

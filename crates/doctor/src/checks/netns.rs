@@ -12,7 +12,8 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(input: &CheckInput<'_>) -> Vec<Finding> {
-    let Some(exclusive) = input.tree.answers().rdma().and_then(|rdma| rdma.exclusive_netns) else {
+    let Some(exclusive) = input.tree.query_results().rdma().and_then(|rdma| rdma.exclusive_netns)
+    else {
         return Vec::new();
     };
     let mode = if exclusive { "exclusive" } else { "shared" };

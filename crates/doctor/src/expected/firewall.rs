@@ -1,6 +1,6 @@
 //! The firewall and RoCE.
 
-use node::answers::Firewall;
+use node::queries::Firewall;
 use node::{Device, Role};
 
 /// The UDP port of RoCE v2.

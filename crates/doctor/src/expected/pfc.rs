@@ -1,6 +1,6 @@
 //! A lossless priority for RoCE: priority flow control (PFC), with priorities from DSCP.
 
-use node::answers::Dcb;
+use node::queries::Dcb;
 
 /// The priority that most fabrics use for RoCE.
 pub const PRIORITY: u8 = 3;

@@ -1,6 +1,6 @@
 //! Packet queues: rings of net devices, and socket buffers.
 
-use node::answers::Rings;
+use node::queries::Rings;
 
 /// Whether rings are as large as the driver allows: packets that find a ring full are dropped.
 pub fn are_largest(rings: Rings) -> bool {

@@ -1,7 +1,7 @@
 //! Monitoring of a machine: periodic samples of its ports, GPUs and CPUs.
 //!
-//! A [`MachineSample`] is one sample of all values; the exporter's text, `wirelane top` and its recordings are views of it. Constant facts
-//! (firmware, cables, which port belongs to which net device) are read once a minute, values each
+//! A [`MachineSample`] is one sample of all values; the exporter's text, `wirelane top` and its recordings are views
+//! of it. Constant facts (firmware, cables, which port belongs to which net device) are read once a minute, values each
 //! time. What could not be read is a fault in the sample, and does not affect the rest.
 //!
 //! Start at [`MachineSample`]; the names of all metrics are in `rows.rs`.
@@ -13,6 +13,6 @@ pub mod rows;
 mod sample;
 
 pub use list::{List, Pattern};
-pub use node::answers::ProcessResources;
+pub use node::queries::ProcessResources;
 pub use rdma::{RdmaSample, RdmaWatch, Settings};
 pub use sample::{Device, MachineSample, Port, Probe, Run, Store};

@@ -1,7 +1,7 @@
 //! One sample of a machine.
 
 use node::Counter;
-use node::answers::{NvmlGpu, ProcessResources};
+use node::queries::{NvmlGpu, ProcessResources};
 use node::watch::Usage;
 use serde::{Deserialize, Serialize};
 

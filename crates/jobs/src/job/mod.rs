@@ -1,7 +1,7 @@
 //! The environment that a job on this host needs, and the devices that it may use.
 //!
-//! The platform reports the assigned devices in the environment ([`assigned`](self)); the host's files show which devices exist and
-//! work (`usable`); if they contradict each other the plan is refused with the reason. The
+//! The platform reports the assigned devices in the environment ([`assigned`](self)); the host's files show which
+//! devices exist and work (`usable`); if they contradict each other the plan is refused with the reason. The
 //! environment is passed in as a map, nothing is changed, and the user's settings are kept.
 //!
 //! Start at [`plan()`].

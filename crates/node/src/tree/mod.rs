@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::answers::Answers;
+use crate::queries::QueryResults;
 use crate::{Error, Reading};
 use cache::FileCache;
 pub(crate) use files::{CachedFolder, Files};
@@ -40,7 +40,7 @@ pub struct Tree {
     scrubbed: RefCell<BTreeSet<String>>,
     environment: BTreeMap<String, String>,
     about: Option<About>,
-    answers: Answers,
+    answers: QueryResults,
 }
 
 #[derive(Debug)]
@@ -69,7 +69,7 @@ pub struct FileNode {
 impl Tree {
     /// This machine. `host_sys` is where the host's `/sys` is mounted in a pod.
     pub fn live(host_sys: Option<&Path>) -> Tree {
-        Tree::new(Source::Folder(Folder::live(host_sys)), Answers::live())
+        Tree::new(Source::Folder(Folder::live(host_sys)), QueryResults::live())
     }
 
     /// A folder with the layout of a machine's root, or a snapshot. The running kernel is not queried:
@@ -77,7 +77,7 @@ impl Tree {
     pub fn at(root: &Path) -> Result<Tree, Error> {
         let metadata = std::fs::metadata(root).map_err(|error| Error::new(root, error))?;
         if metadata.is_dir() {
-            return Ok(Tree::new(Source::Folder(Folder::under(root)), Answers::default()));
+            return Ok(Tree::new(Source::Folder(Folder::under(root)), QueryResults::default()));
         }
         // Opening a pipe would block until it has a writer.
         if !metadata.is_file() {
@@ -100,7 +100,7 @@ impl Tree {
         }
     }
 
-    fn new(source: Source, answers: Answers) -> Tree {
+    fn new(source: Source, answers: QueryResults) -> Tree {
         Tree {
             source,
             answers,
@@ -153,7 +153,7 @@ impl Tree {
     }
 
     /// Facts that are in no file.
-    pub fn answers(&self) -> &Answers {
+    pub fn query_results(&self) -> &QueryResults {
         &self.answers
     }
 

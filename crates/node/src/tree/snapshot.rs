@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::FileCache;
 use crate::Error;
-use crate::answers::Answers;
+use crate::queries::QueryResults;
 
 /// The description of a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub(super) struct Written<'s> {
     /// Files and variables that were left out because of secrets.
     pub(super) scrubbed: &'s BTreeSet<String>,
     pub(super) environment: &'s BTreeMap<String, String>,
-    pub(super) answers: &'s Answers,
+    pub(super) answers: &'s QueryResults,
     #[serde(flatten)]
     pub(super) files: &'s FileCache,
 }
@@ -56,7 +56,7 @@ pub(super) struct Document {
     pub(super) about: About,
     pub(super) scrubbed: BTreeSet<String>,
     pub(super) environment: BTreeMap<String, String>,
-    pub(super) answers: Answers,
+    pub(super) answers: QueryResults,
     pub(super) files: FileCache,
 }
 
@@ -133,7 +133,7 @@ struct Head {
 struct Tail {
     scrubbed: BTreeSet<String>,
     environment: BTreeMap<String, String>,
-    answers: Answers,
+    answers: QueryResults,
 }
 
 /// The field `format` of a snapshot.

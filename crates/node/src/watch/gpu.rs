@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nvml_wrapper::error::NvmlError;
 
 use super::xids::Xids;
-use crate::answers::{Nvml, nvml};
+use crate::queries::{Nvml, nvml};
 
 /// The result of a sample.
 #[derive(Debug, Clone, PartialEq)]

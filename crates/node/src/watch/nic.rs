@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::answers::{EthtoolSocket, StatisticNames};
 use crate::counters::{Counter, Folder};
+use crate::queries::{EthtoolSocket, StatisticNames};
 use crate::{Reading, Tree};
 
 /// Samples the statistics of net devices. Their names are queried every minute, their values each time.
@@ -60,7 +60,7 @@ impl NicWatch {
 }
 
 fn from_snapshot(tree: &Tree, netdev: &str) -> Option<Vec<(String, u64)>> {
-    let ethtool = tree.answers().ethtool()?.get(netdev)?;
+    let ethtool = tree.query_results().ethtool()?.get(netdev)?;
     Some(ethtool.statistics.iter().map(|(name, value)| (name.clone(), *value)).collect())
 }
 

@@ -14,8 +14,8 @@ use nvml_wrapper::enums::event::XidError;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::event::EventSet;
 
-use crate::answers::kernel_log::{self, KernelLog};
-use crate::answers::{LogKind, NvmlGpu, XidSource, nvml};
+use crate::queries::kernel_log::{self, KernelLog};
+use crate::queries::{LogKind, NvmlGpu, XidSource, nvml};
 
 /// The number of each XID, by GPU.
 type Counts<K> = BTreeMap<K, BTreeMap<u64, u64>>;
@@ -173,7 +173,7 @@ const UNKNOWN: u64 = 999;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::LogLine;
+    use crate::queries::LogLine;
 
     fn log(lines: &[(u64, &str)]) -> KernelLog {
         let line = |(at_us, text): &(u64, &str)| LogLine {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use doctor::watch::{MachineSample, RdmaSample, RdmaWatch, Run, Settings};
 use node::Tree;
-use node::answers::{Nvml, ProcessResourcesList};
+use node::queries::{Nvml, ProcessResourcesList};
 use node::watch::{GpuSample, GpuWatch, Usage};
 
 use crate::output::Failure;
@@ -161,7 +161,9 @@ fn gpu(tree: Tree, plan: &Plan) -> Result<Collector<Gpus>, Failure> {
     // On the running machine, over a session that stays open; in a snapshot they are fixed.
     let mut watch = tree.is_live().then(GpuWatch::open);
     let read = move || match &mut watch {
-        None => Ok(Gpus { nvml: tree.answers().nvml().cloned().unwrap_or_default(), none: None }),
+        None => {
+            Ok(Gpus { nvml: tree.query_results().nvml().cloned().unwrap_or_default(), none: None })
+        }
         Some(watch) => match watch.sample(GPU_TIMEOUT) {
             GpuSample::Gpus(nvml) => Ok(Gpus { nvml, none: None }),
             GpuSample::NoGpus(why) => Ok(Gpus { nvml: Nvml::default(), none: Some(why) }),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use metric::{Exposition, Row, Value};
-use node::answers::{GpuReading, NvLink, NvmlGpu};
+use node::queries::{GpuReading, NvLink, NvmlGpu};
 
 use super::labels;
 use crate::watch::rows;

@@ -114,7 +114,7 @@ fn resolve(path: &Path) -> Result<PathBuf, Failure> {
 fn check_mount(path: &str) -> Result<MountCheck, Failure> {
     let tree = Tree::live(None);
     let mounts = Mount::read_all(&tree);
-    MountCheck::of(&mounts, path, tree.answers().cm_ids(), &Node::read(&tree)).map_err(no)
+    MountCheck::of(&mounts, path, tree.query_results().cm_ids(), &Node::read(&tree)).map_err(no)
 }
 
 fn measure(folder: &Path, size: usize, stop: &Arc<AtomicBool>) -> Result<Speed, Failure> {

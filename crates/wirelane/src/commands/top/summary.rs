@@ -1,7 +1,7 @@
 //! The summary of one interval, from two samples: rates, state and faults. The screen and `--json` display it.
 
 use doctor::watch::{Device, MachineSample, Port, Probe, Run, Store};
-use node::answers::NvmlGpu;
+use node::queries::NvmlGpu;
 use serde::Serialize;
 
 use super::rates::{self, Rates};

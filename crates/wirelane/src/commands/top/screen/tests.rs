@@ -6,7 +6,7 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use doctor::watch::{MachineSample, Probe, Store};
 use node::Tree;
-use node::answers::{GpuReading, NvLink, NvmlGpu};
+use node::queries::{GpuReading, NvLink, NvmlGpu};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;

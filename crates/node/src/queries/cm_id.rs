@@ -105,7 +105,7 @@ const INET6: u16 = 10;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::netlink::attribute;
+    use crate::queries::netlink::attribute;
 
     #[test]
     fn a_connection_of_the_kernel_is_parsed() {

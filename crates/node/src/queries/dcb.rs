@@ -76,7 +76,7 @@ const BY_DSCP: u8 = 5;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::netlink::attribute;
+    use crate::queries::netlink::attribute;
 
     #[test]
     fn pfc_on_priority_three_and_dscp_26_to_it() {

@@ -119,7 +119,7 @@ const MAX_DEVICES: usize = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::netlink::attribute;
+    use crate::queries::netlink::attribute;
 
     #[test]
     fn a_port_is_parsed() {

@@ -17,7 +17,7 @@ use nvml_wrapper::sys_exports::field_id::{
 };
 
 use super::raw;
-use crate::answers::NvLink;
+use crate::queries::NvLink;
 
 /// All NVLinks of the GPU, up or not.
 pub(super) fn read(device: &Device<'_>) -> BTreeMap<u32, NvLink> {

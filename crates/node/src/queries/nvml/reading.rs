@@ -11,7 +11,7 @@ use nvml_wrapper::enum_wrappers::device::{
 use nvml_wrapper::sys_exports::field_id;
 
 use super::{links, raw};
-use crate::answers::GpuReading;
+use crate::queries::GpuReading;
 
 /// Reads all values. It takes 40 ms, in which PCIe traffic is measured.
 pub(super) fn read(device: &Device<'_>) -> GpuReading {

@@ -1,6 +1,6 @@
-//! Facts that are in no file: answers of netlink, ioctls, NVML and other programs.
+//! Facts that are in no file: the results of queries to netlink, drivers (ioctl), NVML and programs.
 //!
-//! On a running machine each group is queried once, when it is first needed. A snapshot has the answers of
+//! On a running machine each group is queried once, when it is first needed. A snapshot has the results of
 //! its time; a folder has none. Unknown is `None`, never a default.
 
 mod cm_id;
@@ -33,10 +33,10 @@ pub use nvml::{Nvml, NvmlGpu, XidSource};
 pub use process_resources::{ProcessResources, ProcessResourcesList};
 pub use rdma::{RdmaLink, RdmaSystem};
 
-/// Answers of the kernel, of libraries and of programs.
+/// Results of queries to the kernel, to libraries and to programs.
 #[derive(Debug, Default)]
-pub struct Answers {
-    /// Whether missing answers are queried.
+pub struct QueryResults {
+    /// Whether missing results are queried.
     live: bool,
     rdma: OnceCell<Option<RdmaSystem>>,
     process_resources: OnceCell<Option<ProcessResourcesList>>,
@@ -48,9 +48,9 @@ pub struct Answers {
     firewall: OnceCell<Option<Firewall>>,
 }
 
-impl Answers {
+impl QueryResults {
     pub(crate) fn live() -> Self {
-        Answers { live: true, ..Answers::default() }
+        QueryResults { live: true, ..QueryResults::default() }
     }
 
     /// Clears the answers, so that they are queried again; except those of NVML, which takes seconds to start
@@ -58,7 +58,7 @@ impl Answers {
     pub(crate) fn clear(&mut self) {
         if self.live {
             let nvml = std::mem::take(&mut self.nvml);
-            *self = Answers { nvml, ..Answers::live() };
+            *self = QueryResults { nvml, ..QueryResults::live() };
         }
     }
 
@@ -118,7 +118,7 @@ impl Answers {
     }
 }
 
-impl Serialize for Answers {
+impl Serialize for QueryResults {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let document = AnswersDocument {
             rdma: self.rdma().cloned(),
@@ -134,10 +134,10 @@ impl Serialize for Answers {
     }
 }
 
-impl<'de> Deserialize<'de> for Answers {
+impl<'de> Deserialize<'de> for QueryResults {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let document = AnswersDocument::deserialize(deserializer)?;
-        Ok(Answers {
+        Ok(QueryResults {
             live: false,
             rdma: document.rdma.into(),
             process_resources: document.process_resources.into(),
@@ -203,17 +203,17 @@ mod tests {
     #[test]
     fn clear_removes_all_but_gpus() {
         let gpus = Nvml { driver: Some("550.90.07".to_owned()), ..Nvml::default() };
-        let mut answers = Answers {
+        let mut answers = QueryResults {
             live: true,
             nvml: Some(gpus.clone()).into(),
             rdma: Some(RdmaSystem::default()).into(),
-            ..Answers::default()
+            ..QueryResults::default()
         };
         answers.clear();
         assert_eq!(answers.nvml(), Some(&gpus), "queried once");
         assert!(answers.rdma.get().is_none(), "queried again when needed");
         let mut snapshot =
-            Answers { rdma: Some(RdmaSystem::default()).into(), ..Answers::default() };
+            QueryResults { rdma: Some(RdmaSystem::default()).into(), ..QueryResults::default() };
         snapshot.clear();
         assert!(snapshot.rdma().is_some(), "a snapshot keeps its answers");
     }

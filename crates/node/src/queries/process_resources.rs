@@ -175,7 +175,7 @@ const MAX_PROCESSES: usize = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::netlink::attribute;
+    use crate::queries::netlink::attribute;
 
     fn table(kind: u16, entries: &[Vec<Vec<u8>>]) -> Vec<u8> {
         let entry = |parts: &Vec<Vec<u8>>| attribute(kind + 1, &parts.concat());
