@@ -175,7 +175,7 @@ impl IpoibArg {
 
 /// The items, one per line, for `--help`.
 fn items_help() -> String {
-    let line = |item: &setup::Item| format!("\n  {:12}{}", item.name, item.what);
+    let line = |item: &setup::Item| format!("\n  {:14}{}", item.name, item.what);
     let items: String = setup::ITEMS.iter().map(line).collect();
     format!("Only these items:{items}")
 }

@@ -74,7 +74,7 @@ fn text(answers: &[HostAnswer]) -> String {
         let _ = writeln!(text, "{}", answer.host);
         for step in steps(answer) {
             let word = |name: &str| step[name].as_str().unwrap_or_default();
-            let _ = writeln!(text, "  {:12}{}", word("item"), doctor::one_line(word("name")));
+            let _ = writeln!(text, "  {:14}{}", word("item"), doctor::one_line(word("name")));
         }
     }
     let width = answers.iter().map(|answer| answer.host.len()).max().unwrap_or_default();

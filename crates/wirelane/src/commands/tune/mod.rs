@@ -153,7 +153,7 @@ struct Planned {
 
 /// The items, one per line, for `--help`.
 fn items_help(first: &str) -> String {
-    let line = |item: &tune::Item| format!("\n  {:12}{}", item.name, item.what);
+    let line = |item: &tune::Item| format!("\n  {:14}{}", item.name, item.what);
     let items: String = tune::ITEMS.iter().map(line).collect();
     format!("{first}:{items}")
 }
