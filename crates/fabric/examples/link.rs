@@ -40,7 +40,7 @@ pub(crate) fn run(transports: Vec<Transport>) -> Outcome<(&'static str, String)>
 
     let calling = Endpoint::new(settings)?;
     let link = calling.connect(address, LIMIT)?;
-    let transport = link.report().explain().lane.unwrap_or("no transport");
+    let transport = link.report().status().transport.unwrap_or("no transport");
     call(&calling, link)?;
     let text = server.join().map_err(|_| "the server panicked")??;
     Ok((transport, text))

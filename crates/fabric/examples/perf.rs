@@ -243,7 +243,7 @@ impl End {
     fn recycle(&mut self) {
         for completion in self.done.drain(..) {
             completion.outcome.expect("it succeeds");
-            self.ops.push_back(Op { token: completion.token, work: completion.work });
+            self.ops.push_back(Op { op_id: completion.op_id, work: completion.work });
         }
     }
 
@@ -307,10 +307,10 @@ impl End {
     /// Sorts completions; returns the number of received messages.
     fn sort_completions(&mut self) -> usize {
         let before = self.one.len();
-        for Completion { token, outcome, work } in self.done.drain(..) {
+        for Completion { op_id, outcome, work } in self.done.drain(..) {
             match outcome.expect("it succeeds") {
-                Done::Received { .. } => self.one.push_back(Op { token, work }),
-                _ => self.ops.push_back(Op { token, work }),
+                Done::Received { .. } => self.one.push_back(Op { op_id, work }),
+                _ => self.ops.push_back(Op { op_id, work }),
             }
         }
         self.one.len() - before

@@ -36,10 +36,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         let write = each(|_| {
             lane.post(&mut ops);
             lane.poll(&mut done);
-            ops.extend(done.drain(..).map(|completion| Op { token: 1, work: completion.work }));
+            ops.extend(done.drain(..).map(|completion| Op { op_id: 1, work: completion.work }));
         });
         let work = ops.pop_front().ok_or("the write is lost")?.work;
-        let completion = Completion { token: 1, outcome: Ok(Done::Placed), work };
+        let completion = Completion { op_id: 1, outcome: Ok(Done::Placed), work };
         let counting = each(|round| {
             let started = round.is_multiple_of(OPS_PER_LATENCY_SAMPLE as u32).then(Instant::now);
             stats.count(black_box(&completion));
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 stats.add_latency(started.elapsed());
             }
         });
-        ops.push_back(Op { token: 1, work: completion.work });
+        ops.push_back(Op { op_id: 1, work: completion.work });
         println!("{counting:10.2} {write:10.2} {:9.1}%", counting / write * 100.0);
     }
     Ok(())

@@ -12,7 +12,7 @@ pub(crate) struct CompletionSink<'a> {
 impl CompletionSink<'_> {
     #[inline]
     pub(crate) fn add(&mut self, op: Op, outcome: Result<Done, Failure>) {
-        let completion = Completion { token: op.token, outcome, work: op.work };
+        let completion = Completion { op_id: op.op_id, outcome, work: op.work };
         self.stats.count(&completion);
         self.done.push(completion);
     }

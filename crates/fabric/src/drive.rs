@@ -216,7 +216,7 @@ impl Driver {
                     Work::Receive { .. } => &mut self.receives,
                     _ => &mut self.ops,
                 };
-                queue.push_back(Op { token: self.next, work });
+                queue.push_back(Op { op_id: self.next, work });
             }
             // The caller may have dropped its future.
             Request::Grant(region, answer) => drop(answer.send(self.lane.grant(&region))),
@@ -227,7 +227,7 @@ impl Driver {
     fn deliver(&mut self, done: &mut Vec<Completion>) {
         self.lane.poll(done);
         for completion in done.drain(..) {
-            if let Some(answer) = self.waiting.remove(&completion.token) {
+            if let Some(answer) = self.waiting.remove(&completion.op_id) {
                 let _ = answer.send(completion);
             }
         }

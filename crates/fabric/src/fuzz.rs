@@ -137,7 +137,7 @@ mod engine_target {
             Op::write(3, own.slice(..64), window.at(0)),
             Op::send(4, own.slice(..64)),
             Op {
-                token: 5,
+                op_id: 5,
                 work: Work::FetchAdd { old: own.slice(400..408), at: window.at(0), add: 1 },
             },
         ];
@@ -152,7 +152,7 @@ mod engine_target {
         engine.close(crate::Failure::Flushed);
         engine.poll(&mut done);
         for completion in &done {
-            assert!(seen.insert(completion.token), "{} was returned twice", completion.token);
+            assert!(seen.insert(completion.op_id), "{} was returned twice", completion.op_id);
         }
         assert_eq!(seen.len(), 6, "not every operation was returned");
         assert_eq!(

@@ -82,8 +82,8 @@ pub trait Lane: Send {
 /// What a lane can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caps {
-    /// Its name: `verbs`, `shm`, `tcp`, `ofi`, `sim`.
-    pub lane: &'static str,
+    /// Its transport: `verbs`, `shm`, `tcp`, `ofi`, `sim`.
+    pub transport: &'static str,
     /// Messages may be lost, and there are only sends and receives.
     pub datagram: bool,
     /// A message (a send, or immediate data of a write) is received only after every write and message posted

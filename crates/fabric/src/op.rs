@@ -24,7 +24,7 @@ use crate::remote::Target;
 #[derive(Debug)]
 pub struct Op {
     /// Chosen by the caller; the lane only copies it into the completion.
-    pub token: u64,
+    pub op_id: u64,
     /// What to do.
     pub work: Work,
 }
@@ -123,28 +123,28 @@ impl From<Slice> for Slices {
 
 impl Op {
     /// Writes `from` to `to`.
-    pub fn write(token: u64, from: impl Into<Slices>, to: Target) -> Self {
-        Op { token, work: Work::Write { from: from.into(), to, imm: None } }
+    pub fn write(op_id: u64, from: impl Into<Slices>, to: Target) -> Self {
+        Op { op_id, work: Work::Write { from: from.into(), to, imm: None } }
     }
 
     /// Writes `from` to `to`, and then completes one of the peer's receives with `imm`.
-    pub fn write_imm(token: u64, from: impl Into<Slices>, to: Target, imm: u32) -> Self {
-        Op { token, work: Work::Write { from: from.into(), to, imm: Some(imm) } }
+    pub fn write_imm(op_id: u64, from: impl Into<Slices>, to: Target, imm: u32) -> Self {
+        Op { op_id, work: Work::Write { from: from.into(), to, imm: Some(imm) } }
     }
 
     /// Reads `from` into `into`.
-    pub fn read(token: u64, into: impl Into<Slices>, from: Target) -> Self {
-        Op { token, work: Work::Read { into: into.into(), from } }
+    pub fn read(op_id: u64, into: impl Into<Slices>, from: Target) -> Self {
+        Op { op_id, work: Work::Read { into: into.into(), from } }
     }
 
     /// Sends a message.
-    pub fn send(token: u64, from: impl Into<Slices>) -> Self {
-        Op { token, work: Work::Send { from: from.into(), imm: None } }
+    pub fn send(op_id: u64, from: impl Into<Slices>) -> Self {
+        Op { op_id, work: Work::Send { from: from.into(), imm: None } }
     }
 
     /// Receives a message.
-    pub fn receive(token: u64, into: impl Into<Slices>) -> Self {
-        Op { token, work: Work::Receive { into: into.into() } }
+    pub fn receive(op_id: u64, into: impl Into<Slices>) -> Self {
+        Op { op_id, work: Work::Receive { into: into.into() } }
     }
 }
 
@@ -254,8 +254,8 @@ impl OpKind {
 /// A finished operation, and the memory it owned.
 #[derive(Debug)]
 pub struct Completion {
-    /// The token of the operation.
-    pub token: u64,
+    /// The `op_id` of the operation.
+    pub op_id: u64,
     /// Its result.
     pub outcome: Result<Done, Failure>,
     /// The operation.

@@ -78,7 +78,7 @@ fn a_shared_region_is_used_while_it_is_attached(provider: &str) {
     let granted = lanes[1].grant(&to).unwrap();
     let window = lanes[0].import(&granted).unwrap();
     from.memory().store(0, 77);
-    let op = |token| Op::write(token, from.slice(..8), window.at(8));
+    let op = |op_id| Op::write(op_id, from.slice(..8), window.at(8));
     assert_eq!(run(&mut lanes, op(1)).outcome, Ok(Done::Placed));
     assert_eq!(to.memory().load(8), 77);
     a.detach(&from);
@@ -115,7 +115,7 @@ fn a_region_detached_in_flight_returns_all_operations(provider: &str) {
         let from = Region::shared(&Memory::allocate(1 << 20, Pages::Plain).unwrap(), Rights::NONE);
         a.attach(&from).unwrap();
         let mut ops: VecDeque<Op> =
-            (0..200).map(|token| Op::write(token, from.slice(..), window.at(0))).collect();
+            (0..200).map(|op_id| Op::write(op_id, from.slice(..), window.at(0))).collect();
         lanes[0].post(&mut ops);
         let (mut done, mut others) = (Vec::new(), Vec::new());
         for _ in 0..round * 20 {
@@ -152,7 +152,7 @@ fn a_region_detached_in_flight_over_shm() {
 fn a_sleeping_lane_is_woken(provider: &str, by_timer: bool) {
     let domain = open(provider);
     let [mut near, mut far] = connect(&domain, &domain);
-    assert_eq!((near.caps().lane, near.caps().wakes_by_timer), ("ofi", by_timer));
+    assert_eq!((near.caps().transport, near.caps().wakes_by_timer), ("ofi", by_timer));
     let [from, into] = [(); 2].map(|()| domain.register(&memory(), Rights::NONE).unwrap());
     let receiver = std::thread::spawn(move || {
         let (mut received, mut done) = (0, Vec::new());

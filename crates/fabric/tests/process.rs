@@ -108,7 +108,7 @@ fn child_process() {
                 Completion { outcome: Ok(Done::Received { .. }), work, .. } => {
                     buffer.memory().store(0, buffer.memory().load(0) + 1);
                     ops.push_back(Op::send(1, buffer.slice(..)));
-                    ops.push_back(Op { token: 0, work });
+                    ops.push_back(Op { op_id: 0, work });
                 }
                 Completion { outcome: Ok(_), .. } => {}
                 Completion { outcome: Err(_), .. } => return,
@@ -157,7 +157,7 @@ fn exchange_and_kill(name: &str) -> String {
     assert_eq!(read.outcome, Ok(Done::Placed));
     assert_eq!(region.memory().load(0), u64::from(peer.child.id()), "not the peer's memory");
     let work = Work::FetchAdd { old: region.slice(8..16), at: window.at(8), add: 5 };
-    assert_eq!(one(&mut *lane, Op { token: 1, work }).outcome, Ok(Done::Old(0)));
+    assert_eq!(one(&mut *lane, Op { op_id: 1, work }).outcome, Ok(Done::Old(0)));
 
     // A message there and back.
     region.memory().store(0, 41);
@@ -183,7 +183,7 @@ fn exchange_and_kill(name: &str) -> String {
     peer.child.wait().unwrap();
     done.clear();
     wait(&mut *lane, &mut done, LIMIT);
-    assert_eq!((done[0].token, done[0].outcome), (9, Err(Failure::PeerGone)));
+    assert_eq!((done[0].op_id, done[0].outcome), (9, Err(Failure::PeerGone)));
     let late = one(&mut *lane, Op::write(3, region.slice(..8), window.at(0)));
     assert_eq!(late.outcome, Err(Failure::Flushed));
     assert_eq!(lane.stats().ended(), Some(Failure::PeerGone));

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fabric::link::Explanation;
+use fabric::link::LinkStatus;
 use kv_proto::Condition;
 use kv_proto::wire::Limits;
 use tokio::sync::{mpsc, oneshot};
@@ -72,8 +72,8 @@ impl AsyncClient {
     }
 
     /// Which transport the connection uses, and why; `None` while there is no connection.
-    pub fn explain(&self) -> Option<Explanation> {
-        self.shared.explain()
+    pub fn link_status(&self) -> Option<LinkStatus> {
+        self.shared.link_status()
     }
 
     /// The store's limits; `None` while there is no connection.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fabric::link::Explanation;
+use fabric::link::LinkStatus;
 use kv_proto::Condition;
 use kv_proto::wire::{Limits, Request};
 
@@ -52,8 +52,8 @@ impl Client {
     }
 
     /// Which transport the connection uses, and why; `None` while there is no connection.
-    pub fn explain(&self) -> Option<Explanation> {
-        self.core.explain()
+    pub fn link_status(&self) -> Option<LinkStatus> {
+        self.core.link_status()
     }
 
     /// The store's limits; `None` while there is no connection.

@@ -81,7 +81,7 @@ impl Connection {
                     ),
                 ));
             }
-            let received = done.iter().find(|completion| completion.token == RECEIVE);
+            let received = done.iter().find(|completion| completion.op_id == RECEIVE);
             let Some(received) = received else { continue };
             let bytes = answer.to_vec();
             let length = match received.outcome {
@@ -200,10 +200,10 @@ impl Connection {
         self.receive_buffer.memory().write(lease.offset(), message);
         let slice =
             self.receive_buffer.region().slice(lease.offset()..lease.offset() + message.len());
-        let token =
-            (CONTROL..).find(|token| !self.control_messages.contains_key(token)).unwrap_or(CONTROL);
-        self.control_messages.insert(token, lease);
-        self.ops.push_back(Op::send(token, slice));
+        let op_id =
+            (CONTROL..).find(|op_id| !self.control_messages.contains_key(op_id)).unwrap_or(CONTROL);
+        self.control_messages.insert(op_id, lease);
+        self.ops.push_back(Op::send(op_id, slice));
         Ok(())
     }
 
@@ -324,7 +324,7 @@ impl Connection {
     ) -> Result<(), Error> {
         let mut lost = None;
         for completion in done.drain(..) {
-            match (completion.token, completion.outcome) {
+            match (completion.op_id, completion.outcome) {
                 // A completion flag was set while we slept.
                 (RECEIVE, Ok(Done::Received { imm: Some(0), .. })) => {
                     self.receives.push_back(Op::receive(RECEIVE, Slices::EMPTY));
@@ -340,7 +340,7 @@ impl Connection {
                         Some(Error::new(Kind::ProtocolError, "unexpected message from the store"));
                 }
                 (SEND, Ok(_)) => {}
-                (token, Ok(_)) => drop(self.control_messages.remove(&token)),
+                (op_id, Ok(_)) => drop(self.control_messages.remove(&op_id)),
                 (_, Err(failure)) => {
                     let error = match self.link.ended() {
                         Some(reason) => Error::new(Kind::Unavailable, reason),

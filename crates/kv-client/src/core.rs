@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fabric::link::{Endpoint, Explanation, Report};
+use fabric::link::{Endpoint, LinkStatus, Report};
 use fabric::{Lane, Memory, Pages, Region, Rights};
 use kv_proto::wire::{Grant, Limits, Request};
 
@@ -100,8 +100,8 @@ impl ClientCore {
     }
 
     /// The transport that the connection uses, and why.
-    pub(crate) fn explain(&self) -> Option<Explanation> {
-        self.connection.as_ref().map(|connection| connection.link().report().explain())
+    pub(crate) fn link_status(&self) -> Option<LinkStatus> {
+        self.connection.as_ref().map(|connection| connection.link().report().status())
     }
 
     /// The link's report, which is updated.

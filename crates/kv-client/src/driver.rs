@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use fabric::link::Explanation;
+use fabric::link::LinkStatus;
 use kv_proto::wire::Limits;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::unix::AsyncFd;
@@ -56,9 +56,9 @@ impl State {
 }
 
 impl Shared {
-    pub(crate) fn explain(&self) -> Option<Explanation> {
+    pub(crate) fn link_status(&self) -> Option<LinkStatus> {
         let report = self.state().report.clone();
-        report.map(|report| report.explain())
+        report.map(|report| report.status())
     }
 
     pub(crate) fn limits(&self) -> Option<Limits> {

@@ -67,7 +67,7 @@ fn values_are_transferred_over_verbs_then_tcp_then_verbs() {
     exercise(&mut client, 1);
     wire(&["cut", "1"]);
     exercise(&mut client, 2);
-    assert_eq!(client.explain().unwrap().lane, Some("tcp"));
+    assert_eq!(client.link_status().unwrap().transport, Some("tcp"));
     wire(&["repair", "0"]);
     wire(&["repair", "1"]);
     until_over_verbs(&mut client);
@@ -81,8 +81,12 @@ fn values_are_transferred_over_verbs_then_tcp_then_verbs() {
 
 fn until_over_verbs(client: &mut Client) {
     let started = Instant::now();
-    while client.explain().unwrap().lane != Some("verbs") {
-        assert!(started.elapsed() < Duration::from_secs(120), "over verbs: {:?}", client.explain());
+    while client.link_status().unwrap().transport != Some("verbs") {
+        assert!(
+            started.elapsed() < Duration::from_secs(120),
+            "over verbs: {:?}",
+            client.link_status()
+        );
         exercise(client, 3);
     }
 }

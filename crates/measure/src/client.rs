@@ -242,7 +242,7 @@ impl Client {
                 let mut again = std::collections::VecDeque::new();
                 for completion in test_lane.poll()?.drain(..) {
                     some = true;
-                    again.push_back(fabric::Op { token: completion.token, work: completion.work });
+                    again.push_back(fabric::Op { op_id: completion.op_id, work: completion.work });
                 }
                 test_lane.lane.post(&mut again);
             }

@@ -122,22 +122,22 @@ impl Memories {
 impl TestLane {
     /// The operation of a slot.
     pub(crate) fn op(&self, plan: &Plan, slot: usize) -> Result<Op, Error> {
-        let token = slot as u64;
+        let op_id = slot as u64;
         let offset = slot % plan.slots() * plan.stride() as usize + lead(plan);
         let range = offset..offset + plan.size as usize;
         if plan.operation == Operation::Send {
-            return Ok(Op::send(token, self.source.slice(range)));
+            return Ok(Op::send(op_id, self.source.slice(range)));
         }
         let window =
             self.window.as_ref().ok_or_else(|| Error::misuse("datagrams can only be sent"))?;
         let there = window.at(offset as u64);
         Ok(match plan.operation {
-            Operation::Read => Op::read(token, self.target.slice(range), there),
+            Operation::Read => Op::read(op_id, self.target.slice(range), there),
             Operation::Atomic => {
                 let old = self.source.slice(range);
-                Op { token, work: Work::FetchAdd { old, at: there, add: 1 } }
+                Op { op_id, work: Work::FetchAdd { old, at: there, add: 1 } }
             }
-            Operation::Write | Operation::Send => Op::write(token, self.source.slice(range), there),
+            Operation::Write | Operation::Send => Op::write(op_id, self.source.slice(range), there),
         })
     }
 
@@ -186,6 +186,6 @@ pub(crate) fn exchange(
     Ok(theirs)
 }
 
-/// The token of receives, which no slot has.
+/// The `op_id` of receives, which no slot has.
 pub(crate) const RECEIVE: u64 = u64::MAX;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);

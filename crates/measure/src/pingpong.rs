@@ -163,7 +163,7 @@ fn one_sided(
     let mut wait = Wait::new();
     while op.is_empty() {
         let done = test_lane.poll()?;
-        op.extend(done.drain(..).map(|completion| Op { token: 0, work: completion.work }));
+        op.extend(done.drain(..).map(|completion| Op { op_id: 0, work: completion.work }));
         wait.count_poll(on_tick)?;
     }
     Ok(())
@@ -227,7 +227,7 @@ impl<'t> Writer<'t> {
 
     fn poll(&mut self) -> Result<(), Error> {
         let done = self.test_lane.poll()?;
-        let ops = done.drain(..).map(|completion| Op { token: 0, work: completion.work });
+        let ops = done.drain(..).map(|completion| Op { op_id: 0, work: completion.work });
         self.ready.extend(ops);
         Ok(())
     }
@@ -302,7 +302,7 @@ impl<'t> Sender<'t> {
         let mut receives = VecDeque::new();
         let done = self.test_lane.poll()?;
         for completion in done.drain(..) {
-            let op = Op { token: completion.token, work: completion.work };
+            let op = Op { op_id: completion.op_id, work: completion.work };
             match completion.outcome {
                 Ok(Done::Received { imm, .. }) => {
                     self.received += 1;

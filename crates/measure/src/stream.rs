@@ -112,7 +112,7 @@ impl LaneQueue {
         }
         let now = ticks();
         for op in &self.batch {
-            self.posted[op.token as usize] = now;
+            self.posted[op.op_id as usize] = now;
         }
         test_lane.lane.post(&mut self.batch) as u64
     }
@@ -131,12 +131,12 @@ impl LaneQueue {
         }
         let now = ticks();
         for completion in done.drain(..) {
-            let op = Op { token: completion.token, work: completion.work };
-            if op.token == RECEIVE {
+            let op = Op { op_id: completion.op_id, work: completion.work };
+            if op.op_id == RECEIVE {
                 polled.received += 1;
                 receives.push_back(op);
             } else {
-                recorder.record(now.saturating_sub(self.posted[op.token as usize]));
+                recorder.record(now.saturating_sub(self.posted[op.op_id as usize]));
                 polled.operations += 1;
                 self.standby.push_back(op);
             }

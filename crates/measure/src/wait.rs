@@ -54,7 +54,7 @@ fn collect(test_lanes: &mut [TestLane], received: &mut u64) -> bool {
         any |= test_lane.lane.poll(&mut test_lane.done) > 0;
         for completion in test_lane.done.drain(..).filter(|completion| completion.outcome.is_ok()) {
             *received += 1;
-            again.push_back(Op { token: completion.token, work: completion.work });
+            again.push_back(Op { op_id: completion.op_id, work: completion.work });
         }
         test_lane.lane.post(&mut again);
     }

@@ -384,8 +384,12 @@ fn a_link_uses_rdma_where_it_is_required_and_names_the_ports() {
     };
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let link = &answer["explanation"];
-    assert_eq!((&link["lane"], &link["policy"]), (&"verbs".into(), &"require".into()), "{link}");
+    let link = &answer["link"];
+    assert_eq!(
+        (&link["transport"], &link["policy"]),
+        (&"verbs".into(), &"require".into()),
+        "{link}"
+    );
     let port = &link["rails"][0]["ours"];
     assert_eq!((&port["device"], &port["gid"]), (&"rxe0".into(), &"::ffff:10.77.0.1".into()));
     assert!(answer["measurement"]["write_bandwidth"]["bytes_per_second"].as_f64() > Some(0.0));

@@ -27,10 +27,10 @@ const NOW: &[Panel] = &[
         ("sum(wirelane_links{@})", ""),
     ]),
     panel("RDMA links", Number, "none", "Links over verbs.", &[
-        (r#"sum(wirelane_links{@, lane="verbs"})"#, ""),
+        (r#"sum(wirelane_links{@, transport="verbs"})"#, ""),
     ]),
-    panel("Fell back to TCP", Number, "none", "Links on TCP although a better lane was planned.", &[
-        (r#"sum(wirelane_links_below_best{@, lane="tcp"})"#, ""),
+    panel("Fell back to TCP", Number, "none", "Links on TCP although a better transport was planned.", &[
+        (r#"sum(wirelane_links_below_best{@, transport="tcp"})"#, ""),
     ]).with_limits(1.0, 2.0),
     panel("Failed operations", Number, "none", "Of RDMA, in the last hour.", &[
         ("sum(increase(wirelane_rdma_send_errors_total{@}[1h])) + sum(increase(wirelane_rdma_recv_errors_total{@}[1h]))", ""),
@@ -49,18 +49,21 @@ const NOW: &[Panel] = &[
 
 const LINKS: &[Panel] = &[
     panel(
-        "Links by lane",
+        "Links by transport",
         Lines,
         "none",
         "The lane in use.",
-        &[("sum by (instance, lane) (wirelane_links{@})", "{{instance}} {{lane}}")],
+        &[("sum by (instance, transport) (wirelane_links{@})", "{{instance}} {{transport}}")],
     ),
     panel(
         "Links below their best",
         Lines,
         "none",
         "Links whose planned lane is not up.",
-        &[("sum by (instance, lane) (wirelane_links_below_best{@})", "{{instance}} over {{lane}}")],
+        &[(
+            "sum by (instance, transport) (wirelane_links_below_best{@})",
+            "{{instance}} over {{transport}}",
+        )],
     ),
     panel(
         "Link events",

@@ -110,7 +110,7 @@ pub struct Probe {
     /// The address of the peer.
     pub peer: String,
     /// The transport of the link, while it is up: `verbs`.
-    pub lane: Option<String>,
+    pub transport: Option<String>,
     /// Why there is no link, or why it ended.
     pub why: Option<String>,
     /// The number of messages sent.

@@ -168,7 +168,7 @@ impl Core {
 
     #[inline]
     pub(crate) fn complete(&mut self, op: Op, outcome: Result<Done, Failure>) {
-        let completion = Completion { token: op.token, outcome, work: op.work };
+        let completion = Completion { op_id: op.op_id, outcome, work: op.work };
         self.stats.count(&completion);
         self.done.push(completion);
     }

@@ -28,7 +28,7 @@ pub enum EventKind {
     /// A rail that was up died.
     RailDown,
     /// A rail could not be set up.
-    RailRefused,
+    RailSetupFailed,
     /// Operations use other rails from now on.
     Switch,
     /// The link was lost, or ended because of an error.
@@ -42,7 +42,7 @@ impl EventKind {
     pub const ALL: [EventKind; 6] = [
         EventKind::RailUp,
         EventKind::RailDown,
-        EventKind::RailRefused,
+        EventKind::RailSetupFailed,
         EventKind::Switch,
         EventKind::Ended,
         EventKind::Closed,
@@ -53,7 +53,7 @@ impl EventKind {
         match self {
             EventKind::RailUp => "rail_up",
             EventKind::RailDown => "rail_down",
-            EventKind::RailRefused => "rail_refused",
+            EventKind::RailSetupFailed => "rail_setup_failed",
             EventKind::Switch => "switch",
             EventKind::Ended => "ended",
             EventKind::Closed => "closed",
@@ -104,7 +104,7 @@ impl EventLog {
         }
         // A rail that is refused repeatedly for the same reason is stored once.
         let repeated = self.last.back().is_some_and(|last| {
-            what == EventKind::RailRefused
+            what == EventKind::RailSetupFailed
                 && (last.what, &last.rail, &last.why) == (what, &event.rail, &event.why)
         });
         if repeated {

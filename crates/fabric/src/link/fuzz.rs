@@ -177,7 +177,7 @@ impl FuzzedLink {
             // More messages than the peer has slots.
             Op::send(5, own.slice(..1000)),
             Op::send(6, own.slice(..1000)),
-            Op { token: 7, work: add },
+            Op { op_id: 7, work: add },
         ]);
         self.core.post(&mut ops);
         assert!(ops.is_empty());
@@ -189,7 +189,7 @@ impl FuzzedLink {
         self.steps(4);
         let mut seen = HashSet::new();
         for completion in &self.done {
-            assert!(seen.insert(completion.token), "{} completed twice", completion.token);
+            assert!(seen.insert(completion.op_id), "{} completed twice", completion.op_id);
         }
         assert_eq!(seen.len(), 8, "every operation completes");
         assert_eq!(self.own.slice(600..).to_vec(), [0; 4096 - 600], "memory of no operation");
@@ -317,7 +317,7 @@ impl MisbehavingLane {
             }
             _ => Ok(Done::Placed),
         };
-        self.done.push(Completion { token: op.token, outcome, work: op.work });
+        self.done.push(Completion { op_id: op.op_id, outcome, work: op.work });
     }
 
     fn deliver(&mut self) {
@@ -331,7 +331,7 @@ impl MisbehavingLane {
             let length = message.len().min(slot.len());
             slot.region().memory().write(slot.offset(), &message[..length]);
             let outcome = Ok(Done::Received { length, imm: None });
-            self.done.push(Completion { token: receive.token, outcome, work: receive.work });
+            self.done.push(Completion { op_id: receive.op_id, outcome, work: receive.work });
         }
     }
 }
@@ -382,13 +382,13 @@ impl Lane for MisbehavingLane {
         self.closed = true;
         for op in std::mem::take(&mut self.receives) {
             let outcome = Err(Failure::Flushed);
-            self.done.push(Completion { token: op.token, outcome, work: op.work });
+            self.done.push(Completion { op_id: op.op_id, outcome, work: op.work });
         }
     }
 }
 
 const CAPS: Caps = Caps {
-    lane: "misbehaving",
+    transport: "misbehaving",
     datagram: false,
     ordered: true,
     max_message: 1 << 20,

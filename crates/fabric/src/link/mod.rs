@@ -32,7 +32,7 @@ pub use endpoint::{Endpoint, Listener};
 pub use event::{Event, EventKind};
 pub use lane::Link;
 pub use protocol::control::Transport;
-pub use report::{Explanation, PortReport, RailReport, Report};
+pub use report::{LinkStatus, PortReport, RailReport, Report};
 
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use fuzz::{messages as fuzz_messages, peer as fuzz_peer};

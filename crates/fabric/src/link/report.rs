@@ -21,13 +21,13 @@ const ENDED: &str = "ended";
 /// The last published state of a link.
 #[derive(Debug)]
 pub struct Report {
-    last: Mutex<Explanation>,
+    last: Mutex<LinkStatus>,
     stats: Arc<Stats>,
 }
 
 /// The state of a link.
 #[derive(Debug, Clone, Serialize)]
-pub struct Explanation {
+pub struct LinkStatus {
     /// The peer's address.
     pub peer: SocketAddr,
     /// The peer's host name, as it reports it.
@@ -40,11 +40,11 @@ pub struct Explanation {
     pub dialled: bool,
     /// The policy that results from both ends': `require`, `prefer` or `off`.
     pub policy: &'static str,
-    /// `connecting`, `up`, `stranded` (no rail is up) or `ended`.
+    /// `connecting`, `up`, `no_rail` (no rail is up) or `ended`.
     pub state: &'static str,
-    /// The kind of lane in use: `shm`, `verbs`, `ofi` or `tcp`.
-    pub lane: Option<&'static str>,
-    /// Why this lane is used, or why none is.
+    /// The transport in use: `shm`, `verbs`, `ofi` or `tcp`.
+    pub transport: Option<&'static str>,
+    /// Why this transport is used, or why none is.
     pub why: String,
     /// All rails, in use or not.
     pub rails: Vec<RailReport>,
@@ -62,7 +62,7 @@ pub struct RailReport {
     /// The two ports or transports, ours first; with libfabric each starts with the provider's name.
     pub name: String,
     /// `shm`, `verbs`, `ofi` or `tcp`.
-    pub lane: &'static str,
+    pub transport: &'static str,
     /// `up`, `trying`, `fencing` or `standby`; `ended` with its link.
     pub state: &'static str,
     /// Whether operations use it now.
@@ -111,17 +111,17 @@ pub(in crate::link) struct LinkInfo {
 }
 
 impl Report {
-    /// Whether the link has ended; cheaper than [`Report::explain`].
+    /// Whether the link has ended; cheaper than [`Report::status`].
     pub fn has_ended(&self) -> bool {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).state == ENDED
     }
 
     pub(in crate::link) fn new(core: &Core, info: &LinkInfo) -> Self {
-        Report { last: Mutex::new(explain(core, info)), stats: core.stats().clone() }
+        Report { last: Mutex::new(status(core, info)), stats: core.stats().clone() }
     }
 
     /// The last published state: at most a second old while the owner polls or waits.
-    pub fn explain(&self) -> Explanation {
+    pub fn status(&self) -> LinkStatus {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -141,16 +141,16 @@ impl Report {
     }
 
     pub(in crate::link) fn publish(&self, core: &Core, info: &LinkInfo) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = explain(core, info);
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = status(core, info);
     }
 }
 
-fn explain(core: &Core, info: &LinkInfo) -> Explanation {
+fn status(core: &Core, info: &LinkInfo) -> LinkStatus {
     let active = core.rails().active().first().map(|at| core.rails().get(*at));
     let state = match (core.ended(), active) {
         (Some(_), _) => ENDED,
         (None, Some(_)) => "up",
-        (None, None) if core.event_log().count(EventKind::RailUp) > 0 => "stranded",
+        (None, None) if core.event_log().count(EventKind::RailUp) > 0 => "no_rail",
         (None, None) => "connecting",
     };
     let why = match (core.ended(), active) {
@@ -159,7 +159,7 @@ fn explain(core: &Core, info: &LinkInfo) -> Explanation {
         (None, None) => core.rail_problems(),
     };
     let rails = core.rails().iter().enumerate();
-    Explanation {
+    LinkStatus {
         peer: info.peer,
         host: info.theirs.host.clone(),
         identity: info.identity.clone(),
@@ -167,7 +167,7 @@ fn explain(core: &Core, info: &LinkInfo) -> Explanation {
         dialled: core.rails().dialled(),
         policy: info.policy.name(),
         state,
-        lane: active.map(|rail| rail.plan().transport.name()),
+        transport: active.map(|rail| rail.plan().transport.name()),
         why,
         rails: rails.map(|(at, rail)| rail_report(core, info, at as u8, rail)).collect(),
         left_out: info.left_out.clone(),
@@ -186,7 +186,7 @@ fn rail_report(core: &Core, info: &LinkInfo, at: u8, rail: &Rail) -> RailReport 
     };
     RailReport {
         name: rail.name(core.rails().dialled()),
-        lane: rail.plan().transport.name(),
+        transport: rail.plan().transport.name(),
         state: match rail.state() {
             // A fence that was not complete when the link ended never completes.
             _ if core.ended().is_some() => ENDED,

@@ -315,11 +315,11 @@ mod tests {
     fn a_complete_message_takes_its_receive_if_it_is_the_next_one() {
         let mut inbox = Inbox::new(1000);
         assert!(inbox.take_next(0, 0).is_none(), "no receive");
-        (0..3).for_each(|token| inbox.add(Op::receive(token, Slices::EMPTY)));
+        (0..3).for_each(|op_id| inbox.add(Op::receive(op_id, Slices::EMPTY)));
         assert!(inbox.take_next(1, 0).is_none(), "not the next message");
         assert!(inbox.take_next(0, 1).is_none(), "longer than its receive");
         assert!(inbox.take_next(0, u64::MAX).is_none(), "longer than any message");
-        let taken = inbox.take_next(0, 0).map(|receive| receive.token);
+        let taken = inbox.take_next(0, 0).map(|receive| receive.op_id);
         assert_eq!((taken, inbox.received(), inbox.posted()), (Some(0), 1, 2));
         assert!(inbox.take_next(0, 0).is_none(), "already received");
         inbox.immediate(2, 8, 7).unwrap();
@@ -330,14 +330,14 @@ mod tests {
     #[test]
     fn abandoned_receives_complete_the_oldest_with_the_reason() {
         let mut inbox = Inbox::new(1000);
-        (0..3).for_each(|token| inbox.add(Op::receive(token, Slices::EMPTY)));
+        (0..3).for_each(|op_id| inbox.add(Op::receive(op_id, Slices::EMPTY)));
         assert_eq!((inbox.posted(), inbox.received()), (3, 0));
         let mut done = Vec::new();
         inbox.abandon(
             Failure::PeerGone,
             &mut CompletionSink { stats: &Stats::default(), done: &mut done },
         );
-        let outcomes: Vec<_> = done.iter().map(|one| (one.token, one.outcome)).collect();
+        let outcomes: Vec<_> = done.iter().map(|one| (one.op_id, one.outcome)).collect();
         let [gone, flushed] = [Failure::PeerGone, Failure::Flushed].map(Err);
         assert_eq!(outcomes, [(0, gone), (1, flushed), (2, flushed)]);
         assert_eq!(inbox.posted(), 0);

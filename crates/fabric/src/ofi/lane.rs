@@ -263,7 +263,7 @@ fn wanted(work: &Work) -> Rights {
 }
 
 const CAPS: Caps = Caps {
-    lane: "ofi",
+    transport: "ofi",
     datagram: false,
     // Messages are ordered, but a message may overtake a write that was posted before it.
     ordered: false,

@@ -350,9 +350,9 @@ fn an_operation_times_out_while_others_progress() {
         let (lane_kind, length, rights) = (LaneKind::Ofi, 64, Rights::ALL);
         let remote = RemoteRegion { lane: lane_kind, rights, length, address: 0, key: 1 };
         let window = lane.import(&remote).unwrap();
-        let add = |token| {
+        let add = |op_id| {
             let work = Work::FetchAdd { old: from.slice(8..16), at: window.at(0), add: 1 };
-            Op { token, work }
+            Op { op_id, work }
         };
         let first = if forgotten == 0 { Op::send(0, from.slice(..8)) } else { add(0) };
         lane.post(&mut VecDeque::from([first, add(1)]));
@@ -377,7 +377,7 @@ fn an_operation_times_out_while_others_progress() {
                 None => {}
             }
         };
-        let why = done.iter().chain([&failed]).find(|one| one.token == 0).map(|one| one.outcome);
+        let why = done.iter().chain([&failed]).find(|one| one.op_id == 0).map(|one| one.outcome);
         assert_eq!(why, Some(Err(Failure::NotReady)), "{done:?}, {failed:?}");
     }
 }

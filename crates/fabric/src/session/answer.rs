@@ -37,9 +37,9 @@ impl Answer {
     }
 
     /// The answer and its length, once it is complete.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, NotOurs> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, UnknownProtocol> {
         if !bytes.iter().zip(MAGIC).all(|(theirs, ours)| theirs == ours) {
-            return Err(NotOurs);
+            return Err(UnknownProtocol);
         }
         let Some((head, rest)) = bytes.split_first_chunk::<HEAD_BYTES>() else { return Ok(None) };
         let [_, _, _, _, verdict, chosen, lowest, highest, low, high] = *head;
@@ -53,7 +53,7 @@ impl Answer {
 
 /// The bytes are not an answer of this protocol.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct NotOurs;
+pub(super) struct UnknownProtocol;
 
 const HEAD_BYTES: usize = 10;
 
@@ -69,6 +69,6 @@ mod tests {
             assert_eq!(Answer::parse(&bytes[..cut]), Ok(None), "{cut}");
         }
         assert_eq!(Answer::parse(&bytes), Ok(Some((answer, 16))));
-        assert_eq!(Answer::parse(b"HTTP/1.1 400 Bad Request"), Err(NotOurs));
+        assert_eq!(Answer::parse(b"HTTP/1.1 400 Bad Request"), Err(UnknownProtocol));
     }
 }

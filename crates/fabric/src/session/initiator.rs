@@ -4,7 +4,7 @@ use std::fmt;
 
 use snow::HandshakeState;
 
-use super::answer::{Answer, NotOurs};
+use super::answer::{Answer, UnknownProtocol};
 use super::connection::HandshakeResult;
 use super::dial::Credentials;
 use super::framing::{Framing, FramingError};
@@ -221,8 +221,8 @@ impl HandshakeError {
     }
 }
 
-impl From<NotOurs> for HandshakeError {
-    fn from(_: NotOurs) -> Self {
+impl From<UnknownProtocol> for HandshakeError {
+    fn from(_: UnknownProtocol) -> Self {
         let why = "not a Wirelane peer: it answers with another protocol";
         HandshakeError::new(Kind::Misuse, why, "check the port")
     }

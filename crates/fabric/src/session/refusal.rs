@@ -27,9 +27,9 @@ pub enum Reason {
     /// The caller closed the connection during the handshake.
     Truncated,
     /// The connection uses another protocol, and there is no handler for it.
-    NotOurs,
+    UnknownProtocol,
     /// The stream of a lane that is not expected.
-    StrayLane,
+    UnexpectedStream,
 }
 
 impl Reason {
@@ -46,8 +46,8 @@ impl Reason {
         Reason::Slow,
         Reason::TooMany,
         Reason::Truncated,
-        Reason::NotOurs,
-        Reason::StrayLane,
+        Reason::UnknownProtocol,
+        Reason::UnexpectedStream,
     ];
 
     /// The name in metrics and logs.
@@ -64,8 +64,8 @@ impl Reason {
             Reason::Slow => "slow",
             Reason::TooMany => "too_many",
             Reason::Truncated => "truncated",
-            Reason::NotOurs => "not_ours",
-            Reason::StrayLane => "stray_lane",
+            Reason::UnknownProtocol => "unknown_protocol",
+            Reason::UnexpectedStream => "unexpected_stream",
         }
     }
 

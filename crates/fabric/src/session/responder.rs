@@ -115,7 +115,7 @@ impl Responder {
         let Stage::Preface(received) = &self.stage else { return Ok(()) };
         if !received.iter().zip(MAGIC).all(|(theirs, ours)| theirs == ours) {
             return Err(Rejection::new(
-                Reason::NotOurs,
+                Reason::UnknownProtocol,
                 "this listener accepts only the Wirelane protocol",
             ));
         }

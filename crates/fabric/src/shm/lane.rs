@@ -384,7 +384,7 @@ fn send_failed(error: std::io::Error) -> Error {
 }
 
 const CAPS: Caps = Caps {
-    lane: "shm",
+    transport: "shm",
     datagram: false,
     // Operations by loads and stores, or by the kernel, are executed when posted; the rest follow in one ring,
     // where only messages that wait for a receive are overtaken.

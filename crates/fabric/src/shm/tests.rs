@@ -207,7 +207,7 @@ fn the_failure_reason_is_sent_when_the_ring_has_space() {
         }
         a.poll(&mut done);
     }
-    let refused = received.iter().find(|done| done.token == 9000).expect("it was returned");
+    let refused = received.iter().find(|done| done.op_id == 9000).expect("it was returned");
     assert_eq!(refused.outcome, Err(Failure::Access));
 }
 

@@ -105,7 +105,7 @@ impl End {
         outcome: Result<Done, Failure>,
         took: Option<Duration>,
     ) {
-        let completion = Completion { token: op.token, outcome, work: op.work };
+        let completion = Completion { op_id: op.op_id, outcome, work: op.work };
         self.completions.push_back(TimedCompletion { completion, took });
         // Fails only if the eventfd's counter overflows.
         let _ = rustix::io::write(&*self.wakeup, &1u64.to_ne_bytes());

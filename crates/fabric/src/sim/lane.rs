@@ -25,7 +25,7 @@ impl SimLane {
     pub(super) fn new(end: EndGuard, wakeup: Arc<OwnedFd>) -> Self {
         let config = end.world.lock().config;
         let caps = Caps {
-            lane: "sim",
+            transport: "sim",
             datagram: false,
             ordered: config.ordered,
             max_message: MAX_MESSAGE,

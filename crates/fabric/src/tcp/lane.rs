@@ -143,7 +143,7 @@ impl<S: Stream + AsFd> Lane for TcpLane<S> {
 }
 
 const CAPS: Caps = Caps {
-    lane: "tcp",
+    transport: "tcp",
     datagram: false,
     ordered: false,
     max_message: 1 << 40,

@@ -403,7 +403,7 @@ impl Drop for VerbsLane {
 
 fn caps(open_port: &OpenPort, qp: &Qp, datagram: Option<&Datagram>, max_message: u32) -> Caps {
     Caps {
-        lane: "verbs",
+        transport: "verbs",
         datagram: datagram.is_some(),
         // A reliable connection executes requests in order. Relaxed ordering (`mr.rs`) may reorder the bytes of
         // writes, but a completion never precedes them.

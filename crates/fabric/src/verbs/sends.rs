@@ -267,15 +267,15 @@ mod tests {
         Window::new(1, 4096, Rights::ALL, access_method).at(8)
     }
 
-    fn write(token: u64, length: usize) -> Op {
-        Op::write_imm(token, region().slice(..length), target(), 0x1234)
+    fn write(op_id: u64, length: usize) -> Op {
+        Op::write_imm(op_id, region().slice(..length), target(), 0x1234)
     }
 
-    /// The operations that complete in `act`: token and failure.
+    /// The operations that complete in `act`: id and failure.
     fn over(act: impl FnOnce(&mut CompletionSink<'_>)) -> Vec<(u64, Option<Failure>)> {
         let mut done: Vec<Completion> = Vec::new();
         act(&mut CompletionSink { stats: &Stats::default(), done: &mut done });
-        done.into_iter().map(|one| (one.token, one.outcome.err())).collect()
+        done.into_iter().map(|one| (one.op_id, one.outcome.err())).collect()
     }
 
     /// The requests created since the last call: opcode, remote address and flags.
@@ -304,8 +304,8 @@ mod tests {
     #[test]
     fn a_completion_completes_all_requests_before_it() {
         let mut sends = sends(8, 100);
-        for token in 0..3 {
-            sends.start(write(token, 10), None);
+        for op_id in 0..3 {
+            sends.start(write(op_id, 10), None);
         }
         assert_eq!(over(|over| sends.complete(1, Ok(()), over)), [(0, None), (1, None)]);
         assert_eq!(over(|over| sends.complete(1, Ok(()), over)), [], "a duplicate completion");
@@ -316,8 +316,8 @@ mod tests {
     #[test]
     fn requests_before_a_failure_succeed_and_later_ones_are_flushed() {
         let mut sends = sends(8, 100);
-        for token in 0..4 {
-            sends.start(write(token, if token == 1 { 200 } else { 10 }), None);
+        for op_id in 0..4 {
+            sends.start(write(op_id, if op_id == 1 { 200 } else { 10 }), None);
         }
         let access = Err(Failure::Access);
         // The first part of operation 1 fails; the operation completes with its second part.
@@ -353,8 +353,8 @@ mod tests {
     #[test]
     fn a_request_is_signalled_every_half_queue() {
         let mut sends = sends(8, 100);
-        for token in 0..8 {
-            sends.start(write(token, 100), None);
+        for op_id in 0..8 {
+            sends.start(write(op_id, 100), None);
         }
         let signalled: Vec<bool> =
             requests(&mut sends).iter().map(|request| request.2 & IBV_SEND_SIGNALED != 0).collect();
@@ -365,8 +365,8 @@ mod tests {
     #[test]
     fn refused_operations_fail_and_a_partially_posted_one_waits_for_its_requests() {
         let mut sends = sends(8, 100);
-        for token in 0..3 {
-            sends.start(write(token, 200), None);
+        for op_id in 0..3 {
+            sends.start(write(op_id, 200), None);
         }
         let refused = over(|over| sends.discard_refused(3, over));
         assert_eq!(refused, [(2, Some(Failure::Local))]);

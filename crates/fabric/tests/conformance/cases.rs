@@ -71,7 +71,7 @@ pub(crate) fn a_message_of_every_size_is_received(mut pair: Pair) {
         pair.b.post(Op::receive(7, into.slice(..)));
         assert_eq!(pair.succeed(Op::send(1, from.slice(..size))), Done::Placed);
         let received = pair.completion_at_b();
-        assert_eq!(received.token, 7);
+        assert_eq!(received.op_id, 7);
         assert_eq!(received.outcome, Ok(Done::Received { length: size, imm: None }));
         assert_eq!(read(&into, 0, size), data, "{size} bytes");
         assert_eq!(read(&into, size, 8), [0; 8], "after {size} bytes");
@@ -90,12 +90,12 @@ pub(crate) fn long_messages_in_pieces_stay_in_order_with_short_ones(mut pair: Pa
     let data = bytes(BUFFER_BYTES, 13);
     let from = pair.a.region_with(&data);
     let buffers = SIZES.map(|_| pair.b.region(BUFFER_BYTES, Rights::NONE));
-    let receive = |(token, buffer): (usize, &Region)| {
-        Op::receive(token as u64, in_pieces(buffer, &[0, 9, 200_003, BUFFER_BYTES]))
+    let receive = |(op_id, buffer): (usize, &Region)| {
+        Op::receive(op_id as u64, in_pieces(buffer, &[0, 9, 200_003, BUFFER_BYTES]))
     };
-    let send = |(token, size): (usize, usize)| {
-        let from = in_pieces(&from, &[token, token, token + size / 3, token + size]);
-        Op { token: token as u64, work: Work::Send { from, imm: Some(token as u32) } }
+    let send = |(op_id, size): (usize, usize)| {
+        let from = in_pieces(&from, &[op_id, op_id, op_id + size / 3, op_id + size]);
+        Op { op_id: op_id as u64, work: Work::Send { from, imm: Some(op_id as u32) } }
     };
     pair.b.post_all(buffers.iter().enumerate().take(2).map(receive).collect());
     pair.a.post_all(SIZES.into_iter().enumerate().map(send).collect());
@@ -107,15 +107,15 @@ pub(crate) fn long_messages_in_pieces_stay_in_order_with_short_ones(mut pair: Pa
         let Ok(Done::Received { length, imm: Some(imm) }) = received.outcome else {
             panic!("{received:?}");
         };
-        let (sent, buffer) = (imm as usize, &buffers[received.token as usize]);
-        assert!(!pair.b.lane.caps().ordered || (sent, received.token) == (next, next as u64));
+        let (sent, buffer) = (imm as usize, &buffers[received.op_id as usize]);
+        assert!(!pair.b.lane.caps().ordered || (sent, received.op_id) == (next, next as u64));
         assert!(!std::mem::replace(&mut received_before[sent], true), "{sent} twice");
         assert_eq!(length, SIZES[sent]);
         assert!(read(buffer, 0, length) == data[sent..sent + length], "{length} bytes");
         assert_eq!(read(buffer, length, 64), [0; 64], "after {length} bytes");
     }
-    for token in 0..SIZES.len() {
-        assert_eq!(pair.completion_of(token as u64), Ok(Done::Placed));
+    for op_id in 0..SIZES.len() {
+        assert_eq!(pair.completion_of(op_id as u64), Ok(Done::Placed));
     }
 }
 
@@ -190,7 +190,7 @@ pub(crate) fn a_message_arrives_after_operations_posted_before_it(mut pair: Pair
             let message = match n % 2 {
                 0 => {
                     let (from, imm) = (source.slice(..8).into(), Some(n as u32));
-                    Op { token: 0, work: Work::Send { from, imm } }
+                    Op { op_id: 0, work: Work::Send { from, imm } }
                 }
                 _ => Op::write_imm(0, Slices::EMPTY, targets[n].1.at(0), n as u32),
             };
@@ -229,27 +229,27 @@ pub(crate) fn immediate_data_does_not_split_a_waiting_message(mut pair: Pair) {
     let (_region, window) = pair.shared(1 << 20, WRITE);
     let source = pair.a.region_with(&data);
     let mut ops = vec![Op::write_imm(MESSAGES, from.slice(..), window.at(0), 77)];
-    ops.extend((0..MESSAGES).map(|token| Op::send(token, source.slice(..))));
+    ops.extend((0..MESSAGES).map(|op_id| Op::send(op_id, source.slice(..))));
     pair.a.post_all(ops);
     (0..256).for_each(|_| pair.poll_both());
     let buffers: Vec<Region> = (0..=MESSAGES).map(|_| pair.b.region(SIZE, Rights::NONE)).collect();
-    for (token, buffer) in buffers.iter().enumerate() {
-        pair.b.post(Op::receive(token as u64, buffer.slice(..)));
+    for (op_id, buffer) in buffers.iter().enumerate() {
+        pair.b.post(Op::receive(op_id as u64, buffer.slice(..)));
     }
     let mut immediates = 0;
     for _ in 0..=MESSAGES {
         let received = pair.completion_at_b();
         match received.outcome {
             Ok(Done::Received { length: SIZE, imm: None }) => {
-                assert!(read(&buffers[received.token as usize], 0, SIZE) == data);
+                assert!(read(&buffers[received.op_id as usize], 0, SIZE) == data);
             }
             Ok(Done::Received { length: 0x10_0000, imm: Some(77) }) => immediates += 1,
             _ => panic!("{received:?}"),
         }
     }
     assert_eq!(immediates, 1);
-    for token in 0..=MESSAGES {
-        assert_eq!(pair.completion_of(token), Ok(Done::Placed));
+    for op_id in 0..=MESSAGES {
+        assert_eq!(pair.completion_of(op_id), Ok(Done::Placed));
     }
 }
 
@@ -257,7 +257,7 @@ pub(crate) fn a_message_has_immediate_data(mut pair: Pair) {
     let (from, into) = (pair.a.region_with(b"hello"), pair.b.region(16, Rights::NONE));
     pair.b.post(Op::receive(2, into.slice(..)));
     let work = Work::Send { from: from.slice(..).into(), imm: Some(7) };
-    pair.a.post(Op { token: 1, work });
+    pair.a.post(Op { op_id: 1, work });
     let received = pair.completion_at_b();
     assert_eq!(received.outcome, Ok(Done::Received { length: 5, imm: Some(7) }));
     assert_eq!(read(&into, 0, 5), *b"hello");
@@ -301,9 +301,9 @@ pub(crate) fn atomics_add_and_swap(mut pair: Pair) {
     let (region, window) = pair.shared(64, Rights::ALL);
     let old = pair.a.region(8, Rights::NONE);
     region.memory().store(16, 40);
-    let add = |token, add| {
+    let add = |op_id, add| {
         let work = Work::FetchAdd { old: old.slice(..), at: window.at(16), add };
-        Op { token, work }
+        Op { op_id, work }
     };
     assert_eq!(pair.succeed(add(1, 2)), Done::Old(40));
     assert_eq!((region.memory().load(16), old.memory().load(0)), (42, 40));
@@ -311,7 +311,7 @@ pub(crate) fn atomics_add_and_swap(mut pair: Pair) {
     assert_eq!(region.memory().load(16), 41);
     let swap = |expect, new| {
         let work = Work::CompareSwap { old: old.slice(..), at: window.at(16), expect, new };
-        Op { token: 3, work }
+        Op { op_id: 3, work }
     };
     assert_eq!(pair.succeed(swap(40, 1)), Done::Old(41));
     assert_eq!(region.memory().load(16), 41, "the value did not equal `expect`");

@@ -29,7 +29,7 @@ pub(crate) fn a_datagram_longer_than_the_mtu_is_unsupported(mut pair: Pair) {
     let into = pair.b.region(8, Rights::NONE);
     pair.b.post(Op::receive(2, into.slice(..)));
     pair.succeed(Op::send(3, from.slice(..8)));
-    assert_eq!(pair.completion_at_b().token, 2, "the lane still works");
+    assert_eq!(pair.completion_at_b().op_id, 2, "the lane still works");
 }
 
 pub(crate) fn a_datagram_with_immediate_data_is_scattered(mut pair: Pair) {
@@ -39,7 +39,7 @@ pub(crate) fn a_datagram_with_immediate_data_is_scattered(mut pair: Pair) {
         Slices::Many(vec![region.slice(..1), region.slice(1..200), region.slice(200..)])
     };
     pair.b.post(Op::receive(2, pieces(&into)));
-    pair.a.post(Op { token: 1, work: Work::Send { from: pieces(&from), imm: Some(77) } });
+    pair.a.post(Op { op_id: 1, work: Work::Send { from: pieces(&from), imm: Some(77) } });
     let received = pair.completion_at_b();
     assert_eq!(received.outcome, Ok(Done::Received { length: 300, imm: Some(77) }));
     assert_eq!(read(&into, 0, 300), data);
@@ -60,7 +60,7 @@ pub(crate) fn one_sided_operations_are_unsupported(mut pair: Pair) {
         Work::CompareSwap { old, at, expect: 0, new: 1 },
     ];
     for work in works {
-        assert_eq!(pair.run(Op { token: 1, work }).outcome, Err(Failure::Unsupported));
+        assert_eq!(pair.run(Op { op_id: 1, work }).outcome, Err(Failure::Unsupported));
     }
     assert_eq!(read(&region, 0, 64), [0; 64]);
 }

@@ -77,10 +77,10 @@ impl Pair {
 
     /// Runs an operation of `a`.
     pub(crate) fn run(&mut self, op: Op) -> Completion {
-        let token = op.token;
+        let op_id = op.op_id;
         self.a.post(op);
         let completion = self.completion();
-        assert_eq!(completion.token, token);
+        assert_eq!(completion.op_id, op_id);
         completion
     }
 
@@ -103,7 +103,7 @@ impl Pair {
             let (from, into) = (self.a.region_with(b"on"), self.b.region(8, Rights::NONE));
             self.b.post(Op::receive(902, into.slice(..)));
             assert_eq!(self.succeed(Op::send(903, from.slice(..))), Done::Placed);
-            assert_eq!(self.completion_at_b().token, 902);
+            assert_eq!(self.completion_at_b().op_id, 902);
             return;
         }
         let region = self.a.region(8, Rights::NONE);
@@ -111,8 +111,8 @@ impl Pair {
         assert_eq!(self.completion_of(900), Err(Failure::Flushed));
         let region = self.b.region(8, Rights::NONE);
         self.b.post(Op::send(901, region.slice(..)));
-        self.until("the flushed operation", |pair| pair.b.done.iter().any(|d| d.token == 901));
-        let flushed = self.b.done.iter().find(|done| done.token == 901).expect("just seen");
+        self.until("the flushed operation", |pair| pair.b.done.iter().any(|d| d.op_id == 901));
+        let flushed = self.b.done.iter().find(|done| done.op_id == 901).expect("just seen");
         assert!(
             matches!(flushed.outcome, Err(Failure::Flushed | Failure::PeerGone)),
             "{flushed:?}"
@@ -120,9 +120,9 @@ impl Pair {
     }
 
     /// The outcome of one of `a`'s operations; others may complete before it.
-    pub(crate) fn completion_of(&mut self, token: u64) -> Result<Done, Failure> {
-        self.until("that completion", |pair| pair.a.done.iter().any(|done| done.token == token));
-        let at = self.a.done.iter().position(|done| done.token == token).expect("just seen");
+    pub(crate) fn completion_of(&mut self, op_id: u64) -> Result<Done, Failure> {
+        self.until("that completion", |pair| pair.a.done.iter().any(|done| done.op_id == op_id));
+        let at = self.a.done.iter().position(|done| done.op_id == op_id).expect("just seen");
         self.a.done.remove(at).outcome
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn every_operation_of_a_batch_is_returned_once(mut pair: Pair) {
     while seen.len() < count as usize {
         let completion = pair.completion();
         assert_eq!(completion.outcome, Ok(Done::Placed));
-        assert!(seen.insert(completion.token), "{} received_before back twice", completion.token);
+        assert!(seen.insert(completion.op_id), "{} received_before back twice", completion.op_id);
     }
     assert_eq!(region.slice(..).to_vec(), source.slice(..).to_vec());
     for _ in 0..50 {
@@ -53,9 +53,9 @@ pub(crate) fn operations_that_do_not_fit_are_posted_later(mut pair: Pair) {
         for completion in pair.a.done().drain(..) {
             completion.outcome.expect("it succeeds");
             assert!(
-                seen.insert(completion.token),
+                seen.insert(completion.op_id),
                 "{} received_before back twice",
-                completion.token
+                completion.op_id
             );
         }
         assert!(Instant::now() < limit, "{} of {all} were returned", seen.len());
@@ -72,7 +72,7 @@ pub(crate) fn receives_have_a_limit(mut pair: Pair) {
     assert_eq!(ops.len(), 10);
     let from = pair.a.region_with(b"one");
     pair.succeed(Op::send(1, from.slice(..)));
-    assert_eq!(pair.completion_at_b().token, 0);
+    assert_eq!(pair.completion_at_b().op_id, 0);
     assert_eq!(pair.b.lane.post(&mut ops), 1, "a completed receive frees one slot");
 }
 
@@ -100,8 +100,8 @@ pub(crate) fn a_dead_peer_is_detected_and_all_operations_are_returned(mut pair: 
     // Operations through a mapping may still succeed; those that need the peer cannot.
     pair.a.post(Op::send(2, from.slice(..)));
     pair.a.post(Op::write_imm(3, from.slice(..), window.at(0), 1));
-    for token in [2, 3] {
-        let outcome = pair.completion_of(token);
+    for op_id in [2, 3] {
+        let outcome = pair.completion_of(op_id);
         let expected = match outcome {
             Err(Failure::PeerGone | Failure::Flushed | Failure::Access) => true,
             Err(Failure::Unknown) => pair.is_link,
@@ -134,9 +134,9 @@ pub(crate) fn a_closed_lane_returns_all_operations(mut pair: Pair) {
     for completion in pair.a.done().drain(..) {
         assert!(matches!(completion.outcome, Ok(_) | Err(Failure::Flushed)), "{completion:?}");
         assert!(
-            returned.insert(completion.token),
+            returned.insert(completion.op_id),
             "{} received_before back twice",
-            completion.token
+            completion.op_id
         );
     }
     assert_eq!(returned.len(), all);

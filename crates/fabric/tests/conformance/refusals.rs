@@ -11,7 +11,7 @@ pub(crate) fn an_unaligned_atomic_is_refused(mut pair: Pair) {
     let (_region, window) = pair.shared(64, Rights::ALL);
     let old = pair.a.region(8, Rights::NONE);
     let work = Work::FetchAdd { old: old.slice(..), at: window.at(12), add: 1 };
-    let outcome = pair.run(Op { token: 1, work }).outcome;
+    let outcome = pair.run(Op { op_id: 1, work }).outcome;
     // By the lane if it knows the peer's address, otherwise by the peer.
     assert!(matches!(outcome, Err(Failure::Access | Failure::Unsupported)), "{outcome:?}");
 }
@@ -72,7 +72,7 @@ pub(crate) fn a_wrong_key_is_refused(mut pair: Pair) {
         Ok(window) => window,
         // If regions are mapped, importing a wrong one fails.
         Err(error) => {
-            assert_eq!((error.kind(), pair.a.lane.caps().lane), (fabric::Kind::Denied, "shm"));
+            assert_eq!((error.kind(), pair.a.lane.caps().transport), (fabric::Kind::Denied, "shm"));
             return;
         }
     };
@@ -118,7 +118,7 @@ pub(crate) fn adding_needs_the_right(mut pair: Pair) {
     let (region, window) = pair.shared(64, Rights { atomic: false, ..Rights::ALL });
     let old = pair.a.region(8, Rights::NONE);
     let work = Work::FetchAdd { old: old.slice(..), at: window.at(0), add: 1 };
-    assert_eq!(pair.run(Op { token: 1, work }).outcome, Err(Failure::Access));
+    assert_eq!(pair.run(Op { op_id: 1, work }).outcome, Err(Failure::Access));
     assert_eq!(region.memory().load(0), 0);
 }
 
@@ -147,10 +147,10 @@ pub(crate) fn memory_for_the_old_value_must_be_an_aligned_word(mut pair: Pair) {
     let old = pair.a.region(32, Rights::NONE);
     for offset in [old.slice(..4), old.slice(4..12), old.slice(0..16)] {
         let work = Work::FetchAdd { old: offset, at: window.at(0), add: 1 };
-        assert_eq!(pair.run(Op { token: 1, work }).outcome, Err(Failure::Unsupported));
+        assert_eq!(pair.run(Op { op_id: 1, work }).outcome, Err(Failure::Unsupported));
     }
     let work = Work::FetchAdd { old: old.slice(8..16), at: window.at(0), add: 1 };
-    assert_eq!(pair.succeed(Op { token: 1, work }), Done::Old(0));
+    assert_eq!(pair.succeed(Op { op_id: 1, work }), Done::Old(0));
 }
 
 pub(crate) fn a_region_of_another_kind_of_lane_is_not_imported(mut pair: Pair) {

@@ -26,7 +26,7 @@ fn guarded() -> Settings {
 #[test]
 fn a_caller_with_the_key_is_accepted_under_its_name() {
     let pair = LinkPair::new(with(Credentials::Key(key("mine", "a"))), guarded());
-    let [here, there] = [&pair.dialler, &pair.acceptor].map(|link| link.report().explain());
+    let [here, there] = [&pair.dialler, &pair.acceptor].map(|link| link.report().status());
     assert!(here.encrypted && there.encrypted);
     assert_eq!((here.identity.as_str(), there.identity.as_str()), ("mine", "night"));
     pair.exercise();
@@ -52,8 +52,8 @@ fn callers_with_another_key_or_none_are_refused() {
 #[test]
 fn without_authentication_callers_are_anonymous() {
     let pair = LinkPair::new(settings(), settings());
-    let explained = pair.acceptor.report().explain();
-    assert_eq!((explained.identity.as_str(), explained.encrypted), ("anonymous", false));
+    let status = pair.acceptor.report().status();
+    assert_eq!((status.identity.as_str(), status.encrypted), ("anonymous", false));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_ticket_opens_one_link() {
     let listener = endpoint.listen(anywhere()).unwrap();
     let caller = Endpoint::new(with(Credentials::Ticket(ticket))).unwrap();
     let (_dialler, acceptor) = join(&caller, &listener);
-    assert_eq!(acceptor.report().explain().identity, "worker-7");
+    assert_eq!(acceptor.report().status().identity, "worker-7");
     let error = caller.connect(listener.address(), LIMIT).err().expect("the ticket is used");
     assert_eq!(error.kind(), Kind::Denied, "{error}");
     assert_eq!(listener.counts().accepted(), 1);
@@ -80,7 +80,7 @@ fn encrypted(mut settings: Settings) -> Settings {
 fn encrypted_lanes_support_all_operations() {
     let dials = encrypted(with(Credentials::Key(key("mine", "a"))));
     let pair = LinkPair::new(dials, encrypted(guarded()));
-    assert_eq!(pair.lane(), "tcp");
+    assert_eq!(pair.transport(), "tcp");
     pair.exercise();
 }
 

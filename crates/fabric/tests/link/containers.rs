@@ -35,9 +35,9 @@ fn another_container_in_the_same_network_is_reached() {
     command.arg(std::env::current_exe().unwrap()).args(ARGUMENTS);
     let peer = Peer::start_by(command, &ALL, anywhere());
     let mut local = LocalEnd::connect(&ALL, peer.address);
-    let explained = local.link.report().explain();
-    eprintln!("{:?}: {}", explained.lane, explained.why);
-    assert!(matches!(explained.lane, Some("shm" | "tcp")), "{explained:#?}");
+    let status = local.link.report().status();
+    eprintln!("{:?}: {}", status.transport, status.why);
+    assert!(matches!(status.transport, Some("shm" | "tcp")), "{status:#?}");
     local.exercise();
     local.exercise();
     assert_eq!(local.link.ended(), None);
@@ -90,8 +90,8 @@ fn the_local_container() {
     }
     let mut local = LocalEnd::connect_by(Endpoint::new(settings()).unwrap(), address);
     local.exercise();
-    let explained = local.link.report().explain();
-    assert_eq!(explained.lane, Some("tcp"), "{explained:#?}");
-    let refused = explained.events.iter().find(|event| event.what == EventKind::RailRefused);
+    let status = local.link.report().status();
+    assert_eq!(status.transport, Some("tcp"), "{status:#?}");
+    let refused = status.events.iter().find(|event| event.what == EventKind::RailSetupFailed);
     println!("reached over tcp; shared memory: {}", refused.map_or("", |event| &event.why));
 }

@@ -20,12 +20,12 @@ fn when_one_end_is_dropped_all_operations_of_the_other_complete() {
         let window = pair.grant(&there);
         let add = Work::FetchAdd { old: here.slice(..8), at: window.at(0), add: 1 };
         // More messages than the peer stores, and one of every other operation.
-        let sends = (100..400).map(|token| Op::send(token, here.slice(..8)));
+        let sends = (100..400).map(|op_id| Op::send(op_id, here.slice(..8)));
         let ops = [
             Op::receive(1, here.slice(..8)),
             Op::read(2, here.slice(..), window.at(0)),
             Op::write_imm(3, here.slice(..), window.at(0), 7),
-            Op { token: 4, work: add },
+            Op { op_id: 4, work: add },
         ];
         post(&mut pair.dialler, sends.chain(ops));
         let LinkPair { mut dialler, listener, acceptor, ends } = pair;
@@ -41,7 +41,7 @@ fn when_one_end_is_dropped_all_operations_of_the_other_complete() {
             };
             assert!(expected, "{transport:?}: {completion:?}");
         }
-        assert!(done.iter().any(|completion| completion.token == 1 && completion.outcome.is_err()));
+        assert!(done.iter().any(|completion| completion.op_id == 1 && completion.outcome.is_err()));
         assert_over(&mut dialler, "the peer ended the link: closed by its owner");
         drop((dialler, listener, ends));
     }
@@ -55,10 +55,10 @@ fn all(link: &mut Link, count: usize) -> Vec<Completion> {
         assert!(started.elapsed() < LIMIT, "{} of {count}: {:?}", done.len(), link.ended());
         fabric::wait(link, &mut done, LIMIT);
     }
-    let mut tokens: Vec<u64> = done.iter().map(|completion| completion.token).collect();
-    tokens.sort_unstable();
-    tokens.dedup();
-    assert_eq!(tokens.len(), count, "each once");
+    let mut op_ids: Vec<u64> = done.iter().map(|completion| completion.op_id).collect();
+    op_ids.sort_unstable();
+    op_ids.dedup();
+    assert_eq!(op_ids.len(), count, "each once");
     done
 }
 
@@ -66,9 +66,9 @@ fn all(link: &mut Link, count: usize) -> Vec<Completion> {
 fn assert_over(link: &mut Link, why: &str) {
     let ended = link.ended().expect("it has ended").to_owned();
     assert!(ended.contains(why), "{ended}");
-    let explained = link.report().explain();
-    assert!(explained.rails.iter().all(|rail| rail.state == "ended"), "{:?}", explained.rails);
-    assert_eq!((explained.state, explained.why), ("ended", ended.clone()));
+    let status = link.report().status();
+    assert!(status.rails.iter().all(|rail| rail.state == "ended"), "{:?}", status.rails);
+    assert_eq!((status.state, status.why), ("ended", ended.clone()));
     assert_eq!(link.stats().ended(), Some(Failure::PeerGone));
     post(link, [Op::receive(1, fabric::Slices::EMPTY), Op::send(2, fabric::Slices::EMPTY)]);
     let mut done = Vec::new();
@@ -79,7 +79,7 @@ fn assert_over(link: &mut Link, why: &str) {
         let expected = match completion.outcome {
             Err(Failure::PeerGone) => true,
             // A message sent before the end still waits for a longer receive.
-            Err(Failure::TooLong) => completion.token == 1,
+            Err(Failure::TooLong) => completion.op_id == 1,
             _ => false,
         };
         assert!(expected, "{completion:?}, {ended}");
@@ -92,7 +92,7 @@ fn closing_a_link_completes_all_operations() {
     for transport in CLASSES {
         let mut pair = LinkPair::over(transport);
         let here = pair.region(0, 8, Rights::NONE);
-        let sends = (100..400).map(|token| Op::send(token, here.slice(..8)));
+        let sends = (100..400).map(|op_id| Op::send(op_id, here.slice(..8)));
         post(&mut pair.dialler, sends.chain([Op::receive(1, here.slice(..8))]));
         pair.dialler.close();
         let done = all(&mut pair.dialler, 301);
@@ -156,11 +156,11 @@ fn when_a_process_is_killed_all_operations_complete() {
         let mut local = LocalEnd::connect(&[transport], peer.address);
         let window = local.link.import(&local.remote).unwrap();
         let source = local.source.clone();
-        let ops = (0..500).map(|token| match token % 4 {
-            0 => Op::write(token, source.slice(..), window.at(0)),
-            1 => Op::read(token, source.slice(..), window.at(0)),
-            2 => Op::send(token, source.slice(..64)),
-            _ => Op::write_imm(token, source.slice(..4096), window.at(0), 1),
+        let ops = (0..500).map(|op_id| match op_id % 4 {
+            0 => Op::write(op_id, source.slice(..), window.at(0)),
+            1 => Op::read(op_id, source.slice(..), window.at(0)),
+            2 => Op::send(op_id, source.slice(..64)),
+            _ => Op::write_imm(op_id, source.slice(..4096), window.at(0), 1),
         });
         let ops: Vec<Op> = ops.collect();
         post(&mut local.link, ops);

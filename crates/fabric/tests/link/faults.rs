@@ -49,8 +49,8 @@ fn access_to_a_region_known_to_be_dropped_does_not_fail_the_rail() {
             pair.acceptor.poll(&mut Vec::new());
         }
         assert_eq!(pair.do_one(write()), Err(Failure::Access), "{transport:?}");
-        let explained = pair.dialler.report().explain();
-        assert_eq!(explained.counts["rail_down"], 0, "{transport:?}: {:#?}", explained.events);
+        let status = pair.dialler.report().status();
+        assert_eq!(status.counts["rail_down"], 0, "{transport:?}: {:#?}", status.events);
     }
 }
 
@@ -119,8 +119,8 @@ fn operations_of_links_are_timed() {
     let mut pair = LinkPair::over(Transport::Tcp);
     let (here, there) = (pair.region(0, 64, Rights::NONE), pair.region(1, 64, Rights::ALL));
     let window = pair.grant(&there);
-    for token in 0..100 {
-        let write = Op::write(token, here.slice(..), window.at(0));
+    for op_id in 0..100 {
+        let write = Op::write(op_id, here.slice(..), window.at(0));
         assert_eq!(pair.do_one(write), Ok(Done::Placed));
     }
     assert!(pair.dialler.stats().latency().count() >= 3, "one in 32 is timed");

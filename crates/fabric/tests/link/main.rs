@@ -26,7 +26,7 @@ use pair::{LinkPair, only, settings};
 #[test]
 fn on_one_host_shared_memory_is_used() {
     let pair = LinkPair::new(settings(), settings());
-    assert_eq!(pair.lane(), "shm");
+    assert_eq!(pair.transport(), "shm");
     pair.exercise();
 }
 
@@ -34,8 +34,8 @@ fn on_one_host_shared_memory_is_used() {
 fn without_shared_memory_tcp_is_used_with_the_reason() {
     let only_tcp = only(&[Transport::Tcp, Transport::Verbs]);
     let pair = LinkPair::new(only_tcp, settings());
-    assert_eq!(pair.lane(), "tcp");
-    let explained = pair.dialler.report().explain();
-    assert!(explained.why.contains("shm: not enabled at this end"), "{}", explained.why);
+    assert_eq!(pair.transport(), "tcp");
+    let status = pair.dialler.report().status();
+    assert!(status.why.contains("shm: not enabled at this end"), "{}", status.why);
     pair.exercise();
 }

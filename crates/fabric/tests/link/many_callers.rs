@@ -88,7 +88,7 @@ fn another_peer(pair: &LinkPair, transport: Transport) -> (Duration, usize) {
             wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
         }
         let (dialler, calls) = call.join().unwrap();
-        assert_eq!(dialler.report().explain().lane, Some(transport.name()));
+        assert_eq!(dialler.report().status().transport, Some(transport.name()));
         (started.elapsed(), calls)
     })
 }

@@ -18,12 +18,12 @@ fn a_long_message_waits_for_a_receive_that_is_long_enough() {
             let from = pair.region(0, size, Rights::NONE);
             from.memory().write(0, &vec![7; size]);
             let into = pair.region(1, size, Rights::NONE);
-            let short = |token| Op::receive(token, into.slice(..99));
+            let short = |op_id| Op::receive(op_id, into.slice(..99));
             post(&mut pair.acceptor, [short(1), short(2), Op::receive(3, into.slice(..))]);
             post(&mut pair.dialler, [Op::send(4, from.slice(..)), Op::send(5, from.slice(..9))]);
             let [done, received] = pair.run(2, 3);
             assert!(done.iter().all(|completion| completion.outcome == Ok(Done::Placed)));
-            let outcomes = received.iter().map(|completion| (completion.token, completion.outcome));
+            let outcomes = received.iter().map(|completion| (completion.op_id, completion.outcome));
             assert_eq!(
                 outcomes.collect::<Vec<_>>(),
                 [
@@ -81,7 +81,7 @@ impl Counterpart {
         let number = u64::from_ne_bytes(message(completion).try_into().unwrap());
         assert_eq!(number, self.received, "in order");
         self.received += 1;
-        self.todo.push_back(Op::receive(completion.token, slice(&self.source, completion.token)));
+        self.todo.push_back(Op::receive(completion.op_id, slice(&self.source, completion.op_id)));
     }
 
     fn is_done(&self) -> bool {
@@ -102,7 +102,7 @@ fn ten_thousand_messages_in_both_directions_arrive_in_order() {
             .map(|end| Counterpart::new(pair.region(end, 2 * 8 * SLOTS as usize, Rights::NONE)));
         let started = Instant::now();
         while !ends.iter().all(Counterpart::is_done) {
-            assert!(started.elapsed() < LIMIT, "{:#?}", pair.dialler.report().explain());
+            assert!(started.elapsed() < LIMIT, "{:#?}", pair.dialler.report().status());
             ends[0].step(&mut pair.dialler);
             ends[1].step(&mut pair.acceptor);
         }
@@ -135,11 +135,11 @@ fn sends_without_receives_wait() {
         let there = pair.region(1, 64, Rights::ALL);
         let window = pair.grant(&there);
         let work = Work::FetchAdd { old: from.slice(..8), at: window.at(8), add: 5 };
-        let others = [Op::write(1000, from.slice(8..16), window.at(0)), Op { token: 1001, work }];
+        let others = [Op::write(1000, from.slice(8..16), window.at(0)), Op { op_id: 1001, work }];
         post(&mut pair.dialler, others);
         let [more, _] = pair.run(2, 0);
-        let tokens: Vec<u64> = more.iter().map(|completion| completion.token).collect();
-        assert!(tokens.contains(&1000) && tokens.contains(&1001), "{tokens:?}");
+        let op_ids: Vec<u64> = more.iter().map(|completion| completion.op_id).collect();
+        assert!(op_ids.contains(&1000) && op_ids.contains(&1001), "{op_ids:?}");
 
         let into = pair.region(1, 8 * COUNT as usize, Rights::NONE);
         let receives = (0..COUNT as usize)

@@ -13,11 +13,11 @@ fn by(provider: Option<&str>, transports: &[Transport]) -> Settings {
 fn alone_libfabric_uses_software_and_names_the_provider() {
     let pair = LinkPair::over(Transport::Ofi);
     for link in [&pair.dialler, &pair.acceptor] {
-        let explained = link.report().explain();
-        assert!(explained.rails[0].name.starts_with("tcp"), "{explained:#?}");
-        assert_eq!(explained.rails.len(), 1, "one software rail is enough: {explained:#?}");
+        let status = link.report().status();
+        assert!(status.rails[0].name.starts_with("tcp"), "{status:#?}");
+        assert_eq!(status.rails.len(), 1, "one software rail is enough: {status:#?}");
     }
-    let why = pair.dialler.report().explain().why;
+    let why = pair.dialler.report().status().why;
     assert!(why.contains("libfabric provider tcp") && why.contains(" on 127.0.0."), "{why}");
     let providers = pair.ends[0].providers().expect("enabled").expect("available");
     assert!(providers.iter().any(|name| name.starts_with("tcp")), "{providers:?}");
@@ -30,23 +30,23 @@ fn alone_libfabric_uses_software_and_names_the_provider() {
 fn with_other_transports_software_must_be_requested() {
     let both = [Transport::Ofi, Transport::Tcp];
     let pair = LinkPair::new(by(None, &both), by(None, &both));
-    assert_eq!(pair.lane(), "tcp");
-    let why = pair.dialler.report().explain().why;
+    assert_eq!(pair.transport(), "tcp");
+    let why = pair.dialler.report().status().why;
     assert!(why.contains("ofi: this end has no libfabric: libfabric has none of"), "{why}");
     let named = LinkPair::new(by(Some("tcp"), &both), by(Some("tcp"), &both));
-    assert_eq!(named.lane(), "ofi");
+    assert_eq!(named.transport(), "ofi");
     named.exercise();
     let pair = LinkPair::new(by(Some("tcp"), &both), settings());
-    let explained = pair.dialler.report().explain();
-    assert!(explained.why.contains("ofi: not enabled at the peer"), "{}", explained.why);
+    let status = pair.dialler.report().status();
+    assert!(status.why.contains("ofi: not enabled at the peer"), "{}", status.why);
 }
 
 #[test]
 fn libfabric_shared_memory_works() {
     let pair =
         LinkPair::new(by(Some("shm"), &[Transport::Ofi]), by(Some("shm"), &[Transport::Ofi]));
-    assert_eq!(pair.lane(), "ofi");
-    assert!(pair.dialler.report().explain().rails[0].name.starts_with("shm "));
+    assert_eq!(pair.transport(), "ofi");
+    assert!(pair.dialler.report().status().rails[0].name.starts_with("shm "));
     pair.exercise();
 }
 

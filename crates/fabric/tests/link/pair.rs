@@ -37,12 +37,12 @@ impl LinkPair {
     /// Both ends with a single transport.
     pub(crate) fn over(transport: Transport) -> Self {
         let pair = LinkPair::new(only(&[transport]), only(&[transport]));
-        assert_eq!(pair.lane(), transport.name());
+        assert_eq!(pair.transport(), transport.name());
         pair
     }
 
-    pub(crate) fn lane(&self) -> &'static str {
-        self.dialler.report().explain().lane.unwrap()
+    pub(crate) fn transport(&self) -> &'static str {
+        self.dialler.report().status().transport.unwrap()
     }
 
     pub(crate) fn region(&self, end: usize, length: usize, rights: Rights) -> Region {
@@ -60,7 +60,7 @@ impl LinkPair {
         let started = Instant::now();
         let mut done = [Vec::new(), Vec::new()];
         while done[0].len() < dialler || done[1].len() < acceptor {
-            assert!(started.elapsed() < LIMIT, "{:#?}", self.dialler.report().explain());
+            assert!(started.elapsed() < LIMIT, "{:#?}", self.dialler.report().status());
             self.dialler.poll(&mut done[0]);
             self.acceptor.poll(&mut done[1]);
         }
@@ -85,13 +85,13 @@ impl LinkPair {
         assert_eq!(there.slice(..).to_vec(), bytes, "8 MiB in pieces");
 
         let receives = [10, 11]
-            .map(|token| Op::receive(token, self.region(1, 1 << 20, Rights::NONE).slice(..)));
+            .map(|op_id| Op::receive(op_id, self.region(1, 1 << 20, Rights::NONE).slice(..)));
         post(&mut self.acceptor, receives);
         let add = Work::FetchAdd { old: here.slice(..8), at: window.at(0), add: 5 };
         let sends = [
             Op::write_imm(2, here.slice(5..10), window.at(100), 77),
             Op::send(3, here.slice(8..8 + (1 << 20))),
-            Op { token: 4, work: add },
+            Op { op_id: 4, work: add },
         ];
         post(&mut self.dialler, sends);
         let [done, mut received] = self.run(3, 2);
@@ -121,7 +121,7 @@ pub(crate) fn join(endpoint: &Endpoint, listener: &Listener) -> (Link, Link) {
         let dialler = scope.spawn(|| endpoint.connect(address, LIMIT).unwrap());
         let mut acceptor = listener.accept(LIMIT).unwrap().unwrap();
         // The accepting end may learn a moment later that the rail is up.
-        while !dialler.is_finished() || acceptor.report().explain().lane.is_none() {
+        while !dialler.is_finished() || acceptor.report().status().transport.is_none() {
             fabric::wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
         }
         (dialler.join().unwrap(), acceptor)

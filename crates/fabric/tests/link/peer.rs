@@ -95,7 +95,7 @@ impl LocalEnd {
         self.link.post(&mut VecDeque::from([op]));
         let mut done = Vec::new();
         let count = fabric::wait(&mut self.link, &mut done, LIMIT);
-        assert_eq!(count, 1, "{:#?}", self.link.report().explain());
+        assert_eq!(count, 1, "{:#?}", self.link.report().status());
         done.remove(0)
     }
 
@@ -110,7 +110,7 @@ impl LocalEnd {
         assert_eq!(self.one(read).outcome, Ok(Done::Placed));
         assert_eq!(self.source.slice(1 << 19..).to_vec(), bytes);
         let work = Work::FetchAdd { old: self.source.slice(..8), at: window.at(0), add: 1 };
-        assert!(matches!(self.one(Op { token: 3, work }).outcome, Ok(Done::Old(_))));
+        assert!(matches!(self.one(Op { op_id: 3, work }).outcome, Ok(Done::Old(_))));
         self.link.post(&mut VecDeque::from([
             Op::receive(4, self.source.slice(64..128)),
             Op::send(5, self.source.slice(8..16)),
@@ -157,14 +157,14 @@ fn serve(link: &mut Link, shared: &Region, source: &Region) {
     while link.ended().is_none() {
         link.post(&mut todo);
         fabric::wait(link, &mut done, Duration::from_millis(100));
-        for Completion { token, outcome, work } in done.drain(..) {
+        for Completion { op_id, outcome, work } in done.drain(..) {
             match (work, outcome) {
                 (Work::Receive { into }, Ok(Done::Received { length, .. })) => {
                     let begin = into.as_slice()[0].offset();
-                    todo.push_back(Op::send(token, source.slice(begin..begin + length)));
+                    todo.push_back(Op::send(op_id, source.slice(begin..begin + length)));
                 }
-                (Work::Send { .. }, Ok(_)) if token > 0 => {
-                    todo.push_back(Op::receive(token, slot(token as usize)));
+                (Work::Send { .. }, Ok(_)) if op_id > 0 => {
+                    todo.push_back(Op::receive(op_id, slot(op_id as usize)));
                 }
                 _ => {}
             }

@@ -41,10 +41,10 @@ fn preferred_and_missing_rdma_falls_back_to_tcp_with_the_reason() {
     let transports = [Transport::Verbs, Transport::Tcp];
     let pair = LinkPair::new(only(&transports), only(&transports));
     for link in [&pair.dialler, &pair.acceptor] {
-        let explained = link.report().explain();
-        assert_eq!((explained.lane, explained.policy), (Some("tcp"), "prefer"));
-        assert!(explained.why.contains("verbs: this end has no RDMA"), "{}", explained.why);
-        assert!(explained.why.contains("no-such-libibverbs.so"), "{}", explained.why);
+        let status = link.report().status();
+        assert_eq!((status.transport, status.policy), (Some("tcp"), "prefer"));
+        assert!(status.why.contains("verbs: this end has no RDMA"), "{}", status.why);
+        assert!(status.why.contains("no-such-libibverbs.so"), "{}", status.why);
     }
     pair.exercise();
 }
@@ -71,10 +71,10 @@ fn policies_can_be_set_by_peer_address() {
     let later = special("127.0.0.1", 32, Policy::Require);
     let dials = Settings { peer_policies: vec![elsewhere, here_off, later], ..settings() };
     let pair = LinkPair::new(dials.clone(), settings());
-    let explained = pair.dialler.report().explain();
-    assert_eq!(explained.policy, "off", "the first match");
-    assert!(explained.left_out.contains(&"verbs: RDMA is off by policy".to_owned()));
-    assert_eq!(pair.acceptor.report().explain().policy, "off");
+    let status = pair.dialler.report().status();
+    assert_eq!(status.policy, "off", "the first match");
+    assert!(status.left_out.contains(&"verbs: RDMA is off by policy".to_owned()));
+    assert_eq!(pair.acceptor.report().status().policy, "off");
 
     let accepts = Settings { peer_policies: vec![elsewhere, later], ..settings() };
     let (error, codes) = refused(dials, accepts);

@@ -23,7 +23,7 @@ fn access_to_a_dropped_region_is_refused_and_the_link_continues() {
         let read = Op::read(2, here.slice(..8), window.at(0));
         assert_eq!(pair.do_one(read), Err(Failure::Access));
         let work = Work::FetchAdd { old: here.slice(8..16), at: window.at(0), add: 1 };
-        assert_eq!(pair.do_one(Op { token: 3, work }), Err(Failure::Access));
+        assert_eq!(pair.do_one(Op { op_id: 3, work }), Err(Failure::Access));
         let other = Op::write(4, here.slice(..8), kept_window.at(0));
         assert_eq!(pair.do_one(other), Ok(Done::Placed), "round {round}");
     }
@@ -98,9 +98,9 @@ fn access_out_of_bounds_or_without_the_right_is_refused_locally() {
         for op in refused {
             assert_eq!(pair.do_one(op), Err(Failure::Access));
         }
-        let events = pair.dialler.report().explain().events.len();
+        let events = pair.dialler.report().status().events.len();
         assert_eq!(pair.do_one(Op::read(5, here.slice(..8), window.at(56))), Ok(Done::Placed));
-        assert_eq!(pair.dialler.report().explain().events.len(), events, "no rail failed");
+        assert_eq!(pair.dialler.report().status().events.len(), events, "no rail failed");
     }
 }
 

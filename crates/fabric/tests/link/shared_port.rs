@@ -47,5 +47,5 @@ fn other_protocols_without_a_handler_are_refused_and_counted() {
     caller.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     // Reset or closed, whichever comes first.
     let _ = caller.read_to_end(&mut Vec::new());
-    assert_eq!(listener.counts().refused(Reason::NotOurs), 1);
+    assert_eq!(listener.counts().refused(Reason::UnknownProtocol), 1);
 }

@@ -41,7 +41,7 @@ fn send(link: &mut Link, source: &Region, into: &Region, number: u64) {
 
 fn ping_pong(transport: Transport, pause: fn(u64)) {
     let pair = LinkPair::new(quiet(transport), quiet(transport));
-    assert_eq!(pair.lane(), transport.name());
+    assert_eq!(pair.transport(), transport.name());
     let regions = |end| [0, 1].map(|_| pair.region(end, 8, Rights::NONE));
     let ([ping, into_ping], [pong, into_pong]) = (regions(0), regions(1));
     let LinkPair { mut dialler, mut acceptor, listener, ends } = pair;

@@ -43,7 +43,7 @@ fn a_rail_that_loses_all_packets_is_left() {
     local.fill(2);
     post_all(&mut local);
     local.finish();
-    assert_eq!(local.lane(), "tcp");
+    assert_eq!(local.transport(), "tcp");
     local.verify(2, 0, SIZE >> 20);
     wire("repair 0");
     wire("repair 1");
@@ -114,11 +114,11 @@ fn a_killed_peer_is_lost_and_its_successor_has_a_new_epoch() {
     }
     let why = local.link.ended().expect("the link has ended").to_owned();
     assert!(why.contains("peer"), "{why}");
-    for (token, outcome) in local.done.drain(..) {
+    for (op_id, outcome) in local.done.drain(..) {
         let lost = [Failure::Unknown, Failure::PeerGone];
         assert!(
             outcome.is_ok() || lost.iter().any(|lost| outcome == Err(*lost)),
-            "{token} {outcome:?}"
+            "{op_id} {outcome:?}"
         );
     }
     // Operations fail immediately from now on.

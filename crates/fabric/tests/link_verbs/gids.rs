@@ -39,12 +39,12 @@ fn rails(caller: &Endpoint, listener: &Listener) -> (Vec<String>, Vec<String>) {
                 fabric::wait(link, &mut Vec::new(), Duration::from_millis(1));
             }
         }
-        (in_use(&dialler), dialler.report().explain().left_out)
+        (in_use(&dialler), dialler.report().status().left_out)
     })
 }
 
 fn in_use(link: &Link) -> Vec<String> {
-    let rails = link.report().explain().rails.into_iter();
+    let rails = link.report().status().rails.into_iter();
     rails.filter(|rail| rail.in_use).map(|rail| rail.name).collect()
 }
 

@@ -92,7 +92,7 @@ impl LocalEnd {
         self.link.post(&mut self.todo);
         let mut done = Vec::new();
         fabric::wait(&mut self.link, &mut done, limit);
-        for Completion { token, outcome, work } in done {
+        for Completion { op_id, outcome, work } in done {
             match (work, outcome) {
                 (Work::Receive { into }, Ok(Done::Received { length, .. })) => {
                     let slice = into.as_slice()[0].clone();
@@ -102,7 +102,7 @@ impl LocalEnd {
                 (Work::Receive { .. }, _) => {}
                 (_, outcome) => {
                     self.in_flight -= 1;
-                    self.done.push((token, outcome));
+                    self.done.push((op_id, outcome));
                 }
             }
         }
@@ -112,8 +112,8 @@ impl LocalEnd {
     pub(crate) fn until(&mut self, what: &str, mut condition: impl FnMut(&mut LocalEnd) -> bool) {
         let started = Instant::now();
         while !condition(self) {
-            let explained = self.link.report().explain();
-            assert!(started.elapsed() < LIMIT, "{what} took too long: {explained:#?}");
+            let status = self.link.report().status();
+            assert!(started.elapsed() < LIMIT, "{what} took too long: {status:#?}");
             assert!(self.link.ended().is_none(), "{what}: {:?}", self.link.ended());
             self.step(Duration::from_millis(20));
         }
@@ -121,8 +121,8 @@ impl LocalEnd {
 
     pub(crate) fn finish(&mut self) {
         self.until("finishing", |local| local.in_flight == 0);
-        for (token, outcome) in self.done.drain(..) {
-            assert!(outcome.is_ok(), "{token}: {outcome:?}");
+        for (op_id, outcome) in self.done.drain(..) {
+            assert!(outcome.is_ok(), "{op_id}: {outcome:?}");
         }
     }
 
@@ -151,17 +151,17 @@ impl LocalEnd {
         assert_eq!(wrong, 0, "of {count} MiB from {first} on");
     }
 
-    pub(crate) fn lane(&self) -> &'static str {
-        self.link.report().explain().lane.unwrap_or("none")
+    pub(crate) fn transport(&self) -> &'static str {
+        self.link.report().status().transport.unwrap_or("none")
     }
 
     pub(crate) fn in_use(&self) -> Vec<String> {
-        let rails = self.link.report().explain().rails;
+        let rails = self.link.report().status().rails;
         rails.into_iter().filter(|rail| rail.in_use).map(|rail| rail.name).collect()
     }
 
     pub(crate) fn events(&self, what: EventKind) -> Vec<String> {
-        let events = self.link.report().explain().events.into_iter();
+        let events = self.link.report().status().events.into_iter();
         let events = events.filter(|event| event.what == what);
         events.map(|event| format!("{} because {}", event.rail, event.why)).collect()
     }

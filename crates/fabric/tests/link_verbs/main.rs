@@ -57,13 +57,13 @@ fn cut_rails_are_left_and_used_again_after_repair() {
     local.until("a quarter", |local| placed(local, 4));
     wire("cut 1");
     local.finish();
-    assert_eq!(local.lane(), "tcp");
+    assert_eq!(local.transport(), "tcp");
     local.verify(2, 0, size >> 20);
 
     wire("repair 0");
     wire("repair 1");
     local.until("both rails again", |local| local.in_use().len() == 2);
-    assert_eq!(local.lane(), "verbs");
+    assert_eq!(local.transport(), "verbs");
     local.fill(3);
     post_all(&mut local);
     local.finish();

@@ -124,13 +124,13 @@ impl PeerLink {
     }
 
     fn handle(&mut self, completion: Completion) -> Vec<Op> {
-        let Completion { token, outcome, work } = completion;
+        let Completion { op_id, outcome, work } = completion;
         let (Work::Receive { into }, Ok(Done::Received { length, imm })) = (work, outcome) else {
             return Vec::new();
         };
         let receive = into.as_slice()[0].clone();
         let message = receive.to_vec();
-        let mut ops = vec![Op::receive(token, receive)];
+        let mut ops = vec![Op::receive(op_id, receive)];
         let number = |at: usize| u64::from_le_bytes(message[at..at + 8].try_into().unwrap());
         if let Some(imm) = imm {
             *self.received.numbers.entry(imm).or_default() += 1;

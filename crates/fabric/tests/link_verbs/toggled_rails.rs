@@ -38,7 +38,7 @@ fn rails_go_up_and_down() {
     local.finish();
     let count = u64::from_le_bytes(counter.to_vec().try_into().unwrap());
     assert_eq!(count, additions);
-    let downs = local.link.report().explain().counts;
+    let downs = local.link.report().status().counts;
     eprintln!("{messages} messages, {numbers} immediate data, {additions} additions; {downs:?}");
     assert!(!local.events(EventKind::RailDown).is_empty(), "at least one rail went down");
     // The first MiB is for counters, the second for writes with immediate data.
@@ -84,7 +84,7 @@ fn work(local: &mut LocalEnd) -> Counts {
             counts.numbers += 1;
         }
         let at = local.window.at(0);
-        local.post([Op { token: 2, work: Work::FetchAdd { old: local.old.clone(), at, add: 1 } }]);
+        local.post([Op { op_id: 2, work: Work::FetchAdd { old: local.old.clone(), at, add: 1 } }]);
         counts.additions += 1;
         let begin = large << 20;
         local.post([Op::write(

@@ -109,11 +109,11 @@ fn a_closed_lane_returns_all_operations() {
     let mut pair = Pair::new(Config::default());
     let Pair { near, far } = &mut pair;
     let region = far.region.clone();
-    far.post((0..20).map(|token| Op::receive(token, region.slice(0..8))));
+    far.post((0..20).map(|op_id| Op::receive(op_id, region.slice(0..8))));
     far.lane.close();
     near.post([Op::write(1, near.region.slice(0..8), near.window.at(0))]);
     pair.run(1, 20);
-    assert!(pair.far.outcomes().into_iter().eq((0..20).map(|token| (token, FLUSHED))));
+    assert!(pair.far.outcomes().into_iter().eq((0..20).map(|op_id| (op_id, FLUSHED))));
     assert_eq!(pair.near.outcomes(), [(1, Err(Failure::PeerGone))]);
     assert!(
         pair.far.lane.arm() && !pair.far.sleep(Duration::from_millis(10)),
@@ -126,7 +126,7 @@ fn a_closed_lane_returns_all_operations() {
 fn borrowed_writes(near: &End) -> (Memory, Vec<Op>) {
     let memory = Memory::from_boxed(vec![1; SIZE].into()).unwrap();
     let region = near.domain.register(&memory, Rights::NONE).unwrap();
-    let write = |token| Op::write(token, region.slice(0..20_000), near.window.at(0));
+    let write = |op_id| Op::write(op_id, region.slice(0..20_000), near.window.at(0));
     (memory, (0..10).map(write).collect())
 }
 

@@ -15,12 +15,12 @@ use fabric::{
 };
 use pair::{LIMIT, Pair, SIZE, connect, import, open, region};
 
-fn placed(token: u64) -> (u64, Result<Done, Failure>) {
-    (token, Ok(Done::Placed))
+fn placed(op_id: u64) -> (u64, Result<Done, Failure>) {
+    (op_id, Ok(Done::Placed))
 }
 
-fn received(token: u64, length: usize, imm: Option<u32>) -> (u64, Result<Done, Failure>) {
-    (token, Ok(Done::Received { length, imm }))
+fn received(op_id: u64, length: usize, imm: Option<u32>) -> (u64, Result<Done, Failure>) {
+    (op_id, Ok(Done::Received { length, imm }))
 }
 
 fn pattern(length: usize) -> Vec<u8> {
@@ -43,13 +43,13 @@ fn writes_reads_sends_and_immediate_data_arrive() {
         Op::write_imm(2, near.region.slice(0..100), near.window.at(20_000), 0xdead_beef),
         Op::read(3, near.region.slice(90_000..90_011), near.window.at(60_000)),
         Op::send(4, near.region.slice(0..5000)),
-        Op { token: 5, work: Work::Send { from: near.region.slice(0..64).into(), imm: Some(77) } },
+        Op { op_id: 5, work: Work::Send { from: near.region.slice(0..64).into(), imm: Some(77) } },
     ]);
     pair.run(5, 3);
     let Pair { near, far } = &mut pair;
     assert_eq!(near.outcomes(), [1, 2, 3, 4, 5].map(placed));
     let mut arrived = far.outcomes();
-    arrived.sort_by_key(|(token, _)| *token);
+    arrived.sort_by_key(|(op_id, _)| *op_id);
     let expected = [
         received(10, 100, Some(0xdead_beef)),
         received(11, 5000, None),
@@ -77,11 +77,11 @@ fn atomics_return_the_old_value() {
     let miss = Work::CompareSwap { old: old(16), at, expect: 42, new: 7 };
     let odd = Work::FetchAdd { old: old(24), at: near.window.at(65), add: 1 };
     let works = [add, swap, miss, odd];
-    near.post((0..).zip(works).map(|(token, work)| Op { token, work }));
+    near.post((0..).zip(works).map(|(op_id, work)| Op { op_id, work }));
     pair.run(4, 0);
     let mut outcomes = pair.near.outcomes();
-    outcomes.sort_by_key(|(token, _)| *token);
-    let old = |token, value| (token, Ok(Done::Old(value)));
+    outcomes.sort_by_key(|(op_id, _)| *op_id);
+    let old = |op_id, value| (op_id, Ok(Done::Old(value)));
     assert_eq!(outcomes[..3], [old(0, 40), old(1, 42), old(2, 99)]);
     assert_eq!(outcomes[3], (3, Err(Failure::Unsupported)), "not aligned");
     assert_eq!(pair.far.region.memory().load(64), 99);
@@ -152,9 +152,9 @@ fn a_full_queue_loses_no_operations() {
     let config = Config { max_send_wr: 16, max_recv_wr: 16, ..Config::default() };
     let mut pair = Pair::new(config);
     let Pair { near, far } = &mut pair;
-    let one = |token| Op::send(token, near.region.slice(0..100));
+    let one = |op_id| Op::send(op_id, near.region.slice(0..100));
     let mut sends: VecDeque<Op> = (0..500).map(one).collect();
-    let into = |token| Op::receive(token, far.region.slice(0..100));
+    let into = |op_id| Op::receive(op_id, far.region.slice(0..100));
     let mut receives: VecDeque<Op> = (0..500).map(into).collect();
     assert_eq!(far.lane.post(&mut receives), 16);
     assert_eq!(near.lane.post(&mut sends), 16);
@@ -186,8 +186,8 @@ fn memory_and_windows_of_other_lanes_are_unsupported() {
     ]);
     pair.run(5, 0);
     let mut outcomes = pair.near.outcomes();
-    outcomes.sort_by_key(|(token, _)| *token);
-    let refused = |token| (token, Err(Failure::Unsupported));
+    outcomes.sort_by_key(|(op_id, _)| *op_id);
+    let refused = |op_id| (op_id, Err(Failure::Unsupported));
     assert_eq!(outcomes[..4], [1, 2, 3, 4].map(refused));
     assert_eq!(outcomes[4], placed(5));
     assert_eq!(pair.near.lane.stats().failures(Failure::Unsupported), 4);
@@ -206,7 +206,7 @@ fn two_lanes_share_a_receive_queue() {
     let (mut second_near, mut second_far) = connect(&pair.near.domain, &pair.far.domain);
     let Pair { near, far } = &mut pair;
     let places = far.region.clone();
-    far.post((0..8).map(|token| Op::receive(token, places.slice(token as usize * 100..))));
+    far.post((0..8).map(|op_id| Op::receive(op_id, places.slice(op_id as usize * 100..))));
     let mut more = VecDeque::from([Op::receive(9, far.region.slice(..))]);
     assert_eq!(second_far.post(&mut more), 0, "the queue is full for all lanes");
 
@@ -228,7 +228,7 @@ fn two_lanes_share_a_receive_queue() {
     assert_eq!(into.as_slice()[0].to_vec()[..6], *b"second");
     assert_eq!(far.done.len(), 1);
     let first = far.done.pop().unwrap();
-    assert_ne!(first.token, arrived.token);
+    assert_ne!(first.op_id, arrived.op_id);
     assert_eq!(second_far.post(&mut more), 1, "a receive was used");
 
     // A lane that ends does not consume receives of others.
@@ -255,21 +255,21 @@ fn datagrams_arrive_without_their_header() {
     far.post([Op::receive(1, Slices::Many(pieces)), Op::receive(2, far.region.slice(8000..8010))]);
     near.post([
         Op::send(1, near.region.slice(0..4096)),
-        Op { token: 2, work: Work::Send { from: near.region.slice(0..10).into(), imm: Some(9) } },
+        Op { op_id: 2, work: Work::Send { from: near.region.slice(0..10).into(), imm: Some(9) } },
         Op::send(3, near.region.slice(0..4097)),
         Op::write(4, near.region.slice(0..8), near.window.at(0)),
         Op::read(5, near.region.slice(0..8), near.window.at(0)),
         Op {
-            token: 6,
+            op_id: 6,
             work: Work::FetchAdd { old: near.region.slice(0..8), at: near.window.at(0), add: 1 },
         },
     ]);
     pair.run(6, 2);
     let Pair { near, far } = &mut pair;
     let mut outcomes = near.outcomes();
-    outcomes.sort_by_key(|(token, _)| *token);
+    outcomes.sort_by_key(|(op_id, _)| *op_id);
     assert_eq!(outcomes[..2], [placed(1), placed(2)]);
-    assert_eq!(outcomes[2..], [3, 4, 5, 6].map(|token| (token, Err(Failure::Unsupported))));
+    assert_eq!(outcomes[2..], [3, 4, 5, 6].map(|op_id| (op_id, Err(Failure::Unsupported))));
     assert_eq!(far.outcomes(), [received(1, 4096, None), received(2, 10, Some(9))]);
     let whole = [far.region.slice(0..96).to_vec(), far.region.slice(1000..5000).to_vec()].concat();
     assert_eq!(whole, pattern(4096));

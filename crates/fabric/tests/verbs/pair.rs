@@ -119,9 +119,9 @@ impl End {
         self.lane.poll(&mut self.done);
     }
 
-    /// The outcomes since the last call, by token.
+    /// The outcomes since the last call, by `op_id`.
     pub(crate) fn outcomes(&mut self) -> Vec<(u64, Result<Done, Failure>)> {
-        self.done.drain(..).map(|one| (one.token, one.outcome)).collect()
+        self.done.drain(..).map(|one| (one.op_id, one.outcome)).collect()
     }
 
     /// Sleeps on the lane's descriptor; returns whether it was woken.

@@ -37,7 +37,7 @@ fn log(peer: SocketAddr, event: &Event) {
     match event.what {
         EventKind::RailUp => tracing::info!(%peer, %rail, %why, "rail up"),
         EventKind::Switch => tracing::info!(%peer, %rail, %why, "link switched"),
-        EventKind::RailRefused => tracing::debug!(%peer, %rail, %why, "rail refused"),
+        EventKind::RailSetupFailed => tracing::debug!(%peer, %rail, %why, "rail setup failed"),
         EventKind::RailDown => tracing::warn!(%peer, %rail, %why, "rail down"),
         EventKind::Closed => tracing::info!(%peer, %why, "link closed"),
         EventKind::Ended => tracing::warn!(%peer, %why, "link ended"),

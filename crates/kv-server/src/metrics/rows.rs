@@ -98,9 +98,9 @@ rows! {
     RDMA_RAILS_UP = gauge("rdma_rails_up", "", "Rails that are up, by device");
 
     // Links and their listener.
-    LINKS = gauge("links", "", "Links that are up, by the kind of lane in use");
+    LINKS = gauge("links", "", "Links that are up, by the transport in use");
     LINKS_BELOW_BEST = gauge("links_below_best", "",
-        "Links that use a slower kind of lane than planned, by the kind in use");
+        "Links that use a slower transport than planned, by the transport in use");
     LINK_EVENTS = counter("link_events_total", "", "Events of links, by kind");
     LISTENER_ACCEPTED = counter("listener_accepted_total", "", "Peers that were accepted");
     LISTENER_REJECTED = counter("listener_rejected_total", "", "Peers that were rejected, by reason");

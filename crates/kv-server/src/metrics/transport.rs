@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use fabric::link::{Explanation, Transport};
+use fabric::link::{LinkStatus, Transport};
 use fabric::session::Reason;
 use fabric::{OpKind, Stats};
 use metric::{Exposition, Total, Value};
@@ -16,11 +16,12 @@ pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
     let links = endpoint.links();
     rails_up(exposition, server, &links);
     for transport in Transport::ALL {
-        let up =
-            links.iter().filter(|link| link.state == "up" && link.lane == Some(transport.name()));
-        exposition.add(&rows::LINKS, &[("lane", transport.name())], up.count() as u64);
+        let up = links
+            .iter()
+            .filter(|link| link.state == "up" && link.transport == Some(transport.name()));
+        exposition.add(&rows::LINKS, &[("transport", transport.name())], up.count() as u64);
         let below = links.iter().filter(|link| is_below_best(link, transport)).count();
-        exposition.add(&rows::LINKS_BELOW_BEST, &[("lane", transport.name())], below as u64);
+        exposition.add(&rows::LINKS_BELOW_BEST, &[("transport", transport.name())], below as u64);
     }
     for (what, count) in server.events.counts() {
         exposition.add(&rows::LINK_EVENTS, &[("event", what.name())], count);
@@ -41,12 +42,14 @@ pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
     }
 }
 
-/// Whether a link uses this kind of lane, and a rail of a better kind is planned for it.
-fn is_below_best(link: &Explanation, transport: Transport) -> bool {
+/// Whether a link uses this transport, and a rail of a better one is planned for it.
+fn is_below_best(link: &LinkStatus, transport: Transport) -> bool {
     let better = Transport::ALL.iter().take_while(|other| **other != transport);
     link.state == "up"
-        && link.lane == Some(transport.name())
-        && better.into_iter().any(|better| link.rails.iter().any(|rail| rail.lane == better.name()))
+        && link.transport == Some(transport.name())
+        && better
+            .into_iter()
+            .any(|better| link.rails.iter().any(|rail| rail.transport == better.name()))
 }
 
 /// The counters of all RDMA lanes, including closed ones.
@@ -82,11 +85,12 @@ fn rdma(exposition: &mut Exposition, stats: &Stats) {
 }
 
 /// Rails that are up, for every known device.
-fn rails_up(exposition: &mut Exposition, server: &Server<'_>, links: &[Explanation]) {
+fn rails_up(exposition: &mut Exposition, server: &Server<'_>, links: &[LinkStatus]) {
     let mut up: BTreeMap<&str, u64> =
         server.devices.iter().map(|name| (name.as_str(), 0)).collect();
     let rails = links.iter().flat_map(|link| &link.rails);
-    for rail in rails.filter(|rail| rail.lane == Transport::Verbs.name() && rail.state == "up") {
+    for rail in rails.filter(|rail| rail.transport == Transport::Verbs.name() && rail.state == "up")
+    {
         if let Some(port) = &rail.ours {
             *up.entry(&port.device).or_default() += 1;
         }
@@ -107,10 +111,10 @@ mod tests {
 
     use super::*;
 
-    fn rail(lane: &'static str) -> RailReport {
+    fn rail(transport: &'static str) -> RailReport {
         RailReport {
-            name: lane.to_owned(),
-            lane,
+            name: transport.to_owned(),
+            transport,
             state: "standby",
             in_use: false,
             why: String::new(),
@@ -124,8 +128,8 @@ mod tests {
     }
 
     /// A link that has rails of these kinds and uses one of them.
-    fn link(rails: &[&'static str], lane: &'static str) -> Explanation {
-        Explanation {
+    fn link(rails: &[&'static str], transport: &'static str) -> LinkStatus {
+        LinkStatus {
             peer: ([10, 0, 0, 1], 50051).into(),
             host: String::new(),
             identity: String::new(),
@@ -133,9 +137,9 @@ mod tests {
             dialled: true,
             policy: "prefer",
             state: "up",
-            lane: Some(lane),
+            transport: Some(transport),
             why: String::new(),
-            rails: rails.iter().map(|lane| rail(lane)).collect(),
+            rails: rails.iter().map(|transport| rail(transport)).collect(),
             left_out: Vec::new(),
             counts: BTreeMap::new(),
             events: Vec::new(),
@@ -144,13 +148,14 @@ mod tests {
 
     #[test]
     fn a_link_that_fell_back_to_tcp_is_below_its_best() {
-        let below =
-            |rails: &[&'static str], lane| is_below_best(&link(rails, lane), Transport::Tcp);
+        let below = |rails: &[&'static str], transport| {
+            is_below_best(&link(rails, transport), Transport::Tcp)
+        };
         assert!(below(&["verbs", "verbs", "tcp"], "tcp"));
         assert!(!below(&["verbs", "tcp"], "verbs"), "it uses RDMA");
         assert!(!below(&["tcp"], "tcp"), "nothing better was planned");
         assert!(is_below_best(&link(&["shm", "verbs", "tcp"], "verbs"), Transport::Verbs));
-        let ended = Explanation { state: "ended", ..link(&["verbs", "tcp"], "tcp") };
+        let ended = LinkStatus { state: "ended", ..link(&["verbs", "tcp"], "tcp") };
         assert!(!is_below_best(&ended, Transport::Tcp));
     }
 }

@@ -34,9 +34,9 @@ impl ReceiveAreas {
 
 impl ReceiveArea {
     /// A receive into one of its buffers.
-    pub(crate) fn receive(&self, at: usize, token: u64) -> Op {
+    pub(crate) fn receive(&self, at: usize, op_id: u64) -> Op {
         let offset = self.offset + at * MAX_MESSAGE_BYTES;
-        Op::receive(token, self.region.slice(offset..offset + MAX_MESSAGE_BYTES))
+        Op::receive(op_id, self.region.slice(offset..offset + MAX_MESSAGE_BYTES))
     }
 
     /// The buffer for the message of a request slot.

@@ -23,7 +23,7 @@ fn get_returns_the_last_put_for_every_task() {
         let server = TestServer::open(&settings(64 << 20), over(transport));
         runtime().block_on(async {
             let client = AsyncClient::connect(calling(&[&server], transport)).await.unwrap();
-            assert_eq!(client.explain().unwrap().lane, Some(transport.name()));
+            assert_eq!(client.link_status().unwrap().transport, Some(transport.name()));
             let task = |number: usize| {
                 let client = client.clone();
                 tokio::spawn(async move {

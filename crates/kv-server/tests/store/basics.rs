@@ -18,7 +18,7 @@ fn get_returns_the_last_put() {
     each(|transport| {
         let server = TestServer::open(&settings(64 << 20), over(transport));
         let mut client = server.client(over(transport));
-        assert_eq!(client.explain().unwrap().lane, Some(transport.name()));
+        assert_eq!(client.link_status().unwrap().transport, Some(transport.name()));
         assert!(client.get(b"nothing").unwrap().is_none());
         let mut last = 0;
         for length in [0, 1, 63, 511, 512, 513, 4096, 8192, 8193, 65_536, 1 << 20, 5 << 20] {

@@ -56,9 +56,9 @@ fn a_link_on_one_host_uses_shared_memory_with_the_reason() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
     for words in [
-        &format!("peer      {} (host ", server.links),
-        "identity  anonymous; not encrypted",
-        "lane      shm: both ends are on one host",
+        &format!("peer       {} (host ", server.links),
+        "identity   anonymous; not encrypted",
+        "transport  shm: both ends are on one host",
         "\n  shm  up, in use  ",
         "\nnot used\n  verbs: this end has no RDMA: ",
         "64 B write ",
@@ -77,15 +77,15 @@ fn json_has_the_documented_fields() {
     let output = connect(&server, &["--transport", "tcp", "--size", "64KiB", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let answer = json(&stdout(&output));
-    let link = &answer["explanation"];
-    assert_eq!((&link["lane"], &link["state"]), (&"tcp".into(), &"up".into()));
+    let link = &answer["link"];
+    assert_eq!((&link["transport"], &link["state"]), (&"tcp".into(), &"up".into()));
     assert_eq!(link["peer"], server.links.as_str());
     assert_eq!((&link["dialled"], &link["encrypted"]), (&true.into(), &false.into()));
     for field in ["host", "identity", "policy", "why", "rails", "left_out", "counts", "events"] {
         assert!(!link[field].is_null(), "{field}: {link}");
     }
     let rail = &link["rails"][0];
-    assert_eq!((&rail["lane"], &rail["in_use"]), (&"tcp".into(), &true.into()));
+    assert_eq!((&rail["transport"], &rail["in_use"]), (&"tcp".into(), &true.into()));
     assert!(rail["why"].as_str().is_some_and(|why| why.contains("not enabled")), "{rail}");
     let measured = &answer["measurement"];
     for measurement in ["write_latency", "message_round_trip"] {
@@ -246,7 +246,7 @@ fn public_addresses_need_a_key_or_allow_anonymous() {
 /// A `connect --watch` that is connected, ended with the test.
 struct Watcher {
     child: Child,
-    explanation: Value,
+    link: Value,
     said: Lines<BufReader<ChildStdout>>,
 }
 
@@ -264,7 +264,7 @@ impl Watcher {
             first += &said.next().expect("a line").expect("text");
             first.push('\n');
         }
-        Watcher { child, explanation: json(&first)["explanation"].clone(), said }
+        Watcher { child, link: json(&first)["link"].clone(), said }
     }
 }
 
@@ -279,7 +279,7 @@ impl Drop for Watcher {
 fn status_shows_a_link_while_it_lives_and_its_end() {
     let server = Server::start(&[]);
     let mut watcher = Watcher::start(&server);
-    assert_eq!(watcher.explanation["state"], "up");
+    assert_eq!(watcher.link["state"], "up");
     let until = |state: &str, alive: u64| {
         let limit = Instant::now() + Duration::from_secs(30);
         loop {
@@ -295,7 +295,7 @@ fn status_shows_a_link_while_it_lives_and_its_end() {
         }
     };
     let status = until("up", 1);
-    assert_eq!(status["links"][0]["lane"], "shm");
+    assert_eq!(status["links"][0]["transport"], "shm");
     assert_eq!(status["links"][0]["dialled"], false);
     assert_eq!(status["listener"]["accepted"], 1);
     signal(&watcher.child, "-INT");

@@ -43,8 +43,8 @@ fn a_scrape_has_metrics_of_store_links_listener_and_process() {
     assert_eq!(after.value("wirelane_listener_accepted_total"), 1.0);
     assert_eq!(after.value("wirelane_listener_other_protocol_total"), 1.0);
     assert_eq!(after.value("wirelane_link_events_total{event=\"rail_up\"}"), 1.0);
-    for lane in ["shm", "verbs", "tcp"] {
-        let series = format!("wirelane_links_below_best{{lane=\"{lane}\"}}");
+    for transport in ["shm", "verbs", "tcp"] {
+        let series = format!("wirelane_links_below_best{{transport=\"{transport}\"}}");
         assert_eq!(after.value(&series), 0.0, "the link had all that was planned");
     }
     for (series, value) in before.counters() {

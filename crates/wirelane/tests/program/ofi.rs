@@ -60,7 +60,7 @@ fn a_link_names_its_provider() {
     let output = run(&["connect", &server.links, "--transport", "ofi", "--seconds", "0.1"]);
     let text = good(&output);
     for words in
-        ["lane      ofi: both ends have libfabric provider tcp", "1 MiB writes ", "1 MiB reads "]
+        ["transport  ofi: both ends have libfabric provider tcp", "1 MiB writes ", "1 MiB reads "]
     {
         assert!(text.contains(words), "`{words}` is missing in: {text}");
     }
@@ -70,10 +70,10 @@ fn a_link_names_its_provider() {
     let settings = settings.to_str().expect("a plain path");
     let named = Server::start(&["--config", settings]);
     let connect = ["connect", &named.links, "--config", settings, "--no-measure", "--json"];
-    let link = &json(&good(&run(&connect)))["explanation"];
-    let lanes: Vec<_> = link["rails"].as_array().expect("rails").iter().collect();
-    assert!(lanes.iter().any(|rail| rail["lane"] == "ofi"), "named, so it is planned: {link}");
-    assert_eq!(link["lane"], "shm", "on one host there is something better: {link}");
+    let link = &json(&good(&run(&connect)))["link"];
+    let rails: Vec<_> = link["rails"].as_array().expect("rails").iter().collect();
+    assert!(rails.iter().any(|rail| rail["transport"] == "ofi"), "named, so it is planned: {link}");
+    assert_eq!(link["transport"], "shm", "on one host there is something better: {link}");
 }
 
 #[cfg(feature = "external-tests")]

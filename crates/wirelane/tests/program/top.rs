@@ -417,7 +417,7 @@ fn a_store_and_a_peer_are_watched() {
     let (store, probe) = (&line["store"], &line["probe"]);
     assert_eq!((&store["keys"], &store["puts_per_second"]), (&1.0.into(), &0.0.into()));
     assert_eq!(store["links"]["shm"], 1.0, "the probe's own link");
-    assert_eq!((&probe["lane"], &probe["why"]), (&"shm".into(), &Value::Null));
+    assert_eq!((&probe["transport"], &probe["why"]), (&"shm".into(), &Value::Null));
     assert!(probe["sent"].as_u64() > Some(0) && probe["median_ns"].as_u64() > Some(0), "{probe}");
 }
 

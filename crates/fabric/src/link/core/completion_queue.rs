@@ -115,11 +115,11 @@ impl CompletionQueue {
         let CompletionQueue { done, in_flight, stats, timed, .. } = self;
         let mut finished = from;
         for completion in &mut done[from..] {
-            let lane_token = completion.token;
+            let lane_op_id = completion.op_id;
             if !restore(completion) {
                 return finished;
             }
-            if let Some((_, started)) = timed.take_if(|(part, _)| u64::from(*part) == lane_token) {
+            if let Some((_, started)) = timed.take_if(|(part, _)| u64::from(*part) == lane_op_id) {
                 stats.add_latency(started.elapsed());
             }
             *in_flight -= 1;
@@ -170,7 +170,7 @@ impl CompletionQueue {
     /// Finishes an operation of the caller.
     #[inline]
     pub(super) fn finish(&mut self, op: Op, outcome: Result<Done, Failure>) {
-        let completion = Completion { token: op.token, outcome, work: op.work };
+        let completion = Completion { op_id: op.op_id, outcome, work: op.work };
         if !matches!(completion.work, Work::Receive { .. }) {
             self.in_flight -= 1;
         }

@@ -26,7 +26,7 @@ impl Core {
     fn dispatch(&mut self, rail: u8, from: usize) {
         let mut batch = self.completions.take_batch(from);
         for completion in batch.drain(..) {
-            match completion.token & RECEIVE_BIT {
+            match completion.op_id & RECEIVE_BIT {
                 0 => self.complete(rail, completion),
                 _ => self.receive(rail, completion),
             }
@@ -36,9 +36,9 @@ impl Core {
 
     #[inline]
     fn complete(&mut self, rail: u8, completion: Completion) {
-        let Completion { token, outcome, work } = completion;
-        let Some(part) = self.operations.take_part(token as u32) else { return };
-        self.completions.stop_time(token as u32, outcome.is_ok());
+        let Completion { op_id, outcome, work } = completion;
+        let Some(part) = self.operations.take_part(op_id as u32) else { return };
+        self.completions.stop_time(op_id as u32, outcome.is_ok());
         if let Some(lane) = self.rails.lane_mut(rail) {
             lane.remove(part.bytes);
             if outcome.is_ok() && part.what.is_message() {
@@ -55,8 +55,8 @@ impl Core {
     #[inline]
     pub(super) fn placed(&mut self, rail: u8, part: Part, work: Work) {
         match part.what {
-            PartKind::Whole { token, window } => {
-                self.completions.finish(restore_op(token, window, work), Ok(Done::Placed));
+            PartKind::Whole { op_id, window } => {
+                self.completions.finish(restore_op(op_id, window, work), Ok(Done::Placed));
             }
             PartKind::Piece(piece) => {
                 if let Some(operation) = self.operations.get_mut(piece.operation) {
@@ -92,8 +92,8 @@ impl Core {
     fn unsupported(&mut self, lost: LostPart) {
         let LostPart { part, failure, work } = lost;
         match part.what {
-            PartKind::Whole { token, window } => {
-                self.completions.finish(restore_op(token, window, work), Err(failure));
+            PartKind::Whole { op_id, window } => {
+                self.completions.finish(restore_op(op_id, window, work), Err(failure));
             }
             PartKind::Piece(piece) => self.abandon(&piece, failure),
             PartKind::Message { .. } | PartKind::Credit => {

@@ -79,8 +79,8 @@ impl Core {
             return;
         }
         for LostPart { part, failure, work } in self.rails.take_all_unconfirmed() {
-            if let PartKind::Whole { token, window } = part.what {
-                let op = restore_op(token, window, work);
+            if let PartKind::Whole { op_id, window } = part.what {
+                let op = restore_op(op_id, window, work);
                 let outcome = match failure {
                     Failure::Access => failure,
                     _ => outcome(&ended, &op.work, true),

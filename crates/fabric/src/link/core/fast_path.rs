@@ -1,5 +1,5 @@
 //! The fast path: short writes and reads on a single rail with capacity for all of them. They stay
-//! in the caller's queue; only window and token are replaced, and restored on completion.
+//! in the caller's queue; only window and id are replaced, and restored on completion.
 
 use std::collections::VecDeque;
 
@@ -43,7 +43,7 @@ impl Core {
         lane.add(count as u32, bytes);
         self.completions.accept(count);
         if let Some(last) = ops.back() {
-            self.completions.posted_whole(last.token as u32, count as u64);
+            self.completions.posted_whole(last.op_id as u32, count as u64);
         }
         // Operations that do not fit into the lane wait in its queue: they are accepted.
         lane.post(ops);
@@ -57,13 +57,13 @@ impl Core {
         let Core { completions, operations, rails, .. } = self;
         let Some(lane) = rails.lane_mut(rail) else { return from };
         completions.finish_in_place(from, |completion| {
-            if completion.token & RECEIVE_BIT != 0 || completion.outcome != Ok(Done::Placed) {
+            if completion.op_id & RECEIVE_BIT != 0 || completion.outcome != Ok(Done::Placed) {
                 return false;
             }
-            let Some(whole) = operations.take_whole(completion.token as u32) else { return false };
+            let Some(whole) = operations.take_whole(completion.op_id as u32) else { return false };
             lane.remove(whole.bytes);
             restore_window(&mut completion.work, whole.window);
-            completion.token = whole.token;
+            completion.op_id = whole.op_id;
             true
         })
     }
@@ -79,8 +79,8 @@ fn retarget(op: &mut Op, rail: u8, lane: &RailLane, operations: &mut Operations)
         return false;
     };
     let window = std::mem::replace(&mut target.window, there.clone());
-    let what = PartKind::Whole { token: op.token, window };
-    op.token = u64::from(operations.add_part(Part { rail, bytes, proof, what }));
+    let what = PartKind::Whole { op_id: op.op_id, window };
+    op.op_id = u64::from(operations.add_part(Part { rail, bytes, proof, what }));
     true
 }
 
@@ -89,9 +89,9 @@ fn retarget(op: &mut Op, rail: u8, lane: &RailLane, operations: &mut Operations)
 #[cold]
 fn revert(ops: &mut VecDeque<Op>, changed: usize, operations: &mut Operations) {
     for op in ops.iter_mut().take(changed) {
-        if let Some(whole) = operations.take_whole(op.token as u32) {
+        if let Some(whole) = operations.take_whole(op.op_id as u32) {
             restore_window(&mut op.work, whole.window);
-            op.token = whole.token;
+            op.op_id = whole.op_id;
         }
     }
 }
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!([&ops[0], &ops[1]].map(of_link), [Some(false); 2], "the lane's windows");
         revert(&mut ops, 2, operations);
         assert_eq!([&ops[0], &ops[1]].map(of_link), [Some(true); 2]);
-        assert_eq!(ops.iter().map(|op| op.token).collect::<Vec<_>>(), [7, 8, 9]);
+        assert_eq!(ops.iter().map(|op| op.op_id).collect::<Vec<_>>(), [7, 8, 9]);
         assert!((0..4).all(|part| operations.take_part(part).is_none()), "no row is left");
     }
 }

@@ -122,8 +122,8 @@ impl Core {
         let LostPart { part, failure, work } = lost;
         let permanent = failure == Failure::Access;
         match part.what {
-            PartKind::Whole { token, window } => {
-                let op = restore_op(token, window, work);
+            PartKind::Whole { op_id, window } => {
+                let op = restore_op(op_id, window, work);
                 if permanent {
                     return self.completions.finish(op, Err(failure));
                 }

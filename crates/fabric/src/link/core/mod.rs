@@ -286,7 +286,7 @@ impl Core {
 
 fn caps(config: &Config) -> Caps {
     Caps {
-        lane: "link",
+        transport: "link",
         datagram: false,
         max_message: 1 << 40,
         // One less than the minimum of all lanes: the header of a message is a piece too.

@@ -79,7 +79,7 @@ impl Core {
             return Some(op);
         };
         let window = std::mem::replace(&mut target.window, window);
-        let what = PartKind::Whole { token: op.token, window };
+        let what = PartKind::Whole { op_id: op.op_id, window };
         let part = self.post_part(rail, bytes, op.work, what);
         self.completions.posted_whole(part, 1);
         None
@@ -138,7 +138,7 @@ impl Core {
         };
         lane.add(1, bytes);
         let part = self.operations.add_part(Part { rail, bytes, proof, what });
-        lane.push(Op { token: u64::from(part), work });
+        lane.push(Op { op_id: u64::from(part), work });
         part
     }
 }

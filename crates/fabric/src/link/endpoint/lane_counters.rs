@@ -24,7 +24,7 @@ impl LaneCounters {
     /// Adds a new lane.
     pub(in crate::link) fn add(&self, lane: &dyn Lane) {
         let caps = lane.caps();
-        let at = Transport::ALL.iter().position(|transport| transport.name() == caps.lane);
+        let at = Transport::ALL.iter().position(|transport| transport.name() == caps.transport);
         let mut transports = self.transports.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kind) = at.and_then(|at| transports.get_mut(at)) {
             let counters = &mut kind[usize::from(caps.rdma)];

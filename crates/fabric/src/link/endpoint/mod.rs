@@ -29,7 +29,7 @@ use crate::link::lane::Link;
 use crate::link::protocol::control::Transport;
 use crate::link::protocol::hello::{Hello, port_name};
 use crate::link::rails::connector::ThreadConnector;
-use crate::link::report::{Explanation, LinkInfo, Report};
+use crate::link::report::{LinkInfo, LinkStatus, Report};
 use crate::memory::Memory;
 use crate::region::{Region, Rights, WeakRegion};
 use crate::session::{self, Credentials, Session};
@@ -213,10 +213,10 @@ impl Endpoint {
     }
 
     /// The states of all open links.
-    pub fn links(&self) -> Vec<Explanation> {
+    pub fn links(&self) -> Vec<LinkStatus> {
         let mut links = lock(&self.inner.links);
         links.retain(|link| link.strong_count() > 0);
-        links.iter().filter_map(Weak::upgrade).map(|report| report.explain()).collect()
+        links.iter().filter_map(Weak::upgrade).map(|report| report.status()).collect()
     }
 
     /// The libfabric providers that links may use, the best first, or why there are none; recent, not

@@ -93,11 +93,11 @@ impl MessageQueue {
 
     // Receiving.
 
-    /// Appends receives for all slots to be posted, which count as freed from now on. `token` maps slots to tokens.
+    /// Appends receives for all slots to be posted, which count as freed from now on. `op_id` maps slots to ids of operations.
     pub(in crate::link) fn append_receives(
         &mut self,
         into: &mut VecDeque<Op>,
-        token: impl Fn(u32) -> u64,
+        op_id: impl Fn(u32) -> u64,
     ) {
         self.posted += self.unposted.len() as u32;
         self.freed_unposted = [0; 2];
@@ -106,7 +106,7 @@ impl MessageQueue {
                 self.freed[stream as usize] = self.freed[stream as usize].wrapping_add(1);
             }
             let slot = (slice.offset() / self.slot_size) as u32;
-            into.push_back(Op::receive(token(slot), slice));
+            into.push_back(Op::receive(op_id(slot), slice));
         }
     }
 

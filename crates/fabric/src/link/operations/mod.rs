@@ -59,8 +59,8 @@ impl Operations {
     pub(super) fn take_whole(&mut self, at: u32) -> Option<WholeOperation> {
         let is_whole = |part: &mut Part| matches!(part.what, PartKind::Whole { .. });
         let Part { bytes, what, .. } = self.parts.remove_if(at, is_whole)?;
-        let PartKind::Whole { token, window } = what else { return None };
-        Some(WholeOperation { bytes, token, window })
+        let PartKind::Whole { op_id, window } = what else { return None };
+        Some(WholeOperation { bytes, op_id, window })
     }
 
     // Rows.

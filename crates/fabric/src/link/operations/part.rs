@@ -15,8 +15,8 @@ pub(in crate::link) struct Part {
 }
 
 pub(in crate::link) enum PartKind {
-    /// A whole operation of the caller: its token and its window, which are replaced on the lane.
-    Whole { token: u64, window: Window },
+    /// A whole operation of the caller: its id and its window, which are replaced on the lane.
+    Whole { op_id: u64, window: Window },
     /// A piece of an operation.
     Piece(Piece),
     /// A message of a stream.
@@ -37,14 +37,14 @@ impl PartKind {
 /// A whole operation of the caller, taken out of the table.
 pub(in crate::link) struct WholeOperation {
     pub(in crate::link) bytes: u64,
-    pub(in crate::link) token: u64,
+    pub(in crate::link) op_id: u64,
     pub(in crate::link) window: Window,
 }
 
 /// Rebuilds the caller's operation.
-pub(in crate::link) fn restore_op(token: u64, window: Window, mut work: Work) -> Op {
+pub(in crate::link) fn restore_op(op_id: u64, window: Window, mut work: Work) -> Op {
     restore_window(&mut work, window);
-    Op { token, work }
+    Op { op_id, work }
 }
 
 /// Restores an operation's window.

@@ -73,7 +73,7 @@ impl Pair {
     }
 
     fn outcomes(&self, end: usize) -> Outcomes {
-        self.done[end].iter().map(|completion| (completion.token, completion.outcome)).collect()
+        self.done[end].iter().map(|completion| (completion.op_id, completion.outcome)).collect()
     }
 }
 
@@ -90,7 +90,7 @@ fn dropping_the_region_of_a_long_write_fails_only_that_write() {
     pair.run(1);
     drop(open);
     pair.until("the refusal", |pair| !pair.done[0].is_empty());
-    pair.post(1, (0..8).map(|token| Op::receive(token, inbox.slice(..8000))));
+    pair.post(1, (0..8).map(|op_id| Op::receive(op_id, inbox.slice(..8000))));
     pair.post(0, [Op::send(2, source.slice(..3000)), Op::send(3, source.slice(..3000))]);
     pair.until("the messages", |pair| pair.done[1].len() == 2 && pair.done[0].len() == 3);
     let placed = Ok(Done::Placed);
@@ -115,7 +115,7 @@ fn a_region_whose_index_is_reused_is_refused() {
     );
     pair.until("both", |pair| pair.done[0].len() == 2);
     let mut outcomes = pair.outcomes(0);
-    outcomes.sort_by_key(|(token, _)| *token);
+    outcomes.sort_by_key(|(op_id, _)| *op_id);
     assert_eq!(outcomes, [(1, Err(Failure::Access)), (2, Ok(Done::Placed))]);
     pair.sim.cores[0].import(&granted).expect_err("it is gone");
 }
@@ -197,8 +197,8 @@ fn messages_both_ways_over_a_lossy_wire_do_not_end_the_link() {
         for _ in 0..100 {
             for end in 0..2 {
                 let mut ops: VecDeque<Op> = (0..8)
-                    .flat_map(|token| {
-                        [Op::receive(token, inbox.slice(..)), Op::send(token, source.slice(..8))]
+                    .flat_map(|op_id| {
+                        [Op::receive(op_id, inbox.slice(..)), Op::send(op_id, source.slice(..8))]
                     })
                     .collect();
                 pair.sim.cores[end].post(&mut ops);
@@ -222,19 +222,19 @@ fn crossing_control_messages_and_credits_do_not_block_each_other() {
     pair.run(20);
     pair.sim.world.change("r0", |faults| faults.delay = Duration::from_millis(4));
     for end in 0..2 {
-        pair.post(end, (0..4).map(|token| Op::send(token, source.slice(..8))));
+        pair.post(end, (0..4).map(|op_id| Op::send(op_id, source.slice(..8))));
         pair.work(end);
     }
     pair.sim.world.advance(Duration::from_micros(4500));
     for (end, window) in windows.iter().enumerate() {
-        let add = |token: u64| {
-            let old = source.slice(8 * token as usize..8 * token as usize + 8);
-            Op { token: 200 + token, work: Work::FetchAdd { old, at: window.at(0), add: 1 } }
+        let add = |op_id: u64| {
+            let old = source.slice(8 * op_id as usize..8 * op_id as usize + 8);
+            Op { op_id: 200 + op_id, work: Work::FetchAdd { old, at: window.at(0), add: 1 } }
         };
         pair.post(end, (0..24).map(add));
-        for token in 0..4 {
+        for op_id in 0..4 {
             pair.work(end);
-            pair.post(end, [Op::receive(300 + token, inbox.slice(..64))]);
+            pair.post(end, [Op::receive(300 + op_id, inbox.slice(..64))]);
         }
         pair.work(end);
     }
@@ -249,7 +249,7 @@ fn messages_sent_before_the_end_are_received_after_it() {
     pair.until("both sent", |pair| pair.done[0].len() == 2);
     pair.sim.cores[0].close();
     pair.run(20);
-    pair.post(1, (3..6).map(|token| Op::receive(token, inbox.slice(..64))));
+    pair.post(1, (3..6).map(|op_id| Op::receive(op_id, inbox.slice(..64))));
     pair.run(20);
     let received = |length| Ok(Done::Received { length, imm: None });
     let expected = [(3, received(8)), (4, received(9)), (5, Err(Failure::PeerGone))];
@@ -273,7 +273,7 @@ fn a_malformed_message_ends_the_link() {
         let into = region(4096, Rights::NONE).slice(..);
         let work = Op::receive(0, into).work;
         let outcome = Ok(Done::Received { length, imm });
-        pair.sim.cores[0].receive(0, Completion { token: 0, outcome, work });
+        pair.sim.cores[0].receive(0, Completion { op_id: 0, outcome, work });
         let ended = pair.sim.cores[0].ended().expect("it has ended");
         assert!(ended.why.contains("malformed message"), "{}", ended.why);
     }
@@ -309,7 +309,7 @@ fn a_silent_peer_is_lost() {
     let ended = pair.sim.cores[0].ended().expect("it has ended");
     assert!(ended.why.contains("no message") || ended.why.contains("not closed"), "{}", ended.why);
     let mut outcomes = pair.outcomes(0);
-    outcomes.sort_by_key(|(token, _)| *token);
+    outcomes.sort_by_key(|(op_id, _)| *op_id);
     assert_eq!(outcomes, [(1, Err(Failure::Unknown)), (2, Err(Failure::Unknown))]);
 }
 

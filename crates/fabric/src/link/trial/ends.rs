@@ -26,14 +26,14 @@ pub(super) struct End {
     /// To be posted: operations and receives, so that neither waits for the other.
     pub(super) todo: VecDeque<Op>,
     pub(super) receive_ops: VecDeque<Op>,
-    /// Operations in flight, by token.
+    /// Operations in flight, by id.
     pub(super) pending: BTreeMap<u64, Pending>,
     /// Cells of our source that are in use.
     source_used: [bool; CELLS],
     /// Cells of the peer that our operations use.
     pub(super) open_used: [bool; CELLS],
     pub(super) next: u64,
-    /// Tokens of messages sent by us and received by us, and of immediate data likewise; old values of additions.
+    /// Ids of messages sent by us and received by us, and of immediate data likewise; old values of additions.
     pub(super) sent: Vec<u64>,
     pub(super) received: Vec<u64>,
     pub(super) sent_imms: Vec<u64>,
@@ -44,7 +44,7 @@ pub(super) struct End {
     /// Stamps written into cells of completed operations: nothing may change them.
     pub(super) stamped: BTreeMap<usize, u64>,
     pub(super) source_stamped: BTreeMap<usize, u64>,
-    /// Tokens of operations without effect, and the number of additions with an unknown outcome.
+    /// Ids of operations without effect, and the number of additions with an unknown outcome.
     pub(super) without_effect: Vec<u64>,
     pub(super) unknown_additions: u64,
     /// Whether no more receives are posted.
@@ -102,7 +102,7 @@ impl End {
         let (Some(window), Some(readable)) = (self.window.clone(), self.readable.clone()) else {
             return;
         };
-        let token = self.next;
+        let op_id = self.next;
         let max_cells = if random.one_in(4) { 24 } else { 4 };
         let cells = 1 + random.below(max_cells);
         let bytes = (cells * CELL).saturating_sub(random.below(CELL));
@@ -115,40 +115,40 @@ impl End {
                 let Some(cells) = take(&mut self.open_used, cells) else {
                     return self.release_source(&pending);
                 };
-                self.source.memory().write(begin, &pattern(token, bytes));
+                self.source.memory().write(begin, &pattern(op_id, bytes));
                 let to = window.at((cells[0] * CELL) as u64);
                 pending.cells = cells;
-                let imm = random.one_in(2).then_some(token as u32);
+                let imm = random.one_in(2).then_some(op_id as u32);
                 if imm.is_some() {
-                    self.sent_imms.push(token);
+                    self.sent_imms.push(op_id);
                 }
                 self.writes += 1;
-                Op { token, work: Work::Write { from: ours.into(), to, imm } }
+                Op { op_id, work: Work::Write { from: ours.into(), to, imm } }
             }
             4..6 => {
                 let cell = random.below(CELLS - pending.source.len() + 1);
                 pending.cells = vec![cell];
-                Op::read(token, ours, readable.at((cell * CELL) as u64))
+                Op::read(op_id, ours, readable.at((cell * CELL) as u64))
             }
             6..9 => {
                 let bytes = if random.one_in(8) { 0 } else { bytes };
                 pending.bytes = bytes;
-                self.source.memory().write(begin, &pattern(token, bytes));
-                self.sent.push(token);
+                self.source.memory().write(begin, &pattern(op_id, bytes));
+                self.sent.push(op_id);
                 let from = self.source.slice(begin..begin + bytes).into();
-                Op { token, work: Work::Send { from, imm: Some(token as u32) } }
+                Op { op_id, work: Work::Send { from, imm: Some(op_id as u32) } }
             }
             _ => {
                 let old = self.source.slice(begin..begin + 8);
                 let at = window.at((CELL * CELLS) as u64);
-                Op { token, work: Work::FetchAdd { old, at, add: 1 } }
+                Op { op_id, work: Work::FetchAdd { old, at, add: 1 } }
             }
         };
         for cell in &pending.source {
             self.source_stamped.remove(cell);
         }
         self.next += 1;
-        self.pending.insert(token, pending);
+        self.pending.insert(op_id, pending);
         self.todo.push_back(op);
     }
 
@@ -178,21 +178,21 @@ impl End {
             assert_eq!(failure, Failure::PeerGone);
             return;
         }
-        let pending = self.pending.remove(&completion.token).expect("completed once");
+        let pending = self.pending.remove(&completion.op_id).expect("completed once");
         assert!(matches!(failure, Failure::Unknown | Failure::PeerGone), "{failure:?}");
         if failure == Failure::PeerGone && !matches!(completion.work, Work::Read { .. }) {
-            self.without_effect.push(completion.token);
+            self.without_effect.push(completion.op_id);
         } else if let Work::FetchAdd { .. } = completion.work {
             self.unknown_additions += 1;
         }
         // Local memory is free again, whatever happened to the peer's.
-        self.stamp_source(&pending.source, completion.token);
+        self.stamp_source(&pending.source, completion.op_id);
     }
 
-    fn stamp_source(&mut self, source: &[usize], token: u64) {
+    fn stamp_source(&mut self, source: &[usize], op_id: u64) {
         for cell in source {
             // Nothing may write to local memory of completed operations.
-            let stamp = token << 8 | 0xa5;
+            let stamp = op_id << 8 | 0xa5;
             self.source.memory().write(cell * CELL, &stamp_bytes(stamp));
             self.source_stamped.insert(*cell, stamp);
             self.source_used[*cell] = false;
@@ -201,8 +201,8 @@ impl End {
 
     /// Checks a completion. `peer` is the other end.
     pub(super) fn check_completion(&mut self, completion: Completion, peer: &mut End) {
-        let Completion { token, outcome, work } = completion;
-        let done = outcome.unwrap_or_else(|failure| panic!("{token} failed: {failure:?} {work:?}"));
+        let Completion { op_id, outcome, work } = completion;
+        let done = outcome.unwrap_or_else(|failure| panic!("{op_id} failed: {failure:?} {work:?}"));
         if let Work::Receive { into } = &work {
             self.receives -= 1;
             let Done::Received { length, imm } = done else { panic!("{done:?}") };
@@ -216,16 +216,16 @@ impl End {
             assert_eq!(bytes[..length], pattern(number, length), "message {number}");
             return self.received.push(number);
         }
-        let pending = self.pending.remove(&token).expect("completed once");
+        let pending = self.pending.remove(&op_id).expect("completed once");
         let local = work.local()[0].to_vec();
         match (&work, done) {
             (Work::Write { .. }, Done::Placed) => {
                 // Unless the target received the immediate data first, and has reused the cells.
-                if !peer.reused.contains(&token) {
+                if !peer.reused.contains(&op_id) {
                     let mut there = vec![0; pending.bytes];
                     peer.open.memory().read(pending.cells[0] * CELL, &mut there);
-                    assert_eq!(there, local, "write {token} has completed, so it is placed");
-                    peer.stamp(&pending.cells, token);
+                    assert_eq!(there, local, "write {op_id} has completed, so it is placed");
+                    peer.stamp(&pending.cells, op_id);
                 }
                 for cell in &pending.cells {
                     self.open_used[*cell] = false;
@@ -234,13 +234,13 @@ impl End {
             (Work::Read { .. }, Done::Placed) => {
                 let begin = pending.cells[0] * CELL;
                 let read_only = peer.read_only.slice(begin..begin + pending.bytes).to_vec();
-                assert_eq!(local, read_only, "read {token}");
+                assert_eq!(local, read_only, "read {op_id}");
             }
             (Work::Send { .. }, Done::Placed) => {}
             (Work::FetchAdd { .. }, Done::Old(old)) => self.added.push(old),
             other => panic!("{other:?}"),
         }
-        self.stamp_source(&pending.source, token);
+        self.stamp_source(&pending.source, op_id);
     }
 
     /// The immediate data of a write has arrived: its bytes must be here, and the cells are reused immediately.

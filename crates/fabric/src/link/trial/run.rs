@@ -168,10 +168,10 @@ impl Run {
             let count = to.open.memory().load(super::ends::CELL * super::ends::CELLS);
             let (sure, maybe) = (from.added.len() as u64, from.unknown_additions);
             assert!((sure..=sure + maybe).contains(&count), "{sure} to {maybe} more, not {count}");
-            for token in &from.without_effect {
+            for op_id in &from.without_effect {
                 assert!(
-                    !to.received.contains(token) && !to.received_imms.contains(token),
-                    "{token} had an effect"
+                    !to.received.contains(op_id) && !to.received_imms.contains(op_id),
+                    "{op_id} had an effect"
                 );
             }
         }

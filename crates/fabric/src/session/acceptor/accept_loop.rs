@@ -180,14 +180,14 @@ impl AcceptLoop {
         if on_lane.is_some_and(|on_lane| on_lane(greeting, socket)) {
             self.shared.counts.lanes.fetch_add(1, Relaxed);
         } else {
-            self.shared.counts.refuse(Reason::StrayLane);
+            self.shared.counts.refuse(Reason::UnexpectedStream);
         }
     }
 
     fn hand_over_other(&mut self, number: u64) {
         let Some(HalfOpen { socket, .. }) = self.release(number) else { return };
         let Some(on_other) = &self.context.config.on_other else {
-            return self.shared.counts.refuse(Reason::NotOurs);
+            return self.shared.counts.refuse(Reason::UnknownProtocol);
         };
         self.shared.counts.others.fetch_add(1, Relaxed);
         on_other(socket);

@@ -32,16 +32,18 @@ fn streams_of_lanes_are_handed_over_after_their_greeting() {
     assert_eq!(&frame, b"first frame");
     wait_for("the count", || acceptor.counts().lanes() == 1);
     assert_eq!(answer(&acceptor, &greeting(4)), b"");
-    wait_for("the refusal", || refusals(&acceptor) == [("stray_lane", 1)]);
+    wait_for("the refusal", || refusals(&acceptor) == [("unexpected_stream", 1)]);
     drop(connect(&acceptor).write_all(&greeting(3)[..20]));
-    wait_for("one cut short", || refusals(&acceptor) == [("truncated", 1), ("stray_lane", 1)]);
+    wait_for("one cut short", || {
+        refusals(&acceptor) == [("truncated", 1), ("unexpected_stream", 1)]
+    });
 }
 
 #[test]
-fn lanes_without_a_handler_are_stray() {
+fn lanes_without_a_handler_are_unexpected() {
     let acceptor = open(config());
     assert_eq!(answer(&acceptor, b"WLT1\x00................"), b"");
-    wait_for("the refusal", || refusals(&acceptor) == [("stray_lane", 1)]);
+    wait_for("the refusal", || refusals(&acceptor) == [("unexpected_stream", 1)]);
 }
 
 #[test]
@@ -73,5 +75,5 @@ fn other_protocols_without_a_handler_are_refused() {
     let mut caller = connect(&acceptor);
     caller.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let _ = caller.read_to_end(&mut Vec::new());
-    wait_for("the refusal", || refusals(&acceptor) == [("not_ours", 1)]);
+    wait_for("the refusal", || refusals(&acceptor) == [("unknown_protocol", 1)]);
 }

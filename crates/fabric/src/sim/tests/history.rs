@@ -13,14 +13,14 @@ const SLOT: usize = 16;
 struct History {
     a: Vec<(Duration, Outcome)>,
     b: Vec<(Duration, Outcome)>,
-    /// Tokens of writes that succeeded.
+    /// Ids of writes that succeeded.
     written: Vec<u64>,
     /// Immediate data whose sender got a success.
     confirmed: Vec<u64>,
     memory: Vec<u8>,
 }
 
-/// Random operations with random faults. Each write has its own slot, filled with its token.
+/// Random operations with random faults. Each write has its own slot, filled with its id.
 fn history(seed: u64) -> History {
     let mut random = Random::new(!seed);
     let config = Config { depth: 8, ordered: false, ..Config::default() };
@@ -29,8 +29,8 @@ fn history(seed: u64) -> History {
     let (target, window) = pair.window(OPS as usize * SLOT, Rights::ALL);
     let buffers = Buffers::new();
     let mut ops: VecDeque<Op> =
-        (0..OPS).map(|token| buffers.op(token, &mut random, &window)).collect();
-    let receives = (0..OPS).map(|token| Op::receive(token, part(&buffers.received, token)));
+        (0..OPS).map(|op_id| buffers.op(op_id, &mut random, &window)).collect();
+    let receives = (0..OPS).map(|op_id| Op::receive(op_id, part(&buffers.received, op_id)));
     assert_eq!(pair.b.post(&mut receives.collect()), OPS as usize);
     let mut history =
         History { a: vec![], b: vec![], written: vec![], confirmed: vec![], memory: vec![] };
@@ -58,12 +58,12 @@ fn collect(pair: &mut Pair, history: &mut History) {
     let now = pair.world.now();
     for done in poll(&mut pair.a) {
         if done.outcome.is_ok() && done.work.kind() == OpKind::Write {
-            history.written.push(done.token);
+            history.written.push(done.op_id);
         }
         if done.outcome.is_ok() && done.work.consumes_receive() {
-            history.confirmed.push(done.token);
+            history.confirmed.push(done.op_id);
         }
-        history.a.push((now, (done.token, done.outcome)));
+        history.a.push((now, (done.op_id, done.outcome)));
     }
     history.b.extend(outcomes(&mut pair.b).into_iter().map(|outcome| (now, outcome)));
 }
@@ -77,33 +77,33 @@ struct Buffers {
 
 impl Buffers {
     fn new() -> Self {
-        let bytes: Vec<u8> = (0..OPS as u8).flat_map(|token| [token + 1; SLOT]).collect();
+        let bytes: Vec<u8> = (0..OPS as u8).flat_map(|op_id| [op_id + 1; SLOT]).collect();
         let buffer = || region(bytes.len(), Rights::NONE);
         Buffers { sent: region_with(&bytes), got: buffer(), received: buffer() }
     }
 
-    fn op(&self, token: u64, random: &mut Random, window: &Window) -> Op {
-        let at = window.at(token * SLOT as u64);
-        let (from, into) = (part(&self.sent, token), part(&self.got, token));
+    fn op(&self, op_id: u64, random: &mut Random, window: &Window) -> Op {
+        let at = window.at(op_id * SLOT as u64);
+        let (from, into) = (part(&self.sent, op_id), part(&self.got, op_id));
         match random.next() % 5 {
-            0 => Op::write(token, from, at),
-            1 => Op::write_imm(token, from, at, token as u32),
-            2 => Op::read(token, into, at),
+            0 => Op::write(op_id, from, at),
+            1 => Op::write_imm(op_id, from, at, op_id as u32),
+            2 => Op::read(op_id, into, at),
             3 => {
-                let (from, imm) = (Slices::One(from), Some(token as u32));
-                Op { token, work: Work::Send { from, imm } }
+                let (from, imm) = (Slices::One(from), Some(op_id as u32));
+                Op { op_id, work: Work::Send { from, imm } }
             }
             _ => {
                 let old = self.got.slice(into.offset()..into.offset() + 8);
-                Op { token, work: Work::FetchAdd { old, at, add: 1 } }
+                Op { op_id, work: Work::FetchAdd { old, at, add: 1 } }
             }
         }
     }
 }
 
 /// The slot of an operation.
-fn part(region: &Region, token: u64) -> crate::Slice {
-    let begin = token as usize * SLOT;
+fn part(region: &Region, op_id: u64) -> crate::Slice {
+    let begin = op_id as usize * SLOT;
     region.slice(begin..begin + SLOT)
 }
 
@@ -120,10 +120,10 @@ fn random_faults(random: &mut Random) -> Faults {
     }
 }
 
-fn tokens(seen: &[(Duration, Outcome)]) -> Vec<u64> {
-    let mut tokens: Vec<u64> = seen.iter().map(|(_, (token, _))| *token).collect();
-    tokens.sort_unstable();
-    tokens
+fn op_ids(seen: &[(Duration, Outcome)]) -> Vec<u64> {
+    let mut op_ids: Vec<u64> = seen.iter().map(|(_, (op_id, _))| *op_id).collect();
+    op_ids.sort_unstable();
+    op_ids
 }
 
 #[test]
@@ -140,11 +140,11 @@ fn every_operation_is_returned_once_and_successful_writes_are_in_memory() {
     for seed in 0..200 {
         let history = history(seed);
         let all: Vec<u64> = (0..OPS).collect();
-        assert_eq!(tokens(&history.a), all, "seed {seed}");
-        assert_eq!(tokens(&history.b), all, "seed {seed}");
-        for token in &history.written {
-            let place = &history.memory[*token as usize * SLOT..][..SLOT];
-            assert_eq!(place, [*token as u8 + 1; SLOT], "seed {seed}");
+        assert_eq!(op_ids(&history.a), all, "seed {seed}");
+        assert_eq!(op_ids(&history.b), all, "seed {seed}");
+        for op_id in &history.written {
+            let place = &history.memory[*op_id as usize * SLOT..][..SLOT];
+            assert_eq!(place, [*op_id as u8 + 1; SLOT], "seed {seed}");
         }
         immediate_data_arrives_once(seed, &history);
         failed_lanes += usize::from(history.a.iter().any(|(_, (_, outcome))| outcome.is_err()));

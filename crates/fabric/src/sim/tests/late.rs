@@ -53,7 +53,7 @@ fn retransmitted_immediate_data_completes_one_receive() {
     let mut pair = Pair::new(1);
     pair.world.change(RAIL, |faults| faults.hold = Duration::from_secs(5));
     let (_target, window) = pair.window(1, Rights::ALL);
-    pair.b.post(&mut (1..4).map(|token| Op::receive(token, Slices::EMPTY)).collect());
+    pair.b.post(&mut (1..4).map(|op_id| Op::receive(op_id, Slices::EMPTY)).collect());
     post(&mut pair.a, Op::write_imm(9, Slices::EMPTY, window.at(0), 5));
     pair.settle();
     assert_eq!(outcomes(&mut pair.a), [(9, Err(Failure::PeerGone))]);

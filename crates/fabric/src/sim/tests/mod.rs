@@ -86,7 +86,7 @@ fn poll(lane: &mut Box<dyn Lane>) -> Vec<Completion> {
 }
 
 fn outcomes(lane: &mut Box<dyn Lane>) -> Vec<Outcome> {
-    poll(lane).into_iter().map(|completion| (completion.token, completion.outcome)).collect()
+    poll(lane).into_iter().map(|completion| (completion.op_id, completion.outcome)).collect()
 }
 
 fn received(length: usize, imm: Option<u32>) -> Result<Done, Failure> {

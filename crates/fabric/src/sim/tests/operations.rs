@@ -49,7 +49,7 @@ fn messages_fill_receives_in_order_of_arrival() {
     post(&mut pair.a, Op::send(3, region_with(b"first").slice(..)));
     let imm = Some(5);
     let from = Slices::One(region_with(b"2nd").slice(..));
-    post(&mut pair.a, Op { token: 4, work: Work::Send { from, imm } });
+    post(&mut pair.a, Op { op_id: 4, work: Work::Send { from, imm } });
     assert_eq!(outcomes(&mut pair.b), [(1, received(5, None)), (2, received(3, imm))]);
     assert_eq!(content(&buffer), b"fi\0\x002nd\0rst\0\0\0\0\0");
     assert_eq!(outcomes(&mut pair.a), [(3, Ok(Done::Placed)), (4, Ok(Done::Placed))]);
@@ -65,8 +65,8 @@ fn atomics_change_the_value_and_return_the_old_one() {
     let swap = |expect, new| Work::CompareSwap { old: at(1), at: window.at(8), expect, new };
     let add = Work::FetchAdd { old: at(0), at: window.at(8), add: 2 };
     let works = [add, swap(42, 50), swap(42, 60)];
-    for (token, work) in (1..).zip(works) {
-        post(&mut pair.a, Op { token, work });
+    for (op_id, work) in (1..).zip(works) {
+        post(&mut pair.a, Op { op_id, work });
     }
     let expected = [(1, Ok(Done::Old(40))), (2, Ok(Done::Old(42))), (3, Ok(Done::Old(50)))];
     assert_eq!(outcomes(&mut pair.a), expected);
@@ -107,7 +107,7 @@ fn a_full_lane_takes_no_operations_until_completions_are_polled() {
     let mut pair = Pair::with(Config { depth: 2, receives: 1, ..Config::default() });
     let (_target, window) = pair.window(4, Rights::ALL);
     let byte = region_with(b"x");
-    let write = |token| Op::write(token, byte.slice(..), window.at(0));
+    let write = |op_id| Op::write(op_id, byte.slice(..), window.at(0));
     let mut ops: VecDeque<Op> = (1..=3).map(write).collect();
     assert_eq!((pair.a.post(&mut ops), ops.len()), (2, 1));
     assert_eq!(pair.a.post(&mut ops), 0, "finished, but not polled");
@@ -115,9 +115,9 @@ fn a_full_lane_takes_no_operations_until_completions_are_polled() {
     assert_eq!((pair.a.post(&mut ops), ops.len()), (1, 0));
     // Receives have a limit of their own.
     ops.extend([Op::receive(4, Slices::EMPTY), Op::receive(5, Slices::EMPTY), write(6)]);
-    assert_eq!((pair.a.post(&mut ops), ops.front().map(|op| op.token)), (1, Some(5)));
+    assert_eq!((pair.a.post(&mut ops), ops.front().map(|op| op.op_id)), (1, Some(5)));
     let caps = pair.a.caps();
-    assert_eq!((caps.lane, caps.depth, caps.receives), ("sim", 2, 1));
+    assert_eq!((caps.transport, caps.depth, caps.receives), ("sim", 2, 1));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn operations_are_counted_and_timed_in_simulated_time() {
     let (_target, window) = pair.window(4, Rights::ALL);
     let bytes = region_with(b"four");
     let ops = (0..OPS_PER_LATENCY_SAMPLE + 1)
-        .map(|token| Op::write(token, bytes.slice(..), window.at(0)));
+        .map(|op_id| Op::write(op_id, bytes.slice(..), window.at(0)));
     pair.a.post(&mut ops.collect());
     pair.settle();
     pair.a.close();

@@ -51,7 +51,7 @@ fn order_of_arrival(ordered: bool, fault: impl FnOnce(&mut crate::sim::Faults)) 
     assert_eq!(pair.a.caps().ordered, ordered);
     pair.world.change(RAIL, fault);
     let (_target, window) = pair.window(1, Rights::ALL);
-    pair.b.post(&mut (0..20).map(|token| Op::receive(token, Slices::EMPTY)).collect());
+    pair.b.post(&mut (0..20).map(|op_id| Op::receive(op_id, Slices::EMPTY)).collect());
     let write = |imm| Op::write_imm(0, Slices::EMPTY, window.at(0), imm);
     pair.a.post(&mut (0..20).map(write).collect());
     pair.settle();
@@ -87,16 +87,16 @@ fn an_operation_whose_answers_are_lost_is_executed_once() {
     pair.world.change(RAIL, |faults| faults.loss = 0.3);
     let (target, window) = pair.window(8, Rights::ALL);
     let old = region(8, Rights::NONE);
-    let add = |token| {
+    let add = |op_id| {
         let work = crate::Work::FetchAdd { old: old.slice(..), at: window.at(0), add: 1 };
-        Op { token, work }
+        Op { op_id, work }
     };
     pair.a.post(&mut (0..30).map(add).collect());
     pair.settle();
     let done = outcomes(&mut pair.a);
     let expected: Vec<Outcome> = (0..30).map(|n| (n, Ok(Done::Old(n)))).collect();
     let mut sorted = done.clone();
-    sorted.sort_by_key(|(token, _)| *token);
+    sorted.sort_by_key(|(op_id, _)| *op_id);
     assert_eq!((sorted, target.memory().load(0)), (expected, 30));
     assert!(pair.world.now() > ms(50), "some were sent again");
 }
@@ -115,10 +115,10 @@ fn bandwidth_is_shared_by_what_a_host_sends() {
     while pair.world.step() {
         let now = pair.world.now();
         times.extend(
-            outcomes(&mut pair.a).into_iter().map(|(token, outcome)| (token, outcome, now)),
+            outcomes(&mut pair.a).into_iter().map(|(op_id, outcome)| (op_id, outcome, now)),
         );
     }
-    let placed = |token, at| (token, Ok(Done::Placed), ms(at));
+    let placed = |op_id, at| (op_id, Ok(Done::Placed), ms(at));
     assert_eq!(times, [placed(1, 2000), placed(2, 3000), placed(3, 3500)]);
 }
 

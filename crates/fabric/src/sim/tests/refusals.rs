@@ -9,12 +9,12 @@ const WRITE: Rights = Rights { write: true, ..Rights::NONE };
 /// Posts an operation that the peer must refuse, with a receive posted at both ends; both lanes must end.
 #[track_caller]
 fn refused(mut pair: Pair, op: Op, failure: Failure) {
-    let token = op.token;
+    let op_id = op.op_id;
     post(&mut pair.a, Op::receive(100, Slices::EMPTY));
     post(&mut pair.b, Op::receive(200, Slices::EMPTY));
     post(&mut pair.a, op);
     let flushed = Err(Failure::Flushed);
-    assert_eq!(outcomes(&mut pair.a), [(token, Err(failure)), (100, flushed)]);
+    assert_eq!(outcomes(&mut pair.a), [(op_id, Err(failure)), (100, flushed)]);
     let theirs = outcomes(&mut pair.b);
     // The receive was too short, or it was flushed.
     let expected = if failure == Failure::TooLong { Err(failure) } else { flushed };
@@ -65,7 +65,7 @@ fn each_right_is_checked() {
     refused(pair, Op::read(1, word(), at), Failure::Access);
     let (pair, _region, at) = pair_with(Rights { atomic: false, ..Rights::ALL }, 0);
     let work = Work::FetchAdd { old: word(), at, add: 1 };
-    refused(pair, Op { token: 1, work }, Failure::Access);
+    refused(pair, Op { op_id: 1, work }, Failure::Access);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_misaligned_atomic_is_refused() {
     let mut pair = Pair::new(1);
     let (_region, window) = pair.window(16, Rights::ALL);
     let work = Work::CompareSwap { old: word(), at: window.at(4), expect: 0, new: 1 };
-    refused(pair, Op { token: 1, work }, Failure::Access);
+    refused(pair, Op { op_id: 1, work }, Failure::Access);
 }
 
 #[test]
@@ -115,8 +115,8 @@ fn an_unsupported_operation_does_not_end_the_lane() {
         Op::write(1, pieces(1), foreign.at(0)),
         Op::write(2, pieces(17), window.at(0)),
         Op::receive(3, pieces(17)),
-        Op { token: 4, work: add(small.slice(4..12)) },
-        Op { token: 5, work: add(small.slice(0..16)) },
+        Op { op_id: 4, work: add(small.slice(4..12)) },
+        Op { op_id: 5, work: add(small.slice(0..16)) },
     ];
     assert_eq!(pair.a.post(&mut ops.into()), 5);
     let expected: Vec<Outcome> = (1..=5).map(|at| (at, Err(Failure::Unsupported))).collect();

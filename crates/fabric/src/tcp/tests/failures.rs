@@ -31,8 +31,8 @@ fn post(lane: &mut dyn Lane, ops: impl IntoIterator<Item = Op>) {
     lane.post(&mut ops.into_iter().collect::<VecDeque<Op>>());
 }
 
-fn outcome(done: &[Completion], token: u64) -> Result<Done, Failure> {
-    done.iter().find(|done| done.token == token).expect("it was returned").outcome
+fn outcome(done: &[Completion], op_id: u64) -> Result<Done, Failure> {
+    done.iter().find(|done| done.op_id == op_id).expect("it was returned").outcome
 }
 
 /// Polls both until the first has `count` completions.

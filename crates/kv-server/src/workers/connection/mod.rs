@@ -221,7 +221,7 @@ impl Connection {
 
     /// Passes a completion to the part that it belongs to; returns whether there was work.
     fn complete(&mut self, completion: Completion, context: &mut WorkerContext) -> bool {
-        let Some(id) = CompletionId::parse(completion.token) else { return false };
+        let Some(id) = CompletionId::parse(completion.op_id) else { return false };
         match id {
             CompletionId::ControlBlock(op) => {
                 return self.control_block_completed(op, &completion, context);

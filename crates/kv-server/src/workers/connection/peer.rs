@@ -40,10 +40,10 @@ pub(super) enum State {
 
 impl Peer {
     pub(super) fn new(link: &Link) -> Self {
-        let explained = link.report().explain();
+        let status = link.report().status();
         Peer {
-            address: explained.peer,
-            identity: explained.identity,
+            address: status.peer,
+            identity: status.identity,
             since: Instant::now(),
             state: State::New,
             session: None,

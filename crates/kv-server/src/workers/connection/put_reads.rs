@@ -119,7 +119,7 @@ impl PutReads {
         let left = (ops.len() - first) as u32;
         let target = AnswerIndex { batch, index };
         let row = self.in_flight.insert(PutRead { target, left, failed: false, purpose });
-        ops.iter_mut().skip(first).for_each(|op| op.token = CompletionId::PutRead(row).encode());
+        ops.iter_mut().skip(first).for_each(|op| op.op_id = CompletionId::PutRead(row).encode());
     }
 
     /// Handles the completion of a read; returns the put read after its last one.

@@ -109,7 +109,7 @@ impl Replies {
         let row = self.in_flight.insert(Reply { left, slot, holds, notification });
         // The row and the number of writes are known only now.
         for op in ops.iter_mut().skip(first) {
-            op.token = CompletionId::Reply(row).encode();
+            op.op_id = CompletionId::Reply(row).encode();
             if let Work::Write { imm, .. } = &mut op.work {
                 *imm = immediate;
             }

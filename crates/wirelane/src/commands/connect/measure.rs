@@ -108,7 +108,7 @@ impl<'l> Bench<'l> {
         let started = Instant::now();
         let outcome = loop {
             wait(link, &mut done, timeout);
-            let received = done.drain(..).find(|completion| completion.token == RECEIVE);
+            let received = done.drain(..).find(|completion| completion.op_id == RECEIVE);
             match received {
                 Some(completion) => break completion.outcome,
                 None if started.elapsed() >= timeout => return Err(stalled(link)),
@@ -193,11 +193,11 @@ impl<'l> Bench<'l> {
         while in_flight > 0 {
             self.advance()?;
             let more = started.elapsed() < self.time;
-            for Completion { token, outcome, work } in std::mem::take(&mut self.done) {
+            for Completion { op_id, outcome, work } in std::mem::take(&mut self.done) {
                 outcome.map_err(broken)?;
                 operations += 1;
                 match more {
-                    true => self.ops.push_back(Op { token, work }),
+                    true => self.ops.push_back(Op { op_id, work }),
                     false => in_flight -= 1,
                 }
             }
@@ -235,7 +235,7 @@ fn broken(failure: fabric::Failure) -> Failure {
 }
 
 fn stalled(link: &Link) -> Failure {
-    let why = link.report().explain().why;
+    let why = link.report().status().why;
     Failure::failed(format!("measure the link: the peer does not respond — see its log; {why}"))
 }
 

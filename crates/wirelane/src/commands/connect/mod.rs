@@ -97,7 +97,7 @@ pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> 
     };
     // Updates the report.
     link.poll(&mut Vec::new());
-    let answer = Answer { explanation: link.report().explain(), measurement };
+    let answer = Answer { link: link.report().status(), measurement };
     if args.json {
         output::json(&answer)?
     } else {

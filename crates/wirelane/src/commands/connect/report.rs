@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use fabric::link::{Event, Explanation, PortReport, RailReport};
+use fabric::link::{Event, LinkStatus, PortReport, RailReport};
 use serde::Serialize;
 
 use super::measure::{Bandwidth, Latency, Measurement};
@@ -12,7 +12,7 @@ use crate::output;
 /// The JSON object.
 #[derive(Debug, Serialize)]
 pub(super) struct Answer {
-    pub(super) explanation: Explanation,
+    pub(super) link: LinkStatus,
     /// `null` with --no-measure.
     pub(super) measurement: Option<Measurement>,
 }
@@ -20,8 +20,8 @@ pub(super) struct Answer {
 impl Answer {
     /// As text.
     pub(super) fn text(&self) -> String {
-        let Explanation { rails, left_out, events, .. } = &self.explanation;
-        let mut text = head(&self.explanation);
+        let LinkStatus { rails, left_out, events, .. } = &self.link;
+        let mut text = head(&self.link);
         section(&mut text, "rails", rails.iter().map(rail));
         section(&mut text, "not used", left_out.iter().cloned());
         section(&mut text, "measured", self.measurement.iter().flat_map(measurements));
@@ -34,16 +34,16 @@ impl Answer {
 pub(super) fn event(event: &Event) -> String {
     let Event { at, what, rail, why } = event;
     let rail = if rail.is_empty() { String::new() } else { format!("{rail}: ") };
-    format!("{:8.3} s  {:<12}  {rail}{why}", at, what.name())
+    format!("{:8.3} s  {:<17}  {rail}{why}", at, what.name())
 }
 
-fn head(link: &Explanation) -> String {
+fn head(link: &LinkStatus) -> String {
     let encrypted = match link.encrypted {
         true => "control connection encrypted",
         false => "not encrypted",
     };
-    let lane = match link.lane {
-        Some(lane) => format!("{lane}: {}", link.why),
+    let transport = match link.transport {
+        Some(transport) => format!("{transport}: {}", link.why),
         None => format!("none: {}", link.why),
     };
     output::columns(&[
@@ -51,7 +51,7 @@ fn head(link: &Explanation) -> String {
         ["identity".to_owned(), format!("{}; {encrypted}", link.identity)],
         ["policy".to_owned(), link.policy.to_owned()],
         ["state".to_owned(), link.state.to_owned()],
-        ["lane".to_owned(), lane],
+        ["transport".to_owned(), transport],
     ])
 }
 
@@ -68,10 +68,10 @@ fn section(text: &mut String, heading: &str, lines: impl Iterator<Item = String>
 }
 
 fn rail(rail: &RailReport) -> String {
-    let RailReport { name, lane, state, why, .. } = rail;
+    let RailReport { name, transport, state, why, .. } = rail;
     let in_use = if rail.in_use { ", in use" } else { "" };
-    let name = if name == lane { String::new() } else { format!(" {name}") };
-    let mut text = format!("{lane}{name}  {state}{in_use}  {why}");
+    let name = if name == transport { String::new() } else { format!(" {name}") };
+    let mut text = format!("{transport}{name}  {state}{in_use}  {why}");
     for (whose, port) in [("ours", &rail.ours), ("theirs", &rail.theirs)] {
         if let Some(port) = port {
             let _ = write!(text, "\n    {whose}  {}", port_line(port));

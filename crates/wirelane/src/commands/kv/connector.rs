@@ -183,8 +183,8 @@ fn ticket_source(tickets: Tickets) -> CredentialSource {
 
 /// The transport of the connection, and why it was chosen.
 fn transport(client: &Client) -> String {
-    match client.explain() {
-        Some(link) => format!("over {} ({})", link.lane.unwrap_or("no lane"), link.why),
+    match client.link_status() {
+        Some(link) => format!("over {} ({})", link.transport.unwrap_or("no transport"), link.why),
         None => "over a connection that is now lost".to_owned(),
     }
 }

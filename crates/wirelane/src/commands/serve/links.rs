@@ -84,7 +84,7 @@ fn serve(
     while *phase.borrow() == Phase::Serving {
         match listener.accept(ACCEPT_TIMEOUT) {
             Some(Ok(link)) => {
-                tracing::debug!(peer = %link.report().explain().peer, "peer connected");
+                tracing::debug!(peer = %link.report().status().peer, "peer connected");
                 reports.push_back(link.report().clone());
                 workers.serve(link);
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use fabric::link::{Endpoint, Explanation, Listener};
+use fabric::link::{Endpoint, LinkStatus, Listener};
 use kv_server::metrics::{self, LinkEvents};
 use kv_server::{Engine, Sessions, WorkerPoolHandle, grpc};
 use kv_store::WhenFull;
@@ -216,7 +216,7 @@ struct Report<'r> {
     transports: Vec<Offer>,
     store: StoreReport,
     listener: ListenerReport,
-    links: Vec<Explanation>,
+    links: Vec<LinkStatus>,
 }
 
 /// Settings and usage of the store.

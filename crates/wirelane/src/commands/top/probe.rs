@@ -40,7 +40,7 @@ struct SharedStats(Arc<Mutex<ProbeStats>>);
 #[derive(Debug, Default)]
 struct ProbeStats {
     paused: bool,
-    lane: Option<String>,
+    transport: Option<String>,
     why: Option<String>,
     sent: u64,
     lost: u64,
@@ -88,9 +88,9 @@ impl SharedStats {
             }
             let link = connect::try_addresses(&endpoint, &peer, tickets.as_ref(), CONNECT_TIMEOUT);
             let ended = link.map_err(|failure| failure.to_string()).and_then(|link| {
-                let lane = link.report().explain().lane.map(str::to_owned);
+                let transport = link.report().status().transport.map(str::to_owned);
                 let mut link = ProbeLink::open(link, &endpoint)?;
-                self.connected(lane);
+                self.connected(transport);
                 link.run(|answered| self.count(answered))
             });
             if let Err(why) = ended {
@@ -100,14 +100,14 @@ impl SharedStats {
         }
     }
 
-    fn connected(&self, lane: Option<String>) {
+    fn connected(&self, transport: Option<String>) {
         let mut stats = self.lock();
-        (stats.lane, stats.why) = (lane, None);
+        (stats.transport, stats.why) = (transport, None);
     }
 
     fn disconnected(&self, why: &str) {
         let mut stats = self.lock();
-        (stats.lane, stats.why) = (None, Some(doctor::one_line(why)));
+        (stats.transport, stats.why) = (None, Some(doctor::one_line(why)));
     }
 
     /// Counts a message; returns false if paused.
@@ -140,7 +140,7 @@ impl ProbeStats {
         };
         Probe {
             peer: peer.to_owned(),
-            lane: self.lane.clone(),
+            transport: self.transport.clone(),
             why: self.why.clone(),
             sent: self.sent,
             lost: self.lost,
@@ -206,7 +206,7 @@ impl ProbeLink {
     fn round_trip(&mut self, length: usize, limit: Duration) -> Result<Option<Duration>, String> {
         let started = Instant::now();
         if !self.waiting {
-            self.ops.push_back(Op::receive(ANSWER_TOKEN, self.region.slice(MESSAGE_CAPACITY..)));
+            self.ops.push_back(Op::receive(ANSWER_OP_ID, self.region.slice(MESSAGE_CAPACITY..)));
             self.ops.push_back(Op::send(0, self.region.slice(..length)));
             self.waiting = true;
         }
@@ -215,7 +215,7 @@ impl ProbeLink {
             wait(&mut self.link, &mut self.done, limit.saturating_sub(started.elapsed()));
             for completion in self.done.drain(..) {
                 completion.outcome.map_err(|failure| format!("the link ended: {failure}"))?;
-                self.waiting &= completion.token != ANSWER_TOKEN;
+                self.waiting &= completion.op_id != ANSWER_OP_ID;
             }
             match started.elapsed() {
                 time if !self.waiting => return Ok(Some(time)),
@@ -226,8 +226,8 @@ impl ProbeLink {
     }
 }
 
-/// Token of the answer's receive; the send has 0.
-const ANSWER_TOKEN: u64 = 1;
+/// The `op_id` of the answer's receive; the send has 0.
+const ANSWER_OP_ID: u64 = 1;
 /// Space for one message.
 const MESSAGE_CAPACITY: usize = 4 << 10;
 /// The size of a message, as in `connect`.

@@ -114,8 +114,8 @@ fn parse(text: &str, address: &str) -> Option<Store> {
         if name.ends_with("_bucket") {
             continue;
         }
-        if let ("links", Some(lane)) = (name.as_str(), label(labels, "lane")) {
-            store.links.insert(doctor::one_line(lane), value);
+        if let ("links", Some(transport)) = (name.as_str(), label(labels, "transport")) {
+            store.links.insert(doctor::one_line(transport), value);
         }
         *store.numbers.entry(name).or_default() += value;
     }
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn metrics_are_parsed_with_any_prefix() {
         let text = "# TYPE my_kv_store_keys gauge\nmy_kv_store_keys 3\n\
-                    my_kv_links{lane=\"tcp\"} 2\nmy_kv_links{lane=\"shm\"} 1\n\
+                    my_kv_links{transport=\"tcp\"} 2\nmy_kv_links{transport=\"shm\"} 1\n\
                     my_kv_rdma_send_latency_ns{quantile=\"0.5\"} 900\n\
                     my_kv_rdma_send_latency_ns{quantile=\"0.99\"} 2500\n\
                     my_kv_rdma_send_latency_seconds_bucket{le=\"1\"} 5\n\

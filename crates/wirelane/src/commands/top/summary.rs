@@ -78,7 +78,7 @@ pub(super) struct StoreSummary {
     pub(super) pool_used_bytes: Option<f64>,
     /// p99 latency of RDMA operations.
     pub(super) p99_ns: Option<f64>,
-    /// Links that are up, by lane.
+    /// Links that are up, by transport.
     pub(super) links: std::collections::BTreeMap<String, f64>,
 }
 

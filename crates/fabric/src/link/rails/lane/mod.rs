@@ -246,7 +246,7 @@ impl RailLane {
 
     /// A receive has completed.
     pub(in crate::link) fn receive(&mut self, completion: Completion) -> ReceiveOutcome {
-        let slot = (completion.token & !RECEIVE_BIT) as u32;
+        let slot = (completion.op_id & !RECEIVE_BIT) as u32;
         let slice = match completion.work {
             Work::Receive { into: Slices::One(slice) } => Some((slot, slice)),
             _ => None,
@@ -317,5 +317,5 @@ impl RailLane {
     }
 }
 
-/// Set in the tokens of receives.
+/// Set in the ids of receives.
 pub(in crate::link) const RECEIVE_BIT: u64 = 1 << 63;

@@ -45,7 +45,7 @@ impl Rail {
                 self.flaps = if lived < 10 * retry_pause { self.flaps + 1 } else { 1 };
                 EventKind::RailDown
             }
-            RailState::Trying { .. } => EventKind::RailRefused,
+            RailState::Trying { .. } => EventKind::RailSetupFailed,
             RailState::Standby { .. } | RailState::Fencing { .. } => return None,
         };
         self.start_fence(now);

@@ -40,7 +40,7 @@ pub(super) fn run(global: &Global, store: &StoreArgs, args: &BenchArgs) -> Resul
         clients.push(connector.connect()?);
     }
     plan.check_size(&clients[0])?;
-    let link = clients[0].explain();
+    let link = clients[0].link_status();
     let loaded = load::load(&mut clients[0], &plan)?;
     if args.fill_only {
         return report_fill(&connector, &clients[0], args, &plan, loaded);

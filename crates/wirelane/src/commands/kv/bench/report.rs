@@ -1,6 +1,6 @@
 //! The results, as text and as JSON.
 
-use fabric::link::Explanation;
+use fabric::link::LinkStatus;
 use serde::Serialize;
 
 use super::plan::Plan;
@@ -44,10 +44,10 @@ impl Report {
         tally: &Tally,
         seconds: f64,
         server_cpu_s: Option<f64>,
-        link: Option<Explanation>,
+        link: Option<LinkStatus>,
     ) -> Self {
         let (transport, why) = match link {
-            Some(link) => (link.lane.unwrap_or("none"), link.why),
+            Some(link) => (link.transport.unwrap_or("none"), link.why),
             None => ("none", "the connection was lost".to_owned()),
         };
         let ops_per_s = tally.ops as f64 / seconds.max(1e-9);

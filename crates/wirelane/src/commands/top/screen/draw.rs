@@ -116,10 +116,10 @@ fn machine_lines(
         let result = match &probe.why {
             Some(why) => style.span(why.clone(), Level::Bad),
             None => {
-                let lane = probe.lane.as_deref().unwrap_or("connecting");
+                let transport = probe.transport.as_deref().unwrap_or("connecting");
                 let (p50, p99) = (duration(probe.median_ns), duration(probe.p99_ns));
                 let jitter = duration(probe.jitter_ns);
-                let text = format!("{lane}  p50 {p50}  p99 {p99}  jitter {jitter}  lost ");
+                let text = format!("{transport}  p50 {p50}  p99 {p99}  jitter {jitter}  lost ");
                 let lost = format!("{text}{} of {}", probe.lost, probe.sent);
                 style.span(lost, if probe.lost > 0 { Level::Bad } else { Level::Plain })
             }
@@ -165,12 +165,12 @@ fn store_lines(style: TerminalStyle, summary: &IntervalSummary) -> Vec<Line<'sta
     let used = pool.map_or(style.none().to_owned(), |(all, used)| {
         format!("{} of {}", bytes(used), bytes(all))
     });
-    let lanes: Vec<String> = links
+    let transports: Vec<String> = links
         .iter()
         .filter(|(_, count)| **count > 0.0)
-        .map(|(lane, count)| format!("{lane} {count}"))
+        .map(|(transport, count)| format!("{transport} {count}"))
         .collect();
-    let lanes = if lanes.is_empty() { "none".to_owned() } else { lanes.join(" ") };
+    let transports = if transports.is_empty() { "none".to_owned() } else { transports.join(" ") };
     let p99 = p99_ns.map_or(style.none().to_owned(), |ns| time(ns, style.unicode));
     let share = pool.map(|(all, used)| used / all);
     // Evictions start soon.
@@ -187,7 +187,7 @@ fn store_lines(style: TerminalStyle, summary: &IntervalSummary) -> Vec<Line<'sta
         Line::from(vec![
             Span::raw("  pool "),
             style.span(format!("{} {used}", style.bar(share, 10)), level),
-            Span::raw(format!("  links {lanes}  rdma p99 {p99}")),
+            Span::raw(format!("  links {transports}  rdma p99 {p99}")),
         ]),
     ]
 }

@@ -124,7 +124,7 @@ fn watched(style: TerminalStyle) -> App {
         sample.store = Some(store(second));
         sample.probe = Some(Probe {
             peer: "node7:50051".to_owned(),
-            lane: Some("verbs".to_owned()),
+            transport: Some("verbs".to_owned()),
             sent: 98,
             median_ns: Some(5_120),
             p99_ns: Some(9_300),
