@@ -55,13 +55,14 @@ struct Inner {
     memory: Memory,
     rights: Rights,
     registration: Registration,
-    /// The lanes to notify when the region is dropped, each with its key.
-    granted: Mutex<Vec<(Weak<dyn Granter>, u128)>>,
+    /// Hooks to call when the region is dropped, each with its key.
+    granted: Mutex<Vec<(Weak<dyn RevokeHook>, u128)>>,
 }
 
-/// A lane that must revoke its grants itself.
-pub(crate) trait Granter: Send + Sync {
-    /// Called when the region is dropped; after this returns, the peer does not access its memory any more.
+/// Called when a region is dropped, to revoke a grant of it.
+pub(crate) trait RevokeHook: Send + Sync {
+    /// Revokes the grant with this key; if its lane shares memory with the peer, the peer does not access it any more
+    /// after this returns.
     fn revoke(&self, key: u128, memory: &Memory);
 }
 
@@ -144,7 +145,7 @@ impl Region {
     }
 
     /// Records a grant, and removes those of dropped lanes.
-    pub(crate) fn add_grant(&self, by: Weak<dyn Granter>, key: u128) {
+    pub(crate) fn add_grant(&self, by: Weak<dyn RevokeHook>, key: u128) {
         let mut granted = self.inner.granted.lock().unwrap_or_else(PoisonError::into_inner);
         granted.retain(|(by, _)| by.strong_count() > 0);
         granted.push((by, key));
@@ -268,7 +269,7 @@ mod tests {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
         let region = Region::new(memory, Rights::ALL, Registration::Software);
         let (revoked, gone) = std::sync::mpsc::channel();
-        let lane: Arc<dyn Granter> = Arc::new(Recorder(Mutex::new(revoked)));
+        let lane: Arc<dyn RevokeHook> = Arc::new(Recorder(Mutex::new(revoked)));
         region.add_grant(Arc::downgrade(&lane), 7);
         let slice = region.slice(10..20);
         let weak = region.downgrade();
@@ -281,7 +282,7 @@ mod tests {
 
     struct Recorder(Mutex<std::sync::mpsc::Sender<u128>>);
 
-    impl Granter for Recorder {
+    impl RevokeHook for Recorder {
         fn revoke(&self, key: u128, _: &Memory) {
             self.0.lock().unwrap().send(key).unwrap();
         }
@@ -302,7 +303,7 @@ mod tests {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
         let region = Region::new(memory, Rights::ALL, Registration::Software);
         for key in 0..100 {
-            let lane: Arc<dyn Granter> =
+            let lane: Arc<dyn RevokeHook> =
                 Arc::new(Recorder(Mutex::new(std::sync::mpsc::channel().0)));
             region.add_grant(Arc::downgrade(&lane), key);
         }

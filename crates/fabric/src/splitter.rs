@@ -1,27 +1,27 @@
-//! Splits an operation's memory into parts that each fit one work request.
+//! Splits an operation's memory into ranges that each fit one work request.
 
 use crate::region::Slice;
 
 /// The progress of splitting an operation.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Splitter {
-    /// The next piece, and the number of its bytes in earlier parts.
+    /// The next piece, and the number of its bytes in earlier ranges.
     piece: usize,
     within: usize,
-    /// Bytes of all parts so far.
+    /// Bytes of all ranges so far.
     done: usize,
 }
 
-/// The maximum size of a part.
+/// The maximum size of a work request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PartLimits {
+pub(crate) struct WorkRequestLimits {
     pub(crate) bytes: u32,
     pub(crate) pieces: usize,
 }
 
-/// A part.
+/// The bytes of one work request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct WorkRequestRange {
     /// Its offset in the operation.
     pub(crate) offset: usize,
     pub(crate) pieces: usize,
@@ -41,22 +41,22 @@ impl Splitter {
         Splitter { piece, within, done: offset }
     }
 
-    /// The number of bytes of the parts so far.
+    /// The number of bytes of the ranges so far.
     pub(crate) fn done(&self) -> usize {
         self.done
     }
 
-    /// Returns the next part, and calls `visit` for each of its pieces: slice, offset and number of bytes.
-    /// An operation without bytes is one part without pieces.
+    /// Returns the next range, and calls `visit` for each of its pieces: slice, offset and number of bytes.
+    /// An operation without bytes is one range without pieces.
     #[inline]
     pub(crate) fn next(
         &mut self,
         slices: &[Slice],
-        limits: PartLimits,
+        limits: WorkRequestLimits,
         mut visit: impl FnMut(&Slice, usize, u32),
-    ) -> Part {
+    ) -> WorkRequestRange {
         let offset = self.done;
-        let mut left_in_part = limits.bytes;
+        let mut left_in_request = limits.bytes;
         let mut pieces = 0;
         while let Some(slice) = slices.get(self.piece) {
             let left = slice.len() - self.within;
@@ -65,17 +65,17 @@ impl Splitter {
                 (self.piece, self.within) = (self.piece + 1, 0);
                 continue;
             }
-            if left_in_part == 0 || pieces == limits.pieces {
-                return Part { offset, pieces, last: false };
+            if left_in_request == 0 || pieces == limits.pieces {
+                return WorkRequestRange { offset, pieces, last: false };
             }
-            let length = u32::try_from(left).unwrap_or(u32::MAX).min(left_in_part);
+            let length = u32::try_from(left).unwrap_or(u32::MAX).min(left_in_request);
             visit(slice, self.within, length);
             self.within += length as usize;
             self.done += length as usize;
-            left_in_part -= length;
+            left_in_request -= length;
             pieces += 1;
         }
-        Part { offset, pieces, last: true }
+        WorkRequestRange { offset, pieces, last: true }
     }
 }
 
@@ -92,41 +92,44 @@ mod tests {
         ranges.iter().map(|range| region.slice(range.clone())).collect()
     }
 
-    /// Every part's offset, and its pieces by offset in the region and length.
-    fn parts(slices: &[Slice], bytes: u32, pieces: usize) -> Vec<(usize, Vec<(usize, u32)>)> {
+    /// Every range's offset, and its pieces by offset in the region and length.
+    fn split(slices: &[Slice], bytes: u32, pieces: usize) -> Vec<(usize, Vec<(usize, u32)>)> {
         let mut splitter = Splitter::default();
-        let mut parts = Vec::new();
+        let mut split = Vec::new();
         loop {
             let mut seen = Vec::new();
-            let part =
-                splitter.next(slices, PartLimits { bytes, pieces }, |slice, from, length| {
+            let range = splitter.next(
+                slices,
+                WorkRequestLimits { bytes, pieces },
+                |slice, from, length| {
                     seen.push((slice.offset() + from, length));
-                });
-            assert_eq!(part.pieces, seen.len());
-            parts.push((part.offset, seen));
-            if part.last {
-                return parts;
+                },
+            );
+            assert_eq!(range.pieces, seen.len());
+            split.push((range.offset, seen));
+            if range.last {
+                return split;
             }
         }
     }
 
     #[test]
-    fn memory_that_fits_is_one_part() {
-        assert_eq!(parts(&slices(&[0..10, 50..60]), 20, 2), [(0, vec![(0, 10), (50, 10)])]);
+    fn memory_that_fits_is_one_work_request() {
+        assert_eq!(split(&slices(&[0..10, 50..60]), 20, 2), [(0, vec![(0, 10), (50, 10)])]);
     }
 
     #[test]
     fn long_pieces_are_split_and_short_ones_joined() {
         assert_eq!(
-            parts(&slices(&[0..10, 50..60]), 8, 4),
+            split(&slices(&[0..10, 50..60]), 8, 4),
             [(0, vec![(0, 8)]), (8, vec![(8, 2), (50, 6)]), (16, vec![(56, 4)])]
         );
     }
 
     #[test]
-    fn too_many_pieces_become_several_parts() {
+    fn too_many_pieces_become_several_work_requests() {
         assert_eq!(
-            parts(&slices(&[0..1, 2..3, 4..5]), 100, 2),
+            split(&slices(&[0..1, 2..3, 4..5]), 100, 2),
             [(0, vec![(0, 1), (2, 1)]), (2, vec![(4, 1)])]
         );
     }
@@ -137,22 +140,22 @@ mod tests {
         for offset in 0..21 {
             let mut seen = Vec::new();
             let mut splitter = Splitter::at(&slices, offset);
-            let part = splitter.next(
+            let range = splitter.next(
                 &slices,
-                PartLimits { bytes: 100, pieces: 9 },
+                WorkRequestLimits { bytes: 100, pieces: 9 },
                 |slice, from, length| {
                     seen.extend((slice.offset() + from..).take(length as usize));
                 },
             );
-            assert_eq!((part.offset, part.last), (offset, true));
+            assert_eq!((range.offset, range.last), (offset, true));
             assert_eq!(seen, (0..10).chain(50..60).skip(offset).collect::<Vec<_>>());
         }
     }
 
     #[test]
     fn an_empty_operation_is_one_part_and_empty_pieces_are_skipped() {
-        assert_eq!(parts(&[], 8, 1), [(0, vec![])]);
-        assert_eq!(parts(&slices(&[7..7, 9..9]), 8, 1), [(0, vec![])]);
-        assert_eq!(parts(&slices(&[7..7, 0..8, 9..9]), 8, 1), [(0, vec![(0, 8)])]);
+        assert_eq!(split(&[], 8, 1), [(0, vec![])]);
+        assert_eq!(split(&slices(&[7..7, 9..9]), 8, 1), [(0, vec![])]);
+        assert_eq!(split(&slices(&[7..7, 0..8, 9..9]), 8, 1), [(0, vec![(0, 8)])]);
     }
 }

@@ -65,15 +65,15 @@ impl PeerPolicy {
 /// The configuration of a link. The two ends may have different ones.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Writes and reads are cut into pieces of this many bytes, which are spread over the rails. Smaller ones
+    /// Writes and reads are cut into fragments of this many bytes, which are spread over the rails. Smaller ones
     /// balance better and cost less to repeat when a rail dies; each has some overhead.
-    pub chunk: usize,
+    pub max_fragment: usize,
     /// The maximum number of bytes in flight on one rail. Less leaves a fast rail idle; more must be repeated
     /// when one dies.
     pub max_in_flight: usize,
     /// The number of receive slots for messages on each rail: messages wait there for the caller's receives.
     pub messages: u16,
-    /// The maximum payload of one message on a lane, in bytes: longer ones are sent in parts. Each rail has `messages`
+    /// The maximum payload of one message on a lane, in bytes: longer ones are sent in fragments. Each rail has `messages`
     /// buffers of this size.
     pub max_payload: usize,
     /// The maximum number of operations in flight, not counting receives.
@@ -107,7 +107,7 @@ impl Config {
             fits.then_some(())
                 .ok_or_else(|| format!("{name} is {value}; allowed are {min} to {max}"))
         };
-        within("chunk", self.chunk, 1, 1 << 30)?;
+        within("max_fragment", self.max_fragment, 1, 1 << 30)?;
         within("max_in_flight", self.max_in_flight, 1, usize::MAX)?;
         within("messages", self.messages.into(), 1, 4096)?;
         within("max_payload", self.max_payload, 64, 1 << 20)?;
@@ -134,7 +134,7 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Config {
-            chunk: 1 << 20,
+            max_fragment: 1 << 20,
             max_in_flight: 16 << 20,
             messages: 64,
             max_payload: 4096,

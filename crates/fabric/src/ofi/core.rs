@@ -12,9 +12,9 @@ use super::cq::Event;
 use super::endpoint::Endpoint;
 use super::failure::{frame_failure, transfer_failure};
 use super::fetches::Fetch;
-use super::frame::{Frame, HEADER_BYTES, PART_BYTES, Progress, decode_frame};
+use super::frame::{FRAGMENT_BYTES, Frame, HEADER_BYTES, Progress, decode_frame};
 use super::granted::GrantedRegions;
-use super::inbox::{Inbox, Part, PartLocation, TooLong, scatter};
+use super::inbox::{FragmentLocation, Inbox, MessageFragment, TooLong, scatter};
 use super::outgoing::ContextUse;
 use super::sends::Sends;
 use super::slots::Slots;
@@ -176,13 +176,13 @@ impl OfiCore {
                 self.sends.succeed(at, &mut over);
                 Ok(())
             }
-            (Ok(()), ContextUse::Fetch { at, .. }) => self.part_read(at),
+            (Ok(()), ContextUse::Fetch { at, .. }) => self.fragment_read(at),
             (Ok(()), ContextUse::Free | ContextUse::Control) => Ok(()),
             (Err(errno), _) => self.handle_failure(used, errno),
         }
     }
 
-    /// Reads parts of long messages from the peer's rendezvous buffers into their receives.
+    /// Reads fragments of long messages from the peer's rendezvous buffers into their receives.
     #[inline]
     fn fetch(&mut self, endpoint: &Endpoint) -> Result<(), LaneEnd> {
         while self.key_check.is_none()
@@ -198,15 +198,15 @@ impl OfiCore {
         Ok(())
     }
 
-    /// A read of a part has completed. The last part of a message needs no `PartRead`: the peer learns from the progress
+    /// A read of a fragment has completed. The last fragment of a message needs no `FragmentRead`: the peer learns from the progress
     /// that the message was received.
-    fn part_read(&mut self, at: u32) -> Result<(), LaneEnd> {
+    fn fragment_read(&mut self, at: u32) -> Result<(), LaneEnd> {
         let Some(Fetch { message: id, offset, .. }) = self.inbox.fetches.complete(at) else {
             return Ok(());
         };
         self.freed += 1;
-        if !self.inbox.part_read(id) {
-            self.reply(Frame::PartRead { id, offset: offset as u64 }, None)?;
+        if !self.inbox.fragment_read(id) {
+            self.reply(Frame::FragmentRead { id, offset: offset as u64 }, None)?;
         }
         Ok(())
     }
@@ -275,12 +275,13 @@ impl OfiCore {
                 over.add(receive, Ok(Done::Received { length: total as usize, imm }));
                 return Ok(());
             }
-            let part = Part { location: PartLocation::Slot(slot), offset, length };
-            return Ok(self.inbox.message(id, total, imm, part)?);
+            let fragment =
+                MessageFragment { location: FragmentLocation::Slot(slot), offset, length };
+            return Ok(self.inbox.message(id, total, imm, fragment)?);
         }
         let handled = self.handle_payload(frame, slot, length);
         self.slots.free(slot);
-        // A part in the peer's rendezvous buffers counts until it is read.
+        // A fragment in the peer's rendezvous buffers counts until it is read.
         let is_freed = frame.takes_a_buffer() && !matches!(frame, Frame::Rendezvous { .. });
         self.freed += u64::from(is_freed);
         if handled? {
@@ -320,19 +321,19 @@ impl OfiCore {
                 let left = total.checked_sub(offset).filter(|left| *left > 0);
                 let left = left.ok_or(Failure::ProtocolError)?;
                 // Not used with providers that lack memory protection.
-                if !offset.is_multiple_of(PART_BYTES as u64)
+                if !offset.is_multiple_of(FRAGMENT_BYTES as u64)
                     || self.sends.max_reply_bytes().is_some()
                 {
                     return Err(Failure::ProtocolError.into());
                 }
-                let part = Part {
-                    location: PartLocation::Peer(from),
+                let fragment = MessageFragment {
+                    location: FragmentLocation::Peer(from),
                     offset,
-                    length: left.min(PART_BYTES as u64),
+                    length: left.min(FRAGMENT_BYTES as u64),
                 };
-                self.inbox.message(id, total, imm, part)?;
+                self.inbox.message(id, total, imm, fragment)?;
             }
-            Frame::PartRead { id, offset } => self.sends.part_read(id, offset)?,
+            Frame::FragmentRead { id, offset } => self.sends.fragment_read(id, offset)?,
             Frame::Immediate { id, length, imm } => match self.inbox.take_next(id, 0) {
                 Some(receive) => {
                     let length = usize::try_from(length).unwrap_or(usize::MAX);
@@ -402,7 +403,7 @@ impl OfiCore {
         delivered.map_err(|TooLong { id }| LaneEnd { message: Some(id), ..Failure::TooLong.into() })
     }
 
-    /// Whether so many slots, or parts in the peer's rendezvous buffers, were freed that the peer may be waiting for the report.
+    /// Whether so many slots, or fragments in the peer's rendezvous buffers, were freed that the peer may be waiting for the report.
     #[inline]
     fn should_report(&self) -> bool {
         let reported = self.sends.out().reported();

@@ -1,4 +1,4 @@
-//! Reads of long messages' parts from the peer's rendezvous buffers into their receives.
+//! Reads of long messages' fragments from the peer's rendezvous buffers into their receives.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use super::endpoint::Remote;
 use super::gather::Gather;
 use crate::region::Slice;
 use crate::slab::Slab;
-use crate::splitter::{PartLimits, Splitter};
+use crate::splitter::{Splitter, WorkRequestLimits};
 
 pub(super) struct Fetches {
     all: Slab<Fetch>,
@@ -15,7 +15,7 @@ pub(super) struct Fetches {
     received: u64,
 }
 
-/// A part to read.
+/// A fragment to read.
 pub(super) struct Fetch {
     pub(super) message: u64,
     /// Its offset in the message.
@@ -36,12 +36,12 @@ impl Fetch {
     pub(super) fn next(
         &self,
         into: &[Slice],
-        most: PartLimits,
+        most: WorkRequestLimits,
         domain: u32,
     ) -> Option<(Gather, Remote)> {
         let (mut pieces, mut all_registered) = (Gather::new(), true);
         let left = u32::try_from(self.length - self.requested).unwrap_or(u32::MAX);
-        let most = PartLimits { bytes: most.bytes.min(left), ..most };
+        let most = WorkRequestLimits { bytes: most.bytes.min(left), ..most };
         Splitter::at(into, self.offset + self.requested).next(into, most, |slice, from, length| {
             all_registered &= pieces.add(slice, from, length as usize, domain);
         });
@@ -61,7 +61,7 @@ impl Fetches {
         self.received
     }
 
-    /// All parts of a message were read.
+    /// All fragments of a message were read.
     pub(super) fn receive(&mut self, message: u64) {
         self.received = self.received.max(message + 1);
     }
@@ -70,14 +70,14 @@ impl Fetches {
         self.waiting.push_back(self.all.insert(fetch));
     }
 
-    /// The oldest part that is not completely submitted.
+    /// The oldest fragment that is not completely submitted.
     #[inline]
     pub(super) fn front(&self) -> Option<(u32, &Fetch)> {
         let at = *self.waiting.front()?;
         Some((at, self.all.get(at)?))
     }
 
-    /// Records that `bytes` of the oldest part were submitted.
+    /// Records that `bytes` of the oldest fragment were submitted.
     pub(super) fn advance(&mut self, bytes: usize) {
         let Some(fetch) = self.waiting.front().and_then(|at| self.all.get_mut(*at)) else { return };
         (fetch.requested, fetch.reads) = (fetch.requested + bytes, fetch.reads + 1);
@@ -86,7 +86,7 @@ impl Fetches {
         }
     }
 
-    /// A read has completed; returns the part if it was the last read.
+    /// A read has completed; returns the fragment if it was the last read.
     pub(super) fn complete(&mut self, at: u32) -> Option<Fetch> {
         let fetch = self.all.get_mut(at)?;
         fetch.reads -= 1;

@@ -8,8 +8,8 @@ use crate::op::Failure;
 /// sender; those of unknown peers lack the token, which was sent only to the peer.
 pub(super) const HEADER_BYTES: usize = 8 + Progress::ENCODED + Frame::ENCODED;
 
-/// The length of the parts of long messages in rendezvous buffers.
-pub(super) const PART_BYTES: usize = 256 << 10;
+/// The length of the fragments of long messages in rendezvous buffers.
+pub(super) const FRAGMENT_BYTES: usize = 256 << 10;
 
 /// Encodes a frame with its token and progress.
 #[inline]
@@ -68,12 +68,12 @@ impl Progress {
 /// A frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// A part of a message; its payload follows.
+    /// A fragment of a message; its payload follows.
     Message { id: u64, total: u64, offset: u64, imm: Option<u32> },
-    /// A part of a long message in a rendezvous buffer, for the peer to read: [`PART_BYTES`] long, except the last.
+    /// A fragment of a long message in a rendezvous buffer, for the peer to read: [`FRAGMENT_BYTES`] long, except the last.
     Rendezvous { id: u64, total: u64, offset: u64, imm: Option<u32>, from: Remote },
-    /// The part at this offset was read.
-    PartRead { id: u64, offset: u64 },
+    /// The fragment at this offset was read.
+    FragmentRead { id: u64, offset: u64 },
     /// The immediate data of a placed write. Numbered as a message.
     Immediate { id: u64, length: u64, imm: u32 },
     /// Requests an atomic operation.
@@ -128,7 +128,7 @@ impl Frame {
                 let kind = if imm.is_some() { 16 } else { 15 };
                 (kind, imm.unwrap_or(0), [id, total, offset, from.address, from.key])
             }
-            Frame::PartRead { id, offset } => (17, 0, [id, offset, 0, 0, 0]),
+            Frame::FragmentRead { id, offset } => (17, 0, [id, offset, 0, 0, 0]),
             Frame::Close { failure, id: None } => (10, failure as u32, [0; 5]),
             Frame::Close { failure, id: Some(id) } => (11, failure as u32, [id, 0, 0, 0, 0]),
         };
@@ -171,7 +171,7 @@ impl Frame {
                 let from = Remote { address: fourth, key: fifth };
                 Frame::Rendezvous { id, total: second, offset: third, imm, from }
             }
-            17 => Frame::PartRead { id, offset: second },
+            17 => Frame::FragmentRead { id, offset: second },
             _ => return Err(Failure::ProtocolError),
         };
         // Unused bytes must be zero, so that a later version can use them.
@@ -218,7 +218,7 @@ mod tests {
                 imm: Some(8),
                 from: Remote { address: 0, key },
             },
-            Frame::PartRead { id, offset },
+            Frame::FragmentRead { id, offset },
             Frame::Immediate { id, length: 1 << 40, imm: u32::MAX },
             Frame::Atomic { id, key, offset, op: AtomicOp::Add(5) },
             Frame::Atomic { id, key, offset, op: AtomicOp::Swap { expect: 1, new: 2 } },

@@ -1,6 +1,6 @@
 //! Incoming messages and posted receives: the oldest message is delivered to the oldest receive.
 //!
-//! The sender numbers the messages, so that they may arrive in any order and in parts. A part that arrives before
+//! The sender numbers the messages, so that they may arrive in any order and in fragments. A fragment that arrives before
 //! its receive stays in its slot, or with its sender; the sender has no more frames in flight than there are slots.
 
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ pub(super) struct Inbox {
     /// The number of messages that have a receive.
     matched: usize,
     max_message: u64,
-    /// Parts in the peer's rendezvous buffers that have a receive.
+    /// Fragments in the peer's rendezvous buffers that have a receive.
     pub(super) fetches: Fetches,
 }
 
@@ -33,23 +33,23 @@ struct Message {
     imm: Option<u32>,
     /// The number of bytes that have not arrived yet.
     missing: u64,
-    /// Parts that wait for a receive, and the number of parts being read from the peer.
-    parts: Vec<Part>,
+    /// Fragments that wait for a receive, and the number of fragments being read from the peer.
+    fragments: Vec<MessageFragment>,
     reading: u32,
     receive: Option<Op>,
 }
 
-/// A part of a message.
+/// A fragment of a message.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
-    pub(super) location: PartLocation,
+pub(super) struct MessageFragment {
+    pub(super) location: FragmentLocation,
     pub(super) offset: u64,
     pub(super) length: u64,
 }
 
-/// Where a part is.
+/// Where a fragment is.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum PartLocation {
+pub(super) enum FragmentLocation {
     Slot(u32),
     /// In the peer's rendezvous buffers.
     Peer(Remote),
@@ -57,11 +57,11 @@ pub(super) enum PartLocation {
 
 impl Message {
     fn new(length: u64, imm: Option<u32>, missing: u64) -> Self {
-        Message { length, imm, missing, parts: Vec::new(), reading: 0, receive: None }
+        Message { length, imm, missing, fragments: Vec::new(), reading: 0, receive: None }
     }
 
     fn is_complete(&self) -> bool {
-        self.missing == 0 && self.parts.is_empty() && self.reading == 0
+        self.missing == 0 && self.fragments.is_empty() && self.reading == 0
     }
 }
 
@@ -103,26 +103,26 @@ impl Inbox {
         self.receives.pop_front()
     }
 
-    /// A part of a message arrived.
+    /// A fragment of a message arrived.
     pub(super) fn message(
         &mut self,
         id: u64,
         total: u64,
         imm: Option<u32>,
-        part: Part,
+        fragment: MessageFragment,
     ) -> Result<(), Failure> {
-        let fits = part.offset.checked_add(part.length).is_some_and(|end| end <= total);
-        // Only an empty message may have an empty part.
-        let is_valid_length = part.length > 0 || total == 0;
+        let fits = fragment.offset.checked_add(fragment.length).is_some_and(|end| end <= total);
+        // Only an empty message may have an empty fragment.
+        let is_valid_length = fragment.length > 0 || total == 0;
         if !fits || !is_valid_length || total > self.max_message {
             return Err(Failure::ProtocolError);
         }
         let message = self.entry(id)?.get_or_insert_with(|| Message::new(total, imm, total));
-        if (message.length, message.imm) != (total, imm) || message.missing < part.length {
+        if (message.length, message.imm) != (total, imm) || message.missing < fragment.length {
             return Err(Failure::ProtocolError);
         }
-        message.missing -= part.length;
-        message.parts.push(part);
+        message.missing -= fragment.length;
+        message.fragments.push(fragment);
         Ok(())
     }
 
@@ -148,7 +148,7 @@ impl Inbox {
         Ok(&mut self.messages[at])
     }
 
-    /// Copies arrived parts into their receives, and completes receives. The error: a message that is
+    /// Copies arrived fragments into their receives, and completes receives. The error: a message that is
     /// longer than its receive.
     #[inline]
     pub(super) fn deliver(
@@ -161,16 +161,16 @@ impl Inbox {
         for (message, id) in self.messages.iter_mut().take(self.matched).zip(self.first..) {
             let Some(message) = message else { continue };
             let Some(receive) = &message.receive else { continue };
-            for Part { location, offset, length } in message.parts.drain(..) {
+            for MessageFragment { location, offset, length } in message.fragments.drain(..) {
                 let (offset, length) = (offset as usize, length as usize);
                 match location {
-                    PartLocation::Slot(slot) => {
+                    FragmentLocation::Slot(slot) => {
                         let (memory, at) = slots.payload(slot);
                         scatter(receive.work.local(), offset, length, memory, at);
                         slots.free(slot);
                         *freed += 1;
                     }
-                    PartLocation::Peer(from) => {
+                    FragmentLocation::Peer(from) => {
                         self.fetches.add(Fetch::new(id, offset, length, from));
                         message.reading += 1;
                     }
@@ -196,7 +196,8 @@ impl Inbox {
             && let Some(receive) = self.receives.pop_front()
         {
             // Immediate data has no payload.
-            let bytes = message.missing + message.parts.iter().map(|part| part.length).sum::<u64>();
+            let bytes = message.missing
+                + message.fragments.iter().map(|fragment| fragment.length).sum::<u64>();
             if bytes > receive.work.total() as u64 {
                 over.add(receive, Err(Failure::TooLong));
                 return Err(TooLong { id: self.first + self.matched as u64 });
@@ -213,8 +214,8 @@ impl Inbox {
         self.messages.get(at)?.as_ref()?.receive.as_ref()
     }
 
-    /// A part was read from the peer; returns whether its message is complete.
-    pub(super) fn part_read(&mut self, id: u64) -> bool {
+    /// A fragment was read from the peer; returns whether its message is complete.
+    pub(super) fn fragment_read(&mut self, id: u64) -> bool {
         let at = id.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
         let message = at.and_then(|at| self.messages.get_mut(at)?.as_mut());
         let is_complete = message.is_none_or(|message| {
@@ -277,32 +278,40 @@ mod tests {
     use crate::registration::Registration;
     use crate::stats::Stats;
 
-    fn part(offset: u64, length: u64) -> Part {
-        Part { location: PartLocation::Slot(0), offset, length }
+    fn fragment(offset: u64, length: u64) -> MessageFragment {
+        MessageFragment { location: FragmentLocation::Slot(0), offset, length }
     }
 
     #[test]
     fn invalid_messages_are_refused() {
         let mut inbox = Inbox::new(1000);
         let protocol_error = Err(Failure::ProtocolError);
-        assert_eq!(inbox.message(0, 1001, None, part(0, 10)), protocol_error, "too long");
-        assert_eq!(inbox.message(0, 100, None, part(95, 10)), protocol_error, "beyond its end");
-        assert_eq!(inbox.message(0, 100, None, part(u64::MAX, 10)), protocol_error, "far beyond");
-        assert_eq!(inbox.message(0, 100, None, part(5, 0)), protocol_error, "an empty part");
+        assert_eq!(inbox.message(0, 1001, None, fragment(0, 10)), protocol_error, "too long");
+        assert_eq!(inbox.message(0, 100, None, fragment(95, 10)), protocol_error, "beyond its end");
         assert_eq!(
-            inbox.message(MAX_MESSAGES_AHEAD, 100, None, part(0, 10)),
+            inbox.message(0, 100, None, fragment(u64::MAX, 10)),
+            protocol_error,
+            "far beyond"
+        );
+        assert_eq!(
+            inbox.message(0, 100, None, fragment(5, 0)),
+            protocol_error,
+            "an empty fragment"
+        );
+        assert_eq!(
+            inbox.message(MAX_MESSAGES_AHEAD, 100, None, fragment(0, 10)),
             protocol_error,
             "far ahead"
         );
-        assert_eq!(inbox.message(0, 100, None, part(0, 60)), Ok(()));
-        assert_eq!(inbox.message(0, 90, None, part(60, 10)), protocol_error, "another length");
+        assert_eq!(inbox.message(0, 100, None, fragment(0, 60)), Ok(()));
+        assert_eq!(inbox.message(0, 90, None, fragment(60, 10)), protocol_error, "another length");
         assert_eq!(
-            inbox.message(0, 100, Some(1), part(60, 10)),
+            inbox.message(0, 100, Some(1), fragment(60, 10)),
             protocol_error,
             "other immediate data"
         );
         assert_eq!(
-            inbox.message(0, 100, None, part(50, 50)),
+            inbox.message(0, 100, None, fragment(50, 50)),
             protocol_error,
             "more bytes than its length"
         );

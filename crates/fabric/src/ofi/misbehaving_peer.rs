@@ -8,7 +8,7 @@ use super::av::Address;
 use super::config::Config;
 use super::domain::{Domain, Shared};
 use super::endpoint::{Direction, Endpoint, Remote};
-use super::frame::{AtomicOp, Frame, PART_BYTES, Progress, decode_frame};
+use super::frame::{AtomicOp, FRAGMENT_BYTES, Frame, Progress, decode_frame};
 use super::gather::Gather;
 use super::offer::Offer;
 use super::outgoing::{ContextUse, Outgoing};
@@ -167,8 +167,8 @@ fn a_protocol_error_ends_the_lane() {
         (
             Frame::Rendezvous {
                 id,
-                total: PART_BYTES as u64,
-                offset: PART_BYTES as u64,
+                total: FRAGMENT_BYTES as u64,
+                offset: FRAGMENT_BYTES as u64,
                 imm,
                 from: UNREGISTERED,
             },
@@ -178,7 +178,7 @@ fn a_protocol_error_ends_the_lane() {
             Frame::Rendezvous {
                 id,
                 total: 100,
-                offset: PART_BYTES as u64,
+                offset: FRAGMENT_BYTES as u64,
                 imm,
                 from: UNREGISTERED,
             },
@@ -186,7 +186,7 @@ fn a_protocol_error_ends_the_lane() {
         ),
         (Frame::Rendezvous { id, total: u64::MAX, offset: 0, imm, from: UNREGISTERED }, 0),
         (Frame::Rendezvous { id, total: 100, offset: 0, imm, from: UNREGISTERED }, 8),
-        (Frame::PartRead { id: 9, offset: 0 }, 0),
+        (Frame::FragmentRead { id: 9, offset: 0 }, 0),
         (Frame::Immediate { id: u64::MAX, length: 1, imm: 1 }, 0),
         (Frame::Get { id, key: 1, offset: 0, length: u64::MAX }, 0),
         (Frame::CheckKey { id, key: 1 }, 8),
@@ -242,7 +242,7 @@ fn keys_that_were_not_granted_are_refused() {
     assert_eq!(done[0].outcome, Ok(Done::Received { length: 8, imm: Some(5) }));
 }
 
-/// Parts in the peer's rendezvous buffers use credit until they are read.
+/// Fragments in the peer's rendezvous buffers use credit until they are read.
 #[test]
 fn exceeding_the_credit_ends_the_lane() {
     let domain = open();
@@ -264,41 +264,50 @@ fn exceeding_the_credit_ends_the_lane() {
     }
 }
 
-/// The first parts of a long message can be read as soon as they are announced, and the others follow.
+/// The first fragments of a long message can be read as soon as they are announced, and the others follow.
 #[test]
 fn a_long_message_is_buffered_in_parts_until_they_are_read() {
-    const BUFFERED_PARTS: usize = 2;
+    const BUFFERED_FRAGMENTS: usize = 2;
     let domain = open();
     let register = |length| {
         let memory = Memory::allocate(length, Pages::Plain).unwrap();
         domain.register(&memory, Rights::NONE).unwrap()
     };
-    let (from, into) = (register(6 * PART_BYTES), register(PART_BYTES));
-    (0..6).for_each(|part| from.memory().store(part * PART_BYTES, 100 + part as u64));
+    let (from, into) = (register(6 * FRAGMENT_BYTES), register(FRAGMENT_BYTES));
+    (0..6)
+        .for_each(|fragment| from.memory().store(fragment * FRAGMENT_BYTES, 100 + fragment as u64));
     let (mut lane, mut peer) = against_misbehaving_peer(&domain);
     lane.post(&mut VecDeque::from([Op::send(1, from.slice(1..))]));
-    let (started, mut parts, mut done) = (Instant::now(), VecDeque::new(), Vec::new());
-    for part in 0..6 {
-        let buffered = (6 - part).min(BUFFERED_PARTS);
-        while parts.len() < buffered {
-            assert!(started.elapsed() < LIMIT && done.is_empty(), "{part}: {parts:?}, {done:?}");
-            parts.extend(peer.receive());
+    let (started, mut fragments, mut done) = (Instant::now(), VecDeque::new(), Vec::new());
+    for fragment in 0..6 {
+        let buffered = (6 - fragment).min(BUFFERED_FRAGMENTS);
+        while fragments.len() < buffered {
+            assert!(
+                started.elapsed() < LIMIT && done.is_empty(),
+                "{fragment}: {fragments:?}, {done:?}"
+            );
+            fragments.extend(peer.receive());
             lane.poll(&mut done);
         }
-        assert_eq!(parts.len(), buffered, "no more than there are buffers");
-        let first = parts.pop_front().unwrap();
+        assert_eq!(fragments.len(), buffered, "no more than there are buffers");
+        let first = fragments.pop_front().unwrap();
         let Frame::Rendezvous { id: 0, total, offset, imm: None, from: there } = first else {
             panic!("{first:?}");
         };
-        assert_eq!((total, offset), (6 * PART_BYTES as u64 - 1, (part * PART_BYTES) as u64));
-        peer.read(there, into.slice(..PART_BYTES), &domain, &mut *lane);
-        assert!(
-            into.slice(..PART_BYTES - 1).to_vec()
-                == from.slice(part * PART_BYTES + 1..(part + 1) * PART_BYTES).to_vec()
+        assert_eq!(
+            (total, offset),
+            (6 * FRAGMENT_BYTES as u64 - 1, (fragment * FRAGMENT_BYTES) as u64)
         );
-        let arrived = part as u64 + 1;
+        peer.read(there, into.slice(..FRAGMENT_BYTES), &domain, &mut *lane);
+        assert!(
+            into.slice(..FRAGMENT_BYTES - 1).to_vec()
+                == from
+                    .slice(fragment * FRAGMENT_BYTES + 1..(fragment + 1) * FRAGMENT_BYTES)
+                    .to_vec()
+        );
+        let arrived = fragment as u64 + 1;
         peer.out.set_progress(Progress { arrived, freed: arrived, received: 0 });
-        peer.send(Frame::PartRead { id: 0, offset }, 0, &mut *lane);
+        peer.send(Frame::FragmentRead { id: 0, offset }, 0, &mut *lane);
     }
 }
 
@@ -309,8 +318,9 @@ fn a_message_that_cannot_be_read_ends_the_lane() {
     let into = region(&domain);
     let (mut lane, mut peer) = against_misbehaving_peer(&domain);
     lane.post(&mut VecDeque::from([Op::receive(1, into.slice(..100))]));
-    let parts = Frame::Rendezvous { id: 0, total: 100, offset: 0, imm: None, from: UNREGISTERED };
-    let (mut done, started) = (peer.send(parts, 0, &mut *lane), Instant::now());
+    let fragments =
+        Frame::Rendezvous { id: 0, total: 100, offset: 0, imm: None, from: UNREGISTERED };
+    let (mut done, started) = (peer.send(fragments, 0, &mut *lane), Instant::now());
     while done.is_empty() {
         assert!(started.elapsed() < LIMIT, "no timeout");
         peer.work();
@@ -325,8 +335,9 @@ fn reading_a_message_from_a_peer_that_has_ended_times_out() {
     let domain = open_with(Config { timeout: Duration::from_millis(300), ..Config::default() });
     let into = region(&domain);
     let (mut lane, mut peer) = against_misbehaving_peer(&domain);
-    let parts = Frame::Rendezvous { id: 0, total: 100, offset: 0, imm: None, from: UNREGISTERED };
-    assert!(peer.send(parts, 0, &mut *lane).is_empty());
+    let fragments =
+        Frame::Rendezvous { id: 0, total: 100, offset: 0, imm: None, from: UNREGISTERED };
+    assert!(peer.send(fragments, 0, &mut *lane).is_empty());
     let started = Instant::now();
     while peer.receive().is_empty() {
         assert!(started.elapsed() < LIMIT, "the lane does not report the arrival");

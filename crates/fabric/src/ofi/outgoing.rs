@@ -51,7 +51,7 @@ pub(super) enum ContextUse {
         at: u32,
         reads: usize,
     },
-    /// A read of a part of the peer's message, and its number of bytes.
+    /// A read of a fragment of the peer's message, and its number of bytes.
     Fetch {
         at: u32,
         reads: usize,

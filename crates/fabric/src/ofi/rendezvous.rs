@@ -8,28 +8,28 @@ use std::sync::Arc;
 
 use super::device::Device;
 use super::endpoint::Remote;
-use super::frame::PART_BYTES;
+use super::frame::FRAGMENT_BYTES;
 use super::mr;
 use crate::memory::{Memory, Pages};
 use crate::region::{Rights, Slice};
 use crate::registration::ofi::Mr;
-use crate::splitter::{PartLimits, Splitter};
+use crate::splitter::{Splitter, WorkRequestLimits};
 
 pub(super) struct RendezvousBuffers {
     device: Arc<Device>,
     state: State,
     blocks: Blocks,
-    /// The last part copied and its block, to avoid copying again if its frame could not be sent.
-    last_copied: Option<(usize, PartId)>,
+    /// The last fragment copied and its block, to avoid copying again if its frame could not be sent.
+    last_copied: Option<(usize, FragmentId)>,
 }
 
-/// The part in each block. A part occupies adjacent blocks.
+/// The fragment in each block. A fragment occupies adjacent blocks.
 #[derive(Debug, Default)]
-struct Blocks([Option<PartId>; BLOCKS]);
+struct Blocks([Option<FragmentId>; BLOCKS]);
 
-/// Identifies a part by its message and its offset in it.
+/// Identifies a fragment by its message and its offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PartId {
+pub(super) struct FragmentId {
     pub(super) message: u64,
     pub(super) offset: u64,
 }
@@ -70,43 +70,44 @@ impl RendezvousBuffers {
         Some((block, Remote { address: mr.start() + (block * BLOCK_BYTES) as u64, key: mr.key() }))
     }
 
-    /// Copies the next part of an operation to a block, unless already done; returns whether it is the last part.
+    /// Copies the next fragment of a message to a block, unless already done; returns whether it is the last.
     pub(super) fn copy(
         &mut self,
         block: usize,
-        part_id: PartId,
+        fragment_id: FragmentId,
         cut: &mut Splitter,
         from: &[Slice],
     ) -> bool {
         let State::Allocated(mr) = &self.state else { return false };
-        let is_copied = self.last_copied.replace((block, part_id)) == Some((block, part_id));
+        let is_copied =
+            self.last_copied.replace((block, fragment_id)) == Some((block, fragment_id));
         let mut at = block * BLOCK_BYTES;
-        let most = PartLimits { bytes: PART_BYTES as u32, pieces: usize::MAX };
-        let part = cut.next(from, most, |slice, from, length| {
+        let most = WorkRequestLimits { bytes: FRAGMENT_BYTES as u32, pieces: usize::MAX };
+        let fragment = cut.next(from, most, |slice, from, length| {
             if !is_copied {
                 let (memory, start) = (slice.region().memory(), slice.offset() + from);
                 mr.memory().copy(at, memory, start, length as usize);
             }
             at += length as usize;
         });
-        part.last
+        fragment.last
     }
 
-    /// Marks the blocks of a part as occupied.
-    pub(super) fn occupy(&mut self, block: usize, bytes: usize, part_id: PartId) {
-        self.blocks.occupy(block, bytes, part_id);
+    /// Marks the blocks of a fragment as occupied.
+    pub(super) fn occupy(&mut self, block: usize, bytes: usize, fragment_id: FragmentId) {
+        self.blocks.occupy(block, bytes, fragment_id);
     }
 
-    /// The peer has read a part.
-    pub(super) fn free_part(&mut self, message: u64, offset: u64) {
-        self.blocks.free_where(|part_id| *part_id == PartId { message, offset });
+    /// The peer has read a fragment.
+    pub(super) fn free_fragment(&mut self, message: u64, offset: u64) {
+        self.blocks.free_where(|fragment_id| *fragment_id == FragmentId { message, offset });
     }
 
-    /// The peer has received a message: frees its parts, if it has any here.
+    /// The peer has received a message: frees its fragments, if it has any here.
     #[inline]
     pub(super) fn free_message(&mut self, message: u64) {
         if matches!(self.state, State::Allocated(_)) {
-            self.blocks.free_where(|part_id| part_id.message == message);
+            self.blocks.free_where(|fragment_id| fragment_id.message == message);
         }
     }
 }
@@ -118,18 +119,18 @@ impl Blocks {
         self.0.windows(needed).position(|blocks| blocks.iter().all(Option::is_none))
     }
 
-    fn occupy(&mut self, block: usize, bytes: usize, part_id: PartId) {
-        self.0[block..][..bytes.div_ceil(BLOCK_BYTES)].fill(Some(part_id));
+    fn occupy(&mut self, block: usize, bytes: usize, fragment_id: FragmentId) {
+        self.0[block..][..bytes.div_ceil(BLOCK_BYTES)].fill(Some(fragment_id));
     }
 
-    fn free_where(&mut self, which: impl Fn(&PartId) -> bool) {
+    fn free_where(&mut self, which: impl Fn(&FragmentId) -> bool) {
         for block in &mut self.0 {
-            block.take_if(|part_id| which(part_id));
+            block.take_if(|fragment_id| which(fragment_id));
         }
     }
 }
 
-/// Enough for two parts of a long message, so that the peer reads one while the next is copied, or for eight shorter messages.
+/// Enough for two fragments of a long message, so that the peer reads one while the next is copied, or for eight shorter messages.
 /// More would be slower: the copy should be in the CPU's cache when the provider sends it.
 const BLOCKS: usize = 8;
 const BLOCK_BYTES: usize = 64 << 10;
@@ -141,28 +142,32 @@ mod tests {
     #[test]
     fn blocks_are_freed_when_their_part_is_read_or_their_message_received() {
         let mut blocks = Blocks::default();
-        let part_id = |message, offset| PartId { message, offset };
-        for part in 0..2 {
-            let block = blocks.find_free(PART_BYTES).unwrap();
-            assert_eq!(block, part * PART_BYTES / BLOCK_BYTES);
-            blocks.occupy(block, PART_BYTES, part_id(7, part as u64));
+        let fragment_id = |message, offset| FragmentId { message, offset };
+        for fragment in 0..2 {
+            let block = blocks.find_free(FRAGMENT_BYTES).unwrap();
+            assert_eq!(block, fragment * FRAGMENT_BYTES / BLOCK_BYTES);
+            blocks.occupy(block, FRAGMENT_BYTES, fragment_id(7, fragment as u64));
         }
         assert_eq!(blocks.find_free(1), None);
-        blocks.free_where(|part| *part == part_id(7, 1));
+        blocks.free_where(|fragment| *fragment == fragment_id(7, 1));
         assert_eq!(
-            (blocks.find_free(1), blocks.find_free(PART_BYTES), blocks.find_free(PART_BYTES + 1)),
+            (
+                blocks.find_free(1),
+                blocks.find_free(FRAGMENT_BYTES),
+                blocks.find_free(FRAGMENT_BYTES + 1)
+            ),
             (Some(4), Some(4), None)
         );
-        blocks.free_where(|part| *part == part_id(7, 1));
-        blocks.free_where(|part| *part == part_id(8, 0));
-        blocks.occupy(4, BLOCK_BYTES + 1, part_id(8, 0));
+        blocks.free_where(|fragment| *fragment == fragment_id(7, 1));
+        blocks.free_where(|fragment| *fragment == fragment_id(8, 0));
+        blocks.occupy(4, BLOCK_BYTES + 1, fragment_id(8, 0));
         assert_eq!(
-            (blocks.find_free(2 * BLOCK_BYTES), blocks.find_free(PART_BYTES)),
+            (blocks.find_free(2 * BLOCK_BYTES), blocks.find_free(FRAGMENT_BYTES)),
             (Some(6), None)
         );
-        blocks.free_where(|part| part.message == 7);
+        blocks.free_where(|fragment| fragment.message == 7);
         assert_eq!(blocks.0.iter().flatten().count(), 2);
-        blocks.free_where(|part| part.message == 8);
+        blocks.free_where(|fragment| fragment.message == 8);
         assert_eq!(blocks.find_free(BLOCKS * BLOCK_BYTES), Some(0));
     }
 }

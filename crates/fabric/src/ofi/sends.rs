@@ -24,7 +24,7 @@ use crate::op::{Done, Failure, Op, Work};
 use crate::region::Slice;
 use crate::remote::{AccessMethod, Target};
 use crate::slab::Slab;
-use crate::splitter::{PartLimits, Splitter};
+use crate::splitter::{Splitter, WorkRequestLimits};
 use crate::stats::OPS_PER_LATENCY_SAMPLE;
 
 pub(super) struct Sends {
@@ -72,10 +72,10 @@ pub(super) struct LaneLimits {
 struct Pending {
     op: Op,
     cut: Splitter,
-    /// The number of parts submitted to the provider, and of outstanding requests to the peer.
-    parts: u32,
+    /// The number of ranges submitted to the provider, and of outstanding requests to the peer.
+    ranges: u32,
     requests: u32,
-    /// The number of frames sent when all its parts were submitted; `None` before.
+    /// The number of frames sent when all its ranges were submitted; `None` before.
     submitted_at: Option<u64>,
     /// Whether the peer must still receive it, and its message id.
     needs_receive: bool,
@@ -94,7 +94,7 @@ pub(super) struct PeerWait {
     pub(super) at: Option<u32>,
 }
 
-/// A request to the peer: its operation, and the part of it that the reply is for.
+/// A request to the peer: its operation, and the range of it that the reply is for.
 #[derive(Debug, Clone, Copy)]
 struct PeerRequest {
     id: u64,
@@ -191,7 +191,7 @@ impl Sends {
             needs_receive: op.work.consumes_receive(),
             op,
             cut: Splitter::default(),
-            parts: 0,
+            ranges: 0,
             requests: 0,
             submitted_at: None,
             message: None,
@@ -238,11 +238,11 @@ impl Sends {
         self.out.complete(context)
     }
 
-    /// A part of an operation succeeded.
+    /// A range of an operation succeeded.
     #[inline]
     pub(super) fn succeed(&mut self, at: u32, over: &mut CompletionSink<'_>) {
         let Some(pending) = self.pending.get_mut(at) else { return };
-        pending.parts -= 1;
+        pending.ranges -= 1;
         self.finish(at, over);
     }
 
@@ -250,7 +250,7 @@ impl Sends {
     #[inline]
     fn finish(&mut self, at: u32, over: &mut CompletionSink<'_>) {
         let Some(pending) = self.pending.get_mut(at) else { return };
-        if pending.parts > 0 || pending.requests > 0 || pending.submitted_at.is_none() {
+        if pending.ranges > 0 || pending.requests > 0 || pending.submitted_at.is_none() {
             return;
         }
         if pending.needs_receive {
@@ -297,7 +297,7 @@ impl Sends {
         while let Some((id, at)) = self.announced.front().copied()
             && id < received
         {
-            // The peer cannot have received it before its last part was submitted.
+            // The peer cannot have received it before its last range was submitted.
             let pending = self.pending.get_mut(at).filter(|pending| pending.submitted_at.is_some());
             pending.ok_or(Failure::ProtocolError)?.needs_receive = false;
             self.announced.pop_front();
@@ -307,13 +307,13 @@ impl Sends {
         Ok(())
     }
 
-    /// The peer has read a part of a long message. The report that it received the message may have arrived before.
-    pub(super) fn part_read(&mut self, id: u64, offset: u64) -> Result<(), Failure> {
-        self.rendezvous.free_part(id, offset);
+    /// The peer has read a fragment of a long message. The report that it received the message may have arrived before.
+    pub(super) fn fragment_read(&mut self, id: u64, offset: u64) -> Result<(), Failure> {
+        self.rendezvous.free_fragment(id, offset);
         if id < self.next_message { Ok(()) } else { Err(Failure::ProtocolError) }
     }
 
-    /// Reads a part of a message from the peer into its receive; returns the number of bytes submitted.
+    /// Reads a fragment of a message from the peer into its receive; returns the number of bytes submitted.
     #[inline]
     pub(super) fn fetch(
         &mut self,
@@ -324,7 +324,8 @@ impl Sends {
         if self.out.is_full() {
             return Ok(None);
         }
-        let most = PartLimits { bytes: self.limits.transfer, pieces: self.limits.pieces - 1 };
+        let most =
+            WorkRequestLimits { bytes: self.limits.transfer, pieces: self.limits.pieces - 1 };
         let next = fetch.next(into, most, self.limits.domain);
         let (pieces, from) = next.ok_or(Errno(libc::EFAULT))?;
         let (bytes, used) = (pieces.total(), |reads| ContextUse::Fetch { at, reads });

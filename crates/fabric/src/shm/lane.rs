@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Kind};
 use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
 use crate::op::{Completion, Done, Failure, Op, Work};
-use crate::region::{Granter, Region, Slice};
+use crate::region::{Region, RevokeHook, Slice};
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::segment::control_block::{ControlBlock, GrantId, PeerControlBlock};
 use crate::segment::doorbell::{ASLEEP, ASLEEP_FOR_SPACE, AWAKE, Flag, announce, must_wake};
@@ -185,7 +185,7 @@ impl ShmLane {
         };
         self.granted.retain(|grant| self.connection.control_block.is_granted(*grant));
         self.granted.push(grant);
-        let revoker: Weak<dyn Granter> = Arc::downgrade(&self.revoker) as Weak<dyn Granter>;
+        let revoker: Weak<dyn RevokeHook> = Arc::downgrade(&self.revoker) as Weak<dyn RevokeHook>;
         region.add_grant(revoker, key);
         Ok(RemoteRegion { lane: LaneKind::Shm, rights, length, address, key })
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::process::Process;
 use crate::memory::Memory;
-use crate::region::Granter;
+use crate::region::RevokeHook;
 use crate::segment::control_block::{ControlBlock, GrantId, PeerControlBlock};
 
 /// Revokes grants, and waits until the peer has ended its accesses.
@@ -42,7 +42,7 @@ impl Revoker {
     }
 }
 
-impl Granter for Revoker {
+impl RevokeHook for Revoker {
     fn revoke(&self, key: u128, memory: &Memory) {
         let Some(grant) = GrantId::of(key) else { return };
         // Caller-owned memory that the peer may still write is leaked. A memfd is kept by the peer's mapping.

@@ -8,7 +8,7 @@ use super::mr::lkey;
 use super::zero::zeroed;
 use crate::op::Work;
 use crate::remote::{AccessMethod, Target};
-use crate::splitter::{Part, PartLimits, Splitter};
+use crate::splitter::{Splitter, WorkRequestLimits, WorkRequestRange};
 
 /// The limits of a work request.
 pub(super) struct RequestLimits {
@@ -21,41 +21,41 @@ pub(super) struct RequestLimits {
     pub(super) inline: u32,
 }
 
-/// Builds the request for the next part of an operation; adds its pieces to the chain.
+/// Builds the request for the next range of an operation; adds its pieces to the chain.
 #[inline]
 pub(super) fn request(
     chain: &mut Chain<ibv_send_wr>,
     limits: &RequestLimits,
     cut: &mut Splitter,
     work: &Work,
-) -> (ibv_send_wr, Part) {
+) -> (ibv_send_wr, WorkRequestRange) {
     let is_read = matches!(work, Work::Read { .. });
     let pieces = if is_read { limits.read_sge } else { limits.send_sge };
-    let most = PartLimits { bytes: limits.max_message, pieces: pieces as usize };
-    let part = cut.next(work.local(), most, |slice, from, length| {
+    let most = WorkRequestLimits { bytes: limits.max_message, pieces: pieces as usize };
+    let range = cut.next(work.local(), most, |slice, from, length| {
         let addr = slice.address().wrapping_add(from).addr() as u64;
         chain.add_piece(ibv_sge { addr, length, lkey: lkey(slice, limits.domain) });
     });
     let mut request: ibv_send_wr = zeroed();
-    request.num_sge = part.pieces as i32;
-    let imm = set_target(&mut request, work, part.offset as u64).filter(|_| part.last);
+    request.num_sge = range.pieces as i32;
+    let imm = set_target(&mut request, work, range.offset as u64).filter(|_| range.last);
     if let Some(imm) = imm {
         request.imm_data = imm.to_be();
         // Each opcode with immediate data follows the one without, see the assertion below.
         request.opcode += 1;
     }
     let outgoing = matches!(work, Work::Write { .. } | Work::Send { .. });
-    if outgoing && part.pieces > 0 && work.total() <= limits.inline as usize {
+    if outgoing && range.pieces > 0 && work.total() <= limits.inline as usize {
         request.send_flags |= IBV_SEND_INLINE;
     }
-    (request, part)
+    (request, range)
 }
 
 const _: () = assert!(
     IBV_WR_SEND_WITH_IMM == IBV_WR_SEND + 1 && IBV_WR_RDMA_WRITE_WITH_IMM == IBV_WR_RDMA_WRITE + 1
 );
 
-/// Sets the opcode and the remote address; returns the operation's immediate data, to be sent with the last part.
+/// Sets the opcode and the remote address; returns the operation's immediate data, to be sent with the last work request.
 #[inline]
 fn set_target(request: &mut ibv_send_wr, work: &Work, offset: u64) -> Option<u32> {
     match work {

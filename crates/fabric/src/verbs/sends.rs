@@ -28,7 +28,7 @@ use crate::stats::OPS_PER_LATENCY_SAMPLE;
 pub(super) struct Sends {
     /// The oldest first.
     pending: VecDeque<Pending>,
-    /// The part of the newest operation for which the queue had no space yet.
+    /// The rest of the newest operation, for which the queue had no space yet.
     remainder: Option<Splitter>,
     chain: Chain<ibv_send_wr>,
     /// The number of the next request.
@@ -101,9 +101,10 @@ impl Sends {
         while let (Some(mut cut), Some(newest)) = (self.remainder, self.pending.back_mut())
             && self.next - self.retired < u64::from(self.limits.depth)
         {
-            let (request, part) = request(&mut self.chain, &self.limits, &mut cut, &newest.op.work);
-            self.remainder = (!part.last).then_some(cut);
-            if part.last {
+            let (request, range) =
+                request(&mut self.chain, &self.limits, &mut cut, &newest.op.work);
+            self.remainder = (!range.last).then_some(cut);
+            if range.last {
                 newest.end = self.next + 1;
             }
             self.push(request, datagram);
@@ -291,13 +292,17 @@ mod tests {
     }
 
     #[test]
-    fn immediate_data_is_sent_with_the_last_part() {
+    fn immediate_data_is_sent_with_the_last_work_request() {
         let mut sends = sends(8, 100);
         sends.start(write(1, 250), None);
         let plain = IBV_WR_RDMA_WRITE;
         let with_imm = IBV_WR_RDMA_WRITE_WITH_IMM;
         assert_eq!(requests(&mut sends), [(plain, 1008, 0), (plain, 1108, 0), (with_imm, 1208, 0)]);
-        assert_eq!(over(|over| sends.complete(1, Ok(()), over)), [], "one part is outstanding");
+        assert_eq!(
+            over(|over| sends.complete(1, Ok(()), over)),
+            [],
+            "one work request is outstanding"
+        );
         assert_eq!(over(|over| sends.complete(2, Ok(()), over)), [(1, None)]);
     }
 
@@ -320,7 +325,7 @@ mod tests {
             sends.start(write(op_id, if op_id == 1 { 200 } else { 10 }), None);
         }
         let access = Err(Failure::Access);
-        // The first part of operation 1 fails; the operation completes with its second part.
+        // The first work request of operation 1 fails; the operation completes with its second.
         assert_eq!(over(|over| sends.complete(1, access, over)), [(0, None)]);
         let flushed = Err(Failure::Flushed);
         let ended = over(|over| sends.complete(2, flushed, over));
@@ -330,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_larger_than_the_queue_is_posted_in_parts() {
+    fn an_operation_larger_than_the_queue_is_posted_in_several_steps() {
         let mut sends = sends(4, 10);
         sends.start(write(5, 95), None);
         assert!(!sends.has_space());
@@ -378,7 +383,7 @@ mod tests {
     fn a_stopped_lane_does_not_post_the_remainder() {
         let mut sends = sends(2, 10);
         sends.start(write(1, 100), None);
-        assert_eq!(over(|over| sends.stop(over)), [], "two parts are posted");
+        assert_eq!(over(|over| sends.stop(over)), [], "two work requests are posted");
         let ended = over(|over| sends.complete(1, Ok(()), over));
         assert_eq!(ended, [(1, Some(Failure::Flushed))]);
     }

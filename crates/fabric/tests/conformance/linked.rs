@@ -12,7 +12,7 @@ use crate::pair::Pair;
 pub(crate) fn pair(settings: [Settings; 2]) -> Pair {
     let [a, b] = settings.map(|settings| Arc::new(LinkFabric::new(settings)));
     let mut pair = Pair::connect(a, b);
-    assert_eq!(pair.a.transport.caps().transport, "link");
+    assert_eq!(pair.a.lane.caps().transport, "link");
     pair.is_link = true;
     // Operations are split into parts of a MiB.
     pair.largest = 64 << 20;

@@ -18,7 +18,7 @@ pub(super) struct CompletionQueue {
     stats: Arc<Stats>,
     /// The number of operations posted.
     posted: u64,
-    /// The part that is timed, and when it was posted.
+    /// The lane's operation that is timed, and when it was posted.
     timed: Option<(u32, Instant)>,
 }
 
@@ -56,7 +56,7 @@ impl CompletionQueue {
         self.in_flight += count;
     }
 
-    /// Counts operations posted to a lane whole, the last of them as this part. One in [`OPS_PER_LATENCY_SAMPLE`] is timed, and only one at
+    /// Counts operations posted to a lane whole, the last of them as this [`LaneOp`](crate::link::operations::LaneOp). One in [`OPS_PER_LATENCY_SAMPLE`] is timed, and only one at
     /// a time.
     #[inline]
     pub(super) fn posted_whole(&mut self, last: u32, count: u64) {
@@ -70,7 +70,7 @@ impl CompletionQueue {
     }
 
     /// Counts an operation that is more than one operation of a lane; returns the time if it is to be timed.
-    pub(super) fn posted_in_pieces(&mut self) -> Option<Instant> {
+    pub(super) fn posted_in_fragments(&mut self) -> Option<Instant> {
         self.posted += 1;
         self.posted.is_multiple_of(OPS_PER_LATENCY_SAMPLE).then(Instant::now)
     }
@@ -119,7 +119,9 @@ impl CompletionQueue {
             if !restore(completion) {
                 return finished;
             }
-            if let Some((_, started)) = timed.take_if(|(part, _)| u64::from(*part) == lane_op_id) {
+            if let Some((_, started)) =
+                timed.take_if(|(lane_op, _)| u64::from(*lane_op) == lane_op_id)
+            {
                 stats.add_latency(started.elapsed());
             }
             *in_flight -= 1;
@@ -144,10 +146,10 @@ impl CompletionQueue {
         self.batch = batch;
     }
 
-    /// A part has completed: if it was timed and `placed`, records its latency.
+    /// A lane's operation has completed: if it was timed and `placed`, records its latency.
     #[inline]
-    pub(super) fn stop_time(&mut self, part: u32, placed: bool) {
-        if let Some((_, started)) = self.timed.take_if(|(timed, _)| *timed == part)
+    pub(super) fn stop_time(&mut self, lane_op: u32, placed: bool) {
+        if let Some((_, started)) = self.timed.take_if(|(timed, _)| *timed == lane_op)
             && placed
         {
             self.stats.add_latency(started.elapsed());

@@ -2,9 +2,9 @@
 
 use super::Core;
 use crate::link::messages::UnnumberedMessage;
-use crate::link::operations::{NextStep, Part, PartKind, restore_op};
+use crate::link::operations::{LaneOp, LaneOpKind, NextStep, restore_op};
 use crate::link::protocol::header::Stream;
-use crate::link::rails::{LostPart, RECEIVE_BIT};
+use crate::link::rails::{LostLaneOp, RECEIVE_BIT};
 use crate::op::{Completion, Done, Failure, Work};
 
 impl Core {
@@ -37,35 +37,35 @@ impl Core {
     #[inline]
     fn complete(&mut self, rail: u8, completion: Completion) {
         let Completion { op_id, outcome, work } = completion;
-        let Some(part) = self.operations.take_part(op_id as u32) else { return };
+        let Some(lane_op) = self.operations.take_lane_op(op_id as u32) else { return };
         self.completions.stop_time(op_id as u32, outcome.is_ok());
         if let Some(lane) = self.rails.lane_mut(rail) {
-            lane.remove(part.bytes);
-            if outcome.is_ok() && part.what.is_message() {
+            lane.remove(lane_op.bytes);
+            if outcome.is_ok() && lane_op.what.is_message() {
                 lane.message_confirmed();
             }
         }
         match outcome {
-            Ok(_) => self.placed(rail, part, work),
-            Err(failure) => self.lost(rail, LostPart { part, failure, work }),
+            Ok(_) => self.placed(rail, lane_op, work),
+            Err(failure) => self.lost(rail, LostLaneOp { lane_op, failure, work }),
         }
     }
 
-    /// A part took effect.
+    /// A lane's operation took effect.
     #[inline]
-    pub(super) fn placed(&mut self, rail: u8, part: Part, work: Work) {
-        match part.what {
-            PartKind::Whole { op_id, window } => {
+    pub(super) fn placed(&mut self, rail: u8, lane_op: LaneOp, work: Work) {
+        match lane_op.what {
+            LaneOpKind::Whole { op_id, window } => {
                 self.completions.finish(restore_op(op_id, window, work), Ok(Done::Placed));
             }
-            PartKind::Piece(piece) => {
-                if let Some(operation) = self.operations.get_mut(piece.operation) {
-                    operation.piece_placed();
+            LaneOpKind::Fragment(fragment) => {
+                if let Some(operation) = self.operations.get_mut(fragment.operation) {
+                    operation.fragment_placed();
                 }
-                self.progress(piece.operation);
+                self.progress(fragment.operation);
             }
-            PartKind::Credit => self.return_send_buffer(rail, work),
-            PartKind::Message { stream, sequence } => {
+            LaneOpKind::Credit => self.return_send_buffer(rail, work),
+            LaneOpKind::Message { stream, sequence } => {
                 self.return_send_buffer(rail, work);
                 if let Some(number) = self.messages.outgoing_mut(stream).delivered(sequence) {
                     if let Some(operation) = self.operations.get_mut(number) {
@@ -74,13 +74,13 @@ impl Core {
                     self.progress(number);
                 }
             }
-            PartKind::Probe => self.probed(rail),
+            LaneOpKind::Probe => self.probed(rail),
         }
     }
 
-    /// A part failed or has an unknown outcome: that is decided when the lane is fenced.
+    /// A lane's operation failed or has an unknown outcome: that is decided when the lane is fenced.
     #[cold]
-    fn lost(&mut self, rail: u8, lost: LostPart) {
+    fn lost(&mut self, rail: u8, lost: LostLaneOp) {
         let failure = lost.failure;
         if failure == Failure::Unsupported {
             return self.unsupported(lost);
@@ -89,17 +89,19 @@ impl Core {
         self.fail_rail(rail, cause(failure));
     }
 
-    fn unsupported(&mut self, lost: LostPart) {
-        let LostPart { part, failure, work } = lost;
-        match part.what {
-            PartKind::Whole { op_id, window } => {
+    fn unsupported(&mut self, lost: LostLaneOp) {
+        let LostLaneOp { lane_op, failure, work } = lost;
+        match lane_op.what {
+            LaneOpKind::Whole { op_id, window } => {
                 self.completions.finish(restore_op(op_id, window, work), Err(failure));
             }
-            PartKind::Piece(piece) => self.abandon(&piece, failure),
-            PartKind::Message { .. } | PartKind::Credit => {
+            LaneOpKind::Fragment(fragment) => self.abandon(&fragment, failure),
+            LaneOpKind::Message { .. } | LaneOpKind::Credit => {
                 self.fail_link(Failure::Local, "the lane does not support the link's messages");
             }
-            PartKind::Probe => self.fail_rail(part.rail, "the lane does not support the probe"),
+            LaneOpKind::Probe => {
+                self.fail_rail(lane_op.rail, "the lane does not support the probe")
+            }
         }
     }
 
@@ -107,22 +109,22 @@ impl Core {
     pub(super) fn progress(&mut self, number: u32) {
         let Some(operation) = self.operations.get(number).filter(|f| f.is_placed()) else { return };
         let next = operation.next();
-        // A notice that waited for these bytes may be sent again.
-        if let Some(sequence) = self.operations.take_deferred_notice(number) {
+        // Immediate data that waited for these bytes may be sent again.
+        if let Some(sequence) = self.operations.take_deferred_write_imm(number) {
             return self.resend(Stream::Messages, sequence);
         }
         match next {
             NextStep::Wait => {}
-            NextStep::Notice => self.queue_notice(number),
+            NextStep::WriteImm => self.queue_write_imm(number),
             NextStep::Finish(outcome) => self.finish_operation(number, outcome),
         }
     }
 
     /// Queues the immediate data of a write.
-    pub(super) fn queue_notice(&mut self, number: u32) {
+    pub(super) fn queue_write_imm(&mut self, number: u32) {
         if let Some(operation) = self.operations.get_mut(number) {
-            operation.start_notice();
-            self.messages.push(UnnumberedMessage::Notice(number));
+            operation.start_write_imm();
+            self.messages.push(UnnumberedMessage::WriteImm(number));
         }
     }
 

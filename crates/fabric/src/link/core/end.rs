@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::{Core, LinkEnd};
 use crate::link::event::EventKind;
-use crate::link::operations::{PartKind, restore_op};
+use crate::link::operations::{LaneOpKind, restore_op};
 use crate::link::protocol::control::Control;
-use crate::link::rails::LostPart;
+use crate::link::rails::LostLaneOp;
 use crate::op::{Failure, Work};
 
 impl Core {
@@ -78,8 +78,8 @@ impl Core {
         if self.rails.live_count() > 0 {
             return;
         }
-        for LostPart { part, failure, work } in self.rails.take_all_unconfirmed() {
-            if let PartKind::Whole { op_id, window } = part.what {
+        for LostLaneOp { lane_op, failure, work } in self.rails.take_all_unconfirmed() {
+            if let LaneOpKind::Whole { op_id, window } = lane_op.what {
                 let op = restore_op(op_id, window, work);
                 let outcome = match failure {
                     Failure::Access => failure,

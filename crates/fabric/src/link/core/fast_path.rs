@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::Core;
 use super::post::is_allowed;
-use crate::link::operations::{Operations, Part, PartKind, restore_window};
+use crate::link::operations::{LaneOp, LaneOpKind, Operations, restore_window};
 use crate::link::rails::{RECEIVE_BIT, RailLane};
 use crate::op::{Done, Op, Work};
 
@@ -27,7 +27,7 @@ impl Core {
             let length = op.work.total();
             let possible = target.window.lane() == self.regions.link()
                 && op.work.local().len() <= self.caps.max_slices
-                && length <= self.config.chunk
+                && length <= self.config.max_fragment
                 && is_allowed(&op.work, target, length);
             lane.window(target.window.region()?).filter(|_| possible)?;
             bytes += length as u64;
@@ -72,15 +72,15 @@ impl Core {
 /// Turns the caller's operation into the lane's; `false` if the lane does not reach its target.
 #[inline]
 fn retarget(op: &mut Op, rail: u8, lane: &RailLane, operations: &mut Operations) -> bool {
-    let proof = lane.proof(&op.work);
+    let confirmed_at = lane.confirmed_at(&op.work);
     let bytes = op.work.total() as u64;
     let Some(target) = op.work.target_mut() else { return false };
     let Some(there) = target.window.region().and_then(|region| lane.window(region)) else {
         return false;
     };
     let window = std::mem::replace(&mut target.window, there.clone());
-    let what = PartKind::Whole { op_id: op.op_id, window };
-    op.op_id = u64::from(operations.add_part(Part { rail, bytes, proof, what }));
+    let what = LaneOpKind::Whole { op_id: op.op_id, window };
+    op.op_id = u64::from(operations.add_lane_op(LaneOp { rail, bytes, confirmed_at, what }));
     true
 }
 
@@ -150,6 +150,6 @@ mod tests {
         revert(&mut ops, 2, operations);
         assert_eq!([&ops[0], &ops[1]].map(of_link), [Some(true); 2]);
         assert_eq!(ops.iter().map(|op| op.op_id).collect::<Vec<_>>(), [7, 8, 9]);
-        assert!((0..4).all(|part| operations.take_part(part).is_none()), "no row is left");
+        assert!((0..4).all(|lane_op| operations.take_lane_op(lane_op).is_none()), "no row is left");
     }
 }

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::Core;
-use crate::link::operations::{Operation, PartKind, Piece, restore_op};
-use crate::link::rails::{LostPart, RailState};
+use crate::link::operations::{Fragment, LaneOpKind, Operation, restore_op};
+use crate::link::rails::{LostLaneOp, RailState};
 use crate::op::Failure;
 
 impl Core {
@@ -106,11 +106,11 @@ impl Core {
         }
         let (unconfirmed, ordered) = self.rails.get_mut(at).take_unconfirmed();
         for lost in unconfirmed {
-            // On an unordered lane (libfabric) the number of messages proves nothing about writes: they are repeated, which
+            // On an unordered lane (libfabric) the number of messages says nothing about writes: they are repeated, which
             // is safe after the fence. Messages are sent again with their sequence numbers, by which the peer recognises
             // duplicates.
-            if ordered && received >= lost.part.proof {
-                self.placed(at, lost.part, lost.work);
+            if ordered && received >= lost.lane_op.confirmed_at {
+                self.placed(at, lost.lane_op, lost.work);
             } else {
                 self.retry(lost);
             }
@@ -118,11 +118,11 @@ impl Core {
     }
 
     /// Repeats an operation that did not take effect, unless it can never succeed.
-    fn retry(&mut self, lost: LostPart) {
-        let LostPart { part, failure, work } = lost;
+    fn retry(&mut self, lost: LostLaneOp) {
+        let LostLaneOp { lane_op, failure, work } = lost;
         let permanent = failure == Failure::Access;
-        match part.what {
-            PartKind::Whole { op_id, window } => {
+        match lane_op.what {
+            LaneOpKind::Whole { op_id, window } => {
                 let op = restore_op(op_id, window, work);
                 if permanent {
                     return self.completions.finish(op, Err(failure));
@@ -130,18 +130,18 @@ impl Core {
                 let operation = Operation::lost(op, failure);
                 let length = operation.total();
                 let operation = self.operations.insert(operation);
-                self.operations.push_retry(Piece { operation, offset: 0, length });
+                self.operations.push_retry(Fragment { operation, offset: 0, length });
             }
-            PartKind::Piece(piece) => {
-                let operation = self.operations.get_mut(piece.operation);
+            LaneOpKind::Fragment(fragment) => {
+                let operation = self.operations.get_mut(fragment.operation);
                 let may = operation.is_none_or(|operation| operation.may_retry(failure));
                 if permanent || !may {
-                    return self.abandon(&piece, failure);
+                    return self.abandon(&fragment, failure);
                 }
-                self.operations.push_retry(piece);
+                self.operations.push_retry(fragment);
             }
-            PartKind::Message { stream, sequence } => self.resend(stream, sequence),
-            PartKind::Credit | PartKind::Probe => {}
+            LaneOpKind::Message { stream, sequence } => self.resend(stream, sequence),
+            LaneOpKind::Credit | LaneOpKind::Probe => {}
         }
     }
 }

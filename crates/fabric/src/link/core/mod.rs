@@ -11,7 +11,7 @@ mod control_connection;
 mod end;
 mod fast_path;
 mod fence;
-mod pieces;
+mod fragments;
 mod post;
 mod receive;
 mod regions;
@@ -142,11 +142,11 @@ impl Core {
         done.len() - before
     }
 
-    /// Posts what is queued: pieces first, then messages.
+    /// Posts what is queued: fragments first, then messages.
     #[inline]
     fn post_queued(&mut self) {
         if !self.operations.is_idle() {
-            self.post_pieces();
+            self.post_fragments();
         }
         for stream in [Stream::Messages, Stream::Control] {
             if !self.messages.outgoing(stream).is_empty() {
@@ -289,7 +289,7 @@ fn caps(config: &Config) -> Caps {
         transport: "link",
         datagram: false,
         max_message: 1 << 40,
-        // One less than the minimum of all lanes: the header of a message is a piece too.
+        // One less than the minimum of all lanes: the header of a message is a slice too.
         max_slices: 15,
         depth: config.depth,
         receives: config.receives,

@@ -1,8 +1,8 @@
-//! Posting operations: they are refused, posted to a lane whole, or cut into pieces and messages.
+//! Posting operations: they are refused, posted to a lane whole, or cut into fragments and messages.
 
 use super::Core;
 use crate::link::messages::UnnumberedMessage;
-use crate::link::operations::{Operation, Part, PartKind, Piece};
+use crate::link::operations::{Fragment, LaneOp, LaneOpKind, Operation};
 use crate::link::protocol::header::Stream;
 use crate::link::rails::RailChoice;
 use crate::op::{Failure, Op, Work};
@@ -69,7 +69,7 @@ impl Core {
     fn start_whole(&mut self, mut op: Op) -> Option<Op> {
         let bytes = op.work.total() as u64;
         let Some(target) = op.work.target_mut() else { return Some(op) };
-        if bytes > self.config.chunk as u64 {
+        if bytes > self.config.max_fragment as u64 {
             return Some(op);
         }
         let limit = self.config.max_in_flight as u64;
@@ -79,9 +79,9 @@ impl Core {
             return Some(op);
         };
         let window = std::mem::replace(&mut target.window, window);
-        let what = PartKind::Whole { op_id: op.op_id, window };
-        let part = self.post_part(rail, bytes, op.work, what);
-        self.completions.posted_whole(part, 1);
+        let what = LaneOpKind::Whole { op_id: op.op_id, window };
+        let lane_op = self.post_lane_op(rail, bytes, op.work, what);
+        self.completions.posted_whole(lane_op, 1);
         None
     }
 
@@ -91,23 +91,23 @@ impl Core {
             Work::FetchAdd { .. } | Work::CompareSwap { .. } => Some(UnnumberedMessage::Atomic),
             _ => None,
         };
-        let timed = self.completions.posted_in_pieces();
+        let timed = self.completions.posted_in_fragments();
         let number = self.operations.insert(Operation::new(op, timed));
         match message {
             Some(message) => self.messages.push(message(number)),
-            None if !self.start_with_notice(number) => self.operations.wait(number),
+            None if !self.start_with_imm(number) => self.operations.wait(number),
             None => {}
         }
     }
 
-    /// A short write with immediate data: on an ordered lane the notice is posted right behind the write.
-    fn start_with_notice(&mut self, number: u32) -> bool {
+    /// A short write with immediate data: on an ordered lane the immediate data is sent right behind the write.
+    fn start_with_imm(&mut self, number: u32) -> bool {
         let Some(operation) = self.operations.get(number) else { return false };
         let total = operation.total();
         let messages = self.messages.outgoing(Stream::Messages);
         let nothing_before =
             self.operations.is_idle() && messages.is_empty() && messages.may_send();
-        if !operation.has_notice() || total > self.config.chunk as u64 || !nothing_before {
+        if !operation.has_imm() || total > self.config.max_fragment as u64 || !nothing_before {
             return false;
         }
         let limit = self.config.max_in_flight as u64;
@@ -122,24 +122,30 @@ impl Core {
         if let Some(operation) = self.operations.get_mut(number) {
             operation.cut_all();
         }
-        self.post_piece(rail, Piece { operation: number, offset: 0, length: total }, window);
-        self.queue_notice(number);
+        self.post_fragment(rail, Fragment { operation: number, offset: 0, length: total }, window);
+        self.queue_write_imm(number);
         self.send_next(Stream::Messages, Some(rail));
         true
     }
 
     /// Queues an operation on a rail's lane.
     #[inline]
-    pub(super) fn post_part(&mut self, rail: u8, bytes: u64, work: Work, what: PartKind) -> u32 {
+    pub(super) fn post_lane_op(
+        &mut self,
+        rail: u8,
+        bytes: u64,
+        work: Work,
+        what: LaneOpKind,
+    ) -> u32 {
         let Some(lane) = self.rails.lane_mut(rail) else { return u32::MAX };
-        let proof = match what.is_message() {
-            true => lane.message_proof(),
-            false => lane.proof(&work),
+        let confirmed_at = match what.is_message() {
+            true => lane.message_confirmed_at(),
+            false => lane.confirmed_at(&work),
         };
         lane.add(1, bytes);
-        let part = self.operations.add_part(Part { rail, bytes, proof, what });
-        lane.push(Op { op_id: u64::from(part), work });
-        part
+        let lane_op = self.operations.add_lane_op(LaneOp { rail, bytes, confirmed_at, what });
+        lane.push(Op { op_id: u64::from(lane_op), work });
+        lane_op
     }
 }
 

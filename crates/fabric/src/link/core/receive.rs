@@ -70,7 +70,7 @@ impl Core {
 
     fn apply(&mut self, body: Body, location: PayloadLocation) {
         match body {
-            Body::Part { .. } | Body::Notice { .. } | Body::Void => {
+            Body::Fragment { .. } | Body::WriteImm { .. } | Body::Void => {
                 let matched = self.messages.inbox_mut().take_immediately(body, location.length());
                 if let Some((receive, done)) = matched {
                     self.copy(&location, receive.work.local(), 0);
@@ -153,7 +153,7 @@ impl Core {
                 InboxStep::ProtocolError => {
                     return self.fail_link(
                         Failure::ProtocolError,
-                        "the parts of a message are inconsistent",
+                        "the fragments of a message are inconsistent",
                     );
                 }
             }

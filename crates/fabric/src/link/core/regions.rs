@@ -3,7 +3,7 @@
 use super::Core;
 use crate::error::{Error, Kind};
 use crate::link::protocol::control::{Control, Transport};
-use crate::link::regions::UnreportedKey;
+use crate::link::regions::DeferredGrant;
 use crate::op::Failure;
 use crate::region::Region;
 use crate::registration::Registration;
@@ -34,13 +34,13 @@ impl Core {
 
     /// Sends keys that were deferred because a lane was full, and ids of dropped regions.
     pub(super) fn report_regions(&mut self) {
-        for UnreportedKey { rail, generation, region: id } in self.regions.take_unreported() {
+        for DeferredGrant { rail, generation, region: id } in self.regions.take_deferred() {
             let current = self.rails.get(rail).generation() == generation;
             if let Some(region) = self.regions.granted(id).filter(|_| current) {
                 self.report_key(rail, id, &region);
             }
         }
-        for region in self.regions.take_gone() {
+        for region in self.regions.take_dropped() {
             self.send_control(&Control::Gone { region });
         }
     }
@@ -57,8 +57,8 @@ impl Core {
             Ok(key) => key,
             // The peer must accept earlier grants first.
             Err(error) if error.kind() == Kind::Full => {
-                let key = UnreportedKey { rail: at, generation, region: id };
-                return self.regions.report_later(key);
+                let grant = DeferredGrant { rail: at, generation, region: id };
+                return self.regions.defer(grant);
             }
             // Another lane reaches the region, or operations on it are refused.
             Err(error) => {

@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::link::messages::{Message, UnnumberedMessage};
-use crate::link::operations::PartKind;
+use crate::link::operations::LaneOpKind;
 use crate::link::protocol::control::Control;
 use crate::link::protocol::header::{Body, Header, Stream};
 use crate::op::{Failure, Slices, Work};
@@ -46,7 +46,7 @@ impl Core {
                 return plain(Body::OldValue { request, old });
             }
             UnnumberedMessage::Send(number)
-            | UnnumberedMessage::Notice(number)
+            | UnnumberedMessage::WriteImm(number)
             | UnnumberedMessage::Atomic(number) => number,
         };
         let limit = self.messages.peer_max_payload();
@@ -62,7 +62,7 @@ impl Core {
         let Message { body, operation, payload } = *message;
         let operation = operation.and_then(|operation| self.operations.get(operation));
         let payload = match (operation, body) {
-            (Some(operation), Body::Part { offset, .. }) => {
+            (Some(operation), Body::Fragment { offset, .. }) => {
                 (operation.work().local(), offset, payload)
             }
             _ => (&[][..], 0, 0),
@@ -71,26 +71,26 @@ impl Core {
         let taken = self.messages.inbox_mut().report_taken();
         let header = Header { sequence: sequence as u32, freed: [0; 2], taken, body };
         match lane.messages_mut().write(header, payload) {
-            Some(bytes) => self.post_message(rail, bytes, PartKind::Message { stream, sequence }),
+            Some(bytes) => self.post_message(rail, bytes, LaneOpKind::Message { stream, sequence }),
             None => self.fail_link(Failure::Local, "no send buffer for a message"),
         }
     }
 
     #[inline]
-    fn post_message(&mut self, rail: u8, bytes: Slice, what: PartKind) {
+    fn post_message(&mut self, rail: u8, bytes: Slice, what: LaneOpKind) {
         let length = bytes.len() as u64;
-        self.post_part(rail, length, Work::Send { from: bytes.into(), imm: None }, what);
+        self.post_lane_op(rail, length, Work::Send { from: bytes.into(), imm: None }, what);
     }
 
-    /// Sends a message again with its sequence number; the notice of a write only when the write is placed.
+    /// Sends a message again with its sequence number; the immediate data of a write only when the write is placed.
     pub(super) fn resend(&mut self, stream: Stream, sequence: u64) {
         let outgoing = self.messages.outgoing_mut(stream);
         let Some(message) = outgoing.sent_message(sequence) else { return };
         let operation =
             message.operation.and_then(|number| Some((number, self.operations.get(number)?)));
         match operation {
-            Some((number, operation)) if operation.has_pieces() => {
-                return self.operations.defer_notice(number, sequence);
+            Some((number, operation)) if operation.has_fragments() => {
+                return self.operations.defer_write_imm(number, sequence);
             }
             Some((_, operation)) if operation.has_failed() => message.void(),
             _ => {}
@@ -142,7 +142,7 @@ impl Core {
         if lane.messages().can_send_credit() && lane.can_queue() {
             let header = Header { sequence: 0, freed: [0; 2], taken, body: Body::Credit };
             if let Some(bytes) = lane.messages_mut().write(header, (&[], 0, 0)) {
-                self.post_message(at, bytes, PartKind::Credit);
+                self.post_message(at, bytes, LaneOpKind::Credit);
             }
             return;
         }

@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::link::event::EventKind;
-use crate::link::operations::PartKind;
+use crate::link::operations::LaneOpKind;
 use crate::link::protocol::control::{Control, RailPlan};
 use crate::link::rails::connector::Product;
 use crate::link::rails::{PROBE_BYTES, ProbeStep, RailChange, RailLane, SetupError};
@@ -89,7 +89,7 @@ impl Core {
     }
 
     fn post_probe(&mut self, at: u8, work: Work) {
-        self.post_part(at, PROBE_BYTES as u64, work, PartKind::Probe);
+        self.post_lane_op(at, PROBE_BYTES as u64, work, LaneOpKind::Probe);
     }
 
     /// One step of the probe has completed.

@@ -12,14 +12,14 @@ pub(in crate::link) struct Inbox {
     messages: VecDeque<InboxMessage>,
     /// The number of bytes of a partial message in the first receive.
     filled: u64,
-    /// Whether further parts of an abandoned message are skipped.
+    /// Whether further fragments of an abandoned message are skipped.
     skipping: bool,
     /// The number of messages taken, and the number last reported to the peer.
     taken: u32,
     reported: u32,
 }
 
-/// A message, or a part of one.
+/// A message, or a fragment of one.
 #[derive(Debug)]
 pub(in crate::link) struct InboxMessage {
     pub(in crate::link) body: Body,
@@ -109,8 +109,8 @@ impl Inbox {
         payload: u64,
     ) -> Option<(Op, Done)> {
         let (length, imm, needed) = match body {
-            Body::Notice { length, imm } => (length, Some(imm), 0),
-            Body::Part { total, offset: 0, imm } if total == payload => (total, imm, total),
+            Body::WriteImm { length, imm } => (length, Some(imm), 0),
+            Body::Fragment { total, offset: 0, imm } if total == payload => (total, imm, total),
             _ => return None,
         };
         let fits = needed <= self.receives.front()?.work.total() as u64;
@@ -131,32 +131,37 @@ impl Inbox {
                 (self.skipping, self.filled) = (true, 0);
                 return self.skip();
             }
-            Some(Body::Part { offset, .. }) if self.skipping && offset > 0 => return self.skip(),
+            Some(Body::Fragment { offset, .. }) if self.skipping && offset > 0 => {
+                return self.skip();
+            }
             Some(_) => self.skipping = false,
         }
         let (Some(receive), Some(message)) = (self.receives.front(), self.messages.front()) else {
             return InboxStep::Nothing;
         };
         match message.body {
-            Body::Notice { length, imm } if self.filled == 0 => {
+            Body::WriteImm { length, imm } if self.filled == 0 => {
                 let done = Done::Received { length: length as usize, imm: Some(imm) };
                 self.complete(Ok(done))
             }
             // The message waits for a longer receive: it was acknowledged and must not be lost.
-            Body::Part { total, offset: 0, .. } if total > receive.work.total() as u64 => {
+            Body::Fragment { total, offset: 0, .. } if total > receive.work.total() as u64 => {
                 match self.receives.pop_front() {
                     Some(receive) => InboxStep::Complete(receive, Err(Failure::TooLong), None),
                     None => InboxStep::Nothing,
                 }
             }
-            Body::Part { offset, .. } if offset == self.filled => InboxStep::Fill { from: offset },
+            Body::Fragment { offset, .. } if offset == self.filled => {
+                InboxStep::Fill { from: offset }
+            }
             _ => InboxStep::ProtocolError,
         }
     }
 
     /// This number of bytes of the first message was copied into the first receive.
     pub(in crate::link) fn filled(&mut self, bytes: u64) -> InboxStep {
-        let Some(Body::Part { total, imm, .. }) = self.messages.front().map(|message| message.body)
+        let Some(Body::Fragment { total, imm, .. }) =
+            self.messages.front().map(|message| message.body)
         else {
             return InboxStep::ProtocolError;
         };

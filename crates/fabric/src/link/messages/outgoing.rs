@@ -24,10 +24,10 @@ impl Message {
 /// A message without a sequence number yet.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::link) enum UnnumberedMessage {
-    /// The parts of a send.
+    /// The fragments of a send.
     Send(u32),
     /// The immediate data of a write.
-    Notice(u32),
+    WriteImm(u32),
     /// The request of an atomic operation.
     Atomic(u32),
     /// The answer to an atomic operation of the peer.
@@ -37,7 +37,7 @@ pub(in crate::link) enum UnnumberedMessage {
 impl UnnumberedMessage {
     pub(super) fn stream(self) -> Stream {
         match self {
-            UnnumberedMessage::Send(_) | UnnumberedMessage::Notice(_) => Stream::Messages,
+            UnnumberedMessage::Send(_) | UnnumberedMessage::WriteImm(_) => Stream::Messages,
             UnnumberedMessage::Atomic(_) | UnnumberedMessage::OldValue { .. } => Stream::Control,
         }
     }

@@ -1,39 +1,39 @@
 //! The caller's unfinished operations, and the operations of lanes they consist of.
 //!
-//! A part is one operation of a lane. Most of the caller's operations are a single part; the others have a
-//! row, whose number their parts and messages refer to. A row whose bytes are not all cut into pieces is in `waiting` or
+//! A [`LaneOp`] is one operation of a lane. Most of the caller's operations are a single one; the others have a
+//! row, whose number their fragments and messages refer to. A row whose bytes are not all cut into fragments is in `waiting` or
 //! `key_pending`, never in both. Once a row is removed its number is in no list, since it is reused.
 
+mod lane_op;
 mod operation;
-mod part;
 
 use std::collections::VecDeque;
 
 use crate::op::Failure;
 use crate::slab::Slab;
 
-pub(super) use self::operation::{NextStep, Operation, runs};
-pub(super) use self::part::{
-    NO_PROOF, Part, PartKind, Piece, WholeOperation, restore_op, restore_window,
+pub(super) use self::lane_op::{
+    Fragment, LaneOp, LaneOpKind, NEVER_CONFIRMED, WholeOperation, restore_op, restore_window,
 };
+pub(super) use self::operation::{NextStep, Operation, runs};
 
 pub(super) struct Operations {
-    parts: Slab<Part>,
+    lane_ops: Slab<LaneOp>,
     rows: Slab<Operation>,
-    /// Operations with bytes that are not in a piece yet.
+    /// Operations with bytes that are not in a fragment yet.
     waiting: VecDeque<u32>,
     /// Operations on regions whose key has not arrived yet.
     key_pending: Vec<u32>,
-    /// Pieces of dead lanes, to be posted again.
-    retries: VecDeque<Piece>,
-    /// Notices that wait until their write, posted again, is placed: operation and sequence number.
+    /// Fragments of dead lanes, to be posted again.
+    retries: VecDeque<Fragment>,
+    /// Immediate data of writes that waits until the write, posted again, is placed: operation and sequence number.
     deferred: Vec<(u32, u64)>,
 }
 
 impl Operations {
     pub(super) fn new() -> Self {
         Operations {
-            parts: Slab::new(),
+            lane_ops: Slab::new(),
             rows: Slab::new(),
             waiting: VecDeque::new(),
             key_pending: Vec::new(),
@@ -42,24 +42,24 @@ impl Operations {
         }
     }
 
-    // Parts.
+    // Operations of lanes.
 
     #[inline]
-    pub(super) fn add_part(&mut self, part: Part) -> u32 {
-        self.parts.insert(part)
+    pub(super) fn add_lane_op(&mut self, lane_op: LaneOp) -> u32 {
+        self.lane_ops.insert(lane_op)
     }
 
     #[inline]
-    pub(super) fn take_part(&mut self, at: u32) -> Option<Part> {
-        self.parts.remove(at)
+    pub(super) fn take_lane_op(&mut self, at: u32) -> Option<LaneOp> {
+        self.lane_ops.remove(at)
     }
 
-    /// As [`Operations::take_part`], if the part is a whole operation of the caller.
+    /// As [`Operations::take_lane_op`], if it is a whole operation of the caller.
     #[inline]
     pub(super) fn take_whole(&mut self, at: u32) -> Option<WholeOperation> {
-        let is_whole = |part: &mut Part| matches!(part.what, PartKind::Whole { .. });
-        let Part { bytes, what, .. } = self.parts.remove_if(at, is_whole)?;
-        let PartKind::Whole { op_id, window } = what else { return None };
+        let is_whole = |lane_op: &mut LaneOp| matches!(lane_op.what, LaneOpKind::Whole { .. });
+        let LaneOp { bytes, what, .. } = self.lane_ops.remove_if(at, is_whole)?;
+        let LaneOpKind::Whole { op_id, window } = what else { return None };
         Some(WholeOperation { bytes, op_id, window })
     }
 
@@ -93,21 +93,21 @@ impl Operations {
         self.rows.take_all().collect()
     }
 
-    // Pieces.
+    // Fragments.
 
-    /// Whether no piece waits for a rail.
+    /// Whether no fragment waits for a rail.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.retries.is_empty()
     }
 
-    /// Queues an operation to be cut into pieces.
+    /// Queues an operation to be cut into fragments.
     pub(super) fn wait(&mut self, number: u32) {
         self.waiting.push_back(number);
     }
 
-    /// The next piece to be posted again.
-    pub(super) fn first_retry(&self) -> Option<Piece> {
+    /// The next fragment to be posted again.
+    pub(super) fn first_retry(&self) -> Option<Fragment> {
         self.retries.front().copied()
     }
 
@@ -115,29 +115,29 @@ impl Operations {
         self.retries.pop_front();
     }
 
-    pub(super) fn push_retry(&mut self, piece: Piece) {
-        self.retries.push_back(piece);
+    pub(super) fn push_retry(&mut self, fragment: Fragment) {
+        self.retries.push_back(fragment);
     }
 
-    /// Cuts the next piece, of at most `chunk` bytes, from the first waiting operation.
-    pub(super) fn cut(&mut self, chunk: u64) -> Option<Piece> {
+    /// Cuts the next fragment, of at most `max_length` bytes, from the first waiting operation.
+    pub(super) fn cut(&mut self, max_length: u64) -> Option<Fragment> {
         while let Some(number) = self.waiting.front().copied() {
             match self.rows.get_mut(number) {
-                Some(operation) => return Some(operation.cut(number, chunk)),
+                Some(operation) => return Some(operation.cut(number, max_length)),
                 None => self.waiting.pop_front(),
             };
         }
         None
     }
 
-    /// Undoes the last cut, if no rail takes the piece.
-    pub(super) fn uncut(&mut self, piece: &Piece) {
-        if let Some(operation) = self.rows.get_mut(piece.operation) {
-            operation.uncut(piece);
+    /// Undoes the last cut, if no rail takes the fragment.
+    pub(super) fn uncut(&mut self, fragment: &Fragment) {
+        if let Some(operation) = self.rows.get_mut(fragment.operation) {
+            operation.uncut(fragment);
         }
     }
 
-    /// Removes the first waiting operation from the queue if all of it is in pieces.
+    /// Removes the first waiting operation from the queue if all of it is in fragments.
     pub(super) fn drop_cut(&mut self) {
         let first = self.waiting.front().and_then(|number| self.rows.get(*number));
         if first.is_none_or(Operation::is_cut) {
@@ -157,24 +157,24 @@ impl Operations {
         }
     }
 
-    /// A piece cannot be posted: its operation fails when its other pieces have completed.
-    pub(super) fn abandon(&mut self, piece: &Piece, failure: Failure) {
-        if let Some(operation) = self.rows.get_mut(piece.operation) {
+    /// A fragment cannot be posted: its operation fails when its other fragments have completed.
+    pub(super) fn abandon(&mut self, fragment: &Fragment, failure: Failure) {
+        if let Some(operation) = self.rows.get_mut(fragment.operation) {
             operation.abandon(failure);
         }
-        self.waiting.retain(|number| *number != piece.operation);
-        self.key_pending.retain(|number| *number != piece.operation);
+        self.waiting.retain(|number| *number != fragment.operation);
+        self.key_pending.retain(|number| *number != fragment.operation);
     }
 
-    // Notices.
+    // Immediate data of writes.
 
-    /// Defers a notice until its write is placed.
-    pub(super) fn defer_notice(&mut self, number: u32, sequence: u64) {
+    /// Defers a write's immediate data until the write is placed.
+    pub(super) fn defer_write_imm(&mut self, number: u32, sequence: u64) {
         self.deferred.push((number, sequence));
     }
 
-    /// The notice that was deferred for this write.
-    pub(super) fn take_deferred_notice(&mut self, number: u32) -> Option<u64> {
+    /// The immediate data that was deferred for this write.
+    pub(super) fn take_deferred_write_imm(&mut self, number: u32) -> Option<u64> {
         let at = self.deferred.iter().position(|(operation, _)| *operation == number)?;
         Some(self.deferred.swap_remove(at).1)
     }

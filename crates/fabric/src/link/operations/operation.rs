@@ -1,12 +1,12 @@
 //! An operation of the caller that is not a single operation of one lane: long, with an answer, or repeated.
 //!
-//! It is finished when all its bytes are in pieces, all pieces and messages have completed, and the answer has arrived,
+//! It is finished when all its bytes are in fragments, all fragments and messages have completed, and the answer has arrived,
 //! if it has one.
 
 use std::ops::Range;
 use std::time::Instant;
 
-use super::part::Piece;
+use super::lane_op::Fragment;
 use crate::link::messages::Message;
 use crate::link::protocol::header::{AtomicOp, Body};
 use crate::op::{Done, Failure, Op, Slices, Work};
@@ -17,10 +17,10 @@ pub(in crate::link) struct Operation {
     /// The caller's operation, returned when it is finished.
     op: Op,
     total: u64,
-    /// The number of bytes in pieces or message parts so far.
+    /// The number of bytes in fragments or messages so far.
     cut: u64,
-    /// The number of pieces that are not placed yet, in flight or to be posted again.
-    pieces: u32,
+    /// The number of fragments that are not placed yet, in flight or to be posted again.
+    fragments: u32,
     /// The number of messages that are not delivered yet.
     messages: u32,
     followup: Followup,
@@ -38,7 +38,7 @@ pub(in crate::link) struct Operation {
 enum Followup {
     Nothing,
     /// Send the immediate data of a write.
-    Notice,
+    WriteImm,
     /// Receive the old value from the peer.
     Answer,
 }
@@ -48,14 +48,14 @@ pub(in crate::link) enum NextStep {
     /// Messages are not delivered yet, or the answer has not arrived.
     Wait,
     /// Send the immediate data of a write.
-    Notice,
+    WriteImm,
     Finish(Result<Done, Failure>),
 }
 
 impl Operation {
     pub(in crate::link) fn new(op: Op, timed: Option<Instant>) -> Self {
         let followup = match op.work {
-            Work::Write { imm: Some(_), .. } => Followup::Notice,
+            Work::Write { imm: Some(_), .. } => Followup::WriteImm,
             Work::FetchAdd { .. } | Work::CompareSwap { .. } => Followup::Answer,
             _ => Followup::Nothing,
         };
@@ -63,7 +63,7 @@ impl Operation {
             total: op.work.total() as u64,
             op,
             cut: 0,
-            pieces: 0,
+            fragments: 0,
             messages: 0,
             followup,
             failure: None,
@@ -73,7 +73,7 @@ impl Operation {
         }
     }
 
-    /// An operation that a lane had whole, and lost: one piece, to be posted again.
+    /// An operation that a lane had whole, and lost: one fragment, to be posted again.
     pub(in crate::link) fn lost(op: Op, failure: Failure) -> Self {
         let mut operation = Operation::new(op, None);
         operation.cut_all();
@@ -97,45 +97,45 @@ impl Operation {
     }
 
     /// Whether immediate data follows its bytes.
-    pub(in crate::link) fn has_notice(&self) -> bool {
-        self.followup == Followup::Notice
+    pub(in crate::link) fn has_imm(&self) -> bool {
+        self.followup == Followup::WriteImm
     }
 
     pub(in crate::link) fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
-    // Pieces.
+    // Fragments.
 
-    /// Makes all of it one piece.
+    /// Makes all of it one fragment.
     pub(in crate::link) fn cut_all(&mut self) {
-        (self.cut, self.pieces) = (self.total, 1);
+        (self.cut, self.fragments) = (self.total, 1);
     }
 
-    /// Cuts the next piece, of at most `chunk` bytes.
-    pub(super) fn cut(&mut self, number: u32, chunk: u64) -> Piece {
-        let length = (self.total - self.cut).min(chunk);
-        let piece = Piece { operation: number, offset: self.cut, length };
-        self.pieces += 1;
+    /// Cuts the next fragment, of at most `max_length` bytes.
+    pub(super) fn cut(&mut self, number: u32, max_length: u64) -> Fragment {
+        let length = (self.total - self.cut).min(max_length);
+        let fragment = Fragment { operation: number, offset: self.cut, length };
+        self.fragments += 1;
         self.cut += length;
-        piece
+        fragment
     }
 
-    pub(super) fn uncut(&mut self, piece: &Piece) {
-        self.pieces -= 1;
-        self.cut -= piece.length;
+    pub(super) fn uncut(&mut self, fragment: &Fragment) {
+        self.fragments -= 1;
+        self.cut -= fragment.length;
     }
 
-    /// Whether all of it is in pieces.
+    /// Whether all of it is in fragments.
     pub(super) fn is_cut(&self) -> bool {
         self.cut == self.total
     }
 
-    /// The work of a piece, for a lane on which the peer's region is `window`.
-    pub(in crate::link) fn start_piece(&mut self, piece: &Piece, window: Window) -> Work {
+    /// The work of a fragment, for a lane on which the peer's region is `window`.
+    pub(in crate::link) fn start_fragment(&mut self, fragment: &Fragment, window: Window) -> Work {
         self.started = true;
-        let local = cut(self.op.work.local(), piece.offset, piece.length);
-        let offset = self.op.work.target().map_or(0, |target| target.offset) + piece.offset;
+        let local = cut(self.op.work.local(), fragment.offset, fragment.length);
+        let offset = self.op.work.target().map_or(0, |target| target.offset) + fragment.offset;
         let target = Target { window, offset };
         match self.op.work {
             Work::Read { .. } => Work::Read { into: local, from: target },
@@ -143,28 +143,28 @@ impl Operation {
         }
     }
 
-    pub(in crate::link) fn piece_placed(&mut self) {
-        self.pieces -= 1;
+    pub(in crate::link) fn fragment_placed(&mut self) {
+        self.fragments -= 1;
     }
 
-    /// Whether pieces are not placed yet.
-    pub(in crate::link) fn has_pieces(&self) -> bool {
-        self.pieces > 0
+    /// Whether fragments are not placed yet.
+    pub(in crate::link) fn has_fragments(&self) -> bool {
+        self.fragments > 0
     }
 
     /// Whether all its bytes are placed, or abandoned.
     pub(in crate::link) fn is_placed(&self) -> bool {
-        self.pieces == 0 && self.cut >= self.total
+        self.fragments == 0 && self.cut >= self.total
     }
 
-    /// A piece cannot be posted: no further ones are cut.
+    /// A fragment cannot be posted: no further ones are cut.
     pub(super) fn abandon(&mut self, failure: Failure) {
-        self.pieces -= 1;
+        self.fragments -= 1;
         self.failure.get_or_insert(failure);
         self.cut = self.total;
     }
 
-    /// A lane has lost a piece; `false`: a device refused it too often, so that the operation itself is the cause.
+    /// A lane has lost a fragment; `false`: a device refused it too often, so that the operation itself is the cause.
     pub(in crate::link) fn may_retry(&mut self, failure: Failure) -> bool {
         self.count_refusal(failure);
         self.refusals < MAX_REFUSALS
@@ -177,7 +177,7 @@ impl Operation {
     // Messages.
 
     /// The immediate data follows now: the bytes are placed, or posted before it on an ordered lane.
-    pub(in crate::link) fn start_notice(&mut self) {
+    pub(in crate::link) fn start_write_imm(&mut self) {
         self.followup = Followup::Nothing;
         self.messages += 1;
     }
@@ -192,7 +192,7 @@ impl Operation {
                 let length = (total - offset).min(limit);
                 self.cut += length;
                 self.messages += 1;
-                let body = Body::Part { total, offset, imm: *imm };
+                let body = Body::Fragment { total, offset, imm: *imm };
                 let message = Message { body, operation: Some(number), payload: length };
                 (message, self.cut == total)
             }
@@ -203,7 +203,7 @@ impl Operation {
                 plain(atomic_request(number, at, AtomicOp::Swap { expect: *expect, new: *new }))
             }
             Work::Write { imm, .. } => {
-                let body = Body::Notice { length: self.total, imm: imm.unwrap_or(0) };
+                let body = Body::WriteImm { length: self.total, imm: imm.unwrap_or(0) };
                 (Message { body, operation: Some(number), payload: 0 }, true)
             }
             Work::Read { .. } | Work::Receive { .. } => plain(Body::Void),
@@ -225,7 +225,7 @@ impl Operation {
             _ if self.messages > 0 => NextStep::Wait,
             (Some(failure), _) => NextStep::Finish(Err(failure)),
             (None, Followup::Nothing) => NextStep::Finish(Ok(Done::Placed)),
-            (None, Followup::Notice) => NextStep::Notice,
+            (None, Followup::WriteImm) => NextStep::WriteImm,
             (None, Followup::Answer) => NextStep::Wait,
         }
     }
@@ -300,8 +300,8 @@ mod tests {
         let whole: Vec<u8> = slices.iter().flat_map(Slice::to_vec).collect();
         for offset in 0..whole.len() {
             for length in 0..=whole.len() - offset {
-                let pieces = cut(&slices, offset as u64, length as u64);
-                let bytes: Vec<u8> = pieces.as_slice().iter().flat_map(Slice::to_vec).collect();
+                let range = cut(&slices, offset as u64, length as u64);
+                let bytes: Vec<u8> = range.as_slice().iter().flat_map(Slice::to_vec).collect();
                 assert_eq!(bytes, whole[offset..offset + length]);
             }
         }

@@ -1,5 +1,5 @@
 //! The header of messages on lanes: 32 bytes, up to three words more for some kinds, then
-//! the payload of a part. The most frequent header is the shortest: with the framing of a ring it fills one cache line.
+//! the payload of a fragment. The most frequent header is the shortest: with the framing of a ring it fills one cache line.
 
 use super::bytes::Reader;
 
@@ -19,10 +19,10 @@ pub(in crate::link) struct Header {
 /// The content of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::link) enum Body {
-    /// A part of a message of the caller, which is `total` bytes long; this part starts at `offset`.
-    Part { total: u64, offset: u64, imm: Option<u32> },
+    /// A fragment of a message of the caller, which is `total` bytes long; this fragment starts at `offset`.
+    Fragment { total: u64, offset: u64, imm: Option<u32> },
     /// The immediate data of a write of `length` bytes, which is placed.
-    Notice { length: u64, imm: u32 },
+    WriteImm { length: u64, imm: u32 },
     /// Requests an atomic operation on eight bytes.
     Atomic { request: u32, region: u64, offset: u64, op: AtomicOp },
     /// The answer: the old value, or `None` if the access is denied.
@@ -51,7 +51,7 @@ pub(in crate::link) enum Stream {
 impl Body {
     pub(in crate::link) fn stream(&self) -> Stream {
         match self {
-            Body::Part { .. } | Body::Notice { .. } | Body::Void => Stream::Messages,
+            Body::Fragment { .. } | Body::WriteImm { .. } | Body::Void => Stream::Messages,
             Body::Atomic { .. } | Body::OldValue { .. } | Body::Credit => Stream::Control,
         }
     }
@@ -66,9 +66,9 @@ impl Header {
     /// The header's bytes, and its length.
     pub(in crate::link) fn to_bytes(self) -> ([u8; Self::MAX_BYTES], usize) {
         let (kind, number, words) = match self.body {
-            Body::Part { total, offset: 0, imm } => (PART, imm, [total, 0, 0, 0]),
-            Body::Part { total, offset, imm } => (REST, imm, [total, offset, 0, 0]),
-            Body::Notice { length, imm } => (NOTICE, Some(imm), [length, 0, 0, 0]),
+            Body::Fragment { total, offset: 0, imm } => (FIRST_FRAGMENT, imm, [total, 0, 0, 0]),
+            Body::Fragment { total, offset, imm } => (LATER_FRAGMENT, imm, [total, offset, 0, 0]),
+            Body::WriteImm { length, imm } => (WRITE_IMM, Some(imm), [length, 0, 0, 0]),
             Body::Atomic { request, region, offset, op } => match op {
                 AtomicOp::Add(add) => (ADD, Some(request), [region, offset, add, 0]),
                 AtomicOp::Swap { expect, new } => {
@@ -109,14 +109,14 @@ impl Header {
         let payload = length.checked_sub(own)? as u64;
         let imm = (has_number == 1).then_some(number);
         let atomic = |op| Some(Body::Atomic { request: imm?, region: first, offset: second, op });
-        // Every part has at least one byte of the message and none beyond its end; an empty message has one empty part.
+        // Every fragment has at least one byte of the message and none beyond its end; an empty message has one empty fragment.
         let fits = |offset| payload <= first - offset && (payload > 0 || first == 0);
         let body = match kind {
-            PART if fits(0) => Body::Part { total: first, offset: 0, imm },
-            REST if 0 < second && second < first && fits(second) => {
-                Body::Part { total: first, offset: second, imm }
+            FIRST_FRAGMENT if fits(0) => Body::Fragment { total: first, offset: 0, imm },
+            LATER_FRAGMENT if 0 < second && second < first && fits(second) => {
+                Body::Fragment { total: first, offset: second, imm }
             }
-            NOTICE => Body::Notice { length: first, imm: imm? },
+            WRITE_IMM => Body::WriteImm { length: first, imm: imm? },
             ADD => atomic(AtomicOp::Add(third))?,
             SWAP => atomic(AtomicOp::Swap { expect: third, new: fourth })?,
             OLD => Body::OldValue { request: imm?, old: Some(first) },
@@ -125,7 +125,7 @@ impl Header {
             VOID if first == 0 => Body::Void,
             _ => return None,
         };
-        let has_payload = matches!(body, Body::Part { .. });
+        let has_payload = matches!(body, Body::Fragment { .. });
         let may_number = !matches!(body, Body::Credit | Body::Void);
         let flags = version == Self::VERSION
             && zero == 0
@@ -137,7 +137,7 @@ impl Header {
     /// The length of the header by kind.
     fn length(kind: u8) -> usize {
         match kind {
-            REST => Self::MIN_BYTES + 8,
+            LATER_FRAGMENT => Self::MIN_BYTES + 8,
             ADD => Self::MIN_BYTES + 16,
             SWAP => Self::MIN_BYTES + 24,
             _ => Self::MIN_BYTES,
@@ -145,16 +145,16 @@ impl Header {
     }
 }
 
-const PART: u8 = 1;
-const NOTICE: u8 = 2;
+const FIRST_FRAGMENT: u8 = 1;
+const WRITE_IMM: u8 = 2;
 const ADD: u8 = 3;
 const SWAP: u8 = 4;
 const OLD: u8 = 5;
 const DENIED: u8 = 6;
 const CREDIT: u8 = 7;
 const VOID: u8 = 8;
-/// A part other than the first.
-const REST: u8 = 9;
+/// A fragment other than the first.
+const LATER_FRAGMENT: u8 = 9;
 
 #[cfg(test)]
 mod tests {
@@ -162,10 +162,10 @@ mod tests {
 
     fn examples() -> Vec<Header> {
         [
-            Body::Part { total: u64::MAX, offset: 3, imm: None },
-            Body::Part { total: 1, offset: 0, imm: Some(0) },
-            Body::Part { total: 0, offset: 0, imm: None },
-            Body::Notice { length: 9, imm: u32::MAX },
+            Body::Fragment { total: u64::MAX, offset: 3, imm: None },
+            Body::Fragment { total: 1, offset: 0, imm: Some(0) },
+            Body::Fragment { total: 0, offset: 0, imm: None },
+            Body::WriteImm { length: 9, imm: u32::MAX },
             Body::Atomic { request: 1, region: 2, offset: 3, op: AtomicOp::Add(4) },
             Body::Atomic {
                 request: 1,
@@ -187,7 +187,7 @@ mod tests {
 
     /// A valid payload length for this header.
     fn payload(header: &Header) -> usize {
-        matches!(header.body, Body::Part { total: 1.., .. }).into()
+        matches!(header.body, Body::Fragment { total: 1.., .. }).into()
     }
 
     #[test]
@@ -209,7 +209,8 @@ mod tests {
                 assert_eq!(Header::parse(&bytes, length), None, "{header:?} with {value} at {at}");
             }
             assert_eq!(Header::parse(&bytes, own - 1), None, "{header:?} cut short");
-            let max_payload = if let Body::Part { total: 2.., .. } = header.body { 2 } else { 1 };
+            let max_payload =
+                if let Body::Fragment { total: 2.., .. } = header.body { 2 } else { 1 };
             if max_payload == 1 {
                 assert_eq!(Header::parse(&bytes, length + 1), None, "{header:?} with a tail");
             }
@@ -221,12 +222,12 @@ mod tests {
             Header { sequence: 0, freed: [0; 2], taken: 0, body: Body::Credit }.to_bytes();
         unused[24] = 1;
         assert_eq!(Header::parse(&unused, length), None, "an unused field that is not zero");
-        let body = Body::Part { total: 9, offset: 9, imm: None };
+        let body = Body::Fragment { total: 9, offset: 9, imm: None };
         let (beyond, length) = Header { sequence: 0, freed: [0; 2], taken: 0, body }.to_bytes();
-        assert_eq!(Header::parse(&beyond, length + 1), None, "a part beyond the end");
-        let body = Body::Part { total: 9, offset: 1, imm: None };
+        assert_eq!(Header::parse(&beyond, length + 1), None, "a fragment beyond the end");
+        let body = Body::Fragment { total: 9, offset: 1, imm: None };
         let (mut first, length) = Header { sequence: 0, freed: [0; 2], taken: 0, body }.to_bytes();
         first[32] = 0;
-        assert_eq!(Header::parse(&first, length + 1), None, "a later part with offset 0");
+        assert_eq!(Header::parse(&first, length + 1), None, "a later fragment with offset 0");
     }
 }

@@ -25,7 +25,7 @@ pub(super) use self::choose::RailChoice;
 pub(super) use self::keys::{RegionKey, region_index};
 pub(super) use self::lane::{RECEIVE_BIT, RailLane, ReceiveOutcome};
 pub(super) use self::probe::{PROBE_BYTES, ProbeStep};
-pub(super) use self::rail::{LostPart, Rail, RailState, SetupError};
+pub(super) use self::rail::{LostLaneOp, Rail, RailState, SetupError};
 
 pub(super) struct Rails {
     rails: Vec<Rail>,
@@ -268,7 +268,7 @@ impl Rails {
     }
 
     /// The unconfirmed operations of all rails.
-    pub(super) fn take_all_unconfirmed(&mut self) -> Vec<LostPart> {
+    pub(super) fn take_all_unconfirmed(&mut self) -> Vec<LostLaneOp> {
         self.rails.iter_mut().flat_map(|rail| rail.take_unconfirmed().0).collect()
     }
 

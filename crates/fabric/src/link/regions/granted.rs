@@ -9,21 +9,21 @@ use super::MAX_REGIONS;
 use crate::error::{Error, Kind};
 use crate::link::rails::region_index;
 use crate::memory::Memory;
-use crate::region::{Granter, Region, Rights, Slice, WeakRegion};
+use crate::region::{Region, RevokeHook, Rights, Slice, WeakRegion};
 
 #[derive(Default)]
 pub(super) struct Granted {
     rows: Vec<(u64, WeakRegion)>,
     /// The number of grants so far: distinguishes regions with the same index.
     count: u64,
-    gone: Arc<Gone>,
+    dropped: Arc<DroppedRegions>,
 }
 
 /// Ids of regions that were dropped and not yet reported.
 #[derive(Default)]
-struct Gone(Mutex<Vec<u64>>);
+struct DroppedRegions(Mutex<Vec<u64>>);
 
-impl Granter for Gone {
+impl RevokeHook for DroppedRegions {
     // The lanes revoke their grants themselves: this is to notify the peer.
     fn revoke(&self, key: u128, _: &Memory) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(key as u64);
@@ -47,8 +47,8 @@ impl Granted {
             Some(free) => *free = row,
             None => self.rows.push(row),
         }
-        let gone: Arc<dyn Granter> = self.gone.clone();
-        region.add_grant(Arc::downgrade(&gone), id.into());
+        let dropped: Arc<dyn RevokeHook> = self.dropped.clone();
+        region.add_grant(Arc::downgrade(&dropped), id.into());
         Ok(id)
     }
 
@@ -75,7 +75,7 @@ impl Granted {
     }
 
     /// Takes the ids of dropped regions.
-    pub(super) fn take_gone(&self) -> Vec<u64> {
-        std::mem::take(&mut *self.gone.0.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn take_dropped(&self) -> Vec<u64> {
+        std::mem::take(&mut *self.dropped.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -21,12 +21,12 @@ pub(super) struct Regions {
     granted: Granted,
     /// The maximum numbers of regions granted by us, and by the peer.
     limits: [usize; 2],
-    unreported: Vec<UnreportedKey>,
+    deferred: Vec<DeferredGrant>,
     peer: PeerRegions,
 }
 
-/// A key that could not be granted because a lane was full.
-pub(super) struct UnreportedKey {
+/// A grant on a lane that was full, to be tried again.
+pub(super) struct DeferredGrant {
     pub(super) rail: u8,
     pub(super) generation: u32,
     pub(super) region: u64,
@@ -39,7 +39,7 @@ impl Regions {
             epochs,
             granted: Granted::default(),
             limits,
-            unreported: Vec::new(),
+            deferred: Vec::new(),
             peer: PeerRegions::default(),
         }
     }
@@ -80,17 +80,17 @@ impl Regions {
     }
 
     /// Takes the ids of dropped regions.
-    pub(super) fn take_gone(&self) -> Vec<u64> {
-        self.granted.take_gone()
+    pub(super) fn take_dropped(&self) -> Vec<u64> {
+        self.granted.take_dropped()
     }
 
-    /// Stores a key to be granted later.
-    pub(super) fn report_later(&mut self, key: UnreportedKey) {
-        self.unreported.push(key);
+    /// Stores a grant to be tried again.
+    pub(super) fn defer(&mut self, grant: DeferredGrant) {
+        self.deferred.push(grant);
     }
 
-    pub(super) fn take_unreported(&mut self) -> Vec<UnreportedKey> {
-        std::mem::take(&mut self.unreported)
+    pub(super) fn take_deferred(&mut self) -> Vec<DeferredGrant> {
+        std::mem::take(&mut self.deferred)
     }
 
     // The peer's.

@@ -20,7 +20,7 @@ pub(super) struct Run {
 /// Small limits, so that operations are cut and queues fill up.
 pub(super) fn small() -> Config {
     Config {
-        chunk: 1024,
+        max_fragment: 1024,
         max_in_flight: 8192,
         messages: 4,
         max_payload: 512,
@@ -45,7 +45,7 @@ pub(super) fn tiny(seed: u64) -> Config {
         2 => Config { depth: 1, ..config },
         3 => Config { messages: 1, max_payload: 64, depth: 3, receives: 2, ..config },
         4 => Config { receives: 1, ..config },
-        5 => Config { chunk: 64, max_in_flight: 100, ..config },
+        5 => Config { max_fragment: 64, max_in_flight: 100, ..config },
         6 => Config { messages: 64, ..config },
         _ => config,
     }

@@ -5,13 +5,13 @@ use rdma_sys::Errno;
 use super::{LaneLimits, MAX_REQUESTS, PeerRequest, Pending, Sends, Submission, key};
 use crate::completion_sink::CompletionSink;
 use crate::ofi::endpoint::{Direction, Endpoint, Remote};
-use crate::ofi::frame::{AtomicOp, Frame, PART_BYTES};
+use crate::ofi::frame::{AtomicOp, FRAGMENT_BYTES, Frame};
 use crate::ofi::gather::Gather;
 use crate::ofi::outgoing::ContextUse;
-use crate::ofi::rendezvous::PartId;
+use crate::ofi::rendezvous::FragmentId;
 use crate::op::Work;
 use crate::remote::{AccessMethod, Target};
-use crate::splitter::{Part, PartLimits, Splitter};
+use crate::splitter::{Splitter, WorkRequestLimits, WorkRequestRange};
 
 impl Sends {
     /// Submits as much as the provider accepts, in order; immediate data of placed writes first.
@@ -65,25 +65,25 @@ impl Sends {
         let Some(pending) = self.pending.get_mut(at) else { return Ok(Submission::Complete) };
         let (mut cut, mut pieces, mut all_registered) = (pending.cut, Gather::new(), true);
         let LaneLimits { domain, transfer, .. } = self.limits;
-        let most = PartLimits { bytes: transfer, pieces: self.limits.pieces - 1 };
-        let part = cut.next(pending.op.work.local(), most, |slice, from, length| {
+        let most = WorkRequestLimits { bytes: transfer, pieces: self.limits.pieces - 1 };
+        let range = cut.next(pending.op.work.local(), most, |slice, from, length| {
             all_registered &= pieces.add(slice, from, length as usize, domain);
         });
         if !all_registered {
             return Err(DETACHED);
         }
-        if part.pieces == 0 {
+        if range.pieces == 0 {
             pending.submitted_at = Some(self.sent);
             return Ok(Submission::Complete);
         }
-        let Some(remote) = pending.op.work.target().and_then(|to| remote(to, part.offset)) else {
+        let Some(remote) = pending.op.work.target().and_then(|to| remote(to, range.offset)) else {
             return Err(Errno(libc::EINVAL));
         };
         let used = |reads| ContextUse::Transfer { at, reads };
         if !self.out.transfer(pieces, remote, direction, used, endpoint)? {
             return Ok(Submission::Blocked);
         }
-        Ok(self.record_part(at, cut, part.last))
+        Ok(self.record_range(at, cut, range.last))
     }
 
     #[inline]
@@ -101,17 +101,22 @@ impl Sends {
         if total > MAX_EAGER_BYTES && !self.limits.emulates_rma && self.rendezvous.is_available() {
             return self.submit_rendezvous(at, (id, total, imm), endpoint);
         }
-        let frame = |part: &Part| Frame::Message { id, total, offset: part.offset as u64, imm };
-        let (sent, cut, part) = if self.limits.emulates_rma || total <= MAX_COPIED_BYTES as u64 {
-            let (cut, part) = self.copy(pending);
-            let copied = cut.done() - part.offset;
-            (self.out.send(frame(&part), copied, ContextUse::Frame(at), endpoint)?, cut, part)
+        let frame = |range: &WorkRequestRange| Frame::Message {
+            id,
+            total,
+            offset: range.offset as u64,
+            imm,
+        };
+        let (sent, cut, range) = if self.limits.emulates_rma || total <= MAX_COPIED_BYTES as u64 {
+            let (cut, range) = self.copy(pending);
+            let copied = cut.done() - range.offset;
+            (self.out.send(frame(&range), copied, ContextUse::Frame(at), endpoint)?, cut, range)
         } else {
-            let (cut, part, pieces) = self.gather(pending)?;
+            let (cut, range, pieces) = self.gather(pending)?;
             (
-                self.out.send_pieces(frame(&part), pieces, ContextUse::Frame(at), endpoint)?,
+                self.out.send_pieces(frame(&range), pieces, ContextUse::Frame(at), endpoint)?,
                 cut,
-                part,
+                range,
             )
         };
         if !sent {
@@ -119,10 +124,10 @@ impl Sends {
         }
         self.sent += 1;
         self.assign_id(at, id);
-        Ok(self.record_part(at, cut, part.last))
+        Ok(self.record_range(at, cut, range.last))
     }
 
-    /// Copies the next part of a long message to a rendezvous buffer, and sends its address.
+    /// Copies the next fragment of a long message to a rendezvous buffer, and sends its address.
     fn submit_rendezvous(
         &mut self,
         at: u32,
@@ -131,20 +136,20 @@ impl Sends {
     ) -> Result<Submission, Errno> {
         let Some(pending) = self.pending.get(at) else { return Ok(Submission::Complete) };
         let mut cut = pending.cut;
-        let part_id = PartId { message: id, offset: cut.done() as u64 };
-        let bytes = (total - part_id.offset).min(PART_BYTES as u64) as usize;
+        let fragment_id = FragmentId { message: id, offset: cut.done() as u64 };
+        let bytes = (total - fragment_id.offset).min(FRAGMENT_BYTES as u64) as usize;
         let Some((block, from)) = self.rendezvous.find_free(bytes) else {
             return Ok(Submission::Blocked);
         };
-        let last = self.rendezvous.copy(block, part_id, &mut cut, pending.op.work.local());
-        let frame = Frame::Rendezvous { id, total, offset: part_id.offset, imm, from };
+        let last = self.rendezvous.copy(block, fragment_id, &mut cut, pending.op.work.local());
+        let frame = Frame::Rendezvous { id, total, offset: fragment_id.offset, imm, from };
         if !self.out.send(frame, 0, ContextUse::Frame(at), endpoint)? {
             return Ok(Submission::Blocked);
         }
         self.sent += 1;
-        self.rendezvous.occupy(block, bytes, part_id);
+        self.rendezvous.occupy(block, bytes, fragment_id);
         self.assign_id(at, id);
-        Ok(self.record_part(at, cut, last))
+        Ok(self.record_range(at, cut, last))
     }
 
     /// Assigns the message id to an operation, at its first frame.
@@ -161,30 +166,30 @@ impl Sends {
 
     /// Copies the next bytes of an operation after the next frame's header.
     #[inline]
-    fn copy(&self, pending: &Pending) -> (Splitter, Part) {
+    fn copy(&self, pending: &Pending) -> (Splitter, WorkRequestRange) {
         let (mut cut, mut copied) = (pending.cut, 0);
-        let most = PartLimits { pieces: usize::MAX, ..self.frame_limit() };
-        let part = cut.next(pending.op.work.local(), most, |slice, from, length| {
+        let most = WorkRequestLimits { pieces: usize::MAX, ..self.frame_limit() };
+        let range = cut.next(pending.op.work.local(), most, |slice, from, length| {
             self.out.copy(copied, slice, from, length as usize);
             copied += length as usize;
         });
-        (cut, part)
+        (cut, range)
     }
 
     /// The next bytes of an operation for a frame, as pieces, not copied.
     #[inline]
-    fn gather(&self, pending: &Pending) -> Result<(Splitter, Part, Gather), Errno> {
+    fn gather(&self, pending: &Pending) -> Result<(Splitter, WorkRequestRange, Gather), Errno> {
         let (mut cut, mut pieces, mut all_registered) = (pending.cut, Gather::new(), true);
-        let part = cut.next(pending.op.work.local(), self.frame_limit(), |slice, from, length| {
+        let range = cut.next(pending.op.work.local(), self.frame_limit(), |slice, from, length| {
             all_registered &= pieces.add(slice, from, length as usize, self.limits.domain);
         });
-        if all_registered { Ok((cut, part, pieces)) } else { Err(DETACHED) }
+        if all_registered { Ok((cut, range, pieces)) } else { Err(DETACHED) }
     }
 
     /// The limits of a frame's payload in pieces.
     #[inline]
-    fn frame_limit(&self) -> PartLimits {
-        PartLimits { bytes: self.limits.payload, pieces: self.limits.pieces - 1 }
+    fn frame_limit(&self) -> WorkRequestLimits {
+        WorkRequestLimits { bytes: self.limits.payload, pieces: self.limits.pieces - 1 }
     }
 
     fn submit_immediate(&mut self, at: u32, endpoint: &Endpoint) -> Result<Submission, Errno> {
@@ -202,10 +207,10 @@ impl Sends {
         }
         self.sent += 1;
         self.assign_id(at, id);
-        Ok(self.record_part(at, cut, true))
+        Ok(self.record_range(at, cut, true))
     }
 
-    /// Sends a request to the peer: an atomic operation, or to write or read a part.
+    /// Sends a request to the peer: an atomic operation, or to write or read a range.
     fn submit_request(&mut self, at: u32, endpoint: &Endpoint) -> Result<Submission, Errno> {
         if !self.has_credit() || self.requests.len() >= MAX_REQUESTS {
             return Ok(Submission::Blocked);
@@ -214,16 +219,16 @@ impl Sends {
         let Some((key, offset)) = pending.op.work.target().and_then(key) else {
             return Err(Errno(libc::EINVAL));
         };
-        let (cut, part) = match pending.op.work {
+        let (cut, range) = match pending.op.work {
             Work::Write { .. } => self.copy(pending),
             _ => {
                 let mut cut = pending.cut;
-                let part = cut.next(pending.op.work.local(), self.frame_limit(), |_, _, _| {});
-                (cut, part)
+                let range = cut.next(pending.op.work.local(), self.frame_limit(), |_, _, _| {});
+                (cut, range)
             }
         };
-        let length = cut.done() - part.offset;
-        let (id, offset_there) = (self.next_request, offset.wrapping_add(part.offset as u64));
+        let length = cut.done() - range.offset;
+        let (id, offset_there) = (self.next_request, offset.wrapping_add(range.offset as u64));
         let (frame, copied) = match pending.op.work {
             Work::FetchAdd { add, .. } => {
                 (Frame::Atomic { id, key, offset, op: AtomicOp::Add(add) }, 0)
@@ -241,25 +246,25 @@ impl Sends {
         }
         self.sent += 1;
         self.next_request += 1;
-        self.requests.push(PeerRequest { id, frame: self.sent, at, offset: part.offset, length });
+        self.requests.push(PeerRequest { id, frame: self.sent, at, offset: range.offset, length });
         if let Some(pending) = self.pending.get_mut(at) {
             pending.requests += 1;
         }
-        Ok(self.record_part(at, cut, part.last))
+        Ok(self.record_range(at, cut, range.last))
     }
 
-    /// Records that a part of an operation was submitted.
+    /// Records that a range of an operation was submitted.
     #[inline]
-    fn record_part(&mut self, at: u32, cut: Splitter, last: bool) -> Submission {
+    fn record_range(&mut self, at: u32, cut: Splitter, last: bool) -> Submission {
         if let Some(pending) = self.pending.get_mut(at) {
-            (pending.cut, pending.parts) = (cut, pending.parts + 1);
+            (pending.cut, pending.ranges) = (cut, pending.ranges + 1);
             pending.submitted_at = last.then_some(self.sent);
         }
         if last { Submission::Complete } else { Submission::Partial }
     }
 }
 
-/// The remote address of a part of a transfer.
+/// The remote address of a range of a transfer.
 #[inline]
 fn remote(target: &Target, offset: usize) -> Option<Remote> {
     match target.window.access_method() {

@@ -2,7 +2,7 @@
 //!
 //! `in_flight` and `bytes_in_flight` count operations in the queue or posted, without receives: each is added by
 //! [`RailLane::add`] and subtracted by [`RailLane::remove`]. Operations are posted in the order in which they are
-//! queued: the proofs of an ordered lane depend on that.
+//! queued: `confirmed_at` depends on that on an ordered lane.
 
 mod reach;
 
@@ -15,7 +15,7 @@ use super::keys::Keys;
 use super::probe::Probe;
 use crate::lane::Lane;
 use crate::link::messages::message_queue::{MessageQueue, Payload};
-use crate::link::operations::NO_PROOF;
+use crate::link::operations::NEVER_CONFIRMED;
 use crate::link::protocol::header::Header;
 use crate::op::{Completion, Done, Failure, Op, Slices, Work};
 use crate::stats::Stats;
@@ -142,17 +142,17 @@ impl RailLane {
     /// If the peer received this number of messages on an ordered lane, then a write or a read that is queued
     /// now took effect.
     #[inline]
-    pub(in crate::link) fn proof(&self, work: &Work) -> u64 {
+    pub(in crate::link) fn confirmed_at(&self, work: &Work) -> u64 {
         match work {
-            Work::Read { .. } => NO_PROOF,
-            // The next message, if it is received, proves it.
+            Work::Read { .. } => NEVER_CONFIRMED,
+            // The next message, if it is received, confirms it.
             _ => self.counts.sent + 1,
         }
     }
 
-    /// As [`RailLane::proof`], for a message, which is counted.
+    /// As [`RailLane::confirmed_at`], for a message, which is counted.
     #[inline]
-    pub(in crate::link) fn message_proof(&mut self) -> u64 {
+    pub(in crate::link) fn message_confirmed_at(&mut self) -> u64 {
         self.counts.sent += 1;
         self.counts.sent
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Rail, RailState};
 use crate::link::config::Config;
 use crate::link::event::EventKind;
-use crate::link::operations::Part;
+use crate::link::operations::LaneOp;
 use crate::link::protocol::control::{Control, Transport};
 use crate::link::rails::RailLane;
 use crate::op::{Failure, Work};
@@ -25,8 +25,8 @@ pub(super) struct LaneEnding {
 }
 
 /// An operation of a dead lane.
-pub(in crate::link) struct LostPart {
-    pub(in crate::link) part: Part,
+pub(in crate::link) struct LostLaneOp {
+    pub(in crate::link) lane_op: LaneOp,
     pub(in crate::link) failure: Failure,
     pub(in crate::link) work: Work,
 }
@@ -75,7 +75,7 @@ impl Rail {
     }
 
     /// Stores an unconfirmed operation.
-    pub(in crate::link) fn lose(&mut self, lost: LostPart) {
+    pub(in crate::link) fn lose(&mut self, lost: LostLaneOp) {
         self.unconfirmed.push(lost);
     }
 
@@ -115,7 +115,7 @@ impl Rail {
     }
 
     /// The unconfirmed operations of the lane, and whether it was ordered.
-    pub(in crate::link) fn take_unconfirmed(&mut self) -> (Vec<LostPart>, bool) {
+    pub(in crate::link) fn take_unconfirmed(&mut self) -> (Vec<LostLaneOp>, bool) {
         (std::mem::take(&mut self.unconfirmed), self.ending.ordered)
     }
 

@@ -1,24 +1,24 @@
-//! Parts: one for each operation of a lane.
+//! Operations of lanes, and fragments of the caller's operations.
 
 use crate::link::protocol::header::Stream;
 use crate::op::{Op, Work};
 use crate::remote::Window;
 
-/// An operation of a lane.
-pub(in crate::link) struct Part {
+/// One operation on a lane.
+pub(in crate::link) struct LaneOp {
     pub(in crate::link) rail: u8,
     pub(in crate::link) bytes: u64,
-    /// If the target received this number of messages on an ordered lane, then this part took
-    /// effect too.
-    pub(in crate::link) proof: u64,
-    pub(in crate::link) what: PartKind,
+    /// If the target received this number of messages on an ordered lane, then this operation
+    /// took effect too.
+    pub(in crate::link) confirmed_at: u64,
+    pub(in crate::link) what: LaneOpKind,
 }
 
-pub(in crate::link) enum PartKind {
+pub(in crate::link) enum LaneOpKind {
     /// A whole operation of the caller: its id and its window, which are replaced on the lane.
     Whole { op_id: u64, window: Window },
-    /// A piece of an operation.
-    Piece(Piece),
+    /// A fragment of an operation.
+    Fragment(Fragment),
     /// A message of a stream.
     Message { stream: Stream, sequence: u64 },
     /// A message that only reports free slots.
@@ -27,10 +27,10 @@ pub(in crate::link) enum PartKind {
     Probe,
 }
 
-impl PartKind {
+impl LaneOpKind {
     #[inline]
     pub(in crate::link) fn is_message(&self) -> bool {
-        matches!(self, PartKind::Message { .. } | PartKind::Credit)
+        matches!(self, LaneOpKind::Message { .. } | LaneOpKind::Credit)
     }
 }
 
@@ -57,11 +57,11 @@ pub(in crate::link) fn restore_window(work: &mut Work, window: Window) {
 
 /// A range of bytes of a write or a read.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::link) struct Piece {
+pub(in crate::link) struct Fragment {
     pub(in crate::link) operation: u32,
     pub(in crate::link) offset: u64,
     pub(in crate::link) length: u64,
 }
 
-/// No number of messages proves that a read completed: reads are always repeated.
-pub(in crate::link) const NO_PROOF: u64 = u64::MAX;
+/// No number of messages confirms that a read completed: reads are always repeated.
+pub(in crate::link) const NEVER_CONFIRMED: u64 = u64::MAX;
