@@ -458,18 +458,18 @@ fn cpu_seconds() -> f64 {
 /// The given device, or the best one.
 fn verbs(device: Option<&String>) -> Outcome<Box<dyn Fabric>> {
     let library = Path::new(verbs::LIBRARY);
-    let survey = verbs::survey(library).map_err(|off| off.to_string())?;
+    let listed = verbs::list_devices(library).map_err(|off| off.to_string())?;
     let request =
         verbs::DeviceRequest { device: device.cloned(), port: None, gid_index: None, mtu: 4096 };
-    let choice = verbs::choose(&survey.devices, &request)?;
+    let choice = verbs::choose(&listed.devices, &request)?;
     Ok(Box::new(verbs::Domain::open(library, &choice)?))
 }
 
 /// A libfabric provider, on the given device; with tcp over loopback.
 fn ofi(provider: &str, device: Option<&String>) -> Outcome<Box<dyn Fabric>> {
-    let mut survey = ofi::survey(None).map_err(|off| off.to_string())?;
-    survey.providers.retain(|found| device.is_none_or(|device| found.domain == *device));
-    let choice = ofi::choose(&survey, Some(provider)).map_err(|none| none.to_string())?;
+    let mut listed = ofi::list_providers(None).map_err(|off| off.to_string())?;
+    listed.providers.retain(|found| device.is_none_or(|device| found.domain == *device));
+    let choice = ofi::choose(&listed, Some(provider)).map_err(|none| none.to_string())?;
     let address = (provider == "tcp").then_some(Ipv4Addr::LOCALHOST.into());
     let config = ofi::Config { address, ..ofi::Config::default() };
     Ok(Box::new(ofi::Domain::open(&choice, config)?))

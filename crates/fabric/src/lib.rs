@@ -7,7 +7,7 @@
 //! Start at [`Lane`]. Around it: [`Memory`] is memory that peers may access, [`Region`] is memory that
 //! is registered, [`Window`] a peer's region; a posted [`Op`] is returned in a [`Completion`].
 //! [`Fabric`] and [`UnconnectedLane`] create lanes; [`wait`] waits for completions, [`drive()`] makes lanes awaitable. Devices
-//! for verbs are listed by [`verbs::survey()`] and chosen by [`verbs::choose()`]; for libfabric [`ofi::survey()`] and
+//! for verbs are listed by [`verbs::list_devices()`] and chosen by [`verbs::choose()`]; for libfabric [`ofi::list_providers()`] and
 //! [`ofi::choose()`].
 
 mod attached_regions;

@@ -26,9 +26,9 @@ fn open_verbs() -> Result<Box<dyn Fabric>, Error> {
         Error::new(Kind::Unsupported, "open verbs", why, fix)
     };
     let library = Path::new(verbs::LIBRARY);
-    let survey = verbs::survey(library).map_err(|off| unsupported(&off, off.fix()))?;
+    let listed = verbs::list_devices(library).map_err(|off| unsupported(&off, off.fix()))?;
     let request = verbs::DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 };
-    let choice = verbs::choose(&survey.devices, &request)
+    let choice = verbs::choose(&listed.devices, &request)
         .map_err(|why| unsupported(&why, "see `wirelane devices`"))?;
     Ok(Box::new(verbs::Domain::open(library, &choice)?))
 }
@@ -37,8 +37,8 @@ fn open_ofi() -> Result<Box<dyn Fabric>, Error> {
     let unsupported = |why: &dyn std::fmt::Display, fix: &str| {
         Error::new(Kind::Unsupported, "open ofi", why, fix)
     };
-    let survey = ofi::survey(None).map_err(|off| unsupported(&off, off.fix()))?;
-    let choice = ofi::choose(&survey, None)
+    let listed = ofi::list_providers(None).map_err(|off| unsupported(&off, off.fix()))?;
+    let choice = ofi::choose(&listed, None)
         .map_err(|why| unsupported(&why, "see `fi_info -t FI_EP_RDM`"))?;
     Ok(Box::new(ofi::Domain::open(&choice, ofi::Config::default())?))
 }

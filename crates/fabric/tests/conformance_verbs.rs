@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::link::{Settings, Transport};
-use fabric::verbs::{Config, DeviceRequest, Domain, LIBRARY, QpType, choose, survey};
+use fabric::verbs::{Config, DeviceRequest, Domain, LIBRARY, QpType, choose, list_devices};
 use pair::Pair;
 
 mod verbs_rc {
@@ -67,15 +67,15 @@ fn link() -> Pair {
 /// libfabric over the same two devices.
 fn ofi() -> Pair {
     use fabric::ofi;
-    let survey = ofi::survey(None).expect("libfabric is installed");
+    let listed = ofi::list_providers(None).expect("libfabric is installed");
     let timeout = Duration::from_secs(5);
     let config = ofi::Config { timeout, receive_timeout: timeout, ..ofi::Config::default() };
     let end = |device: &str| {
         let is_it = |provider: &&ofi::Provider| {
             provider.name == "verbs;ofi_rxm" && provider.domain == device
         };
-        let provider = survey.providers.iter().find(is_it);
-        let provider = provider.unwrap_or_else(|| panic!("{device} in {survey:?}")).clone();
+        let provider = listed.providers.iter().find(is_it);
+        let provider = provider.unwrap_or_else(|| panic!("{device} in {listed:?}")).clone();
         let choice = ofi::Choice { provider, why: "the lab has it".to_owned() };
         Arc::new(ofi::Domain::open(&choice, config.clone()).expect("opened"))
     };
@@ -86,7 +86,7 @@ fn ofi() -> Pair {
 
 fn verbs(config: Config) -> Pair {
     let library = Path::new(LIBRARY);
-    let devices = survey(library).expect("the lab has devices").devices;
+    let devices = list_devices(library).expect("the lab has devices").devices;
     let end = |device: &str| {
         let request = DeviceRequest {
             device: Some(device.to_owned()),

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use fabric::ofi::{Config, Domain, choose, survey};
+use fabric::ofi::{Config, Domain, choose, list_providers};
 use fabric::{
     Completion, Done, Fabric, Failure, Kind, Lane, Memory, Op, Pages, Region, Rights, Side, wait,
 };
@@ -12,7 +12,7 @@ use fabric::{
 const LIMIT: Duration = Duration::from_secs(30);
 
 fn open(provider: &str) -> Domain {
-    let choice = choose(&survey(None).unwrap(), Some(provider)).unwrap();
+    let choice = choose(&list_providers(None).unwrap(), Some(provider)).unwrap();
     let address = (provider != "shm").then_some([127, 0, 0, 1].into());
     Domain::open(&choice, Config { address, ..Config::default() }).unwrap()
 }
@@ -41,12 +41,12 @@ fn memory() -> Memory {
 
 #[test]
 fn the_survey_lists_providers() {
-    let survey = survey(None).unwrap();
-    assert!(survey.version >= (1, 9) && survey.abi.starts_with("FABRIC_1."), "{survey:?}");
-    assert!(survey.file.is_absolute() && survey.file.exists(), "{survey:?}");
-    let here = |name: &str| survey.providers.iter().any(|provider| provider.name.starts_with(name));
-    assert!(here("tcp") && here("shm"), "{survey:?}");
-    let refusal = choose(&survey, Some("nowhere")).unwrap_err().to_string();
+    let listed = list_providers(None).unwrap();
+    assert!(listed.version >= (1, 9) && listed.abi.starts_with("FABRIC_1."), "{listed:?}");
+    assert!(listed.file.is_absolute() && listed.file.exists(), "{listed:?}");
+    let here = |name: &str| listed.providers.iter().any(|provider| provider.name.starts_with(name));
+    assert!(here("tcp") && here("shm"), "{listed:?}");
+    let refusal = choose(&listed, Some("nowhere")).unwrap_err().to_string();
     assert!(refusal.contains("provider nowhere") && refusal.contains("shm"), "{refusal}");
 }
 

@@ -29,8 +29,8 @@ fn fabric(lane: &str) -> Box<dyn Fabric> {
 /// A libfabric provider.
 #[cfg(feature = "external-tests")]
 fn ofi(provider: &str, address: Option<std::net::IpAddr>) -> Box<dyn Fabric> {
-    use fabric::ofi::{Config, Domain, choose, survey};
-    let choice = choose(&survey(None).unwrap(), Some(provider)).unwrap();
+    use fabric::ofi::{Config, Domain, choose, list_providers};
+    let choice = choose(&list_providers(None).unwrap(), Some(provider)).unwrap();
     Box::new(Domain::open(&choice, Config { address, ..Config::default() }).unwrap())
 }
 

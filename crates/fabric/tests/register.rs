@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fabric::shm::Shm;
-use fabric::verbs::{DeviceRequest, Domain, LIBRARY, choose, survey};
+use fabric::verbs::{DeviceRequest, Domain, LIBRARY, choose, list_devices};
 use fabric::{
     Done, Error, Fabric, Failure, Kind, Lane, Memory, Op, Pages, Region, Rights, Side, Window,
 };
@@ -21,7 +21,7 @@ fn open() -> Result<Domain, Error> {
 
 fn open_one(device: Option<&str>) -> Result<Domain, Error> {
     let library = Path::new(LIBRARY);
-    let devices = survey(library).expect("the lab has devices").devices;
+    let devices = list_devices(library).expect("the lab has devices").devices;
     let request =
         DeviceRequest { device: device.map(str::to_owned), port: None, gid_index: None, mtu: 4096 };
     Domain::open(library, &choose(&devices, &request).expect("one is usable"))

@@ -64,10 +64,10 @@ pub(crate) type FabricsAndRails = (Vec<Box<dyn Fabric>>, Vec<Rail>);
 impl Transports {
     /// Why RDMA cannot be used here, if it cannot.
     pub fn why_no_rdma(&self) -> Option<String> {
-        match verbs::survey(&self.library) {
+        match verbs::list_devices(&self.library) {
             Err(why) => Some(why.to_string()),
-            Ok(survey) => {
-                let (ports, refused) = verbs::candidates(&survey.devices, &self.device_request);
+            Ok(listed) => {
+                let (ports, refused) = verbs::candidates(&listed.devices, &self.device_request);
                 ports.is_empty().then(|| refused.join("; "))
             }
         }
@@ -86,10 +86,10 @@ impl Transports {
         let off = |why: &dyn std::fmt::Display, fix: &str| {
             Error::refused(format!("RDMA cannot be used: {why} — {fix}"))
         };
-        let survey = verbs::survey(&self.library).map_err(|why| off(&why, why.fix()))?;
+        let listed = verbs::list_devices(&self.library).map_err(|why| off(&why, why.fix()))?;
         let mut request = self.device_request.clone();
         request.device = device.cloned().or(request.device);
-        let (ports, refused) = verbs::candidates(&survey.devices, &request);
+        let (ports, refused) = verbs::candidates(&listed.devices, &request);
         if ports.is_empty() {
             return Err(off(&refused.join("; "), "see `wirelane doctor`"));
         }
@@ -135,9 +135,9 @@ impl Transports {
         let off = |why: &dyn std::fmt::Display, fix: &str| {
             Error::refused(format!("libfabric cannot be used: {why} — {fix}"))
         };
-        let survey = ofi::survey(self.ofi.library.as_deref());
-        let survey = survey.map_err(|why| off(&why, why.fix()))?;
-        let choice = ofi::choose(&survey, self.ofi_provider.as_deref())
+        let listed = ofi::list_providers(self.ofi.library.as_deref());
+        let listed = listed.map_err(|why| off(&why, why.fix()))?;
+        let choice = ofi::choose(&listed, self.ofi_provider.as_deref())
             .map_err(|why| off(&why, "see `fi_info -t FI_EP_RDM`"))?;
         let domain = ofi::Domain::open(&choice, self.ofi.clone())?;
         let local = format!("{} {}", domain.provider(), domain.interface());

@@ -1,4 +1,4 @@
-//! Two ends in one process: every test and operation ended shared memory and TCP.
+//! Two ends in one process: every test and operation over shared memory and TCP.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

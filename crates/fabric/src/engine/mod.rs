@@ -17,21 +17,21 @@ use std::time::Duration;
 use crate::op::{Completion, Failure, Op, Work};
 use crate::remote::AccessMethod;
 
-use channel::Channel;
+use channel::StreamChannel;
 pub(crate) use core::Core;
 use frame::{Header, Kind};
 pub(crate) use stream::Stream;
 
 pub(crate) struct Engine<S> {
     pub(crate) core: Core,
-    channels: Vec<Channel<S>>,
+    channels: Vec<StreamChannel<S>>,
     next: usize,
 }
 
 impl<S: Stream> Engine<S> {
     /// `receive_timeout`: how long an operation waits for one of the peer's receives.
     pub(crate) fn new(streams: impl IntoIterator<Item = S>, receive_timeout: Duration) -> Self {
-        let channels = streams.into_iter().map(Channel::new).collect();
+        let channels = streams.into_iter().map(StreamChannel::new).collect();
         Engine { core: Core::new(receive_timeout), channels, next: 0 }
     }
 
@@ -45,13 +45,13 @@ impl<S: Stream> Engine<S> {
 
     /// Whether bytes wait to be sent on this stream.
     pub(crate) fn has_backlog(&self, stream: usize) -> bool {
-        self.channels.get(stream).is_some_and(Channel::has_backlog)
+        self.channels.get(stream).is_some_and(StreamChannel::has_backlog)
     }
 
     /// The number of queued frames.
     #[cfg(test)]
     pub(crate) fn backlog(&self) -> usize {
-        self.channels.iter().map(Channel::backlog).sum()
+        self.channels.iter().map(StreamChannel::backlog).sum()
     }
 
     /// Whether there is nothing to do until the peer sends something.

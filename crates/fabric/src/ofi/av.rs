@@ -13,18 +13,18 @@ use rdma_sys::ofi::fi_addr_t;
 use rdma_sys::ofi::inline::{fi_av_insert, fi_av_open, fi_close};
 use rdma_sys::ofi::objects::{fi_av_attr, fid_av};
 
-use super::device::Device;
+use super::fid_domain::FidDomain;
 
 pub(super) struct Av {
     av: NonNull<fid_av>,
-    _device: Arc<Device>,
+    _device: Arc<FidDomain>,
 }
 
 // SAFETY: the device was opened with `FI_THREAD_SAFE`.
 unsafe impl Send for Av {}
 
 impl Av {
-    pub(super) fn new(device: Arc<Device>) -> Result<Self, Errno> {
+    pub(super) fn new(device: Arc<FidDomain>) -> Result<Self, Errno> {
         // SAFETY: numbers and null pointers, for which zero selects the provider's default.
         let mut attr: fi_av_attr = unsafe { zeroed() };
         // A larger count would increase the provider's queues, on some devices beyond their limits.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::survey::{Provider, Survey};
+use super::list_providers::{Provider, ProviderList};
 use super::usable_provider::UsableProvider;
 
 /// A provider, and why it was chosen.
@@ -23,20 +23,20 @@ pub struct Refusal {
 
 /// Chooses the provider of this name (`tcp` also matches `tcp;ofi_rxm`, its name in older libraries), or else
 /// the first available of `efa`, `verbs;ofi_rxm` and `tcp`. `shm` is used only on request: the shm transport is faster.
-pub fn choose(survey: &Survey, requested: Option<&str>) -> Result<Choice, Refusal> {
-    let first = |name: &str| survey.providers.iter().find(|provider| is_named(provider, name));
+pub fn choose(list: &ProviderList, requested: Option<&str>) -> Result<Choice, Refusal> {
+    let first = |name: &str| list.providers.iter().find(|provider| is_named(provider, name));
     let found = match requested {
         Some(name) => first(name).map(|provider| (provider, "as requested".to_owned())),
         None => ORDER.iter().find_map(|name| Some((first(name)?, default_reason()))),
     };
-    let (provider, why) = found.ok_or_else(|| Refusal::new(survey, requested))?;
+    let (provider, why) = found.ok_or_else(|| Refusal::new(list, requested))?;
     Ok(Choice { provider: provider.clone(), why })
 }
 
 /// All providers that a link may use, the best first: those of this name, or else those that
 /// [`choose()`] considers. Without `software`, software providers are excluded: the shm and tcp transports cost less.
 pub fn candidates(
-    survey: &Survey,
+    list: &ProviderList,
     requested: Option<&str>,
     software: bool,
 ) -> Result<Vec<Provider>, Refusal> {
@@ -47,19 +47,19 @@ pub fn candidates(
             let allowed = requested.is_some() || software || usable.is_rdma();
             is_named(provider, name) && allowed && !usable.is_link_local()
         };
-        survey.providers.iter().filter(is_candidate).cloned().collect::<Vec<_>>()
+        list.providers.iter().filter(is_candidate).cloned().collect::<Vec<_>>()
     };
     let found: Vec<Provider> = names.iter().flat_map(matching).collect();
     match found.is_empty() {
-        true => Err(Refusal::new(survey, requested)),
+        true => Err(Refusal::new(list, requested)),
         false => Ok(found),
     }
 }
 
 impl Refusal {
-    fn new(survey: &Survey, requested: Option<&str>) -> Self {
+    fn new(list: &ProviderList, requested: Option<&str>) -> Self {
         let mut available: Vec<String> =
-            survey.providers.iter().map(|provider| provider.name.clone()).collect();
+            list.providers.iter().map(|provider| provider.name.clone()).collect();
         available.sort();
         available.dedup();
         Refusal { requested: requested.map(str::to_owned), available }
@@ -100,7 +100,7 @@ impl std::error::Error for Refusal {}
 mod tests {
     use super::*;
 
-    fn survey(names: &[&str]) -> Survey {
+    fn list(names: &[&str]) -> ProviderList {
         let provider = |name: &&str| Provider {
             name: (*name).to_owned(),
             version: (1, 17),
@@ -108,11 +108,16 @@ mod tests {
             domain: "lo".to_owned(),
         };
         let providers = names.iter().map(provider).collect();
-        Survey { version: (1, 17), abi: "FABRIC_1.3", file: "libfabric.so.1".into(), providers }
+        ProviderList {
+            version: (1, 17),
+            abi: "FABRIC_1.3",
+            file: "libfabric.so.1".into(),
+            providers,
+        }
     }
 
     fn name(names: &[&str], requested: Option<&str>) -> Result<String, String> {
-        let choice = choose(&survey(names), requested).map_err(|refusal| refusal.to_string())?;
+        let choice = choose(&list(names), requested).map_err(|refusal| refusal.to_string())?;
         Ok(choice.provider.name)
     }
 
@@ -127,7 +132,7 @@ mod tests {
         let expected =
             "libfabric has none of the providers efa, verbs;ofi_rxm, tcp; available: shm";
         assert_eq!(why, expected);
-        let why = choose(&survey(&all[..3]), None).unwrap().why;
+        let why = choose(&list(&all[..3]), None).unwrap().why;
         assert_eq!(why, "the first available of efa, verbs;ofi_rxm, tcp");
     }
 
@@ -146,8 +151,8 @@ mod tests {
     #[test]
     fn a_link_uses_software_only_on_request() {
         let names = |requested, software| -> Result<Vec<String>, Refusal> {
-            let survey = survey(&["shm", "tcp;ofi_rxm", "verbs;ofi_rxm", "efa", "efa"]);
-            let found = candidates(&survey, requested, software)?;
+            let list = list(&["shm", "tcp;ofi_rxm", "verbs;ofi_rxm", "efa", "efa"]);
+            let found = candidates(&list, requested, software)?;
             Ok(found.into_iter().map(|provider| provider.name).collect())
         };
         assert_eq!(names(None, false).unwrap(), ["efa", "efa", "verbs;ofi_rxm"]);

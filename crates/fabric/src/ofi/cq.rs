@@ -16,13 +16,13 @@ use rdma_sys::ofi::inline::*;
 use rdma_sys::ofi::objects::{fi_cq_attr, fid, fid_cq};
 use rdma_sys::ofi::work::{fi_cq_data_entry, fi_cq_err_entry};
 
-use super::device::Device;
 use super::failure::errno_of;
+use super::fid_domain::FidDomain;
 
 pub(super) struct Cq {
     cq: NonNull<fid_cq>,
     fd: Option<c_int>,
-    device: Arc<Device>,
+    device: Arc<FidDomain>,
 }
 
 // SAFETY: the device was opened with `FI_THREAD_SAFE`.
@@ -39,7 +39,7 @@ pub(super) struct Event {
 
 impl Cq {
     /// With a descriptor to sleep on, if the provider has one.
-    pub(super) fn new(device: Arc<Device>, size: usize) -> Result<Self, Errno> {
+    pub(super) fn new(device: Arc<FidDomain>, size: usize) -> Result<Self, Errno> {
         let cq = open(&device, size, FI_WAIT_FD).or_else(|_| open(&device, size, FI_WAIT_NONE))?;
         let mut cq = Cq { cq, fd: None, device };
         let mut fd: c_int = -1;
@@ -98,7 +98,7 @@ impl Cq {
     }
 }
 
-fn open(device: &Device, size: usize, wait: c_uint) -> Result<NonNull<fid_cq>, Errno> {
+fn open(device: &FidDomain, size: usize, wait: c_uint) -> Result<NonNull<fid_cq>, Errno> {
     // SAFETY: numbers and null pointers, for which zero selects the provider's default.
     let mut attr: fi_cq_attr = unsafe { zeroed() };
     (attr.size, attr.format, attr.wait_obj) = (size, FI_CQ_FORMAT_DATA, wait);

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::choose::Choice;
 use super::config::Config;
-use super::device::Device;
 use super::environment::{environment_problem, variable};
 use super::failure::error;
+use super::fid_domain::FidDomain;
 use super::info::{Facts, Query};
 use super::library::library;
+use super::list_providers::Unavailable;
 use super::mr::{self, registration};
-use super::survey::Unavailable;
 use super::unconnected_lane::UnconnectedOfiLane;
 use crate::attached_regions::AttachedRegions;
 use crate::error::{Error, Kind};
@@ -31,7 +31,7 @@ pub struct Domain {
 
 /// The state that all lanes of a domain share.
 pub(super) struct Shared {
-    pub(super) device: Arc<Device>,
+    pub(super) device: Arc<FidDomain>,
     pub(super) config: Config,
     attached: AttachedRegions,
 }
@@ -69,7 +69,7 @@ impl Domain {
         let info = found.into_iter().next();
         let info = info.ok_or_else(|| gone(&"the provider or interface was removed"))?;
         let facts = info.facts();
-        let device = Device::open(info).map_err(|errno| error(&facts, "open", errno))?;
+        let device = FidDomain::open(info).map_err(|errno| error(&facts, "open", errno))?;
         let attached =
             AttachedRegions::new(device.number(), |keys, domain| keys.ofi.remove(domain));
         let shared = Shared { device: Arc::new(device), config, attached };

@@ -19,7 +19,7 @@ use rdma_sys::ofi::work::{fi_msg, fi_msg_rma, fi_rma_iov};
 
 use super::av::{Address, Av};
 use super::cq::Cq;
-use super::device::Device;
+use super::fid_domain::FidDomain;
 use super::gather::Gather;
 
 pub(super) struct Endpoint {
@@ -34,7 +34,7 @@ pub(super) struct Endpoint {
 unsafe impl Send for Endpoint {}
 
 impl Endpoint {
-    pub(super) fn new(device: &Arc<Device>, entries: usize) -> Result<Self, Errno> {
+    pub(super) fn new(device: &Arc<FidDomain>, entries: usize) -> Result<Self, Errno> {
         let (cq, av) = (Cq::new(device.clone(), entries)?, Av::new(device.clone())?);
         let mut ep = null_mut();
         // SAFETY: device and entry are alive, owned by the queue; `ep` is writable.

@@ -1,6 +1,6 @@
 //! An open fabric of libfabric (`fid_fabric`).
 //!
-//! Unsafe here: `OpenFabric` owns the C object, created and closed once. `Device` owns it as long as its domain is open.
+//! Unsafe here: `OpenFabric` owns the C object, created and closed once. `FidDomain` owns it as long as its domain is open.
 #![allow(unsafe_code, reason = "owns a fabric of libfabric")]
 
 use std::ptr::{NonNull, null_mut};

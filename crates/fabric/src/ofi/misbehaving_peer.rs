@@ -14,7 +14,7 @@ use super::offer::Offer;
 use super::outgoing::{ContextUse, Outgoing};
 use super::peer_process::ProcessId;
 use super::slots::Slots;
-use super::{choose, survey};
+use super::{choose, list_providers};
 use crate::region::Slice;
 use crate::remote::{LaneKind, RemoteRegion};
 use crate::setup::{Fabric, Side};
@@ -109,7 +109,7 @@ pub(super) fn open() -> Domain {
 }
 
 fn open_with(config: Config) -> Domain {
-    let choice = choose(&survey(None).unwrap(), Some("tcp")).unwrap();
+    let choice = choose(&list_providers(None).unwrap(), Some("tcp")).unwrap();
     let address = Some([127, 0, 0, 1].into());
     Domain::open(&choice, Config { address, ..config }).unwrap()
 }

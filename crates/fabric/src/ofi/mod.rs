@@ -1,7 +1,7 @@
 //! libfabric: the same lanes over EFA, TCP, and every other provider of reliable datagrams.
 //!
-//! [`survey()`] lists the providers, [`choose()`] selects one, and a [`Domain`] opens it. A lane
-//! starts as a `half`: its endpoint and an `offer`. Closing that endpoint is the lane's fence.
+//! [`list_providers()`] lists the providers, [`choose()`] selects one, and a [`Domain`] opens it. A lane
+//! starts as an `unconnected_lane`: its endpoint and an `offer`. Closing that endpoint is the lane's fence.
 //!
 //! Writes and reads are the provider's RMA operations, directly between the memories. Everything that consumes one of the
 //! peer's receives, and atomic operations, are sent as `frame`s into buffers of the lane (`slots`): providers differ in
@@ -15,7 +15,7 @@
 //! registered, and also after an endpoint was closed. Over it everything is sent as frames, and the peer
 //! itself writes and reads what it has granted, after checking keys, bounds and rights.
 //!
-//! The hot path is `lane`, which uses `core`, `sends` and `inbox`. Each C object has its own file: `fabric`, `device`,
+//! The hot path is `lane`, which uses `core`, `sends` and `inbox`. Each C object has its own file: `fabric`, `fid_domain`,
 //! `mr`, `cq`, `av`, `endpoint`.
 
 mod av;
@@ -25,13 +25,13 @@ mod contexts;
 mod core;
 mod cq;
 mod deferred_close;
-mod device;
 mod domain;
 mod endpoint;
 mod environment;
 mod fabric;
 mod failure;
 mod fetches;
+mod fid_domain;
 mod frame;
 mod gather;
 mod granted;
@@ -39,6 +39,7 @@ mod inbox;
 mod info;
 mod lane;
 mod library;
+mod list_providers;
 #[cfg(all(test, feature = "external-tests"))]
 mod misbehaving_peer;
 mod mr;
@@ -50,7 +51,6 @@ mod rendezvous;
 mod sends;
 mod slots;
 mod stall_timer;
-mod survey;
 mod unconnected_lane;
 mod usable_provider;
 mod wait_fd;
@@ -59,8 +59,8 @@ pub use choose::{Choice, Refusal, candidates, choose};
 pub use config::Config;
 pub use domain::Domain;
 pub use environment::{ENVIRONMENT, caches_registrations};
+pub use list_providers::{Provider, ProviderList, Unavailable, list_providers};
 pub(crate) use pair::pair;
-pub use survey::{Provider, Survey, Unavailable, survey};
 pub(crate) use usable_provider::{UsableProvider, is_rdma};
 
 /// Parses an offer and a frame of a peer: each is refused, or encodes to the same bytes again.

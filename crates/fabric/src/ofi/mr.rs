@@ -12,8 +12,8 @@ use rdma_sys::ofi::consts::*;
 use rdma_sys::ofi::inline::{fi_close, fi_mr_desc, fi_mr_key, fi_mr_reg};
 use rdma_sys::ofi::objects::fid_mr;
 
-use super::device::Device;
 use super::failure::error;
+use super::fid_domain::FidDomain;
 use super::info::Facts;
 use crate::error::Error;
 use crate::grants::random;
@@ -26,7 +26,7 @@ use crate::registration::ofi::Mr;
 struct Object {
     mr: NonNull<fid_mr>,
     /// Must outlive it.
-    _device: Arc<Device>,
+    _device: Arc<FidDomain>,
 }
 
 // SAFETY: the device was opened with `FI_THREAD_SAFE`, and a registration is immutable.
@@ -42,7 +42,11 @@ impl Drop for Object {
 }
 
 /// Registers memory with a device.
-pub(super) fn register(device: Arc<Device>, memory: &Memory, rights: Rights) -> Result<Mr, Error> {
+pub(super) fn register(
+    device: Arc<FidDomain>,
+    memory: &Memory,
+    rights: Rights,
+) -> Result<Mr, Error> {
     let mut tries = 0;
     let mr = loop {
         tries += 1;
@@ -64,7 +68,7 @@ pub(super) fn register(device: Arc<Device>, memory: &Memory, rights: Rights) -> 
 }
 
 fn register_as(
-    device: &Device,
+    device: &FidDomain,
     memory: &Memory,
     rights: Rights,
     key: u64,

@@ -10,8 +10,8 @@ use libc::iovec;
 use rdma_sys::Errno;
 
 use super::contexts::Contexts;
-use super::device::Device;
 use super::endpoint::{Direction, Endpoint, Remote};
+use super::fid_domain::FidDomain;
 use super::frame::{Frame, HEADER_BYTES, Progress, encode_frame};
 use super::gather::{Gather, HeldRegistrations};
 use super::mr;
@@ -65,7 +65,7 @@ pub(super) enum ContextUse {
 impl Outgoing {
     /// For `window` operations at a time, with space for `payload` bytes after each frame header.
     pub(super) fn new(
-        device: &Arc<Device>,
+        device: &Arc<FidDomain>,
         window: usize,
         payload: usize,
         token: u64,

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use super::device::Device;
 use super::endpoint::Remote;
+use super::fid_domain::FidDomain;
 use super::frame::FRAGMENT_BYTES;
 use super::mr;
 use crate::memory::{Memory, Pages};
@@ -16,7 +16,7 @@ use crate::registration::ofi::Mr;
 use crate::splitter::{Splitter, WorkRequestLimits};
 
 pub(super) struct RendezvousBuffers {
-    device: Arc<Device>,
+    device: Arc<FidDomain>,
     state: State,
     blocks: Blocks,
     /// The last fragment copied and its block, to avoid copying again if its frame could not be sent.
@@ -43,7 +43,7 @@ enum State {
 }
 
 impl RendezvousBuffers {
-    pub(super) fn new(device: Arc<Device>) -> Self {
+    pub(super) fn new(device: Arc<FidDomain>) -> Self {
         RendezvousBuffers {
             device,
             state: State::NotAllocated,

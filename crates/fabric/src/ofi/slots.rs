@@ -9,9 +9,9 @@ use std::sync::Arc;
 use rdma_sys::Errno;
 
 use super::contexts::Contexts;
-use super::device::Device;
 use super::endpoint::Endpoint;
 use super::failure::error;
+use super::fid_domain::FidDomain;
 use super::frame::HEADER_BYTES;
 use super::mr;
 use crate::error::Error;
@@ -32,7 +32,7 @@ impl Slots {
     /// The length of a slot, including the header: the maximum that ofi_rxm sends eagerly, without rendezvous.
     pub(super) const SLOT_BYTES: usize = 16 * 1024;
 
-    pub(super) fn new(device: &Arc<Device>, count: usize) -> Result<Self, Error> {
+    pub(super) fn new(device: &Arc<FidDomain>, count: usize) -> Result<Self, Error> {
         let memory = Memory::allocate(count * Self::SLOT_BYTES, Pages::Plain)?;
         let mr = Arc::new(mr::register(device.clone(), &memory, Rights::NONE)?);
         Ok(Slots {
@@ -106,7 +106,7 @@ impl Slots {
 const MAX_DEFERRED_SLOTS: usize = 4;
 
 /// The number of slots of a lane, limited by the device.
-pub(super) fn count(device: &Device) -> Result<usize, Error> {
+pub(super) fn count(device: &FidDomain) -> Result<usize, Error> {
     const WANTED: usize = 64 + Slots::SPARE_SLOTS;
     let receives = device.facts().receives;
     if receives < 2 * Slots::SPARE_SLOTS {

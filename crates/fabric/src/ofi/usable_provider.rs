@@ -1,6 +1,6 @@
 //! A libfabric provider, as the ends of a link describe it to each other.
 
-use super::survey::Provider;
+use super::list_providers::Provider;
 
 /// A provider on one device or interface; the names are the provider's own.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! A lane over one queue pair: the hot path. Setting it up is `half.rs`.
+//! A lane over one queue pair: the hot path. `unconnected_lane.rs` sets it up.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;

@@ -1,8 +1,8 @@
 //! RDMA over libibverbs: InfiniBand, RoCE, and soft-RoCE.
 //!
-//! [`survey()`] queries every device, [`choose()`] selects one, and a [`Domain`] opens it. If two hosts have
-//! several ports, [`pair()`] pairs them. A lane starts as a
-//! `half`: a queue pair and an `offer`. The offers of both ends determine the queue pair's `attributes`. The hot path is
+//! [`list_devices()`] queries every device, [`choose()`] selects one, and a [`Domain`] opens it. If two hosts have
+//! several ports, [`pair()`] pairs them. A lane starts as an
+//! `unconnected_lane`: a queue pair and an `offer`. The offers of both ends determine the queue pair's `attributes`. The hot path is
 //! `lane`, which uses `sends` and `receives`. Each C object has its own file, from `context` to `ah`.
 
 mod ah;
@@ -21,6 +21,7 @@ mod gid;
 mod health;
 mod interfaces;
 mod lane;
+mod list_devices;
 mod mr;
 mod offer;
 mod op_check;
@@ -33,7 +34,6 @@ mod receives;
 mod request;
 mod sends;
 mod srq;
-mod survey;
 mod unconnected_lane;
 mod usable_port;
 mod wait_fd;
@@ -45,9 +45,9 @@ pub use device::{Device, DeviceFacts, Extended, Guid, Limits, QueryError};
 pub use domain::Domain;
 pub use events::EventCounts;
 pub use gid::{Gid, GidEntry, GidType, allowed};
+pub use list_devices::{QueriedDevices, Unavailable, list_devices};
 pub use pair::{Pair, pair};
 pub use port::{LinkLayer, Port, PortState};
-pub use survey::{Survey, Unavailable, survey};
 pub use usable_port::UsablePort;
 
 /// The soname of libibverbs, the same in every distribution.

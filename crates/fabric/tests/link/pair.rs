@@ -1,4 +1,4 @@
-//! LinkTwo ends of a link in one process.
+//! Two ends of a link in one process.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fabric::verbs::{Config, DeviceRequest, LIBRARY, choose, survey};
+use fabric::verbs::{Config, DeviceRequest, LIBRARY, choose, list_devices};
 use fabric::{Done, Failure, Memory, Op, RemoteRegion, Rights};
 
 use crate::pair::{End, LIMIT, Pair, SIZE, import, open, shell, wire};
@@ -251,7 +251,7 @@ fn a_device_that_is_unplugged_ends_its_lanes() {
     assert_eq!(in_use(), before, "descriptors or pinned memory were leaked");
     let request =
         DeviceRequest { device: Some("rxe_u0".to_owned()), port: None, gid_index: None, mtu: 4096 };
-    let devices = survey(Path::new(LIBRARY)).expect("the lab has others").devices;
+    let devices = list_devices(Path::new(LIBRARY)).expect("the lab has others").devices;
     let refusal = choose(&devices, &request).expect_err("the device was removed").to_string();
     assert!(refusal.starts_with("no RDMA device rxe_u0; available: rxe"), "{refusal}");
     assert!(["rxe0", "rxe1"].iter().all(|name| refusal.contains(name)), "{refusal}");

@@ -364,7 +364,7 @@ fn connecting_different_queue_pair_types_fails() {
 #[test]
 fn ports_are_paired_by_subnet() {
     let devices =
-        fabric::verbs::survey(std::path::Path::new(fabric::verbs::LIBRARY)).unwrap().devices;
+        fabric::verbs::list_devices(std::path::Path::new(fabric::verbs::LIBRARY)).unwrap().devices;
     let request =
         fabric::verbs::DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 };
     let (choices, refused) = fabric::verbs::candidates(&devices, &request);
@@ -388,7 +388,7 @@ fn ports_are_paired_by_subnet() {
 #[test]
 fn dc_is_unsupported() {
     let library = std::path::Path::new(fabric::verbs::LIBRARY);
-    let devices = fabric::verbs::survey(library).unwrap().devices;
+    let devices = fabric::verbs::list_devices(library).unwrap().devices;
     let request =
         fabric::verbs::DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 };
     let choice = fabric::verbs::choose(&devices, &request).unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fabric::verbs::{Config, DeviceRequest, Domain, LIBRARY, choose, survey};
+use fabric::verbs::{Config, DeviceRequest, Domain, LIBRARY, choose, list_devices};
 use fabric::{
     Completion, Done, Fabric, Failure, Lane, Memory, Op, Pages, Region, Rights, Side, Window,
 };
@@ -36,7 +36,7 @@ pub(crate) fn open(device: &str, config: &Config) -> Domain {
         DeviceRequest { device: Some(device.to_owned()), port: None, gid_index: None, mtu: 4096 };
     let started = Instant::now();
     loop {
-        let devices = survey(library).expect("the lab has devices").devices;
+        let devices = list_devices(library).expect("the lab has devices").devices;
         match choose(&devices, &request) {
             Ok(choice) => return Domain::open_with(library, &choice, config.clone()).unwrap(),
             Err(refusal) => assert!(started.elapsed() < LIMIT, "{refusal}"),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use fabric::ofi::{self, Survey};
+use fabric::ofi::{self, ProviderList};
 use node::Tree;
 use serde::Serialize;
 
@@ -41,9 +41,9 @@ struct Provider {
 impl Libfabric {
     /// Loads and queries it.
     pub(crate) fn query(global: &Global, settings: &Settings) -> Self {
-        match ofi::survey(global.libfabric.as_deref()) {
-            Ok(survey) => {
-                let found = Found::new(&survey, &settings.ofi_provider);
+        match ofi::list_providers(global.libfabric.as_deref()) {
+            Ok(listed) => {
+                let found = Found::new(&listed, &settings.ofi_provider);
                 Libfabric { usable: true, off: None, found: Some(found) }
             }
             Err(off) => {
@@ -72,7 +72,7 @@ impl Libfabric {
 }
 
 impl Found {
-    fn new(survey: &Survey, requested: &str) -> Self {
+    fn new(listed: &ProviderList, requested: &str) -> Self {
         let dotted = |(major, minor): (u32, u32)| format!("{major}.{minor}");
         let provider = |provider: &ofi::Provider| Provider {
             name: provider.name.clone(),
@@ -81,18 +81,18 @@ impl Found {
             interface: provider.domain.clone(),
         };
         Found {
-            version: dotted(survey.version),
-            abi: survey.abi,
-            file: survey.file.display().to_string(),
-            providers: survey.providers.iter().map(provider).collect(),
-            choice: choice(survey, Some(requested).filter(|requested| !requested.is_empty())),
+            version: dotted(listed.version),
+            abi: listed.abi,
+            file: listed.file.display().to_string(),
+            providers: listed.providers.iter().map(provider).collect(),
+            choice: choice(listed, Some(requested).filter(|requested| !requested.is_empty())),
         }
     }
 }
 
 /// The provider that `--transport ofi` chooses and why, or why none.
-pub(crate) fn choice(survey: &Survey, requested: Option<&str>) -> String {
-    match ofi::choose(survey, requested) {
+pub(crate) fn choice(listed: &ProviderList, requested: Option<&str>) -> String {
+    match ofi::choose(listed, requested) {
         Ok(choice) => format!("{}: {}", choice.provider.name, choice.why),
         Err(refusal) => format!("none: {refusal}"),
     }

@@ -27,10 +27,10 @@ pub(crate) struct Off {
 impl Rdma {
     /// Queries libibverbs: that of the command line, else the system's.
     pub(crate) fn query(global: &Global) -> Self {
-        match verbs::survey(library(global)) {
-            Ok(survey) => {
-                let off = survey.unavailable().map(Off::from);
-                Rdma { devices: survey.devices, off }
+        match verbs::list_devices(library(global)) {
+            Ok(listed) => {
+                let off = listed.unavailable().map(Off::from);
+                Rdma { devices: listed.devices, off }
             }
             Err(unavailable) => Rdma { devices: Vec::new(), off: Some(unavailable.into()) },
         }

@@ -6,7 +6,7 @@
 
 use std::io::ErrorKind;
 
-use super::Channel;
+use super::StreamChannel;
 use super::outgoing::{MAX_PARTS, Payload};
 use crate::engine::core::Core;
 use crate::engine::frame::{Decoded, Header, Kind};
@@ -31,7 +31,7 @@ pub(super) enum Sink {
     Operation(u32),
 }
 
-impl<S: Stream> Channel<S> {
+impl<S: Stream> StreamChannel<S> {
     /// Reads and executes frames.
     pub(in crate::engine) fn receive(&mut self, core: &mut Core) {
         let mut budget = MAX_BYTES_PER_POLL;

@@ -13,7 +13,7 @@ use crate::op::Failure;
 use incoming::{Incoming, Sink};
 use outgoing::{MAX_PARTS, Outgoing, Payload};
 
-pub(super) struct Channel<S> {
+pub(super) struct StreamChannel<S> {
     pub(super) stream: S,
     parts: Vec<IoVec>,
 
@@ -48,9 +48,9 @@ pub(super) struct Channel<S> {
     pub(super) lost: Option<Failure>,
 }
 
-impl<S: Stream> Channel<S> {
+impl<S: Stream> StreamChannel<S> {
     pub(super) fn new(stream: S) -> Self {
-        Channel {
+        StreamChannel {
             stream,
             parts: Vec::with_capacity(MAX_PARTS),
             queue: VecDeque::new(),

@@ -6,7 +6,7 @@
 
 use std::io::ErrorKind;
 
-use super::Channel;
+use super::StreamChannel;
 use crate::engine::core::Core;
 use crate::engine::frame::{Header, Kind};
 use crate::engine::stream::Stream;
@@ -28,7 +28,7 @@ pub(super) enum Payload {
     None,
 }
 
-impl<S: Stream> Channel<S> {
+impl<S: Stream> StreamChannel<S> {
     /// Sends what it can.
     pub(in crate::engine) fn flush(&mut self, core: &mut Core) {
         while !self.queue.is_empty() {

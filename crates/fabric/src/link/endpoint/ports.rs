@@ -102,13 +102,13 @@ impl Ports {
     }
 
     fn query_verbs(&self, library: &Path) -> DeviceList {
-        let survey = match verbs::survey(library) {
-            Ok(survey) => survey,
+        let listed = match verbs::list_devices(library) {
+            Ok(listed) => listed,
             Err(off) => return DeviceList { refused: off.to_string(), ..DeviceList::default() },
         };
         let wanted =
             |device: &verbs::Device| self.devices.is_empty() || self.devices.contains(&device.name);
-        let devices: Vec<verbs::Device> = survey.devices.into_iter().filter(wanted).collect();
+        let devices: Vec<verbs::Device> = listed.devices.into_iter().filter(wanted).collect();
         let (choices, refused) = verbs::candidates(&devices, &self.device_request);
         let ports = choices.iter().map(verbs::UsablePort::of).collect();
         DeviceList { choices, ports, refused: refused.join("; "), ..DeviceList::default() }

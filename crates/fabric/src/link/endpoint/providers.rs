@@ -38,8 +38,9 @@ impl Providers {
     /// The available providers, the best first, or why there are none; may block.
     pub(in crate::link) fn query(&self) -> Result<Vec<Provider>, String> {
         let library = self.config.library.as_deref();
-        let survey = ofi::survey(library).map_err(|off| format!("{off} — {}", off.fix()))?;
-        let found = ofi::candidates(&survey, self.requested.as_deref(), self.software);
+        let listed =
+            ofi::list_providers(library).map_err(|off| format!("{off} — {}", off.fix()))?;
+        let found = ofi::candidates(&listed, self.requested.as_deref(), self.software);
         let mut found = found.map_err(|refusal| refusal.to_string())?;
         found.retain(|provider| self.allows(provider));
         match found.is_empty() {

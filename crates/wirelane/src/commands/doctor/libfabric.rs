@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doctor::Check;
 use doctor::libfabric::{Answer, Choice, Libfabric, Library};
-use fabric::ofi::{self, Survey};
+use fabric::ofi::{self, ProviderList};
 use node::Tree;
 
 use crate::links::libfabric::{NOT_REQUESTED, choice, has_efa_device};
@@ -29,7 +29,7 @@ pub(super) fn query(
     let uses = Uses::of(&settings(global)?, tree);
     let is_needed = is_named || uses.any() || global.libfabric.is_some();
     let answer = match is_needed {
-        true => survey(global.libfabric.clone(), uses.clone())?,
+        true => list_providers(global.libfabric.clone(), uses.clone())?,
         false => Answer::NotQueried(NOT_REQUESTED.to_owned()),
     };
     let library_file = global.libfabric.as_ref().map(|file| file.display().to_string());
@@ -70,7 +70,7 @@ impl Uses {
     }
 
     /// The provider that links use, or why they do not use libfabric; by the same rules as links.
-    fn links(&self, survey: &Survey) -> Result<Choice, String> {
+    fn links(&self, listed: &ProviderList) -> Result<Choice, String> {
         let requested = self.provider.as_deref();
         if !self.any() {
             return Err(NOT_REQUESTED.to_owned());
@@ -78,9 +78,9 @@ impl Uses {
         if requested.is_none() && !self.rdma {
             return Err("transport.enable_rdma is false".to_owned());
         }
-        let choice = ofi::choose(survey, requested).map_err(|refusal| refusal.to_string())?;
+        let choice = ofi::choose(listed, requested).map_err(|refusal| refusal.to_string())?;
         let name = choice.provider.name;
-        if ofi::candidates(survey, requested, false).is_err() {
+        if ofi::candidates(listed, requested, false).is_err() {
             return Err(match requested {
                 None => format!("{name} is software, which our own lanes replace at lower cost"),
                 Some(_) => {
@@ -94,32 +94,33 @@ impl Uses {
 }
 
 /// Loads and queries it, with a timeout for drivers that hang.
-fn survey(file: Option<PathBuf>, uses: Uses) -> Result<Answer, Failure> {
+fn list_providers(file: Option<PathBuf>, uses: Uses) -> Result<Answer, Failure> {
     let waiting = || "querying libfabric…".to_owned();
-    let answer = with_timeout(TIMEOUT, waiting, move || match ofi::survey(file.as_deref()) {
-        Ok(survey) => Answer::Loaded(library(&survey, &uses)),
-        Err(off) => Answer::Unavailable { why: off.to_string(), fix: off.fix().to_owned() },
-    })?;
+    let answer =
+        with_timeout(TIMEOUT, waiting, move || match ofi::list_providers(file.as_deref()) {
+            Ok(listed) => Answer::Loaded(library(&listed, &uses)),
+            Err(off) => Answer::Unavailable { why: off.to_string(), fix: off.fix().to_owned() },
+        })?;
     Ok(answer.unwrap_or_else(|| Answer::Unavailable {
         why: format!("no answer within {} s", TIMEOUT.as_secs()),
         fix: "find out where `fi_info -t FI_EP_RDM` hangs, and see the kernel log".to_owned(),
     }))
 }
 
-fn library(survey: &Survey, uses: &Uses) -> Library {
-    let (major, minor) = survey.version;
+fn library(listed: &ProviderList, uses: &Uses) -> Library {
+    let (major, minor) = listed.version;
     let mut providers: Vec<String> = Vec::new();
-    for provider in &survey.providers {
+    for provider in &listed.providers {
         if !providers.contains(&provider.name) {
             providers.push(provider.name.clone());
         }
     }
     Library {
         version: format!("{major}.{minor}"),
-        file: survey.file.display().to_string(),
+        file: listed.file.display().to_string(),
         providers,
-        links: uses.links(survey),
-        transport_ofi: choice(survey, uses.provider.as_deref()),
+        links: uses.links(listed),
+        transport_ofi: choice(listed, uses.provider.as_deref()),
     }
 }
 
@@ -130,7 +131,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 mod tests {
     use super::*;
 
-    fn found(names: &[&str]) -> Survey {
+    fn found(names: &[&str]) -> ProviderList {
         let provider = |name: &&str| ofi::Provider {
             name: (*name).to_owned(),
             version: (1, 22),
@@ -138,7 +139,12 @@ mod tests {
             domain: "eth0".to_owned(),
         };
         let providers = names.iter().map(provider).collect();
-        Survey { version: (1, 22), abi: "FABRIC_1.7", file: "libfabric.so.1".into(), providers }
+        ProviderList {
+            version: (1, 22),
+            abi: "FABRIC_1.7",
+            file: "libfabric.so.1".into(),
+            providers,
+        }
     }
 
     fn links(uses: &Uses, names: &[&str]) -> Result<(String, bool), String> {

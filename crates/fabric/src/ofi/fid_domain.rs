@@ -1,6 +1,6 @@
 //! An open domain of a provider (`fid_domain`), with which memory is registered and endpoints are created.
 //!
-//! Unsafe here: `Device` owns the C object, created and closed once, and the fabric and entry it was created with.
+//! Unsafe here: `FidDomain` owns the C object, created and closed once, and the fabric and entry it was created with.
 #![allow(unsafe_code, reason = "owns a domain of libfabric")]
 
 use std::ptr::{NonNull, null_mut};
@@ -13,7 +13,7 @@ use rdma_sys::ofi::objects::fid_domain;
 use super::fabric::OpenFabric;
 use super::info::{Facts, Info};
 
-pub(super) struct Device {
+pub(super) struct FidDomain {
     /// Unique in this process, and never reused: a region looks up its registration by it.
     number: u32,
     domain: NonNull<fid_domain>,
@@ -23,21 +23,21 @@ pub(super) struct Device {
 }
 
 // SAFETY: opened with `FI_THREAD_SAFE`: it may be used from any thread, and from several concurrently.
-unsafe impl Send for Device {}
+unsafe impl Send for FidDomain {}
 // SAFETY: as above.
-unsafe impl Sync for Device {}
+unsafe impl Sync for FidDomain {}
 
-impl Device {
+impl FidDomain {
     pub(super) fn open(info: Info) -> Result<Self, Errno> {
         let fabric = OpenFabric::new(&info)?;
         let mut domain = null_mut();
-        // SAFETY: fabric and entry are alive, and owned by `Device`; `domain` is writable.
+        // SAFETY: fabric and entry are alive, and owned by `FidDomain`; `domain` is writable.
         unsafe { fi_domain(fabric.as_ptr(), info.as_ptr(), &mut domain, null_mut()) }?;
         let domain = NonNull::new(domain).ok_or(Errno(libc::EIO))?;
         // Does not overflow: opening four billion devices would take years.
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(Device { number, domain, fabric, facts: info.facts(), info })
+        Ok(FidDomain { number, domain, fabric, facts: info.facts(), info })
     }
 
     pub(super) fn number(&self) -> u32 {
@@ -61,13 +61,13 @@ impl Device {
     }
 }
 
-impl std::fmt::Debug for Device {
+impl std::fmt::Debug for FidDomain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Device").field("facts", &self.facts).finish_non_exhaustive()
+        f.debug_struct("FidDomain").field("facts", &self.facts).finish_non_exhaustive()
     }
 }
 
-impl Drop for Device {
+impl Drop for FidDomain {
     fn drop(&mut self) {
         // SAFETY: created in `open`, closed here only; its child objects own it by `Arc` and were dropped before.
         let _ = unsafe { fi_close(self.domain.as_ptr().cast()) };

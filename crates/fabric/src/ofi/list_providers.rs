@@ -10,7 +10,7 @@ use super::library::library;
 
 /// The installed libfabric and its providers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Survey {
+pub struct ProviderList {
     /// The library's version.
     pub version: (u32, u32),
     /// The ABI version in use, such as `FABRIC_1.3`.
@@ -35,14 +35,19 @@ pub struct Provider {
 }
 
 /// Loads the library, unless the process has already loaded it, and lists the providers.
-pub fn survey(explicit: Option<&Path>) -> Result<Survey, Unavailable> {
+pub fn list_providers(explicit: Option<&Path>) -> Result<ProviderList, Unavailable> {
     let ofi = library(explicit).map_err(Unavailable::Library)?;
     let found = Query::default().find(ofi).map_err(|errno| match errno {
         Errno(libc::ENODATA) => Unavailable::NoProvider,
         errno => Unavailable::List(errno),
     })?;
     let providers = found.iter().map(Provider::of).collect();
-    Ok(Survey { version: ofi.version(), abi: ofi.abi(), file: ofi.file().to_owned(), providers })
+    Ok(ProviderList {
+        version: ofi.version(),
+        abi: ofi.abi(),
+        file: ofi.file().to_owned(),
+        providers,
+    })
 }
 
 impl Provider {

@@ -11,16 +11,16 @@ use super::device::Device;
 
 /// Every RDMA device of this machine, each with its attributes or the reason why it could not be queried.
 #[derive(Debug)]
-pub struct Survey {
+pub struct QueriedDevices {
     /// In the order libibverbs lists them.
     pub devices: Vec<Device>,
 }
 
 /// Loads `library` and queries every device. A device that cannot be queried does not affect the others.
-pub fn survey(library: &Path) -> Result<Survey, Unavailable> {
+pub fn list_devices(library: &Path) -> Result<QueriedDevices, Unavailable> {
     let list = list(library)?;
     let devices: Vec<Device> = list.iter().map(|listed| Device::query(&listed)).collect();
-    if devices.is_empty() { Err(Unavailable::NoDevice) } else { Ok(Survey { devices }) }
+    if devices.is_empty() { Err(Unavailable::NoDevice) } else { Ok(QueriedDevices { devices }) }
 }
 
 /// The devices, not yet queried.
@@ -29,7 +29,7 @@ pub(super) fn list(library: &Path) -> Result<DeviceList, Unavailable> {
     DeviceList::new(Arc::new(verbs)).map_err(Unavailable::from_list_error)
 }
 
-impl Survey {
+impl QueriedDevices {
     /// The devices that can transfer data now: accessible, and with an active port.
     pub fn usable(&self) -> impl Iterator<Item = &Device> {
         self.devices.iter().filter(|device| device.usable().is_ok())
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_error_for_an_absent_library_has_its_path_and_a_fix() {
-        let off = survey(Path::new("/nowhere/libibverbs.so.1")).unwrap_err();
+        let off = list_devices(Path::new("/nowhere/libibverbs.so.1")).unwrap_err();
         assert_eq!(off.kind(), "no_library");
         assert!(off.to_string().contains("/nowhere/libibverbs.so.1"), "{off}");
         assert!(off.fix().contains("apt install"));
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_error_for_another_library_has_the_missing_symbol() {
-        let off = survey(Path::new("libc.so.6")).unwrap_err();
+        let off = list_devices(Path::new("libc.so.6")).unwrap_err();
         assert_eq!(off.kind(), "no_symbol");
         assert!(off.to_string().contains("ibv_get_device_list@IBVERBS_1.1"), "{off}");
     }
