@@ -13,18 +13,18 @@ use crate::{Failure, packages, pypi, shell};
 
 #[derive(Args)]
 pub(crate) struct DistArgs {
-    /// Use the last `cargo build` for this system: to test the packages, not to publish them
+    /// Package the last `cargo build`, which is not optimised: to test the packages, not to publish them
     #[arg(long)]
-    trial: bool,
+    unoptimised: bool,
 }
 
 pub(crate) fn run(args: &DistArgs) -> Result<(), Failure> {
     packages::ensure(&[packages::DIST], false)?;
-    let program = if args.trial { last_built()? } else { build()? };
-    if !args.trial {
+    let program = if args.unoptimised { last_built()? } else { build()? };
+    if !args.unoptimised {
         check_glibc(&program)?;
     }
-    check_libraries(&program, args.trial)?;
+    check_libraries(&program, args.unoptimised)?;
     let out = shell::target().join("dist");
     let _ = fs::remove_dir_all(&out);
     let name = format!("wirelane-{VERSION}-{}-linux", std::env::consts::ARCH);
@@ -95,7 +95,7 @@ fn version_numbers(version: &str) -> Option<Vec<u32>> {
 
 /// Checks that only libc's libraries are linked, and no verbs. This system's linker adds the compiler's unwinder, which the
 /// published program includes statically.
-fn check_libraries(program: &Path, trial: bool) -> Result<(), Failure> {
+fn check_libraries(program: &Path, unoptimised: bool) -> Result<(), Failure> {
     let dynamic = shell::output(Command::new("readelf").args(["-W", "-d"]).arg(program))?;
     let libraries: Vec<&str> = dynamic
         .lines()
@@ -104,7 +104,7 @@ fn check_libraries(program: &Path, trial: bool) -> Result<(), Failure> {
         .collect();
     let expected = |library: &&str| {
         LIBC.iter().any(|part| library.starts_with(part))
-            || trial && library.starts_with("libgcc_s")
+            || unoptimised && library.starts_with("libgcc_s")
     };
     match libraries.iter().find(|library| !expected(library)) {
         Some(library) => Err(format!("the program is linked with {library}")),

@@ -16,10 +16,10 @@ mod packages;
 mod proto;
 mod pypi;
 mod shell;
+mod simulate;
 mod soak;
 mod test;
 mod timeout;
-mod trials;
 
 use std::process::ExitCode;
 
@@ -43,8 +43,8 @@ enum Task {
     Lab(lab::LabArgs),
     /// Fuzz every parser of bytes from others
     Fuzz(fuzz::FuzzArgs),
-    /// Links on simulated lanes that fail: thousands of scenarios by seed
-    Trials(trials::TrialsArgs),
+    /// Run links on simulated lanes that fail: many seeded runs of each scenario
+    Simulate(simulate::SimulateArgs),
     /// Compare our lanes, store and exporter with other programs
     Compare(compare::CompareArgs),
     /// Run the store under load and faults, with a verdict
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
         Task::Test(args) => test::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Lab(args) => lab::run(&args),
         Task::Fuzz(args) => fuzz::run(&args).map(|()| ExitCode::SUCCESS),
-        Task::Trials(args) => trials::run(&args).map(|()| ExitCode::SUCCESS),
+        Task::Simulate(args) => simulate::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Compare(args) => compare::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Soak(args) => soak::run(&args),
         Task::Proto => proto::run().map(|()| ExitCode::SUCCESS),

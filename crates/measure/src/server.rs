@@ -61,11 +61,11 @@ impl Server {
             .map_err(|error| Error::misuse(error.to_string()))?;
         let router = tcp::ConnectionRouter::default();
         let deliver = router.clone();
-        let check_hello = move |_: &fabric::session::Caller, bytes: &[u8]| match Hello::parse(bytes)
-        {
-            Ok(_) => Ok(hello.clone()),
-            Err(text) => Err(Refusal { code: "not_bench", text }),
-        };
+        let check_hello =
+            move |_: &fabric::session::InitiatorInfo, bytes: &[u8]| match Hello::parse(bytes) {
+                Ok(_) => Ok(hello.clone()),
+                Err(text) => Err(Refusal { code: "not_bench", text }),
+            };
         let config = AcceptorConfig {
             keyring: settings.keyring.clone(),
             require_authentication: settings.require_authentication,

@@ -66,7 +66,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failure> {
     })?;
     let seconds = if args.full { "60" } else { "5" };
     report.stage("fuzzing", Count::Good, task(&["fuzz", "--seconds", seconds]))?;
-    let dist: &[&str] = if args.full { &["dist"] } else { &["dist", "--trial"] };
+    let dist: &[&str] = if args.full { &["dist"] } else { &["dist", "--unoptimised"] };
     report.stage("packages for other systems", Count::Good, task(dist))?;
     let libraries: &[&str] = if args.full { &["libraries", "--build"] } else { &["libraries"] };
     report.stage("libraries as packages", Count::Good, task(libraries))?;
@@ -151,9 +151,9 @@ fn host_tests(programs: Programs, args: &TestArgs, log: &Mutex<File>) -> Result<
         let mut command = program.command();
         command.env("RUST_TEST_THREADS", THREADS_PER_PROGRAM);
         if args.full {
-            command.envs([("WIRELANE_TRIALS", "5000"), ("WIRELANE_TEST_SEEDS", "10000")]);
+            command.envs([("WIRELANE_SIMULATIONS", "5000"), ("WIRELANE_TEST_SEEDS", "10000")]);
         } else if args.quick {
-            command.env("WIRELANE_TRIALS", "100");
+            command.env("WIRELANE_SIMULATIONS", "100");
         }
         (program.to_string(), command)
     };

@@ -24,7 +24,7 @@ mod rails;
 mod regions;
 mod report;
 #[cfg(test)]
-mod trial;
+mod simulation;
 
 pub use config::{Config, PeerPolicy, Policy};
 pub use endpoint::settings::{EventHandler, Settings};

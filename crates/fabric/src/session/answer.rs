@@ -26,7 +26,7 @@ impl Answer {
         Answer { verdict: reason.code(), chosen: 0, versions: Versions::OURS, body }
     }
 
-    /// The payload of the second Noise message, by which the caller detects changes in transit.
+    /// The payload of the second Noise message, by which the initiator detects changes in transit.
     pub(super) fn summary(&self) -> [u8; 4] {
         [self.verdict, self.chosen, self.versions.lowest, self.versions.highest]
     }

@@ -15,7 +15,7 @@ use super::ticket::Ticket;
 use crate::error::{Error, Kind};
 use crate::setup::deadline;
 
-/// The credentials of a caller. With a key or a ticket both ends are authenticated and all messages are encrypted;
+/// The credentials of an initiator. With a key or a ticket both ends are authenticated and all messages are encrypted;
 /// without, neither is.
 #[derive(Debug, Clone)]
 pub enum Credentials {

@@ -1,4 +1,4 @@
-//! Handshakes with callers and listeners that send arbitrary bytes, in memory.
+//! Handshakes with initiators and listeners that send arbitrary bytes, in memory.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
@@ -27,14 +27,14 @@ pub(crate) fn handshake(bytes: &[u8]) {
     }
 }
 
-/// A caller without the key is never accepted.
+/// An initiator without the key is never accepted.
 fn unknown_peer<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
     let mut exchange = Exchange::new(true);
     pieces.for_each(|piece| exchange.send(piece));
     assert!(exchange.opened.is_none(), "accepted without the key");
 }
 
-/// A caller that needs no key; arbitrary bytes start with its hello.
+/// An initiator that needs no key; arbitrary bytes start with its hello.
 fn anonymous<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
     let mut exchange = Exchange::new(false);
     exchange.send(&Preface::Plain.to_bytes());
@@ -42,7 +42,7 @@ fn anonymous<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
     assert!(exchange.opened.is_none_or(|opened| opened.identity == ANONYMOUS));
 }
 
-/// A caller with the key, whose records contain arbitrary bytes.
+/// An initiator with the key, whose records contain arbitrary bytes.
 fn key_holder<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
     let (mut exchange, key) = (Exchange::new(true), key());
     let preface = Preface::Noise { key: key.id() }.to_bytes();
@@ -61,7 +61,7 @@ fn key_holder<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
     assert!(exchange.opened.is_none_or(|opened| opened.identity == key.name()));
 }
 
-/// A listener that sends arbitrary bytes to callers with and without the key.
+/// A listener that sends arbitrary bytes to initiators with and without the key.
 fn acceptor<'b>(pieces: impl Iterator<Item = &'b [u8]> + Clone) {
     for credentials in [Credentials::None, Credentials::Key(key())] {
         let mut received = Vec::new();

@@ -1,4 +1,4 @@
-//! The secrets that a listener authenticates its callers with.
+//! The secrets that a listener authenticates its initiators with.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -92,7 +92,7 @@ impl Keyring {
         self.revocations.load(Relaxed)
     }
 
-    /// The name of a token, for callers that send it in plain text.
+    /// The name of a token, for clients that send it in plain text.
     pub fn name_of(&self, token: &str) -> Option<String> {
         let secret = Secret::of_token(token);
         let ring = self.lock();
@@ -151,7 +151,7 @@ impl Keyring {
         now < issued.until
     }
 
-    /// Stores the ephemeral key of a caller; `false` if it was seen before.
+    /// Stores the ephemeral key of an initiator; `false` if it was seen before.
     pub(super) fn remember_ephemeral(&self, ephemeral: [u8; EPHEMERAL_BYTES]) -> bool {
         self.lock().recent.add(ephemeral)
     }
@@ -181,7 +181,7 @@ impl fmt::Debug for Keyring {
     }
 }
 
-/// The ephemeral keys of recent callers, the oldest first. A repeated one is a replay.
+/// The ephemeral keys of recent initiators, the oldest first. A repeated one is a replay.
 #[derive(Default)]
 struct RecentEphemerals {
     order: VecDeque<[u8; EPHEMERAL_BYTES]>,
@@ -273,16 +273,17 @@ mod tests {
     #[test]
     fn ephemeral_keys_of_recent_callers_are_stored() {
         let ring = Keyring::new();
-        let caller = |number: usize| {
+        let initiator = |number: usize| {
             let mut ephemeral = [0; EPHEMERAL_BYTES];
             ephemeral[..8].copy_from_slice(&number.to_le_bytes());
             ephemeral
         };
-        assert!((0..=MAX_RECENT).all(|number| ring.remember_ephemeral(caller(number))));
+        assert!((0..=MAX_RECENT).all(|number| ring.remember_ephemeral(initiator(number))));
         assert!(
-            !ring.remember_ephemeral(caller(1)) && !ring.remember_ephemeral(caller(MAX_RECENT))
+            !ring.remember_ephemeral(initiator(1))
+                && !ring.remember_ephemeral(initiator(MAX_RECENT))
         );
-        assert!(ring.remember_ephemeral(caller(0)), "no longer stored");
+        assert!(ring.remember_ephemeral(initiator(0)), "no longer stored");
         assert_eq!(ring.lock().recent.all.len(), MAX_RECENT);
     }
 }

@@ -6,7 +6,7 @@
 //! [`Acceptor::accept`], which have time limits. `docs/protocol.md` specifies the bytes on the wire.
 //!
 //! Start at [`Session`]. [`dial()`] connects to an [`Acceptor`], which returns the session at the other end;
-//! [`Keyring`] has the secrets that a listener authenticates callers with, [`Credentials`] a caller's own.
+//! [`Keyring`] has the secrets that a listener authenticates initiators with, [`Credentials`] an initiator's own.
 
 mod acceptor;
 mod answer;
@@ -31,7 +31,7 @@ mod ticket;
 use std::time::Duration;
 
 pub use acceptor::{
-    Acceptor, AcceptorConfig, AcceptorCounts, Caller, HelloCheck, LaneHandler, OtherHandler,
+    Acceptor, AcceptorConfig, AcceptorCounts, HelloCheck, InitiatorInfo, LaneHandler, OtherHandler,
 };
 pub use connection::Session;
 pub use dial::{Credentials, dial};

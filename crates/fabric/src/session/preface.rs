@@ -1,4 +1,4 @@
-//! The preface, which a caller sends first, unencrypted. The first six bytes are the same in all versions.
+//! The preface, which an initiator sends first, unencrypted. The first six bytes are the same in all versions.
 
 use std::fmt;
 
@@ -84,7 +84,7 @@ impl Preface {
     }
 }
 
-/// The versions that a caller supports, once they have arrived.
+/// The versions that an initiator supports, once they have arrived.
 pub(super) fn versions(bytes: &[u8]) -> Option<Versions> {
     let [lowest, highest] = *bytes.get(4..6)?.first_chunk()?;
     Some(Versions { lowest, highest })

@@ -1,12 +1,12 @@
-//! Reasons for refusing callers, with their names and codes on the wire.
+//! Reasons for refusing initiators, with their names and codes on the wire.
 
-/// Why a listener refused a caller.
+/// Why a listener refused an initiator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
     /// There is no protocol version that both ends support.
     WrongVersion,
-    /// The caller has no key or ticket, and the listener requires one.
+    /// The initiator has no key or ticket, and the listener requires one.
     Unauthenticated,
     /// An unknown key or ticket, or a wrong secret.
     WrongKey,
@@ -14,7 +14,7 @@ pub enum Reason {
     Replayed,
     /// A field or a hello is too long.
     Oversized,
-    /// The caller violated the protocol.
+    /// The initiator violated the protocol.
     ProtocolError,
     /// The limit of open sessions is reached.
     TooManySessions,
@@ -24,7 +24,7 @@ pub enum Reason {
     Slow,
     /// It was the oldest of too many unfinished handshakes.
     TooMany,
-    /// The caller closed the connection during the handshake.
+    /// The initiator closed the connection during the handshake.
     Truncated,
     /// The connection uses another protocol, and there is no handler for it.
     UnknownProtocol,
@@ -70,7 +70,7 @@ impl Reason {
     }
 
     /// The code on the wire; 0 is not a refusal. Only the first ten are sent to
-    /// callers.
+    /// initiators.
     pub(super) fn code(self) -> u8 {
         self as u8 + 1
     }
@@ -90,7 +90,7 @@ pub struct Refusal {
     pub text: String,
 }
 
-/// The code for callers that connect while the process shuts down.
+/// The code for initiators that connect while the process shuts down.
 pub(crate) const SHUTTING_DOWN: &str = "shutting_down";
 
 /// A text from the peer for display: limited in length, without control characters.

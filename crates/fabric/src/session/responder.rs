@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use super::acceptor::{AcceptorConfig, Caller};
+use super::acceptor::{AcceptorConfig, InitiatorInfo};
 use super::answer::Answer;
 use super::connection::HandshakeResult;
 use super::framing::{Framing, FramingError};
@@ -39,7 +39,7 @@ enum Stage {
     Done,
 }
 
-/// A caller whose preface was accepted.
+/// An initiator whose preface was accepted.
 struct PendingCaller {
     framing: Framing,
     identity: String,
@@ -55,7 +55,7 @@ pub(super) enum HandshakeStep {
     Refused(Rejection),
 }
 
-/// Why a caller is refused.
+/// Why an initiator is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rejection {
     pub(super) reason: Reason,
@@ -77,7 +77,7 @@ impl Responder {
         Responder { context: Arc::clone(context), address, stage: Stage::Preface(Vec::new()) }
     }
 
-    /// Takes bytes from the caller, and appends bytes to send to it, including a refusal.
+    /// Takes bytes from the initiator, and appends bytes to send to it, including a refusal.
     pub(super) fn take(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> HandshakeStep {
         let step = match &mut self.stage {
             Stage::Preface(received) => {
@@ -100,7 +100,7 @@ impl Responder {
         }
     }
 
-    /// Appends a refusal, in the form that the caller expects at this stage.
+    /// Appends a refusal, in the form that the initiator expects at this stage.
     pub(super) fn refuse(&mut self, rejection: &Rejection, out: &mut Vec<u8>) {
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Preface(_) => {
@@ -127,7 +127,7 @@ impl Responder {
         let preface = Preface::parse(head)?;
         if preface == Preface::Plain && self.context.config.require_authentication {
             let text = "authentication required: configure the key of this peer, or let it accept \
-            anonymous callers";
+            anonymous clients";
             return Err(Rejection::new(Reason::Unauthenticated, text));
         }
         let Some((first, rest)) = rest.split_at_checked(preface.noise_length()) else {
@@ -199,12 +199,12 @@ impl Responder {
                 );
                 Rejection::new(Reason::TooManySessions, text)
             })?;
-        // Only now the caller has proved that it has the secret: a replay of its first message cannot.
+        // Only now the initiator has proved that it has the secret: a replay of its first message cannot.
         if pending.ticket.is_some_and(|id| !config.keyring.use_ticket(&id, now)) {
             return Err(Rejection::wrong_key());
         }
-        let caller = Caller { address: self.address, identity: pending.identity.clone() };
-        let ours = (config.check)(&caller, &hello).and_then(check_length)?;
+        let initiator = InitiatorInfo { address: self.address, identity: pending.identity.clone() };
+        let ours = (config.check)(&initiator, &hello).and_then(check_length)?;
         pending.framing.seal(&[&[0], &ours[..]].concat(), out);
         pending.framing.set_max_length(MAX_MESSAGE);
         let Stage::Hello(pending) = std::mem::replace(&mut self.stage, Stage::Done) else {
@@ -231,7 +231,7 @@ fn choose(theirs: Versions) -> Result<u8, Rejection> {
     }
     ours.common(theirs).ok_or_else(|| {
         let text = format!(
-            "this peer supports protocol versions {ours}, the caller {theirs}: update the older end"
+            "this peer supports protocol versions {ours}, the client {theirs}: update the older end"
         );
         Rejection::new(Reason::WrongVersion, text)
     })

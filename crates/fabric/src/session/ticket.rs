@@ -4,8 +4,8 @@ use super::key::{KeyId, Secret};
 use crate::error::{Error, Kind};
 use crate::grants::random;
 
-/// A secret issued by a [`super::Keyring`], which one caller can use once. Pass its bytes over an authenticated and
-/// encrypted connection: everyone who reads them can be that caller.
+/// A secret issued by a [`super::Keyring`], which one initiator can use once. Pass its bytes over an authenticated and
+/// encrypted connection: everyone who reads them can be that initiator.
 #[derive(Debug, Clone)]
 pub struct Ticket {
     pub(super) id: KeyId,

@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
     use crate::link::config::Config;
-    use crate::link::trial::SimLink;
+    use crate::link::simulation::SimLink;
     use crate::memory::{Memory, Pages};
     use crate::region::Rights;
     use crate::setup::register_software;

@@ -60,10 +60,11 @@ impl Transports for LinkTransports {
                 self.inner.provider(path, requirements)?
             }
             Transport::Tcp => {
-                let callers = self.acceptor.is_none().then(|| self.inner.callers.clone());
+                let connection_router =
+                    self.acceptor.is_none().then(|| self.inner.connection_router.clone());
                 let (acceptor, encrypt) = (self.acceptor, self.encrypt);
                 Arc::new(tcp::Tcp::new(tcp::Config {
-                    router: callers,
+                    router: connection_router,
                     listener_address: acceptor,
                     encrypt,
                     ..settings.tcp.clone()

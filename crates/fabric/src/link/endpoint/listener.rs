@@ -11,7 +11,7 @@ use crate::error::{Error, Kind};
 use crate::link::config::Policy;
 use crate::link::lane::Link;
 use crate::link::protocol::hello::Hello;
-use crate::session::{self, Acceptor, AcceptorConfig, AcceptorCounts, Caller, Refusal};
+use crate::session::{self, Acceptor, AcceptorConfig, AcceptorCounts, InitiatorInfo, Refusal};
 use crate::verbs;
 
 /// Accepts links from peers.
@@ -32,7 +32,7 @@ impl Listener {
     pub fn accept(&self, limit: Duration) -> Option<Result<Link, Error>> {
         let session = self.acceptor.accept(limit)?;
         let Some(theirs) = Hello::parse(session.hello()) else {
-            let why = "the caller's hello has an unknown format";
+            let why = "the client's hello has an unknown format";
             let fix = "run the same version at both ends";
             return Some(Err(Error::new(Kind::Unsupported, "accept a link", why, fix)));
         };
@@ -71,17 +71,17 @@ impl Endpoint {
         address: SocketAddr,
         others: Option<session::OtherHandler>,
     ) -> Result<Listener, Error> {
-        let Inner { settings, callers, .. } = &*self.inner;
+        let Inner { settings, connection_router, .. } = &*self.inner;
         let inner = self.inner.clone();
         let closed = Arc::new(OnceLock::new());
         let closing = closed.clone();
-        let check = move |caller: &Caller, hello: &[u8]| match closing.get() {
-            None => inner.answer(caller, hello),
+        let check = move |initiator: &InitiatorInfo, hello: &[u8]| match closing.get() {
+            None => inner.answer(initiator, hello),
             Some(why) => Err(Refusal { code: session::SHUTTING_DOWN, text: String::clone(why) }),
         };
-        let callers = callers.clone();
+        let connection_router = connection_router.clone();
         if self.inner.ports.is_enabled() {
-            // So that our hello to the first callers has the ports too.
+            // So that our hello to the first initiators has the ports too.
             self.inner.ports.query_within(DEVICE_QUERY_TIMEOUT);
         }
         let acceptor = Acceptor::open(
@@ -91,7 +91,9 @@ impl Endpoint {
                 require_authentication: settings.require_authentication,
                 max_sessions: settings.max_peers,
                 session: session::Config { peer_timeout: settings.link.peer_timeout },
-                on_lane: Some(Arc::new(move |hello, socket| callers.deliver(hello, socket))),
+                on_lane: Some(Arc::new(move |hello, socket| {
+                    connection_router.deliver(hello, socket)
+                })),
                 on_other: others,
                 ..AcceptorConfig::new(check)
             },
@@ -101,16 +103,16 @@ impl Endpoint {
 }
 
 impl Inner {
-    /// Answers a caller's hello with ours, on the listener's thread.
-    fn answer(&self, caller: &Caller, hello: &[u8]) -> Result<Vec<u8>, Refusal> {
+    /// Answers an initiator's hello with ours, on the listener's thread.
+    fn answer(&self, initiator: &InitiatorInfo, hello: &[u8]) -> Result<Vec<u8>, Refusal> {
         let refuse = |code, text| Err(Refusal { code, text });
         let Some(theirs) = Hello::parse(hello) else {
             let text = "unknown hello format: run the same version at both ends";
             return refuse("wrong_hello", text.to_owned());
         };
         let ours =
-            self.hello(self.settings.policy_for(caller.address.ip()), || self.ports.cached());
-        // From the caller's point of view: it is the dialling end.
+            self.hello(self.settings.policy_for(initiator.address.ip()), || self.ports.cached());
+        // From the initiator's point of view: it is the dialling end.
         if let Err(why) = combine_policies(&theirs, &ours) {
             return refuse("policy", format!("{why}: change the policy of one end"));
         }
@@ -118,7 +120,7 @@ impl Inner {
             |port: &verbs::UsablePort| verbs::allowed(&port.gid, &self.settings.verbs.allowed_gids);
         let wanted = ours.policy != Policy::Off && !theirs.ports.is_empty();
         if wanted && !theirs.ports.iter().any(allowed) {
-            let text = "none of the caller's GIDs is in security.rdma.allowed_gids of the listener"
+            let text = "none of the client's GIDs is in security.rdma.allowed_gids of the listener"
                 .to_owned();
             return refuse("gid_not_allowed", text);
         }

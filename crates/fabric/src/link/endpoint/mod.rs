@@ -54,7 +54,7 @@ struct Inner {
     epoch: u64,
     boot_id: [u8; 16],
     /// Incoming streams of TCP lanes, from all listeners.
-    callers: tcp::ConnectionRouter,
+    connection_router: tcp::ConnectionRouter,
     ports: Arc<Ports>,
     /// libfabric, if it is enabled.
     providers: Option<Arc<Providers>>,
@@ -112,7 +112,7 @@ impl Endpoint {
                 providers,
                 epoch: random()? as u64,
                 boot_id: shm::boot_id()?,
-                callers: tcp::ConnectionRouter::default(),
+                connection_router: tcp::ConnectionRouter::default(),
                 domains: Mutex::default(),
                 regions: Mutex::default(),
                 links: Mutex::default(),

@@ -40,9 +40,9 @@ pub struct Settings {
     pub tcp: tcp::Config,
     /// The configuration of shared-memory lanes.
     pub shm: shm::Config,
-    /// The keys and tickets that callers are authenticated with.
+    /// The keys and tickets that initiators are authenticated with.
     pub keyring: Keyring,
-    /// Whether callers must have a key or a ticket.
+    /// Whether initiators must have a key or a ticket.
     pub require_authentication: bool,
     /// The credentials for outgoing links.
     pub credentials: Credentials,

@@ -80,7 +80,7 @@ impl AcceptLoop {
             match self.listener.accept() {
                 Ok((socket, address)) => self.add(socket, address),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // The caller closed the connection while it waited, or a signal arrived.
+                // The initiator closed the connection while it waited, or a signal arrived.
                 Err(error) if is_connection_error(&error) => {}
                 Err(_) => return self.pause(now),
             }
@@ -130,7 +130,7 @@ impl AcceptLoop {
         }
     }
 
-    /// Gives up the oldest handshake. A caller that sends without delay is never the oldest of many.
+    /// Gives up the oldest handshake. An initiator that sends without delay is never the oldest of many.
     fn give_up_oldest(&mut self, rejection: &Rejection) {
         let Some((_, mut oldest)) = self.half_open.pop_first() else { return };
         if oldest.give_up(rejection) {
@@ -146,7 +146,7 @@ impl AcceptLoop {
         match half_open.advance(&self.context, hung_up, now) {
             Action::Wait => {}
             Action::Refused(rejection) => {
-                // Counted before the caller receives it.
+                // Counted before the initiator receives it.
                 counts.refuse_as(&rejection);
                 self.advance(number, hung_up, now);
             }
@@ -167,7 +167,7 @@ impl AcceptLoop {
         let Ok(mut session) = session else {
             return self.shared.counts.refuse(Reason::Truncated);
         };
-        // Counted before the caller receives our hello.
+        // Counted before the initiator receives our hello.
         self.shared.counts.accepted.fetch_add(1, Relaxed);
         // If the connection is closed, the owner of the session finds out.
         let _ = session.flush();

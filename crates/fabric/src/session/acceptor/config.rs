@@ -9,8 +9,8 @@ use crate::session::Config;
 use crate::session::keyring::Keyring;
 use crate::session::refusal::Refusal;
 
-/// Answers the hello of a caller with ours, or refuses it.
-pub type HelloCheck = Arc<dyn Fn(&Caller, &[u8]) -> Result<Vec<u8>, Refusal> + Send + Sync>;
+/// Answers the hello of an initiator with ours, or refuses it.
+pub type HelloCheck = Arc<dyn Fn(&InitiatorInfo, &[u8]) -> Result<Vec<u8>, Refusal> + Send + Sync>;
 
 /// Takes a connection that is a stream of a TCP lane, with its greeting; `false`: it is not expected.
 pub type LaneHandler = Arc<dyn Fn([u8; 21], TcpStream) -> bool + Send + Sync>;
@@ -18,10 +18,10 @@ pub type LaneHandler = Arc<dyn Fn([u8; 21], TcpStream) -> bool + Send + Sync>;
 /// Takes a connection of another protocol, unread.
 pub type OtherHandler = Arc<dyn Fn(TcpStream) + Send + Sync>;
 
-/// A caller that has sent its hello.
+/// An initiator that has sent its hello.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Caller {
-    /// The caller's address.
+pub struct InitiatorInfo {
+    /// The initiator's address.
     pub address: SocketAddr,
     /// The identity, as in [`crate::session::Session::identity`].
     pub identity: String,
@@ -32,21 +32,21 @@ pub struct Caller {
 pub struct AcceptorConfig {
     /// The keys and tickets for authentication.
     pub keyring: Keyring,
-    /// Whether callers must authenticate. If not, every caller that reaches the address is accepted, and sessions
+    /// Whether initiators must authenticate. If not, every initiator that reaches the address is accepted, and sessions
     /// without a key are not encrypted.
     pub require_authentication: bool,
     /// The maximum number of unfinished handshakes; beyond that the oldest is given up. Each takes a
-    /// descriptor; more of them tolerate a larger flood of silent callers.
+    /// descriptor; more of them tolerate a larger flood of silent initiators.
     pub max_half_open: usize,
-    /// The time limit of a handshake. A short one refuses callers on slow networks.
+    /// The time limit of a handshake. A short one refuses initiators on slow networks.
     pub handshake_timeout: Duration,
     /// The maximum number of open sessions of this listener.
     pub max_sessions: usize,
-    /// The maximum length of a caller's hello in bytes, at most 64 KiB.
+    /// The maximum length of an initiator's hello in bytes, at most 64 KiB.
     pub max_hello: usize,
     /// The configuration of sessions.
     pub session: Config,
-    /// Checks every caller's hello.
+    /// Checks every initiator's hello.
     pub check: HelloCheck,
     /// Takes connections that are streams of TCP lanes, in nonblocking mode.
     pub on_lane: Option<LaneHandler>,
@@ -57,7 +57,7 @@ pub struct AcceptorConfig {
 impl AcceptorConfig {
     /// Requires authentication, with an empty keyring and default limits.
     pub fn new(
-        check: impl Fn(&Caller, &[u8]) -> Result<Vec<u8>, Refusal> + Send + Sync + 'static,
+        check: impl Fn(&InitiatorInfo, &[u8]) -> Result<Vec<u8>, Refusal> + Send + Sync + 'static,
     ) -> Self {
         AcceptorConfig {
             keyring: Keyring::new(),

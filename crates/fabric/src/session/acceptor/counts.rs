@@ -64,12 +64,12 @@ impl AcceptorCounts {
         self.alive.load(Ordering::Relaxed)
     }
 
-    /// Callers refused for this reason.
+    /// Initiators refused for this reason.
     pub fn refused(&self, reason: Reason) -> u64 {
         self.refused[reason as usize].load(Ordering::Relaxed)
     }
 
-    /// Callers whose hello was refused, by the codes of [`HelloCheck`](super::HelloCheck).
+    /// Initiators whose hello was refused, by the codes of [`HelloCheck`](super::HelloCheck).
     pub fn refused_hellos(&self) -> Vec<(&'static str, u64)> {
         let refused_hellos = self.refused_hellos.lock().unwrap_or_else(PoisonError::into_inner);
         refused_hellos.iter().map(|(code, count)| (*code, *count)).collect()

@@ -42,9 +42,9 @@ pub(super) enum Action {
     Other,
     /// The refusal is sent, then the connection is closed.
     Refused(Rejection),
-    /// The caller closed the connection during the handshake.
+    /// The initiator closed the connection during the handshake.
     Truncated,
-    /// A refused caller is done.
+    /// A refused initiator is done.
     Gone,
 }
 
@@ -81,7 +81,7 @@ impl HalfOpen {
         }
     }
 
-    /// Refuses a caller that takes too long, or is one too many, if it uses our protocol. Returns whether it was
+    /// Refuses an initiator that takes too long, or is one too many, if it uses our protocol. Returns whether it was
     /// not refused before.
     pub(super) fn give_up(&mut self, rejection: &Rejection) -> bool {
         if let Stage::Handshake(responder) = &mut self.stage {
@@ -207,5 +207,5 @@ pub(super) fn too_many() -> Rejection {
 /// The magic of a stream of a TCP lane, see `tcp/hello.rs`.
 const LANE_MAGIC: &[u8; 4] = b"WLT1";
 const GREETING_BYTES: usize = 21;
-/// A caller that sends more than this after a refusal does not read it.
+/// An initiator that sends more than this after a refusal does not read it.
 const MAX_RECEIVED: usize = 1 << 20;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use self::accept_loop::AcceptLoop;
-pub use self::config::{AcceptorConfig, Caller, HelloCheck, LaneHandler, OtherHandler};
+pub use self::config::{AcceptorConfig, HelloCheck, InitiatorInfo, LaneHandler, OtherHandler};
 pub use self::counts::AcceptorCounts;
 use self::queue::Queue;
 use super::connection::Session;

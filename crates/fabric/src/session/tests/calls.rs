@@ -1,4 +1,4 @@
-//! Accepted and refused callers, and the messages both ends see.
+//! Accepted and refused initiators, and the messages both ends see.
 
 use std::net::TcpListener;
 use std::thread;
@@ -60,8 +60,8 @@ fn a_ticket_works_once_and_has_an_identity() {
     let keyring = config.keyring.clone();
     let acceptor = open(config);
     let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
-    let (caller, responder) = pair(&acceptor, &ticket);
-    assert_eq!((caller.identity(), responder.identity()), ("ticket", "worker-7"));
+    let (initiator, responder) = pair(&acceptor, &ticket);
+    assert_eq!((initiator.identity(), responder.identity()), ("ticket", "worker-7"));
     assert!(responder.is_encrypted());
     assert_eq!(call(&acceptor, &ticket).unwrap_err().kind(), Kind::Denied);
     assert_eq!(refusals(&acceptor), [("wrong_key", 1)]);
@@ -85,7 +85,7 @@ fn of_two_callers_with_the_same_ticket_one_is_accepted() {
     let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
     // Both have sent their first message before either sends its hello.
     let (mut one, mut two) =
-        (RawCaller::new(&acceptor, &ticket), RawCaller::new(&acceptor, &ticket));
+        (RawInitiator::new(&acceptor, &ticket), RawInitiator::new(&acceptor, &ticket));
     for raw in [&mut one, &mut two] {
         let first = raw.bytes.len();
         assert!(raw.shake_hands(first).is_none());
@@ -102,7 +102,7 @@ fn a_replayed_first_message_does_not_use_a_ticket() {
     let keyring = config.keyring.clone();
     let acceptor = open(config);
     let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
-    let mut attacker = RawCaller::new(&acceptor, &ticket);
+    let mut attacker = RawInitiator::new(&acceptor, &ticket);
     assert!(attacker.shake_hands(73).is_none(), "it can only repeat the first message");
     drop(attacker);
     assert_eq!(pair(&acceptor, &ticket).1.identity(), "worker-7");
@@ -112,9 +112,9 @@ fn a_replayed_first_message_does_not_use_a_ticket() {
 #[test]
 fn the_check_gets_the_caller_and_its_refusal_is_sent() {
     let mut config = lenient();
-    config.check = std::sync::Arc::new(|caller, hello| {
-        assert!(caller.address.ip().is_loopback());
-        match &caller.identity[..] {
+    config.check = std::sync::Arc::new(|initiator, hello| {
+        assert!(initiator.address.ip().is_loopback());
+        match &initiator.identity[..] {
             "cluster" => Ok(hello.to_ascii_uppercase()),
             name => Err(Refusal {
                 code: "wrong_cluster",
@@ -123,7 +123,7 @@ fn the_check_gets_the_caller_and_its_refusal_is_sent() {
         }
     });
     let acceptor = open(config);
-    assert_eq!(pair(&acceptor, &with_key()).0.hello(), b"THE CALLER");
+    assert_eq!(pair(&acceptor, &with_key()).0.hello(), b"THE CLIENT");
     let error = call(&acceptor, &Credentials::None).unwrap_err();
     assert_eq!(error.kind(), Kind::Denied);
     let text = error.to_string();
@@ -137,7 +137,7 @@ fn the_check_gets_the_caller_and_its_refusal_is_sent() {
 fn long_texts_and_hellos_of_listeners_are_limited() {
     let mut config = lenient();
     config.check = std::sync::Arc::new(|_, hello| match hello {
-        b"the caller" => Err(Refusal { code: "no", text: "why? ".repeat(10_000) }),
+        b"the client" => Err(Refusal { code: "no", text: "why? ".repeat(10_000) }),
         b"most" => Ok(vec![1; MAX_MESSAGE - 1]),
         _ => Ok(vec![1; MAX_MESSAGE]),
     });
@@ -189,12 +189,12 @@ fn sessions_are_limited_and_closed_ones_do_not_count() {
 #[test]
 fn version_mismatches_name_both_versions() {
     let acceptor = open(config());
-    // A newer caller; what follows the versions is ignored, however long.
+    // A newer initiator; what follows the versions is ignored, however long.
     let future = [&b"WLC1\x07\x09"[..], &[0xab; 100_000]].concat();
     let (answer, _) = Answer::parse(&answer(&acceptor, &future)).unwrap().unwrap();
     assert_eq!((answer.verdict, answer.chosen, answer.versions), (1, 0, Versions::OURS));
     let text =
-        "this peer supports protocol versions 1 to 1, the caller 7 to 9: update the older end";
+        "this peer supports protocol versions 1 to 1, the client 7 to 9: update the older end";
     assert_eq!(String::from_utf8(answer.body).unwrap(), text);
     assert_eq!(refusals(&acceptor), [("wrong_version", 1)]);
     // A newer listener refuses us.

@@ -1,4 +1,4 @@
-//! More callers than a listener allows, and fewer descriptors than it needs.
+//! More initiators than a listener allows, and fewer descriptors than it needs.
 
 use std::fs::File;
 use std::process::Command;
@@ -12,16 +12,16 @@ fn silent_callers_do_not_block_others_or_disturb_sessions() {
     let flood = allow_descriptors(2000);
     let hour = Duration::from_secs(3600);
     let acceptor = open(AcceptorConfig { handshake_timeout: hour, ..config() });
-    let (mut caller, mut responder) = pair(&acceptor, &with_key());
+    let (mut initiator, mut responder) = pair(&acceptor, &with_key());
     let mut silent = Vec::new();
     let mut honest = Vec::new();
     for number in 0..flood {
         silent.push(connect(&acceptor));
         if number % 100 == 0 {
-            caller.send(&number.to_le_bytes()).unwrap();
+            initiator.send(&number.to_le_bytes()).unwrap();
             assert_eq!(next(&mut responder).unwrap(), number.to_le_bytes());
             responder.send(b"received").unwrap();
-            assert_eq!(next(&mut caller).unwrap(), b"received");
+            assert_eq!(next(&mut initiator).unwrap(), b"received");
         }
         if number % 500 == 0 {
             honest.push(pair(&acceptor, &with_key()));
@@ -35,8 +35,8 @@ fn silent_callers_do_not_block_others_or_disturb_sessions() {
     assert!(counts.half_open() <= 256);
     assert_eq!(refusals(&acceptor), [("too_many", given_up() as u64)]);
     assert_eq!(acceptor.counts().accepted(), honest.len() as u64 + 1);
-    for (caller, responder) in &mut honest {
-        caller.send(b"hello").unwrap();
+    for (initiator, responder) in &mut honest {
+        initiator.send(b"hello").unwrap();
         assert_eq!(next(responder).unwrap(), b"hello");
     }
 }
@@ -61,10 +61,10 @@ fn starve() {
     let started = Instant::now();
     let acceptor = open(config());
     let mut hogs: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
-    // One descriptor for the caller, none for the listener.
+    // One descriptor for the initiator, none for the listener.
     hogs.pop();
     let address = acceptor.address();
-    let caller = std::thread::spawn(move || {
+    let initiator = std::thread::spawn(move || {
         dial(address, &with_key(), b"", &Config::default(), LIMIT).unwrap()
     });
     wait_for("the listener to pause", || acceptor.counts().starved() >= 3);
@@ -73,14 +73,14 @@ fn starve() {
     let pauses = started.elapsed().as_millis() as u64 / 100 + 1;
     assert!(acceptor.counts().starved() <= pauses + 1, "it spins");
     drop(hogs);
-    let mut responder = acceptor.accept(LIMIT).expect("the caller that waited");
-    let mut caller = caller.join().unwrap();
-    caller.send(b"at last").unwrap();
+    let mut responder = acceptor.accept(LIMIT).expect("the client that waited");
+    let mut initiator = initiator.join().unwrap();
+    initiator.send(b"at last").unwrap();
     assert_eq!(next(&mut responder).unwrap(), b"at last");
     assert_eq!(refusals(&acceptor), []);
 }
 
-/// Raises the descriptor limit, and returns how many of the wanted callers are possible, with both ends in this process.
+/// Raises the descriptor limit, and returns how many of the wanted initiators are possible, with both ends in this process.
 fn allow_descriptors(wanted: u64) -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let needed = 2 * wanted + 500;
@@ -88,10 +88,10 @@ fn allow_descriptors(wanted: u64) -> usize {
     if current.is_some_and(|current| current < raised) {
         setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }).unwrap();
     }
-    let callers = (raised - 500) / 2;
-    if callers < wanted {
-        eprintln!("{callers} callers instead of {wanted}: `ulimit -Hn` is {raised}");
+    let initiators = (raised - 500) / 2;
+    if initiators < wanted {
+        eprintln!("{initiators} initiators instead of {wanted}: `ulimit -Hn` is {raised}");
     }
-    assert!(callers > 500, "too few descriptors for this test: raise `ulimit -Hn` to {needed}");
-    callers as usize
+    assert!(initiators > 500, "too few descriptors for this test: raise `ulimit -Hn` to {needed}");
+    initiators as usize
 }

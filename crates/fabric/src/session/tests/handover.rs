@@ -55,11 +55,11 @@ fn other_protocols_are_handed_over_unread() {
     let acceptor = open(config);
     // One that starts like ours, and one for which a single byte is enough.
     for (begin, rest) in [(&b"PRI * HTTP/2.0\r\n"[..], &b""[..]), (b"WLX", b"Y"), (b"G", b"ET /")] {
-        let mut caller = connect(&acceptor);
-        caller.write_all(begin).unwrap();
+        let mut initiator = connect(&acceptor);
+        initiator.write_all(begin).unwrap();
         let mut socket = handed.recv_timeout(LIMIT).unwrap();
-        caller.write_all(rest).unwrap();
-        drop(caller);
+        initiator.write_all(rest).unwrap();
+        drop(initiator);
         socket.set_nonblocking(false).unwrap();
         let mut received = Vec::new();
         socket.read_to_end(&mut received).unwrap();
@@ -72,8 +72,8 @@ fn other_protocols_are_handed_over_unread() {
 #[test]
 fn other_protocols_without_a_handler_are_refused() {
     let acceptor = open(config());
-    let mut caller = connect(&acceptor);
-    caller.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-    let _ = caller.read_to_end(&mut Vec::new());
+    let mut initiator = connect(&acceptor);
+    initiator.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let _ = initiator.read_to_end(&mut Vec::new());
     wait_for("the refusal", || refusals(&acceptor) == [("unknown_protocol", 1)]);
 }

@@ -1,4 +1,4 @@
-//! Callers that close early, are slow, replay others or send invalid data.
+//! Initiators that close early, are slow, replay others or send invalid data.
 
 use super::*;
 use crate::session::answer::Answer;
@@ -9,11 +9,11 @@ use crate::session::responder::{HandshakeContext, HandshakeStep, Rejection, Resp
 fn a_handshake_cut_at_any_byte_is_truncated() {
     for credentials in [Credentials::None, with_key()] {
         let acceptor = open(lenient());
-        let mut whole = RawCaller::new(&acceptor, &credentials);
+        let mut whole = RawInitiator::new(&acceptor, &credentials);
         whole.shake_hands(usize::MAX).expect("in");
         let length = whole.bytes.len();
         for cut in 0..length {
-            let mut raw = RawCaller::new(&acceptor, &credentials);
+            let mut raw = RawInitiator::new(&acceptor, &credentials);
             assert!(raw.shake_hands(cut).is_none(), "{cut} of {length}");
             drop(raw);
             let expected = [("truncated", cut as u64 + 1)];
@@ -27,9 +27,9 @@ fn a_handshake_cut_at_any_byte_is_truncated() {
 #[test]
 fn a_complete_handshake_followed_by_a_close_is_a_session() {
     let acceptor = open(lenient());
-    let mut raw = RawCaller::new(&acceptor, &Credentials::None);
+    let mut raw = RawInitiator::new(&acceptor, &Credentials::None);
     raw.shake_hands(usize::MAX).expect("in");
-    // All that a caller sends, without waiting for answers.
+    // All that an initiator sends, without waiting for answers.
     let mut socket = connect(&acceptor);
     socket.write_all(&raw.bytes).unwrap();
     socket.shutdown(std::net::Shutdown::Write).unwrap();
@@ -81,7 +81,7 @@ fn a_caller_given_up_gets_the_reason_at_any_stage() {
 #[test]
 fn a_replayed_first_message_is_refused() {
     let acceptor = open(config());
-    let mut raw = RawCaller::new(&acceptor, &with_key());
+    let mut raw = RawInitiator::new(&acceptor, &with_key());
     let first = raw.bytes.len();
     raw.shake_hands(usize::MAX).expect("in");
     for replayed in [&raw.bytes[..first], &raw.bytes] {
@@ -97,7 +97,7 @@ fn a_replayed_first_message_is_refused() {
 #[test]
 fn a_replayed_handshake_fails_later_at_another_listener() {
     let first = open(config());
-    let mut raw = RawCaller::new(&first, &with_key());
+    let mut raw = RawInitiator::new(&first, &with_key());
     raw.shake_hands(usize::MAX).expect("in");
     // Another process with the same key, as after a restart.
     let second = open(config());

@@ -9,19 +9,22 @@ use crate::session::{MAX_MESSAGE, SessionErrorKind};
 fn peers_are_identified_and_exchange_messages() {
     let acceptor = open(lenient());
     for (credentials, name) in [(Credentials::None, "anonymous"), (with_key(), "cluster")] {
-        let (mut caller, mut responder) = pair(&acceptor, &credentials);
-        assert_eq!((caller.hello(), responder.hello()), (&b"the listener"[..], &b"the caller"[..]));
-        assert_eq!((caller.identity(), responder.identity()), (name, name));
-        assert_eq!(caller.is_encrypted(), name == "cluster");
+        let (mut initiator, mut responder) = pair(&acceptor, &credentials);
+        assert_eq!(
+            (initiator.hello(), responder.hello()),
+            (&b"the listener"[..], &b"the client"[..])
+        );
+        assert_eq!((initiator.identity(), responder.identity()), (name, name));
+        assert_eq!(initiator.is_encrypted(), name == "cluster");
         assert_eq!(responder.is_encrypted(), name == "cluster");
-        assert_eq!(caller.peer_address(), acceptor.address());
-        assert_eq!(caller.local_address(), responder.peer_address());
-        assert_eq!(caller.peer_address(), responder.local_address());
-        caller.send(b"ping").unwrap();
-        caller.send(b"ping again").unwrap();
+        assert_eq!(initiator.peer_address(), acceptor.address());
+        assert_eq!(initiator.local_address(), responder.peer_address());
+        assert_eq!(initiator.peer_address(), responder.local_address());
+        initiator.send(b"ping").unwrap();
+        initiator.send(b"ping again").unwrap();
         assert_eq!(next(&mut responder).unwrap(), b"ping");
         responder.send(b"pong").unwrap();
-        assert_eq!(next(&mut caller).unwrap(), b"pong");
+        assert_eq!(next(&mut initiator).unwrap(), b"pong");
         assert_eq!(next(&mut responder).unwrap(), b"ping again");
         assert_eq!(responder.receive(), Ok(None));
     }
@@ -32,19 +35,19 @@ fn peers_are_identified_and_exchange_messages() {
 fn messages_of_every_length_arrive() {
     let acceptor = open(lenient());
     for credentials in [Credentials::None, with_key()] {
-        let (mut caller, mut responder) = pair(&acceptor, &credentials);
+        let (mut initiator, mut responder) = pair(&acceptor, &credentials);
         // Around the length of a record, with and without its overhead.
         let around = 65_510..=65_540;
         for length in [0, 1, 4, 1000].into_iter().chain(around.filter(|l| *l <= MAX_MESSAGE)) {
             let message: Vec<u8> = (0..length).map(|at| (at * 31 + length) as u8).collect();
-            caller.send(&message).unwrap();
+            initiator.send(&message).unwrap();
             responder.send(&message).unwrap();
-            assert!(receive_while_flushing(&mut responder, &mut caller) == message, "{length}");
-            assert!(receive_while_flushing(&mut caller, &mut responder) == message, "{length}");
+            assert!(receive_while_flushing(&mut responder, &mut initiator) == message, "{length}");
+            assert!(receive_while_flushing(&mut initiator, &mut responder) == message, "{length}");
         }
         let longest = vec![1; MAX_MESSAGE];
-        caller.send(&longest).unwrap();
-        assert!(receive_while_flushing(&mut responder, &mut caller) == longest);
+        initiator.send(&longest).unwrap();
+        assert!(receive_while_flushing(&mut responder, &mut initiator) == longest);
     }
 }
 
@@ -63,25 +66,25 @@ fn receive_while_flushing(to: &mut Session, from: &mut Session) -> Vec<u8> {
 #[test]
 fn a_message_too_long_is_not_sent() {
     let acceptor = open(lenient());
-    let (mut caller, mut responder) = pair(&acceptor, &Credentials::None);
-    let lost = caller.send(&vec![0; MAX_MESSAGE + 1]).unwrap_err();
+    let (mut initiator, mut responder) = pair(&acceptor, &Credentials::None);
+    let lost = initiator.send(&vec![0; MAX_MESSAGE + 1]).unwrap_err();
     assert_eq!(lost.kind(), SessionErrorKind::Full);
     assert!(lost.to_string().contains("65537 bytes"), "{lost}");
-    assert_eq!(caller.flush().unwrap_err(), lost, "the session stays lost");
+    assert_eq!(initiator.flush().unwrap_err(), lost, "the session stays lost");
     assert_eq!(next(&mut responder).unwrap_err().kind(), SessionErrorKind::Closed);
 }
 
 #[test]
 fn a_peer_that_does_not_read_loses_the_session_with_a_reason() {
     let acceptor = open(lenient());
-    let (mut caller, mut responder) = pair(&acceptor, &Credentials::None);
+    let (mut initiator, mut responder) = pair(&acceptor, &Credentials::None);
     let message = vec![7; MAX_MESSAGE];
     // Socket buffers may be tens of megabytes.
-    let lost = (0..10_000).find_map(|_| caller.send(&message).err()).expect("a limit");
+    let lost = (0..10_000).find_map(|_| initiator.send(&message).err()).expect("a limit");
     assert_eq!(lost.kind(), SessionErrorKind::Full);
     assert!(lost.to_string().contains("does not read"), "{lost}");
-    assert!(!caller.wants_to_write());
-    assert_eq!(caller.receive().unwrap_err(), lost, "the first reason");
+    assert!(!initiator.wants_to_write());
+    assert_eq!(initiator.receive().unwrap_err(), lost, "the first reason");
     let ended = loop {
         match next(&mut responder) {
             Ok(message) => assert_eq!(message.len(), MAX_MESSAGE),
@@ -95,9 +98,9 @@ fn a_peer_that_does_not_read_loses_the_session_with_a_reason() {
 fn messages_sent_before_the_end_arrive() {
     let acceptor = open(lenient());
     for credentials in [Credentials::None, with_key()] {
-        let (mut caller, mut responder) = pair(&acceptor, &credentials);
-        caller.send(b"goodbye").unwrap();
-        drop(caller);
+        let (mut initiator, mut responder) = pair(&acceptor, &credentials);
+        initiator.send(b"goodbye").unwrap();
+        drop(initiator);
         // Sending fails, and the last message is still received.
         let _ = responder.send(b"are you there?");
         assert_eq!(next(&mut responder).unwrap(), b"goodbye");
@@ -112,7 +115,7 @@ fn messages_sent_before_the_end_arrive() {
 #[test]
 fn a_truncated_message_is_not_delivered() {
     let acceptor = open(lenient());
-    let mut raw = RawCaller::new(&acceptor, &Credentials::None);
+    let mut raw = RawInitiator::new(&acceptor, &Credentials::None);
     raw.shake_hands(usize::MAX).expect("in");
     let mut responder = acceptor.accept(LIMIT).unwrap();
     raw.socket.write_all(&[5, 0, 0, 0, 1, 2]).unwrap();
@@ -123,7 +126,7 @@ fn a_truncated_message_is_not_delivered() {
 #[test]
 fn a_length_beyond_the_limit_is_a_protocol_error() {
     let acceptor = open(lenient());
-    let mut raw = RawCaller::new(&acceptor, &Credentials::None);
+    let mut raw = RawInitiator::new(&acceptor, &Credentials::None);
     raw.shake_hands(usize::MAX).expect("in");
     let mut responder = acceptor.accept(LIMIT).unwrap();
     raw.socket.write_all(&(MAX_MESSAGE as u32 + 1).to_le_bytes()).unwrap();
@@ -156,7 +159,7 @@ fn changed_repeated_and_malformed_records_are_protocol_errors() {
     ];
     let acceptor = open(config());
     for (name, encode) in cases {
-        let mut raw = RawCaller::new(&acceptor, &with_key());
+        let mut raw = RawInitiator::new(&acceptor, &with_key());
         let mut opened = raw.shake_hands(usize::MAX).expect("in");
         let mut responder = acceptor.accept(LIMIT).unwrap();
         raw.socket.write_all(&encode(&mut opened)).unwrap();
@@ -180,10 +183,10 @@ fn record(opened: &mut HandshakeResult, content: &[u8]) -> Vec<u8> {
 #[test]
 fn sessions_outlive_their_acceptor() {
     let acceptor = open(config());
-    let (mut caller, mut responder) = pair(&acceptor, &with_key());
+    let (mut initiator, mut responder) = pair(&acceptor, &with_key());
     let address = acceptor.address();
     drop(acceptor);
-    caller.send(b"still here").unwrap();
+    initiator.send(b"still here").unwrap();
     assert_eq!(next(&mut responder).unwrap(), b"still here");
     TcpStream::connect(address).unwrap_err();
 }

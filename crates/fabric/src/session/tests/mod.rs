@@ -1,4 +1,4 @@
-//! Listeners and callers over real sockets.
+//! Listeners and initiators over real sockets.
 
 mod calls;
 mod flood;
@@ -36,7 +36,7 @@ fn config() -> AcceptorConfig {
     config
 }
 
-/// Accepts anonymous callers too.
+/// Accepts anonymous initiators too.
 fn lenient() -> AcceptorConfig {
     AcceptorConfig { require_authentication: false, ..config() }
 }
@@ -46,13 +46,13 @@ fn open(config: AcceptorConfig) -> Acceptor {
 }
 
 fn call(acceptor: &Acceptor, credentials: &Credentials) -> Result<Session, Error> {
-    dial(acceptor.address(), credentials, b"the caller", &Config::default(), LIMIT)
+    dial(acceptor.address(), credentials, b"the client", &Config::default(), LIMIT)
 }
 
-/// Both ends of a session: the caller's, then the listener's.
+/// Both ends of a session: the initiator's, then the listener's.
 fn pair(acceptor: &Acceptor, credentials: &Credentials) -> (Session, Session) {
-    let caller = call(acceptor, credentials).unwrap();
-    (caller, acceptor.accept(LIMIT).expect("the caller is accepted"))
+    let initiator = call(acceptor, credentials).unwrap();
+    (initiator, acceptor.accept(LIMIT).expect("the client is accepted"))
 }
 
 /// The nonzero numbers of refusals by reason.
@@ -82,19 +82,19 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A caller that sends bytes under the control of the test.
-struct RawCaller {
+/// An initiator that sends bytes under the control of the test.
+struct RawInitiator {
     socket: TcpStream,
     initiator: Initiator,
     /// The bytes of the handshake so far.
     bytes: Vec<u8>,
 }
 
-impl RawCaller {
+impl RawInitiator {
     fn new(acceptor: &Acceptor, credentials: &Credentials) -> Self {
         let mut bytes = Vec::new();
-        let initiator = Initiator::new(credentials, b"the caller", &mut bytes).unwrap();
-        RawCaller { socket: connect(acceptor), initiator, bytes }
+        let initiator = Initiator::new(credentials, b"the client", &mut bytes).unwrap();
+        RawInitiator { socket: connect(acceptor), initiator, bytes }
     }
 
     /// Performs the handshake, but sends at most `max_bytes` bytes. `None`: the handshake is not finished.

@@ -4,13 +4,13 @@ use super::*;
 use crate::session::initiator::HandshakeError;
 use crate::session::responder::{HandshakeContext, HandshakeStep, Responder};
 
-/// The results of a handshake at the caller's end and at the listener's.
+/// The results of a handshake at the initiator's end and at the listener's.
 struct Outcome {
-    caller: Result<Option<Box<HandshakeResult>>, HandshakeError>,
+    initiator: Result<Option<Box<HandshakeResult>>, HandshakeError>,
     responder: Option<Box<HandshakeResult>>,
 }
 
-/// A handshake in which the caller's first bytes and the listener's answer are changed in transit.
+/// A handshake in which the initiator's first bytes and the listener's answer are changed in transit.
 fn handshake(
     credentials: &Credentials,
     config: AcceptorConfig,
@@ -20,21 +20,21 @@ fn handshake(
     let (context, now) = (HandshakeContext::new(config).unwrap(), Instant::now());
     let mut responder = Responder::new(&context, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
     let (mut sent, mut received) = (Vec::new(), Vec::new());
-    let mut initiator = Initiator::new(credentials, b"the caller", &mut sent).unwrap();
+    let mut initiator = Initiator::new(credentials, b"the client", &mut sent).unwrap();
     to_acceptor(&mut sent);
-    let mut outcome = Outcome { caller: Ok(None), responder: None };
+    let mut outcome = Outcome { initiator: Ok(None), responder: None };
     if let HandshakeStep::Open(opened) = responder.take(&sent, now, &mut received) {
         outcome.responder = Some(opened);
     }
     to_caller(&mut received);
     sent.clear();
-    outcome.caller = initiator.take(&received, &mut sent);
+    outcome.initiator = initiator.take(&received, &mut sent);
     received.clear();
     if let HandshakeStep::Open(opened) = responder.take(&sent, now, &mut received) {
         outcome.responder = Some(opened);
     }
-    if matches!(outcome.caller, Ok(None)) {
-        outcome.caller = initiator.take(&received, &mut Vec::new());
+    if matches!(outcome.initiator, Ok(None)) {
+        outcome.initiator = initiator.take(&received, &mut Vec::new());
     }
     outcome
 }
@@ -49,35 +49,35 @@ fn keep(_: &mut Vec<u8>) {}
 fn an_unchanged_handshake_succeeds() {
     for credentials in [Credentials::None, with_key()] {
         let outcome = handshake(&credentials, lenient(), keep, keep);
-        assert!(outcome.caller.unwrap().is_some() && outcome.responder.is_some());
+        assert!(outcome.initiator.unwrap().is_some() && outcome.responder.is_some());
     }
 }
 
 #[test]
 fn every_changed_bit_of_the_handshake_is_detected() {
-    // The caller's preface with its first message, and the listener's answer with the second.
+    // The initiator's preface with its first message, and the listener's answer with the second.
     for bit in 0..(25 + 48) * 8 {
         let outcome = handshake(&with_key(), lenient(), flip(bit), keep);
         assert!(outcome.responder.is_none(), "bit {bit} of the first");
-        assert!(!matches!(outcome.caller, Ok(Some(_))), "bit {bit} of the first");
+        assert!(!matches!(outcome.initiator, Ok(Some(_))), "bit {bit} of the first");
     }
     for bit in 0..(10 + 52) * 8 {
         let outcome = handshake(&with_key(), lenient(), keep, flip(bit));
         assert!(outcome.responder.is_none(), "bit {bit} of the answer");
-        assert!(!matches!(outcome.caller, Ok(Some(_))), "bit {bit} of the answer");
+        assert!(!matches!(outcome.initiator, Ok(Some(_))), "bit {bit} of the answer");
     }
 }
 
 #[test]
 fn a_caller_with_a_key_cannot_be_downgraded_to_none() {
-    // As if it had called without a key: the listener accepts such callers.
+    // As if it had called without a key: the listener accepts such initiators.
     let without = |sent: &mut Vec<u8>| {
         sent.truncate(25);
         sent[6] = 0;
         sent[7..].fill(0);
     };
     let outcome = handshake(&with_key(), lenient(), without, keep);
-    let error = outcome.caller.map(drop).unwrap_err();
+    let error = outcome.initiator.map(drop).unwrap_err();
     assert_eq!(error.kind, crate::Kind::Denied);
     assert!(error.why.contains("the handshake was changed in transit"), "{error:?}");
     assert!(outcome.responder.is_none());
@@ -85,9 +85,9 @@ fn a_caller_with_a_key_cannot_be_downgraded_to_none() {
 
 #[test]
 fn changed_version_offers_are_detected() {
-    // A downgrade of a caller with versions 1 and 2; the listener accepts either offer.
+    // A downgrade of an initiator with versions 1 and 2; the listener accepts either offer.
     let outcome = handshake(&with_key(), config(), |sent| sent[5] = 2, keep);
-    assert!(outcome.responder.is_none() && outcome.caller.is_err());
+    assert!(outcome.responder.is_none() && outcome.initiator.is_err());
     let outcome = handshake(&Credentials::None, lenient(), |sent| sent[5] = 2, keep);
     assert!(outcome.responder.is_some(), "without a key nothing is protected");
 }
@@ -97,11 +97,11 @@ fn an_acceptor_without_the_key_is_detected() {
     let other = AcceptorConfig::new(|_, _| Ok(Vec::new()));
     let impostor = Key::from_hex("cluster", &"99".repeat(32)).unwrap();
     other.keyring.add(impostor.clone()).unwrap();
-    // It replaces the caller's key by its own.
+    // It replaces the initiator's key by its own.
     let to_acceptor = move |sent: &mut Vec<u8>| {
         sent.clear();
         Initiator::new(&Credentials::Key(impostor.clone()), b"", sent).unwrap();
     };
     let outcome = handshake(&with_key(), other, to_acceptor, keep);
-    assert_eq!(outcome.caller.map(drop).unwrap_err().kind, crate::Kind::Denied);
+    assert_eq!(outcome.initiator.map(drop).unwrap_err().kind, crate::Kind::Denied);
 }

@@ -1,6 +1,6 @@
 //! Links on simulated lanes: thousands of random runs, each determined by its seed.
 //!
-//! `cargo nextest run -p wirelane-fabric trial` runs some; `WIRELANE_TRIALS=100000` sets the number, and
+//! `cargo nextest run -p wirelane-fabric simulation` runs some; `WIRELANE_SIMULATIONS=100000` sets the number, and
 //! `WIRELANE_SEED=7` runs a single seed.
 
 mod cases;

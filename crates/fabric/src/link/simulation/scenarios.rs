@@ -10,7 +10,7 @@ fn seeds(few: u64) -> std::ops::Range<u64> {
         return seed..seed + 1;
     }
     let begin = number("WIRELANE_FIRST_SEED").unwrap_or(0);
-    begin..begin + number("WIRELANE_TRIALS").unwrap_or(few)
+    begin..begin + number("WIRELANE_SIMULATIONS").unwrap_or(few)
 }
 
 /// Prints the seed of a run that failed.
