@@ -40,7 +40,7 @@ fn memory() -> Memory {
 }
 
 #[test]
-fn the_survey_lists_providers() {
+fn providers_are_listed() {
     let listed = list_providers(None).unwrap();
     assert!(listed.version >= (1, 9) && listed.abi.starts_with("FABRIC_1."), "{listed:?}");
     assert!(listed.file.is_absolute() && listed.file.exists(), "{listed:?}");

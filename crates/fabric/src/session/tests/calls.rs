@@ -110,7 +110,7 @@ fn a_replayed_first_message_does_not_use_a_ticket() {
 }
 
 #[test]
-fn the_check_gets_the_caller_and_its_refusal_is_sent() {
+fn the_check_gets_the_initiator_and_its_refusal_is_sent() {
     let mut config = lenient();
     config.check = std::sync::Arc::new(|initiator, hello| {
         assert!(initiator.address.ip().is_loopback());
