@@ -1,6 +1,6 @@
 //! An address vector, with one peer.
 //!
-//! Unsafe here: `Av` owns the C object, created and closed once, and its device.
+//! Unsafe here: `Av` owns the C object, created and closed once, and its domain.
 #![allow(unsafe_code, reason = "owns an address vector")]
 
 use std::mem::zeroed;
@@ -17,23 +17,23 @@ use super::fid_domain::FidDomain;
 
 pub(super) struct Av {
     av: NonNull<fid_av>,
-    _device: Arc<FidDomain>,
+    _fid_domain: Arc<FidDomain>,
 }
 
-// SAFETY: the device was opened with `FI_THREAD_SAFE`.
+// SAFETY: the domain was opened with `FI_THREAD_SAFE`.
 unsafe impl Send for Av {}
 
 impl Av {
-    pub(super) fn new(device: Arc<FidDomain>) -> Result<Self, Errno> {
+    pub(super) fn new(fid_domain: Arc<FidDomain>) -> Result<Self, Errno> {
         // SAFETY: numbers and null pointers, for which zero selects the provider's default.
         let mut attr: fi_av_attr = unsafe { zeroed() };
         // A larger count would increase the provider's queues, on some devices beyond their limits.
         attr.count = 2;
         let mut av = null_mut();
-        // SAFETY: `Av` owns the device; `av` is writable.
-        unsafe { fi_av_open(device.as_ptr(), &mut attr, &mut av, null_mut()) }?;
+        // SAFETY: `Av` owns the domain; `av` is writable.
+        unsafe { fi_av_open(fid_domain.as_ptr(), &mut attr, &mut av, null_mut()) }?;
         let av = NonNull::new(av).ok_or(Errno(libc::EIO))?;
-        Ok(Av { av, _device: device })
+        Ok(Av { av, _fid_domain: fid_domain })
     }
 
     pub(super) fn as_ptr(&self) -> *mut fid_av {

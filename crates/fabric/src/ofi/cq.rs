@@ -1,6 +1,6 @@
 //! A completion queue, with a descriptor to sleep on.
 //!
-//! Unsafe here: `Cq` owns the C object, created and closed once, and its device. The descriptor
+//! Unsafe here: `Cq` owns the C object, created and closed once, and its domain. The descriptor
 //! belongs to the object and is not used after it.
 #![allow(unsafe_code, reason = "owns a completion queue")]
 
@@ -22,10 +22,10 @@ use super::fid_domain::FidDomain;
 pub(super) struct Cq {
     cq: NonNull<fid_cq>,
     fd: Option<c_int>,
-    device: Arc<FidDomain>,
+    fid_domain: Arc<FidDomain>,
 }
 
-// SAFETY: the device was opened with `FI_THREAD_SAFE`.
+// SAFETY: the domain was opened with `FI_THREAD_SAFE`.
 unsafe impl Send for Cq {}
 
 /// A completion.
@@ -39,9 +39,10 @@ pub(super) struct Event {
 
 impl Cq {
     /// With a descriptor to sleep on, if the provider has one.
-    pub(super) fn new(device: Arc<FidDomain>, size: usize) -> Result<Self, Errno> {
-        let cq = open(&device, size, FI_WAIT_FD).or_else(|_| open(&device, size, FI_WAIT_NONE))?;
-        let mut cq = Cq { cq, fd: None, device };
+    pub(super) fn new(fid_domain: Arc<FidDomain>, size: usize) -> Result<Self, Errno> {
+        let cq = open(&fid_domain, size, FI_WAIT_FD)
+            .or_else(|_| open(&fid_domain, size, FI_WAIT_NONE))?;
+        let mut cq = Cq { cq, fd: None, fid_domain };
         let mut fd: c_int = -1;
         // SAFETY: the queue is alive; this command writes an int if there is a descriptor.
         let queried =
@@ -86,7 +87,7 @@ impl Cq {
         Ok((count == 1).then(|| Event {
             context: entry.op_context.addr(),
             length: 0,
-            result: Err(errno_of(self.device.facts(), entry.err, entry.prov_errno)),
+            result: Err(errno_of(self.fid_domain.facts(), entry.err, entry.prov_errno)),
         }))
     }
 
@@ -94,17 +95,17 @@ impl Cq {
     pub(super) fn may_sleep(&self) -> bool {
         let mut fids = [self.cq.as_ptr().cast::<fid>()];
         // SAFETY: fabric and queue are alive; one entry.
-        unsafe { fi_trywait(self.device.fabric().as_ptr(), fids.as_mut_ptr(), 1) }.is_ok()
+        unsafe { fi_trywait(self.fid_domain.fabric().as_ptr(), fids.as_mut_ptr(), 1) }.is_ok()
     }
 }
 
-fn open(device: &FidDomain, size: usize, wait: c_uint) -> Result<NonNull<fid_cq>, Errno> {
+fn open(fid_domain: &FidDomain, size: usize, wait: c_uint) -> Result<NonNull<fid_cq>, Errno> {
     // SAFETY: numbers and null pointers, for which zero selects the provider's default.
     let mut attr: fi_cq_attr = unsafe { zeroed() };
     (attr.size, attr.format, attr.wait_obj) = (size, FI_CQ_FORMAT_DATA, wait);
     let mut cq = null_mut();
-    // SAFETY: the device is alive, and owned by the resulting `Cq`; `cq` is writable.
-    unsafe { fi_cq_open(device.as_ptr(), &mut attr, &mut cq, null_mut()) }?;
+    // SAFETY: the domain is alive, and owned by the resulting `Cq`; `cq` is writable.
+    unsafe { fi_cq_open(fid_domain.as_ptr(), &mut attr, &mut cq, null_mut()) }?;
     NonNull::new(cq).ok_or(Errno(libc::EIO))
 }
 

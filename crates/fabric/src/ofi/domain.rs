@@ -31,14 +31,14 @@ pub struct Domain {
 
 /// The state that all lanes of a domain share.
 pub(super) struct Shared {
-    pub(super) device: Arc<FidDomain>,
+    pub(super) fid_domain: Arc<FidDomain>,
     pub(super) config: Config,
     attached: AttachedRegions,
 }
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("device", &self.device).finish_non_exhaustive()
+        f.debug_struct("Shared").field("fid_domain", &self.fid_domain).finish_non_exhaustive()
     }
 }
 
@@ -69,10 +69,10 @@ impl Domain {
         let info = found.into_iter().next();
         let info = info.ok_or_else(|| gone(&"the provider or interface was removed"))?;
         let facts = info.facts();
-        let device = FidDomain::open(info).map_err(|errno| error(&facts, "open", errno))?;
+        let fid_domain = FidDomain::open(info).map_err(|errno| error(&facts, "open", errno))?;
         let attached =
-            AttachedRegions::new(device.number(), |keys, domain| keys.ofi.remove(domain));
-        let shared = Shared { device: Arc::new(device), config, attached };
+            AttachedRegions::new(fid_domain.number(), |keys, domain| keys.ofi.remove(domain));
+        let shared = Shared { fid_domain: Arc::new(fid_domain), config, attached };
         Ok(Domain { shared: Arc::new(shared), registered: Mutex::default() })
     }
 
@@ -93,12 +93,12 @@ impl Domain {
 
     /// The provider's name, such as `tcp;ofi_rxm`.
     pub fn provider(&self) -> &str {
-        &self.shared.device.facts().provider
+        &self.shared.fid_domain.facts().provider
     }
 
     /// The device or interface, as the provider names it.
     pub fn interface(&self) -> &str {
-        &self.shared.device.facts().domain
+        &self.shared.fid_domain.facts().domain
     }
 
     /// The registration of this memory with these rights, created if there is none.
@@ -108,7 +108,7 @@ impl Domain {
         if let Some(mr) = registered.get(&key).and_then(Weak::upgrade) {
             return Ok(mr);
         }
-        let mr = Arc::new(mr::register(self.shared.device.clone(), memory, rights)?);
+        let mr = Arc::new(mr::register(self.shared.fid_domain.clone(), memory, rights)?);
         // Removes registrations that have ended.
         registered.retain(|_, mr| mr.strong_count() > 0);
         registered.insert(key, Arc::downgrade(&mr));
@@ -124,7 +124,7 @@ impl Fabric for Domain {
 
     /// Once the domain and all its lanes are dropped, its regions are detached: they do not keep the provider open.
     fn attach(&self, region: &Region) -> Result<(), Error> {
-        if registration(region, self.shared.device.number()).is_some() {
+        if registration(region, self.shared.fid_domain.number()).is_some() {
             return Ok(());
         }
         let Registration::Shared(keys) = region.registration() else {
@@ -139,7 +139,7 @@ impl Fabric for Domain {
 
     fn detach(&self, region: &Region) {
         if let Registration::Shared(keys) = region.registration() {
-            keys.ofi.remove(self.shared.device.number());
+            keys.ofi.remove(self.shared.fid_domain.number());
             self.shared.attached.remove(region);
         }
     }

@@ -30,15 +30,17 @@ pub(super) struct Endpoint {
     av: Av,
 }
 
-// SAFETY: the device was opened with `FI_THREAD_SAFE`.
+// SAFETY: the domain was opened with `FI_THREAD_SAFE`.
 unsafe impl Send for Endpoint {}
 
 impl Endpoint {
-    pub(super) fn new(device: &Arc<FidDomain>, entries: usize) -> Result<Self, Errno> {
-        let (cq, av) = (Cq::new(device.clone(), entries)?, Av::new(device.clone())?);
+    pub(super) fn new(fid_domain: &Arc<FidDomain>, entries: usize) -> Result<Self, Errno> {
+        let (cq, av) = (Cq::new(fid_domain.clone(), entries)?, Av::new(fid_domain.clone())?);
         let mut ep = null_mut();
-        // SAFETY: device and entry are alive, owned by the queue; `ep` is writable.
-        unsafe { fi_endpoint(device.as_ptr(), device.info().as_ptr(), &mut ep, null_mut()) }?;
+        // SAFETY: domain and entry are alive, owned by the queue; `ep` is writable.
+        unsafe {
+            fi_endpoint(fid_domain.as_ptr(), fid_domain.info().as_ptr(), &mut ep, null_mut())
+        }?;
         let ep = NonNull::new(ep).ok_or(Errno(libc::EIO))?;
         let endpoint = Endpoint { ep, peer: FI_ADDR_UNSPEC, cq, av };
         let (ep, av) = (endpoint.ep.as_ptr(), endpoint.av.as_ptr());

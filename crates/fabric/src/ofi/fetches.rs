@@ -32,7 +32,7 @@ impl Fetch {
         Fetch { message, offset, length, from, requested: 0, reads: 0 }
     }
 
-    /// The next pieces to read into, and the address to read from. `None` if a piece is no longer registered with the device.
+    /// The next pieces to read into, and the address to read from. `None` if a piece is no longer registered with the domain.
     pub(super) fn next(
         &self,
         into: &[Slice],

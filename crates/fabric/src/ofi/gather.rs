@@ -34,7 +34,7 @@ impl Gather {
         Gather { iov, desc, registrations: HeldRegistrations::default(), first: 1, end: 1 }
     }
 
-    /// Adds bytes of a slice; there must be space. `false` if it is no longer registered with this device.
+    /// Adds bytes of a slice; there must be space. `false` if it is no longer registered with this domain.
     #[inline]
     pub(super) fn add(&mut self, slice: &Slice, from: usize, length: usize, domain: u32) -> bool {
         let Some(mr) = registration(slice.region(), domain) else { return false };

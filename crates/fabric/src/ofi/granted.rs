@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn key_bounds_rights_and_lifetime_are_checked() {
         let domain = misbehaving_peer::open();
-        let number = domain.shared().device.number();
+        let number = domain.shared().fid_domain.number();
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
         let readable = Rights { read: true, atomic: true, ..Rights::NONE };
         let [one, other, third] = [(); 3].map(|()| Region::shared(&memory, readable));

@@ -45,7 +45,7 @@ impl OfiLane {
         deferred_close: Option<DeferredClose>,
         max_message: usize,
     ) -> Self {
-        let rdma = is_rdma(&shared.device.facts().provider);
+        let rdma = is_rdma(&shared.fid_domain.facts().provider);
         let caps = Caps { max_message, wakes_by_timer: wait_fd.naps(), rdma, ..CAPS };
         let endpoint = Some(endpoint);
         OfiLane {
@@ -102,7 +102,7 @@ impl OfiLane {
         if self.endpoint.is_none() {
             return Some(Failure::Flushed);
         }
-        let domain = self.shared.device.number();
+        let domain = self.shared.fid_domain.number();
         let ours = |slice: &crate::region::Slice| is_registered(slice.region(), domain);
         if self.caps.allow(work, self.id).is_err() || !work.local().iter().all(ours) {
             return Some(Failure::Unsupported);
@@ -169,13 +169,13 @@ impl Lane for OfiLane {
     }
 
     fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
-        let mr = registration(region, self.shared.device.number()).ok_or_else(|| {
+        let mr = registration(region, self.shared.fid_domain.number()).ok_or_else(|| {
             let why = "it is not registered with this lane's provider";
             let fix = "register the memory with the lane's fabric, or attach the region to it";
             Error::new(Kind::Misuse, "grant a region", why, fix)
         })?;
         self.core.granted.add(mr.key(), region);
-        if self.endpoint.is_some() && !self.shared.device.facts().lacks_memory_protection() {
+        if self.endpoint.is_some() && !self.shared.fid_domain.facts().lacks_memory_protection() {
             self.core.granted.keep(region.memory());
         }
         Ok(RemoteRegion {

@@ -41,8 +41,8 @@ impl MisbehavingPeer {
     /// Sends to this lane, as its peer or with another token.
     fn new(shared: &Arc<Shared>, mut endpoint: Endpoint, to: &Offer, token: u64) -> Self {
         endpoint.connect(&Address::new(&to.address).unwrap()).unwrap();
-        let out = Outgoing::new(&shared.device, 16, 2 * Slots::SLOT_BYTES, token).unwrap();
-        let slots = Slots::new(&shared.device, 2 * Slots::SPARE_SLOTS).unwrap();
+        let out = Outgoing::new(&shared.fid_domain, 16, 2 * Slots::SLOT_BYTES, token).unwrap();
+        let slots = Slots::new(&shared.fid_domain, 2 * Slots::SPARE_SLOTS).unwrap();
         MisbehavingPeer { endpoint, out, slots, received: Vec::new() }
     }
 
@@ -68,7 +68,7 @@ impl MisbehavingPeer {
     /// Reads the peer's memory, while polling the lane.
     fn read(&mut self, there: Remote, into: Slice, domain: &Domain, lane: &mut dyn Lane) {
         let mut pieces = Gather::new();
-        assert!(pieces.add(&into, 0, into.len(), domain.shared().device.number()));
+        assert!(pieces.add(&into, 0, into.len(), domain.shared().fid_domain.number()));
         let used = |reads| ContextUse::Fetch { at: 0, reads };
         let started = self.out.transfer(pieces, there, Direction::Read, used, &self.endpoint);
         assert_eq!(started, Ok(true));
@@ -117,7 +117,7 @@ fn open_with(config: Config) -> Domain {
 /// A lane whose peer misbehaves.
 fn against_misbehaving_peer(domain: &Domain) -> (Box<dyn Lane>, MisbehavingPeer) {
     let (shared, half) = (domain.shared(), domain.prepare_lane(Side::Dial).unwrap());
-    let endpoint = Endpoint::new(&shared.device, 64).unwrap();
+    let endpoint = Endpoint::new(&shared.fid_domain, 64).unwrap();
     let theirs = Offer::from_bytes(&half.offer()).unwrap();
     let offer = Offer {
         token: TOKEN,
@@ -401,7 +401,7 @@ fn frames_of_unknown_peers_are_ignored() {
     let (to_far, to_near) = (near.offer(), far.offer());
     let mut near = near.connect(&to_near, LIMIT).unwrap();
     let mut far = far.connect(&to_far, LIMIT).unwrap();
-    let endpoint = Endpoint::new(&domain.shared().device, 64).unwrap();
+    let endpoint = Endpoint::new(&domain.shared().fid_domain, 64).unwrap();
     let at = Offer::from_bytes(&to_far).unwrap();
     let mut unknown_peer = MisbehavingPeer::new(domain.shared(), endpoint, &at, at.token ^ 1);
     let close = Frame::Close { failure: Failure::Flushed, id: None };

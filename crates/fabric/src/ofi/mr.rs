@@ -1,6 +1,6 @@
 //! Memory registered with a provider.
 //!
-//! Unsafe here: `Object` owns the C object and its device; the `Mr` around it owns the registered memory, and
+//! Unsafe here: `Object` owns the C object and its domain; the `Mr` around it owns the registered memory, and
 //! drops it last, so that a provider never writes into pages that were freed.
 #![allow(unsafe_code, reason = "owns a memory registration")]
 
@@ -26,10 +26,10 @@ use crate::registration::ofi::Mr;
 struct Object {
     mr: NonNull<fid_mr>,
     /// Must outlive it.
-    _device: Arc<FidDomain>,
+    _fid_domain: Arc<FidDomain>,
 }
 
-// SAFETY: the device was opened with `FI_THREAD_SAFE`, and a registration is immutable.
+// SAFETY: the domain was opened with `FI_THREAD_SAFE`, and a registration is immutable.
 unsafe impl Send for Object {}
 // SAFETY: as above.
 unsafe impl Sync for Object {}
@@ -41,49 +41,55 @@ impl Drop for Object {
     }
 }
 
-/// Registers memory with a device.
+/// Registers memory with a domain.
 pub(super) fn register(
-    device: Arc<FidDomain>,
+    fid_domain: Arc<FidDomain>,
     memory: &Memory,
     rights: Rights,
 ) -> Result<Mr, Error> {
     let mut tries = 0;
     let mr = loop {
         tries += 1;
-        match register_as(&device, memory, rights, choose_key(device.facts())?) {
+        match register_as(&fid_domain, memory, rights, choose_key(fid_domain.facts())?) {
             // The random key is already in use.
             Err(Errno(FI_ENOKEY)) if tries < 8 => {}
             other => break other,
         }
     };
     let mr = mr.map_err(|errno| {
-        error(device.facts(), &format!("register {}", size(memory.len() as u64)), errno)
+        error(fid_domain.facts(), &format!("register {}", size(memory.len() as u64)), errno)
     })?;
     // SAFETY: just created.
     let (desc, key) = unsafe { (fi_mr_desc(mr.as_ptr()), fi_mr_key(mr.as_ptr())) };
     // The base of the addresses that peers use.
-    let start = if device.facts().is_virtual() { memory.address().addr() as u64 } else { 0 };
-    let domain = device.number();
-    Ok(Mr::new(Box::new(Object { mr, _device: device }), domain, desc, (start, key), memory))
+    let start = if fid_domain.facts().is_virtual() { memory.address().addr() as u64 } else { 0 };
+    let domain = fid_domain.number();
+    Ok(Mr::new(
+        Box::new(Object { mr, _fid_domain: fid_domain }),
+        domain,
+        desc,
+        (start, key),
+        memory,
+    ))
 }
 
 fn register_as(
-    device: &FidDomain,
+    fid_domain: &FidDomain,
     memory: &Memory,
     rights: Rights,
     key: u64,
 ) -> Result<NonNull<fid_mr>, Errno> {
     let mut mr = null_mut();
-    // SAFETY: the memory is one allocation; the resulting `Mr` owns it, and by its object the device.
+    // SAFETY: the memory is one allocation; the resulting `Mr` owns it, and by its object the domain.
     unsafe {
         let start = memory.address().cast();
         let access = access(rights);
-        fi_mr_reg(device.as_ptr(), start, memory.len(), access, 0, key, 0, &mut mr, null_mut())
+        fi_mr_reg(fid_domain.as_ptr(), start, memory.len(), access, 0, key, 0, &mut mr, null_mut())
     }?;
     NonNull::new(mr).ok_or(Errno(libc::EIO))
 }
 
-/// A region's registration with this device. It may be detached from the region at any time.
+/// A region's registration with this domain. It may be detached from the region at any time.
 #[inline]
 pub(super) fn registration(region: &Region, domain: u32) -> Option<Arc<Mr>> {
     match region.registration() {
@@ -93,7 +99,7 @@ pub(super) fn registration(region: &Region, domain: u32) -> Option<Arc<Mr>> {
     }
 }
 
-/// Whether a region is registered with this device.
+/// Whether a region is registered with this domain.
 #[inline]
 pub(super) fn is_registered(region: &Region, domain: u32) -> bool {
     match region.registration() {

@@ -65,7 +65,7 @@ pub(super) enum ContextUse {
 impl Outgoing {
     /// For `window` operations at a time, with space for `payload` bytes after each frame header.
     pub(super) fn new(
-        device: &Arc<FidDomain>,
+        fid_domain: &Arc<FidDomain>,
         window: usize,
         payload: usize,
         token: u64,
@@ -73,7 +73,7 @@ impl Outgoing {
         let buffer_bytes = HEADER_BYTES + payload;
         let memory = Memory::allocate(window * buffer_bytes, Pages::Plain)?;
         Ok(Outgoing {
-            buffers: Arc::new(mr::register(device.clone(), &memory, Rights::NONE)?),
+            buffers: Arc::new(mr::register(fid_domain.clone(), &memory, Rights::NONE)?),
             buffer_bytes,
             token,
             progress: Progress::default(),

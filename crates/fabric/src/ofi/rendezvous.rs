@@ -16,7 +16,7 @@ use crate::registration::ofi::Mr;
 use crate::splitter::{Splitter, WorkRequestLimits};
 
 pub(super) struct RendezvousBuffers {
-    device: Arc<FidDomain>,
+    fid_domain: Arc<FidDomain>,
     state: State,
     blocks: Blocks,
     /// The last fragment copied and its block, to avoid copying again if its frame could not be sent.
@@ -43,9 +43,9 @@ enum State {
 }
 
 impl RendezvousBuffers {
-    pub(super) fn new(device: Arc<FidDomain>) -> Self {
+    pub(super) fn new(fid_domain: Arc<FidDomain>) -> Self {
         RendezvousBuffers {
-            device,
+            fid_domain,
             state: State::NotAllocated,
             blocks: Blocks::default(),
             last_copied: None,
@@ -57,7 +57,8 @@ impl RendezvousBuffers {
         if matches!(self.state, State::NotAllocated) {
             let memory = Memory::allocate(BLOCKS * BLOCK_BYTES, Pages::Plain);
             let readable = Rights { read: true, ..Rights::NONE };
-            let mr = memory.and_then(|memory| mr::register(self.device.clone(), &memory, readable));
+            let mr =
+                memory.and_then(|memory| mr::register(self.fid_domain.clone(), &memory, readable));
             self.state = mr.map_or(State::Unavailable, |mr| State::Allocated(Arc::new(mr)));
         }
         matches!(self.state, State::Allocated(_))

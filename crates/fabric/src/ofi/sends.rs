@@ -54,7 +54,7 @@ pub(super) struct Sends {
 /// The limits of a lane's frames and transfers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LaneLimits {
-    /// The id of the device.
+    /// The id of the domain.
     pub(super) domain: u32,
     /// The maximum bytes of one transfer, and of a frame's payload.
     pub(super) transfer: u32,

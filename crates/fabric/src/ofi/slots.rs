@@ -32,9 +32,9 @@ impl Slots {
     /// The length of a slot, including the header: the maximum that ofi_rxm sends eagerly, without rendezvous.
     pub(super) const SLOT_BYTES: usize = 16 * 1024;
 
-    pub(super) fn new(device: &Arc<FidDomain>, count: usize) -> Result<Self, Error> {
+    pub(super) fn new(fid_domain: &Arc<FidDomain>, count: usize) -> Result<Self, Error> {
         let memory = Memory::allocate(count * Self::SLOT_BYTES, Pages::Plain)?;
-        let mr = Arc::new(mr::register(device.clone(), &memory, Rights::NONE)?);
+        let mr = Arc::new(mr::register(fid_domain.clone(), &memory, Rights::NONE)?);
         Ok(Slots {
             mr,
             contexts: Arc::new(Contexts::new(count)),
@@ -105,12 +105,12 @@ impl Slots {
 /// The number of slots whose posting may be deferred until there is nothing else to do.
 const MAX_DEFERRED_SLOTS: usize = 4;
 
-/// The number of slots of a lane, limited by the device.
-pub(super) fn count(device: &FidDomain) -> Result<usize, Error> {
+/// The number of slots of a lane, limited by the provider.
+pub(super) fn count(fid_domain: &FidDomain) -> Result<usize, Error> {
     const WANTED: usize = 64 + Slots::SPARE_SLOTS;
-    let receives = device.facts().receives;
+    let receives = fid_domain.facts().receives;
     if receives < 2 * Slots::SPARE_SLOTS {
-        return Err(error(device.facts(), "create an endpoint", Errno(libc::ENOSPC)));
+        return Err(error(fid_domain.facts(), "create an endpoint", Errno(libc::ENOSPC)));
     }
     Ok(receives.min(WANTED))
 }

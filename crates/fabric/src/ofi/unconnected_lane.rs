@@ -41,14 +41,14 @@ pub(super) struct UnconnectedOfiLane {
 
 impl UnconnectedOfiLane {
     pub(super) fn new(shared: Arc<Shared>) -> Result<Self, Error> {
-        let device = &shared.device;
-        let facts = device.facts();
+        let fid_domain = &shared.fid_domain;
+        let facts = fid_domain.facts();
         if facts.pieces < 2 || facts.max_message < Slots::SLOT_BYTES {
             return Err(error(facts, "create an endpoint for lanes", Errno(libc::EOPNOTSUPP)));
         }
-        let count = slots::count(device)?;
-        let slots = Slots::new(device, count)?;
-        let endpoint = Endpoint::new(device, window(facts) + count)
+        let count = slots::count(fid_domain)?;
+        let slots = Slots::new(fid_domain, count)?;
+        let endpoint = Endpoint::new(fid_domain, window(facts) + count)
             .map_err(|errno| error(facts, "create an endpoint", errno))?;
         let address =
             endpoint.name().map_err(|errno| error(facts, "get the endpoint's address", errno))?;
@@ -66,9 +66,9 @@ impl UnconnectedOfiLane {
 
     /// The limits of the lane, by both offers.
     fn limits(&self, peer: &Offer) -> LaneLimits {
-        let facts = self.shared.device.facts();
+        let facts = self.shared.fid_domain.facts();
         LaneLimits {
-            domain: self.shared.device.number(),
+            domain: self.shared.fid_domain.number(),
             transfer: u32::try_from(facts.max_message).unwrap_or(u32::MAX).min(MAX_TRANSFER_BYTES),
             payload: self.ours.frame.min(peer.frame) - HEADER_BYTES as u32,
             pieces: facts.pieces.min(Gather::MAX),
@@ -90,10 +90,10 @@ impl UnconnectedLane for UnconnectedOfiLane {
         let max_message = self.ours.max_message.min(peer.max_message) as usize;
         let peer_process = PeerProcess::open(&peer.process, &self.ours.process);
         let is_here = peer.process == self.ours.process
-            && self.shared.device.facts().lacks_memory_protection();
+            && self.shared.fid_domain.facts().lacks_memory_protection();
         let deferred_close = is_here.then(|| DeferredClose::of(&self.ours.address, &peer.address));
         let UnconnectedOfiLane { mut endpoint, slots, shared, ours } = *self;
-        let facts = shared.device.facts();
+        let facts = shared.fid_domain.facts();
         let address = Address::new(&peer.address);
         let connected = address.ok_or(Errno(libc::EINVAL)).and_then(|at| endpoint.connect(&at));
         connected.map_err(|errno| error(facts, "insert the peer's address", errno))?;
@@ -103,13 +103,13 @@ impl UnconnectedLane for UnconnectedOfiLane {
         })?;
         // Short messages are copied. So is everything if the peer might read it after the endpoint was closed.
         let payload = if limits.emulates_rma { limits.payload as usize } else { MAX_COPIED_BYTES };
-        let out = Outgoing::new(&shared.device, window(facts), payload, peer.token)?;
+        let out = Outgoing::new(&shared.fid_domain, window(facts), payload, peer.token)?;
         let core = OfiCore::new(
             ours.token,
-            Sends::new(limits, out, RendezvousBuffers::new(shared.device.clone())),
+            Sends::new(limits, out, RendezvousBuffers::new(shared.fid_domain.clone())),
             slots,
             Inbox::new(max_message),
-            GrantedRegions::new(shared.device.number()),
+            GrantedRegions::new(shared.fid_domain.number()),
             &shared.config,
         );
         Ok(Box::new(OfiLane::new(
