@@ -56,7 +56,7 @@ impl CompletionQueue {
         self.in_flight += count;
     }
 
-    /// Counts operations posted to a lane whole, the last of them as this [`LaneOp`](crate::link::operations::LaneOp). One in [`OPS_PER_LATENCY_SAMPLE`] is timed, and only one at
+    /// Counts operations posted to a lane whole, the last of them as this `LaneOp`. One in [`OPS_PER_LATENCY_SAMPLE`] is timed, and only one at
     /// a time.
     #[inline]
     pub(super) fn posted_whole(&mut self, last: u32, count: u64) {
