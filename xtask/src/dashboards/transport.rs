@@ -52,14 +52,14 @@ const LINKS: &[Panel] = &[
         "Links by transport",
         Lines,
         "none",
-        "The lane in use.",
+        "The transport in use.",
         &[("sum by (instance, transport) (wirelane_links{@})", "{{instance}} {{transport}}")],
     ),
     panel(
         "Links below their best",
         Lines,
         "none",
-        "Links whose planned lane is not up.",
+        "Links whose planned transport is not up.",
         &[(
             "sum by (instance, transport) (wirelane_links_below_best{@})",
             "{{instance}} over {{transport}}",
@@ -168,7 +168,7 @@ const RDMA: &[Panel] = &[
         "Failed operations",
         Lines,
         "ops",
-        "Failed operations are repeated on another lane.",
+        "Failed operations are repeated on another rail.",
         &[
             ("rate(wirelane_rdma_send_errors_total{@}[$__rate_interval])", "{{instance}} sent"),
             ("rate(wirelane_rdma_recv_errors_total{@}[$__rate_interval])", "{{instance}} received"),

@@ -269,7 +269,7 @@ impl ControlBlockPoller {
         if line.flag_set && line.word(ControlBlock::CLIENT) == ControlBlock::SET {
             let work = Work::Send { from: Slices::EMPTY, imm: Some(0) };
             ops.push_back(Op {
-                token: CompletionId::ControlBlock(ControlBlockOp::Wake).encode(),
+                op_id: CompletionId::ControlBlock(ControlBlockOp::Wake).encode(),
                 work,
             });
             self.in_flight += 1;
