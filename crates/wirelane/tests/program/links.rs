@@ -183,7 +183,7 @@ fn callers_with_the_key_are_accepted_and_others_are_counted_by_reason() {
     let output = connect(&server, &["--config", &right]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
-    assert!(text.contains("identity  cluster; control connection encrypted"), "{text}");
+    assert!(text.contains("identity   cluster; control connection encrypted"), "{text}");
     refused(&connect(&server, &["--config", &wrong]), &["(wrong_key)", "the same key"]);
     refused(&connect(&server, &[]), &["(unauthenticated)", "authentication required"]);
     let listener = &server.status()["listener"];

@@ -150,7 +150,7 @@ fn each_token_has_exactly_its_scope() {
     std::fs::write(&large, vec![7; 100 << 20]).expect("a file");
     refused(&kv("reader", &["put", "large", "--file", &large]), &may_not);
     let link = ["connect", &server.links, "--no-measure", "--token-file", &tokens.file("team")];
-    assert!(done(&run(&link)).contains("identity  team; control connection encrypted"));
+    assert!(done(&run(&link)).contains("identity   team; control connection encrypted"));
 }
 
 #[test]
