@@ -1,7 +1,7 @@
 //! Changes to a machine: planned, displayed as a diff, applied, recorded in one journal, and reverted.
 //!
 //! This is the only crate that changes a machine. It does not decide what a setting should be (that is
-//! `doctor::limits`), does not prompt or print, and changes nothing that it could not revert.
+//! `doctor::expected`), does not prompt or print, and changes nothing that it could not revert.
 //!
 //! A [`Target`] is a thing on a machine that can be read, set and restored; a [`State`] is its old or wanted
 //! state; a [`Change`] is a target and its wanted state. A [`Plan`] is changes with their reasons, and advice for what an

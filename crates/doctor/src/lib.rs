@@ -18,6 +18,7 @@
 pub mod capture;
 pub mod checklist;
 mod checks;
+pub mod evaluation;
 pub mod expected;
 pub mod explain;
 mod finding;
@@ -28,7 +29,6 @@ mod rates;
 mod report;
 pub mod since;
 pub mod topo;
-pub mod verdict;
 pub mod watch;
 
 pub use checks::CHECKS;

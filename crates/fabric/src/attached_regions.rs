@@ -6,18 +6,18 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::region::{Region, WeakRegion};
-use crate::registration::{Keys, Registration};
+use crate::registration::{Registration, SharedRegistrations};
 
 pub(crate) struct AttachedRegions {
     /// The domain's id.
     domain: u32,
     /// Removes a domain's key.
-    remove_key: fn(&Keys, u32),
+    remove_key: fn(&SharedRegistrations, u32),
     regions: Mutex<Vec<WeakRegion>>,
 }
 
 impl AttachedRegions {
-    pub(crate) fn new(domain: u32, remove_key: fn(&Keys, u32)) -> Self {
+    pub(crate) fn new(domain: u32, remove_key: fn(&SharedRegistrations, u32)) -> Self {
         AttachedRegions { domain, remove_key, regions: Mutex::default() }
     }
 

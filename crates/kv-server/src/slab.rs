@@ -1,11 +1,11 @@
 //! A slab: values by a small index (row) that is stable while the value is in it, and is reused after that.
 //!
-//! The tokens of operations contain their row, so that completions find it. A row has no generation: an index that is
+//! The ids of operations contain their row, so that completions find it. A row has no generation: an index that is
 //! kept longer than its value refers to another value.
 
 pub(crate) struct Slab<T> {
     rows: Vec<Option<T>>,
-    /// Slab that are `None`; the last is used next.
+    /// Rows that are `None`; the last is used next.
     free: Vec<u32>,
 }
 

@@ -18,11 +18,11 @@ mod modules;
 mod mtu;
 mod ordering;
 mod persistent;
+pub mod powershell;
 mod read_request;
 mod rings;
 mod sysctl;
 pub(crate) mod udev;
-pub mod windows;
 
 use std::fmt;
 

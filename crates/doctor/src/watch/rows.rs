@@ -28,7 +28,7 @@ rows! { RDMA:
     COUNTER_SATURATED = gauge("counters_saturated", "", "1 for a saturated counter");
     COUNTER_UNREADABLE = gauge("counters_unreadable", "", "1 for a counter that cannot be read, by reason");
     COUNTERS_RESET = counter("counters_reset_total", "", "How often a counter was lower than before: it wrapped or was reset");
-    UNLISTED = counter("unlisted_counters_total", "", "Counters without a metric of their own, by the driver's name");
+    UNLISTED = counter("unlisted_counters_total", "", "Counters without a metric of their own, by the counter's file name");
     DEVICE_PRESENT = gauge("device_present", "", "1 for each device; 0 if it was removed");
     PROCESS_RESOURCES = gauge("process_resources", "", "Queue pairs, memory regions and other resources of a process");
     PROCESS_REGISTERED = gauge("process_registered_bytes", "bytes", "Memory registered by a process");
@@ -67,7 +67,7 @@ rows! { OWN:
     GPU_NVLINK_ERRORS = counter("gpu_nvlink_errors_total", "", "Errors of an NVLink, by kind");
     GPU_ECC = counter("gpu_ecc_errors_total", "", "Memory errors, by kind, since the driver was loaded or over the GPU's lifetime");
     GPU_REMAPPED = gauge("gpu_remapped_rows", "", "Remapped memory rows, by cause");
-    GPU_REMAP_PENDING = gauge("gpu_remap_pending", "", "1 while rows are remapped at the next reset");
+    GPU_REMAP_PENDING = gauge("gpu_remap_pending", "", "1 while rows wait for the next reset to be remapped");
     GPU_REMAP_FAILED = gauge("gpu_remap_failed", "", "1 if a row could not be remapped");
     GPU_FAN = gauge("gpu_fan_ratio", "ratio", "Fan speed, as a part of its maximum");
     GPU_PERFORMANCE_STATE = gauge("gpu_performance_state", "", "0 is the fastest");

@@ -225,7 +225,7 @@ impl Connector for InlineConnector {
     }
 }
 
-/// The misbehaving peer: its connection, its fabric, its half of a lane.
+/// The misbehaving peer: its connection, its fabric, its end of a lane.
 #[derive(Clone)]
 struct MisbehavingPeer {
     script: Arc<Mutex<Script>>,

@@ -81,7 +81,7 @@ impl Domain {
         &self.shared
     }
 
-    /// Whether it has lanes or halves.
+    /// Whether it has lanes, connected or not.
     pub(crate) fn is_used(&self) -> bool {
         Arc::strong_count(&self.shared) > 1
     }

@@ -116,16 +116,16 @@ fn open_with(config: Config) -> Domain {
 
 /// A lane whose peer misbehaves.
 fn against_misbehaving_peer(domain: &Domain) -> (Box<dyn Lane>, MisbehavingPeer) {
-    let (shared, half) = (domain.shared(), domain.prepare_lane(Side::Dial).unwrap());
+    let (shared, unconnected) = (domain.shared(), domain.prepare_lane(Side::Dial).unwrap());
     let endpoint = Endpoint::new(&shared.fid_domain, 64).unwrap();
-    let theirs = Offer::from_bytes(&half.offer()).unwrap();
+    let theirs = Offer::from_bytes(&unconnected.offer()).unwrap();
     let offer = Offer {
         token: TOKEN,
         process: ProcessId { boot: [0; 16], pid_namespace: 0, pid: 1 },
         address: endpoint.name().unwrap(),
         ..theirs.clone()
     };
-    let lane = half.connect(&offer.to_bytes(), LIMIT).unwrap();
+    let lane = unconnected.connect(&offer.to_bytes(), LIMIT).unwrap();
     (lane, MisbehavingPeer::new(shared, endpoint, &theirs, theirs.token))
 }
 

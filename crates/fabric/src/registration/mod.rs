@@ -14,7 +14,7 @@ pub(crate) enum Registration {
     Ofi(Arc<ofi::Mr>),
     /// Any number of devices, possibly none; software lanes use the region directly. Boxed, so that the enum, which is
     /// read for every operation, stays two words long.
-    Shared(Box<Keys>),
+    Shared(Box<SharedRegistrations>),
     /// No device: software lanes use the region directly.
     Software,
     /// No device, and links grant it only to peers on the same host.
@@ -23,7 +23,7 @@ pub(crate) enum Registration {
 
 /// The registrations of one memory with any number of devices.
 #[derive(Debug, Default)]
-pub(crate) struct Keys {
+pub(crate) struct SharedRegistrations {
     pub(crate) verbs: verbs::Registrations,
     pub(crate) ofi: ofi::Registrations,
 }

@@ -35,12 +35,12 @@ pub(super) struct Responder {
 
 enum Stage {
     Preface(Vec<u8>),
-    Hello(Box<PendingCaller>),
+    Hello(Box<PendingInitiator>),
     Done,
 }
 
 /// An initiator whose preface was accepted.
-struct PendingCaller {
+struct PendingInitiator {
     framing: Framing,
     identity: String,
     revocations: u64,
@@ -142,11 +142,11 @@ impl Responder {
         Ok(())
     }
 
-    fn accept_anonymous(&self, chosen: u8, out: &mut Vec<u8>) -> PendingCaller {
+    fn accept_anonymous(&self, chosen: u8, out: &mut Vec<u8>) -> PendingInitiator {
         out.extend(Answer::accept(chosen, Vec::new()).to_bytes());
         let framing = Framing::new(None, self.context.config.max_hello);
         let revocations = self.context.config.keyring.revocations();
-        PendingCaller { framing, identity: ANONYMOUS.to_owned(), revocations, ticket: None }
+        PendingInitiator { framing, identity: ANONYMOUS.to_owned(), revocations, ticket: None }
     }
 
     fn authenticate(
@@ -157,7 +157,7 @@ impl Responder {
         chosen: u8,
         now: Instant,
         out: &mut Vec<u8>,
-    ) -> Result<PendingCaller, Rejection> {
+    ) -> Result<PendingInitiator, Rejection> {
         let keyring = &self.context.config.keyring;
         let found = keyring.find(&id, now);
         let secret = found.as_ref().map_or(&self.context.decoy, |found| &found.secret);
@@ -179,7 +179,7 @@ impl Responder {
         let cipher = noise.into_transport_mode().map_err(|_| Rejection::failed())?;
         out.extend(answer.to_bytes());
         let framing = Framing::new(Some(cipher), self.context.config.max_hello);
-        Ok(PendingCaller { framing, identity, revocations, ticket: single_use.then_some(id) })
+        Ok(PendingInitiator { framing, identity, revocations, ticket: single_use.then_some(id) })
     }
 
     fn check_hello(
@@ -210,7 +210,7 @@ impl Responder {
         let Stage::Hello(pending) = std::mem::replace(&mut self.stage, Stage::Done) else {
             return Ok(None);
         };
-        let PendingCaller { framing, identity, revocations, .. } = *pending;
+        let PendingInitiator { framing, identity, revocations, .. } = *pending;
         Ok(Some(Box::new(HandshakeResult {
             framing,
             identity,

@@ -38,7 +38,7 @@ pub struct Choice {
     pub link_layer: LinkLayer,
     /// Bytes: as requested, but at most the port's active MTU.
     pub mtu: u32,
-    /// Megabits per second, all lanes together; 0 if the driver does not report it.
+    /// Megabits per second, over the whole link width; 0 if the driver does not report it.
     pub rate_mbps: u64,
     /// The reasons for port, GID and MTU.
     pub why: String,

@@ -21,9 +21,9 @@ pub struct Port {
     pub lid: u16,
     pub sm_lid: u16,
     pub lmc: u8,
-    /// Lanes; absent if the driver reports an unknown width.
+    /// The link width in physical lanes; absent if the driver reports an unknown width.
     pub active_width: Option<u8>,
-    /// Per lane, gigabits per second; absent if the driver reports an unknown speed.
+    /// Per physical lane, gigabits per second; absent if the driver reports an unknown speed.
     pub active_speed_gbps: Option<f64>,
     pub max_msg_sz: u32,
     pub port_cap_flags: u32,
@@ -71,7 +71,7 @@ impl Port {
 }
 
 impl Port {
-    /// All lanes together, in megabits per second; 0 if the driver does not report it.
+    /// Over the whole link width, in megabits per second; 0 if the driver does not report it.
     pub fn rate_mbps(&self) -> u64 {
         let lane = self.active_speed_gbps.unwrap_or(0.0) * 1000.0;
         lane as u64 * u64::from(self.active_width.unwrap_or(0))

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::policy::suffix;
-use super::{LinkType, Manifest, ManifestSet, Name, Nic, Resource, Subnet};
+use super::{LinkType, Manifest, ManifestSet, Name, NicGroup, Resource, Subnet};
 
 /// The networks to write.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct NetworkRequest<'r> {
 }
 
 /// A network for each model and link type of the node.
-pub fn network(nics: &[Nic], request: &NetworkRequest) -> Result<ManifestSet, String> {
+pub fn network(nics: &[NicGroup], request: &NetworkRequest) -> Result<ManifestSet, String> {
     let mut set = ManifestSet::default();
     if request.is_exclusive {
         set.manifests.push(pool(request));

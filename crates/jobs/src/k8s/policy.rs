@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{LinkType, Manifest, ManifestSet, Name, Nic, Resource};
+use super::{LinkType, Manifest, ManifestSet, Name, NicGroup, Resource};
 
 /// The policies to write.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct PolicyRequest<'r> {
 }
 
 /// A policy for each model and link type of the node.
-pub fn policy(nics: &[Nic], request: &PolicyRequest) -> Result<ManifestSet, String> {
+pub fn policy(nics: &[NicGroup], request: &PolicyRequest) -> Result<ManifestSet, String> {
     let mut set = ManifestSet::default();
     for (at, nic) in nics.iter().enumerate() {
         let suffix = suffix(nics, at);
@@ -49,7 +49,7 @@ pub fn policy(nics: &[Nic], request: &PolicyRequest) -> Result<ManifestSet, Stri
 }
 
 /// The suffix of a NIC's policy and resource; none for the first, most numerous one.
-pub(super) fn suffix(nics: &[Nic], at: usize) -> String {
+pub(super) fn suffix(nics: &[NicGroup], at: usize) -> String {
     let nic = &nics[at];
     let same_link = nics.iter().filter(|other| other.link == nic.link).count();
     match (at, same_link) {
@@ -59,7 +59,7 @@ pub(super) fn suffix(nics: &[Nic], at: usize) -> String {
     }
 }
 
-fn object(nic: &Nic, request: &PolicyRequest, name: &str, resource: &str, vfs: u32) -> Value {
+fn object(nic: &NicGroup, request: &PolicyRequest, name: &str, resource: &str, vfs: u32) -> Value {
     let mut selector = json!({ "vendor": nic.vendor, "deviceID": nic.device });
     if nic.pf_names.is_empty() {
         selector["rootDevices"] = json!(nic.addresses);

@@ -1,4 +1,4 @@
-//! One HTTP/2 connection: its admission, and its end.
+//! One HTTP/2 connection: its start, and its end.
 
 use std::convert::Infallible;
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
 use tokio::time::{sleep, timeout};
 
-use super::admission::Caller;
+use super::authenticated_caller::ConnectionCredentials;
 use super::counts::Counts;
 use super::dispatcher::Dispatcher;
 use super::unauthenticated::UnauthenticatedConnection;
@@ -72,17 +72,19 @@ async fn handle(
     let _ = stream.set_nodelay(true);
     let detected = timeout(PEER_TIMEOUT, detect_protocol(&stream)).await;
     let protocol = detected.map_err(|_| "no HTTP/2 preface in time")??;
-    let caller = Caller::plain(dispatcher.quota(), unauthenticated);
+    let credentials = ConnectionCredentials::plain(dispatcher.quota(), unauthenticated);
     match (protocol, dispatcher.tls()) {
-        (Protocol::Http2, None) => serve(stream, dispatcher, caller, phase).await,
+        (Protocol::Http2, None) => serve(stream, dispatcher, credentials, phase).await,
         // Every call is answered with an error that asks for TLS.
-        (Protocol::Http2, Some(_)) => serve(stream, dispatcher, caller.without_tls(), phase).await,
+        (Protocol::Http2, Some(_)) => {
+            serve(stream, dispatcher, credentials.without_tls(), phase).await
+        }
         (Protocol::Tls, None) => {
             return Err("it uses TLS, and this server has no certificate");
         }
         (Protocol::Tls, Some(tls)) => match tls.accept(stream, dispatcher.access()).await {
             Ok((stream, certificate)) => {
-                serve(stream, dispatcher, caller.secure(certificate), phase).await;
+                serve(stream, dispatcher, credentials.secure(certificate), phase).await;
             }
             Err(error) => {
                 tracing::debug!(%error, "TLS handshake failed");
@@ -96,13 +98,14 @@ async fn handle(
 async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     dispatcher: Arc<Dispatcher>,
-    caller: Caller,
+    credentials: ConnectionCredentials,
     mut phase: watch::Receiver<Phase>,
 ) {
     let close = Arc::new(Notify::new());
     let service = service_fn(|request| {
-        let (dispatcher, caller, close) = (dispatcher.clone(), caller.clone(), close.clone());
-        async move { Ok::<_, Infallible>(dispatcher.answer(request, &caller, close).await) }
+        let (dispatcher, credentials, close) =
+            (dispatcher.clone(), credentials.clone(), close.clone());
+        async move { Ok::<_, Infallible>(dispatcher.answer(request, &credentials, close).await) }
     });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())

@@ -19,7 +19,7 @@ use tonic::codegen::Service as _;
 use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
 
-use super::admission::{Admission, Caller};
+use super::authenticated_caller::{AuthenticatedCaller, ConnectionCredentials};
 use super::calls::Calls;
 use super::counts::Counts;
 use super::permits::{Permit, Permits};
@@ -113,16 +113,16 @@ impl Dispatcher {
     pub(super) async fn answer(
         &self,
         request: Request<Incoming>,
-        caller: &Caller,
+        credentials: &ConnectionCredentials,
         close: Arc<Notify>,
     ) -> Response<ResponseBody> {
         let (answer, permit) = match service_of(&request) == kv_proto::SERVICE {
-            _ if caller.lacks_tls => {
+            _ if credentials.lacks_tls => {
                 self.access.refusals().count(Refused::NoCredentials);
                 (status::tls_required().into_http(), None)
             }
             true if self.closing.load(Relaxed) => self.refuse(status::shutting_down()),
-            true => self.call_store(request, caller).await,
+            true => self.call_store(request, credentials).await,
             false => (self.call_other(request).await, None),
         };
         let open = self.calls.open(close, permit);
@@ -133,32 +133,32 @@ impl Dispatcher {
     async fn call_store(
         &self,
         mut request: Request<Incoming>,
-        caller: &Caller,
+        credentials: &ConnectionCredentials,
     ) -> (Response<Body>, Option<Permit>) {
-        let permissions = match caller.admit(&mut request, &self.access, self.tls()) {
+        let permissions = match credentials.admit(&mut request, &self.access, self.tls()) {
             Ok(permissions) => permissions,
             Err(refused) => return self.refuse(status::denied(refused)),
         };
-        if !caller.may_stay() {
+        if !credentials.may_stay() {
             return self.refuse(status::too_many_calls());
         }
         let Some(permit) = self.permits.take(permissions.identity_name(), self.idle).await else {
             return self.refuse(status::too_many_calls());
         };
-        (self.dispatch(request, caller, permissions).await, Some(permit))
+        (self.dispatch(request, credentials, permissions).await, Some(permit))
     }
 
     async fn dispatch(
         &self,
         request: Request<Incoming>,
-        caller: &Caller,
+        credentials: &ConnectionCredentials,
         permissions: Permissions,
     ) -> Response<Body> {
         // It may take as long as its value needs; the handler limits the time between chunks.
         let streams = request.uri().path().ends_with("/Write");
         let mut request =
             request.map(|body| RequestBody::new(body, (!streams).then_some(self.idle)));
-        request.extensions_mut().insert(Admission::new(permissions, caller));
+        request.extensions_mut().insert(AuthenticatedCaller::new(permissions, credentials));
         if streams {
             return infallible((self.store)(request).await);
         }

@@ -3,13 +3,13 @@
 //! Connections come from the listener ([`Grpc::connection_handler`]), each is a task (`connection`), and each call passes
 //! the dispatcher (`dispatcher`), which chooses the service and limits the calls in flight. The calls are implemented in
 //! `read`, `write` and `query`, which see messages, the caller and the engine, but no network; all refusals are in
-//! `status`. The caller is authenticated once per call (`admission`). Values are copied here, chunk by chunk: links avoid
+//! `status`. The caller is authenticated once per call (`authenticated_caller`). Values are copied here, chunk by chunk: links avoid
 //! that.
 //!
 //! A stalled client does not hold memory for long: a request has a minute to arrive, each chunk of a stream
 //! another minute, and a connection is closed if an answer is not read for that long (`calls`, `response_body`).
 
-mod admission;
+mod authenticated_caller;
 mod calls;
 mod connection;
 mod counts;
@@ -42,7 +42,7 @@ pub use counts::Counts;
 use dispatcher::Dispatcher;
 use service::Service;
 
-/// Information info this server, for callers.
+/// Information about this server, for callers.
 #[derive(Clone)]
 pub struct ServerInfo {
     /// The program's version.

@@ -9,7 +9,7 @@ use kv_proto::wire::Status as WireStatus;
 use tonic::Status;
 
 use super::ServerInfo;
-use super::admission::Admission;
+use super::authenticated_caller::AuthenticatedCaller;
 use super::read::{metadata, valid};
 use super::status;
 use crate::engine::session::{SESSION_LIFETIME, Sessions, WINDOW};
@@ -71,7 +71,10 @@ pub(super) fn open_session(
 }
 
 /// A ticket, by which the caller can open one link under its identity.
-pub(super) fn ticket(engine: &Engine, caller: &Admission) -> Result<v1::TicketReply, Status> {
+pub(super) fn ticket(
+    engine: &Engine,
+    caller: &AuthenticatedCaller,
+) -> Result<v1::TicketReply, Status> {
     let permissions = caller.permissions();
     if permissions.identity_name() == Identity::ANONYMOUS {
         return Err(status::anonymous());

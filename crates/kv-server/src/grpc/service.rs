@@ -7,7 +7,7 @@ use kv_proto::v1::{self, kv_server::Kv};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::ServerInfo;
-use super::admission::Admission;
+use super::authenticated_caller::AuthenticatedCaller;
 use super::counts::{Counts, Method};
 use super::read::{self, ReadStream};
 use super::{query, write};
@@ -41,10 +41,14 @@ impl Service {
         self.engine.quota()
     }
 
-    /// Counts a call, and returns its admission.
-    fn admit<T>(&self, method: Method, request: Request<T>) -> Result<(Admission, T), Status> {
+    /// Counts a call, and returns its caller.
+    fn admit<T>(
+        &self,
+        method: Method,
+        request: Request<T>,
+    ) -> Result<(AuthenticatedCaller, T), Status> {
         self.counts.called(method);
-        let caller = Admission::of(&request);
+        let caller = AuthenticatedCaller::of(&request);
         let caller = caller.inspect_err(|status| self.counts.failed(status.code()))?;
         Ok((caller, request.into_inner()))
     }

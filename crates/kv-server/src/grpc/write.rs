@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tonic::{Status, Streaming};
 use v1::write_request::Part;
 
-use super::admission::Admission;
+use super::authenticated_caller::AuthenticatedCaller;
 use super::read::{COPY_CHUNK_BYTES, valid};
 use super::retryable_write::{RetryableStart, RetryableWrite};
 use super::status;
@@ -25,7 +25,7 @@ use access::Permissions;
 pub(super) async fn put(
     engine: &Arc<Engine>,
     sessions: &Sessions,
-    caller: &Admission,
+    caller: &AuthenticatedCaller,
     request: v1::PutRequest,
 ) -> Result<v1::PutReply, Status> {
     let permissions = caller.permissions();
@@ -49,7 +49,7 @@ pub(super) async fn put(
 pub(super) async fn multi_put(
     engine: &Arc<Engine>,
     sessions: &Sessions,
-    caller: &Admission,
+    caller: &AuthenticatedCaller,
     request: v1::MultiPutRequest,
 ) -> Result<v1::MultiPutReply, Status> {
     if request.items.len() > MAX_ITEMS {
@@ -70,7 +70,7 @@ pub(super) async fn multi_put(
 pub(super) async fn write(
     engine: &Arc<Engine>,
     sessions: &Sessions,
-    caller: &Admission,
+    caller: &AuthenticatedCaller,
     mut chunks: Streaming<v1::WriteRequest>,
 ) -> Result<v1::PutReply, Status> {
     let (idle, permissions) = (engine.idle(), caller.permissions());

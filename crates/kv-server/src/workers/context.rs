@@ -38,7 +38,7 @@ pub(crate) struct WorkerContext {
     pub(crate) polled_control_blocks: usize,
     /// The number of outstanding requests to the disk.
     pub(crate) disk_requests: usize,
-    /// The number of connections with pinned reads.
+    /// The number of connections with in-place reads.
     pub(crate) with_pinned_reads: usize,
     /// The store is shutting down: requests in flight are finished, new ones rejected.
     pub(crate) closing: bool,

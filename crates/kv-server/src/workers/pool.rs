@@ -12,7 +12,7 @@ use fabric::link::{Endpoint, Link};
 
 use crate::engine::Engine;
 use crate::wakeup::Wakeup;
-use crate::workers::connection::{Notification, PinnedReads};
+use crate::workers::connection::{InPlaceReads, Notification};
 use crate::workers::context::WorkerContext;
 use crate::workers::worker::Worker;
 
@@ -37,7 +37,7 @@ pub(crate) struct Shared {
     /// Draining: requests in flight are finished, new ones rejected.
     closing: AtomicBool,
     stopping: AtomicBool,
-    closing_links: Mutex<Sender<(Link, PinnedReads)>>,
+    closing_links: Mutex<Sender<(Link, InPlaceReads)>>,
 }
 
 /// One worker, as seen by other threads.
@@ -161,11 +161,11 @@ impl WorkerPoolHandle {
 }
 
 /// Destroys links, which may take a moment.
-fn close_links(links: &Receiver<(Link, PinnedReads)>) {
-    while let Ok((link, pinned_reads)) = links.recv() {
+fn close_links(links: &Receiver<(Link, InPlaceReads)>) {
+    while let Ok((link, in_place_reads)) = links.recv() {
         drop(link);
         // Only now the client cannot read them any more.
-        drop(pinned_reads);
+        drop(in_place_reads);
     }
 }
 
@@ -244,7 +244,7 @@ impl Shared {
         self.slots[number].connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn close_later(&self, link: (Link, PinnedReads)) {
+    pub(crate) fn close_later(&self, link: (Link, InPlaceReads)) {
         // If the reaper has ended, the link is destroyed here.
         let _ = lock(&self.closing_links).send(link);
     }

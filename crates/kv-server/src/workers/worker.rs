@@ -110,7 +110,7 @@ impl Worker {
             self.housekeeping();
             if self.arm() {
                 self.shared.stop_spinning(self.number);
-                // Clients release pinned reads without a message.
+                // Clients release in-place reads without a message.
                 let expiry = (self.context.with_pinned_reads > 0).then_some(EXPIRY_INTERVAL);
                 self.wait(if self.context.closing { Some(CLOSE_INTERVAL) } else { expiry });
                 self.close_quiet();

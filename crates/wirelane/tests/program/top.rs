@@ -437,7 +437,9 @@ fn a_peer_that_is_not_wirelane_is_reported() {
 fn a_named_store_that_does_not_answer_is_reported() {
     let watch = ["top", "--json", "--interval", "200ms", "--root", &tree("rxe")];
     let watch = [&watch[..], &["--store", "127.0.0.1:1"]].concat();
-    let line = until(&watch, |line| line["faults"][0]["collector"] == "store");
-    assert!(line["faults"][0]["why"].as_str().is_some_and(|why| why.contains("127.0.0.1:1")));
+    let line = until(&watch, |line| line["failed_collectors"][0]["collector"] == "store");
+    assert!(
+        line["failed_collectors"][0]["why"].as_str().is_some_and(|why| why.contains("127.0.0.1:1"))
+    );
     assert_eq!(line["store"], Value::Null);
 }

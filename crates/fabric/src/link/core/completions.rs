@@ -3,7 +3,7 @@
 use super::Core;
 use crate::link::messages::UnnumberedMessage;
 use crate::link::operations::{LaneOp, LaneOpKind, NextStep, restore_op};
-use crate::link::protocol::header::Stream;
+use crate::link::protocol::header::MessageClass;
 use crate::link::rails::{LostLaneOp, RECEIVE_BIT};
 use crate::op::{Completion, Done, Failure, Work};
 
@@ -65,9 +65,9 @@ impl Core {
                 self.progress(fragment.operation);
             }
             LaneOpKind::Credit => self.return_send_buffer(rail, work),
-            LaneOpKind::Message { stream, sequence } => {
+            LaneOpKind::Message { class, sequence } => {
                 self.return_send_buffer(rail, work);
-                if let Some(number) = self.messages.outgoing_mut(stream).delivered(sequence) {
+                if let Some(number) = self.messages.outgoing_mut(class).delivered(sequence) {
                     if let Some(operation) = self.operations.get_mut(number) {
                         operation.message_delivered();
                     }
@@ -111,7 +111,7 @@ impl Core {
         let next = operation.next();
         // Immediate data that waited for these bytes may be sent again.
         if let Some(sequence) = self.operations.take_deferred_write_imm(number) {
-            return self.resend(Stream::Messages, sequence);
+            return self.resend(MessageClass::Messages, sequence);
         }
         match next {
             NextStep::Wait => {}

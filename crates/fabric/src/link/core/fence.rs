@@ -140,7 +140,7 @@ impl Core {
                 }
                 self.operations.push_retry(fragment);
             }
-            LaneOpKind::Message { stream, sequence } => self.resend(stream, sequence),
+            LaneOpKind::Message { class, sequence } => self.resend(class, sequence),
             LaneOpKind::Credit | LaneOpKind::Probe => {}
         }
     }

@@ -30,7 +30,7 @@ use super::event::{EventLog, Handler};
 use super::messages::Messages;
 use super::operations::Operations;
 use super::protocol::control::RailPlan;
-use super::protocol::header::Stream;
+use super::protocol::header::MessageClass;
 use super::rails::Rails;
 use super::rails::connector::Connector;
 use super::regions::Regions;
@@ -148,9 +148,9 @@ impl Core {
         if !self.operations.is_idle() {
             self.post_fragments();
         }
-        for stream in [Stream::Messages, Stream::Control] {
-            if !self.messages.outgoing(stream).is_empty() {
-                self.send_all(stream);
+        for class in [MessageClass::Messages, MessageClass::Control] {
+            if !self.messages.outgoing(class).is_empty() {
+                self.send_all(class);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::Core;
 use crate::link::messages::UnnumberedMessage;
 use crate::link::operations::{Fragment, LaneOp, LaneOpKind, Operation};
-use crate::link::protocol::header::Stream;
+use crate::link::protocol::header::MessageClass;
 use crate::link::rails::RailChoice;
 use crate::op::{Failure, Op, Work};
 use crate::region::Rights;
@@ -104,7 +104,7 @@ impl Core {
     fn start_with_imm(&mut self, number: u32) -> bool {
         let Some(operation) = self.operations.get(number) else { return false };
         let total = operation.total();
-        let messages = self.messages.outgoing(Stream::Messages);
+        let messages = self.messages.outgoing(MessageClass::Messages);
         let nothing_before =
             self.operations.is_idle() && messages.is_empty() && messages.may_send();
         if !operation.has_imm() || total > self.config.max_fragment as u64 || !nothing_before {
@@ -116,7 +116,7 @@ impl Core {
             return false;
         };
         let Some(lane) = self.rails.lane(rail) else { return false };
-        if !lane.is_ordered() || !lane.messages().has_capacity(Stream::Messages) {
+        if !lane.is_ordered() || !lane.messages().has_capacity(MessageClass::Messages) {
             return false;
         }
         if let Some(operation) = self.operations.get_mut(number) {
@@ -124,7 +124,7 @@ impl Core {
         }
         self.post_fragment(rail, Fragment { operation: number, offset: 0, length: total }, window);
         self.queue_write_imm(number);
-        self.send_next(Stream::Messages, Some(rail));
+        self.send_next(MessageClass::Messages, Some(rail));
         true
     }
 

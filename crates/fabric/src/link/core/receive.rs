@@ -5,7 +5,7 @@ use super::completions::cause;
 use crate::link::messages::message_queue::Payload;
 use crate::link::messages::{Arrival, InboxMessage, InboxStep, PayloadLocation, UnnumberedMessage};
 use crate::link::operations::runs;
-use crate::link::protocol::header::{AtomicOp, Body, Header, Stream};
+use crate::link::protocol::header::{AtomicOp, Body, Header, MessageClass};
 use crate::link::rails::ReceiveOutcome;
 use crate::op::{Completion, Done, Failure};
 use crate::region::Slice;
@@ -33,18 +33,18 @@ impl Core {
     pub(super) fn peer_freed(&mut self, rail: u8, freed: [u32; 2], taken: u32) -> bool {
         let Some(lane) = self.rails.lane_mut(rail) else { return true };
         lane.messages_mut().peer_freed(freed)
-            && self.messages.outgoing_mut(Stream::Messages).taken(taken)
+            && self.messages.outgoing_mut(MessageClass::Messages).taken(taken)
     }
 
     fn accept_message(&mut self, rail: u8, slot: u32, header: &Header, payload: Payload) {
-        let stream = header.body.stream();
+        let class = header.body.class();
         if header.body == Body::Credit {
-            return self.free(rail, slot, stream);
+            return self.free(rail, slot, class);
         }
         match self.messages.arrival(header) {
             Arrival::InOrder => {
                 self.apply(header.body, PayloadLocation::Slot { rail, slot, payload });
-                while let Some((header, payload)) = self.messages.next_early(stream) {
+                while let Some((header, payload)) = self.messages.next_early(class) {
                     self.apply(header.body, PayloadLocation::Copied(payload));
                 }
             }
@@ -52,13 +52,13 @@ impl Core {
                 let lane = self.rails.lane(rail);
                 let payload = lane.map(|lane| lane.messages().payload(slot, payload));
                 let kept = self.messages.keep(*header, payload.unwrap_or_default());
-                self.free(rail, slot, stream);
+                self.free(rail, slot, class);
                 if !kept {
                     let why = "the peer exceeds the limit of untaken messages";
                     self.fail_link(Failure::ProtocolError, why);
                 }
             }
-            Arrival::Duplicate => self.free(rail, slot, stream),
+            Arrival::Duplicate => self.free(rail, slot, class),
             Arrival::ProtocolError => {
                 self.fail_link(
                     Failure::ProtocolError,
@@ -74,7 +74,7 @@ impl Core {
                 let matched = self.messages.inbox_mut().take_immediately(body, location.length());
                 if let Some((receive, done)) = matched {
                     self.copy(&location, receive.work.local(), 0);
-                    self.release(location, Stream::Messages);
+                    self.release(location, MessageClass::Messages);
                     return self.completions.finish(receive, Ok(done));
                 }
                 self.messages.inbox_mut().push(InboxMessage { body, location });
@@ -86,7 +86,7 @@ impl Core {
             Body::OldValue { request, old } => self.answered(request, old),
             Body::Credit => {}
         }
-        self.release(location, Stream::Control);
+        self.release(location, MessageClass::Control);
     }
 
     /// Executes an atomic operation of the peer.
@@ -123,7 +123,7 @@ impl Core {
         loop {
             let step = match self.messages.inbox_mut().step() {
                 InboxStep::Skip(message) => {
-                    self.release(message.location, Stream::Messages);
+                    self.release(message.location, MessageClass::Messages);
                     continue;
                 }
                 InboxStep::Fill { from } => {
@@ -133,7 +133,7 @@ impl Core {
                     match self.messages.inbox_mut().filled(copied.unwrap_or(0)) {
                         InboxStep::Nothing => {
                             if let Some(message) = self.messages.inbox_mut().pop_message() {
-                                self.release(message.location, Stream::Messages);
+                                self.release(message.location, MessageClass::Messages);
                             }
                             continue;
                         }
@@ -146,7 +146,7 @@ impl Core {
                 InboxStep::Nothing | InboxStep::Fill { .. } | InboxStep::Skip(_) => return,
                 InboxStep::Complete(receive, outcome, message) => {
                     if let Some(message) = message {
-                        self.release(message.location, Stream::Messages);
+                        self.release(message.location, MessageClass::Messages);
                     }
                     self.completions.finish(receive, outcome);
                 }
@@ -178,15 +178,15 @@ impl Core {
         }
     }
 
-    fn release(&mut self, location: PayloadLocation, stream: Stream) {
+    fn release(&mut self, location: PayloadLocation, class: MessageClass) {
         if let PayloadLocation::Slot { rail, slot, .. } = location {
-            self.free(rail, slot, stream);
+            self.free(rail, slot, class);
         }
     }
 
-    fn free(&mut self, rail: u8, slot: u32, stream: Stream) {
+    fn free(&mut self, rail: u8, slot: u32, class: MessageClass) {
         if let Some(lane) = self.rails.lane_mut(rail) {
-            lane.messages_mut().free(slot, stream);
+            lane.messages_mut().free(slot, class);
         }
     }
 }

@@ -4,24 +4,24 @@ use super::Core;
 use crate::link::messages::{Message, UnnumberedMessage};
 use crate::link::operations::LaneOpKind;
 use crate::link::protocol::control::Control;
-use crate::link::protocol::header::{Body, Header, Stream};
+use crate::link::protocol::header::{Body, Header, MessageClass};
 use crate::op::{Failure, Slices, Work};
 use crate::region::Slice;
 
 impl Core {
-    pub(super) fn send_all(&mut self, stream: Stream) {
-        while self.send_next(stream, None) {}
+    pub(super) fn send_all(&mut self, class: MessageClass) {
+        while self.send_next(class, None) {}
     }
 
     /// Sends one message, if there is one and a rail for it; `on`: the rail, if it was chosen already.
-    pub(super) fn send_next(&mut self, stream: Stream, on: Option<u8>) -> bool {
+    pub(super) fn send_next(&mut self, class: MessageClass, on: Option<u8>) -> bool {
         let max_in_flight = self.config.max_in_flight as u64;
-        let Some(rail) = on.or_else(|| self.rails.for_message(stream, max_in_flight)) else {
+        let Some(rail) = on.or_else(|| self.rails.for_message(class, max_in_flight)) else {
             return false;
         };
-        let outgoing = self.messages.outgoing_mut(stream);
+        let outgoing = self.messages.outgoing_mut(class);
         if let Some(sequence) = outgoing.next_resend() {
-            self.transmit(rail, stream, sequence);
+            self.transmit(rail, class, sequence);
             return true;
         }
         if !outgoing.may_send() {
@@ -29,12 +29,12 @@ impl Core {
         }
         let Some(message) = outgoing.message() else { return false };
         let (message, is_last) = self.write(message);
-        let outgoing = self.messages.outgoing_mut(stream);
+        let outgoing = self.messages.outgoing_mut(class);
         if is_last {
             outgoing.pop_unnumbered();
         }
         let sequence = outgoing.assign_number(message);
-        self.transmit(rail, stream, sequence);
+        self.transmit(rail, class, sequence);
         true
     }
 
@@ -55,8 +55,8 @@ impl Core {
     }
 
     /// Posts a message that has its sequence number.
-    fn transmit(&mut self, rail: u8, stream: Stream, sequence: u64) {
-        let Some(message) = self.messages.outgoing_mut(stream).sent_message(sequence) else {
+    fn transmit(&mut self, rail: u8, class: MessageClass, sequence: u64) {
+        let Some(message) = self.messages.outgoing_mut(class).sent_message(sequence) else {
             return;
         };
         let Message { body, operation, payload } = *message;
@@ -71,7 +71,7 @@ impl Core {
         let taken = self.messages.inbox_mut().report_taken();
         let header = Header { sequence: sequence as u32, freed: [0; 2], taken, body };
         match lane.messages_mut().write(header, payload) {
-            Some(bytes) => self.post_message(rail, bytes, LaneOpKind::Message { stream, sequence }),
+            Some(bytes) => self.post_message(rail, bytes, LaneOpKind::Message { class, sequence }),
             None => self.fail_link(Failure::Local, "no send buffer for a message"),
         }
     }
@@ -83,8 +83,8 @@ impl Core {
     }
 
     /// Sends a message again with its sequence number; the immediate data of a write only when the write is placed.
-    pub(super) fn resend(&mut self, stream: Stream, sequence: u64) {
-        let outgoing = self.messages.outgoing_mut(stream);
+    pub(super) fn resend(&mut self, class: MessageClass, sequence: u64) {
+        let outgoing = self.messages.outgoing_mut(class);
         let Some(message) = outgoing.sent_message(sequence) else { return };
         let operation =
             message.operation.and_then(|number| Some((number, self.operations.get(number)?)));

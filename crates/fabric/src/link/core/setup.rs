@@ -35,13 +35,13 @@ impl Core {
         }
     }
 
-    /// Takes results of the connector: halves of lanes, and lanes.
+    /// Takes results of the connector: unconnected lanes, and lanes.
     pub(super) fn take_finished(&mut self) {
         while let Some((at, product)) = self.rails.finished() {
             match product {
                 Err(error) => self.fail_rail(at, &error.to_string()),
-                Ok(Product::Half(half, fabric)) => {
-                    let offer = self.rails.prepared(at, half, fabric);
+                Ok(Product::Unconnected(unconnected, fabric)) => {
+                    let offer = self.rails.prepared(at, unconnected, fabric);
                     self.prepared(at, offer);
                 }
                 Ok(Product::Lane(lane)) => self.connected(at, *lane),

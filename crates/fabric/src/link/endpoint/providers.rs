@@ -167,10 +167,10 @@ mod tests {
         let provider = providers.query().unwrap().remove(0);
         let path = UsableProvider::of(&provider).name();
         let domain = providers.open(&provider, Vec::new).unwrap();
-        let half = domain.prepare_lane(Side::Dial).unwrap();
+        let unconnected = domain.prepare_lane(Side::Dial).unwrap();
         providers.close_unused(&path);
         assert!(providers.opened(&path).is_some_and(|known| Arc::ptr_eq(&known, &domain)));
-        drop(half);
+        drop(unconnected);
         providers.close_unused(&path);
         assert!(providers.opened(&path).is_none());
         let reopened = providers.open(&provider, Vec::new).unwrap();

@@ -1,4 +1,4 @@
-//! Incoming messages of one stream: deduplicated and put in order.
+//! Incoming messages of one class: deduplicated and put in order.
 
 use std::collections::BTreeMap;
 

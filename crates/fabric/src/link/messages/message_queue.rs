@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use crate::error::Error;
 use crate::link::config::CONTROL_SLOTS;
 use crate::link::operations::runs;
-use crate::link::protocol::header::{Header, Stream};
+use crate::link::protocol::header::{Header, MessageClass};
 use crate::memory::{Memory, Pages};
 use crate::op::Op;
 use crate::region::{Region, Rights, Slice};
@@ -20,20 +20,20 @@ pub(in crate::link) struct MessageQueue {
     slots: u32,
     /// Header and payload.
     slot_size: usize,
-    /// Slots to be posted, with the stream of the message that was in them, if any.
-    unposted: Vec<(Slice, Option<Stream>)>,
+    /// Slots to be posted, with the class of the message that was in them, if any.
+    unposted: Vec<(Slice, Option<MessageClass>)>,
     /// By slot number: slots that contain a message.
     occupied: Vec<Option<Slice>>,
-    /// The number of slots freed since the last posting, by stream.
+    /// The number of slots freed since the last posting, by class.
     freed_unposted: [u32; 2],
     /// The number of posted slots.
     posted: u32,
     /// Free send buffers.
     send_buffers: Vec<Slice>,
-    /// By stream: the number of the peer's slots, and of messages sent into them.
+    /// By class: the number of the peer's slots, and of messages sent into them.
     peer_slots: [u16; 2],
     sent: [u32; 2],
-    /// By stream: the number of slots freed by the peer, freed by us, and reported by us; and the number of our slots.
+    /// By class: the number of slots freed by the peer, freed by us, and reported by us; and the number of our slots.
     freed_by_peer: [u32; 2],
     freed: [u32; 2],
     reported: [u32; 2],
@@ -78,7 +78,7 @@ impl MessageQueue {
         })
     }
 
-    /// The number of our receive slots by stream.
+    /// The number of our receive slots by class.
     pub(in crate::link) fn slots(&self) -> [u16; 2] {
         self.our_slots
     }
@@ -101,9 +101,9 @@ impl MessageQueue {
     ) {
         self.posted += self.unposted.len() as u32;
         self.freed_unposted = [0; 2];
-        for (slice, stream) in self.unposted.drain(..) {
-            if let Some(stream) = stream {
-                self.freed[stream as usize] = self.freed[stream as usize].wrapping_add(1);
+        for (slice, class) in self.unposted.drain(..) {
+            if let Some(class) = class {
+                self.freed[class as usize] = self.freed[class as usize].wrapping_add(1);
             }
             let slot = (slice.offset() / self.slot_size) as u32;
             into.push_back(Op::receive(op_id(slot), slice));
@@ -114,8 +114,8 @@ impl MessageQueue {
     /// has used far more than that.
     #[inline]
     pub(in crate::link) fn should_post(&self) -> bool {
-        let worth = |stream: usize| {
-            self.freed_unposted[stream] >= (u32::from(self.our_slots[stream]) / 8).max(1)
+        let worth = |class: usize| {
+            self.freed_unposted[class] >= (u32::from(self.our_slots[class]) / 8).max(1)
         };
         worth(0) || worth(1) || self.posted == 0
     }
@@ -190,10 +190,10 @@ impl MessageQueue {
     }
 
     /// A slot is free again.
-    pub(in crate::link) fn free(&mut self, slot: u32, stream: Stream) {
+    pub(in crate::link) fn free(&mut self, slot: u32, class: MessageClass) {
         if let Some(slice) = self.occupied.get_mut(slot as usize).and_then(Option::take) {
-            self.freed_unposted[stream as usize] += 1;
-            self.unposted.push((slice, Some(stream)));
+            self.freed_unposted[class as usize] += 1;
+            self.unposted.push((slice, Some(class)));
         }
     }
 
@@ -201,20 +201,20 @@ impl MessageQueue {
 
     /// Whether one more message can be sent. Some control slots are reserved for credits.
     #[inline]
-    pub(in crate::link) fn has_capacity(&self, stream: Stream) -> bool {
-        let reserved = if stream == Stream::Control { CREDIT_SLOTS } else { 0 };
+    pub(in crate::link) fn has_capacity(&self, class: MessageClass) -> bool {
+        let reserved = if class == MessageClass::Control { CREDIT_SLOTS } else { 0 };
         // The peer may free a slot before the send completes here.
-        self.credit(stream) > reserved
+        self.credit(class) > reserved
             && self.send_buffers.len() as u32 > CREDIT_SLOTS.min(u32::from(self.peer_slots[1]))
     }
 
     /// As [`Self::has_capacity`], for a credit.
     pub(in crate::link) fn can_send_credit(&self) -> bool {
-        self.credit(Stream::Control) > 0 && !self.send_buffers.is_empty()
+        self.credit(MessageClass::Control) > 0 && !self.send_buffers.is_empty()
     }
 
-    fn credit(&self, stream: Stream) -> u32 {
-        let at = stream as usize;
+    fn credit(&self, class: MessageClass) -> u32 {
+        let at = class as usize;
         let used = self.sent[at].wrapping_sub(self.freed_by_peer[at]);
         u32::from(self.peer_slots[at]).saturating_sub(used)
     }
@@ -227,7 +227,7 @@ impl MessageQueue {
         })
     }
 
-    /// The number of freed slots by stream, which counts as reported to the peer.
+    /// The number of freed slots by class, which counts as reported to the peer.
     pub(in crate::link) fn report_freed(&mut self) -> [u32; 2] {
         self.reported = self.freed;
         self.freed
@@ -242,8 +242,8 @@ impl MessageQueue {
     ) -> Option<Slice> {
         let buffer = self.send_buffers.pop()?;
         header.freed = self.report_freed();
-        let stream = header.body.stream() as usize;
-        self.sent[stream] = self.sent[stream].wrapping_add(1);
+        let class = header.body.class() as usize;
+        self.sent[class] = self.sent[class].wrapping_add(1);
         let begin = buffer.offset();
         let (bytes, own) = header.to_bytes();
         self.region.memory().write(begin, &bytes[..own]);

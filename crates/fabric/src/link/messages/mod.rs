@@ -1,6 +1,6 @@
 //! The messages of a link: outgoing, incoming, and the caller's receives.
 //!
-//! There are two streams, each with its own sequence numbers in both directions. A message gets its number when it is
+//! There are two classes, each with its own sequence numbers in both directions. A message gets its number when it is
 //! first sent: on whichever lanes and however often it arrives, it takes effect once and in order.
 
 mod inbox;
@@ -11,7 +11,7 @@ mod outgoing;
 use self::inbox::Inbox;
 use self::incoming::Incoming;
 use self::outgoing::Outgoing;
-use super::protocol::header::{Header, Stream};
+use super::protocol::header::{Header, MessageClass};
 
 pub(super) use self::inbox::{InboxMessage, InboxStep, PayloadLocation};
 pub(super) use self::incoming::Arrival;
@@ -41,23 +41,23 @@ impl Messages {
     }
 
     #[inline]
-    pub(super) fn outgoing(&self, stream: Stream) -> &Outgoing {
-        &self.outgoing[stream as usize]
+    pub(super) fn outgoing(&self, class: MessageClass) -> &Outgoing {
+        &self.outgoing[class as usize]
     }
 
     #[inline]
-    pub(super) fn outgoing_mut(&mut self, stream: Stream) -> &mut Outgoing {
-        &mut self.outgoing[stream as usize]
+    pub(super) fn outgoing_mut(&mut self, class: MessageClass) -> &mut Outgoing {
+        &mut self.outgoing[class as usize]
     }
 
-    /// Adds a message to its stream.
+    /// Adds a message to its class.
     pub(super) fn push(&mut self, message: UnnumberedMessage) {
-        self.outgoing_mut(message.stream()).push(message);
+        self.outgoing_mut(message.class()).push(message);
     }
 
     /// Whether more answers wait to be sent than a peer can have requested.
     pub(super) fn has_too_many_answers(&self) -> bool {
-        self.outgoing(Stream::Control).unnumbered() > MAX_ANSWERS
+        self.outgoing(MessageClass::Control).unnumbered() > MAX_ANSWERS
     }
 
     /// Drops all outgoing messages.
@@ -68,19 +68,19 @@ impl Messages {
     /// A message of the peer has arrived.
     #[inline]
     pub(super) fn arrival(&mut self, header: &Header) -> Arrival {
-        self.incoming[header.body.stream() as usize].arrival(header.sequence)
+        self.incoming[header.body.class() as usize].arrival(header.sequence)
     }
 
     /// Stores an early message; `false`: the peer has sent more untaken messages than allowed.
     pub(super) fn keep(&mut self, header: Header, payload: Vec<u8>) -> bool {
-        let incoming = &mut self.incoming[header.body.stream() as usize];
+        let incoming = &mut self.incoming[header.body.class() as usize];
         incoming.keep(header, payload);
         incoming.early() + self.inbox.copied() <= MAX_COPIED
     }
 
-    /// The next message of a stream, if it arrived early.
-    pub(super) fn next_early(&mut self, stream: Stream) -> Option<(Header, Vec<u8>)> {
-        self.incoming[stream as usize].next_early()
+    /// The next message of a class, if it arrived early.
+    pub(super) fn next_early(&mut self, class: MessageClass) -> Option<(Header, Vec<u8>)> {
+        self.incoming[class as usize].next_early()
     }
 
     #[inline]

@@ -1,9 +1,9 @@
-//! Outgoing messages of one stream: in order, numbered when they are first sent, and sent again with the
+//! Outgoing messages of one class: in order, numbered when they are first sent, and sent again with the
 //! same number when a lane has lost them.
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::link::protocol::header::{Body, Stream};
+use crate::link::protocol::header::{Body, MessageClass};
 
 /// A message with a sequence number.
 #[derive(Debug, Clone, Copy)]
@@ -35,10 +35,12 @@ pub(in crate::link) enum UnnumberedMessage {
 }
 
 impl UnnumberedMessage {
-    pub(super) fn stream(self) -> Stream {
+    pub(super) fn class(self) -> MessageClass {
         match self {
-            UnnumberedMessage::Send(_) | UnnumberedMessage::WriteImm(_) => Stream::Messages,
-            UnnumberedMessage::Atomic(_) | UnnumberedMessage::OldValue { .. } => Stream::Control,
+            UnnumberedMessage::Send(_) | UnnumberedMessage::WriteImm(_) => MessageClass::Messages,
+            UnnumberedMessage::Atomic(_) | UnnumberedMessage::OldValue { .. } => {
+                MessageClass::Control
+            }
         }
     }
 }

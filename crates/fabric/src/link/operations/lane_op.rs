@@ -1,6 +1,6 @@
 //! Operations of lanes, and fragments of the caller's operations.
 
-use crate::link::protocol::header::Stream;
+use crate::link::protocol::header::MessageClass;
 use crate::op::{Op, Work};
 use crate::remote::Window;
 
@@ -19,8 +19,8 @@ pub(in crate::link) enum LaneOpKind {
     Whole { op_id: u64, window: Window },
     /// A fragment of an operation.
     Fragment(Fragment),
-    /// A message of a stream.
-    Message { stream: Stream, sequence: u64 },
+    /// A message of a class.
+    Message { class: MessageClass, sequence: u64 },
     /// A message that only reports free slots.
     Credit,
     /// The probe of a new lane: first a write, then a read.

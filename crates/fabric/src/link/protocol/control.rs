@@ -7,11 +7,11 @@ use crate::remote::RemoteRegion;
 /// the next generation, and messages for older ones are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::link) enum Control {
-    /// The dialling end has prepared its half of a lane.
+    /// The dialling end has prepared its end of a lane.
     Open { rail: u8, generation: u32, plan: RailPlan, offer: Vec<u8> },
-    /// The other end has prepared its half.
+    /// The other end has prepared its end of it.
     Opened { rail: u8, generation: u32, offer: Vec<u8> },
-    /// The sender's end is connected: its number of receive slots by stream, and a region to probe.
+    /// The sender's end is connected: its number of receive slots by class, and a region to probe.
     Connected { rail: u8, generation: u32, slots: [u16; 2], probe: RemoteRegion },
     /// The sender has written to the probe region and read back the same bytes.
     Verified { rail: u8, generation: u32 },
@@ -23,7 +23,7 @@ pub(in crate::link) enum Control {
     Gone { region: u64 },
     /// Queries a region that the sender does not know.
     Query { region: u64 },
-    /// The numbers of freed slots on this lane, by stream, and of messages taken: for a peer that
+    /// The numbers of freed slots on this lane, by class, and of messages taken: for a peer that
     /// has no free slot on the lane.
     Freed { rail: u8, generation: u32, freed: [u32; 2], taken: u32 },
     /// A heartbeat.

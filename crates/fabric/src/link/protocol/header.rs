@@ -7,9 +7,9 @@ use super::bytes::Reader;
 /// on whichever lane and however often they arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::link) struct Header {
-    /// The sequence number in its stream, from 0; the lower bits. Credits have none.
+    /// The sequence number in its class, from 0; the lower bits. Credits have none.
     pub(in crate::link) sequence: u32,
-    /// The number of slots freed by the sender on this lane so far, by stream.
+    /// The number of slots freed by the sender on this lane so far, by class.
     pub(in crate::link) freed: [u32; 2],
     /// The number of messages taken by the sender's caller so far.
     pub(in crate::link) taken: u32,
@@ -40,19 +40,19 @@ pub(in crate::link) enum AtomicOp {
     Swap { expect: u64, new: u64 },
 }
 
-/// Two streams, so that neither blocks the other: messages that wait for the caller's receives, and control messages of
+/// Two classes of messages, so that neither blocks the other: messages that wait for the caller's receives, and control messages of
 /// the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::link) enum Stream {
+pub(in crate::link) enum MessageClass {
     Messages = 0,
     Control = 1,
 }
 
 impl Body {
-    pub(in crate::link) fn stream(&self) -> Stream {
+    pub(in crate::link) fn class(&self) -> MessageClass {
         match self {
-            Body::Fragment { .. } | Body::WriteImm { .. } | Body::Void => Stream::Messages,
-            Body::Atomic { .. } | Body::OldValue { .. } | Body::Credit => Stream::Control,
+            Body::Fragment { .. } | Body::WriteImm { .. } | Body::Void => MessageClass::Messages,
+            Body::Atomic { .. } | Body::OldValue { .. } | Body::Credit => MessageClass::Control,
         }
     }
 }

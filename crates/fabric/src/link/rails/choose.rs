@@ -2,7 +2,7 @@
 
 use super::{RailLane, Rails, RegionKey};
 use crate::link::protocol::control::Transport;
-use crate::link::protocol::header::Stream;
+use crate::link::protocol::header::MessageClass;
 use crate::remote::Window;
 
 /// A rail for an operation.
@@ -92,11 +92,15 @@ impl Rails {
     }
 
     /// The active rail with capacity for a message and the least load.
-    pub(in crate::link) fn for_message(&self, stream: Stream, max_in_flight: u64) -> Option<u8> {
+    pub(in crate::link) fn for_message(
+        &self,
+        class: MessageClass,
+        max_in_flight: u64,
+    ) -> Option<u8> {
         let load = |at: u8| {
             let rail = &self.rails[usize::from(at)];
             let lane = rail.lane()?;
-            let has_capacity = lane.messages().has_capacity(stream) && lane.can_queue();
+            let has_capacity = lane.messages().has_capacity(class) && lane.can_queue();
             // A message would wait behind other operations.
             let load = (lane.bytes_in_flight().min(max_in_flight)
                 + 64 * u64::from(lane.in_flight()))

@@ -47,7 +47,7 @@ pub(in crate::link) enum Task {
         side: Side,
     },
     Connect {
-        half: Box<dyn UnconnectedLane>,
+        unconnected: Box<dyn UnconnectedLane>,
         fabric: Arc<dyn Fabric>,
         offer: Vec<u8>,
         options: LaneOptions,
@@ -71,11 +71,11 @@ pub(in crate::link) struct LaneOptions {
 pub(crate) struct TaskResult {
     pub(in crate::link) rail: u8,
     pub(in crate::link) generation: u32,
-    pub(in crate::link) product: Result<Product, Error>,
+    pub(in crate::link) product: Result<TaskOutput, Error>,
 }
 
-pub(in crate::link) enum Product {
-    Half(Box<dyn UnconnectedLane>, Arc<dyn Fabric>),
+pub(in crate::link) enum TaskOutput {
+    Unconnected(Box<dyn UnconnectedLane>, Arc<dyn Fabric>),
     Lane(Box<RailLane>),
 }
 
@@ -85,8 +85,8 @@ impl ConnectorTask {
         let ConnectorTask { rail, generation, task } = self;
         let product = match task {
             Task::Prepare { transport, path, side } => prepare(transports, transport, &path, side),
-            Task::Connect { half, fabric, offer, options } => {
-                connect(transports, half, &*fabric, &offer, &options)
+            Task::Connect { unconnected, fabric, offer, options } => {
+                connect(transports, unconnected, &*fabric, &offer, &options)
             }
             Task::Discard(lane) => {
                 drop(lane);
@@ -106,25 +106,25 @@ fn prepare(
     transport: Transport,
     path: &str,
     side: Side,
-) -> Result<Product, Error> {
+) -> Result<TaskOutput, Error> {
     let fabric = transports.open(transport, path)?;
     // The device was opened for an earlier lane and may be lost now.
-    let half =
+    let unconnected =
         fabric.prepare_lane(side).inspect_err(|_| transports.release_broken(transport, path))?;
-    Ok(Product::Half(half, fabric))
+    Ok(TaskOutput::Unconnected(unconnected, fabric))
 }
 
 fn connect(
     transports: &dyn Transports,
-    half: Box<dyn UnconnectedLane>,
+    unconnected: Box<dyn UnconnectedLane>,
     fabric: &dyn Fabric,
     offer: &[u8],
     options: &LaneOptions,
-) -> Result<Product, Error> {
+) -> Result<TaskOutput, Error> {
     // Before the lane is connected, so that buffers are ready when the peer sends.
     let messages = MessageQueue::new(fabric, options.messages, options.max_payload)?;
     let probe = Probe::new(fabric)?;
-    let lane = half.connect(offer, options.timeout)?;
+    let lane = unconnected.connect(offer, options.timeout)?;
     if lane.caps().datagram {
         let why = "unreliable datagrams lose messages, and cannot write or read";
         let fix = "set rdma_qp_type to RC; UD is for bare lanes";
@@ -137,7 +137,7 @@ fn connect(
         return Err(Error::new(Kind::Unsupported, "use a lane for a link", why, fix));
     }
     transports.lane_created(&*lane);
-    Ok(Product::Lane(Box::new(RailLane::new(lane, messages, probe))))
+    Ok(TaskOutput::Lane(Box::new(RailLane::new(lane, messages, probe))))
 }
 
 /// Runs each task in its own thread: there are few, and each may block.

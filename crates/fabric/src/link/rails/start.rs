@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::connector::{ConnectorTask, LaneOptions, Product, Task, TaskResult};
+use super::connector::{ConnectorTask, LaneOptions, Task, TaskOutput, TaskResult};
 use super::rail::SETUP_TIMEOUT;
 use super::{RailLane, RailState, Rails};
 use crate::error::Error;
@@ -69,14 +69,14 @@ impl Rails {
     }
 
     /// The next result of the connector for a rail that still needs it.
-    pub(in crate::link) fn finished(&mut self) -> Option<(u8, Result<Product, Error>)> {
+    pub(in crate::link) fn finished(&mut self) -> Option<(u8, Result<TaskOutput, Error>)> {
         loop {
             let TaskResult { rail: at, generation, product } = self.connector.finished()?;
             if self.get_mut(at).end_work(generation) {
                 return Some((at, product));
             }
             // The attempt was given up: the lane is discarded.
-            if let Ok(Product::Lane(mut lane)) = product {
+            if let Ok(TaskOutput::Lane(mut lane)) = product {
                 lane.close();
                 let task = Task::Discard(lane);
                 self.connector.start(ConnectorTask { rail: at, generation, task });
@@ -84,25 +84,25 @@ impl Rails {
         }
     }
 
-    /// Our half of a lane is prepared; returns its offer for the peer.
+    /// Our end of a lane is prepared; returns its offer for the peer.
     pub(in crate::link) fn prepared(
         &mut self,
         at: u8,
-        half: Box<dyn UnconnectedLane>,
+        unconnected: Box<dyn UnconnectedLane>,
         fabric: Arc<dyn Fabric>,
     ) -> Vec<u8> {
-        self.get_mut(at).prepared(half, fabric)
+        self.get_mut(at).prepared(unconnected, fabric)
     }
 
-    /// Connects the two halves of a lane, if both are there.
+    /// Connects a lane, if both ends have prepared it.
     pub(in crate::link) fn connect(&mut self, at: u8, config: &Config) {
         let options = LaneOptions {
             messages: config.messages,
             max_payload: config.max_payload,
             timeout: SETUP_TIMEOUT,
         };
-        if let Some((half, fabric, offer)) = self.get_mut(at).take_halves() {
-            self.run_task(at, Task::Connect { half, fabric, offer, options });
+        if let Some((unconnected, fabric, offer)) = self.get_mut(at).take_halves() {
+            self.run_task(at, Task::Connect { unconnected, fabric, offer, options });
         }
     }
 

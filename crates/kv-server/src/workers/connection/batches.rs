@@ -234,7 +234,7 @@ impl Connection {
                 (flag.at, flag.sequence),
             )
         {
-            self.pinned_reads.add(flag.sequence, &mut batch_answers, context);
+            self.in_place_reads.add(flag.sequence, &mut batch_answers, context);
             self.poller.flag_set();
             context.recycle_sent(batch_answers);
             return;
@@ -245,7 +245,7 @@ impl Connection {
             return;
         };
         if let Some(flag) = flag {
-            self.pinned_reads.add(flag.sequence, &mut batch_answers, context);
+            self.in_place_reads.add(flag.sequence, &mut batch_answers, context);
         }
         let max_slices = self.link.caps().max_slices;
         let receive_buffer = client.receive_buffer();
@@ -275,17 +275,17 @@ impl Connection {
     /// Whether more values may be read in place. Releases finished reads if there are many.
     #[inline]
     pub(super) fn may_read_in_place(&mut self, context: &mut WorkerContext) -> bool {
-        if self.pinned_reads.are_many() {
+        if self.in_place_reads.are_many() {
             self.release_reads(context);
         }
-        !self.pinned_reads.is_full()
+        !self.in_place_reads.is_full()
     }
 
     /// Unpins what the client has finished reading.
     pub(super) fn release_reads(&mut self, context: &mut WorkerContext) {
         if let Some(client) = self.peer.client() {
             let (buffer, area) = (client.receive_buffer(), self.receives.area());
-            self.pinned_reads.release_consumed(&mut self.link, buffer, area, context);
+            self.in_place_reads.release_consumed(&mut self.link, buffer, area, context);
         }
     }
 }

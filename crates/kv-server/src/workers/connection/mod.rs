@@ -8,7 +8,7 @@
 //! - [`Replies`]: answers that are being written; [`ControlMessages`]: other messages
 //! - [`Pending`]: batches that wait for bytes of the client (`put_reads.rs`), or for the disk (`disk_requests.rs`)
 //! - [`ControlBlockPoller`]: the control block, by which a client on this host sends requests without messages
-//! - [`PinnedReads`]: values that it reads in place
+//! - [`InPlaceReads`]: values that it reads in place
 //!
 //! This file handles the link; `batches.rs` processes a batch from its message to its reply, `slots.rs` request
 //! slots. Requests are executed in `serving.rs`: reads in `read.rs` and `placement.rs`, writes in `write.rs`.
@@ -24,10 +24,10 @@ mod control_block_poller;
 mod control_messages;
 mod disk_requests;
 mod handles;
+mod in_place_reads;
 mod measure;
 mod peer;
 mod pending;
-mod pinned_reads;
 mod placement;
 mod preloaded;
 mod put_reads;
@@ -52,10 +52,10 @@ use completion_id::CompletionId;
 use control_block_poller::ControlBlockPoller;
 use control_messages::ControlMessages;
 pub(crate) use disk_requests::Notification;
+pub(crate) use in_place_reads::InPlaceReads;
 pub use measure::SCRATCH_BYTES;
 use peer::{Peer, State};
 use pending::Pending;
-pub(crate) use pinned_reads::PinnedReads;
 use receives::Receives;
 use replies::Replies;
 
@@ -69,7 +69,7 @@ pub(crate) struct Connection {
     pending: Pending,
     control_messages: ControlMessages,
     poller: ControlBlockPoller,
-    pinned_reads: PinnedReads,
+    in_place_reads: InPlaceReads,
     /// Its row among the worker's connections, by which notifications from the disk are addressed.
     pub(crate) row: u32,
 }
@@ -86,7 +86,7 @@ impl Connection {
             pending: Pending::default(),
             control_messages: ControlMessages::default(),
             poller: ControlBlockPoller::default(),
-            pinned_reads: PinnedReads::new(context.engine.clone()),
+            in_place_reads: InPlaceReads::new(context.engine.clone()),
             row: 0,
         })
     }
@@ -160,7 +160,7 @@ impl Connection {
         self.release_reads(context);
         let open = self.peer.client().is_some_and(|client| !client.handles.is_empty());
         let is_busy = !self.pending.is_empty() || self.replies.deferred() + self.ops.len() > 0;
-        if open || is_busy || !self.pinned_reads.is_empty() {
+        if open || is_busy || !self.in_place_reads.is_empty() {
             return None;
         }
         // Over TCP a client acknowledges an answer only with its next request. So replies in flight do not count, but a
@@ -196,14 +196,14 @@ impl Connection {
         self.link.close();
     }
 
-    /// Takes the link out, when nothing is in flight; the pinned reads must be released after it.
-    pub(crate) fn into_link(mut self, context: &mut WorkerContext) -> (Link, PinnedReads) {
+    /// Takes the link out, when nothing is in flight; the in-place reads must be released after it.
+    pub(crate) fn into_link(mut self, context: &mut WorkerContext) -> (Link, InPlaceReads) {
         self.peer.leave();
         self.poller.stop(context);
         self.replies.recycle(context);
         self.pending.recycle(context);
         context.receive_areas.release(self.receives.into_area());
-        (self.link, self.pinned_reads.detach(context))
+        (self.link, self.in_place_reads.detach(context))
     }
 
     /// Releases reads that the client has finished, closes idle handles, and closes a connection without hello.

@@ -45,7 +45,7 @@ impl Pending {
         self.batches.remove(target.batch)
     }
 
-    /// Recycles answers that will not be answered.
+    /// Recycles batches that will not be answered.
     pub(super) fn recycle(&mut self, context: &mut WorkerContext) {
         self.batches.drain().for_each(|batch_answers| context.recycle(batch_answers));
     }

@@ -24,7 +24,7 @@ pub(super) struct PutReads {
     in_flight: Slab<PutRead>,
 }
 
-/// A put read in progress.
+/// The reads that get the bytes of one put from the client's memory.
 struct PutRead {
     target: AnswerIndex,
     /// The number of reads in flight.
@@ -40,7 +40,7 @@ pub(super) struct AnswerIndex {
     pub(super) index: usize,
 }
 
-/// A put read to be started once the batch has its row.
+/// What to read for a put, once its batch has its index in the table of pending ones.
 pub(super) struct PutReadPlan {
     pub(super) index: usize,
     pub(super) from: Window,

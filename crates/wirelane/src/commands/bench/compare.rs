@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use doctor::verdict::{self, Side};
+use doctor::evaluation::{self, Side};
 use measure::PortPair;
 use report::{Document, Limit, Operation, Plan, Point, RunKind, Test, Transport, Verdict};
 
@@ -146,7 +146,7 @@ fn evaluate(points: &[Point], peer_side: Option<&Side>) -> Verdict {
     let rdma: Vec<Point> =
         bandwidths.iter().filter(|point| point.transport == Transport::Verbs).cloned().collect();
     let evaluated = if rdma.is_empty() { &bandwidths } else { &rdma };
-    verdict::evaluate(evaluated, &facts::side(), peer_side)
+    evaluation::evaluate(evaluated, &facts::side(), peer_side)
 }
 
 /// A row for each path: two measurements, compared with those of TCP.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use doctor::verdict::best;
+use doctor::evaluation::best;
 use report::{Expectation, Point, Test, Verdict};
 
 use crate::output::Failure;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use doctor::CheckInput;
-use doctor::verdict::Side;
+use doctor::evaluation::Side;
 use measure::{CounterReader, KERNEL};
 use metric::Kind;
 use node::counters::{Counter, Folder};

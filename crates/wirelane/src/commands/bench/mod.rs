@@ -2,7 +2,7 @@
 //! reach.
 //!
 //! One file per subcommand. `target.rs` finds or starts the server, `args.rs` has the shared arguments, `facts.rs` the
-//! facts about this host. Measuring is in crate `measure`, results are in `report`, verdicts in `doctor::verdict`.
+//! facts about this host. Measuring is in crate `measure`, results are in `report`, verdicts in `doctor::evaluation`.
 
 mod args;
 mod child;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use ::report::{Document, trend};
 use clap::Args;
 
-use super::history::Store;
+use super::history::SavedRuns;
 use crate::output;
 use crate::output::{Exit, Failure};
 
@@ -61,7 +61,7 @@ impl KeepArgs {
         if self.no_save {
             return Ok(());
         }
-        match Store::of_user().and_then(|store| store.save(document)) {
+        match SavedRuns::of_user().and_then(|runs| runs.save(document)) {
             Ok(id) => output::progress(&format!("saved as {id}: see `wirelane bench history`")),
             Err(why) => output::warning(&format!("{why}; to save nothing, pass --no-save")),
         }
@@ -71,15 +71,15 @@ impl KeepArgs {
     /// Writes only the page, compared with the baseline if there is one.
     pub(super) fn page(&self, document: &Document) -> Result<(), Failure> {
         let Some(page) = &self.report else { return Ok(()) };
-        let store = Store::of_user().ok();
-        let baseline = store.and_then(|store| baseline_of(document, &store));
+        let saved_runs = SavedRuns::of_user().ok();
+        let baseline = saved_runs.and_then(|runs| baseline_of(document, &runs));
         write(page, std::slice::from_ref(document), baseline.as_ref())
     }
 }
 
 /// The baseline in the history that has results in common with this run.
-fn baseline_of(document: &Document, store: &Store) -> Option<Document> {
-    let history = store.load().ok()?;
+fn baseline_of(document: &Document, saved_runs: &SavedRuns) -> Option<Document> {
+    let history = saved_runs.load().ok()?;
     let mut baselines = history.runs.into_iter().filter(|run| run.is_baseline);
     let found = baselines.find(|run| !trend::changes(document, &run.document).is_empty());
     found.map(|run| run.document)

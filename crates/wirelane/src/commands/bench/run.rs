@@ -3,7 +3,7 @@
 use std::time::{Instant, SystemTime};
 
 use clap::{Args, ValueEnum};
-use doctor::verdict::{self, Side};
+use doctor::evaluation::{self, Side};
 use indicatif::ProgressBar;
 use measure::{Client, Kind, Transports};
 use report::{Document, Plan, Point, RunKind, Test, Transport};
@@ -138,7 +138,7 @@ pub(super) fn finish(
     expect: Option<&Expect>,
     output: &OutputArgs,
 ) -> Result<Exit, Failure> {
-    let mut verdict = verdict::evaluate(&document.points, side, peer_side);
+    let mut verdict = evaluation::evaluate(&document.points, side, peer_side);
     if let Some(expect) = expect {
         verdict.expectation = Some(expect.evaluate(&document.points, &verdict)?);
     }
@@ -259,7 +259,7 @@ impl Run {
                     self.fallbacks.clear();
                     let mut point =
                         Point::new(&outcome, &facts::host(), &self.target.name, &self.chosen.1);
-                    point.retransmissions = verdict::retransmissions(&point);
+                    point.retransmissions = evaluation::retransmissions(&point);
                     return Ok(point);
                 }
                 Err(error) if error.kind == Kind::Refused && !self.fallbacks.is_empty() => {

@@ -1,7 +1,9 @@
 //! `policy` and `network`: objects for the SR-IOV operator, one for each kind of NIC.
 
 use clap::Args;
-use jobs::k8s::{self, ManifestSet, Name, NetworkRequest, Nic, PolicyRequest, Resource, Subnet};
+use jobs::k8s::{
+    self, ManifestSet, Name, NetworkRequest, NicGroup, PolicyRequest, Resource, Subnet,
+};
 use node::Node;
 
 use crate::output;
@@ -78,8 +80,8 @@ impl NetworkArgs {
 }
 
 /// The NICs of the node; having none is an error.
-fn nics(node: &Node) -> Result<Vec<Nic>, Failure> {
-    let (nics, left_out) = Nic::find(node);
+fn nics(node: &Node) -> Result<Vec<NicGroup>, Failure> {
+    let (nics, left_out) = NicGroup::find(node);
     for reason in left_out {
         output::note(&format!("note: {reason}"));
     }

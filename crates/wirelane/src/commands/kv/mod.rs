@@ -55,11 +55,11 @@ enum KvCommand {
     Mput(mput::MputArgs),
     /// Measure the store, and verify every value that is read
     Bench(bench::BenchArgs),
-    /// Verify every value on the disk of a store
+    /// Verify every value in the data directory of a store
     Fsck(disk::FsckArgs),
-    /// Copy the disk of a store to a file; the store may be running
+    /// Copy the data directory of a store to a file; the store may be running
     Backup(disk::BackupArgs),
-    /// Create the disk of a store from a backup
+    /// Create the data directory of a store from a backup
     Restore(disk::RestoreArgs),
 }
 

@@ -7,7 +7,7 @@ use kv_server::Engine;
 use kv_store::WhenFull;
 
 use super::authenticator::Authenticator;
-use super::offers::Offers;
+use super::offered_transports::OfferedTransports;
 use crate::arguments::size;
 use crate::commands::version::VERSION;
 use crate::output;
@@ -30,7 +30,7 @@ impl Banner {
         when_full: WhenFull,
         prefault: bool,
         authenticator: &Authenticator,
-        offers: &Offers,
+        offered_transports: &OfferedTransports,
     ) -> Self {
         let pool = engine.pool();
         let pages = size::format(pool.page_size());
@@ -53,7 +53,14 @@ impl Banner {
         let scheme = if authenticator.http_tls().is_some() { "https" } else { "http" };
         let pool =
             format!("{} in pages of {pages}, {allocation}; {full}", size::format(pool.len()));
-        Banner { durability, pool, transports: offers.line(), access, client_options, scheme }
+        Banner {
+            durability,
+            pool,
+            transports: offered_transports.line(),
+            access,
+            client_options,
+            scheme,
+        }
     }
 
     /// Prints the lines; `open`: whether the listener for links is open.

@@ -51,7 +51,7 @@ impl Task {
 /// The last lines of the banner: the state of the devices.
 fn report_rdma(status: &Status) {
     let rdma = status.query_rdma();
-    if let Some(libfabric) = status.offers().libfabric() {
+    if let Some(libfabric) = status.offered_transports().libfabric() {
         output::note(&format!("ofi   {libfabric}"));
     }
     output::note(&format!("RDMA  {}", rdma.sentence()));

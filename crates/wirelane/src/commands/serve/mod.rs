@@ -12,7 +12,7 @@ mod http;
 mod links;
 mod listener;
 mod maintenance;
-mod offers;
+mod offered_transports;
 mod pending_listener;
 mod port_owner;
 mod reload;

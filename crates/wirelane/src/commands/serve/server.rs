@@ -11,7 +11,7 @@ use super::args::ServeArgs;
 use super::authenticator::Authenticator;
 use super::banner::Banner;
 use super::maintenance::{self, Closer};
-use super::offers::Offers;
+use super::offered_transports::OfferedTransports;
 use super::pending_listener::PendingListener;
 use super::sockets::Sockets;
 use super::status::{Parts, Status};
@@ -41,9 +41,16 @@ impl Server {
         let engine = Engine::with_access(&store, authenticator.access().clone())?;
         let closer = Closer::start(&engine)
             .map_err(|error| Failure::failed(format!("start a thread for the disk: {error}")))?;
-        let (events, offers) = (LinkEvents::of(&mut links), Offers::of(&links));
-        let banner = Banner::new(&engine, store.when_full, args.prefault, &authenticator, &offers);
-        let grpc = grpc(&engine, &offers).with_tls(authenticator.grpc_tls());
+        let (events, offered_transports) =
+            (LinkEvents::of(&mut links), OfferedTransports::of(&links));
+        let banner = Banner::new(
+            &engine,
+            store.when_full,
+            args.prefault,
+            &authenticator,
+            &offered_transports,
+        );
+        let grpc = grpc(&engine, &offered_transports).with_tls(authenticator.grpc_tls());
         let status = Arc::new(Status::new(Parts {
             global: global.clone(),
             settings,
@@ -54,7 +61,7 @@ impl Server {
             endpoint: Endpoint::new(links)?,
             grpc: grpc.counts().clone(),
             grpc_sessions: grpc.sessions().clone(),
-            offers,
+            offered_transports,
             events,
         }));
         Ok(Server { status, authenticator, grpc, closer, banner })
@@ -80,11 +87,13 @@ impl Server {
 }
 
 /// The store over gRPC.
-fn grpc(engine: &Arc<Engine>, offers: &Offers) -> Grpc {
-    let offers = offers.clone();
+fn grpc(engine: &Arc<Engine>, offered_transports: &OfferedTransports) -> Grpc {
+    let offered_transports = offered_transports.clone();
     let about = ServerInfo {
         version: VERSION,
-        transports: Arc::new(move || offers.list().into_iter().map(Into::into).collect()),
+        transports: Arc::new(move || {
+            offered_transports.list().into_iter().map(Into::into).collect()
+        }),
     };
     Grpc::new(engine.clone(), about)
 }

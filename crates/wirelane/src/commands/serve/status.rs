@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::listener::ListenerReport;
-use super::offers::{Offer, Offers};
+use super::offered_transports::{OfferedTransport, OfferedTransports};
 use crate::commands::version::VERSION;
 use crate::links::rdma::{ChoiceReport, DeviceReport, Rdma, RdmaReport};
 use crate::settings::Global;
@@ -44,7 +44,7 @@ pub(super) struct Parts {
     pub(super) endpoint: Endpoint,
     pub(super) grpc: Arc<grpc::Counts>,
     pub(super) grpc_sessions: Arc<Sessions>,
-    pub(super) offers: Offers,
+    pub(super) offered_transports: OfferedTransports,
     pub(super) events: Arc<LinkEvents>,
 }
 
@@ -109,14 +109,14 @@ impl Status {
     /// Queries the devices now. Opens every device, so it blocks.
     pub(super) fn query_rdma(&self) -> Arc<Rdma> {
         let rdma = Arc::new(Rdma::query_with(&self.parts.global, &self.parts.settings));
-        self.parts.offers.set_rdma(&rdma);
-        self.parts.offers.set_providers(self.parts.endpoint.providers());
+        self.parts.offered_transports.set_rdma(&rdma);
+        self.parts.offered_transports.set_providers(self.parts.endpoint.providers());
         rdma
     }
 
     /// The transports that this server offers.
-    pub(super) fn offers(&self) -> &Offers {
-        &self.parts.offers
+    pub(super) fn offered_transports(&self) -> &OfferedTransports {
+        &self.parts.offered_transports
     }
 
     /// The status as JSON text; `None` if a device does not answer in time, or the listener is not open.
@@ -129,7 +129,7 @@ impl Status {
     /// One scrape of Prometheus.
     pub(super) fn metrics(&self) -> String {
         let parts = &self.parts;
-        let rdma = parts.offers.rdma();
+        let rdma = parts.offered_transports.rdma();
         let devices = rdma.iter().flat_map(|rdma| rdma.devices.iter());
         let server = metrics::Server {
             version: VERSION,
@@ -163,13 +163,13 @@ impl Status {
     }
 
     fn render(&self, rdma: &Rdma, listener: &Listener) -> String {
-        let Parts { settings, endpoint, offers, .. } = &self.parts;
+        let Parts { settings, endpoint, offered_transports, .. } = &self.parts;
         let report = Report {
             version: VERSION,
             rdma: rdma.report(),
             choice: rdma.choice(settings).into(),
             devices: rdma.device_reports(),
-            transports: offers.list(),
+            transports: offered_transports.list(),
             store: self.store(),
             listener: ListenerReport::new(listener),
             links: endpoint.links(),
@@ -213,7 +213,7 @@ struct Report<'r> {
     rdma: RdmaReport<'r>,
     choice: ChoiceReport,
     devices: Vec<DeviceReport<'r>>,
-    transports: Vec<Offer>,
+    transports: Vec<OfferedTransport>,
     store: StoreReport,
     listener: ListenerReport,
     links: Vec<LinkStatus>,

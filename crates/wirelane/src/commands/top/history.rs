@@ -25,7 +25,7 @@ pub(super) type Ring = VecDeque<Option<f64>>;
 impl History {
     /// Adds an interval. Ports that are gone are dropped, unless the collector failed.
     pub(super) fn add(&mut self, summary: &IntervalSummary) {
-        if summary.faults.iter().any(|run| run.collector == "rdma") {
+        if summary.failed_collectors.iter().any(|run| run.collector == "rdma") {
             return;
         }
         self.ports.retain(|name, _| summary.ports.iter().any(|port| port.name() == *name));

@@ -163,7 +163,7 @@ fn rest(summary: &IntervalSummary) -> String {
         };
         text.push_str(&format!("peer {}: {result}\n", probe.peer));
     }
-    for run in &summary.faults {
+    for run in &summary.failed_collectors {
         let why = run.why.as_deref().unwrap_or("incomplete data");
         text.push_str(&format!("{}: {}\n", run.collector, doctor::one_line(why)));
     }

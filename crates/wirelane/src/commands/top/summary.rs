@@ -24,7 +24,7 @@ pub(super) struct IntervalSummary {
     pub(super) store: Option<StoreSummary>,
     pub(super) probe: Option<Probe>,
     /// Collectors that failed, entirely or in part.
-    pub(super) faults: Vec<Run>,
+    pub(super) failed_collectors: Vec<Run>,
 }
 
 /// A port.
@@ -105,7 +105,7 @@ impl IntervalSummary {
             usage: UsageSummary::of(before, now),
             store: now.store.as_ref().map(|store| StoreSummary::of(before, store, span("store"))),
             probe: now.probe.clone(),
-            faults: now.runs.iter().filter(|run| !run.success).cloned().collect(),
+            failed_collectors: now.runs.iter().filter(|run| !run.success).cloned().collect(),
         }
     }
 

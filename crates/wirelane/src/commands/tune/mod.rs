@@ -82,7 +82,7 @@ pub(crate) fn run(_global: &Global, args: &TuneArgs) -> Result<Exit, Failure> {
 }
 
 fn print_windows(options: &TuneOptions) -> Result<Exit, Failure> {
-    let script = tune::windows::script(options.profile(), &options.device);
+    let script = tune::powershell::script(options.profile(), &options.device);
     if options.target.json {
         output::json(&serde_json::json!({ "powershell": script, "tested_on_hardware": false }))?;
     } else {

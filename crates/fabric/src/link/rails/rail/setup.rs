@@ -15,7 +15,7 @@ use crate::setup::{Fabric, Side, UnconnectedLane};
 /// The state of a lane's setup.
 #[derive(Default)]
 pub(super) struct LaneSetup {
-    half: Option<(Box<dyn UnconnectedLane>, Arc<dyn Fabric>)>,
+    unconnected: Option<(Box<dyn UnconnectedLane>, Arc<dyn Fabric>)>,
     /// Messages of the peer that arrived before our end was ready for them.
     offer: Option<Vec<u8>>,
     connected: Option<([u16; 2], RemoteRegion)>,
@@ -36,7 +36,7 @@ pub(in crate::link) enum SetupError {
     Lane(String),
 }
 
-/// Our half, its fabric and the peer's offer.
+/// Our unconnected lane, its fabric and the peer's offer.
 pub(in crate::link::rails) type Connectable = (Box<dyn UnconnectedLane>, Arc<dyn Fabric>, Vec<u8>);
 
 impl LaneSetup {
@@ -46,7 +46,7 @@ impl LaneSetup {
 
     /// The lane is given up.
     pub(super) fn drop_unconnected(&mut self) {
-        self.half = None;
+        self.unconnected = None;
     }
 }
 
@@ -85,14 +85,14 @@ impl Rail {
         self.is_trying(generation)
     }
 
-    /// Our half is prepared; returns its offer for the peer.
+    /// Our unconnected lane is prepared; returns its offer for the peer.
     pub(in crate::link::rails) fn prepared(
         &mut self,
-        half: Box<dyn UnconnectedLane>,
+        unconnected: Box<dyn UnconnectedLane>,
         fabric: Arc<dyn Fabric>,
     ) -> Vec<u8> {
-        let offer = half.offer();
-        self.setup.half = Some((half, fabric));
+        let offer = unconnected.offer();
+        self.setup.unconnected = Some((unconnected, fabric));
         self.setup.announced = true;
         offer
     }
@@ -102,21 +102,21 @@ impl Rail {
         self.setup.offer = Some(offer);
     }
 
-    /// Stores the peer's offer if our half is prepared; `false` if it belongs to an older lane.
+    /// Stores the peer's offer if our unconnected lane is prepared; `false` if it belongs to an older lane.
     pub(in crate::link) fn take_offer(&mut self, generation: u32, offer: Vec<u8>) -> bool {
-        let expected = self.is_trying(generation) && self.setup.half.is_some();
+        let expected = self.is_trying(generation) && self.setup.unconnected.is_some();
         if expected {
             self.set_offer(offer);
         }
         expected
     }
 
-    /// Takes our half and the peer's offer, if both are there, for a connector task.
+    /// Takes our unconnected lane and the peer's offer, if both are there, for a connector task.
     pub(in crate::link::rails) fn take_halves(&mut self) -> Option<Connectable> {
         let offer = self.setup.offer.take()?;
-        let (half, fabric) = self.setup.half.take()?;
+        let (unconnected, fabric) = self.setup.unconnected.take()?;
         self.busy = true;
-        Some((half, fabric, offer))
+        Some((unconnected, fabric, offer))
     }
 
     /// The peer's end is connected: its slots and its probe region. `false` if that is an older lane.

@@ -6,7 +6,7 @@ use report::RunKind;
 use report::trend::{self, Change};
 use serde::Serialize;
 
-use super::store::History;
+use super::saved_runs::History;
 
 /// A result's newest value, compared with earlier ones.
 #[derive(Debug, Serialize)]

@@ -1,7 +1,7 @@
 //! `wirelane bench history`: earlier results, and regressions.
 
 mod check;
-mod store;
+mod saved_runs;
 mod text;
 
 use std::path::PathBuf;
@@ -13,8 +13,8 @@ use super::report;
 use crate::output;
 use crate::output::{Exit, Failure};
 use check::Trend;
-pub(super) use store::Store;
-use store::{History, SavedRun};
+pub(super) use saved_runs::SavedRuns;
+use saved_runs::{History, SavedRun};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = HELP)]
@@ -123,8 +123,8 @@ enum BaselineCommand {
 }
 
 pub(super) fn run(args: &HistoryArgs) -> Result<Exit, Failure> {
-    let store = Store::of_user().map_err(Failure::failed)?;
-    let history = store.load().map_err(Failure::failed)?;
+    let saved_runs = SavedRuns::of_user().map_err(Failure::failed)?;
+    let history = saved_runs.load().map_err(Failure::failed)?;
     for skipped in &history.skipped {
         output::warning(skipped);
     }
@@ -132,7 +132,7 @@ pub(super) fn run(args: &HistoryArgs) -> Result<Exit, Failure> {
         None => list(&args.list, &history),
         Some(HistoryCommand::Show(args)) => show(args, &history),
         Some(HistoryCommand::Compare(args)) => compare(args, &history),
-        Some(HistoryCommand::Baseline(args)) => baseline(&args.command, &store, &history),
+        Some(HistoryCommand::Baseline(args)) => baseline(&args.command, &saved_runs, &history),
     }
 }
 
@@ -180,7 +180,11 @@ fn compare(args: &CompareArgs, history: &History) -> Result<Exit, Failure> {
     Ok(args.limit.exit(&trends))
 }
 
-fn baseline(command: &BaselineCommand, store: &Store, history: &History) -> Result<Exit, Failure> {
+fn baseline(
+    command: &BaselineCommand,
+    saved_runs: &SavedRuns,
+    history: &History,
+) -> Result<Exit, Failure> {
     let (id, is_set) = match command {
         BaselineCommand::Set { id } => (id, true),
         BaselineCommand::Clear { id } => (id, false),
@@ -192,7 +196,7 @@ fn baseline(command: &BaselineCommand, store: &Store, history: &History) -> Resu
     let mut ids: Vec<&str> =
         others.filter(|run| !(is_set && overlaps(run))).map(|run| run.id.as_str()).collect();
     ids.extend(is_set.then_some(chosen.id.as_str()));
-    store.set_baselines(&ids).map_err(Failure::failed)?;
+    saved_runs.set_baselines(&ids).map_err(Failure::failed)?;
     let text = match is_set {
         true => format!("{} is the baseline of later runs of its kind", chosen.id),
         false => format!("{} is no longer a baseline", chosen.id),

@@ -7,7 +7,7 @@ use report::trend::{self, Change, Unit};
 
 use super::LimitArgs;
 use super::check::Trend;
-use super::store::{History, SavedRun};
+use super::saved_runs::{History, SavedRun};
 use crate::output;
 
 /// All runs, then regressions.

@@ -76,7 +76,7 @@ const CELL: usize = 10;
 
 #[cfg(test)]
 mod tests {
-    use doctor::verdict::{PairResult, matrix};
+    use doctor::evaluation::{PairResult, matrix};
 
     use super::*;
 

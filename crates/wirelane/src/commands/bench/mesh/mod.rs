@@ -9,7 +9,7 @@ mod map;
 use std::time::Duration;
 
 use clap::Args;
-use doctor::verdict::{self, PairResult};
+use doctor::evaluation::{self, PairResult};
 use measure::{Client, Transports};
 use report::{Limit, Operation, Plan, Point, RunKind, Test, Transport, Verdict};
 
@@ -65,7 +65,7 @@ pub(super) fn run(global: &Global, args: &MeshArgs) -> Result<Exit, Failure> {
     let transports = transports(global, &settings)?;
     let targets = Target::find_all(&args.hosts, &args.caller, global, &settings)?;
     let mut document = start_document(RunKind::Mesh);
-    let rounds = verdict::rounds(names.len());
+    let rounds = evaluation::rounds(names.len());
     let bar = output::steps(rounds.len() as u64, "measuring");
     let mut measured = Vec::new();
     for round in &rounds {
@@ -89,7 +89,7 @@ pub(super) fn run(global: &Global, args: &MeshArgs) -> Result<Exit, Failure> {
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    let matrix = verdict::matrix(&names, &measured);
+    let matrix = evaluation::matrix(&names, &measured);
     document.verdict = Some(Verdict { summary: map::summary(&matrix), ..Verdict::default() });
     for (at, point) in document.points.iter().enumerate().filter(|_| args.output.csv) {
         args.output.show(PrintedPoint { point, is_first: at == 0 })?;
@@ -186,7 +186,7 @@ fn relay(
     let outcome = client.relay(onward, plan, choose).map_err(|error| error.to_string())?;
     let why = if choose { "the best of both hosts" } else { "requested by --transport" };
     let mut point = Point::new(&outcome, &names[from], &names[to], why);
-    point.retransmissions = verdict::retransmissions(&point);
+    point.retransmissions = evaluation::retransmissions(&point);
     points.push(point.clone());
     Ok(point)
 }

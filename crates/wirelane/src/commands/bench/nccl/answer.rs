@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use doctor::CheckInput;
-use doctor::verdict::nccl::{Transferred, evaluate, took_part};
+use doctor::evaluation::nccl::{Transferred, evaluate, took_part};
 use node::Node;
 use report::nccl::{self, Run};
 use report::{Document, Test};

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use doctor::verdict::nccl::Transferred;
+use doctor::evaluation::nccl::Transferred;
 use report::nccl::{self, Run};
 use rustix::process::{Pid, Signal, kill_process};
 

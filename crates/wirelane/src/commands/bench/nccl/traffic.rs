@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use doctor::verdict::Side;
-use doctor::verdict::nccl::Transferred;
+use doctor::evaluation::Side;
+use doctor::evaluation::nccl::Transferred;
 use measure::CounterReader;
 
 use crate::commands::bench::facts;

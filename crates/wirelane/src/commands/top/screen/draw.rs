@@ -49,7 +49,7 @@ fn draw_tables(frame: &mut Frame<'_>, area: Rect, app: &mut App) {
     let (port_count, gpu_count) = (app.view.ports(summary).len(), app.view.gpus(summary).len());
     let at = app.view.selected(summary);
     if summary.ports.is_empty() && summary.gpus.is_empty() {
-        if !summary.faults.is_empty() {
+        if !summary.failed_collectors.is_empty() {
             return;
         }
         let text = "This machine has no RDMA port, and no GPU reported by NVML.";
@@ -130,7 +130,7 @@ fn machine_lines(
         let names = doctor::one_line(&summary.gone.join(", "));
         lines.push(Line::from(style.span(format!("gone: {names}"), Level::Bad)));
     }
-    for run in summary.faults.iter().take(MAX_FAULTS) {
+    for run in summary.failed_collectors.iter().take(MAX_FAULTS) {
         let why = run.why.as_deref().unwrap_or("incomplete data");
         let text = doctor::one_line(&format!("{}: {why}", run.collector));
         lines.push(Line::from(style.span(text, Level::Notable)));

@@ -14,7 +14,7 @@ use access::{Access, Permissions, Refused};
 
 /// The credentials of a connection.
 #[derive(Clone)]
-pub(super) struct Caller {
+pub(super) struct ConnectionCredentials {
     certificate: Option<Arc<ClientCertificate>>,
     secure: bool,
     /// The connection is not encrypted, although the server requires TLS.
@@ -24,21 +24,27 @@ pub(super) struct Caller {
     unauthenticated: Arc<UnauthenticatedConnection>,
 }
 
-impl Caller {
+impl ConnectionCredentials {
     pub(super) fn plain(
         quota: &Arc<Quota>,
         unauthenticated: Arc<UnauthenticatedConnection>,
     ) -> Self {
         let share = quota.share();
-        Caller { certificate: None, secure: false, lacks_tls: false, share, unauthenticated }
+        ConnectionCredentials {
+            certificate: None,
+            secure: false,
+            lacks_tls: false,
+            share,
+            unauthenticated,
+        }
     }
 
     pub(super) fn without_tls(self) -> Self {
-        Caller { lacks_tls: true, ..self }
+        ConnectionCredentials { lacks_tls: true, ..self }
     }
 
     pub(super) fn secure(self, certificate: Option<Arc<ClientCertificate>>) -> Self {
-        Caller { certificate, secure: true, ..self }
+        ConnectionCredentials { certificate, secure: true, ..self }
     }
 
     /// Checks the credentials of a request, and removes them from it: handlers do not need the secret.
@@ -65,22 +71,26 @@ impl Caller {
 
 /// The authenticated caller, attached to the request.
 #[derive(Clone)]
-pub(super) struct Admission {
+pub(super) struct AuthenticatedCaller {
     permissions: Permissions,
     share: Arc<Share>,
     /// Whether the connection is encrypted.
     secure: bool,
 }
 
-impl Admission {
-    pub(super) fn new(permissions: Permissions, caller: &Caller) -> Self {
-        Admission { permissions, share: caller.share.clone(), secure: caller.secure }
+impl AuthenticatedCaller {
+    pub(super) fn new(permissions: Permissions, connection: &ConnectionCredentials) -> Self {
+        AuthenticatedCaller {
+            permissions,
+            share: connection.share.clone(),
+            secure: connection.secure,
+        }
     }
 
-    /// The admission of a request; all requests that pass the dispatcher have one.
-    pub(super) fn of<T>(request: &tonic::Request<T>) -> Result<Admission, Status> {
-        let admission = request.extensions().get::<Admission>().cloned();
-        admission.ok_or_else(|| status::denied(Refused::NoCredentials))
+    /// The caller of a request; every request that passes the dispatcher has one.
+    pub(super) fn of<T>(request: &tonic::Request<T>) -> Result<AuthenticatedCaller, Status> {
+        let caller = request.extensions().get::<AuthenticatedCaller>().cloned();
+        caller.ok_or_else(|| status::denied(Refused::NoCredentials))
     }
 
     /// The caller's permissions.

@@ -11,7 +11,7 @@ use crate::links::rdma::Rdma;
 
 /// What the settings allow, and the last known state of the machine. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct Offers {
+pub(super) struct OfferedTransports {
     transports: Vec<Transport>,
     policy: Policy,
     rdma: Arc<Mutex<Option<Arc<Rdma>>>>,
@@ -23,15 +23,15 @@ type Providers = Result<Vec<String>, String>;
 
 /// One transport.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Offer {
+pub(super) struct OfferedTransport {
     name: &'static str,
     offered: bool,
     why: String,
 }
 
-impl Offers {
+impl OfferedTransports {
     pub(super) fn of(links: &Settings) -> Self {
-        Offers {
+        OfferedTransports {
             transports: links.transports.clone(),
             policy: links.policy,
             rdma: Arc::default(),
@@ -55,28 +55,35 @@ impl Offers {
     }
 
     /// Every transport, by the last known state.
-    pub(super) fn list(&self) -> Vec<Offer> {
+    pub(super) fn list(&self) -> Vec<OfferedTransport> {
         let rdma = self.rdma();
-        Transport::ALL.map(|transport| self.offer(transport, rdma.as_deref())).to_vec()
+        Transport::ALL.map(|transport| self.offered_transport(transport, rdma.as_deref())).to_vec()
     }
 
-    fn offer(&self, transport: Transport, rdma: Option<&Rdma>) -> Offer {
-        let offer =
-            |offered, why: &str| Offer { name: transport.name(), offered, why: why.to_owned() };
+    fn offered_transport(&self, transport: Transport, rdma: Option<&Rdma>) -> OfferedTransport {
+        let offered_transport = |offered, why: &str| OfferedTransport {
+            name: transport.name(),
+            offered,
+            why: why.to_owned(),
+        };
         if let Some(why) = self.left_out(transport) {
-            return offer(false, why);
+            return offered_transport(false, why);
         }
         match (transport, rdma) {
-            (Transport::Shm, _) => offer(true, "for clients on this host"),
-            (Transport::Tcp, _) => offer(true, "for all other clients"),
-            (Transport::Verbs, Some(rdma)) => offer(rdma.off.is_none(), &rdma.sentence()),
-            (Transport::Verbs, None) => offer(false, "the devices have not answered yet"),
+            (Transport::Shm, _) => offered_transport(true, "for clients on this host"),
+            (Transport::Tcp, _) => offered_transport(true, "for all other clients"),
+            (Transport::Verbs, Some(rdma)) => {
+                offered_transport(rdma.off.is_none(), &rdma.sentence())
+            }
+            (Transport::Verbs, None) => {
+                offered_transport(false, "the devices have not answered yet")
+            }
             (Transport::Ofi, _) => {
                 let providers = self.providers.lock().unwrap_or_else(PoisonError::into_inner);
                 match &*providers {
-                    Some(Ok(names)) => offer(true, &format!("by {}", names.join(", "))),
-                    Some(Err(why)) => offer(false, why),
-                    None => offer(false, "libfabric has not answered yet"),
+                    Some(Ok(names)) => offered_transport(true, &format!("by {}", names.join(", "))),
+                    Some(Err(why)) => offered_transport(false, why),
+                    None => offered_transport(false, "libfabric has not answered yet"),
                 }
             }
         }
@@ -97,9 +104,15 @@ impl Offers {
 
     /// The state of libfabric, once it has answered; `None` if it is not to be used.
     pub(super) fn libfabric(&self) -> Option<String> {
-        let offer =
-            self.transports.contains(&Transport::Ofi).then(|| self.offer(Transport::Ofi, None))?;
-        Some(if offer.offered { offer.why } else { format!("off: {}", offer.why) })
+        let offered_transport = self
+            .transports
+            .contains(&Transport::Ofi)
+            .then(|| self.offered_transport(Transport::Ofi, None))?;
+        Some(if offered_transport.offered {
+            offered_transport.why
+        } else {
+            format!("off: {}", offered_transport.why)
+        })
     }
 
     /// A line for the banner, when devices may not have answered yet.
@@ -110,7 +123,7 @@ impl Offers {
                 (Some(why), _) => format!("no {name}: {why}"),
                 (None, Transport::Verbs) => "verbs if RDMA is on".to_owned(),
                 (None, Transport::Ofi) => "ofi if libfabric is available".to_owned(),
-                (None, _) => format!("{name} {}", self.offer(transport, None).why),
+                (None, _) => format!("{name} {}", self.offered_transport(transport, None).why),
             }
         };
         // libfabric is mentioned only if it is requested.
@@ -121,9 +134,13 @@ impl Offers {
     }
 }
 
-impl From<Offer> for v1::Transport {
-    fn from(offer: Offer) -> Self {
-        v1::Transport { name: offer.name.to_owned(), offered: offer.offered, reason: offer.why }
+impl From<OfferedTransport> for v1::Transport {
+    fn from(offered_transport: OfferedTransport) -> Self {
+        v1::Transport {
+            name: offered_transport.name.to_owned(),
+            offered: offered_transport.offered,
+            reason: offered_transport.why,
+        }
     }
 }
 
@@ -133,26 +150,34 @@ mod tests {
 
     #[test]
     fn each_transport_has_its_reason() {
-        let offers = |transports: &[Transport], policy| {
-            Offers::of(&Settings { transports: transports.to_vec(), policy, ..Settings::default() })
+        let offered_transports = |transports: &[Transport], policy| {
+            OfferedTransports::of(&Settings {
+                transports: transports.to_vec(),
+                policy,
+                ..Settings::default()
+            })
         };
-        let all = offers(&Transport::DEFAULT, Policy::Prefer);
+        let all = offered_transports(&Transport::DEFAULT, Policy::Prefer);
         assert!(all.line().contains("shm for clients on this host; verbs if RDMA is on; tcp for"));
         let rdma = Arc::new(Rdma { devices: Vec::new(), off: None });
-        let offered = |offers: &Offers| -> Vec<bool> {
-            offers.list().into_iter().map(|offer| offer.offered).collect()
+        let offered = |offered_transports: &OfferedTransports| -> Vec<bool> {
+            offered_transports
+                .list()
+                .into_iter()
+                .map(|offered_transport| offered_transport.offered)
+                .collect()
         };
         assert_eq!(offered(&all), [true, false, false, true]);
         all.set_rdma(&rdma);
         assert_eq!(offered(&all), [true, true, false, true]);
-        let tcp = offers(&[Transport::Tcp], Policy::Off);
+        let tcp = offered_transports(&[Transport::Tcp], Policy::Off);
         tcp.set_rdma(&rdma);
         assert_eq!(offered(&tcp), [false, false, false, true]);
-        let required = offers(&Transport::DEFAULT, Policy::Require);
+        let required = offered_transports(&Transport::DEFAULT, Policy::Require);
         required.set_rdma(&rdma);
         assert_eq!(offered(&required), [false, true, false, false]);
         assert!(required.line().contains("no tcp: RDMA is required"), "{}", required.line());
-        let ofi = offers(&[Transport::Ofi], Policy::Prefer);
+        let ofi = offered_transports(&[Transport::Ofi], Policy::Prefer);
         assert!(ofi.line().contains("ofi if libfabric is available"), "{}", ofi.line());
         ofi.set_providers(Some(Err("it is not installed".to_owned())));
         assert_eq!((ofi.list()[2].offered, &*ofi.list()[2].why), (false, "it is not installed"));

@@ -4,8 +4,8 @@ use report::Bound;
 use report::nccl::Run;
 
 use super::Transferred;
-use crate::verdict::bounds::{PCIE_PAYLOAD_RATIO, pcie_evidence};
-use crate::verdict::{PortSide, Side};
+use crate::evaluation::bounds::{PCIE_PAYLOAD_RATIO, pcie_evidence};
+use crate::evaluation::{PortSide, Side};
 
 /// Ports that were used.
 pub(super) struct Ports {

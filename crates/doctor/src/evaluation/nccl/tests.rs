@@ -95,7 +95,7 @@ fn an_idle_rail_is_found_by_transferred_bytes() {
         Some(29.0 / 40.0),
         "transferred bytes over the link rate"
     );
-    assert!(whats(&verdict).contains(&"1 of 2 rails are used"), "{:?}", whats(&verdict));
+    assert!(whats(&verdict).contains(&"1 of 2 rails in use"), "{:?}", whats(&verdict));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::output::Failure;
 
 /// The folder of saved runs.
 #[derive(Debug)]
-pub(in crate::commands::bench) struct Store {
+pub(in crate::commands::bench) struct SavedRuns {
     folder: PathBuf,
 }
 
@@ -34,9 +34,9 @@ pub(in crate::commands::bench) struct SavedRun {
     pub(in crate::commands::bench) is_baseline: bool,
 }
 
-impl Store {
+impl SavedRuns {
     /// The folder in the user's state directory, or for root in the system's.
-    pub(in crate::commands::bench) fn of_user() -> Result<Store, String> {
+    pub(in crate::commands::bench) fn of_user() -> Result<SavedRuns, String> {
         let directory = |name| {
             let path = std::env::var_os(name).map(PathBuf::from);
             path.filter(|path| path.is_absolute())
@@ -51,7 +51,7 @@ impl Store {
                 );
             }
         };
-        Ok(Store { folder: state.join("wirelane/bench") })
+        Ok(SavedRuns { folder: state.join("wirelane/bench") })
     }
 
     /// Saves a run. Returns its ID.
@@ -190,10 +190,10 @@ mod tests {
     use super::*;
     use report::RunKind;
 
-    fn store() -> (tempfile::TempDir, Store) {
+    fn saved_runs() -> (tempfile::TempDir, SavedRuns) {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = Store { folder: folder.path().join("a/b") };
-        (folder, store)
+        let saved_runs = SavedRuns { folder: folder.path().join("a/b") };
+        (folder, saved_runs)
     }
 
     fn run(second: usize) -> Document {
@@ -204,12 +204,12 @@ mod tests {
 
     #[test]
     fn runs_are_loaded_in_order_of_time() {
-        let (_folder, store) = store();
-        assert!(store.load().expect("nothing").runs.is_empty());
+        let (_folder, saved_runs) = saved_runs();
+        assert!(saved_runs.load().expect("nothing").runs.is_empty());
         for second in [7, 3, 3] {
-            store.save(&run(second)).expect("saved");
+            saved_runs.save(&run(second)).expect("saved");
         }
-        let history = store.load().expect("runs");
+        let history = saved_runs.load().expect("runs");
         let ids: Vec<&str> = history.runs.iter().map(|run| run.id.as_str()).collect();
         assert_eq!(ids, ["20261115-000003-bw", "20261115-000003-bw-2", "20261115-000007-bw"]);
         assert_eq!(history.find("000007").expect("one").document, run(7));
@@ -220,13 +220,13 @@ mod tests {
 
     #[test]
     fn the_oldest_run_is_deleted_and_a_baseline_is_not() {
-        let (_folder, store) = store();
-        let first = store.save(&run(0)).expect("saved");
-        store.set_baselines(&[&first]).expect("set");
+        let (_folder, saved_runs) = saved_runs();
+        let first = saved_runs.save(&run(0)).expect("saved");
+        saved_runs.set_baselines(&[&first]).expect("set");
         for second in 1..=MAX_RUNS + 1 {
-            store.save(&run(second)).expect("saved");
+            saved_runs.save(&run(second)).expect("saved");
         }
-        let history = store.load().expect("runs");
+        let history = saved_runs.load().expect("runs");
         assert_eq!(history.runs.len(), MAX_RUNS);
         assert!(history.runs[0].is_baseline && history.runs[0].document == run(0));
         assert_eq!(history.runs[1].document, run(3));
@@ -234,12 +234,12 @@ mod tests {
 
     #[test]
     fn an_unreadable_file_is_skipped_and_reported() {
-        let (_folder, store) = store();
-        store.save(&run(1)).expect("saved");
-        let wrong = store.folder.join("20261115-000002-bw.json");
+        let (_folder, saved_runs) = saved_runs();
+        saved_runs.save(&run(1)).expect("saved");
+        let wrong = saved_runs.folder.join("20261115-000002-bw.json");
         fs::write(&wrong, "{\"format\": \"wirelane bench 1\", \"half").expect("a file");
-        fs::write(store.folder.join("notes.txt"), "mine").expect("a file");
-        let history = store.load().expect("runs");
+        fs::write(saved_runs.folder.join("notes.txt"), "mine").expect("a file");
+        let history = saved_runs.load().expect("runs");
         assert_eq!(history.runs.len(), 1);
         let [skipped] = &history.skipped[..] else { panic!("{:?}", history.skipped) };
         assert!(skipped.contains(wrong.to_str().expect("text")), "{skipped}");

@@ -100,7 +100,7 @@ fn no_gpu_direct(run: &Run, node: Option<&CheckInput<'_>>) -> Option<Bottleneck>
 fn idle_rails(ports: &Ports) -> Option<Bottleneck> {
     (!ports.idle.is_empty()).then(|| Bottleneck {
         what: format!(
-            "{} of {} rails are used",
+            "{} of {} rails in use",
             ports.used_count(),
             ports.used_count() + ports.idle.len()
         ),

@@ -4,7 +4,7 @@ use node::{Device, LinkLayer, Node, Port, Role};
 
 /// Physical functions that one policy can select.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Nic {
+pub struct NicGroup {
     /// The vendor ID in policies: `15b3`.
     pub vendor: String,
     /// The device ID: `101b`.
@@ -40,12 +40,12 @@ impl LinkType {
     }
 }
 
-impl Nic {
+impl NicGroup {
     /// The NICs of a node, the most numerous first, and why other devices are left out.
-    pub fn find(node: &Node) -> (Vec<Nic>, Vec<String>) {
-        let (mut nics, mut notes): (Vec<Nic>, Vec<String>) = (Vec::new(), Vec::new());
+    pub fn find(node: &Node) -> (Vec<NicGroup>, Vec<String>) {
+        let (mut nics, mut notes): (Vec<NicGroup>, Vec<String>) = (Vec::new(), Vec::new());
         for device in &node.devices {
-            match Nic::of(node, device) {
+            match NicGroup::of(node, device) {
                 Ok(nic) => match nics.iter_mut().find(|known| known.is_same_model(&nic)) {
                     Some(known) => known.join(nic),
                     None => nics.push(nic),
@@ -57,7 +57,7 @@ impl Nic {
         (nics, notes)
     }
 
-    fn of(node: &Node, device: &Device) -> Result<Nic, &'static str> {
+    fn of(node: &Node, device: &Device) -> Result<NicGroup, &'static str> {
         let vfs_max = match device.role {
             Role::Physical { vfs_max: Some(max), .. } if max > 0 => max,
             Role::Physical { .. } => {
@@ -72,7 +72,7 @@ impl Nic {
         let port = device.ports.iter().find(|port| port.is_active()).or(device.ports.first());
         let port = port.ok_or("it has no port")?;
         let netdev = port.netdev.as_deref().and_then(|name| node.netdev(name));
-        Ok(Nic {
+        Ok(NicGroup {
             vendor: id(function.vendor.value()).ok_or("its vendor is not readable")?,
             device: id(function.device.value()).ok_or("its model is not readable")?,
             link: link(port)?,
@@ -83,12 +83,12 @@ impl Nic {
         })
     }
 
-    fn is_same_model(&self, other: &Nic) -> bool {
-        let model = |nic: &Nic| (nic.vendor.clone(), nic.device.clone(), nic.link);
+    fn is_same_model(&self, other: &NicGroup) -> bool {
+        let model = |nic: &NicGroup| (nic.vendor.clone(), nic.device.clone(), nic.link);
         model(self) == model(other)
     }
 
-    fn join(&mut self, other: Nic) {
+    fn join(&mut self, other: NicGroup) {
         // Names are used only if all have one; addresses always work.
         if self.pf_names.is_empty() || other.pf_names.is_empty() {
             self.pf_names.clear();
@@ -113,8 +113,8 @@ fn link(port: &Port) -> Result<LinkType, &'static str> {
 mod tests {
     use super::*;
 
-    fn nic(link: LinkType, device: &str, names: &[&str], mtu: u32) -> Nic {
-        Nic {
+    fn nic(link: LinkType, device: &str, names: &[&str], mtu: u32) -> NicGroup {
+        NicGroup {
             vendor: "15b3".to_owned(),
             device: device.to_owned(),
             link,

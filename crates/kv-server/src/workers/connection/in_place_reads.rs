@@ -1,8 +1,8 @@
 //! Values that a client on this host reads in place. In its control block it publishes up to which batch it
 //! has consumed the answers.
 //!
-//! A pinned read keeps its values pinned until the client has consumed its batch, or until its link is destroyed,
-//! which waits for a client that is in the middle of reading. The worker counts the connections with pinned reads.
+//! An in-place read keeps its values pinned until the client has consumed its batch, or until its link is destroyed,
+//! which waits for a client that is in the middle of reading. The worker counts the connections with in-place reads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,25 +18,25 @@ use crate::engine::Engine;
 use crate::workers::context::WorkerContext;
 use crate::workers::receive_areas::ReceiveArea;
 
-/// The pinned reads of a client, in the order of their replies.
-pub(crate) struct PinnedReads {
+/// The in-place reads of a client, in the order of their replies.
+pub(crate) struct InPlaceReads {
     engine: Arc<Engine>,
-    reads: VecDeque<PinnedRead>,
+    reads: VecDeque<InPlaceRead>,
     bytes: u64,
     /// Empty vectors, to be reused.
     spare: Vec<Vec<Pin>>,
 }
 
-struct PinnedRead {
+struct InPlaceRead {
     /// The sequence of its batch's request slot.
     sequence: u64,
     pins: Vec<Pin>,
     bytes: u64,
 }
 
-impl PinnedReads {
+impl InPlaceReads {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
-        PinnedReads { engine, reads: VecDeque::new(), bytes: 0, spare: Vec::new() }
+        InPlaceReads { engine, reads: VecDeque::new(), bytes: 0, spare: Vec::new() }
     }
 
     #[inline]
@@ -71,7 +71,7 @@ impl PinnedReads {
         let spare = self.spare.pop().unwrap_or_default();
         let pins = std::mem::replace(&mut batch_answers.in_place.pins, spare);
         let bytes = batch_answers.in_place.bytes;
-        self.reads.push_back(PinnedRead { sequence, pins, bytes });
+        self.reads.push_back(InPlaceRead { sequence, pins, bytes });
         self.bytes += bytes;
     }
 
@@ -110,13 +110,13 @@ impl PinnedReads {
     }
 }
 
-impl Drop for PinnedReads {
+impl Drop for InPlaceReads {
     fn drop(&mut self) {
         self.unpin(u64::MAX);
     }
 }
 
-/// Pinned reads before the client's progress is checked, which costs as much as a short answer.
+/// In-place reads before the client's progress is checked, which costs as much as a short answer.
 const CHECK_READS: usize = 8;
 /// Bytes that one client may have pinned; further values are written to it.
 const MAX_BYTES: u64 = 8 << 20;
