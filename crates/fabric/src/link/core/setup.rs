@@ -4,7 +4,7 @@ use super::Core;
 use crate::link::event::EventKind;
 use crate::link::operations::LaneOpKind;
 use crate::link::protocol::control::{Control, RailPlan};
-use crate::link::rails::connector::Product;
+use crate::link::rails::connector::TaskOutput;
 use crate::link::rails::{PROBE_BYTES, ProbeStep, RailChange, RailLane, SetupError};
 use crate::op::{Failure, Work};
 
@@ -40,11 +40,11 @@ impl Core {
         while let Some((at, product)) = self.rails.finished() {
             match product {
                 Err(error) => self.fail_rail(at, &error.to_string()),
-                Ok(Product::Unconnected(unconnected, fabric)) => {
+                Ok(TaskOutput::Unconnected(unconnected, fabric)) => {
                     let offer = self.rails.prepared(at, unconnected, fabric);
                     self.prepared(at, offer);
                 }
-                Ok(Product::Lane(lane)) => self.connected(at, *lane),
+                Ok(TaskOutput::Lane(lane)) => self.connected(at, *lane),
             }
         }
     }
