@@ -192,5 +192,5 @@ pub(crate) fn read(region: &Region, offset: usize, length: usize) -> Vec<u8> {
     region.slice(offset..offset + length).to_vec()
 }
 
-/// Longer than any case takes.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+/// Longer than any case takes beside any load: encrypting the largest operation takes CPU time.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
