@@ -25,8 +25,8 @@ use pair::{LinkPair, only, settings};
 
 #[test]
 fn on_one_host_shared_memory_is_used() {
-    let pair = LinkPair::new(settings(), settings());
-    assert_eq!(pair.transport(), "shm");
+    let mut pair = LinkPair::new(settings(), settings());
+    pair.until_transport("shm");
     pair.exercise();
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn only(transports: &[Transport]) -> Settings {
 }
 
 /// Longer than any test here takes.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 impl LinkPair {
     pub(crate) fn new(dials: Settings, accepts: Settings) -> Self {
@@ -43,6 +43,16 @@ impl LinkPair {
 
     pub(crate) fn transport(&self) -> &'static str {
         self.dialler.report().status().transport.unwrap()
+    }
+
+    /// Polls both ends until the link uses this transport: on a busy machine a worse one may be up first.
+    pub(crate) fn until_transport(&mut self, expected: &str) {
+        let started = Instant::now();
+        while self.transport() != expected {
+            assert!(started.elapsed() < LIMIT, "{:#?}", self.dialler.report().status());
+            self.dialler.poll(&mut Vec::new());
+            self.acceptor.poll(&mut Vec::new());
+        }
     }
 
     pub(crate) fn region(&self, end: usize, length: usize, rights: Rights) -> Region {
