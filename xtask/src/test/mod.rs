@@ -115,9 +115,9 @@ struct External {
     browser: Program,
     /// The lab itself.
     lab: Program,
-    /// Lanes, links and the store over verbs, and changes to a machine, in the lab.
-    lanes: Vec<Program>,
-    /// The program, in the lab.
+    /// Conformance, changes to a machine and links, in one machine of the lab.
+    links: Vec<Program>,
+    /// The program, verbs and the store, in another: about as long.
     program: Vec<Program>,
 }
 
@@ -129,18 +129,20 @@ impl External {
             monitoring: programs.take("wirelane", "monitoring")?,
             browser: programs.take("report", "browser")?,
             lab: programs.take("xtask", "lab")?,
-            lanes: programs.take_all(&[
-                ("rdma-sys", "wire"),
+            // The last of each creates devices again, which changes their order.
+            links: programs.take_all(&[
                 ("fabric", "conformance_verbs"),
-                ("fabric", "example_verbs"),
-                ("fabric", "register"),
-                ("fabric", "verbs"),
-                ("kv-server", "verbs"),
                 ("wirelane", "lab_changes"),
-                // Last, since it creates devices again, which changes their order.
                 ("fabric", "link_verbs"),
             ])?,
-            program: programs.take_all(&[("wirelane", "lab")])?,
+            program: programs.take_all(&[
+                ("rdma-sys", "wire"),
+                ("fabric", "example_verbs"),
+                ("fabric", "register"),
+                ("kv-server", "verbs"),
+                ("wirelane", "lab"),
+                ("fabric", "verbs"),
+            ])?,
         })
     }
 }
@@ -198,8 +200,8 @@ fn lab_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failure> {
 /// The tests that need soft-RoCE devices, in two machines at the same time: an emulated one leaves half of two CPUs idle.
 fn tests_in_the_lab(external: &External, full: bool, log: &Mutex<File>) -> Result<(), Failure> {
     let machines = [
-        ("lanes and changes in the lab", &external.lanes),
-        ("program in the lab", &external.program),
+        ("conformance, changes and links in the lab", &external.links),
+        ("program, verbs and store in the lab", &external.program),
     ];
     let commands = machines.map(|(name, programs)| (name.to_owned(), in_a_machine(programs, full)));
     run_all(commands.into(), 2, STAGE_TIMEOUT, log)
