@@ -391,9 +391,11 @@ impl Connection {
         self.link.fd()
     }
 
-    /// Closes the connection, so that the store does not write to the receive buffer any more, and returns the batches in flight.
+    /// Closes a connection that is lost, so that the store does not write to the receive buffer any more, and returns the
+    /// batches in flight. The store keeps the session, which another connection resumes.
     pub(crate) fn close(self) -> PendingBatches {
-        let Connection { link, batches, .. } = self;
+        let Connection { mut link, batches, .. } = self;
+        link.fail("the client connects again");
         drop(link);
         batches
     }

@@ -12,7 +12,7 @@ use super::core::{Connection, Core};
 use super::report::{LinkInfo, Report};
 use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane};
-use crate::op::{Completion, Op};
+use crate::op::{Completion, Failure, Op};
 use crate::region::{Region, Slice};
 use crate::remote::{RemoteRegion, Window};
 use crate::session::Session;
@@ -106,6 +106,17 @@ impl Link {
     /// The reason if the link has ended.
     pub fn ended(&self) -> Option<&str> {
         self.core.ended().map(|ended| ended.why.as_str())
+    }
+
+    /// Whether it ended because the peer's owner closed it, not because of an error at either end.
+    pub fn is_closed_by_peer(&self) -> bool {
+        self.core.ended().is_some_and(|ended| ended.orderly && ended.failure != Failure::Flushed)
+    }
+
+    /// Closes the link because of an error: to the peer it is not closed in an orderly way.
+    pub fn fail(&mut self, why: &str) {
+        self.core.fail_link(Failure::Flushed, why);
+        self.close();
     }
 
     /// Polls until a rail is up, the timeout expires, or the link ends.

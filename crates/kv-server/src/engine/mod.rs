@@ -138,7 +138,7 @@ impl Engine {
             started: Instant::now(),
             epoch,
             quota,
-            sessions: Sessions::default(),
+            sessions: Sessions::for_store(settings.memory, MAX_SESSIONS),
             access,
             counts: Counts::default(),
             unix_start: unix_time().as_millis() as u64,
@@ -234,9 +234,9 @@ impl Engine {
         &self.access
     }
 
-    /// The number of sessions.
-    pub fn sessions(&self) -> usize {
-        self.sessions.len()
+    /// The sessions of links.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
     }
 
     /// The current time of the store's clock.
@@ -416,6 +416,7 @@ pub(crate) fn random() -> u64 {
     u64::from_le_bytes(bytes)
 }
 
+const MAX_SESSIONS: usize = 65_536;
 const MIN_INDEX_BYTES: u64 = 16 << 20;
 /// Enough that threads rarely wait for each other.
 pub(crate) const SHARDS: usize = 64;

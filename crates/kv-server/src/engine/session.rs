@@ -1,7 +1,13 @@
 //! Sessions: record a client's writes, so that a repeated request is not executed twice.
+//!
+//! What they remember has a limit in bytes, whatever clients do. To stay within it, sessions without users are removed,
+//! those left first before others; then those that take more than their part forget their oldest writes. A repeated write that was
+//! forgotten is refused as [`WriteStart::Forgotten`], and the session of one that was removed is not resumed: the client
+//! reports its outcome as unknown, and it is never executed again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use kv_proto::wire::Answer;
@@ -14,8 +20,18 @@ pub type SessionId = [u8; 16];
 /// All sessions of one front end: links and gRPC have separate ones.
 #[derive(Debug)]
 pub struct Sessions {
+    table: Arc<Table>,
+}
+
+/// The sessions by their id, and the bytes that they take.
+#[derive(Debug)]
+struct Table {
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
     max: usize,
+    bytes: AtomicUsize,
+    max_bytes: usize,
+    /// Sessions that were removed before their time, to stay within the limits.
+    evicted: AtomicU64,
 }
 
 /// The writes of one client.
@@ -23,6 +39,8 @@ pub struct Sessions {
 pub struct Session {
     id: SessionId,
     identity: String,
+    table: Weak<Table>,
+    bytes: AtomicUsize,
     writes: Mutex<Writes>,
     presence: Mutex<Presence>,
 }
@@ -63,37 +81,44 @@ pub enum WriteStart {
     Forgotten,
 }
 
-impl Default for Sessions {
-    fn default() -> Self {
-        Sessions::new(MAX_SESSIONS)
-    }
-}
-
 impl Sessions {
-    /// At most `max` sessions.
-    pub fn new(max: usize) -> Self {
-        Sessions { sessions: Mutex::default(), max }
+    /// At most `max` sessions, which take at most about `max_bytes`.
+    pub fn new(max: usize, max_bytes: usize) -> Self {
+        let table = Table {
+            sessions: Mutex::default(),
+            max,
+            bytes: AtomicUsize::new(0),
+            max_bytes,
+            evicted: AtomicU64::new(0),
+        };
+        Sessions { table: Arc::new(table) }
+    }
+
+    /// For the clients of a store of this many bytes.
+    pub(crate) fn for_store(memory: usize, max: usize) -> Self {
+        Sessions::new(max, (memory / 8).clamp(MIN_BYTES, MAX_BYTES))
     }
 
     /// Resumes a session, or opens one; returns whether it was resumed. `None`: too many sessions.
     pub fn enter(&self, id: Option<SessionId>, identity: &str) -> Option<(Arc<Session>, bool)> {
-        let mut sessions = lock(&self.sessions);
+        let mut sessions = lock(&self.table.sessions);
         let old = id.and_then(|id| sessions.get(&id)).filter(|old| old.identity == identity);
         if let Some(old) = old {
             old.add_user();
             return Some((old.clone(), true));
         }
         // If full, the session that was left first is removed: of the same identity, if that uses its share.
-        let share = self.max / 4;
+        let share = self.table.max / 4;
         let own = match sessions.len() < share {
             true => 0,
             false => sessions.values().filter(|old| old.identity == identity).count(),
         };
-        if own >= share || sessions.len() >= self.max {
+        if own >= share || sessions.len() >= self.table.max {
             let left = sessions.values().filter_map(|old| Some((old.left()?, old)));
             let candidates = left.filter(|(_, old)| own < share || old.identity == identity);
             let oldest = candidates.map(|(left, old)| (left, old.id)).min();
             sessions.remove(&oldest?.1);
+            self.table.evicted.fetch_add(1, Relaxed);
         }
         let mut id = [0; 16];
         id[..8].copy_from_slice(&random().to_le_bytes());
@@ -101,23 +126,47 @@ impl Sessions {
         let session = Arc::new(Session {
             id,
             identity: identity.to_owned(),
+            table: Arc::downgrade(&self.table),
+            bytes: AtomicUsize::new(0),
             writes: Mutex::default(),
             presence: Mutex::default(),
         });
         session.add_user();
         sessions.insert(id, session.clone());
+        drop(sessions);
+        session.account(0);
         Some((session, false))
+    }
+
+    /// Removes the session of a client that closed its connection in an orderly way: it repeats nothing.
+    pub(crate) fn end(&self, session: &Session) {
+        lock(&self.table.sessions).remove(&session.id);
     }
 
     /// An existing session of this identity.
     pub fn find(&self, id: &SessionId, identity: &str) -> Option<Arc<Session>> {
-        let sessions = lock(&self.sessions);
+        let sessions = lock(&self.table.sessions);
         sessions.get(id).filter(|session| session.identity == identity).cloned()
     }
 
     /// The number of sessions.
     pub fn len(&self) -> usize {
-        lock(&self.sessions).len()
+        lock(&self.table.sessions).len()
+    }
+
+    /// The bytes that sessions take.
+    pub fn bytes(&self) -> usize {
+        self.table.bytes.load(Relaxed)
+    }
+
+    /// Their limit in bytes.
+    pub fn max_bytes(&self) -> usize {
+        self.table.max_bytes
+    }
+
+    /// The number of sessions that were removed before their time, to stay within the limits.
+    pub fn evicted(&self) -> u64 {
+        self.table.evicted.load(Relaxed)
     }
 
     /// Whether there are no sessions.
@@ -127,7 +176,7 @@ impl Sessions {
 
     /// Removes sessions that were left long ago; returns when to call it again.
     pub(crate) fn expire(&self, now: Instant) -> Option<Duration> {
-        let mut sessions = lock(&self.sessions);
+        let mut sessions = lock(&self.table.sessions);
         let mut next = None::<Duration>;
         sessions.retain(|_, session| {
             let Some(left) = session.left() else { return true };
@@ -138,6 +187,29 @@ impl Sessions {
             !rest.is_zero()
         });
         next
+    }
+}
+
+impl Table {
+    /// Removes sessions without users, those left first before others, until a part of the limit is free, so that this
+    /// is rare. If that is not enough, sessions that take more than their part forget their oldest writes.
+    fn make_room(&self) {
+        let mut sessions = lock(&self.sessions);
+        let left = sessions.values().filter_map(|old| Some((old.left()?, old.id)));
+        let mut left: Vec<_> = left.collect();
+        left.sort_unstable();
+        let enough = self.max_bytes - self.max_bytes / 8;
+        for (_, id) in left {
+            if self.bytes.load(Relaxed) <= enough {
+                return;
+            }
+            sessions.remove(&id);
+            self.evicted.fetch_add(1, Relaxed);
+        }
+        let part = enough / sessions.len().max(1);
+        for session in sessions.values() {
+            session.shrink(self, part);
+        }
     }
 }
 
@@ -180,10 +252,45 @@ impl Session {
             Some(Write::Done(answer)) => return WriteStart::Done(*answer),
             None => {}
         }
+        let before = writes.known.capacity();
         writes.known.insert(sequence, Write::InFlight);
         writes.newest = writes.newest.max(sequence);
-        writes.forget();
+        writes.forget(MAX_REMEMBERED_WRITES);
+        let after = writes.known.capacity();
+        drop(writes);
+        if before != after {
+            self.account(after);
+        }
         WriteStart::New
+    }
+
+    /// Counts its bytes, with room for so many writes, and enforces the limit.
+    #[cold]
+    fn account(&self, capacity: usize) {
+        let Some(table) = self.table.upgrade() else { return };
+        self.count(&table, capacity);
+        if table.bytes.load(Relaxed) > table.max_bytes {
+            table.make_room();
+        }
+    }
+
+    /// Forgets its oldest writes until it takes at most so many bytes, or remembers few writes.
+    fn shrink(&self, table: &Table, bytes: usize) {
+        let mut writes = lock(&self.writes);
+        let mut keep = writes.newest - writes.oldest;
+        while map_bytes(writes.known.capacity()) > bytes && keep > MIN_REMEMBERED_WRITES {
+            keep = (keep / 2).max(MIN_REMEMBERED_WRITES);
+            writes.forget(keep);
+            writes.known.shrink_to_fit();
+        }
+        self.count(table, writes.known.capacity());
+    }
+
+    fn count(&self, table: &Table, capacity: usize) {
+        let now = size_of::<Session>() + self.identity.len() + map_bytes(capacity);
+        let before = self.bytes.swap(now, Relaxed);
+        table.bytes.fetch_add(now, Relaxed);
+        table.bytes.fetch_sub(before, Relaxed);
     }
 
     /// Whether a write was started before, so that a repeated request only gets its answer.
@@ -204,15 +311,31 @@ impl Session {
     }
 }
 
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(table) = self.table.upgrade() {
+            table.bytes.fetch_sub(*self.bytes.get_mut(), Relaxed);
+        }
+    }
+}
+
 impl Writes {
-    /// Forgets the oldest, up to the first that is in flight.
-    fn forget(&mut self) {
-        while self.newest - self.oldest >= MAX_REMEMBERED_WRITES
+    /// Forgets the oldest, up to the first that is in flight, until it remembers no more than the last `max`.
+    fn forget(&mut self, max: u64) {
+        while self.newest - self.oldest >= max
             && !matches!(self.known.get(&self.oldest), Some(Write::InFlight))
         {
             self.known.remove(&self.oldest);
             self.oldest += 1;
         }
+    }
+}
+
+/// The bytes of a map with room for so many writes: a power of two of entries, an eighth of which stays free.
+fn map_bytes(capacity: usize) -> usize {
+    match capacity {
+        0 => 0,
+        _ => (capacity + 1).next_power_of_two() * (size_of::<(u64, Write)>() + 1),
     }
 }
 
@@ -226,7 +349,11 @@ pub(crate) const SESSION_LIFETIME: Duration = Duration::from_secs(300);
 const MAX_REMEMBERED_WRITES: u64 = 4096;
 /// The largest distance between numbers of writes that arrive out of order.
 pub(crate) const WINDOW: u64 = MAX_REMEMBERED_WRITES / 2;
-const MAX_SESSIONS: usize = 65_536;
+/// Writes that a session remembers however little memory there is.
+const MIN_REMEMBERED_WRITES: u64 = 128;
+/// The limits of the bytes of all sessions of a front end; between them, an eighth of the store's memory.
+const MIN_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 256 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -240,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_repeated_write_gets_its_first_answer() {
-        let sessions = Sessions::default();
+        let sessions = Sessions::new(64, 1 << 20);
         let (session, known) = sessions.enter(None, "me").unwrap();
         assert!(!known);
         assert_eq!(session.start_write(0), WriteStart::New);
@@ -259,7 +386,7 @@ mod tests {
 
     #[test]
     fn another_identity_cannot_resume_it() {
-        let sessions = Sessions::default();
+        let sessions = Sessions::new(64, 1 << 20);
         let (session, _) = sessions.enter(None, "me").unwrap();
         let (other, known) = sessions.enter(Some(session.id()), "you").unwrap();
         assert!(!known && other.id() != session.id());
@@ -269,7 +396,7 @@ mod tests {
 
     #[test]
     fn the_oldest_writes_are_forgotten() {
-        let sessions = Sessions::default();
+        let sessions = Sessions::new(64, 1 << 20);
         let (session, _) = sessions.enter(None, "me").unwrap();
         for sequence in 0..MAX_REMEMBERED_WRITES * 2 {
             assert_eq!(session.start_write(sequence), WriteStart::New);
@@ -283,7 +410,7 @@ mod tests {
 
     #[test]
     fn one_identity_may_use_a_quarter_and_replaces_its_own() {
-        let sessions = Sessions::new(8);
+        let sessions = Sessions::new(8, 1 << 20);
         let enter = |identity| sessions.enter(None, identity).map(|(session, _)| session);
         let (first, second) = (enter("many").unwrap(), enter("many").unwrap());
         let other = enter("other").unwrap();
@@ -296,9 +423,66 @@ mod tests {
         drop((second, third));
     }
 
+    /// Executes writes, from the first number on.
+    fn write(session: &Session, count: u64) {
+        for sequence in 0..count {
+            assert_eq!(session.start_write(sequence), WriteStart::New);
+            session.finish_write(sequence, answer(sequence));
+        }
+    }
+
+    #[test]
+    fn sessions_left_first_are_removed_for_bytes_and_not_resumed() {
+        let limit = 4 << 20;
+        let sessions = Sessions::new(1000, limit);
+        let ids: Vec<_> = (0..100)
+            .map(|_| {
+                let (session, _) = sessions.enter(None, "me").unwrap();
+                write(&session, 4096);
+                session.leave();
+                assert!(sessions.bytes() <= limit, "{}", sessions.bytes());
+                session.id()
+            })
+            .collect();
+        assert!(sessions.evicted() > 50 && sessions.find(&ids[0], "me").is_none());
+        let (last, resumed) = sessions.enter(Some(ids[99]), "me").unwrap();
+        assert!(resumed);
+        assert_eq!(last.start_write(4095), WriteStart::Done(answer(4095)));
+        let (_first, resumed) = sessions.enter(Some(ids[0]), "me").unwrap();
+        assert!(!resumed, "its client reports unknown outcomes");
+    }
+
+    #[test]
+    fn sessions_in_use_forget_their_oldest_writes_for_bytes() {
+        let limit = 4 << 20;
+        let sessions = Sessions::new(1000, limit);
+        let used: Vec<_> = (0..100).map(|_| sessions.enter(None, "me").unwrap().0).collect();
+        for session in &used {
+            write(session, 4096);
+        }
+        assert!(sessions.bytes() <= limit, "{}", sessions.bytes());
+        assert_eq!((sessions.len(), sessions.evicted()), (100, 0));
+        let first = &used[0];
+        assert_eq!(first.start_write(0), WriteStart::Forgotten, "not executed again");
+        assert_eq!(first.start_write(4095), WriteStart::Done(answer(4095)), "its newest");
+    }
+
+    #[test]
+    fn an_ended_session_keeps_nothing() {
+        let sessions = Sessions::new(64, 1 << 20);
+        let (session, _) = sessions.enter(None, "me").unwrap();
+        write(&session, 100);
+        assert!(sessions.bytes() > 100 * size_of::<Answer>());
+        sessions.end(&session);
+        let id = session.id();
+        drop(session);
+        assert_eq!((sessions.bytes(), sessions.len()), (0, 0));
+        assert!(!sessions.enter(Some(id), "me").unwrap().1);
+    }
+
     #[test]
     fn skipped_numbers_take_no_memory() {
-        let (session, _) = Sessions::default().enter(None, "me").unwrap();
+        let (session, _) = Sessions::new(64, 1 << 20).enter(None, "me").unwrap();
         assert_eq!(session.start_write(1), WriteStart::New);
         assert_eq!(session.start_write(2 * MAX_REMEMBERED_WRITES - 1), WriteStart::New);
         assert_eq!(lock(&session.writes).known.len(), 2);
@@ -306,7 +490,7 @@ mod tests {
 
     #[test]
     fn sessions_without_users_expire() {
-        let sessions = Sessions::default();
+        let sessions = Sessions::new(64, 1 << 20);
         let (session, _) = sessions.enter(None, "me").unwrap();
         assert_eq!(sessions.expire(Instant::now()), None, "it is in use");
         session.leave();

@@ -26,7 +26,8 @@ pub(super) struct Service {
 
 impl Service {
     pub(super) fn new(engine: Arc<Engine>, info: ServerInfo, counts: Arc<Counts>) -> Self {
-        Service { engine, info, counts, sessions: Arc::new(Sessions::new(MAX_SESSIONS)) }
+        let sessions = Sessions::for_store(engine.pool().len(), MAX_SESSIONS);
+        Service { engine, info, counts, sessions: Arc::new(sessions) }
     }
 
     pub(super) fn sessions(&self) -> &Arc<Sessions> {
@@ -171,5 +172,5 @@ impl Kv for Service {
     }
 }
 
-/// Each may remember thousands of writes, and any caller can open some.
+/// Any caller can open some.
 const MAX_SESSIONS: usize = 4096;

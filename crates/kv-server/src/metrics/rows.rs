@@ -67,6 +67,12 @@ rows! {
     CLIENTS_MAX = gauge("store_clients_max", "", "Limit of links (--max-clients)");
     DRAINING = gauge("draining", "", "1 while the server is shutting down and rejects new requests");
     SESSIONS = gauge("store_sessions", "", "Sessions, by protocol");
+    SESSION_BYTES = gauge("store_session_bytes", "bytes",
+        "Memory of the sessions: the writes whose repetition gets the first answer, by protocol");
+    SESSION_BYTES_MAX = gauge("store_session_bytes_max", "bytes",
+        "Limit of that memory, by protocol");
+    SESSIONS_EVICTED = counter("store_sessions_evicted_total", "",
+        "Sessions removed before their time to stay within the limits, by protocol");
     CLIENTS = gauge("store_clients", "", "Links served");
     WORKERS = gauge("store_workers", "", "Threads that serve links");
     GRPC_CALLS = counter("grpc_calls_total", "", "gRPC calls, by method");

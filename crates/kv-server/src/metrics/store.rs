@@ -40,8 +40,13 @@ pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
     exposition.add(&rows::BUSY, &[], quota.refused());
     exposition.add(&rows::CLIENTS_MAX, &[], u64::from(server.max_clients));
     exposition.add(&rows::DRAINING, &[], u64::from(server.is_draining));
-    exposition.add(&rows::SESSIONS, &[("protocol", "link")], engine.sessions() as u64);
-    exposition.add(&rows::SESSIONS, &[("protocol", "grpc")], server.grpc_sessions.len() as u64);
+    for (protocol, sessions) in [("link", engine.sessions()), ("grpc", server.grpc_sessions)] {
+        let labels = [("protocol", protocol)];
+        exposition.add(&rows::SESSIONS, &labels, sessions.len() as u64);
+        exposition.add(&rows::SESSION_BYTES, &labels, sessions.bytes() as u64);
+        exposition.add(&rows::SESSION_BYTES_MAX, &labels, sessions.max_bytes() as u64);
+        exposition.add(&rows::SESSIONS_EVICTED, &labels, sessions.evicted());
+    }
     if let Some(handle) = server.workers {
         exposition.add(&rows::CLIENTS, &[], handle.connections() as u64);
         exposition.add(&rows::WORKERS, &[], handle.workers() as u64);

@@ -57,6 +57,38 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream) {
     });
 }
 
+#[test]
+fn a_client_that_disconnects_leaves_no_session() {
+    for transport in [Transport::Tcp, Transport::Shm] {
+        let server = TestServer::open(&settings(16 << 20), over(transport));
+        let mut client = server.client(over(transport));
+        for _ in 0..100 {
+            client.put(b"k", b"v", &PutOptions::default()).unwrap();
+        }
+        let sessions = server.engine.sessions();
+        assert_eq!(sessions.len(), 1);
+        assert!(sessions.bytes() > 100 * 32, "its writes are remembered");
+        drop(client);
+        until("nothing is left", || (sessions.len(), sessions.bytes()) == (0, 0));
+    }
+}
+
+#[test]
+fn the_session_of_a_lost_connection_is_resumed() {
+    let server = TestServer::open(&settings(16 << 20), over(Transport::Tcp));
+    let proxy = Proxy::new(server.address);
+    let mut client = client(&proxy);
+    client.put(b"k", b"v", &PutOptions::default()).unwrap();
+    let bytes = server.engine.sessions().bytes();
+    for _ in 0..3 {
+        proxy.cut();
+        client.put(b"k", b"v", &PutOptions::default()).unwrap();
+        until("the lost link is closed", || server.connections() == 1);
+        assert_eq!(server.engine.sessions().len(), 1);
+    }
+    assert!(server.engine.sessions().bytes() > bytes, "one session has all four writes");
+}
+
 fn client(proxy: &Proxy) -> Client {
     let mut settings = kv_client::Settings::new(proxy.address);
     settings.link = over(Transport::Tcp);

@@ -66,7 +66,8 @@ impl Core {
             _ => Control::Bye { orderly: false, why: why.to_owned() },
         };
         let _ = self.control.send(&goodbye);
-        self.ended = Some(LinkEnd { failure, why: why.to_owned() });
+        let orderly = what == EventKind::Closed;
+        self.ended = Some(LinkEnd { failure, why: why.to_owned(), orderly });
         self.completions.stats().set_ended(failure);
         self.rails.close(self.now);
         self.event_log.record(self.now, what, String::new(), why);

@@ -61,6 +61,8 @@ pub(crate) struct Core {
 pub(crate) struct LinkEnd {
     pub(crate) failure: Failure,
     pub(crate) why: String,
+    /// Whether its owner, here or at the peer, closed it.
+    pub(crate) orderly: bool,
 }
 
 /// The arguments of [`Core::new`].

@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn repeated_writes_and_open_handles_are_served() {
-        let (session, _) = Sessions::default().enter(None, "me").unwrap();
+        let (session, _) = Sessions::new(4, 1 << 20).enter(None, "me").unwrap();
         let delete =
             |sequence| Request::Delete { key: b"k", condition: Condition::Always, sequence };
         let continues = |requests: &[Request<'_>]| {

@@ -198,7 +198,7 @@ impl Connection {
 
     /// Takes the link out, when nothing is in flight; the in-place reads must be released after it.
     pub(crate) fn into_link(mut self, context: &mut WorkerContext) -> (Link, InPlaceReads) {
-        self.peer.leave();
+        self.peer.leave(context.engine.sessions(), self.link.is_closed_by_peer());
         self.poller.stop(context);
         self.replies.recycle(context);
         self.pending.recycle(context);

@@ -17,7 +17,7 @@ use super::batch_limits::MAX_TRANSFER_BYTES;
 use super::client::{Client, MAX_REGIONS, import};
 use super::measure::Measure;
 use super::{MAX_BATCHES, MAX_REQUESTS};
-use crate::engine::session::Session;
+use crate::engine::session::{Session, Sessions};
 use crate::workers::context::WorkerContext;
 use crate::workers::receive_areas::MAX_MESSAGE_BYTES;
 
@@ -94,11 +94,14 @@ impl Peer {
         self.state = State::Closed;
     }
 
-    /// Closes it, and leaves its session.
-    pub(super) fn leave(&mut self) {
+    /// Closes it, and leaves its session, which ends if the client closed the connection in an orderly way.
+    pub(super) fn leave(&mut self, sessions: &Sessions, orderly: bool) {
         self.close();
         if let Some(session) = self.session.take() {
             session.leave();
+            if orderly {
+                sessions.end(&session);
+            }
         }
     }
 
