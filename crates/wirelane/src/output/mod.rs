@@ -1,5 +1,6 @@
 //! Output: results on stdout, everything else on stderr.
 
+pub(crate) mod closed;
 pub(crate) mod exit;
 pub(crate) mod write_queue;
 
@@ -14,11 +15,20 @@ pub(crate) use exit::{Exit, Failure};
 
 /// Writes a result to stdout. A closed pipe is not an error.
 pub(crate) fn answer(text: &str) -> Result<(), Failure> {
-    bytes(sanitize(text).as_bytes()).map(drop)
+    part(text).map(drop)
+}
+
+/// Writes a part of a result to stdout; `false` if the reader has closed the pipe.
+pub(crate) fn part(text: &str) -> Result<bool, Failure> {
+    bytes(sanitize(text).as_bytes())
 }
 
 /// Writes bytes to stdout unchanged; `false` if the reader has closed the pipe.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<bool, Failure> {
+    if closed::stdout() {
+        let text = "write to stdout: it is closed — redirect it to a file, or to /dev/null";
+        return Err(Failure::failed(text.to_owned()));
+    }
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Ok(()) => Ok(true),
@@ -40,10 +50,12 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", sanitize(text.trim_end()));
 }
 
-/// Removes control characters and escape sequences other than colours: names and log lines may come from an untrusted
-/// snapshot or device.
+/// Removes control characters and escape sequences other than colours, and escapes characters that change the direction
+/// of the text: keys, names and log lines may come from an untrusted store, snapshot or device.
 fn sanitize(text: &str) -> Cow<'_, str> {
-    let is_unsafe = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    let is_unsafe = |letter: char| {
+        letter.is_control() && !matches!(letter, '\n' | '\t') || changes_direction(letter)
+    };
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
     }
@@ -53,11 +65,20 @@ fn sanitize(text: &str) -> Cow<'_, str> {
         safe.push_str(&rest[..at]);
         let colour = colour(&rest[at..]);
         safe.push_str(colour);
-        let letter = rest[at..].chars().next().map_or(0, char::len_utf8);
-        rest = &rest[at + colour.len().max(letter)..];
+        let letter = rest[at..].chars().next().unwrap_or_default();
+        if changes_direction(letter) {
+            // As in JSON, where this is the same character.
+            safe.push_str(&format!("\\u{:04x}", u32::from(letter)));
+        }
+        rest = &rest[at + colour.len().max(letter.len_utf8())..];
     }
     safe.push_str(rest);
     Cow::Owned(safe)
+}
+
+/// The bidirectional controls of Unicode (UAX 9, 2): text after one may be shown in another order than it has.
+fn changes_direction(letter: char) -> bool {
+    matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The colour sequence at the start of the text, or nothing.
@@ -140,6 +161,14 @@ mod tests {
         assert!(matches!(sanitize("plain\tand\nfine"), Cow::Borrowed(_)));
         assert_eq!(sanitize("a\x1b[1;31mred\x1b[0m"), "a\x1b[1;31mred\x1b[0m");
         assert_eq!(sanitize("\x1b]0;title\x07 \x1b[2J\x1b[\u{9b}31mé\r\x1b"), "]0;title [2J[31mé");
+    }
+
+    #[test]
+    fn characters_that_change_the_direction_are_escaped() {
+        assert_eq!(sanitize("a\u{202e}b\u{2066}\u{61c}é"), "a\\u202eb\\u2066\\u061cé");
+        let json = serde_json::json!("a\u{202e}b").to_string();
+        let read: String = serde_json::from_str(&sanitize(&json)).unwrap();
+        assert_eq!(read, "a\u{202e}b", "JSON keeps its meaning");
     }
 
     #[test]

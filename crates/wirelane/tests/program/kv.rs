@@ -413,3 +413,46 @@ fn bench_reports_errors() {
     let long = ["bench", "--value-size", "65MiB", "--keys", "1"];
     store.refused(&long, 1, &["limit of 67108864 bytes", "--memory"]);
 }
+
+#[test]
+fn a_closed_stdin_or_stdout_is_an_error() {
+    let store = Store::start("tcp", "64MiB");
+    store.ok(&["put", "k", "old"]);
+    let shell = |script: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script, env!("CARGO_BIN_EXE_wirelane"), &store.server.links]);
+        shell.output().expect("sh runs")
+    };
+    refused(&shell(r#"exec "$0" kv --server "$1" put k - <&-"#), 3, &["stdin", "closed"]);
+    assert_eq!(store.ok(&["get", "k"]), "old", "it was not replaced");
+    for command in ["ls", "ls --json", "ls --unsorted", "get k", "stat k"] {
+        let script = format!(r#"exec "$0" kv --server "$1" {command} >&-"#);
+        refused(&shell(&script), 3, &["stdout", "closed"]);
+    }
+    let empty = shell(r#"exec "$0" kv --server "$1" put k - </dev/null"#);
+    assert_eq!((empty.status.code(), store.ok(&["get", "k"])), (Some(0), String::new()));
+}
+
+#[test]
+fn a_value_without_end_stops_at_the_stores_limit() {
+    let store = Store::start("tcp", "16MiB");
+    let folder = tempfile::tempdir().expect("a folder");
+    for input in [&["put", "k", "-f", "/dev/zero"][..], &["put", "k", "-"]] {
+        let mut command = store.command(input);
+        command.env("TMPDIR", folder.path());
+        command.stdin(std::fs::File::open("/dev/zero").expect("it exists"));
+        let output = command.output().expect("it runs");
+        refused(&output, 3, &["longest value", "16777216 bytes", "--max-value"]);
+    }
+    assert_eq!(store.ok(&["ls"]), "");
+}
+
+#[test]
+fn keys_that_change_the_direction_of_text_are_escaped() {
+    let store = Store::start("tcp", "64MiB");
+    store.ok(&["put", "a\u{202e}b", "v"]);
+    for listed in [&["ls"][..], &["ls", "--unsorted"], &["ls", "-l"], &["ls", "--json"]] {
+        let text = store.ok(listed);
+        assert!(text.contains(r"a\u202eb") && !text.contains('\u{202e}'), "{listed:?}: {text}");
+    }
+}

@@ -89,7 +89,7 @@ impl ListArgs {
                 page.into_iter().map(line).collect()
             }
         };
-        output::bytes(text.as_bytes())
+        output::part(&text)
     }
 
     fn text(&self, keys: &[(Key, Metadata)]) -> String {

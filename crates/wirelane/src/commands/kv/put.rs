@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::connector::StoreArgs;
 use super::put_options::PutOptionArgs;
-use super::source::Source;
+use super::source::Input;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -48,12 +48,13 @@ struct Report {
 
 pub(super) fn run(global: &Global, store: &StoreArgs, args: &PutArgs) -> Result<Exit, Failure> {
     let key = store.key(&args.key)?;
-    let source = match (&args.file, &args.value) {
-        (Some(file), _) => Source::open(file)?,
-        (None, Some(value)) if value == "-" => Source::stdin()?,
-        (None, value) => Source::Bytes(value.clone().unwrap_or_default().into_vec()),
+    let input = match (&args.file, &args.value) {
+        (Some(file), _) => Input::open(file)?,
+        (None, Some(value)) if value == "-" => Input::stdin()?,
+        (None, value) => Input::Bytes(value.clone().unwrap_or_default().into_vec()),
     };
     let (connector, mut client) = store.connect(global)?;
+    let source = input.read(client.limits().map_or(u64::MAX, |limits| limits.value))?;
     let length = source.length();
     let stored = source.store(&mut client, &key, &args.options.options())?;
     let report = Report { version: stored.version, length, replaced: stored.replaced };

@@ -1,5 +1,5 @@
 //! The source of a value: the command line, a file, or stdin. Only a value that fits into one request is kept in
-//! memory; a longer one is read while it is sent.
+//! memory; a longer one is read while it is sent. Nothing is read before the store's limit is known.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -12,6 +12,14 @@ use super::key::Key;
 use crate::output;
 use crate::output::Failure;
 
+/// Where a value comes from, before it is read.
+pub(super) enum Input {
+    /// The command line.
+    Bytes(Vec<u8>),
+    /// A file of any kind, from its current position.
+    File { file: File, name: String },
+}
+
 /// A value of known length.
 pub(super) enum Source {
     /// In memory.
@@ -20,23 +28,37 @@ pub(super) enum Source {
     File { file: File, length: u64, name: String },
 }
 
-impl Source {
+impl Input {
     /// From a file of any kind.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|error| read_failed(&name, &error))?;
-        Self::from_file(file, name)
+        Ok(Input::File { file, name })
     }
 
     /// From stdin.
     pub(super) fn stdin() -> Result<Self, Failure> {
         let name = "stdin".to_owned();
+        if output::closed::stdin() {
+            let text = "read stdin: it is closed — redirect it from a file, or from /dev/null for an empty value";
+            return Err(Failure::failed(text.to_owned()));
+        }
         let file = io::stdin().as_fd().try_clone_to_owned();
         let file = File::from(file.map_err(|error| read_failed(&name, &error))?);
-        Self::from_file(file, name)
+        Ok(Input::File { file, name })
     }
 
-    fn from_file(mut file: File, name: String) -> Result<Self, Failure> {
+    /// Reads it, or finds its length, up to the longest value that the store accepts.
+    pub(super) fn read(self, max: u64) -> Result<Source, Failure> {
+        match self {
+            Input::Bytes(bytes) => Ok(Source::Bytes(bytes)),
+            Input::File { file, name } => Source::from_file(file, name, max),
+        }
+    }
+}
+
+impl Source {
+    fn from_file(mut file: File, name: String, max: u64) -> Result<Self, Failure> {
         let failed = |error: io::Error| read_failed(&name, &error);
         let metadata = file.metadata().map_err(failed)?;
         if metadata.is_dir() {
@@ -54,7 +76,7 @@ impl Source {
         (&file).take(MAX_IN_MEMORY_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
         match bytes.len() as u64 > MAX_IN_MEMORY_BYTES {
             false => Ok(Source::Bytes(bytes)),
-            true => spool(&bytes, &mut file, name),
+            true => spool(&bytes, &file, name, max),
         }
     }
 
@@ -98,8 +120,9 @@ impl Source {
     }
 }
 
-/// Copies a stream to a temporary file: the store needs the length before the value.
-fn spool(begin: &[u8], rest: &mut File, name: String) -> Result<Source, Failure> {
+/// Copies a stream to a temporary file: the store needs the length before the value. A stream without end stops at the
+/// longest value that the store accepts.
+fn spool(begin: &[u8], rest: &File, name: String, max: u64) -> Result<Source, Failure> {
     let failed = |error: io::Error| {
         Failure::failed(format!(
             "copy {name} to a temporary file to find its length: {error} — set TMPDIR to a directory with \
@@ -108,9 +131,17 @@ fn spool(begin: &[u8], rest: &mut File, name: String) -> Result<Source, Failure>
     };
     let mut file = tempfile::tempfile().map_err(failed)?;
     file.write_all(begin).map_err(failed)?;
-    let more = io::copy(rest, &mut file).map_err(failed)?;
+    let begin = begin.len() as u64;
+    let mut allowed = rest.take(max.saturating_sub(begin).saturating_add(1));
+    let length = begin + io::copy(&mut allowed, &mut file).map_err(failed)?;
+    if length > max {
+        return Err(Failure::failed(format!(
+            "read {name}: longer than the store's longest value, {max} bytes — store it in parts, or start the server \
+             with a larger --max-value or --memory"
+        )));
+    }
     file.seek(SeekFrom::Start(0)).map_err(failed)?;
-    Ok(Source::File { file, length: begin.len() as u64 + more, name })
+    Ok(Source::File { file, length, name })
 }
 
 fn read_failed(name: &str, error: &io::Error) -> Failure {
