@@ -5,8 +5,10 @@
 //! names of identities, tokens or names of certificates.
 //!
 //! Start at [`Access`]. [`files`] reads keys, tokens and certificates, [`passwords`] compares names and passwords. A [`Scope`]
-//! limits the keys and operations, `rate` the requests per second; a [`Refused`] is the reason of a denial.
+//! limits the keys and operations, `rate` the requests per second; a [`Refused`] is the reason of a denial. [`Connections`]
+//! are those of one listener, and their limit.
 
+mod connections;
 pub mod files;
 mod header;
 mod identity;
@@ -27,6 +29,7 @@ use std::time::{Duration, Instant};
 use fabric::Error;
 use fabric::session::Keyring;
 
+pub use connections::{Connection, Connections, NotAdmitted};
 pub use identity::{Credential, Identity};
 pub use permissions::Permissions;
 pub use phase::Phase;

@@ -14,10 +14,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::time::{sleep, timeout};
+use tokio::sync::watch;
+use tokio::time::{interval, sleep, timeout};
 
-use access::Phase;
+use access::{Connection, Connections, Phase};
 
 use super::{Reply, Stream};
 
@@ -35,24 +35,36 @@ pub trait Site: Clone + Send + Sync + 'static {
         stream: TcpStream,
     ) -> impl Future<Output = io::Result<(Stream, Self::ConnectionInfo)>> + Send;
 
-    /// Answers a request.
+    /// Answers a request. If its caller is authenticated, `connection` is told: at the limit of connections it is kept.
     fn answer(
         &self,
         head: &Head,
         info: &Self::ConnectionInfo,
+        connection: &Connection,
     ) -> impl Future<Output = Reply> + Send;
 }
 
 /// Serves until the phase is [`Phase::Stopping`], then finishes answers in flight.
 pub async fn serve(listener: TcpListener, site: impl Site, mut phase: watch::Receiver<Phase>) {
-    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let connections = Arc::new(Connections::new(MAX_CONNECTIONS));
+    let mut rejected = 0;
+    let mut report = interval(REPORT_INTERVAL);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
+            _ = report.tick() => {
+                let all = connections.rejected();
+                if all > rejected {
+                    let count = all - rejected;
+                    tracing::warn!(count, limit = MAX_CONNECTIONS, "too many HTTP connections, closed the slowest");
+                    rejected = all;
+                }
+                continue;
+            }
             () = Phase::Stopping.reached(&mut phase) => break,
         };
         match accepted {
-            Ok((stream, _)) => admit(stream, &permits, &site, &phase),
+            Ok((stream, _)) => admit(stream, &connections, &site, &phase),
             Err(error) => {
                 // Most likely out of file descriptors: wait until some are closed.
                 tracing::warn!(%error, "cannot accept a connection");
@@ -61,42 +73,55 @@ pub async fn serve(listener: TcpListener, site: impl Site, mut phase: watch::Rec
         }
     }
     drop(listener);
-    let _ = permits.acquire_many(MAX_CONNECTIONS as u32).await;
+    connections.all_closed().await;
 }
 
-/// Starts a task for the connection, or closes it at the limit.
+/// Starts a task for the connection. At the limit it replaces the slowest.
 fn admit(
     stream: TcpStream,
-    permits: &Arc<Semaphore>,
+    connections: &Arc<Connections>,
     site: &impl Site,
     phase: &watch::Receiver<Phase>,
 ) {
-    let Ok(permit) = permits.clone().try_acquire_owned() else {
-        tracing::warn!(limit = MAX_CONNECTIONS, "too many HTTP connections, closed a new one");
-        return;
-    };
-    let (site, phase) = (site.clone(), phase.clone());
+    let Some(connection) = connections.admit() else { return };
+    let (site, phase, connection) = (site.clone(), phase.clone(), Arc::new(connection));
     tokio::spawn(async move {
-        match site.begin(stream).await {
-            Ok((stream, info)) => serve_connection(stream, site, info, phase).await,
-            Err(error) => tracing::debug!(%error, "HTTP: TLS handshake failed"),
+        tokio::select! {
+            () = begin(stream, site, connection.clone(), phase) => {}
+            () = connection.replaced() => tracing::debug!("HTTP connection closed for a new one"),
         }
-        drop(permit);
     });
+}
+
+async fn begin(
+    stream: TcpStream,
+    site: impl Site,
+    connection: Arc<Connection>,
+    phase: watch::Receiver<Phase>,
+) {
+    match site.begin(stream).await {
+        Ok((stream, info)) => serve_connection(stream, site, info, connection, phase).await,
+        Err(error) => tracing::debug!(%error, "HTTP: TLS handshake failed"),
+    }
 }
 
 async fn serve_connection<S: Site>(
     stream: Stream,
     site: S,
     info: S::ConnectionInfo,
+    open: Arc<Connection>,
     mut phase: watch::Receiver<Phase>,
 ) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let (site, info) = (site.clone(), info.clone());
+        let (site, info, open) = (site.clone(), info.clone(), open.clone());
         async move {
+            open.set_busy();
             // Keep the body until the answer is ready: a client that still sends it is not disconnected.
             let (head, _body) = request.into_parts();
-            Ok::<Reply, Infallible>(site.answer(&head, &info).await)
+            let reply = site.answer(&head, &info, &open).await;
+            // From now on only the client's speed counts.
+            open.set_idle();
+            Ok::<Reply, Infallible>(reply)
         }
     });
     let connection = http1::Builder::new()
@@ -119,6 +144,8 @@ async fn serve_connection<S: Site>(
 
 /// Enough for all scrapers and dashboards, few enough to need little memory.
 const MAX_CONNECTIONS: usize = 256;
+/// How often connections closed at the limit are logged, as one count.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 /// For a request's head.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);

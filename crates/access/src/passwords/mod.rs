@@ -94,6 +94,11 @@ impl Credentials {
     pub fn parse(header: &[u8]) -> Option<Self> {
         header::basic(header).map(|(name, password)| Credentials { name, password })
     }
+
+    /// The user's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 /// Results by tag: a keyed digest of the credentials, so that no password is kept.

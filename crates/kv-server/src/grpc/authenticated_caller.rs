@@ -7,10 +7,9 @@ use hyper::header::AUTHORIZATION;
 use tonic::Status;
 
 use super::status;
-use super::unauthenticated::UnauthenticatedConnection;
 use crate::engine::quota::{Quota, Share};
 use access::tls::{ClientCertificate, Tls};
-use access::{Access, Permissions, Refused};
+use access::{Access, Connection, NotAdmitted, Permissions, Refused};
 
 /// The credentials of a connection.
 #[derive(Clone)]
@@ -21,21 +20,18 @@ pub(super) struct ConnectionCredentials {
     pub(super) lacks_tls: bool,
     /// Its part of the quota of bytes in flight.
     share: Arc<Share>,
-    unauthenticated: Arc<UnauthenticatedConnection>,
+    connection: Arc<Connection>,
 }
 
 impl ConnectionCredentials {
-    pub(super) fn plain(
-        quota: &Arc<Quota>,
-        unauthenticated: Arc<UnauthenticatedConnection>,
-    ) -> Self {
+    pub(super) fn plain(quota: &Arc<Quota>, connection: Arc<Connection>) -> Self {
         let share = quota.share();
         ConnectionCredentials {
             certificate: None,
             secure: false,
             lacks_tls: false,
             share,
-            unauthenticated,
+            connection,
         }
     }
 
@@ -63,9 +59,9 @@ impl ConnectionCredentials {
         access.authenticate(verified, token)
     }
 
-    /// Marks the connection as authenticated; `false`: it is already being closed.
-    pub(super) fn may_stay(&self) -> bool {
-        self.unauthenticated.may_stay()
+    /// Marks the connection as authenticated. On an error the call must not be started.
+    pub(super) fn authenticated(&self, permissions: &Permissions) -> Result<(), NotAdmitted> {
+        self.connection.authenticate(permissions.identity_name())
     }
 }
 

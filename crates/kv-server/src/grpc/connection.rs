@@ -10,69 +10,49 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
+use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use super::authenticated_caller::ConnectionCredentials;
-use super::counts::Counts;
 use super::dispatcher::Dispatcher;
-use super::unauthenticated::UnauthenticatedConnection;
-use access::Phase;
+use access::{Connection, Connections, Phase};
 
-/// Accepts a connection and spawns its task, or closes it if there are too many.
+/// Spawns the task of a connection, or closes it if there are too many.
 pub(super) fn admit(
     socket: TcpStream,
     dispatcher: &Arc<Dispatcher>,
-    counts: &Arc<Counts>,
+    connections: &Arc<Connections>,
     phase: &watch::Receiver<Phase>,
 ) {
-    let permit = counts.try_permit();
-    if permit.is_none() && !dispatcher.unauthenticated().evict_oldest() {
-        tracing::warn!("too many gRPC connections, rejecting one");
-        return counts.reject();
-    }
-    let (dispatcher, counts, phase) = (dispatcher.clone(), counts.clone(), phase.clone());
+    let Some(connection) = connections.admit() else { return };
+    let connection = Arc::new(connection);
+    let (dispatcher, connections, phase) = (dispatcher.clone(), connections.clone(), phase.clone());
     tokio::spawn(async move {
-        let permit = match permit {
-            Some(permit) => Some(permit),
-            None => evicted_permit(&dispatcher, &counts).await,
-        };
-        let Some(permit) = permit else { return counts.reject() };
-        let unauthenticated = Arc::new(dispatcher.unauthenticated().add());
         let ended = tokio::select! {
-            ended = handle(socket, dispatcher, phase, unauthenticated.clone()) => ended,
-            () = unauthenticated.evicted() => Err("too many connections, and it made no call"),
+            ended = handle(socket, dispatcher, phase, connection.clone()) => ended,
+            () = connection.replaced() => {
+                return tracing::debug!("gRPC connection closed: too many, and it made no call");
+            }
         };
         if let Err(why) = ended {
             tracing::debug!(why, "gRPC connection closed");
-            counts.reject();
+            connections.reject();
         }
-        drop(permit);
     });
-}
-
-/// Waits for the permit of an evicted connection; evicts another one if a different task took it.
-async fn evicted_permit(dispatcher: &Dispatcher, counts: &Counts) -> Option<OwnedSemaphorePermit> {
-    loop {
-        let permit = counts.permit(EVICTION_TIMEOUT).await;
-        if permit.is_some() || !dispatcher.unauthenticated().evict_oldest() {
-            return permit;
-        }
-    }
 }
 
 async fn handle(
     socket: TcpStream,
     dispatcher: Arc<Dispatcher>,
     phase: watch::Receiver<Phase>,
-    unauthenticated: Arc<UnauthenticatedConnection>,
+    connection: Arc<Connection>,
 ) -> Result<(), &'static str> {
     let stream = tokio::net::TcpStream::from_std(socket).map_err(|_| "cannot watch its socket")?;
     // Answers are written completely, so there is nothing to coalesce.
     let _ = stream.set_nodelay(true);
     let detected = timeout(PEER_TIMEOUT, detect_protocol(&stream)).await;
     let protocol = detected.map_err(|_| "no HTTP/2 preface in time")??;
-    let credentials = ConnectionCredentials::plain(dispatcher.quota(), unauthenticated);
+    let credentials = ConnectionCredentials::plain(dispatcher.quota(), connection);
     match (protocol, dispatcher.tls()) {
         (Protocol::Http2, None) => serve(stream, dispatcher, credentials, phase).await,
         // Every call is answered with an error that asks for TLS.
@@ -162,8 +142,6 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const TLS_HANDSHAKE: u8 = 0x16;
 /// For the preface, and for the answer to a ping.
 const PEER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long to wait until an evicted connection is closed, on a busy machine.
-const EVICTION_TIMEOUT: Duration = Duration::from_millis(200);
 /// How often a silent peer is pinged.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Concurrent calls per connection.

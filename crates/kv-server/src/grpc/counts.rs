@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use access::Connections;
 use tonic::Code;
 
 /// Calls by method, failures by code, and connections.
@@ -13,9 +11,8 @@ use tonic::Code;
 pub struct Counts {
     calls: [AtomicU64; METHODS.len()],
     failures: [AtomicU64; CODES.len()],
-    rejected: AtomicU64,
     stalled: AtomicU64,
-    connections: Arc<Semaphore>,
+    connections: Arc<Connections>,
 }
 
 /// A method of the service.
@@ -40,9 +37,8 @@ impl Default for Counts {
         Counts {
             calls: Default::default(),
             failures: Default::default(),
-            rejected: AtomicU64::new(0),
             stalled: AtomicU64::new(0),
-            connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            connections: Arc::new(Connections::new(MAX_CONNECTIONS)),
         }
     }
 }
@@ -61,13 +57,13 @@ impl Counts {
 
     /// The number of open connections.
     pub fn connections(&self) -> usize {
-        MAX_CONNECTIONS - self.connections.available_permits()
+        self.connections.count()
     }
 
     /// The number of connections closed because there were too many, because they did not use HTTP/2, or because they made
     /// no call and others needed their place.
     pub fn rejected(&self) -> u64 {
-        self.rejected.load(Relaxed)
+        self.connections.rejected()
     }
 
     /// The number of connections closed because an answer was not read in time.
@@ -85,27 +81,12 @@ impl Counts {
         }
     }
 
-    pub(super) fn reject(&self) {
-        self.rejected.fetch_add(1, Relaxed);
+    pub(super) fn open_connections(&self) -> &Arc<Connections> {
+        &self.connections
     }
 
     pub(super) fn add_stalled(&self, connections: usize) {
         self.stalled.fetch_add(connections as u64, Relaxed);
-    }
-
-    /// A permit for a connection, if one is free.
-    pub(super) fn try_permit(&self) -> Option<OwnedSemaphorePermit> {
-        self.connections.clone().try_acquire_owned().ok()
-    }
-
-    /// Waits for a permit for a connection.
-    pub(super) async fn permit(&self, limit: Duration) -> Option<OwnedSemaphorePermit> {
-        timeout(limit, self.connections.clone().acquire_owned()).await.ok()?.ok()
-    }
-
-    /// Waits until all connections are closed.
-    pub(super) async fn all_closed(&self) {
-        let _ = self.connections.acquire_many(MAX_CONNECTIONS as u32).await;
     }
 }
 

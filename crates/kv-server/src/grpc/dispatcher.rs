@@ -27,7 +27,6 @@ use super::request_body::RequestBody;
 use super::response_body::ResponseBody;
 use super::service::Service;
 use super::status;
-use super::unauthenticated::Unauthenticated;
 use crate::engine::quota::Quota;
 use access::tls::Tls;
 use access::{Access, Permissions, Refused};
@@ -38,7 +37,6 @@ pub(super) struct Dispatcher {
     others: [(&'static str, Handler); 2],
     health: HealthReporter,
     permits: Arc<Permits>,
-    unauthenticated: Arc<Unauthenticated>,
     quota: Arc<Quota>,
     calls: Arc<Calls>,
     access: Arc<Access>,
@@ -82,7 +80,6 @@ impl Dispatcher {
             ],
             health: reporter,
             permits: Arc::new(Permits::new(MAX_CALLS)),
-            unauthenticated: Arc::default(),
             quota,
             calls,
             access,
@@ -103,10 +100,6 @@ impl Dispatcher {
 
     pub(super) fn quota(&self) -> &Arc<Quota> {
         &self.quota
-    }
-
-    pub(super) fn unauthenticated(&self) -> &Arc<Unauthenticated> {
-        &self.unauthenticated
     }
 
     /// Answers one call.
@@ -139,8 +132,8 @@ impl Dispatcher {
             Ok(permissions) => permissions,
             Err(refused) => return self.refuse(status::denied(refused)),
         };
-        if !credentials.may_stay() {
-            return self.refuse(status::too_many_calls());
+        if let Err(why) = credentials.authenticated(&permissions) {
+            return self.refuse(status::not_admitted(why));
         }
         let Some(permit) = self.permits.take(permissions.identity_name(), self.idle).await else {
             return self.refuse(status::too_many_calls());

@@ -22,7 +22,6 @@ mod response_body;
 mod retryable_write;
 mod service;
 mod status;
-mod unauthenticated;
 mod write;
 
 use std::net::TcpStream;
@@ -81,7 +80,7 @@ impl Grpc {
         let (sender, counts) = (self.sender.clone(), self.counts.clone());
         Arc::new(move |socket| {
             if sender.try_send(socket).is_err() {
-                counts.reject();
+                counts.open_connections().reject();
             }
         })
     }
@@ -113,7 +112,7 @@ impl Grpc {
         loop {
             tokio::select! {
                 arrived = arrivals.recv() => match arrived {
-                    Some(socket) => connection::admit(socket, &dispatcher, &counts, &phase),
+                    Some(socket) => connection::admit(socket, &dispatcher, counts.open_connections(), &phase),
                     None => break,
                 },
                 _ = cleanup.tick() => {
@@ -133,7 +132,7 @@ impl Grpc {
         }
         dispatcher.close().await;
         drop(arrivals);
-        counts.all_closed().await;
+        counts.open_connections().all_closed().await;
     }
 }
 

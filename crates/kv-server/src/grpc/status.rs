@@ -7,7 +7,7 @@ use kv_proto::{NotMet, v1};
 use kv_store::{ReserveError, WriteError};
 use tonic::Status;
 
-use access::Refused;
+use access::{NotAdmitted, Refused};
 
 /// The reply to a put, from its answer.
 pub(super) fn put(answer: &Answer) -> Result<v1::PutReply, Status> {
@@ -127,6 +127,19 @@ pub(super) fn too_many_sessions() -> Status {
 /// Too many calls.
 pub(super) fn too_many_calls() -> Status {
     Status::resource_exhausted("too many calls in flight — retry later")
+}
+
+/// The connection may not make calls.
+pub(super) fn not_admitted(why: NotAdmitted) -> Status {
+    match why {
+        NotAdmitted::Replaced => Status::unavailable(
+            "this connection is being closed: there are too many. Nothing was changed — connect again",
+        ),
+        NotAdmitted::TooMany => Status::resource_exhausted(
+            "too many connections of this identity. Nothing was changed — close some, or share one: \
+             a connection takes many calls at a time",
+        ),
+    }
 }
 
 /// The server is shutting down.

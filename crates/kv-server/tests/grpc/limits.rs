@@ -128,4 +128,29 @@ async fn silent_connections_are_evicted_for_callers() {
     assert!(server.counts.connections() > 1 && server.counts.rejected() > 0);
 }
 
+#[tokio::test]
+async fn one_identity_leaves_connections_for_others() {
+    let tokens = ["many", "other"].map(|name| (name, format!("wlt_{name}")));
+    let identities = tokens.iter().map(|(name, token)| {
+        Identity::keyed(Key::from_token(name, token).unwrap(), Scope::new(false, b""))
+    });
+    let access = Access::new(Keyring::new(), identities.collect(), false, None).unwrap();
+    let server = TestServer::open_for(&settings(16 << 20), access);
+    let call = async |name: &str| {
+        let mut request = tonic::Request::new(v1::InfoRequest {});
+        let header = format!("Bearer wlt_{name}").parse().unwrap();
+        request.metadata_mut().insert("authorization", header);
+        let mut client = server.client().await;
+        let called = client.info(request).await;
+        (client, called.map_or_else(|status| status.code(), |_| Code::Ok))
+    };
+    let mut open = Vec::new();
+    for _ in 0..520 {
+        open.push(call("many").await);
+    }
+    let of = |code| open.iter().filter(|(_, got)| *got == code).count();
+    assert_eq!((of(Code::Ok), of(Code::ResourceExhausted)), (384, 136), "of 512 places");
+    assert_eq!(call("other").await.1, Code::Ok);
+}
+
 const TOKEN: &str = "wlt_0123456789abcdef0123456789abcdef";

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use access::Connection;
 use access::passwords::{Credentials, PasswordCheck, Passwords};
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -66,7 +67,12 @@ impl AccessRules {
 
 impl WebConfig {
     /// The reply to a request that the rules refuse; `None` if it is allowed.
-    async fn refuse(&self, loaded: &LoadedConfig, head: &Head) -> Option<Reply> {
+    async fn refuse(
+        &self,
+        loaded: &LoadedConfig,
+        head: &Head,
+        connection: &Connection,
+    ) -> Option<Reply> {
         if loaded.limiter.as_ref().is_some_and(|limiter| !limiter.admits(Instant::now())) {
             let why = "rate limit of the web config exceeded; retry later\n";
             return Some(text(StatusCode::TOO_MANY_REQUESTS, PLAIN, why));
@@ -76,12 +82,17 @@ impl WebConfig {
             return None;
         }
         let header = head.headers.get(AUTHORIZATION);
-        let verdict = match header.and_then(|header| Credentials::parse(header.as_bytes())) {
-            Some(credentials) => self.passwords.check(users, &credentials).await,
+        let credentials = header.and_then(|header| Credentials::parse(header.as_bytes()));
+        let verdict = match &credentials {
+            Some(credentials) => self.passwords.check(users, credentials).await,
             None => PasswordCheck::Wrong,
         };
         match verdict {
-            PasswordCheck::Right => None,
+            PasswordCheck::Right => {
+                // A connection beyond the share of its user is answered, but not kept for it.
+                let _ = credentials.map(|known| connection.authenticate(known.name()));
+                None
+            }
             PasswordCheck::Wrong => Some(unauthorized()),
             PasswordCheck::Busy => Some(busy()),
         }
@@ -118,10 +129,10 @@ impl<P: Pages> Site for ProtectedSite<P> {
         Ok((Stream::Tls(Box::new(stream)), ()))
     }
 
-    async fn answer(&self, head: &Head, (): &()) -> Reply {
+    async fn answer(&self, head: &Head, (): &(), connection: &Connection) -> Reply {
         let Some(config) = &self.rules.web_config else { return self.page(head).await };
         let loaded = config.file.config();
-        let mut reply = match config.refuse(&loaded, head).await {
+        let mut reply = match config.refuse(&loaded, head, connection).await {
             Some(reply) => reply,
             None => self.page(head).await,
         };

@@ -29,6 +29,26 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+#[test]
+fn slow_http_connections_do_not_keep_probes_out() {
+    let mut server = Server::start(&["--memory", "64MiB"]);
+    let mut slow = Vec::new();
+    for _ in 0..600 {
+        let mut socket = std::net::TcpStream::connect(&server.address).expect("it listens");
+        // The head has no end; writing it fails if the connection is already closed.
+        let _ = std::io::Write::write_all(&mut socket, b"GET /metrics HTTP/1.1\r\nHost: x\r\n");
+        slow.push(socket);
+    }
+    for path in ["/readyz", "/healthz", "/readyz", "/healthz"] {
+        assert!(["ready\n", "ok\n"].contains(&&*server.get(path)), "{path}");
+    }
+    assert!(server.get("/metrics").contains("wirelane_store_keys"));
+    server.signal("-TERM");
+    let log: Vec<String> = server.log.by_ref().map_while(Result::ok).collect();
+    let lines = log.iter().filter(|line| line.contains("too many HTTP connections")).count();
+    assert!(lines <= 1, "one line for all: {log:?}");
+}
+
 /// A value that comes in chunks keeps the server from ending, as long as `--drain` allows.
 #[test]
 fn it_drains_and_reports_it_everywhere() {

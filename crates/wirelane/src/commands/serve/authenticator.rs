@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use access::tls::{ClientCertificate, Tls};
-use access::{Access, Identity, Refused, Scope};
+use access::{Access, Identity, Permissions, Refused, Scope};
 use fabric::link;
 use fabric::session::{Credentials, Key};
 use hyper::HeaderMap;
@@ -124,14 +124,15 @@ impl Authenticator {
         Ok(count)
     }
 
-    /// Whether an HTTP client may read the pages. They are about all keys, so it must have permission to read all.
+    /// Whether an HTTP client may read the pages: its permissions, if the server authenticates. They are about all keys, so
+    /// it must have permission to read all.
     pub(super) fn admit(
         &self,
         headers: &HeaderMap,
         certificate: Option<&ClientCertificate>,
-    ) -> Result<(), Refused> {
+    ) -> Result<Option<Permissions>, Refused> {
         if !self.security.authenticates() {
-            return Ok(());
+            return Ok(None);
         }
         let header = headers.get(AUTHORIZATION);
         let verified = match (header, certificate, &self.tls) {
@@ -140,7 +141,10 @@ impl Authenticator {
             }
             _ => None,
         };
-        self.access.authenticate(verified, header.map(|header| header.as_bytes()))?.check_read_all()
+        let permissions =
+            self.access.authenticate(verified, header.map(|header| header.as_bytes()))?;
+        permissions.check_read_all()?;
+        Ok(Some(permissions))
     }
 }
 

@@ -7,8 +7,8 @@ use hyper::StatusCode;
 use hyper::header::WWW_AUTHENTICATE;
 use tokio::net::TcpStream;
 
-use access::Refused;
 use access::tls::{ClientCertificate, Tls};
+use access::{Connection, Refused};
 
 use super::authenticator::Authenticator;
 use super::status::Status;
@@ -39,10 +39,18 @@ impl StatusSite {
     }
 
     /// Whether the client may read this page; health needs no authentication.
-    fn admit(&self, head: &Head, certificate: Option<&ClientCertificate>) -> Result<(), Refused> {
+    fn admit(
+        &self,
+        head: &Head,
+        certificate: Option<&ClientCertificate>,
+        connection: &Connection,
+    ) -> Result<(), Refused> {
         match &self.authenticator {
             Some(authenticator) if PROTECTED.contains(&head.uri.path()) => {
-                authenticator.admit(&head.headers, certificate)
+                let permissions = authenticator.admit(&head.headers, certificate)?;
+                // A connection beyond the share of its identity is answered, but not kept for it.
+                let _ = permissions.map(|known| connection.authenticate(known.identity_name()));
+                Ok(())
             }
             _ => Ok(()),
         }
@@ -60,11 +68,16 @@ impl web::Site for StatusSite {
         Ok((Stream::Tls(Box::new(stream)), certificate))
     }
 
-    async fn answer(&self, head: &Head, certificate: &Self::ConnectionInfo) -> Reply {
+    async fn answer(
+        &self,
+        head: &Head,
+        certificate: &Self::ConnectionInfo,
+        connection: &Connection,
+    ) -> Reply {
         if let Some(reply) = routing_error(head, self.paths()) {
             return reply;
         }
-        if let Err(refused) = self.admit(head, certificate.as_deref()) {
+        if let Err(refused) = self.admit(head, certificate.as_deref(), connection) {
             return denied(refused);
         }
         let status = &self.status;
