@@ -50,6 +50,8 @@ impl Core {
                 }
             }
             Control::Fenced { rail: at, generation, received, why } => {
+                // A peer that leaves does not fence.
+                self.event_log.record_held();
                 let rail = self.rails.find_mut(at);
                 if rail.is_some_and(|rail| rail.peer_fenced(generation, received)) {
                     self.fail_rail(at, &format!("reported by the peer: {why}"));

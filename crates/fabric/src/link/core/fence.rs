@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use super::Core;
+use super::completions::cause;
+use crate::link::event::EventKind;
 use crate::link::operations::{Fragment, LaneOpKind, Operation, restore_op};
-use crate::link::rails::{LostLaneOp, RailState};
+use crate::link::rails::{LostLaneOp, RailChange, RailState};
 use crate::op::Failure;
 
 impl Core {
@@ -13,6 +15,26 @@ impl Core {
     pub(in crate::link) fn fail_rail(&mut self, at: u8, why: &str) {
         if let Some(change) = self.rails.fail(at, self.now, why, self.config.retry_pause) {
             self.record_change(change, why);
+        }
+    }
+
+    /// An operation of a lane failed. If the peer is gone, it may have closed the link: its goodbye arrives separately.
+    pub(super) fn lane_failed(&mut self, at: u8, failure: Failure) {
+        let why = cause(failure);
+        if failure != Failure::PeerGone {
+            return self.fail_rail(at, why);
+        }
+        let change = self.rails.fail(at, self.now, why, self.config.retry_pause);
+        match change {
+            Some(RailChange { what: EventKind::RailDown, rail, in_use }) => {
+                self.event_log.hold(self.now, EventKind::RailDown, rail, why);
+                if let Some(names) = in_use {
+                    self.event_log.hold(self.now, EventKind::Switch, names, why);
+                    self.operations.retry_keyless();
+                }
+            }
+            Some(change) => self.record_change(change, why),
+            None => {}
         }
     }
 
