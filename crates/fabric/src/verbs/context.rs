@@ -70,14 +70,14 @@ impl ListedDevice<'_> {
 
     /// Its character device.
     pub(super) fn node(&self) -> PathBuf {
-        // SAFETY: as in `name`.
+        // SAFETY: the device is alive as long as the list it borrows; libibverbs wrote a NUL-terminated name into it.
         let node = unsafe { CStr::from_ptr((*self.device.as_ptr()).dev_name.as_ptr()) };
         Path::new("/dev/infiniband").join(OsStr::from_bytes(node.to_bytes()))
     }
 
     /// Its entry in sysfs.
     fn sysfs_path(&self) -> PathBuf {
-        // SAFETY: as in `name`.
+        // SAFETY: the device is alive as long as the list it borrows; libibverbs wrote a NUL-terminated path into it.
         let path = unsafe { CStr::from_ptr((*self.device.as_ptr()).dev_path.as_ptr()) };
         PathBuf::from(OsStr::from_bytes(path.to_bytes()))
     }
@@ -107,7 +107,7 @@ pub(super) struct Context {
 
 // SAFETY: libibverbs' contexts may be used from any thread, and from several concurrently.
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: methods that take `&self` may be called from several threads: libibverbs locks its contexts.
 unsafe impl Sync for Context {}
 
 impl Context {
