@@ -272,6 +272,11 @@ impl Rails {
         self.rails.iter_mut().flat_map(|rail| rail.take_unconfirmed().0).collect()
     }
 
+    /// Whether this end has tried all rails, and none is tried again.
+    pub(super) fn are_given_up(&self) -> bool {
+        self.dialled && self.rails.iter().all(Rail::is_given_up)
+    }
+
     /// Why no rail is up.
     pub(super) fn rail_problems(&self, now: Duration) -> String {
         let each = self.rails.iter().map(|rail| match rail.state() {
