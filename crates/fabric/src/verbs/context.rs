@@ -25,6 +25,11 @@ pub(super) struct DeviceList {
     count: usize,
 }
 
+// SAFETY: the list belongs to the process, not to a thread, and its owner frees it once.
+unsafe impl Send for DeviceList {}
+// SAFETY: the list is not modified after `new`; libibverbs opens devices from several threads.
+unsafe impl Sync for DeviceList {}
+
 impl DeviceList {
     pub(super) fn new(verbs: Arc<Verbs>) -> Result<Self, Errno> {
         let mut count: c_int = 0;

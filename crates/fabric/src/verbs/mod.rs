@@ -33,6 +33,7 @@ mod outcome;
 mod pair;
 mod port;
 mod qp;
+mod query_threads;
 mod receives;
 mod request;
 mod sends;
