@@ -154,6 +154,10 @@ impl Link {
         self.last_maintenance = now;
         self.armed = false;
         self.core.maintain(now);
+        if let Some(plan) = self.core.take_new_plan() {
+            (self.info.ours, self.info.left_out) = (plan.ours, plan.left_out);
+            self.info.theirs = plan.theirs.unwrap_or_else(|| self.info.theirs.clone());
+        }
         if now >= self.published + PUBLISH_INTERVAL {
             self.publish(now);
         }

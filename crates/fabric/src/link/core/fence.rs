@@ -43,8 +43,11 @@ impl Core {
         for at in 0..self.rails.count() {
             self.check_rail(at as u8);
         }
-        if self.rails.dialled() && self.ended.is_none() {
-            self.rails.try_due(self.now);
+        if self.ended.is_none() {
+            self.rails.plan_if_due(self.now, &self.config);
+            if self.rails.dialled() {
+                self.rails.try_due(self.now);
+            }
         }
     }
 

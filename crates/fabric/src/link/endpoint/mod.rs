@@ -288,8 +288,19 @@ impl Inner {
             let fix = "change the policy of one end";
             Error::new(Kind::Unsupported, "create a link", why, fix)
         })?;
+        // Ports of this end may appear later. The dialling end plans with those that are in the peer's hello; the other end
+        // announces them.
+        let uses_verbs =
+            policy != Policy::Off && self.settings.transports.contains(&Transport::Verbs);
+        let can_plan_again = uses_verbs
+            && match dialled {
+                true => !theirs.ports.is_empty(),
+                false => ours.ports.is_empty() && theirs.transports.contains(&Transport::Verbs),
+            };
         let transports = LinkTransports {
             inner: self.clone(),
+            peer: session.peer_address(),
+            theirs: theirs.clone(),
             acceptor: dialled.then_some(session.peer_address()),
             policy,
             encrypt: ours.encrypt || theirs.encrypt,
@@ -314,6 +325,7 @@ impl Inner {
             connection: Box::new(session),
             connector: Box::new(ThreadConnector::new(Arc::new(transports))?),
             plans: plans.plans,
+            can_plan_again,
             now: Duration::ZERO,
         });
         if let Some(handler) = self.settings.on_event.clone() {

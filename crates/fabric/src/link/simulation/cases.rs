@@ -256,6 +256,29 @@ fn messages_sent_before_the_end_are_received_after_it() {
     assert_eq!(pair.outcomes(1), expected);
 }
 
+#[test]
+fn a_link_made_without_rdma_uses_it_when_one_end_gets_it() {
+    for appears_at_peer in [false, true] {
+        let sim = SimLink::without_rdma(1, &small(), appears_at_peer);
+        let mut pair = Pair { sim, done: [Vec::new(), Vec::new()] };
+        pair.until("the worse rail", |pair| {
+            pair.sim.cores.iter().all(|core| core.rails().active().len() == 1)
+        });
+        let (open, source) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
+        let window = pair.grant(&open);
+        pair.until("both better rails", |pair| {
+            pair.sim.cores.iter().all(|core| core.rails().active().len() == 2)
+        });
+        pair.run(1000);
+        assert_eq!(pair.sim.cores[0].rails().count(), RAILS.len(), "none is added twice");
+        pair.post(0, [Op::write(1, source.slice(..500), window.at(0))]);
+        pair.until("the write", |pair| pair.done[0].len() == 1);
+        assert_eq!(pair.outcomes(0), [(1, Ok(Done::Placed))]);
+        let plan = pair.sim.cores[0].take_new_plan().expect("for the status");
+        assert_eq!(plan.theirs.is_some(), appears_at_peer);
+    }
+}
+
 /// The number of events of a kind at an end.
 fn count(pair: &Pair, end: usize, what: EventKind) -> u64 {
     pair.sim.cores[end].event_log().count(what)
