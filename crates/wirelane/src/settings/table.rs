@@ -35,7 +35,8 @@ impl Setting {
     pub(super) fn why_only(&self) -> &'static str {
         match self.key {
             "transport.rdma_qp_type" => {
-                " Links need reliable connections: UD loses messages and cannot write or read, and DC (DCT) is not implemented."
+                " Links need reliable connections: UD loses messages and cannot write or read, and \
+                 DC (DCT) is not implemented."
             }
             _ => "",
         }
@@ -126,9 +127,11 @@ settings! {
     /// true: sleep until the device reports a completion. false: spin briefly, then sleep when
     /// idle, which has lower latency and uses more CPU while busy.
     "transport.rdma_use_event_channel" rdma_use_event_channel: bool = false, Kind::Bool;
-    /// MiB of registered memory for sending, allocated at start.
+    /// MiB of registered memory for sending. It has no effect on links: each has the buffers that it needs
+    /// for its messages.
     "transport.rdma_send_buffer_mb" rdma_send_buffer_mb: u32 = 4u32, Kind::Range(1, 65_536);
-    /// MiB of registered memory for receiving, allocated at start.
+    /// MiB of registered memory for receiving. It has no effect on links: each has the buffers that it needs
+    /// for its messages.
     "transport.rdma_recv_buffer_mb" rdma_recv_buffer_mb: u32 = 4u32, Kind::Range(1, 65_536);
     /// States that rdma_service_level is one to which the subnet manager has assigned adaptive routing
     /// (packets take several paths of an InfiniBand fabric). It changes no packet: only the service
