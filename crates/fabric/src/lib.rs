@@ -42,6 +42,7 @@ mod splitter;
 mod stats;
 pub mod tcp;
 mod timer;
+mod unreleased;
 pub mod verbs;
 
 pub use drive::{AsyncLane, drive};
@@ -55,3 +56,4 @@ pub use region::{Region, Rights, Slice};
 pub use remote::{RemoteRegion, Target, Window};
 pub use setup::{Fabric, Side, UnconnectedLane};
 pub use stats::{Histogram, OPS_PER_LATENCY_SAMPLE, Stats};
+pub use unreleased::unreleased;

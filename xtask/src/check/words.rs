@@ -162,6 +162,10 @@ const BANNED: &[(&str, &[&str])] = &[
     ("News", ANYWHERE),
     ("Note", &["crates/kv-client/"]),
     ("Number", &["crates/fabric/"]),
+    // Each safety note names who keeps the promise.
+    ("SAFETY as above", ANYWHERE),
+    ("SAFETY as for", ANYWHERE),
+    ("SAFETY as in", ANYWHERE),
     ("Talk", ANYWHERE),
     ("Talker", ANYWHERE),
     ("Told", ANYWHERE),
@@ -191,6 +195,8 @@ mod tests {
     fn plurals_phrases_and_constants_are_found() {
         assert_eq!(words_of("Doors are under_way, outdoors", "a.rs"), ["door", "under way"]);
         assert_eq!(words_of("at most MOST_BYTES, almost", "a.rs"), ["MOST"]);
+        assert_eq!(words_of("// SAFETY: as above.", "a.rs"), ["SAFETY as above"]);
+        assert!(words_of("// SAFETY: as many as above", "a.rs").is_empty());
         assert_eq!(words_of("a Track", "crates/fabric/src/a.rs"), ["Track"]);
         assert!(words_of("a Track, on its way", "crates/wirelane/src/a.rs").is_empty());
     }

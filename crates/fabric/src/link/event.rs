@@ -68,6 +68,9 @@ pub(crate) type Handler = Arc<dyn Fn(&Event) + Send + Sync>;
 #[derive(Default)]
 pub(in crate::link) struct EventLog {
     handler: Option<Handler>,
+    /// Events that are recorded later, unless the link is closed before: see [`EventLog::hold`].
+    held: Vec<Event>,
+    held_since: Option<Duration>,
     last: VecDeque<Event>,
     counts: [u64; EventKind::ALL.len()],
     /// Whether there are events since [`EventLog::mark_published`].
@@ -96,7 +99,38 @@ impl EventLog {
         rail: String,
         why: &str,
     ) {
-        let event = Event { at: at.as_secs_f64(), what, rail, why: why.to_owned() };
+        match what {
+            // The rails went down because their owner closed the link.
+            EventKind::Closed => self.take_held().clear(),
+            _ => self.record_held(),
+        }
+        self.add(Event { at: at.as_secs_f64(), what, rail, why: why.to_owned() });
+    }
+
+    /// As [`EventLog::record`], for a rail whose peer is gone. A peer that closes the link sends its goodbye over the control
+    /// connection, which may arrive after the end of the lane: then the rail did not fail, and the event is dropped.
+    pub(in crate::link) fn hold(&mut self, at: Duration, what: EventKind, rail: String, why: &str) {
+        self.held_since.get_or_insert(at);
+        self.held.push(Event { at: at.as_secs_f64(), what, rail, why: why.to_owned() });
+    }
+
+    /// When held events are recorded.
+    pub(in crate::link) fn held_until(&self) -> Option<Duration> {
+        self.held_since.map(|since| since + GOODBYE_TIMEOUT)
+    }
+
+    /// Records held events: the peer has not left.
+    pub(in crate::link) fn record_held(&mut self) {
+        self.take_held().into_iter().for_each(|event| self.add(event));
+    }
+
+    fn take_held(&mut self) -> Vec<Event> {
+        self.held_since = None;
+        std::mem::take(&mut self.held)
+    }
+
+    fn add(&mut self, event: Event) {
+        let what = event.what;
         self.counts[what as usize] += 1;
         self.has_new_events = true;
         if let Some(handler) = &self.handler {
@@ -126,3 +160,5 @@ impl EventLog {
 }
 
 const MAX_EVENTS: usize = 64;
+/// How long the goodbye of a peer may arrive after the end of its lanes.
+const GOODBYE_TIMEOUT: Duration = Duration::from_millis(500);

@@ -108,6 +108,7 @@ impl FuzzedLink {
             connection: Box::new(MisbehavingPeer { script: script.clone() }),
             connector: Box::new(InlineConnector { transports, results: VecDeque::new() }),
             plans,
+            can_plan_again: false,
             now: Duration::ZERO,
         });
         let [own, open] = [Rights::NONE, Rights::ALL].map(region);

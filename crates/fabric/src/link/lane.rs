@@ -48,6 +48,14 @@ pub struct Link {
     published: Duration,
 }
 
+/// Why no rail came up.
+pub(in crate::link) enum NotUp {
+    /// The peer is lost, or the time is over.
+    Lost(String),
+    /// No rail can come up.
+    Impossible(String),
+}
+
 impl Link {
     pub(in crate::link) fn new(
         core: Core,
@@ -120,7 +128,7 @@ impl Link {
     }
 
     /// Polls until a rail is up, the timeout expires, or the link ends.
-    pub(in crate::link) fn wait_until_up(&mut self, limit: Duration) -> Result<(), String> {
+    pub(in crate::link) fn wait_until_up(&mut self, limit: Duration) -> Result<(), NotUp> {
         let deadline = crate::setup::deadline(limit);
         loop {
             let mut done = Vec::new();
@@ -131,14 +139,18 @@ impl Link {
                 return Ok(());
             }
             if let Some(why) = self.ended() {
-                return Err(why.to_owned());
+                return Err(NotUp::Lost(why.to_owned()));
+            }
+            if self.core.rails().are_given_up() {
+                return Err(NotUp::Impossible(self.core.rail_problems()));
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(self.core.rail_problems());
+                return Err(NotUp::Lost(self.core.rail_problems()));
             }
-            // `arm` may have brought the rail up or ended the link; the descriptor does not report that again.
-            if self.arm() && !self.is_up() && self.ended().is_none() {
+            // `arm` may have brought a rail up, given it up or ended the link; the descriptor does not report that again.
+            let waits = self.arm() && !self.is_up() && self.ended().is_none();
+            if waits && !self.core.rails().are_given_up() {
                 crate::lane::sleep(self.fd(), left);
             }
         }
@@ -153,6 +165,10 @@ impl Link {
         self.last_maintenance = now;
         self.armed = false;
         self.core.maintain(now);
+        if let Some(plan) = self.core.take_new_plan() {
+            (self.info.ours, self.info.left_out) = (plan.ours, plan.left_out);
+            self.info.theirs = plan.theirs.unwrap_or_else(|| self.info.theirs.clone());
+        }
         if now >= self.published + PUBLISH_INTERVAL {
             self.publish(now);
         }

@@ -15,7 +15,7 @@ pub(super) struct Borrowed {
 
 // SAFETY: owned or static bytes, bound to no thread; accessed through `Memory` only.
 unsafe impl Send for Borrowed {}
-// SAFETY: as above.
+// SAFETY: `&self` gives out only the address and the length; `Memory` accesses the bytes by atomics and `copy`.
 unsafe impl Sync for Borrowed {}
 
 impl Borrowed {

@@ -5,10 +5,10 @@
 //! a mix of old and new bytes, not undefined behaviour. `std::ptr::copy` does not guarantee that.
 #![allow(unsafe_code, reason = "copies between raw pointers")]
 
-/// Copies `length` bytes.
+/// Copies `length` bytes. If source and destination overlap, the copy may read bytes that it wrote: which ones is not defined.
 ///
 /// # Safety
-/// `from` is readable and `to` writable for `length` bytes during the call, and they do not overlap.
+/// `from` is readable and `to` writable for `length` bytes during the call.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
@@ -174,6 +174,29 @@ mod tests {
                     assert_eq!(to[start..start + length], from[skip..skip + length]);
                     assert!(to[..start].iter().all(|byte| *byte == 0xee));
                     assert!(to[start + length..].iter().all(|byte| *byte == 0xee));
+                }
+            }
+        }
+    }
+
+    /// Only the destination changes, and only to bytes of the source.
+    #[test]
+    fn overlapping_ranges_are_copied_in_some_order() {
+        for copy in [copy, atomic_copy] {
+            for length in [1, 8, 63, 64, 200, 2048, 3000] {
+                for (skip, start) in [(500, 501), (501, 500), (500, 508), (516, 500), (500, 500)] {
+                    let mut bytes: Vec<u8> = vec![0xee; 5000];
+                    bytes[skip..skip + length].fill(7);
+                    let (before, after) =
+                        (bytes[..start].to_vec(), bytes[start + length..].to_vec());
+                    let at = bytes.as_mut_ptr();
+                    // SAFETY: both ranges are within one vector of ours.
+                    unsafe { copy(at.add(start), at.add(skip), length) };
+                    assert!(bytes[start..start + length].iter().all(|byte| *byte == 7));
+                    assert_eq!(
+                        (&bytes[..start], &bytes[start + length..]),
+                        (&before[..], &after[..])
+                    );
                 }
             }
         }

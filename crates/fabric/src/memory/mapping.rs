@@ -27,7 +27,7 @@ pub(super) struct Mapping {
 
 // SAFETY: the pages belong to the process, not to a thread.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; `&self` allows only atomics, locked access and system calls.
+// SAFETY: `&self` allows only atomics, locked access and system calls.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -78,7 +78,7 @@ impl Mapping {
     pub(super) fn populate(&self, start: usize, length: usize) -> io::Result<()> {
         // SAFETY: the range is within the mapping: `prefault` splits `length()`.
         let from = unsafe { self.address.add(start).as_ptr() };
-        // SAFETY: as above; populating changes no byte.
+        // SAFETY: `from` and `length` are within the mapping: `prefault` splits `length()`; populating changes no byte.
         let populated = unsafe { madvise(from.cast(), length, Advice::LinuxPopulateWrite) };
         match populated {
             // Kernels before 5.14 do not know the advice.

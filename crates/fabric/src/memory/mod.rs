@@ -225,7 +225,7 @@ impl Memory {
         self.check(offset, count);
         from.check(at, count);
         fence(Ordering::Acquire);
-        // SAFETY: in bounds of both memories, as just checked, and both are borrowed.
+        // SAFETY: in bounds of both memories, as just checked, and both are borrowed. They may be the same.
         unsafe { copy(self.address().add(offset), from.address().add(at), count) };
         fence(Ordering::Release);
     }

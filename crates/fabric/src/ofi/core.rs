@@ -24,6 +24,7 @@ use crate::op::{Completion, Done, Failure};
 use crate::region::{Rights, Slice};
 use crate::registration::ofi::Mr;
 use crate::stats::Stats;
+use crate::unreleased::keep;
 
 pub(super) struct OfiCore {
     pub(super) sends: Sends,
@@ -535,6 +536,12 @@ impl OfiCore {
     /// The resources that the endpoint uses as long as it is open.
     pub(super) fn used(&self) -> [(Arc<Mr>, Arc<Contexts>); 2] {
         [self.slots.used(), self.sends.out().used()]
+    }
+
+    /// Keeps the memory of all completed operations.
+    pub(super) fn keep_completed(&self) {
+        let slices = self.ready.iter().flat_map(|completion| completion.work.local());
+        keep(slices.cloned().collect::<Vec<Slice>>());
     }
 
     /// The endpoint is closed: completes all operations.

@@ -11,15 +11,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::contexts::Contexts;
 use super::endpoint::Endpoint;
 use crate::registration::ofi::Mr;
+use crate::unreleased::keep;
 
 /// Identifies a lane by both ends' addresses, sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct DeferredClose([Vec<u8>; 2]);
 
-/// An endpoint and the resources it uses; dropped in this order.
+/// An endpoint and the resources it uses, which are kept if it cannot be closed.
 pub(super) struct EndpointResources {
-    pub(super) _endpoint: Endpoint,
-    pub(super) _used: [(Arc<Mr>, Arc<Contexts>); 2],
+    pub(super) endpoint: Endpoint,
+    pub(super) used: [(Arc<Mr>, Arc<Contexts>); 2],
+}
+
+impl Drop for EndpointResources {
+    fn drop(&mut self) {
+        if !self.endpoint.close() {
+            keep(self.used.clone());
+        }
+    }
 }
 
 impl DeferredClose {

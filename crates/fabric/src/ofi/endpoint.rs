@@ -24,6 +24,7 @@ use super::gather::Gather;
 
 pub(super) struct Endpoint {
     ep: NonNull<fid_ep>,
+    closed: bool,
     peer: fi_addr_t,
     // Dropped after the endpoint.
     cq: Cq,
@@ -42,13 +43,13 @@ impl Endpoint {
             fi_endpoint(fid_domain.as_ptr(), fid_domain.info().as_ptr(), &mut ep, null_mut())
         }?;
         let ep = NonNull::new(ep).ok_or(Errno(libc::EIO))?;
-        let endpoint = Endpoint { ep, peer: FI_ADDR_UNSPEC, cq, av };
+        let endpoint = Endpoint { ep, closed: false, peer: FI_ADDR_UNSPEC, cq, av };
         let (ep, av) = (endpoint.ep.as_ptr(), endpoint.av.as_ptr());
         // SAFETY: all three are alive, and both are closed after the endpoint.
         unsafe { fi_ep_bind(ep, av.cast(), 0) }?;
-        // SAFETY: as above.
+        // SAFETY: endpoint and queue are alive, and the queue is closed after the endpoint.
         unsafe { fi_ep_bind(ep, endpoint.cq.as_ptr().cast(), FI_TRANSMIT | FI_RECV) }?;
-        // SAFETY: as above.
+        // SAFETY: the endpoint is alive, and bound to its queue and address vector.
         unsafe { fi_enable(ep) }?;
         Ok(endpoint)
     }
@@ -114,7 +115,7 @@ impl Endpoint {
     /// Writes to the peer's memory, or reads it. A write completes when it is placed.
     ///
     /// # Safety
-    /// As for `send`; the pieces are writable for a read.
+    /// The pieces, writable for a read, and the context stay until the transfer completes or the endpoint is closed.
     #[inline]
     pub(super) unsafe fn transfer(
         &self,
@@ -160,9 +161,20 @@ pub(super) enum Direction {
     Read,
 }
 
+impl Endpoint {
+    /// Closes it: after that the provider does not access memory through it, and only `drop` may follow. `false` if the
+    /// provider refuses.
+    pub(super) fn close(&mut self) -> bool {
+        if !self.closed {
+            // SAFETY: created in `new`, not closed yet; the objects that it is bound to are closed after it.
+            self.closed = unsafe { fi_close(self.ep.as_ptr().cast()) }.is_ok();
+        }
+        self.closed
+    }
+}
+
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        // SAFETY: created in `new`, closed here only, before the objects that it is bound to.
-        let _ = unsafe { fi_close(self.ep.as_ptr().cast()) };
+        self.close();
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct OpenFabric(NonNull<fid_fabric>);
 
 // SAFETY: a fabric may be used from any thread, and from several concurrently.
 unsafe impl Send for OpenFabric {}
-// SAFETY: as above.
+// SAFETY: libfabric allows calls with one fabric from several threads.
 unsafe impl Sync for OpenFabric {}
 
 impl OpenFabric {

@@ -24,7 +24,7 @@ pub(super) struct FidDomain {
 
 // SAFETY: opened with `FI_THREAD_SAFE`: it may be used from any thread, and from several concurrently.
 unsafe impl Send for FidDomain {}
-// SAFETY: as above.
+// SAFETY: opened with `FI_THREAD_SAFE`, so methods that take `&self` may be called from several threads.
 unsafe impl Sync for FidDomain {}
 
 impl FidDomain {

@@ -20,7 +20,7 @@ pub(super) struct Info {
 
 // SAFETY: the entry is plain memory of the library, and not modified after its creation.
 unsafe impl Send for Info {}
-// SAFETY: as above.
+// SAFETY: `&self` only reads the entry, which is not modified after its creation.
 unsafe impl Sync for Info {}
 
 /// The fields of an entry that lanes use.
@@ -113,7 +113,7 @@ fn copies(ofi: &'static Ofi, list: *mut fi_info) -> Result<Vec<Info>, Errno> {
     while !at.is_null() {
         // SAFETY: an entry of the list, which the caller frees after this call.
         copies.push(Info { ofi, info: unsafe { ofi.fi_dupinfo(at) }? });
-        // SAFETY: as above.
+        // SAFETY: an entry of the list is alive until the caller frees the list, after this call.
         at = unsafe { (*at).next };
     }
     Ok(copies)

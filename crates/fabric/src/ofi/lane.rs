@@ -144,17 +144,22 @@ impl OfiLane {
     /// complete.
     #[cold]
     fn end(&mut self, end: &LaneEnd) {
-        let Some(endpoint) = self.endpoint.take() else { return };
+        let Some(mut endpoint) = self.endpoint.take() else { return };
         self.core.stats.set_ended(end.failure);
         if end.failure != Failure::PeerGone {
             self.core.send_close(end, &endpoint);
         }
+        let closed = self.deferred_close.is_some() || endpoint.close();
+        let resources = EndpointResources { endpoint, used: self.core.used() };
         match &self.deferred_close {
-            Some(deferred_close) => deferred_close
-                .close(EndpointResources { _endpoint: endpoint, _used: self.core.used() }),
-            None => drop(endpoint),
+            Some(deferred_close) => deferred_close.close(resources),
+            None => drop(resources),
         }
         self.core.abandon(end);
+        if !closed {
+            // The provider may still access the memory of what was in flight.
+            self.core.keep_completed();
+        }
         self.wait_fd.disable(self.peer_process.as_ref().map(PeerProcess::fd));
     }
 }

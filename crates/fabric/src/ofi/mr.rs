@@ -1,7 +1,7 @@
 //! Memory registered with a provider.
 //!
 //! Unsafe here: `Object` owns the C object and its domain; the `Mr` around it owns the registered memory, and
-//! drops it last, so that a provider never writes into pages that were freed.
+//! frees it only after the object was closed, so that a provider never writes into pages that were freed.
 #![allow(unsafe_code, reason = "owns a memory registration")]
 
 use std::ptr::{NonNull, null_mut};
@@ -19,25 +19,30 @@ use crate::error::Error;
 use crate::grants::random;
 use crate::memory::{Memory, size};
 use crate::region::{Region, Rights};
-use crate::registration::Registration;
 use crate::registration::ofi::Mr;
+use crate::registration::{DeviceObject, Registration};
 
 /// The provider's object of a registration.
 struct Object {
     mr: NonNull<fid_mr>,
     /// Must outlive it.
-    _fid_domain: Arc<FidDomain>,
+    fid_domain: Arc<FidDomain>,
 }
 
 // SAFETY: the domain was opened with `FI_THREAD_SAFE`, and a registration is immutable.
 unsafe impl Send for Object {}
-// SAFETY: as above.
+// SAFETY: a registration is immutable, and its domain was opened with `FI_THREAD_SAFE`.
 unsafe impl Sync for Object {}
 
-impl Drop for Object {
-    fn drop(&mut self) {
-        // SAFETY: created in `register`, closed here only. If that fails, nothing is left to do.
-        let _ = unsafe { fi_close(self.mr.as_ptr().cast()) };
+impl DeviceObject for Object {
+    fn release(&mut self) -> bool {
+        // SAFETY: created in `register`, and closed once, when its `Mr` is dropped.
+        let released = unsafe { fi_close(self.mr.as_ptr().cast()) }.is_ok();
+        if !released {
+            // The domain cannot be closed before it.
+            std::mem::forget(self.fid_domain.clone());
+        }
+        released
     }
 }
 
@@ -64,13 +69,7 @@ pub(super) fn register(
     // The base of the addresses that peers use.
     let start = if fid_domain.facts().is_virtual() { memory.address().addr() as u64 } else { 0 };
     let domain = fid_domain.number();
-    Ok(Mr::new(
-        Box::new(Object { mr, _fid_domain: fid_domain }),
-        domain,
-        desc,
-        (start, key),
-        memory,
-    ))
+    Ok(Mr::new(Box::new(Object { mr, fid_domain }), domain, desc, (start, key), memory))
 }
 
 fn register_as(

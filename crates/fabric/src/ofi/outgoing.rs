@@ -187,7 +187,8 @@ impl Outgoing {
         pieces.put_first(self.write_frame(context, frame), HEADER_BYTES, self.buffers.desc());
         let (iov, desc) = pieces.parts();
         let context_ptr = self.contexts.at(context as usize);
-        // SAFETY: as for `send`; the pieces belong to the caller's operation, and `registrations` owns their registrations.
+        // SAFETY: as many descriptors as pieces. `self` owns the header's buffer and the context until the provider has finished or the
+        // lane has closed the endpoint; the pieces belong to the caller's operation, and `registrations` owns their registrations.
         let posted = unsafe { endpoint.send(iov, desc, context_ptr) };
         let sent = self.sent(posted, context, used)?;
         if sent {
@@ -234,7 +235,8 @@ impl Outgoing {
             return Ok(false);
         }
         let context_ptr = self.contexts.at(context as usize);
-        // SAFETY: as for `send_pieces`.
+        // SAFETY: as many descriptors as pieces. `self` owns the context until the provider has finished or the lane has closed the
+        // endpoint; the pieces belong to the caller's operation, and `registrations` owns their registrations.
         let posted = unsafe { endpoint.transfer(&mut pieces, remote, direction, context_ptr) };
         let started = self.record(posted, context, used(reads))?;
         if started {

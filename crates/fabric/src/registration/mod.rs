@@ -6,6 +6,12 @@ pub(crate) mod verbs;
 
 use std::sync::Arc;
 
+/// A device's object for a memory registration.
+pub(crate) trait DeviceObject: Send + Sync {
+    /// Ends the registration, once; `false` if the device refuses: it may still access the memory.
+    fn release(&mut self) -> bool;
+}
+
 /// What a region is registered with.
 pub(crate) enum Registration {
     /// A device.

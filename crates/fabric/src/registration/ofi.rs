@@ -7,12 +7,14 @@ use std::ffi::c_void;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use super::DeviceObject;
 use crate::memory::Memory;
+use crate::unreleased::keep;
 
 /// A memory's registration with one device.
 pub(crate) struct Mr {
-    /// The provider's object. Dropped first: a provider must not write into pages that were freed.
-    _object: Box<dyn Send + Sync>,
+    /// The provider's object. Released first: a provider must not write into pages that were freed.
+    object: Box<dyn DeviceObject>,
     domain: u32,
     desc: *mut c_void,
     key: u64,
@@ -22,18 +24,18 @@ pub(crate) struct Mr {
 
 // SAFETY: the device was opened with `FI_THREAD_SAFE`; the handle is immutable.
 unsafe impl Send for Mr {}
-// SAFETY: as above.
+// SAFETY: the fields do not change after `new`; the handle is only passed on, to functions of a device opened with `FI_THREAD_SAFE`.
 unsafe impl Sync for Mr {}
 
 impl Mr {
     pub(crate) fn new(
-        object: Box<dyn Send + Sync>,
+        object: Box<dyn DeviceObject>,
         domain: u32,
         desc: *mut c_void,
         (start, key): (u64, u64),
         memory: &Memory,
     ) -> Self {
-        Mr { _object: object, domain, desc, key, start, memory: memory.clone() }
+        Mr { object, domain, desc, key, start, memory: memory.clone() }
     }
 
     /// The descriptor for local operations.
@@ -60,6 +62,14 @@ impl Mr {
     #[inline]
     pub(crate) fn domain(&self) -> u32 {
         self.domain
+    }
+}
+
+impl Drop for Mr {
+    fn drop(&mut self) {
+        if !self.object.release() {
+            keep(self.memory.clone());
+        }
     }
 }
 

@@ -12,12 +12,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::DeviceObject;
 use crate::memory::Memory;
+use crate::unreleased::keep;
 
 /// A memory's registration with one domain.
 pub(crate) struct Mr {
-    /// The device's object. Dropped first: a device must not write into pages that were freed.
-    _object: Box<dyn Send + Sync>,
+    /// The device's object. Released first: a device must not write into pages that were freed.
+    object: Box<dyn DeviceObject>,
     domain: u32,
     lkey: u32,
     rkey: u32,
@@ -26,12 +28,12 @@ pub(crate) struct Mr {
 
 impl Mr {
     pub(crate) fn new(
-        object: Box<dyn Send + Sync>,
+        object: Box<dyn DeviceObject>,
         domain: u32,
         (lkey, rkey): (u32, u32),
         memory: &Memory,
     ) -> Self {
-        Mr { _object: object, domain, lkey, rkey, memory: memory.clone() }
+        Mr { object, domain, lkey, rkey, memory: memory.clone() }
     }
 
     /// The local key.
@@ -53,6 +55,14 @@ impl Mr {
     #[inline]
     pub(crate) fn domain(&self) -> u32 {
         self.domain
+    }
+}
+
+impl Drop for Mr {
+    fn drop(&mut self) {
+        if !self.object.release() {
+            keep(self.memory.clone());
+        }
     }
 }
 
@@ -153,6 +163,28 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    struct Object {
+        releases: bool,
+    }
+
+    impl DeviceObject for Object {
+        fn release(&mut self) -> bool {
+            self.releases
+        }
+    }
+
+    /// Memory is freed, or returned to its owner, only after a device has released it.
+    #[test]
+    fn memory_that_a_device_does_not_release_is_kept_and_counted() {
+        for releases in [true, false] {
+            let memory = Memory::from_boxed(vec![7; 64].into_boxed_slice()).unwrap();
+            let before = crate::unreleased();
+            drop(Mr::new(Box::new(Object { releases }), 1, (2, 3), &memory));
+            assert_eq!(memory.into_boxed().is_ok(), releases);
+            assert_eq!(crate::unreleased() > before, !releases);
+        }
+    }
 
     #[test]
     fn keys_are_found_by_domain() {

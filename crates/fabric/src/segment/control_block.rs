@@ -4,7 +4,8 @@
 //! Unsafe here: a control block is a mapping of a sealed memfd, mapped once and unmapped in `Drop`; all offsets
 //! are constants or checked here. The owner's mapping is the only writable one. What
 //! the peer wrote is not trusted: numbers are atomics, checked by their readers, and bytes are
-//! copied out before they are parsed.
+//! copied out before they are parsed. The peer's pages are mapped for reading only, where only relaxed loads are defined: fences
+//! order them.
 #![allow(unsafe_code, reason = "maps control blocks and copies ring bytes")]
 
 use std::io;
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::ProtFlags;
 
+use super::access::{self, Word};
 use super::doorbell::Flag;
 use super::mapping::{Pages, is_huge};
 use crate::iovec::IoVec;
@@ -89,7 +91,7 @@ impl ControlBlock {
     /// Announces which of the peer's grants we are accessing. Its owner waits for the access to end before it reuses the memory.
     #[inline]
     pub(crate) fn start_access(&self, grant: GrantId) {
-        self.pages.number(ACCESSING).store(grant.mark(), Ordering::SeqCst);
+        access::announce(self.pages.number(ACCESSING), grant.mark());
     }
 
     #[inline]
@@ -134,15 +136,15 @@ impl PeerControlBlock {
 
     #[inline]
     pub(crate) fn mark(&self, at: u64) -> u64 {
-        self.pages.number(DATA + line(at)).load(Ordering::Acquire)
+        self.number(DATA + line(at))
     }
 
     pub(crate) fn head(&self) -> u64 {
-        self.pages.number(HEAD).load(Ordering::Acquire)
+        self.number(HEAD)
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.pages.number(ENDED).load(Ordering::Acquire) != 0
+        self.number(ENDED) != 0
     }
 
     pub(crate) fn sleeping(&self) -> Sleeping<'_> {
@@ -152,7 +154,7 @@ impl PeerControlBlock {
     /// Whether a grant is valid.
     #[inline]
     pub(crate) fn is_granted(&self, grant: GrantId) -> bool {
-        self.pages.word(SLOT + 4 * grant.slot).load(Ordering::SeqCst) == grant.generation
+        access::is_granted(self.pages.word(SLOT + 4 * grant.slot), grant.generation)
     }
 
     /// Whether the peer is accessing this grant of ours.
@@ -162,11 +164,19 @@ impl PeerControlBlock {
 
     /// The mark of the grant that the peer is accessing; zero if none.
     pub(crate) fn accessing(&self) -> u64 {
-        self.pages.number(ACCESSING).load(Ordering::SeqCst)
+        access::announced(self.pages.number(ACCESSING))
     }
 
     pub(crate) fn probe(&self) -> u64 {
-        self.pages.number(PROBE).load(Ordering::Relaxed)
+        self.number(PROBE)
+    }
+
+    /// What the peer wrote before this number is visible after it.
+    #[inline]
+    fn number(&self, offset: usize) -> u64 {
+        let number = self.pages.number(offset).load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        number
     }
 
     /// Copies bytes of the ring from position `at` on into parts, `length` bytes in all.
@@ -244,6 +254,44 @@ impl Flag for Sleeping<'_> {
     }
 }
 
+impl Word for AtomicU64 {
+    type Value = u64;
+
+    #[inline]
+    fn store(&self, value: u64) {
+        AtomicU64::store(self, value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn load(&self) -> u64 {
+        AtomicU64::load(self, Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn fence(ordering: Ordering) {
+        fence(ordering);
+    }
+}
+
+impl Word for AtomicU32 {
+    type Value = u32;
+
+    #[inline]
+    fn store(&self, value: u32) {
+        AtomicU32::store(self, value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn load(&self) -> u32 {
+        AtomicU32::load(self, Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn fence(ordering: Ordering) {
+        fence(ordering);
+    }
+}
+
 /// An offset in the ring, rounded to the alignment of a mark, which valid positions already have.
 #[inline]
 fn line(at: u64) -> usize {
@@ -258,7 +306,8 @@ impl Pages {
     }
 
     fn word(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: as above; slots by `GrantId::of`.
+        // SAFETY: `SLEEPING`, or the slot of a `GrantId`, which `GrantId::of` has checked: aligned, within the pages,
+        // which live as long as `self`.
         unsafe { AtomicU32::from_ptr(self.at(offset).cast()) }
     }
 }

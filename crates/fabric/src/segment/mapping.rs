@@ -138,7 +138,7 @@ impl PeerMapping {
         fence(Ordering::Acquire);
         for slice in slices {
             assert!(offset + slice.len() <= self.pages.length);
-            // SAFETY: as in `write`.
+            // SAFETY: just checked; the slice owns its bytes.
             unsafe { copy(slice.address(), self.pages.at_end(offset), slice.len()) };
             offset += slice.len();
         }

@@ -2,7 +2,7 @@
 //!
 //! The accepting end listens on an abstract socket with a random name. The dialling end sends the
 //! token, and both pass the control block and the address of its probe. A process of another user is
-//! refused by its credentials.
+//! refused by its credentials, with a message, so that it need not wait.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -100,10 +100,16 @@ impl UnconnectedLane for UnconnectedShmLane {
             Some(listener) => self.accept(listener, &peer, deadline),
             None => self.dial(&peer, deadline),
         }
-        .map_err(|error| {
-            let fix = "check that the peer is running, as the same user, and in the same network \
-            namespace (containers often are not); otherwise use TCP";
-            Error::new(Kind::Gone, call, error, fix)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                let fix = "run both ends as the same user; otherwise use TCP";
+                Error::new(Kind::Denied, call, error, fix)
+            }
+            _ => {
+                let fix = "check that the peer is running, as the same user, and in the same network \
+                namespace (containers often are not); otherwise use TCP";
+                Error::new(Kind::Gone, call, error, fix)
+            }
         })?;
         self.lane(socket, hello)
     }
@@ -143,12 +149,15 @@ impl UnconnectedShmLane {
         peer: &Offer,
         deadline: Instant,
     ) -> io::Result<(OwnedFd, PeerHello)> {
-        let mut pending: Vec<OwnedFd> = Vec::new();
+        let (mut pending, mut refused): (Vec<OwnedFd>, Vec<OwnedFd>) = (Vec::new(), Vec::new());
         loop {
             wait_readable(std::iter::once(listener).chain(&pending), deadline)?;
             match acceptfrom_with(listener, SocketFlags::CLOEXEC) {
+                Ok((socket, _)) if self.check(&socket).is_ok() => pending.push(socket),
                 Ok((socket, _)) => {
-                    pending.extend(Some(socket).filter(|socket| self.check(socket).is_ok()));
+                    let _ = send(&socket, REFUSED, &[]);
+                    // Open for a while: a closed socket would report a lost connection before the refusal.
+                    refused.push(socket);
                 }
                 Err(rustix::io::Errno::AGAIN) => {}
                 // Without descriptors the connection stays in the backlog, and the listener stays readable.
@@ -167,8 +176,10 @@ impl UnconnectedShmLane {
                 }
             }
             // After all were read: the peer sends its hello immediately, so the oldest is not the peer.
-            if pending.len() > MAX_PENDING_CONNECTIONS {
-                pending.remove(0);
+            for connections in [&mut pending, &mut refused] {
+                if connections.len() > MAX_PENDING_CONNECTIONS {
+                    connections.remove(0);
+                }
             }
         }
     }
@@ -196,6 +207,9 @@ impl PeerHello {
     fn receive(socket: &OwnedFd, token: u128) -> io::Result<Option<Self>> {
         let mut hello = [0; HELLO_BYTES + 1];
         let Message { count, files, .. } = receive(socket, &mut hello)?;
+        if hello[..count] == *REFUSED {
+            return Err(refusal(socket));
+        }
         let known =
             count == HELLO_BYTES && hello[..4] == *MAGIC && hello[4..20] == token.to_le_bytes();
         let (true, Ok([control_block])) = (known, <[OwnedFd; 1]>::try_from(files)) else {
@@ -205,6 +219,16 @@ impl PeerHello {
         let Ok(control_block) = PeerControlBlock::new(&control_block) else { return Ok(None) };
         Ok(Some(PeerHello { control_block, probe_address }))
     }
+}
+
+/// The peer has refused our user.
+fn refusal(socket: &OwnedFd) -> io::Error {
+    let peer = Credentials::of(socket)
+        .map_or(String::new(), |peer| format!(" runs as user {} and", peer.uid));
+    let ours = rustix::process::geteuid().as_raw();
+    let why =
+        format!("the peer{peer} accepts only its own user and root; this process runs as {ours}");
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
 fn listener(name: u128) -> io::Result<OwnedFd> {
@@ -235,6 +259,8 @@ fn wait_readable<'f>(fds: impl Iterator<Item = &'f OwnedFd>, deadline: Instant) 
 const FAMILY: AddressFamily = AddressFamily::UNIX;
 const MAGIC: &[u8; 4] = b"WLS1";
 const HELLO_BYTES: usize = 28;
+/// Instead of a hello: the peer may not run as this user.
+const REFUSED: &[u8] = b"WLS1 user";
 /// The maximum number of unauthenticated connections.
 const MAX_PENDING_CONNECTIONS: usize = 16;
 

@@ -18,7 +18,7 @@ pub(super) struct Ah {
 
 // SAFETY: libibverbs' objects may be used from any thread, and from several concurrently.
 unsafe impl Send for Ah {}
-// SAFETY: as above.
+// SAFETY: methods that take `&self` may be called from several threads: libibverbs locks its objects.
 unsafe impl Sync for Ah {}
 
 impl Ah {

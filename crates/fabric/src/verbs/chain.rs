@@ -143,7 +143,7 @@ mod tests {
         while !request.is_null() {
             // SAFETY: `post` linked the requests of a chain that is alive during the call.
             let wr = unsafe { &*request };
-            // SAFETY: as above, for the pieces; only dereferenced if there are some.
+            // SAFETY: `post` set `sg_list` to the `num_sge` pieces of the chain, which is alive during the call.
             let piece = (wr.num_sge > 0).then(|| unsafe { (*wr.sg_list).addr });
             seen.push((wr.wr_id, piece));
             request = wr.next;

@@ -19,7 +19,7 @@ pub(super) struct Channel {
 
 // SAFETY: libibverbs' objects may be used from any thread, and from several concurrently.
 unsafe impl Send for Channel {}
-// SAFETY: as above.
+// SAFETY: methods that take `&self` may be called from several threads: libibverbs locks its objects.
 unsafe impl Sync for Channel {}
 
 impl Channel {

@@ -25,6 +25,11 @@ pub(super) struct DeviceList {
     count: usize,
 }
 
+// SAFETY: the list belongs to the process, not to a thread, and its owner frees it once.
+unsafe impl Send for DeviceList {}
+// SAFETY: the list is not modified after `new`; libibverbs opens devices from several threads.
+unsafe impl Sync for DeviceList {}
+
 impl DeviceList {
     pub(super) fn new(verbs: Arc<Verbs>) -> Result<Self, Errno> {
         let mut count: c_int = 0;
@@ -70,14 +75,14 @@ impl ListedDevice<'_> {
 
     /// Its character device.
     pub(super) fn node(&self) -> PathBuf {
-        // SAFETY: as in `name`.
+        // SAFETY: the device is alive as long as the list it borrows; libibverbs wrote a NUL-terminated name into it.
         let node = unsafe { CStr::from_ptr((*self.device.as_ptr()).dev_name.as_ptr()) };
         Path::new("/dev/infiniband").join(OsStr::from_bytes(node.to_bytes()))
     }
 
     /// Its entry in sysfs.
     fn sysfs_path(&self) -> PathBuf {
-        // SAFETY: as in `name`.
+        // SAFETY: the device is alive as long as the list it borrows; libibverbs wrote a NUL-terminated path into it.
         let path = unsafe { CStr::from_ptr((*self.device.as_ptr()).dev_path.as_ptr()) };
         PathBuf::from(OsStr::from_bytes(path.to_bytes()))
     }
@@ -107,7 +112,7 @@ pub(super) struct Context {
 
 // SAFETY: libibverbs' contexts may be used from any thread, and from several concurrently.
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: methods that take `&self` may be called from several threads: libibverbs locks its contexts.
 unsafe impl Sync for Context {}
 
 impl Context {

@@ -22,7 +22,7 @@ pub(super) struct Cq {
 
 // SAFETY: libibverbs' objects may be used from any thread, and from several concurrently.
 unsafe impl Send for Cq {}
-// SAFETY: as above.
+// SAFETY: methods that take `&self` may be called from several threads: libibverbs locks its objects.
 unsafe impl Sync for Cq {}
 
 impl Cq {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
+use std::time::Duration;
 
 use rdma_sys::Errno;
 use rdma_sys::consts::*;
@@ -107,6 +108,16 @@ impl Device {
             transport: transport(listed.transport()),
             node_guid: Guid(listed.guid()),
             facts: facts(listed),
+        }
+    }
+
+    /// A device that does not answer.
+    pub(super) fn silent(listed: &ListedDevice<'_>, limit: Duration) -> Self {
+        Device {
+            name: listed.name(),
+            transport: transport(listed.transport()),
+            node_guid: Guid(listed.guid()),
+            facts: Err(QueryError::silent(limit)),
         }
     }
 
@@ -240,6 +251,12 @@ impl QueryError {
         self.errno.is_denied()
     }
 
+    fn silent(limit: Duration) -> Self {
+        let call = format!("query the device, no answer within {limit:?}");
+        let fix = "check the kernel log (`dmesg`) for the driver's error, and reset the device";
+        QueryError { call, errno: Errno(ETIMEDOUT), fix: Some(fix) }
+    }
+
     fn query(what: &str, errno: Errno) -> Self {
         QueryError { call: format!("query {what}"), errno, fix: None }
     }
@@ -260,6 +277,7 @@ impl QueryError {
     }
 }
 
+const ETIMEDOUT: i32 = 110;
 const ENOENT: i32 = 2;
 
 impl fmt::Display for QueryError {

@@ -161,7 +161,7 @@ pub(super) struct Pd {
 
 // SAFETY: libibverbs' objects may be used from any thread, and from several concurrently.
 unsafe impl Send for Pd {}
-// SAFETY: as above.
+// SAFETY: methods that take `&self` may be called from several threads: libibverbs locks its objects.
 unsafe impl Sync for Pd {}
 
 impl Pd {

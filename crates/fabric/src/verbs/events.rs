@@ -190,7 +190,7 @@ impl Events {
                 self.fail();
             }
             IBV_EVENT_QP_LAST_WQE_REACHED => {
-                // SAFETY: as for the other events about a queue pair.
+                // SAFETY: this event is about a queue pair, which is not destroyed before the acknowledgement below.
                 let qp = unsafe { (*event.element.qp).qp_num };
                 self.for_each_signal(|signal| signal.qp == qp, FailureSignal::set_drained);
             }

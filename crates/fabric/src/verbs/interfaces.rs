@@ -68,7 +68,7 @@ fn ip(address: *const sockaddr) -> Option<IpAddr> {
             Some(IpAddr::V4(Ipv4Addr::from_bits(u32::from_be(address.sin_addr.s_addr))))
         }
         libc::AF_INET6 => {
-            // SAFETY: as above.
+            // SAFETY: an address of this family is a `sockaddr_in6`.
             let address = unsafe { address.cast::<sockaddr_in6>().read_unaligned() };
             Some(IpAddr::V6(Ipv6Addr::from(address.sin6_addr.s6_addr)))
         }

@@ -28,6 +28,7 @@ use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::Region;
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::stats::Stats;
+use crate::unreleased::keep;
 
 pub(super) struct VerbsLane {
     id: u64,
@@ -44,6 +45,8 @@ pub(super) struct VerbsLane {
     wait_fd: WaitFd,
     /// When the lane failed or was closed.
     ended_at: Option<Instant>,
+    /// When the device last refused to destroy the queue pair.
+    refused_at: Option<Instant>,
     /// Completed without a work completion, and not yet returned by `poll`.
     ready: Vec<Completion>,
     /// Buffer for work completions.
@@ -99,6 +102,7 @@ impl VerbsLane {
             failure_signal,
             wait_fd,
             ended_at: None,
+            refused_at: None,
             ready: Vec::new(),
             wcs: vec![zeroed(); POLL_BATCH].into_boxed_slice(),
             fetched: 0,
@@ -264,16 +268,27 @@ impl VerbsLane {
         self.sends.in_flight() || self.receives.in_flight() || (taken && self.qp.is_some())
     }
 
-    /// Destroys the queue pair if the device does not flush in time: after that it does not write to
-    /// our memory.
+    /// Destroys the queue pair if the device does not flush in time: after that it does not write to our memory. If the
+    /// device refuses, operations stay in flight, and it is tried again after a pause.
     #[cold]
     fn enforce_flush_timeout(&mut self, ended_at: Instant) {
-        if self.in_flight() && ended_at.elapsed() > FLUSH_TIMEOUT {
-            self.qp = None;
-            let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
-            self.sends.abandon(&mut over);
-            self.receives.abandon(&mut over);
+        let paused = self.refused_at.is_some_and(|at| at.elapsed() <= FLUSH_TIMEOUT);
+        if !self.in_flight() || ended_at.elapsed() <= FLUSH_TIMEOUT || paused {
+            return;
         }
+        if self.qp.as_mut().is_none_or(Qp::destroy) {
+            self.qp = None;
+            self.abandon();
+        } else {
+            self.refused_at = Some(Instant::now());
+        }
+    }
+
+    /// Completes everything in flight.
+    fn abandon(&mut self) {
+        let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
+        self.sends.abandon(&mut over);
+        self.receives.abandon(&mut over);
     }
 
     /// Reads the device's events, for all its lanes.
@@ -384,7 +399,7 @@ impl Lane for VerbsLane {
 }
 
 /// Waits until the device has flushed, so that no memory is freed while the device may write to it;
-/// then destroys the queue pair.
+/// then destroys the queue pair. If the device refuses, the memory is kept.
 impl Drop for VerbsLane {
     fn drop(&mut self) {
         self.end(Failure::Flushed);
@@ -396,6 +411,11 @@ impl Drop for VerbsLane {
                 break;
             }
             std::thread::yield_now();
+        }
+        if !self.qp.as_mut().is_none_or(Qp::destroy) {
+            // The device may still access the memory of what is in flight, and of shared receives.
+            self.abandon();
+            keep((self.qp.take(), std::mem::take(&mut self.ready), self.open_port.clone()));
         }
         self.qp = None;
     }

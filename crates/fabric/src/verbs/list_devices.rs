@@ -3,11 +3,13 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rdma_sys::{Errno, LoadError, Verbs};
 
-use super::context::DeviceList;
+use super::context::{DeviceList, ListedDevice};
 use super::device::Device;
+use super::query_threads::{Query, query_all};
 
 /// Every RDMA device of this machine, each with its attributes or the reason why it could not be queried.
 #[derive(Debug)]
@@ -16,12 +18,28 @@ pub struct QueriedDevices {
     pub devices: Vec<Device>,
 }
 
-/// Loads `library` and queries every device. A device that cannot be queried does not affect the others.
+/// Loads `library` and queries every device. A device that cannot be queried, or does not answer within three seconds, does not affect
+/// the others.
 pub fn list_devices(library: &Path) -> Result<QueriedDevices, Unavailable> {
-    let list = list(library)?;
-    let devices: Vec<Device> = list.iter().map(|listed| Device::query(&listed)).collect();
+    let list = Arc::new(list(library)?);
+    let query = |(index, listed): (usize, ListedDevice<'_>)| {
+        let list = list.clone();
+        let run = Box::new(move || list.iter().nth(index).map(|listed| Device::query(&listed)));
+        Query { device: format!("{} {}", library.display(), listed.name()), run }
+    };
+    let answers = query_all(list.iter().enumerate().map(query).collect(), QUERY_TIMEOUT);
+    let devices: Vec<Device> = list
+        .iter()
+        .zip(answers)
+        .map(|(listed, answer)| {
+            answer.flatten().unwrap_or_else(|| Device::silent(&listed, QUERY_TIMEOUT))
+        })
+        .collect();
     if devices.is_empty() { Err(Unavailable::NoDevice) } else { Ok(QueriedDevices { devices }) }
 }
+
+/// How long a device may take to answer.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The devices, not yet queried.
 pub(super) fn list(library: &Path) -> Result<DeviceList, Unavailable> {

@@ -4,6 +4,9 @@
 //! several ports, [`pair()`] pairs them. A lane starts as an
 //! `unconnected_lane`: a queue pair and an `offer`. The offers of both ends determine the queue pair's `attributes`. The hot path is
 //! `lane`, which uses `sends` and `receives`. Each C object has its own file, from `context` to `ah`.
+//!
+//! `ibv_fork_init` is not called. A process that forks without `exec` while it uses these lanes needs Linux 5.12, or the variable
+//! `RDMAV_FORK_SAFE=1` (with huge pages also `RDMAV_HUGEPAGES_SAFE=1`) before it starts.
 
 mod ah;
 mod attributes;
@@ -30,6 +33,7 @@ mod outcome;
 mod pair;
 mod port;
 mod qp;
+mod query_threads;
 mod receives;
 mod request;
 mod sends;

@@ -1,7 +1,7 @@
 //! Memory registered with a device.
 //!
 //! Unsafe here: `Object` owns the C object and its domain; the `Mr` around it owns the registered memory, and
-//! drops it last, so that a device never writes into pages that were freed.
+//! frees it only after the object was released, so that a device never writes into pages that were freed.
 #![allow(unsafe_code, reason = "owns a memory registration")]
 
 use std::ffi::c_void;
@@ -17,8 +17,8 @@ use super::domain::Pd;
 use crate::error::{Error, Kind};
 use crate::memory::{Memory, size};
 use crate::region::{Region, Rights, Slice};
-use crate::registration::Registration;
 use crate::registration::verbs::Mr;
+use crate::registration::{DeviceObject, Registration};
 
 /// The device's object of a registration.
 struct Object {
@@ -28,14 +28,21 @@ struct Object {
 
 // SAFETY: libibverbs' objects may be used from any thread, and from several concurrently.
 unsafe impl Send for Object {}
-// SAFETY: as above.
+// SAFETY: methods that take `&self` may be called from several threads: libibverbs locks its objects.
 unsafe impl Sync for Object {}
 
-impl Drop for Object {
-    fn drop(&mut self) {
-        // SAFETY: created in `register`, freed here only. May fail after the device was removed; nothing is left
-        // to do then.
-        let _ = unsafe { self.pd.context().verbs().ibv_dereg_mr(self.mr.as_ptr()) };
+impl DeviceObject for Object {
+    fn release(&mut self) -> bool {
+        let context = self.pd.context();
+        // SAFETY: created in `register`, and released once, when its `Mr` is dropped.
+        let released = unsafe { context.verbs().ibv_dereg_mr(self.mr.as_ptr()) }.is_ok();
+        // The kernel has released the objects of a removed device.
+        let released = released || !context.is_listed();
+        if !released {
+            // The domain cannot be freed before it.
+            std::mem::forget(self.pd.clone());
+        }
+        released
     }
 }
 
@@ -56,7 +63,7 @@ pub(super) fn register(
     };
     let mr = relaxed.unwrap_or_else(|| {
         let access = access.cast_signed();
-        // SAFETY: as above.
+        // SAFETY: the `Mr` created below owns the memory, and by its object the domain, until it is dropped.
         unsafe { verbs.ibv_reg_mr(pd.as_ptr(), address, length, access) }
     });
     let mr = mr.map_err(|errno| explain(device, length as u64, errno))?;

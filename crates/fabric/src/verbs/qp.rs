@@ -15,19 +15,21 @@ use super::cq::Cq;
 use super::domain::Pd;
 use super::srq::Srq;
 use super::zero::zeroed;
+use crate::unreleased::keep;
 
 pub(super) struct Qp {
     pd: Arc<Pd>,
     qp: NonNull<ibv_qp>,
     /// The maximum inline data that the device accepted.
     inline: u32,
-    _cq: Arc<Cq>,
-    _srq: Option<Arc<Srq>>,
+    destroyed: bool,
+    cq: Arc<Cq>,
+    srq: Option<Arc<Srq>>,
 }
 
 // SAFETY: libibverbs' objects may be used from any thread, and from several concurrently.
 unsafe impl Send for Qp {}
-// SAFETY: as above.
+// SAFETY: methods that take `&self` may be called from several threads: libibverbs locks its objects.
 unsafe impl Sync for Qp {}
 
 impl Qp {
@@ -50,7 +52,7 @@ impl Qp {
                 Err(_) => inline /= 2,
             }
         };
-        Ok(Qp { pd, qp, inline, _cq: cq, _srq: srq })
+        Ok(Qp { pd, qp, inline, destroyed: false, cq, srq })
     }
 
     pub(super) fn as_ptr(&self) -> *mut ibv_qp {
@@ -80,10 +82,27 @@ impl Qp {
     }
 }
 
+impl Qp {
+    /// Destroys it: after that the device does not access memory through it, and only `drop` may follow. `false` if the
+    /// device refuses: it may still access memory, and can be tried again.
+    pub(super) fn destroy(&mut self) -> bool {
+        if !self.destroyed {
+            let context = self.pd.context();
+            // SAFETY: created in `new`, not destroyed yet.
+            let destroyed = unsafe { context.verbs().ibv_destroy_qp(self.qp.as_ptr()) }.is_ok();
+            // The kernel has destroyed the objects of a removed device.
+            self.destroyed = destroyed || !context.is_listed();
+        }
+        self.destroyed
+    }
+}
+
 impl Drop for Qp {
     fn drop(&mut self) {
-        // SAFETY: created in `new`, freed here only. May fail after the device was removed; nothing is left to do then.
-        let _ = unsafe { self.pd.context().verbs().ibv_destroy_qp(self.qp.as_ptr()) };
+        if !self.destroy() {
+            // What it uses cannot be destroyed before it.
+            keep((self.pd.clone(), self.cq.clone(), self.srq.clone()));
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use crate::completion_sink::CompletionSink;
 use crate::op::{Failure, Op};
 use crate::registration::verbs::Mr;
 use crate::slab::Slab;
+use crate::unreleased::keep;
 
 /// Set in the `wr_id` of receives: a failed completion has no valid opcode, only its `wr_id`.
 const RECEIVE_BIT: u64 = 1 << 63;
@@ -65,6 +66,16 @@ impl SharedReceives {
 
     fn slab(&self) -> MutexGuard<'_, Slab<Op>> {
         self.slab.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for SharedReceives {
+    fn drop(&mut self) {
+        if !Arc::get_mut(&mut self.srq).is_some_and(Srq::destroy) {
+            // The device may still write into the posted receives.
+            let receives: Vec<Op> = self.slab().take_all().collect();
+            keep(receives);
+        }
     }
 }
 
@@ -123,7 +134,8 @@ impl Receives {
             }
             Queue::Shared(shared) => {
                 let srq = shared.srq.as_ptr();
-                // SAFETY: as above, for the shared queue.
+                // SAFETY: the shared queue is alive; the chain linked the requests and is alive during the call, and
+                // their memory is owned by the shared slab until they complete.
                 self.chain.post(|first, bad| unsafe { ibv_post_srq_recv(srq, first, bad) })
             }
         };

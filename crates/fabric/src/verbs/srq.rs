@@ -11,15 +11,17 @@ use rdma_sys::objects::{ibv_srq, ibv_srq_attr, ibv_srq_init_attr};
 
 use super::config::Sizes;
 use super::domain::Pd;
+use crate::unreleased::keep;
 
 pub(super) struct Srq {
     pd: Arc<Pd>,
     srq: NonNull<ibv_srq>,
+    destroyed: bool,
 }
 
 // SAFETY: libibverbs' objects may be used from any thread, and from several concurrently.
 unsafe impl Send for Srq {}
-// SAFETY: as above.
+// SAFETY: methods that take `&self` may be called from several threads: libibverbs locks its objects.
 unsafe impl Sync for Srq {}
 
 impl Srq {
@@ -31,7 +33,7 @@ impl Srq {
         };
         // SAFETY: the domain is alive as long as `Srq`, which owns it, and `attr` during the call.
         let srq = unsafe { pd.context().verbs().ibv_create_srq(pd.as_ptr(), &mut attr) }?;
-        Ok(Srq { pd, srq })
+        Ok(Srq { pd, srq, destroyed: false })
     }
 
     pub(super) fn as_ptr(&self) -> *mut ibv_srq {
@@ -39,10 +41,26 @@ impl Srq {
     }
 }
 
+impl Srq {
+    /// Destroys it: after that the device does not write into posted receives, and only `drop` may follow. `false` if the
+    /// device refuses.
+    pub(super) fn destroy(&mut self) -> bool {
+        if !self.destroyed {
+            let context = self.pd.context();
+            // SAFETY: created in `new`, not destroyed yet; its queue pairs own it and were dropped before.
+            let destroyed = unsafe { context.verbs().ibv_destroy_srq(self.srq.as_ptr()) }.is_ok();
+            // The kernel has destroyed the objects of a removed device.
+            self.destroyed = destroyed || !context.is_listed();
+        }
+        self.destroyed
+    }
+}
+
 impl Drop for Srq {
     fn drop(&mut self) {
-        // SAFETY: created in `new`, freed here only; its queue pairs own it and were dropped before. May fail after the
-        // device was removed; nothing is left to do then.
-        let _ = unsafe { self.pd.context().verbs().ibv_destroy_srq(self.srq.as_ptr()) };
+        if !self.destroy() {
+            // The domain cannot be freed before it.
+            keep(self.pd.clone());
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use fabric::link::{Link, Transport};
+use fabric::link::{EventKind, Link, Transport};
 use fabric::{Completion, Failure, Kind, Lane, Op, Rights, Work};
 
 use crate::pair::{LIMIT, LinkPair, anywhere, post};
@@ -44,6 +44,36 @@ fn when_one_end_is_dropped_all_operations_of_the_other_complete() {
         assert!(done.iter().any(|completion| completion.op_id == 1 && completion.outcome.is_err()));
         assert_over(&mut dialler, "the peer ended the link: closed by its owner");
         drop((dialler, listener, ends));
+    }
+}
+
+/// The end of the lane and the goodbye arrive separately, while the other end polls.
+#[test]
+fn a_closed_link_is_no_failure_of_a_rail() {
+    let transports = [
+        Transport::Shm,
+        Transport::Tcp,
+        #[cfg(feature = "external-tests")]
+        Transport::Ofi,
+    ];
+    for transport in transports {
+        for _ in 0..20 {
+            let LinkPair { dialler, mut acceptor, listener, ends } = LinkPair::over(transport);
+            let polling = std::thread::spawn(move || {
+                let started = Instant::now();
+                while acceptor.ended().is_none() {
+                    assert!(started.elapsed() < LIMIT, "the goodbye does not arrive");
+                    acceptor.poll(&mut Vec::new());
+                }
+                acceptor.report().status()
+            });
+            drop(dialler);
+            let status = polling.join().unwrap();
+            let count = |what: EventKind| status.counts[what.name()];
+            let counts = [EventKind::RailDown, EventKind::Ended, EventKind::Closed].map(count);
+            assert_eq!(counts, [0, 0, 1], "{transport:?}: {:#?}", status.events);
+            drop((listener, ends));
+        }
     }
 }
 

@@ -108,3 +108,30 @@ fn a_missing_or_silent_peer_is_an_error_within_the_limit() {
     let error = endpoint.connect(address, Duration::from_millis(200)).err().expect("no answer");
     assert_eq!(error.kind(), Kind::Gone, "{error}");
 }
+
+/// Root refuses other users, and the other user sees why. Shared memory is not tried again, so nothing is left to wait for.
+#[test]
+fn shared_memory_of_another_user_is_refused_immediately_with_the_reason() {
+    const OTHER: u32 = 65534;
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can start a thread as another user");
+        return;
+    }
+    let [dials, accepts] = [(); 2].map(|()| Endpoint::new(only(&[Transport::Shm])).unwrap());
+    let listener = accepts.listen(anywhere()).unwrap();
+    let address = listener.address();
+    let dialling = std::thread::spawn(move || {
+        rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(OTHER)).unwrap();
+        dials.connect(address, LIMIT).err().expect("refused")
+    });
+    let mut acceptor = listener.accept(LIMIT).unwrap().unwrap();
+    while !dialling.is_finished() {
+        fabric::wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
+    }
+    let error = dialling.join().unwrap();
+    assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+    let text = error.to_string();
+    let reason = "the peer runs as user 0 and accepts only its own user and root; this process runs as 65534";
+    assert!(text.contains(reason), "{text}");
+    assert!(!text.contains("no rail was up for"), "it waited for a timeout: {text}");
+}

@@ -34,7 +34,8 @@ impl Selection<'_> {
         kinds.max_by(|one, other| total(*one).total_cmp(&total(*other)).then(other.cmp(one)))
     }
 
-    /// InfiniBand: keeps the subnet with the highest total rate, then the most ports, then the first name.
+    /// InfiniBand: keeps the subnet with the highest total rate, then the most ports, then the first name. If at least three
+    /// subnets have as many ports of the same rates, each is a rail of one fabric, and all of them are kept.
     fn keep_one_subnet(&mut self) {
         let is_infiniband = |usable: &UsablePort| usable.kind == PortKind::InfiniBand;
         let usable_ports = || self.usable_ports.iter().filter(|usable| is_infiniband(usable));
@@ -48,6 +49,21 @@ impl Selection<'_> {
                 .then(other.name().cmp(&one.name()))
         });
         let Some(best) = best.map(Subnet::of) else { return };
+        let rates_of = |subnet: Subnet| {
+            let mut rates: Vec<Option<u64>> = rails_of(subnet).map(mbps).collect();
+            rates.sort_unstable();
+            rates
+        };
+        let mut kept: Vec<Subnet> = Vec::new();
+        for subnet in usable_ports().map(Subnet::of) {
+            let is_like_best = subnet.prefix.is_some() && rates_of(subnet) == rates_of(best);
+            if is_like_best && !kept.contains(&subnet) {
+                kept.push(subnet);
+            }
+        }
+        if kept.len() < MIN_RAIL_SUBNETS {
+            kept = vec![best];
+        }
         let why = |usable: &UsablePort| {
             format!(
                 "in another fabric: {}, and {} is faster",
@@ -55,7 +71,7 @@ impl Selection<'_> {
                 best.name()
             )
         };
-        self.drop_where(|usable| is_infiniband(usable) && Subnet::of(usable) != best, why);
+        self.drop_where(|usable| is_infiniband(usable) && !kept.contains(&Subnet::of(usable)), why);
     }
 
     /// RoCE: keeps ports that lead to the peers and all of the same rate, which are rails of the same fabric; where
@@ -93,6 +109,18 @@ impl Selection<'_> {
         None
     }
 }
+
+/// Whether InfiniBand ports are in several subnets: a port reaches only those of its own.
+pub(super) fn has_several_subnets(usable_ports: &[UsablePort]) -> bool {
+    let is_infiniband = |usable: &&UsablePort| usable.kind == PortKind::InfiniBand;
+    let mut prefixes =
+        usable_ports.iter().filter(is_infiniband).filter_map(|usable| Subnet::of(usable).prefix);
+    let first = prefixes.next();
+    prefixes.any(|prefix| Some(prefix) != first)
+}
+
+/// Two equal subnets may be a fabric for computing and one for storage; three are rails.
+const MIN_RAIL_SUBNETS: usize = 3;
 
 /// A note where the peers' addresses do not show which ports lead to them.
 fn uncertainty(

@@ -287,6 +287,23 @@ fn of_two_equal_infiniband_fabrics_the_first_by_name_is_used() {
     assert_eq!(hca(&auto(&machine, &[]).expect("a plan")), Some("=mlx5_1:1"));
 }
 
+#[test]
+fn a_subnet_for_each_infiniband_rail_keeps_all_rails() {
+    let rail = |machine: Machine, number: u8| {
+        let (name, gid) = (format!("mlx5_{number}"), format!("fec0:0:0:{number}::5a00"));
+        let machine = machine.infiniband(&name, number).gid(&name, 0, &gid, "IB/RoCE v1", None);
+        machine.rate(&name, "400 Gb/sec (4X NDR)")
+    };
+    let rails = (0..4).fold(Machine::default(), rail);
+    let machine = rails.infiniband("mlx5_9", 9).gid("mlx5_9", 0, "fe80::1", "IB/RoCE v1", None);
+    let plan = auto(&machine, &[]).expect("a plan");
+    assert_eq!(hca(&plan), Some("=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1"));
+    assert_eq!(settings(&plan)["NCCL_CROSS_NIC"], "0");
+    assert!(why(&plan.devices, "mlx5_9").contains("in another fabric"), "{:?}", plan.devices);
+    let one = auto(&pod(), &[]).expect("a plan");
+    assert!(!settings(&one).contains_key("NCCL_CROSS_NIC"), "one subnet");
+}
+
 /// Two rails of 100 Gb/s in separate networks, and a port of 25 Gb/s for management.
 fn roce_host() -> Machine {
     let mut machine = Machine::default();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use node::Node;
 use serde::Serialize;
 
+use super::fabric::has_several_subnets;
 use super::gid::GidPolicy;
 use super::usable_port::{PortKind, UsablePort};
 
@@ -65,6 +66,13 @@ impl<'e> Settings<'e> {
         self.set("NCCL_IB_HCA", format!("={names}"), "only these ports: `=` is an exact match");
         if let Some(policy) = gids {
             self.gids(policy);
+        }
+        if has_several_subnets(usable_ports) {
+            self.set(
+                "NCCL_CROSS_NIC",
+                "0",
+                "ports of different InfiniBand subnets cannot reach each other",
+            );
         }
         let off = |value: &str| value.trim().parse() != Ok(0u32);
         self.note_if_set("NCCL_IB_DISABLE", off, "NCCL will not use RDMA");

@@ -67,7 +67,8 @@ macro_rules! symbols {
                     $( $oname: {
                         let address = library.symbol(c_str(concat!(stringify!($oname), "\0")),
                                                      c_str(concat!($oversion, "\0")));
-                        // SAFETY: as above; an absent optional function stays `None`.
+                        // SAFETY: the library exports this name under this version with the type of this row, which
+                        // `tests/layout.rs` compiles against its header; an absent function stays `None`.
                         address.ok().map(|address| unsafe { std::mem::transmute::<*mut c_void,
                             unsafe extern "C" fn($($oty),*) -> $oret>(address.as_ptr()) })
                     }, )*
@@ -201,8 +202,6 @@ symbols! {
             -> *mut ibv_ah, NullErrno;
         /// Frees it.
         "IBVERBS_1.1" ibv_destroy_ah(ah: *mut ibv_ah) -> c_int, ErrnoValue;
-        /// Makes registered memory usable after a fork.
-        "IBVERBS_1.1" ibv_fork_init() -> c_int, ErrnoValue;
     }
     optional {
         /// The index of a partition key (network byte order) in the port's table.

@@ -116,27 +116,27 @@ impl End {
     fn open_objects(&mut self, wait: u32) -> Result<(), Errno> {
         // SAFETY: the list is alive until `Drop`, and every entry has fabric attributes.
         let attr = unsafe { (*self.info).fabric_attr };
-        // SAFETY: as above; `Drop` closes every object in reverse order.
+        // SAFETY: the attributes are part of the list, which is alive until `Drop`; `Drop` closes the fabric.
         unsafe { self.ofi.fi_fabric(attr, &mut self.fabric, null_mut()) }?;
-        // SAFETY: as above.
+        // SAFETY: fabric and list are alive until `Drop`, which closes the domain before the fabric.
         unsafe { fi_domain(self.fabric, self.info, &mut self.domain, null_mut()) }?;
         // SAFETY: numbers and null pointers, for which zero selects the provider's default.
         let mut attr: fi_av_attr = unsafe { zeroed() };
-        // SAFETY: as above.
+        // SAFETY: the domain is alive until `Drop`, which closes the address vector before it.
         unsafe { fi_av_open(self.domain, &mut attr, &mut self.av, null_mut()) }?;
-        // SAFETY: as for the address vector.
+        // SAFETY: numbers and null pointers, for which zero selects the provider's default.
         let mut attr: fi_cq_attr = unsafe { zeroed() };
         attr.format = FI_CQ_FORMAT_DATA;
         attr.wait_obj = wait;
-        // SAFETY: as above.
+        // SAFETY: the domain is alive until `Drop`, which closes the queue before it.
         unsafe { fi_cq_open(self.domain, &mut attr, &mut self.cq, null_mut()) }?;
-        // SAFETY: as above.
+        // SAFETY: domain and list are alive until `Drop`, which closes the endpoint before the domain.
         unsafe { fi_endpoint(self.domain, self.info, &mut self.ep, null_mut()) }?;
-        // SAFETY: as above; both outlive the endpoint, which `Drop` closes first.
+        // SAFETY: both are alive until `Drop`, which closes the endpoint before the address vector.
         unsafe { fi_ep_bind(self.ep, self.av.cast(), 0) }?;
-        // SAFETY: as above.
+        // SAFETY: both are alive until `Drop`, which closes the endpoint before the queue.
         unsafe { fi_ep_bind(self.ep, self.cq.cast(), FI_TRANSMIT | FI_RECV) }?;
-        // SAFETY: as above.
+        // SAFETY: the endpoint is alive until `Drop`, and bound to its queue and address vector.
         unsafe { fi_enable(self.ep) }
     }
 
@@ -155,7 +155,7 @@ impl End {
         if mode & FI_MR_ENDPOINT != 0 {
             // SAFETY: both are alive.
             unsafe { fi_mr_bind(self.mr, self.ep.cast(), 0) }?;
-            // SAFETY: as above.
+            // SAFETY: the registration is alive until `Drop`, and bound to the endpoint.
             unsafe { fi_mr_enable(self.mr) }?;
         }
         Ok(())
@@ -250,7 +250,8 @@ impl End {
             context,
             data: 0,
         };
-        // SAFETY: as for `recv`; the message itself is read during the call.
+        // SAFETY: `self` owns memory, registration and context until `Drop` closes the endpoint; the message itself is read during
+        // the call.
         unsafe { fi_sendmsg(self.ep, &msg, FI_COMPLETION) }
     }
 
@@ -276,7 +277,8 @@ impl End {
             data: data.unwrap_or(0),
         };
         let flags = data.map_or(0, |_| FI_REMOTE_CQ_DATA) | FI_COMPLETION | FI_DELIVERY_COMPLETE;
-        // SAFETY: as for `send`; the peer's provider checks the access to its memory.
+        // SAFETY: `self` owns memory, registration and context until `Drop` closes the endpoint; the message itself is read during
+        // the call, and the peer's provider checks the access to its memory.
         unsafe { fi_writemsg(self.ep, &msg, flags) }
     }
 
@@ -288,7 +290,7 @@ impl End {
         from: Remote,
     ) -> Result<(), Errno> {
         let (piece, desc, context) = (self.piece(index), self.desc(), self.context(slot));
-        // SAFETY: as for `recv`.
+        // SAFETY: `self` owns memory, registration and context until `Drop` closes the endpoint.
         unsafe { fi_read(self.ep, piece, length, desc, self.peer, from.start, from.key, context) }
     }
 
@@ -319,7 +321,8 @@ impl End {
             data: 0,
         };
         let Some(compare) = compare else {
-            // SAFETY: as for `write`; the endpoint was opened with FI_ATOMIC.
+            // SAFETY: the endpoint was opened with FI_ATOMIC; `self` owns memory, registration and context until `Drop` closes
+            // it, and the lists are read during the call.
             return unsafe {
                 fi_fetch_atomicmsg(
                     self.ep,
@@ -333,7 +336,8 @@ impl End {
         };
         let compare = number(compare);
         let mut compare_desc = [self.desc()];
-        // SAFETY: as above.
+        // SAFETY: the endpoint was opened with FI_ATOMIC; `self` owns memory, registration and context until `Drop` closes it, and
+        // the lists are read during the call.
         unsafe {
             fi_compare_atomicmsg(
                 self.ep,
@@ -354,7 +358,7 @@ impl End {
         let mut count = 0;
         // SAFETY: the endpoint was opened with FI_ATOMIC; `count` is writable.
         let adds = unsafe { fi_fetch_atomicvalid(self.ep, FI_UINT64, FI_SUM, &mut count) };
-        // SAFETY: as above.
+        // SAFETY: the endpoint was opened with FI_ATOMIC; `count` is writable.
         let swaps = unsafe { fi_compare_atomicvalid(self.ep, FI_UINT64, FI_CSWAP, &mut count) };
         adds.is_ok() && swaps.is_ok()
     }
@@ -388,7 +392,7 @@ impl End {
         let mut entry: fi_cq_err_entry = unsafe { zeroed() };
         // SAFETY: the queue is alive, the entry writable.
         assert_eq!(unsafe { fi_cq_readerr(self.cq, &mut entry, 0) }, Ok(1));
-        // SAFETY: as above; the result is the provider's text.
+        // SAFETY: the queue is alive, and the entry is of this queue; the result is the provider's text.
         let text =
             unsafe { fi_cq_strerror(self.cq, entry.prov_errno, entry.err_data, null_mut(), 0) };
         // SAFETY: not null, checked here, so a string that the provider owns.

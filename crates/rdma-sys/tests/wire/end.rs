@@ -55,10 +55,10 @@ impl End {
         let context = open_device(verbs, device);
         // SAFETY: the device is open until `Drop` closes it, after all objects created here.
         let pd = unsafe { verbs.ibv_alloc_pd(context) }.unwrap().as_ptr();
-        // SAFETY: as above.
+        // SAFETY: the device is open until `Drop` closes it, after the channel.
         let channel = unsafe { verbs.ibv_create_comp_channel(context) }.unwrap().as_ptr();
         let cq = match kind {
-            // SAFETY: as above.
+            // SAFETY: device and channel are alive until `Drop`, which destroys the queue before them.
             Cq::Plain => unsafe { verbs.ibv_create_cq(context, 64, null_mut(), channel, 0) },
             Cq::Extended => create_cq_ex(context, channel),
         };
@@ -193,7 +193,7 @@ impl End {
     pub(crate) fn post_receive_on(&self, qp: *mut ibv_qp, mut piece: ibv_sge) {
         let mut request =
             ibv_recv_wr { wr_id: 43, next: null_mut(), sg_list: &mut piece, num_sge: 1 };
-        // SAFETY: as in `post_on`.
+        // SAFETY: a live queue pair; the request and its piece are alive during the call, and the memory of the piece until `Drop`.
         unsafe { ibv_post_recv(qp, &mut request, &mut null_mut()) }.unwrap();
     }
 

@@ -139,7 +139,8 @@ fn aborted_work_requests_are_not_posted() {
     let (mut near, far) = wire(Cq::Plain);
     near.memory[0] = 11;
     let (qp, piece) = (near.extended(), near.piece(0, 8));
-    // SAFETY: as in `the_extended_work_requests`.
+    // SAFETY: the queue pair was created with these operations; the piece is registered memory of an end that is alive until the
+    // end of the test.
     unsafe {
         ibv_wr_start(qp);
         ibv_wr_rdma_write(qp, far.rkey(), far.address(40));
@@ -182,7 +183,7 @@ fn a_completion_queue_read_field_by_field() {
     far.post_receive(far.piece(0, 64));
     near.post(IBV_WR_SEND_WITH_IMM, near.piece(0, 24), rdma(&far, 0), 0x77);
     wait(far_cq);
-    // SAFETY: as above.
+    // SAFETY: polling of this queue was started too, so there is a completion to read.
     unsafe {
         assert_eq!(ibv_wc_read_opcode(far_cq), IBV_WC_RECV);
         assert_eq!(ibv_wc_read_byte_len(far_cq), 24);

@@ -11,8 +11,7 @@ use node::Tree;
 
 use crate::links::libfabric;
 use crate::output::Failure;
-use crate::settings::Global;
-use crate::settings::{QpType, Settings};
+use crate::settings::{Global, Settings};
 use access::files::key_file;
 
 /// How peers authenticate, beside the key of the settings.
@@ -112,11 +111,7 @@ fn queue_pair(settings: &Settings) -> verbs::Config {
         max_send_wr: settings.rdma_max_send_wr,
         max_recv_wr: settings.rdma_max_recv_wr,
         max_sge: settings.rdma_max_sge,
-        qp_type: match settings.rdma_qp_type {
-            QpType::Rc => verbs::QpType::Rc,
-            QpType::Ud => verbs::QpType::Ud,
-            QpType::Dc => verbs::QpType::Dc,
-        },
+        qp_type: verbs::QpType::Rc,
         allowed_gids: settings.allowed_gids.iter().map(|gid| Gid(gid.octets())).collect(),
         use_event_channel: settings.rdma_use_event_channel,
         traffic_class: settings.rdma_traffic_class,

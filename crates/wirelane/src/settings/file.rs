@@ -169,10 +169,11 @@ impl Reader<'_> {
             Err(what) => self.problem(
                 line,
                 format!(
-                    "{} {what}; allowed: {}. Default: {}.",
+                    "{} {what}; allowed: {}. Default: {}.{}",
                     setting.name(),
                     setting.kind.allowed(),
-                    setting.default_value().to_yaml()
+                    setting.default_value().to_yaml(),
+                    setting.why_only()
                 ),
             ),
         }

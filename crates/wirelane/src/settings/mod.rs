@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub(crate) use global::{Global, LogFormat, LogLevel};
-pub use table::{Preset, QpType, SETTINGS, Setting, Settings};
+pub use table::{Preset, SETTINGS, Setting, Settings};
 pub use value::{Kind, Value};
 
 use crate::output::Failure;

@@ -31,6 +31,17 @@ impl Setting {
         self.key.rsplit('.').next().unwrap_or(self.key)
     }
 
+    /// Why no other values are allowed, if that needs an explanation.
+    pub(super) fn why_only(&self) -> &'static str {
+        match self.key {
+            "transport.rdma_qp_type" => {
+                " Links need reliable connections: UD loses messages and cannot write or read, and \
+                 DC (DCT) is not implemented."
+            }
+            _ => "",
+        }
+    }
+
     /// Why a valid value is probably a mistake.
     pub(super) fn warn(&self, value: &Value) -> Option<&'static str> {
         match (self.key, value) {
@@ -107,9 +118,8 @@ settings! {
     "transport.rdma_max_recv_wr" rdma_max_recv_wr: u32 = 1024u32, Kind::Range(1, 32_768);
     /// Maximum number of memory segments of one work request. Each costs queue memory, used or not.
     "transport.rdma_max_sge" rdma_max_sge: u32 = 16u32, Kind::Range(1, 32);
-    /// Queue pair type. RC: reliable, one-sided operations. UD: datagrams up to one MTU, unreliable.
-    /// DC (also written DCT): one queue pair for many peers, ConnectX-4 and newer only.
-    "transport.rdma_qp_type" rdma_qp_type: QpType = QpType::Rc, Kind::Words(&["RC", "UD", "DC", "DCT"]);
+    /// Queue pair type. RC: reliable connections, which links need. UD, DC and DCT are refused.
+    "transport.rdma_qp_type" rdma_qp_type: String = "RC", Kind::Words(&["RC"]);
     /// Share one receive queue among all peers. Saves memory from some dozens of peers on; costs a
     /// little latency. It has no effect on links, which have a queue each: a shared one would give one
     /// link the messages of another.
@@ -117,11 +127,15 @@ settings! {
     /// true: sleep until the device reports a completion. false: spin briefly, then sleep when
     /// idle, which has lower latency and uses more CPU while busy.
     "transport.rdma_use_event_channel" rdma_use_event_channel: bool = false, Kind::Bool;
-    /// MiB of registered memory for sending, allocated at start.
+    /// MiB of registered memory for sending. It has no effect on links: each has the buffers that it needs
+    /// for its messages.
     "transport.rdma_send_buffer_mb" rdma_send_buffer_mb: u32 = 4u32, Kind::Range(1, 65_536);
-    /// MiB of registered memory for receiving, allocated at start.
+    /// MiB of registered memory for receiving. It has no effect on links: each has the buffers that it needs
+    /// for its messages.
     "transport.rdma_recv_buffer_mb" rdma_recv_buffer_mb: u32 = 4u32, Kind::Range(1, 65_536);
-    /// Let InfiniBand switches spread packets over several paths. The fabric must support it.
+    /// States that rdma_service_level is one to which the subnet manager has assigned adaptive routing
+    /// (packets take several paths of an InfiniBand fabric). It changes no packet: only the service
+    /// level selects adaptive routing. With true, ports on Ethernet are not used for RDMA.
     "transport.rdma_adaptive_routing" rdma_adaptive_routing: bool = false, Kind::Bool;
     /// Traffic class of outgoing packets (on RoCE v2: DSCP times 4, plus ECN). A lossless Ethernet
     /// needs the class that its switches protect; ask their administrator. 0: best effort.
@@ -229,15 +243,6 @@ impl Preset {
     }
 }
 
-/// A queue pair type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "names of verbs")]
-pub enum QpType {
-    Rc,
-    Ud,
-    Dc,
-}
-
 /// A type of a setting, and its conversion from and to [`Value`]. Values were checked by their [`Kind`]
 /// before, so that the conversion cannot fail.
 trait Field: Sized {
@@ -322,25 +327,6 @@ impl Field for Preset {
 
     fn to_value(&self) -> Value {
         Value::Text(self.name().to_owned())
-    }
-}
-
-impl Field for QpType {
-    fn from_value(value: &Value) -> Self {
-        match word(value) {
-            "UD" => QpType::Ud,
-            "DC" | "DCT" => QpType::Dc,
-            _ => QpType::Rc,
-        }
-    }
-
-    fn to_value(&self) -> Value {
-        let word = match self {
-            QpType::Rc => "RC",
-            QpType::Ud => "UD",
-            QpType::Dc => "DC",
-        };
-        Value::Text(word.to_owned())
     }
 }
 

@@ -162,15 +162,22 @@ fn an_unreachable_peer_is_exit_code_3() {
 }
 
 #[test]
-fn datagrams_are_refused_for_links_at_both_ends() {
+fn queue_pair_types_that_links_cannot_use_are_refused_by_config_check_too() {
     let folder = Folder::new();
-    let datagrams = folder.file("ud.yaml", "transport:\n  rdma_qp_type: UD\n");
-    let why = ["reliable connections", "set rdma_qp_type to RC"];
-    let serve =
-        ["serve", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--config", &datagrams];
-    refused(&run(&serve), &why);
     let server = Server::start(&[]);
-    refused(&connect(&server, &["--config", &datagrams]), &why);
+    for kind in ["UD", "DC", "DCT"] {
+        let file = folder.file("qp.yaml", &format!("transport:\n  rdma_qp_type: {kind}\n"));
+        let why = [kind, "allowed: RC", "Links need reliable connections"];
+        refused(&run(&["config", "check", &file]), &why);
+        let serve =
+            ["serve", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--config", &file];
+        for output in [run(&serve), connect(&server, &["--config", &file])] {
+            assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+            for word in why {
+                assert!(stderr(&output).contains(word), "{}", stderr(&output));
+            }
+        }
+    }
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl Core {
             return self.unsupported(lost);
         }
         self.rails.get_mut(rail).lose(lost);
-        self.fail_rail(rail, cause(failure));
+        self.lane_failed(rail, failure);
     }
 
     fn unsupported(&mut self, lost: LostLaneOp) {

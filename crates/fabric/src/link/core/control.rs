@@ -3,6 +3,7 @@
 use super::Core;
 use crate::link::event::EventKind;
 use crate::link::protocol::control::Control;
+use crate::link::protocol::hello::Hello;
 use crate::op::Failure;
 
 impl Core {
@@ -50,6 +51,8 @@ impl Core {
                 }
             }
             Control::Fenced { rail: at, generation, received, why } => {
+                // A peer that leaves does not fence.
+                self.event_log.record_held();
                 let rail = self.rails.find_mut(at);
                 if rail.is_some_and(|rail| rail.peer_fenced(generation, received)) {
                     self.fail_rail(at, &format!("reported by the peer: {why}"));
@@ -73,6 +76,11 @@ impl Core {
                     );
                 }
             }
+            Control::Devices { hello } => match Hello::parse(&hello) {
+                Some(theirs) if self.rails.dialled() => self.rails.peer_has_devices(theirs),
+                _ => self
+                    .fail_link(Failure::ProtocolError, "the peer sent an invalid list of devices"),
+            },
             Control::Heartbeat => {}
             Control::Bye { orderly, why } => {
                 let what = if orderly { EventKind::Closed } else { EventKind::Ended };

@@ -17,6 +17,9 @@ impl Core {
         if self.ended.is_some() {
             return;
         }
+        if self.event_log.held_until().is_some_and(|until| until <= self.now) {
+            self.event_log.record_held();
+        }
         if self.control.take_heartbeat(self.now, &self.config) {
             self.send_control(&Control::Heartbeat);
         }
@@ -39,7 +42,7 @@ impl Core {
         }
         let control = self.control.next_due(&self.config);
         let rails = self.rails.next_due(self.now, &self.config);
-        Some(rails.map_or(control, |rails| rails.min(control)))
+        [Some(control), rails, self.event_log.held_until()].into_iter().flatten().min()
     }
 
     // The end.

@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use super::Core;
+use super::completions::cause;
+use crate::link::event::EventKind;
 use crate::link::operations::{Fragment, LaneOpKind, Operation, restore_op};
-use crate::link::rails::{LostLaneOp, RailState};
+use crate::link::rails::{LostLaneOp, RailChange, RailState};
 use crate::op::Failure;
 
 impl Core {
@@ -16,13 +18,36 @@ impl Core {
         }
     }
 
+    /// An operation of a lane failed. If the peer is gone, it may have closed the link: its goodbye arrives separately.
+    pub(super) fn lane_failed(&mut self, at: u8, failure: Failure) {
+        let why = cause(failure);
+        if failure != Failure::PeerGone {
+            return self.fail_rail(at, why);
+        }
+        let change = self.rails.fail(at, self.now, why, self.config.retry_pause);
+        match change {
+            Some(RailChange { what: EventKind::RailDown, rail, in_use }) => {
+                self.event_log.hold(self.now, EventKind::RailDown, rail, why);
+                if let Some(names) = in_use {
+                    self.event_log.hold(self.now, EventKind::Switch, names, why);
+                    self.operations.retry_keyless();
+                }
+            }
+            Some(change) => self.record_change(change, why),
+            None => {}
+        }
+    }
+
     /// Handles timers of all rails, and starts rails that are due.
     pub(super) fn check_rails(&mut self) {
         for at in 0..self.rails.count() {
             self.check_rail(at as u8);
         }
-        if self.rails.dialled() && self.ended.is_none() {
-            self.rails.try_due(self.now);
+        if self.ended.is_none() {
+            self.rails.plan_if_due(self.now, &self.config);
+            if self.rails.dialled() {
+                self.rails.try_due(self.now);
+            }
         }
     }
 

@@ -32,7 +32,7 @@ use super::operations::Operations;
 use super::protocol::control::RailPlan;
 use super::protocol::header::MessageClass;
 use super::rails::Rails;
-use super::rails::connector::Connector;
+use super::rails::connector::{Connector, NewPlan};
 use super::regions::Regions;
 use crate::lane::Caps;
 use crate::op::{Completion, Failure, Op};
@@ -79,6 +79,8 @@ pub(crate) struct CoreSetup {
     pub(crate) connection: Box<dyn Connection>,
     pub(crate) connector: Box<dyn Connector>,
     pub(crate) plans: Vec<RailPlan>,
+    /// Whether rails may be planned again, because this end may get devices later.
+    pub(crate) can_plan_again: bool,
     pub(crate) now: Duration,
 }
 
@@ -89,7 +91,13 @@ impl Core {
         Core {
             caps: caps(&config),
             control: ControlConnection::new(setup.connection, now),
-            rails: Rails::new(setup.plans, setup.connector, setup.dialled, now),
+            rails: Rails::new(
+                setup.plans,
+                setup.connector,
+                setup.dialled,
+                setup.can_plan_again,
+                now,
+            ),
             operations: Operations::new(),
             messages: Messages::new(setup.peer_max_payload),
             regions: Regions::new(epochs, region_limits),
@@ -207,6 +215,11 @@ impl Core {
 
     pub(super) fn rails(&self) -> &Rails {
         &self.rails
+    }
+
+    /// A plan that the link's status does not have yet.
+    pub(super) fn take_new_plan(&mut self) -> Option<Box<NewPlan>> {
+        self.rails.take_new_plan()
     }
 
     pub(super) fn ended(&self) -> Option<&LinkEnd> {

@@ -1,7 +1,6 @@
 //! Incoming messages, on any rail: each takes effect once and in order, and messages for the caller are matched with receives.
 
 use super::Core;
-use super::completions::cause;
 use crate::link::messages::message_queue::Payload;
 use crate::link::messages::{Arrival, InboxMessage, InboxStep, PayloadLocation, UnnumberedMessage};
 use crate::link::operations::runs;
@@ -15,7 +14,7 @@ impl Core {
         let Some(lane) = self.rails.lane_mut(rail) else { return };
         let length = match lane.receive(completion) {
             ReceiveOutcome::Nothing => return,
-            ReceiveOutcome::Failed(failure) => return self.fail_rail(rail, cause(failure)),
+            ReceiveOutcome::Failed(failure) => return self.lane_failed(rail, failure),
             ReceiveOutcome::Message { slot, header, payload } => {
                 if self.peer_freed(rail, header.freed, header.taken) {
                     return self.accept_message(rail, slot, &header, payload);

@@ -45,7 +45,12 @@ impl Core {
                     self.prepared(at, offer);
                 }
                 Ok(TaskOutput::Lane(lane)) => self.connected(at, *lane),
+                // Handled by the rails.
+                Ok(TaskOutput::Plan(_)) => {}
             }
+        }
+        if let Some(hello) = self.rails.take_announcement() {
+            self.send_control(&Control::Devices { hello });
         }
     }
 

@@ -4,12 +4,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::Inner;
+use super::plan::{Plans, plan};
 use super::providers::Requirements;
+use super::settings::Settings;
 use crate::error::{Error, Kind};
 use crate::lane::Lane;
 use crate::link::config::Policy;
 use crate::link::protocol::control::Transport;
-use crate::link::rails::connector::Transports;
+use crate::link::protocol::hello::Hello;
+use crate::link::rails::connector::{NewPlan, Transports};
 use crate::setup::Fabric;
 use crate::{shm, tcp};
 
@@ -22,11 +25,26 @@ pub(super) struct LinkTransports {
     pub(super) encrypt: bool,
     /// Whether there are keys for encryption.
     pub(super) has_key: bool,
+    pub(super) peer: SocketAddr,
+    pub(super) theirs: Hello,
 }
 
 impl Transports for LinkTransports {
     fn lane_created(&self, lane: &dyn Lane) {
         self.inner.lane_counters.add(lane);
+    }
+
+    fn plan_again(&self, announced: Option<Hello>) -> Option<NewPlan> {
+        let inner = &self.inner;
+        let ours = inner.hello(inner.settings.policy_for(self.peer.ip()), || inner.ports.query());
+        if self.acceptor.is_none() {
+            return Some(NewPlan { ours, theirs: None, plans: Vec::new(), left_out: Vec::new() });
+        }
+        let theirs = announced.as_ref().unwrap_or(&self.theirs);
+        let Settings { max_rails, verbs, .. } = &inner.settings;
+        let planned = plan(&ours, theirs, *max_rails, &verbs.allowed_gids, self.has_key);
+        let Plans { plans, left_out } = planned.ok()?;
+        Some(NewPlan { ours, theirs: announced, plans, left_out })
     }
 
     fn release_broken(&self, transport: Transport, path: &str) {

@@ -25,7 +25,7 @@ use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::link::config::Policy;
 use crate::link::core::{Core, CoreSetup};
-use crate::link::lane::Link;
+use crate::link::lane::{Link, NotUp};
 use crate::link::protocol::control::Transport;
 use crate::link::protocol::hello::{Hello, port_name};
 use crate::link::rails::connector::ThreadConnector;
@@ -202,12 +202,16 @@ impl Endpoint {
         let mut link = inner.link(session, ours, theirs, plans, true)?;
         let left = limit.saturating_sub(started.elapsed());
         let up = link.wait_until_up(left);
-        up.map_err(|why| {
-            let fix = "see the peer's log";
-            // If RDMA is required, its absence is the reason.
-            let required = link.info.policy == Policy::Require;
-            let kind = if required { Kind::Unsupported } else { Kind::Gone };
-            Error::new(kind, call(), why, fix)
+        up.map_err(|not_up| match not_up {
+            NotUp::Impossible(why) => {
+                Error::new(Kind::Unsupported, call(), why, "enable another transport at both ends")
+            }
+            NotUp::Lost(why) => {
+                // If RDMA is required, its absence is the reason.
+                let required = link.info.policy == Policy::Require;
+                let kind = if required { Kind::Unsupported } else { Kind::Gone };
+                Error::new(kind, call(), why, "see the peer's log")
+            }
         })?;
         Ok(link)
     }
@@ -284,8 +288,19 @@ impl Inner {
             let fix = "change the policy of one end";
             Error::new(Kind::Unsupported, "create a link", why, fix)
         })?;
+        // Ports of this end may appear later. The dialling end plans with those that are in the peer's hello; the other end
+        // announces them.
+        let uses_verbs =
+            policy != Policy::Off && self.settings.transports.contains(&Transport::Verbs);
+        let can_plan_again = uses_verbs
+            && match dialled {
+                true => !theirs.ports.is_empty(),
+                false => ours.ports.is_empty() && theirs.transports.contains(&Transport::Verbs),
+            };
         let transports = LinkTransports {
             inner: self.clone(),
+            peer: session.peer_address(),
+            theirs: theirs.clone(),
             acceptor: dialled.then_some(session.peer_address()),
             policy,
             encrypt: ours.encrypt || theirs.encrypt,
@@ -310,6 +325,7 @@ impl Inner {
             connection: Box::new(session),
             connector: Box::new(ThreadConnector::new(Arc::new(transports))?),
             plans: plans.plans,
+            can_plan_again,
             now: Duration::ZERO,
         });
         if let Some(handler) = self.settings.on_event.clone() {

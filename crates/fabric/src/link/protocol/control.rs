@@ -26,6 +26,8 @@ pub(in crate::link) enum Control {
     /// The numbers of freed slots on this lane, by class, and of messages taken: for a peer that
     /// has no free slot on the lane.
     Freed { rail: u8, generation: u32, freed: [u32; 2], taken: u32 },
+    /// The sender, which accepted, has RDMA ports now: its hello with them.
+    Devices { hello: Vec<u8> },
     /// A heartbeat.
     Heartbeat,
     /// The link ends: `orderly` if its owner closed it, otherwise because of an error.
@@ -137,6 +139,10 @@ impl Control {
                 lane(&mut bytes, 11, rail, generation);
                 bytes.extend(freed.iter().chain([taken]).flat_map(|count| count.to_le_bytes()));
             }
+            Control::Devices { hello } => {
+                bytes.push(12);
+                put_bytes(&mut bytes, hello);
+            }
             Control::Heartbeat => bytes.push(9),
             Control::Bye { orderly, why } => {
                 bytes.extend([10, u8::from(*orderly)]);
@@ -195,6 +201,7 @@ impl Control {
                 let freed = [reader.u32()?, reader.u32()?];
                 Control::Freed { rail, generation, freed, taken: reader.u32()? }
             }
+            12 => Control::Devices { hello: reader.bytes(MAX_HELLO)?.to_vec() },
             _ => return None,
         };
         reader.end()?;
@@ -233,6 +240,8 @@ fn read_region(reader: &mut Reader<'_>) -> Option<RemoteRegion> {
 const MAX_TEXT: usize = 1024;
 const MAX_NAME: usize = 128;
 const MAX_OFFER: usize = 1024;
+/// As in the handshake.
+const MAX_HELLO: usize = 32 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -266,6 +275,7 @@ mod tests {
             Control::Freed { rail, generation, freed: [1, 2], taken: 3 },
             Control::Gone { region: 6 },
             Control::Query { region: 6 },
+            Control::Devices { hello: vec![1; 200] },
             Control::Heartbeat,
             Control::Bye { orderly: true, why: "done".to_owned() },
             Control::Bye { orderly: false, why: "no".to_owned() },

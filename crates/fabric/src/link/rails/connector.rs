@@ -12,7 +12,8 @@ use super::probe::Probe;
 use crate::error::{Error, Kind};
 use crate::lane::Lane;
 use crate::link::messages::message_queue::MessageQueue;
-use crate::link::protocol::control::Transport;
+use crate::link::protocol::control::{RailPlan, Transport};
+use crate::link::protocol::hello::Hello;
 use crate::setup::{Fabric, Side, UnconnectedLane};
 
 /// Opens devices and other paths by name.
@@ -23,6 +24,21 @@ pub(crate) trait Transports: Send + Sync {
     fn release_broken(&self, transport: Transport, path: &str);
     /// Called with every new lane.
     fn lane_created(&self, _lane: &dyn Lane) {}
+    /// Plans the rails again, with the devices that this end has now, and with the peer's, if it has announced them; may
+    /// block. Only the dialling end plans rails. `None`: not possible.
+    fn plan_again(&self, _theirs: Option<Hello>) -> Option<NewPlan> {
+        None
+    }
+}
+
+/// A plan of rails that was made after the link.
+pub(crate) struct NewPlan {
+    /// Our hello with the current devices.
+    pub(in crate::link) ours: Hello,
+    /// The peer's, if it has announced devices.
+    pub(in crate::link) theirs: Option<Hello>,
+    pub(in crate::link) plans: Vec<RailPlan>,
+    pub(in crate::link) left_out: Vec<String>,
 }
 
 /// Runs tasks, and returns their results.
@@ -32,6 +48,9 @@ pub(crate) trait Connector: Send {
     /// Readable when a task has finished.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 }
+
+/// The number of no rail, for tasks that are about all of them.
+pub(in crate::link) const NO_RAIL: u8 = u8::MAX;
 
 /// A task for the lane of one generation of a rail.
 pub(crate) struct ConnectorTask {
@@ -59,6 +78,8 @@ pub(in crate::link) enum Task {
         transport: Transport,
         path: String,
     },
+    /// Plans the rails again, with the devices that the peer has announced.
+    Plan(Option<Box<Hello>>),
 }
 
 /// Parameters for connecting a lane.
@@ -77,6 +98,7 @@ pub(crate) struct TaskResult {
 pub(in crate::link) enum TaskOutput {
     Unconnected(Box<dyn UnconnectedLane>, Arc<dyn Fabric>),
     Lane(Box<RailLane>),
+    Plan(Option<Box<NewPlan>>),
 }
 
 impl ConnectorTask {
@@ -95,6 +117,10 @@ impl ConnectorTask {
             Task::Release { transport, path } => {
                 transports.release_broken(transport, &path);
                 return None;
+            }
+            Task::Plan(theirs) => {
+                let plan = transports.plan_again(theirs.map(|theirs| *theirs));
+                Ok(TaskOutput::Plan(plan.map(Box::new)))
             }
         };
         Some(TaskResult { rail, generation, product })

@@ -8,6 +8,7 @@ mod choose;
 pub(super) mod connector;
 mod keys;
 mod lane;
+mod planning;
 mod probe;
 mod rail;
 mod start;
@@ -17,6 +18,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use self::connector::Connector;
+use self::planning::Planning;
 use super::event::EventKind;
 use super::protocol::control::RailPlan;
 use crate::op::Op;
@@ -41,6 +43,7 @@ pub(super) struct Rails {
     connector: Box<dyn Connector>,
     /// A reused buffer for receives to be posted.
     receives: VecDeque<Op>,
+    planning: Planning,
 }
 
 /// A rail came up, or failed.
@@ -56,6 +59,7 @@ impl Rails {
         plans: Vec<RailPlan>,
         connector: Box<dyn Connector>,
         dialled: bool,
+        can_plan_again: bool,
         now: Duration,
     ) -> Self {
         Rails {
@@ -68,6 +72,7 @@ impl Rails {
             dialled,
             connector,
             receives: VecDeque::new(),
+            planning: Planning::new(can_plan_again, now),
         }
     }
 
@@ -270,6 +275,11 @@ impl Rails {
     /// The unconfirmed operations of all rails.
     pub(super) fn take_all_unconfirmed(&mut self) -> Vec<LostLaneOp> {
         self.rails.iter_mut().flat_map(|rail| rail.take_unconfirmed().0).collect()
+    }
+
+    /// Whether this end has tried all rails, and none is tried again.
+    pub(super) fn are_given_up(&self) -> bool {
+        self.dialled && self.rails.iter().all(Rail::is_given_up)
     }
 
     /// Why no rail is up.

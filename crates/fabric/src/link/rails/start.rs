@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::connector::{ConnectorTask, LaneOptions, Task, TaskOutput, TaskResult};
+use super::connector::{ConnectorTask, LaneOptions, NO_RAIL, Task, TaskOutput, TaskResult};
 use super::rail::SETUP_TIMEOUT;
 use super::{RailLane, RailState, Rails};
 use crate::error::Error;
@@ -72,6 +72,17 @@ impl Rails {
     pub(in crate::link) fn finished(&mut self) -> Option<(u8, Result<TaskOutput, Error>)> {
         loop {
             let TaskResult { rail: at, generation, product } = self.connector.finished()?;
+            let product = match product {
+                Ok(TaskOutput::Plan(plan)) => {
+                    self.planned(plan);
+                    continue;
+                }
+                Err(_) if at == NO_RAIL => {
+                    self.planning_failed();
+                    continue;
+                }
+                other => other,
+            };
             if self.get_mut(at).end_work(generation) {
                 return Some((at, product));
             }
@@ -141,7 +152,7 @@ impl Rails {
         let lanes =
             self.live.iter().filter_map(|at| self.lane(*at)?.next_due(now, config.op_timeout));
         let no_rail_since = self.no_rail_since.map(|since| since + config.no_rail_timeout);
-        states.chain(lanes).chain(no_rail_since).min()
+        states.chain(lanes).chain(no_rail_since).chain(self.plan_due(config)).min()
     }
 
     fn run_task(&mut self, at: u8, task: Task) {

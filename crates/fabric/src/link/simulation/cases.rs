@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::run::small;
 use super::{RAILS, SimLink};
-use crate::link::Config;
+use crate::link::{Config, EventKind};
 use crate::memory::{Memory, Pages};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Region, Rights};
@@ -254,6 +254,69 @@ fn messages_sent_before_the_end_are_received_after_it() {
     let received = |length| Ok(Done::Received { length, imm: None });
     let expected = [(3, received(8)), (4, received(9)), (5, Err(Failure::PeerGone))];
     assert_eq!(pair.outcomes(1), expected);
+}
+
+#[test]
+fn a_link_made_without_rdma_uses_it_when_one_end_gets_it() {
+    for appears_at_peer in [false, true] {
+        let sim = SimLink::without_rdma(1, &small(), appears_at_peer);
+        let mut pair = Pair { sim, done: [Vec::new(), Vec::new()] };
+        pair.until("the worse rail", |pair| {
+            pair.sim.cores.iter().all(|core| core.rails().active().len() == 1)
+        });
+        let (open, source) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
+        let window = pair.grant(&open);
+        pair.until("both better rails", |pair| {
+            pair.sim.cores.iter().all(|core| core.rails().active().len() == 2)
+        });
+        pair.run(1000);
+        assert_eq!(pair.sim.cores[0].rails().count(), RAILS.len(), "none is added twice");
+        pair.post(0, [Op::write(1, source.slice(..500), window.at(0))]);
+        pair.until("the write", |pair| pair.done[0].len() == 1);
+        assert_eq!(pair.outcomes(0), [(1, Ok(Done::Placed))]);
+        let plan = pair.sim.cores[0].take_new_plan().expect("for the status");
+        assert_eq!(plan.theirs.is_some(), appears_at_peer);
+    }
+}
+
+/// The number of events of a kind at an end.
+fn count(pair: &Pair, end: usize, what: EventKind) -> u64 {
+    pair.sim.cores[end].event_log().count(what)
+}
+
+/// An end that sends while the other one closes: its lanes fail before the goodbye arrives.
+fn lanes_fail_before_the_goodbye(delay: Duration) -> Pair {
+    let mut pair = Pair::new(&small());
+    pair.sim.channel.lock().unwrap().delay = delay;
+    pair.sim.cores[0].close();
+    let source = region(4096, Rights::NONE);
+    pair.post(1, (0..4).map(|op_id| Op::send(op_id, source.slice(..8))));
+    pair.until("the lanes have failed", |pair| pair.sim.cores[1].rails().active().is_empty());
+    assert!(pair.sim.cores[1].ended().is_none(), "the goodbye is still in flight");
+    pair
+}
+
+#[test]
+fn a_goodbye_after_the_lanes_have_failed_is_no_failure_of_a_rail() {
+    let mut pair = lanes_fail_before_the_goodbye(Duration::from_millis(200));
+    let switches = count(&pair, 1, EventKind::Switch);
+    pair.until("the goodbye", |pair| pair.sim.cores[1].ended().is_some());
+    pair.run(1000);
+    let counts = [EventKind::RailDown, EventKind::Closed, EventKind::Ended]
+        .map(|what| count(&pair, 1, what));
+    assert_eq!(counts, [0, 1, 0], "{}", pair.sim.cores[1].describe());
+    assert_eq!(count(&pair, 1, EventKind::Switch), switches);
+}
+
+#[test]
+fn lanes_that_fail_without_a_goodbye_are_recorded() {
+    let mut pair = lanes_fail_before_the_goodbye(Duration::from_secs(5));
+    pair.until("the time for a goodbye is over", |pair| count(pair, 1, EventKind::RailDown) == 2);
+    let mut pair = lanes_fail_before_the_goodbye(Duration::from_secs(5));
+    pair.sim.channel.lock().unwrap().cut = true;
+    pair.run(5);
+    let counts = [EventKind::RailDown, EventKind::Ended].map(|what| count(&pair, 1, what));
+    assert_eq!(counts, [2, 1], "{}", pair.sim.cores[1].describe());
 }
 
 #[test]

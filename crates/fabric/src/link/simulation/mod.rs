@@ -15,12 +15,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::link::config::Config;
+use crate::link::config::{Config, Policy};
 use crate::link::core::{Connection, Core, CoreSetup};
 use crate::link::protocol::control::{RailPlan, Transport};
-use crate::link::rails::connector::{Connector, ConnectorTask, TaskResult, Transports};
+use crate::link::protocol::hello::Hello;
+use crate::link::rails::connector::{Connector, ConnectorTask, NewPlan, TaskResult, Transports};
 use crate::setup::Fabric;
 use crate::sim::{self, World};
+use crate::verbs::{Gid, LinkLayer, UsablePort};
 
 /// Two ends of a link, and the simulated network between them.
 pub(super) struct SimLink {
@@ -41,6 +43,23 @@ pub(super) struct ControlChannel {
 
 impl SimLink {
     pub(super) fn new(seed: u64, config: &Config, ordered: bool) -> Self {
+        Self::with_plans(seed, config, ordered, plans(), false)
+    }
+
+    /// Only the worse rail is planned at first, since one of the ends gets RDMA later.
+    pub(super) fn without_rdma(seed: u64, config: &Config, appears_at_peer: bool) -> Self {
+        let is_tcp = |plan: &RailPlan| plan.transport == Transport::Tcp;
+        let tcp = plans().into_iter().filter(is_tcp).collect();
+        Self::with_plans(seed, config, true, tcp, appears_at_peer)
+    }
+
+    fn with_plans(
+        seed: u64,
+        config: &Config,
+        ordered: bool,
+        first: Vec<RailPlan>,
+        appears_at_peer: bool,
+    ) -> Self {
         let sim = sim::Config {
             retransmit: Duration::from_millis(5),
             retries: 3,
@@ -51,8 +70,9 @@ impl SimLink {
         let channel = Arc::new(Mutex::new(ControlChannel::default()));
         let answer_delay = Arc::new(Mutex::new([Duration::ZERO; 2]));
         let core = |end: usize| {
-            let transports = Arc::new(SimTransports { world: world.clone(), host: HOSTS[end] });
-            let plans = if end == 0 { plans() } else { Vec::new() };
+            let transports =
+                Arc::new(SimTransports { world: world.clone(), host: HOSTS[end], appears_at_peer });
+            let plans = if end == 0 { first.clone() } else { Vec::new() };
             Core::new(CoreSetup {
                 config: config.clone(),
                 dialled: end == 0,
@@ -72,6 +92,7 @@ impl SimLink {
                     finished: Vec::new(),
                 }),
                 plans,
+                can_plan_again: appears_at_peer == (end == 1),
                 now: Duration::ZERO,
             })
         };
@@ -101,6 +122,8 @@ pub(super) const HOSTS: [&str; 2] = ["a", "b"];
 struct SimTransports {
     world: World,
     host: &'static str,
+    /// Whether the accepting end gets RDMA later, and not the dialling one.
+    appears_at_peer: bool,
 }
 
 impl Transports for SimTransports {
@@ -109,6 +132,34 @@ impl Transports for SimTransports {
     }
 
     fn release_broken(&self, _: Transport, _: &str) {}
+
+    fn plan_again(&self, theirs: Option<Hello>) -> Option<NewPlan> {
+        let ours = Hello {
+            epoch: 0,
+            boot_id: [0; 16],
+            host: String::new(),
+            policy: Policy::Prefer,
+            transports: Transport::DEFAULT.to_vec(),
+            encrypt: false,
+            max_payload: 4096,
+            regions: 16,
+            ports: vec![UsablePort {
+                device: "r0".to_owned(),
+                port: 1,
+                link_layer: LinkLayer::Ethernet,
+                gid: Gid([0; 16]),
+                gid_type: None,
+                prefix: None,
+                mtu: 4096,
+                rate_mbps: 100,
+            }],
+            no_rdma: String::new(),
+            ofi: Vec::new(),
+            no_ofi: String::new(),
+        };
+        let plans = if self.appears_at_peer && theirs.is_none() { Vec::new() } else { plans() };
+        Some(NewPlan { ours, theirs, plans, left_out: Vec::new() })
+    }
 }
 
 /// Runs every task when it is started, and returns its result some time later, not always in order.
@@ -123,7 +174,9 @@ struct SimConnector {
 impl Connector for SimConnector {
     fn start(&mut self, task: ConnectorTask) {
         let mut takes = Duration::from_micros(self.random.below(4000) as u64);
-        if plans()[usize::from(task.rail)].transport == Transport::Verbs {
+        let plans = plans();
+        let plan = plans.get(usize::from(task.rail));
+        if plan.is_some_and(|plan| plan.transport == Transport::Verbs) {
             takes += self.answer_delay.lock().unwrap()[self.end];
         }
         let at = self.transports.world.now() + takes;

@@ -114,6 +114,11 @@ impl Rail {
         self.state = RailState::Standby { until };
     }
 
+    /// Whether it is not tried again.
+    pub(in crate::link::rails) fn is_given_up(&self) -> bool {
+        matches!(self.state, RailState::Standby { until } if until >= NEVER)
+    }
+
     /// The unconfirmed operations of the lane, and whether it was ordered.
     pub(in crate::link) fn take_unconfirmed(&mut self) -> (Vec<LostLaneOp>, bool) {
         (std::mem::take(&mut self.unconfirmed), self.ending.ordered)
@@ -135,11 +140,14 @@ impl Rail {
     }
 }
 
+/// The pause of a rail that is not tried again.
+const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
+
 /// The pause before a rail is tried again.
 fn pause(transport: Transport, flaps: u32, config: &Config) -> Duration {
     match transport {
         // If shared memory did not work at first, it never will.
-        Transport::Shm if flaps == 0 => Duration::from_secs(u64::from(u32::MAX)),
+        Transport::Shm if flaps == 0 => NEVER,
         _ => {
             let longer = 1 << flaps.saturating_sub(1).min(16);
             (config.retry_pause * longer).min(config.max_retry_pause.max(config.retry_pause))
