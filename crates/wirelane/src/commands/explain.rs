@@ -9,9 +9,10 @@ use node::Node;
 use serde::Serialize;
 
 use crate::arguments::host::HostArgs;
-use crate::commands::doctor::colours::{Colours, paragraph};
+use crate::commands::doctor::colours::Colours;
 use crate::commands::doctor::evidence;
 use crate::output;
+use crate::output::wrap::paragraph;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 

@@ -1,6 +1,7 @@
 //! Output: results on stdout, everything else on stderr.
 
 pub(crate) mod exit;
+pub(crate) mod wrap;
 pub(crate) mod write_queue;
 
 use std::borrow::Cow;
