@@ -42,32 +42,59 @@ pub fn evaluate(input: &CheckInput<'_>, report: &Report) -> Vec<Item> {
         }),
         checks: &[],
     };
-    std::iter::once(first).chain(ROWS.iter().map(|row| row.check(report))).collect()
+    let checked = ROWS.iter().map(|row| row.check(report));
+    let on_disk = FILE_ROWS.iter().map(|row| row.check(input));
+    let by_hand = MANUAL_ROWS.iter().map(|(title, how)| Item {
+        title,
+        state: State::Unknown,
+        why: Some((*how).to_owned()),
+        checks: &[],
+    });
+    std::iter::once(first).chain(checked).chain(on_disk).chain(by_hand).collect()
 }
 
 struct ChecklistRow {
     title: &'static str,
     checks: &'static [&'static str],
+    /// Checks that can only contradict: alone they do not make the item apply.
+    contradicted_by: &'static [&'static str],
     /// The mildest verdict with which it is not done.
     not_done_from: Verdict,
 }
 
 impl ChecklistRow {
     fn check(&self, report: &Report) -> Item {
-        let decides = |finding: &&Finding| self.checks.contains(&finding.check);
-        let worst = report
-            .findings
-            .iter()
-            .filter(decides)
-            .max_by_key(|finding| self.weight(finding.verdict));
-        let state = match worst.map(|finding| finding.verdict) {
+        let of = |names: &'static [&'static str]| {
+            report.findings.iter().filter(move |finding| names.contains(&finding.check))
+        };
+        let applies = of(self.checks).next().is_some();
+        let deciding: Vec<&Finding> = match applies {
+            true => of(self.checks).chain(of(self.contradicted_by)).collect(),
+            false => Vec::new(),
+        };
+        let worst = deciding.iter().map(|finding| self.weight(finding.verdict)).max();
+        let state = match worst {
             None => State::DoesNotApply,
-            Some(Verdict::Unknown) => State::Unknown,
-            Some(verdict) if verdict >= self.not_done_from => State::NotDone,
+            Some((1, _)) => State::Unknown,
+            Some((2, _)) => State::NotDone,
             Some(_) => State::Done,
         };
-        let why = worst.map(|finding| format!("{}: {}", finding.subject(), finding.summary));
+        let why = worst.map(|(weight, _)| self.reasons(&deciding, weight));
         Item { title: self.title, state, why, checks: self.checks }
+    }
+
+    /// The worst finding of each check that decides.
+    fn reasons(&self, deciding: &[&Finding], weight: u8) -> String {
+        let names = self.checks.iter().chain(self.contradicted_by);
+        let worst = names.filter_map(|name| {
+            let of_check = deciding.iter().filter(|finding| finding.check == *name);
+            of_check
+                .filter(|finding| self.weight(finding.verdict).0 == weight)
+                .max_by_key(|finding| finding.verdict)
+        });
+        let reasons: Vec<String> =
+            worst.map(|finding| format!("{}: {}", finding.subject(), finding.summary)).collect();
+        reasons.join("; ")
     }
 
     /// Not done weighs more than unknown, and unknown more than done.
@@ -80,12 +107,36 @@ impl ChecklistRow {
     }
 }
 
+/// An item that files show.
+struct FileRow {
+    title: &'static str,
+    /// One of these must exist.
+    paths: &'static [&'static str],
+    /// What it is if none exists on the running machine. A snapshot lacks files that the checks do not read.
+    without: State,
+    how: &'static str,
+}
+
+impl FileRow {
+    fn check(&self, input: &CheckInput<'_>) -> Item {
+        let found = self.paths.iter().find(|path| input.tree.exists(path));
+        let (state, why) = match found {
+            Some(path) => (State::Done, format!("{path} exists")),
+            None if input.tree.is_live() => {
+                (self.without, format!("there is no {}: {}", self.paths.join(" or "), self.how))
+            }
+            None => (State::Unknown, format!("not part of the snapshot: {}", self.how)),
+        };
+        Item { title: self.title, state, why: Some(why), checks: &[] }
+    }
+}
+
 const fn row(
     title: &'static str,
     checks: &'static [&'static str],
     not_done_from: Verdict,
 ) -> ChecklistRow {
-    ChecklistRow { title, checks, not_done_from }
+    ChecklistRow { title, checks, contradicted_by: &[], not_done_from }
 }
 
 const ROWS: &[ChecklistRow] = &[
@@ -104,7 +155,15 @@ const ROWS: &[ChecklistRow] = &[
     row("PCIe at full width and speed, no errors", &["pcie", "aer"], Verdict::Warning),
     row("lossless: PFC or pause, and ECN", &["flow-control", "ecn", "congestion"], Verdict::Note),
     row("IOMMU in passthrough mode, ACS off", &["iommu", "acs"], Verdict::Note),
-    row("GPUDirect works, GPUs on the NIC's NUMA node", &["gpudirect", "numa"], Verdict::Warning),
+    // The module alone is not enough: an IOMMU that translates, or ACS, breaks the path that it needs.
+    ChecklistRow {
+        contradicted_by: &["iommu", "acs"],
+        ..row(
+            "GPUDirect works, GPUs on the NIC's NUMA node",
+            &["gpudirect", "numa"],
+            Verdict::Warning,
+        )
+    },
     row("same firmware on NICs of a model", &["versions"], Verdict::Note),
     row("CPUs at full speed", &["governor", "idle"], Verdict::Note),
     row("firewall accepts RoCE", &["firewall"], Verdict::Warning),
@@ -112,6 +171,42 @@ const ROWS: &[ChecklistRow] = &[
     row("counters readable, for monitoring", &["restricted", "saturated"], Verdict::Note),
     row("packet loss below 0.01 %", &["losses"], Verdict::Warning),
     row("no errors in the kernel log", &["kernel-log"], Verdict::Warning),
+];
+
+const FILE_ROWS: &[FileRow] = &[
+    FileRow {
+        title: "settings file in place",
+        paths: &["/etc/wirelane/wirelane.yaml", "/etc/nccl.conf"],
+        without: State::NotDone,
+        how: "`wirelane config show --format yaml` and `wirelane env --format nccl.conf` print them",
+    },
+    FileRow {
+        title: "monitoring installed",
+        paths: &["/etc/systemd/system/wirelane-exporter.service"],
+        // Another exporter may run, or one in a pod.
+        without: State::Unknown,
+        how: "`wirelane install apply exporter` installs an exporter",
+    },
+    FileRow {
+        title: "tests run",
+        paths: &["/var/lib/wirelane/bench"],
+        // Results of users other than root are in their home folders.
+        without: State::Unknown,
+        how: "`wirelane connect HOST` tests the path to a host, `wirelane bench` measures it and saves \
+              its results",
+    },
+];
+
+/// Items that no file shows, and how to find out.
+const MANUAL_ROWS: &[(&str, &str)] = &[
+    (
+        "benchmark targets met",
+        "`wirelane bench history --check` compares with earlier runs or a baseline",
+    ),
+    (
+        "fall-back tried",
+        "run a job once without RDMA (`NCCL_IB_DISABLE=1`, `UCX_TLS=tcp,self,sm`): it must work, slower",
+    ),
 ];
 
 impl State {

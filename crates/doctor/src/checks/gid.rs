@@ -21,6 +21,9 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
 
 fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
     let name = port_name(device, port);
+    if let Some(evidence) = unreadable_table(input, device, port) {
+        return Finding::unknown(name, "its GID table cannot be read").read(evidence);
+    }
     let finding = match port.gids.iter().find(|gid| is_usable(input, gid)) {
         Some(_) if port.gids.iter().any(|gid| is_usable(input, gid) && gid.ipv4().is_some()) => {
             Finding::ok(name, "has a RoCE v2 GID")
@@ -33,6 +36,23 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
         None => without_gid(input, device, port),
     };
     finding.read_all(table(input, device, port))
+}
+
+/// The reason why nothing is known about the table: it is not part of the tree, or its entries may not be read.
+fn unreadable_table(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Evidence> {
+    if !port.gids.is_empty() {
+        return None;
+    }
+    let folder = format!("{}/ports/{}/gids", device.folder(), port.number);
+    let names = input.tree.names(&folder);
+    let Some(first) = names.value().map(|names| names.first()) else {
+        return Some(Evidence::new(folder, names.why_not().unwrap_or_default()));
+    };
+    let entry = format!("{folder}/{}", first?);
+    match input.tree.text(&entry) {
+        Reading::Value(_) => None,
+        other => Some(Evidence::new(entry, other.why_not().unwrap_or_default())),
+    }
 }
 
 fn without_gid(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {

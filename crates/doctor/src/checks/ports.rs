@@ -18,6 +18,10 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
 }
 
 fn check_device(input: &CheckInput<'_>, device: &Device) -> Vec<Finding> {
+    if device.ports.is_empty() && !has_known_ports(input, device) {
+        let folder = input.file(format!("{}/ports", device.folder()));
+        return vec![Finding::unknown(&*device.name, "its ports cannot be read").read(folder)];
+    }
     if device.ports.is_empty() {
         let finding = Finding::problem(
             &*device.name,
@@ -27,6 +31,15 @@ fn check_device(input: &CheckInput<'_>, device: &Device) -> Vec<Finding> {
         return vec![finding];
     }
     device.ports.iter().map(|port| check_port(input, device, port)).collect()
+}
+
+/// Whether the list of ports could be read. A tree may lack it; on the running machine only a driver that failed does.
+fn has_known_ports(input: &CheckInput<'_>, device: &Device) -> bool {
+    match input.tree.names(&format!("{}/ports", device.folder())) {
+        Reading::Value(_) => true,
+        Reading::Absent => input.tree.is_live(),
+        _ => false,
+    }
 }
 
 fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {

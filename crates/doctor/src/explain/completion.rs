@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::scan::{Number, has_word_start, number_after};
-use super::{Status, Subject, Syndrome};
+use super::{Status, Syndrome};
 
 /// A completion that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -31,6 +31,7 @@ pub(super) fn read(line: &str) -> Option<Completion> {
 fn status(line: &str, lower: &str) -> Option<&'static Status> {
     Status::named_in(line)
         .or_else(|| by_mlx5(lower))
+        .or_else(|| by_libfabric(lower))
         .or_else(|| by_number(lower))
         .or_else(|| Status::described_in(lower).filter(|_| has_any(lower, VERBS_WORDS)))
 }
@@ -44,6 +45,14 @@ fn by_mlx5(lower: &str) -> Option<&'static Status> {
     Status::of_mlx5(number.value)
 }
 
+/// libfabric's verbs provider reports the status as `prov_errno`, and a flushed request as canceled. Numbers of its
+/// EFA provider are its own.
+fn by_libfabric(lower: &str) -> Option<&'static Status> {
+    let is_verbs = ["verbs", "rxm", "operation canceled"].iter().any(|word| lower.contains(word));
+    let number = number_after(lower, "prov_errno")?;
+    if is_verbs && !has_word_start(lower, "efa") { Status::of_number(number.value) } else { None }
+}
+
 fn by_number(lower: &str) -> Option<&'static Status> {
     // A number alone is not enough: many programs print a status.
     let is_completion = has_any(lower, COMPLETION_WORDS)
@@ -51,7 +60,8 @@ fn by_number(lower: &str) -> Option<&'static Status> {
     if !is_completion {
         return None;
     }
-    let words = ["failed status", "status", "with error"];
+    let words =
+        ["failed status", "status number", "state error", "with status", "status", "with error"];
     let number = words.iter().find_map(|word| number_after(lower, word))?;
     Status::of_number(number.value)
 }
@@ -61,8 +71,22 @@ fn has_any(lower: &str, words: &[&str]) -> bool {
 }
 
 /// Words that appear next to a status only in completions.
-const COMPLETION_WORDS: &[&str] =
-    &["syndrom", "synd ", "vendor err", "vendor_err", "wr_id", "cqe", "ibv_", "net/ib"];
+const COMPLETION_WORDS: &[&str] = &[
+    "syndrom",
+    "synd ",
+    "vendor err",
+    "vendor_err",
+    "vend_err",
+    "vendor code",
+    "wr_id",
+    "wc.status",
+    "wc->status",
+    "wc status",
+    "work completion",
+    "cqe",
+    "ibv_",
+    "net/ib",
+];
 /// Without one of these words, `remote access` or `response timeout` is not about verbs.
 const VERBS_WORDS: &[&str] = &[
     "cq",
@@ -70,12 +94,15 @@ const VERBS_WORDS: &[&str] = &[
     "ibv",
     "infiniband",
     "local protection",
+    "lkey",
     "mlx",
     "nccl",
     "net/ib",
     "qp",
     "rdma",
+    "opcode",
     "retry count",
+    "rkey",
     "rnr",
     "synd",
     "transport retry",
@@ -83,12 +110,15 @@ const VERBS_WORDS: &[&str] = &[
     "verbs",
     "wc_",
     "work request",
+    "wr_id",
 ];
 
 fn vendor(lower: &str) -> Option<Number> {
     let words = [
         "vendor_err",
         "vendor err",
+        "vend_err",
+        "vendor code",
         "vendor syndrome",
         "vend ",
         "vendor_error",
@@ -133,18 +163,5 @@ impl Completion {
             meaning.extend(vendor.common_mistake().map(str::to_owned));
         }
         meaning
-    }
-
-    /// What the error is about, which selects the causes.
-    pub(super) fn subject(&self, line: &str) -> Subject {
-        let broadcom = self.device.as_deref().is_some_and(|name| name.starts_with("bnxt"))
-            || line.contains("bnxt");
-        let vendor = self.vendor.as_ref().map(|vendor| vendor.decimal);
-        match (self.status.number, vendor) {
-            // bnxt_re reports this when GID 0 was chosen, which is link-local RoCE v1.
-            (12, Some(0xa)) => Subject::WrongGid,
-            (12, _) if broadcom => Subject::WrongGid,
-            _ => self.status.subject,
-        }
     }
 }

@@ -1,14 +1,16 @@
 //! Explains error lines: which program printed them, what their numbers mean, and possible causes.
 //!
-//! [`parse`] is pure and takes any text: it finds the lines it knows. [`explain`] adds the causes, runs the doctor's
-//! checks for them on a machine, and sorts those that were found first.
+//! [`parse`] is pure and takes any text: it finds the lines it knows. [`explain`] adds the causes and runs the doctor's
+//! checks for them on a machine. What the line itself proves or points to comes first; facts of the machine order only the
+//! causes that the line leaves open.
 //!
-//! Status and vendor syndrome of a completion are decoded anywhere in a line (`completion.rs`); everything
-//! else is a table of phrases (`phrase/`). Causes are a table too (`cause/`).
+//! Status and vendor syndrome of a completion are decoded anywhere in a line (`completion.rs`), as is an error number
+//! (`errno.rs`); everything else is a table of phrases (`phrase/`). Causes are a table too (`cause/`).
 
 mod cause;
 mod completion;
 mod efa;
+mod errno;
 mod phrase;
 mod scan;
 mod source;
@@ -21,7 +23,10 @@ use serde::Serialize;
 
 use crate::{CheckInput, Finding, Verdict, check};
 use cause::Cause;
+pub use cause::LineEvidence;
 pub use completion::Completion;
+pub use errno::Errno;
+use phrase::Phrase;
 pub use source::Source;
 pub use status::Status;
 pub use subject::Subject;
@@ -42,6 +47,8 @@ pub struct ErrorLine {
     pub meaning: Vec<String>,
     /// Status and syndrome, if the line has them.
     pub completion: Option<Completion>,
+    /// The error number, if the line has one.
+    pub errno: Option<Errno>,
     /// What it is about, which selects the causes.
     pub subject: Subject,
 }
@@ -65,6 +72,9 @@ pub struct PossibleCause {
     pub fix: &'static str,
     /// The doctor's check for it.
     pub check: Option<&'static str>,
+    /// What the line says about it.
+    #[serde(rename = "line")]
+    pub evidence: LineEvidence,
     /// Whether the check found it.
     pub state: State,
     /// The findings of the check.
@@ -121,59 +131,97 @@ pub fn parse(text: &str) -> Vec<ErrorLine> {
 pub fn explain(errors: Vec<ErrorLine>, input: &CheckInput<'_>) -> Vec<Explanation> {
     errors
         .into_iter()
-        .map(|error| Explanation { causes: possible_causes(error.subject, input), error })
+        .map(|error| Explanation { causes: possible_causes(&error, input), error })
         .collect()
 }
 
 fn parse_line(line: &str) -> Option<ErrorLine> {
-    let source = source::detect(line);
+    let lower = line.to_lowercase();
+    if let Some(event) = phrase::find_event(&lower) {
+        return Some(ErrorLine::bare(line).of_phrase(event, None));
+    }
     if let Some(completion) = completion::read(line) {
         return Some(ErrorLine {
             title: completion.title(),
             meaning: completion.meaning(),
-            subject: completion.subject(line),
-            ..ErrorLine::bare(line, source, Some(completion))
+            subject: completion.status.subject,
+            completion: Some(completion),
+            ..ErrorLine::bare(line)
         });
     }
     if let Some((title, meaning, subject)) = xid::read(line).or_else(|| efa::read(line)) {
-        return Some(ErrorLine { title, meaning, subject, ..ErrorLine::bare(line, source, None) });
+        return Some(ErrorLine { title, meaning, subject, ..ErrorLine::bare(line) });
     }
-    let phrase = phrase::find(line)?;
-    Some(ErrorLine {
-        title: phrase.title.to_owned(),
-        meaning: vec![phrase.meaning.to_owned()],
-        subject: phrase.subject,
-        ..ErrorLine::bare(line, source, None)
-    })
+    let (phrase, errno) = phrase::find(&lower)?;
+    Some(ErrorLine::bare(line).of_phrase(phrase, errno))
+}
+
+impl PossibleCause {
+    /// Whether the line or this machine supports it: its fix is worth trying.
+    pub fn is_likely(&self) -> bool {
+        self.state != State::NotFound || self.evidence <= LineEvidence::Fits
+    }
 }
 
 impl ErrorLine {
-    fn bare(line: &str, source: Source, completion: Option<Completion>) -> Self {
-        let line = crate::one_line(line);
+    fn bare(line: &str) -> Self {
         ErrorLine {
-            line,
+            line: crate::one_line(line),
             times: 1,
-            source,
+            source: source::detect(line),
             title: String::new(),
             meaning: Vec::new(),
-            completion,
+            completion: None,
+            errno: None,
             subject: Subject::Other,
         }
     }
+
+    /// The error number is part of the title: the same call fails for different reasons.
+    fn of_phrase(self, phrase: &Phrase, errno: Option<Errno>) -> Self {
+        let title = match errno {
+            Some(errno) => format!("{}: {}", phrase.title, errno.words()),
+            None => phrase.title.to_owned(),
+        };
+        let meaning = vec![phrase.meaning.to_owned()];
+        ErrorLine { title, meaning, subject: phrase.subject, errno, ..self }
+    }
 }
 
-/// Those that are always first, then those that were found on this machine.
-fn possible_causes(subject: Subject, input: &CheckInput<'_>) -> Vec<PossibleCause> {
-    let mut ranked: Vec<(bool, PossibleCause)> = subject
+/// What the line proves, then what it points to, then what it leaves open. Within these, causes that were found on this
+/// machine come first; that a cause was not found moves it back only where the line leaves it open, and only on a machine with
+/// RDMA: without, the line is from another one.
+fn possible_causes(error: &ErrorLine, input: &CheckInput<'_>) -> Vec<PossibleCause> {
+    let lower = error.line.to_lowercase();
+    let has_rdma = !input.node.devices.is_empty();
+    let rank = |cause: &Cause, possible: &PossibleCause| {
+        let evidence = match possible.evidence {
+            LineEvidence::Open if cause.is_always_first => LineEvidence::Fits,
+            evidence => evidence,
+        };
+        let state = match possible.state {
+            State::NotFound if evidence <= LineEvidence::Fits && !cause.is_always_first => {
+                State::Unknown
+            }
+            State::NotFound if !has_rdma => State::Unknown,
+            state => state,
+        };
+        (evidence, state)
+    };
+    let mut ranked: Vec<_> = error
+        .subject
         .causes()
         .iter()
-        .map(|cause| (!cause.is_always_first, check_cause(cause, input)))
+        .map(|cause| {
+            let possible = check_cause(cause, cause.evidence(&lower, error.errno), input);
+            (rank(cause, &possible), possible)
+        })
         .collect();
-    ranked.sort_by_key(|(later, cause)| (*later, cause.state));
-    ranked.into_iter().map(|(_, cause)| cause).collect()
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, possible)| possible).collect()
 }
 
-fn check_cause(cause: &Cause, input: &CheckInput<'_>) -> PossibleCause {
+fn check_cause(cause: &Cause, evidence: LineEvidence, input: &CheckInput<'_>) -> PossibleCause {
     let mut findings =
         cause.check.and_then(check).map(|check| check.findings(input)).unwrap_or_default();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
@@ -182,7 +230,14 @@ fn check_cause(cause: &Cause, input: &CheckInput<'_>) -> PossibleCause {
         Some(verdict) if verdict >= cause.min_verdict => State::Found,
         Some(_) => State::NotFound,
     };
-    PossibleCause { cause: cause.text, fix: cause.fix, check: cause.check, state, findings }
+    PossibleCause {
+        cause: cause.text,
+        fix: cause.fix,
+        check: cause.check,
+        evidence,
+        state,
+        findings,
+    }
 }
 
 /// The beginning of a line that is too long.

@@ -19,7 +19,7 @@ pub(super) fn has_word(lower: &str, word: &str) -> bool {
 }
 
 /// Whether a word starts here. One that starts with a punctuation mark may follow anything.
-fn is_edge(before: Option<char>, word: &str) -> bool {
+pub(super) fn is_edge(before: Option<char>, word: &str) -> bool {
     !word.starts_with(char::is_alphanumeric)
         || before.is_none_or(|letter| !letter.is_alphanumeric())
 }

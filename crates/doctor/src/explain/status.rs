@@ -71,7 +71,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_LOC_LEN_ERR",
         Some(0x01),
         Subject::LocalUse,
-        &["local length error", "local length"],
+        &["local length error", "local length on"],
         "A message did not fit: the local receive is shorter than the message, or a send is longer \
          than the port allows.",
     ),
@@ -114,7 +114,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_MW_BIND_ERR",
         Some(0x06),
         Subject::LocalUse,
-        &["memory management operation", "memory bind", "memory window bind"],
+        &["memory management operation", "memory bind operation", "memory window bind"],
         "A memory window could not be bound.",
     ),
     row(
@@ -130,7 +130,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_LOC_ACCESS_ERR",
         Some(0x11),
         Subject::LocalProtection,
-        &["local access error", "local access"],
+        &["local access error", "local access on"],
         "Received data could not be written to local memory: it is not registered for that.",
     ),
     row(
@@ -146,7 +146,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_REM_ACCESS_ERR",
         Some(0x13),
         Subject::RemoteAccess,
-        &["remote access"],
+        &["remote access error", "remote access on"],
         "The peer's memory does not allow this access: wrong key, range or access rights.",
     ),
     row(
@@ -154,7 +154,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_REM_OP_ERR",
         Some(0x14),
         Subject::RemoteUse,
-        &["remote operation error", "remote qp", "remote op"],
+        &["remote operation error", "remote qp on", "remote op error"],
         "The peer's NIC could not complete the operation.",
     ),
     row(
@@ -162,7 +162,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_RETRY_EXC_ERR",
         Some(0x15),
         Subject::RetryExceeded,
-        &["transport retry count", "transport retry exceeded"],
+        &["transport retry count", "transport retry exceeded", "retry exceeded error"],
         "The peer did not acknowledge packets after all retries: packets or acknowledgements are \
          lost on the path.",
     ),
@@ -171,7 +171,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_RNR_RETRY_EXC_ERR",
         Some(0x16),
         Subject::NotReady,
-        &["rnr retry", "receiver not ready"],
+        &["rnr retry", "receiver not ready", "receive-no-ready"],
         "The peer had no receive posted, until the retries were exhausted.",
     ),
     row(

@@ -129,3 +129,54 @@ fn the_checklist_of_a_machine_in_production() {
     assert_eq!(state("empty", "device present"), State::NotDone);
     assert_eq!(state("memlock", "firewall"), State::Unknown);
 }
+
+#[test]
+fn an_item_names_every_check_that_contradicts_it() {
+    let tree = tree("iommu");
+    let node = Node::read(&tree);
+    let input = CheckInput::new(&node, &tree);
+    let items = checklist::evaluate(&input, &run_checks(&input, &[]));
+    let item = |title: &str| {
+        items.iter().find(|item| item.title.contains(title)).unwrap_or_else(|| panic!("{title}"))
+    };
+    for title in ["IOMMU", "GPUDirect"] {
+        assert_eq!(item(title).state, State::NotDone, "{title}");
+        let why = item(title).why.as_deref().unwrap_or_default();
+        assert!(
+            why.contains("the IOMMU translates") && why.contains("ACS is on"),
+            "{title}: {why}"
+        );
+    }
+}
+
+#[test]
+fn what_no_check_decides_is_on_the_checklist() {
+    let tree = tree("ndr8");
+    let node = Node::read(&tree);
+    let input = CheckInput::new(&node, &tree);
+    let items = checklist::evaluate(&input, &run_checks(&input, &[]));
+    for title in [
+        "settings file in place",
+        "monitoring installed",
+        "tests run",
+        "benchmark targets met",
+        "fall-back tried",
+    ] {
+        let item = items.iter().find(|item| item.title == title);
+        let item = item.unwrap_or_else(|| panic!("no line {title}"));
+        assert_eq!(item.state, State::Unknown, "{title}: a snapshot does not have it");
+        assert!(
+            item.why.as_deref().is_some_and(|why| why.contains('`')),
+            "{title}: {:?}",
+            item.why
+        );
+    }
+    let installed = changed("ndr8", |json| {
+        json["files"]["/etc/nccl.conf"] = "NCCL_IB_HCA=mlx5_0\n".into();
+    });
+    let node = Node::read(&installed);
+    let input = CheckInput::new(&node, &installed);
+    let items = checklist::evaluate(&input, &run_checks(&input, &[]));
+    let item = items.iter().find(|item| item.title == "settings file in place");
+    assert_eq!(item.map(|item| item.state), Some(State::Done));
+}

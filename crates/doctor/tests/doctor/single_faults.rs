@@ -1,6 +1,6 @@
 //! Faults that are added to healthy machines, one at a time: each is found, and nothing else.
 
-use doctor::{Report, Settings};
+use doctor::{Report, Settings, Verdict};
 use node::Tree;
 use serde_json::{Value, json};
 
@@ -54,6 +54,39 @@ fn a_down_port_is_a_problem_or_a_warning_if_other_models_are_active() {
         files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
     let report = report(&with_files("ndr8", &files));
     assert!(report.counts.problem == 0 && report.counts.warning == 1, "{}", report.line());
+}
+
+#[test]
+fn what_a_tree_does_not_contain_is_unknown() {
+    let without = |folder: &str| {
+        let folder = format!("/sys/class/infiniband/mlx5_0/ports{folder}");
+        let tree = changed("mlx5-roce", |json| {
+            for kind in ["files", "links", "folders", "nodes"] {
+                match &mut json[kind] {
+                    Value::Object(entries) => entries.retain(|path, _| !is_below(path, &folder)),
+                    Value::Array(paths) => {
+                        paths.retain(|path| !is_below(path.as_str().unwrap_or_default(), &folder));
+                    }
+                    _ => {}
+                }
+            }
+        });
+        report(&tree)
+    };
+    for (folder, check) in [("/1/gids", "gid"), ("", "ports")] {
+        let report = without(folder);
+        let of_check: Vec<_> =
+            report.findings.iter().filter(|finding| finding.check == check).collect();
+        let verdicts: Vec<Verdict> = of_check.iter().map(|finding| finding.verdict).collect();
+        assert_eq!(verdicts, [Verdict::Unknown], "{check}: {of_check:?}");
+        assert!(!report.is_bad(true), "{}", report.line());
+    }
+}
+
+/// Whether a path, which may go through the device's real folder, is in this folder of `mlx5_0`.
+fn is_below(path: &str, folder: &str) -> bool {
+    let (_, inner) = folder.split_once("/mlx5_0").expect("a folder of the device");
+    path.split_once("/infiniband/mlx5_0").is_some_and(|(_, rest)| rest.starts_with(inner))
 }
 
 #[test]

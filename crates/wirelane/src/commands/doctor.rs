@@ -6,8 +6,10 @@ mod libfabric;
 mod peer;
 mod text;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use doctor::checklist::{self, State};
 use doctor::{self, CHECKS, Check, CheckInput, Report, Settings, since};
@@ -15,7 +17,7 @@ use node::{Node, Reading, Tree};
 
 use crate::arguments::host::HostArgs;
 use crate::output;
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, wrap};
 use crate::settings::Global;
 use colours::Colours;
 use document::Document;
@@ -27,7 +29,7 @@ Exit codes: 0 no problem (having no RDMA device is not one), 1 a problem was fou
 `--all` shows all checks; `--quiet` prints one line, for scripts.")]
 pub(crate) struct DoctorArgs {
     /// Run only these checks, and show all their findings (see `--list`)
-    #[arg(value_name = "CHECK")]
+    #[arg(value_name = "CHECK", value_parser = CheckNames, hide_possible_values = true)]
     checks: Vec<String>,
 
     #[command(flatten)]
@@ -135,16 +137,47 @@ impl DoctorArgs {
 fn named(names: &[String]) -> Result<Vec<&'static Check>, Failure> {
     let check = |name: &String| {
         doctor::check(name).ok_or_else(|| {
-            let near = CHECKS.iter().map(|check| check.name);
-            let near = near
-                .max_by(|one, other| strsim::jaro(one, name).total_cmp(&strsim::jaro(other, name)));
-            let near = near.unwrap_or_default();
+            let meant =
+                similar(name).map(|near| format!(" did you mean `{near}`?")).unwrap_or_default();
             Failure::usage(format!(
-                "no check `{name}`; did you mean `{near}`? `wirelane doctor --list` lists all checks"
+                "no check `{name}`;{meant} `wirelane doctor --list` lists all checks"
             ))
         })
     };
     names.iter().map(check).collect()
+}
+
+/// The check whose name contains this one, or differs from it by a mistyped letter or two.
+fn similar(name: &str) -> Option<&'static str> {
+    let letters = name.chars().count();
+    if !(2..=64).contains(&letters) {
+        return None;
+    }
+    let names = || CHECKS.iter().map(|check| check.name);
+    let distance = |check: &&str| strsim::damerau_levenshtein(name, check);
+    let containing = names().find(|check| letters > 2 && check.contains(name));
+    containing.or_else(|| names().min_by_key(distance).filter(|near| distance(near) <= letters / 3))
+}
+
+/// The names of all checks, for completions. An unknown name is refused later, with a suggestion.
+#[derive(Debug, Clone)]
+struct CheckNames;
+
+impl TypedValueParser for CheckNames {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(CHECKS.iter().map(|check| PossibleValue::new(check.name).help(check.title))))
+    }
 }
 
 /// Fails without /sys: no findings would look like a healthy machine.
@@ -193,9 +226,9 @@ fn list(json: bool) -> Result<Exit, Failure> {
         output::json(&rows)?;
         return Ok(Exit::Done);
     }
-    let rows: Vec<[String; 2]> =
-        CHECKS.iter().map(|check| [check.name.to_owned(), check.title.to_owned()]).collect();
-    output::answer(&output::columns(&rows))?;
+    let rows: Vec<Vec<String>> =
+        CHECKS.iter().map(|check| vec![check.name.to_owned(), check.title.to_owned()]).collect();
+    output::answer(&wrap::table(&rows, wrap::columns()))?;
     Ok(Exit::Done)
 }
 
@@ -213,6 +246,17 @@ fn rate(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_similar_name_is_suggested() {
+        assert_eq!(similar("memlok"), Some("memlock"));
+        assert_eq!(similar("gids"), Some("gid"));
+        assert_eq!(similar("flow"), Some("flow-control"));
+        assert_eq!(similar("iomu"), Some("iommu"));
+        for other in ["foo", "x", "", "help", "network", &"a".repeat(1000)] {
+            assert_eq!(similar(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn rates_are_parsed() {

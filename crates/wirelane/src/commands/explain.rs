@@ -4,14 +4,17 @@ use std::io::{BufRead, IsTerminal, Read};
 
 use clap::Args;
 use doctor::CheckInput;
-use doctor::explain::{self, ErrorLine, Explanation, LogParser, PossibleCause, State};
+use doctor::explain::{
+    self, ErrorLine, Explanation, LineEvidence, LogParser, PossibleCause, State,
+};
 use node::Node;
 use serde::Serialize;
 
 use crate::arguments::host::HostArgs;
-use crate::commands::doctor::colours::{Colours, paragraph};
+use crate::commands::doctor::colours::Colours;
 use crate::commands::doctor::evidence;
 use crate::output;
+use crate::output::wrap::{line, paragraph};
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 
@@ -43,7 +46,7 @@ pub(crate) fn run(_global: &Global, args: &ExplainArgs) -> Result<Exit, Failure>
     if args.json {
         output::json(&Document { format: "wirelane explain 1", explained: &explained })?;
     } else if explained.is_empty() {
-        output::note(UNKNOWN);
+        output::note(&paragraph("", UNKNOWN));
     } else {
         let colours = Colours::for_stdout();
         let rdma = !node.devices.is_empty();
@@ -96,7 +99,8 @@ struct Document<'d> {
 fn render(explained: &Explanation, rdma: bool, colours: Colours) -> String {
     let error = &explained.error;
     let times = if error.times > 1 { format!("  ({} lines)", error.times) } else { String::new() };
-    let mut text = format!("{}: {}{times}\n", error.source.name(), colours.strong(&error.title));
+    let title = format!("{}: {}{times}", error.source.name(), colours.strong(&error.title));
+    let mut text = line("", &title);
     for sentence in &error.meaning {
         text.push_str(&paragraph("  ", sentence));
     }
@@ -104,19 +108,36 @@ fn render(explained: &Explanation, rdma: bool, colours: Colours) -> String {
         text.push_str("  Causes, most likely first:\n");
     }
     for (number, possible) in explained.causes.iter().enumerate() {
-        text.push_str(&cause(number + 1, possible, rdma, colours));
+        text.push_str(&cause(number + 1, possible, error, rdma, colours));
     }
     text
 }
 
-fn cause(number: usize, possible: &PossibleCause, rdma: bool, colours: Colours) -> String {
-    let state = match (possible.state, possible.check) {
-        (State::Found, _) => colours.bad("  FOUND HERE"),
-        (State::NotFound, _) => colours.good("  not here"),
-        (State::Unknown, Some(_)) if rdma => colours.faint("  cannot be checked from here"),
-        (State::Unknown, _) => String::new(),
-    };
-    let mut text = format!("  {number}. {}{state}\n", possible.cause);
+fn cause(
+    number: usize,
+    possible: &PossibleCause,
+    error: &ErrorLine,
+    rdma: bool,
+    colours: Colours,
+) -> String {
+    let mut labels = Vec::new();
+    match (possible.evidence, error.errno) {
+        (LineEvidence::Proves, _) => labels.push(colours.bad("SHOWN BY THE LINE")),
+        (LineEvidence::Unlikely, Some(errno)) => {
+            labels.push(colours.faint(&format!("unlikely with {}", errno.name)));
+        }
+        _ => {}
+    }
+    match (possible.state, possible.check) {
+        (State::Found, _) => labels.push(colours.bad("FOUND HERE")),
+        (State::NotFound, _) => labels.push(colours.good("not here")),
+        (State::Unknown, Some(_)) if rdma => {
+            labels.push(colours.faint("cannot be checked from here"))
+        }
+        (State::Unknown, _) => {}
+    }
+    let label = if labels.is_empty() { String::new() } else { format!("  {}", labels.join(", ")) };
+    let mut text = line(&format!("  {number}. "), &format!("{}{label}", possible.cause));
     // Only the worst finding; `doctor` has the others.
     if let Some(finding) = possible.findings.first() {
         text.push_str(&paragraph(
@@ -126,16 +147,16 @@ fn cause(number: usize, possible: &PossibleCause, rdma: bool, colours: Colours) 
         let count = finding.evidence.len().min(MAX_EVIDENCE_LINES);
         text.push_str(&evidence(&finding.evidence[..count], "             "));
     }
-    if possible.state != State::NotFound {
+    if possible.is_likely() {
         text.push_str(&paragraph("       fix:  ", possible.fix));
     }
     text
 }
 
 const UNKNOWN: &str = "\
-No known error line found. Known are completions (status and vendor error) of NCCL, UCX and perftest, messages of
-libfabric's EFA provider, and kernel messages on mlx5, PCIe, the IOMMU and GPUs. Try the complete first error line of
-the log, and `wirelane doctor`.";
+No known error line found. Known are completions (status and vendor error) of any program, other errors of NCCL, PyTorch, \
+UCX, libfabric, MPI, perftest, rdma-core, transfer engines and device plugins, and kernel messages on NICs, PCIe, the \
+IOMMU and GPUs. Try the complete first error line of the log, and `wirelane doctor`.";
 
 /// The rest of a longer line is ignored.
 const MAX_LINE_BYTES: u64 = 16 << 10;

@@ -2,6 +2,7 @@
 
 pub(crate) mod closed;
 pub(crate) mod exit;
+pub(crate) mod wrap;
 pub(crate) mod write_queue;
 
 use std::borrow::Cow;

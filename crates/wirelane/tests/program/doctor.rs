@@ -66,8 +66,45 @@ fn exit_codes_for_scripts() {
     let wrong = doctor("mlx5-roce", &["memlok"]);
     ends(&wrong, 2);
     assert!(stderr(&wrong).contains("did you mean `memlock`?"), "{}", stderr(&wrong));
+    let other = doctor("mlx5-roce", &["foo"]);
+    ends(&other, 2);
+    let told = stderr(&other);
+    assert!(told.contains("no check `foo`") && !told.contains("did you mean"), "{told}");
     let nowhere = run(&["doctor", "--root", "/nowhere"]);
     ends(&nowhere, 3);
+}
+
+#[test]
+fn lines_are_broken_between_words_on_narrow_terminals() {
+    let error = "NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory";
+    for (name, arguments) in [
+        ("cx3-10g", &["doctor", "--all"][..]),
+        ("iommu", &["doctor"]),
+        ("iommu", &["doctor", "--checklist"]),
+        ("empty", &["doctor"]),
+        ("empty", &["doctor", "--list"]),
+        ("memlock", &["explain", error]),
+        ("ndr8", &["topo"]),
+        ("efa", &["topo"]),
+    ] {
+        let root = tree(name);
+        let arguments = [arguments, &["--root", &root]].concat();
+        let whole = stdout(&run(&arguments));
+        for width in [80, 40] {
+            let output = wirelane(&arguments).env("COLUMNS", width.to_string()).output();
+            let text = stdout(&output.expect("the program runs"));
+            let too_long = text.lines().filter(|line| line.chars().count() > width);
+            // A path or command that is longer than the line cannot be broken.
+            let breakable: Vec<&str> =
+                too_long.filter(|line| line.split_whitespace().count() > 2).collect();
+            assert_eq!(breakable, [""; 0], "{arguments:?} at {width}");
+            // The same words, in the same order; the table of distances is repeated for each part.
+            if arguments[0] != "topo" {
+                let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+                assert_eq!(words(&text), words(&whole), "{arguments:?} at {width}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -127,6 +127,7 @@ fn completions_and_manual_pages_come_from_the_same_definitions() {
     for shell in ["bash", "zsh", "fish"] {
         let script = stdout(&run(&["completions", shell]));
         assert!(script.contains("devices") && script.contains("log-level"), "{shell}");
+        assert!(script.contains("memlock") && script.contains("gid-tables"), "{shell}: checks");
     }
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().to_str().expect("a plain path");

@@ -4,7 +4,7 @@ use report::nccl::Run;
 use report::{Bottleneck, Verdict};
 
 use crate::CheckInput;
-use crate::explain::{self, ErrorLine, Explanation, State};
+use crate::explain::{self, ErrorLine, Explanation};
 
 pub(super) fn evaluate(run: &Run, node: Option<&CheckInput<'_>>) -> Verdict {
     let errors = explain::parse(&run.errors.join("\n"));
@@ -28,12 +28,9 @@ pub(super) fn evaluate(run: &Run, node: Option<&CheckInput<'_>>) -> Verdict {
     Verdict { summary, bottlenecks, ..Verdict::default() }
 }
 
-/// With the likeliest cause; those found on the node come first.
+/// With the likeliest cause.
 fn with_cause(explanation: &Explanation) -> Bottleneck {
-    let causes = explanation.causes.iter();
-    let likeliest = causes
-        .filter(|possible| possible.state != State::NotFound)
-        .min_by_key(|possible| possible.state);
+    let likeliest = explanation.causes.iter().find(|possible| possible.is_likely());
     Bottleneck {
         fix: likeliest.map(|possible| format!("{}: {}", possible.cause, possible.fix)),
         ..without_cause(&explanation.error)

@@ -4,7 +4,11 @@ mod machine;
 mod memory;
 mod network;
 
+use serde::Serialize;
+
 use super::Subject;
+use super::errno::Errno;
+use super::scan::has_word_start;
 use crate::Verdict;
 
 /// A cause.
@@ -17,11 +21,60 @@ pub(super) struct Cause {
     pub(super) min_verdict: Verdict,
     /// Whether it is listed first, whatever is found on this machine.
     pub(super) is_always_first: bool,
+    /// Words that prove it, in lower case; `|` separates alternatives.
+    proof: &'static str,
+    /// Words that point to it.
+    hints: &'static str,
+    /// The error numbers that it results in; none: any.
+    errnos: &'static [u32],
+}
+
+/// What the line says about a cause. What it proves comes first, whatever is found on this machine: the line may be from
+/// another one, or from another user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LineEvidence {
+    /// The line names it.
+    Proves,
+    /// The line's words or error number point to it.
+    Fits,
+    /// The line leaves it open.
+    Open,
+    /// It results in another error number.
+    Unlikely,
+}
+
+impl Cause {
+    /// What a line, in lower case, and its error number say about this cause.
+    pub(super) fn evidence(&self, lower: &str, errno: Option<Errno>) -> LineEvidence {
+        let has = |words: &str| {
+            !words.is_empty() && words.split('|').any(|word| has_word_start(lower, word))
+        };
+        match errno {
+            _ if has(self.proof) => LineEvidence::Proves,
+            _ if has(self.hints) => LineEvidence::Fits,
+            Some(errno) if self.errnos.contains(&errno.number) => LineEvidence::Fits,
+            Some(_) if !self.errnos.is_empty() => LineEvidence::Unlikely,
+            _ => LineEvidence::Open,
+        }
+    }
+
+    const fn proven_by(self, proof: &'static str) -> Self {
+        Cause { proof, ..self }
+    }
+
+    const fn pointed_to_by(self, hints: &'static str) -> Self {
+        Cause { hints, ..self }
+    }
+
+    const fn with_errno(self, errnos: &'static [u32]) -> Self {
+        Cause { errnos, ..self }
+    }
 }
 
 /// A cause that a warning of the check indicates.
 const fn on_warning(check: &'static str, text: &'static str, fix: &'static str) -> Cause {
-    Cause { text, check: Some(check), fix, min_verdict: Verdict::Warning, is_always_first: false }
+    Cause { check: Some(check), min_verdict: Verdict::Warning, ..unchecked(text, fix) }
 }
 
 /// A cause that a note of the check indicates, given such an error.
@@ -34,7 +87,16 @@ const fn always_first(check: &'static str, text: &'static str, fix: &'static str
 }
 
 const fn unchecked(text: &'static str, fix: &'static str) -> Cause {
-    Cause { text, check: None, fix, min_verdict: Verdict::Problem, is_always_first: false }
+    Cause {
+        text,
+        check: None,
+        fix,
+        min_verdict: Verdict::Problem,
+        is_always_first: false,
+        proof: "",
+        hints: "",
+        errnos: &[],
+    }
 }
 
 impl Subject {
@@ -49,15 +111,18 @@ impl Subject {
             Subject::RemoteAccess | Subject::RemoteUse => memory::REMOTE,
             Subject::LocalUse => memory::LOCAL_USE,
             Subject::Registration => memory::REGISTRATION,
-            Subject::GpuRegistration | Subject::NoGpuDirect => memory::GPU_MEMORY,
+            Subject::GpuRegistration => memory::GPU_REGISTRATION,
+            Subject::NoGpuDirect => memory::NO_GPUDIRECT,
             Subject::Creation => memory::CREATION,
-            Subject::NoDevice | Subject::Fallback => machine::NO_DEVICE,
+            Subject::NoDevice => machine::NO_DEVICE,
+            Subject::Fallback => machine::FALLBACK,
             Subject::NoLibrary => machine::NO_LIBRARY,
             Subject::NoAnswer => network::NO_ANSWER,
             Subject::OutOfBand => network::OUT_OF_BAND,
             Subject::EfaPeer => network::EFA_PEER,
             Subject::EfaReach => network::EFA_REACH,
-            Subject::NicHealth | Subject::Command => machine::NIC,
+            Subject::NicHealth => machine::NIC,
+            Subject::Command => machine::COMMAND,
             Subject::DeviceFatal => machine::DEVICE_FATAL,
             Subject::Cable => machine::CABLE,
             Subject::SlotPower => machine::SLOT_POWER,

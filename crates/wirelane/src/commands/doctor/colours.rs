@@ -51,47 +51,9 @@ impl Colours {
     }
 }
 
-/// Wraps text: the first line starts with `head`, the others are indented by its width.
-pub(crate) fn paragraph(head: &str, text: &str) -> String {
-    let indent = " ".repeat(head.chars().count());
-    let mut paragraph = String::new();
-    let mut line = head.to_owned();
-    let mut empty = true;
-    for word in text.split_whitespace() {
-        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            paragraph.push_str(line.trim_end());
-            paragraph.push('\n');
-            line.clone_from(&indent);
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    paragraph.push_str(line.trim_end());
-    paragraph.push('\n');
-    paragraph
-}
-
-const WIDTH: usize = 100;
 const RED: &str = "1;31";
 const YELLOW: &str = "1;33";
 const GREEN: &str = "32";
 const BLUE: &str = "34";
 const GREY: &str = "2";
 const BOLD: &str = "1";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_text_is_wrapped_between_words() {
-        let text = paragraph("    why:  ", &"word ".repeat(40));
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
-        assert!(text.lines().skip(1).all(|line| line.starts_with("          word")), "{text}");
-        assert_eq!(paragraph("fix: ", ""), "fix:\n");
-    }
-}

@@ -4,9 +4,10 @@ use doctor::checklist::{Item, State};
 use doctor::since::{Change, Comparison, CounterChange};
 use doctor::{Evidence, Finding, Verdict};
 
-use super::colours::{Colours, paragraph};
+use super::colours::Colours;
 use super::document::Document;
 use crate::output;
+use crate::output::wrap::{line, paragraph};
 
 pub(super) fn render(document: &Document<'_>, all: bool, colours: Colours) -> String {
     let report = document.report;
@@ -18,7 +19,7 @@ pub(super) fn render(document: &Document<'_>, all: bool, colours: Colours) -> St
         text.push_str(&changes(since, colours));
     }
     if report.devices.is_empty() {
-        text.push_str(NO_RDMA);
+        text.push_str(&paragraph("", NO_RDMA));
     }
     for finding in report.findings.iter().filter(|finding| all || is_listed(finding)) {
         text.push_str(&finding_text(finding, colours));
@@ -27,10 +28,10 @@ pub(super) fn render(document: &Document<'_>, all: bool, colours: Colours) -> St
         text.push_str(&unknown(&report.findings, colours));
     }
     if let Some(peer) = &document.peer {
-        text.push_str(&format!("{}: {}\n", peer.name, peer.summary));
+        text.push_str(&line("", &format!("{}: {}", peer.name, peer.summary)));
     }
     if !report.devices.is_empty() {
-        text.push_str(&format!("{}\n", report.line()));
+        text.push_str(&line("", &report.line()));
     }
     text
 }
@@ -42,12 +43,8 @@ fn is_listed(finding: &Finding) -> bool {
 /// A finding in full; without reason and fix if it is OK.
 pub(super) fn finding_text(finding: &Finding, colours: Colours) -> String {
     let subject = colours.strong(&finding.subject());
-    let mut text = format!(
-        "{}  {subject}: {}  [{}]\n",
-        colours.mark(finding.verdict),
-        finding.summary,
-        finding.check
-    );
+    let head = format!("{}  ", colours.mark(finding.verdict));
+    let mut text = line(&head, &format!("{subject}: {}  [{}]", finding.summary, finding.check));
     text.push_str(&evidence(&finding.evidence, "          "));
     if finding.verdict == Verdict::Ok {
         return text;
@@ -66,7 +63,8 @@ pub(crate) fn evidence(evidence: &[Evidence], indent: &str) -> String {
     for (number, Evidence { source, value }) in evidence.iter().take(MAX_EVIDENCE_LINES).enumerate()
     {
         let head = if number == 0 { "read: " } else { "      " };
-        text.push_str(&format!("{}{head}{source}: {value}\n", &indent[6..]));
+        let head = format!("{}{head}", &indent[6..]);
+        text.push_str(&line(&head, &format!("{source}: {value}")));
     }
     if evidence.len() > MAX_EVIDENCE_LINES {
         text.push_str(&format!(
@@ -83,8 +81,9 @@ fn unknown(findings: &[Finding], colours: Colours) -> String {
         findings.iter().filter(|finding| finding.verdict == Verdict::Unknown).collect();
     let mut text = String::new();
     for finding in &unknown {
-        let line = format!("{}: {}  [{}]", finding.subject(), finding.summary, finding.check);
-        text.push_str(&format!("{}  {}\n", colours.mark(Verdict::Unknown), colours.faint(&line)));
+        let words = format!("{}: {}  [{}]", finding.subject(), finding.summary, finding.check);
+        let head = format!("{}  ", colours.mark(Verdict::Unknown));
+        text.push_str(&line(&head, &colours.faint(&words)));
     }
     text
 }
@@ -96,7 +95,7 @@ fn changes(since: &Comparison, colours: Colours) -> String {
     }
     let mut text = "Since then:\n".to_owned();
     for Change { subject, fact, before, after } in changes {
-        let line = match (before, after) {
+        let words = match (before, after) {
             (None, Some(_)) if *fact == "device" => format!("{subject} is new"),
             (Some(_), None) if *fact == "device" => format!("{subject} is gone"),
             _ => {
@@ -105,16 +104,17 @@ fn changes(since: &Comparison, colours: Colours) -> String {
                 format!("{subject}: {fact} was {}, is {}", word(before), word(after))
             }
         };
-        text.push_str(&format!("  {line}\n"));
+        text.push_str(&line("  ", &words));
     }
     let rows: Vec<[String; 3]> = counters.iter().map(counter).collect();
-    for line in output::columns(&rows).lines() {
-        text.push_str(&format!("  {line}\n"));
+    for row in output::columns(&rows).lines() {
+        text.push_str(&line("  ", row));
     }
     let new = new.iter().map(|finding| (colours.bad("new:"), finding));
     let resolved = resolved.iter().map(|finding| (colours.good("resolved:"), finding));
     for (mark, finding) in new.chain(resolved) {
-        text.push_str(&format!("  {mark} {}: {}\n", finding.subject(), finding.summary));
+        let words = format!("{}: {}", finding.subject(), finding.summary);
+        text.push_str(&line(&format!("  {mark} "), &words));
     }
     text.push('\n');
     text
@@ -138,7 +138,8 @@ fn list(items: &[Item], colours: Colours) -> String {
             State::NotDone => colours.bad(name),
             State::Unknown | State::DoesNotApply => colours.faint(name),
         };
-        text.push_str(&format!("{mark}{}  {}\n", " ".repeat(14 - name.len()), item.title));
+        let head = format!("{mark}{}  ", " ".repeat(14 - name.len()));
+        text.push_str(&line(&head, item.title));
         if let (State::NotDone | State::Unknown, Some(why)) = (item.state, &item.why) {
             text.push_str(&paragraph("                ", why));
         }
@@ -146,19 +147,21 @@ fn list(items: &[Item], colours: Colours) -> String {
     let count = |state| items.iter().filter(|item| item.state == state).count();
     let (done, undone, unknown) =
         (count(State::Done), count(State::NotDone), count(State::Unknown));
-    text.push_str(&format!(
-        "{done} done, {undone} not done, {unknown} unknown; `wirelane doctor` prints fixes\n"
+    text.push_str(&line(
+        "",
+        &format!(
+            "{done} done, {undone} not done, {unknown} unknown; `wirelane doctor` prints fixes"
+        ),
     ));
     text
 }
 
 const NO_RDMA: &str = "\
-No RDMA device on this machine: /sys/class/infiniband is empty or missing. This is not an error: Wirelane
-and most other programs work without one, over shared memory and TCP. If there should be one, check that the NIC
-is listed (`lspci -d 15b3:`) and that its driver is loaded (`modprobe mlx5_ib`, bnxt_re, irdma, efa, …); in a
-container, that the device is passed to it. Soft-RoCE on any Ethernet port: `rdma link add rxe0 type rxe netdev
-NETDEV`.
-";
+No RDMA device on this machine: /sys/class/infiniband is empty or missing. This is not an error: Wirelane \
+and most other programs work without one, over shared memory and TCP. If there should be one, check that the NIC \
+is listed (`lspci -d 15b3:`) and that its driver is loaded (`modprobe mlx5_ib`, bnxt_re, irdma, efa, …); in a \
+container, that the device is passed to it. Soft-RoCE on any Ethernet port: `rdma link add rxe0 type rxe netdev \
+NETDEV`.";
 
 /// Of a finding; more are only counted.
 const MAX_EVIDENCE_LINES: usize = 6;

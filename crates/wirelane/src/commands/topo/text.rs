@@ -1,14 +1,18 @@
 //! The matrix as text.
 
 use super::matrix::{Matrix, Slot};
+use crate::output::wrap::{columns, line, table};
 
 /// The devices, their distances, and the device of each GPU.
 pub(super) fn render(matrix: &Matrix) -> String {
-    let parts = [table(&devices(matrix)), table(&distances(matrix)), table(&assignment(matrix))];
-    let mut parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let width = columns();
+    let mut parts = vec![table(&devices(matrix), width)];
+    parts.extend(distances(matrix, width).iter().map(|rows| table(rows, width)));
+    parts.push(table(&assignment(matrix), width));
     if !matrix.gpus.is_empty() && !matrix.nics.is_empty() {
-        parts.push(LEGEND.to_owned());
+        parts.push(line("", LEGEND));
     }
+    parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
 
@@ -42,17 +46,26 @@ pub(super) fn pcie(slot: &Slot) -> String {
     }
 }
 
-fn distances(matrix: &Matrix) -> Vec<Vec<String>> {
-    if matrix.gpus.is_empty() || matrix.nics.is_empty() {
+/// The distances, in several tables if the NICs do not fit the width side by side.
+fn distances(matrix: &Matrix, width: Option<usize>) -> Vec<Vec<Vec<String>>> {
+    if matrix.gpus.is_empty() {
         return Vec::new();
     }
-    let names = matrix.nics.iter().map(|nic| nic.device.clone());
-    let head: Vec<String> = [String::new()].into_iter().chain(names).collect();
-    let rows = matrix.gpus.iter().zip(&matrix.distances).map(|(gpu, row)| {
-        let cells = row.iter().map(|cell| cell.name().to_owned());
-        [format!("GPU {}", gpu.index)].into_iter().chain(cells).collect()
+    let gpu = |index: u32| format!("GPU {index}");
+    let first = matrix.gpus.iter().map(|one| gpu(one.index).len()).max().unwrap_or(0);
+    let widest = matrix.nics.iter().map(|nic| nic.device.chars().count()).max().unwrap_or(0);
+    let side_by_side = width.map_or(usize::MAX, |width| width.saturating_sub(first) / (widest + 2));
+    let numbers: Vec<usize> = (0..matrix.nics.len()).collect();
+    let tables = numbers.chunks(side_by_side.max(1)).map(|nics| {
+        let names = nics.iter().map(|nic| matrix.nics[*nic].device.clone());
+        let head: Vec<String> = [String::new()].into_iter().chain(names).collect();
+        let rows = matrix.gpus.iter().zip(&matrix.distances).map(|(one, row)| {
+            let cells = nics.iter().map(|nic| row[*nic].name().to_owned());
+            [gpu(one.index)].into_iter().chain(cells).collect()
+        });
+        [head].into_iter().chain(rows).collect()
     });
-    [head].into_iter().chain(rows).collect()
+    tables.collect()
 }
 
 fn assignment(matrix: &Matrix) -> Vec<Vec<String>> {
@@ -64,22 +77,5 @@ fn assignment(matrix: &Matrix) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-/// Columns as wide as their widest cell.
-fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
-    };
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
-    let line = |row: &Vec<String>| {
-        // Columns without values are omitted.
-        let cells = row.iter().zip(&widths).filter(|(_, width)| **width > 0);
-        let cells: Vec<String> = cells.map(|(cell, width)| format!("{cell:width$}")).collect();
-        format!("{}\n", cells.join("  ").trim_end())
-    };
-    rows.iter().map(line).collect()
-}
-
-const LEGEND: &str = "\
-PIX one PCIe switch · PXB several · PHB a host bridge · NODE the same NUMA node · SYS the link between nodes
-";
+const LEGEND: &str = "PIX one PCIe switch · PXB several · PHB a host bridge · NODE the same NUMA node · SYS the link \
+                      between nodes";

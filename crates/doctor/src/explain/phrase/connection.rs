@@ -1,0 +1,241 @@
+//! Connections of any program: of queue pairs, over the connection manager, and over TCP.
+
+use super::{FAILED, Phrase, RDMA, row};
+use crate::explain::Subject;
+use crate::explain::errno::{
+    EADDRINUSE, EADDRNOTAVAIL, EHOSTUNREACH, EINVAL, ENETUNREACH, ENODEV, ENOMEM, ENXIO,
+    EOPNOTSUPP, EPROTONOSUPPORT, ETIMEDOUT,
+};
+
+const MODIFY: &str = "ibv_modify_qp|modify qp|modify_qp|ibv_exp_modify_qp|qp to rtr|qp to rts|\
+             qp to init|to rtr|to rts|modify the qp|modify queue pair|modify_qp_to|\
+             modify ib qp|qp modify";
+const CM: &str = "rdma_resolve_addr|rdma_resolve_route|rdma_connect|rdma_accept|rdma_cm_event|\
+             rdma_bind_addr|rdma_listen|rdma_get_cm_event|rdma_disconnect|rdma_resolve|\
+             cm event|rdma address resolution|resolve address|resolve addr|resolve route|\
+             rdma connection|cm_event|rdma cm|rdma_cm|rdma_establish|rdma_getaddrinfo|\
+             connect rejected";
+
+/// Queue pairs that could not be connected.
+pub(super) const QUEUE_PAIRS: &[Phrase] = &[
+    row(
+        &[MODIFY],
+        Subject::NoAnswer,
+        "a queue pair could not be connected",
+        "Resolving the peer's address (ARP, or a query to the subnet manager) got no answer.",
+    )
+    .only_with(&[ETIMEDOUT, EHOSTUNREACH]),
+    // NCCL and NVSHMEM print the number without a word that announces it.
+    row(
+        &[MODIFY, "110"],
+        Subject::NoAnswer,
+        "a queue pair could not be connected: timed out (110)",
+        "Resolving the peer's address (ARP, or a query to the subnet manager) got no answer.",
+    ),
+    row(
+        &[MODIFY],
+        Subject::WrongGid,
+        "a queue pair could not be connected",
+        "There is no route from the address of the chosen GID to the peer's: the GID is of another \
+         network, or link-local.",
+    )
+    .only_with(&[ENETUNREACH]),
+    row(
+        &[MODIFY],
+        Subject::WrongGid,
+        "a queue pair could not be connected",
+        "The chosen GID belongs to no net device here: it is empty, or of another network \
+         namespace.",
+    )
+    .only_with(&[ENODEV, ENXIO, EADDRNOTAVAIL]),
+    row(
+        &[MODIFY],
+        Subject::WrongGid,
+        "a queue pair could not be connected",
+        "An attribute is not valid for the port: the GID index, the MTU, or the type of the peer's \
+         address.",
+    )
+    .only_with(&[EINVAL, EOPNOTSUPP, EPROTONOSUPPORT]),
+    row(
+        &[MODIFY, FAILED],
+        Subject::Creation,
+        "a queue pair could not be set up",
+        "Memory for its state could not be allocated, or a limit of the NIC is reached.",
+    )
+    .only_with(&[ENOMEM]),
+    row(
+        &[
+            "ibv_modify_qp|modify qp|modify_qp|qp to rtr|qp to rts",
+            "fail|unable|could not|couldn't|cannot|error",
+        ],
+        Subject::NoAnswer,
+        "a queue pair could not be connected",
+        "The peer's address could not be resolved.",
+    ),
+    row(
+        &["unable to connect the hca|connect the hca"],
+        Subject::NoAnswer,
+        "perftest could not connect its queue pairs",
+        "The peer's address could not be resolved, or the two ports are on different networks.",
+    ),
+    row(
+        &[
+            RDMA,
+            "gid|gids|query_gid|rocev2 gid",
+            "fail|no associated|invalid|null|empty|not |unable|couldn't|error|could not|\
+             wrong|mismatch",
+        ],
+        Subject::WrongGid,
+        "the chosen GID cannot be used",
+        "The GID index is not valid on this port, its entry is empty, or it belongs to another net device.",
+    ),
+];
+
+/// Connections over the connection manager and over TCP.
+pub(super) const TABLE: &[Phrase] = &[
+    row(
+        &[RDMA, "listen|bind|listener"],
+        Subject::NoDevice,
+        "the address belongs to no RDMA device",
+        "The connection manager finds no RDMA device for this IP address.",
+    )
+    .only_with(&[ENODEV, EADDRNOTAVAIL]),
+    row(
+        &[
+            "rdma_bind_addr|rdma_resolve_addr|rdma_cm_event_addr_error|rdma_listen|\
+             rdma_resolve",
+            FAILED,
+        ],
+        Subject::NoDevice,
+        "the address belongs to no RDMA device",
+        "The connection manager finds no RDMA device for this IP address.",
+    )
+    .only_with(&[ENODEV, EADDRNOTAVAIL]),
+    row(
+        &["rdma_bind_addr|rdma_listen|bind|listen", RDMA],
+        Subject::OutOfBand,
+        "the port is in use",
+        "Another program listens on it: mostly an earlier run that has not ended.",
+    )
+    .only_with(&[EADDRINUSE]),
+    row(
+        &["invalid service id"],
+        Subject::NoAnswer,
+        "the peer rejected the connection: nothing listens there",
+        "No program at the peer listens on that RDMA port, or it listens on another address or device.",
+    ),
+    row(
+        &[CM, "reject"],
+        Subject::NoAnswer,
+        "the peer rejected the connection",
+        "The peer's connection manager answered, but no program listens on that port (reason 8), or it \
+         refused the parameters.",
+    ),
+    row(
+        &[
+            CM,
+            "fail|error|err|unreachable|timed out|timeout|unexpected|unable|could not|\
+             couldn't|cannot|can't|received",
+        ],
+        Subject::NoAnswer,
+        "a connection over the RDMA connection manager failed",
+        "The peer's address or the route to it was not resolved, or the peer did not answer or refused.",
+    ),
+    row(
+        &[
+            "nvme|iser|isert|srp|rpcrdma|xprtrdma|nfs|o2iblnd|kiblnd|lnet|ib0|ipoib|\
+             smb_direct|smbdirect|ceph|drbd",
+            "rdma|rpcrdma|xprtrdma|o2ib|kiblnd|iser|srp|multicast join",
+            "fail|reject|timed out|timeout|error|lost|unreachable|closed",
+        ],
+        Subject::NoAnswer,
+        "the peer of a storage or network service does not answer",
+        "The kernel's connection over RDMA to this address was not accepted, or its requests got no answer.",
+    ),
+    row(
+        &["o2ib|kiblnd|lnet", "timed out|timeout|no route|down|fail|error"],
+        Subject::NoAnswer,
+        "LNet cannot reach a peer",
+        "Requests to this address got no answer: the peer is down, or the path to it.",
+    ),
+    row(
+        &[
+            "madrpc|mad_rpc|sa query|path record|path_record|sminfo|smp_query|saquery|\
+             perfquery",
+            "fail|timed out|timeout|error",
+        ],
+        Subject::NoAnswer,
+        "a management query got no answer",
+        "The subnet manager or the queried port did not answer.",
+    ),
+    // TCP.
+    row(
+        &[
+            "sockethandshake|gpi2_sn|exchange data|read_keys|write_keys|pp_exch|exch_dest|\
+             exchange qp|exchange qpn",
+            FAILED,
+        ],
+        Subject::OutOfBand,
+        "the two ends could not exchange addresses over TCP",
+        "Before RDMA both ends exchange addresses over TCP; the other end ended, is not started, or \
+         runs another version or with other options.",
+    ),
+    row(
+        &[RDMA, "make connection|exchange|handshake|out-of-band|oob|rendezvous|bootstrap", FAILED],
+        Subject::OutOfBand,
+        "the two ends could not exchange addresses over TCP",
+        "Before RDMA both ends exchange addresses over TCP; the other end ended, is not started, or \
+         runs another version or with other options.",
+    ),
+    row(
+        &[
+            "segment descriptor|transfer_metadata|segment desc|open segment",
+            "fail|error|unable|cannot|not found|could not",
+        ],
+        Subject::OutOfBand,
+        "the peer's description could not be fetched",
+        "The transfer engine asks the peer or a metadata server over TCP; neither has the peer's \
+         description, or none answers.",
+    ),
+    row(
+        &[
+            "unable to init the socket connection|couldn't connect to|couldn't read remote|\
+             couldn't write local|couldn't write remote|\
+             unable to open file descriptor for socket",
+            ":0|:1|:2|:3|:4|:5|:6|:7|:8|:9|socket|remote address|local address",
+        ],
+        Subject::OutOfBand,
+        "perftest could not reach its peer over TCP",
+        "Before RDMA both ends exchange addresses over TCP, port 18515 by default.",
+    ),
+    row(
+        &[RDMA, "no route to host|network is unreachable|host is down"],
+        Subject::NoAnswer,
+        "the peer's address does not answer",
+        "There is no route to the address, or nothing answers there.",
+    ),
+    row(
+        &[
+            RDMA,
+            "connection refused|connection reset|broken pipe|connection closed|closed by|\
+             disconnect|hello|failed to read|fail to read|socket|failed to connect|\
+             failed to accept|bind|listen",
+            "fail|refused|reset|broken|closed|error|unable|couldn't|could not|cannot|\
+             disconnect",
+        ],
+        Subject::OutOfBand,
+        "a TCP connection to the peer failed",
+        "The peer's process ended, does not listen yet, or listens elsewhere: look at its log first.",
+    ),
+    row(
+        &[
+            RDMA,
+            "peer|remote|worker|rank|request|transfer|heartbeat|connection|recv|dispatch|\
+             combine",
+            "timed out|timeout|no response|not responding|unreachable|did not answer",
+        ],
+        Subject::NoAnswer,
+        "the peer does not answer",
+        "The peer hangs or ended, or packets to it or from it are lost.",
+    ),
+];

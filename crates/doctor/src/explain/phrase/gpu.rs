@@ -1,0 +1,128 @@
+//! GPUs, and the modules that let NICs access their memory.
+
+use super::{FAILED, Phrase, row};
+use crate::explain::Subject;
+
+const PEERMEM: &str = "nv_peer_mem|nvidia_peermem|nvidia-peermem|nv_peer_memory|nvidia_peer_memory|\
+             peermem|nv_mem|nv_get_p2p|nvidia_p2p";
+const GDRCOPY: &str = "gdrdrv|gdrcopy|gdr_copy|gdr_open";
+
+pub(super) const TABLE: &[Phrase] = &[
+    row(
+        &[
+            "nvidia_p2p_get_pages|gdr_pin_buffer|gdrdrv_pin_buffer|nvidia_p2p_dma_map|\
+             get_pages|gdr_map|pin_buffer",
+            "fail|ret =|ret=|returned",
+        ],
+        Subject::GpuRegistration,
+        "GPU memory could not be pinned",
+        "The GPU driver refused to pin the memory for another device: it is not memory of \
+         `cudaMalloc`, its range is wrong, or the GPU's window (BAR1) is full.",
+    ),
+    row(
+        &[PEERMEM, "invalid context"],
+        Subject::NoGpuDirect,
+        "nvidia-peermem skipped memory that was already freed",
+        "GPU memory was freed while it was still registered with the NIC, mostly when a process \
+         ends. Harmless if the job had ended; otherwise its registration is gone.",
+    ),
+    row(
+        &[
+            PEERMEM,
+            "unknown symbol|disagrees|version magic|could not insert|couldn't insert|\
+             not found|fail|error|err|not loaded|not currently loaded|unable|required|\
+             missing|invalid|abort|no such",
+        ],
+        Subject::NoGpuDirect,
+        "the peer memory module cannot be used",
+        "nvidia-peermem lets NICs access GPU memory. It loads only if its version fits the GPU driver, \
+         and if ib_core offers `ib_register_peer_memory_client`, which the vendor's driver package has \
+         and the kernel's own does not.",
+    ),
+    row(
+        &["libgdrapi", "load|open|dlopen|not found|missing|no such"],
+        Subject::NoLibrary,
+        "GDRCopy's library is missing",
+        "libgdrapi is not installed, or not in a folder that is searched. Only copies of small \
+         messages by the CPU need it.",
+    ),
+    row(
+        &[
+            GDRCOPY,
+            "unknown symbol|disagrees|version magic|could not insert|could not load|couldn't|\
+             not found|fail|error|err|not loaded|unable|no such|missing|not available|\
+             not supported|not enabled",
+        ],
+        Subject::NoGpuDirect,
+        "GDRCopy cannot be used",
+        "Its kernel module gdrdrv is not loaded, or does not fit the GPU driver. Small messages of \
+         GPU memory are then copied by the GPU.",
+    ),
+    row(
+        &[
+            "gpudirect|gpu direct",
+            "disabled|not supported|not available|not enabled|fail|cannot|unable|not loaded|\
+             not detected",
+        ],
+        Subject::NoGpuDirect,
+        "GPUDirect is not used",
+        "GPU memory is copied through host memory first.",
+    ),
+    row(
+        &[
+            "nvrm|nvidia-nvswitch|sxid|nvswitch|fabricmanager|fabric manager|\
+             nvidia-fabricmanager|nvlink",
+            "fail|error|err|timed out|timeout|fallen|mismatch|critical|lost|xid|sxid|\
+             not responding|warn|fatal|reset|abort|assert|rpc|heartbeat|gsp|unable|cannot|\
+             invalid|bad ",
+        ],
+        Subject::Gpu,
+        "the GPU driver or the NVLink fabric reports an error",
+        "The GPU, an NVSwitch or their driver failed; lines with an Xid or SXid number around it have \
+         the reason.",
+    ),
+    row(
+        &[
+            "nvidia-smi|nvml|gpu",
+            "fallen off the bus|gpu is lost|driver/library version mismatch|unknown error|\
+             unable to determine the device handle|reboot required|requires reset|has fallen",
+        ],
+        Subject::Gpu,
+        "a GPU cannot be used",
+        "The GPU is lost, or the driver's library and module have different versions.",
+    ),
+    row(
+        &["amdgpu", "gpu reset|ring|timeout|fail|ras|hang"],
+        Subject::Gpu,
+        "the GPU driver reports an error",
+        "The GPU or its driver failed.",
+    ),
+    row(
+        &[
+            "cuda|hip",
+            "illegal memory access|device-side assert|uncorrectable ecc|nvlink error|\
+             no cuda-capable|driver version is insufficient|system not yet initialized|\
+             launch failure|unspecified launch",
+        ],
+        Subject::Gpu,
+        "a call to CUDA failed",
+        "The GPU or its driver refused a call, or the program made an error there; the line has CUDA's reason.",
+    ),
+    row(
+        &[
+            "cuda|gpu|cudahostregister",
+            "register|registration|reg_mr|mr_reg|mem reg|cudahostregister|hostregister",
+            "nvshmem|ibgda|nixl|mooncake|rdma|ibv_|mlx|ucx|ofi|ib_",
+            FAILED,
+        ],
+        Subject::GpuRegistration,
+        "GPU memory could not be registered",
+        "The NIC's driver could not pin GPU memory: that needs nvidia-peermem or DMA-BUF.",
+    ),
+    row(
+        &["cuda", "nvshmem|ibgda|nixl|mooncake|nvls|deepep|uccl|fabric", FAILED],
+        Subject::Gpu,
+        "a call to CUDA failed",
+        "The GPU or its driver refused a call; the line has CUDA's reason.",
+    ),
+];

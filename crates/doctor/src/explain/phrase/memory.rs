@@ -1,0 +1,110 @@
+//! Memory that cannot be locked or registered.
+
+use super::{FAILED, Phrase, RDMA, row};
+use crate::explain::Subject;
+use crate::explain::errno::{EFAULT, ENOMEM, EOPNOTSUPP};
+
+/// Lines that name the limit. It is the cause, whatever call failed.
+pub(super) const LIMITS: &[Phrase] = &[
+    row(
+        &[
+            "max locked memory|ulimit -l|rlimit_memlock|memlock|locked memory",
+            "set|current|low|limit |fail|error|increase|exceed|raise|too|insufficient|bytes.|\
+             allocate",
+        ],
+        Subject::Registration,
+        "the limit on locked memory is too low",
+        "The program pins memory for the NIC, and its user may lock no more (`ulimit -l`).",
+    ),
+    row(
+        &["cannot lock memory|mlock", FAILED],
+        Subject::Registration,
+        "memory could not be locked",
+        "The limit on locked memory is too low.",
+    ),
+    row(
+        &["registering only part|allow registering part|reg mem limit|init-fail-no-mem"],
+        Subject::Registration,
+        "only part of the memory can be registered",
+        "The limit on locked memory, or the driver's table of pages (mlx4: log_num_mtt), is too small.",
+    ),
+];
+
+const REGISTER: &str = "reg_mr|ibv_reg_mr|ibv_exp_reg_mr|reg mr|mr_reg|fi_mr_reg|mr reg|register mr|\
+             allocate mr|alloc mr|register memory|register region|register address|\
+             register local memory|memory registration|mem registration|register_mr|\
+             registermem|register_from_pd|registerlocalmemory|register_memory|create_mkey|\
+             create mkey|registering memory|mem_reg|reg_mem|create mr|creating mr|\
+             register gpu|register device memory";
+/// Words that need another one about RDMA.
+const REGISTER_LOOSE: &str = "register|registering|registration|memory region|batch_register|register_local|\
+             register_buffer|mkey";
+
+pub(super) const TABLE: &[Phrase] = &[
+    row(
+        &["reg_dmabuf_mr|dmabuf|dma-buf|dma_buf", FAILED],
+        Subject::GpuRegistration,
+        "GPU memory could not be registered with DMA-BUF",
+        "The kernel, the NIC's driver or the GPU driver does not support DMA-BUF for GPU memory.",
+    ),
+    row(
+        &[
+            "nvidia_p2p_get_pages|gdr_pin_buffer|gdrdrv_pin_buffer|gdr_map|nvidia_p2p_dma_map",
+            FAILED,
+        ],
+        Subject::GpuRegistration,
+        "GPU memory could not be pinned",
+        "The GPU driver refused to pin the memory for another device: it is not memory of \
+         `cudaMalloc`, its range is wrong, or the GPU's window (BAR1) is full.",
+    ),
+    row(
+        &[REGISTER, "cuda|gpu|vram|hmem|rocm|mem_type bit 0x2|type = 2|nvidia", FAILED],
+        Subject::GpuRegistration,
+        "GPU memory could not be registered",
+        "The NIC's driver could not pin GPU memory: that needs nvidia-peermem or DMA-BUF.",
+    ),
+    row(
+        &[REGISTER, FAILED],
+        Subject::GpuRegistration,
+        "memory could not be registered",
+        "The kernel finds no pages at the address: it is GPU memory without nvidia-peermem or \
+         DMA-BUF, or it is not mapped, or read-only but registered for writing.",
+    )
+    .only_with(&[EFAULT, EOPNOTSUPP]),
+    row(
+        &[REGISTER, FAILED],
+        Subject::Registration,
+        "memory could not be registered",
+        "Pinning memory failed: the limit on locked memory is reached, or memory or a table of the \
+         NIC is used up.",
+    )
+    .only_with(&[ENOMEM]),
+    row(
+        &[RDMA, REGISTER_LOOSE, "memory|mr|buffer|region|mkey|address|mem", FAILED],
+        Subject::GpuRegistration,
+        "memory could not be registered",
+        "The kernel finds no pages at the address: it is GPU memory without nvidia-peermem or \
+         DMA-BUF, or it is not mapped, or read-only but registered for writing.",
+    )
+    .only_with(&[EFAULT]),
+    // Mooncake registers caches, which are mostly in GPU memory.
+    row(
+        &["rdmatransport", "register memory", FAILED],
+        Subject::GpuRegistration,
+        "memory could not be registered",
+        "The line does not say why. Transfer engines register caches in GPU memory, which needs \
+         nvidia-peermem or DMA-BUF; the lines before have the error number.",
+    ),
+    row(
+        &[REGISTER, FAILED],
+        Subject::Registration,
+        "memory could not be registered",
+        "The kernel refused to pin the memory, or the NIC refused to register it.",
+    ),
+    row(
+        &[RDMA, REGISTER_LOOSE, "memory|mr|buffer|region|mkey|address|mem", FAILED],
+        Subject::Registration,
+        "memory could not be registered",
+        "The kernel refused to pin the memory, or the NIC refused to register it.",
+    ),
+];

@@ -1,0 +1,82 @@
+//! Lines of MPI libraries.
+
+use super::{FAILED, Phrase, row};
+use crate::explain::Subject;
+
+pub(super) const TABLE: &[Phrase] = &[
+    row(
+        &[
+            "nccl|rccl|ucx|mpi|mca_|vader",
+            "/dev/shm|shared memory|shm_open|shmget|posix_fallocate",
+            "fail|error|not enough|no space|unable|cannot",
+        ],
+        Subject::Other,
+        "shared memory between processes of this host could not be created",
+        "/dev/shm is full or too small, mostly in a container (Docker: `--shm-size`, `--ipc=host`; \
+         Kubernetes: an emptyDir of medium Memory at /dev/shm). This is not about the network.",
+    ),
+    row(
+        &["retry count|retry exceeded", "exceeded|infiniband", "mpi|infiniband|openib|qp|ib "],
+        Subject::RetryExceeded,
+        "a peer did not answer (retries exceeded)",
+        "The peer did not acknowledge packets after all retries: packets or acknowledgements are lost \
+         on the path, or the peer's process ended.",
+    ),
+    row(
+        &["no-nics|no active ports|no nics|no active hca|no hca|hcas found"],
+        Subject::NoDevice,
+        "MPI found no usable RDMA device",
+        "There is no device, or none with an active port.",
+    ),
+    row(
+        &[
+            "openfabrics|openib|btl-openib|btl_openib",
+            "initializing|not selected|no openfabrics|not used by default|\
+             error in device init|connection schemes|no cpcs|error initializing|no preset|\
+             no device params",
+        ],
+        Subject::Fallback,
+        "Open MPI's old openib component does not start",
+        "Open MPI uses UCX today (`--mca pml ucx --mca btl ^openib`).",
+    ),
+    row(
+        &["ib port not selected|no cpcs for port|not used by default"],
+        Subject::Fallback,
+        "Open MPI's old openib component does not start",
+        "Open MPI uses UCX today (`--mca pml ucx --mca btl ^openib`).",
+    ),
+    row(
+        &["requested component was not found|no components were able|find-available|\
+             was unable to be opened|component_find|mca_base_component|unable to open mca_"],
+        Subject::Fallback,
+        "Open MPI does not have a component that was requested",
+        "It was built without it, or a library that the component needs is missing; `ompi_info` \
+         lists the components.",
+    ),
+    row(
+        &["ofi libfabric library call|ofi call fail"],
+        Subject::Creation,
+        "libfabric could not create its objects",
+        "The provider or the kernel refused a domain, an endpoint, a completion queue or an address \
+         vector; the lines after it have the error.",
+    ),
+    row(
+        &["error polling|poll_cq|poll cq|polling cq", "cq", "fail|error"],
+        Subject::Other,
+        "the completion queue could not be read",
+        "The device or its driver failed, or the queue was destroyed; lines before it have the reason.",
+    ),
+    row(
+        &["rdma cm returned|unable to reach|unreachable", "mpi|btl"],
+        Subject::NoAnswer,
+        "MPI processes cannot reach each other",
+        "No transport or network connects the two hosts.",
+    ),
+    row(
+        &["orte|prte|btl_tcp|btl:tcp|oob_tcp|plm", "connection|connect|recv|tcp", FAILED],
+        Subject::OutOfBand,
+        "a TCP connection of Open MPI failed",
+        "Open MPI's processes exchange addresses over TCP; `--mca btl_tcp_if_include` and \
+         `oob_tcp_if_include` select the network.",
+    ),
+];

@@ -1,0 +1,199 @@
+//! Lines of NCCL, RCCL and PyTorch's process groups.
+
+use super::{FAILED, Phrase, row};
+use crate::explain::Subject;
+use crate::explain::errno::{EHOSTUNREACH, ENETUNREACH, ETIMEDOUT};
+
+const NO_ROUTE: &str = "No answer: the address is of a network that this host does not reach, or a firewall drops packets.";
+
+pub(super) const TABLE: &[Phrase] = &[
+    row(
+        &[
+            "net/plugin|libnccl-net|libnccl-tuner|ncclnetplugin|libnccl-ofi",
+            "no plugin|not find|cannot open|no such file|not found|could not|fail|unable|\
+             returned",
+        ],
+        Subject::Fallback,
+        "NCCL found no network plugin",
+        "Harmless with InfiniBand and RoCE, which NCCL supports itself. On EFA and other fabrics \
+         that need a plugin, NCCL uses TCP without it.",
+    ),
+    row(
+        &[
+            "nccl|net/ofi",
+            "failed to initialize net|net plugin|aws-ofi-nccl initialization|\
+             ofi initialization|ofi plugin",
+            FAILED,
+        ],
+        Subject::Fallback,
+        "NCCL could not start a network",
+        "The lines before have the reason; NCCL tries its other networks, TCP last.",
+    ),
+    row(
+        &["using network socket|via net/socket"],
+        Subject::Fallback,
+        "NCCL uses TCP",
+        "It found no usable RDMA device, or RDMA is disabled in its settings.",
+    ),
+    row(
+        &["net/socket", "using"],
+        Subject::Fallback,
+        "NCCL uses TCP",
+        "It found no usable RDMA device, or RDMA is disabled in its settings.",
+    ),
+    row(
+        &[
+            "net/ib|net/ofi",
+            "no device found|no devices found|no eligible|no supported|optimal provider|\
+             no provider",
+        ],
+        Subject::NoDevice,
+        "NCCL found no RDMA device",
+        "No device with an active port could be opened, so that NCCL uses TCP.",
+    ),
+    row(
+        &["nccl", "error : network|error: network|network", "not found"],
+        Subject::NoDevice,
+        "NCCL does not have the network that its settings name",
+        "NCCL_NET names a network whose plugin is not loaded, or that has no device here.",
+    ),
+    row(
+        &["net/ib", "gid", FAILED],
+        Subject::WrongGid,
+        "NCCL could not read or choose a GID",
+        "The GID index is not valid on this port, or the entry is empty.",
+    ),
+    row(
+        &["gpu direct rdma|gdr|gpudirect", "disabled|not enabled|not supported"],
+        Subject::NoGpuDirect,
+        "GPUDirect is not used",
+        "GPU memory is copied through host memory first.",
+    ),
+    row(
+        &[
+            "nccl|rccl",
+            "cuda failure|cuda error|hip failure|hip error|cuda call|nvls|nvml|cuda driver",
+            "fail|error|mismatch|invalid",
+        ],
+        Subject::Gpu,
+        "a call to CUDA failed",
+        "The GPU or its driver refused a call; this is not about the network. The line has CUDA's reason.",
+    ),
+    row(
+        &["unhandled cuda error|ncclunhandledcudaerror|unhandledcudaerror"],
+        Subject::Gpu,
+        "a call to CUDA failed",
+        "The GPU or its driver refused a call; the first NCCL WARN line has CUDA's reason.",
+    ),
+    row(
+        &["no socket interface|no usable interface|no interface found"],
+        Subject::OutOfBand,
+        "NCCL found no network for its start-up connection",
+        "Before RDMA all ranks exchange addresses over TCP. NCCL_SOCKET_IFNAME names no interface of \
+         this host, or there is none with an address.",
+    ),
+    row(
+        &["nccl|rccl", "socket interface|bootstrap", FAILED],
+        Subject::OutOfBand,
+        "NCCL's start-up connection failed",
+        "Before RDMA all ranks exchange addresses over TCP. The line has the reason; \
+         NCCL_SOCKET_IFNAME selects the network.",
+    ),
+    row(
+        &[
+            "socketpollconnect|socketstartconnect|socketconnect|connect to",
+            "nccl|misc/socket",
+            "no route|unreachable|timed out|timeout",
+        ],
+        Subject::NoAnswer,
+        "a peer's TCP address does not answer",
+        NO_ROUTE,
+    ),
+    row(
+        &[
+            "nccl|rccl|socket.cc|socket.h|include/socket",
+            "connection closed by remote peer|connection reset|broken pipe|\
+             connection refused|connection abort|socketprogress|socketfinalize|socketaccept|\
+             socketrecv|socketsend|socketconnect|socketpollconnect|socketstartconnect|\
+             socket creation failed|call to connect|call to recv|call to send|call to accept|\
+             call to bind|call to listen|call to socket|call to poll|call to getsockopt|\
+             net : call to|net : connect|wrong magic|wrong type",
+        ],
+        Subject::OutOfBand,
+        "a TCP connection between ranks failed",
+        "NCCL's ranks exchange addresses over TCP. Usually the other rank ended first: look for its \
+         first error.",
+    ),
+    row(
+        &[
+            "nccl|proxy.cc|rccl",
+            "proxy service|service thread|proxy call|proxy connect|could not receive type|\
+             ncclproxy|proxyconnect",
+            FAILED,
+        ],
+        Subject::OutOfBand,
+        "NCCL's proxy thread failed an operation",
+        "The proxy thread opens connections for the ranks; it failed, or lost its TCP connection to \
+         another rank. The WARN lines before have the reason.",
+    ),
+    row(
+        &["nccl", "message truncated"],
+        Subject::LocalUse,
+        "ranks disagree on the size of a message",
+        "One rank receives less than another sends: the ranks call different collectives, or with \
+         different counts.",
+    ),
+    row(
+        &[
+            "socket.cpp|c10d|tcpstore|gloo|distnetworkerror|diststoreerror|rendezvous",
+            "no route|unreachable|timed out|timeout",
+        ],
+        Subject::NoAnswer,
+        "a peer's TCP address does not answer",
+        NO_ROUTE,
+    ),
+    row(
+        &["socket.cpp|c10d|tcpstore|gloo|distnetworkerror|diststoreerror|socketimpl|\
+             rendezvous"],
+        Subject::NoAnswer,
+        "a peer's TCP address does not answer",
+        NO_ROUTE,
+    )
+    .only_with(&[EHOSTUNREACH, ENETUNREACH, ETIMEDOUT]),
+    row(
+        &[
+            "socket.cpp|c10d|tcpstore|gloo|distnetworkerror|diststoreerror|socketimpl|\
+             rendezvous",
+            "connection reset|connection closed|broken pipe|refused|failed to recv|\
+             failed to connect|failed to bind|failed to listen|already in use|sendbytes|\
+             recvbytes|recvvalue|unable to resolve|unable to find|cannot be retrieved|\
+             gai error|name or service|read error|write error|abort",
+        ],
+        Subject::OutOfBand,
+        "a TCP connection between ranks failed",
+        "PyTorch's ranks find each other over TCP (MASTER_ADDR, MASTER_PORT). Usually the other \
+         rank ended first, or is not started.",
+    ),
+    row(
+        &[
+            "watchdog caught|detected by watchdog|processgroupnccl|worknccl|\
+             collective operation timeout|nccl watchdog|\
+             nccl operations have failed or timed out|collective timeout|heartbeat monitor",
+            "timeout|timed out|detected|caught|ran for|stuck|terminat",
+        ],
+        Subject::NoAnswer,
+        "a collective did not complete in time",
+        "At least one rank did not take part or its packets do not arrive: it hangs, ended, or has \
+         another error. Compare the last operation of all ranks.",
+    ),
+    row(
+        &["communicator encountered a fatal error|unhandled system error|ncclsystemerror|\
+             ncclremoteerror|ncclinternalerror|test nccl failure|\
+             internal error - please report|remote process exited|internal check failed|\
+             ncclinvalidusage"],
+        Subject::Other,
+        "NCCL reports an earlier error",
+        "The line has no reason of its own: look for the first NCCL WARN line on every rank, with \
+         NCCL_DEBUG=WARN or INFO.",
+    ),
+];

@@ -1,0 +1,167 @@
+//! Missing devices, drivers and libraries.
+
+use super::{FAILED, Phrase, RDMA, row};
+use crate::explain::Subject;
+
+/// Missing files: what the line names comes before what the program was doing.
+pub(super) const LIBRARIES: &[Phrase] = &[
+    row(
+        &["couldn't read uverbs abi|couldn't read abi version|is ib_uverbs loaded|\
+             are kernel drivers loaded|rdma modules loaded|unable to open /dev/infiniband|\
+             umad port|ibpanic"],
+        Subject::NoDevice,
+        "the kernel's RDMA modules are not loaded, or have no device",
+        "The program needs ib_uverbs (rdma_ucm for connections by IP address, ib_umad for management), and \
+         a device.",
+    ),
+    row(
+        &["no userspace device-specific driver"],
+        Subject::NoLibrary,
+        "libibverbs has no driver for the device",
+        "The kernel has the device, but the NIC's library (provider) is not installed in this \
+         system or container.",
+    ),
+    row(
+        &["does not support the kernel abi|kernel abi version|abi version"],
+        Subject::NoLibrary,
+        "rdma-core and the kernel's driver do not fit together",
+        "The NIC's library is older or newer than the kernel's driver; often two installations \
+         (the distribution's and the vendor's) are mixed.",
+    ),
+    row(
+        &["libibverbs", "couldn't load driver|couldn't open config|config directory|load driver"],
+        Subject::NoLibrary,
+        "libibverbs cannot load the NIC's library",
+        "The library of the NIC (libmlx5, libefa, …) is not installed, or of another version than \
+         libibverbs.",
+    ),
+    row(
+        &[
+            "infiniband/|rdma/|rdma_cma|-libverbs|-lrdmacm|-lfabric",
+            ".h: no such file|cannot find -l",
+        ],
+        Subject::NoLibrary,
+        "the development files of rdma-core or libfabric are missing",
+        "A program is being built, and needs their headers: libibverbs-dev and librdmacm-dev, or \
+         rdma-core-devel.",
+    ),
+    row(
+        &["module", "not found in directory"],
+        Subject::NoLibrary,
+        "the kernel module is not installed",
+        "This kernel's package does not contain the module; it may be in an additional package.",
+    ),
+    row(
+        &["cannot open shared object file"],
+        Subject::NoLibrary,
+        "a library is missing",
+        "The library that the line names is not installed, or not in a folder that is searched.",
+    ),
+    row(
+        &[
+            ".so",
+            "cannot open|can't open|could not open|failed to open|failed to load|\
+             could not load|cannot load|not found|unable to load|unable to open|dlopen|\
+             cannot find|no such file|undefined symbol|couldn't load|fail",
+            "libibverbs|librdmacm|libmlx|libefa|libfabric|libuc|libgdrapi|gdrcopy|glue|\
+             nvshmem|libnvshmem|libibumad|libibmad|libpsm|libnccl|libnl|mca_|libmpi|libdoca|\
+             libnixl|libhcoll|libsharp|librte|ucx|rdma|nccl|mlx",
+        ],
+        Subject::NoLibrary,
+        "a library is missing",
+        "The library that the line names is not installed, or not in a folder that is searched.",
+    ),
+    row(
+        &[
+            "libibverbs|librdmacm|libgdrapi|libmlx5|libmlx4|libefa|libnvshmem",
+            "failed to open|failed to load|unable to load|unable to open|could not load|\
+             couldn't load|cannot load|dlopen",
+        ],
+        Subject::NoLibrary,
+        "a library is missing",
+        "The library that the line names is not installed, or not in a folder that is searched.",
+    ),
+];
+
+pub(super) const TABLE: &[Phrase] = &[
+    row(
+        &["starting up lni|no probed ethernet devices|no available ethernet ports|\
+             allocatable devices: 0|initialize ib device|init ib device"],
+        Subject::NoDevice,
+        "no RDMA device can be used",
+        "The service found no device or address that it may use.",
+    ),
+    row(
+        &["rdma is off|rdma: off"],
+        Subject::NoDevice,
+        "Wirelane does not use RDMA",
+        "It uses shared memory or TCP instead; the line has the reason.",
+    ),
+    row(
+        &["unable to find the ib/roce device|unable to find the infiniband/roce device"],
+        Subject::NoDevice,
+        "no such RDMA device was found",
+        "libibverbs lists no device of that name that this process can open.",
+    ),
+    row(
+        &["couldn't get device attributes"],
+        Subject::NoDevice,
+        "the device cannot be queried",
+        "It was listed, but this process may not open it, or its driver does not answer.",
+    ),
+    row(
+        &[
+            RDMA,
+            "no device|no devices|no rdma device|no ib device|no ib devices|no infiniband|\
+             no rdma|no available|no hca|no active|no usable|no suitable|no valid|no matched|\
+             no matching|not found|not available|no rnic|no such device|get_device_list|\
+             device list|devices list|not enumerated|list devices|no nic|0 device|no verbs|\
+             cannot find|can't find|could not find|couldn't find|unable to find|\
+             failed to find|fail to find|no active ib|failed to get ib|wasn't found|empty|\
+             sys files|no mlx|no efa|not exist|not detected",
+            "device|hca|nic|rnic|rdma|adapter|port|provider|verbs|mlx|uverbs|interface|\
+             infiniband|ib ",
+        ],
+        Subject::NoDevice,
+        "no RDMA device was found",
+        "libibverbs lists no device that this process can open, or not the one that was requested.",
+    ),
+    row(
+        &["no devices in device pool|exposing \"0\"|no devices found|insufficient rdma|\
+             insufficient nvidia.com|insufficient mellanox|rdma resources for|\
+             unexpected: allocated"],
+        Subject::NoDevice,
+        "the device plugin has no RDMA device to give",
+        "Its selectors match no device of this node, the driver is not loaded, or all devices are \
+         in use.",
+    ),
+    row(
+        &[
+            "could not insert|unknown symbol|disagrees about version",
+            "mlx4_ib|mlx5_ib|ib_core|ib_uverbs|rdma_|rxe|siw|irdma|bnxt_re|efa|ib_|mlx5_core|\
+             mlx",
+        ],
+        Subject::NoDevice,
+        "a kernel module of RDMA could not be loaded",
+        "The module was built for another kernel or another version of the RDMA stack.",
+    ),
+    row(
+        &[
+            "transport map|rdmatransport|transfer engine init|install rdma transport|\
+             rdma transport|init failed for transport|transport init|rdma backend|rdma init|\
+             initialize rdma|init rdma|rdma not|rdma disabled|rdma is not|ib transport|\
+             roce transport",
+            FAILED,
+            RDMA,
+        ],
+        Subject::Fallback,
+        "RDMA could not be started",
+        "The lines before have the reason; without it the program uses TCP, or stops.",
+    ),
+    row(
+        &["falling back|fall back|fallback|falls back", RDMA],
+        Subject::Fallback,
+        "the program uses TCP instead of RDMA",
+        "It found no usable RDMA device, or could not start it: the lines before have the reason.",
+    ),
+];

@@ -1,0 +1,115 @@
+//! Queues and other objects that cannot be created, and work requests that are refused.
+
+use super::{FAILED, Phrase, RDMA, row};
+use crate::explain::Subject;
+use crate::explain::errno::{EACCES, EINVAL, ENODEV, ENOENT, ENOMEM, EPERM};
+
+pub(super) const TABLE: &[Phrase] = &[
+    row(
+        &[
+            "ibv_destroy|ibv_dealloc|ibv_dereg|destroy_qp|destroy_cq|dereg_mr|dealloc_pd|dealloc pd|\
+             destroy qp|destroy cq",
+            "fail|unable|couldn't|could not|cannot|error",
+        ],
+        Subject::Other,
+        "an object could not be destroyed",
+        "Something still uses it: memory before its queue pairs, or a protection domain before its \
+         memory. Mostly a consequence of an earlier error while the program ends.",
+    ),
+    row(
+        &["ibv_post_send|ibv_post_recv|ibv_post_srq_recv|ibv_post"],
+        Subject::LocalUse,
+        "a work request was refused",
+        "The queue is full (ENOMEM), or the request is invalid for this queue pair (EINVAL).",
+    )
+    .only_with(&[ENOMEM, EINVAL]),
+    row(
+        &[
+            "post_send|post send|posting send|post_recv|post recv|posting recv|post a send|\
+             post a recv|posting receive|post receive|post_srq_recv|ibv_post|\
+             post work request|post wr|posting",
+            "fail|error|unable|couldn't|could not|cannot|errno",
+        ],
+        Subject::LocalUse,
+        "a work request was refused",
+        "The queue is full (ENOMEM), or the request is invalid for this queue pair (EINVAL).",
+    ),
+    row(
+        &[
+            RDMA,
+            "open",
+            "device|uverbs|/dev/infiniband|context|rdma_cm|umad",
+            "fail|unable|couldn't|could not|cannot|can't|error",
+        ],
+        Subject::Restricted,
+        "this process may not open the device",
+        "The device exists, but its node under /dev/infiniband may not be opened.",
+    )
+    .only_with(&[EACCES, EPERM]),
+    row(
+        &[
+            RDMA,
+            "permission denied|operation not permitted|eacces|eperm|not permitted|\
+             access denied|cap_net_raw|not privileged",
+        ],
+        Subject::Restricted,
+        "this process lacks a permission",
+        "The kernel refuses the file, device or call to this user or container.",
+    ),
+    row(
+        &["hfi_userinit|assign_context|hfi unit|hfi1", FAILED],
+        Subject::Creation,
+        "an Omni-Path device gave no context",
+        "All contexts of the device are in use, or its node may not be opened.",
+    ),
+    row(
+        &["fail to open rdma device|failed to open rdma device"],
+        Subject::Restricted,
+        "the device cannot be opened",
+        "It was found, but could not be opened: mostly this process may not use its node under \
+         /dev/infiniband, or the NIC's library is missing.",
+    ),
+    row(
+        &[
+            RDMA,
+            "ibv_open_device|open device|open_device|open ib device|import ib device|\
+             open the device|open umad|opening device",
+            FAILED,
+        ],
+        Subject::NoDevice,
+        "the device is gone",
+        "It was listed, but no longer exists for this process.",
+    )
+    .only_with(&[ENODEV, ENOENT]),
+    row(
+        &[
+            RDMA,
+            "ibv_open_device|open device|open_device|open ib device|import ib device|\
+             open the device|open hca",
+            FAILED,
+        ],
+        Subject::Creation,
+        "the device could not be opened",
+        "It exists, but the driver or its library refused: too many users, a missing right, or \
+         versions that do not fit together.",
+    ),
+    row(
+        &[
+            "create|creat|alloc|allocate|resize|init|initialize|setup|set up|open|obj_create|\
+             import",
+            "qp|cq|srq|ah|pd|dct|dci|ibv_create|queue pair|completion queue|\
+             completion channel|comp_channel|comp channel|event channel|event_channel|\
+             protection domain|address handle|devx|queue_pair|flow|xrc|mkey|uar|td|rq|tir|sq|\
+             ib resources|createcompchannel|createqp|createcq|ctx|ibv_alloc|cm id|cm_id|\
+             qpair|endpoint|ib_mad|rdma resources|rdma endpoint",
+            "rdma|ibv_|mlx|verbs|infiniband|alloc pd|alloc_pd|allocate pd|hfi|qp|cq|srq|dct|\
+             dci|devx|event_channel|hca|ib |openib|ib_|efa|perftest|couldn't create|\
+             unable to create",
+            "fail|unable|couldn't|could not|cannot|can't|error|err",
+        ],
+        Subject::Creation,
+        "a queue pair or another object could not be created",
+        "A limit of the NIC or of the cgroup is reached, memory could not be pinned, or the requested \
+         kind or size is not supported.",
+    ),
+];

@@ -1,0 +1,140 @@
+//! Lines of UCX.
+
+use super::{FAILED, Phrase, row};
+use crate::explain::Subject;
+use crate::explain::errno::{EADDRNOTAVAIL, ENODEV};
+
+const UCX: &str = "ucx|ucp_|uct_|ucp|uct|jucx";
+
+pub(super) const TABLE: &[Phrase] = &[
+    row(
+        &["ib_mlx5_log", "wqe["],
+        Subject::Other,
+        "UCX prints the request that failed",
+        "The line before it has the status.",
+    ),
+    row(
+        &["ucx", "version", "incompatible"],
+        Subject::NoLibrary,
+        "UCX's library has another version than the program needs",
+        "Another copy of UCX is found first: `ucx_info -v`, LD_LIBRARY_PATH.",
+    ),
+    row(
+        &["transport", "cuda|gdr_copy|gdrcopy|rocm", "not available"],
+        Subject::NoGpuDirect,
+        "UCX has no transport for GPU memory",
+        "UCX was built without CUDA, its CUDA libraries could not be loaded, or gdrdrv is not loaded.",
+    ),
+    row(
+        &["network device|device", "not available", "please use one or more of|ucx"],
+        Subject::NoDevice,
+        "UCX is configured with a device that is not available",
+        "UCX_NET_DEVICES names a device and port that this process does not have; the line lists \
+         those that it has.",
+    ),
+    row(
+        &["transport", "not available", "please use one or more of|ucx"],
+        Subject::NoDevice,
+        "UCX is configured with a transport that is not available",
+        "UCX_TLS names a transport that no device here offers, or that this build of UCX does not \
+         have (`ucx_info -d` lists them).",
+    ),
+    row(
+        &["no usable transports|no usable transport|no usable devices"],
+        Subject::NoDevice,
+        "UCX found no transport",
+        "None of the devices and transports in its settings is available.",
+    ),
+    row(
+        &["no supported sockaddr|auxiliary transport"],
+        Subject::Fallback,
+        "UCX has no transport for a connection by address",
+        "The device offers no transport that can connect by IP address with the settings in use \
+         (UCX_TLS, UCX_SOCKADDR_TLS_PRIORITY).",
+    ),
+    row(
+        &["ucx", "error no |no ", " transport to|transport for"],
+        Subject::NoDevice,
+        "no common transport between the two ends",
+        "One end has no usable RDMA device, or UCX_TLS and UCX_NET_DEVICES exclude it at one end.",
+    ),
+    row(
+        &[UCX, "destination is unreachable"],
+        Subject::Fallback,
+        "UCX has no transport to the peer",
+        "The two ends have no usable transport in common, or the peer's address is of another network.",
+    ),
+    row(
+        &[
+            "support level is none|pml_ucx|pml ucx|osc_ucx|common_ucx",
+            "support level|cannot be selected|disabl|not selected|disqualif",
+        ],
+        Subject::Fallback,
+        "Open MPI does not use UCX",
+        "UCX found none of the devices and transports for which Open MPI selects it.",
+    ),
+    row(
+        &["rdma_bind_addr|rdma_resolve_addr|rdma_listen|rdma_cm_event_addr_error|\
+             rdma_create_id|rdma_create_event_channel|rdma_getaddrinfo"],
+        Subject::NoDevice,
+        "the address belongs to no RDMA device",
+        "The connection manager finds no RDMA device for this IP address, or there is none.",
+    )
+    .only_with(&[ENODEV, EADDRNOTAVAIL]),
+    row(
+        &[
+            "ucp worker|ucp context|ucp endpoint|ucp listener|ucp_worker_create|\
+             ucp_ep_create|ucp_init|uct_iface_open|uct_md_open|uct_ep_create|\
+             ucp_context_create",
+            FAILED,
+        ],
+        Subject::Creation,
+        "UCX could not create its objects",
+        "The UCX ERROR lines before have the call that failed and its error number.",
+    ),
+    row(
+        &["ucx worker address|remote worker address|ucp address", FAILED],
+        Subject::OutOfBand,
+        "UCX did not receive the peer's address",
+        "The launcher passes addresses between ranks; a rank does not use UCX, or ended.",
+    ),
+    row(
+        &[UCX, "endpoint timeout|keepalive"],
+        Subject::RetryExceeded,
+        "the peer no longer answers",
+        "Retries or keepalive messages to the peer were exhausted: it ended, hangs, or packets are lost.",
+    ),
+    row(
+        &[
+            UCX,
+            "connection reset by remote peer|connection reset|rejected|connection refused|\
+             endpoint is not connected|socket closed",
+        ],
+        Subject::OutOfBand,
+        "the peer closed or refused a connection",
+        "The peer's process ended, or does not listen: look at its log first.",
+    ),
+    row(
+        &[
+            "gpudirect rdma|gpu direct",
+            "disabled|not detected|not available|not supported|not loaded",
+        ],
+        Subject::NoGpuDirect,
+        "UCX does not use GPUDirect",
+        "GPU memory is copied through host memory first.",
+    ),
+    row(
+        &["query_device|query_port", "ibv_|ucx", FAILED],
+        Subject::NoDevice,
+        "the device cannot be queried",
+        "It was listed, but is gone, or this process may not use it.",
+    )
+    .only_with(&[ENODEV]),
+    row(
+        &["ibv_exp_query_device|ibv_query_device|ibv_query_port", "return|fail"],
+        Subject::Other,
+        "the device cannot be queried",
+        "The program or library calls something that the driver does not support: their versions \
+         do not fit together.",
+    ),
+];
