@@ -125,7 +125,7 @@ impl JobArgs {
             None => share(nics, workload.gpus, found()),
         };
         let is_guess = self.workload.devices.is_none() && nics == 0 && workload.gpus > 1;
-        let workload_gpus = workload.gpus;
+        let gpus = workload.gpus;
         let mut set = k8s::job(&JobRequest {
             workload,
             kind: match self.kind {
@@ -140,8 +140,7 @@ impl JobArgs {
         });
         if is_guess && self.workload.mode == ModeArg::Rdma {
             set.notes.push(format!(
-                "this node has no NIC with virtual functions: each pod with {} GPUs requests 1 RDMA device; pass --devices",
-                workload_gpus
+                "this node has no NIC with virtual functions: each pod with {gpus} GPUs requests 1 RDMA device; pass --devices"
             ));
         }
         Ok(set)
